@@ -10,8 +10,7 @@
 
 namespace berth::autoscaler {
 
-/// An Event. `pod`, `node` or `request` says about whom; none of them: about
-/// the status ConfigMap.
+/// An Event. `pod`, `node` or `request` says about whom; none of them: about the status ConfigMap.
 struct Note {
   PodPtr pod;
   std::string node;
@@ -25,8 +24,7 @@ struct NodeRemoval {
   std::string node, group, instance;
   double utilization = 0;
   std::vector<PodPtr> evict;  ///< In order of key.
-  /// None of its pods needs a place elsewhere: those that are evicted are below
-  /// the threshold of priority or end by themselves.
+  /// None of its pods needs a place elsewhere: those that are evicted are below the threshold of priority or end by themselves.
   bool is_empty = true;
   std::vector<PodPtr> daemons;  ///< Evicted too, but nobody waits for them.
 };
@@ -53,21 +51,17 @@ struct Status {
   std::map<std::string, TimePoint> unneeded;  ///< Since when.
   std::vector<Unremovable> unremovable;
   Amounts totals;
-  std::vector<std::string> left_groups,
-      left_nodes;                     ///< Not looked at: the pass' time was over.
-  std::vector<std::string> problems;  ///< Settings of groups that make no sense: without effect.
-  /// How long the parts took that the cluster autoscaler measures
-  /// ("updateClusterState", …), by the clock of the time limit.
+  std::vector<std::string> left_groups, left_nodes;  ///< Not looked at: the pass' time was over.
+  std::vector<std::string> problems;                 ///< Settings of groups that make no sense: without effect.
+  /// How long the parts took that the cluster autoscaler measures ("updateClusterState", …), by the clock of the time limit.
   std::map<std::string, Duration> lengths;
 };
 
 /// What is to be done now.
 struct Actions {
   std::vector<Resize> grow;
-  std::vector<Resize> give_up;  ///< Targets taken back for machines that never
-                                ///< came to be; `to` < `from`.
-  /// Machines that did not become nodes in time, to be deleted with one replica
-  /// less: group and instance.
+  std::vector<Resize> give_up;  ///< Targets taken back for machines that never came to be; `to` < `from`.
+  /// Machines that did not become nodes in time, to be deleted with one replica less: group and instance.
   std::vector<std::pair<std::string, std::string>> delete_instances;
   std::vector<NodeRemoval> remove;
   std::vector<std::pair<std::string, bool>> soft_taints;  ///< Node; whether it gets the taint or loses it.

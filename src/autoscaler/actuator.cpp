@@ -20,8 +20,7 @@ constexpr const char* kMergePatch = "application/merge-patch+json";
 /// Between two attempts to take back a mark that must not stay.
 constexpr Duration kTakeBackPause = std::chrono::seconds(10);
 
-/// The node's taints without those of this key, and with one more when `effect`
-/// is given.
+/// The node's taints without those of this key, and with one more when `effect` is given.
 json::Array taints_with(const json::Value& node, std::string_view key, std::string_view effect, TimePoint now) {
   json::Array out;
   for (const json::Value& taint : json::get_array(node, {"spec", "taints"}))
@@ -110,8 +109,7 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
     call.answer = client::Answer::kIdentity;
     std::string effect_text(effect), key_text(key);
     client.call(std::move(call), guarded([=](Impl& self, ApiResult<json::Value> result) {
-                  // Somebody else wrote the node meanwhile: heartbeats do. The
-                  // informer brings the new revision.
+                  // Somebody else wrote the node meanwhile: heartbeats do. The informer brings the new revision.
                   if (!result && result.error().code == 409 && tries > 1)
                     return self.later(std::chrono::milliseconds(100),
                                       [=](Impl& again) { again.patch_taints(name, key_text, effect_text, cordon, done, tries - 1); });
@@ -153,9 +151,8 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
     });
   }
 
-  /// Asks the server what must leave the node before its machine may go, and
-  /// goes on with the pods' uids. A pod that was not judged ends the removal,
-  /// and so does a server that does not say.
+  /// Asks the server what must leave the node before its machine may go, and goes on with the pods' uids. A pod that was not judged ends
+  /// the removal, and so does a server that does not say.
   void read_pods(const RemovalPtr& removal, std::function<void(Impl&, const std::set<std::string>&)> then) {
     const client::ListOptions on_node{.field_selector = "spec.nodeName=" + removal->plan.node};
     client.list(kPods, "", on_node, guarded([=](Impl& self, const ApiResult<client::ListPage>& page) {
@@ -166,11 +163,7 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
                     const PodPtr pod = Pod::parse(item, self.world.cluster().era());
                     if (pod->facts.is_daemon || pod->facts.is_mirror || pod->facts.is_finished) continue;
                     if (!judged.contains(pod->view().meta.uid))
-                      return self.fail(removal,
-                                       fmt::format("pod {} came to the node after it "
-                                                   "was found to be unneeded",
-                                                   pod->key()),
-                                       true);
+                      return self.fail(removal, fmt::format("pod {} came to the node after it was found to be unneeded", pod->key()), true);
                     there.insert(pod->view().meta.uid);
                   }
                   then(self, there);
@@ -276,8 +269,7 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
 
   /// Nothing is left on the node.
   void end(const RemovalPtr& removal) {
-    // Somebody has something to do before the node goes, and says so by an
-    // annotation; but not for ever.
+    // Somebody has something to do before the node goes, and says so by an annotation; but not for ever.
     const auto facts = world.nodes().find(removal->plan.node);
     const bool is_delayed = facts != world.nodes().end() && facts->second.delays_deletion;
     if (is_delayed && removal->evicted + removal->options.max_deletion_delay > now())

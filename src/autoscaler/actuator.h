@@ -1,5 +1,5 @@
-// Carries the autoscaler's actions out: taints, evictions and events; what
-// becomes of machines is the provider's. Lives on its client's loop.
+// Carries the autoscaler's actions out: taints, evictions and events; what becomes of machines is the provider's. Lives on its client's
+// loop.
 #pragma once
 #include <functional>
 #include <map>
@@ -24,13 +24,12 @@ struct ActuatorCallbacks {
 
 /// The removal of a node:
 ///
-///   taint -> pods read -> evict (again while budgets refuse) -> wait until
-///   they are gone -> pods read again -> mark the machine -> one replica less
+///   taint -> pods read -> evict (again while budgets refuse) -> wait until they are gone -> pods read again -> mark the machine -> one
+///   replica less
 ///
-/// The scheduler may bind a pod to the node before it sees the taint: what the
-/// server has there is read after the taint, and again before the machine is
-/// marked. A pod that was not judged, and whatever else fails, takes the marks
-/// off the machine and the node again; the node stays.
+/// The scheduler may bind a pod to the node before it sees the taint: what the server has there is read after the taint, and again before
+/// the machine is marked. A pod that was not judged, and whatever else fails, takes the marks off the machine and the node again; the node
+/// stays.
 class Actuator {
  public:
   /// `world` and `events` must outlive it.

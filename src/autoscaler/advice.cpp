@@ -12,10 +12,8 @@ std::string advice_for_pod(std::string_view reason, const std::string& pod) {
   if (reason == "NotReplicated") return fmt::format("give pod {} a controller that makes it again, or {}", pod, safe);
   if (reason == "UnmovableKubeSystemPod") return fmt::format("give pod {} a PodDisruptionBudget that lets it go, or {}", pod, safe);
   if (reason == "LocalStorageRequested")
-    return fmt::format(
-        "name the volumes of pod {} in its annotation {}, or "
-        "{}, or set skipNodesWithLocalStorage: false",
-        pod, kSafeToEvictLocalVolumes, safe);
+    return fmt::format("name the volumes of pod {} in its annotation {}, or {}, or set skipNodesWithLocalStorage: false", pod,
+                       kSafeToEvictLocalVolumes, safe);
   if (reason == "NotSafeToEvictAnnotation") return fmt::format("take the annotation {}: \"false\" from pod {}", kSafeToEvict, pod);
   if (reason == "NotEnoughPdb") return fmt::format("let the PodDisruptionBudget of pod {} allow one disruption more", pod);
   if (reason == "ControllerNotFound") return fmt::format("delete pod {}: its controller is gone", pod);
@@ -32,8 +30,7 @@ const Membership* membership_of(const Snapshot& snapshot, std::string_view node,
   return nullptr;
 }
 
-/// Why the autoscaler adds no node for a pod that it does not ask its groups
-/// about.
+/// Why the autoscaler adds no node for a pod that it does not ask its groups about.
 std::string why_not_asked(const Pod& pod, const Snapshot& snapshot, const Options& options) {
   const model::PodView& view = pod.view();
   if (pod.facts.is_daemon) return "it belongs to a DaemonSet: nodes are not added for those";
@@ -43,8 +40,7 @@ std::string why_not_asked(const Pod& pod, const Snapshot& snapshot, const Option
     return fmt::format("its priority {} is below podPriorityThreshold ({})", view.priority, options.pod_priority_threshold);
   if (!view.nominated_node_name.empty() && snapshot.cluster->find_node(view.nominated_node_name) != nullptr)
     return fmt::format("it waits for the end of other pods on node {}", view.nominated_node_name);
-  return "there is room for it on a node that is there or on its way, or it is "
-         "younger than its scale-up delay";
+  return "there is room for it on a node that is there or on its way, or it is younger than its scale-up delay";
 }
 
 }  // namespace
@@ -52,10 +48,8 @@ std::string why_not_asked(const Pod& pod, const Snapshot& snapshot, const Option
 std::string advice_for(const Unremovable& node) {
   if (node.reason == "BlockedByPod" && node.blocking_pod != nullptr) return advice_for_pod(node.blocking_reason, node.blocking_pod->key());
   if (node.reason == "NoPlaceToMovePods" && node.blocking_pod != nullptr)
-    return fmt::format(
-        "make room for pod {} on another node (`berth explain "
-        "pod {} -n {}` says where it lacks)",
-        node.blocking_pod->key(), node.blocking_pod->view().name(), node.blocking_pod->view().ns());
+    return fmt::format("make room for pod {} on another node (`berth explain pod {} -n {}` says where it lacks)", node.blocking_pod->key(),
+                       node.blocking_pod->view().name(), node.blocking_pod->view().ns());
   if (node.reason == "NotUnderutilized") return "let its pods request less, or raise utilizationThreshold";
   if (node.reason == "ScaleDownDisabledAnnotation") return fmt::format("take the annotation {} from it", kScaleDownDisabled);
   if (node.reason == "NodeGroupMinSizeReached") return "lower the minimum of its group";
@@ -81,15 +75,10 @@ std::string explain_node(const Snapshot& snapshot, const Actions& actions, std::
   if (actions.status.unneeded.contains(std::string(node))) return head + " is not needed, and goes when others before it are gone.\n";
   if (std::ranges::find(actions.status.left_nodes, node) != actions.status.left_nodes.end())
     return head + " was not looked at: the pass' time was over.\n";
-  if (!actions.grow.empty())
-    return head +
-           " stays for now: the cluster grows, and nothing is removed "
-           "while it does.\n";
+  if (!actions.grow.empty()) return head + " stays for now: the cluster grows, and nothing is removed while it does.\n";
   if (member.group->target <= member.group->min)
-    return fmt::format(
-        "{} stays: the group is at its minimum ({}).\nTo free "
-        "it: lower the minimum of its group.\n",
-        head, member.group->min);
+    return fmt::format("{} stays: the group is at its minimum ({}).\nTo free it: lower the minimum of its group.\n", head,
+                       member.group->min);
   return head + " stays: it has not started yet, or removals are switched off.\n";
 }
 
@@ -105,15 +94,9 @@ std::string explain_growth(const Snapshot& snapshot, const Actions& actions, con
     return out;
   }
   if (std::ranges::any_of(plan.helped, is_it)) return out + fmt::format("  grows: {}\n", to_string(actions.grow));
-  if (std::ranges::any_of(plan.awaiting, is_it))
-    return out +
-           "  another group grows first; this pod is asked about in the "
-           "next pass\n";
+  if (std::ranges::any_of(plan.awaiting, is_it)) return out + "  another group grows first; this pod is asked about in the next pass\n";
   const bool is_asked = std::ranges::any_of(plan.estimated, is_it);
-  if (is_asked)
-    return out +
-           "  a group would help, but not all its pods have room within "
-           "the limits\n";
+  if (is_asked) return out + "  a group would help, but not all its pods have room within the limits\n";
   return fmt::format("No node is added for it: {}.\n", why_not_asked(*found->second, snapshot, options));
 }
 

@@ -1,5 +1,4 @@
-// Why not: what holds a node, what would free it, and why no group grows for a
-// pod, in words for people.
+// Why not: what holds a node, what would free it, and why no group grows for a pod, in words for people.
 #pragma once
 #include <string>
 #include <string_view>
@@ -11,13 +10,11 @@ namespace berth::autoscaler {
 /// What somebody could do so that the node may go; empty where only time helps.
 std::string advice_for(const Unremovable& node);
 
-/// Of one pass: why the node stays, or that it would go, and what would free
-/// it. Lines, each with its end. `snapshot` and `actions` are those of the
-/// pass.
+/// Of one pass: why the node stays, or that it would go, and what would free it. Lines, each with its end. `snapshot` and `actions` are
+/// those of the pass.
 std::string explain_node(const Snapshot& snapshot, const Actions& actions, std::string_view node);
 
-/// Of one pass: what each group would do for the waiting pod
-/// ("namespace/name"), or why the autoscaler does not look at it. Lines, each
+/// Of one pass: what each group would do for the waiting pod ("namespace/name"), or why the autoscaler does not look at it. Lines, each
 /// with its end; empty for a pod that has a node.
 std::string explain_growth(const Snapshot& snapshot, const Actions& actions, const Options& options, std::string_view pod);
 

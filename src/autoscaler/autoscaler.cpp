@@ -56,8 +56,7 @@ class Autoscaler::Step {
   static void nobody_asks(const PodPtr&, placement::NodeIndex) {}
 
   void look_for_growth(const ClusterLimits& limits) {
-    // Pods may wait for nodes that are on their way, but no pod may be moved to
-    // one: first what fits on the nodes that are there.
+    // Pods may wait for nodes that are on their way, but no pod may be moved to one: first what fits on the nodes that are there.
     std::vector<PodPtr> pending = find_pending();
     const std::size_t waiting = pending.size();
     std::optional<Kinds> kinds;
@@ -68,8 +67,7 @@ class Autoscaler::Step {
       for (const GroupStatus& group : out_.status.groups)
         if (const NodeTemplate& known = template_of(group.id); known.node != nullptr)
           for (int i = 0; i < group.upcoming; ++i) add_node(soon, known, fmt::format("upcoming-{}-{}", group.id, i));
-      // Who has room booked comes first: pods that are left get nodes of their
-      // own, pods that take a request's room never do.
+      // Who has room booked comes first: pods that are left get nodes of their own, pods that take a request's room never do.
       for (Provisioning::Booking& booking : bookings) {
         Kinds of_booking(soon, booking.pods);
         place_waiting(soon, booking.pods, of_booking, nobody_asks);
@@ -123,8 +121,7 @@ class Autoscaler::Step {
 
   // --- ProvisioningRequests ---
 
-  /// What of the booked room is on nodes that are there; the bookings that are
-  /// not whole with that, with the pods that are left.
+  /// What of the booked room is on nodes that are there; the bookings that are not whole with that, with the pods that are left.
   std::vector<Provisioning::Booking> book_here() {
     std::vector<Provisioning::Booking> out;
     for (Provisioning::Booking& booking : self_.provisioning_.bookings(snapshot_.pod_sets->consumers)) {
@@ -164,8 +161,7 @@ class Autoscaler::Step {
     if (!answer.why.empty()) note_request(request, "NotTriggerScaleUp", "the cluster has no room for it: " + answer.why);
   }
 
-  /// The room of all its pods at once: what there is, and one group's (or
-  /// similar groups') growth for the rest
+  /// The room of all its pods at once: what there is, and one group's (or similar groups') growth for the rest
   /// (provisioningrequest/besteffortatomic).
   void provision(Trial& soon, const RequestPtr& request, const ClusterLimits& limits) {
     self_.provisioning_.accept(request, now_);
@@ -211,8 +207,7 @@ class Autoscaler::Step {
                               {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}});
     return *as_is_;
   }
-  /// As it counts: without pods that hold no node and without nodes that have
-  /// not started, with pods that have a place to come to.
+  /// As it counts: without pods that hold no node and without nodes that have not started, with pods that have a place to come to.
   Trial& here() {
     if (!here_) {
       here_ = as_is().fork();
@@ -250,8 +245,7 @@ class Autoscaler::Step {
       if (name.empty() || is_expendable(pod->view())) continue;
       const NodeInfo* node = trial.cluster().find_node(name);
       if (node == nullptr || node->node == nullptr) continue;
-      // Its victims hold what it will have until they are gone: then it counts
-      // there all the same.
+      // Its victims hold what it will have until they are gone: then it counts there all the same.
       trial.hold(pod->info, node->index);
     }
   }
@@ -263,9 +257,8 @@ class Autoscaler::Step {
     const std::string key = pod->view().ns() + "/" + pod->facts.consumes;
     const bool is_there = std::ranges::any_of(snapshot_.requests, [&](const RequestPtr& request) { return request->key() == key; });
     note(pod, {}, false, "NotTriggerScaleUp",
-         fmt::format("Unschedulable pod didn't trigger scale-up, because it's "
-                     "consuming ProvisioningRequest {}{}",
-                     key, is_there ? "" : ", which is not there"));
+         fmt::format("Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {}{}", key,
+                     is_there ? "" : ", which is not there"));
   }
 
   /// Pods that the scheduler found no room for, most important first.
@@ -289,8 +282,7 @@ class Autoscaler::Step {
     return out;
   }
 
-  /// Not yet old enough that a node is added for it; its own delay counts where
-  /// it is longer.
+  /// Not yet old enough that a node is added for it; its own delay counts where it is longer.
   [[nodiscard]] bool is_too_young(const Pod& pod) const {
     const Duration delay = std::max(pod.facts.scale_up_delay.value_or(Duration::zero()), options_.new_pod_scale_up_delay);
     return delay > Duration::zero() && pod.facts.created + delay >= now_;
@@ -301,9 +293,7 @@ class Autoscaler::Step {
   [[nodiscard]] std::string why_not_helped(const ScaleUpPlan& plan, const Refusals& why) const {
     if (plan.result == ScaleUpPlan::Result::kLimitedByMaxNodesTotal) return std::string(kMaxNodesTotalReached);
     // No group refused the pod, so there is none to grow.
-    if (why.empty())
-      return "there is no node group: a MachineSet becomes one by a "
-             "MachineAutoscaler that names it";
+    if (why.empty()) return "there is no node group: a MachineSet becomes one by a MachineAutoscaler that names it";
     return fmt::format("{}", fmt::join(count_reasons(why), ", "));
   }
 
@@ -368,8 +358,7 @@ class Autoscaler::Step {
     self_.last_growth_ = now_;
   }
 
-  /// Nodes of groups; those that the last pass had no time for have their turn
-  /// first.
+  /// Nodes of groups; those that the last pass had no time for have their turn first.
   [[nodiscard]] std::vector<ScaleDownInput::Candidate> candidates() const {
     std::map<std::string_view, std::size_t> turn;
     for (const std::string& name : self_.left_) turn.emplace(name, turn.size());
@@ -377,8 +366,7 @@ class Autoscaler::Step {
     const auto left = left_in_groups();
     std::vector<ScaleDownInput::Candidate> out;
     for (const auto& [name, member] : memberships()) {
-      // A group at its minimum keeps all its nodes: thought away first, they
-      // would take the places of pods that could move.
+      // A group at its minimum keeps all its nodes: thought away first, they would take the places of pods that could move.
       if (left.find(member.group->id)->second <= member.group->min || not_started.contains(name) || self_.removing_.contains(name))
         continue;
       const auto place = turn.find(name);
@@ -492,8 +480,7 @@ class Autoscaler::Step {
     }
   }
 
-  /// Why a node that could go does not go now; empty when it may, and then it
-  /// is taken off the group's and the cluster's sums.
+  /// Why a node that could go does not go now; empty when it may, and then it is taken off the group's and the cluster's sums.
   std::string_view why_kept(const Removable& one, std::map<std::string, std::int64_t, std::less<>>& left, ClusterLimits& limits) const {
     const NodeInfo* node = snapshot_.cluster->find_node(one.node);
     const auto& [group, instance] = memberships().find(one.node)->second;
@@ -531,9 +518,8 @@ class Autoscaler::Step {
       std::vector<std::string> names;
       for (const PodPtr& pod : removal.evict) names.push_back(pod->view().name());
       note({}, {}, false, "ScaleDown",
-           fmt::format("Scale-down: removing node {}, utilization: {:.3g}, "
-                       "pods to reschedule: {}",
-                       one.node, one.utilization, fmt::join(names, ",")));
+           fmt::format("Scale-down: removing node {}, utilization: {:.3g}, pods to reschedule: {}", one.node, one.utilization,
+                       fmt::join(names, ",")));
     }
     self_.removing_[one.node] = !removal.is_empty;
     self_.unneeded_.erase(one.node);
@@ -574,8 +560,7 @@ class Autoscaler::Step {
   const TimeLimit& limit_;
   std::optional<Trial> as_is_, here_;
   PodMap imagined_;            ///< Pods of bookings that have their places in here().
-  bool has_promised_ = false;  ///< A request found room in this pass: no node
-                               ///< goes before that is booked.
+  bool has_promised_ = false;  ///< A request found room in this pass: no node goes before that is booked.
   int noted_consumers_ = 0;
   Actions out_;
 };

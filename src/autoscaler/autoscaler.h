@@ -1,19 +1,9 @@
-// The cluster autoscaler as one pure step: the cluster and the time in, what to
-// do out (SPEC section H; core/static_autoscaler).
+// The cluster autoscaler as one pure step: the cluster and the time in, what to do out (SPEC section H; core/static_autoscaler).
 //
-//   step: node counts -> failed growth given up -> waiting pods that fit
-//   somewhere set aside -> grow for the others
-//                                                                        | |
-//                                                                        nothing
-//                                                                        grew
-//                                                                        v v
-//                                                                       done
-//                                                                       shrink:
-//                                                                       unneeded
-//                                                                       long
-//                                                                       enough,
-//                                                                       not in
-//                                                                       a pause
+//   step: node counts -> failed growth given up -> waiting pods that fit somewhere set aside -> grow for the others
+//                                                                        |            | nothing grew
+//                                                                        v            v
+//                                                                       done        shrink: unneeded long enough, not in a pause
 #pragma once
 #include <map>
 #include <optional>
@@ -26,8 +16,7 @@
 
 namespace berth::autoscaler {
 
-/// Deterministic in the calls and their arguments. Remembers growth under way,
-/// failures, and since when nodes are unneeded.
+/// Deterministic in the calls and their arguments. Remembers growth under way, failures, and since when nodes are unneeded.
 class Autoscaler {
  public:
   Autoscaler(placement::Profiles profiles, std::uint64_t seed) : profiles_(std::move(profiles)), seed_(seed) {}
@@ -37,8 +26,7 @@ class Autoscaler {
     ask_expander_ = std::move(ask);
   }
 
-  /// One pass. When its time is over, what was not looked at is said in the
-  /// status and comes first in the next one.
+  /// One pass. When its time is over, what was not looked at is said in the status and comes first in the next one.
   Actions step(const Snapshot& snapshot, const Options& options, TimePoint now, const TimeLimit& limit = {});
 
   // What became of the actions.
@@ -59,8 +47,7 @@ class Autoscaler {
   std::function<Result<std::vector<std::string>>(const std::vector<ExpansionOption>&)> ask_expander_;
   ClusterState state_;
   Provisioning provisioning_;
-  bool is_turn_of_requests_ = false;                            ///< Of a request and of pods that both
-                                                                ///< want nodes, one grows in a pass.
+  bool is_turn_of_requests_ = false;                            ///< Of a request and of pods that both want nodes, one grows in a pass.
   std::map<std::string, NodeTemplate, std::less<>> templates_;  ///< By group: of the last good node, or as the provider says.
   std::map<std::string, TimePoint> unneeded_;                   ///< Nodes, since when.
   std::vector<std::string> left_;                               ///< Nodes that the last pass had no time for, in turn.

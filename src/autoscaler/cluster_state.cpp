@@ -7,8 +7,7 @@
 namespace berth::autoscaler {
 namespace {
 
-/// More than three, and more than 45 of a hundred (--ok-total-unready-count,
-/// --max-total-unready-percentage).
+/// More than three, and more than 45 of a hundred (--ok-total-unready-count, --max-total-unready-percentage).
 bool are_too_many(std::int64_t broken, std::int64_t all) { return broken > 3 && broken * 100 > all * 45; }
 
 }  // namespace
@@ -92,8 +91,7 @@ class ClusterState::Update {
     }
   }
 
-  /// Growth has arrived, or did not become nodes in time: then the group
-  /// pauses.
+  /// Growth has arrived, or did not become nodes in time: then the group pauses.
   void end_growth(const NodeGroup& group, const GroupStatus& status) {
     const auto growth = self_.growing_.find(group.id);
     if (growth == self_.growing_.end()) return;
@@ -111,8 +109,7 @@ class ClusterState::Update {
     }
   }
 
-  /// Healthy: what is missing of ready nodes is accounted for by growth under
-  /// way, or little (IsNodeGroupHealthy).
+  /// Healthy: what is missing of ready nodes is accounted for by growth under way, or little (IsNodeGroupHealthy).
   void judge(const NodeGroup& group, GroupStatus& status) const {
     const auto growth = self_.growing_.find(group.id);
     const std::int64_t expected = group.target - status.long_unregistered - (growth == self_.growing_.end() ? 0 : growth->second.nodes);

@@ -38,8 +38,7 @@ using Verdict = Drainability::Verdict;
 
 Drainability block(std::string_view reason, std::string message) { return {Verdict::kBlock, reason, std::move(message)}; }
 
-/// The controller is one that will make the pod again, and it is still there
-/// (rules replicacount and replicated).
+/// The controller is one that will make the pod again, and it is still there (rules replicacount and replicated).
 std::optional<Drainability> controller_problem(const Pod& pod, const Snapshot& snapshot) {
   const model::OwnerReference* owner = pod.view().meta.controller();
   if (owner == nullptr) return std::nullopt;
@@ -78,10 +77,7 @@ Drainability drainability_of(const Pod& pod, const Budgets& budgets, const Snaps
   if (evict != nullptr && *evict == "on-completion") return {Verdict::kWait, {}, {}};
   if (!is_replicated(pod)) return block("NotReplicated", fmt::format("{} is not replicated", pod.key()));
   if (pod.view().ns() == "kube-system" && !budgets.covers(pod))
-    return block("UnmovableKubeSystemPod",
-                 "non-daemonset, non-mirrored, non-pdb-assigned kube-system "
-                 "pod present: " +
-                     name);
+    return block("UnmovableKubeSystemPod", "non-daemonset, non-mirrored, non-pdb-assigned kube-system pod present: " + name);
   if (evict != nullptr && *evict == "false")
     return block("NotSafeToEvictAnnotation", "pod annotated as not safe to evict present: " + name);
   if (options.skip_nodes_with_local_storage && pod.facts.has_local_storage)

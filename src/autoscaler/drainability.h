@@ -1,5 +1,4 @@
-// May this pod be moved so that its node can go (SPEC H3; the cluster
-// autoscaler's drainability rules, in their order).
+// May this pod be moved so that its node can go (SPEC H3; the cluster autoscaler's drainability rules, in their order).
 #pragma once
 #include <string>
 #include <string_view>
@@ -17,8 +16,7 @@ class Budgets {
   [[nodiscard]] bool covers(const Pod& pod) const;
   /// False when a budget that covers the pod has nothing left.
   [[nodiscard]] bool allows(const Pod& pod) const;
-  /// Takes the pods from their budgets; false when they could not all be
-  /// evicted at once.
+  /// Takes the pods from their budgets; false when they could not all be evicted at once.
   bool take(const std::vector<PodPtr>& pods);
 
  private:
@@ -33,16 +31,13 @@ class Budgets {
 struct Drainability {
   enum class Verdict {
     kMove,    ///< It must find a place elsewhere.
-    kLeave,   ///< It goes with its node: daemons' pods, and those that have
-              ///< ended.
-    kIgnore,  ///< As if it were not there: mirror pods, and those that are
-              ///< ending for too long already.
+    kLeave,   ///< It goes with its node: daemons' pods, and those that have ended.
+    kIgnore,  ///< As if it were not there: mirror pods, and those that are ending for too long already.
     kWait,    ///< The node waits until it has ended by itself.
     kBlock    ///< The node stays.
   };
   Verdict verdict = Verdict::kMove;
-  std::string_view reason;  ///< Of kBlock: the cluster autoscaler's name of it,
-                            ///< e.g. "NotReplicated".
+  std::string_view reason;  ///< Of kBlock: the cluster autoscaler's name of it, e.g. "NotReplicated".
   std::string message;      ///< Of kBlock.
 };
 Drainability drainability_of(const Pod& pod, const Budgets& budgets, const Snapshot& snapshot, const Options& options, TimePoint now);

@@ -1,5 +1,4 @@
-// How many nodes of a group the pods need: first-fit decreasing on forks of the
-// cluster (estimator/binpacking_estimator).
+// How many nodes of a group the pods need: first-fit decreasing on forks of the cluster (estimator/binpacking_estimator).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,8 +23,7 @@ std::vector<model::VolumeView> checked_volumes(const Pod& pod) {
 bool spreads(const Pod& pod) {
   return std::ranges::any_of(pod.view().spread_constraints, [](const auto& constraint) { return constraint.is_hard; });
 }
-/// Whether it may go to a node depends on that node alone, and on what is there
-/// already: not on other pods that are placed with it.
+/// Whether it may go to a node depends on that node alone, and on what is there already: not on other pods that are placed with it.
 bool is_local(const Pod& pod) {
   return pod.info->required_affinity.empty() && pod.info->required_anti_affinity.empty() && !spreads(pod) &&
          pod.view().resource_claims.empty() && checked_volumes(pod).empty();
@@ -45,9 +43,8 @@ double size_of(const Pod& pod, const model::NodeView& node) {
   return out;
 }
 
-/// The new nodes of one estimation. Nodes that hold the same are one bin, of
-/// which one node is in the trial and stands for all: packing thousands of like
-/// pods costs as much as packing one node of them.
+/// The new nodes of one estimation. Nodes that hold the same are one bin, of which one node is in the trial and stands for all: packing
+/// thousands of like pods costs as much as packing one node of them.
 class Packing {
  public:
   Packing(placement::Trial& base, const NodeTemplate& node_template, std::int64_t most)
@@ -81,8 +78,7 @@ class Packing {
 
   Bin add_bin(const std::vector<PodPtr>& content = {}) {
     Bin out{add_node(trial_, template_, fmt::format("e-{}", made_++)), 1, {}};
-    // What fitted on a node like this is put there without asking again, under
-    // a name of its own.
+    // What fitted on a node like this is put there without asking again, under a name of its own.
     for (const PodPtr& one : content) {
       auto view = std::make_shared<model::PodView>(one->view());
       view->meta.name += fmt::format("-{}", made_);
@@ -124,8 +120,7 @@ class Packing {
     return out;
   }
 
-  /// The same pods on each node of the bin, as far as there are pods: the rest
-  /// of its nodes become bins of their own.
+  /// The same pods on each node of the bin, as far as there are pods: the rest of its nodes become bins of their own.
   void fill_all(std::size_t at) {
     const std::int64_t nodes = bins_[at].nodes, all = left();
     const std::vector<PodPtr> before = bins_[at].content;
@@ -149,8 +144,7 @@ class Packing {
   void pack_alike() {
     for (std::size_t i = 0; i < bins_.size() && left() > 0; ++i) fill_all(i);
     while (left() > 0) {
-      // A pod that does not fit on an empty node does not fit on another one
-      // either.
+      // A pod that does not fit on an empty node does not fit on another one either.
       if (!bins_.empty() && bins_.back().content.empty()) return;
       const std::int64_t room = most_ - node_count();
       if (room <= 0) return;

@@ -21,8 +21,7 @@ void keep_lowest(std::vector<ExpansionOption>& options, Value value_of) {
   std::erase_if(options, [&](const ExpansionOption& option) { return value_of(option) != lowest; });
 }
 
-/// Unused fraction of CPU plus that of memory, over the capacity of all its
-/// nodes (expander/waste).
+/// Unused fraction of CPU plus that of memory, over the capacity of all its nodes (expander/waste).
 double waste_of(const ExpansionOption& option) {
   double cpu = 0, memory = 0;
   for (const PodPtr& pod : option.pods) {
@@ -93,19 +92,14 @@ Result<Priorities> parse_priorities(const std::string& text) {
 void keep_highest_priority(std::vector<ExpansionOption>& options, const std::optional<std::string>& priorities,
                            std::vector<Warning>& warnings) {
   constexpr std::string_view kInvalid = "PriorityConfigMapInvalid";
-  if (!priorities)
-    return warnings.push_back({kInvalid,
-                               "Priority expander config map "
-                               "cluster-autoscaler-priority-expander not found"});
+  if (!priorities) return warnings.push_back({kInvalid, "Priority expander config map cluster-autoscaler-priority-expander not found"});
   const auto parsed = parse_priorities(*priorities);
   if (!parsed) {
     warnings.push_back({kInvalid, fmt::format("Wrong configuration for priority expander: {}. Ignoring update.", parsed.error().message)});
     return;
   }
   for (const std::string& problem : parsed->problems)
-    warnings.push_back({kInvalid, fmt::format("Wrong configuration for priority expander: {}. "
-                                              "The other rules stand.",
-                                              problem)});
+    warnings.push_back({kInvalid, fmt::format("Wrong configuration for priority expander: {}. The other rules stand.", problem)});
   constexpr std::int64_t kNone = INT64_MIN;
   std::vector<std::int64_t> found;
   for (const ExpansionOption& option : options) {
@@ -113,25 +107,24 @@ void keep_highest_priority(std::vector<ExpansionOption>& options, const std::opt
     for (const auto& [priority, pattern] : parsed->rules)
       if (re2::RE2::PartialMatch(option.group, *pattern)) best = std::max(best, priority);
     if (best == kNone)
-      warnings.push_back({"PriorityConfigMapNotMatchedGroup", fmt::format("Priority expander: node group {} not found in priority "
-                                                                          "expander configuration. The group won't be used.",
-                                                                          option.group)});
+      warnings.push_back(
+          {"PriorityConfigMapNotMatchedGroup",
+           fmt::format("Priority expander: node group {} not found in priority expander configuration. The group won't be used.",
+                       option.group)});
     found.push_back(best);
   }
   // Priorities below -1 choose nothing, as in the cluster autoscaler.
   const std::int64_t highest = *std::ranges::max_element(found);
   if (highest < -1)
     return warnings.push_back({"PriorityConfigMapNoGroupMatched",
-                               "Priority expander: no priorities info found for any of the expansion "
-                               "options. No options filtered."});
+                               "Priority expander: no priorities info found for any of the expansion options. No options filtered."});
   std::vector<ExpansionOption> kept;
   for (std::size_t i = 0; i < options.size(); ++i)
     if (found[i] == highest) kept.push_back(std::move(options[i]));
   options = std::move(kept);
 }
 
-/// What an hour costs, of what pods ask for and of nodes that nobody has priced
-/// (cloudprovider/gce's, as the default).
+/// What an hour costs, of what pods ask for and of nodes that nobody has priced (cloudprovider/gce's, as the default).
 struct PriceTable {
   std::map<std::string, double, std::less<>> prices = {
       {"cpu", 0.033174}, {"memory", 0.004446}, {"nvidia.com/gpu", 0.7}, {"amd.com/gpu", 0.7}};
@@ -139,22 +132,20 @@ struct PriceTable {
   void read(const std::optional<std::string>& text, std::vector<Warning>& warnings) {
     constexpr std::string_view kInvalid = "PriceConfigMapInvalid";
     if (!text) return;
-    // A text that begins with a brace would be read as JSON, whose keys have
-    // quotes.
+    // A text that begins with a brace would be read as JSON, whose keys have quotes.
     const auto document = json::parse_yaml("# prices\n" + *text);
     if (!document || !document->is_object())
-      return warnings.push_back({kInvalid,
-                                 "Wrong configuration for price expander: it is not a map "
-                                 "of names to prices. Built-in prices hold."});
+      return warnings.push_back(
+          {kInvalid, "Wrong configuration for price expander: it is not a map of names to prices. Built-in prices hold."});
     for (const auto& [key, value] : document->get_object()) {
       const std::string name(key.data(), key.size());
       if (value.is_number() && value.to_number<double>() >= 0)
         prices[name] = value.to_number<double>();
       else
-        warnings.push_back({kInvalid, fmt::format("Wrong configuration for price expander: the price of "
-                                                  "{} is not a number of at least 0. The "
-                                                  "other prices stand.",
-                                                  name)});
+        warnings.push_back(
+            {kInvalid, fmt::format("Wrong configuration for price expander: the price of {} is not a number of at least 0. The "
+                                   "other prices stand.",
+                                   name)});
     }
   }
   [[nodiscard]] double of(std::string_view name) const {
@@ -178,8 +169,7 @@ struct PriceTable {
   }
 };
 
-/// The price of an option's nodes over that of what its pods ask for: helping
-/// more pods may cost more (expander/price).
+/// The price of an option's nodes over that of what its pods ask for: helping more pods may cost more (expander/price).
 void keep_cheapest(std::vector<ExpansionOption>& options, const std::optional<std::string>& text, std::vector<Warning>& warnings) {
   PriceTable table;
   table.read(text, warnings);
@@ -195,16 +185,13 @@ void keep_cheapest(std::vector<ExpansionOption>& options, const std::optional<st
 void keep_asked(std::vector<ExpansionOption>& options, const ExpanderInput& input, std::vector<Warning>& warnings) {
   constexpr std::string_view kFailed = "GrpcExpanderFailed";
   if (!input.ask)
-    return warnings.push_back({kFailed,
-                               "Expander grpc: there is nobody to ask: --grpc-expander-url "
-                               "is not set. No options filtered."});
+    return warnings.push_back({kFailed, "Expander grpc: there is nobody to ask: --grpc-expander-url is not set. No options filtered."});
   const auto chosen = input.ask(options);
   if (!chosen) return warnings.push_back({kFailed, fmt::format("Expander grpc: {}. No options filtered.", chosen.error().message)});
   const auto is_chosen = [&](const ExpansionOption& option) { return std::ranges::find(*chosen, option.group) != chosen->end(); };
   if (std::ranges::none_of(options, is_chosen))
-    return warnings.push_back({kFailed, fmt::format("Expander grpc: the answer names none of the "
-                                                    "groups: [{}]. No options filtered.",
-                                                    fmt::join(*chosen, " "))});
+    return warnings.push_back(
+        {kFailed, fmt::format("Expander grpc: the answer names none of the groups: [{}]. No options filtered.", fmt::join(*chosen, " "))});
   std::erase_if(options, [&](const ExpansionOption& option) { return !is_chosen(option); });
 }
 

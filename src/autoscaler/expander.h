@@ -22,14 +22,11 @@ struct ExpansionOption {
 
 /// What expanders go by beside the options.
 struct ExpanderInput {
-  std::optional<std::string> priorities;  ///< YAML of the priority expander's ConfigMap: {10:
-                                          ///< [".*spot.*"], 5: [".*"]}.
-  /// YAML of the price expander's: an hour of a node by group or instance type,
-  /// and of a core (cpu), a GiB (memory) or a device that pods ask for.
-  /// {MachineSet/ns/name: 0.2, m5.large: 0.096, cpu: 0.033, memory: 0.0044}
+  std::optional<std::string> priorities;  ///< YAML of the priority expander's ConfigMap: {10: [".*spot.*"], 5: [".*"]}.
+  /// YAML of the price expander's: an hour of a node by group or instance type, and of a core (cpu), a GiB (memory) or a device that pods
+  /// ask for. {MachineSet/ns/name: 0.2, m5.large: 0.096, cpu: 0.033, memory: 0.0044}
   std::optional<std::string> prices;
-  /// The groups that somebody else would grow (expander grpc). Blocks. Empty
-  /// function: nobody to ask.
+  /// The groups that somebody else would grow (expander grpc). Blocks. Empty function: nobody to ask.
   std::function<Result<std::vector<std::string>>(const std::vector<ExpansionOption>& options)> ask;
 };
 
@@ -39,10 +36,9 @@ struct Warning {
   std::string message;
 };
 
-/// The options that the expanders leave, one expander after the other; `random`
-/// keeps all. Without its ConfigMap, or when that is none, or nobody answers,
-/// an expander narrows nothing; a pattern or price that is none is left out.
-/// `warnings` says so.
+/// The options that the expanders leave, one expander after the other; `random` keeps all. Without its
+/// ConfigMap, or when that is none, or nobody answers, an expander narrows nothing; a pattern or price that is none is left out. `warnings`
+/// says so.
 std::vector<ExpansionOption> narrow(std::vector<ExpansionOption> options, const std::vector<Expander>& expanders,
                                     const ExpanderInput& input, std::vector<Warning>& warnings);
 /// One of the options; the same for the same seed. Requires at least one.

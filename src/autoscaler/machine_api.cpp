@@ -45,8 +45,7 @@ struct MachineApi::Impl : std::enable_shared_from_this<Impl> {
 
   using Done = std::function<void(Impl&, ApiResult<json::Value>)>;
 
-  /// The next pass must see what comes of this: it waits from now until `done`
-  /// was called and the watch has come that far.
+  /// The next pass must see what comes of this: it waits from now until `done` was called and the watch has come that far.
   Done awaited(const model::Gvr& gvr, Done done) {
     const std::string resource = resource_name(gvr);
     if (callbacks.write_started) callbacks.write_started(resource);
@@ -56,15 +55,13 @@ struct MachineApi::Impl : std::enable_shared_from_this<Impl> {
     };
   }
 
-  /// What a write of replicas whose answer was lost would have made of the
-  /// MachineSet.
+  /// What a write of replicas whose answer was lost would have made of the MachineSet.
   struct Unanswered {
     std::string revision_before;
     std::int64_t replicas = 0;
   };
 
-  /// `wanted` turns the replicas that the MachineSet has into those it should
-  /// have; nullopt leaves it alone.
+  /// `wanted` turns the replicas that the MachineSet has into those it should have; nullopt leaves it alone.
   void set_replicas(const std::string& group, std::function<std::optional<std::int64_t>(std::int64_t)> wanted, Done done) {
     try_set_replicas(group, std::move(wanted), awaited(world.place_of(group).scalable, std::move(done)), 20, std::nullopt);
   }
@@ -118,10 +115,8 @@ struct MachineApi::Impl : std::enable_shared_from_this<Impl> {
     return call;
   }
 
-  /// Marks the machine and takes one replica away; the MachineSet's controller
-  /// deletes the marked one. When that fails the mark goes again: the next
-  /// machine to be deleted would be this one otherwise, whatever it was chosen
-  /// for.
+  /// Marks the machine and takes one replica away; the MachineSet's controller deletes the marked one. When that fails the mark goes
+  /// again: the next machine to be deleted would be this one otherwise, whatever it was chosen for.
   void delete_machine(const std::string& group, const std::string& instance, std::function<void(Impl&, ApiResult<json::Value>)> done) {
     const model::Gvr machines = world.place_of(group).machines;
     Done marked = awaited(machines, [=](Impl& self, ApiResult<json::Value> result) {
@@ -159,8 +154,7 @@ void MachineApi::grow(const Resize& resize, Done done) {
   impl_->set_replicas(
       resize.group,
       [resize](std::int64_t replicas) {
-        // Somebody scaled it meanwhile: what they want is kept where it is
-        // more.
+        // Somebody scaled it meanwhile: what they want is kept where it is more.
         return replicas >= resize.to ? std::nullopt : std::optional(resize.to);
       },
       [done = std::move(done)](Impl&, const ApiResult<json::Value>& result) { done(error_of(result)); });

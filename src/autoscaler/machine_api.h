@@ -1,5 +1,4 @@
-// The Machine API's objects as a provider: replicas of MachineSets and
-// MachineDeployments, marks on Machines (SPEC H6).
+// The Machine API's objects as a provider: replicas of MachineSets and MachineDeployments, marks on Machines (SPEC H6).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,8 +12,7 @@ namespace berth::autoscaler {
 
 class World;
 
-/// Around every write that the next pass must see: the plural of what is
-/// written, and the revision that came of it (0: it failed).
+/// Around every write that the next pass must see: the plural of what is written, and the revision that came of it (0: it failed).
 struct WriteCallbacks {
   std::function<void(const std::string& resource)> write_started;
   std::function<void(const std::string& resource, std::int64_t revision)> write_ended;

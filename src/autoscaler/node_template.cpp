@@ -10,8 +10,7 @@ namespace {
 
 constexpr std::string_view kHostname = "kubernetes.io/hostname";
 
-/// Taints that a node has for what happens to it, not for what it is
-/// (utils/taints).
+/// Taints that a node has for what happens to it, not for what it is (utils/taints).
 bool is_passing(const model::Taint& taint) {
   static constexpr std::string_view kOfConditions[] = {"node.kubernetes.io/not-ready",
                                                        "node.kubernetes.io/unreachable",
@@ -39,8 +38,7 @@ std::shared_ptr<model::NodeView> cleaned(const model::NodeView& node) {
   return out;
 }
 
-/// The first node of the group that works and takes pods, one that has done so
-/// for a minute at least or one that has not.
+/// The first node of the group that works and takes pods, one that has done so for a minute at least or one that has not.
 const placement::NodeInfo* sample_node(const NodeGroup& group, const Snapshot& snapshot, bool is_settled, TimePoint now) {
   constexpr auto kStabilization = std::chrono::minutes(1);
   for (const Instance& instance : group.instances) {
@@ -136,8 +134,7 @@ placement::NodeIndex add_node(placement::Trial& trial, const NodeTemplate& node_
   const auto index = cluster.upsert_node(named(*node_template.node, name));
   for (std::size_t i = 0; i < node_template.slices.size(); ++i) (void)cluster.upsert(named(node_template.slices[i], name, i));
   for (const placement::PodInfoPtr& daemon : node_template.daemons) {
-    // What was found to fit on the template; a daemon that a node of its own
-    // would refuse stays away from it.
+    // What was found to fit on the template; a daemon that a node of its own would refuse stays away from it.
     (void)trial.reserve(named(*daemon, name, cluster.era()), index);
   }
   return index;
@@ -145,8 +142,7 @@ placement::NodeIndex add_node(placement::Trial& trial, const NodeTemplate& node_
 
 namespace {
 
-/// What daemons leave of the node, of each resource that they or pods in
-/// general ask for.
+/// What daemons leave of the node, of each resource that they or pods in general ask for.
 std::map<std::string, double> free_of(const NodeTemplate& one) {
   const placement::Resource all = placement::Resource::from_list(one.node->allocatable);
   placement::Resource used;

@@ -16,21 +16,17 @@ struct NodeTemplate {
   bool is_of_real_node = false;
 };
 
-/// Like a node of the group that works for a minute at least, without what is
-/// that node's own; else as `known` from an earlier pass; else as the provider
-/// describes it; else like a node that works only just. Null node: nobody knows
-/// (nodeinfosprovider). `base` gives a trial on the snapshot's cluster, asked
-/// for only where daemons must be tried.
+/// Like a node of the group that works for a minute at least, without what is that node's own; else as `known` from an earlier pass; else
+/// as the provider describes it; else like a node that works only just. Null node: nobody knows (nodeinfosprovider). `base` gives a trial
+/// on the snapshot's cluster, asked for only where daemons must be tried.
 NodeTemplate make_template(const NodeGroup& group, const Snapshot& snapshot, const std::function<placement::Trial&()>& base,
                            const NodeTemplate* known, TimePoint now);
-/// A new node of that name like this one: without what happened to it (cordons,
-/// taints of conditions, annotations).
+/// A new node of that name like this one: without what happened to it (cordons, taints of conditions, annotations).
 model::NodeViewPtr node_like(const model::NodeView& node, const std::string& name);
 /// Puts a node like that, with its daemons, into the trial.
 placement::NodeIndex add_node(placement::Trial& trial, const NodeTemplate& node_template, const std::string& name);
-/// Equal but for sizes within tolerance (of memory, of what is allocatable, of
-/// what daemons leave) and labels that always differ; with as many devices of
-/// each driver (processors/nodegroupset).
+/// Equal but for sizes within tolerance (of memory, of what is allocatable, of what daemons leave) and labels that always differ; with as
+/// many devices of each driver (processors/nodegroupset).
 bool are_similar(const NodeTemplate& a, const NodeTemplate& b, const std::vector<std::string>& ignored_labels);
 
 }  // namespace berth::autoscaler

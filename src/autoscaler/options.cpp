@@ -44,8 +44,7 @@ std::optional<Expander> parse_expander(std::string_view word) {
   return std::nullopt;
 }
 
-/// The documents allow two resources; clusters whose nodes say what they have
-/// give the value of a node label instead.
+/// The documents allow two resources; clusters whose nodes say what they have give the value of a node label instead.
 void check_gpu_type(const Reader& at, std::string_view type) {
   constexpr std::string_view kTypes[] = {"nvidia.com/gpu", "amd.com/gpu"};
   if (type.empty()) return at.problem("type", fmt::format("required: {}", fmt::join(kTypes, " or ")));

@@ -1,5 +1,4 @@
-// What a ClusterAutoscaler object says, with its defaults (SPEC H1; the cluster
-// autoscaler's flags).
+// What a ClusterAutoscaler object says, with its defaults (SPEC H1; the cluster autoscaler's flags).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -26,8 +25,7 @@ struct Bounds {
 };
 
 struct GpuLimit {
-  std::string type;  ///< A value of the node label cluster-api/accelerator, or a
-                     ///< resource's name (nvidia.com/gpu, amd.com/gpu).
+  std::string type;  ///< A value of the node label cluster-api/accelerator, or a resource's name (nvidia.com/gpu, amd.com/gpu).
   Bounds bounds;
 };
 
@@ -60,24 +58,19 @@ struct Options {
   std::vector<std::string> balancing_ignored_labels;
   std::vector<Expander> expanders = {Expander::kLeastWaste};  ///< One after the other; what is left is drawn.
 
-  bool enforce_min_sizes = false;  ///< Groups below their minimum grow to it
-                                   ///< without a pod that needs them.
-  /// Requests of this processorInstance alone; best-effort-atomic-scale-up is
-  /// for who has none.
+  bool enforce_min_sizes = false;  ///< Groups below their minimum grow to it without a pod that needs them.
+  /// Requests of this processorInstance alone; best-effort-atomic-scale-up is for who has none.
   std::string check_capacity_processor_instance;
-  /// 0: faults alone; 1: what is done; 2: each pass; 4: why pods and nodes stay
-  /// as they are; 6: how each group is.
+  /// 0: faults alone; 1: what is done; 2: each pass; 4: why pods and nodes stay as they are; 6: how each group is.
   std::int64_t log_verbosity = 1;
   int max_scale_down_parallelism = 10;
   int max_drain_parallelism = 1;
   int max_bulk_soft_taints = 10;
   Duration initial_backoff = std::chrono::minutes(5), max_backoff = std::chrono::minutes(30), backoff_reset = std::chrono::hours(3);
 
-  /// Of the object; what it leaves out keeps its default. Problems are the
-  /// reader's.
+  /// Of the object; what it leaves out keeps its default. Problems are the reader's.
   static Options read(const config::Reader& cluster_autoscaler);
-  /// The same of an object of the API, which may have fields of later versions:
-  /// these are in `notes`, with what has no effect here.
+  /// The same of an object of the API, which may have fields of later versions: these are in `notes`, with what has no effect here.
   static Result<Options> parse(const json::Value& cluster_autoscaler, std::vector<std::string>* notes = nullptr);
 };
 

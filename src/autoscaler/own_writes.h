@@ -1,5 +1,4 @@
-// What this autoscaler wrote and the watches have not shown yet: a pass before
-// that would decide on the past, and ask for the same twice.
+// What this autoscaler wrote and the watches have not shown yet: a pass before that would decide on the past, and ask for the same twice.
 #pragma once
 #include <algorithm>
 #include <charconv>
@@ -34,8 +33,8 @@ class OwnWrites {
     if (--in_flight_[resource] == 0) in_flight_.erase(resource);
     if (revision > 0) awaited_[resource] = std::max(awaited_[resource], revision);
   }
-  /// The resources of which writes are not answered or not seen; `seen` says
-  /// how far the watch of a resource has come. What is seen is forgotten.
+  /// The resources of which writes are not answered or not seen; `seen` says how far the watch of a resource has come. What is seen is
+  /// forgotten.
   [[nodiscard]] std::vector<std::string> outstanding(const std::function<std::int64_t(const std::string&)>& seen) {
     std::erase_if(awaited_, [&](const auto& entry) { return seen(entry.first) >= entry.second; });
     std::vector<std::string> out;

@@ -13,8 +13,7 @@ std::vector<std::string> describe_pass(const Actions& actions, std::int64_t verb
     out.push_back(fmt::format(format, std::forward<Args>(args)...));
   };
   if (verbosity < 2) return out;
-  say("pass of {} ms: {} pods find no node, {} fit on nodes that are there or "
-      "coming; {} groups grow, {} nodes go; {} unneeded, {} stay{}",
+  say("pass of {} ms: {} pods find no node, {} fit on nodes that are there or coming; {} groups grow, {} nodes go; {} unneeded, {} stay{}",
       std::chrono::duration_cast<std::chrono::milliseconds>(length).count(), status.pending_pods, status.placed_in_thought,
       actions.grow.size(), actions.remove.size(), status.unneeded.size(), status.unremovable.size(),
       status.is_healthy ? "" : "; the cluster is unhealthy");
@@ -29,10 +28,9 @@ std::vector<std::string> describe_pass(const Actions& actions, std::int64_t verb
   for (const Unremovable& node : status.unremovable) say("node {} stays: {}", node.node, to_string(node));
   if (verbosity < 6) return out;
   for (const GroupStatus& group : status.groups)
-    say("group {}: {} of {} to {}; {} ready, {} unready, {} not started, {} "
-        "coming{}{}",
-        group.id, group.target, group.min, group.max, group.ready, group.unready, group.not_started, group.upcoming,
-        group.is_healthy ? "" : ", unhealthy", group.is_in_backoff ? ", pauses: " + group.backoff_message : "");
+    say("group {}: {} of {} to {}; {} ready, {} unready, {} not started, {} coming{}{}", group.id, group.target, group.min, group.max,
+        group.ready, group.unready, group.not_started, group.upcoming, group.is_healthy ? "" : ", unhealthy",
+        group.is_in_backoff ? ", pauses: " + group.backoff_message : "");
   return out;
 }
 

@@ -25,15 +25,10 @@ std::string_view kind_of_taint(std::string_view key) {
 }  // namespace
 
 PassMetrics::PassMetrics(metrics::Registry& registry) : registry_(registry) {
-  // What never happens here is nought, not missing: node groups are not made,
-  // and pods of one controller are told apart by what they are.
-  gauge("nap_enabled",
-        "[ALPHA] Whether or not Node Autoprovisioning is enabled. 1 if it is, "
-        "0 otherwise.",
-        0);
+  // What never happens here is nought, not missing: node groups are not made, and pods of one controller are told apart by what they are.
+  gauge("nap_enabled", "[ALPHA] Whether or not Node Autoprovisioning is enabled. 1 if it is, 0 otherwise.", 0);
   gauge("overflowing_controllers_count",
-        "[ALPHA] Number of controllers that own a large set of heterogenous "
-        "pods, preventing CA from treating these pods as equivalent.",
+        "[ALPHA] Number of controllers that own a large set of heterogenous pods, preventing CA from treating these pods as equivalent.",
         0);
   for (const char* type : {"cloudProviderError", "apiCallError", "internalError"})
     count("errors_total", "CA loops failed due to an error", 0, {{"type", type}});
@@ -89,9 +84,7 @@ void PassMetrics::pass(const Actions& actions, const Options& options, const pla
 }
 
 void PassMetrics::describe_cluster(const Status& status, const Options& options) {
-  gauge("cluster_safe_to_autoscale",
-        "[ALPHA] Whether or not cluster is healthy enough for autoscaling. 1 "
-        "if it is, 0 otherwise.",
+  gauge("cluster_safe_to_autoscale", "[ALPHA] Whether or not cluster is healthy enough for autoscaling. 1 if it is, 0 otherwise.",
         status.is_healthy ? 1 : 0);
   const std::string nodes = "[ALPHA] Number of nodes in cluster.";
   gauge("nodes_count", nodes, number(status.whole.ready), {{"state", "ready"}});
@@ -114,10 +107,7 @@ void PassMetrics::describe_cluster(const Status& status, const Options& options)
     return found == status.totals.end() ? 0.0 : number(found->second);
   };
   gauge("cluster_cpu_current_cores", "[ALPHA] Current number of cores in the cluster, minus deleting nodes.", total("cpu"));
-  gauge("cluster_memory_current_bytes",
-        "[ALPHA] Current number of bytes of memory in the cluster, minus "
-        "deleting nodes.",
-        total("memory"));
+  gauge("cluster_memory_current_bytes", "[ALPHA] Current number of bytes of memory in the cluster, minus deleting nodes.", total("memory"));
   const auto limits = [&](const std::string& name, const std::string& help, const Bounds& bounds) {
     gauge(name, help, number(bounds.min), {{"direction", "minimum"}});
     if (bounds.max != INT64_MAX) gauge(name, help, number(bounds.max), {{"direction", "maximum"}});
@@ -132,29 +122,21 @@ void PassMetrics::describe_groups(const std::vector<GroupStatus>& groups) {
     gauge("node_group_min_count", "[ALPHA] Minimum number of nodes in the node group", number(group.min), label);
     gauge("node_group_max_count", "[ALPHA] Maximum number of nodes in the node group", number(group.max), label);
     gauge("node_group_target_count", "[ALPHA] Target number of nodes in the node group by CA.", number(group.target), label);
-    gauge("node_group_healthiness",
-          "[ALPHA] Whether or not node group is healthy enough for "
-          "autoscaling. 1 if it is, 0 otherwise.",
+    gauge("node_group_healthiness", "[ALPHA] Whether or not node group is healthy enough for autoscaling. 1 if it is, 0 otherwise.",
           group.is_healthy ? 1 : 0, label);
   }
   for (const GroupStatus& group : groups)
-    gauge("node_group_backoff_status",
-          "[ALPHA] Whether or not node group is backoff for not autoscaling. 1 "
-          "if it is, 0 otherwise.",
+    gauge("node_group_backoff_status", "[ALPHA] Whether or not node group is backoff for not autoscaling. 1 if it is, 0 otherwise.",
           group.is_in_backoff ? 1 : 0, {{"node_group", group.id}, {"reason", "cloudProviderError"}});
   gpus_.clear();
   for (const GroupStatus& group : groups) gpus_[group.id] = {group.gpu_resource, group.gpu_name};
 }
 
 void PassMetrics::describe_scale_down(const Status& status) {
-  gauge("pending_node_deletions",
-        "[ALPHA] Number of nodes that haven't been removed or aborted after "
-        "finished scale-down phase.",
+  gauge("pending_node_deletions", "[ALPHA] Number of nodes that haven't been removed or aborted after finished scale-down phase.",
         number(status.whole.being_deleted));
   gauge("unneeded_nodes_count", "[ALPHA] Number of nodes currently considered unneeded by CA.", number(status.unneeded.size()));
-  gauge("scale_down_in_cooldown",
-        "[ALPHA] Whether or not the scale down is in cooldown. 1 if its, 0 "
-        "otherwise.",
+  gauge("scale_down_in_cooldown", "[ALPHA] Whether or not the scale down is in cooldown. 1 if its, 0 otherwise.",
         status.is_scale_down_paused ? 1 : 0);
   std::map<std::string_view, int> stays;
   for (const Unremovable& node : status.unremovable) ++stays[node.reason];
@@ -176,8 +158,7 @@ void PassMetrics::count_taints(const placement::Cluster& cluster) {
   for (const auto& [kind, taints] : counts) known_taints_.emplace(kind);
 }
 
-/// Groups that a limit of the whole cluster kept from growing, and nodes that a
-/// minimum keeps.
+/// Groups that a limit of the whole cluster kept from growing, and nodes that a minimum keeps.
 void PassMetrics::count_skipped(const Status& status) {
   const auto skipped = [&](const char* direction, const char* reason, std::int64_t times) {
     count("skipped_scale_events_count", "times scaling was skipped because of a limit", times,

@@ -1,5 +1,4 @@
-// The metrics cluster_autoscaler_* that dashboards of the cluster autoscaler
-// read (kubernetes/autoscaler, proposals/metrics.md).
+// The metrics cluster_autoscaler_* that dashboards of the cluster autoscaler read (kubernetes/autoscaler, proposals/metrics.md).
 #pragma once
 #include <cstdint>
 #include <map>
@@ -16,8 +15,7 @@ class PassMetrics {
  public:
   explicit PassMetrics(metrics::Registry& registry);
 
-  /// After each pass. `length`: of all of it; `nodes` are those that the pass
-  /// saw.
+  /// After each pass. `length`: of all of it; `nodes` are those that the pass saw.
   void pass(const Actions& actions, const Options& options, const placement::Cluster& cluster, const NodeFactsMap& nodes, TimePoint now,
             Duration length);
   /// A pass that ended before it began, or something in it.

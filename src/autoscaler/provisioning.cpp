@@ -46,16 +46,12 @@ void check_words(const ProvisioningRequest& request, std::vector<std::string>& p
   one_of("noRetry", "true", "false");
   one_of("partialCapacityCheck", "bookPartial", "checkOnly");
   if (const std::string_view text = request.parameter("ValidUntilSeconds"); !text.empty() && !seconds_of(text))
-    say(
-        fmt::format("parameter ValidUntilSeconds: \"{}\" has no effect: it is "
-                    "a number of seconds",
-                    text));
+    say(fmt::format("parameter ValidUntilSeconds: \"{}\" has no effect: it is a number of seconds", text));
 }
 
 std::string_view text_of(const json::Value& value) { return value.is_string() ? json::as_view(value) : std::string_view(); }
 
-/// Puts all of them somewhere; otherwise says how many came before the first
-/// that fits nowhere, and why not.
+/// Puts all of them somewhere; otherwise says how many came before the first that fits nowhere, and why not.
 std::string place_all(placement::Trial& trial, const ProvisioningRequest::PodSet& set) {
   for (std::size_t i = 0; i < set.pods.size(); ++i)
     if (const placement::Placement placed = trial.place(set.pods[i]->info); !placed.is_placed())
@@ -95,10 +91,7 @@ CapacityAnswer find_capacity(placement::Trial& soon, RequestUpdate& update, Time
     update.set("Provisioned", true, kCapacityIsFound, kCapacityIsFoundMessage, now);
   else
     update.set("Provisioned", mode == "bookPartial", kPartialCapacityIsFound,
-               fmt::format("Partial capacity is found in the cluster.. "
-                           "Schedulable podsets: {}",
-                           fmt::join(found, ",")),
-               now);
+               fmt::format("Partial capacity is found in the cluster.. Schedulable podsets: {}", fmt::join(found, ",")), now);
   out.is_booked = is_whole || mode == "bookPartial";
   if (out.is_booked) soon = std::move(trial);
   return out;
@@ -157,8 +150,7 @@ void Provisioning::end(const RequestPtr& request, TimePoint now) {
     update(request).set("Failed", true, "Expired", "ProvisioningRequest is expired", now);
 }
 
-/// The watch of templates may be a moment behind: only what two passes miss is
-/// missing.
+/// The watch of templates may be a moment behind: only what two passes miss is missing.
 void Provisioning::look_at_templates(const RequestPtr& request, TimePoint now, std::set<std::string>& incomplete) {
   const std::string problem = request->problem();
   if (problem.empty() || request->has_ended()) return;
@@ -203,10 +195,7 @@ void Provisioning::homeless(const RequestPtr& request, std::size_t pods, TimePoi
   }
   if (homeless_since_.try_emplace(request->uid, now).first->second + kPatience >= now) return;
   update(request).set("CapacityRevoked", true, "CapacityIsNotFound",
-                      fmt::format("The capacity that was provisioned is gone: "
-                                  "{} of its pods fit nowhere",
-                                  pods),
-                      now);
+                      fmt::format("The capacity that was provisioned is gone: {} of its pods fit nowhere", pods), now);
 }
 
 void Provisioning::shift_times(Duration jump) {

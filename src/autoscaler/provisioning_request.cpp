@@ -22,8 +22,7 @@ std::vector<RequestCondition> read_conditions(const json::Value& object) {
   return out;
 }
 
-/// The first pod of a set as the API server would make it of the template; the
-/// others differ in name and uid.
+/// The first pod of a set as the API server would make it of the template; the others differ in name and uid.
 json::Value pod_of_template(const json::Value& pod_template, const ProvisioningRequest& request) {
   json::Value pod = json::Object{{"apiVersion", "v1"}, {"kind", "Pod"}};
   for (const char* field : {"labels", "annotations"})
@@ -85,10 +84,8 @@ std::string_view ProvisioningRequest::parameter(std::string_view name) const {
 
 std::string ProvisioningRequest::problem() const {
   if (!missing_templates.empty())
-    return fmt::format(
-        "missing pod templates, {} pod templates were "
-        "referenced, {} templates were missing: {}",
-        sets.size(), missing_templates.size(), fmt::join(missing_templates, ","));
+    return fmt::format("missing pod templates, {} pod templates were referenced, {} templates were missing: {}", sets.size(),
+                       missing_templates.size(), fmt::join(missing_templates, ","));
   return is_too_large ? fmt::format("more than {} pods are asked for", kMostRequestedPods) : "";
 }
 

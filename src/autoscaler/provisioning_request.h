@@ -1,7 +1,5 @@
-// ProvisioningRequests (autoscaling.x-k8s.io): room for pods that are asked for
-// before they are there (kubernetes/autoscaler,
-// proposals/provisioning-request.md). A request, the pods that it stands for,
-// and its conditions in the cluster autoscaler's words.
+// ProvisioningRequests (autoscaling.x-k8s.io): room for pods that are asked for before they are there (kubernetes/autoscaler,
+// proposals/provisioning-request.md). A request, the pods that it stands for, and its conditions in the cluster autoscaler's words.
 #pragma once
 #include <functional>
 #include <map>
@@ -60,8 +58,7 @@ struct ProvisioningRequest {
   [[nodiscard]] const RequestCondition* condition(std::string_view type) const;
   [[nodiscard]] bool is_true(std::string_view type) const;
   [[nodiscard]] std::string_view parameter(std::string_view name) const;
-  /// Failed, or its time is over: nothing happens to it any more but its
-  /// deletion.
+  /// Failed, or its time is over: nothing happens to it any more but its deletion.
   [[nodiscard]] bool has_ended() const { return is_true("Failed") || is_true("BookingExpired") || is_true("CapacityRevoked"); }
   [[nodiscard]] bool is_booked() const { return is_true("Provisioned") && !has_ended(); }
   /// Why it has no pods, in the cluster autoscaler's words; empty when it has.
@@ -69,24 +66,21 @@ struct ProvisioningRequest {
   /// Every pod, set after set.
   [[nodiscard]] std::vector<PodPtr> pods() const;
 
-  /// `template_of` finds a PodTemplate of the request's namespace, null when
-  /// there is none. Pods of `before` are taken over where they are the same.
-  /// Pods are made only of requests that wait for room or have it.
+  /// `template_of` finds a PodTemplate of the request's namespace, null when there is none. Pods of `before` are taken over where they are
+  /// the same. Pods are made only of requests that wait for room or have it.
   static ProvisioningRequest parse(const json::Value& object, placement::Era era,
                                    const std::function<const json::Value*(std::string_view)>& template_of,
                                    const ProvisioningRequest* before = nullptr);
 };
 using RequestPtr = std::shared_ptr<const ProvisioningRequest>;
 
-/// What a request's status is to be; or that the request goes, having ended a
-/// week ago.
+/// What a request's status is to be; or that the request goes, having ended a week ago.
 struct RequestUpdate {
   RequestPtr request;
   std::vector<RequestCondition> conditions;
   json::Object details;
   bool is_deleted = false;
-  /// Groups whose growth it stands on: when one of them does not grow, capacity
-  /// was not found.
+  /// Groups whose growth it stands on: when one of them does not grow, capacity was not found.
   std::vector<std::string> awaited_groups;
 
   explicit RequestUpdate(RequestPtr of) : request(std::move(of)), conditions(request->conditions), details(request->details) {}

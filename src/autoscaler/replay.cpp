@@ -87,8 +87,7 @@ void set_times(json::Value& value, TimePoint now) {
   if (value.is_string() && json::as_view(value) == "@now-60s") value = format_rfc3339(now - std::chrono::seconds(60));
 }
 
-/// One first pass of a fresh autoscaler, as the recordings are: nothing waits
-/// for time to go by.
+/// One first pass of a fresh autoscaler, as the recordings are: nothing waits for time to go by.
 struct Pass {
   World world;
   Options options;

@@ -33,8 +33,7 @@ std::int64_t sum(const std::map<std::string, std::int64_t>& map) {
   return out;
 }
 
-/// "2 node(s) had untolerated taint {a: b}" of 1.31 and "… taint(s)" of 1.36
-/// say the same: counts of the same words, added.
+/// "2 node(s) had untolerated taint {a: b}" of 1.31 and "… taint(s)" of 1.36 say the same: counts of the same words, added.
 std::map<std::string, int> normal(const std::vector<std::string>& reasons) {
   constexpr std::string_view kTaint = "node(s) had untolerated taint";
   std::map<std::string, int> out;
@@ -62,8 +61,7 @@ class Comparison {
 
   std::vector<std::string> differences() {
     compare_growth();
-    // What limits count differs on purpose: then only what they are for is
-    // asked.
+    // What limits count differs on purpose: then only what they are for is asked.
     if (!out_.empty() && counts_more() && keeps_limits()) return {};
     // The real one looks at nodes to remove only when nothing grew.
     if (recorded_.grow.empty() && got_.grow.empty()) compare_shrinking();
@@ -94,10 +92,8 @@ class Comparison {
     if (!refusals_agree()) differ("notTriggered", recorded_.not_triggered, got_.not_triggered);
   }
 
-  /// The same groups for as many pods with as many nodes. Fewer where pods keep
-  /// apart: the real one adds nodes that take none of them. Which pods wait for
-  /// nodes that are there or coming is the scheduler's choice here, a rotation
-  /// there: the rest may be others.
+  /// The same groups for as many pods with as many nodes. Fewer where pods keep apart: the real one adds nodes that take none of them.
+  /// Which pods wait for nodes that are there or coming is the scheduler's choice here, a rotation there: the rest may be others.
   [[nodiscard]] bool options_agree() {
     if (recorded_.options.size() != got_.options.size()) return false;
     return std::ranges::all_of(got_.options, [&](const auto& entry) {
@@ -112,8 +108,7 @@ class Comparison {
 
   [[nodiscard]] bool best_agree() const { return recorded_.best == got_.best || thrifty_; }
 
-  /// As recorded, or one of the best groups with its own nodes, or fewer where
-  /// pods keep apart.
+  /// As recorded, or one of the best groups with its own nodes, or fewer where pods keep apart.
   [[nodiscard]] bool grow_agrees() const {
     if (recorded_.grow == got_.grow) return true;
     const auto is_option = [&](const auto& entry) {
@@ -128,8 +123,7 @@ class Comparison {
     return recorded_.best.contains(group) && option != recorded_.options.end() && option->second.first == nodes;
   }
 
-  /// Pods of one controller that are alike stand for each other: the real one
-  /// takes them in the order of a map.
+  /// Pods of one controller that are alike stand for each other: the real one takes them in the order of a map.
   [[nodiscard]] std::map<std::string, int> by_controller(const Names& pods) const {
     std::map<std::string, int> out;
     for (const std::string& key : pods) {
@@ -152,8 +146,7 @@ class Comparison {
     return differing <= 2 * waiting_in_thought_;
   }
 
-  /// With the reasons that belong to them. Of a full cluster nobody is told
-  /// anything there; here its pods are.
+  /// With the reasons that belong to them. Of a full cluster nobody is told anything there; here its pods are.
   [[nodiscard]] bool refusals_agree() const {
     if (facts_.actions->status.plan.result == ScaleUpPlan::Result::kLimitedByMaxNodesTotal) return recorded_.not_triggered.empty();
     const auto counted = [&](const Reasons& reasons) {
@@ -164,8 +157,7 @@ class Comparison {
     return counted(recorded_.not_triggered) == counted(got_.not_triggered);
   }
 
-  /// Limits count here what they do not there: nodes that are not ready, and
-  /// GPUs by their resource's name on nodes without the label.
+  /// Limits count here what they do not there: nodes that are not ready, and GPUs by their resource's name on nodes without the label.
   [[nodiscard]] bool counts_more() const {
     const Options& options = *facts_.options;
     const bool counts_nodes = options.max_nodes_total > 0 && std::ranges::any_of(*facts_.snapshot->nodes, [](const auto& entry) {
@@ -210,8 +202,7 @@ class Comparison {
     bool is_unneeded = false;
     std::vector<std::string> reason;
     [[nodiscard]] bool is(std::string_view word) const { return !reason.empty() && reason.front() == word; }
-    /// It could go, or could but for where pods are thought to be: that depends
-    /// on the order of looking.
+    /// It could go, or could but for where pods are thought to be: that depends on the order of looking.
     [[nodiscard]] bool is_of_order() const { return is_unneeded || is("NoPlaceToMovePods"); }
   };
   static Verdict verdict_of(const Decision& decision, const std::string& node) {
@@ -254,8 +245,7 @@ class Comparison {
     const auto pod = facts_.snapshot->pods().find(verdict.reason[2]);
     return pod == facts_.snapshot->pods().end() ? nullptr : pod->second;
   }
-  /// Of several pods that hold a node the real one meets any first: the
-  /// recorded one holds it here too.
+  /// Of several pods that hold a node the real one meets any first: the recorded one holds it here too.
   [[nodiscard]] bool may_block(const Verdict& recorded) const {
     const PodPtr pod = blocking_pod(recorded);
     if (pod == nullptr) return false;
@@ -270,8 +260,7 @@ class Comparison {
     return budgets.covers(*pod) && budgets.allows(*pod);
   }
 
-  /// Of what could go, as many are kept in each group for its minimum, and for
-  /// the cluster's; which of them is a draw.
+  /// Of what could go, as many are kept in each group for its minimum, and for the cluster's; which of them is a draw.
   [[nodiscard]] bool holds_agree() const {
     const auto counted = [&](const Decision& decision) {
       std::map<std::string, std::pair<int, std::map<std::string, int>>> out;

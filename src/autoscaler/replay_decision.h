@@ -35,8 +35,7 @@ struct PassFacts {
   TimePoint now{};
 };
 
-/// The differences that no rule of docs/autoscaler.md ("Beside the real one")
-/// explains; empty: both decide alike.
+/// The differences that no rule of docs/autoscaler.md ("Beside the real one") explains; empty: both decide alike.
 std::vector<std::string> compare_decisions(const Decision& recorded, const Decision& got, const PassFacts& facts);
 
 }  // namespace berth::autoscaler

@@ -109,8 +109,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     };
   }
 
-  /// Until somebody wants scaling, only that is watched: the rest costs as much
-  /// as a scheduler's caches.
+  /// Until somebody wants scaling, only that is watched: the rest costs as much as a scheduler's caches.
   void start() {
     if (options.options) return watch_all();
     for (const WatchedKind& one : watched_kinds())
@@ -137,15 +136,13 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     informers.back()->start();
   }
 
-  /// A kind that this server does not serve is left out; a server that does not
-  /// answer is asked again.
+  /// A kind that this server does not serve is left out; a server that does not answer is asked again.
   void probe(const WatchedKind& one) {
     client::Call call{.verb = "list", .gvr = one.gvr, .query = "limit=1"};
     call.answer = client::Answer::kNone;
     client.call(std::move(call), guarded([&one](Impl& self, const client::ApiResult<json::Value>& result) {
                   const bool is_counted = self.is_watching;
-                  // Who may not list volumes, devices or owners scales without them;
-                  // the informer says which right is missing.
+                  // Who may not list volumes, devices or owners scales without them; the informer says which right is missing.
                   const bool goes_without = !result && result.error().code == 403 && may_do_without(one.kind);
                   if (!result && result.error().code != 404 && !goes_without) {
                     if (self.told.insert(result.error().message).second)
@@ -162,9 +159,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
                     self.informers.back()->start();
                   }
                   if (!result && !goes_without && one.kind == kRules && !is_counted)
-                    log::warning("autoscaler",
-                                 "this server serves no ClusterAutoscaler: there are "
-                                 "no rules to scale by");
+                    log::warning("autoscaler", "this server serves no ClusterAutoscaler: there are no rules to scale by");
                   if (is_counted && --self.probes_open == 0) self.wait_for_sync();
                 }));
   }
@@ -193,8 +188,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     ready = true;
     if (!has_machines && !options.external)
       log::warning("autoscaler",
-                   "this server serves no MachineSets, of machine.openshift.io "
-                   "or cluster.x-k8s.io: there is nothing to scale");
+                   "this server serves no MachineSets, of machine.openshift.io or cluster.x-k8s.io: there is nothing to scale");
     elect();
   }
 
@@ -270,8 +264,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     last_said = text;
   }
 
-  /// The options that hold now; nullopt: nobody wants scaling, or what they
-  /// want makes no sense.
+  /// The options that hold now; nullopt: nobody wants scaling, or what they want makes no sense.
   std::optional<Options> wanted() {
     if (options.options) return options.options;
     const json::Value* object = world.cluster_autoscaler();
@@ -421,8 +414,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
                  "", client::Answer::kIdentity);
   }
 
-  /// What a request's status is to be: written when what it stands on was asked
-  /// for. The next pass waits for it.
+  /// What a request's status is to be: written when what it stands on was asked for. The next pass waits for it.
   void take_request(RequestUpdate update) {
     own_writes.started(resource_name(kRequests));
     if (update.awaited_groups.empty())

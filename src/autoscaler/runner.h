@@ -1,5 +1,4 @@
-// The autoscaler against an API server: watches in, a step every ten seconds,
-// writes out (SPEC section H).
+// The autoscaler against an API server: watches in, a step every ten seconds, writes out (SPEC section H).
 #pragma once
 #include <functional>
 #include <memory>
@@ -19,31 +18,24 @@ struct RunnerOptions {
   std::string ns = "kube-system";
   /// The scheduler's own profile: what fits is asked of it.
   placement::Profiles profiles;
-  /// Instead of the ClusterAutoscaler named default; without either nothing is
-  /// done.
+  /// Instead of the ClusterAutoscaler named default; without either nothing is done.
   std::optional<Options> options;
   std::optional<Duration> scan_interval;
   Duration max_pass_time = std::chrono::seconds(10);
   bool enforce_min_sizes = false;                 ///< Groups below their minimum grow to it, pods or not.
-  std::string check_capacity_processor_instance;  ///< Of ProvisioningRequests:
-                                                  ///< only those that name it.
-  bool dry_run = false;                           ///< Decides and says what it would do; writes nothing
-                                                  ///< but its status and events.
+  std::string check_capacity_processor_instance;  ///< Of ProvisioningRequests: only those that name it.
+  bool dry_run = false;                           ///< Decides and says what it would do; writes nothing but its status and events.
   std::uint64_t seed = 0;
   /// A clock that never jumps, by which jumps of the loop's are seen; null: it has none.
   std::function<Duration()> steady_clock;
-  /// Instead of the Machine API: machines of whoever speaks the external gRPC
-  /// protocol.
+  /// Instead of the Machine API: machines of whoever speaks the external gRPC protocol.
   std::optional<ExternalProviderConfig> external;
-  std::string grpc_expander_url,
-      grpc_expander_ca_pem;   ///< Whom the expander grpc asks: host:port, and its
-                              ///< authority for TLS.
-  bool leader_elect = false;  ///< With the Lease cluster-autoscaler.
+  std::string grpc_expander_url, grpc_expander_ca_pem;  ///< Whom the expander grpc asks: host:port, and its authority for TLS.
+  bool leader_elect = false;                            ///< With the Lease cluster-autoscaler.
   std::string identity;
 };
 
-/// Lives on its client's loop: construct, start and destroy it there. The
-/// metrics must outlive it.
+/// Lives on its client's loop: construct, start and destroy it there. The metrics must outlive it.
 class Runner {
  public:
   Runner(client::Client& client, RunnerOptions options, metrics::Registry& metrics);

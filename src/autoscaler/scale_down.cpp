@@ -31,8 +31,7 @@ class Remover {
     for (const auto& [key, pod] : input.snapshot->pod_sets->terminating) with_ending_pods_.insert(pod->view().node_name);
   }
 
-  /// Nodes worth a trial, in the order of trying them: judged before any is
-  /// tried.
+  /// Nodes worth a trial, in the order of trying them: judged before any is tried.
   [[nodiscard]] std::vector<Removable> eligible(ScaleDownFindings& out) const {
     std::vector<std::tuple<std::size_t, bool, bool, std::string_view>> order;
     std::map<std::string_view, Removable> found;
@@ -92,8 +91,7 @@ class Remover {
         if (const PodPtr* pod = imagined(info->key)) found.moved.push_back(*pod);
         continue;
       }
-      // A waiting pod that was placed here only in thought finds another place
-      // by itself, but needs one.
+      // A waiting pod that was placed here only in thought finds another place by itself, but needs one.
       if (entry->second->view().node_name.empty()) {
         found.moved.push_back(entry->second);
         continue;
@@ -113,9 +111,8 @@ class Remover {
     return found == input_.imagined->end() ? nullptr : &found->second;
   }
 
-  /// Moves the pods and takes the node away, or, when a pod finds no place,
-  /// changes nothing and says which. Meanwhile the node stays, tainted, as it
-  /// does while it is drained: spread constraints count it.
+  /// Moves the pods and takes the node away, or, when a pod finds no place, changes nothing and says which. Meanwhile the node stays,
+  /// tainted, as it does while it is drained: spread constraints count it.
   std::optional<Unremovable> move_pods(const NodeInfo& node, const std::vector<PodPtr>& pods) {
     placement::Trial& trial = input_.trial();
     const std::string name = node.name;

@@ -91,8 +91,7 @@ struct Planner {
     return out;
   }
 
-  /// The nodes of the best option, capped by all limits and split over similar
-  /// groups.
+  /// The nodes of the best option, capped by all limits and split over similar groups.
   [[nodiscard]] std::vector<Resize> resizes_of(const ExpansionOption& best, std::int64_t new_nodes) const {
     const NodeGroup* main = *std::ranges::find_if(valid, [&](const NodeGroup* group) { return group->id == best.group; });
     std::vector<Resize> groups = {{main->id, main->target, main->target, main->max}};
@@ -108,8 +107,7 @@ struct Planner {
     return out;
   }
 
-  /// Lets the scheduler's engine place the pods in the scheduler's order on the
-  /// nodes of the plan, and takes back nodes it leaves empty.
+  /// Lets the scheduler's engine place the pods in the scheduler's order on the nodes of the plan, and takes back nodes it leaves empty.
   void keep_only_used() {
     placement::Trial trial = input.trial->fork();
     std::map<placement::NodeIndex, Resize*> added;

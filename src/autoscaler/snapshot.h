@@ -1,5 +1,5 @@
-// What the autoscaler decides on: the cluster as placement sees it, what it
-// needs to know beyond that, and the groups of nodes that can grow.
+// What the autoscaler decides on: the cluster as placement sees it, what it needs to know beyond that, and the groups of nodes that can
+// grow.
 #pragma once
 #include <map>
 #include <memory>
@@ -25,8 +25,7 @@ inline constexpr std::string_view kAcceleratorLabel = "cluster-api/accelerator";
 inline constexpr std::string_view kDaemonPod = "cluster-autoscaler.kubernetes.io/daemonset-pod";
 inline constexpr std::string_view kEvictDaemon = "cluster-autoscaler.kubernetes.io/enable-ds-eviction";
 inline constexpr std::string_view kPodScaleUpDelay = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay";
-/// On a pod: the ProvisioningRequest whose room it takes. It adds no node
-/// itself.
+/// On a pod: the ProvisioningRequest whose room it takes. It adds no node itself.
 inline constexpr std::string_view kConsumeRequest = "autoscaling.x-k8s.io/consume-provisioning-request";
 inline constexpr std::string_view kOldConsumeRequest = "cluster-autoscaler.kubernetes.io/consume-provisioning-request";
 inline constexpr std::string_view kDelayDeletion = "delay-deletion.cluster-autoscaler.kubernetes.io/";
@@ -34,13 +33,10 @@ inline constexpr std::string_view kDelayDeletion = "delay-deletion.cluster-autos
 /// What placement's view of a pod leaves out.
 struct PodFacts {
   bool is_mirror = false, is_daemon = false;
-  bool has_local_storage = false;          ///< hostPath or an emptyDir on disk, but for volumes named by
-                                           ///< safe-to-evict-local-volumes.
-  bool is_unschedulable = false;           ///< The scheduler said so: PodScheduled is
-                                           ///< False for Unschedulable.
+  bool has_local_storage = false;          ///< hostPath or an emptyDir on disk, but for volumes named by safe-to-evict-local-volumes.
+  bool is_unschedulable = false;           ///< The scheduler said so: PodScheduled is False for Unschedulable.
   bool is_finished = false;                ///< Failed, or succeeded and never started again.
-  std::optional<Duration> scale_up_delay;  ///< By annotation: no node is added
-                                           ///< for it before it is that old.
+  std::optional<Duration> scale_up_delay;  ///< By annotation: no node is added for it before it is that old.
   std::optional<TimePoint> deletion_time;
   TimePoint created{};
   std::string consumes;  ///< The ProvisioningRequest whose room it takes; empty: none.
@@ -57,8 +53,7 @@ struct Pod {
 using PodPtr = std::shared_ptr<const Pod>;
 using PodMap = std::map<std::string, PodPtr, std::less<>>;  ///< By "namespace/name".
 
-/// Pods, and the few of them that a pass asks for at once. A pass that finds
-/// nothing to do must not walk all pods.
+/// Pods, and the few of them that a pass asks for at once. A pass that finds nothing to do must not walk all pods.
 struct PodSets {
   PodMap all;
   PodMap unplaced;     ///< Bound to no node.
@@ -69,20 +64,15 @@ struct PodSets {
   void erase(std::string_view key);
 };
 
-/// What placement's view of a node leaves out: whether it has started, and
-/// whether it still works (utils/kubernetes/ready.go).
+/// What placement's view of a node leaves out: whether it has started, and whether it still works (utils/kubernetes/ready.go).
 struct NodeFacts {
-  /// By its conditions (Ready, DiskPressure, NetworkUnavailable) and by the
-  /// taints that say the same.
+  /// By its conditions (Ready, DiskPressure, NetworkUnavailable) and by the taints that say the same.
   bool is_ready = false;
-  bool lacks_device = false;       ///< Labelled with an accelerator that its plugin
-                                   ///< has not registered.
-  bool lacks_slices = false;       ///< A driver that its group's nodes have has not
-                                   ///< published its devices.
+  bool lacks_device = false;       ///< Labelled with an accelerator that its plugin has not registered.
+  bool lacks_slices = false;       ///< A driver that its group's nodes have has not published its devices.
   bool is_starting = false;        ///< It has a startup taint.
   bool is_cordoned = false;        ///< spec.unschedulable
-  bool delays_deletion = false;    ///< An annotation below kDelayDeletion: somebody has something to
-                                   ///< do before it goes.
+  bool delays_deletion = false;    ///< An annotation below kDelayDeletion: somebody has something to do before it goes.
   TimePoint created{}, changed{};  ///< changed: when its readiness last did.
   static NodeFacts parse(const json::Value& node);
 
@@ -92,12 +82,10 @@ struct NodeFacts {
 using NodeFactsMap = std::map<std::string, NodeFacts, std::less<>>;
 
 enum class Readiness { kReady, kNotStarted, kUnready };
-/// A node that does not work counts as not started for its first fifteen
-/// minutes.
+/// A node that does not work counts as not started for its first fifteen minutes.
 Readiness readiness_of(const NodeFacts& node, TimePoint now);
 
-/// What a group's own annotations set instead of the ClusterAutoscaler's
-/// values.
+/// What a group's own annotations set instead of the ClusterAutoscaler's values.
 struct GroupOverrides {
   std::optional<double> utilization_threshold, gpu_utilization_threshold;
   std::optional<Duration> unneeded_time, unready_time, max_node_provision_time;
@@ -108,21 +96,18 @@ struct GroupOverrides {
 struct Instance {
   std::string id;           ///< The provider's: "namespace/name" of the Machine.
   std::string node;         ///< Empty: it has not become a node yet.
-  bool is_leaving = false;  ///< Deleted or marked for it: the group's target no
-                            ///< longer counts it.
+  bool is_leaving = false;  ///< Deleted or marked for it: the group's target no longer counts it.
 };
 
 /// ResourceSlices of one node, as documents.
 using Slices = std::vector<json::Value>;
-using SlicesOfNodes = std::map<std::string, std::map<std::string, json::Value>,
-                               std::less<>>;  ///< By node, by name.
+using SlicesOfNodes = std::map<std::string, std::map<std::string, json::Value>, std::less<>>;  ///< By node, by name.
 
 struct NodeGroup {
   std::string id;
   std::int64_t min = 0, max = 0, target = 0;
   std::vector<Instance> instances;
-  /// What a new node would be when the group has none to look at; null: not
-  /// known, such a group cannot grow from zero.
+  /// What a new node would be when the group has none to look at; null: not known, such a group cannot grow from zero.
   model::NodeViewPtr template_node;
   Slices template_slices;  ///< Its devices: of a node named "template".
   GroupOverrides overrides;
@@ -134,8 +119,7 @@ struct Membership {
   const NodeGroup* group = nullptr;
   const Instance* instance = nullptr;
 };
-using Memberships = std::map<std::string, Membership,
-                             std::less<>>;  ///< By node, only those of groups.
+using Memberships = std::map<std::string, Membership, std::less<>>;  ///< By node, only those of groups.
 
 struct Snapshot {
   const placement::Cluster* cluster = nullptr;
@@ -147,11 +131,9 @@ struct Snapshot {
   std::vector<placement::PodInfoPtr> daemons;  ///< One pod of each DaemonSet, as it would come to a node.
   std::set<std::string, std::less<>> jobs;     ///< "namespace/name"
   std::set<std::string, std::less<>> daemon_sets;
-  /// ConfigMap cluster-autoscaler-priority-expander's data.priorities; nullopt
-  /// when there is none.
+  /// ConfigMap cluster-autoscaler-priority-expander's data.priorities; nullopt when there is none.
   std::optional<std::string> priorities;
-  /// ConfigMap cluster-autoscaler-price-expander's data.prices; nullopt when
-  /// there is none.
+  /// ConfigMap cluster-autoscaler-price-expander's data.prices; nullopt when there is none.
   std::optional<std::string> prices;
   std::vector<std::string> problems;                                 ///< Why sets that somebody wants scaled are not.
   std::vector<std::shared_ptr<const ProvisioningRequest>> requests;  ///< In order of creation.
@@ -160,12 +142,11 @@ struct Snapshot {
 /// What GPUs are called where device plugins count them (utils/gpu).
 inline constexpr std::string_view kGpuResources[] = {"nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/xe", "habana.ai/gaudi",
                                                      "microsoft.com/directx"};
-/// A taint that a node loses when it has started: below ignore-taint. or
-/// startup-taint.cluster-autoscaler.kubernetes.io/.
+
+/// A taint that a node loses when it has started: below ignore-taint. or startup-taint.cluster-autoscaler.kubernetes.io/.
 bool is_startup_taint(std::string_view key);
 bool has_taint(const model::NodeView& node, std::string_view key);
-/// The pod as its DaemonSet would make it, tolerating what daemons tolerate;
-/// not bound to a node.
+/// The pod as its DaemonSet would make it, tolerating what daemons tolerate; not bound to a node.
 placement::PodInfoPtr daemon_pod(const json::Value& daemon_set, placement::Era era);
 
 }  // namespace berth::autoscaler

@@ -18,9 +18,8 @@ json::Object node_counts(const GroupStatus& counts) {
           {"unregistered", counts.unregistered}};
 }
 
-/// What the cluster autoscaler's document has no place for: why nodes stay that
-/// would be worth removing, why pods get no node, and what the pass had no time
-/// for. Long lists are cut.
+/// What the cluster autoscaler's document has no place for: why nodes stay that would be worth removing, why pods get no node, and what the
+/// pass had no time for. Long lists are cut.
 json::Object why_not(const Status& status) {
   constexpr std::size_t kMost = 50;
   json::Object out;

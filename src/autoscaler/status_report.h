@@ -7,8 +7,7 @@
 
 namespace berth::autoscaler {
 
-/// The status as the cluster autoscaler's document (clusterstate/api), with the
-/// times of the last changes kept between calls.
+/// The status as the cluster autoscaler's document (clusterstate/api), with the times of the last changes kept between calls.
 class StatusReport {
  public:
   /// YAML for data.status.

@@ -1,5 +1,4 @@
-// How long a pass may take. Cores have no clock of their own: the caller gives
-// one.
+// How long a pass may take. Cores have no clock of their own: the caller gives one.
 #pragma once
 #include <functional>
 

@@ -26,8 +26,7 @@ std::optional<std::int64_t> parse_number(std::string_view text) {
   return out;
 }
 
-/// The annotations of one MachineSet, read as a node's capacity. Each reader is
-/// false when the text is malformed.
+/// The annotations of one MachineSet, read as a node's capacity. Each reader is false when the text is malformed.
 struct CapacityReader {
   const json::Value& set;
   json::Object capacity;
@@ -90,8 +89,7 @@ void add_taints(std::string_view text, json::Array& taints) {
   }
 }
 
-/// Where a machine of the provider's spec would stand, as its node's labels say
-/// it.
+/// Where a machine of the provider's spec would stand, as its node's labels say it.
 void add_place(const json::Value& provider, json::Object& labels) {
   const auto add = [&labels](std::string_view label, std::initializer_list<std::string_view> values) {
     for (const std::string_view value : values)
@@ -444,8 +442,7 @@ std::optional<NodeGroup> World::group_of(std::string_view kind, const json::Valu
   if (max.empty() || !get_string(scalable, {"metadata", "deletionTimestamp"}).empty()) return std::nullopt;
   const std::string_view plain = kind.substr(kind.rfind('/') == std::string_view::npos ? 0 : kind.rfind('/') + 1);
   const std::string id = group_id(plain, get_string(scalable, {"metadata", "namespace"}), get_string(scalable, {"metadata", "name"}));
-  // A minimum that cannot be read is not none: nodes would be taken that
-  // somebody meant to keep.
+  // A minimum that cannot be read is not none: nodes would be taken that somebody meant to keep.
   const std::optional<std::int64_t> low = min.empty() ? 0 : parse_number(min), high = parse_number(max);
   if (!low || !high || *low > *high)
     problems.push_back(fmt::format("{}: sizes from \"{}\" to \"{}\" make no sense: it is not scaled", id, min, max));

@@ -1,5 +1,4 @@
-// The API's objects kept as what the autoscaler decides on: MachineSets are its
-// groups of nodes (SPEC H6). Pure: told of objects, no I/O.
+// The API's objects kept as what the autoscaler decides on: MachineSets are its groups of nodes (SPEC H6). Pure: told of objects, no I/O.
 #pragma once
 #include <map>
 #include <optional>
@@ -11,8 +10,7 @@
 
 namespace berth::autoscaler {
 
-// Cluster API's own group has the same objects; its annotations are read and
-// written beside OpenShift's, on the objects of either.
+// Cluster API's own group has the same objects; its annotations are read and written beside OpenShift's, on the objects of either.
 inline constexpr std::string_view kClusterApi = "cluster.x-k8s.io/";
 inline constexpr std::string_view kMachineApi = "machine.openshift.io/";
 inline constexpr std::string_view kMinSize = "machine.openshift.io/cluster-api-autoscaler-node-group-min-size";
@@ -23,28 +21,22 @@ inline constexpr std::string_view kDeleteMachine = "machine.openshift.io/delete-
 inline constexpr std::string_view kOldDeleteMachine = "machine.openshift.io/cluster-api-delete-machine";
 inline constexpr std::string_view kMachineAnnotation = "machine.openshift.io/machine";
 
-/// "MachineSet/namespace/name", as node groups are called in events and in the
-/// priority expander's patterns; MachineDeployments of Cluster API likewise.
+/// "MachineSet/namespace/name", as node groups are called in events and in the priority expander's patterns; MachineDeployments of Cluster
+/// API likewise.
 std::string group_id(std::string_view kind, std::string_view ns, std::string_view name);
 /// The other way: empty strings when it is not one.
 std::pair<std::string, std::string> split_group_id(std::string_view id);
 
-/// What the annotations of a MachineSet say of its machines, for groups that
-/// have none yet: cpu, memory, gpu-count, gpu-type, maxPods, ephemeral-disk,
-/// labels and taints below capacity.cluster-autoscaler.kubernetes.io/, or
-/// OpenShift's vCPU, memoryMb, GPU and maxPods. Labels and taints also come
-/// from spec.template.spec. Null when CPU or memory is missing or something is
-/// malformed.
+/// What the annotations of a MachineSet say of its machines, for groups that have none yet: cpu, memory, gpu-count, gpu-type, maxPods,
+/// ephemeral-disk, labels and taints below capacity.cluster-autoscaler.kubernetes.io/, or OpenShift's vCPU, memoryMb, GPU and maxPods.
+/// Labels and taints also come from spec.template.spec. Null when CPU or memory is missing or something is malformed.
 model::NodeViewPtr template_of(const json::Value& machine_set);
-/// Devices of a node of the set: gpu-count of those of dra-driver, in a slice
-/// of node "template". Then gpu-count counts no resource but the one that
-/// gpu-type names.
+/// Devices of a node of the set: gpu-count of those of dra-driver, in a slice of node "template". Then gpu-count counts no resource but
+/// the one that gpu-type names.
 Slices template_slices_of(const json::Value& machine_set);
 
-/// The annotations machine.openshift.io/autoscaling-options-… of a MachineSet:
-/// scaledownutilizationthreshold, scaledowngpuutilizationthreshold,
-/// scaledownunneededtime, scaledownunreadytime and maxnodeprovisiontime; others
-/// say nothing.
+/// The annotations machine.openshift.io/autoscaling-options-… of a MachineSet: scaledownutilizationthreshold,
+/// scaledowngpuutilizationthreshold, scaledownunneededtime, scaledownunreadytime and maxnodeprovisiontime; others say nothing.
 GroupOverrides overrides_of(const json::Value& machine_set);
 
 /// Where a group's size and its machines are written.
@@ -53,14 +45,12 @@ struct GroupPlace {
   std::string ns, name;
 };
 
-/// `kind` has kClusterApi in front for that group's objects, as World takes
-/// them.
+/// `kind` has kClusterApi in front for that group's objects, as World takes them.
 struct WatchedKind {
   std::string_view kind;
   model::Gvr gvr;
 };
-/// What is watched, where the server serves it. Without MachineSets or
-/// MachineDeployments there is nothing to scale.
+/// What is watched, where the server serves it. Without MachineSets or MachineDeployments there is nothing to scale.
 const std::vector<WatchedKind>& watched_kinds();
 
 /// Single-threaded.
@@ -71,8 +61,7 @@ class World {
   void upsert(const json::Value& object);
   void remove(std::string_view kind, std::string_view ns, std::string_view name);
 
-  /// Holds until the next change. Nodes that have not published the devices of
-  /// their group are marked so.
+  /// Holds until the next change. Nodes that have not published the devices of their group are marked so.
   [[nodiscard]] Snapshot snapshot();
   /// The same of groups that somebody else tells of.
   void mark_incomplete_nodes(const std::vector<NodeGroup>& groups);
@@ -81,8 +70,7 @@ class World {
   [[nodiscard]] const NodeFactsMap& nodes() const { return nodes_; }
   /// The ClusterAutoscaler named default; null when there is none.
   [[nodiscard]] const json::Value* cluster_autoscaler() const { return cluster_autoscaler_.is_null() ? nullptr : &cluster_autoscaler_; }
-  /// Of a group's id; one that is not known any more is looked for among
-  /// OpenShift's.
+  /// Of a group's id; one that is not known any more is looked for among OpenShift's.
   [[nodiscard]] GroupPlace place_of(std::string_view group) const;
   [[nodiscard]] const json::Value* find(std::string_view kind, std::string_view ns, std::string_view name) const;
 
@@ -94,8 +82,7 @@ class World {
   static Machine parse_machine(const json::Value& machine, bool is_cluster_api);
   /// The key of what is scaled: the set, or the MachineDeployment that owns it.
   [[nodiscard]] std::string scaled_by(const std::string& set) const;
-  /// nullopt: nobody wants it scaled, or its bounds make no sense, which is
-  /// said.
+  /// nullopt: nobody wants it scaled, or its bounds make no sense, which is said.
   [[nodiscard]] std::optional<NodeGroup> group_of(std::string_view kind, const json::Value& scalable,
                                                   std::vector<std::string>& problems) const;
   void see_node(const json::Value& node);

@@ -10,8 +10,7 @@ using json::get_string;
 constexpr std::string_view kMachineFinalizer = "machine.machine.openshift.io";
 constexpr std::string_view kMachineAnnotation = "machine.openshift.io/machine";
 
-/// "cpu=4,memory=16384Mi,…" of a MachineSet's annotations, as the simulated
-/// nodes read it; by the instance type what they leave out.
+/// "cpu=4,memory=16384Mi,…" of a MachineSet's annotations, as the simulated nodes read it; by the instance type what they leave out.
 std::string capacity_of(const json::Value& described, const InstanceSize& size) {
   const auto annotation = [&](std::string_view name) { return get_string(described, {"metadata", "annotations", name}); };
   std::vector<std::string> parts;
@@ -35,8 +34,7 @@ std::string capacity_of(const json::Value& described, const InstanceSize& size) 
   return fmt::format("{}", fmt::join(parts, ","));
 }
 
-/// What the simulated nodes publish of the machine's devices: as it says, else
-/// gpu-count of those of dra-driver.
+/// What the simulated nodes publish of the machine's devices: as it says, else gpu-count of those of dra-driver.
 std::string devices_of(const json::Value& machine, const json::Value& described) {
   constexpr std::string_view kDevices = "sim.berth.dev/devices";
   for (const json::Value* one : {&machine, &described})

@@ -5,9 +5,7 @@
 namespace berth::autoscaler::external {
 namespace {
 
-constexpr const char* kMissing =
-    "this berth was built without gRPC: install libgrpc++-dev and "
-    "libprotobuf-dev and build again";
+constexpr const char* kMissing = "this berth was built without gRPC: install libgrpc++-dev and libprotobuf-dev and build again";
 
 }  // namespace
 

@@ -51,8 +51,7 @@ class ExternalProvider final : public Provider {
   }
 
   void grow(const Resize& resize, Done done) override {
-    // Not repeated when no answer comes: it may have been done. The next pass
-    // reads the size anew.
+    // Not repeated when no answer comes: it may have been done. The next pass reads the size anew.
     send("NodeGroupIncreaseSize", json::Object{{"id", resize.group}, {"delta", resize.to - resize.from}}, std::move(done));
   }
   void give_up(const Resize& resize, Done done) override {

@@ -1,5 +1,4 @@
-// A provider of machines that speaks the autoscaler project's external gRPC
-// protocol (SPEC H6).
+// A provider of machines that speaks the autoscaler project's external gRPC protocol (SPEC H6).
 #pragma once
 #include <memory>
 #include <string>
@@ -12,8 +11,7 @@ namespace berth::autoscaler {
 
 class World;
 
-/// Calls from a thread of its own; `world` must outlive it. The error: built
-/// without gRPC.
+/// Calls from a thread of its own; `world` must outlive it. The error: built without gRPC.
 Result<std::shared_ptr<Provider>> connect_external_provider(const ExternalProviderConfig& config, EventLoop& loop, const World& world);
 /// The same over a channel that is there.
 std::shared_ptr<Provider> make_external_provider(std::unique_ptr<external::Channel> channel, Duration timeout, EventLoop& loop,

@@ -1,5 +1,4 @@
-// The text of a .proto, as far as our own texts of protocols go, read into a
-// descriptor: what protoc does at build time, at run time.
+// The text of a .proto, as far as our own texts of protocols go, read into a descriptor: what protoc does at build time, at run time.
 #pragma once
 #include <google/protobuf/descriptor.pb.h>
 
@@ -7,9 +6,8 @@
 
 namespace berth::autoscaler::external {
 
-/// proto3: a package, services with unary methods, messages with scalar,
-/// message, repeated and map fields, enums within messages. False for anything
-/// else.
+/// proto3: a package, services with unary methods, messages with scalar, message, repeated and map fields, enums within messages. False
+/// for anything else.
 bool read_proto(std::string_view text, google::protobuf::FileDescriptorProto& out);
 
 }  // namespace berth::autoscaler::external

@@ -1,9 +1,7 @@
-// The autoscaler project's external protocols, as text of our own: names and
-// numbers are theirs (cloudprovider/externalgrpc, expander/grpcplugin), and
-// whoever speaks either speaks to these. Kubernetes' own messages (Node, Pod,
-// metav1.Time, Any) are bytes here, which is the same on the wire. Where a
-// later version moved something to another number both are there: an old
-// provider reads and writes the one, a new one the other.
+// The autoscaler project's external protocols, as text of our own: names and numbers are theirs (cloudprovider/externalgrpc,
+// expander/grpcplugin), and whoever speaks either speaks to these. Kubernetes' own messages (Node, Pod, metav1.Time, Any) are bytes here,
+// which is the same on the wire. Where a later version moved something to another number both are there: an old provider reads and writes
+// the one, a new one the other.
 #pragma once
 #include <string_view>
 

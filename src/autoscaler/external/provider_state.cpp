@@ -106,8 +106,7 @@ class Reading {
   }
   void problem(std::string text) { out_.problems.push_back(std::move(text)); }
 
-  /// Nullopt: it failed, which is said; after several silences nothing is asked
-  /// any more.
+  /// Nullopt: it failed, which is said; after several silences nothing is asked any more.
   std::optional<json::Value> must(std::string_view method, const json::Value& request, std::string_view about = {}) {
     if (silences_ >= kMostSilences) return std::nullopt;
     auto answer = ask_(method, request);
@@ -221,18 +220,12 @@ class Reading {
       if (auto document = document_of_bytes("resource.k8s.io/v1", "ResourceSlice", json::as_view(slice)))
         group.template_slices.push_back(std::move(*document));
       else
-        problem(
-            fmt::format("provider: {}: a device list of its template "
-                        "cannot be read as a ResourceSlice",
-                        group.id));
+        problem(fmt::format("provider: {}: a device list of its template cannot be read as a ResourceSlice", group.id));
     }
     if (group.template_node != nullptr)
       memory_.templates.emplace(group.id, std::pair(group.template_node, group.template_slices));
     else if (!bytes.empty() || !old.empty())
-      problem(
-          fmt::format("provider: {}: its template cannot be read as a "
-                      "Node: the group cannot grow from zero",
-                      group.id));
+      problem(fmt::format("provider: {}: its template cannot be read as a Node: the group cannot grow from zero", group.id));
   }
 
   void add_price(NodeGroup& group) {
@@ -265,9 +258,7 @@ class Reading {
       const auto said = must("NodeGroupForNode", json::Object{{"node", to_message(node)}}, node.name);
       if (!said) {
         if (was_listed)
-          doubt(before->second, fmt::format("{} was one of its nodes, is listed no more, and "
-                                            "nobody says whose it is",
-                                            node.name));
+          doubt(before->second, fmt::format("{} was one of its nodes, is listed no more, and nobody says whose it is", node.name));
         continue;
       }
       const std::string group(get_string(*said, {"nodeGroup", "id"}));

@@ -1,5 +1,4 @@
-// What an external provider says there is, read and checked. Pure but for the
-// calls, which are asked of a function.
+// What an external provider says there is, read and checked. Pure but for the calls, which are asked of a function.
 #pragma once
 #include <functional>
 #include <map>
@@ -14,8 +13,7 @@
 
 namespace berth::autoscaler::external {
 
-/// Asks the provider: a method's short name ("NodeGroups") and its request.
-/// Errors as Channel::call's.
+/// Asks the provider: a method's short name ("NodeGroups") and its request. Errors as Channel::call's.
 using Ask = std::function<Result<json::Value>(std::string_view method, const json::Value& request)>;
 
 /// A node of the cluster, as the protocol knows it.
@@ -36,12 +34,9 @@ struct Memory {
   std::set<std::string> missing_methods;       ///< That the provider does not have.
 };
 
-/// Asks everything anew: Refresh, the groups, of each its size, machines,
-/// options and template, and of nodes that nobody lists whose they are. What
-/// does not come, or cannot be, leaves its group out and is told: a size below
-/// what is listed or below zero, bounds that cross, a machine in two groups, a
-/// ready node that was listed and is no more. Several calls without an answer
-/// end the reading.
+/// Asks everything anew: Refresh, the groups, of each its size, machines, options and template, and of nodes that nobody lists whose they
+/// are. What does not come, or cannot be, leaves its group out and is told: a size below what is listed or below zero, bounds that
+/// cross, a machine in two groups, a ready node that was listed and is no more. Several calls without an answer end the reading.
 ProviderState read_state(const Ask& ask, const std::vector<KnownNode>& nodes, const Options& options, TimePoint now, Memory& memory);
 
 }  // namespace berth::autoscaler::external
