@@ -62,6 +62,8 @@ class MachineController final : public Controller {
     const ObjectRef machine = cache.get(kinds().machine, ns, name);
     if (!machine) return {};
     const json::Value document = machine->document();
+    // Somebody makes real ones of these (examples/local-machines).
+    if (get_string(document, {"spec", "providerSpec", "value", "kind"}) == "LocalMachine") return {};
     const ObjectRef node = cache.get(kinds().node, "", name);
     const bool owns_node = node != nullptr && get_string(node->document(), {"metadata", "annotations", kMachineAnnotation}) == key;
     if (machine->is_deleting()) return end(*machine, document, owns_node ? node : nullptr);
