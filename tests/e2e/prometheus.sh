@@ -75,9 +75,10 @@ check "deviations from the average" says "node-1" plan
 policy node_usage "useDeviationThresholds: true, thresholds: {MetricResource: 15}, targetThresholds: {MetricResource: 60}"
 check "none deviates by so much" refused on_first
 policy 'rate(node_pressure_cpu_waiting_seconds_total[10s])' "thresholds: {MetricResource: 30}, targetThresholds: {MetricResource: 60}"
-check "pressure is a query like any other" says "node-1" plan
+# The rate is whole when ten seconds have been seen.
+check "pressure is a query like any other" eventually 30 says "node-1" plan
 policy 'node_usage{' "thresholds: {MetricResource: 30}, targetThresholds: {MetricResource: 60}"
 check "a query that is none is told in Prometheus' words" says "parse error" plan
 policy 'no_such_series' "thresholds: {MetricResource: 30}, targetThresholds: {MetricResource: 60}"
-check "no answer moves nobody" refused on_first
+check "no answer is told, and moves nobody" says "unable to find metric entry for node-1" plan
 finish
