@@ -76,6 +76,10 @@ struct ServerOptions {
   std::size_t max_body_bytes = 3 * 1024 * 1024;
   /// Requests executed at once, watches and sessions not counted: their sum is shared out among the priority levels (flow/controller.h).
   int max_requests_inflight = 400, max_mutating_requests_inflight = 200;
+  /// Without: the two numbers above are the limits of reads and writes, and the objects of flowcontrol.apiserver.k8s.io are without effect.
+  bool priority_and_fairness = true;
+  /// A request waits for its turn a quarter of it at most, and never longer than a minute.
+  Duration request_timeout = std::chrono::minutes(1);
   std::size_t memory_limit_bytes = 0;  ///< Of the process; near it requests are refused with 429. 0: none.
 };
 

@@ -149,6 +149,12 @@ void ServerFlags::add_to(CLI::App& app) {
                  "With --max-mutating-requests-inflight: how many requests are served at once, shared out among the priority levels")
       ->capture_default_str();
   app.add_option("--max-mutating-requests-inflight", max_mutating_requests_inflight, "See --max-requests-inflight")->capture_default_str();
+  app.add_option("--enable-priority-and-fairness", priority_and_fairness,
+                 "Requests are served by the cluster's PriorityLevelConfigurations and FlowSchemas; with false the two numbers above are "
+                 "the limits of reads and of writes")
+      ->capture_default_str();
+  app.add_option("--request-timeout", request_timeout, "A request waits a quarter of it for its turn, at most a minute, and has a 429 then")
+      ->capture_default_str();
   app.add_option("--memory-limit", memory_limit,
                  "What the process may hold in memory, as an amount (\"2Gi\") or a share of the machine or control group (\"75%\"); near "
                  "it requests "
@@ -195,6 +201,10 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
       out.kubelet_ca_pem = *pem;
     }
   if (const auto memory = findings.take(parse_memory_limit(memory_limit))) out.memory_limit_bytes = *memory;
+  if (const auto timeout = parse_go_duration(request_timeout); !timeout || *timeout <= Duration::zero())
+    findings.error(fmt::format("--request-timeout: \"{}\" is not a duration above zero", request_timeout));
+  else
+    out.request_timeout = *timeout;
   if (max_requests_inflight < 0 || max_mutating_requests_inflight < 0 || max_requests_inflight + max_mutating_requests_inflight <= 0)
     findings.error("--max-requests-inflight and --max-mutating-requests-inflight: their sum must be above zero");
   out.data_dir = std::filesystem::absolute(data_dir);
@@ -295,6 +305,8 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   options.event_ttl = plan.event_ttl;
   options.max_requests_inflight = flags.max_requests_inflight;
   options.max_mutating_requests_inflight = flags.max_mutating_requests_inflight;
+  options.priority_and_fairness = flags.priority_and_fairness;
+  options.request_timeout = plan.request_timeout;
   options.memory_limit_bytes = plan.memory_limit_bytes;
   options.cluster_ca_pem = role->ca_pem_;
   options.advertise_address = plan.advertise_host;

@@ -31,6 +31,7 @@ struct ServerPlan {
   SecurityPlan security;
   std::shared_ptr<const AuthPlan> auth;
   Duration event_ttl{};
+  Duration request_timeout = std::chrono::minutes(1);
   std::string advertise_host;
   std::vector<std::string> tls_cipher_suites;
   std::size_t memory_limit_bytes = 0;  ///< 0: no limit.
@@ -57,6 +58,8 @@ struct ServerFlags {
   std::string token_file;  ///< kube-apiserver's --token-auth-file.
   std::string kubelet_ca;  ///< kube-apiserver's --kubelet-certificate-authority.
   int max_requests_inflight = 400, max_mutating_requests_inflight = 200;
+  bool priority_and_fairness = true;
+  std::string request_timeout = "1m0s";
   std::string memory_limit = "75%";
   SecurityFlags security;
   AuthFlags auth;
