@@ -232,11 +232,17 @@ std::vector<KindInfo> make_groups() {
   };
 }
 
+/// Its elements point to one another: it is moved, never copied.
 std::vector<KindInfo> make_all() {
   std::vector<KindInfo> all = make_core();
   for (KindInfo& kind : make_groups()) all.push_back(std::move(kind));
   for (KindInfo& kind : all)
     if (kind.kind == "Endpoints") kind.singular = "endpoints";
+  for (KindInfo& kind : all) {
+    if (kind.group == kind.storage_group && kind.version == kind.storage_version) continue;
+    for (const KindInfo& other : all)
+      if (other.plural == kind.plural && other.version == kind.storage_version && other.group == kind.storage_group) kind.stored = &other;
+  }
   return all;
 }
 
