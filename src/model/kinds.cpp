@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "model/kind_hooks.h"
+
 namespace berth::model {
 namespace {
 
@@ -56,6 +58,10 @@ struct Entry {
   }
   Entry& not_stored() {
     info.is_virtual = true;
+    return *this;
+  }
+  Entry& hooks(KindHooks own) {
+    info.hooks = std::make_shared<const KindHooks>(std::move(own));
     return *this;
   }
   operator KindInfo() const { return info; }  // NOLINT: the table below reads as a list of kinds.
