@@ -19,6 +19,8 @@ constexpr std::int64_t kSnapshotId = 0x6272736e;  // "brsn": neither a store nor
 constexpr std::int64_t kSnapshotFormat = 1;
 
 Result<Database> open_for_reading(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return fail(ErrorCode::kNotFound, fmt::format("{}: there is no such file", path));
   sqlite3* raw = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
   Database db(raw);
