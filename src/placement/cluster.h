@@ -94,7 +94,7 @@ struct NodeInfo {
   /// In a cluster: another one after each change of the node, its pods or its nominations; the earlier one again where an attempt is taken
   /// back. One slot with one version is one content (beside four billion changes), so that nobody looks twice. A slot without node has 0.
   std::uint32_t version = 0;
-  NodeNotes notes;                                           ///< What plugins worked out of all this.
+  NodeNotes notes;  ///< What plugins worked out of all this.
 
   void add_pod(PodInfoPtr pod);
   /// By key; false when not here.

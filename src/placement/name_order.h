@@ -1,6 +1,7 @@
 // Which of many nodes comes first by name, without comparing names each time: thousands of equals are asked about for every pod.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -35,10 +36,7 @@ class NameOrder {
   }
 
   void sort(const Cluster& cluster, std::vector<NodeIndex>& nodes) {
-    if (knows_all(cluster)) {
-      std::ranges::sort(nodes, {}, [&](NodeIndex node) { return ranks_->rank_of[node.value]; });
-      return;
-    }
+    if (knows_all(cluster)) return sort_by_rank(nodes);
     spent_ += nodes.size();
     std::ranges::sort(nodes, [&](NodeIndex a, NodeIndex b) { return is_before(cluster, a, b); });
   }
@@ -59,6 +57,19 @@ class NameOrder {
   [[nodiscard]] bool is_before(const Cluster& cluster, NodeIndex a, NodeIndex b) const {
     const std::uint32_t left = rank_of(cluster, a), right = rank_of(cluster, b);
     return left != kUnknown && right != kUnknown ? left < right : cluster.node(a)->name < cluster.node(b)->name;
+  }
+  void sort_by_rank(std::vector<NodeIndex>& nodes) const {
+    if (nodes.size() < ranks_->nodes.size() / 64) {
+      std::ranges::sort(nodes, {}, [&](NodeIndex node) { return ranks_->rank_of[node.value]; });
+      return;
+    }
+    // Many of all: each has its place in a row of bits.
+    std::vector<std::uint64_t> row(ranks_->nodes.size() / 64 + 1);
+    for (const NodeIndex node : nodes) row[ranks_->rank_of[node.value] / 64] |= 1ULL << (ranks_->rank_of[node.value] % 64);
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < row.size(); ++i)
+      for (std::uint64_t left = row[i]; left != 0; left &= left - 1)
+        nodes[at++] = NodeIndex{ranks_->nodes[i * 64 + static_cast<std::size_t>(std::countr_zero(left))]};
   }
   void learn(const Cluster& cluster) {
     spent_ = 0;

@@ -214,7 +214,7 @@ class World {
   bool is_thinking_ = false;
   std::unique_ptr<placement::Attempt> thought_;  ///< Takes back what the thought does to the trial;
   std::vector<std::function<void()>> undo_;      ///< and these what it does to everything else.
-  std::set<std::string> resting_;  ///< Waiting since before the thought.
+  std::set<std::string> resting_;                ///< Waiting since before the thought.
   std::size_t first_move_ = 0, first_departure_ = 0, first_note_ = 0;
   std::map<std::string, std::string> former_states_;
 };

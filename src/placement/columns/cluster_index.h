@@ -47,8 +47,8 @@ class ClusterIndex final : public Onlookers {
   /// Counts how often everything started over; columns made before are void.
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
 
-  // Changes of nodes, for the classes: entries [touched_begin, touched_end). What came and was taken back before anybody looked is none, and
-  // several changes of a node at once are one.
+  // Changes of nodes, for the classes: entries [touched_begin, touched_end). What came and was taken back before anybody looked is none,
+  // and several changes of a node at once are one.
   struct Touched {
     std::uint32_t node = 0;
     bool is_static = false;  ///< The node object itself changed, came or went.
