@@ -52,13 +52,38 @@ namespace {
 /// Kinds with a status that only the status subresource writes.
 bool has_status(const KindInfo& kind) { return kind.has_subresource("status"); }
 
-/// A status update: of the rest, the metadata that clients write moves too, as Kubernetes' own kinds let their controllers do (a
-/// Deployment's revision annotation comes this way from kube-controller-manager).
+/// Of a write of the status: what a client may change with it besides. The metadata that clients write moves, as Kubernetes' own kinds let
+/// their controllers do (a Deployment's revision annotation comes this way from kube-controller-manager).
+bool moves_with_status(const Strategy& own, std::string_view key) {
+  if (key == "resourceVersion" || key == "managedFields") return true;
+  if (key != "labels" && key != "annotations" && key != "finalizers" && key != "ownerReferences") return false;
+  return std::ranges::find(own.kept_in_status_update, key) == own.kept_in_status_update.end();
+}
+
+/// Whether nothing but what may move with a status differs: nearly every such write, and then nothing need be put back.
+bool touches_status_only(const Strategy& own, const Value& old, const Value& doc) {
+  const auto same = [](const Object& a, const Object& b, const auto& may_move) {
+    std::size_t counted = 0;
+    for (const auto& [key, value] : a) {
+      if (may_move(key)) continue;
+      const Value* other = b.if_contains(key);
+      if (other == nullptr || !json::equal(value, *other)) return false;
+      ++counted;
+    }
+    return counted == static_cast<std::size_t>(std::ranges::count_if(b, [&](const auto& entry) { return !may_move(entry.key()); }));
+  };
+  if (!old.is_object() || !doc.is_object()) return false;
+  const auto outside = [](std::string_view key) { return key == "status" || key == "metadata"; };
+  return same(old.get_object(), doc.get_object(), outside) && same(json::get_object(old, {"metadata"}), json::get_object(doc, {"metadata"}),
+                                                                   [&](std::string_view key) { return moves_with_status(own, key); });
+}
+
 void merge_status(const Strategy& own, const Value& old, Value& doc) {
+  if (touches_status_only(own, old, doc)) return;
   Value kept = old;
   strategy::copy_member(doc, kept, "status");
   for (const std::string_view key : {"labels", "annotations", "finalizers", "ownerReferences"}) {
-    if (std::ranges::find(own.kept_in_status_update, key) != own.kept_in_status_update.end()) continue;
+    if (!moves_with_status(own, key)) continue;
     if (const Value* value = json::find(doc, {"metadata", key}))
       json::set(kept, {"metadata", key}, *value);
     else
