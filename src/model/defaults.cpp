@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include "model/devices.h"
+#include "model/flow_control.h"
+#include "model/kind_hooks.h"
 #include "model/quantity.h"
 #include "model/schema.h"
 
@@ -399,6 +401,10 @@ void token_request(Object& doc) { put(make_child(doc, "spec"), "expirationSecond
 }  // namespace defaults
 
 void apply_defaults(const KindInfo& kind, json::Value& doc) {
+  if (kind.hooks != nullptr) {
+    if (const auto& own = kind.hooks->form->defaults; own && doc.is_object()) own(doc.get_object());
+    return;
+  }
   using namespace defaults;
   using Function = void (*)(json::Object&);
   static const std::map<std::string_view, Function> kCore = {{"Pod", pod},
@@ -440,6 +446,8 @@ void apply_defaults(const KindInfo& kind, json::Value& doc) {
       {"ResourceSlice", devices::default_slice},
       {"ResourceClaimTemplate", devices::default_claim_template},
       {"APIService", api_service},
+      {"FlowSchema", flow_control::default_schema},
+      {"PriorityLevelConfiguration", flow_control::default_level},
       {"IngressClass", ingress_class},
       {"TokenRequest", token_request}};
   if (kind.kind == "HorizontalPodAutoscaler" && kind.version == "v1" && doc.is_object())

@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "model/kind_hooks.h"
+
 namespace berth::model {
 namespace {
 
@@ -56,6 +58,10 @@ struct Entry {
   }
   Entry& not_stored() {
     info.is_virtual = true;
+    return *this;
+  }
+  Entry& hooks(KindHooks own) {
+    info.hooks = std::make_shared<const KindHooks>(std::move(own));
     return *this;
   }
   operator KindInfo() const { return info; }  // NOLINT: the table below reads as a list of kinds.
@@ -180,6 +186,11 @@ std::vector<KindInfo> make_groups() {
       Entry("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices").generation(),
       Entry("discovery.k8s.io", "v1beta1", "EndpointSlice", "endpointslices").generation().stored_as("discovery.k8s.io", "v1"),
       Entry("events.k8s.io", "v1", "Event", "events").shorts({"ev"}).fields(event_fields).stored_as("", "v1"),
+      Entry("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas").cluster().subs({"status"}).generation(),
+      Entry("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", "prioritylevelconfigurations")
+          .cluster()
+          .subs({"status"})
+          .generation(),
       Entry("networking.k8s.io", "v1", "IngressClass", "ingressclasses").cluster().generation(),
       Entry("networking.k8s.io", "v1", "Ingress", "ingresses").shorts({"ing"}).subs({"status"}).generation(),
       Entry("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies").shorts({"netpol"}).generation(),
@@ -232,11 +243,17 @@ std::vector<KindInfo> make_groups() {
   };
 }
 
+/// Its elements point to one another: it is moved, never copied.
 std::vector<KindInfo> make_all() {
   std::vector<KindInfo> all = make_core();
   for (KindInfo& kind : make_groups()) all.push_back(std::move(kind));
   for (KindInfo& kind : all)
     if (kind.kind == "Endpoints") kind.singular = "endpoints";
+  for (KindInfo& kind : all) {
+    if (kind.group == kind.storage_group && kind.version == kind.storage_version) continue;
+    for (const KindInfo& other : all)
+      if (other.plural == kind.plural && other.version == kind.storage_version && other.group == kind.storage_group) kind.stored = &other;
+  }
   return all;
 }
 

@@ -147,6 +147,10 @@ const Table& printers() {
         csi_driver_cells}},
       {"CertificateSigningRequest",
        {{{"Name"}, {"Age"}, {"SignerName"}, {"Requestor"}, {"RequestedDuration"}, {"Condition"}}, certificate_request_cells}},
+      {"FlowSchema",
+       {{{"Name"}, {"PriorityLevel"}, {"MatchingPrecedence"}, {"DistinguisherMethod"}, {"Age"}, {"MissingPL"}}, flow_schema_cells}},
+      {"PriorityLevelConfiguration",
+       {{{"Name"}, {"Type"}, {"NominalConcurrencyShares"}, {"Queues"}, {"HandSize"}, {"QueueLengthLimit"}, {"Age"}}, priority_level_cells}},
       {"Lease", {{{"Name"}, {"Holder"}, {"Age"}}, lease_cells}},
       {"Role", {{{"Name"}, {"Created At", 0, "date"}}, role_cells}},
       {"CSIStorageCapacity", {{{"Name"}, {"Created At", 0, "date"}}, role_cells}},
@@ -177,6 +181,7 @@ const Table& printers() {
 }  // namespace
 
 const Printer& printer_of(const KindInfo& kind) {
+  if (const auto& own = hooks_of(kind).printer; !own.is_default()) return *own;
   static const Printer plain = {{{"Name"}, {"Age"}}, plain_cells};
   static const Printer hpa = {{{"Name"}, {"Reference"}, {"Targets"}, {"MinPods"}, {"MaxPods"}, {"Replicas"}, {"Age"}}, hpa_cells};
   static const Printer hpa_v1 = {hpa.columns, hpa_v1_cells};
