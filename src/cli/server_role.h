@@ -9,6 +9,7 @@
 #include "base/event_loop.h"
 #include "cli/auth_flags.h"
 #include "cli/compatibility.h"
+#include "cli/etcd_flags.h"
 #include "cli/findings.h"
 #include "cli/process.h"
 #include "cli/security_flags.h"
@@ -28,6 +29,7 @@ struct AuthPlan;
 struct ServerPlan {
   ListenAddress listen;
   apiserver::MasterConfig master_config;
+  EtcdPlan etcd;
   SecurityPlan security;
   std::shared_ptr<const AuthPlan> auth;
   Duration event_ttl{};
@@ -58,6 +60,7 @@ struct ServerFlags {
   std::string kubelet_ca;  ///< kube-apiserver's --kubelet-certificate-authority.
   int max_requests_inflight = 400, max_mutating_requests_inflight = 200;
   std::string memory_limit = "75%";
+  EtcdFlags etcd;
   SecurityFlags security;
   AuthFlags auth;
   bool strict_durability = false;
