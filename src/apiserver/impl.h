@@ -74,6 +74,8 @@ struct ApiServer::Impl {
   // --- pipeline.cpp: from the wire to the verb
   void handle(net::HttpRequest http, std::shared_ptr<net::ResponseWriter> writer);
   /// Now, later, on another thread, or not at all (429).
+  /// Whether what the request reads must be as new as what any server acknowledged (only over a shared store can it be older).
+  [[nodiscard]] bool needs_newest(const Request& request) const;
   void schedule(const RequestPtr& request);
   void dispatch(const RequestPtr& request);
   void dispatch_resource(const RequestPtr& request);

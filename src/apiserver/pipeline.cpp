@@ -147,7 +147,22 @@ void ApiServer::Impl::let_in(const RequestPtr& request) {
 void ApiServer::Impl::let_through(const RequestPtr& request, bool may_wait_here) {
   if (askers != nullptr && !may_wait_here && options.authorizer->may_wait(request->user, attributes_of(*request)))
     return ask(request, [this, request] { let_through(request, true); });
-  if (authorize(*request)) schedule(request);
+  if (!authorize(*request)) return;
+  if (!needs_newest(*request)) return schedule(request);
+  cache->catch_up([this, request](bool reached) {
+    // Not on the store's thread, on which all writes of all servers arrive.
+    if (reached) return offload([this, request] { schedule(request); });
+    respond_status(*request, model::internal_error(cache->storage_failure()));
+  });
+}
+
+bool ApiServer::Impl::needs_newest(const Request& request) const {
+  if (!cache->is_shared() || !request.info.is_resource) return false;
+  const auto& verb = request.info.verb;
+  if (verb == "get" || verb == "list" || verb == "watch") return request.query.get("resourceVersion").empty();
+  // A creation's own condition is the store's to check; the namespace may be another server's news.
+  if (verb != "create" || !request.info.subresource.empty()) return true;
+  return !request.info.ns.empty() && cache->get(make_key("", "namespaces", "", request.info.ns)) == nullptr;
 }
 
 void ApiServer::Impl::schedule(const RequestPtr& request) {

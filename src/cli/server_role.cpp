@@ -9,7 +9,6 @@
 
 #include "apiserver/auth/auth.h"
 #include "apiserver/auth/authenticator.h"
-#include "apiserver/encryption/store.h"
 #include "apiserver/memory_guard.h"
 #include "apiserver/service_allocator.h"
 #include "base/base64.h"
@@ -22,6 +21,7 @@
 #include "cli/process.h"
 #include "cli/real_node.h"
 #include "cli/roles.h"
+#include "cli/server_store.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 #include "model/quantity.h"
@@ -138,6 +138,7 @@ void ServerFlags::add_to(CLI::App& app) {
       "--kubelet-certificate-authority", kubelet_ca,
       "File of the authority that signs nodes' serving certificates: they are verified then, for logs, exec and the like. Without "
       "it only the real node of berth up is");
+  etcd.add_to(app);
   security.add_to(app);
   auth.add_to(app);
   add_validate_flag(app, validate_only);
@@ -181,6 +182,7 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
     out.event_ttl = *ttl;
   if (const auto range = apiserver::check_service_range(service_cidr); !range)
     findings.error("--service-cluster-ip-range: " + range.error().message);
+  out.etcd = etcd.plan(findings);
   out.security = security.plan(findings);
   out.auth = std::make_shared<const AuthPlan>(plan_auth(auth, findings));
   out.tls_cipher_suites = split(tls_cipher_suites);
@@ -222,17 +224,10 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   role->loop_ = std::make_unique<ThreadLoop>("apiserver");
   role->renewals_ = std::make_unique<ThreadLoop>("renewals");
   role->service_cidr_ = flags.service_cidr;
-  auto store = store::open_sqlite_store({role->data_dir_ + "/store.db", !flags.no_sync});
-  if (!store) {
-    if (store.error().code == ErrorCode::kConflict)
-      return fail(ErrorCode::kConflict,
-                  fmt::format("the data directory {} is in use by another berth: {}", role->data_dir_, store.error().message));
-    return std::unexpected(store.error());
-  }
   const auto stale = std::make_shared<apiserver::encryption::StaleKeys>();
-  auto encrypted = apiserver::encryption::encrypt_store(std::move(*store), plan.security.encryption, stale);
-  auto cache = apiserver::open_object_cache(std::move(encrypted), *role->clock_, {}, false, plan.event_ttl);
-  if (!cache) return std::unexpected(cache.error());
+  auto opened_cache = open_cache(plan, flags.no_sync, *role->clock_, stale);
+  if (!opened_cache) return std::unexpected(opened_cache.error());
+  auto* const cache = &opened_cache->cache;
 
   auth::PkiOptions& pki_options = role->credentials_->pki_options;
   pki_options.directory = role->data_dir_ + "/pki";
@@ -240,6 +235,9 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   auto opened = auth::Pki::open(pki_options, role->clock_->now());
   if (!opened) return std::unexpected(opened.error());
   auto& pki = role->credentials_->pki.emplace(std::move(*opened));
+  if (opened_cache->shared != nullptr)
+    if (auto ours = claim_prefix(*opened_cache->shared, plan.etcd.options.prefix, pki.ca_certificate_pem(), role->data_dir_); !ours)
+      return std::unexpected(ours.error());
   role->ca_pem_ = pki.ca_certificate_pem();
   auth::AuthOptions auth_options;
   auth_options.cache = cache->get();
@@ -411,7 +409,7 @@ std::shared_ptr<client::Transport> ServerRole::in_process(std::string user, std:
 }
 
 int run_server(const std::vector<std::string>& args) {
-  CLI::App app("The API server on its embedded store. Certificates and kubeconfigs are made on the first start, in the data directory",
+  CLI::App app("The API server, on its embedded store or on etcd. Certificates and kubeconfigs are made on the first start, in the data directory",
                "berth server");
   ServerFlags flags;
   flags.add_to(app);

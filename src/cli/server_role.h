@@ -9,6 +9,7 @@
 #include "base/event_loop.h"
 #include "cli/auth_flags.h"
 #include "cli/compatibility.h"
+#include "cli/etcd_flags.h"
 #include "cli/findings.h"
 #include "cli/process.h"
 #include "cli/security_flags.h"
@@ -28,6 +29,7 @@ struct AuthPlan;
 struct ServerPlan {
   ListenAddress listen;
   apiserver::MasterConfig master_config;
+  EtcdPlan etcd;
   SecurityPlan security;
   std::shared_ptr<const AuthPlan> auth;
   Duration event_ttl{};
@@ -61,6 +63,7 @@ struct ServerFlags {
   bool priority_and_fairness = true;
   std::string request_timeout = "1m0s";
   std::string memory_limit = "75%";
+  EtcdFlags etcd;
   SecurityFlags security;
   AuthFlags auth;
   bool strict_durability = false;
