@@ -241,7 +241,7 @@ void ApiServer::Impl::run_create(const WritePtr& operation) {
   if (operation->name.empty()) operation->generate_name = json::get_string(document, {"metadata", "generateName"});
   for (const char* field : {"resourceVersion", "selfLink", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"})
     metadata.erase(field);
-  if (operation->tracks_fields) apply::track_update(kind, nullptr, document, writer_of(*this, *operation));
+  if (operation->tracks_fields && options.tracks_every_writer) apply::track_update(kind, nullptr, document, writer_of(*this, *operation));
   set_admission(*operation, Operation::kCreate, std::move(document), json::Value());
   admission->mutate(operation->admission, [this, operation](Admitted admitted) {
     if (!admitted) return operation->fail(std::move(admitted.error()));

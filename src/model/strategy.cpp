@@ -388,24 +388,54 @@ void prepare_for_create(const KindInfo& kind, Value& doc) {
   }
 }
 
+/// Of a write of the status: what a client may change with it, besides the status.
+bool moves_with_status(const KindInfo& kind, std::string_view key) {
+  if (key == "resourceVersion" || key == "managedFields") return true;
+  if (key != "labels" && key != "annotations" && key != "finalizers" && key != "ownerReferences") return false;
+  const bool keeps_metadata = kind.kind == "VolumeAttachment" || kind.group == "resource.k8s.io" || kind.group.ends_with(".openshift.io");
+  return !keeps_metadata && !(kind.kind == "Deployment" && key == "labels") && !(kind.kind == "Pod" && key == "ownerReferences");
+}
+
+/// Whether nothing but what may move with a status differs: nearly every such write, and then nothing need be put back.
+bool touches_status_only(const KindInfo& kind, const Value& old, const Value& doc) {
+  const auto same = [](const Object& a, const Object& b, const auto& may_move) {
+    std::size_t counted = 0;
+    for (const auto& [key, value] : a) {
+      if (may_move(key)) continue;
+      const Value* other = b.if_contains(key);
+      if (other == nullptr || !json::equal(value, *other)) return false;
+      ++counted;
+    }
+    return counted == static_cast<std::size_t>(std::ranges::count_if(b, [&](const auto& entry) { return !may_move(entry.key()); }));
+  };
+  if (!old.is_object() || !doc.is_object()) return false;
+  const auto outside = [](std::string_view key) { return key == "status" || key == "metadata"; };
+  return same(old.get_object(), doc.get_object(), outside) && same(json::get_object(old, {"metadata"}), json::get_object(doc, {"metadata"}),
+                                                                   [&](std::string_view key) { return moves_with_status(kind, key); });
+}
+
 void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std::string_view subresource, std::string_view now) {
   if (kind.group == "certificates.k8s.io") return prepare_certificate_request(old, doc, subresource, now);
   if (subresource == "status") {
     // Of the rest, the metadata that clients write moves too, as Kubernetes' own kinds let their controllers do (a Deployment's revision
     // annotation comes this way from kube-controller-manager). A Deployment's labels, a Pod's owners, and the metadata of custom kinds,
     // volume attachments and claims, stay.
-    Value kept = old;
-    copy_member(doc, kept, "status");
-    const bool keeps_metadata = kind.kind == "VolumeAttachment" || kind.group == "resource.k8s.io" || kind.group.ends_with(".openshift.io");
-    for (const std::string_view key : {"labels", "annotations", "finalizers", "ownerReferences"}) {
-      if (keeps_metadata || (kind.kind == "Deployment" && key == "labels") || (kind.kind == "Pod" && key == "ownerReferences")) continue;
-      if (const Value* value = json::find(doc, {"metadata", key})) {
-        json::set(kept, {"metadata", key}, *value);
-      } else {
-        json::erase(kept, {"metadata", key});
+    Value kept;
+    if (touches_status_only(kind, old, doc)) {
+      kept = std::move(doc);
+    } else {
+      kept = old;
+      copy_member(doc, kept, "status");
+      for (const std::string_view key : {"labels", "annotations", "finalizers", "ownerReferences"}) {
+        if (!moves_with_status(kind, key)) continue;
+        if (const Value* value = json::find(doc, {"metadata", key})) {
+          json::set(kept, {"metadata", key}, *value);
+        } else {
+          json::erase(kept, {"metadata", key});
+        }
       }
+      carry_request_metadata(doc, kept);
     }
-    carry_request_metadata(doc, kept);
     if (kind.kind == "ResourceClaim") devices::drop_deallocated_statuses(old, kept);
     if (kind.kind == "Pod") agree_on_addresses(kept);
     if (kind.kind == "PersistentVolume") note_phase(old, now, kept);
