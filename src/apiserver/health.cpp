@@ -107,6 +107,24 @@ void ApiServer::Impl::serve_metrics(const RequestPtr& request) {
   respond_text(*request, 200, "text/plain; version=0.0.4; charset=utf-8", registry->expose());
 }
 
+bool ApiServer::Impl::serve_flow_dump(const RequestPtr& request) {
+  constexpr std::string_view kPrefix = "/debug/api_priority_and_fairness/";
+  std::string_view what = request->http.path;
+  if (flow_control == nullptr || !what.starts_with(kPrefix)) return false;
+  what.remove_prefix(kPrefix.size());
+  std::string text;
+  if (what == "dump_priority_levels")
+    text = flow_control->dump_priority_levels();
+  else if (what == "dump_queues")
+    text = flow_control->dump_queues();
+  else if (what == "dump_requests")
+    text = flow_control->dump_requests(!request->query.get("includeRequestDetails").empty());
+  else
+    return false;
+  respond_text(*request, 200, "text/plain; charset=utf-8", std::move(text));
+  return true;
+}
+
 namespace {
 
 /// The index pages of versions and the version know methods; everything else that is no resource answers whatever it is asked by.
@@ -125,6 +143,7 @@ void ApiServer::Impl::non_resource(const RequestPtr& request) {
     if (path == health || (path.starts_with(std::string(health) + "/") && path.size() > health.size() + 1))
       return serve_health(request, path);
   if (path == "/metrics") return serve_metrics(request);
+  if (path.starts_with("/debug/") && serve_flow_dump(request)) return;
   if (path == "/version" || path == "/version/") {
     request->accept.pretty = true;
     return respond_json(*request, 200,

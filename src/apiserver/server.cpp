@@ -100,6 +100,9 @@ ApiServer::Impl::Impl(ServerOptions given)
     if (options.asking_threads > 0) askers = std::make_unique<WorkerPool>(options.asking_threads);
     const int threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U));
     flow::Limits limits{options.max_requests_inflight, options.max_mutating_requests_inflight, threads};
+    limits.is_fair = options.priority_and_fairness;
+    limits.longest_wait =
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::min<Duration>(options.request_timeout / 4, std::chrono::minutes(1)));
     if (options.memory_limit_bytes > 0) limits.waiting_bytes = std::min(limits.waiting_bytes, options.memory_limit_bytes / 8);
     flow_control = std::make_unique<flow::Controller>(limits, *registry);
   }
@@ -126,11 +129,13 @@ ApiServer::Impl::~Impl() {
   }
   for (const auto& stream : open) stream->finish();
   open.clear();
+  if (flow_objects != nullptr) flow_objects->stop();
   // Order matters: no worker may start a write on a cache that is going, and whoever watches the cache goes before it. The pool itself
   // stays until the cache's writer is gone: its last callbacks still hand over tasks, which are dropped.
   if (askers != nullptr) askers->stop();
   if (flow_control != nullptr) flow_control->stop();
   if (workers != nullptr) workers->stop();
+  flow_objects.reset();
   admission.reset();
   aggregator.reset();
   {
@@ -180,7 +185,9 @@ Result<void> ApiServer::Impl::start() {
   admission = std::move(*chain);
   if (options.memory_limit_bytes > 0 && flow_control != nullptr)
     memory_guard = std::make_unique<MemoryGuard>(loop, options.memory_limit_bytes, [this](bool scarce) { shed_load(scarce); });
-  return bootstrap();
+  if (auto made = bootstrap(); !made) return made;
+  flow_objects = std::make_unique<FlowObjects>(*this);
+  return flow_objects->start();
 }
 
 Result<std::unique_ptr<ApiServer>> ApiServer::create(ServerOptions options) {

@@ -57,6 +57,8 @@ struct ServerOptions {
   /// No threads of the server's own: everything happens within handle() or on `loop` (with a synchronous cache: tests, simulator).
   bool single_threaded = false;
   bool relaxed_leases_and_events = true;  ///< Leases and Events may be acknowledged before the sync (issue 2 "Speed and size").
+  /// False: metadata.managedFields are kept for objects that somebody has applied, and for no others (Kubernetes' skip-non-applied rule).
+  bool tracks_every_writer = true;
   /// Warnings about objects' old names and deprecated fields, as Kubernetes sends since 1.27; 1.20, and so the documents, know none.
   bool warns_of_objects = true;
   std::string service_cidr = "10.96.0.0/12";
@@ -75,6 +77,10 @@ struct ServerOptions {
   std::size_t max_body_bytes = 3 * 1024 * 1024;
   /// Requests executed at once, watches and sessions not counted: their sum is shared out among the priority levels (flow/controller.h).
   int max_requests_inflight = 400, max_mutating_requests_inflight = 200;
+  /// Without: the two numbers above are the limits of reads and writes, and the objects of flowcontrol.apiserver.k8s.io are without effect.
+  bool priority_and_fairness = true;
+  /// A request waits for its turn a quarter of it at most, and never longer than a minute.
+  Duration request_timeout = std::chrono::minutes(1);
   std::size_t memory_limit_bytes = 0;  ///< Of the process; near it requests are refused with 429. 0: none.
 };
 

@@ -241,7 +241,7 @@ void ApiServer::Impl::run_create(const WritePtr& operation) {
   if (operation->name.empty()) operation->generate_name = json::get_string(document, {"metadata", "generateName"});
   for (const char* field : {"resourceVersion", "selfLink", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"})
     metadata.erase(field);
-  if (operation->tracks_fields) apply::track_update(kind, nullptr, document, writer_of(*this, *operation));
+  if (operation->tracks_fields && options.tracks_every_writer) apply::track_update(kind, nullptr, document, writer_of(*this, *operation));
   set_admission(*operation, Operation::kCreate, std::move(document), json::Value());
   admission->mutate(operation->admission, [this, operation](Admitted admitted) {
     if (!admitted) return operation->fail(std::move(admitted.error()));
@@ -300,7 +300,7 @@ void ApiServer::Impl::commit_create(const WritePtr& operation) {
       if (operation->produce) return offload([this, operation] { run_update(operation); });  // Apply: somebody created it meanwhile.
       return operation->fail(model::already_exists(operation->kind->group, operation->kind->plural, operation->name));
     }
-    operation->fail(model::internal_error("the write could not be stored"));
+    operation->fail(model::internal_error(cache->storage_failure()));
   });
 }
 
@@ -416,7 +416,7 @@ void ApiServer::Impl::finish_update(const WritePtr& operation) {
       return operation->done(WriteOutcome{std::move(*result), {}, false});
     }
     services.release(std::exchange(operation->allocation, {}));
-    if (result.error() == ProposeError::kStorage) return operation->fail(model::internal_error("the write could not be stored"));
+    if (result.error() == ProposeError::kStorage) return operation->fail(model::internal_error(cache->storage_failure()));
     if (operation->insists_on_revision || ++operation->attempts >= kMaxAttempts)
       return operation->fail(model::modified_conflict(its_kind.group, its_kind.plural, operation->name));
     offload([this, operation] { run_update(operation); });

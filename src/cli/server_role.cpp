@@ -9,18 +9,19 @@
 
 #include "apiserver/auth/auth.h"
 #include "apiserver/auth/authenticator.h"
-#include "apiserver/encryption/store.h"
 #include "apiserver/memory_guard.h"
 #include "apiserver/service_allocator.h"
 #include "base/base64.h"
 #include "base/config_reader.h"
 #include "base/log.h"
 #include "cli/auth_setup.h"
+#include "cli/data_dir.h"
 #include "cli/join_documents.h"
 #include "cli/parse.h"
 #include "cli/process.h"
 #include "cli/real_node.h"
 #include "cli/roles.h"
+#include "cli/server_store.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 #include "model/quantity.h"
@@ -31,11 +32,6 @@ namespace berth::cli {
 namespace {
 
 namespace auth = apiserver::auth;
-
-std::string default_data_dir() {
-  const char* home = std::getenv("HOME");
-  return std::string(home != nullptr && *home != '\0' ? home : ".") + "/.berth";
-}
 
 std::vector<std::string> split(const std::vector<std::string>& entries) {
   std::vector<std::string> out;
@@ -148,6 +144,7 @@ void ServerFlags::add_to(CLI::App& app) {
   app.add_option("--event-ttl", event_ttl, "How long Events are kept")->capture_default_str();
   app.add_option("--token-auth-file", token_file, "File of bearer tokens, a line each: token,user,uid,\"group1,group2\"");
   trust.add_to(app);
+  etcd.add_to(app);
   security.add_to(app);
   auth.add_to(app);
   add_validate_flag(app, validate_only);
@@ -155,6 +152,12 @@ void ServerFlags::add_to(CLI::App& app) {
                  "With --max-mutating-requests-inflight: how many requests are served at once, shared out among the priority levels")
       ->capture_default_str();
   app.add_option("--max-mutating-requests-inflight", max_mutating_requests_inflight, "See --max-requests-inflight")->capture_default_str();
+  app.add_option("--enable-priority-and-fairness", priority_and_fairness,
+                 "Requests are served by the cluster's PriorityLevelConfigurations and FlowSchemas; with false the two numbers above are "
+                 "the limits of reads and of writes")
+      ->capture_default_str();
+  app.add_option("--request-timeout", request_timeout, "A request waits a quarter of it for its turn, at most a minute, and has a 429 then")
+      ->capture_default_str();
   app.add_option("--memory-limit", memory_limit,
                  "What the process may hold in memory, as an amount (\"2Gi\") or a share of the machine or control group (\"75%\"); near "
                  "it requests "
@@ -185,6 +188,7 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
     out.event_ttl = *ttl;
   if (const auto range = apiserver::check_service_range(service_cidr); !range)
     findings.error("--service-cluster-ip-range: " + range.error().message);
+  out.etcd = etcd.plan(findings);
   out.security = security.plan(findings);
   out.auth = std::make_shared<const AuthPlan>(plan_auth(auth, findings));
   out.tls_cipher_suites = split(tls_cipher_suites);
@@ -196,6 +200,10 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
   if (!token_file.empty()) static_cast<void>(findings.take(apiserver::auth::parse_token_file(token_file)));
   static_cast<void>(findings.take(trust.read()));
   if (const auto memory = findings.take(parse_memory_limit(memory_limit))) out.memory_limit_bytes = *memory;
+  if (const auto timeout = parse_go_duration(request_timeout); !timeout || *timeout <= Duration::zero())
+    findings.error(fmt::format("--request-timeout: \"{}\" is not a duration above zero", request_timeout));
+  else
+    out.request_timeout = *timeout;
   if (max_requests_inflight < 0 || max_mutating_requests_inflight < 0 || max_requests_inflight + max_mutating_requests_inflight <= 0)
     findings.error("--max-requests-inflight and --max-mutating-requests-inflight: their sum must be above zero");
   out.data_dir = std::filesystem::absolute(data_dir);
@@ -217,17 +225,10 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   role->loop_ = std::make_unique<ThreadLoop>("apiserver");
   role->renewals_ = std::make_unique<ThreadLoop>("renewals");
   role->service_cidr_ = flags.service_cidr;
-  auto store = store::open_sqlite_store({role->data_dir_ + "/store.db", !flags.no_sync});
-  if (!store) {
-    if (store.error().code == ErrorCode::kConflict)
-      return fail(ErrorCode::kConflict,
-                  fmt::format("the data directory {} is in use by another berth: {}", role->data_dir_, store.error().message));
-    return std::unexpected(store.error());
-  }
   const auto stale = std::make_shared<apiserver::encryption::StaleKeys>();
-  auto encrypted = apiserver::encryption::encrypt_store(std::move(*store), plan.security.encryption, stale);
-  auto cache = apiserver::open_object_cache(std::move(encrypted), *role->clock_, {}, false, plan.event_ttl);
-  if (!cache) return std::unexpected(cache.error());
+  auto opened_cache = open_cache(plan, flags.no_sync, *role->clock_, stale);
+  if (!opened_cache) return std::unexpected(opened_cache.error());
+  auto* const cache = &opened_cache->cache;
 
   auth::PkiOptions& pki_options = role->credentials_->pki_options;
   pki_options.directory = role->data_dir_ + "/pki";
@@ -235,6 +236,9 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   auto opened = auth::Pki::open(pki_options, role->clock_->now());
   if (!opened) return std::unexpected(opened.error());
   auto& pki = role->credentials_->pki.emplace(std::move(*opened));
+  if (opened_cache->shared != nullptr)
+    if (auto ours = claim_prefix(*opened_cache->shared, plan.etcd.options.prefix, pki.ca_certificate_pem(), role->data_dir_); !ours)
+      return std::unexpected(ours.error());
   role->trust_flags_ = flags.trust;
   auto trust = trust_of(pki, flags.trust, role->clock_->now());
   if (!trust) return std::unexpected(trust.error());
@@ -296,6 +300,8 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   options.event_ttl = plan.event_ttl;
   options.max_requests_inflight = flags.max_requests_inflight;
   options.max_mutating_requests_inflight = flags.max_mutating_requests_inflight;
+  options.priority_and_fairness = flags.priority_and_fairness;
+  options.request_timeout = plan.request_timeout;
   options.memory_limit_bytes = plan.memory_limit_bytes;
   options.advertise_address = plan.advertise_host;
   options.advertise_port = listen->port;
@@ -434,7 +440,7 @@ std::shared_ptr<client::Transport> ServerRole::in_process(std::string user, std:
 }
 
 int run_server(const std::vector<std::string>& args) {
-  CLI::App app("The API server on its embedded store. Certificates and kubeconfigs are made on the first start, in the data directory",
+  CLI::App app("The API server, on its embedded store or on etcd. Certificates and kubeconfigs are made on the first start, in the data directory",
                "berth server");
   ServerFlags flags;
   flags.add_to(app);

@@ -9,6 +9,7 @@
 #include "base/event_loop.h"
 #include "cli/auth_flags.h"
 #include "cli/compatibility.h"
+#include "cli/etcd_flags.h"
 #include "cli/findings.h"
 #include "cli/process.h"
 #include "cli/security_flags.h"
@@ -29,9 +30,11 @@ struct AuthPlan;
 struct ServerPlan {
   ListenAddress listen;
   apiserver::MasterConfig master_config;
+  EtcdPlan etcd;
   SecurityPlan security;
   std::shared_ptr<const AuthPlan> auth;
   Duration event_ttl{};
+  Duration request_timeout = std::chrono::minutes(1);
   std::string advertise_host;
   std::vector<std::string> tls_cipher_suites;
   std::size_t memory_limit_bytes = 0;  ///< 0: no limit.
@@ -57,7 +60,10 @@ struct ServerFlags {
   std::string token_file;  ///< kube-apiserver's --token-auth-file.
   TrustFlags trust;
   int max_requests_inflight = 400, max_mutating_requests_inflight = 200;
+  bool priority_and_fairness = true;
+  std::string request_timeout = "1m0s";
   std::string memory_limit = "75%";
+  EtcdFlags etcd;
   SecurityFlags security;
   AuthFlags auth;
   bool strict_durability = false;

@@ -92,7 +92,8 @@ Plan SigningController::reconcile(const std::string& key, TimePoint now, const C
   Plan plan;
   const ObjectRef object = cache.get(kinds().certificate_signing_request, "", key);
   if (!object || object->is_deleting()) return plan;
-  const json::Value request = object->document();
+  const auto request_parsed = object->parsed();
+  const json::Value& request = *request_parsed;
   if (!json::get_string(request, {"status", "certificate"}).empty() || !is_true(request, "Approved") || is_true(request, "Denied") ||
       is_true(request, "Failed"))
     return plan;
@@ -185,7 +186,8 @@ Plan ApprovingController::reconcile(const std::string& key, TimePoint now, const
   answers_.erase(key);
   const ObjectRef object = cache.get(kinds().certificate_signing_request, "", key);
   if (!object || object->is_deleting()) return plan;
-  const json::Value request = object->document();
+  const auto request_parsed = object->parsed();
+  const json::Value& request = *request_parsed;
   if (!json::get_string(request, {"status", "certificate"}).empty() || find_condition(request, "Approved") != nullptr ||
       find_condition(request, "Denied") != nullptr)
     return plan;
@@ -261,7 +263,7 @@ class CertificateCleaner final : public Controller {
     Plan plan;
     const ObjectRef object = cache.get(kinds().certificate_signing_request, "", key);
     if (!object || object->is_deleting()) return plan;
-    const auto end = end_of(object->document());
+    const auto end = end_of(*object->parsed());
     if (!end) return plan;
     if (*end > now)
       plan.requeue_after = *end - now;
