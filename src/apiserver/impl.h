@@ -28,6 +28,9 @@ using WritePtr = std::shared_ptr<WriteOperation>;
 class WatchStream;
 class WatchFlush;
 class RelayClients;
+namespace aggregation {
+class Aggregator;
+}
 
 /// A few threads for what must not run on I/O or writer threads: retries after conflicts, answers of webhooks.
 class WorkerPool {
@@ -193,6 +196,7 @@ struct ApiServer::Impl {
   std::set<std::shared_ptr<WatchStream>> streams;  ///< Open watches; a stream takes itself out when it ends.
 
   std::unique_ptr<RelayClients> relays;
+  std::unique_ptr<aggregation::Aggregator> aggregator;
 
   struct RequestMetrics {
     metrics::Counter* total = nullptr;

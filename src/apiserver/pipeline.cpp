@@ -1,4 +1,5 @@
 // From the wire to the verb: who asks, whether they may, and for what.
+#include "apiserver/aggregation/aggregator.h"
 #include "apiserver/apply/managed_fields.h"
 #include "apiserver/auth/impersonation.h"
 #include "apiserver/auth/reviews.h"
@@ -264,6 +265,7 @@ void ApiServer::Impl::dispatch(const RequestPtr& request) {
     account(*request, 200);
     return mount.handler->handle(std::move(request->http), std::move(request->writer));
   }
+  if (aggregator->serve(request)) return;
   if (!request->info.is_resource) return non_resource(request);
   if (const auto mounted = mounted_groups.find({request->info.group, request->info.version}); mounted != mounted_groups.end()) {
     account(*request, 200);
