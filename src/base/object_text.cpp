@@ -10,6 +10,7 @@
 
 #include "base/config_reader.h"
 #include "base/json_scan.h"
+#include "base/yaml_plain.h"
 
 namespace berth::config {
 namespace {
@@ -185,6 +186,11 @@ class Splitter {
 
 /// With the line of the whole text in what it says.
 Result<std::vector<json::Value>> parse_slice(const Slice& slice) {
+  if (auto plain = json::parse_plain_yaml(slice.text)) {
+    std::vector<json::Value> out;
+    out.push_back(std::move(*plain));
+    return out;
+  }
   auto out = json::parse_yaml_stream(slice.text);
   if (out || slice.line == 0) return out;
   auto again = json::parse_yaml_stream(std::string(slice.line, '\n') + std::string(slice.text));
