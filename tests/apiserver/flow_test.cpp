@@ -265,6 +265,129 @@ TEST_F(FlowController, WhatHasBegunIsNeverRefused) {
   controller.stop();
 }
 
+TEST_F(FlowController, ALevelOfOnesOwnStarvesNobodyOfTheCluster) {
+  Limits limits;
+  limits.workers = 1;
+  Controller controller(limits, registry_);
+  std::vector<PriorityLevel> levels;
+  std::vector<FlowSchema> schemas;
+  for (const auto& one : model::flow_control::bootstrap_levels()) levels.push_back(read_level(one.document));
+  for (const auto& one : model::flow_control::bootstrap_schemas()) schemas.push_back(read_schema(one.document));
+  // The worst that a level can be: all shares, and as many queues as there may be.
+  levels.push_back({"own", "u", false, INT32_MAX, 0, {}, 10'000'000, 2, INT32_MAX});
+  FlowSchema own = schemas.front();
+  own.name = own.level = "own";
+  own.precedence = 2;
+  own.rules[0].subjects = {{FlowSchema::Subject::Kind::kUser, "greedy", {}}};
+  schemas.push_back(own);
+  controller.configure(levels, schemas);
+  std::latch running(1), go(1);
+  std::atomic<int> greedy{0};
+  controller.submit(work(controller, user("greedy"), 1e6, [&] {
+    running.count_down();
+    go.wait();
+  }));
+  running.wait();
+  for (int i = 0; i < 5000; ++i) controller.submit(work(controller, user("greedy"), 1e6, [&] { ++greedy; }));
+  const auto node = user("system:node:a", {"system:nodes", "system:authenticated"});
+  std::promise<int> tenth;
+  for (int i = 0; i < 10; ++i) controller.submit(work(controller, node, 1e6, [&, i] { i == 9 ? tenth.set_value(greedy) : void(); }));
+  go.count_down();
+  // Half of the turns are the cluster's; of those a level that has no work takes none.
+  EXPECT_LE(tenth.get_future().get(), 80);
+  controller.stop();
+}
+
+TEST_F(FlowController, WithoutQueuesTheExcessIsRefused) {
+  Limits limits;
+  limits.inflight_read = 2;
+  limits.inflight_mutating = 1;
+  limits.is_fair = false;
+  Controller controller(limits, registry_);
+  std::vector<Seats> held;
+  std::string why;
+  const auto ask = [&](const UserInfo& who) {
+    const auto where = controller.classify(who, asks("list", "pods"));
+    bool ran = false;
+    controller.submit(work(
+        controller, who, 10,
+        [&] {
+          held.emplace_back(controller, where, 1);
+          ran = true;
+        },
+        [&](std::string_view reason) { why = reason; }));
+    return ran;
+  };
+  EXPECT_TRUE(ask(user("jane")));
+  EXPECT_TRUE(ask(user("joe")));
+  EXPECT_FALSE(ask(user("jane")));
+  EXPECT_EQ(why, "concurrency-limit");
+  EXPECT_TRUE(ask(user("admin", {"system:masters"})));
+  held.clear();
+  EXPECT_TRUE(ask(user("jane")));
+  held.clear();
+  controller.stop();
+}
+
+TEST_F(FlowController, WaitingEndsWithoutATurn) {
+  Limits limits;
+  limits.inflight_read = 12;
+  limits.inflight_mutating = 0;
+  limits.longest_wait = std::chrono::milliseconds(1);
+  Controller controller(limits, registry_);
+  use_defaults(controller);
+  std::vector<Seats> held;
+  const auto jane = user("jane");
+  while (controller.runs_here(controller.classify(jane, asks("list", "pods")), 10, 1))
+    held.emplace_back(controller, controller.classify(jane, asks("list", "pods")), 1);
+  std::promise<std::string> refused;
+  controller.submit(work(
+      controller, jane, 10, [] {}, [&](std::string_view reason) { refused.set_value(std::string(reason)); }));
+  EXPECT_EQ(refused.get_future().get(), "time-out");
+  held.clear();
+  controller.stop();
+}
+
+TEST(FlowAllocation, IdleLevelsLend) {
+  // Three levels of 100 seats that lend half of theirs: one wants 190, the others nothing.
+  const auto shared = allocate(300, {{50, 400, 50}, {50, 400, 50}, {100, 400, 190}});
+  ASSERT_TRUE(shared);
+  EXPECT_NEAR(shared->seats[0] + shared->seats[1] + shared->seats[2], 300, 1e-6);
+  EXPECT_NEAR(shared->seats[2], 300 * 190.0 / 290, 1e-6);
+  // A bound that holds one leaves the rest to the others.
+  const auto bound = allocate(300, {{50, 60, 50}, {50, 400, 50}, {100, 400, 190}});
+  ASSERT_TRUE(bound);
+  EXPECT_NEAR(bound->seats[0], 51.72, 0.01);
+  const auto held = allocate(300, {{50, 50, 50}, {100, 400, 100}, {100, 120, 190}});
+  EXPECT_FALSE(held && held->seats[2] > 120);
+  EXPECT_FALSE(allocate(10, {{50, 60, 50}}));
+  EXPECT_FALSE(allocate(100, {{50, 60, 50}}));
+}
+
+TEST(FlowAllocation, DemandIsWeighedByTime) {
+  DemandMeter meter;
+  meter.set(0, 10);
+  meter.set(9, 110);
+  const auto& period = meter.close(10);
+  EXPECT_EQ(period.highest, 110);
+  EXPECT_NEAR(period.average, 20, 1e-9);
+  EXPECT_NEAR(period.deviation, 30, 1e-9);
+  EXPECT_NEAR(period.smoothed, 50, 1e-9);
+  // It falls slowly.
+  meter.set(10, 0);
+  EXPECT_NEAR(meter.close(20).smoothed, 0.977 * 50, 1e-9);
+}
+
+TEST(FlowAllocation, WhoIsRefusedMuchStaysAwayLonger) {
+  RetryAfter refusals;
+  EXPECT_EQ(refusals.refuse(100), 1);
+  for (int i = 0; i < 10; ++i) refusals.refuse(100);
+  EXPECT_EQ(refusals.refuse(101), 2);
+  for (int i = 0; i < 30; ++i) refusals.refuse(102);
+  EXPECT_EQ(refusals.refuse(103), 4);
+  EXPECT_EQ(refusals.refuse(200), 3);
+}
+
 /// The whole server, with threads: answers say where the request belonged, and what is large is served elsewhere all the same.
 TEST(FlowControlServer, AnswersSayWhereTheyBelong) {
   ThreadLoop loop("test");
