@@ -7,39 +7,10 @@
 #include "whatif/world.h"
 
 namespace berth::whatif {
-namespace {
 
 using placement::Decision;
 using placement::Placement;
 using placement::PodInfoPtr;
-using placement::Status;
-
-/// Placed with its devices and volumes, and so that it can be undone to the last bit.
-Placement place_for_now(placement::Trial& trial, const PodInfoPtr& pod, std::shared_ptr<std::optional<placement::Reservation>>& reserved) {
-  Placement out;
-  out.status = trial.admits(*pod);
-  if (!out.status.is_success()) return out;
-  out.decision = trial.decide(pod);
-  if (out.decision.outcome == Decision::Outcome::kError) {
-    out.status = Status::error(out.decision.error);
-    return out;
-  }
-  if (out.decision.outcome == Decision::Outcome::kUnschedulable) {
-    out.status = Status::unschedulable(
-        out.decision.diagnosis == nullptr ? "" : placement::fit_error_message(*out.decision.diagnosis, trial.cluster().era(), ""));
-    return out;
-  }
-  auto done = trial.reserve(pod, out.decision.node);
-  if (!done) {
-    out.status = done.error();
-    return out;
-  }
-  reserved = std::make_shared<std::optional<placement::Reservation>>(std::move(*done));
-  out.node = out.decision.node;
-  return out;
-}
-
-}  // namespace
 
 std::vector<std::string> World::waiting_since_thought() const {
   std::vector<std::string> out;
@@ -76,19 +47,6 @@ void World::settle() {
   }
 }
 
-Placement World::put(const PodInfoPtr& pod) {
-  if (!is_thinking_) return trial_.place(pod);
-  Reserved reserved;
-  Placement out = place_for_now(trial_, pod, reserved);
-  if (reserved == nullptr) return out;
-  reserved_[pod->key] = reserved;
-  undo_.push_back([this, reserved, key = pod->key] {
-    if (*reserved) trial_.undo(**reserved);
-    reserved_.erase(key);
-  });
-  return out;
-}
-
 bool World::attempt(const std::string& pod) {
   Record& record = tables_.pods.at(pod);
   if (failed_epoch_ != epoch_) {
@@ -97,14 +55,14 @@ bool World::attempt(const std::string& pod) {
   }
   // A pod like one that has just failed fails for the same reason.
   const placement::Framework* framework = trial_.profiles().of(*record.info).get();
-  const placement::Signature signature = trial_.sign(*record.info);
-  auto& failures = failed_[framework];
-  if (const auto known = failures.find(signature); known != failures.end() && !cluster().is_nominated(pod)) {
-    if (record.message != known->second) save(pod);
-    record.message = known->second;
-    return false;
+  if (const auto& failures = failed_[framework]; !failures.empty() && !cluster().is_nominated(pod)) {
+    if (const auto known = failures.find(trial_.sign(*record.info)); known != failures.end()) {
+      if (record.message != known->second) save(pod);
+      record.message = known->second;
+      return false;
+    }
   }
-  const Placement placement = put(record.info);
+  const Placement placement = trial_.place(record.info);
   if (placement.is_placed()) {
     arrive(pod, placement.node);
     return true;
@@ -117,7 +75,7 @@ bool World::attempt(const std::string& pod) {
   }
   save(pod);
   tables_.pods.at(pod).message = words;
-  if (failed_epoch_ == epoch_) failed_[framework].insert_or_assign(signature, std::move(words));
+  if (failed_epoch_ == epoch_) failed_[framework].insert_or_assign(trial_.sign(*tables_.pods.at(pod).info), std::move(words));
   return false;
 }
 
@@ -143,8 +101,7 @@ bool World::preempt(const std::string& pod, std::string& words) {
              .when = {}});
   // It has the node's room by its nomination; nothing can come between.
   cluster().nominate(info, cluster().node(node)->name);
-  remember([this, info] { cluster().nominate(info, ""); });
-  const Placement placement = put(info);
+  const Placement placement = trial_.place(info);
   if (!placement.is_placed()) {
     words = placement.status.message();
     return false;
@@ -222,7 +179,9 @@ void World::recount_scales() {
 // Thoughts
 
 void World::begin_thought() {
+  sync_budgets();  // What is synced in the thought is taken back with it.
   is_thinking_ = true;
+  thought_ = std::make_unique<placement::Attempt>(trial_);
   resting_ = waiting_;
   first_move_ = moves.size();
   first_departure_ = departures.size();
@@ -237,8 +196,8 @@ void World::end_thought() {
     undo_.pop_back();
     undo();
   }
+  thought_ = nullptr;
   is_thinking_ = false;
-  reserved_.clear();
   resting_.clear();
   moves.resize(first_move_);
   departures.resize(first_departure_);
