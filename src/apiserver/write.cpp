@@ -259,7 +259,7 @@ void ApiServer::Impl::commit_create(const WritePtr& operation) {
       if (operation->produce) return offload([this, operation] { run_update(operation); });  // Apply: somebody created it meanwhile.
       return operation->fail(model::already_exists(operation->kind->group, operation->kind->plural, operation->name));
     }
-    operation->fail(model::internal_error("the write could not be stored"));
+    operation->fail(model::internal_error(cache->storage_failure()));
   });
 }
 
@@ -375,7 +375,7 @@ void ApiServer::Impl::finish_update(const WritePtr& operation) {
       return operation->done(WriteOutcome{std::move(*result), {}, false});
     }
     services.release(std::exchange(operation->allocation, {}));
-    if (result.error() == ProposeError::kStorage) return operation->fail(model::internal_error("the write could not be stored"));
+    if (result.error() == ProposeError::kStorage) return operation->fail(model::internal_error(cache->storage_failure()));
     if (operation->insists_on_revision || ++operation->attempts >= kMaxAttempts)
       return operation->fail(model::modified_conflict(its_kind.group, its_kind.plural, operation->name));
     offload([this, operation] { run_update(operation); });
