@@ -296,6 +296,10 @@ const Texts& common_texts() {
       {"MachineAutoscaler", "Bounds of one MachineSet's size."},
       {"MachineSet", "Keeps a number of equal machines."},
       {"Machine", "A host for a node."},
+      {"ProvisioningRequest", "Room for a number of pods, asked for before they are there."},
+      {"ProvisioningRequestSpec.podSets", "How many pods of which PodTemplate."},
+      {"ProvisioningRequestSpec.provisioningClassName", "Whether the room is only looked for, or made."},
+      {"ProvisioningRequestSpec.parameters", "What the class reads: noRetry, partialCapacityCheck, ValidUntilSeconds, processorInstance."},
   };
   return table;
 }
