@@ -1,4 +1,5 @@
 // Requests for no resource: discovery, health, version, metrics, OpenAPI.
+#include "apiserver/aggregation/aggregator.h"
 #include "apiserver/impl.h"
 #include "apiserver/offer.h"
 #include "model/discovery.h"
@@ -40,18 +41,24 @@ bool ApiServer::Impl::serve_discovery(const RequestPtr& request) {
       response.headers =
           headers_for(*request, fmt::format("application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", version));
       response.headers.add("Vary", "Accept");
-      response.body = json::serialize(model::discovery_aggregated(core, version));
+      auto list = model::discovery_aggregated(core, version);
+      if (!core) aggregator->add_aggregated(list);
+      response.body = json::serialize(list);
       request->writer->respond(std::move(response));
       return true;
     }
-    respond_json(*request, 200,
-                 core ? model::discovery_core_versions(fmt::format("{}:{}", options.advertise_address, options.advertise_port))
-                      : model::discovery_groups());
+    auto list = core ? model::discovery_core_versions(fmt::format("{}:{}", options.advertise_address, options.advertise_port))
+                     : model::discovery_groups();
+    if (!core) aggregator->add_groups(list);
+    respond_json(*request, 200, list);
     return true;
   }
   std::optional<json::Value> document;
   if (core && parts.size() == 2) document = parts[1] == "v1" ? model::discovery_resources("", "v1") : std::nullopt;
-  if (!core && parts.size() == 2) document = model::discovery_group(parts[1]);
+  if (!core && parts.size() == 2) {
+    document = model::discovery_group(parts[1]);
+    aggregator->add_versions(parts[1], document);
+  }
   if (!core && parts.size() == 3) document = model::discovery_resources(parts[1], parts[2]);
   if (!document && !core && !model::discovery_group(parts[1])) return false;  // A group that nobody has heard of.
   if (document) {

@@ -28,6 +28,9 @@ using WritePtr = std::shared_ptr<WriteOperation>;
 class WatchStream;
 class WatchFlush;
 class RelayClients;
+namespace aggregation {
+class Aggregator;
+}
 
 /// A few threads for what must not run on I/O or writer threads: retries after conflicts, answers of webhooks.
 class WorkerPool {
@@ -74,6 +77,8 @@ struct ApiServer::Impl {
   // --- pipeline.cpp: from the wire to the verb
   void handle(net::HttpRequest http, std::shared_ptr<net::ResponseWriter> writer);
   /// Now, later, on another thread, or not at all (429).
+  /// Whether what the request reads must be as new as what any server acknowledged (only over a shared store can it be older).
+  [[nodiscard]] bool needs_newest(const Request& request) const;
   void schedule(const RequestPtr& request);
   void dispatch(const RequestPtr& request);
   void dispatch_resource(const RequestPtr& request);
@@ -191,6 +196,7 @@ struct ApiServer::Impl {
   std::set<std::shared_ptr<WatchStream>> streams;  ///< Open watches; a stream takes itself out when it ends.
 
   std::unique_ptr<RelayClients> relays;
+  std::unique_ptr<aggregation::Aggregator> aggregator;
 
   struct RequestMetrics {
     metrics::Counter* total = nullptr;

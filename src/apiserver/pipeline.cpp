@@ -1,4 +1,5 @@
 // From the wire to the verb: who asks, whether they may, and for what.
+#include "apiserver/aggregation/aggregator.h"
 #include "apiserver/apply/managed_fields.h"
 #include "apiserver/auth/impersonation.h"
 #include "apiserver/auth/reviews.h"
@@ -147,7 +148,22 @@ void ApiServer::Impl::let_in(const RequestPtr& request) {
 void ApiServer::Impl::let_through(const RequestPtr& request, bool may_wait_here) {
   if (askers != nullptr && !may_wait_here && options.authorizer->may_wait(request->user, attributes_of(*request)))
     return ask(request, [this, request] { let_through(request, true); });
-  if (authorize(*request)) schedule(request);
+  if (!authorize(*request)) return;
+  if (!needs_newest(*request)) return schedule(request);
+  cache->catch_up([this, request](bool reached) {
+    // Not on the store's thread, on which all writes of all servers arrive.
+    if (reached) return offload([this, request] { schedule(request); });
+    respond_status(*request, model::internal_error(cache->storage_failure()));
+  });
+}
+
+bool ApiServer::Impl::needs_newest(const Request& request) const {
+  if (!cache->is_shared() || !request.info.is_resource) return false;
+  const auto& verb = request.info.verb;
+  if (verb == "get" || verb == "list" || verb == "watch") return request.query.get("resourceVersion").empty();
+  // A creation's own condition is the store's to check; the namespace may be another server's news.
+  if (verb != "create" || !request.info.subresource.empty()) return true;
+  return !request.info.ns.empty() && cache->get(make_key("", "namespaces", "", request.info.ns)) == nullptr;
 }
 
 void ApiServer::Impl::schedule(const RequestPtr& request) {
@@ -249,6 +265,7 @@ void ApiServer::Impl::dispatch(const RequestPtr& request) {
     account(*request, 200);
     return mount.handler->handle(std::move(request->http), std::move(request->writer));
   }
+  if (aggregator->serve(request)) return;
   if (!request->info.is_resource) return non_resource(request);
   if (const auto mounted = mounted_groups.find({request->info.group, request->info.version}); mounted != mounted_groups.end()) {
     account(*request, 200);

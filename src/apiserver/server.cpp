@@ -1,5 +1,7 @@
 #include "apiserver/server.h"
 
+#include "apiserver/aggregation/aggregator.h"
+#include "apiserver/client_trust.h"
 #include "apiserver/impl.h"
 #include "apiserver/subresources/relay.h"
 #include "apiserver/verbs/watch_flush.h"
@@ -116,6 +118,7 @@ ApiServer::Impl::Impl(ServerOptions given)
 }
 
 ApiServer::Impl::~Impl() {
+  if (aggregator != nullptr) aggregator->stop();
   relays->stop();
   memory_guard.reset();
   if (watch_flush != nullptr) watch_flush->stop();
@@ -134,6 +137,7 @@ ApiServer::Impl::~Impl() {
   if (workers != nullptr) workers->stop();
   flow_objects.reset();
   admission.reset();
+  aggregator.reset();
   {
     const std::lock_guard lock(mirrors_mutex);
     mirrors.clear();
@@ -204,6 +208,13 @@ ObjectCache& ApiServer::cache() { return *impl_->cache; }
 metrics::Registry& ApiServer::metrics() { return *impl_->registry; }
 void ApiServer::serves_on(std::uint16_t port) { impl_->relays->serves_on(impl_->options.advertise_address, port); }
 void ApiServer::trust_node(const std::string& node, std::string ca_pem) { impl_->relays->trust_node(node, std::move(ca_pem)); }
+void ApiServer::set_node_client(net::ClientConfig node_client) { impl_->relays->set_node_client(std::move(node_client)); }
+void ApiServer::set_front_proxy(std::string certificate_pem, std::string private_key_pem) {
+  impl_->relays->set_front_proxy(std::move(certificate_pem), std::move(private_key_pem));
+}
+Result<void> ApiServer::publish_client_trust(const std::map<std::string, std::string>& data) {
+  return apiserver::publish_client_trust(*impl_, data);
+}
 void ApiServer::begin_shutdown() { impl_->shutting_down = true; }
 
 void ApiServer::add_ready_check(std::string name, std::function<bool()> check) {

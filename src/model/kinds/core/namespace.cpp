@@ -65,7 +65,7 @@ KindInfo namespace_record() {
              .printer = Printer{{{"Name"}, {"Status"}, {"Age"}}, namespace_cells},
              .selected = kDefault,
              .scale = kDefault,
-             .life = Life{.is_answered_when_deleted = true, .ends_when_finalized = true},
+             .life = Life{.is_answered_when_deleted = true, .is_namespace = true},
              .counted = kDefault});
 }
 

@@ -91,7 +91,7 @@ KindInfo node() {
                                 node_cells},
              .selected = std::vector<SelectedField>{{.name = "spec.unschedulable", .absent = "false"}},
              .scale = kDefault,
-             .life = kDefault,
+             .life = Life{.etcd_prefix = "minions"},
              .counted = kDefault});
 }
 

@@ -82,7 +82,7 @@ KindInfo replication_controller() {
                                 replication_controller_cells},
              .selected = std::vector<SelectedField>{{.name = "status.replicas", .absent = "0"}},
              .scale = Scale{.selector_form = Scale::Selector::kMap},
-             .life = Life{.orphans_by_default = true},
+             .life = Life{.orphans_by_default = true, .etcd_prefix = "controllers"},
              .counted = Counted{.by_plural = true}});
 }
 

@@ -129,7 +129,7 @@ KindInfo endpoints() {
              .printer = Printer{{{"Name"}, {"Endpoints"}, {"Age"}}, endpoints_cells},
              .selected = kDefault,
              .scale = kDefault,
-             .life = Life{.is_created_by_update = true},
+             .life = Life{.is_created_by_update = true, .etcd_prefix = "services/endpoints"},
              .counted = kDefault});
 }
 
@@ -159,7 +159,7 @@ KindInfo service() {
            .printer = Printer{{{"Name"}, {"Type"}, {"Cluster-IP"}, {"External-IP"}, {"Port(s)"}, {"Age"}, {"Selector", 1}}, service_cells},
            .selected = kDefault,
            .scale = kDefault,
-           .life = Life{.is_created_by_update = true, .is_answered_when_deleted = true},
+           .life = Life{.is_created_by_update = true, .is_answered_when_deleted = true, .etcd_prefix = "services/specs"},
            .counted = Counted{.usage = add_service}});
 }
 

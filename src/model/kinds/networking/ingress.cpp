@@ -92,7 +92,7 @@ KindInfo ingress() {
              .printer = Printer{{{"Name"}, {"Class"}, {"Hosts"}, {"Address"}, {"Ports"}, {"Age"}}, ingress_cells},
              .selected = kDefault,
              .scale = kDefault,
-             .life = kDefault,
+             .life = Life{.etcd_prefix = "ingress"},
              .counted = kDefault});
 }
 

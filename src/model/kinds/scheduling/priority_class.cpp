@@ -60,7 +60,10 @@ std::shared_ptr<const KindHooks> class_hooks() {
                                 priority_class_cells},
              .selected = kDefault,
              .scale = kDefault,
-             .life = Life{.is_system = [](std::string_view name) { return system_classes().contains(name); }},
+             .life = Life{.undeletable =
+                              [](std::string_view name) {
+                                return system_classes().contains(name) ? "this is a system priority class and cannot be deleted" : "";
+                              }},
              .counted = kDefault});
   return hooks;
 }
