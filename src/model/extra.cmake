@@ -1,7 +1,7 @@
 # The facts of the kinds' fields, text files beside the records, become string literals: the binary needs no files, the build no tools.
 set(facts_functions "")
 foreach(fact schema zeros shapes enums descriptions)
-  file(GLOB fact_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/model/schema/*.${fact} ${CMAKE_SOURCE_DIR}/src/model/kinds/*/*.${fact})
+  file(GLOB fact_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/model/kinds/*/*.${fact} ${CMAKE_SOURCE_DIR}/src/model/schema/*.${fact})
   set(literals "")
   foreach(fact_file ${fact_files})
     file(READ ${fact_file} content)

@@ -74,7 +74,6 @@ void read_shapes(std::string_view text, Shapes& out) {
 const Shapes& shapes() {
   static const Shapes all = [] {
     Shapes out;
-    read_shapes(internal_shapes(), out);
     for (const std::string_view text : shapes_texts()) read_shapes(text, out);
     return out;
   }();

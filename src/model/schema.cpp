@@ -104,7 +104,6 @@ class Tables {
         field.omits_zero = !is_custom(name) && kind != Kind::kAny && kind != Kind::kStruct && kind != Kind::kQuantity &&
                            kind != Kind::kTime && kind != Kind::kMicroTime && kind != Kind::kIntOrString;
       }
-    mark_kept(kept_zeros());
     for (const std::string_view text : zeros_texts()) mark_kept(text);
   }
 

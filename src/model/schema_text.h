@@ -17,22 +17,16 @@
 namespace berth::model {
 
 const std::vector<std::string_view>& schema_texts();
-/// As kept_zeros() below, of other groups.
+/// "TYPE: FIELD FIELD …" a type, going on in indented lines: the fields that are written even when they are zero.
+/// Where the field's name ends with "!", it is there even when nobody gave it.
 const std::vector<std::string_view>& zeros_texts();
-/// As internal_shapes() below, of other groups.
+/// "TYPE: MEMBER MEMBER …" a type, going on in indented lines: the members of the internal struct by their Go names. A field is the one of
+/// the same name whatever the letters' case, unless "Member=field" says which; "*": a pointer, null when absent; "?": left out when
+/// empty, as omitempty has it; "+metadata": the object's metadata stands here, its members beside the others.
 const std::vector<std::string_view>& shapes_texts();
 /// "TYPE.FIELD TYPE.FIELD…: WORD WORD…" a line, going on in indented lines: the words that a text may be. Types without their package.
 const std::vector<std::string_view>& enums_texts();
 /// "TYPE: SENTENCE" or "TYPE.FIELD: SENTENCE" a line; ".FIELD" of any type.
 const std::vector<std::string_view>& descriptions_texts();
-
-/// "TYPE: FIELD FIELD …" a type, going on in indented lines: the fields that are written even when they are zero.
-/// Where the field's name ends with "!", it is there even when nobody gave it.
-std::string_view kept_zeros();
-
-/// "TYPE: MEMBER MEMBER …" a type, going on in indented lines: the members of the internal struct by their Go names. A field is the one of
-/// the same name whatever the letters' case, unless "Member=field" says which; "*": a pointer, null when absent; "?": left out when
-/// empty, as omitempty has it; "+metadata": the object's metadata stands here, its members beside the others.
-std::string_view internal_shapes();
 
 }  // namespace berth::model
