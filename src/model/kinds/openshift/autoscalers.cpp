@@ -1,6 +1,4 @@
 // ClusterAutoscalers and MachineAutoscalers: custom resources where they come from.
-#include <algorithm>
-
 #include "model/kinds/record.h"
 
 namespace berth::model::kinds {
