@@ -46,6 +46,8 @@ struct ServerOptions {
   /// Whether an object's stored form is out of date though its content is not: then an update that changes nothing is written, too. May be
   /// empty.
   std::function<bool(std::string_view key)> is_stale;
+  /// Why an object of a resource (stored group, plural) must not be written now: its key management service is not well. May be empty.
+  std::function<std::string(std::string_view group, std::string_view plural)> cannot_store;
   NodeBackend node_backend;
   /// Credentials towards node agents' HTTPS endpoints (url is filled in per node) and, without certificate, webhooks. `ca_pem` signs the
   /// serving certificates of all nodes (--kubelet-certificate-authority); empty: they are not verified, as in Kubernetes.

@@ -275,6 +275,11 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   options.asking_threads = asks_others ? kAskingThreads : 0;
   role->credentials_->reload = std::make_unique<AuthReload>(flags.auth, parts->authenticator, parts->chain, *role->clock_);
   options.is_stale = [stale](std::string_view key) { return stale->contains(key); };
+  const auto& encryption = plan.security.encryption;
+  if (!encryption.key_services.empty())
+    options.cannot_store = [encryption](std::string_view group, std::string_view plural) { return encryption.trouble_with(group, plural); };
+  for (const auto& service : encryption.key_services)
+    service->on_rotation([stale, covers = encryption.written_by(*service)] { stale->set_all(covers); });
   if (stale->size() > 0)
     log::warning(
         "server",
@@ -308,6 +313,10 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   auto api = apiserver::ApiServer::create(std::move(options));
   if (!api) return std::unexpected(api.error());
   role->api_ = std::move(*api);
+  if (!encryption.key_services.empty())
+    role->api_->add_ready_check("kms-providers", [services = encryption.key_services] {
+      return std::ranges::all_of(services, [](const auto& one) { return one->trouble().empty(); });
+    });
   role->api_->mount("/.well-known/openid-configuration", parts->openid, false);
   role->api_->mount("/openid/v1/jwks", parts->openid, false);
   role->metrics_ = std::make_shared<node::MetricsApi>();
@@ -440,8 +449,9 @@ std::shared_ptr<client::Transport> ServerRole::in_process(std::string user, std:
 }
 
 int run_server(const std::vector<std::string>& args) {
-  CLI::App app("The API server, on its embedded store or on etcd. Certificates and kubeconfigs are made on the first start, in the data directory",
-               "berth server");
+  CLI::App app(
+      "The API server, on its embedded store or on etcd. Certificates and kubeconfigs are made on the first start, in the data directory",
+      "berth server");
   ServerFlags flags;
   flags.add_to(app);
   flags.compatibility.add_to(app, "Warnings about old names and fields in objects");

@@ -25,6 +25,7 @@ Result<OpenedCache> open_etcd(const ServerPlan& plan, const Clock& clock, const 
 
 Result<OpenedCache> open_cache(const ServerPlan& plan, bool never_syncs, const Clock& clock,
                                const std::shared_ptr<apiserver::encryption::StaleKeys>& stale) {
+  if (auto started = plan.security.encryption.start_key_services(); !started) return std::unexpected(started.error());
   if (plan.etcd.is_wanted()) return open_etcd(plan, clock, stale);
   auto store = store::open_sqlite_store({plan.data_dir + "/store.db", !never_syncs});
   if (!store) {
