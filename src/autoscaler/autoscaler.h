@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "autoscaler/cluster_state.h"
+#include "autoscaler/provisioning.h"
 #include "autoscaler/time_limit.h"
 
 namespace berth::autoscaler {
@@ -43,6 +44,8 @@ class Autoscaler {
   std::uint64_t steps_ = 0;
   std::function<Result<std::vector<std::string>>(const std::vector<ExpansionOption>&)> ask_expander_;
   ClusterState state_;
+  Provisioning provisioning_;
+  bool is_turn_of_requests_ = false;                            ///< Of a request and of pods that both want nodes, one grows in a pass.
   std::map<std::string, NodeTemplate, std::less<>> templates_;  ///< By group: of the last good node, or as the provider says.
   std::map<std::string, TimePoint> unneeded_;                   ///< Nodes, since when.
   std::vector<std::string> left_;                               ///< Nodes that the last pass had no time for, in turn.

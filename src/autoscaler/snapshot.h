@@ -14,6 +14,8 @@
 
 namespace berth::autoscaler {
 
+struct ProvisioningRequest;
+
 inline constexpr std::string_view kToBeDeletedTaint = "ToBeDeletedByClusterAutoscaler";
 inline constexpr std::string_view kDeletionCandidateTaint = "DeletionCandidateOfClusterAutoscaler";
 inline constexpr std::string_view kScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
@@ -23,6 +25,9 @@ inline constexpr std::string_view kAcceleratorLabel = "cluster-api/accelerator";
 inline constexpr std::string_view kDaemonPod = "cluster-autoscaler.kubernetes.io/daemonset-pod";
 inline constexpr std::string_view kEvictDaemon = "cluster-autoscaler.kubernetes.io/enable-ds-eviction";
 inline constexpr std::string_view kPodScaleUpDelay = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay";
+/// On a pod: the ProvisioningRequest whose room it takes. It adds no node itself.
+inline constexpr std::string_view kConsumeRequest = "autoscaling.x-k8s.io/consume-provisioning-request";
+inline constexpr std::string_view kOldConsumeRequest = "cluster-autoscaler.kubernetes.io/consume-provisioning-request";
 inline constexpr std::string_view kDelayDeletion = "delay-deletion.cluster-autoscaler.kubernetes.io/";
 
 /// What placement's view of a pod leaves out.
@@ -34,6 +39,7 @@ struct PodFacts {
   std::optional<Duration> scale_up_delay;  ///< By annotation: no node is added for it before it is that old.
   std::optional<TimePoint> deletion_time;
   TimePoint created{};
+  std::string consumes;  ///< The ProvisioningRequest whose room it takes; empty: none.
   static PodFacts parse(const json::Value& pod);
 };
 
@@ -53,6 +59,7 @@ struct PodSets {
   PodMap unplaced;     ///< Bound to no node.
   PodMap below_zero;   ///< Of negative priority: most thresholds are below zero.
   PodMap terminating;  ///< With a deletion time.
+  PodMap consumers;    ///< Of ProvisioningRequests.
   void put(PodPtr pod);
   void erase(std::string_view key);
 };
@@ -123,7 +130,8 @@ struct Snapshot {
   std::optional<std::string> priorities;
   /// ConfigMap cluster-autoscaler-price-expander's data.prices; nullopt when there is none.
   std::optional<std::string> prices;
-  std::vector<std::string> problems;  ///< Why sets that somebody wants scaled are not.
+  std::vector<std::string> problems;                                 ///< Why sets that somebody wants scaled are not.
+  std::vector<std::shared_ptr<const ProvisioningRequest>> requests;  ///< In order of creation.
 };
 
 /// A taint that a node loses when it has started: below ignore-taint. or startup-taint.cluster-autoscaler.kubernetes.io/.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "autoscaler/provisioning_request.h"
 #include "model/topology_labels.h"
 
 namespace berth::autoscaler {
@@ -157,6 +158,8 @@ const std::vector<WatchedKind>& watched_kinds() {
       {"ResourceSlice", {"resource.k8s.io", "v1", "resourceslices"}},
       {"DeviceClass", {"resource.k8s.io", "v1", "deviceclasses"}},
       {"ClusterAutoscaler", {"autoscaling.openshift.io", "v1", "clusterautoscalers"}},
+      {"PodTemplate", {"", "v1", "podtemplates"}},
+      {"ProvisioningRequest", {"autoscaling.x-k8s.io", "v1", "provisioningrequests"}},
       {"Machine", {"machine.openshift.io", "v1beta1", "machines"}},
       {"MachineSet", {"machine.openshift.io", "v1beta1", "machinesets"}},
       {"cluster.x-k8s.io/Machine", {"cluster.x-k8s.io", "v1beta1", "machines"}},
@@ -261,6 +264,24 @@ void World::see_pod(const json::Value& pod) {
     pods_.put(std::move(parsed));
 }
 
+void World::see_request(const json::Value& request) {
+  const std::string ns(get_string(request, {"metadata", "namespace"})), name(get_string(request, {"metadata", "name"}));
+  const auto known = requests_.find(ns + "/" + name);
+  const auto template_of = [&](std::string_view wanted) { return find("PodTemplate", ns, wanted); };
+  auto parsed = std::make_shared<const ProvisioningRequest>(
+      ProvisioningRequest::parse(request, era_, template_of, known == requests_.end() ? nullptr : known->second.get()));
+  requests_[ns + "/" + name] = std::move(parsed);
+}
+
+void World::see_template(std::string_view ns, std::string_view name) {
+  for (auto& [key, known] : requests_) {
+    if (known->ns != ns || std::ranges::find(known->sets, name, &ProvisioningRequest::PodSet::template_name) == known->sets.end()) continue;
+    const auto template_of = [&](std::string_view wanted) { return find("PodTemplate", ns, wanted); };
+    if (const json::Value* document = find("ProvisioningRequest", ns, known->name))
+      known = std::make_shared<const ProvisioningRequest>(ProvisioningRequest::parse(*document, era_, template_of));
+  }
+}
+
 void World::upsert(const json::Value& object) {
   const std::string kind = scoped_kind(object);
   const std::string_view ns = get_string(object, {"metadata", "namespace"}), name = get_string(object, {"metadata", "name"});
@@ -274,6 +295,9 @@ void World::upsert(const json::Value& object) {
     if (name == "default") cluster_autoscaler_ = object;
   } else if (kind == "DaemonSet") {
     daemons_[fmt::format("{}/{}", ns, name)] = daemon_pod(object, era_);
+  } else if (kind == "ProvisioningRequest" || kind == "PodTemplate") {
+    kept_[key_of(kind, ns, name)] = object;
+    kind == "PodTemplate" ? see_template(ns, name) : see_request(object);
   } else if (kind == "Job") {
     jobs_.insert(fmt::format("{}/{}", ns, name));
   } else if (kind == "ConfigMap") {
@@ -303,6 +327,12 @@ void World::remove(std::string_view kind, std::string_view ns, std::string_view 
     if (name == "default") cluster_autoscaler_ = json::Value();
   } else if (kind == "DaemonSet") {
     daemons_.erase(key);
+  } else if (kind == "ProvisioningRequest" || kind == "PodTemplate") {
+    kept_.erase(key_of(kind, ns, name));
+    if (kind == "PodTemplate")
+      see_template(ns, name);
+    else
+      requests_.erase(key);
   } else if (kind == "Job") {
     jobs_.erase(key);
   } else if (kind == "ConfigMap") {
@@ -349,6 +379,8 @@ Snapshot World::snapshot() const {
     }
   }
   std::ranges::stable_sort(out.groups, {}, &NodeGroup::id);
+  for (const auto& [key, request] : requests_) out.requests.push_back(request);
+  std::ranges::stable_sort(out.requests, {}, [](const auto& request) { return request->created; });
   return out;
 }
 

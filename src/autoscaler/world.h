@@ -82,6 +82,9 @@ class World {
                                                   std::vector<std::string>& problems) const;
   void see_node(const json::Value& node);
   void see_pod(const json::Value& pod);
+  void see_request(const json::Value& request);
+  /// The requests of the namespace that name the template are read anew.
+  void see_template(std::string_view ns, std::string_view name);
   [[nodiscard]] Instance instance_of(const std::string& key, const Machine& machine) const;
 
   placement::Era era_;
@@ -93,6 +96,7 @@ class World {
   std::map<std::string, std::string> node_of_machine_, node_of_provider_id_;
   std::map<std::string, placement::PodInfoPtr> daemons_;
   std::set<std::string, std::less<>> jobs_;
+  std::map<std::string, std::shared_ptr<const ProvisioningRequest>> requests_;  ///< By "namespace/name"; their documents are kept.
   std::optional<std::string> priorities_, prices_;
   json::Value cluster_autoscaler_;
 };
