@@ -9,7 +9,7 @@
 
 #include "apiserver/auth/auth.h"
 #include "apiserver/auth/authenticator.h"
-#include "apiserver/encryption/store.h"
+#include "apiserver/etcd/range_claims.h"
 #include "apiserver/memory_guard.h"
 #include "apiserver/service_allocator.h"
 #include "base/base64.h"
@@ -22,6 +22,8 @@
 #include "cli/process.h"
 #include "cli/real_node.h"
 #include "cli/roles.h"
+#include "cli/server_presence.h"
+#include "cli/server_store.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 #include "model/quantity.h"
@@ -138,6 +140,7 @@ void ServerFlags::add_to(CLI::App& app) {
       "--kubelet-certificate-authority", kubelet_ca,
       "File of the authority that signs nodes' serving certificates: they are verified then, for logs, exec and the like. Without "
       "it only the real node of berth up is");
+  etcd.add_to(app);
   security.add_to(app);
   auth.add_to(app);
   add_validate_flag(app, validate_only);
@@ -175,6 +178,7 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
     out.event_ttl = *ttl;
   if (const auto range = apiserver::check_service_range(service_cidr); !range)
     findings.error("--service-cluster-ip-range: " + range.error().message);
+  out.etcd = etcd.plan(findings);
   out.security = security.plan(findings);
   out.auth = std::make_shared<const AuthPlan>(plan_auth(auth, findings));
   out.tls_cipher_suites = split(tls_cipher_suites);
@@ -212,17 +216,10 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   role->loop_ = std::make_unique<ThreadLoop>("apiserver");
   role->renewals_ = std::make_unique<ThreadLoop>("renewals");
   role->service_cidr_ = flags.service_cidr;
-  auto store = store::open_sqlite_store({role->data_dir_ + "/store.db", !flags.no_sync});
-  if (!store) {
-    if (store.error().code == ErrorCode::kConflict)
-      return fail(ErrorCode::kConflict,
-                  fmt::format("the data directory {} is in use by another berth: {}", role->data_dir_, store.error().message));
-    return std::unexpected(store.error());
-  }
   const auto stale = std::make_shared<apiserver::encryption::StaleKeys>();
-  auto encrypted = apiserver::encryption::encrypt_store(std::move(*store), plan.security.encryption, stale);
-  auto cache = apiserver::open_object_cache(std::move(encrypted), *role->clock_, {}, false, plan.event_ttl);
-  if (!cache) return std::unexpected(cache.error());
+  auto opened_cache = open_cache(plan, flags.no_sync, *role->clock_, stale);
+  if (!opened_cache) return std::unexpected(opened_cache.error());
+  auto* const cache = &opened_cache->cache;
 
   auth::PkiOptions& pki_options = role->credentials_->pki_options;
   pki_options.directory = role->data_dir_ + "/pki";
@@ -230,6 +227,9 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   auto opened = auth::Pki::open(pki_options, role->clock_->now());
   if (!opened) return std::unexpected(opened.error());
   auto& pki = role->credentials_->pki.emplace(std::move(*opened));
+  if (opened_cache->shared != nullptr)
+    if (auto ours = claim_prefix(*opened_cache->shared, plan.etcd.options.prefix, pki.ca_certificate_pem(), role->data_dir_); !ours)
+      return std::unexpected(ours.error());
   role->ca_pem_ = pki.ca_certificate_pem();
   auth::AuthOptions auth_options;
   auth_options.cache = cache->get();
@@ -288,6 +288,11 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   options.relaxed_leases_and_events = !flags.strict_durability;
   options.warns_of_objects = !flags.compatibility.follows_documents();
   options.service_cidr = flags.service_cidr;
+  if (opened_cache->shared != nullptr) {
+    auto claims = apiserver::etcd::open_range_claims(opened_cache->shared, {plan.etcd.options.prefix, flags.service_cidr});
+    if (!claims) return std::unexpected(claims.error());
+    options.service_claims = std::move(*claims);
+  }
   options.event_ttl = plan.event_ttl;
   options.max_requests_inflight = flags.max_requests_inflight;
   options.max_mutating_requests_inflight = flags.max_mutating_requests_inflight;
@@ -295,6 +300,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   options.cluster_ca_pem = role->ca_pem_;
   options.advertise_address = plan.advertise_host;
   options.advertise_port = listen->port;
+  options.writes_endpoints = opened_cache->shared == nullptr;  // Otherwise they follow who lives (server_presence.h).
   auto api = apiserver::ApiServer::create(std::move(options));
   if (!api) return std::unexpected(api.error());
   role->api_ = std::move(*api);
@@ -329,6 +335,12 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   if (auto written = role->write_kubeconfigs(role->clock_->now()); !written) return std::unexpected(written.error());
   if (auto published = role->publish_for_joining(flags); !published) return std::unexpected(published.error());
   role->renew_later();
+  if (opened_cache->shared != nullptr)
+    role->presence_ = std::make_unique<ServerPresence>(
+        opened_cache->shared, client::Client(role->in_process("system:apiserver", {"system:masters"}), nullptr, "berth-server"),
+        *role->clock_,
+        PresenceFacts{plan.etcd.options.prefix, plan.advertise_host, role->listener_->port(),
+                      server_identity(machine_name(), plan.advertise_host, role->listener_->port())});
   return role;
 }
 
@@ -384,6 +396,7 @@ void ServerRole::renew_later() {
 ServerRole::ServerRole() = default;
 ServerRole::~ServerRole() {
   if (api_) api_->begin_shutdown();
+  if (presence_) presence_->withdraw();
   if (renewals_) renewals_->stop();
   if (listener_) listener_->stop(1000);
   listener_.reset();
@@ -399,7 +412,7 @@ std::shared_ptr<client::Transport> ServerRole::in_process(std::string user, std:
 }
 
 int run_server(const std::vector<std::string>& args) {
-  CLI::App app("The API server on its embedded store. Certificates and kubeconfigs are made on the first start, in the data directory",
+  CLI::App app("The API server, on its embedded store or on etcd. Certificates and kubeconfigs are made on the first start, in the data directory",
                "berth server");
   ServerFlags flags;
   flags.add_to(app);

@@ -9,6 +9,7 @@
 #include "base/event_loop.h"
 #include "cli/auth_flags.h"
 #include "cli/compatibility.h"
+#include "cli/etcd_flags.h"
 #include "cli/findings.h"
 #include "cli/process.h"
 #include "cli/security_flags.h"
@@ -23,11 +24,13 @@ class App;
 namespace berth::cli {
 
 struct AuthPlan;
+class ServerPresence;
 
 /// What a start is made of, once flags and files are well.
 struct ServerPlan {
   ListenAddress listen;
   apiserver::MasterConfig master_config;
+  EtcdPlan etcd;
   SecurityPlan security;
   std::shared_ptr<const AuthPlan> auth;
   Duration event_ttl{};
@@ -58,6 +61,7 @@ struct ServerFlags {
   std::string kubelet_ca;  ///< kube-apiserver's --kubelet-certificate-authority.
   int max_requests_inflight = 400, max_mutating_requests_inflight = 200;
   std::string memory_limit = "75%";
+  EtcdFlags etcd;
   SecurityFlags security;
   AuthFlags auth;
   bool strict_durability = false;
@@ -112,6 +116,7 @@ class ServerRole {
   std::unique_ptr<apiserver::Watch> aggregation_;  ///< Of ClusterRoles; goes before the server and its cache.
   std::shared_ptr<node::MetricsApi> metrics_;      ///< metrics.k8s.io; stops before the server that it asks.
   std::unique_ptr<net::Server> listener_;
+  std::unique_ptr<ServerPresence> presence_;  ///< Over a shared store; goes first.
 };
 
 }  // namespace berth::cli
