@@ -206,8 +206,7 @@ model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& serv
             fmt::format("provided port is not in the valid range. The range of valid ports is {}-{}", first_port_, last_port_)));
       auto chosen = take_port(static_cast<std::uint32_t>(number));
       if (!chosen) return fail(std::move(chosen.error()));
-      if (!*chosen)
-        return fail(invalid_service(service, field, std::to_string(number), "provided port is already allocated"));
+      if (!*chosen) return fail(invalid_service(service, field, std::to_string(number), "provided port is already allocated"));
       taken.ports.push_back(number);
     }
     used_here[number] = json::get_string(port, {"protocol"}, "TCP");

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "apiserver/service_claims.h"
+#include "base/error.h"
 #include "base/json.h"
 #include "model/api_status.h"
 

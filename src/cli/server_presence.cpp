@@ -125,12 +125,13 @@ void ServerPresence::publish() {
 void ServerPresence::write_lease(bool is_gone) {
   if (is_gone) return client_.remove(kLeases, "kube-system", facts_.identity, {}, [](const auto&) {});
   json::Object labels{{"apiserver.kubernetes.io/identity", "kube-apiserver"}, {"kubernetes.io/hostname", facts_.address}};
-  put(kLeases, json::Object{{"apiVersion", "coordination.k8s.io/v1"},
-                            {"kind", "Lease"},
-                            {"metadata", json::Object{{"name", facts_.identity}, {"namespace", "kube-system"}, {"labels", std::move(labels)}}},
-                            {"spec", json::Object{{"holderIdentity", facts_.identity + "_" + facts_.address},
-                                                  {"leaseDurationSeconds", 3600},
-                                                  {"renewTime", format_rfc3339_micro(clock_.now())}}}});
+  put(kLeases,
+      json::Object{{"apiVersion", "coordination.k8s.io/v1"},
+                   {"kind", "Lease"},
+                   {"metadata", json::Object{{"name", facts_.identity}, {"namespace", "kube-system"}, {"labels", std::move(labels)}}},
+                   {"spec", json::Object{{"holderIdentity", facts_.identity + "_" + facts_.address},
+                                         {"leaseDurationSeconds", 3600},
+                                         {"renewTime", format_rfc3339_micro(clock_.now())}}}});
 }
 
 void ServerPresence::put(const model::Gvr& gvr, json::Value document) {

@@ -412,8 +412,9 @@ std::shared_ptr<client::Transport> ServerRole::in_process(std::string user, std:
 }
 
 int run_server(const std::vector<std::string>& args) {
-  CLI::App app("The API server, on its embedded store or on etcd. Certificates and kubeconfigs are made on the first start, in the data directory",
-               "berth server");
+  CLI::App app(
+      "The API server, on its embedded store or on etcd. Certificates and kubeconfigs are made on the first start, in the data directory",
+      "berth server");
   ServerFlags flags;
   flags.add_to(app);
   flags.compatibility.add_to(app, "Warnings about old names and fields in objects");

@@ -66,7 +66,8 @@ class EncryptedStore final : public store::Store {
     if (!done || unreadable.empty()) return done;
     const auto& [key, why] = *unreadable.begin();
     const std::string others = unreadable.size() == 1 ? "" : fmt::format(" (and {} other objects)", unreadable.size() - 1);
-    return fail(ErrorCode::kCorrupt, fmt::format("{}{} cannot be read: {}. {}; nothing was changed", name_of(key), others, why, opening_advice(configuration_)));
+    return fail(ErrorCode::kCorrupt,
+                fmt::format("{}{} cannot be read: {}. {}; nothing was changed", name_of(key), others, why, opening_advice(configuration_)));
   }
 
  private:

@@ -82,9 +82,10 @@ class RangeClaims final : public ServiceClaims {
       auto record = read(*place);
       if (!record) return std::unexpected(record.error());
       if (!record->range.empty() && record->range != place->range)
-        return invalid(fmt::format("another API server on this etcd gives {} of {}, this one is to of {}: {} must be the same for all of them. "
-                                   "Nothing was written",
-                                   place == &addresses_ ? "Services addresses" : "node ports", record->range, place->range, flag));
+        return invalid(
+            fmt::format("another API server on this etcd gives {} of {}, this one is to of {}: {} must be the same for all of them. "
+                        "Nothing was written",
+                        place == &addresses_ ? "Services addresses" : "node ports", record->range, place->range, flag));
     }
     return {};
   }

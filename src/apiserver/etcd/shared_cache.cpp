@@ -10,7 +10,8 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 constexpr auto kPublishPatience = std::chrono::seconds(5);  // A write that is done is answered then, whatever the watch does.
 constexpr auto kReadPatience = std::chrono::seconds(10);
-constexpr auto kStall = std::chrono::milliseconds(20);  // A reader waits longer than this for the watch: something outside the prefix was written.
+constexpr auto kStall =
+    std::chrono::milliseconds(20);  // A reader waits longer than this for the watch: something outside the prefix was written.
 
 std::string with_revision(std::string text, std::size_t offset, Revision revision) {
   text.insert(std::min(offset, text.size()), std::to_string(revision));
@@ -131,8 +132,7 @@ void SharedCache::propose(Proposal proposal, std::function<void(ProposeResult)> 
       return result(std::unexpected(ProposeError::kStorage));
     }
     flight->stored = std::move(*stored);
-    if (proposal.expires_at != TimePoint{})
-      write.ttl = std::max<Duration>(proposal.expires_at - clock_.now(), std::chrono::seconds(1));
+    if (proposal.expires_at != TimePoint{}) write.ttl = std::max<Duration>(proposal.expires_at - clock_.now(), std::chrono::seconds(1));
   }
   write.value = flight->stored;
   flight->proposal = std::move(proposal);
@@ -168,9 +168,9 @@ void SharedCache::answered(const FlightPtr& flight, store::WriteAnswer answer) {
     }
     return complete(flight, std::unexpected(ProposeError::kStorage));
   }
-  const auto error = !answer.present             ? ProposeError::kNotFound
-                     : proposal.expected == 0    ? ProposeError::kExists
-                                                 : ProposeError::kRevisionMismatch;
+  const auto error = !answer.present          ? ProposeError::kNotFound
+                     : proposal.expected == 0 ? ProposeError::kExists
+                                              : ProposeError::kRevisionMismatch;
   // Whoever tries again must find what was in the way.
   if (!answer.present && get(proposal.key) == nullptr) return complete(flight, std::unexpected(error));
   const Revision wanted = answer.present ? answer.present->revision : answer.revision;
@@ -195,8 +195,7 @@ ObjectPtr SharedCache::own_object(const std::string& key, const store::SharedRec
   for (auto at = first; at != last; ++at) {
     Flight& flight = *at->second;
     if (flight.stored == nullptr || *flight.stored != *record.value) continue;
-    flight.object =
-        object_of(key, flight.proposal.value, flight.proposal.revision_offset, record, flight.proposal.meta);
+    flight.object = object_of(key, flight.proposal.value, flight.proposal.revision_offset, record, flight.proposal.meta);
     return flight.object;
   }
   return nullptr;
@@ -412,7 +411,8 @@ void SharedCache::run_compaction() {
 
 Result<std::unique_ptr<ObjectCache>> open_shared_cache(std::shared_ptr<store::SharedStore> store, const Clock& clock, CacheOptions options,
                                                        FormOptions form, Duration event_ttl) {
-  auto cache = std::make_unique<SharedCache>(std::move(store), clock, options, std::make_shared<const StoredForm>(std::move(form)), event_ttl);
+  auto cache =
+      std::make_unique<SharedCache>(std::move(store), clock, options, std::make_shared<const StoredForm>(std::move(form)), event_ttl);
   if (auto loaded = cache->load(); !loaded) return std::unexpected(loaded.error());
   return cache;
 }

@@ -47,9 +47,8 @@ Member connect(const Address& address, const EtcdOptions& options) {
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  const auto credentials = address.is_tls
-                               ? grpc::SslCredentials({options.ca_pem, options.key_pem, options.certificate_pem})
-                               : grpc::InsecureChannelCredentials();
+  const auto credentials = address.is_tls ? grpc::SslCredentials({options.ca_pem, options.key_pem, options.certificate_pem})
+                                          : grpc::InsecureChannelCredentials();
   Member member;
   member.address = address.shown;
   member.channel = grpc::CreateCustomChannel(address.target, credentials, arguments);
@@ -124,7 +123,8 @@ namespace berth::store {
 Result<std::unique_ptr<SharedStore>> open_etcd_store(EtcdOptions options) {
   if (auto usable = etcd::check_certificates(options); !usable) return std::unexpected(usable.error());
   while (options.prefix.ends_with('/')) options.prefix.pop_back();
-  if (!options.prefix.starts_with('/')) return invalid(fmt::format("--etcd-prefix: \"{}\" must begin with / and name something", options.prefix));
+  if (!options.prefix.starts_with('/'))
+    return invalid(fmt::format("--etcd-prefix: \"{}\" must begin with / and name something", options.prefix));
   std::vector<etcd::Member> members;
   bool any_tls = false;
   for (const std::string& server : options.servers) {
@@ -148,7 +148,8 @@ Result<std::unique_ptr<SharedStore>> open_etcd_store(EtcdOptions options) {
 namespace berth::store {
 
 Result<std::unique_ptr<SharedStore>> open_etcd_store(EtcdOptions) {
-  return invalid("this berth was built without etcd: install libgrpc++-dev, protobuf-compiler and protobuf-compiler-grpc, and build it again");
+  return invalid(
+      "this berth was built without etcd: install libgrpc++-dev, protobuf-compiler and protobuf-compiler-grpc, and build it again");
 }
 
 }  // namespace berth::store
