@@ -226,11 +226,11 @@ Result<SharedStore::Turn> EtcdStore::take_compaction_turn(std::int64_t version, 
   return turn;
 }
 
-void EtcdStore::nudge() {
+void EtcdStore::nudge(std::function<void(bool)> done) {
   SharedWrite mark;
   mark.key = options_.prefix + "/berth.dev/progress";
   mark.value = make_bytes("{}");
-  write(std::move(mark), [](const WriteAnswer&) {});
+  write(std::move(mark), [done = std::move(done)](const WriteAnswer& answer) { done(answer.verdict != WriteVerdict::kRejected); });
 }
 
 void EtcdStore::follow(Revision after, Follower& follower) {
@@ -351,7 +351,7 @@ void EtcdStore::run_guard() {
     }
     // Nothing came though there is something: of others' keys perhaps, which a mark of our own tells apart.
     behind = answer.header().revision() > before && reached_.load() == before ? behind + 1 : 0;
-    if (behind == 2) nudge();
+    if (behind == 2) nudge([](bool) {});
     if (behind >= 5) {
       log::warning("etcd", "the watch at {} gets nothing any more: it is begun anew", members_[used].address);
       reconnect();

@@ -49,7 +49,7 @@ class EtcdStore final : public SharedStore {
   void latest(std::function<void(Result<Revision>)> done) override;
   void follow(Revision after, Follower& follower) override;
   void stop() override;
-  void nudge() override;
+  void nudge(std::function<void(bool)> done) override;
   void reconnect() override;
   Result<std::vector<SharedRecord>> find(const std::string& key_or_prefix, bool is_prefix) override;
   Result<void> compact(Revision revision) override;
