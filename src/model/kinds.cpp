@@ -29,7 +29,11 @@ std::vector<KindInfo> storage_group();
 std::vector<KindInfo> metrics_group();
 std::vector<KindInfo> machine_group();
 std::vector<KindInfo> openshift_autoscaling_group();
+<<<<<<< HEAD
 std::vector<KindInfo> provisioning_group();
+=======
+std::vector<KindInfo> autoscaling_x_group();
+>>>>>>> all
 
 }  // namespace kinds
 
@@ -61,7 +65,11 @@ std::vector<KindInfo> make_all() {
                            kinds::metrics_group,
                            kinds::machine_group,
                            kinds::openshift_autoscaling_group,
+<<<<<<< HEAD
                            kinds::provisioning_group})
+=======
+                           kinds::autoscaling_x_group})
+>>>>>>> all
     for (KindInfo& kind : group()) all.push_back(std::move(kind));
   for (KindInfo& kind : all) {
     if (kind.group == kind.storage_group && kind.version == kind.storage_version) continue;
