@@ -24,6 +24,18 @@ TEST(Rest, PackingAndSpreadingDoNotUndoEachOther) {
   }
 }
 
+// Its pressure is looked at no more: that moment was waited for over and over, and time stood still.
+TEST(Rest, TimeGoesOnWhenANodeWithGrowingPodsIsLost) {
+  const Outcome outcome = outcome_of(R"yaml(
+duration: 2h
+nodes: [{name: n, count: 3, cpu: "4", memory: 8Gi}]
+workloads: [{name: web, deployment: {replicas: 6}, pod: {cpu: 500m, memory: 256Mi, usage: {memory: "0s=100Mi,30m=300Mi"}}}]
+faults: [{at: 30m, lose: 1, for: 20m}]
+)yaml");
+  EXPECT_EQ(outcome.samples.back().running, 6) << to_text(outcome);
+  EXPECT_EQ(outcome.samples.back().ready_nodes, 3);
+}
+
 // A descheduler that evicts whatever is older than a minute moves the same pods again and again: that is what `moved.again` counts.
 TEST(Rest, ACarouselIsSeen) {
   const Outcome outcome = outcome_of(R"yaml(
