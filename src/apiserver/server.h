@@ -57,13 +57,14 @@ struct ServerOptions {
   /// No threads of the server's own: everything happens within handle() or on `loop` (with a synchronous cache: tests, simulator).
   bool single_threaded = false;
   bool relaxed_leases_and_events = true;  ///< Leases and Events may be acknowledged before the sync (issue 2 "Speed and size").
+  /// False: metadata.managedFields are kept for objects that somebody has applied, and for no others (Kubernetes' skip-non-applied rule).
+  bool tracks_every_writer = true;
   /// Warnings about objects' old names and deprecated fields, as Kubernetes sends since 1.27; 1.20, and so the documents, know none.
   bool warns_of_objects = true;
   std::string service_cidr = "10.96.0.0/12";
   int node_port_first = 30000, node_port_last = 32767;
   std::string advertise_address = "127.0.0.1";  ///< Endpoint of the `kubernetes` service, with advertise_port.
   std::uint16_t advertise_port = 0;             ///< 0: no Endpoints object is written.
-  std::string cluster_ca_pem;                   ///< Published as ConfigMap kube-root-ca.crt by the controllers; unused when empty.
   std::string git_version{kBuildVersion};
   Duration event_ttl = std::chrono::hours(1);
   Duration bookmark_interval = std::chrono::seconds(60);
@@ -76,6 +77,10 @@ struct ServerOptions {
   std::size_t max_body_bytes = 3 * 1024 * 1024;
   /// Requests executed at once, watches and sessions not counted: their sum is shared out among the priority levels (flow/controller.h).
   int max_requests_inflight = 400, max_mutating_requests_inflight = 200;
+  /// Without: the two numbers above are the limits of reads and writes, and the objects of flowcontrol.apiserver.k8s.io are without effect.
+  bool priority_and_fairness = true;
+  /// A request waits for its turn a quarter of it at most, and never longer than a minute.
+  Duration request_timeout = std::chrono::minutes(1);
   std::size_t memory_limit_bytes = 0;  ///< Of the process; near it requests are refused with 429. 0: none.
 };
 
@@ -106,6 +111,12 @@ class ApiServer : public net::Handler {
   void serves_on(std::uint16_t port);
   /// The serving certificate of this node's agent is verified against `ca_pem`, also where those of others are not.
   void trust_node(const std::string& node, std::string ca_pem);
+  /// Who this server is to nodes from now on, and what verifies them (ServerOptions::node_client).
+  void set_node_client(net::ClientConfig node_client);
+  /// The client certificate by which it asks aggregated servers; none is shown before.
+  void set_front_proxy(std::string certificate_pem, std::string private_key_pem);
+  /// Keys of ConfigMap kube-system/extension-apiserver-authentication; others stay. Waits for the store.
+  Result<void> publish_client_trust(const std::map<std::string, std::string>& data);
   /// From now on /readyz fails ("shutdown"); used for a graceful stop.
   void begin_shutdown();
 

@@ -12,6 +12,7 @@
 
 #include "base/config_reader.h"
 #include "client/list_all.h"
+#include "model/etcd_snapshot.h"
 #include "placement/cluster_kinds.h"
 
 namespace berth::cli {
@@ -141,6 +142,12 @@ Result<void> for_each_object(const std::vector<std::string>& paths, const std::f
     auto text = read_text(file);
     if (!text) return std::unexpected(text.error());
     std::vector<json::Value> objects;
+    if (model::is_etcd_snapshot(*text)) {
+      const auto notes = model::read_etcd_snapshot(*text, [&](json::Value object) { each(std::move(object), file); });
+      if (!notes) return invalid(fmt::format("{}: {}", file, notes.error().message));
+      for (const std::string& note : model::sentences_of(*notes)) std::fprintf(stderr, "note: %s: %s\n", file.c_str(), note.c_str());
+      continue;
+    }
     const auto first = text->find_first_not_of(" \t\r\n");
     const bool is_json = first != std::string::npos && (*text)[first] == '{';
     std::string problem;

@@ -3,6 +3,7 @@
 #include <deque>
 #include <map>
 
+#include "model/kind_hooks.h"
 #include "model/schema_text.h"
 
 namespace berth::model {
@@ -179,6 +180,7 @@ std::string package_of(const KindInfo& kind) {
                                                                       {"coordination.k8s.io", "coordination"},
                                                                       {"discovery.k8s.io", "discovery"},
                                                                       {"events.k8s.io", "events"},
+                                                                      {"flowcontrol.apiserver.k8s.io", "flowcontrol"},
                                                                       {"networking.k8s.io", "networking"},
                                                                       {"node.k8s.io", "node"},
                                                                       {"rbac.authorization.k8s.io", "rbac"},
@@ -258,7 +260,9 @@ const TypeDef* type_of(const KindInfo& kind) {
     }
     return out;
   }();
+  if (kind.hooks != nullptr && !kind.hooks->form.is_default() && kind.hooks->form->type != nullptr) return kind.hooks->form->type.get();
   const auto found = by_kind.find(kind.gvk());
+  if (found == by_kind.end()) return nullptr;  // Of run time, without a table.
   assert(found != by_kind.end() && found->second != nullptr);
   return found->second;
 }

@@ -1,7 +1,6 @@
 #include "model/tables.h"
 
-#include <map>
-
+#include "model/kind_hooks.h"
 #include "model/table_cells.h"
 
 namespace berth::model {
@@ -10,13 +9,21 @@ using json::Array;
 using json::Object;
 using json::Value;
 
+const Printer& printer_of(const KindInfo& kind) {
+  static const Printer plain = {{{"Name"}, {"Age"}}, [](const Value& o, TimePoint now) -> Array {
+                                  return {tables::name_of(o), tables::age_of(o, now)};
+                                }};
+  const auto& own = hooks_of(kind).printer;
+  return own.is_default() ? plain : *own;
+}
+
 json::Array table_columns(const KindInfo& kind) {
   Array out;
   for (const Column& column : printer_of(kind).columns)
     out.push_back(Object{{"name", column.name},
                          {"type", column.type},
-                         {"format", std::string_view(column.name) == "Name" ? "name" : ""},
-                         {"description", ""},
+                         {"format", column.format.empty() && column.name == "Name" ? "name" : column.format},
+                         {"description", column.description},
                          {"priority", column.priority}});
   return out;
 }

@@ -23,6 +23,12 @@ class StaleKeys {
   std::set<std::string, std::less<>> keys_;
 };
 
+/// What stands in a store for an object of /GROUP/PLURAL, opened; is_stale: not as the first provider writes. The error says why not.
+Result<Plain> open_value(const Configuration& configuration, std::string_view group, std::string_view plural, std::string_view stored,
+                         std::string_view context);
+/// What to do about a value that open_value could not open.
+std::string opening_advice(const Configuration& configuration);
+
 /// Reading ends with an error that says what to do when a live value cannot be decrypted; superseded ones that cannot are passed over.
 std::unique_ptr<store::Store> encrypt_store(std::unique_ptr<store::Store> inner, Configuration configuration,
                                             std::shared_ptr<StaleKeys> stale);
