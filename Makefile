@@ -3,7 +3,7 @@ PRESET ?= release
 BUILD  := build/$(PRESET)
 JOBS   ?= 2
 
-.PHONY: help setup build install plugin openb demo test documents parity simulate bench kill-test overload attack asan tsan fuzz format-check package clean
+.PHONY: help setup build install plugin openb demo test documents parity simulate bench kill-test overload attack asan tsan fuzz format-check package package-test clean
 help:
 	@sed -n 's/^## //p' Makefile
 
