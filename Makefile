@@ -75,6 +75,10 @@ attack: build
 package: build
 	@tools/package $(BUILD)/bin/berth build/package
 
+## make package-test   the packages in a fresh Debian 12 and under containerd (root, some minutes)
+package-test: package
+	@tests/packages.sh build/package
+
 ## make asan | tsan   the unit tests under sanitizers
 asan tsan: setup
 	@tools/test $@ $(JOBS)

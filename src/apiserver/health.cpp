@@ -1,8 +1,8 @@
 // Requests for no resource: discovery, health, version, metrics, OpenAPI.
 #include "apiserver/aggregation/aggregator.h"
 #include "apiserver/impl.h"
-#include "base/process_metrics.h"
 #include "apiserver/offer.h"
+#include "base/process_metrics.h"
 #include "model/discovery.h"
 
 namespace berth::apiserver {
