@@ -156,7 +156,7 @@ Result<RecordingHead> read_recording(const std::string& file, const std::functio
   const auto head = json::parse(line);
   if (!head || json::get_string(*head, {"recording"}) != "berth/v1")
     return invalid(fmt::format(
-        "{}:1: neither a recording, which begins with {{\"recording\":\"berth/v1\",\"start\":…}}, nor an audit log of audit.k8s.io", file));
+        "{}:1: not a recording, which begins with {{\"recording\":\"berth/v1\",\"start\":…}}, and no audit log of audit.k8s.io", file));
   RecordingHead out;
   out.source = json::get_string(*head, {"source"});
   const auto start = parse_rfc3339(json::get_string(*head, {"start"}));

@@ -66,7 +66,8 @@ class EncryptedStore final : public store::Store {
     if (!done || unreadable.empty()) return done;
     const auto& [key, why] = *unreadable.begin();
     const std::string others = unreadable.size() == 1 ? "" : fmt::format(" (and {} other objects)", unreadable.size() - 1);
-    return fail(ErrorCode::kCorrupt, fmt::format("{}{} cannot be read: {}. {}; nothing was changed", name_of(key), others, why, opening_advice(configuration_)));
+    return fail(ErrorCode::kCorrupt,
+                fmt::format("{}{} cannot be read: {}. {}; nothing was changed", name_of(key), others, why, opening_advice(configuration_)));
   }
 
  private:
@@ -93,16 +94,23 @@ class EncryptedStore final : public store::Store {
 
 bool StaleKeys::contains(std::string_view key) const {
   const std::lock_guard lock(mutex_);
-  return keys_.contains(key);
+  return keys_.contains(key) || (covers_ && !fresh_.contains(key) && covers_(key));
 }
 
 void StaleKeys::set(std::string_view key, bool is_stale) {
   const std::lock_guard lock(mutex_);
+  if (covers_ && !is_stale && covers_(key)) fresh_.emplace(key);
   if (is_stale) {
     keys_.emplace(key);
   } else if (!keys_.empty()) {
     if (const auto found = keys_.find(key); found != keys_.end()) keys_.erase(found);
   }
+}
+
+void StaleKeys::set_all(std::function<bool(std::string_view key)> covers) {
+  const std::lock_guard lock(mutex_);
+  covers_ = std::move(covers);
+  fresh_.clear();
 }
 
 std::size_t StaleKeys::size() const {
