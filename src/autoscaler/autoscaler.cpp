@@ -29,6 +29,7 @@ class Autoscaler::Step {
     out_.status.problems = snapshot_.problems;
     for (const NodeGroup& group : snapshot_.groups)
       for (const std::string& problem : group.overrides.problems) out_.status.problems.push_back(fmt::format("{}: {}", group.id, problem));
+    tell_of_gone_groups();
     self_.provisioning_.begin(snapshot_.requests, options_, now_, out_.status.problems);
     const ClusterLimits limits(snapshot_, self_.templates_, options_);
     out_.status.totals = limits.totals();
@@ -88,6 +89,17 @@ class Autoscaler::Step {
 
   void note(PodPtr pod, std::string node, bool is_warning, std::string reason, std::string message) {
     out_.notes.push_back({std::move(pod), std::move(node), is_warning, std::move(reason), std::move(message)});
+  }
+
+  /// Nobody knows any more how their nodes would go: they stay.
+  void tell_of_gone_groups() {
+    std::map<std::string, std::size_t> now;
+    for (const NodeGroup& group : snapshot_.groups) now[group.id] = group.instances.size();
+    for (const auto& [id, nodes] : self_.groups_)
+      if (!now.contains(id))
+        note({}, {}, true, "NodeGroupGone",
+             fmt::format("Node group {} is gone or no longer scaled: its {} machines are left alone", id, nodes));
+    self_.groups_ = std::move(now);
   }
 
   void make_templates() {
@@ -564,6 +576,14 @@ Actions Autoscaler::step(const Snapshot& snapshot, const Options& options, TimeP
   ++steps_;
   std::erase_if(removing_, [&](const auto& entry) { return snapshot.cluster->find_node(entry.first) == nullptr; });
   return Step(*this, snapshot, options, now, limit).run();
+}
+
+void Autoscaler::shift_times(Duration jump) {
+  for (auto& [node, since] : unneeded_) since += jump;
+  for (auto* time : {&last_growth_, &last_removal_, &last_removal_failure_})
+    if (*time) **time += jump;
+  state_.shift_times(jump);
+  provisioning_.shift_times(jump);
 }
 
 void Autoscaler::removal_ended(const std::string& node, bool succeeded, TimePoint now) {

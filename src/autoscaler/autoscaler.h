@@ -34,6 +34,8 @@ class Autoscaler {
     state_.growth_failed(group, message, options, now);
   }
   void removal_ended(const std::string& node, bool succeeded, TimePoint now);
+  /// The caller's clock jumped, not the time: what lasts goes on lasting as long as it did.
+  void shift_times(Duration jump);
   [[nodiscard]] bool is_removing(const std::string& node) const { return removing_.contains(node); }
 
  private:
@@ -52,6 +54,7 @@ class Autoscaler {
   std::map<std::string, std::string> told_;                     ///< Nodes that would be worth removing, and what holds them.
   std::map<std::string, bool> removing_;                        ///< Nodes; whether they are drained.
   std::optional<TimePoint> last_growth_, last_removal_, last_removal_failure_;
+  std::map<std::string, std::size_t> groups_;  ///< Of the last pass, with how many nodes.
 };
 
 }  // namespace berth::autoscaler

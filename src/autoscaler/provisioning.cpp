@@ -198,6 +198,10 @@ void Provisioning::homeless(const RequestPtr& request, std::size_t pods, TimePoi
                       fmt::format("The capacity that was provisioned is gone: {} of its pods fit nowhere", pods), now);
 }
 
+void Provisioning::shift_times(Duration jump) {
+  for (auto& [uid, since] : homeless_since_) since += jump;
+}
+
 RequestUpdate& Provisioning::update(const RequestPtr& request) { return updates_.try_emplace(request->key(), request).first->second; }
 
 void Provisioning::accept(const RequestPtr& request, TimePoint now) {

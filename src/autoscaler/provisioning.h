@@ -45,6 +45,7 @@ class Provisioning {
   RequestUpdate& update(const RequestPtr& request);
   void accept(const RequestPtr& request, TimePoint now);
   [[nodiscard]] std::vector<RequestUpdate> take_updates();
+  void shift_times(Duration jump);
 
  private:
   [[nodiscard]] bool is_due(const ProvisioningRequest& request, TimePoint now) const;

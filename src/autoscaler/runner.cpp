@@ -92,7 +92,8 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   std::function<void()> lost;
   Options current;
   std::string last_problem, last_said;
-  std::optional<TimePoint> waiting_since;  ///< For own writes to be seen.
+  std::optional<std::pair<TimePoint, Duration>> last_read;  ///< Of both clocks.
+  std::optional<TimePoint> waiting_since;                   ///< For own writes to be seen.
   std::vector<std::string> last_notes;
   std::vector<RequestUpdate> held_requests;            ///< Until the groups that they stand on have grown.
   std::set<std::string> told_problems, told_failures;  ///< Of the provider.
@@ -272,7 +273,10 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   std::optional<Options> wanted() {
     if (options.options) return options.options;
     const json::Value* object = world.cluster_autoscaler();
-    if (object == nullptr) return std::nullopt;
+    if (object == nullptr) {
+      last_problem.clear();
+      return std::nullopt;
+    }
     std::vector<std::string> notes;
     auto parsed = Options::parse(*object, &notes);
     if (parsed) {
@@ -289,7 +293,9 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
 
   void step(std::optional<ProviderState> state) {
     if (!leading) return;
+    follow_clock();
     const auto options_now = wanted();
+    if (!options_now && !last_problem.empty()) return refuse_rules();
     if (!options_now) return retire();
     current = *options_now;
     current.enforce_min_sizes |= options.enforce_min_sizes;
@@ -303,6 +309,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
       for (const auto& [group, why] : state->failed_growth)
         if (told_failures.insert(group + " " + why).second) core.grow_failed(group, why, current, now);
       snapshot.groups = std::move(state->groups);
+      world.mark_incomplete_nodes(snapshot.groups);
       std::ranges::move(state->problems, std::back_inserter(snapshot.problems));
     }
     Actions actions = core.step(snapshot, current, now, {[loop = client.loop()] { return loop->now(); }, now + options.max_pass_time});
@@ -324,22 +331,51 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     write_status(report.write(actions.status, now), now);
   }
 
+  /// The loop's clock was set, or stood still while the machine slept: nothing is unneeded or late for that.
+  void follow_clock() {
+    if (!options.steady_clock) return;
+    const std::pair<TimePoint, Duration> read{client.loop()->now(), options.steady_clock()};
+    const Duration jump = last_read ? (read.first - last_read->first) - (read.second - last_read->second) : Duration::zero();
+    last_read = read;
+    constexpr auto kJump = std::chrono::seconds(30);  // Less is a clock that is kept right.
+    if (jump < kJump && jump > -kJump) return;
+    core.shift_times(jump);
+    const std::string length = format_go_duration(jump < Duration::zero() ? -jump : jump);
+    Actions words;
+    words.notes.push_back(
+        {{},
+         {},
+         true,
+         "ClockJumped",
+         fmt::format("this machine's clock went {} by {}: how long nodes are unneeded and groups wait is counted on from before",
+                     jump < Duration::zero() ? "back" : "forward", length)});
+    actuator.carry_out(words, current);
+  }
+
+  /// The rules make no sense: nothing is done by those that were there before, nor by defaults.
+  void refuse_rules() {
+    retire();
+    const std::string problem = "ClusterAutoscaler default: " + last_problem;
+    tell_problems({problem}, "InvalidClusterAutoscaler");
+    stand_still({problem}, client.loop()->now(), "internalError");
+  }
+
   /// Each in an event, once until it is over.
-  void tell_problems(const std::vector<std::string>& problems) {
+  void tell_problems(const std::vector<std::string>& problems, const std::string& reason = "CloudProviderProblem") {
     Actions words;
     for (const std::string& problem : problems)
-      if (!told_problems.contains(problem)) words.notes.push_back({{}, {}, true, "CloudProviderProblem", problem});
+      if (!told_problems.contains(problem)) words.notes.push_back({{}, {}, true, reason, problem});
     told_problems = {problems.begin(), problems.end()};
     if (!words.notes.empty()) actuator.carry_out(words, current);
   }
 
   /// Nothing is known of the groups: no node is added or removed on a guess.
-  void stand_still(std::vector<std::string> problems, TimePoint now) {
+  void stand_still(std::vector<std::string> problems, TimePoint now, const std::string& type = "cloudProviderError") {
     Status status;
     status.is_healthy = false;
     status.problems = std::move(problems);
     say_once(fmt::format("no pass: {}", fmt::join(status.problems, "; ")));
-    metrics.failed("cloudProviderError");
+    metrics.failed(type);
     write_status(report.write(status, now), now);
   }
 

@@ -26,6 +26,8 @@ struct RunnerOptions {
   std::string check_capacity_processor_instance;  ///< Of ProvisioningRequests: only those that name it.
   bool dry_run = false;                           ///< Decides and says what it would do; writes nothing but its status and events.
   std::uint64_t seed = 0;
+  /// A clock that never jumps, by which jumps of the loop's are seen; null: it has none.
+  std::function<Duration()> steady_clock;
   /// Instead of the Machine API: machines of whoever speaks the external gRPC protocol.
   std::optional<ExternalProviderConfig> external;
   std::string grpc_expander_url, grpc_expander_ca_pem;  ///< Whom the expander grpc asks: host:port, and its authority for TLS.

@@ -145,7 +145,7 @@ class Remover {
 
 std::string gpu_resource_of(const model::NodeView& node) {
   for (const auto& [name, quantity] : node.allocatable)
-    if ((name == "nvidia.com/gpu" || name == "amd.com/gpu") && quantity.sign() > 0) return name;
+    if (std::ranges::find(kGpuResources, name) != std::end(kGpuResources) && quantity.sign() > 0) return name;
   return node.labels().get(kAcceleratorLabel) == nullptr ? "" : "nvidia.com/gpu";
 }
 

@@ -112,8 +112,8 @@ NodeFacts NodeFacts::parse(const json::Value& node) {
   };
   out.cores = capacity("cpu");
   out.memory_bytes = capacity("memory");
-  out.lacks_device = json::find(node, {"metadata", "labels", kAcceleratorLabel}) != nullptr && !has_device("nvidia.com/gpu") &&
-                     !has_device("microsoft.com/directx");
+  out.lacks_device =
+      json::find(node, {"metadata", "labels", kAcceleratorLabel}) != nullptr && std::ranges::none_of(kGpuResources, has_device);
   out.is_cordoned = json::get_bool(node, {"spec", "unschedulable"});
   for (const auto& [key, value] : json::get_object(node, {"metadata", "annotations"}))
     out.delays_deletion |= std::string_view(key.data(), key.size()).starts_with(kDelayDeletion);

@@ -69,6 +69,7 @@ struct NodeFacts {
   /// By its conditions (Ready, DiskPressure, NetworkUnavailable) and by the taints that say the same.
   bool is_ready = false;
   bool lacks_device = false;     ///< Labelled with an accelerator that its plugin has not registered.
+  bool lacks_slices = false;     ///< A driver that its group's nodes have has not published its devices.
   bool is_starting = false;      ///< It has a startup taint.
   bool is_cordoned = false;      ///< spec.unschedulable
   bool delays_deletion = false;  ///< An annotation below kDelayDeletion: somebody has something to do before it goes.
@@ -78,7 +79,7 @@ struct NodeFacts {
   static NodeFacts parse(const json::Value& node);
 
   /// Ready, with all that it is to have.
-  [[nodiscard]] bool is_working() const { return is_ready && (is_cordoned || (!lacks_device && !is_starting)); }
+  [[nodiscard]] bool is_working() const { return is_ready && (is_cordoned || (!lacks_device && !lacks_slices && !is_starting)); }
 };
 using NodeFactsMap = std::map<std::string, NodeFacts, std::less<>>;
 
@@ -100,12 +101,17 @@ struct Instance {
   bool is_leaving = false;  ///< Deleted or marked for it: the group's target no longer counts it.
 };
 
+/// ResourceSlices of one node, as documents.
+using Slices = std::vector<json::Value>;
+using SlicesOfNodes = std::map<std::string, std::map<std::string, json::Value>, std::less<>>;  ///< By node, by name.
+
 struct NodeGroup {
   std::string id;
   std::int64_t min = 0, max = 0, target = 0;
   std::vector<Instance> instances;
   /// What a new node would be when the group has none to look at; null: not known, such a group cannot grow from zero.
   model::NodeViewPtr template_node;
+  Slices template_slices;  ///< Its devices: of a node named "template".
   GroupOverrides overrides;
   std::optional<double> price_per_hour;  ///< Of one node, as the provider says.
 };
@@ -122,6 +128,7 @@ struct Snapshot {
   const PodSets* pod_sets = nullptr;  ///< Every pod that is not gone.
   [[nodiscard]] const PodMap& pods() const { return pod_sets->all; }
   const NodeFactsMap* nodes = nullptr;         ///< Of every node of the cluster.
+  const SlicesOfNodes* slices = nullptr;       ///< Of nodes that have some.
   std::vector<NodeGroup> groups;               ///< In order of id.
   std::vector<placement::PodInfoPtr> daemons;  ///< One pod of each DaemonSet, as it would come to a node.
   std::set<std::string, std::less<>> jobs;     ///< "namespace/name"
@@ -133,6 +140,10 @@ struct Snapshot {
   std::vector<std::string> problems;                                 ///< Why sets that somebody wants scaled are not.
   std::vector<std::shared_ptr<const ProvisioningRequest>> requests;  ///< In order of creation.
 };
+
+/// What GPUs are called where device plugins count them (utils/gpu).
+inline constexpr std::string_view kGpuResources[] = {"nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/xe", "habana.ai/gaudi",
+                                                     "microsoft.com/directx"};
 
 /// A taint that a node loses when it has started: below ignore-taint. or startup-taint.cluster-autoscaler.kubernetes.io/.
 bool is_startup_taint(std::string_view key);

@@ -52,11 +52,13 @@ struct CapacityReader {
   bool read() {
     constexpr std::string_view kOld = "machine.openshift.io/";
     std::string gpu(annotation(kCapacityPrefix, "gpu-type"));
+    const bool has_driver = !annotation(kCapacityPrefix, "dra-driver").empty();
+    const bool counts_gpus = !gpu.empty() || !has_driver;
     if (gpu.empty()) gpu = "nvidia.com/gpu";
     const bool ok = quantity("cpu", "cpu") && number(kOld, "vCPU", "cpu") && quantity("memory", "memory") &&
                     number(kOld, "memoryMb", "memory", "Mi") && quantity("ephemeral-disk", "ephemeral-storage") &&
-                    number(kCapacityPrefix, "gpu-count", gpu) && number(kOld, "GPU", gpu) && number(kCapacityPrefix, "maxPods", "pods") &&
-                    number(kOld, "maxPods", "pods");
+                    (!counts_gpus || (number(kCapacityPrefix, "gpu-count", gpu) && number(kOld, "GPU", gpu))) &&
+                    number(kCapacityPrefix, "maxPods", "pods") && number(kOld, "maxPods", "pods");
     if (!capacity.contains("pods")) capacity["pods"] = "110";
     return ok && capacity.contains("cpu") && capacity.contains("memory");
   }
@@ -197,6 +199,24 @@ model::NodeViewPtr template_of(const json::Value& machine_set) {
   return std::make_shared<const model::NodeView>(model::NodeView::parse(node));
 }
 
+Slices template_slices_of(const json::Value& machine_set) {
+  constexpr std::int64_t kMostDevices = 128;  // Of one slice.
+  const CapacityReader reader{machine_set, {}};
+  const std::string_view driver = reader.annotation(kCapacityPrefix, "dra-driver");
+  const std::int64_t count = parse_number(reader.annotation(kCapacityPrefix, "gpu-count")).value_or(0);
+  if (driver.empty() || count == 0) return {};
+  json::Array devices;
+  for (std::int64_t i = 0; i < std::min(count, kMostDevices); ++i)
+    devices.push_back(
+        json::Object{{"name", fmt::format("gpu-{}", i)}, {"attributes", json::Object{{"type", json::Object{{"string", "gpu"}}}}}});
+  json::Object pool{{"name", "template"}, {"generation", 1}, {"resourceSliceCount", 1}};
+  json::Object spec{{"driver", driver}, {"nodeName", "template"}, {"pool", std::move(pool)}, {"devices", std::move(devices)}};
+  return {json::Object{{"apiVersion", "resource.k8s.io/v1"},
+                       {"kind", "ResourceSlice"},
+                       {"metadata", json::Object{{"name", fmt::format("template-{}", driver)}}},
+                       {"spec", std::move(spec)}}};
+}
+
 GroupOverrides overrides_of(const json::Value& machine_set) {
   constexpr std::string_view kOptions = "autoscaling-options-";
   GroupOverrides out;
@@ -304,6 +324,11 @@ void World::upsert(const json::Value& object) {
     if (name == kPriorityConfigMap) priorities_ = std::string(get_string(object, {"data", "priorities"}));
     if (name == kPriceConfigMap) prices_ = std::string(get_string(object, {"data", "prices"}));
   } else {
+    if (kind == "ResourceSlice") {
+      // Which node it is of never changes.
+      if (const std::string_view node = get_string(object, {"spec", "nodeName"}); !node.empty())
+        slices_[std::string(node)][std::string(name)] = object;
+    }
     (void)cluster_.upsert(object);
   }
 }
@@ -339,6 +364,8 @@ void World::remove(std::string_view kind, std::string_view ns, std::string_view 
     if (name == kPriorityConfigMap) priorities_.reset();
     if (name == kPriceConfigMap) prices_.reset();
   } else {
+    if (kind == "ResourceSlice")
+      for (auto& [node, slices] : slices_) slices.erase(std::string(name));
     (void)cluster_.remove(kind, ns, name);
   }
 }
@@ -357,7 +384,21 @@ Instance World::instance_of(const std::string& key, const Machine& machine) cons
   return out;
 }
 
-Snapshot World::snapshot() const {
+void World::mark_incomplete_nodes(const std::vector<NodeGroup>& groups) {
+  for (const NodeGroup& group : groups)
+    for (const Instance& instance : group.instances) {
+      const auto node = nodes_.find(instance.node);
+      if (node == nodes_.end()) continue;
+      const auto has = slices_.find(instance.node);
+      node->second.lacks_slices = std::ranges::any_of(group.template_slices, [&](const json::Value& wanted) {
+        return has == slices_.end() || std::ranges::none_of(has->second, [&](const auto& entry) {
+                 return get_string(entry.second, {"spec", "driver"}) == get_string(wanted, {"spec", "driver"});
+               });
+      });
+    }
+}
+
+Snapshot World::snapshot() {
   Snapshot out{.cluster = &cluster_, .pod_sets = &pods_, .nodes = &nodes_, .jobs = jobs_, .priorities = priorities_, .prices = prices_};
   for (const auto& [key, info] : daemons_) {
     out.daemons.push_back(info);
@@ -379,6 +420,8 @@ Snapshot World::snapshot() const {
     }
   }
   std::ranges::stable_sort(out.groups, {}, &NodeGroup::id);
+  mark_incomplete_nodes(out.groups);
+  out.slices = &slices_;
   for (const auto& [key, request] : requests_) out.requests.push_back(request);
   std::ranges::stable_sort(out.requests, {}, [](const auto& request) { return request->created; });
   return out;
@@ -406,6 +449,7 @@ std::optional<NodeGroup> World::group_of(std::string_view kind, const json::Valu
   if (!low || !high || *low > *high || *high < 1) return std::nullopt;
   NodeGroup out{.id = id, .min = *low, .max = *high, .target = json::get_int(scalable, {"spec", "replicas"}, 1)};
   out.template_node = template_of(scalable);
+  if (out.template_node != nullptr) out.template_slices = template_slices_of(scalable);
   out.overrides = overrides_of(scalable);
   return out;
 }

@@ -25,6 +25,7 @@ namespace berth::cli {
 
 AutoscalerRole::AutoscalerRole(std::shared_ptr<client::Transport> transport, autoscaler::RunnerOptions options)
     : loop_(lasting_loop("autoscaler")), client_(std::move(transport), &loop_, "cluster-autoscaler") {
+  options.steady_clock = [] { return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch()); };
   std::promise<void> made;
   loop_.post([&] {
     runner_ = std::make_unique<autoscaler::Runner>(client_, std::move(options), *metrics_);
