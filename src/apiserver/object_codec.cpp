@@ -181,11 +181,7 @@ ObjectMeta extract_meta(std::string_view key, const std::string& value, Duration
   return meta;
 }
 
-const model::KindInfo& storage_kind(const model::KindInfo& kind) {
-  if (kind.group == kind.storage_group && kind.version == kind.storage_version) return kind;
-  const auto* stored = model::find_resource(kind.storage_group, kind.storage_version, kind.plural);
-  return stored == nullptr ? kind : *stored;
-}
+const model::KindInfo& storage_kind(const model::KindInfo& kind) { return kind.storage(); }
 
 std::string object_key(const model::KindInfo& kind, std::string_view ns, std::string_view name) {
   return make_key(kind.storage_group, kind.plural, ns, name);

@@ -1,5 +1,5 @@
 // Between the API versions that share one storage.
-#include "model/schema.h"
+#include "model/kind_hooks.h"
 
 namespace berth::model {
 namespace {
@@ -148,6 +148,8 @@ void slice_to_v1beta1(Value& doc) {
 
 void convert(const KindInfo& from, const KindInfo& to, Value& doc) {
   if (!doc.is_object() || (from.group == to.group && from.version == to.version)) return;
+  if (const auto& up = hooks_of(from).form->to_storage; up && from.stored != nullptr) up(doc);
+  if (const auto& down = hooks_of(to).form->from_storage; down && to.stored != nullptr) down(doc);
   if (from.kind == "Event") {
     if (to.group.empty())
       event_to_core(doc.get_object());

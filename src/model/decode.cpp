@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/clock.h"
+#include "model/kind_hooks.h"
 #include "model/quantity.h"
 #include "model/schema.h"
 #include "model/unknown_fields.h"
@@ -331,9 +332,13 @@ class Decoder {
 }  // namespace
 
 ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report, bool fills) {
+  if (const auto& own = hooks_of(kind).form->decode) return own(doc, report, fills);
   return Decoder(kind, report, fills).run(doc);
 }
 
-void fill_always_written(const KindInfo& kind, json::Value& doc) { fill_deep(TypeRef{Kind::kStruct, type_of(kind)}, doc); }
+void fill_always_written(const KindInfo& kind, json::Value& doc) {
+  if (const auto& own = hooks_of(kind).form->fill_always_written) return own(doc);
+  fill_deep(TypeRef{Kind::kStruct, type_of(kind)}, doc);
+}
 
 }  // namespace berth::model

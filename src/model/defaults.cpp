@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "model/devices.h"
+#include "model/kind_hooks.h"
 #include "model/quantity.h"
 #include "model/schema.h"
 
@@ -399,6 +400,10 @@ void token_request(Object& doc) { put(make_child(doc, "spec"), "expirationSecond
 }  // namespace defaults
 
 void apply_defaults(const KindInfo& kind, json::Value& doc) {
+  if (kind.hooks != nullptr) {
+    if (const auto& own = kind.hooks->form->defaults; own && doc.is_object()) own(doc.get_object());
+    return;
+  }
   using namespace defaults;
   using Function = void (*)(json::Object&);
   static const std::map<std::string_view, Function> kCore = {{"Pod", pod},

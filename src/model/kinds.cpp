@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "model/kind_hooks.h"
+
 namespace berth::model {
 namespace {
 
@@ -56,6 +58,10 @@ struct Entry {
   }
   Entry& not_stored() {
     info.is_virtual = true;
+    return *this;
+  }
+  Entry& hooks(KindHooks own) {
+    info.hooks = std::make_shared<const KindHooks>(std::move(own));
     return *this;
   }
   operator KindInfo() const { return info; }  // NOLINT: the table below reads as a list of kinds.
@@ -232,11 +238,17 @@ std::vector<KindInfo> make_groups() {
   };
 }
 
+/// Its elements point to one another: it is moved, never copied.
 std::vector<KindInfo> make_all() {
   std::vector<KindInfo> all = make_core();
   for (KindInfo& kind : make_groups()) all.push_back(std::move(kind));
   for (KindInfo& kind : all)
     if (kind.kind == "Endpoints") kind.singular = "endpoints";
+  for (KindInfo& kind : all) {
+    if (kind.group == kind.storage_group && kind.version == kind.storage_version) continue;
+    for (const KindInfo& other : all)
+      if (other.plural == kind.plural && other.version == kind.storage_version && other.group == kind.storage_group) kind.stored = &other;
+  }
   return all;
 }
 

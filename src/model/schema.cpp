@@ -3,6 +3,7 @@
 #include <deque>
 #include <map>
 
+#include "model/kind_hooks.h"
 #include "model/schema_text.h"
 
 namespace berth::model {
@@ -258,7 +259,9 @@ const TypeDef* type_of(const KindInfo& kind) {
     }
     return out;
   }();
+  if (kind.hooks != nullptr && !kind.hooks->form.is_default() && kind.hooks->form->type != nullptr) return kind.hooks->form->type.get();
   const auto found = by_kind.find(kind.gvk());
+  if (found == by_kind.end()) return nullptr;  // Of run time, without a table.
   assert(found != by_kind.end() && found->second != nullptr);
   return found->second;
 }

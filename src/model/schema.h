@@ -71,7 +71,7 @@ struct TypeDef {
   std::vector<const FieldDef*> always_written;
 };
 
-/// The type of a kind's whole object; never null for a kind of the table.
+/// The type of a kind's whole object; never null for a kind of all_kinds(), null for a custom kind whose hooks bring none.
 const TypeDef* type_of(const KindInfo& kind);
 /// By the name used in the tables ("meta.v1.LabelSelector"); null when unknown.
 const TypeDef* find_type(std::string_view name);

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "model/devices.h"
+#include "model/kind_hooks.h"
 #include "model/quantity.h"
 #include "model/schema.h"
 #include "model/service_strategy.h"
@@ -348,9 +349,55 @@ void prepare_certificate_request(const Value& old, Value& doc, std::string_view 
     json::erase(doc, {"status", "conditions"});
 }
 
+/// A status update: of the rest, the metadata that clients write moves too, as Kubernetes' own kinds let their controllers do (a
+/// Deployment's revision annotation comes this way from kube-controller-manager).
+void merge_status(const Strategy& own, const Value& old, Value& doc) {
+  Value kept = old;
+  copy_member(doc, kept, "status");
+  for (const std::string_view key : {"labels", "annotations", "finalizers", "ownerReferences"}) {
+    if (std::ranges::find(own.kept_in_status_update, key) != own.kept_in_status_update.end()) continue;
+    if (const Value* value = json::find(doc, {"metadata", key}))
+      json::set(kept, {"metadata", key}, *value);
+    else
+      json::erase(kept, {"metadata", key});
+  }
+  carry_request_metadata(doc, kept);
+  doc = std::move(kept);
+}
+
+void count_generation(const Strategy& own, const Value& old, Value& doc, std::string_view subresource) {
+  const std::int64_t generation = json::get_int(old, {"metadata", "generation"}, own.generation_from == GenerationFrom::kCreation ? 1 : 0);
+  const bool changed = own.is_new_generation ? own.is_new_generation(old, doc, subresource) : !same_but_metadata_and_status(old, doc);
+  if (changed || generation > 0) json::set(doc, {"metadata", "generation"}, changed ? generation + 1 : generation);
+}
+
+void prepare_create(const KindInfo& kind, Value& doc) {
+  const Strategy& own = *kind.hooks->strategy;
+  if (kind.generation && own.generation_from == GenerationFrom::kCreation)
+    json::set(doc, {"metadata", "generation"}, 1);
+  else
+    json::erase(doc, {"metadata", "generation"});
+  if (has_status(kind) && !own.keeps_given_status) doc.get_object()["status"] = own.initial_status ? own.initial_status() : Value(Object());
+  if (own.prepare_create) own.prepare_create(doc);
+}
+
+void prepare_update(const KindInfo& kind, const Value& old, Value& doc, std::string_view subresource, std::string_view now) {
+  const Strategy& own = *kind.hooks->strategy;
+  const bool is_merged = own.merge_update && own.merge_update(old, doc, subresource, now);
+  if (!is_merged && subresource == "status") {
+    merge_status(own, old, doc);
+    if (own.prepare_status) own.prepare_status(old, doc, now);
+    return;
+  }
+  if (!is_merged && has_status(kind)) copy_member(old, doc, "status");
+  if (own.prepare_update) own.prepare_update(old, doc, subresource);
+  if (kind.generation) count_generation(own, old, doc, subresource);
+}
+
 }  // namespace
 
 void prepare_for_create(const KindInfo& kind, Value& doc) {
+  if (kind.hooks != nullptr) return prepare_create(kind, doc);
   if (kind.kind == "ServiceAccount") keep_secret_names(doc);
   if (kind.kind == "EndpointSlice" && kind.version == "v1") drop_old_topology(nullptr, doc);
   if (kind.generation && !counts_late(kind))
@@ -389,6 +436,7 @@ void prepare_for_create(const KindInfo& kind, Value& doc) {
 }
 
 void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std::string_view subresource, std::string_view now) {
+  if (kind.hooks != nullptr) return prepare_update(kind, old, doc, subresource, now);
   if (kind.group == "certificates.k8s.io") return prepare_certificate_request(old, doc, subresource, now);
   if (subresource == "status") {
     // Of the rest, the metadata that clients write moves too, as Kubernetes' own kinds let their controllers do (a Deployment's revision

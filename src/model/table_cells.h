@@ -4,23 +4,9 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "model/kinds.h"
+#include "model/kind_hooks.h"
 
 namespace berth::model {
-
-struct Column {
-  const char* name;
-  int priority = 0;  ///< 1: shown with -o wide.
-  const char* type = "string";
-};
-
-struct Printer {
-  std::vector<Column> columns;
-  json::Array (*cells)(const json::Value& object, TimePoint now);
-};
-
-/// The kind's printer, or that of name and age.
-const Printer& printer_of(const KindInfo& kind);
 
 /// The STATUS column of a pod, its ready, total and restart counts (printers.go printPod).
 struct PodSummary {

@@ -177,6 +177,7 @@ const Table& printers() {
 }  // namespace
 
 const Printer& printer_of(const KindInfo& kind) {
+  if (const auto& own = hooks_of(kind).printer; !own.is_default()) return *own;
   static const Printer plain = {{{"Name"}, {"Age"}}, plain_cells};
   static const Printer hpa = {{{"Name"}, {"Reference"}, {"Targets"}, {"MinPods"}, {"MaxPods"}, {"Replicas"}, {"Age"}}, hpa_cells};
   static const Printer hpa_v1 = {hpa.columns, hpa_v1_cells};

@@ -15,8 +15,8 @@ json::Array table_columns(const KindInfo& kind) {
   for (const Column& column : printer_of(kind).columns)
     out.push_back(Object{{"name", column.name},
                          {"type", column.type},
-                         {"format", std::string_view(column.name) == "Name" ? "name" : ""},
-                         {"description", ""},
+                         {"format", column.format.empty() && column.name == "Name" ? "name" : column.format},
+                         {"description", column.description},
                          {"priority", column.priority}});
   return out;
 }

@@ -1,5 +1,7 @@
 #include "model/unknown_fields.h"
 
+#include "model/kind_hooks.h"
+
 namespace berth::model {
 namespace {
 
@@ -67,6 +69,7 @@ TypeRef root_of(const KindInfo& kind) { return {Kind::kStruct, type_of(kind), nu
 }  // namespace
 
 std::vector<std::string> unknown_fields(const KindInfo& kind, const json::Value& doc, const json::Value* kept) {
+  if (const auto& own = hooks_of(kind).form->unknown_fields) return own(doc, kept);
   std::vector<std::string> out;
   std::size_t bytes = 0;
   Walk walk([&](const std::string& path) {
@@ -80,6 +83,7 @@ std::vector<std::string> unknown_fields(const KindInfo& kind, const json::Value&
 }
 
 void drop_unknown_fields(const KindInfo& kind, json::Value& doc, const json::Value* kept) {
+  if (const auto& own = hooks_of(kind).form->drop_unknown_fields) return own(doc, kept);
   Walk walk([](const std::string&) { return true; });
   walk.at(root_of(kind), doc, kept);
 }

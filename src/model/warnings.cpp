@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/base64.h"
+#include "model/kind_hooks.h"
 #include "model/pod_warnings.h"
 #include "model/quantity.h"
 #include "model/validation/validation.h"
@@ -182,6 +183,10 @@ void runtime_class(const Value& doc, Sentences& out) {
 
 std::vector<std::string> write_warnings(const KindInfo& kind, const Value* old, const Value& doc) {
   Sentences out;
+  if (kind.hooks != nullptr) {
+    if (const auto& own = kind.hooks->rules->warnings) own(old, doc, out);
+    return out;
+  }
   const std::string_view name = kind.kind;
   if (kind.group == "apps" || kind.group == "batch" || name == "ReplicationController") {
     if (name != "ControllerRevision") workload(kind, old, doc, out);
@@ -210,6 +215,7 @@ std::vector<std::string> write_warnings(const KindInfo& kind, const Value* old, 
 }
 
 std::string_view kind_warning(const KindInfo& kind) {
+  if (kind.hooks != nullptr) return kind.hooks->rules->deprecation;
   if (kind.group.empty() && kind.kind == "Endpoints") return "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
   if (kind.group.empty() && kind.kind == "ComponentStatus") return "v1 ComponentStatus is deprecated in v1.19+";
   return {};

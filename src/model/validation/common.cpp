@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "model/internal_form.h"
+#include "model/kind_hooks.h"
 #include "model/quantity.h"
 #include "model/schema.h"
 #include "model/selector.h"
@@ -243,6 +244,7 @@ namespace {
 
 /// How objects of a kind may be named.
 std::string check_name(const KindInfo& kind, std::string_view name) {
+  if (kind.hooks != nullptr) return kind.hooks->rules->name ? kind.hooks->rules->name(name) : check_dns1123_subdomain(name);
   if (kind.kind == "Namespace" || kind.kind == "StatefulSet") return check_dns1123_label(name);
   if (kind.kind == "Service") return check_dns1035_label(name);
   if (kind.group == "rbac.authorization.k8s.io" || kind.group == "certificates.k8s.io" || kind.kind == "Event")
@@ -313,7 +315,7 @@ void object_meta(const KindInfo& kind, const Value& doc, Errors& errors) {
   if (const Value* map = json::find(doc, {"metadata", "labels"})) labels(*map, at / "labels", errors);
   if (const Value* map = json::find(doc, {"metadata", "annotations"})) annotations(*map, at / "annotations", errors);
   const Path finalizers = at / "finalizers";
-  const bool is_builtin = !kind.group.ends_with(".openshift.io");
+  const bool is_builtin = kind.hooks != nullptr ? !kind.hooks->rules->has_foreign_finalizers : !kind.group.ends_with(".openshift.io");
   std::size_t index = 0;
   for (const Value& finalizer : json::get_array(doc, {"metadata", "finalizers"})) {
     const std::string_view text = finalizer.is_string() ? json::as_view(finalizer) : "";
@@ -452,6 +454,10 @@ FieldErrors validate_create(const KindInfo& kind, const json::Value& doc) {
   using namespace validation;
   Errors errors;
   object_meta(kind, doc, errors);
+  if (kind.hooks != nullptr) {
+    if (const auto& own = kind.hooks->rules->create) own(doc, errors);
+    return errors.take();
+  }
   if (kind.group.empty() && kind.kind == "Pod")
     pod(doc, errors);
   else if (kind.group.empty() && kind.kind == "Node")
@@ -466,6 +472,12 @@ FieldErrors validate_update(const KindInfo& kind, const json::Value& old, const 
   Errors errors;
   object_meta(kind, doc, errors);
   object_meta_update(old, doc, errors);
+  if (kind.hooks != nullptr) {
+    const Rules& own = *kind.hooks->rules;
+    if (subresource == "status" && own.status) own.status(old, doc, errors);
+    if (subresource != "status" && subresource != "finalize" && own.update) own.update(old, doc, subresource, errors);
+    return errors.take();
+  }
   if (kind.group == "certificates.k8s.io") {
     certificate_request(&old, doc, subresource, errors);
     return errors.take();

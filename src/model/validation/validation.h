@@ -1,4 +1,5 @@
-// Validation pieces shared by the kinds. Within src/model only; everybody else calls validate_create and validate_update (schema.h).
+// Validation pieces shared by the kinds, for src/model and for whoever brings kinds of his own; everybody else calls validate_create and
+// validate_update (schema.h).
 // Kubernetes: pkg/apis/*/validation, apimachinery/pkg/api/validation, apimachinery/pkg/util/validation.
 #pragma once
 #include <expected>
@@ -59,6 +60,12 @@ class Errors {
   void not_supported(const Path& at, std::string_view value, const std::vector<std::string_view>& supported);
   /// As above for a value that is no string.
   void not_supported_value(const Path& at, const Value& value, const std::vector<std::string_view>& supported);
+  /// A finding of a kind that speaks words of its own.
+  void add(FieldError finding) {
+    if (is_full()) return;
+    text_bytes_ += finding.field.size() + finding.value.size() + finding.detail.size();
+    list_.push_back(std::move(finding));
+  }
   FieldErrors take() { return std::move(list_); }
   [[nodiscard]] bool empty() const { return list_.empty(); }
   [[nodiscard]] std::size_t size() const { return list_.size(); }
