@@ -21,6 +21,7 @@ const model::KindInfo& plain_kind() {
 }  // namespace
 
 std::string shown(const json::Value& value) {
+  if (value.is_null()) return "\"null\"";
   if (value.is_string()) return model::go_quote(json::as_view(value));
   if (value.is_object() || value.is_array()) return model::escape_html(json::canonical_text(value));
   return json::serialize(value);

@@ -155,27 +155,7 @@ void read_extensions(const Value& document, Schema& schema) {
   read_rules(document, schema);
 }
 
-}  // namespace
-
-Schema::Schema() = default;
-Schema::~Schema() = default;
-Schema::Schema(Schema&&) noexcept = default;
-Schema& Schema::operator=(Schema&&) noexcept = default;
-
-Schema read_schema(const Value& document) {
-  Schema schema;
-  schema.type = text_of(document, "type");
-  schema.format = text_of(document, "format");
-  schema.title = text_of(document, "title");
-  schema.description = text_of(document, "description");
-  schema.nullable = json::get_bool(document, {"nullable"});
-  read_values(document, schema);
-  read_extensions(document, schema);
-  read_unsupported(document, schema);
-  read_children(document, schema);
-  return schema;
-}
-
+/// A format as validation knows it, without dashes; empty for those that it passes over (apiserver/validation/formats.go).
 std::string known_format(const Schema& schema) {
   static const std::set<std::string, std::less<>> kStrings = {
       "bsonobjectid", "uri",    "email",  "hostname", "ipv4",       "ipv6", "cidr",     "mac",      "uuid", "uuid3",    "uuid4", "uuid5",    "isbn",
@@ -192,9 +172,26 @@ std::string known_format(const Schema& schema) {
   return {};
 }
 
-std::string_view unknown_format(const Schema& schema) {
-  if (schema.format.empty()) return {};
-  return known_format(schema).empty() ? std::string_view(schema.format) : std::string_view();
+}  // namespace
+
+Schema::Schema() = default;
+Schema::~Schema() = default;
+Schema::Schema(Schema&&) noexcept = default;
+Schema& Schema::operator=(Schema&&) noexcept = default;
+
+Schema read_schema(const Value& document) {
+  Schema schema;
+  schema.type = text_of(document, "type");
+  schema.format = text_of(document, "format");
+  schema.title = text_of(document, "title");
+  schema.description = text_of(document, "description");
+  schema.nullable = json::get_bool(document, {"nullable"});
+  read_values(document, schema);
+  read_extensions(document, schema);
+  schema.checked_format = known_format(schema);
+  read_unsupported(document, schema);
+  read_children(document, schema);
+  return schema;
 }
 
 }  // namespace berth::custom

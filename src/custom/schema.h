@@ -33,6 +33,7 @@ struct Schema {
   std::optional<double> maximum, minimum, multiple_of;
   bool exclusive_maximum = false, exclusive_minimum = false;
   std::optional<std::int64_t> max_length, min_length, max_items, min_items, max_properties, min_properties;
+  std::string checked_format;  ///< The format without dashes; empty for formats that validation passes over (known_format).
   std::string pattern;
   std::shared_ptr<const re2::RE2> expression;  ///< Of the pattern; null without one, or when it is none.
   std::string pattern_error;                   ///< Why it is none, in the words of Go's regexp.
@@ -93,10 +94,9 @@ bool any_node(const Schema& schema, const Visit& visit) {
   return false;
 }
 
-/// A format as validation knows it, without dashes; empty for those that it passes over (apiserver/validation/formats.go).
-std::string known_format(const Schema& schema);
-
-/// Whether unknown formats are to be told of: the format when the schema has one that is passed over.
-std::string_view unknown_format(const Schema& schema);
+/// A format that validation passes over, where the schema has one.
+inline std::string_view unknown_format(const Schema& schema) {
+  return schema.checked_format.empty() ? std::string_view(schema.format) : std::string_view();
+}
 
 }  // namespace berth::custom
