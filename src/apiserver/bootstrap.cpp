@@ -69,7 +69,8 @@ json::Value local_api_service(const std::string& group, const std::string& versi
                                                                    {"coordination.k8s.io", {16500, 15}},
                                                                    {"node.k8s.io", {16300, 15}},
                                                                    {"discovery.k8s.io", {16200, 15}},
-                                                                   {"resource.k8s.io", {16200, 21}}};
+                                                                   {"resource.k8s.io", {16200, 21}},
+                                                                   {"flowcontrol.apiserver.k8s.io", {16100, 21}}};
   const auto known = kPriorities.find(group);
   auto priority = known == kPriorities.end() ? Priority{1000, 15} : known->second;
   if (version != "v1") priority.version = version == "v2" ? 30 : 9;

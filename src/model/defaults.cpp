@@ -5,6 +5,7 @@
 
 #include "model/devices.h"
 #include "model/kind_hooks.h"
+#include "model/flow_control.h"
 #include "model/quantity.h"
 #include "model/schema.h"
 
@@ -445,6 +446,8 @@ void apply_defaults(const KindInfo& kind, json::Value& doc) {
       {"ResourceSlice", devices::default_slice},
       {"ResourceClaimTemplate", devices::default_claim_template},
       {"APIService", api_service},
+      {"FlowSchema", flow_control::default_schema},
+      {"PriorityLevelConfiguration", flow_control::default_level},
       {"IngressClass", ingress_class},
       {"TokenRequest", token_request}};
   if (kind.kind == "HorizontalPodAutoscaler" && kind.version == "v1" && doc.is_object())

@@ -171,6 +171,21 @@ core.v1.VolumeResourceRequirements: Limits Requests
 core.v1.VsphereVirtualDiskVolumeSource: VolumePath FSType StoragePolicyName StoragePolicyID
 core.v1.WeightedPodAffinityTerm: Weight PodAffinityTerm
 core.v1.WindowsSecurityContextOptions: *GMSACredentialSpecName *GMSACredentialSpec *RunAsUserName *HostProcess
+flowcontrol.v1.ExemptPriorityLevelConfiguration: *NominalConcurrencyShares *LendablePercent
+flowcontrol.v1.FlowDistinguisherMethod: Type
+flowcontrol.v1.FlowSchemaSpec: PriorityLevelConfiguration MatchingPrecedence *DistinguisherMethod Rules
+flowcontrol.v1.GroupSubject: Name
+flowcontrol.v1.LimitResponse: Type *Queuing
+flowcontrol.v1.LimitedPriorityLevelConfiguration: NominalConcurrencyShares LimitResponse *LendablePercent *BorrowingLimitPercent
+flowcontrol.v1.NonResourcePolicyRule: Verbs NonResourceURLs
+flowcontrol.v1.PolicyRulesWithSubjects: Subjects ResourceRules NonResourceRules
+flowcontrol.v1.PriorityLevelConfigurationReference: Name
+flowcontrol.v1.PriorityLevelConfigurationSpec: Type *Limited *Exempt
+flowcontrol.v1.QueuingConfiguration: Queues HandSize QueueLengthLimit
+flowcontrol.v1.ResourcePolicyRule: Verbs APIGroups Resources ClusterScope Namespaces
+flowcontrol.v1.ServiceAccountSubject: Namespace Name
+flowcontrol.v1.Subject: Kind *User *Group *ServiceAccount
+flowcontrol.v1.UserSubject: Name
 meta.v1.LabelSelector: matchLabels? matchExpressions?
 meta.v1.LabelSelectorRequirement: key operator values?
 meta.v1.ObjectMeta: name? generateName? namespace? selfLink? uid? resourceVersion? generation? creationTimestamp? deletionTimestamp?

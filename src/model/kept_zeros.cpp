@@ -275,6 +275,25 @@ discovery.v1.ForNode: name!
 discovery.v1.ForZone: name!
 events.v1.Event: deprecatedFirstTimestamp! deprecatedLastTimestamp! deprecatedSource! eventTime! regarding!
 events.v1.EventSeries: count! lastObservedTime!
+flowcontrol.v1.ExemptPriorityLevelConfiguration: lendablePercent nominalConcurrencyShares
+flowcontrol.v1.FlowDistinguisherMethod: type!
+flowcontrol.v1.FlowSchema: spec! status!
+flowcontrol.v1.FlowSchemaCondition: lastTransitionTime!
+flowcontrol.v1.FlowSchemaSpec: matchingPrecedence! priorityLevelConfiguration!
+flowcontrol.v1.GroupSubject: name!
+flowcontrol.v1.LimitResponse: type!
+flowcontrol.v1.LimitedPriorityLevelConfiguration: borrowingLimitPercent lendablePercent limitResponse! nominalConcurrencyShares
+flowcontrol.v1.NonResourcePolicyRule: nonResourceURLs! verbs!
+flowcontrol.v1.PolicyRulesWithSubjects: subjects!
+flowcontrol.v1.PriorityLevelConfiguration: spec! status!
+flowcontrol.v1.PriorityLevelConfigurationCondition: lastTransitionTime!
+flowcontrol.v1.PriorityLevelConfigurationReference: name!
+flowcontrol.v1.PriorityLevelConfigurationSpec: type!
+flowcontrol.v1.QueuingConfiguration: handSize! queueLengthLimit! queues!
+flowcontrol.v1.ResourcePolicyRule: apiGroups! namespaces! resources! verbs!
+flowcontrol.v1.ServiceAccountSubject: name! namespace!
+flowcontrol.v1.Subject: kind!
+flowcontrol.v1.UserSubject: name!
 meta.v1.Condition: lastTransitionTime! message! reason! status! type!
 meta.v1.DeleteOptions: gracePeriodSeconds ignoreStoreReadErrorWithClusterBreakingPotential orphanDependents propagationPolicy
 meta.v1.FieldSelectorRequirement: key! operator!

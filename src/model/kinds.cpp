@@ -186,6 +186,11 @@ std::vector<KindInfo> make_groups() {
       Entry("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices").generation(),
       Entry("discovery.k8s.io", "v1beta1", "EndpointSlice", "endpointslices").generation().stored_as("discovery.k8s.io", "v1"),
       Entry("events.k8s.io", "v1", "Event", "events").shorts({"ev"}).fields(event_fields).stored_as("", "v1"),
+      Entry("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas").cluster().subs({"status"}).generation(),
+      Entry("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", "prioritylevelconfigurations")
+          .cluster()
+          .subs({"status"})
+          .generation(),
       Entry("networking.k8s.io", "v1", "IngressClass", "ingressclasses").cluster().generation(),
       Entry("networking.k8s.io", "v1", "Ingress", "ingresses").shorts({"ing"}).subs({"status"}).generation(),
       Entry("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies").shorts({"netpol"}).generation(),

@@ -180,6 +180,7 @@ std::string package_of(const KindInfo& kind) {
                                                                       {"coordination.k8s.io", "coordination"},
                                                                       {"discovery.k8s.io", "discovery"},
                                                                       {"events.k8s.io", "events"},
+                                                                      {"flowcontrol.apiserver.k8s.io", "flowcontrol"},
                                                                       {"networking.k8s.io", "networking"},
                                                                       {"node.k8s.io", "node"},
                                                                       {"rbac.authorization.k8s.io", "rbac"},

@@ -108,6 +108,34 @@ Array policy_binding_cells(const Value& o, TimePoint now) {
   }
   return {name_of(o), get_string(o, {"spec", "policyName"}), param, age_of(o, now)};
 }
+
+Array flow_schema_cells(const Value& o, TimePoint now) {
+  std::string_view dangling = "?";
+  for (const Value& condition : get_array(o, {"status", "conditions"}))
+    if (get_string(condition, {"type"}) == "Dangling") dangling = get_string(condition, {"status"});
+  const std::string_view method = get_string(o, {"spec", "distinguisherMethod", "type"});
+  return {name_of(o),
+          Value(get_string(o, {"spec", "priorityLevelConfiguration", "name"})),
+          get_int(o, {"spec", "matchingPrecedence"}),
+          Value(method.empty() ? "<none>" : method),
+          age_of(o, now),
+          Value(dangling)};
+}
+
+Array priority_level_cells(const Value& o, TimePoint now) {
+  const auto number = [&](json::Path path) {
+    const Value* value = json::find(o, path);
+    return value == nullptr || value->is_null() ? Value("<none>") : *value;
+  };
+  return {name_of(o),
+          Value(get_string(o, {"spec", "type"})),
+          number({"spec", "limited", "nominalConcurrencyShares"}),
+          number({"spec", "limited", "limitResponse", "queuing", "queues"}),
+          number({"spec", "limited", "limitResponse", "queuing", "handSize"}),
+          number({"spec", "limited", "limitResponse", "queuing", "queueLengthLimit"}),
+          age_of(o, now)};
+}
+
 Array revision_cells(const Value& o, TimePoint now) {
   std::string controller = "<none>";
   for (const Value& owner : get_array(o, {"metadata", "ownerReferences"})) {

@@ -71,6 +71,8 @@ json::Array attachment_cells(const json::Value& o, TimePoint now);
 json::Array ingress_class_cells(const json::Value& o, TimePoint now);
 json::Array resource_claim_cells(const json::Value& o, TimePoint now);
 json::Array resource_slice_cells(const json::Value& o, TimePoint now);
+json::Array flow_schema_cells(const json::Value& o, TimePoint now);
+json::Array priority_level_cells(const json::Value& o, TimePoint now);
 json::Array plain_cells(const json::Value& o, TimePoint now);
 
 }  // namespace berth::model::tables

@@ -245,6 +245,8 @@ const Rules* rules_of(const KindInfo& kind) {
       {"RuntimeClass",
        {runtime_class, [](const Value& old, const Value& doc, Errors& e) { immutable(old, doc, {"handler"}, Path("handler"), e); }}},
       {"APIService", {api_service}},
+      {"FlowSchema", {flow_schema}},
+      {"PriorityLevelConfiguration", {priority_level}},
       {"ClusterAutoscaler", {cluster_autoscaler}},
       {"MachineAutoscaler", {machine_autoscaler}},
       {"PodTemplate", {[](const Value& doc, Errors& e) { pod_template(doc, Path(""), e); }}},

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "model/flow_control.h"
 #include "model/quantity.h"
 #include "model/validation/validation.h"
 
@@ -190,6 +191,7 @@ void status_update(const KindInfo& kind, const Value& old, const Value& doc, Err
   if (kind.kind == "HorizontalPodAutoscaler") autoscaler_status(doc, errors);
   if (kind.kind == "Ingress") load_balancer(old, doc, false, errors);
   if (kind.kind == "APIService") service_registration_status(doc, errors);
+  if (kind.group == flow_control::kGroup) flow_control_status(doc, errors);
   if (!kind.group.empty()) return;
   if (kind.kind == "Pod") pod_status(old, doc, errors);
   if (kind.kind == "Node") node_update(old, doc, errors);

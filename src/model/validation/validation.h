@@ -202,6 +202,10 @@ void runtime_class(const Value& doc, Errors& errors);
 void api_service(const Value& doc, Errors& errors);
 /// A CertificateSigningRequest but for the X.509 in it, which the API server reads. `old`: null at creation.
 void certificate_request(const Value* old, const Value& doc, std::string_view subresource, Errors& errors);
+/// flowcontrol.apiserver.k8s.io; the last is for both kinds' status.
+void priority_level(const Value& doc, Errors& errors);
+void flow_schema(const Value& doc, Errors& errors);
+void flow_control_status(const Value& doc, Errors& errors);
 void service(const Value& doc, Errors& errors);
 void service_update(const Value& old, const Value& doc, Errors& errors);
 void endpoints(const Value& doc, Errors& errors);
