@@ -5,6 +5,7 @@
 #include "apiserver/certificate_rules.h"
 #include "apiserver/device_rules.h"
 #include "model/devices.h"
+#include "model/kind_hooks.h"
 #include "model/schema.h"
 #include "model/warnings.h"
 
@@ -195,7 +196,7 @@ bool requires_revision(const model::KindInfo& kind) {
                                                       "csinodes",
                                                       "csistoragecapacities",
                                                       "volumeattachments"};
-  return kPlurals.contains(kind.plural);
+  return kPlurals.contains(kind.plural) || model::hooks_of(kind).life->update_needs_revision;
 }
 
 WritePtr make_write(const RequestPtr& request) {
@@ -314,8 +315,12 @@ void ApiServer::Impl::run_update(const WritePtr& operation) {
     operation->document = std::move(*fresh);
     return run_create(operation);
   }
-  operation->current = decode_object(*operation->base);
-  if (const auto& stored = storage_kind(kind); &stored != &kind) model::convert(stored, kind, operation->current);
+  if (operation->request->custom != nullptr) {
+    operation->current = read_document(*operation->request, *operation->base);
+  } else {
+    operation->current = decode_object(*operation->base);
+    if (const auto& stored = storage_kind(kind); &stored != &kind) model::convert(stored, kind, operation->current);
+  }
   auto updated = operation->produce(operation->current);
   if (!updated) return operation->fail(std::move(updated.error()));
 

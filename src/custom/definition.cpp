@@ -24,13 +24,15 @@ Version read_version(const Value& document) {
     out.deprecation_warning = json::as_view(*text);
   out.has_status = json::find(document, {"subresources", "status"}) != nullptr;
   if (const auto* scale = json::find(document, {"subresources", "scale"}))
-    out.scale = ScalePaths{std::string(json::get_string(*scale, {"specReplicasPath"})), std::string(json::get_string(*scale, {"statusReplicasPath"})),
+    out.scale = ScalePaths{std::string(json::get_string(*scale, {"specReplicasPath"})),
+                           std::string(json::get_string(*scale, {"statusReplicasPath"})),
                            std::string(json::get_string(*scale, {"labelSelectorPath"}))};
   for (const auto& column : json::get_array(document, {"additionalPrinterColumns"}))
     out.columns.push_back({std::string(json::get_string(column, {"name"})), std::string(json::get_string(column, {"type"})),
                            std::string(json::get_string(column, {"format"})), std::string(json::get_string(column, {"description"})),
                            std::string(json::get_string(column, {"jsonPath"})), json::get_int(column, {"priority"})});
-  for (const auto& field : json::get_array(document, {"selectableFields"})) out.selectable.emplace_back(json::get_string(field, {"jsonPath"}));
+  for (const auto& field : json::get_array(document, {"selectableFields"}))
+    out.selectable.emplace_back(json::get_string(field, {"jsonPath"}));
   if (const auto* schema = json::find(document, {"schema", "openAPIV3Schema"})) {
     out.schema_document = *schema;
     out.schema = std::make_shared<const Schema>(read_schema(*schema));
@@ -82,9 +84,12 @@ const Version* Definition::stored_version() const {
 }
 
 Names read_names(const Value& names) {
-  return {std::string(json::get_string(names, {"plural"})),   std::string(json::get_string(names, {"singular"})),
-          std::string(json::get_string(names, {"kind"})),     std::string(json::get_string(names, {"listKind"})),
-          read_texts(names, {"shortNames"}),                  read_texts(names, {"categories"})};
+  return {std::string(json::get_string(names, {"plural"})),
+          std::string(json::get_string(names, {"singular"})),
+          std::string(json::get_string(names, {"kind"})),
+          std::string(json::get_string(names, {"listKind"})),
+          read_texts(names, {"shortNames"}),
+          read_texts(names, {"categories"})};
 }
 
 std::shared_ptr<const Definition> read_definition(const Value& document) {

@@ -34,7 +34,7 @@ struct Version {
   bool has_status = false;
   std::optional<ScalePaths> scale;
   std::vector<PrinterColumn> columns;
-  std::vector<std::string> selectable;  ///< JSON paths.
+  std::vector<std::string> selectable;   ///< JSON paths.
   std::shared_ptr<const Schema> schema;  ///< Never null: without one everything is unknown.
   json::Value schema_document;           ///< openAPIV3Schema as it stands; null without one.
 };
@@ -65,6 +65,8 @@ struct CustomKind {
   std::shared_ptr<const Definition> definition;
   const Version* version = nullptr;
   std::shared_ptr<const RuleTree> rules;
+  std::shared_ptr<const CustomKind> storage;                 ///< The stored version's, which info.stored points to; null: this one.
+  std::string deprecation;                                   ///< What every request is told; empty: nothing.
   std::vector<std::pair<std::string, JsonPath>> selectable;  ///< By the name in selectors ("spec.color").
 };
 

@@ -38,8 +38,10 @@ int number(std::string_view digits) {
 
 bool is_hostname(std::string_view text) {
   if (text.size() > 255) return false;
-  if (!matches(text, "^([a-zA-Z0-9\\p{S}\\p{L}]((-?[a-zA-Z0-9\\p{S}\\p{L}]{0,62})?)|([a-zA-Z0-9\\p{S}\\p{L}](([a-zA-Z0-9-\\p{S}\\p{L}]{0,61}[a-zA-Z0-9\\p{S}"
-                     "\\p{L}])?)(\\.)){1,}([a-zA-Z\\p{L}]){2,63})$"))
+  if (!matches(text,
+               "^([a-zA-Z0-9\\p{S}\\p{L}]((-?[a-zA-Z0-9\\p{S}\\p{L}]{0,62})?)|([a-zA-Z0-9\\p{S}\\p{L}](([a-zA-Z0-9-\\p{S}\\p{L}]{0,61}[a-"
+               "zA-Z0-9\\p{S}"
+               "\\p{L}])?)(\\.)){1,}([a-zA-Z\\p{L}]){2,63})$"))
     return false;
   for (std::size_t start = 0; start <= text.size();) {
     const auto end = std::min(text.find('.', start), text.size());
@@ -51,8 +53,10 @@ bool is_hostname(std::string_view text) {
 
 /// The forms of net/mail that people write: local@domain, and "Name <local@domain>".
 bool is_email(std::string_view text) {
-  static constexpr auto kAddress = "^\\s*([A-Za-z0-9!#$%&'*+/=?^_`{|}~\\x{80}-\\x{10FFFF}-]+(\\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~\\x{80}-\\x{10FFFF}-]+)*|\"([^\"\\\\]|\\\\.)*\")"
-                                   "@([A-Za-z0-9!#$%&'*+/=?^_`{|}~\\x{80}-\\x{10FFFF}-]+(\\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~\\x{80}-\\x{10FFFF}-]+)*|\\[[^\\]]*\\])\\s*$";
+  static constexpr auto kAddress =
+      "^\\s*([A-Za-z0-9!#$%&'*+/=?^_`{|}~\\x{80}-\\x{10FFFF}-]+(\\.[A-Za-z0-9!#$%&'*+/"
+      "=?^_`{|}~\\x{80}-\\x{10FFFF}-]+)*|\"([^\"\\\\]|\\\\.)*\")"
+      "@([A-Za-z0-9!#$%&'*+/=?^_`{|}~\\x{80}-\\x{10FFFF}-]+(\\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~\\x{80}-\\x{10FFFF}-]+)*|\\[[^\\]]*\\])\\s*$";
   if (text.ends_with('>'))
     if (const auto open = text.rfind('<'); open != std::string_view::npos) text = text.substr(open + 1, text.size() - open - 2);
   return matches(text, kAddress);
@@ -83,8 +87,10 @@ bool is_credit_card(std::string_view text) {
   std::string digits;
   for (const char c : text)
     if (c >= '0' && c <= '9') digits += c;
-  if (!matches(digits, "^(?:4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|"
-                       "35\\d{3})\\d{11})$"))
+  if (!matches(digits,
+               "^(?:4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:"
+               "2131|1800|"
+               "35\\d{3})\\d{11})$"))
     return false;
   int sum = 0;
   bool doubles = false;
@@ -160,7 +166,8 @@ std::optional<Instant> parse_date_time(std::string_view text) {
     rest.remove_prefix(end);
   }
   if (rest.empty() || rest == "Z") return instant;
-  if (rest.size() != 6 || (rest[0] != '+' && rest[0] != '-') || rest[3] != ':' || !is_digits(rest.substr(1, 2)) || !is_digits(rest.substr(4, 2)))
+  if (rest.size() != 6 || (rest[0] != '+' && rest[0] != '-') || rest[3] != ':' || !is_digits(rest.substr(1, 2)) ||
+      !is_digits(rest.substr(4, 2)))
     return std::nullopt;
   const std::int64_t offset = number(rest.substr(1, 2)) * 3600 + number(rest.substr(4, 2)) * 60;
   instant->seconds += rest[0] == '+' ? -offset : offset;
@@ -169,10 +176,24 @@ std::optional<Instant> parse_date_time(std::string_view text) {
 
 std::optional<std::int64_t> parse_any_duration(std::string_view text) {
   if (const auto parsed = parse_duration_ns(text)) return *parsed;
-  static constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {
-      {"ns", 1},           {"nano", 1},           {"us", 1'000},         {"µs", 1'000},     {"micro", 1'000}, {"ms", 1'000'000},
-      {"milli", 1'000'000}, {"sec", 1'000'000'000}, {"m", 60'000'000'000}, {"min", 60'000'000'000}, {"h", 3'600'000'000'000},
-      {"hour", 3'600'000'000'000}, {"d", 86'400'000'000'000}, {"day", 86'400'000'000'000}, {"w", 604'800'000'000'000}, {"wk", 604'800'000'000'000}, {"week", 604'800'000'000'000}, {"s", 1'000'000'000}};
+  static constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {{"ns", 1},
+                                                                         {"nano", 1},
+                                                                         {"us", 1'000},
+                                                                         {"µs", 1'000},
+                                                                         {"micro", 1'000},
+                                                                         {"ms", 1'000'000},
+                                                                         {"milli", 1'000'000},
+                                                                         {"sec", 1'000'000'000},
+                                                                         {"m", 60'000'000'000},
+                                                                         {"min", 60'000'000'000},
+                                                                         {"h", 3'600'000'000'000},
+                                                                         {"hour", 3'600'000'000'000},
+                                                                         {"d", 86'400'000'000'000},
+                                                                         {"day", 86'400'000'000'000},
+                                                                         {"w", 604'800'000'000'000},
+                                                                         {"wk", 604'800'000'000'000},
+                                                                         {"week", 604'800'000'000'000},
+                                                                         {"s", 1'000'000'000}};
   static const re2::RE2 kPart("(-?)(\\d+)\\s*([A-Za-zµ]+)");
   re2::StringPiece rest(text.data(), text.size());
   std::string sign, digits, unit;
@@ -208,8 +229,10 @@ bool has_format(std::string_view format, std::string_view text) {
       {"mac", is_mac},
       {"uuid", [](std::string_view s) { return matches(s, "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$"); }},
       {"uuid3", [](std::string_view s) { return matches(s, "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?3[0-9a-f]{3}-?[0-9a-f]{4}-?[0-9a-f]{12}$"); }},
-      {"uuid4", [](std::string_view s) { return matches(s, "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$"); }},
-      {"uuid5", [](std::string_view s) { return matches(s, "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?5[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$"); }},
+      {"uuid4",
+       [](std::string_view s) { return matches(s, "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$"); }},
+      {"uuid5",
+       [](std::string_view s) { return matches(s, "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?5[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$"); }},
       {"bsonobjectid", [](std::string_view s) { return matches(s, "^[0-9a-fA-F]{24}$"); }},
       {"isbn", [](std::string_view s) { return is_isbn10(s) || is_isbn13(s); }},
       {"isbn10", is_isbn10},
@@ -219,18 +242,23 @@ bool has_format(std::string_view format, std::string_view text) {
       {"hexcolor", [](std::string_view s) { return matches(s, "^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"); }},
       {"rgbcolor",
        [](std::string_view s) {
-         return matches(s, "^rgb\\(\\s*(0|[1-9]\\d?|1\\d\\d?|2[0-4]\\d|25[0-5])\\s*,\\s*(0|[1-9]\\d?|1\\d\\d?|2[0-4]\\d|25[0-5])\\s*,\\s*(0|[1-9]\\d?|1\\d\\d?|2[0-4]\\d|25["
-                           "0-5])\\s*\\)$");
+         return matches(s,
+                        "^rgb\\(\\s*(0|[1-9]\\d?|1\\d\\d?|2[0-4]\\d|25[0-5])\\s*,\\s*(0|[1-9]\\d?|1\\d\\d?|2[0-4]\\d|25[0-5])\\s*,\\s*(0|["
+                        "1-9]\\d?|1\\d\\d?|2[0-4]\\d|25["
+                        "0-5])\\s*\\)$");
        }},
       {"byte",
-       [](std::string_view s) { return matches(s, "^(?:[A-Za-z0-9+\\/]{4})*(?:[A-Za-z0-9+\\/]{2}==|[A-Za-z0-9+\\/]{3}=|[A-Za-z0-9+\\/]{4})$"); }},
+       [](std::string_view s) {
+         return matches(s, "^(?:[A-Za-z0-9+\\/]{4})*(?:[A-Za-z0-9+\\/]{2}==|[A-Za-z0-9+\\/]{3}=|[A-Za-z0-9+\\/]{4})$");
+       }},
       {"password", [](std::string_view) { return true; }},
       {"date", [](std::string_view s) { return parse_date(s).has_value(); }},
       {"datetime", is_date_time},
       {"duration", [](std::string_view s) { return parse_any_duration(s).has_value(); }},
       {"k8sshortname", [](std::string_view s) { return s.size() <= 63 && matches(s, "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"); }},
-      {"k8slongname",
-       [](std::string_view s) { return s.size() <= 253 && matches(s, "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"); }}};
+      {"k8slongname", [](std::string_view s) {
+         return s.size() <= 253 && matches(s, "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$");
+       }}};
   const auto found = kChecks.find(format);
   return found == kChecks.end() || found->second(text);
 }

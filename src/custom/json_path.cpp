@@ -10,7 +10,7 @@ namespace berth::custom {
 /// One step: from values to values.
 struct JsonPath::Step {
   enum class Kind { kName, kIndices, kSlice, kAll, kDeep, kFilter } kind = Kind::kName;
-  std::vector<std::string> names;    ///< kName: any of them.
+  std::vector<std::string> names;  ///< kName: any of them.
   std::vector<std::int64_t> indices;
   std::optional<std::int64_t> from, to;
   std::int64_t stride = 1;
@@ -258,7 +258,8 @@ void take(const Step& step, const json::Value& value, Found& out) {
       auto from = step.from.value_or(0), to = step.to.value_or(size);
       if (from < 0) from += size;
       if (to < 0) to += size;
-      for (auto i = std::max<std::int64_t>(from, 0); i < std::min(to, size); i += step.stride) out.push_back(&(*list)[static_cast<std::size_t>(i)]);
+      for (auto i = std::max<std::int64_t>(from, 0); i < std::min(to, size); i += step.stride)
+        out.push_back(&(*list)[static_cast<std::size_t>(i)]);
       return;
     }
     case Step::Kind::kAll:

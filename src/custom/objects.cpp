@@ -142,8 +142,7 @@ void check_list(const json::Array& list, const Schema& schema, const std::string
   if (is_map) {
     for (std::size_t i = 0; i < list.size(); ++i)
       if (!list[i].is_object() && !list[i].is_null()) {
-        errors.push_back(
-            {Type::kInvalid, index_path(path, i), shown(list[i]), "must be an object for an array of list-type map"});
+        errors.push_back({Type::kInvalid, index_path(path, i), shown(list[i]), "must be an object for an array of list-type map"});
         return;
       }
   }
@@ -234,7 +233,8 @@ void set_defaults(Value& value, const Schema& schema) {
       if (const auto* below = schema.property(name)) {
         set_defaults(member, *below);
       } else if (schema.additional != nullptr) {
-        if (is_forbidden_null(member, schema.additional.get()) && schema.additional->default_value) member = *schema.additional->default_value;
+        if (is_forbidden_null(member, schema.additional.get()) && schema.additional->default_value)
+          member = *schema.additional->default_value;
         set_defaults(member, *schema.additional);
       }
     }
@@ -330,7 +330,8 @@ std::optional<model::FieldError> coerce_embedded(Value& value, const Schema& sch
       const bool is_named = schema.property(name) != nullptr;
       const auto* below = schema.member(name);
       if (below == nullptr) continue;
-      if (auto error = coerce_embedded(member, *below, is_named ? child_path(path, name) : key_path(path, name), drops, unknown)) return error;
+      if (auto error = coerce_embedded(member, *below, is_named ? child_path(path, name) : key_path(path, name), drops, unknown))
+        return error;
     }
   } else if (auto* list = value.if_array(); list != nullptr && schema.items != nullptr) {
     for (std::size_t i = 0; i < list->size(); ++i)

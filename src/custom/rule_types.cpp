@@ -99,8 +99,8 @@ class Declarer {
   static bool has_own_meta(const Schema& schema) {
     const auto is_text = [](const Schema* one) { return one != nullptr && one->type == "string"; };
     const auto* metadata = schema.property("metadata");
-    return is_text(schema.property("kind")) && is_text(schema.property("apiVersion")) && metadata != nullptr && metadata->type == "object" &&
-           is_text(metadata->property("name")) && is_text(metadata->property("generateName"));
+    return is_text(schema.property("kind")) && is_text(schema.property("apiVersion")) && metadata != nullptr &&
+           metadata->type == "object" && is_text(metadata->property("name")) && is_text(metadata->property("generateName"));
   }
 
   template <typename Add>
@@ -124,8 +124,9 @@ class Declarer {
 };
 
 const std::set<std::string_view>& reserved() {
-  static const std::set<std::string_view> kWords = {"true", "false",    "null", "in",       "as",  "break",  "const", "continue",  "else",  "for",
-                                                    "function", "if",   "import", "let",     "loop", "package", "namespace", "return", "var", "void", "while"};
+  static const std::set<std::string_view> kWords = {"true",     "false",   "null",      "in",       "as",  "break",  "const",
+                                                    "continue", "else",    "for",       "function", "if",  "import", "let",
+                                                    "loop",     "package", "namespace", "return",   "var", "void",   "while"};
   return kWords;
 }
 

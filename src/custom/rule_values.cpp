@@ -67,7 +67,8 @@ class Unordered : public cel::List {
 
 class Joined final : public Unordered {
  public:
-  Joined(std::shared_ptr<const Identity> identity, std::vector<cel::Value> values) : Unordered(std::move(identity)), values_(std::move(values)) {}
+  Joined(std::shared_ptr<const Identity> identity, std::vector<cel::Value> values)
+      : Unordered(std::move(identity)), values_(std::move(values)) {}
   [[nodiscard]] std::size_t size() const override { return values_.size(); }
   [[nodiscard]] cel::Value at(std::size_t index) const override { return values_[index]; }
 

@@ -54,7 +54,8 @@ CompiledRule compile_rule(const Schema& schema, const Rule& rule, const Declared
   environment.variables.push_back({"oldSelf", rule.optional_old_self.value_or(false) ? cel::optional_type(declared.type) : declared.type});
   auto program = cel::compile(rule.rule, environment);
   if (!program) {
-    out.error = fmt::format("{} failed: {}", program.error().is_instantiation ? "program instantiation" : "compilation", program.error().text);
+    out.error =
+        fmt::format("{} failed: {}", program.error().is_instantiation ? "program instantiation" : "compilation", program.error().text);
     return out;
   }
   if (!cel::same_type(program->output_type(), cel::bool_type())) {
@@ -107,7 +108,8 @@ std::unique_ptr<Node> make_node(const Schema& schema, const Declared* declared, 
   for (const auto& [name, below] : schema.properties) {
     const auto found = declared->properties.find(name);
     if (found == declared->properties.end()) continue;
-    if (auto child = make_node<Node>(below, &found->second, declarations, below.is_embedded)) node->properties.emplace(name, std::move(child));
+    if (auto child = make_node<Node>(below, &found->second, declarations, below.is_embedded))
+      node->properties.emplace(name, std::move(child));
   }
   return node;
 }
@@ -238,17 +240,21 @@ struct RuleTree::Run {
   void fail_evaluation(const Node& node, const CompiledRule& rule, const std::string& why, const std::string& path) {
     const auto name = rule_name(*rule.rule);
     if (why.starts_with("no such overload"))
-      return fail(path, *node.schema,
-                  fmt::format("'{}': call arguments did not match a supported operator, function or macro signature for rule: {}", why, name), false);
+      return fail(
+          path, *node.schema,
+          fmt::format("'{}': call arguments did not match a supported operator, function or macro signature for rule: {}", why, name),
+          false);
     if (why.starts_with(kOutOfCost))
       return fail(path, *node.schema,
-                  fmt::format("'{}': no further validation rules will be run due to call cost exceeds limit for rule: {}", why, name), true);
+                  fmt::format("'{}': no further validation rules will be run due to call cost exceeds limit for rule: {}", why, name),
+                  true);
     fail(path, *node.schema, fmt::format("{} evaluating rule: {}", why, name), false);
   }
 
   void report(const Node& node, const CompiledRule& rule, const Value& value, const cel::Bindings& variables, Forgiving forgiving,
               const std::string& path) {
-    const auto at = rule.field_path.empty() ? path : child_path(path, std::string_view(rule.field_path).substr(rule.field_path.starts_with('.')));
+    const auto at =
+        rule.field_path.empty() ? path : child_path(path, std::string_view(rule.field_path).substr(rule.field_path.starts_with('.')));
     const auto add = [&](model::FieldError error) {
       if (!rule.uses_old_self && forgiving.forgives()) {
         out.warnings.push_back(error.render());

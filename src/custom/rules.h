@@ -22,7 +22,7 @@ inline constexpr std::uint64_t kRuleCostLimit = 10'000'000, kSchemaCostLimit = 1
 /// A schema node as rules see it; nothing where they do not see it.
 struct Declared {
   cel::Type type;
-  std::int64_t min_size = 0;  ///< Bytes of the smallest JSON of such a value.
+  std::int64_t min_size = 0;                                ///< Bytes of the smallest JSON of such a value.
   std::map<std::string, Declared, std::less<>> properties;  ///< By the name in JSON; those that are seen.
   std::unique_ptr<Declared> element;                        ///< Of a list or a map.
 };
@@ -64,7 +64,7 @@ class RuleTree {
 
   struct Outcome {
     model::FieldErrors errors;
-    std::vector<std::string> warnings;  ///< Findings that are forgiven, as the place did not change.
+    std::vector<std::string> warnings;       ///< Findings that are forgiven, as the place did not change.
     std::int64_t budget = kRulesCostBudget;  ///< What is left; negative: used up.
   };
   /// `before`: null at creation. `correlated`: of the two, null at creation.

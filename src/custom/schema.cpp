@@ -158,9 +158,9 @@ void read_extensions(const Value& document, Schema& schema) {
 /// A format as validation knows it, without dashes; empty for those that it passes over (apiserver/validation/formats.go).
 std::string known_format(const Schema& schema) {
   static const std::set<std::string, std::less<>> kStrings = {
-      "bsonobjectid", "uri",    "email",  "hostname", "ipv4",       "ipv6", "cidr",     "mac",      "uuid", "uuid3",    "uuid4", "uuid5",    "isbn",
-      "isbn10",       "isbn13", "creditcard", "ssn",  "hexcolor", "rgbcolor", "byte", "password", "date",  "duration", "datetime",
-      "k8sshortname", "k8slongname"};
+      "bsonobjectid", "uri",   "email",    "hostname", "ipv4",     "ipv6",     "cidr",         "mac",        "uuid",
+      "uuid3",        "uuid4", "uuid5",    "isbn",     "isbn10",   "isbn13",   "creditcard",   "ssn",        "hexcolor",
+      "rgbcolor",     "byte",  "password", "date",     "duration", "datetime", "k8sshortname", "k8slongname"};
   if (schema.format.empty()) return {};
   if (schema.type.empty() || schema.type == "string" || schema.is_int_or_string) {
     std::string name = schema.format;

@@ -200,7 +200,8 @@ class Checker {
       result.merge(std::move(tried));
     }
     if (valid != schema.all_of.size())
-      say_whole(result, fmt::format("{} must validate all the schemas (allOf){}", model::go_quote(at.text()), valid == 0 ? ". None validated" : ""));
+      say_whole(result, fmt::format("{} must validate all the schemas (allOf){}", model::go_quote(at.text()),
+                                    valid == 0 ? ". None validated" : ""));
   }
 
   void check_string(std::string_view text, const Value& value, const Schema& schema, const Where& at, Result& result) const {
@@ -225,7 +226,8 @@ class Checker {
     if (schema.max_length && runes > *schema.max_length) return std::string(kTooLong);
     if (schema.min_length && runes < *schema.min_length) return fmt::format("should be at least {} chars long", *schema.min_length);
     if (schema.pattern.empty()) return std::nullopt;
-    if (schema.expression == nullptr) return fmt::format("should match '{}, but pattern is invalid: {}'", schema.pattern, schema.pattern_error);
+    if (schema.expression == nullptr)
+      return fmt::format("should match '{}, but pattern is invalid: {}'", schema.pattern, schema.pattern_error);
     if (!re2::RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *schema.expression))
       return fmt::format("should match '{}'", schema.pattern);
     return std::nullopt;
@@ -242,7 +244,8 @@ class Checker {
       if (factor <= 0) {
         result.add({Type::kInvalid, field(at.text()), number_text(factor),
                     fmt::format("factor MultipleOf declared for {} must be positive: {}", at.text(), number_text(factor))});
-      } else if (whole ? value.get_int64() % static_cast<std::int64_t>(factor) != 0 : !is_whole(factor < 1 ? 1 / factor * real : real / factor)) {
+      } else if (whole ? value.get_int64() % static_cast<std::int64_t>(factor) != 0
+                       : !is_whole(factor < 1 ? 1 / factor * real : real / factor)) {
         say(result, Type::kInvalid, at, shown(value), fmt::format("should be a multiple of {}", number_text(factor)));
       }
     }
@@ -267,13 +270,15 @@ class Checker {
     const double real = value.to_number<double>();
     bool fits = true;
     if (schema.type == "integer") {
-      fits = format == "int32" ? real >= -2147483648.0 && real <= 2147483647.0 : real >= -9223372036854775808.0 && real < 9223372036854775808.0;
+      fits = format == "int32" ? real >= -2147483648.0 && real <= 2147483647.0
+                               : real >= -9223372036854775808.0 && real < 9223372036854775808.0;
     } else if (schema.type == "number" && format == "float") {
       fits = std::abs(real) <= static_cast<double>(std::numeric_limits<float>::max());
     }
     if (fits) return;
-    say_whole(result, format.empty() ? fmt::format("Checked value must be of type {} (default format) in {}", schema.type, at.text())
-                                     : fmt::format("Checked value must be of type {} with format {} in {}", schema.type, format, at.text()));
+    say_whole(result, format.empty()
+                          ? fmt::format("Checked value must be of type {} (default format) in {}", schema.type, at.text())
+                          : fmt::format("Checked value must be of type {} with format {} in {}", schema.type, format, at.text()));
   }
 
   void check_list(const json::Array& list, const Schema& schema, const Where& at, Correlated* correlated, Result& result) {
@@ -291,12 +296,14 @@ class Checker {
   }
 
   void too_many(Result& result, const Where& at, std::int64_t size, std::int64_t limit) const {
-    result.add({Type::kTooMany, field(at.text()), std::to_string(size), fmt::format("must have at most {} item{}", limit, limit == 1 ? "" : "s")});
+    result.add(
+        {Type::kTooMany, field(at.text()), std::to_string(size), fmt::format("must have at most {} item{}", limit, limit == 1 ? "" : "s")});
   }
 
   void check_enum(const Value& value, const Schema& schema, const Where& at, Result& result) const {
     if (schema.enums.empty()) return;
-    if (!value.is_null() && std::ranges::any_of(schema.enums, [&](const Value& one) { return !one.is_null() && json::equal(one, value); })) return;
+    if (!value.is_null() && std::ranges::any_of(schema.enums, [&](const Value& one) { return !one.is_null() && json::equal(one, value); }))
+      return;
     std::vector<std::string> words;
     for (const auto& one : schema.enums)
       words.push_back(model::go_quote(one.is_string() ? std::string(json::as_view(one)) : json::serialize(one)));
@@ -346,8 +353,8 @@ void check_schema(const Value& value, const Schema& schema, const std::string& p
 
 bool blocks_rules(const model::FieldErrors& errors) {
   return std::ranges::any_of(errors, [](const model::FieldError& error) {
-    return error.type == Type::kNotSupported || error.type == Type::kRequired || error.type == Type::kTooLong || error.type == Type::kTooMany ||
-           error.type == Type::kTypeInvalid;
+    return error.type == Type::kNotSupported || error.type == Type::kRequired || error.type == Type::kTooLong ||
+           error.type == Type::kTooMany || error.type == Type::kTypeInvalid;
   });
 }
 

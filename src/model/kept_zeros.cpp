@@ -25,6 +25,21 @@ admissionregistration.v1.ValidatingWebhook: admissionReviewVersions! clientConfi
 admissionregistration.v1.Validation: expression! reason
 admissionregistration.v1.Variable: expression! name!
 admissionregistration.v1.WebhookClientConfig: url
+apiextensions.v1.CustomResourceColumnDefinition: jsonPath! name! type!
+apiextensions.v1.CustomResourceConversion: strategy!
+apiextensions.v1.CustomResourceDefinition: spec!
+apiextensions.v1.CustomResourceDefinitionCondition: status! type!
+apiextensions.v1.CustomResourceDefinitionNames: kind! plural!
+apiextensions.v1.CustomResourceDefinitionSpec: group! names! scope! versions!
+apiextensions.v1.CustomResourceDefinitionVersion: deprecationWarning name! served! storage!
+apiextensions.v1.CustomResourceSubresourceScale: labelSelectorPath specReplicasPath! statusReplicasPath!
+apiextensions.v1.JSONSchemaProps: $ref maxItems maxLength maxProperties maximum minItems minLength minProperties minimum multipleOf
+  x-kubernetes-list-type x-kubernetes-map-type x-kubernetes-preserve-unknown-fields
+apiextensions.v1.SelectableField: jsonPath!
+apiextensions.v1.ServiceReference: name! namespace! path port
+apiextensions.v1.ValidationRule: optionalOldSelf reason rule!
+apiextensions.v1.WebhookClientConfig: url
+apiextensions.v1.WebhookConversion: conversionReviewVersions!
 apiregistration.v1.APIService: spec! status!
 apiregistration.v1.APIServiceCondition: lastTransitionTime! status! type!
 apiregistration.v1.APIServiceSpec: groupPriorityMinimum! versionPriority!

@@ -143,6 +143,12 @@ std::vector<KindInfo> make_groups() {
           .categories({"api-extensions"})
           .cluster()
           .generation(),
+      Entry("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
+          .shorts({"crd", "crds"})
+          .categories({"api-extensions"})
+          .cluster()
+          .subs({"status"})
+          .generation(),
       Entry("apiregistration.k8s.io", "v1", "APIService", "apiservices").categories({"api-extensions"}).cluster().subs({"status"}),
       Entry("apps", "v1", "ControllerRevision", "controllerrevisions"),
       Entry("apps", "v1", "DaemonSet", "daemonsets").shorts({"ds"}).categories({"all"}).subs({"status"}).generation(),

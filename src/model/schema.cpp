@@ -152,6 +152,9 @@ class Tables {
       ref.element = &elements_.emplace_back(read_type(text.substr(1, text.size() - 2)));
     } else if (const auto scalar = kScalars.find(text); scalar != kScalars.end()) {
       ref.kind = scalar->second;
+    } else if (text.starts_with("any:")) {
+      // Looked into where it is an object: a schema, or a boolean.
+      ref.type = &types_[std::string(text.substr(4))];
     } else {
       ref.kind = Kind::kStruct;
       ref.type = &types_[std::string(text)];  // May be read later; a node of a map stays where it is.
@@ -174,6 +177,7 @@ std::string package_of(const KindInfo& kind) {
   static const std::map<std::string_view, std::string_view> kShort = {{"", "core"},
                                                                       {"admissionregistration.k8s.io", "admissionregistration"},
                                                                       {"apiregistration.k8s.io", "apiregistration"},
+                                                                      {"apiextensions.k8s.io", "apiextensions"},
                                                                       {"authentication.k8s.io", "authentication"},
                                                                       {"authorization.k8s.io", "authorization"},
                                                                       {"certificates.k8s.io", "certificates"},
@@ -238,6 +242,7 @@ const FieldDef* TypeDef::field(std::string_view field_name) const {
 
 std::string TypeDef::openapi_name() const {
   if (name.starts_with("meta.v1.")) return "io.k8s.apimachinery.pkg.apis." + name;
+  if (name.starts_with("apiextensions.")) return "io.k8s.apiextensions-apiserver.pkg.apis." + name;
   if (name.starts_with("apiregistration.")) return "io.k8s.kube-aggregator.pkg.apis." + name;
   if (name.starts_with("machine.")) return "io.openshift." + name;
   if (name.starts_with("autoscaling.openshift."))
