@@ -4,13 +4,9 @@
 #include "apiserver/auth_interfaces.h"
 #include "base/json.h"
 #include "model/api_status.h"
-#include "model/kinds.h"
 
 namespace berth::apiserver {
 
-[[nodiscard]] inline bool is_certificate_request(const model::KindInfo& kind) {
-  return kind.group == "certificates.k8s.io" && kind.kind == "CertificateSigningRequest";
-}
 /// Writes who asks into the spec, whatever stood there.
 void set_requestor(const UserInfo& user, json::Value& request);
 /// Findings about spec.request and status.certificate; `old` is null at creation. What is stored already is not judged anew.

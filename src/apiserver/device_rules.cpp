@@ -126,20 +126,17 @@ void check_drivers(const DeviceWrite& write, const Value& old, const Value& upda
 
 }  // namespace
 
-FieldErrors check_device_write(const DeviceWrite& write, const Value* old, const Value& updated, ObjectCache& cache,
+FieldErrors check_admin_access(const DeviceWrite& write, const Value* claim_spec, ObjectCache& cache) {
+  const auto field = claim_spec == nullptr ? std::string() : wanted_by_spec(*claim_spec);
+  return field.empty() ? FieldErrors() : admin_access(field, write, cache);
+}
+
+FieldErrors check_claim_status(const DeviceWrite& write, const Value& old, const Value& updated, ObjectCache& cache,
                                Authorizer& authorizer) {
-  if (write.kind.group != "resource.k8s.io") return {};
-  if (old == nullptr) {
-    const Value* spec = json::find(updated, "spec");
-    if (spec != nullptr && write.kind.kind == "ResourceClaimTemplate") spec = json::find(*spec, "spec");
-    const auto field = spec == nullptr ? std::string() : wanted_by_spec(*spec);
-    return field.empty() ? FieldErrors() : admin_access(field, write, cache);
-  }
-  if (write.kind.kind != "ResourceClaim" || write.subresource != "status") return {};
   FieldErrors out;
-  if (const auto field = granted_by_status(updated); !field.empty() && granted_by_status(*old).empty())
+  if (const auto field = granted_by_status(updated); !field.empty() && granted_by_status(old).empty())
     out = admin_access(field, write, cache);
-  if (!same(*old, updated, {"status", "allocation"}) || !same(*old, updated, {"status", "reservedFor"})) {
+  if (!same(old, updated, {"status", "allocation"}) || !same(old, updated, {"status", "reservedFor"})) {
     const auto asked = asked_for(write, write.verb, "binding", "", "");
     const auto decision = authorizer.authorize(write.user, asked);
     if (!decision.allowed)
@@ -148,7 +145,7 @@ FieldErrors check_device_write(const DeviceWrite& write, const Value* old, const
                                  "verb=\"{}\" permission: {}",
                                  write.verb, refusal(write, asked, decision))});
   }
-  if (json::find(updated, {"status", "allocation"}) != nullptr) check_drivers(write, *old, updated, authorizer, out);
+  if (json::find(updated, {"status", "allocation"}) != nullptr) check_drivers(write, old, updated, authorizer, out);
   return out;
 }
 

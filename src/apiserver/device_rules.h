@@ -19,12 +19,16 @@ struct DeviceWrite {
   std::string verb;  ///< "update" or "patch"; of no account at creation.
 };
 
-/// Findings that come before the validation's own: access for administrators asks for a label of the namespace, an allocation for the
-/// permission on resourceclaims/binding, a device's status for the one on resourceclaims/driver. `old` is null at creation.
-model::FieldErrors check_device_write(const DeviceWrite& write, const json::Value* old, const json::Value& updated, ObjectCache& cache,
+/// At creation, of the spec of a claim or of a template's (null: none): access for administrators asks for a label of the namespace.
+model::FieldErrors check_admin_access(const DeviceWrite& write, const json::Value* claim_spec, ObjectCache& cache);
+/// Of a write of a claim's status: access for administrators as above, an allocation asks for the permission on resourceclaims/binding, a
+/// device's status for the one on resourceclaims/driver.
+model::FieldErrors check_claim_status(const DeviceWrite& write, const json::Value& old, const json::Value& updated, ObjectCache& cache,
                                       Authorizer& authorizer);
 
-/// Selectors that are no expressions over a device, or cost too much. What is stored already is not judged anew.
-model::FieldErrors check_device_selectors(const model::KindInfo& kind, const json::Value* old, const json::Value& updated);
+/// Selectors that are no expressions over a device, or cost too much; of a DeviceClass (what is stored already is not judged anew), of the
+/// spec of a claim, which is told of as standing at `path`.
+model::FieldErrors check_class_selectors(const json::Value* old, const json::Value& updated);
+model::FieldErrors check_claim_selectors(const json::Value* claim_spec, const std::string& path);
 
 }  // namespace berth::apiserver

@@ -41,18 +41,18 @@ void check_claim_spec(const Value& spec, const std::string& path, model::FieldEr
 
 }  // namespace
 
-model::FieldErrors check_device_selectors(const model::KindInfo& kind, const json::Value* old, const json::Value& updated) {
+model::FieldErrors check_class_selectors(const json::Value* old, const json::Value& updated) {
   model::FieldErrors out;
-  if (kind.kind == "DeviceClass") {
-    const Value* spec = json::find(updated, "spec");
-    const bool is_same =
-        old != nullptr && json::equal(Value(get_array(*old, {"spec", "selectors"})), Value(get_array(updated, {"spec", "selectors"})));
-    if (spec != nullptr && !is_same) check_selectors(*spec, "spec", out);
-  } else if (kind.kind == "ResourceClaim" && old == nullptr) {
-    if (const Value* spec = json::find(updated, "spec")) check_claim_spec(*spec, "spec", out);
-  } else if (kind.kind == "ResourceClaimTemplate") {
-    if (const Value* spec = json::find(updated, {"spec", "spec"})) check_claim_spec(*spec, "spec.spec", out);
-  }
+  const Value* spec = json::find(updated, "spec");
+  const bool is_same =
+      old != nullptr && json::equal(Value(get_array(*old, {"spec", "selectors"})), Value(get_array(updated, {"spec", "selectors"})));
+  if (spec != nullptr && !is_same) check_selectors(*spec, "spec", out);
+  return out;
+}
+
+model::FieldErrors check_claim_selectors(const json::Value* claim_spec, const std::string& path) {
+  model::FieldErrors out;
+  if (claim_spec != nullptr) check_claim_spec(*claim_spec, path, out);
   return out;
 }
 

@@ -140,6 +140,8 @@ struct ApiServer::Impl {
   void evict(const RequestPtr& request);
   void token(const RequestPtr& request);
   void review(const RequestPtr& request);
+  /// Admission of CONNECT, then proxy_to_node.
+  void connect(const RequestPtr& request);
   void proxy_to_node(const RequestPtr& request);
   void relay(const RequestPtr& request, const std::string& node, net::HttpRequest onward);
 

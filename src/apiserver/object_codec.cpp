@@ -2,6 +2,7 @@
 
 #include "base/json_quote.h"
 #include "base/json_scan.h"
+#include "model/kind_hooks.h"
 
 namespace berth::apiserver {
 namespace {
@@ -34,27 +35,35 @@ std::size_t write_metadata(std::string& out, const json::Object& metadata) {
   return offset;
 }
 
-/// The fields that Kubernetes shows to selectors although the object leaves them out.
-std::string_view default_of(std::string_view field) {
-  if (field == "spec.unschedulable" || field == "spec.hostNetwork") return "false";
-  if (field == "status.replicas" || field == "status.successful") return "0";
-  return {};
+/// How the kind's field is read where it is not simply read at its path; null for most.
+const model::SelectedField* special(const model::KindInfo& kind, std::string_view field) {
+  const auto& all = *model::hooks_of(kind).selected;
+  const auto found = std::ranges::find(all, field, &model::SelectedField::name);
+  return found == all.end() ? nullptr : &*found;
 }
 
 /// The document path that a selectable field is read from.
-std::string source_path(std::string_view plural, std::string_view field) {
-  if (plural == "events" && field == "source") return "source.component";
-  if (plural == "jobs" && field == "status.successful") return "status.succeeded";
-  return std::string(field);
+std::string source_path(const model::KindInfo& kind, std::string_view field) {
+  const auto* own = special(kind, field);
+  return own == nullptr || own->path.empty() ? std::string(field) : own->path;
 }
 
-/// An event without a source is selected by who reports it (pkg/registry/core/event, ToSelectableFields).
-void complete_source(const model::KindInfo& kind, ObjectMeta& meta) {
-  if (kind.plural != "events") return;
+/// What is selected where nothing is there: Kubernetes shows some fields to selectors although the object leaves them out.
+std::string_view when_absent(const model::KindInfo& kind, std::string_view field) {
+  const auto* own = special(kind, field);
+  return own == nullptr ? std::string_view() : own->absent;
+}
+
+/// Fields that another stands in for.
+void complete_fields(const model::KindInfo& kind, ObjectMeta& meta) {
   const auto named = [&](std::string_view name) { return std::ranges::find(meta.fields, name, [](const auto& f) { return f.first; }); };
-  if (named("source") != meta.fields.end()) return;
-  if (const auto reporter = named("reportingComponent"); reporter != meta.fields.end())
-    meta.fields.emplace_back("source", std::string(reporter->second));
+  for (const auto& field : *model::hooks_of(kind).selected) {
+    if (field.instead.empty() || named(field.name) != meta.fields.end()) continue;
+    if (const auto other = named(field.instead); other != meta.fields.end()) {
+      std::string value(other->second);
+      meta.fields.emplace_back(field.name, std::move(value));
+    }
+  }
 }
 
 std::string scalar_text(const json::Value& value) {
@@ -94,7 +103,7 @@ const ScanPlan& scan_plan(std::string_view group_and_plural) {
         for (const auto& field : kind->field_selectors) {
           if (field.starts_with("metadata.")) continue;
           plan.fields.push_back(field);
-          paths.push_back(source_path(kind->plural, field));
+          paths.push_back(source_path(*kind, field));
         }
       }
       plan.scanner = std::make_unique<json::PathScanner>(paths);
@@ -140,11 +149,12 @@ ObjectMeta extract_meta(const model::KindInfo& kind, const json::Value& document
   meta.labels = model::Labels::from_json(json::find(document, {"metadata", "labels"}));
   for (const auto& field : kind.field_selectors) {
     if (field.starts_with("metadata.")) continue;
-    const auto* value = find_dotted(document, source_path(kind.plural, field));
-    std::string text = value != nullptr && !value->is_object() && !value->is_array() ? scalar_text(*value) : std::string(default_of(field));
+    const auto* value = find_dotted(document, source_path(kind, field));
+    std::string text =
+        value != nullptr && !value->is_object() && !value->is_array() ? scalar_text(*value) : std::string(when_absent(kind, field));
     if (!text.empty()) meta.fields.emplace_back(field, std::move(text));
   }
-  complete_source(kind, meta);
+  complete_fields(kind, meta);
   return meta;
 }
 
@@ -167,12 +177,15 @@ ObjectMeta extract_meta(std::string_view key, const std::string& value, Duration
   }
   for (std::size_t i = 0; i < plan.fields.size(); ++i) {
     const auto raw = values[kFixedPaths + i];
-    std::string text = raw.empty() ? std::string(default_of(plan.fields[i])) : raw.front() == '"' ? json::unquote(raw) : std::string(raw);
+    std::string text = raw.empty()          ? std::string(when_absent(*plan.kind, plan.fields[i]))
+                       : raw.front() == '"' ? json::unquote(raw)
+                                            : std::string(raw);
     if (raw == "null" || (!raw.empty() && (raw.front() == '{' || raw.front() == '['))) text.clear();
     if (!text.empty()) meta.fields.emplace_back(plan.fields[i], std::move(text));
   }
-  if (plan.kind != nullptr && plan.kind->plural == "events") {
-    complete_source(*plan.kind, meta);
+  if (plan.kind == nullptr) return meta;
+  complete_fields(*plan.kind, meta);
+  if (model::hooks_of(*plan.kind).life->expires) {
     TimePoint latest{};
     for (auto index : {kCreated, kLast, kEventTime})
       if (const auto t = parse_rfc3339(json::unquote(values[index]))) latest = std::max(latest, *t);
@@ -195,12 +208,8 @@ json::Value decode_object(const StoredObject& object) {
 std::string stored_field(const model::KindInfo& kind, std::string_view field) {
   if (field == "metadata.name" || (field == "metadata.namespace" && kind.namespaced)) return std::string(field);
   if (std::ranges::find(kind.field_selectors, field) == kind.field_selectors.end()) return {};
-  std::string name(field);
-  if (kind.plural == "events" && kind.group == "events.k8s.io") {
-    if (name.starts_with("involvedObject.")) return {};
-    if (name.starts_with("regarding.")) name = "involvedObject." + name.substr(10);
-    if (name == "reportingController") name = "reportingComponent";
-  }
+  const auto* own = special(kind, field);
+  const std::string name = own != nullptr && own->stored_as ? *own->stored_as : std::string(field);
   const auto& stored = storage_kind(kind);
   for (const auto& supported : stored.field_selectors)
     if (supported == name) return name;

@@ -334,7 +334,8 @@ void ApiServer::Impl::dispatch_subresource(const RequestPtr& request) {
   if (sub == "binding") return bind(request);
   if (sub == "eviction") return evict(request);
   if (sub == "token") return token(request);
-  if (sub == "log" || sub == "exec" || sub == "attach" || sub == "portforward" || sub == "proxy") return proxy_to_node(request);
+  if (sub == "log") return proxy_to_node(request);
+  if (sub == "exec" || sub == "attach" || sub == "portforward" || sub == "proxy") return connect(request);
   // status, finalize, ephemeralcontainers, resize: views of the object itself.
   if (info.verb == "get") return get(request);
   if (info.verb == "update") return update(request);

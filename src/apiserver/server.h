@@ -57,6 +57,8 @@ struct ServerOptions {
   /// No threads of the server's own: everything happens within handle() or on `loop` (with a synchronous cache: tests, simulator).
   bool single_threaded = false;
   bool relaxed_leases_and_events = true;  ///< Leases and Events may be acknowledged before the sync (issue 2 "Speed and size").
+  /// False: metadata.managedFields are kept for objects that somebody has applied, and for no others (Kubernetes' skip-non-applied rule).
+  bool tracks_every_writer = true;
   /// Warnings about objects' old names and deprecated fields, as Kubernetes sends since 1.27; 1.20, and so the documents, know none.
   bool warns_of_objects = true;
   std::string service_cidr = "10.96.0.0/12";

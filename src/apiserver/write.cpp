@@ -2,9 +2,7 @@
 
 #include "apiserver/apply/managed_fields.h"
 #include "apiserver/auth/reviews.h"
-#include "apiserver/certificate_rules.h"
-#include "apiserver/device_rules.h"
-#include "model/devices.h"
+#include "apiserver/kind_rules.h"
 #include "model/kind_hooks.h"
 #include "model/schema.h"
 #include "model/warnings.h"
@@ -80,33 +78,24 @@ std::optional<model::ApiStatus> check_finalizers(const model::KindInfo& kind, co
         fmt::format("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", added)}});
 }
 
-/// RBAC's own rule, which no configuration switches off: nobody grants more than he has (pkg/registry/rbac/clusterrole/policybased and its
-/// siblings). Judged on what mutation has left.
-std::optional<model::ApiStatus> check_escalation(Authorizer& authorizer, const WriteOperation& operation, const json::Value& object,
-                                                 const json::Value* old_object) {
-  const auto& kind = *operation.kind;
-  if (kind.group != "rbac.authorization.k8s.io") return std::nullopt;
-  auto why = authorizer.check_escalation(operation.request->user, kind.kind, object, old_object);
-  if (!why) return std::nullopt;
-  return model::forbidden(kind.group, kind.plural, operation.name, *why);
-}
-
-/// Everything that is wrong with what would be stored; `old` is null at creation. Gives device taints their time.
+/// Everything that is wrong with what would be stored; `old` is null at creation.
 model::FieldErrors find_faults(const ApiServer::Impl& server, const WriteOperation& operation, const json::Value* old,
                                json::Value& object) {
   const auto& kind = *operation.kind;
+  const auto& own = rules_of(kind);
   model::FieldErrors errors;
-  if (is_certificate_request(kind)) errors = check_certificate_request(old, object);
-  if (kind.group == "resource.k8s.io") {
-    if (kind.kind == "ResourceSlice") model::devices::stamp_taints(object, server.now_text());
-    const DeviceWrite write{kind, operation.subresource, operation.ns, operation.request->user, operation.request->info.verb};
-    errors = check_device_write(write, old, object, *server.cache, *server.options.authorizer);
-  }
+  if (own.check_first) errors = own.check_first(server, operation, old, object);
   auto found = old == nullptr ? model::validate_create(kind, object) : model::validate_update(kind, *old, object, operation.subresource);
   std::ranges::move(found, std::back_inserter(errors));
-  if (kind.group == "resource.k8s.io" && operation.subresource.empty())
-    std::ranges::move(check_device_selectors(kind, old, object), std::back_inserter(errors));
+  if (own.check_last && operation.subresource.empty())
+    std::ranges::move(own.check_last(operation, old, object), std::back_inserter(errors));
   return errors;
+}
+
+std::optional<model::ApiStatus> refuse_writer(const ApiServer::Impl& server, const WriteOperation& operation, const json::Value* old,
+                                              const json::Value& object) {
+  const auto& own = rules_of(*operation.kind);
+  return own.guard ? own.guard(server, operation, old, object) : std::nullopt;
 }
 
 /// The system's own metadata, which a client may leave out but not change (apimachinery: ValidateObjectMetaAccessorUpdate). What is set on
@@ -137,20 +126,14 @@ void warn(WriteOperation& operation, const json::Value* old_object, const json::
     if (seen.insert(sentence).second) warnings.push_back(std::move(sentence));
 }
 
-bool is_service(const model::KindInfo& kind) { return kind.group.empty() && kind.plural == "services"; }
+bool takes_addresses(const model::KindInfo& kind) { return rules_of(kind).takes_addresses; }
 
 }  // namespace
 
 model::ApiStatus precondition_conflict(const model::KindInfo& kind, std::string_view ns, std::string_view name, std::string_view what,
                                        std::string_view asked, std::string_view present) {
-  // Where kube-apiserver keeps these in etcd (pkg/kubeapiserver, SpecialDefaultResourcePrefixes); all others under their plural.
-  static const std::map<std::string_view, std::string_view> kPrefixes = {{"replicationcontrollers", "controllers"},
-                                                                         {"endpoints", "services/endpoints"},
-                                                                         {"services", "services/specs"},
-                                                                         {"nodes", "minions"},
-                                                                         {"ingresses", "ingress"}};
-  const auto special = kPrefixes.find(kind.plural);
-  const auto prefix = special == kPrefixes.end() ? std::string_view(kind.plural) : special->second;
+  const auto& own = model::hooks_of(kind).life->etcd_prefix;
+  const auto prefix = own.empty() ? std::string_view(kind.plural) : own;
   const auto key = ns.empty() ? fmt::format("/registry/{}/{}", prefix, name) : fmt::format("/registry/{}/{}/{}", prefix, ns, name);
   return model::conflict(
       kind.group, kind.plural, name,
@@ -160,12 +143,6 @@ model::ApiStatus precondition_conflict(const model::KindInfo& kind, std::string_
 }
 
 bool has_finalizers(const json::Value& document) { return !json::get_array(document, {"metadata", "finalizers"}).empty(); }
-
-bool is_created_by_update(const model::KindInfo& kind) {
-  static const std::set<std::string_view> kPlurals = {"endpoints",    "events",       "limitranges",         "leases",         "roles",
-                                                      "rolebindings", "clusterroles", "clusterrolebindings", "runtimeclasses", "services"};
-  return kPlurals.contains(kind.plural);
-}
 
 std::optional<model::ApiStatus> ApiServer::Impl::refuse_creation(const Request& request) const {
   Attributes creation;
@@ -179,24 +156,6 @@ std::optional<model::ApiStatus> ApiServer::Impl::refuse_creation(const Request& 
   const auto decision = options.authorizer->authorize(request.user, creation);
   if (decision.allowed) return std::nullopt;
   return auth::forbidden_status(request.user, creation, decision.reason);
-}
-
-bool requires_revision(const model::KindInfo& kind) {
-  static const std::set<std::string_view> kPlurals = {"leases",
-                                                      "leasecandidates",
-                                                      "poddisruptionbudgets",
-                                                      "mutatingwebhookconfigurations",
-                                                      "validatingwebhookconfigurations",
-                                                      "validatingadmissionpolicies",
-                                                      "validatingadmissionpolicybindings",
-                                                      "mutatingadmissionpolicies",
-                                                      "mutatingadmissionpolicybindings",
-                                                      "runtimeclasses",
-                                                      "csidrivers",
-                                                      "csinodes",
-                                                      "csistoragecapacities",
-                                                      "volumeattachments"};
-  return kPlurals.contains(kind.plural) || model::hooks_of(kind).life->update_needs_revision;
 }
 
 WritePtr make_write(const RequestPtr& request) {
@@ -219,10 +178,9 @@ Proposal make_proposal(const ApiServer::Impl& server, const model::KindInfo& kin
   auto encoded = encode_object(document);
   proposal.value = std::move(encoded.value);
   proposal.revision_offset = encoded.revision_offset;
-  const bool is_event = stored.group.empty() && stored.plural == "events";
-  if (is_event) proposal.expires_at = server.loop.now() + server.options.event_ttl;
-  proposal.relaxed_durability =
-      server.options.relaxed_leases_and_events && (is_event || (stored.plural == "leases" && stored.group == "coordination.k8s.io"));
+  const model::Life& life = *model::hooks_of(stored).life;
+  if (life.expires) proposal.expires_at = server.loop.now() + server.options.event_ttl;
+  proposal.relaxed_durability = server.options.relaxed_leases_and_events && life.may_be_lost;
   return proposal;
 }
 
@@ -242,7 +200,7 @@ void ApiServer::Impl::run_create(const WritePtr& operation) {
   if (operation->name.empty()) operation->generate_name = json::get_string(document, {"metadata", "generateName"});
   for (const char* field : {"resourceVersion", "selfLink", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"})
     metadata.erase(field);
-  if (operation->tracks_fields) apply::track_update(kind, nullptr, document, writer_of(*this, *operation));
+  if (operation->tracks_fields && options.tracks_every_writer) apply::track_update(kind, nullptr, document, writer_of(*this, *operation));
   set_admission(*operation, Operation::kCreate, std::move(document), json::Value());
   admission->mutate(operation->admission, [this, operation](Admitted admitted) {
     if (!admitted) return operation->fail(std::move(admitted.error()));
@@ -256,11 +214,11 @@ void ApiServer::Impl::run_create(const WritePtr& operation) {
     if (!operation->name.empty()) identity["name"] = operation->name;
     identity["uid"] = names.uid();
     identity["creationTimestamp"] = now_text();
-    if (auto refused = check_escalation(*options.authorizer, *operation, object, nullptr)) return operation->fail(std::move(*refused));
+    if (auto refused = refuse_writer(*this, *operation, nullptr, object)) return operation->fail(std::move(*refused));
     // What plugins added has defaults, too (serviceAccountName has an older twin that follows it).
     model::apply_defaults(*operation->kind, object);
     model::prepare_for_create(*operation->kind, object);
-    if (is_certificate_request(*operation->kind)) set_requestor(operation->request->user, object);
+    if (const auto& sign = rules_of(*operation->kind).sign) sign(*operation, object);
     if (const auto errors = find_faults(*this, *operation, nullptr, object); !errors.empty())
       return operation->fail(model::invalid_object(operation->kind->group, operation->kind->kind, operation->name, errors));
     if (options.warns_of_objects) warn(*operation, nullptr, object);
@@ -273,7 +231,7 @@ void ApiServer::Impl::run_create(const WritePtr& operation) {
 
 void ApiServer::Impl::commit_create(const WritePtr& operation) {
   auto& object = operation->admission.object;
-  if (is_service(*operation->kind)) {
+  if (takes_addresses(*operation->kind)) {
     auto allocation = services.allocate(object, nullptr);
     if (!allocation) return operation->fail(std::move(allocation.error()));
     operation->allocation = std::move(*allocation);
@@ -343,7 +301,7 @@ void ApiServer::Impl::run_update(const WritePtr& operation) {
     }
     if (revision != std::to_string(operation->base->revision))
       return operation->fail(model::modified_conflict(kind.group, kind.plural, operation->name));
-  } else if (operation->request->info.verb == "update" && !asks_uid && requires_revision(kind)) {
+  } else if (operation->request->info.verb == "update" && !asks_uid && model::hooks_of(kind).life->update_needs_revision) {
     return operation->fail(
         model::invalid_object(kind.group, kind.plural, operation->name,
                               {{model::FieldError::Type::kInvalid, "metadata.resourceVersion", "0", "must be specified for an update"}}));
@@ -371,7 +329,7 @@ void ApiServer::Impl::commit_update(const WritePtr& operation) {
                             operation->subresource == "finalize" || operation->subresource == "ephemeralcontainers" ||
                             operation->subresource == "resize";
   const auto strategy = has_strategy ? std::string_view(operation->subresource) : std::string_view();
-  if (auto refused = check_escalation(*options.authorizer, *operation, object, &operation->admission.old_object))
+  if (auto refused = refuse_writer(*this, *operation, &operation->admission.old_object, object))
     return operation->fail(std::move(*refused));
   if (operation->prepares) model::prepare_for_update(kind, operation->admission.old_object, object, strategy, now_text());
   if (operation->validates) {
@@ -389,7 +347,7 @@ void ApiServer::Impl::commit_update(const WritePtr& operation) {
 void ApiServer::Impl::finish_update(const WritePtr& operation) {
   auto& object = operation->admission.object;
   const auto& kind = *operation->kind;
-  if (is_service(kind) && operation->subresource.empty()) {
+  if (takes_addresses(kind) && operation->subresource.empty()) {
     auto allocation = services.allocate(object, &operation->admission.old_object);
     if (!allocation) return operation->fail(std::move(allocation.error()));
     operation->allocation = std::move(*allocation);
@@ -401,21 +359,21 @@ void ApiServer::Impl::finish_update(const WritePtr& operation) {
   // The last finalizer of an object that was to be deleted: it goes with this write.
   const bool is_deleted = json::find(object, {"metadata", "deletionTimestamp"}) != nullptr && !has_finalizers(object) &&
                           json::get_int(object, {"metadata", "deletionGracePeriodSeconds"}) == 0 &&
-                          (kind.plural != "namespaces" || json::get_array(object, {"spec", "finalizers"}).empty());
+                          (!model::hooks_of(kind).life->is_namespace || json::get_array(object, {"spec", "finalizers"}).empty());
   const bool is_stale = options.is_stale && options.is_stale(operation->base->key);
   if (!is_deleted && !operation->always_changes && !is_stale && apply::is_same_state(operation->admission.old_object, object))
     return operation->done(WriteOutcome{operation->base, {}, false});
 
-  const bool keeps_service = is_service(kind) && operation->subresource.empty();
-  auto now = keeps_service || is_deleted ? object : json::Value();
+  const bool keeps_addresses = takes_addresses(kind) && operation->subresource.empty();
+  auto now = keeps_addresses || is_deleted ? object : json::Value();
   auto proposal = make_proposal(*this, kind, std::move(object));
   proposal.expected = operation->base->revision;
   proposal.is_delete = is_deleted;
   if (is_deleted) proposal.value.clear();
-  cache->propose(std::move(proposal), [this, operation, keeps_service, is_deleted, now = std::move(now)](ProposeResult result) mutable {
+  cache->propose(std::move(proposal), [this, operation, keeps_addresses, is_deleted, now = std::move(now)](ProposeResult result) mutable {
     const auto& its_kind = *operation->kind;
     if (result) {
-      if (keeps_service) services.release_unused(operation->admission.old_object, is_deleted ? nullptr : &now);
+      if (keeps_addresses) services.release_unused(operation->admission.old_object, is_deleted ? nullptr : &now);
       // Who took the last finalizer away sees the object without it.
       if (is_deleted) return operation->done(WriteOutcome{nullptr, std::move(now), false});
       return operation->done(WriteOutcome{std::move(*result), {}, false});

@@ -65,10 +65,4 @@ bool has_finalizers(const json::Value& document);
 model::ApiStatus precondition_conflict(const model::KindInfo& kind, std::string_view ns, std::string_view name, std::string_view what,
                                        std::string_view asked, std::string_view present);
 
-/// Kinds that a PUT to a name that is not there creates (the strategies' AllowCreateOnUpdate).
-bool is_created_by_update(const model::KindInfo& kind);
-
-/// Kinds that every update must name a revision for.
-bool requires_revision(const model::KindInfo& kind);
-
 }  // namespace berth::apiserver

@@ -76,8 +76,7 @@ class ClusterState::Update {
   void count_all() {
     GroupStatus& whole = out_.status.whole;
     for (const auto& [name, node] : *snapshot_.nodes) {
-      const placement::NodeInfo* info = snapshot_.cluster->find_node(name);
-      if (info != nullptr && info->node != nullptr && has_taint(*info->node, kToBeDeletedTaint)) ++whole.being_deleted;
+      whole.being_deleted += node.is_to_be_deleted;
       count(whole, node, readiness_of(node, now_));
     }
     const int registered = whole.ready + whole.unready + whole.not_started;

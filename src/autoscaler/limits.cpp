@@ -41,8 +41,18 @@ ClusterLimits::ClusterLimits(const Snapshot& snapshot, const std::map<std::strin
     for (const Instance& instance : group.instances) counted.insert(instance.node);
     add(amounts_of(*found->second.node, options), group.target);
   }
-  for (const placement::NodeInfo* node : snapshot.cluster->nodes())
-    if (!counted.contains(node->name) && !has_taint(*node->node, kToBeDeletedTaint)) add(amounts_of(*node->node, options), 1);
+  Amounts rest{{"cpu", 0}, {"memory", 0}};
+  for (const auto& [name, facts] : *snapshot.nodes) {
+    if (facts.is_to_be_deleted || counted.contains(name)) continue;
+    rest["cpu"] = placement::saturating_add(rest["cpu"], facts.cores);
+    rest["memory"] = placement::saturating_add(rest["memory"], facts.memory_bytes);
+    if (options.gpus.empty()) continue;
+    const placement::NodeInfo* node = snapshot.cluster->find_node(name);
+    if (node == nullptr || node->node == nullptr) continue;
+    for (const auto& [type, amount] : amounts_of(*node->node, options))
+      if (type != "cpu" && type != "memory") rest[type] = placement::saturating_add(rest[type], amount);
+  }
+  add(rest, 1);
 }
 
 void ClusterLimits::add(const Amounts& node, std::int64_t count) {

@@ -165,11 +165,16 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
 
   void subscribe(client::Informer& informer, std::string_view kind) {
     const auto put = [kind](Impl& self, const ObjectRef& object) {
-      json::Value document = object->document();
-      if (!document.is_object()) return;
-      // The items of a list leave out what the list says.
-      document.get_object()["kind"] = kind;
-      self.world.upsert(document);
+      const auto parsed = object->parsed();
+      if (!parsed->is_object()) return;
+      if (json::get_string(*parsed, {"kind"}) == kind) {
+        self.world.upsert(*parsed);
+      } else {
+        // The items of a list leave out what the list says.
+        json::Value document = *parsed;
+        document.get_object()["kind"] = kind;
+        self.world.upsert(document);
+      }
       if (self.world.cluster_autoscaler() != nullptr) self.watch_all();
     };
     informer.add_handler(

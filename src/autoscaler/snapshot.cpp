@@ -90,6 +90,8 @@ NodeFacts NodeFacts::parse(const json::Value& node) {
   for (const json::Value& taint : json::get_array(node, {"spec", "taints"})) {
     const std::string_view key = json::get_string(taint, {"key"});
     out.is_starting |= is_startup_taint(key);
+    out.is_to_be_deleted |= key == kToBeDeletedTaint;
+    out.is_candidate |= key == kDeletionCandidateTaint;
     if (key != "node.kubernetes.io/not-ready" && key != "node.kubernetes.io/disk-pressure" &&
         key != "node.kubernetes.io/network-unavailable")
       continue;
@@ -101,6 +103,12 @@ NodeFacts NodeFacts::parse(const json::Value& node) {
     const auto amount = model::Quantity::parse(json::get_string(node, {"status", "allocatable", resource}));
     return amount && amount->sign() > 0;
   };
+  const auto capacity = [&](std::string_view resource) {
+    const auto amount = model::Quantity::parse(json::get_string(node, {"status", "capacity", resource}));
+    return amount ? std::max<std::int64_t>(amount->value(), 0) : 0;
+  };
+  out.cores = capacity("cpu");
+  out.memory_bytes = capacity("memory");
   out.lacks_device = json::find(node, {"metadata", "labels", kAcceleratorLabel}) != nullptr && !has_device("nvidia.com/gpu") &&
                      !has_device("microsoft.com/directx");
   out.is_cordoned = json::get_bool(node, {"spec", "unschedulable"});

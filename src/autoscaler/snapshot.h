@@ -61,11 +61,13 @@ struct PodSets {
 struct NodeFacts {
   /// By its conditions (Ready, DiskPressure, NetworkUnavailable) and by the taints that say the same.
   bool is_ready = false;
-  bool lacks_device = false;       ///< Labelled with an accelerator that its plugin has not registered.
-  bool is_starting = false;        ///< It has a startup taint.
-  bool is_cordoned = false;        ///< spec.unschedulable
-  bool delays_deletion = false;    ///< An annotation below kDelayDeletion: somebody has something to do before it goes.
-  TimePoint created{}, changed{};  ///< changed: when its readiness last did.
+  bool lacks_device = false;     ///< Labelled with an accelerator that its plugin has not registered.
+  bool is_starting = false;      ///< It has a startup taint.
+  bool is_cordoned = false;      ///< spec.unschedulable
+  bool delays_deletion = false;  ///< An annotation below kDelayDeletion: somebody has something to do before it goes.
+  bool is_to_be_deleted = false, is_candidate = false;  ///< It has kToBeDeletedTaint; kDeletionCandidateTaint.
+  std::int64_t cores = 0, memory_bytes = 0;             ///< Of its capacity, as the cluster's limits count them.
+  TimePoint created{}, changed{};                       ///< changed: when its readiness last did.
   static NodeFacts parse(const json::Value& node);
 
   /// Ready, with all that it is to have.

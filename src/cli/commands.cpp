@@ -5,6 +5,8 @@
 #include <set>
 
 #include "base/version.h"
+#include "cli/configuration.h"
+#include "cli/keep.h"
 #include "cli/kubectl_words.h"
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
@@ -35,6 +37,7 @@ std::string second_words(const std::string& command) {
   if (command == "completion") return "bash zsh";
   if (command == "token") return "create list delete";
   if (command == "node") return "join reset";
+  if (command == "snapshot") return "save verify restore";
   if (command == "explain") return "pod";
   if (command != "get" && command != "describe" && command != "delete" && command != "label" && command != "annotate") return {};
   std::set<std::string> types;
@@ -87,7 +90,7 @@ int run_completion(const std::vector<std::string>& args) {
 void print_help(std::FILE* out) {
   std::fprintf(out,
                "berth places pods on nodes and keeps them well placed: a Kubernetes-compatible control plane in one binary.\n\nUsage: "
-               "%s [--plugin FILE.so …] COMMAND [flags]\n",
+               "%s [--log-level LEVEL] [--log-format text|json] [--plugin FILE.so …] COMMAND [flags]\n",
                program_name().c_str());
   std::string group;
   for (const Command& command : commands()) {
@@ -150,6 +153,8 @@ const std::vector<Command>& commands() {
       {"nodes", "simulated nodes, thousands in one process", "Run a control plane", run_nodes},
       {"dashboard", "a cluster in the browser: its map, pending pods, what happens, what if", "Run a control plane", run_dashboard},
       {"webhook", "an admission webhook that gives pods tolerations and node affinity by rules", "Run a control plane", run_webhook},
+      {"snapshot", "a cluster's data in one file: save, verify, restore", "Keep data", run_snapshot},
+      {"check", "whether a store is sound, from its structure to its objects", "Keep data", run_check},
       {"create", "create the objects of files", "Work with objects", run_create},
       {"apply", "apply the objects of files (server-side)", "Work with objects", run_apply},
       {"get", "show objects", "Work with objects", run_get},
@@ -181,6 +186,7 @@ const std::vector<Command>& commands() {
 int main(int argc, char** argv) {
   if (argc > 0) set_program_name(argv[0]);
   std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
+  if (const auto taken = take_log_flags(args); !taken) return refuse(taken.error());
   const auto plugins = take_plugin_flags(args);
   if (!plugins) return refuse(plugins.error());
   for (const std::string& file : *plugins)

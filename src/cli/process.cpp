@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "cli/configuration.h"
 
 namespace berth::cli {
 namespace {
@@ -36,7 +37,7 @@ void block_signals() {
 int wait_for_signal() {
   const sigset_t set = stop_signals();
   int number = 0;
-  while (sigwait(&set, &number) != 0) {
+  while (sigwait(&set, &number) != 0 || (number == SIGHUP && reload_configuration())) {
   }
   // From here on a second Ctrl-C has its default effect.
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);

@@ -9,7 +9,8 @@ namespace berth::cli {
 
 /// Blocks SIGINT, SIGTERM, SIGHUP and SIGPIPE in this thread and all made after it: call first in a role's main.
 void block_signals();
-/// Waits for SIGINT, SIGTERM or SIGHUP and returns its number. A second SIGINT later ends the process at once.
+/// Waits for SIGINT, SIGTERM or SIGHUP and returns its number; a process that was started with a Configuration reads it again on SIGHUP and
+/// goes on. A second SIGINT later ends the process at once.
 int wait_for_signal();
 /// `host:port`, `:port` or `host`; the port may be 0. The error says what is wrong.
 struct ListenAddress {

@@ -16,6 +16,7 @@
 #include "base/config_reader.h"
 #include "base/log.h"
 #include "cli/auth_setup.h"
+#include "cli/data_dir.h"
 #include "cli/join_documents.h"
 #include "cli/parse.h"
 #include "cli/process.h"
@@ -31,11 +32,6 @@ namespace berth::cli {
 namespace {
 
 namespace auth = apiserver::auth;
-
-std::string default_data_dir() {
-  const char* home = std::getenv("HOME");
-  return std::string(home != nullptr && *home != '\0' ? home : ".") + "/.berth";
-}
 
 std::vector<std::string> split(const std::vector<std::string>& entries) {
   std::vector<std::string> out;

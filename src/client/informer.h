@@ -1,5 +1,6 @@
 // List + watch with a local cache (client-go's informers): no gap, no repeat, relist after 410, resume after a lost connection.
 #pragma once
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -33,14 +34,20 @@ class Object {
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
   /// Parses the document anew: about 5 µs for a pod. Keep the result while you need it, not for ever.
   [[nodiscard]] json::Value document() const;
+  /// The document for reading only, parsed once for all who ask at about the same time (each thread keeps its last few). Never null.
+  [[nodiscard]] std::shared_ptr<const json::Value> parsed() const;
 
  private:
+  mutable std::atomic<std::weak_ptr<const json::Value>> parsed_;
   std::string bytes_, ns_, name_, uid_, controller_uid_, controller_kind_, controller_name_;
   std::int64_t revision_ = 0;
   bool is_deleting_ = false;
   model::Labels labels_;
 };
 using ObjectRef = std::shared_ptr<const Object>;
+/// The object of these bytes. Watches of one process that see the same event one after another (in process, one server tells them all)
+/// share it.
+ObjectRef share_object(std::string_view bytes);
 
 struct InformerHandler {
   std::function<void(const ObjectRef&)> on_add;

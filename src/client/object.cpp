@@ -46,6 +46,22 @@ Object::Object(std::string bytes) : bytes_(std::move(bytes)) {
 
 Object::Object(const json::Value& document) : Object(json::serialize(document)) {}
 
+ObjectRef share_object(std::string_view bytes) {
+  static thread_local ObjectRef last;
+  if (!last || last->bytes() != bytes) last = std::make_shared<const Object>(std::string(bytes));
+  return last;
+}
+
+std::shared_ptr<const json::Value> Object::parsed() const {
+  static thread_local std::array<std::shared_ptr<const json::Value>, 8> recent;
+  static thread_local std::size_t next = 0;
+  if (auto known = parsed_.load().lock()) return known;
+  auto fresh = std::make_shared<const json::Value>(document());
+  parsed_.store(fresh);
+  recent[next++ % recent.size()] = fresh;
+  return fresh;
+}
+
 json::Value Object::document() const {
   auto parsed = json::parse(bytes_);
   return parsed ? std::move(*parsed) : json::Value(nullptr);

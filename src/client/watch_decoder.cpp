@@ -82,7 +82,7 @@ bool WatchDecoder::decode_line(std::string_view line, std::vector<WatchEvent>& o
   if (event.type == WatchEvent::Type::kError)
     event.status = ApiStatus::from_json(code_of(object), object);
   else
-    event.object = std::make_shared<const Object>(std::string(object));
+    event.object = share_object(object);
   // Only bookmarks are about no object in particular.
   if (event.object && event.object->name().empty() && event.type != WatchEvent::Type::kBookmark) return false;
   out.push_back(std::move(event));

@@ -27,7 +27,7 @@ class TokenCleaner final : public Controller {
     const auto [ns, name] = split_key(key);
     const ObjectRef secret = cache.get(kinds().secret, ns, name);
     if (!secret || secret->is_deleting()) return plan;
-    const auto token = auth::read_bootstrap_secret(secret->document());
+    const auto token = auth::read_bootstrap_secret(*secret->parsed());
     if (!token) return plan;
     if (token->is_expired(now))
       plan.writes.push_back(delete_object(kinds().secret, *secret));
@@ -51,12 +51,13 @@ class BootstrapSigner final : public Controller {
     Plan plan;
     const ObjectRef info = cache.get(kinds().config_map, kInfoNamespace, kInfoName);
     if (!info || info->is_deleting()) return plan;
-    const json::Value document = info->document();
+    const auto parsed = info->parsed();
+    const json::Value& document = *parsed;
     const std::string_view content = json::get_string(document, {"data", "kubeconfig"});
     json::Object wanted;
     cache.for_each_in(kinds().secret, auth::kBootstrapTokenNamespace, [&](const ObjectRef& secret) {
       if (!may_be_token(*secret) || secret->is_deleting()) return;
-      const auto token = auth::read_bootstrap_secret(secret->document());
+      const auto token = auth::read_bootstrap_secret(*secret->parsed());
       if (token && token->trouble.empty() && token->signs && !token->is_expired(now) && !content.empty())
         wanted[std::string(kSignaturePrefix) + token->id] = auth::detached_signature(content, {token->id, token->secret});
     });

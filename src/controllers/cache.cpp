@@ -98,7 +98,7 @@ void Cache::index_selector(SelectorIndex& index, Kind kind, const ObjectRef& bef
   if (!after) return index.erase(before->ns(), before->name());
   // Status changes often, selectors hardly ever.
   if (before && selector_text(*before) == selector_text(*after)) return;
-  index.set(after->ns(), after->name(), selector_of(kind, after->document()));
+  index.set(after->ns(), after->name(), selector_of(kind, *after->parsed()));
 }
 
 std::vector<ObjectRef> Cache::selecting(Kind kind, std::string_view ns, const model::Labels& labels) const {

@@ -82,7 +82,8 @@ Plan SigningController::reconcile(const std::string& key, TimePoint now, const C
   Plan plan;
   const ObjectRef object = cache.get(kinds().certificate_signing_request, "", key);
   if (!object || object->is_deleting()) return plan;
-  const json::Value request = object->document();
+  const auto request_parsed = object->parsed();
+  const json::Value& request = *request_parsed;
   if (!json::get_string(request, {"status", "certificate"}).empty() || !is_true(request, "Approved") || is_true(request, "Denied") ||
       is_true(request, "Failed"))
     return plan;
@@ -166,7 +167,8 @@ Plan ApprovingController::reconcile(const std::string& key, TimePoint now, const
   answers_.erase(key);
   const ObjectRef object = cache.get(kinds().certificate_signing_request, "", key);
   if (!object || object->is_deleting()) return plan;
-  const json::Value request = object->document();
+  const auto request_parsed = object->parsed();
+  const json::Value& request = *request_parsed;
   if (!json::get_string(request, {"status", "certificate"}).empty() || find_condition(request, "Approved") != nullptr ||
       find_condition(request, "Denied") != nullptr || json::get_string(request, {"spec", "signerName"}) != kKubeletClientSigner)
     return plan;
@@ -205,7 +207,7 @@ class CertificateCleaner final : public Controller {
     Plan plan;
     const ObjectRef object = cache.get(kinds().certificate_signing_request, "", key);
     if (!object || object->is_deleting()) return plan;
-    const auto end = end_of(object->document());
+    const auto end = end_of(*object->parsed());
     if (!end) return plan;
     if (*end > now)
       plan.requeue_after = *end - now;

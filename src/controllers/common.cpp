@@ -41,7 +41,7 @@ json::Array owners_without(const json::Value& document, std::string_view uid) {
 }
 
 Write adopt(Kind kind, const Object& object, Kind owner_kind, const Object& owner) {
-  json::Array owners = owners_without(object.document(), owner.uid());
+  json::Array owners = owners_without(*object.parsed(), owner.uid());
   owners.push_back(owner_reference(owner_kind, owner));
   Write write = patch_object(kind, object, {{"metadata", json::Object{{"ownerReferences", std::move(owners)}}}});
   write.may_fail = true;  // Somebody else was faster: the next event decides anew.
@@ -50,7 +50,7 @@ Write adopt(Kind kind, const Object& object, Kind owner_kind, const Object& owne
 
 Write release(Kind kind, const Object& object, const Object& owner) {
   Write write =
-      patch_object(kind, object, {{"metadata", json::Object{{"ownerReferences", owners_without(object.document(), owner.uid())}}}});
+      patch_object(kind, object, {{"metadata", json::Object{{"ownerReferences", owners_without(*object.parsed(), owner.uid())}}}});
   write.may_fail = true;
   return write;
 }

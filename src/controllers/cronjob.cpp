@@ -105,7 +105,8 @@ Plan CronJobController::reconcile(const std::string& key, TimePoint now, const C
   const auto [ns, name] = split_key(key);
   const ObjectRef cron = cache.get(kinds().cron_job, ns, name);
   if (!cron) return plan;
-  const json::Value document = cron->document();
+  const auto parsed = cron->parsed();
+  const json::Value& document = *parsed;
   std::vector<OwnedJob> jobs;
   for (const ObjectRef& job : cache.controlled(kinds().job, cron->uid())) jobs.push_back({job, job->document()});
   json::Object status = json::get_object(document, {"status"});

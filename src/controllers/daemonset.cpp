@@ -89,7 +89,8 @@ void DaemonSetController::take_node(const Event& event, const Cache& cache, KeyS
   } else {
     daemon::NodeFacts facts{event.after->labels(), {}};
     if (event.after->bytes().find("\"taints\"") != std::string::npos) {
-      const json::Value document = event.after->document();
+      const auto parsed = event.after->parsed();
+      const json::Value& document = *parsed;
       for (const json::Value& taint : json::get_array(document, {"spec", "taints"})) facts.taints.push_back(model::parse_taint(taint));
     }
     const auto it = nodes_.find(name);
@@ -126,7 +127,8 @@ Plan DaemonSetController::reconcile(const std::string& key, TimePoint now, const
     ledgers_.erase(key);
     return plan;
   }
-  const json::Value document = object->document();
+  const auto parsed = object->parsed();
+  const json::Value& document = *parsed;
   const model::Selector selector = label_selector_of(document);
   if (selector.is_everything()) {
     plan.events.push_back(note_about(kinds().daemon_set, *object, "Warning", "SelectingAll",

@@ -4,7 +4,8 @@ namespace berth::controllers::daemon {
 
 std::string target_node(const PodInfo& pod) {
   if (!pod.node.empty()) return pod.node;
-  const json::Value document = pod.object->document();
+  const auto parsed = pod.object->parsed();
+  const json::Value& document = *parsed;
   for (const json::Value& term : json::get_array(
            document, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"}))
     for (const json::Value& field : json::get_array(term, {"matchFields"}))

@@ -291,7 +291,8 @@ void DeploymentController::keep_revision(Plan& plan, View& view) {
 }
 
 void DeploymentController::finish(Plan& plan, View& view, const json::Object& status, std::int64_t stage) {
-  const json::Value seen = view.object->document();
+  const auto seen_parsed = view.object->parsed();
+  const json::Value& seen = *seen_parsed;
   json::Object patch;
   if (json::Object diff = merge_diff(json::get_object(seen, {"status"}), status); !diff.empty()) patch["status"] = std::move(diff);
   // The revision goes with the status: a changed annotation would count as another generation of the Deployment otherwise.

@@ -56,7 +56,8 @@ class DisruptionController final : public Controller {
     }
     const ObjectRef object = cache.get(kinds().pod_disruption_budget, ns, name);
     if (!object) return plan;
-    const json::Value document = object->document();
+    const auto parsed = object->parsed();
+    const json::Value& document = *parsed;
     const model::Selector selector = selector_of(kinds().pod_disruption_budget, document);
     const BudgetCounts& counts = ledger_.counts(key);
     if (counts.pods == 0)
@@ -118,7 +119,8 @@ class DisruptionController final : public Controller {
     const auto [ns, name] = split_key(key);
     const PodRef pod = cache.pod(ns, name);
     if (!pod || !pod->is_active()) return plan;
-    const json::Value document = pod->object->document();
+    const auto parsed = pod->object->parsed();
+    const json::Value& document = *parsed;
     const json::Value* mark = find_condition(document, "DisruptionTarget");
     if (mark == nullptr || json::get_string(*mark, {"status"}) != "True" || json::get_string(*mark, {"reason"}) == "TerminationByKubelet")
       return plan;
@@ -196,7 +198,7 @@ class DisruptionController final : public Controller {
         return expected;
       }
       if (const ObjectRef object = cache.get(kind, budget.ns(), owner.name))
-        scales[owner.kind + "/" + owner.name] = json::get_int(object->document(), {"spec", "replicas"}, 1);
+        scales[owner.kind + "/" + owner.name] = json::get_int(*object->parsed(), {"spec", "replicas"}, 1);
     }
     for (const auto& [owner, count] : scales) expected.count += count;
     return expected;

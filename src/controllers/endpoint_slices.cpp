@@ -61,7 +61,8 @@ class EndpointSliceController final : public Controller {
     const ObjectRef service = cache.get(kinds().service, ns, name);
     if (!service) triggers_.forget(key);
     if (!service || service->is_deleting()) return plan;  // The slices are owned, and collected.
-    const Value document = service->document();
+    const auto parsed = service->parsed();
+    const Value& document = *parsed;
     if (!has_selector(document)) return plan;
     std::vector<ObjectRef> present = slices_of(cache, ns, name, kSliceController);
     const std::optional<TimePoint> last_change = note_triggers(key, document, cache);
@@ -73,7 +74,7 @@ class EndpointSliceController final : public Controller {
     for (const std::string& family : families) {
       std::vector<ObjectRef> of_family;
       std::erase_if(present, [&](const ObjectRef& slice) {
-        const bool same = get_string(slice->document(), {"addressType"}) == family;
+        const bool same = get_string(*slice->parsed(), {"addressType"}) == family;
         if (same) of_family.push_back(slice);
         return same;
       });
@@ -107,7 +108,8 @@ class EndpointSliceController final : public Controller {
     cache.for_each_matching(service.ns(), selector, [&](const PodRef& pod) {
       if (pod->is_finished()) return;
       ++seen;
-      const Value pod_document = pod->object->document();
+      const auto pod_document_parsed = pod->object->parsed();
+      const Value& pod_document = *pod_document_parsed;
       std::string ip = address_of(pod_document, family);
       if (ip.empty()) return;
       wanted.by_ports[ports_key(ports_on(document, pod_document))].push_back(
@@ -174,7 +176,7 @@ class EndpointSliceMirroringController final : public Controller {
     for (const char* family : {"IPv4", "IPv6"}) {
       std::vector<ObjectRef> of_family;
       for (const ObjectRef& slice : present)
-        if (get_string(slice->document(), {"addressType"}) == family) of_family.push_back(slice);
+        if (get_string(*slice->parsed(), {"addressType"}) == family) of_family.push_back(slice);
       pack_slices(plan, by_family.at(family), of_family);
     }
     for (Write& write : plan.writes)
@@ -187,11 +189,12 @@ class EndpointSliceMirroringController final : public Controller {
   static bool is_mirrored(const client::Object& source) {
     const std::string* skip = source.labels().get(kSkipMirror);
     if (skip != nullptr && *skip == "true") return false;
-    return get_string(source.document(), {"metadata", "annotations", kLeader}).empty();
+    return get_string(*source.parsed(), {"metadata", "annotations", kLeader}).empty();
   }
 
   static std::map<std::string, WantedSlices> wanted_of(Plan& plan, const client::Object& source) {
-    const Value document = source.document();
+    const auto parsed = source.parsed();
+    const Value& document = *parsed;
     WantedSlices base;
     base.ns = source.ns();
     base.name = source.name();

@@ -99,7 +99,8 @@ class EndpointsController final : public Controller {
         plan.writes.push_back(delete_object(kinds().endpoints, *present));
       return plan;
     }
-    const Value document = service->document();
+    const auto parsed = service->parsed();
+    const Value& document = *parsed;
     if (!has_selector(document)) return plan;
     std::size_t seen = 0;
     std::map<std::string, TimePoint> moved;
@@ -127,7 +128,8 @@ class EndpointsController final : public Controller {
       moved[pod->name()] = pod->ready_since;
       if (pod->is_finished() || (pod->deleting && !publish_unready)) return;
       ++seen;
-      const Value document = pod->object->document();
+      const auto parsed = pod->object->parsed();
+      const Value& document = *parsed;
       std::string ip = address_of(document, family);
       if (ip.empty()) return;
       Array ports = ports_on(service, document);

@@ -23,7 +23,7 @@ class EphemeralVolumes final : public Controller {
     }
     if (event.after) return;
     // A claim that went while its pod is still to start is made again.
-    for (const OwnerReference& owner : owner_references(event.object().document()))
+    for (const OwnerReference& owner : owner_references(*event.object().parsed()))
       if (owner.is_controller && owner.kind == "Pod") sink.add(event.object().ns() + "/" + owner.name);
   }
 
@@ -32,7 +32,8 @@ class EphemeralVolumes final : public Controller {
     const auto [ns, name] = split_key(key);
     const PodRef pod = cache.pod(ns, name);
     if (!pod || !pod->is_active()) return plan;
-    const Value document = pod->object->document();
+    const auto parsed = pod->object->parsed();
+    const Value& document = *parsed;
     for (const Value& volume : json::get_array(document, {"spec", "volumes"})) {
       const Value* claim_template = json::find(volume, {"ephemeral", "volumeClaimTemplate"});
       if (claim_template == nullptr) continue;
@@ -56,7 +57,7 @@ class EphemeralVolumes final : public Controller {
 
  private:
   static bool is_of(const client::Object& claim, const PodInfo& pod) {
-    return std::ranges::any_of(owner_references(claim.document()),
+    return std::ranges::any_of(owner_references(*claim.parsed()),
                                [&](const OwnerReference& owner) { return owner.is_controller && owner.uid == pod.uid(); });
   }
 };

@@ -69,7 +69,7 @@ std::vector<OwnerReference> owners_of(const Event& event) {
   if (event.pod_after) return event.pod_after->owners;
   // Most objects have no owner: the parse is spared by a look at the bytes.
   if (event.after->bytes().find("\"ownerReferences\"") == std::string::npos) return {};
-  return owner_references(event.after->document());
+  return owner_references(*event.after->parsed());
 }
 
 void GarbageCollector::forget(const std::string& uid) {
@@ -129,7 +129,7 @@ bool GarbageCollector::is_suspect(const Node& node) const {
 }
 
 bool GarbageCollector::waits_for_dependents(const Node& node) const {
-  return node.object->is_deleting() && has_finalizer(node.object->document(), kForeground);
+  return node.object->is_deleting() && has_finalizer(*node.object->parsed(), kForeground);
 }
 
 GarbageCollector::OwnerState GarbageCollector::state_of(const Node& dependent, const OwnerReference& owner) const {
@@ -151,7 +151,8 @@ Plan GarbageCollector::reconcile(const std::string& key, TimePoint, const Cache&
   const auto it = nodes_.find(key);
   if (it == nodes_.end()) return {};
   const Node& node = it->second;
-  const json::Value document = node.object->document();
+  const auto parsed = node.object->parsed();
+  const json::Value& document = *parsed;
   if (!node.object->is_deleting()) return node.owners.empty() ? Plan{} : attempt_to_delete(node, document);
   if (has_finalizer(document, kOrphanFinalizer)) return orphan_dependents(node, document);
   if (has_finalizer(document, kForeground)) return delete_dependents_first(node, document);
@@ -163,7 +164,8 @@ Plan GarbageCollector::orphan_dependents(const Node& node, const json::Value& do
   if (const auto it = dependents_.find(node.object->uid()); it != dependents_.end()) {
     for (const std::string& uid : it->second) {
       const Node& dependent = nodes_.at(uid);
-      const json::Value dependent_document = dependent.object->document();
+      const auto dependent_document_parsed = dependent.object->parsed();
+      const json::Value& dependent_document = *dependent_document_parsed;
       json::Array kept;
       for (const json::Value& owner : json::get_array(dependent_document, {"metadata", "ownerReferences"}))
         if (json::get_string(owner, {"uid"}) != node.object->uid()) kept.push_back(owner);

@@ -112,7 +112,7 @@ class HorizontalPodAutoscalerController final : public Controller {
       return;
     }
     // Its own writes of status are no reason to look again before the period is over.
-    if (event.before && json::equal(*spec_of(event.before->document()), *spec_of(event.after->document()))) return;
+    if (event.before && json::equal(*spec_of(*event.before->parsed()), *spec_of(*event.after->parsed()))) return;
     sink.add(event.object().key());
   }
 
@@ -121,7 +121,8 @@ class HorizontalPodAutoscalerController final : public Controller {
     const auto [ns, name] = split_key(key);
     const ObjectRef object = cache.get(kinds().horizontal_pod_autoscaler, ns, name);
     if (!object || object->is_deleting()) return plan;
-    const Value document = object->document();
+    const auto parsed = object->parsed();
+    const Value& document = *parsed;
     Known& known = known_[key];
     const std::optional<Target> target = find_target(document, ns, cache);
     if (target && !known.answered && needs_samples(document, *target)) {
@@ -220,7 +221,8 @@ class HorizontalPodAutoscalerController final : public Controller {
     if (target.kind == nullptr || !is_scalable(target.kind)) return std::nullopt;
     target.object = cache.get(target.kind, ns, get_string(document, {"spec", "scaleTargetRef", "name"}));
     if (!target.object) return std::nullopt;
-    const Value workload = target.object->document();
+    const auto workload_parsed = target.object->parsed();
+    const Value& workload = *workload_parsed;
     target.replicas = get_int(workload, {"spec", "replicas"}, 1);
     target.selector = target.kind == kinds().replication_controller ? model::Selector::from_map(json::find(workload, {"spec", "selector"}))
                                                                     : label_selector_of(workload);
@@ -291,7 +293,7 @@ class HorizontalPodAutoscalerController final : public Controller {
     std::map<std::string, model::Selector> others;
     cache.for_each_in(kinds().horizontal_pod_autoscaler, step.object.ns(), [&](const ObjectRef& other) {
       if (other->name() == step.object.name() || other->is_deleting()) return;
-      if (auto its = find_target(other->document(), step.object.ns(), cache)) others.emplace(other->name(), std::move(its->selector));
+      if (auto its = find_target(*other->parsed(), step.object.ns(), cache)) others.emplace(other->name(), std::move(its->selector));
     });
     std::set<std::string> found;
     if (!others.empty())

@@ -102,7 +102,8 @@ void track_claimed(Claim& claim, const Cache& cache, const std::string& ns) {
     if (!pod) continue;
     const bool is_adopted = std::ranges::find(claim.pods, pod) != claim.pods.end();
     if (is_adopted == pod->has_job_finalizer) continue;
-    const json::Value document = pod->object->document();
+    const auto parsed = pod->object->parsed();
+    const json::Value& document = *parsed;
     const Write change = is_adopted ? add_finalizer(kinds().pod, *pod->object, document, kTracking)
                                     : remove_finalizer(kinds().pod, *pod->object, document, kTracking);
     json::set(write.body, {"metadata", "finalizers"}, json::Value(change.body.at("metadata").at("finalizers")));

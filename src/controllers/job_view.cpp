@@ -51,7 +51,8 @@ JobPod read_pod(const View& view, const PodRef& info) {
   if (view.indexed && label != nullptr) pod.index = number_of(*label).value_or(kNoIndex);
   const bool is_unlabelled = view.indexed && label == nullptr;
   if (!pod.is_failed && info->phase != PodPhase::kSucceeded && !is_unlabelled) return pod;
-  const json::Value document = info->object->document();
+  const auto parsed = info->object->parsed();
+  const json::Value& document = *parsed;
   if (is_unlabelled) pod.index = number_in(document, kIndexKey).value_or(kNoIndex);
   if (pod.is_failed || info->phase == PodPhase::kSucceeded) pod.finished = ended_at(*info, document);
   if (pod.is_failed) pod.verdict = judge_failure(view.document, document);
@@ -76,7 +77,7 @@ void count(View& view) {
     if (info.is_active()) view.active.push_back(&pod), view.ready += info.ready;
     if (!info.is_finished() && info.deleting) ++view.terminating;
     if (counts_restarts && (info.phase == PodPhase::kRunning || info.phase == PodPhase::kPending))
-      view.restarts += restarts_of(info.object->document());
+      view.restarts += restarts_of(*info.object->parsed());
     if (!info.has_job_finalizer || (view.indexed && (pod.index == kNoIndex || pod.index >= view.completions.value_or(0)))) continue;
     if (info.phase == PodPhase::kSucceeded && !view.uncounted_succeeded.contains(info.uid())) view.newly_succeeded.push_back(&pod);
     if (pod.is_failed && !view.uncounted_failed.contains(info.uid())) view.newly_failed.push_back(&pod);

@@ -39,7 +39,8 @@ class MachineController final : public Controller {
   void on_event(const Event& event, const Cache&, TimePoint, KeySink& sink) override {
     if (event.kind == kinds().machine) return sink.add(event.object().key());
     if (event.kind != kinds().node) return;
-    const json::Value node = event.object().document();
+    const auto node_parsed = event.object().parsed();
+    const json::Value& node = *node_parsed;
     if (const auto key = get_string(node, {"metadata", "annotations", kMachineAnnotation}); !key.empty()) sink.add(std::string(key));
   }
 
@@ -47,9 +48,10 @@ class MachineController final : public Controller {
     const auto [ns, name] = split_key(key);
     const ObjectRef machine = cache.get(kinds().machine, ns, name);
     if (!machine) return {};
-    const json::Value document = machine->document();
+    const auto parsed = machine->parsed();
+    const json::Value& document = *parsed;
     const ObjectRef node = cache.get(kinds().node, "", name);
-    const bool owns_node = node != nullptr && get_string(node->document(), {"metadata", "annotations", kMachineAnnotation}) == key;
+    const bool owns_node = node != nullptr && get_string(*node->parsed(), {"metadata", "annotations", kMachineAnnotation}) == key;
     if (machine->is_deleting()) return end(*machine, document, owns_node ? node : nullptr);
     Plan plan;
     if (!has_finalizer(document, kMachineFinalizer)) {
@@ -144,7 +146,8 @@ class MachineController final : public Controller {
   }
 
   static void show(Plan& plan, const Object& machine, const json::Value& document, const ObjectRef& node, TimePoint now) {
-    const json::Value node_document = node->document();
+    const auto node_document_parsed = node->parsed();
+    const json::Value& node_document = *node_document_parsed;
     const bool is_ready = condition_status(node_document, "Ready") == "True";
     json::Object status = json::get_object(document, {"status"});
     // A machine that runs stays so when its node is not ready for a while.

@@ -19,7 +19,7 @@ class MachineAutoscalerController final : public Controller {
   void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
     if (event.kind == kinds().machine_autoscaler) return sink.add(event.object().key());
     cache.for_each_in(kinds().machine_autoscaler, event.object().ns(), [&](const ObjectRef& object) {
-      if (get_string(object->document(), {"spec", "scaleTargetRef", "name"}) == event.object().name()) sink.add(object->key());
+      if (get_string(*object->parsed(), {"spec", "scaleTargetRef", "name"}) == event.object().name()) sink.add(object->key());
     });
   }
 
@@ -28,7 +28,8 @@ class MachineAutoscalerController final : public Controller {
     const auto [ns, name] = split_key(key);
     const ObjectRef object = cache.get(kinds().machine_autoscaler, ns, name);
     if (!object) return plan;
-    const json::Value document = object->document();
+    const auto parsed = object->parsed();
+    const json::Value& document = *parsed;
     const std::string target(get_string(document, {"spec", "scaleTargetRef", "name"})),
         last(get_string(document, {"status", "lastTargetRef", "name"}));
     if (object->is_deleting()) {
@@ -51,14 +52,15 @@ class MachineAutoscalerController final : public Controller {
 
  private:
   static void release(Plan& plan, const std::string& key, const ObjectRef& set) {
-    if (!set || get_string(set->document(), {"metadata", "annotations", kOwner}) != key) return;
+    if (!set || get_string(*set->parsed(), {"metadata", "annotations", kOwner}) != key) return;
     plan.writes.push_back(patch_object(
         kinds().machine_set, *set,
         {{"metadata", json::Object{{"annotations", json::Object{{kMinSize, nullptr}, {kMaxSize, nullptr}, {kOwner, nullptr}}}}}}));
   }
 
   static void bind(Plan& plan, const std::string& key, const Object& object, const json::Value& document, const Object& set) {
-    const json::Value set_document = set.document();
+    const auto set_document_parsed = set.parsed();
+    const json::Value& set_document = *set_document_parsed;
     const std::string_view owner = get_string(set_document, {"metadata", "annotations", kOwner});
     if (!owner.empty() && owner != key) {
       plan.events.push_back(note_about(kinds().machine_autoscaler, object, "Warning", "FailedUpdate",

@@ -34,7 +34,7 @@ class MachineSetController final : public Controller {
         cache.for_each_in(kinds().machine_set, event.after->ns(), [&](const ObjectRef& set) { sink.add(set->key()); });
       return;
     }
-    const auto [ns, name] = split_key(get_string(event.object().document(), {"metadata", "annotations", "machine.openshift.io/machine"}));
+    const auto [ns, name] = split_key(get_string(*event.object().parsed(), {"metadata", "annotations", "machine.openshift.io/machine"}));
     if (const ObjectRef machine = cache.get(kinds().machine, ns, name); machine && machine->controller_kind() == "MachineSet")
       sink.add(ns + "/" + machine->controller_name());
   }
@@ -47,7 +47,8 @@ class MachineSetController final : public Controller {
       surplus_since_.erase(key);
       return plan;
     }
-    const json::Value document = set->document();
+    const auto parsed = set->parsed();
+    const json::Value& document = *parsed;
     const model::Selector selector = label_selector_of(document);
     ObjectClaim claim = claim_objects(kinds().machine_set, *set, selector, kinds().machine, cache);
     plan.writes = std::move(claim.writes);
@@ -69,7 +70,8 @@ class MachineSetController final : public Controller {
 
  private:
   static Machine read(const ObjectRef& object, const Cache& cache) {
-    const json::Value document = object->document();
+    const auto parsed = object->parsed();
+    const json::Value& document = *parsed;
     Machine out{.object = object};
     const json::Object& annotations = json::get_object(document, {"metadata", "annotations"});
     out.is_marked = annotations.contains(kDeleteMachine) || annotations.contains(kOldDeleteMachine);
@@ -78,7 +80,8 @@ class MachineSetController final : public Controller {
     const ObjectRef node = cache.get(kinds().node, "", get_string(document, {"status", "nodeRef", "name"}));
     out.has_node = node != nullptr;
     if (!node) return out;
-    const json::Value node_document = node->document();
+    const auto node_document_parsed = node->parsed();
+    const json::Value& node_document = *node_document_parsed;
     if (const json::Value* ready = find_condition(node_document, "Ready"); ready != nullptr && get_string(*ready, {"status"}) == "True") {
       out.is_ready = true;
       out.ready_since = read_time(*ready, {"lastTransitionTime"});

@@ -164,7 +164,8 @@ NamespaceController::Remaining NamespaceController::remaining_in(const std::stri
     if (count > 1000) continue;
     cache.for_each_in(kind, ns, [&](const ObjectRef& item) {
       if (!item->is_deleting() || item->bytes().find("\"finalizers\"") == std::string::npos) return;
-      const json::Value held_document = item->document();
+      const auto held_document_parsed = item->parsed();
+      const json::Value& held_document = *held_document_parsed;
       for (const json::Value& finalizer : json::get_array(held_document, {"metadata", "finalizers"}))
         if (finalizer.is_string()) ++finalizers[std::string(json::as_view(finalizer))];
     });

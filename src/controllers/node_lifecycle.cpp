@@ -135,7 +135,8 @@ void NodeLifecycleController::on_event(const Event& event, const Cache&, TimePoi
 }
 
 void NodeLifecycleController::see_lease(const Object& lease, TimePoint now, KeySink& sink) {
-  const json::Value document = lease.document();
+  const auto parsed = lease.parsed();
+  const json::Value& document = *parsed;
   std::string renewed(json::get_string(document, {"spec", "renewTime"}));
   Health& health = nodes_[lease.name()];
   if (renewed != health.renewed) health.probed = now;
@@ -158,7 +159,8 @@ void NodeLifecycleController::see_node(const Event& event, TimePoint now, KeySin
     sink.add("node/" + name);
     return;
   }
-  const json::Value document = event.after->document();
+  const auto parsed = event.after->parsed();
+  const json::Value& document = *parsed;
   Health& health = nodes_[name];
   count(health, -1);
   health.zone = zone_of(event.after->labels());
@@ -205,7 +207,8 @@ Plan NodeLifecycleController::look_at_node(const std::string& name, TimePoint no
     plan.events.push_back(note_about(kinds().node, *node, "Normal", "RegisteredNode",
                                      fmt::format("Node {} event: Registered Node {} in Controller", name, name)));
   }
-  const json::Value document = node->document();
+  const auto parsed = node->parsed();
+  const json::Value& document = *parsed;
   const Duration grace = health.ready.empty() ? options_.startup_grace_period : options_.monitor_grace_period;
   const TimePoint lost_at = health.probed + grace;
   if (health.is_steady) {
@@ -340,7 +343,7 @@ Plan NodeLifecycleController::evict(TimePoint now, const Cache& cache) {
       zones_.remove(name);
       continue;
     }
-    json::Array taints = json::get_array(node->document(), {"spec", "taints"});
+    json::Array taints = json::get_array(*node->parsed(), {"spec", "taints"});
     if (has_taint(taints, key, kNoExecute)) {
       zones_.remove(name);
       continue;

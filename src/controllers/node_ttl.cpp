@@ -35,7 +35,7 @@ class NodeTtlController final : public Controller {
     const ObjectRef node = cache.get(kinds().node, "", key);
     if (!node) return plan;
     const std::string wanted = std::to_string(kSteps[step_].ttl_seconds);
-    if (json::get_string(node->document(), {"metadata", "annotations", kTtl}) == wanted) return plan;
+    if (json::get_string(*node->parsed(), {"metadata", "annotations", kTtl}) == wanted) return plan;
     plan.writes.push_back(
         patch_object(kinds().node, *node, {{"metadata", json::Object{{"annotations", json::Object{{kTtl, wanted}}}}}}, false));
     return plan;

@@ -60,7 +60,8 @@ Plan PodGarbageCollector::reconcile(const std::string&, TimePoint now, const Cac
   for (const std::string& name : suspects_) {
     const ObjectRef node = cache.get(kinds().node, "", name);
     if (!node) continue;
-    const json::Value document = node->document();
+    const auto parsed = node->parsed();
+    const json::Value& document = *parsed;
     if (condition_status(document, "Ready") == "True") continue;
     for (const Taint& taint : node_taints(document))
       if (taint.key == "node.kubernetes.io/out-of-service") out_of_service.insert(name);
@@ -108,7 +109,7 @@ void PodGarbageCollector::collect_finished(Plan& plan, const Cache& cache, TimeP
   if (surplus <= 0) return;
   const auto is_evicted = [](const PodRef& pod) {
     return pod->object->bytes().find("Evicted") != std::string::npos &&
-           json::get_string(pod->object->document(), {"status", "reason"}) == "Evicted";
+           json::get_string(*pod->object->parsed(), {"status", "reason"}) == "Evicted";
   };
   std::vector<std::tuple<bool, TimePoint, std::string_view, PodRef>> order;  // The evicted go first, then the oldest.
   for (const PodRef& pod : finished) order.emplace_back(!is_evicted(pod), pod->created, pod->name(), pod);
@@ -123,7 +124,7 @@ void PodGarbageCollector::collect_finished(Plan& plan, const Cache& cache, TimeP
 /// Marks the pod Failed where it is not finished, then removes it without grace: nobody is there to confirm its end.
 void PodGarbageCollector::remove(Plan& plan, const PodInfo& pod, std::string_view why, TimePoint now) const {
   json::Object status;
-  const std::int64_t generation = pod.is_finished() ? 0 : json::get_int(pod.object->document(), {"metadata", "generation"});
+  const std::int64_t generation = pod.is_finished() ? 0 : json::get_int(*pod.object->parsed(), {"metadata", "generation"});
   if (!pod.is_finished()) status = json::Object{{"phase", "Failed"}, {"observedGeneration", generation}};
   if (!why.empty() && !pod.is_finished())
     status["conditions"] = json::Array{json::Object{{"type", "DisruptionTarget"},

@@ -82,7 +82,8 @@ std::vector<OwnerReference> owner_references(const json::Value& document) {
 
 PodRef make_pod_info(ObjectRef object) {
   auto info = std::make_shared<PodInfo>();
-  const json::Value document = object->document();
+  const auto parsed = object->parsed();
+  const json::Value& document = *parsed;
   info->object = std::move(object);
   info->deleting = info->object->is_deleting();
   info->created = time_at(document, {"metadata", "creationTimestamp"});

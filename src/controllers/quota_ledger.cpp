@@ -97,11 +97,13 @@ const model::ResourceAmounts* QuotaLedger::used(const std::string& ns, const std
 }
 
 model::ResourceAmounts QuotaLedger::recount(const ObjectRef& quota, const Cache& cache) {
-  const json::Value document = quota->document();
+  const auto parsed = quota->parsed();
+  const json::Value& document = *parsed;
   model::ResourceAmounts used = limited_by(document);
   for (const Kind kind : quota_counted_kinds())
     cache.for_each_in(kind, quota->ns(), [&](const ObjectRef& one) {
-      const json::Value counted = one->document();
+      const auto counted_parsed = one->parsed();
+      const json::Value& counted = *counted_parsed;
       if (!model::quota_selects(document, *kind, counted)) return;
       for (const auto& [resource, amount] : model::quota_usage(*kind, counted))
         if (const auto found = used.find(resource); found != used.end()) found->second += amount;

@@ -65,7 +65,8 @@ Plan ReplicaSetController::reconcile(const std::string& key, TimePoint now, cons
     failures_.erase(key);
     return plan;
   }
-  const json::Value document = object->document();
+  const auto parsed = object->parsed();
+  const json::Value& document = *parsed;
   const model::Selector selector = selector_of(kind_, document);
   Claim claim = claim_pods(kind_, *object, selector, cache, wants_active);
   plan.writes = std::move(claim.writes);

@@ -75,7 +75,7 @@ class ResourceClaims final : public Controller {
     }
     if (event.after) sink.add(std::string(kClaimPrefix) + key);
     for (const std::string& pod : users_of(by_claim_, key)) sink.add(std::string(kPodPrefix) + pod);
-    for (const OwnerReference& owner : owner_references(event.object().document()))
+    for (const OwnerReference& owner : owner_references(*event.object().parsed()))
       if (owner.is_controller && owner.kind == "Pod") sink.add(fmt::format("{}{}/{}", kPodPrefix, event.object().ns(), owner.name));
   }
 
@@ -103,7 +103,7 @@ class ResourceClaims final : public Controller {
     const PodRef& pod = event.pod_after ? event.pod_after : event.pod_before;
     if (!pod || !pod->has_resource_claims) return;
     const std::string key = pod->object->key();
-    for (const Entry& entry : entries_of(pod->object->document())) {
+    for (const Entry& entry : entries_of(*pod->object->parsed())) {
       for (auto [index, name] : {std::pair(&by_claim_, &entry.claim), std::pair(&by_template_, &entry.claim_template)}) {
         if (name->empty()) continue;
         const std::string user_of = pod->ns() + "/" + *name;
@@ -122,7 +122,8 @@ class ResourceClaims final : public Controller {
     Plan plan;
     const PodRef pod = cache.pod(ns, name);
     if (!pod || pod->deleting || !pod->has_resource_claims || pod->is_finished()) return plan;
-    const Value document = pod->object->document();
+    const auto parsed = pod->object->parsed();
+    const Value& document = *parsed;
     json::Array statuses;
     for (const Entry& entry : entries_of(document)) {
       if (const std::string why = make_claim(*pod, entry, cache, plan, statuses); !why.empty()) {
@@ -156,7 +157,7 @@ class ResourceClaims final : public Controller {
       if (known && is_of(*known, pod)) return {};
     }
     for (const ObjectRef& claim : cache.controlled(kinds().resource_claim, pod.uid())) {
-      if (get_string(claim->document(), {"metadata", "annotations", kPodClaimAnnotation}) != entry.name) continue;
+      if (get_string(*claim->parsed(), {"metadata", "annotations", kPodClaimAnnotation}) != entry.name) continue;
       statuses.push_back(json::Object{{"name", entry.name}, {"resourceClaimName", claim->name()}});
       return {};
     }
@@ -164,7 +165,8 @@ class ResourceClaims final : public Controller {
     if (!made_from)
       return fmt::format("resource claim template \"{}\": resourceclaimtemplate.resource.k8s.io \"{}\" not found", entry.claim_template,
                          entry.claim_template);
-    const Value document = made_from->document();
+    const auto parsed = made_from->parsed();
+    const Value& document = *parsed;
     json::Object annotations = json::get_object(document, {"spec", "metadata", "annotations"});
     annotations[kPodClaimAnnotation] = entry.name;
     json::Object owner{{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", pod.name()}, {"uid", pod.uid()}, {"controller", true}};
@@ -189,7 +191,8 @@ class ResourceClaims final : public Controller {
       if (entry.claim.empty()) continue;
       const ObjectRef claim = cache.get(kinds().resource_claim, pod.ns(), entry.claim);
       if (!claim || (!entry.claim_template.empty() && !is_of(*claim, pod))) return;
-      const Value now = claim->document();
+      const auto now_parsed = claim->parsed();
+      const Value& now = *now_parsed;
       if (json::find(now, {"status", "allocation"}) == nullptr || is_reserved_for(now, pod.uid())) continue;
       json::Array users = get_array(now, {"status", "reservedFor"});
       users.push_back(json::Object{{"resource", "pods"}, {"name", pod.name()}, {"uid", pod.uid()}});
@@ -203,7 +206,8 @@ class ResourceClaims final : public Controller {
     Plan plan;
     const ObjectRef claim = cache.get(kinds().resource_claim, ns, name);
     if (!claim) return plan;
-    const Value document = claim->document();
+    const auto parsed = claim->parsed();
+    const Value& document = *parsed;
     const json::Array& users = get_array(document, {"status", "reservedFor"});
     json::Array remaining;
     for (const Value& user : users)
@@ -269,7 +273,7 @@ class ResourceClaims final : public Controller {
   }
 
   static bool is_of(const client::Object& claim, const PodInfo& pod) {
-    return std::ranges::any_of(owner_references(claim.document()),
+    return std::ranges::any_of(owner_references(*claim.parsed()),
                                [&](const OwnerReference& owner) { return owner.is_controller && owner.uid == pod.uid(); });
   }
 

@@ -25,7 +25,8 @@ class ResourceQuotaController final : public Controller {
       seen_.erase(key);
       return plan;
     }
-    const json::Value document = object->document();
+    const auto parsed = object->parsed();
+    const json::Value& document = *parsed;
     const json::Object& hard = json::get_object(document, {"spec", "hard"});
     const model::ResourceAmounts& used = *ledger_.used(ns, name);
     // Admission books a pod before the pod is there, and this cache may learn of the booking first. A count that is lower than what is

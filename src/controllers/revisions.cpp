@@ -52,7 +52,7 @@ Revisions sync_revisions(Plan& plan, Kind owner_kind, const Object& owner, const
     revisions.update_hash = hash;
     revisions.update_name = taken->name();
     // Another owner's that is being let go of: it can be adopted in a moment.
-    if (template_text(taken->document()) == text) return revisions;
+    if (template_text(*taken->parsed()) == text) return revisions;
     hash = short_hash(text, ++collisions);
   }
   revisions.update_hash = hash;

@@ -58,7 +58,8 @@ class RootCaPublisher final : public Controller {
                        {"data", std::move(data)}}));
       return plan;
     }
-    const json::Value document = present->document();
+    const auto parsed = present->parsed();
+    const json::Value& document = *parsed;
     json::Object diff = merge_diff(json::get_object(document, {"data"}), data);
     if (!diff.empty()) plan.writes.push_back(patch_object(kinds().config_map, *present, {{"data", std::move(diff)}}));
     return plan;
@@ -100,7 +101,8 @@ Plan TokenController::reconcile(const std::string& key, TimePoint, const Cache& 
     tokens_.erase(key);
     return plan;
   }
-  const json::Value document = secret->document();
+  const auto parsed = secret->parsed();
+  const json::Value& document = *parsed;
   if (json::get_string(document, {"type"}) != "kubernetes.io/service-account-token") return plan;
   const ObjectRef account = cache.get(kinds().service_account, ns, json::get_string(document, {"metadata", "annotations", kAccountName}));
   const std::string_view uid = json::get_string(document, {"metadata", "annotations", kAccountUid});

@@ -96,7 +96,7 @@ std::string claim_name(const json::Value& claim_template, const std::string& pod
 
 /// A claim that goes with a former pod of this name: the garbage collector has yet to see to it.
 bool is_left_behind(const Object& claim, const std::string& pod_name, const Cache& cache) {
-  for (const OwnerReference& owner : owner_references(claim.document())) {
+  for (const OwnerReference& owner : owner_references(*claim.parsed())) {
     if (owner.kind != "Pod" || owner.name != pod_name) continue;
     const PodRef pod = cache.pod(claim.ns(), pod_name);
     if (!pod || pod->uid() != owner.uid) return true;
@@ -159,7 +159,8 @@ std::optional<json::Array> owners_of_claim(const SetView& set, const Object& cla
   bool has_set = false, has_pod = false, half = false;
   json::Array others;
   foreign = false;
-  const json::Value document = claim.document();
+  const auto parsed = claim.parsed();
+  const json::Value& document = *parsed;
   for (const json::Value& owner : json::get_array(document, {"metadata", "ownerReferences"})) {
     const std::string_view kind = json::get_string(owner, {"kind"}), name = json::get_string(owner, {"name"});
     const bool controls = json::get_bool(owner, {"controller"});

@@ -59,7 +59,7 @@ void TaintEvictionController::on_event(const Event& event, const Cache& cache, T
   const std::string& name = event.object().name();
   std::vector<Taint> taints;
   // Most nodes have no such taint: the parse is spared by a look at the bytes.
-  if (event.after && event.after->bytes().find("NoExecute") != std::string::npos) taints = node_taints(event.after->document());
+  if (event.after && event.after->bytes().find("NoExecute") != std::string::npos) taints = node_taints(*event.after->parsed());
   std::erase_if(taints, [](const Taint& taint) { return taint.effect != "NoExecute"; });
   const auto known = tainted_.find(name);
   if (std::ranges::any_of(taints, [](const Taint& taint) { return taint.time_added == TimePoint{}; }))
@@ -135,7 +135,7 @@ Plan TaintEvictionController::reconcile(const std::string& key, TimePoint now, c
                                       {"status", "True"},
                                       {"reason", "DeletionByTaintManager"},
                                       {"message", "Taint manager: deleting due to NoExecute taint"},
-                                      {"observedGeneration", json::get_int(pod->object->document(), {"metadata", "generation"})},
+                                      {"observedGeneration", json::get_int(*pod->object->parsed(), {"metadata", "generation"})},
                                       {"lastTransitionTime", format_rfc3339(now)}}};
   // Locked: a toleration may have come that this step has not seen.
   Write mark = patch_object(kinds().pod, *pod->object, {{"status", json::Object{{"conditions", std::move(conditions)}}}});
@@ -153,7 +153,7 @@ Plan TaintEvictionController::date_taints(const std::string& name, const Cache& 
   const ObjectRef node = cache.get(kinds().node, "", name);
   const auto known = tainted_.find(name);
   if (!node || known == tainted_.end() || !undated_.contains(name)) return plan;
-  json::Array taints = json::get_array(node->document(), {"spec", "taints"});
+  json::Array taints = json::get_array(*node->parsed(), {"spec", "taints"});
   for (json::Value& taint : taints) {
     if (json::get_string(taint, {"effect"}) != "NoExecute" || !json::get_string(taint, {"timeAdded"}).empty()) continue;
     for (const Taint& seen : known->second)

@@ -17,7 +17,8 @@ class TtlController final : public Controller {
     const auto [ns, name] = split_key(key);
     const ObjectRef object = cache.get(kinds().job, ns, name);
     if (!object || object->is_deleting()) return plan;
-    const json::Value document = object->document();
+    const auto parsed = object->parsed();
+    const json::Value& document = *parsed;
     if (json::find(document, {"spec", "ttlSecondsAfterFinished"}) == nullptr) return plan;
     const json::Value* end = find_condition(document, "Complete");
     if (end == nullptr) end = find_condition(document, "Failed");

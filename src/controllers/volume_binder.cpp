@@ -38,7 +38,8 @@ class VolumeBinder final : public Controller {
   void on_event(const Event& event, const Cache&, TimePoint, KeySink& sink) override {
     const client::Object& object = event.object();
     if (event.kind == kinds().persistent_volume_claim) {
-      const Value document = object.document();
+      const auto parsed = object.parsed();
+      const Value& document = *parsed;
       const ClaimFacts claim = ClaimFacts::of(object, document);
       if (event.after && !claim.bind_completed)
         waiting_[object.key()] = claim.storage_class;
@@ -49,7 +50,8 @@ class VolumeBinder final : public Controller {
       return;
     }
     if (event.kind == kinds().storage_class) return wake(sink, object.name());
-    const Value document = object.document();
+    const auto parsed = object.parsed();
+    const Value& document = *parsed;
     VolumeFacts volume = VolumeFacts::of(object, document);
     sink.add(object.name());
     if (volume.has_claim())
@@ -78,7 +80,8 @@ class VolumeBinder final : public Controller {
     const ObjectRef volume = cache.get(kinds().persistent_volume, "", name);
     const VolumeFacts* facts = volumes_.find(name);
     if (!volume || facts == nullptr) return plan;
-    const Value document = volume->document();
+    const auto parsed = volume->parsed();
+    const Value& document = *parsed;
     if (!facts->has_claim() || facts->claim_uid.empty()) {
       set_phase(plan, *volume, document, "Available", now);
       return plan;
@@ -88,7 +91,8 @@ class VolumeBinder final : public Controller {
       reclaim(plan, *volume, document, now);
       return plan;
     }
-    const Value claim_document = claim->document();
+    const auto claim_document_parsed = claim->parsed();
+    const Value& claim_document = *claim_document_parsed;
     const std::string_view taken = get_string(claim_document, {"spec", "volumeName"});
     if (taken == name) {
       set_phase(plan, *volume, document, "Bound", now);
@@ -155,7 +159,8 @@ class VolumeBinder final : public Controller {
     const auto [ns, name] = split_key(key);
     const ObjectRef claim = cache.get(kinds().persistent_volume_claim, ns, name);
     if (!claim) return plan;
-    const Value document = claim->document();
+    const auto parsed = claim->parsed();
+    const Value& document = *parsed;
     const ClaimFacts facts = ClaimFacts::of(*claim, document);
     if (facts.bind_completed)
       bound_step(plan, *claim, facts, document, cache);
@@ -251,7 +256,8 @@ class VolumeBinder final : public Controller {
   /// First the volume names the claim, then the claim the volume; the phases follow. Each step is skipped where it is done, so that a
   /// binding cut short anywhere is finished by the next step.
   static void bind(Plan& plan, const client::Object& claim, const Value& document, const client::Object& volume) {
-    const Value volume_document = volume.document();
+    const auto volume_document_parsed = volume.parsed();
+    const Value& volume_document = *volume_document_parsed;
     if (get_string(volume_document, {"spec", "claimRef", "uid"}) != claim.uid()) {
       json::Object patch{{"spec", json::Object{{"claimRef", json::Object{{"apiVersion", "v1"},
                                                                          {"kind", "PersistentVolumeClaim"},
@@ -285,7 +291,8 @@ class VolumeBinder final : public Controller {
   static std::string default_class(const Cache& cache) {
     std::string chosen, created;
     cache.for_each(kinds().storage_class, [&](const ObjectRef& one) {
-      const Value document = one->document();
+      const auto parsed = one->parsed();
+      const Value& document = *parsed;
       if (get_string(document, {"metadata", "annotations", kIsDefaultClass}) != "true" &&
           get_string(document, {"metadata", "annotations", kIsDefaultClassBeta}) != "true")
         return;

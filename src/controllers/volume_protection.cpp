@@ -33,7 +33,8 @@ bool uses_claim(const json::Value& pod, const std::string& claim) {
 std::set<std::string> claims_of(const PodRef& pod) {
   std::set<std::string> out;
   if (!pod || !pod->has_claim_volumes) return out;
-  const json::Value document = pod->object->document();
+  const auto parsed = pod->object->parsed();
+  const json::Value& document = *parsed;
   for (const auto& volume : json::get_array(document, {"spec", "volumes"})) {
     if (const std::string_view claim = json::get_string(volume, {"persistentVolumeClaim", "claimName"}); !claim.empty())
       out.insert(fmt::format("{}/{}", pod->ns(), claim));
@@ -82,14 +83,15 @@ class VolumeProtection final : public Controller {
     const std::string name = is_claim ? key.substr(slash + 1) : key;
     const ObjectRef object = cache.get(kind, ns, name);
     if (!object || !object->is_deleting()) return plan;
-    const json::Value document = object->document();
+    const auto parsed = object->parsed();
+    const json::Value& document = *parsed;
     const auto finalizer = is_claim ? kClaimFinalizer : kVolumeFinalizer;
     if (!has_finalizer(document, finalizer)) return plan;
     bool in_use = !is_claim && json::get_string(document, {"status", "phase"}) == "Bound";
     if (const auto users = users_.find(key); is_claim && users != users_.end())
       in_use = std::ranges::any_of(users->second, [&](const std::string& pod) {
         const ObjectRef user = cache.get(kinds().pod, ns, pod);
-        return user && uses_claim(user->document(), name);
+        return user && uses_claim(*user->parsed(), name);
       });
     if (!in_use) plan.writes.push_back(remove_finalizer(kind, *object, document, finalizer));
     return plan;

@@ -57,19 +57,22 @@ Judgement Judge::decide(const Pod& pod, const placement::PodInfoPtr& replacement
     return {false, "", "it would fit nowhere: " + why};
   }
   if (check_ == PlacementCheck::kFits) return {true, std::string(decision.node_name), ""};
-  std::string destination;
+  const placement::Cluster& cluster = trial_.cluster();
+  const placement::NodeInfo* old = cluster.find_node(pod.node);
+  const placement::NodeIndex here = old == nullptr ? placement::NodeIndex{} : old->index;
+  placement::NodeIndex destination;
   for (const placement::NodeIndex index : best.nodes) {
-    const placement::NodeInfo& node = *trial_.cluster().node(index);
-    if (node.name == pod.node) {
+    if (index == here) {
       if (may_be_equal && best.nodes.size() > 1) continue;
       return {false, "", fmt::format("it {} come back to {}", best.nodes.size() == 1 ? "would" : "could", pod.node)};
     }
-    if (destination.empty()) destination = node.name;
+    if (!destination.is_valid()) destination = index;
     if (!rule) continue;
+    const placement::NodeInfo& node = *cluster.node(index);
     if (const std::string why = rule(node); !why.empty())
       return {false, "", fmt::format("it {} go to {}, {}", best.nodes.size() == 1 ? "would" : "could", node.name, why), true};
   }
-  return {true, std::move(destination), ""};
+  return {true, destination.is_valid() ? cluster.node(destination)->name : "", ""};
 }
 
 RoomPlan Judge::room_for(const std::vector<placement::PodInfoPtr>& gang, const PackingRules& rules) {

@@ -31,6 +31,12 @@ void each(Object& object, std::string_view key, F&& apply) {
 /// Defaults a PodSpec, of a pod or a pod template (Kubernetes: SetDefaults_PodSpec and what hangs below it).
 void pod_spec(Object& spec);
 void pod(Object& doc);
+/// The template of a workload's spec, or of a PodTemplate.
+void pod_template(Object& owner);
+/// A workload without labels has its template's, and one without a selector selects by them.
+void labels_from_template(Object& doc, bool with_selector);
+/// A claim, or a StatefulSet's template of one.
+void persistent_volume_claim(Object& doc);
 /// Of the disks that pods and PersistentVolumes name by the same fields: iscsi, rbd, azureDisk, scaleIO.
 void disks(Object& source);
 

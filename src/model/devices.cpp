@@ -101,8 +101,7 @@ void default_slice(Object& slice) {
   }
 }
 
-void drop_disabled_fields(const KindInfo& kind, Value& doc) {
-  if (kind.kind != "ResourceSlice") return;
+void drop_disabled_fields(Value& doc) {
   each_device(doc, [](Object& device) {
     device.erase("nodeAllocatableResourceMappings");
     Object* attributes = child(device, "attributes");

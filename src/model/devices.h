@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "base/json.h"
-#include "model/kinds.h"
 
 namespace berth::model::devices {
 
@@ -13,7 +12,7 @@ void default_slice(json::Object& slice);
 void default_claim_template(json::Object& claim_template);
 
 /// Fields of gates that are off by default: gone, whatever the client says.
-void drop_disabled_fields(const KindInfo& kind, json::Value& doc);
+void drop_disabled_fields(json::Value& slice);
 /// A status no longer speaks of devices that the claim has given back.
 void drop_deallocated_statuses(const json::Value& old, json::Value& claim);
 /// A taint without a time of its own was added `now` (RFC 3339).

@@ -127,14 +127,18 @@ struct Scale {
 
 /// From creation to deletion, beyond what all kinds do.
 struct Life {
-  bool is_created_by_update = false;                     ///< A PUT to a name that is free creates.
-  bool update_needs_revision = false;                    ///< A PUT without a resourceVersion is refused.
-  bool expires = false;                                  ///< Goes after --event-ttl.
-  bool may_be_lost = false;                              ///< Written without waiting for the disk, where the server is told so.
-  bool orphans_by_default = false;                       ///< Deleting it leaves what it owns.
-  bool is_answered_when_deleted = false;                 ///< The answer to a deletion is the object, not a Status.
-  bool ends_when_finalized = false;                      ///< As a Namespace: spec.finalizers, a phase of its own, no time given.
-  std::function<bool(std::string_view name)> is_system;  ///< Cannot be deleted.
+  bool is_created_by_update = false;      ///< A PUT to a name that is free creates.
+  bool update_needs_revision = false;     ///< A PUT without a resourceVersion is refused.
+  bool expires = false;                   ///< Goes after --event-ttl.
+  bool may_be_lost = false;               ///< Written without waiting for the disk, where the server is told so.
+  bool orphans_by_default = false;        ///< Deleting it leaves what it owns.
+  bool is_answered_when_deleted = false;  ///< The answer to a deletion is the object, not a Status.
+  /// Of namespaces alone: what others are in. It ends when spec.finalizers is empty, is told so by a phase, and a request about one has its
+  /// name as the namespace.
+  bool is_namespace = false;
+  /// Why the one of this name cannot be deleted; empty: it can.
+  std::function<std::string(std::string_view name)> undeletable;
+  std::string_view etcd_prefix;  ///< Where kube-apiserver keeps it, as some messages show; empty: under its plural.
   /// Seconds between being told to end and going; `options`: DeleteOptions. Empty: none.
   std::function<std::int64_t(const json::Value& options, const json::Value& doc)> grace_seconds;
 };

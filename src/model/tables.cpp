@@ -1,7 +1,6 @@
 #include "model/tables.h"
 
-#include <map>
-
+#include "model/kind_hooks.h"
 #include "model/table_cells.h"
 
 namespace berth::model {
@@ -9,6 +8,14 @@ namespace berth::model {
 using json::Array;
 using json::Object;
 using json::Value;
+
+const Printer& printer_of(const KindInfo& kind) {
+  static const Printer plain = {{{"Name"}, {"Age"}}, [](const Value& o, TimePoint now) -> Array {
+                                  return {tables::name_of(o), tables::age_of(o, now)};
+                                }};
+  const auto& own = hooks_of(kind).printer;
+  return own.is_default() ? plain : *own;
+}
 
 json::Array table_columns(const KindInfo& kind) {
   Array out;

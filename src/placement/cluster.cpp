@@ -54,7 +54,13 @@ NodeInfo& Cluster::writable(NodeIndex index) {
   auto& chunk = unshare(chunks_[index.value / kChunkNodes]);
   NodeInfo& out = unshare(chunk[index.value % kChunkNodes]);
   out.notes.clear();
+  out.version = new_version();
   return out;
+}
+
+std::uint32_t Cluster::new_version() {
+  if (++last_version_ == 0) ++last_version_;
+  return last_version_;
 }
 
 const NodeInfo* Cluster::node(NodeIndex index) const {
@@ -81,6 +87,7 @@ NodeIndex Cluster::slot_for(std::string_view name) {
   }
   auto info = std::make_shared<NodeInfo>();
   info->index = index;
+  info->version = new_version();
   info->name = std::string(name);
   keep_name(info->name);
   names_[info->name] = index;
@@ -250,6 +257,7 @@ void Cluster::drop_nomination(std::string_view key) {
 
 void Cluster::attach(Nomination& nomination, NodeIndex index) {
   nomination.node = index;
+  (void)writable(index);
   nominations().by_node[index].push_back(nomination.pod);
   nominated_affinity_pods_ += nomination.pod->has_affinity();
 }
@@ -261,6 +269,7 @@ void Cluster::detach(Nomination& nomination) {
   std::erase(there->second, nomination.pod);
   if (there->second.empty()) by_node.erase(there);
   nominated_affinity_pods_ -= nomination.pod->has_affinity();
+  (void)writable(nomination.node);
   nomination.node = {};
 }
 

@@ -91,7 +91,10 @@ struct NodeInfo {
   /// 1.20 alone: each image as the cluster had it when this node was added or last changed (that release never refreshes the count).
   std::vector<std::pair<std::string, ImageState>> image_states;
   std::map<std::string, int, std::less<>> claim_references;  ///< "namespace/claim" to the number of pods using it.
-  NodeNotes notes;                                           ///< What plugins worked out of all this.
+  /// In a cluster: another one after each change of the node, its pods or its nominations; the earlier one again where an attempt is taken
+  /// back. One slot with one version is one content (beside four billion changes), so that nobody looks twice. A slot without node has 0.
+  std::uint32_t version = 0;
+  NodeNotes notes;  ///< What plugins worked out of all this.
 
   void add_pod(PodInfoPtr pod);
   /// By key; false when not here.
@@ -151,6 +154,8 @@ class Cluster {
   [[nodiscard]] const NodeInfo* find_node(std::string_view name) const;
   /// Grows with each node object that comes; of a node that is there.
   [[nodiscard]] std::uint64_t arrival(NodeIndex index) const { return arrivals_[index.value]; }
+  /// Above those of all nodes that ever came, also in attempts that were taken back: while it stands, nobody came.
+  [[nodiscard]] std::uint64_t next_arrival() const { return next_arrival_; }
   /// All nodes with a node object, in order of arrival.
   [[nodiscard]] std::vector<const NodeInfo*> nodes() const;
   [[nodiscard]] PodInfoPtr find_pod(std::string_view key) const;
@@ -278,6 +283,7 @@ class Cluster {
   void keep_name(const std::string& name);
 
   NodeInfo& writable(NodeIndex index);
+  std::uint32_t new_version();
   NodeIndex slot_for(std::string_view name);
   void release_slot_if_empty(NodeIndex index);
   void place(const PodInfoPtr& pod, NodeIndex node);
@@ -313,6 +319,7 @@ class Cluster {
   PagedLog<Change> log_;
   Journal* journal_ = nullptr;  ///< Of the innermost attempt; null mostly.
   std::uint64_t objects_version_ = 0, images_version_ = 0, namespaces_version_ = 0, workloads_version_ = 0, budgets_version_ = 0;
+  std::uint32_t last_version_ = 0;
   std::uint64_t next_arrival_ = 0;
   Pages<std::uint64_t> arrivals_;  ///< By slot: order of arrival of the node object.
 };

@@ -12,7 +12,6 @@ void Cluster::begin(Journal& journal) {
   journal.required_anti_affinity_pods = required_anti_affinity_pods_;
   journal.nominated_affinity_pods = nominated_affinity_pods_;
   journal.slot_count = slot_count_;
-  journal.next_arrival = next_arrival_;
   journal.free_slots = free_slots_;
   journal.nominations = nominations_;
   journal.images = images_;
@@ -75,7 +74,6 @@ void Cluster::take_back(Journal& journal) {
   affinity_pods_ = journal.affinity_pods;
   required_anti_affinity_pods_ = journal.required_anti_affinity_pods;
   nominated_affinity_pods_ = journal.nominated_affinity_pods;
-  next_arrival_ = journal.next_arrival;
   nominations_ = std::move(journal.nominations);
   images_ = std::move(journal.images);
   pending_allocations_ = std::move(journal.pending_allocations);

@@ -22,7 +22,6 @@ struct Cluster::Journal {
 
   std::size_t node_count = 0, affinity_pods = 0, required_anti_affinity_pods = 0, nominated_affinity_pods = 0;
   std::uint32_t slot_count = 0;
-  std::uint64_t next_arrival = 0;
   std::vector<NodeIndex> free_slots;
   std::shared_ptr<Nominations> nominations;
   std::shared_ptr<Images> images;

@@ -266,9 +266,8 @@ PodClass::Choice Engine::Impl::choose_by_name(PodClass& columns, std::vector<Nod
   how.first_by_name = false;
   how.random = nullptr;
   PodClass::Choice out = columns.choose(how);
-  NameOrder::First first(name_order, cluster);
-  for (const NodeIndex node : equals) first.add(node.value);
-  if (!equals.empty()) out.node = first.result();
+  if (random_before.empty()) name_order.learn_if_due(cluster);
+  if (!equals.empty()) out.node = name_order.first(cluster, equals);
   if (tied != nullptr) tied->insert(tied->end(), equals.begin(), equals.end());
   return out;
 }
@@ -400,7 +399,10 @@ Evaluation Engine::evaluate(const Framework& framework, const PodInfo& pod) cons
   return placement::evaluate(framework, impl_->cluster, pod);
 }
 
-void Engine::begin_attempt() { impl_->random_before.push_back(impl_->random); }
+void Engine::begin_attempt() {
+  if (impl_->random_before.empty()) impl_->name_order.learn_if_due(impl_->cluster);
+  impl_->random_before.push_back(impl_->random);
+}
 void Engine::end_attempt(bool draws_again) {
   if (draws_again) impl_->random = impl_->random_before.back();
   impl_->random_before.pop_back();

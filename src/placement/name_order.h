@@ -1,9 +1,10 @@
 // Which of many nodes comes first by name, without comparing names each time: thousands of equals are asked about for every pod.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,78 +12,78 @@
 
 namespace berth::placement {
 
-/// Names as ranks, learned once names have been compared often enough for that to pay. A node is known by its slot and arrival: what comes
-/// later is compared by its name until the ranks are made anew. Copies share what they have learned.
+/// Names as ranks, learned once names have been compared often enough for that to pay. What comes later is compared by its name until the
+/// ranks are made anew. Copies share what they have learned.
+///
+/// Ranks are learned while no attempt is open: a node that an attempt has removed comes back as it was, and has to be known then.
 class NameOrder {
  public:
-  /// Adds nodes; the first by name of all of them wins. Requires that they are there.
-  class First {
-   public:
-    First(NameOrder& order, const Cluster& cluster) : order_(order), cluster_(cluster) {}
-    void add(std::uint32_t node) {
-      const std::uint32_t rank = order_.rank_of(cluster_, node);
-      if (rank == kUnknown) return add_unknown(node);
-      if (rank >= best_rank_) return;
-      best_rank_ = rank;
-      ranked_ = node;
-    }
-    /// Invalid when none was added.
-    [[nodiscard]] NodeIndex result() {
-      order_.spend(cluster_, unknown_count_);
-      if (!ranked_ || !unranked_) return NodeIndex{ranked_ ? *ranked_ : unranked_.value_or(UINT32_MAX)};
-      return NodeIndex{name_of(*ranked_) < name_of(*unranked_) ? *ranked_ : *unranked_};
-    }
+  /// Names were compared often enough: to be called where no attempt is open.
+  void learn_if_due(const Cluster& cluster) {
+    if (spent_ > 4UL * cluster.slot_count()) learn(cluster);
+  }
 
-   private:
-    [[nodiscard]] const std::string& name_of(std::uint32_t node) const { return cluster_.node(NodeIndex{node})->name; }
-    void add_unknown(std::uint32_t node) {
-      ++unknown_count_;
-      if (!unranked_ || name_of(node) < name_of(*unranked_)) unranked_ = node;
+  /// Of the nodes, which are there; invalid when there are none.
+  [[nodiscard]] NodeIndex first(const Cluster& cluster, std::span<const NodeIndex> nodes) {
+    if (nodes.empty()) return {};
+    if (knows_all(cluster)) {
+      std::uint32_t best = kUnknown;
+      for (const NodeIndex node : nodes) best = std::min(best, ranks_->rank_of[node.value]);
+      return NodeIndex{ranks_->nodes[best]};
     }
-
-    NameOrder& order_;
-    const Cluster& cluster_;
-    std::uint32_t best_rank_ = kUnknown;
-    std::optional<std::uint32_t> ranked_, unranked_;
-    std::size_t unknown_count_ = 0;
-  };
+    spent_ += nodes.size();
+    return *std::ranges::min_element(nodes, [&](NodeIndex a, NodeIndex b) { return is_before(cluster, a, b); });
+  }
 
   void sort(const Cluster& cluster, std::vector<NodeIndex>& nodes) {
-    const bool are_known = std::ranges::all_of(nodes, [&](NodeIndex node) { return rank_of(cluster, node.value) != kUnknown; });
-    if (are_known) {
-      std::ranges::sort(nodes, {}, [&](NodeIndex node) { return rank_of(cluster, node.value); });
-      return;
-    }
-    std::ranges::sort(nodes, {}, [&](NodeIndex node) -> const std::string& { return cluster.node(node)->name; });
-    spend(cluster, nodes.size());
+    if (knows_all(cluster)) return sort_by_rank(nodes);
+    spent_ += nodes.size();
+    std::ranges::sort(nodes, [&](NodeIndex a, NodeIndex b) { return is_before(cluster, a, b); });
   }
 
  private:
   static constexpr std::uint32_t kUnknown = UINT32_MAX;
-  struct Rank {
-    std::uint64_t arrival = UINT64_MAX;
-    std::uint32_t rank = kUnknown;
+  struct Ranks {
+    std::vector<std::uint32_t> rank_of;  ///< By slot; of slots that held a node when this was learned.
+    std::vector<std::uint32_t> nodes;    ///< By rank.
+    std::uint64_t end = 0;               ///< Of nodes that arrived before this.
   };
 
-  [[nodiscard]] std::uint32_t rank_of(const Cluster& cluster, std::uint32_t node) const {
-    if (ranks_ == nullptr || node >= ranks_->size()) return kUnknown;
-    const Rank& known = (*ranks_)[node];
-    return known.arrival == cluster.arrival(NodeIndex{node}) ? known.rank : kUnknown;
+  /// No node came since: of nodes that are there, all are known.
+  [[nodiscard]] bool knows_all(const Cluster& cluster) const { return ranks_ != nullptr && ranks_->end == cluster.next_arrival(); }
+  [[nodiscard]] std::uint32_t rank_of(const Cluster& cluster, NodeIndex node) const {
+    return ranks_ != nullptr && cluster.arrival(node) < ranks_->end ? ranks_->rank_of[node.value] : kUnknown;
   }
-  /// So many names were compared.
-  void spend(const Cluster& cluster, std::size_t names) {
-    spent_ += names;
-    if (spent_ <= 4UL * cluster.slot_count()) return;
+  [[nodiscard]] bool is_before(const Cluster& cluster, NodeIndex a, NodeIndex b) const {
+    const std::uint32_t left = rank_of(cluster, a), right = rank_of(cluster, b);
+    return left != kUnknown && right != kUnknown ? left < right : cluster.node(a)->name < cluster.node(b)->name;
+  }
+  void sort_by_rank(std::vector<NodeIndex>& nodes) const {
+    if (nodes.size() < ranks_->nodes.size() / 64) {
+      std::ranges::sort(nodes, {}, [&](NodeIndex node) { return ranks_->rank_of[node.value]; });
+      return;
+    }
+    // Many of all: each has its place in a row of bits.
+    std::vector<std::uint64_t> row(ranks_->nodes.size() / 64 + 1);
+    for (const NodeIndex node : nodes) row[ranks_->rank_of[node.value] / 64] |= 1ULL << (ranks_->rank_of[node.value] % 64);
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < row.size(); ++i)
+      for (std::uint64_t left = row[i]; left != 0; left &= left - 1)
+        nodes[at++] = NodeIndex{ranks_->nodes[i * 64 + static_cast<std::size_t>(std::countr_zero(left))]};
+  }
+  void learn(const Cluster& cluster) {
     spent_ = 0;
-    auto made = std::make_shared<std::vector<Rank>>(cluster.slot_count());
-    std::vector<const NodeInfo*> nodes = cluster.nodes();
-    std::ranges::sort(nodes, {}, [](const NodeInfo* node) -> const std::string& { return node->name; });
-    for (std::uint32_t i = 0; i < nodes.size(); ++i) (*made)[nodes[i]->index.value] = {cluster.arrival(nodes[i]->index), i};
+    auto made = std::make_shared<Ranks>();
+    made->rank_of.assign(cluster.slot_count(), kUnknown);
+    made->end = cluster.next_arrival();
+    for (const NodeInfo* node : cluster.nodes()) made->nodes.push_back(node->index.value);
+    std::ranges::sort(made->nodes, {}, [&](std::uint32_t node) -> const std::string& { return cluster.node(NodeIndex{node})->name; });
+    for (std::uint32_t i = 0; i < made->nodes.size(); ++i) made->rank_of[made->nodes[i]] = i;
     ranks_ = std::move(made);
   }
 
-  std::shared_ptr<const std::vector<Rank>> ranks_;
-  std::size_t spent_ = 0;
+  std::shared_ptr<const Ranks> ranks_;
+  std::size_t spent_ = 0;  ///< Names compared since.
 };
 
 }  // namespace berth::placement

@@ -24,8 +24,7 @@ void PreemptionIndex::sync() {
   if (!same_budgets || is_overgrown || index_epoch_ != index_.epoch() || index_position_ < index_.touched_begin()) return rebuild();
   for (const std::uint64_t end = index_.touched_end(); index_position_ < end; ++index_position_) {
     const std::uint32_t node = index_.touched(index_position_).node;
-    // Several changes of one node in a row cost one rebuild.
-    if (index_position_ + 1 < end && index_.touched(index_position_ + 1).node == node) continue;
+    if (node < nodes_.size() && nodes_[node]->version == index_.version(node)) continue;
     rebuild_node(node);
     touch(node);
   }
@@ -53,6 +52,7 @@ void PreemptionIndex::rebuild_node(std::uint32_t node) {
   PreemptionNode& out = *nodes_.edit(node);
   const NodeInfo* info = cluster_->node(NodeIndex{node});
   out.is_candidate = info != nullptr && info->node != nullptr;
+  out.version = info == nullptr ? 0 : info->version;
   if (info == nullptr) return;
   out.used = preemption_amounts(info->requested, static_cast<std::int64_t>(info->pods.size()));
   out.allocatable = preemption_amounts(info->allocatable, info->allocatable.allowed_pods);

@@ -32,6 +32,7 @@ struct PreemptionNode {
   std::vector<PreemptionRow> rows;  ///< Most important first.
   PreemptionAmounts used{}, allocatable{};
   bool is_candidate = false;  ///< Has a node object.
+  std::uint32_t version = 0;  ///< NodeInfo's.
 };
 
 /// Single-threaded; follows one cluster. `sync` must be called before reading after the cluster changed.

@@ -120,14 +120,14 @@ void Scheduler::Impl::wait_for_sync(int round) {
 void Scheduler::Impl::node_added(const ObjectRef& object) {
   const TimePoint start = loop.now();
   ++node_changes_seen;
-  const NodeIndex index = cluster.upsert_node(std::make_shared<model::NodeView>(model::NodeView::parse(object->document())));
+  const NodeIndex index = cluster.upsert_node(std::make_shared<model::NodeView>(model::NodeView::parse(*object->parsed())));
   wake(ClusterEvent::kNodeAdded, index, {.node = cluster.node(index)->node.get()});
   observe_events(ClusterEvent::kNodeAdded, start);
 }
 
 void Scheduler::Impl::node_updated(const ObjectRef& before, const ObjectRef& after) {
   const TimePoint start = loop.now();
-  auto view = std::make_shared<model::NodeView>(model::NodeView::parse(after->document()));
+  auto view = std::make_shared<model::NodeView>(model::NodeView::parse(*after->parsed()));
   const placement::NodeInfo* known = cluster.find_node(view->name());
   const model::NodeViewPtr was = known != nullptr ? known->node : nullptr;
   const EventSet events = was != nullptr ? node_changes(*was, *view) : EventSet(ClusterEvent::kNodeAdded);
@@ -249,7 +249,7 @@ void Scheduler::Impl::pod_deleted(const ObjectRef& object) {
 void Scheduler::Impl::place(const ObjectRef& object, EventSet events) {
   forget_waiting(object->uid());
   const bool confirmed = assumed.erase(object->uid()) != 0;
-  auto info = PodInfo::make(std::make_shared<model::PodView>(model::PodView::parse(object->document())), cluster.era());
+  auto info = PodInfo::make(std::make_shared<model::PodView>(model::PodView::parse(*object->parsed())), cluster.era());
   const PodInfoPtr before = cluster.find_pod(info->key);
   const NodeIndex node_before = cluster.pod_node(info->key);
   const placement::NodeInfo* node = node_before.is_valid() ? cluster.node(node_before) : nullptr;
@@ -287,7 +287,7 @@ void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance
     if (then.nominated != glance.nominated && entry.nominated != glance.nominated) set_nominated(entry, std::string(glance.nominated));
     if (same_spec(*before, then, *object, glance) && then.claims == glance.claims) return;  // Status alone changed, mostly by us.
   }
-  auto view = std::make_shared<model::PodView>(model::PodView::parse(object->document()));
+  auto view = std::make_shared<model::PodView>(model::PodView::parse(*object->parsed()));
   if (known != waiting.end()) view->nominated_node_name = known->second.nominated;
   const auto info = PodInfo::make(std::move(view), cluster.era());
   Waiting& entry = waiting[uid];

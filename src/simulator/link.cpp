@@ -26,9 +26,9 @@ namespace {
 
 bool is_event_write(const net::HttpRequest& request) {
   if (request.method != "POST" && request.method != "PATCH") return false;
-  const std::size_t at = request.path.find("/events");
-  return at != std::string::npos && (at + 7 == request.path.size() || request.path[at + 7] == '/') &&
-         request.path.find("/namespaces/") < at;
+  // Not the group's name in /apis/events.k8s.io/v1/namespaces/…/events.
+  const std::size_t ns = request.path.find("/namespaces/"), at = request.path.find("/events", ns == std::string::npos ? 0 : ns);
+  return ns != std::string::npos && at != std::string::npos && (at + 7 == request.path.size() || request.path[at + 7] == '/');
 }
 
 }  // namespace

@@ -72,19 +72,11 @@ void World::note(std::string text) {
 
 void World::put_node(model::NodeViewPtr node) {
   ++epoch_;
-  if (is_thinking_) {
-    const auto* before = cluster().find_node(node->name());
-    model::NodeViewPtr old = before == nullptr ? nullptr : before->node;
-    remember([this, old, name = node->name()] { old != nullptr ? void(cluster().upsert_node(old)) : void(cluster().remove_node(name)); });
-  }
   cluster().upsert_node(std::move(node));
 }
 
 void World::drop_node(const std::string& name) {
   ++epoch_;
-  const auto* before = cluster().find_node(name);
-  if (before == nullptr) return;
-  remember([this, old = before->node] { cluster().upsert_node(old); });
   cluster().remove_node(name);
 }
 
@@ -176,22 +168,10 @@ World::Remaking World::remaking_of(const Record& record) {
   return {false, fmt::format("its {} {} is not there any more: nothing makes it anew", owner->kind, owner->name)};
 }
 
-PodInfoPtr World::take_off(Record& record, bool renews) {
+PodInfoPtr World::take_off(const Record& record, bool renews) {
   ++epoch_;
-  const std::string& key = record.info->key;
-  if (const auto reserved = reserved_.find(key); reserved != reserved_.end() && *reserved->second) {
-    trial_.undo(**reserved->second);
-    reserved->second->reset();
-    return renews ? placement::successor_of(*record.info, cluster().era()) : nullptr;
-  }
-  placement::Eviction eviction = trial_.evict(record.info);
-  PodInfoPtr out = renews ? trial_.renew(eviction) : nullptr;
-  remember([this, eviction, node = record.node]() mutable {
-    const auto* there = cluster().find_node(node);
-    eviction.node = there == nullptr ? NodeIndex{} : there->index;
-    trial_.undo(eviction);
-  });
-  return out;
+  const placement::Eviction eviction = trial_.evict(record.info);
+  return renews ? trial_.renew(eviction) : nullptr;
 }
 
 bool World::leave(const std::string& pod, const Leaving& how) {

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "placement/attempt.h"
 #include "placement/trial.h"
 #include "whatif/budgets.h"
 #include "whatif/whatif.h"
@@ -186,12 +187,9 @@ class World {
     bool comes_back = true;
     std::string why;  ///< Why not.
   };
-  using Reserved = std::shared_ptr<std::optional<placement::Reservation>>;
-
   Remaking remaking_of(const Record& record);
-  placement::PodInfoPtr take_off(Record& record, bool renews);
+  placement::PodInfoPtr take_off(const Record& record, bool renews);
   bool attempt(const std::string& pod);
-  placement::Placement put(const placement::PodInfoPtr& pod);
   bool preempt(const std::string& pod, std::string& words);
   void arrive(const std::string& pod, placement::NodeIndex node);
   void count_health(Record& record, int by);
@@ -214,9 +212,9 @@ class World {
   std::uint64_t failed_epoch_ = 0;
   std::map<const placement::Framework*, std::unordered_map<placement::Signature, std::string, placement::SignatureHash>> failed_;
   bool is_thinking_ = false;
-  std::vector<std::function<void()>> undo_;
-  std::set<std::string> resting_;  ///< Waiting since before the thought.
-  std::map<std::string, Reserved> reserved_;
+  std::unique_ptr<placement::Attempt> thought_;  ///< Takes back what the thought does to the trial;
+  std::vector<std::function<void()>> undo_;      ///< and these what it does to everything else.
+  std::set<std::string> resting_;                ///< Waiting since before the thought.
   std::size_t first_move_ = 0, first_departure_ = 0, first_note_ = 0;
   std::map<std::string, std::string> former_states_;
 };

@@ -7,39 +7,10 @@
 #include "whatif/world.h"
 
 namespace berth::whatif {
-namespace {
 
 using placement::Decision;
 using placement::Placement;
 using placement::PodInfoPtr;
-using placement::Status;
-
-/// Placed with its devices and volumes, and so that it can be undone to the last bit.
-Placement place_for_now(placement::Trial& trial, const PodInfoPtr& pod, std::shared_ptr<std::optional<placement::Reservation>>& reserved) {
-  Placement out;
-  out.status = trial.admits(*pod);
-  if (!out.status.is_success()) return out;
-  out.decision = trial.decide(pod);
-  if (out.decision.outcome == Decision::Outcome::kError) {
-    out.status = Status::error(out.decision.error);
-    return out;
-  }
-  if (out.decision.outcome == Decision::Outcome::kUnschedulable) {
-    out.status = Status::unschedulable(
-        out.decision.diagnosis == nullptr ? "" : placement::fit_error_message(*out.decision.diagnosis, trial.cluster().era(), ""));
-    return out;
-  }
-  auto done = trial.reserve(pod, out.decision.node);
-  if (!done) {
-    out.status = done.error();
-    return out;
-  }
-  reserved = std::make_shared<std::optional<placement::Reservation>>(std::move(*done));
-  out.node = out.decision.node;
-  return out;
-}
-
-}  // namespace
 
 std::vector<std::string> World::waiting_since_thought() const {
   std::vector<std::string> out;
@@ -76,19 +47,6 @@ void World::settle() {
   }
 }
 
-Placement World::put(const PodInfoPtr& pod) {
-  if (!is_thinking_) return trial_.place(pod);
-  Reserved reserved;
-  Placement out = place_for_now(trial_, pod, reserved);
-  if (reserved == nullptr) return out;
-  reserved_[pod->key] = reserved;
-  undo_.push_back([this, reserved, key = pod->key] {
-    if (*reserved) trial_.undo(**reserved);
-    reserved_.erase(key);
-  });
-  return out;
-}
-
 bool World::attempt(const std::string& pod) {
   Record& record = tables_.pods.at(pod);
   if (failed_epoch_ != epoch_) {
@@ -104,7 +62,7 @@ bool World::attempt(const std::string& pod) {
     record.message = known->second;
     return false;
   }
-  const Placement placement = put(record.info);
+  const Placement placement = trial_.place(record.info);
   if (placement.is_placed()) {
     arrive(pod, placement.node);
     return true;
@@ -143,8 +101,7 @@ bool World::preempt(const std::string& pod, std::string& words) {
              .when = {}});
   // It has the node's room by its nomination; nothing can come between.
   cluster().nominate(info, cluster().node(node)->name);
-  remember([this, info] { cluster().nominate(info, ""); });
-  const Placement placement = put(info);
+  const Placement placement = trial_.place(info);
   if (!placement.is_placed()) {
     words = placement.status.message();
     return false;
@@ -222,7 +179,9 @@ void World::recount_scales() {
 // Thoughts
 
 void World::begin_thought() {
+  sync_budgets();  // What is synced in the thought is taken back with it.
   is_thinking_ = true;
+  thought_ = std::make_unique<placement::Attempt>(trial_);
   resting_ = waiting_;
   first_move_ = moves.size();
   first_departure_ = departures.size();
@@ -237,8 +196,8 @@ void World::end_thought() {
     undo_.pop_back();
     undo();
   }
+  thought_ = nullptr;
   is_thinking_ = false;
-  reserved_.clear();
   resting_.clear();
   moves.resize(first_move_);
   departures.resize(first_departure_);

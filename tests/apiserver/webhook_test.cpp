@@ -98,6 +98,45 @@ TEST_F(Webhooks, AnAnswerThatIsTooLongIsAFailure) {
   EXPECT_NE(refused->body.find("6291456"), std::string::npos) << refused->body.substr(0, 500);
 }
 
+/// exec reaches a webhook as a CONNECT whose object are the options, and what it makes of them is what the node is asked for.
+TEST_F(Webhooks, ASessionIsAskedForAndChanged) {
+  std::string reached;
+  ServerOptions options;
+  options.node_backend = [&](const std::string&, net::HttpRequest& request, std::shared_ptr<net::ResponseWriter>& writer) {
+    reached = request.path + "?" + request.query;
+    writer->respond({.status = 200, .headers = {}, .body = ""});
+    return true;
+  };
+  start(std::move(options));
+  create(kPods, pod("web", R"("nodeName":"n1")"));
+  serve([](const json::Value& request) {
+    EXPECT_EQ(json::get_string(request, {"operation"}), "CONNECT");
+    EXPECT_EQ(json::get_string(request, {"kind", "kind"}), "PodExecOptions");
+    EXPECT_EQ(json::get_string(request, {"kind", "version"}), "v1");
+    EXPECT_EQ(json::get_string(request, {"resource", "resource"}), "pods");
+    EXPECT_EQ(json::get_string(request, {"subResource"}), "exec");
+    EXPECT_EQ(json::get_string(request, {"name"}), "web");
+    EXPECT_TRUE(request.at("options").is_null());
+    EXPECT_EQ(json::serialize(request.at("object")),
+              R"({"kind":"PodExecOptions","apiVersion":"v1","stdout":true,"container":"c","command":["sh","-c","id"]})");
+    return json::Object{{"allowed", true},
+                        {"patchType", "JSONPatch"},
+                        {"patch", base64_encode(R"([{"op":"replace","path":"/command","value":["true"]}])")}};
+  });
+  configure("mutating", R"(,"matchConditions":[])");
+  ASSERT_EQ(patch("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/w",
+                  R"([{"op":"replace","path":"/webhooks/0/rules/0/operations","value":["CONNECT"]},
+                      {"op":"replace","path":"/webhooks/0/rules/0/resources","value":["pods/exec"]}])",
+                  "json")
+                ->status,
+            200);
+  const auto done = send_and_wait("POST", std::string(kPods) + "/web/exec?command=sh&command=-c&command=id&container=c&stdout=true", "");
+  EXPECT_EQ(done->status, 200) << done->body;
+  EXPECT_EQ(reached, "/exec/default/web/c?output=1&command=true");
+  hook_->stop(0);
+  EXPECT_EQ(send_and_wait("POST", std::string(kPods) + "/web/exec?command=ls", "")->status, 500) << "it must say yes";
+}
+
 TEST_F(Webhooks, ValidatingRefusesInItsOwnWords) {
   serve([](const json::Value& request) {
     EXPECT_EQ(json::get_string(request, {"operation"}), "CREATE");

@@ -140,7 +140,9 @@ std::vector<std::string_view> AdmissionChain::names() const {
 }
 
 void AdmissionChain::step(std::size_t index, bool mutating, AdmissionRequest* request, AdmitDone done) const {
-  for (; index < plugins_.size() && !plugins_[index]->may_wait(); ++index) {
+  for (; index < plugins_.size(); ++index) {
+    if (!plugins_[index]->handles(request->operation)) continue;
+    if (plugins_[index]->may_wait()) break;
     auto admitted = mutating ? plugins_[index]->mutate(*request) : plugins_[index]->validate(*request);
     if (!admitted) return done(std::move(admitted));
   }

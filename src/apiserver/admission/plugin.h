@@ -73,6 +73,8 @@ class AdmissionPlugin {
   virtual ~AdmissionPlugin() = default;
   /// Kubernetes' (or OpenShift's) name of it.
   [[nodiscard]] virtual std::string_view name() const = 0;
+  /// Sessions and proxied requests, whose object is their options, are asked of those alone that say so.
+  [[nodiscard]] virtual bool handles(Operation operation) const { return operation != Operation::kConnect; }
   virtual Admitted mutate(AdmissionRequest&) { return {}; }
   virtual Admitted validate(const AdmissionRequest&) { return {}; }
   /// Whether it overrides what follows; the others are asked without any.

@@ -72,6 +72,7 @@ class ValidatingPolicy final : public AdmissionPlugin {
         bindings_(context.mirror("admissionregistration.k8s.io", "validatingadmissionpolicybindings")),
         namespaces_(context.mirror("", "namespaces")) {}
   [[nodiscard]] std::string_view name() const override { return "ValidatingAdmissionPolicy"; }
+  [[nodiscard]] bool handles(Operation) const override { return true; }
 
   Admitted validate(const AdmissionRequest& request) override {
     if (request.kind->group == "admissionregistration.k8s.io" && request.kind->kind.starts_with("ValidatingAdmissionPolicy")) {

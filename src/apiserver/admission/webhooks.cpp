@@ -89,6 +89,7 @@ class MutatingWebhook final : public AdmissionPlugin {
         client_(context.cache, context.webhook_client, context.uid),
         offload_(context.offload) {}
   [[nodiscard]] std::string_view name() const override { return "MutatingAdmissionWebhook"; }
+  [[nodiscard]] bool handles(Operation) const override { return true; }
 
   [[nodiscard]] bool may_wait() const override { return true; }
   void mutate_async(AdmissionRequest& request, AdmitDone done) override {
@@ -187,6 +188,7 @@ class ValidatingWebhook final : public AdmissionPlugin {
         client_(context.cache, context.webhook_client, context.uid),
         offload_(context.offload) {}
   [[nodiscard]] std::string_view name() const override { return "ValidatingAdmissionWebhook"; }
+  [[nodiscard]] bool handles(Operation) const override { return true; }
 
   [[nodiscard]] bool may_wait() const override { return true; }
   void validate_async(const AdmissionRequest& request, AdmitDone done) override {

@@ -5,28 +5,63 @@
 #include "apiserver/patch/json_patch.h"
 #include "apiserver/patch/strategic_merge.h"
 #include "apiserver/write.h"
+#include "model/kind_hooks.h"
 #include "model/selector.h"
 #include "model/tables.h"
 
 namespace berth::apiserver {
 namespace {
 
-/// ReplicationControllers select by a plain map, the others by a LabelSelector; a Scale shows text.
+const model::Scale& scale_rules(const model::KindInfo& kind) { return *model::hooks_of(kind).scale; }
+
+/// What stands at "spec.replicas", or at another path of names with dots between them; null when nothing does.
+const json::Value* at_path(const json::Value& document, std::string_view path) {
+  const json::Value* at = &document;
+  while (at != nullptr && !path.empty()) {
+    const auto dot = std::min(path.find('.'), path.size());
+    at = json::find(*at, path.substr(0, dot));
+    path.remove_prefix(std::min(dot + 1, path.size()));
+  }
+  return at;
+}
+
+void set_at_path(json::Value& document, std::string_view path, json::Value value) {
+  json::Value* at = &document;
+  for (;;) {
+    if (!at->is_object()) at->emplace_object();
+    const auto dot = path.find('.');
+    at = &at->get_object()[path.substr(0, dot)];
+    if (dot == std::string_view::npos) break;
+    path.remove_prefix(dot + 1);
+  }
+  *at = std::move(value);
+}
+
+std::int64_t count_at(const json::Value& document, std::string_view path, std::int64_t absent) {
+  const auto* found = at_path(document, path);
+  return found != nullptr ? json::get_int(*found, {}, absent) : absent;
+}
+
+/// A Scale shows the selector as text.
 std::string selector_text(const model::KindInfo& kind, const json::Value& workload) {
-  const auto* selector = json::find(workload, {"spec", "selector"});
-  if (kind.plural == "replicationcontrollers") return model::Selector::from_map(selector).to_string();
+  using Form = model::Scale::Selector;
+  const auto& own = scale_rules(kind);
+  const auto* selector = own.selector.empty() ? nullptr : at_path(workload, own.selector);
+  if (own.selector_form == Form::kMap) return model::Selector::from_map(selector).to_string();
+  if (own.selector_form == Form::kText) return selector != nullptr && selector->is_string() ? std::string(json::as_view(*selector)) : "";
   const auto parsed = model::Selector::from_label_selector(selector);
   return parsed && !parsed->is_nothing() ? parsed->to_string() : std::string();
 }
 
 json::Value scale_of(const model::KindInfo& kind, const json::Value& workload) {
+  const auto& own = scale_rules(kind);
   json::Object metadata;
   for (std::string_view field : {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"})
     if (const auto* value = json::find(workload, {"metadata", field})) metadata[field] = *value;
-  json::Object status{{"replicas", json::get_int(workload, {"status", "replicas"})}};
+  json::Object status{{"replicas", count_at(workload, own.status_replicas, 0)}};
   if (auto text = selector_text(kind, workload); !text.empty()) status["selector"] = std::move(text);
   json::Object spec;
-  if (const auto replicas = json::get_int(workload, {"spec", "replicas"}, 1); replicas != 0) spec["replicas"] = replicas;
+  if (const auto replicas = count_at(workload, own.spec_replicas, own.absent_replicas); replicas != 0) spec["replicas"] = replicas;
   return json::Object{{"kind", "Scale"},
                       {"apiVersion", "autoscaling/v1"},
                       {"metadata", std::move(metadata)},
@@ -124,7 +159,7 @@ model::ApiResult<Produce> applied_scale(ApiServer::Impl& server, const RequestPt
   json::Value config = json::Object{{"apiVersion", kind.api_version()},
                                     {"kind", kind.kind},
                                     {"metadata", json::Object{{"name", request->info.name}, {"namespace", request->info.ns}}}};
-  if (json::find(*scale, {"spec", "replicas"}) != nullptr) json::set(config, {"spec", "replicas"}, json::Value(*replicas));
+  if (json::find(*scale, {"spec", "replicas"}) != nullptr) set_at_path(config, scale_rules(kind).spec_replicas, json::Value(*replicas));
   return [&server, request, &kind, config = std::move(config)](const json::Value& current) {
     auto applied = apply::apply(kind, current, config, config, {request->field_manager, "scale", server.loop.now()}, request->force);
     // Who conflicts is named in the terms of a Scale.
@@ -168,7 +203,7 @@ void ApiServer::Impl::scale(const RequestPtr& request) {
     const auto replicas = checked_replicas(*request, *wanted);
     if (!replicas) return std::unexpected(replicas.error());
     auto updated = current;
-    json::ensure_object(updated, {"spec"})["replicas"] = *replicas;
+    set_at_path(updated, scale_rules(kind).spec_replicas, json::Value(*replicas));
     const auto& sent = json::get_string(*wanted, {"metadata", "resourceVersion"});
     if (sent.empty() || request->info.verb == "patch") {
       json::erase(updated, {"metadata", "resourceVersion"});

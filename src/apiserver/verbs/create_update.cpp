@@ -1,6 +1,7 @@
 #include "apiserver/body.h"
 #include "apiserver/impl.h"
 #include "apiserver/write.h"
+#include "model/kind_hooks.h"
 
 namespace berth::apiserver {
 
@@ -25,7 +26,7 @@ void ApiServer::Impl::update(const RequestPtr& request) {
   if (!document) return respond_status(*request, document.error());
   if (auto matched = match_path(*request, *document, true); !matched) return respond_status(*request, matched.error());
   auto operation = make_write(request);
-  if (is_created_by_update(*request->kind) && operation->subresource.empty()) {
+  if (model::hooks_of(*request->kind).life->is_created_by_update && operation->subresource.empty()) {
     operation->produce_new = [this, request, document = *document]() -> model::ApiResult<json::Value> {
       if (const auto uid = json::get_string(document, {"metadata", "uid"}); !uid.empty())
         return std::unexpected(precondition_conflict(*request->kind, request->info.ns, request->info.name, "UID", uid, ""));

@@ -1,8 +1,10 @@
 // DELETE: preconditions, grace, finalizers and propagation (apiserver/pkg/registry/rest/delete.go, registry/generic/registry/store.go).
 #include "apiserver/body.h"
 #include "apiserver/impl.h"
+#include "apiserver/kind_rules.h"
 #include "apiserver/verbs/reading.h"
 #include "apiserver/write.h"
+#include "model/kind_hooks.h"
 
 namespace berth::apiserver {
 namespace {
@@ -45,13 +47,7 @@ std::optional<model::ApiStatus> check_preconditions(const Deletion& deletion, co
   return std::nullopt;
 }
 
-/// Jobs and ReplicationControllers orphan by default, as their first API versions did.
-/// The two that Kubernetes' own pods need (pkg/registry/scheduling/priorityclass/storage).
-bool is_system_priority_class(std::string_view name) { return name == "system-node-critical" || name == "system-cluster-critical"; }
-
-bool orphans_by_default(const model::KindInfo& kind) {
-  return (kind.plural == "jobs" && kind.group == "batch") || (kind.plural == "replicationcontrollers" && kind.group.empty());
-}
+const model::Life& life_of(const model::KindInfo& kind) { return *model::hooks_of(kind).life; }
 
 std::vector<std::string> finalizers_after(const Deletion& deletion, const json::Value& document) {
   std::vector<std::string> finalizers;
@@ -75,20 +71,15 @@ std::vector<std::string> finalizers_after(const Deletion& deletion, const json::
       if (finalizer.is_string()) finalizers.emplace_back(json::as_view(finalizer));
     return finalizers;
   }
-  if (policy == "Orphan" || (policy.empty() && orphans_by_default(*deletion.kind))) finalizers.emplace_back(kOrphan);
+  if (policy == "Orphan" || (policy.empty() && life_of(*deletion.kind).orphans_by_default)) finalizers.emplace_back(kOrphan);
   if (policy == "Foreground") finalizers.emplace_back(kForeground);
   return finalizers;
 }
 
-/// Seconds a pod gets; nullopt for kinds without grace.
+/// Seconds between being told to end and going; nullopt for kinds without grace.
 std::optional<std::int64_t> grace_of(const Deletion& deletion, const json::Value& document) {
-  if (deletion.kind->plural != "pods" || !deletion.kind->group.empty()) return std::nullopt;
-  std::int64_t grace = json::get_int(document, {"spec", "terminationGracePeriodSeconds"}, 30);
-  if (json::find(deletion.options, "gracePeriodSeconds") != nullptr) grace = json::get_int(deletion.options, {"gracePeriodSeconds"});
-  // Nobody runs it, or it has ended: there is nothing to wait for.
-  const auto phase = json::get_string(document, {"status", "phase"});
-  if (json::get_string(document, {"spec", "nodeName"}).empty() || phase == "Failed" || phase == "Succeeded") grace = 0;
-  return grace < 0 ? 1 : grace;
+  const auto& own = life_of(*deletion.kind).grace_seconds;
+  return own ? std::optional(own(deletion.options, document)) : std::nullopt;
 }
 
 struct Mark {
@@ -128,7 +119,7 @@ Mark mark_deleted(const Deletion& deletion, json::Value& document, TimePoint now
     return {false, !finalizers_change};
   }
   set_finalizers();
-  const bool is_namespace = deletion.kind->plural == "namespaces" && deletion.kind->group.empty();
+  const bool is_namespace = life_of(*deletion.kind).is_namespace;
   const bool holds_content = is_namespace && !json::get_array(document, {"spec", "finalizers"}).empty();
   if (grace.value_or(0) == 0 && finalizers.empty() && !holds_content) return {true, false};
   metadata["deletionTimestamp"] = format_rfc3339(now + std::chrono::seconds(grace.value_or(0)));
@@ -147,14 +138,15 @@ void attempt(ApiServer::Impl& server, const DeletionPtr& deletion) {
   if (auto wrong = check_preconditions(*deletion, *base)) return fail(std::move(*wrong));
   auto document = decode_object(*base);
   const auto& stored = storage_kind(kind);
-  if (kind.plural == "namespaces" && json::find(document, {"metadata", "deletionTimestamp"}) != nullptr &&
+  if (life_of(kind).is_namespace && json::find(document, {"metadata", "deletionTimestamp"}) != nullptr &&
       !json::get_array(document, {"spec", "finalizers"}).empty())
     return fail(model::conflict(
         kind.group, kind.plural, deletion->name,
         "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace will automatically be "
         "purged by the system."));
-  if (kind.plural == "priorityclasses" && is_system_priority_class(deletion->name))
-    return fail(model::forbidden(kind.group, kind.plural, deletion->name, "this is a system priority class and cannot be deleted"));
+  if (const auto& why = life_of(kind).undeletable; why)
+    if (const auto sentence = why(deletion->name); !sentence.empty())
+      return fail(model::forbidden(kind.group, kind.plural, deletion->name, sentence));
   if (deletion->admit && !deletion->is_admitted) {
     auto& admission = deletion->admission;
     admission.operation = Operation::kDelete;
@@ -178,11 +170,11 @@ void attempt(ApiServer::Impl& server, const DeletionPtr& deletion) {
   }
   if (&kind == &KindTable::definitions()) server.custom->begin_deletion(document);
   const auto mark = mark_deleted(*deletion, document, server.loop.now());
-  const bool is_service = kind.plural == "services" && kind.group.empty();
+  const bool takes_addresses = rules_of(kind).takes_addresses;
   if (mark.unchanged) return deletion->done(ApiServer::Impl::DeleteOutcome{base, {}, false});
   if (deletion->request->dry_run)
     return deletion->done(ApiServer::Impl::DeleteOutcome{base, std::move(document), mark.remove_now || mark.remove_next});
-  auto before = is_service && mark.remove_now ? document : json::Value();
+  auto before = takes_addresses && mark.remove_now ? document : json::Value();
   auto proposal = make_proposal(server, stored, std::move(document));
   proposal.expected = base->revision;
   proposal.is_delete = mark.remove_now;
@@ -203,16 +195,6 @@ void attempt(ApiServer::Impl& server, const DeletionPtr& deletion) {
       return deletion->done(std::unexpected(model::modified_conflict(deletion->kind->group, deletion->kind->plural, deletion->name)));
     server.offload([&server, deletion] { attempt(server, deletion); });
   });
-}
-
-/// Kinds whose deleted object is the answer; the others answer a Status.
-bool returns_object(const model::KindInfo& kind) {
-  static const std::set<std::string_view> kPlurals = {"pods",           "podtemplates",    "persistentvolumes", "persistentvolumeclaims",
-                                                      "resourcequotas", "serviceaccounts", "services",          "namespaces"};
-  static const std::set<std::string_view> kStorage = {"csidrivers", "csinodes", "storageclasses", "volumeattachments",
-                                                      "volumeattributesclasses"};
-  if (kind.group == "storage.k8s.io") return kStorage.contains(kind.plural);
-  return kind.group == "resource.k8s.io" || (kind.group.empty() && kPlurals.contains(kind.plural));
 }
 
 /// A collection's deletion: a few at a time, the first error ends it.
@@ -257,7 +239,7 @@ void ApiServer::Impl::remove(const RequestPtr& request) {
   delete_object(request, request->kind->namespaced ? request->info.ns : "", request->info.name, std::move(*delete_options), true,
                 [this, request](model::ApiResult<DeleteOutcome> outcome) {
                   if (!outcome) return respond_status(*request, outcome.error());
-                  if (outcome->gone && !returns_object(*request->kind))
+                  if (outcome->gone && !life_of(*request->kind).is_answered_when_deleted)
                     return respond_success(*request, 200, request->info.name, outcome->object->meta.uid);
                   if (!outcome->document.is_null()) return respond_document(*request, 200, outcome->document);
                   respond_object(*request, 200, outcome->object);

@@ -43,7 +43,7 @@ model::ApiResult<WatchFilter> read_filter(const Request& request) {
   const auto& kind = *request.kind;
   WatchFilter filter;
   filter.prefix = make_prefix(kind.storage_group, kind.plural, request.info.ns);
-  if (kind.plural == "namespaces" && kind.group.empty()) filter.prefix = make_prefix(kind.storage_group, kind.plural);
+  if (model::hooks_of(kind).life->is_namespace) filter.prefix = make_prefix(kind.storage_group, kind.plural);
   if (request.query.has("labelSelector")) {
     auto labels = model::Selector::parse(request.query.get("labelSelector"));
     if (!labels) return std::unexpected(model::bad_request(labels.error().message));

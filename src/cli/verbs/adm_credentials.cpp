@@ -10,6 +10,7 @@
 #include "apiserver/auth/rotation.h"
 #include "base/base64.h"
 #include "base/config_reader.h"
+#include "cli/data_dir.h"
 #include "cli/parse.h"
 #include "cli/session.h"
 #include "cli/verbs/adm.h"
@@ -23,11 +24,7 @@ namespace auth = apiserver::auth;
 const model::Gvr kCertificateRequests{"certificates.k8s.io", "v1", "certificatesigningrequests"};
 constexpr Duration kLeastLife = std::chrono::minutes(10);
 
-std::string data_dir_of(const std::string& given) {
-  if (!given.empty()) return given;
-  const char* home = std::getenv("HOME");
-  return std::string(home != nullptr && *home != '\0' ? home : ".") + "/.berth";
-}
+std::string data_dir_of(const std::string& given) { return given.empty() ? default_data_dir() : given; }
 
 /// Asks, approves and waits.
 Result<std::string> certificate_for(client::Client& client, const std::string& request_pem, Duration life, const std::string& user) {

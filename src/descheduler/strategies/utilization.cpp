@@ -11,11 +11,18 @@ namespace {
 
 using Percents = std::map<std::string, double, std::less<>>;
 
+/// By place among the resources that count, which are in order of name: asked of thousands of nodes for every pod.
+using Shares = std::vector<std::int64_t>;
+
 struct NodeUsage {
   Node* node = nullptr;
-  Amounts usage;     ///< Of the resources that count; changes as pods leave and arrive.
-  Percents percent;  ///< At the start.
-  Amounts limit;     ///< Capacity, cut to the upper threshold where there is one.
+  struct Level {
+    std::int64_t used = 0;   ///< Changes as pods leave and arrive.
+    std::int64_t limit = 0;  ///< Capacity, cut to the upper threshold where there is one.
+    [[nodiscard]] std::int64_t left() const { return limit - used; }
+  };
+  std::vector<Level> levels;  ///< By the resource's place.
+  Percents percent;           ///< At the start.
   enum class Group : std::uint8_t { kBetween, kUnder, kOver } group = Group::kBetween;
 };
 
@@ -23,8 +30,10 @@ struct NodeUsage {
 class Utilization {
  public:
   Utilization(Context& ctx, const Plugin& plugin) : ctx_(ctx), args_(plugin.utilization) {
-    if (!is_queried()) resources_ = {"cpu", "memory", "pods"};
-    for (const auto& [name, percent] : args_.thresholds) resources_.insert(name);
+    std::set<std::string> all = {"cpu", "memory", "pods"};
+    if (is_queried()) all = {std::string(kMetricResource)};
+    for (const auto& [name, percent] : args_.thresholds) all.insert(name);
+    resources_.assign(all.begin(), all.end());
   }
 
   /// Usage is what Prometheus says of whole nodes: nobody knows what one pod takes.
@@ -33,21 +42,22 @@ class Utilization {
   /// The error: metrics of a node are missing.
   Result<void> measure() {
     for (Node& node : ctx_.nodes()) {
+      auto usage = is_queried() ? queried(node) : counted(node);
+      if (!usage) return std::unexpected(usage.error());
       NodeUsage one{.node = &node};
-      if (is_queried()) {
-        auto usage = queried(node);
-        if (!usage) return std::unexpected(usage.error());
-        one.usage = std::move(*usage);
-      } else {
-        auto usage = counted(node);
-        if (!usage) return std::unexpected(usage.error());
-        one.usage = std::move(*usage);
-      }
-      for (const auto& [name, amount] : one.usage)
+      for (const auto& [name, amount] : *usage)
         if (const auto capacity = capacity_of(node, name))
           one.percent[name] = *capacity > 0 ? static_cast<double>(amount) / static_cast<double>(*capacity) * 100 : 0;
+      for (const std::string& name : resources_) {
+        const auto amount = usage->find(name);
+        one.levels.push_back({.used = amount == usage->end() ? 0 : amount->second, .limit = 0});
+      }
       nodes_.push_back(std::move(one));
     }
+    const placement::Cluster& cluster = ctx_.snapshot().cluster;
+    by_slot_.assign(cluster.slot_count(), nullptr);
+    for (NodeUsage& one : nodes_)
+      if (const placement::NodeInfo* info = cluster.find_node(one.node->name())) by_slot_[info->index.value] = &one;
     return {};
   }
 
@@ -65,12 +75,13 @@ class Utilization {
 
   void set_limits(const Percents& upper) {
     for (NodeUsage& one : nodes_) {
-      for (const std::string& name : resources_) {
+      for (std::size_t i = 0; i < resources_.size(); ++i) {
+        const std::string& name = resources_[i];
         const auto capacity = capacity_of(*one.node, name);
         const auto percent = upper.find(name);
-        one.limit[name] = !capacity                ? 0
-                          : percent == upper.end() ? *capacity
-                                                   : static_cast<std::int64_t>(percent->second * 0.01 * static_cast<double>(*capacity));
+        one.levels[i].limit = !capacity                ? 0
+                              : percent == upper.end() ? *capacity
+                                                       : static_cast<std::int64_t>(percent->second * 0.01 * static_cast<double>(*capacity));
       }
     }
   }
@@ -88,10 +99,16 @@ class Utilization {
     const auto found = std::ranges::lower_bound(nodes_, name, {}, name_of);
     return found == nodes_.end() || found->node->name() != name ? nullptr : &*found;
   }
+  /// Of the engine's node; null for one that is not selected.
+  [[nodiscard]] const NodeUsage* of(const placement::NodeInfo& node) const {
+    return node.index.value < by_slot_.size() ? by_slot_[node.index.value] : nullptr;
+  }
+  /// In order of name.
+  [[nodiscard]] const std::vector<std::string>& resources() const { return resources_; }
 
   /// What the pod takes, "pods" with it; nullopt when nobody measured it. Nothing where only whole nodes are measured.
-  [[nodiscard]] std::optional<Amounts> usage_of(const Pod& pod) const {
-    if (is_queried()) return Amounts{{std::string(kMetricResource), 0}};
+  [[nodiscard]] std::optional<Shares> usage_of(const Pod& pod) const {
+    if (is_queried()) return Shares(resources_.size(), 0);
     Amounts all;
     if (args_.use_metrics) {
       const auto found = ctx_.snapshot().pod_usage.find(pod.key());
@@ -100,17 +117,17 @@ class Utilization {
     } else {
       all = requests_of(*pod.info);
     }
-    Amounts out;
+    Shares out;
     for (const std::string& name : resources_) {
       const auto found = all.find(name);
-      out[name] = name == "pods" ? 1 : found == all.end() ? 0 : found->second;
+      out.push_back(name == "pods" ? 1 : found == all.end() ? 0 : found->second);
     }
     return out;
   }
 
   static std::int64_t total(const NodeUsage& one) {
     std::int64_t out = 0;
-    for (const auto& [name, amount] : one.usage) out += amount;
+    for (const NodeUsage::Level& level : one.levels) out += level.used;
     return out;
   }
 
@@ -158,24 +175,25 @@ class Utilization {
 
   Context& ctx_;
   const UtilizationArgs& args_;
-  std::set<std::string> resources_;
-  std::vector<NodeUsage> nodes_;  ///< In order of name.
+  std::vector<std::string> resources_;  ///< Those that count, in order of name.
+  std::vector<NodeUsage> nodes_;        ///< In order of name.
+  std::vector<NodeUsage*> by_slot_;     ///< By the engine's number of the node.
 };
 
 struct Moves {
   std::vector<NodeUsage*> from, to;
   std::function<bool(const NodeUsage&)> wants_more;  ///< The source node still has something to give.
   std::function<bool(const Pod&)> chooses;           ///< Beyond the evictor's filter.
-  std::function<std::string(const NodeUsage&, const Amounts&)> why_no_place;
+  std::function<std::string(const NodeUsage&, const Shares&)> why_no_place;
   std::string why;
 };
 
-bool has_room(const Amounts& available) {
-  return std::ranges::all_of(available, [](const auto& entry) { return entry.second > 0; });
+bool has_room(const Shares& available) {
+  return std::ranges::all_of(available, [](std::int64_t left) { return left > 0; });
 }
 
 /// Evicts from one node. False: the cycle's limit is reached.
-bool empty_node(Context& ctx, const Plugin& plugin, Utilization& all, const Moves& moves, NodeUsage& source, Amounts& available) {
+bool empty_node(Context& ctx, const Plugin& plugin, Utilization& all, const Moves& moves, NodeUsage& source, Shares& available) {
   std::vector<PodPtr> pods;
   for (const PodPtr& pod : Context::running(*source.node))
     if (ctx.filter(*pod) && (!moves.chooses || moves.chooses(*pod))) pods.push_back(pod);
@@ -190,7 +208,7 @@ bool empty_node(Context& ctx, const Plugin& plugin, Utilization& all, const Move
     const auto usage = all.usage_of(*pod);
     if (!usage) continue;
     const DestinationRule rule = [&](const placement::NodeInfo& to) -> std::string {
-      const NodeUsage* known = all.find(to.name);
+      const NodeUsage* known = all.of(to);
       return known == nullptr ? "" : moves.why_no_place(*known, *usage);
     };
     const Verdict verdict = ctx.evict(pod, moves.why, rule);
@@ -201,19 +219,19 @@ bool empty_node(Context& ctx, const Plugin& plugin, Utilization& all, const Move
     // What the eviction changes cannot be known before the next measurement.
     if (all.is_queried() && !plugin.utilization.max_evictions_per_node) return true;
     NodeUsage* to = all.find(ctx.last_destination());
-    for (const auto& [name, amount] : *usage) {
-      source.usage[name] -= amount;
-      available[name] -= amount;
-      if (to != nullptr) to->usage[name] += amount;
+    for (std::size_t i = 0; i < usage->size(); ++i) {
+      source.levels[i].used -= (*usage)[i];
+      available[i] -= (*usage)[i];
+      if (to != nullptr) to->levels[i].used += (*usage)[i];
     }
   }
   return true;
 }
 
 void move_pods(Context& ctx, const Plugin& plugin, Utilization& all, const Moves& moves) {
-  Amounts available;
+  Shares available(all.resources().size(), 0);
   for (const NodeUsage* to : moves.to)
-    for (const auto& [name, amount] : to->usage) available[name] += to->limit.at(name) - amount;
+    for (std::size_t i = 0; i < available.size(); ++i) available[i] += to->levels[i].left();
   for (NodeUsage* source : moves.from)
     if (!empty_node(ctx, plugin, all, moves, *source, available)) return;
 }
@@ -244,13 +262,16 @@ Result<void> low_node_utilization(Context& ctx, const Plugin& plugin) {
     return {};
   std::ranges::stable_sort(moves.from, std::greater{}, [](const NodeUsage* one) { return Utilization::total(*one); });
   moves.wants_more = [](const NodeUsage& source) {
-    return std::ranges::any_of(source.usage, [&](const auto& entry) { return entry.second > source.limit.at(entry.first); });
+    return std::ranges::any_of(source.levels, [](const NodeUsage::Level& level) { return level.left() < 0; });
   };
   moves.why = "the node is above the target thresholds";
-  moves.why_no_place = [&upper](const NodeUsage& to, const Amounts& usage) -> std::string {
+  std::vector<std::size_t> targeted;  // Places of resources.
+  for (std::size_t i = 0; i < all.resources().size(); ++i)
+    if (upper.contains(all.resources()[i])) targeted.push_back(i);
+  moves.why_no_place = [&](const NodeUsage& to, const Shares& usage) -> std::string {
     if (to.group == NodeUsage::Group::kOver) return "which is above the target thresholds as well";
-    for (const auto& [name, percent] : upper)
-      if (to.usage.at(name) + usage.at(name) > to.limit.at(name)) return fmt::format("which would then be above the target for {}", name);
+    for (const std::size_t i : targeted)
+      if (usage[i] > to.levels[i].left()) return fmt::format("which would then be above the target for {}", all.resources()[i]);
     return "";
   };
   move_pods(ctx, plugin, all, moves);
@@ -287,7 +308,7 @@ Result<void> high_node_utilization(Context& ctx, const Plugin& plugin) {
     };
   }
   moves.why = "the node is below the thresholds and could be emptied";
-  moves.why_no_place = [](const NodeUsage& to, const Amounts&) -> std::string {
+  moves.why_no_place = [](const NodeUsage& to, const Shares&) -> std::string {
     return to.group == NodeUsage::Group::kUnder
                ? "which is below the thresholds too: HighNodeUtilization wants a scheduler profile that fills nodes (MostAllocated)"
                : "";

@@ -244,12 +244,8 @@ namespace {
 
 /// How objects of a kind may be named.
 std::string check_name(const KindInfo& kind, std::string_view name) {
-  if (kind.hooks != nullptr) return kind.hooks->rules->name ? kind.hooks->rules->name(name) : check_dns1123_subdomain(name);
-  if (kind.kind == "Namespace" || kind.kind == "StatefulSet") return check_dns1123_label(name);
-  if (kind.kind == "Service") return check_dns1035_label(name);
-  if (kind.group == "rbac.authorization.k8s.io" || kind.group == "certificates.k8s.io" || kind.kind == "Event")
-    return check_path_segment(name);
-  return check_dns1123_subdomain(name);
+  const auto& own = hooks_of(kind).rules->name;
+  return own ? own(name) : check_dns1123_subdomain(name);
 }
 
 }  // namespace
@@ -315,7 +311,7 @@ void object_meta(const KindInfo& kind, const Value& doc, Errors& errors) {
   if (const Value* map = json::find(doc, {"metadata", "labels"})) labels(*map, at / "labels", errors);
   if (const Value* map = json::find(doc, {"metadata", "annotations"})) annotations(*map, at / "annotations", errors);
   const Path finalizers = at / "finalizers";
-  const bool is_builtin = kind.hooks != nullptr ? !kind.hooks->rules->has_foreign_finalizers : !kind.group.ends_with(".openshift.io");
+  const bool is_builtin = !hooks_of(kind).rules->has_foreign_finalizers;
   std::size_t index = 0;
   for (const Value& finalizer : json::get_array(doc, {"metadata", "finalizers"})) {
     const std::string_view text = finalizer.is_string() ? json::as_view(finalizer) : "";
@@ -451,49 +447,19 @@ void resource_list(const Value& holder, const Path& at, Errors& errors) {
 namespace berth::model {
 
 FieldErrors validate_create(const KindInfo& kind, const json::Value& doc) {
-  using namespace validation;
-  Errors errors;
-  object_meta(kind, doc, errors);
-  if (kind.hooks != nullptr) {
-    if (const auto& own = kind.hooks->rules->create) own(doc, errors);
-    return errors.take();
-  }
-  if (kind.group.empty() && kind.kind == "Pod")
-    pod(doc, errors);
-  else if (kind.group.empty() && kind.kind == "Node")
-    node(doc, errors);
-  else if (!workload(kind, nullptr, doc, errors) && !device_kind(kind, nullptr, doc, errors))
-    other(kind, nullptr, doc, errors);
+  validation::Errors errors;
+  validation::object_meta(kind, doc, errors);
+  if (const auto& own = hooks_of(kind).rules->create) own(doc, errors);
   return errors.take();
 }
 
 FieldErrors validate_update(const KindInfo& kind, const json::Value& old, const json::Value& doc, std::string_view subresource) {
-  using namespace validation;
-  Errors errors;
-  object_meta(kind, doc, errors);
-  object_meta_update(old, doc, errors);
-  if (kind.hooks != nullptr) {
-    const Rules& own = *kind.hooks->rules;
-    if (subresource == "status" && own.status) own.status(old, doc, errors);
-    if (subresource != "status" && subresource != "finalize" && own.update) own.update(old, doc, subresource, errors);
-    return errors.take();
-  }
-  if (kind.group == "certificates.k8s.io") {
-    certificate_request(&old, doc, subresource, errors);
-    return errors.take();
-  }
-  if (subresource == "status") status_update(kind, old, doc, errors);
-  if (subresource == "status" || subresource == "finalize") return errors.take();
-  if (kind.group.empty() && kind.kind == "Pod") {
-    pod_update(old, doc, subresource, errors);
-  } else if (kind.group.empty() && kind.kind == "Node") {
-    node(doc, errors);
-    node_update(old, doc, errors);
-  } else if (workload(kind, &old, doc, errors)) {
-    workload_update(kind, old, doc, errors);
-  } else if (!device_kind(kind, &old, doc, errors)) {
-    other(kind, &old, doc, errors);
-  }
+  validation::Errors errors;
+  validation::object_meta(kind, doc, errors);
+  validation::object_meta_update(old, doc, errors);
+  const Rules& own = *hooks_of(kind).rules;
+  if (subresource == "status" && own.status) own.status(old, doc, errors);
+  if (subresource != "status" && subresource != "finalize" && own.update) own.update(old, doc, subresource, errors);
   return errors.take();
 }
 

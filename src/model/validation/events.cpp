@@ -12,8 +12,7 @@ using json::get_string;
 }  // namespace
 
 /// legacyValidateEvent, on either group's form of an Event: events.k8s.io names the same facts anew.
-void event(const KindInfo& kind, const Value& doc, Errors& errors) {
-  const bool is_new = kind.group == "events.k8s.io";
+void event(bool is_new, const Value& doc, Errors& errors) {
   const char* object = is_new ? "regarding" : "involvedObject";
   const std::string_view involved = get_string(doc, {object, "namespace"}), ns = get_string(doc, {"metadata", "namespace"});
   const bool has_time = !get_string(doc, {"eventTime"}).empty();

@@ -453,23 +453,4 @@ void resource_claim_status(const Value& old, const Value& doc, Errors& errors) {
   }
 }
 
-bool device_kind(const KindInfo& kind, const Value* old, const Value& doc, Errors& errors) {
-  if (kind.group != "resource.k8s.io") return false;
-  if (kind.kind == "ResourceSlice") {
-    devices::resource_slice(old, doc, errors);
-  } else if (kind.kind == "DeviceClass") {
-    device_class(doc, errors);
-  } else if (kind.kind == "ResourceClaim") {
-    // A stored spec never changes: nothing else is said of it.
-    if (old != nullptr)
-      immutable(*old, doc, {"spec"}, Path("spec"), errors);
-    else
-      resource_claim(doc, errors);
-  } else if (kind.kind == "ResourceClaimTemplate") {
-    resource_claim_template(doc, errors);
-    if (old != nullptr) immutable(*old, doc, {"spec"}, Path("spec"), errors);
-  }
-  return true;
-}
-
 }  // namespace berth::model::validation

@@ -134,11 +134,11 @@ void pod_resize(const Value& old, const Value& doc, Errors& errors);
 /// What controllers and nodes may write into a status.
 void pod_status(const Value& old, const Value& doc, Errors& errors);
 void job_status(const Value& old, const Value& doc, Errors& errors);
-void status_update(const KindInfo& kind, const Value& old, const Value& doc, Errors& errors);
 /// How two internal forms differ: a unified diff of their indented JSON, as Kubernetes shows it where an update is forbidden.
 std::string difference(const Value& before, const Value& after);
-/// Kinds of resource.k8s.io; false when `kind` is none of them. `old` is null at creation.
-bool device_kind(const KindInfo& kind, const Value* old, const Value& doc, Errors& errors);
+void device_class(const Value& doc, Errors& errors);
+void resource_claim(const Value& doc, Errors& errors);
+void resource_claim_template(const Value& doc, Errors& errors);
 void resource_claim_status(const Value& old, const Value& doc, Errors& errors);
 /// "example.com/gpu": counted whole, of no part of Kubernetes itself.
 bool is_extended_resource(std::string_view name);
@@ -206,6 +206,8 @@ void certificate_request(const Value* old, const Value& doc, std::string_view su
 void priority_level(const Value& doc, Errors& errors);
 void flow_schema(const Value& doc, Errors& errors);
 void flow_control_status(const Value& doc, Errors& errors);
+/// status.loadBalancer of a Service or an Ingress.
+void load_balancer_status(const Value& old, const Value& doc, bool is_service, Errors& errors);
 void service(const Value& doc, Errors& errors);
 void service_update(const Value& old, const Value& doc, Errors& errors);
 void endpoints(const Value& doc, Errors& errors);
@@ -226,16 +228,12 @@ void supported_value(const Value& object, std::string_view key, const Path& at, 
 void horizontal_pod_autoscaler(const Value* old, const Value& doc, Errors& errors);
 void node(const Value& doc, Errors& errors);
 void node_update(const Value& old, const Value& doc, Errors& errors);
-/// Kinds of apps, batch and core's ReplicationController; false when `kind` is none of them.
-bool workload(const KindInfo& kind, const Value* old, const Value& doc, Errors& errors);
-bool workload_update(const KindInfo& kind, const Value& old, const Value& doc, Errors& errors);
 /// A Job's spec, and a CronJob's.
 /// `selects`: its selector is checked as well; a CronJob's template has none.
 void job(const Value& spec, const Path& at, Errors& errors, bool selects = true);
 void cron_job(const Value& spec, const Path& at, Errors& errors);
-/// Everything else. `old`: null at creation.
-void other(const KindInfo& kind, const Value* old, const Value& doc, Errors& errors);
-void event(const KindInfo& kind, const Value& doc, Errors& errors);
+/// `is_new`: in the form of events.k8s.io.
+void event(bool is_new, const Value& doc, Errors& errors);
 /// What events.k8s.io/v1 asks beyond `event` (ValidateEventCreate, ValidateEventUpdate).
 void event_create(const Value& doc, Errors& errors);
 void event_update(const Value& old, const Value& doc, Errors& errors);

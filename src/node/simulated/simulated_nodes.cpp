@@ -146,7 +146,8 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void node_seen(const client::Object& object) {
-    const json::Value document = object.document();
+    const auto parsed = object.parsed();
+    const json::Value& document = *parsed;
     if (fleet.has_node(object.name())) {
       fleet.observe_node(document, loop.now());
     } else if (fleet.adopt_node(document, options.node_template, loop.now())) {
@@ -205,7 +206,8 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void pod_seen(const client::Object& object) {
-    const json::Value document = object.document();
+    const auto parsed = object.parsed();
+    const json::Value& document = *parsed;
     fleet.observe_pod(document, loop.now());
     pump();
   }

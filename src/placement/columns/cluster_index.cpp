@@ -14,6 +14,7 @@ void ClusterIndex::sync() {
   if (position_ < cluster_->log_begin() || namespaces_changed || pods_.is_overgrown()) return rebuild();
   namespaces_version_ = cluster_->namespaces_version();
   for (const std::uint64_t end = cluster_->log_end(); position_ < end; ++position_) apply(cluster_->change(position_));
+  touch_changed();
 }
 
 void ClusterIndex::rebuild() {
@@ -27,6 +28,7 @@ void ClusterIndex::rebuild() {
   pods_.clear();
   nominations_ = std::make_shared<Nominations>();
   amounts_.clear();
+  static_end_.clear();
   grow(cluster_->slot_count());
   for (std::uint32_t i = 0; i < slots_; ++i) refresh_amounts(i);
   if (cluster_->has_nominations())
@@ -46,41 +48,51 @@ void ClusterIndex::grow(std::uint32_t slots) {
   slots_ = slots;
   const std::size_t capacity = std::max<std::size_t>(slots, 64);
   amounts_.resize(capacity);
+  static_end_.resize(capacity);
   for (auto& column : topologies_) unshare(column).value_plus_one_of.resize(capacity);
 }
 
 void ClusterIndex::refresh_amounts(std::uint32_t node) {
   const NodeInfo* info = cluster_->node(NodeIndex{node});
-  amounts_.edit(node) = info == nullptr || info->node == nullptr ? NodeAmounts{} : NodeAmounts::of(*info);
-}
-
-void ClusterIndex::touch(std::uint32_t node, bool is_static) {
-  refresh_amounts(node);
-  if (touched_.size() >= std::max<std::size_t>(kMinTouched, 2UL * slots_)) {
-    touched_.drop_half();
-  }
-  touched_.push_back({node, is_static});
+  NodeAmounts& out = amounts_.edit(node);
+  out = info == nullptr || info->node == nullptr ? NodeAmounts{} : NodeAmounts::of(*info);
+  out.version = info == nullptr ? 0 : info->version;
 }
 
 void ClusterIndex::apply(const Change& change) {
   grow(cluster_->slot_count());
+  const std::uint32_t node = change.node.value;
   switch (change.kind) {
     case Change::Kind::kPodAdded:
     case Change::Kind::kPodRemoved:
-      pods_.apply(*cluster_, *change.pod, change.node.value, change.kind == Change::Kind::kPodAdded ? 1 : -1, slots_);
-      touch(change.node.value, false);
+      pods_.apply(*cluster_, *change.pod, node, change.kind == Change::Kind::kPodAdded ? 1 : -1, slots_);
       break;
     case Change::Kind::kNode:
-      apply_node(change.node.value);
-      touch(change.node.value, true);
+      apply_node(node);
+      static_end_.edit(node) = touched_.end() + 1;  // Of the entry that comes, if one does.
       break;
     case Change::Kind::kNominated:
       apply_nomination(change.pod);
-      touch(change.node.value, false);
       break;
     case Change::Kind::kOther:
-      break;
+      return;
   }
+  if (changed_.empty() || changed_.back() != node) changed_.push_back(node);
+}
+
+/// An entry for each of the nodes that is not as it was when the last one was made.
+void ClusterIndex::touch_changed() {
+  const std::uint64_t begin = touched_.end();
+  for (const std::uint32_t node : changed_) {
+    const NodeInfo* info = cluster_->node(NodeIndex{node});
+    if (version(node) == (info == nullptr ? 0 : info->version)) continue;
+    refresh_amounts(node);
+    if (touched_.size() >= std::max<std::size_t>(kMinTouched, 2UL * slots_)) touched_.drop_half();
+    const bool is_static = is_static_since(node, begin);
+    if (is_static) static_end_.edit(node) = touched_.end() + 1;
+    touched_.push_back({node, is_static});
+  }
+  changed_.clear();
 }
 
 /// Counts the pod as what it is now: nominated or not.

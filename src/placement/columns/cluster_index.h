@@ -47,7 +47,8 @@ class ClusterIndex final : public Onlookers {
   /// Counts how often everything started over; columns made before are void.
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
 
-  // Changes of nodes, for the classes: entries [touched_begin, touched_end).
+  // Changes of nodes, for the classes: entries [touched_begin, touched_end). What came and was taken back before anybody looked is none,
+  // and several changes of a node at once are one.
   struct Touched {
     std::uint32_t node = 0;
     bool is_static = false;  ///< The node object itself changed, came or went.
@@ -55,6 +56,10 @@ class ClusterIndex final : public Onlookers {
   [[nodiscard]] std::uint64_t touched_begin() const { return touched_.begin(); }
   [[nodiscard]] std::uint64_t touched_end() const { return touched_.end(); }
   [[nodiscard]] Touched touched(std::uint64_t position) const { return touched_[position]; }
+  /// Of the node as it is now (NodeInfo::version): who has seen this one has nothing to do.
+  [[nodiscard]] std::uint32_t version(std::uint32_t node) const { return amounts_[node].version; }
+  /// Some entry of the node, at the position or later, is static.
+  [[nodiscard]] bool is_static_since(std::uint32_t node, std::uint64_t position) const { return static_end_[node] > position; }
 
   /// By node slot.
   [[nodiscard]] const NodeAmounts& amounts(std::uint32_t node) const { return amounts_[node]; }
@@ -107,7 +112,7 @@ class ClusterIndex final : public Onlookers {
   void apply_nomination(const PodInfoPtr& pod);
   void set_value(TopologyColumn& column, std::uint32_t node, const std::string* value);
   void refresh_amounts(std::uint32_t node);
-  void touch(std::uint32_t node, bool is_static);
+  void touch_changed();
   void grow(std::uint32_t slots);
 
   const Cluster* cluster_;
@@ -117,6 +122,8 @@ class ClusterIndex final : public Onlookers {
   std::uint32_t slots_ = 0;
   Pages<NodeAmounts> amounts_;
   PagedLog<Touched> touched_;
+  Pages<std::uint64_t> static_end_;     ///< By node slot: past its last static entry; 0 without one.
+  std::vector<std::uint32_t> changed_;  ///< Nodes of the changes that a sync goes over; otherwise empty.
   std::vector<std::shared_ptr<TopologyColumn>> topologies_;
   std::unordered_map<std::string, std::size_t> topology_index_;
   PodKinds pods_;

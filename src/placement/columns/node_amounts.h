@@ -17,7 +17,8 @@ struct NodeAmounts {
   std::int32_t pods = 0, allowed_pods = 0;
   /// The two used fractions are computable, and everything is small enough for doubles to be exact.
   bool is_plain = false;
-  std::int8_t balance = 0;  ///< (1 - deviation) * 100 of what is there, over CPU and memory.
+  std::int8_t balance = 0;    ///< (1 - deviation) * 100 of what is there, over CPU and memory.
+  std::uint32_t version = 0;  ///< NodeInfo's, of which these are; 0 without one.
 
   static NodeAmounts of(const NodeInfo& node);
 };

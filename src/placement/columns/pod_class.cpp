@@ -214,27 +214,37 @@ bool PodClass::catch_up(const PodInfoPtr& pod, const Signature& signature) {
     afresh = true;
   }
   afresh |= has_domains_ && std::ranges::any_of(topology_, [](const TopologySlot& slot) { return slot.part->is_stale(); });
-  const std::uint64_t end = index_->touched_end();
-  // Going over all nodes in order is several times cheaper a node than jumping about, as long as amounts decide.
-  const std::uint64_t far_behind = by_amounts_ && !has_domains_ ? records_.size() / 3 + 64 : 2ULL * records_.size() + 64;
-  afresh |= position_ < index_->touched_begin() || end - position_ > far_behind;
+  afresh |= is_far_behind();
   afresh |= groups_.size() > 2ULL * records_.size() + 4096;  // Groups that nobody is in any more.
   if (afresh) {
     build();
     return true;
   }
   constexpr std::uint64_t kAhead = 12;
-  for (; position_ < end; ++position_) {
+  const std::uint64_t begin = position_;
+  for (const std::uint64_t end = index_->touched_end(); position_ < end; ++position_) {
     if (position_ + kAhead < end) {
       const std::uint32_t later = index_->touched(position_ + kAhead).node;
       index_->prefetch(later);
       static_->prefetch(later);
       if (later < records_.size()) __builtin_prefetch(&records_[later]);
     }
-    const auto [node, is_static] = index_->touched(position_);
-    evaluate(node, is_static);
+    const std::uint32_t node = index_->touched(position_).node;
+    if (!has_seen(node)) evaluate(node, index_->is_static_since(node, begin));
   }
   return true;
+}
+
+/// Building anew is cheaper, or all that is left. Going over all nodes in order is several times cheaper a node than jumping about, as long
+/// as amounts decide.
+bool PodClass::is_far_behind() const {
+  if (position_ < index_->touched_begin()) return true;
+  const std::uint64_t far = by_amounts_ && !has_domains_ ? records_.size() / 3 + 64 : 2ULL * records_.size() + 64;
+  const std::uint64_t end = index_->touched_end();
+  if (end - position_ <= far) return false;
+  std::uint64_t changed = 0;
+  for (std::uint64_t at = position_; at < end; ++at) changed += !has_seen(index_->touched(at).node);
+  return changed > far;
 }
 
 void PodClass::build() {
@@ -291,7 +301,7 @@ void PodClass::build_by_amounts() {
       last_group_ = group_of_key(last_group_);
     }
     // New groups begin with a floor above all scores: choose() ranks the best of them.
-    records_.edit(i) = {narrow_score(fixed.score + resources_.score(amounts)), last_group_, 0, kFits};
+    records_.edit(i) = {narrow_score(fixed.score + resources_.score(amounts)), last_group_, 0, kFits, amounts.version};
     ++run;
   }
   end_run();

@@ -86,6 +86,7 @@ class PodClass {
     std::uint32_t group = kNoGroup;
     std::uint32_t position = 0;
     std::uint16_t verdict = kFits;
+    std::uint32_t version = 0;  ///< Of the node that was looked at.
   };
   struct Verdict {
     Status status;
@@ -111,6 +112,11 @@ class PodClass {
   bool adopt_held_terms();
   void look_for_domains();
   bool is_outdated();
+  [[nodiscard]] bool is_far_behind() const;
+  /// What the class says of the node is said of the node as it is.
+  [[nodiscard]] bool has_seen(std::uint32_t node) const {
+    return node < records_.size() && records_[node].version == index_->version(node);
+  }
 
   void build_by_amounts();
   void refill();

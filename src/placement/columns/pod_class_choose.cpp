@@ -80,7 +80,7 @@ PodClass::Choice PodClass::pick(const Options& options) {
   if (options.tied != nullptr)
     for (const auto& candidate : candidates_)
       if (const auto& bucket = ranking_.best(candidate.group); candidate.bonus + bucket.score == best)
-        for (const auto node : bucket.nodes) options.tied->push_back(NodeIndex{node});
+        std::ranges::transform(bucket.nodes, std::back_inserter(*options.tied), [](std::uint32_t node) { return NodeIndex{node}; });
   std::size_t nth = 0;
   if (options.random != nullptr && !options.first_by_name && out.tied_nodes > 1)
     nth = std::uniform_int_distribution<std::size_t>(0, out.tied_nodes - 1)(*options.random);

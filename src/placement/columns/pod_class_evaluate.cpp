@@ -21,6 +21,7 @@ std::uint64_t hash_key(const std::vector<std::int64_t>& key) {
 void PodClass::evaluate(std::uint32_t node, bool is_static) {
   if (node >= records_.size()) records_.resize(std::max<std::size_t>(node + 1, index_->cluster().slot_count()));
   NodeRecord& record = records_.edit(node);
+  record.version = index_->version(node);
   // Amounts and static columns say it all: the node itself need not be touched.
   if (by_amounts_ && !has_domains_ && !index_->cluster().has_nominations() && index_->amounts(node).is_plain) {
     std::uint32_t group = record.group;
@@ -33,7 +34,7 @@ void PodClass::evaluate(std::uint32_t node, bool is_static) {
   const NodeInfo* info = index_->cluster().node(NodeIndex{node});
   if (info == nullptr || info->node == nullptr) {
     leave(node, record);
-    record = {};
+    record = {.version = record.version};
     if (has_domains_)
       for (auto& slot : topology_) slot.part->remove(node);
     return;

@@ -13,11 +13,10 @@
 namespace berth::store::sqlite {
 namespace {
 
-constexpr std::int64_t kApplicationId = 0x62727468;  // "brth", in the file's header: `file` and other programs see whose it is.
-constexpr std::int64_t kFormatVersion = 1;           // PRAGMA user_version. A higher one was written by a newer berth.
-constexpr int kPageBytes = 16384;                    // About seven pods a page; a small one wastes up to half a page on rows of 2 KiB.
-constexpr int kCheckpointFrames = 2048;              // 32 MiB of log start a checkpoint …
-constexpr int kNearlyDoneFrames = 256;               // … and at most 4 MiB of rest are left to a commit.
+constexpr std::int64_t kFormatVersion = 1;  // PRAGMA user_version. A higher one was written by a newer berth.
+constexpr int kPageBytes = 16384;           // About seven pods a page; a small one wastes up to half a page on rows of 2 KiB.
+constexpr int kCheckpointFrames = 2048;     // 32 MiB of log start a checkpoint …
+constexpr int kNearlyDoneFrames = 256;      // … and at most 4 MiB of rest are left to a commit.
 constexpr std::uintmax_t kQuickCheckBytes = 64 << 20;
 constexpr Revision kCompactionSlice = 2000;
 

@@ -17,6 +17,9 @@
 
 namespace berth::store::sqlite {
 
+/// "brth", in the file's header: `file` and other programs see whose it is.
+inline constexpr std::int64_t kApplicationId = 0x62727468;
+
 /// Damaged or foreign rows are found by this: a 64-bit mix over all fields. Part of the file format, never to change.
 std::int64_t record_checksum(const Record& record);
 

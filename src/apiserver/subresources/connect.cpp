@@ -1,0 +1,114 @@
+// exec, attach, portforward and proxy are asked of admission before they are relayed: operation CONNECT, with the options as the object
+// (apiserver/pkg/endpoints/handlers/rest.go ConnectResource).
+#include "apiserver/impl.h"
+#include "model/subresources.h"
+
+namespace berth::apiserver {
+namespace {
+
+json::Array texts_of(const std::vector<std::string>& texts) { return json::Array(texts.begin(), texts.end()); }
+
+std::string joined_path(const std::vector<std::string>& parts) { return fmt::format("{}", fmt::join(parts, "/")); }
+
+/// PodExecOptions, PodAttachOptions, PodPortForwardOptions, or the ProxyOptions of a pod, a service or a node. The error is a parameter
+/// that is not what it should be.
+model::ApiResult<json::Object> connect_options(const Request& request, const std::string& kind) {
+  json::Object out{{"kind", kind}, {"apiVersion", "v1"}};
+  const auto& query = request.query;
+  if (request.info.subresource == "proxy") {
+    if (!request.info.rest.empty()) out["path"] = joined_path(request.info.rest);
+    return out;
+  }
+  if (request.info.subresource == "portforward") {
+    json::Array ports;
+    for (const std::string& text : query.all("ports"))
+      for (std::size_t start = 0; start <= text.size();) {
+        const auto end = std::min(text.find(',', start), text.size());
+        std::int32_t port = 0;
+        const auto [stop, error] = std::from_chars(text.data() + start, text.data() + end, port);
+        if (error != std::errc() || stop != text.data() + end)
+          return std::unexpected(model::bad_request(
+              fmt::format("strconv.ParseInt: parsing {}: invalid syntax", json::serialize(json::Value(text.substr(start, end - start))))));
+        ports.emplace_back(port);
+        start = end + 1;
+      }
+    if (!ports.empty()) out["ports"] = std::move(ports);
+    return out;
+  }
+  for (const char* stream : {"stdin", "stdout", "stderr", "tty"})
+    if (query.flag(stream)) out[stream] = true;
+  if (const auto container = query.get("container"); !container.empty()) out["container"] = container;
+  if (request.info.subresource != "exec") return out;
+  const auto command = query.all("command");
+  if (command.empty())
+    out["command"] = nullptr;
+  else
+    out["command"] = texts_of(command);
+  return out;
+}
+
+/// What admission made of the options, for whoever reads the request from here on.
+std::optional<std::string> take_options(Request& request, const json::Value& options) {
+  if (!options.is_object()) return "the options are no object any more";
+  if (request.info.subresource == "proxy") {
+    request.info.rest.clear();
+    const auto path = json::get_string(options, {"path"});
+    for (std::size_t start = 0; start < path.size();) {
+      const auto end = std::min(path.find('/', start), path.size());
+      if (end > start) request.info.rest.emplace_back(path.substr(start, end - start));
+      start = end + 1;
+    }
+    return std::nullopt;
+  }
+  std::string query;
+  for (const auto& field : options.get_object()) {
+    if (field.key() == "kind" || field.key() == "apiVersion" || field.value().is_null()) continue;
+    const auto add = [&](std::string_view text) {
+      query += fmt::format("{}{}={}", query.empty() ? "" : "&", net::percent_encode(field.key()), net::percent_encode(text));
+    };
+    const auto& value = field.value();
+    if (value.is_array()) {
+      for (const auto& item : value.get_array()) add(item.is_string() ? std::string(json::as_view(item)) : json::serialize(item));
+    } else if (value.is_object()) {
+      return fmt::format("{} cannot be an object", std::string_view(field.key()));
+    } else {
+      add(value.is_string() ? std::string(json::as_view(value)) : json::serialize(value));
+    }
+  }
+  request.query = Query(query);
+  return std::nullopt;
+}
+
+}  // namespace
+
+void ApiServer::Impl::connect(const RequestPtr& request) {
+  const auto& info = request->info;
+  auto asked = std::make_shared<AdmissionRequest>();
+  asked->operation = Operation::kConnect;
+  asked->kind = request->kind;
+  asked->subresource = info.subresource;
+  asked->ns = info.ns;
+  asked->name = info.name;
+  asked->user = &request->user;
+  asked->warnings = &request->warnings;
+  asked->object_api_version = "v1";
+  asked->object_kind = model::subresource_of(*request->kind, info.subresource).kind;
+  if (const auto trail = request->audit)
+    asked->annotate = [trail](std::string key, std::string value) { trail->annotate(std::move(key), std::move(value)); };
+  auto options = connect_options(*request, asked->object_kind);
+  if (!options) return respond_status(*request, options.error());
+  asked->object = std::move(*options);
+  const auto before = std::make_shared<const json::Value>(asked->object);
+  admission->mutate(*asked, [this, request, asked, before](Admitted admitted) {
+    if (!admitted) return respond_status(*request, admitted.error());
+    admission->validate(*asked, [this, request, asked, before](Admitted valid) {
+      if (!valid) return respond_status(*request, valid.error());
+      if (!json::equal(*before, asked->object))
+        if (const auto trouble = take_options(*request, asked->object))
+          return respond_status(*request, model::internal_error("admission: " + *trouble));
+      proxy_to_node(request);
+    });
+  });
+}
+
+}  // namespace berth::apiserver

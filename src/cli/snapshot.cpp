@@ -1,0 +1,185 @@
+// berth snapshot: a cluster's data in one file.
+#include "store/snapshot.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/clock.h"
+#include "base/config_reader.h"
+#include "base/version.h"
+#include "cli/data_dir.h"
+#include "cli/keep.h"
+#include "cli/parse.h"
+
+namespace berth::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a data directory holds beside the store: certificates, keys, kubeconfigs, what `up` remembers. Not what belongs to a running
+/// process, and not what other programs keep there.
+Result<std::vector<store::SnapshotFile>> files_of(const fs::path& directory) {
+  constexpr std::uintmax_t kMost = 1 << 20;
+  std::vector<store::SnapshotFile> out;
+  const auto take = [&](const fs::path& folder) -> Result<void> {
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+      const std::string name = entry.path().filename();
+      if (!entry.is_regular_file(error) || entry.is_symlink(error) || name.starts_with("store.db") || name.ends_with(".lock")) continue;
+      if (entry.file_size(error) > kMost) continue;
+      auto content = config::read_whole_file(entry.path());
+      if (!content) return std::unexpected(content.error());
+      struct stat info {};
+      if (::stat(entry.path().c_str(), &info) != 0) continue;
+      out.push_back({fs::relative(entry.path(), directory, error), info.st_mode & 0777U, std::move(*content)});
+    }
+    if (error) return invalid(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
+    return {};
+  };
+  if (auto ok = take(directory); !ok) return std::unexpected(ok.error());
+  if (fs::is_directory(directory / "pki"))
+    if (auto ok = take(directory / "pki"); !ok) return std::unexpected(ok.error());
+  return out;
+}
+
+Result<void> write_new_file(const fs::path& path, const store::SnapshotFile& file) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return invalid(fmt::format("{}: cannot be made: {}", path.string(), std::strerror(errno)));
+  const bool is_written = ::write(fd, file.content.data(), file.content.size()) == static_cast<ssize_t>(file.content.size()) &&
+                          ::fchmod(fd, file.mode) == 0 && ::fsync(fd) == 0;
+  ::close(fd);
+  if (is_written) return {};
+  return fail(ErrorCode::kUnavailable, fmt::format("{}: cannot be written: {}", path.string(), std::strerror(errno)));
+}
+
+void sync_directory(const fs::path& directory) {
+  if (const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); fd >= 0) {
+    ::fsync(fd);
+    ::close(fd);
+  }
+}
+
+int fail_with(const Error& error) {
+  fmt::print(stderr, "error: {}\n", error.message);
+  return 1;
+}
+
+void print_info(std::string_view verb, const std::string& file, const store::SnapshotInfo& info) {
+  fmt::print("{} {}: {} objects at revision {}, {} files (certificates, keys, kubeconfigs); taken {} by berth {}\n", verb, file,
+             info.objects, info.revision, info.files.size(), info.taken_at, info.version);
+}
+
+int run_save(const std::vector<std::string>& args) {
+  CLI::App app(
+      "Saves a cluster's data into one new file: every object as of one moment, certificates, keys and kubeconfigs. The server may "
+      "run and be written to meanwhile. Who has the file has the cluster's keys: it is readable by its owner alone",
+      "berth snapshot save");
+  std::string data_dir = default_data_dir(), file;
+  app.add_option("FILE", file, "The snapshot; must not exist")->required();
+  app.add_option("--data-dir", data_dir, "The server's data directory")->capture_default_str();
+  if (const auto code = parse_args(app, args)) return *code;
+  const fs::path store = fs::path(data_dir) / "store.db";
+  std::error_code error;
+  if (!fs::exists(store, error))
+    return fail_with(
+        {ErrorCode::kNotFound, fmt::format("{}: there is no store here; --data-dir names a server's data directory", store.string())});
+  auto files = files_of(data_dir);
+  if (!files) return fail_with(files.error());
+  const auto info =
+      store::save_sqlite_snapshot(store, file, {format_rfc3339(SystemClock().now()), std::string(kBerthVersion), std::move(*files)});
+  if (!info) return fail_with(info.error());
+  print_info("saved", file, *info);
+  return 0;
+}
+
+int run_verify(const std::vector<std::string>& args) {
+  CLI::App app("Reads a snapshot from end to end: its structure, the checksum of every object and file, that nothing is missing",
+               "berth snapshot verify");
+  std::string file;
+  app.add_option("FILE", file, "The snapshot")->required();
+  if (const auto code = parse_args(app, args)) return *code;
+  const auto info = store::verify_snapshot(file);
+  if (!info) return fail_with(info.error());
+  print_info("verified", file, *info);
+  return 0;
+}
+
+/// Builds the directory beside its place and moves it there whole: what is half-restored is never taken for a cluster.
+Result<store::SnapshotInfo> restore_into(const std::string& snapshot, const fs::path& target, store::Revision bump) {
+  std::error_code error;
+  if (fs::exists(target, error) && (!fs::is_directory(target, error) || !fs::is_empty(target, error)))
+    return fail(ErrorCode::kConflict,
+                fmt::format("{}: is there already and not empty; move it away, or choose another --data-dir", target.string()));
+  fs::create_directories(target.parent_path(), error);
+  std::string pattern = target.string() + ".restoring-XXXXXX";
+  if (::mkdtemp(pattern.data()) == nullptr) return invalid(fmt::format("{}: cannot be made: {}", pattern, std::strerror(errno)));
+  const fs::path work = pattern;
+  auto info = store::restore_sqlite_snapshot(snapshot, work / "store.db", bump, [&](const store::SnapshotFile& file) -> Result<void> {
+    const fs::path path = (work / file.path).lexically_normal();
+    if (const auto inside = path.lexically_relative(work); inside.empty() || *inside.begin() == "..")
+      return fail(ErrorCode::kCorrupt, fmt::format("{}: its file {} leads out of the data directory", snapshot, file.path));
+    if (!fs::exists(path.parent_path())) {
+      fs::create_directories(path.parent_path());
+      fs::permissions(path.parent_path(), fs::perms::owner_all);
+    }
+    return write_new_file(path, file);
+  });
+  if (info) {
+    fs::remove(work / "store.db.lock", error);
+    sync_directory(work);
+    if (::rename(work.c_str(), target.c_str()) != 0)
+      info = invalid(fmt::format("{}: cannot be put into its place: {}", target.string(), std::strerror(errno)));
+    sync_directory(target.parent_path());
+  }
+  if (!info) fs::remove_all(work, error);
+  return info;
+}
+
+int run_restore(const std::vector<std::string>& args) {
+  CLI::App app(
+      "Makes a data directory of a snapshot: all of it or nothing. The server that ran on the old data must be stopped for good, or "
+      "two clusters have the same keys",
+      "berth snapshot restore");
+  std::string file, data_dir = default_data_dir();
+  store::Revision bump = 1'000'000;
+  app.add_option("FILE", file, "The snapshot")->required();
+  app.add_option("--data-dir", data_dir, "Where the data directory is made; must not exist, or be empty")->capture_default_str();
+  app.add_option("--bump-revision", bump,
+                 "How far the new server's revisions are ahead of the snapshot's: more than were written since, so that clients that saw "
+                 "those list anew")
+      ->capture_default_str()
+      ->check(CLI::Range(store::Revision{0}, store::Revision{1'000'000'000'000}));
+  if (const auto code = parse_args(app, args)) return *code;
+  const auto info = restore_into(file, fs::absolute(data_dir).lexically_normal(), bump);
+  if (!info) return fail_with(info.error());
+  print_info("restored", data_dir, *info);
+  fmt::print("start it with: berth server --data-dir {}\n", data_dir);
+  return 0;
+}
+
+}  // namespace
+
+int run_snapshot(const std::vector<std::string>& args) {
+  constexpr std::string_view kUsage =
+      "Usage: berth snapshot save FILE | verify FILE | restore FILE [--data-dir DIR]\n\n"
+      "  save     a running or stopped server's data into one file\n"
+      "  verify   whether such a file is whole\n"
+      "  restore  a data directory from it\n";
+  const std::string verb = args.empty() ? "" : args.front();
+  const std::vector<std::string> rest(args.begin() + (args.empty() ? 0 : 1), args.end());
+  if (verb == "save") return run_save(rest);
+  if (verb == "verify") return run_verify(rest);
+  if (verb == "restore") return run_restore(rest);
+  const bool is_help = verb == "--help" || verb == "-h";
+  if (!is_help && !verb.empty()) fmt::print(stderr, "error: snapshot: \"{}\" is not save, verify or restore\n", verb);
+  fmt::print(is_help ? stdout : stderr, "{}", kUsage);
+  return is_help ? 0 : 2;
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,14 @@
+// The kinds of the group, as discovery lists them.
+#include "model/kinds/record.h"
+
+namespace berth::model::kinds {
+KindInfo mutating_webhooks();
+KindInfo validating_policy();
+KindInfo validating_policy_binding();
+KindInfo validating_webhooks();
+
+std::vector<KindInfo> admissionregistration_group() {
+  return {mutating_webhooks(), validating_policy(), validating_policy_binding(), validating_webhooks()};
+}
+
+}  // namespace berth::model::kinds

@@ -1,0 +1,77 @@
+// ValidatingAdmissionPolicies and their bindings.
+#include "model/kinds/record.h"
+
+namespace berth::model::kinds {
+namespace {
+
+void match_resources(Object& spec, std::string_view field) {
+  Object* match = child(spec, field);
+  if (match == nullptr) return;
+  put_string(*match, "matchPolicy", "Equivalent");
+  put(*match, "namespaceSelector", Object());
+  put(*match, "objectSelector", Object());
+  each(*match, "resourceRules", [](Object& rule) { put_string(rule, "scope", "*"); });
+  each(*match, "excludeResourceRules", [](Object& rule) { put_string(rule, "scope", "*"); });
+}
+
+void default_policy(Object& doc) {
+  Object* spec = child(doc, "spec");
+  if (spec == nullptr) return;
+  put_string(*spec, "failurePolicy", "Fail");
+  match_resources(*spec, "matchConstraints");
+}
+
+void default_binding(Object& doc) {
+  if (Object* spec = child(doc, "spec")) match_resources(*spec, "matchResources");
+}
+
+Array policy_cells(const Value& o, TimePoint now) {
+  const Value* kind = json::find(o, {"spec", "paramKind"});
+  return {name_of(o), get_array(o, {"spec", "validations"}).size(),
+          kind == nullptr ? "<unset>" : fmt::format("{}/{}", get_string(*kind, {"apiVersion"}), get_string(*kind, {"kind"})),
+          age_of(o, now)};
+}
+
+Array policy_binding_cells(const Value& o, TimePoint now) {
+  std::string param = "<unset>";
+  if (const std::string_view name = get_string(o, {"spec", "paramRef", "name"}); !name.empty()) {
+    const std::string_view ns = get_string(o, {"spec", "paramRef", "namespace"});
+    param = fmt::format("{}/{}", ns.empty() ? "*" : ns, name);
+  }
+  return {name_of(o), get_string(o, {"spec", "policyName"}), param, age_of(o, now)};
+}
+
+}  // namespace
+
+KindInfo validating_policy() {
+  return Record("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies")
+      .categories({"api-extensions"})
+      .cluster()
+      .subs({"status"})
+      .generation()
+      .does({.form = Form{.defaults = default_policy},
+             .strategy = kDefault,
+             .rules = Rules{.create = validation::validating_admission_policy, .update = in_turn(validation::validating_admission_policy)},
+             .printer = Printer{{{"Name"}, {"Validations", 0, "integer"}, {"ParamKind"}, {"Age"}}, policy_cells},
+             .selected = kDefault,
+             .scale = kDefault,
+             .life = Life{.update_needs_revision = true},
+             .counted = kDefault});
+}
+
+KindInfo validating_policy_binding() {
+  return Record("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")
+      .categories({"api-extensions"})
+      .cluster()
+      .generation()
+      .does({.form = Form{.defaults = default_binding},
+             .strategy = kDefault,
+             .rules = Rules{.create = validation::policy_binding, .update = in_turn(validation::policy_binding)},
+             .printer = Printer{{{"Name"}, {"PolicyName"}, {"ParamRef"}, {"Age"}}, policy_binding_cells},
+             .selected = kDefault,
+             .scale = kDefault,
+             .life = Life{.update_needs_revision = true},
+             .counted = kDefault});
+}
+
+}  // namespace berth::model::kinds

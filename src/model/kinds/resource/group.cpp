@@ -1,0 +1,12 @@
+// The kinds of the group, as discovery lists them.
+#include "model/kinds/record.h"
+
+namespace berth::model::kinds {
+KindInfo device_class();
+KindInfo resource_claim();
+KindInfo resource_claim_template();
+KindInfo resource_slice();
+
+std::vector<KindInfo> resource_group() { return {device_class(), resource_claim(), resource_claim_template(), resource_slice()}; }
+
+}  // namespace berth::model::kinds

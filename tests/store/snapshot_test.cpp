@@ -1,0 +1,121 @@
+// Snapshots: consistent beside a writer, whole or refused, restored with a history of their own (docs/operations.md).
+#include "store/snapshot.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+
+#include "tests/store/store_fixture.h"
+
+namespace berth::store {
+namespace {
+
+Record change(Revision revision, const std::string& key, Revision previous, const char* value) {
+  return {revision, previous == 0 ? revision : 1, previous, key, value == nullptr ? nullptr : make_bytes(std::string(value))};
+}
+
+const SnapshotTaken kTaken{"2026-11-22T10:00:00Z", "0.1.0", {{"pki/ca.key", 0600, "secret"}, {"admin.kubeconfig", 0600, "kind: Config"}}};
+
+/// One object changed, one deleted, one as it was made.
+std::unique_ptr<Store> filled(const std::string& path) {
+  auto store = open_or_fail(path);
+  const Record records[] = {change(1, "//pods/a/x", 0, "{1}"), change(2, "//pods/a/y", 0, "{2}"), change(3, "//pods/a/x", 1, "{3}"),
+                            change(4, "//pods/a/y", 2, nullptr), change(5, "//pods/a/z", 0, "{5}")};
+  EXPECT_TRUE(store->commit(records, true).has_value());
+  return store;
+}
+
+std::map<std::string, std::string> contents(Store& store) {
+  std::map<std::string, std::string> out;
+  EXPECT_TRUE(store
+                  .read(0,
+                        [&](Record record) -> Result<void> {
+                          if (record.value == nullptr)
+                            out.erase(record.key);
+                          else
+                            out[record.key] = *record.value;
+                          return {};
+                        })
+                  .has_value());
+  return out;
+}
+
+TEST(Snapshot, HoldsWhatIsLiveWhileTheStoreIsOpen) {
+  const TemporaryDirectory dir;
+  const auto store = filled(dir.file("store.db"));
+  const auto info = save_sqlite_snapshot(dir.file("store.db"), dir.file("s"), kTaken);
+  ASSERT_TRUE(info.has_value()) << info.error().message;
+  EXPECT_EQ(info->revision, 5);
+  EXPECT_EQ(info->objects, 2);
+  const auto verified = verify_snapshot(dir.file("s"));
+  ASSERT_TRUE(verified.has_value()) << verified.error().message;
+  EXPECT_EQ(verified->files, (std::vector<std::string>{"admin.kubeconfig", "pki/ca.key"}));
+  EXPECT_EQ(std::filesystem::status(dir.file("s")).permissions(), std::filesystem::perms(0600));
+}
+
+TEST(Snapshot, RestoredGoesOnAheadOfTheOldHistory) {
+  const TemporaryDirectory dir;
+  auto old = filled(dir.file("store.db"));
+  ASSERT_TRUE(save_sqlite_snapshot(dir.file("store.db"), dir.file("s"), kTaken).has_value());
+  std::map<std::string, std::string> files;
+  const auto info = restore_sqlite_snapshot(dir.file("s"), dir.file("new.db"), 1000, [&](const SnapshotFile& file) -> Result<void> {
+    files[file.path] = file.content;
+    return {};
+  });
+  ASSERT_TRUE(info.has_value()) << info.error().message;
+  EXPECT_EQ(files, (std::map<std::string, std::string>{{"admin.kubeconfig", "kind: Config"}, {"pki/ca.key", "secret"}}));
+  const auto store = open_or_fail(dir.file("new.db"));
+  EXPECT_EQ(store->state().last_revision, 1005);
+  EXPECT_EQ(store->state().compacted_revision, 1005);
+  EXPECT_EQ(contents(*store), contents(*old));
+  const Record next[] = {change(1006, "//pods/a/x", 3, "{6}")};
+  ASSERT_TRUE(store->commit(next, true).has_value());
+  EXPECT_EQ(contents(*store).at("//pods/a/x"), "{6}");
+}
+
+TEST(Snapshot, NeitherAStoreNorARestOfOnePassesForASnapshot) {
+  const TemporaryDirectory dir;
+  filled(dir.file("store.db"));
+  EXPECT_NE(verify_snapshot(dir.file("store.db")).error().message.find("is a store, no snapshot"), std::string::npos);
+  ASSERT_TRUE(save_sqlite_snapshot(dir.file("store.db"), dir.file("s"), kTaken).has_value());
+  EXPECT_EQ(save_sqlite_snapshot(dir.file("store.db"), dir.file("s"), kTaken).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(open_sqlite_store({dir.file("s"), true}).error().code, ErrorCode::kCorrupt) << "nor a snapshot for a store";
+  std::filesystem::resize_file(dir.file("s"), std::filesystem::file_size(dir.file("s")) / 2);
+  EXPECT_EQ(verify_snapshot(dir.file("s")).error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(verify_snapshot(dir.file("none")).error().code, ErrorCode::kNotFound);
+}
+
+TEST(Snapshot, EachByteCounts) {
+  const TemporaryDirectory dir;
+  filled(dir.file("store.db"));
+  ASSERT_TRUE(save_sqlite_snapshot(dir.file("store.db"), dir.file("s"), kTaken).has_value());
+  std::ifstream in(dir.file("s"), std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  for (const std::string word : {"{3}", "{5}", "secret", "kind: Config"}) {
+    std::string damaged = bytes;
+    const auto at = damaged.find(word);
+    ASSERT_NE(at, std::string::npos) << word;
+    damaged[at] ^= 1;
+    std::ofstream(dir.file("damaged"), std::ios::binary | std::ios::trunc) << damaged;
+    EXPECT_FALSE(verify_snapshot(dir.file("damaged")).has_value()) << word;
+    EXPECT_FALSE(restore_sqlite_snapshot(dir.file("damaged"), dir.file("x.db"), 0, [](const SnapshotFile&) -> Result<void> { return {}; }))
+        << word;
+  }
+}
+
+TEST(Scan, ReadsBesideAWriterAndNoticesAGap) {
+  const TemporaryDirectory dir;
+  const auto store = filled(dir.file("store.db"));
+  int records = 0;
+  const auto state = scan_sqlite_store(dir.file("store.db"), [&](Record) -> Result<void> {
+    ++records;
+    return {};
+  });
+  ASSERT_TRUE(state.has_value()) << state.error().message;
+  EXPECT_EQ(state->last_revision, 5);
+  EXPECT_EQ(records, 5);
+}
+
+}  // namespace
+}  // namespace berth::store
