@@ -40,9 +40,8 @@ struct Request {
   std::vector<std::string> warnings;    ///< Become Warning headers.
   std::shared_ptr<audit::Trail> audit;  ///< Null: nothing is written of it.
   bool answered = false;
-  const flow::FlowSchema* flow_schema = nullptr;  ///< Null where no flow control is.
-  std::string flow;                               ///< Of that schema: who shares its queues.
-  flow::Seats seats;                              ///< Until it is answered.
+  flow::Classified where;  ///< Nowhere, where no flow control is.
+  flow::Seats seats;       ///< Until it is answered; a watch's until it has said what was there.
 };
 using RequestPtr = std::shared_ptr<Request>;
 

@@ -1,4 +1,5 @@
 // Requests for no resource: discovery, health, version, metrics, OpenAPI.
+#include "apiserver/aggregation/aggregator.h"
 #include "apiserver/impl.h"
 #include "apiserver/offer.h"
 #include "model/discovery.h"
@@ -40,19 +41,25 @@ bool ApiServer::Impl::serve_discovery(const RequestPtr& request) {
       response.headers =
           headers_for(*request, fmt::format("application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", version));
       response.headers.add("Vary", "Accept");
-      response.body = json::serialize(model::discovery_aggregated(request->kinds->kinds(), core, version));
+      auto list = model::discovery_aggregated(request->kinds->kinds(), core, version);
+      if (!core) aggregator->add_aggregated(list);
+      response.body = json::serialize(list);
       request->writer->respond(std::move(response));
       return true;
     }
-    respond_json(*request, 200,
-                 core ? model::discovery_core_versions(fmt::format("{}:{}", options.advertise_address, options.advertise_port))
-                      : model::discovery_groups(request->kinds->kinds()));
+    auto list = core ? model::discovery_core_versions(fmt::format("{}:{}", options.advertise_address, options.advertise_port))
+                     : model::discovery_groups(request->kinds->kinds());
+    if (!core) aggregator->add_groups(list);
+    respond_json(*request, 200, list);
     return true;
   }
   const auto& kinds = request->kinds->kinds();
   std::optional<json::Value> document;
   if (core && parts.size() == 2) document = parts[1] == "v1" ? model::discovery_resources(kinds, "", "v1") : std::nullopt;
-  if (!core && parts.size() == 2) document = model::discovery_group(kinds, parts[1]);
+  if (!core && parts.size() == 2) {
+    document = model::discovery_group(kinds, parts[1]);
+    aggregator->add_versions(parts[1], document);
+  }
   if (!core && parts.size() == 3) document = model::discovery_resources(kinds, parts[1], parts[2]);
   if (!document && !core && !model::discovery_group(kinds, parts[1])) return false;  // A group that nobody has heard of.
   if (document) {
@@ -101,6 +108,24 @@ void ApiServer::Impl::serve_metrics(const RequestPtr& request) {
   respond_text(*request, 200, "text/plain; version=0.0.4; charset=utf-8", registry->expose());
 }
 
+bool ApiServer::Impl::serve_flow_dump(const RequestPtr& request) {
+  constexpr std::string_view kPrefix = "/debug/api_priority_and_fairness/";
+  std::string_view what = request->http.path;
+  if (flow_control == nullptr || !what.starts_with(kPrefix)) return false;
+  what.remove_prefix(kPrefix.size());
+  std::string text;
+  if (what == "dump_priority_levels")
+    text = flow_control->dump_priority_levels();
+  else if (what == "dump_queues")
+    text = flow_control->dump_queues();
+  else if (what == "dump_requests")
+    text = flow_control->dump_requests(!request->query.get("includeRequestDetails").empty());
+  else
+    return false;
+  respond_text(*request, 200, "text/plain; charset=utf-8", std::move(text));
+  return true;
+}
+
 namespace {
 
 /// The index pages of versions and the version know methods; everything else that is no resource answers whatever it is asked by.
@@ -119,6 +144,7 @@ void ApiServer::Impl::non_resource(const RequestPtr& request) {
     if (path == health || (path.starts_with(std::string(health) + "/") && path.size() > health.size() + 1))
       return serve_health(request, path);
   if (path == "/metrics") return serve_metrics(request);
+  if (path.starts_with("/debug/") && serve_flow_dump(request)) return;
   if (path == "/version" || path == "/version/") {
     request->accept.pretty = true;
     return respond_json(*request, 200,

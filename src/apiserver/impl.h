@@ -9,6 +9,7 @@
 #include "apiserver/admission/plugin.h"
 #include "apiserver/context.h"
 #include "apiserver/custom_resources.h"
+#include "apiserver/flow_objects.h"
 #include "apiserver/memory_guard.h"
 #include "apiserver/mirror.h"
 #include "apiserver/object_codec.h"
@@ -28,6 +29,9 @@ using WritePtr = std::shared_ptr<WriteOperation>;
 class WatchStream;
 class WatchFlush;
 class RelayClients;
+namespace aggregation {
+class Aggregator;
+}
 
 /// A few threads for what must not run on I/O or writer threads: retries after conflicts, answers of webhooks.
 class WorkerPool {
@@ -74,6 +78,8 @@ struct ApiServer::Impl {
   // --- pipeline.cpp: from the wire to the verb
   void handle(net::HttpRequest http, std::shared_ptr<net::ResponseWriter> writer);
   /// Now, later, on another thread, or not at all (429).
+  /// Whether what the request reads must be as new as what any server acknowledged (only over a shared store can it be older).
+  [[nodiscard]] bool needs_newest(const Request& request) const;
   void schedule(const RequestPtr& request);
   void dispatch(const RequestPtr& request);
   void dispatch_resource(const RequestPtr& request);
@@ -89,8 +95,8 @@ struct ApiServer::Impl {
 
   // --- respond.cpp: every answer
   void respond_status(Request& request, const model::ApiStatus& status);
-  /// 429: come back in a second (apiserver/pkg/server/filters/maxinflight.go).
-  void respond_busy(Request& request);
+  /// 429: come back later (apiserver/pkg/server/filters/priority-and-fairness.go).
+  void respond_busy(Request& request, int retry_after_seconds = 1);
   void respond_json(Request& request, int code, const json::Value& document);
   void respond_text(Request& request, int code, std::string content_type, std::string body);
   /// An object of request.kind in the form asked for (object, Table, PartialObjectMetadata), converted to the version asked for.
@@ -151,6 +157,8 @@ struct ApiServer::Impl {
   bool serve_openapi(const RequestPtr& request);
   void serve_health(const RequestPtr& request, const std::string& name);
   void serve_metrics(const RequestPtr& request);
+  /// What flow control holds, for administrators; false when the path is another.
+  bool serve_flow_dump(const RequestPtr& request);
 
   // --- bootstrap.cpp
   Result<void> bootstrap();
@@ -170,6 +178,7 @@ struct ApiServer::Impl {
   ServerOptions options;
   std::unique_ptr<flow::Controller> flow_control;  ///< Null when single-threaded. Requests, which others hold, give it their seats back.
   std::unique_ptr<ObjectCache> cache;
+  std::unique_ptr<FlowObjects> flow_objects;
   EventLoop& loop;
   std::shared_ptr<metrics::Registry> registry;
   NameSource names;
@@ -195,6 +204,7 @@ struct ApiServer::Impl {
   std::set<std::shared_ptr<WatchStream>> streams;  ///< Open watches; a stream takes itself out when it ends.
 
   std::unique_ptr<RelayClients> relays;
+  std::unique_ptr<aggregation::Aggregator> aggregator;
 
   struct RequestMetrics {
     metrics::Counter* total = nullptr;

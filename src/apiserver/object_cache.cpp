@@ -51,6 +51,7 @@ void replay(WatchState& state, const IndexSlice* initial, const std::vector<Chan
   }
   std::vector<Change> changes = past;
   for (;;) {
+    state.floor = state.delivered;
     for (const Change& change : changes) {
       ObjectPtr gone;
       open = open && deliver_change(state, change, gone);
@@ -81,11 +82,11 @@ Result<std::unique_ptr<ObjectCache>> ObjectCache::open(std::unique_ptr<store::St
 }
 
 ObjectCacheImpl::ObjectCacheImpl(std::unique_ptr<store::Store> store, const Clock& clock, CacheOptions options, bool synchronous)
-    : store_(std::move(store)),
+    : PublishedObjects(options, store->state().compacted_revision),
+      store_(std::move(store)),
       clock_(clock),
       options_(options),
-      synchronous_(synchronous),
-      history_(options.history_events, options.history_bytes, store_->state().compacted_revision) {}
+      synchronous_(synchronous) {}
 
 ObjectCacheImpl::~ObjectCacheImpl() {
   {
@@ -96,12 +97,12 @@ ObjectCacheImpl::~ObjectCacheImpl() {
   if (writer_.joinable()) writer_.join();
 }
 
-ObjectPtr ObjectCacheImpl::get(std::string_view key) const {
+ObjectPtr PublishedObjects::get(std::string_view key) const {
   std::shared_lock lock(index_mutex_);
   return index_.find(key);
 }
 
-ListResult ObjectCacheImpl::list(const WatchFilter& filter, std::string_view after_key, std::size_t limit) const {
+ListResult PublishedObjects::list(const WatchFilter& filter, std::string_view after_key, std::size_t limit) const {
   IndexSlice slice;
   Revision revision;
   {
@@ -114,7 +115,7 @@ ListResult ObjectCacheImpl::list(const WatchFilter& filter, std::string_view aft
   return result;
 }
 
-ListResult ObjectCacheImpl::page(const IndexSlice& slice, const WatchFilter& filter, std::size_t limit) const {
+ListResult PublishedObjects::page(const IndexSlice& slice, const WatchFilter& filter, std::size_t limit) const {
   ListResult result;
   const bool selective = is_selective(filter);
   if (!selective) result.items.reserve(limit == 0 ? slice.total : std::min(limit, slice.total));
@@ -134,7 +135,7 @@ ListResult ObjectCacheImpl::page(const IndexSlice& slice, const WatchFilter& fil
   return result;
 }
 
-std::optional<ListResult> ObjectCacheImpl::list_at(Revision revision, const WatchFilter& filter, std::string_view after_key,
+std::optional<ListResult> PublishedObjects::list_at(Revision revision, const WatchFilter& filter, std::string_view after_key,
                                                    std::size_t limit) const {
   IndexSlice slice;
   std::vector<Change> changes;
@@ -180,7 +181,7 @@ std::optional<ListResult> ObjectCacheImpl::list_at(Revision revision, const Watc
   return result;
 }
 
-std::unique_ptr<Watch> ObjectCacheImpl::watch(WatchFilter filter, Revision after, bool initial_state, std::shared_ptr<WatchSink> sink) {
+std::unique_ptr<Watch> PublishedObjects::watch(WatchFilter filter, Revision after, bool initial_state, std::shared_ptr<WatchSink> sink) {
   auto state = std::make_shared<WatchState>();
   state->filter = std::move(filter);
   state->sink = std::move(sink);
@@ -207,7 +208,7 @@ std::unique_ptr<Watch> ObjectCacheImpl::watch(WatchFilter filter, Revision after
   return handle;
 }
 
-std::vector<std::pair<std::string, std::size_t>> ObjectCacheImpl::counts() const {
+std::vector<std::pair<std::string, std::size_t>> PublishedObjects::counts() const {
   std::shared_lock lock(index_mutex_);
   return index_.counts();
 }

@@ -183,6 +183,13 @@ class ObjectCache {
   [[nodiscard]] virtual std::vector<std::pair<std::string, std::size_t>> counts() const = 0;
   /// Calls `done` when everything up to `revision` is published, or after the timeout with false (at once when synchronous).
   virtual void wait_for(Revision revision, Duration timeout, std::function<void(bool)> done) = 0;
+  /// Others write to the store, too.
+  [[nodiscard]] virtual bool is_shared() const { return false; }
+  /// Calls `done` when reads see everything that anybody was told is written before the call, by whatever server: at once over a store of
+  /// one's own. False: that could not be found out in time.
+  virtual void catch_up(std::function<void(bool)> done) { done(true); }
+  /// Why the last kStorage was one, for people.
+  [[nodiscard]] virtual std::string storage_failure() const { return "the write could not be stored"; }
 };
 
 }  // namespace berth::apiserver

@@ -1,4 +1,4 @@
-// The one implementation of ObjectCache. See object_cache.h for what it promises; here is how.
+// ObjectCache over a store of one's own. See object_cache.h for what it promises; here is how. Over a shared store: etcd/shared_cache.h.
 //
 // Locks, in the order in which they may be taken:
 //   run_mutex_     (synchronous mode only) one thread at a time is the writer
@@ -20,7 +20,37 @@
 
 namespace berth::apiserver {
 
-class ObjectCacheImpl final : public ObjectCache {
+/// What readers and watches see, whoever writes: the index, the history, the watches.
+class PublishedObjects : public ObjectCache {
+ public:
+  [[nodiscard]] ObjectPtr get(std::string_view key) const override;
+  [[nodiscard]] ListResult list(const WatchFilter& filter, std::string_view after_key, std::size_t limit) const override;
+  [[nodiscard]] std::optional<ListResult> list_at(Revision revision, const WatchFilter& filter, std::string_view after_key,
+                                                  std::size_t limit) const override;
+  [[nodiscard]] Revision revision() const override { return delivered_->load(std::memory_order_acquire); }
+  std::unique_ptr<Watch> watch(WatchFilter filter, Revision after, bool initial_state, std::shared_ptr<WatchSink> sink) override;
+  [[nodiscard]] std::vector<std::pair<std::string, std::size_t>> counts() const override;
+
+ protected:
+  PublishedObjects(const CacheOptions& options, Revision history_floor)
+      : history_(options.history_events, options.history_bytes, history_floor) {}
+  /// Makes the changes visible and hands them to the watches; then everything up to `reached` has been. One caller at a time.
+  void publish_changes(std::span<const Change> changes, Revision reached);
+
+  mutable std::shared_mutex index_mutex_;
+  ObjectIndex index_;
+  History history_;
+  Revision published_ = 0;
+  /// Shared with the watches, which may outlive the cache.
+  std::shared_ptr<std::atomic<Revision>> delivered_ = std::make_shared<std::atomic<Revision>>(0);
+  std::shared_ptr<WatcherTable> watchers_ = std::make_shared<WatcherTable>();
+
+ private:
+  ListResult page(const IndexSlice& slice, const WatchFilter& filter, std::size_t limit) const;
+};
+
+/// The cache over a store that only this process writes to.
+class ObjectCacheImpl final : public PublishedObjects {
  public:
   ObjectCacheImpl(std::unique_ptr<store::Store> store, const Clock& clock, CacheOptions options, bool synchronous);
   ~ObjectCacheImpl() override;
@@ -29,14 +59,7 @@ class ObjectCacheImpl final : public ObjectCache {
   void start();
 
   void propose(Proposal proposal, std::function<void(ProposeResult)> result) override;
-  [[nodiscard]] ObjectPtr get(std::string_view key) const override;
-  [[nodiscard]] ListResult list(const WatchFilter& filter, std::string_view after_key, std::size_t limit) const override;
-  [[nodiscard]] std::optional<ListResult> list_at(Revision revision, const WatchFilter& filter, std::string_view after_key,
-                                                  std::size_t limit) const override;
-  [[nodiscard]] Revision revision() const override { return delivered_->load(std::memory_order_acquire); }
   [[nodiscard]] bool is_read_only() const override { return read_only_.load(); }
-  std::unique_ptr<Watch> watch(WatchFilter filter, Revision after, bool initial_state, std::shared_ptr<WatchSink> sink) override;
-  [[nodiscard]] std::vector<std::pair<std::string, std::size_t>> counts() const override;
   void wait_for(Revision revision, Duration timeout, std::function<void(bool)> done) override;
 
  private:
@@ -81,22 +104,12 @@ class ObjectCacheImpl final : public ObjectCache {
   // object_cache_load.cpp
   struct Loaded;
   void apply_loaded(Loaded loaded);
-  // object_cache.cpp
-  ListResult page(const IndexSlice& slice, const WatchFilter& filter, std::size_t limit) const;
 
   std::unique_ptr<store::Store> store_;
   const Clock& clock_;
   const CacheOptions options_;
   const bool synchronous_;
   std::atomic<bool> read_only_{false};
-
-  mutable std::shared_mutex index_mutex_;
-  ObjectIndex index_;
-  History history_;
-  Revision published_ = 0;
-  /// Shared with the watches, which may outlive the cache.
-  std::shared_ptr<std::atomic<Revision>> delivered_ = std::make_shared<std::atomic<Revision>>(0);
-  std::shared_ptr<WatcherTable> watchers_ = std::make_shared<WatcherTable>();
 
   std::mutex queue_mutex_;
   std::condition_variable wake_;

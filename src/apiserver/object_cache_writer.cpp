@@ -168,10 +168,10 @@ void ObjectCacheImpl::enter_read_only(const Error& error) {
              error.message);
 }
 
-void ObjectCacheImpl::publish(Group& group) {
+void PublishedObjects::publish_changes(std::span<const Change> changes, Revision reached) {
   {
     std::unique_lock lock(index_mutex_);
-    for (const Change& change : group.changes) {
+    for (const Change& change : changes) {
       if (change.is_delete) {
         index_.erase(change.object->key);
       } else {
@@ -179,10 +179,14 @@ void ObjectCacheImpl::publish(Group& group) {
       }
       history_.add(change);
     }
-    published_ += static_cast<Revision>(group.changes.size());
+    published_ = reached;
   }
-  watchers_->publish(group.changes);
-  delivered_->store(published_, std::memory_order_release);
+  watchers_->publish(changes);
+  delivered_->store(reached, std::memory_order_release);
+}
+
+void ObjectCacheImpl::publish(Group& group) {
+  publish_changes(group.changes, published_ + static_cast<Revision>(group.changes.size()));
   for (Expiry& expiry : group.expiries) expiries_.push(std::move(expiry));
 }
 

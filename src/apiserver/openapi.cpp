@@ -1,6 +1,7 @@
 // /openapi/v2 and /openapi/v3, served as the bytes that were made once.
 #include "model/openapi.h"
 
+#include "apiserver/aggregation/aggregator.h"
 #include "apiserver/impl.h"
 #include "apiserver/openapi_protobuf.h"
 
@@ -18,19 +19,23 @@ void respond_bytes(ApiServer::Impl& server, Request& request, const Bytes& bytes
 bool ApiServer::Impl::serve_openapi(const RequestPtr& request) {
   const std::string_view path = request->http.path;
   if (path == "/openapi/v2" && request->http.headers.get("Accept").find("proto-openapi.spec.v2") != std::string_view::npos) {
-    static const Bytes kEncoded = [] {
-      const auto document = json::parse(*model::openapi_v2());
-      return make_bytes(document ? encode_openapi_protobuf(*document) : std::string());
-    }();
-    respond_bytes(*this, *request, kEncoded, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+    const auto own = [] {
+      static const Bytes kEncoded = [] {
+        const auto document = json::parse(*model::openapi_v2());
+        return make_bytes(document ? encode_openapi_protobuf(*document) : std::string());
+      }();
+      return kEncoded;
+    };
+    respond_bytes(*this, *request, aggregator->openapi_v2_protobuf(model::openapi_v2(), own),
+                  "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
     return true;
   }
   if (path == "/openapi/v2") {
-    respond_bytes(*this, *request, model::openapi_v2(), "application/json");
+    respond_bytes(*this, *request, aggregator->openapi_v2(model::openapi_v2()), "application/json");
     return true;
   }
   if (path == "/openapi/v3" || path == "/openapi/v3/") {
-    respond_bytes(*this, *request, model::openapi_v3_index(), "application/json");
+    respond_bytes(*this, *request, aggregator->openapi_v3_index(model::openapi_v3_index()), "application/json");
     return true;
   }
   constexpr std::string_view kPrefix = "/openapi/v3/";

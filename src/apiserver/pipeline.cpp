@@ -1,4 +1,5 @@
 // From the wire to the verb: who asks, whether they may, and for what.
+#include "apiserver/aggregation/aggregator.h"
 #include "apiserver/apply/managed_fields.h"
 #include "apiserver/auth/impersonation.h"
 #include "apiserver/auth/reviews.h"
@@ -35,6 +36,13 @@ Attributes attributes_of(const Request& request) {
   attributes.field_selector = request.query.get("fieldSelector");
   attributes.label_selector = request.query.get("labelSelector");
   return attributes;
+}
+
+flow::Description description_of(const Request& request) {
+  const auto& info = request.info;
+  return {request.user.name, info.verb,       info.path,
+          info.ns,           info.name,       info.group.empty() ? info.version : info.group + "/" + info.version,
+          info.resource,     info.subresource};
 }
 
 model::ApiStatus invalid_option(std::string_view options, model::FieldError::Type type, std::string field, std::string value,
@@ -141,32 +149,51 @@ void ApiServer::Impl::let_in(const RequestPtr& request) {
 void ApiServer::Impl::let_through(const RequestPtr& request, bool may_wait_here) {
   if (askers != nullptr && !may_wait_here && options.authorizer->may_wait(request->user, attributes_of(*request)))
     return ask(request, [this, request] { let_through(request, true); });
-  if (authorize(*request)) schedule(request);
+  if (!authorize(*request)) return;
+  if (!needs_newest(*request)) return schedule(request);
+  cache->catch_up([this, request](bool reached) {
+    // Not on the store's thread, on which all writes of all servers arrive.
+    if (reached) return offload([this, request] { schedule(request); });
+    respond_status(*request, model::internal_error(cache->storage_failure()));
+  });
+}
+
+bool ApiServer::Impl::needs_newest(const Request& request) const {
+  if (!cache->is_shared() || !request.info.is_resource) return false;
+  const auto& verb = request.info.verb;
+  if (verb == "get" || verb == "list" || verb == "watch") return request.query.get("resourceVersion").empty();
+  // A creation's own condition is the store's to check; the namespace may be another server's news.
+  if (verb != "create" || !request.info.subresource.empty()) return true;
+  return !request.info.ns.empty() && cache->get(make_key("", "namespaces", "", request.info.ns)) == nullptr;
 }
 
 void ApiServer::Impl::schedule(const RequestPtr& request) {
   if (flow_control == nullptr) return dispatch(request);
-  auto where = flow::classify(request->user, attributes_of(*request));
-  request->flow_schema = where.schema;
-  request->flow = where.flow;
-  const auto estimate = estimate_work(*request, *cache);
-  if (flow_control->runs_here(where, estimate.cost_us, estimate.seats)) {
+  request->where = flow_control->classify(request->user, attributes_of(*request));
+  auto estimate = estimate_work(*request, *cache, flow::Controller::most_seats(request->where));
+  // Limits of reads and writes alone never counted watches.
+  if (!options.priority_and_fairness && request->info.verb == "watch") estimate.seats = 0;
+  if (flow_control->runs_here(request->where, estimate.cost_us, estimate.seats)) {
     const auto from = std::chrono::steady_clock::now();
-    request->seats = flow::Seats(*flow_control, std::move(where), estimate.seats);
+    if (estimate.seats > 0) request->seats = flow::Seats(*flow_control, request->where, estimate.seats);
     dispatch(request);
     return flow::Controller::spent(from);
   }
   flow::Work work;
-  work.where = std::move(where);
+  work.where = request->where;
   work.cost_us = estimate.cost_us;
   work.seats = estimate.seats;
   work.bytes = request->http.body.size();
-  work.run = [this, request, where = work.where, seats = estimate.seats] {
-    request->seats = flow::Seats(*flow_control, where, seats);
+  // Who waits less long for an answer waits less long for his turn.
+  if (const auto patience = parse_duration_ns(request->query.get("timeout")); patience && *patience > 0)
+    work.longest_wait = std::max(std::chrono::milliseconds(1), std::chrono::milliseconds(*patience / 4'000'000));
+  work.run = [this, request, seats = estimate.seats] {
+    if (seats > 0) request->seats = flow::Seats(*flow_control, request->where, seats);
     dispatch(request);
   };
-  work.reject = [this, request](std::string_view) { respond_busy(*request); };
+  work.reject = [this, request](std::string_view, int retry_after) { respond_busy(*request, retry_after); };
   work.shrink = [request] { std::string().swap(request->http.body); };
+  work.describe = [request] { return description_of(*request); };
   flow_control->submit(std::move(work));
 }
 
@@ -239,6 +266,7 @@ void ApiServer::Impl::dispatch(const RequestPtr& request) {
     account(*request, 200);
     return mount.handler->handle(std::move(request->http), std::move(request->writer));
   }
+  if (aggregator->serve(request)) return;
   if (!request->info.is_resource) return non_resource(request);
   if (const auto mounted = mounted_groups.find({request->info.group, request->info.version}); mounted != mounted_groups.end()) {
     account(*request, 200);

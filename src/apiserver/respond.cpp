@@ -89,9 +89,9 @@ net::Headers ApiServer::Impl::headers_for(const Request& request, std::string_vi
   headers.add("Audit-Id", audit_id.empty() ? audit_ids.uid() : std::string(audit_id));
   headers.add("Content-Type", std::string(content_type));
   headers.add("Cache-Control", "no-cache, private");
-  if (request.flow_schema != nullptr) {
-    headers.add("X-Kubernetes-Pf-Flowschema-Uid", request.flow_schema->uid);
-    headers.add("X-Kubernetes-Pf-Prioritylevel-Uid", flow::default_levels()[request.flow_schema->level].uid);
+  if (request.where.schema != nullptr && options.priority_and_fairness) {
+    headers.add("X-Kubernetes-Pf-Flowschema-Uid", request.where.schema->config.uid);
+    headers.add("X-Kubernetes-Pf-Prioritylevel-Uid", request.where.place().config.uid);
   }
   if (!request.warnings.empty()) add_warnings(request.warnings, headers);
   return headers;
@@ -172,13 +172,13 @@ void ApiServer::Impl::respond_status(Request& request, const model::ApiStatus& s
   request.writer->respond(std::move(response));
 }
 
-void ApiServer::Impl::respond_busy(Request& request) {
+void ApiServer::Impl::respond_busy(Request& request, int retry_after_seconds) {
   account(request, 429);
   net::HttpResponse response;
   response.status = 429;
   response.headers = headers_for(request, "text/plain; charset=utf-8");
   response.headers.add("X-Content-Type-Options", "nosniff");
-  response.headers.add("Retry-After", "1");
+  response.headers.add("Retry-After", std::to_string(retry_after_seconds));
   response.body = "Too many requests, please try again later.\n";
   request.writer->respond(std::move(response));
 }
@@ -277,8 +277,8 @@ void ApiServer::Impl::respond_written(const RequestPtr& request, int code, Write
   // In its turn among the work of others, like the request itself.
   request->seats.reset();
   flow::Work work;
-  work.where = {request->flow_schema, request->flow_schema->level, request->flow};
-  work.cost_us = estimate_work(*request, *cache).cost_us;
+  work.where = request->where;
+  work.cost_us = estimate_work(*request, *cache, 1).cost_us;
   work.run = [this, answer, written, where = work.where] {
     const flow::Seats seats(*flow_control, where, 1);
     answer(*written);

@@ -1,5 +1,7 @@
 #include "apiserver/server.h"
 
+#include "apiserver/aggregation/aggregator.h"
+#include "apiserver/client_trust.h"
 #include "apiserver/impl.h"
 #include "apiserver/subresources/relay.h"
 #include "apiserver/verbs/watch_flush.h"
@@ -98,6 +100,9 @@ ApiServer::Impl::Impl(ServerOptions given)
     if (options.asking_threads > 0) askers = std::make_unique<WorkerPool>(options.asking_threads);
     const int threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U));
     flow::Limits limits{options.max_requests_inflight, options.max_mutating_requests_inflight, threads};
+    limits.is_fair = options.priority_and_fairness;
+    limits.longest_wait =
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::min<Duration>(options.request_timeout / 4, std::chrono::minutes(1)));
     if (options.memory_limit_bytes > 0) limits.waiting_bytes = std::min(limits.waiting_bytes, options.memory_limit_bytes / 8);
     flow_control = std::make_unique<flow::Controller>(limits, *registry);
   }
@@ -113,6 +118,7 @@ ApiServer::Impl::Impl(ServerOptions given)
 }
 
 ApiServer::Impl::~Impl() {
+  if (aggregator != nullptr) aggregator->stop();
   relays->stop();
   memory_guard.reset();
   if (watch_flush != nullptr) watch_flush->stop();
@@ -123,13 +129,16 @@ ApiServer::Impl::~Impl() {
   }
   for (const auto& stream : open) stream->finish();
   open.clear();
+  if (flow_objects != nullptr) flow_objects->stop();
   // Order matters: no worker may start a write on a cache that is going, and whoever watches the cache goes before it. The pool itself
   // stays until the cache's writer is gone: its last callbacks still hand over tasks, which are dropped.
   if (askers != nullptr) askers->stop();
   if (flow_control != nullptr) flow_control->stop();
   if (workers != nullptr) workers->stop();
   custom.reset();
+  flow_objects.reset();
   admission.reset();
+  aggregator.reset();
   {
     const std::lock_guard lock(mirrors_mutex);
     mirrors.clear();
@@ -205,7 +214,9 @@ Result<void> ApiServer::Impl::start() {
   custom->start();
   if (options.memory_limit_bytes > 0 && flow_control != nullptr)
     memory_guard = std::make_unique<MemoryGuard>(loop, options.memory_limit_bytes, [this](bool scarce) { shed_load(scarce); });
-  return bootstrap();
+  if (auto made = bootstrap(); !made) return made;
+  flow_objects = std::make_unique<FlowObjects>(*this);
+  return flow_objects->start();
 }
 
 Result<std::unique_ptr<ApiServer>> ApiServer::create(ServerOptions options) {
@@ -226,6 +237,13 @@ ObjectCache& ApiServer::cache() { return *impl_->cache; }
 metrics::Registry& ApiServer::metrics() { return *impl_->registry; }
 void ApiServer::serves_on(std::uint16_t port) { impl_->relays->serves_on(impl_->options.advertise_address, port); }
 void ApiServer::trust_node(const std::string& node, std::string ca_pem) { impl_->relays->trust_node(node, std::move(ca_pem)); }
+void ApiServer::set_node_client(net::ClientConfig node_client) { impl_->relays->set_node_client(std::move(node_client)); }
+void ApiServer::set_front_proxy(std::string certificate_pem, std::string private_key_pem) {
+  impl_->relays->set_front_proxy(std::move(certificate_pem), std::move(private_key_pem));
+}
+Result<void> ApiServer::publish_client_trust(const std::map<std::string, std::string>& data) {
+  return apiserver::publish_client_trust(*impl_, data);
+}
 void ApiServer::begin_shutdown() { impl_->shutting_down = true; }
 
 void ApiServer::add_ready_check(std::string name, std::function<bool()> check) {

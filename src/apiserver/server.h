@@ -46,6 +46,8 @@ struct ServerOptions {
   /// Whether an object's stored form is out of date though its content is not: then an update that changes nothing is written, too. May be
   /// empty.
   std::function<bool(std::string_view key)> is_stale;
+  /// Why an object of a resource (stored group, plural) must not be written now: its key management service is not well. May be empty.
+  std::function<std::string(std::string_view group, std::string_view plural)> cannot_store;
   NodeBackend node_backend;
   /// Credentials towards node agents' HTTPS endpoints (url is filled in per node) and, without certificate, webhooks. `ca_pem` signs the
   /// serving certificates of all nodes (--kubelet-certificate-authority); empty: they are not verified, as in Kubernetes.
@@ -65,7 +67,6 @@ struct ServerOptions {
   int node_port_first = 30000, node_port_last = 32767;
   std::string advertise_address = "127.0.0.1";  ///< Endpoint of the `kubernetes` service, with advertise_port.
   std::uint16_t advertise_port = 0;             ///< 0: no Endpoints object is written.
-  std::string cluster_ca_pem;                   ///< Published as ConfigMap kube-root-ca.crt by the controllers; unused when empty.
   std::string git_version{kBuildVersion};
   Duration event_ttl = std::chrono::hours(1);
   Duration bookmark_interval = std::chrono::seconds(60);
@@ -78,6 +79,10 @@ struct ServerOptions {
   std::size_t max_body_bytes = 3 * 1024 * 1024;
   /// Requests executed at once, watches and sessions not counted: their sum is shared out among the priority levels (flow/controller.h).
   int max_requests_inflight = 400, max_mutating_requests_inflight = 200;
+  /// Without: the two numbers above are the limits of reads and writes, and the objects of flowcontrol.apiserver.k8s.io are without effect.
+  bool priority_and_fairness = true;
+  /// A request waits for its turn a quarter of it at most, and never longer than a minute.
+  Duration request_timeout = std::chrono::minutes(1);
   std::size_t memory_limit_bytes = 0;  ///< Of the process; near it requests are refused with 429. 0: none.
 };
 
@@ -108,6 +113,12 @@ class ApiServer : public net::Handler {
   void serves_on(std::uint16_t port);
   /// The serving certificate of this node's agent is verified against `ca_pem`, also where those of others are not.
   void trust_node(const std::string& node, std::string ca_pem);
+  /// Who this server is to nodes from now on, and what verifies them (ServerOptions::node_client).
+  void set_node_client(net::ClientConfig node_client);
+  /// The client certificate by which it asks aggregated servers; none is shown before.
+  void set_front_proxy(std::string certificate_pem, std::string private_key_pem);
+  /// Keys of ConfigMap kube-system/extension-apiserver-authentication; others stay. Waits for the store.
+  Result<void> publish_client_trust(const std::map<std::string, std::string>& data);
   /// From now on /readyz fails ("shutdown"); used for a graceful stop.
   void begin_shutdown();
 

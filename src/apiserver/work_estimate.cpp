@@ -8,8 +8,7 @@ namespace {
 // Microseconds, on a machine of the year the project began; only the ratios matter much.
 constexpr double kJsonByte = 0.03, kYamlByte = 1;                               // Of a body, from parsing to validation.
 constexpr double kCopied = 0.5, kEncoded = 15, kRendered = 40, kPrinted = 300;  // Of a listed object: its bytes, protobuf, a table, YAML.
-constexpr double kSeatUs = 5'000;
-constexpr int kMaxSeats = 10;  // As Kubernetes' estimator.
+constexpr double kSeatBytes = 100'000, kMostListBytes = 1'000'000;              // list_work_estimator.go, of lists from memory.
 
 enum class Form { kCopied, kEncoded, kRendered, kPrinted };
 
@@ -34,7 +33,7 @@ double cost_of(Form form) {
   return kRendered;
 }
 
-double read_cost(const Request& request, const ObjectCache& cache) {
+double read_cost(const Request& request, const ObjectCache& cache, double& bytes) {
   const auto* kind = request.kinds->find_resource(request.info.group, request.info.version, request.info.resource);
   if (kind == nullptr || kind->is_virtual) return 0;
   const auto form = form_of(request.http.headers.get("Accept"), request);
@@ -48,6 +47,7 @@ double read_cost(const Request& request, const ObjectCache& cache) {
   WatchFilter all;
   all.prefix = make_prefix(kind->storage_group, kind->plural, kind->namespaced ? request.info.ns : "");
   const auto page = cache.list(all, "", 1);
+  const double each_bytes = page.items.empty() ? 0 : static_cast<double>(page.items.front()->value->size());
   double count = static_cast<double>(page.items.size()) + static_cast<double>(page.remaining);
   const double looked_at = 0.2 * count;
   std::int64_t limit = 0;
@@ -55,12 +55,13 @@ double read_cost(const Request& request, const ObjectCache& cache) {
   std::from_chars(text.data(), text.data() + text.size(), limit);
   if (limit > 0 && request.query.get("resourceVersion") != "0") count = std::min(count, static_cast<double>(limit));
   if (request.info.verb == "deletecollection") each = 100;
+  bytes = request.info.name.empty() ? count * each_bytes : each_bytes;
   return looked_at + each * count;
 }
 
 bool is_long_running(const RequestInfo& info) {
-  return info.verb == "watch" || info.subresource == "proxy" || info.subresource == "exec" || info.subresource == "attach" ||
-         info.subresource == "portforward" || info.subresource == "log";
+  return info.subresource == "proxy" || info.subresource == "exec" || info.subresource == "attach" || info.subresource == "portforward" ||
+         info.subresource == "log";
 }
 
 double write_cost(const Request& request, const ObjectCache& cache) {
@@ -77,16 +78,20 @@ double write_cost(const Request& request, const ObjectCache& cache) {
 
 }  // namespace
 
-WorkEstimate estimate_work(const Request& request, const ObjectCache& cache) {
+WorkEstimate estimate_work(const Request& request, const ObjectCache& cache, int most_seats) {
   WorkEstimate out;
   if (!request.info.is_resource) return out;
   const auto& verb = request.info.verb;
+  double bytes = 0;
   const bool reads = verb == "get" || verb == "list" || verb == "watch" || verb == "deletecollection";
   const bool has_state = verb != "watch" || request.query.flag("sendInitialEvents") || request.query.get("resourceVersion").empty() ||
                          request.query.get("resourceVersion") == "0";
-  if (reads && has_state && request.info.subresource.empty()) out.cost_us += read_cost(request, cache);
+  if (reads && has_state && request.info.subresource.empty()) out.cost_us += read_cost(request, cache, bytes);
   if (!reads || verb == "deletecollection") out.cost_us += write_cost(request, cache);
-  out.seats = is_long_running(request.info) ? 0 : std::clamp(static_cast<int>(out.cost_us / kSeatUs), 1, kMaxSeats);
+  if (verb != "list" && verb != "watch") bytes = 0;
+  out.seats = is_long_running(request.info)
+                  ? 0
+                  : std::clamp(static_cast<int>(std::ceil(std::min(bytes, kMostListBytes) / kSeatBytes)), 1, std::max(1, most_seats));
   return out;
 }
 

@@ -128,6 +128,14 @@ void warn(WriteOperation& operation, const json::Value* old_object, const json::
 
 bool takes_addresses(const model::KindInfo& kind) { return rules_of(kind).takes_addresses; }
 
+/// What cannot be encrypted now is not stored.
+std::optional<model::ApiStatus> refuse_storing(const ApiServer::Impl& server, const model::KindInfo& kind) {
+  if (!server.options.cannot_store) return std::nullopt;
+  const auto why = server.options.cannot_store(kind.storage_group, kind.plural);
+  if (why.empty()) return std::nullopt;
+  return model::internal_error(why);
+}
+
 }  // namespace
 
 model::ApiStatus precondition_conflict(const model::KindInfo& kind, std::string_view ns, std::string_view name, std::string_view what,
@@ -185,6 +193,7 @@ Proposal make_proposal(const ApiServer::Impl& server, const model::KindInfo& kin
 }
 
 void ApiServer::Impl::run_create(const WritePtr& operation) {
+  if (auto refused = refuse_storing(*this, *operation->kind)) return operation->fail(std::move(*refused));
   auto& document = operation->document;
   const auto& kind = *operation->kind;
   auto& metadata = json::ensure_object(document, {"metadata"});
@@ -259,11 +268,12 @@ void ApiServer::Impl::commit_create(const WritePtr& operation) {
       if (operation->produce) return offload([this, operation] { run_update(operation); });  // Apply: somebody created it meanwhile.
       return operation->fail(model::already_exists(operation->kind->group, operation->kind->plural, operation->name));
     }
-    operation->fail(model::internal_error("the write could not be stored"));
+    operation->fail(model::internal_error(cache->storage_failure()));
   });
 }
 
 void ApiServer::Impl::run_update(const WritePtr& operation) {
+  if (auto refused = refuse_storing(*this, *operation->kind)) return operation->fail(std::move(*refused));
   const auto& kind = *operation->kind;
   operation->base = cache->get(object_key(kind, operation->ns, operation->name));
   if (operation->base == nullptr) {
@@ -379,7 +389,7 @@ void ApiServer::Impl::finish_update(const WritePtr& operation) {
       return operation->done(WriteOutcome{std::move(*result), {}, false});
     }
     services.release(std::exchange(operation->allocation, {}));
-    if (result.error() == ProposeError::kStorage) return operation->fail(model::internal_error("the write could not be stored"));
+    if (result.error() == ProposeError::kStorage) return operation->fail(model::internal_error(cache->storage_failure()));
     if (operation->insists_on_revision || ++operation->attempts >= kMaxAttempts)
       return operation->fail(model::modified_conflict(its_kind.group, its_kind.plural, operation->name));
     offload([this, operation] { run_update(operation); });

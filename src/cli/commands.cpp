@@ -142,7 +142,7 @@ void set_program_name(std::string_view argv0) {
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
       {"up", "a whole cluster in one process: API server, scheduler, controllers, simulated nodes", "Run a control plane", run_up},
-      {"server", "the API server alone, on its embedded store", "Run a control plane", run_server},
+      {"server", "the API server alone, on its embedded store or on etcd", "Run a control plane", run_server},
       {"scheduler", "the scheduler, for this or any Kubernetes API server", "Run a control plane", run_scheduler},
       {"controllers", "the controllers: workloads, node life cycle, taint eviction, garbage collection", "Run a control plane",
        run_controllers},

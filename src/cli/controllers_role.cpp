@@ -44,13 +44,19 @@ controllers::AuthoritySource authority_from_files(std::string certificate_file, 
 }
 
 void check_signing(controllers::SigningOptions& signing, Findings& findings) {
-  if (signing.certificate_file.empty() && signing.key_file.empty()) return;
-  if (signing.certificate_file.empty() || signing.key_file.empty())
-    return findings.error("--cluster-signing-cert-file and --cluster-signing-key-file: give both of them");
-  signing.authority = authority_from_files(signing.certificate_file, signing.key_file);
-  if (const auto pair = findings.take(signing.authority()))
-    if (const auto read = net::read_certificate_facts(pair->certificate_pem); !read)
-      findings.error(fmt::format("--cluster-signing-cert-file: {}: {}", signing.certificate_file, read.error().message));
+  const auto check = [&](const std::string& flag, const std::string& certificate, const std::string& key,
+                         controllers::AuthoritySource& source) {
+    if (certificate.empty() && key.empty()) return;
+    if (certificate.empty() || key.empty())
+      return findings.error(fmt::format("--{0}-cert-file and --{0}-key-file: give both of them", flag));
+    source = authority_from_files(certificate, key);
+    if (const auto pair = findings.take(source()))
+      if (const auto read = net::read_certificate_facts(pair->certificate_pem); !read)
+        findings.error(fmt::format("--{}-cert-file: {}: {}", flag, certificate, read.error().message));
+  };
+  check("cluster-signing", signing.certificate_file, signing.key_file, signing.authority);
+  for (auto& [signer, authority] : signing.own_authorities)
+    check("cluster-signing-" + signer, authority.certificate_file, authority.key_file, authority.source);
 }
 
 ControllersRole::ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options)

@@ -15,6 +15,7 @@
 #include "cli/process.h"
 #include "cli/real_node.h"
 #include "cli/roles.h"
+#include "cli/serving_certificate.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 #include "node/agent/agent.h"
@@ -27,7 +28,7 @@ namespace {
 struct NodeFlags {
   std::string config, labels, client_ca;
   std::vector<std::string> kubelet_arguments, taints;
-  bool own_runtime = false, validate_only = false;
+  bool own_runtime = false, validate_only = false, orders_serving = true;
   Compatibility compatibility;
 };
 
@@ -201,6 +202,9 @@ int run_agent(const std::vector<std::string>& args, JoinFlags* join) {
   app.add_option("--port", options.port, "of the node's endpoints; 0: any free one")->capture_default_str();
   app.add_option("--client-ca-file", flags.client_ca,
                  "who signs the API server's client certificate; the kubeconfig's authority when empty");
+  app.add_flag("--rotate-server-certificates,!--no-rotate-server-certificates", flags.orders_serving,
+               "Orders what the endpoints show from the cluster (kubernetes.io/kubelet-serving), and renews it; somebody must approve the "
+               "request. Without it, and until then: one of the node's own making (default true)");
   app.add_option("--node-cgroup", options.node_cgroup,
                  "the cgroup that stands for the machine, such as /node1; its memory limit is the node's memory");
   if (const auto code = parse_args(app, args)) return *code;
@@ -254,8 +258,22 @@ int run_agent(const std::vector<std::string>& args, JoinFlags* join) {
   client::Client client(transport, &loop, "berth-node"), blocking(transport, nullptr, "berth-node");
   const std::string name = options.node_name;
   const auto identity = look_after(*known, connection, name, transport);
+  const std::vector<std::string> names{options.node_name, options.address};
+  const std::string pki_directory = options.root + "/pki";
   auto agent = node::agent::Agent::start(client, blocking, std::move(options));
   if (!agent) return report(agent.error());
+  // Only a node of its own name may ask. Goes before the agent, to which it gives what it gets.
+  std::unique_ptr<ServingThread> serving;
+  if (flags.orders_serving && identity != nullptr)
+    serving = std::make_unique<ServingThread>(
+        ServingKeeper(
+            {.node = name,
+             .names = names,
+             .directory = pki_directory,
+             .share = static_cast<double>(std::random_device{}() % 1000) / 1000,
+             .wait = {},
+             .use = [&agent](const NodeIdentity& one) { return (*agent)->show_certificate(one.certificate_pem, one.private_key_pem); }}),
+        transport);
   std::printf("node %s is running; Ctrl-C stops the agent, containers keep running\n", name.c_str());
   std::fflush(stdout);
   wait_for_signal();

@@ -4,65 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <set>
-#include <sstream>
 
-#include "base/config_reader.h"
+#include "cli/dumps.h"
 #include "client/list_all.h"
 #include "placement/cluster_kinds.h"
 
 namespace berth::cli {
 namespace {
-
-Result<std::string> read_text(const std::string& path) {
-  std::ostringstream text;
-  if (path == "-") {
-    text << std::cin.rdbuf();
-    return text.str();
-  }
-  std::ifstream in(path, std::ios::binary);
-  if (!in || std::filesystem::is_directory(path)) return fail(ErrorCode::kNotFound, fmt::format("{}: cannot be read", path));
-  if (in.peek() != std::ifstream::traits_type::eof()) text << in.rdbuf();
-  return text.str();
-}
-
-/// Files below a folder, such as a must-gather's; a file is itself.
-std::vector<std::string> dump_files(const std::string& path) {
-  std::error_code error;
-  if (path == "-" || !std::filesystem::is_directory(path, error)) return {path};
-  std::vector<std::string> out;
-  for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(path, std::filesystem::directory_options::skip_permission_denied, error)) {
-    const std::string extension = entry.path().extension();
-    if (entry.is_regular_file(error) && (extension == ".yaml" || extension == ".yml" || extension == ".json")) out.push_back(entry.path());
-  }
-  std::ranges::sort(out);
-  return out;
-}
-
-void take_apart(json::Value document, std::vector<json::Value>& out) {
-  const std::string kind(json::get_string(document, {"kind"}));
-  if (!kind.ends_with("List") || json::find(document, "items") == nullptr) {
-    if (document.is_object()) out.push_back(std::move(document));
-    return;
-  }
-  const std::string item_kind = kind.substr(0, kind.size() - 4);
-  const std::string api_version(json::get_string(document, {"apiVersion"}));
-  auto* items = json::find(document, "items");
-  if (!items->is_array()) return;
-  for (auto& item : items->get_array()) {
-    if (!item.is_object()) continue;
-    // The items of a typed list leave out what the list says.
-    if (json::find(item, "kind") == nullptr && !item_kind.empty()) {
-      item.get_object()["kind"] = item_kind;
-      item.get_object()["apiVersion"] = api_version;
-    }
-    out.push_back(std::move(item));
-  }
-}
 
 Result<bool> read_live(const ConnectionFlags& flags, placement::Cluster& cluster) {
   auto session = Session::open(flags);
@@ -124,43 +73,12 @@ void warn_of_ignored(const PlacementInput& input) {
 }
 
 Result<std::vector<json::Value>> read_objects(const std::vector<std::string>& files) {
+  const auto dumps = Dumps::find(files);
+  if (!dumps) return std::unexpected(dumps.error());
   std::vector<json::Value> out;
-  auto read = for_each_object(files, [&](json::Value object, const std::string&) { out.push_back(std::move(object)); });
+  auto read = dumps->for_each([&](json::Value object, const std::string&) { out.push_back(std::move(object)); });
   if (!read) return std::unexpected(read.error());
   return out;
-}
-
-Result<void> for_each_object(const std::vector<std::string>& paths, const std::function<void(json::Value, const std::string&)>& each) {
-  std::vector<std::string> files;
-  for (const std::string& path : paths) {
-    const auto below = dump_files(path);
-    if (below.empty()) return invalid(fmt::format("{}: there is no .yaml, .yml or .json file in this folder", path));
-    files.insert(files.end(), below.begin(), below.end());
-  }
-  for (const auto& file : files) {
-    auto text = read_text(file);
-    if (!text) return std::unexpected(text.error());
-    std::vector<json::Value> objects;
-    const auto first = text->find_first_not_of(" \t\r\n");
-    const bool is_json = first != std::string::npos && (*text)[first] == '{';
-    std::string problem;
-    if (is_json) {
-      // Dumps are big: JSON is read as such when it is.
-      auto document = json::parse(*text);
-      if (document)
-        take_apart(std::move(*document), objects);
-      else
-        problem = document.error().message;
-    }
-    if (!is_json || !problem.empty()) {
-      auto documents = config::parse_stream(*text);
-      if (!documents) return invalid(fmt::format("{}: {}", file, is_json ? problem : documents.error().message));
-      for (auto& document : *documents) take_apart(std::move(document), objects);
-    }
-    text = std::string();
-    for (json::Value& object : objects) each(std::move(object), file);
-  }
-  return {};
 }
 
 Result<PlacementInput> read_placement_config(const PlacementFlags& flags, const KnownSchedulers& known, std::string_view scheduler) {

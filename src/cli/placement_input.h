@@ -1,6 +1,5 @@
 // A cluster to ask about: from files (`kubectl get -o yaml/json` dumps, manifests) or from a live API server.
 #pragma once
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -51,10 +50,7 @@ struct PlacementInput {
 
 /// Says on standard error what of the input was no use; a long list is cut.
 void warn_of_ignored(const PlacementInput& input);
-/// Hands over every document of the files, with the file it is from; a folder stands for all .yaml, .yml and .json files below it (a
-/// must-gather). Lists (also typed ones such as NodeList) are taken apart. Errors name the file.
-Result<void> for_each_object(const std::vector<std::string>& paths, const std::function<void(json::Value, const std::string&)>& each);
-/// The same, all of them.
+/// Every object of the files (dumps.h).
 Result<std::vector<json::Value>> read_objects(const std::vector<std::string>& files);
 /// The configuration alone; the cluster is empty: what the flags say, or else what schedulers have published, `scheduler`'s first, or else
 /// the defaults.

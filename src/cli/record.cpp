@@ -11,7 +11,9 @@
 #include "cli/session.h"
 #include "cli/simulate.h"
 #include "client/informer.h"
+#include "simulator/audit_log.h"
 #include "simulator/recording.h"
+#include "simulator/report.h"
 #include "simulator/scenario_values.h"
 
 namespace berth::cli {
@@ -104,6 +106,21 @@ void wait(std::optional<Duration> length) {
   sigtimedwait(&signals, nullptr, &limit);
 }
 
+int convert_audit_logs(const std::vector<std::string>& logs, const std::string& file) {
+  const auto day = simulator::read_audit_logs(logs);
+  if (!day) return report(day.error());
+  for (const std::string& note : day->notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+  auto writer = RecordingWriter::open(file, day->head.start, day->head.source);
+  if (!writer) return report(writer.error());
+  static constexpr std::array<const char*, 3> kTypes = {"ADDED", "MODIFIED", "DELETED"};
+  for (const simulator::RecordedEvent& event : day->events)
+    (*writer)->add(event.at_ms, kTypes[static_cast<std::size_t>(event.type)], json::serialize(event.object));
+  if (const auto closed = (*writer)->close(); !closed) return report(closed.error());
+  std::printf("%s: %zu changes in %s\n", file.c_str(), day->events.size(),
+              simulator::show_time(std::chrono::milliseconds(day->events.back().at_ms)).c_str());
+  return 0;
+}
+
 }  // namespace
 
 int run_record(const std::vector<std::string>& args) {
@@ -117,7 +134,12 @@ int run_record(const std::vector<std::string>& args) {
   std::string file = "recording.jsonl", length_text;
   app.add_option("-o,--output", file, "The file to write")->capture_default_str();
   app.add_option("--for", length_text, "How long, such as 1h or 1d; without: until Ctrl-C");
+  std::vector<std::string> audit_logs;
+  app.add_option(
+      "--audit-log", audit_logs,
+      "Make the recording from these audit logs (audit.k8s.io, levels RequestResponse or Request) instead of from a live cluster");
   if (const auto code = parse_args(app, args)) return *code;
+  if (!audit_logs.empty()) return convert_audit_logs(audit_logs, file);
   std::optional<Duration> length;
   if (!length_text.empty()) {
     const auto span = simulator::parse_span(length_text);

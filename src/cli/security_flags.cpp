@@ -51,9 +51,9 @@ void plan_audit(const SecurityFlags& flags, apiserver::audit::LogOptions& out, F
 }  // namespace
 
 void SecurityFlags::add_to(CLI::App& app) {
-  app.add_option(
-      "--encryption-provider-config", encryption_config,
-      "EncryptionConfiguration: which resources are encrypted in the store, with which keys (aesgcm, aescbc, secretbox, identity)");
+  app.add_option("--encryption-provider-config", encryption_config,
+                 "EncryptionConfiguration: which resources are encrypted in the store, with which keys (aesgcm, aescbc, secretbox, "
+                 "identity) or by which key management service (kms v2)");
   app.add_option("--audit-policy-file", audit_policy_file, "audit.k8s.io/v1 Policy: what is written of which requests");
   app.add_option("--audit-log-path", audit_log_path, "The file of the audit log, a JSON event a line; - is standard output");
   app.add_option("--audit-log-maxage", audit_log_max_age, "Days that rotated files are kept; 0: whatever their age")->capture_default_str();

@@ -9,7 +9,6 @@
 
 #include "apiserver/auth/auth.h"
 #include "apiserver/auth/authenticator.h"
-#include "apiserver/encryption/store.h"
 #include "apiserver/memory_guard.h"
 #include "apiserver/service_allocator.h"
 #include "base/base64.h"
@@ -22,6 +21,7 @@
 #include "cli/process.h"
 #include "cli/real_node.h"
 #include "cli/roles.h"
+#include "cli/server_store.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 #include "model/quantity.h"
@@ -108,6 +108,15 @@ Result<std::size_t> parse_memory_limit(const std::string& text) {
   return static_cast<std::size_t>(bytes);
 }
 
+/// Who the server is to node agents, which take what its own authority signed. Where somebody leads it elsewhere, it is worth no more.
+net::ClientConfig node_client_of(const Trust& trust) {
+  net::ClientConfig out;
+  out.certificate_pem = trust.kubelet_client.certificate_pem;
+  out.private_key_pem = trust.kubelet_client.private_key_pem;
+  out.ca_pem = trust.kubelet_ca_pem;
+  return out;
+}
+
 }  // namespace
 
 struct ServerRole::Credentials {
@@ -134,10 +143,8 @@ void ServerFlags::add_to(CLI::App& app) {
   app.add_option("--service-cluster-ip-range", service_cidr, "Addresses of Services")->capture_default_str();
   app.add_option("--event-ttl", event_ttl, "How long Events are kept")->capture_default_str();
   app.add_option("--token-auth-file", token_file, "File of bearer tokens, a line each: token,user,uid,\"group1,group2\"");
-  app.add_option(
-      "--kubelet-certificate-authority", kubelet_ca,
-      "File of the authority that signs nodes' serving certificates: they are verified then, for logs, exec and the like. Without "
-      "it only the real node of berth up is");
+  trust.add_to(app);
+  etcd.add_to(app);
   security.add_to(app);
   auth.add_to(app);
   add_validate_flag(app, validate_only);
@@ -145,6 +152,12 @@ void ServerFlags::add_to(CLI::App& app) {
                  "With --max-mutating-requests-inflight: how many requests are served at once, shared out among the priority levels")
       ->capture_default_str();
   app.add_option("--max-mutating-requests-inflight", max_mutating_requests_inflight, "See --max-requests-inflight")->capture_default_str();
+  app.add_option("--enable-priority-and-fairness", priority_and_fairness,
+                 "Requests are served by the cluster's PriorityLevelConfigurations and FlowSchemas; with false the two numbers above are "
+                 "the limits of reads and of writes")
+      ->capture_default_str();
+  app.add_option("--request-timeout", request_timeout, "A request waits a quarter of it for its turn, at most a minute, and has a 429 then")
+      ->capture_default_str();
   app.add_option("--memory-limit", memory_limit,
                  "What the process may hold in memory, as an amount (\"2Gi\") or a share of the machine or control group (\"75%\"); near "
                  "it requests "
@@ -175,6 +188,7 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
     out.event_ttl = *ttl;
   if (const auto range = apiserver::check_service_range(service_cidr); !range)
     findings.error("--service-cluster-ip-range: " + range.error().message);
+  out.etcd = etcd.plan(findings);
   out.security = security.plan(findings);
   out.auth = std::make_shared<const AuthPlan>(plan_auth(auth, findings));
   out.tls_cipher_suites = split(tls_cipher_suites);
@@ -184,13 +198,12 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
                        : out.listen.host == "0.0.0.0" || out.listen.host == "::" ? machine_address()
                                                                                  : out.listen.host;
   if (!token_file.empty()) static_cast<void>(findings.take(apiserver::auth::parse_token_file(token_file)));
-  if (!kubelet_ca.empty())
-    if (const auto pem = findings.take(config::read_whole_file(kubelet_ca))) {
-      if (const auto usable = net::check_authority(*pem); !usable)
-        findings.error(fmt::format("--kubelet-certificate-authority: {}: {}", kubelet_ca, usable.error().message));
-      out.kubelet_ca_pem = *pem;
-    }
+  static_cast<void>(findings.take(trust.read()));
   if (const auto memory = findings.take(parse_memory_limit(memory_limit))) out.memory_limit_bytes = *memory;
+  if (const auto timeout = parse_go_duration(request_timeout); !timeout || *timeout <= Duration::zero())
+    findings.error(fmt::format("--request-timeout: \"{}\" is not a duration above zero", request_timeout));
+  else
+    out.request_timeout = *timeout;
   if (max_requests_inflight < 0 || max_mutating_requests_inflight < 0 || max_requests_inflight + max_mutating_requests_inflight <= 0)
     findings.error("--max-requests-inflight and --max-mutating-requests-inflight: their sum must be above zero");
   out.data_dir = std::filesystem::absolute(data_dir);
@@ -212,17 +225,10 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   role->loop_ = std::make_unique<ThreadLoop>("apiserver");
   role->renewals_ = std::make_unique<ThreadLoop>("renewals");
   role->service_cidr_ = flags.service_cidr;
-  auto store = store::open_sqlite_store({role->data_dir_ + "/store.db", !flags.no_sync});
-  if (!store) {
-    if (store.error().code == ErrorCode::kConflict)
-      return fail(ErrorCode::kConflict,
-                  fmt::format("the data directory {} is in use by another berth: {}", role->data_dir_, store.error().message));
-    return std::unexpected(store.error());
-  }
   const auto stale = std::make_shared<apiserver::encryption::StaleKeys>();
-  auto encrypted = apiserver::encryption::encrypt_store(std::move(*store), plan.security.encryption, stale);
-  auto cache = apiserver::open_object_cache(std::move(encrypted), *role->clock_, {}, false, plan.event_ttl);
-  if (!cache) return std::unexpected(cache.error());
+  auto opened_cache = open_cache(plan, flags.no_sync, *role->clock_, stale);
+  if (!opened_cache) return std::unexpected(opened_cache.error());
+  auto* const cache = &opened_cache->cache;
 
   auth::PkiOptions& pki_options = role->credentials_->pki_options;
   pki_options.directory = role->data_dir_ + "/pki";
@@ -230,7 +236,14 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   auto opened = auth::Pki::open(pki_options, role->clock_->now());
   if (!opened) return std::unexpected(opened.error());
   auto& pki = role->credentials_->pki.emplace(std::move(*opened));
-  role->ca_pem_ = pki.ca_certificate_pem();
+  if (opened_cache->shared != nullptr)
+    if (auto ours = claim_prefix(*opened_cache->shared, plan.etcd.options.prefix, pki.ca_certificate_pem(), role->data_dir_); !ours)
+      return std::unexpected(ours.error());
+  role->trust_flags_ = flags.trust;
+  auto trust = trust_of(pki, flags.trust, role->clock_->now());
+  if (!trust) return std::unexpected(trust.error());
+  role->trust_ = std::move(*trust);
+  role->ca_pem_ = role->trust_.kubeconfig_ca_pem;
   auth::AuthOptions auth_options;
   auth_options.cache = cache->get();
   auth_options.clock = role->clock_.get();
@@ -243,6 +256,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   auto links = make_links(*plan.auth, *role->clock_);
   if (!links) return std::unexpected(links.error());
   const bool asks_others = plan.auth->asks_others(flags.auth);
+  auth_options.front_proxy = flags.trust.rules();
   auth_options.webhook = std::move(*webhook);
   auth_options.oidc = make_oidc(*plan.auth, *role->clock_);
   auth_options.anonymous = plan.auth->anonymous;
@@ -261,6 +275,11 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   options.asking_threads = asks_others ? kAskingThreads : 0;
   role->credentials_->reload = std::make_unique<AuthReload>(flags.auth, parts->authenticator, parts->chain, *role->clock_);
   options.is_stale = [stale](std::string_view key) { return stale->contains(key); };
+  const auto& encryption = plan.security.encryption;
+  if (!encryption.key_services.empty())
+    options.cannot_store = [encryption](std::string_view group, std::string_view plural) { return encryption.trouble_with(group, plural); };
+  for (const auto& service : encryption.key_services)
+    service->on_rotation([stale, covers = encryption.written_by(*service)] { stale->set_all(covers); });
   if (stale->size() > 0)
     log::warning(
         "server",
@@ -277,12 +296,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   options.authenticator = parts->authenticator;
   options.authorizer = parts->authorizer;
   options.token_issuer = parts->tokens;
-  // Who this server is to node agents; they take what its own authority signed. Where somebody leads it elsewhere, it is worth no more.
-  const auto kubelet_client = pki.kubelet_client(role->clock_->now());
-  if (!kubelet_client) return std::unexpected(kubelet_client.error());
-  options.node_client.certificate_pem = kubelet_client->certificate_pem;
-  options.node_client.private_key_pem = kubelet_client->private_key_pem;
-  options.node_client.ca_pem = plan.kubelet_ca_pem;
+  options.node_client = node_client_of(role->trust_);
   options.admission = role->master_config_.admission;
   options.node_backend = std::move(backend);
   options.relaxed_leases_and_events = !flags.strict_durability;
@@ -291,13 +305,18 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   options.event_ttl = plan.event_ttl;
   options.max_requests_inflight = flags.max_requests_inflight;
   options.max_mutating_requests_inflight = flags.max_mutating_requests_inflight;
+  options.priority_and_fairness = flags.priority_and_fairness;
+  options.request_timeout = plan.request_timeout;
   options.memory_limit_bytes = plan.memory_limit_bytes;
-  options.cluster_ca_pem = role->ca_pem_;
   options.advertise_address = plan.advertise_host;
   options.advertise_port = listen->port;
   auto api = apiserver::ApiServer::create(std::move(options));
   if (!api) return std::unexpected(api.error());
   role->api_ = std::move(*api);
+  if (!encryption.key_services.empty())
+    role->api_->add_ready_check("kms-providers", [services = encryption.key_services] {
+      return std::ranges::all_of(services, [](const auto& one) { return one->trouble().empty(); });
+    });
   role->api_->mount("/.well-known/openid-configuration", parts->openid, false);
   role->api_->mount("/openid/v1/jwks", parts->openid, false);
   role->metrics_ = std::make_shared<node::MetricsApi>();
@@ -307,8 +326,15 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   net::ServerConfig server;
   server.address = listen->host;
   server.port = listen->port;
-  server.tls = net::TlsServerConfig{pki.server().certificate_pem, pki.server().private_key_pem, role->ca_pem_, flags.tls_min_version,
-                                    plan.tls_cipher_suites};
+  server.tls = net::TlsServerConfig{role->trust_.serving.certificate_pem,
+                                    role->trust_.serving.private_key_pem,
+                                    role->trust_.client_ca_pem,
+                                    flags.tls_min_version,
+                                    plan.tls_cipher_suites,
+                                    role->trust_.front_proxy_ca_pem};
+  role->api_->set_front_proxy(role->trust_.proxy_client.certificate_pem, role->trust_.proxy_client.private_key_pem);
+  if (auto published = role->api_->publish_client_trust(published_trust(role->trust_, flags.trust.rules())); !published)
+    return std::unexpected(published.error());
   if (plan.memory_limit_bytes > 0) server.max_bodies_bytes = std::min(server.max_bodies_bytes, plan.memory_limit_bytes / 4);
   server.may_send_body = [authenticator = parts->authenticator](const net::HttpRequest& head) {
     if (authenticator->may_wait(head)) return true;  // Not asked here; all bodies together have a bound.
@@ -327,7 +353,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   role->join_url_ = fmt::format("https://{}:{}", url_host(plan.advertise_host), role->listener_->port());
   role->kubeconfig_path_ = role->data_dir_ + "/admin.kubeconfig";
   if (auto written = role->write_kubeconfigs(role->clock_->now()); !written) return std::unexpected(written.error());
-  if (auto published = role->publish_for_joining(flags); !published) return std::unexpected(published.error());
+  if (auto published = role->publish_for_joining(); !published) return std::unexpected(published.error());
   role->renew_later();
   return role;
 }
@@ -342,34 +368,58 @@ Result<void> ServerRole::write_kubeconfigs(TimePoint now) {
   return {};
 }
 
-Result<void> ServerRole::publish_for_joining(const ServerFlags& flags) {
+Result<void> ServerRole::publish_for_joining() {
   client::Client client(in_process("system:berth:joining", {"system:masters"}), nullptr, "berth-server");
-  return publish_join_documents(client, {join_url_, ca_pem_, flags.service_cidr});
+  return publish_join_documents(client, {join_url_, ca_pem_, service_cidr_});
 }
 
 Result<void> ServerRole::renew(TimePoint now) {
   auto fresh = auth::Pki::open(credentials_->pki_options, now);
   if (!fresh) return std::unexpected(fresh.error());
-  const bool is_same_authority = fresh->ca_certificate_pem() == ca_pem_;
-  const bool is_same = is_same_authority && fresh->server().certificate_pem == credentials_->pki->server().certificate_pem;
+  auto trust = trust_of(*fresh, trust_flags_, now);
+  if (!trust) return std::unexpected(trust.error());
   if (fresh->service_account_key_pem() != credentials_->pki->service_account_key_pem()) {
     if (auto set = credentials_->tokens->set_keys(fresh->service_account_key_pem()); !set) return set;
     log::info("server", "service account tokens are signed and verified with the keys that are now in {}",
               credentials_->pki_options.directory);
   }
   credentials_->pki = std::move(*fresh);
-  if (!is_same) {
-    tls_.certificate_pem = credentials_->pki->server().certificate_pem;
-    tls_.private_key_pem = credentials_->pki->server().private_key_pem;
-    tls_.client_ca_pem = credentials_->pki->ca_certificate_pem();
-    if (auto set = listener_->set_tls(tls_); !set) return set;
-    ca_pem_ = credentials_->pki->ca_certificate_pem();
-    log::info("server", "the API server shows the certificate that is now in {}", credentials_->pki_options.directory);
-  }
+  const bool is_same_authority = trust->kubeconfig_ca_pem == ca_pem_;
+  if (auto adopted = adopt(std::move(*trust)); !adopted) return adopted;
   if (auto written = write_kubeconfigs(now); !written) return written;
   if (is_same_authority) return {};
-  client::Client client(in_process("system:berth:joining", {"system:masters"}), nullptr, "berth-server");
-  return publish_join_documents(client, {join_url_, ca_pem_, service_cidr_});
+  return publish_for_joining();
+}
+
+Result<void> ServerRole::adopt(Trust trust) {
+  const auto differ = [](const auth::KeyPair& a, const auth::KeyPair& b) {
+    return a.certificate_pem != b.certificate_pem || a.private_key_pem != b.private_key_pem;
+  };
+  const bool shows_other = differ(trust.serving, trust_.serving);
+  const bool believes_others = trust.client_ca_pem != trust_.client_ca_pem || trust.front_proxy_ca_pem != trust_.front_proxy_ca_pem;
+  if (shows_other || believes_others) {
+    auto next = tls_;
+    next.certificate_pem = trust.serving.certificate_pem;
+    next.private_key_pem = trust.serving.private_key_pem;
+    next.client_ca_pem = trust.client_ca_pem;
+    next.front_proxy_ca_pem = trust.front_proxy_ca_pem;
+    if (auto set = listener_->set_tls(next); !set) return set;
+    tls_ = std::move(next);
+    if (shows_other) log::info("server", "new connections are shown the certificate that was exchanged");
+    if (believes_others) log::info("server", "client certificates are verified against the authorities that were exchanged");
+  }
+  if (differ(trust.kubelet_client, trust_.kubelet_client) || trust.kubelet_ca_pem != trust_.kubelet_ca_pem) {
+    api_->set_node_client(node_client_of(trust));
+    log::info("server", "nodes are asked with the certificate, and verified against the authority, that were exchanged");
+  }
+  if (differ(trust.proxy_client, trust_.proxy_client)) {
+    api_->set_front_proxy(trust.proxy_client.certificate_pem, trust.proxy_client.private_key_pem);
+    log::info("server", "aggregated API servers are asked with the certificate that was exchanged");
+  }
+  ca_pem_ = trust.kubeconfig_ca_pem;
+  trust_ = std::move(trust);
+  if (!believes_others) return {};
+  return api_->publish_client_trust(published_trust(trust_, trust_flags_.rules()));
 }
 
 void ServerRole::renew_later() {
@@ -399,8 +449,9 @@ std::shared_ptr<client::Transport> ServerRole::in_process(std::string user, std:
 }
 
 int run_server(const std::vector<std::string>& args) {
-  CLI::App app("The API server on its embedded store. Certificates and kubeconfigs are made on the first start, in the data directory",
-               "berth server");
+  CLI::App app(
+      "The API server, on its embedded store or on etcd. Certificates and kubeconfigs are made on the first start, in the data directory",
+      "berth server");
   ServerFlags flags;
   flags.add_to(app);
   flags.compatibility.add_to(app, "Warnings about old names and fields in objects");

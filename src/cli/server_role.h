@@ -9,9 +9,11 @@
 #include "base/event_loop.h"
 #include "cli/auth_flags.h"
 #include "cli/compatibility.h"
+#include "cli/etcd_flags.h"
 #include "cli/findings.h"
 #include "cli/process.h"
 #include "cli/security_flags.h"
+#include "cli/trust_files.h"
 #include "client/transport.h"
 #include "net/server.h"
 #include "node/metrics_api.h"
@@ -28,13 +30,14 @@ struct AuthPlan;
 struct ServerPlan {
   ListenAddress listen;
   apiserver::MasterConfig master_config;
+  EtcdPlan etcd;
   SecurityPlan security;
   std::shared_ptr<const AuthPlan> auth;
   Duration event_ttl{};
+  Duration request_timeout = std::chrono::minutes(1);
   std::string advertise_host;
   std::vector<std::string> tls_cipher_suites;
   std::size_t memory_limit_bytes = 0;  ///< 0: no limit.
-  std::string kubelet_ca_pem;          ///< Empty: nodes' serving certificates are not verified.
   std::string data_dir;
 };
 
@@ -55,9 +58,12 @@ struct ServerFlags {
   std::string service_cidr = "10.96.0.0/12";
   std::string event_ttl = "1h";
   std::string token_file;  ///< kube-apiserver's --token-auth-file.
-  std::string kubelet_ca;  ///< kube-apiserver's --kubelet-certificate-authority.
+  TrustFlags trust;
   int max_requests_inflight = 400, max_mutating_requests_inflight = 200;
+  bool priority_and_fairness = true;
+  std::string request_timeout = "1m0s";
   std::string memory_limit = "75%";
+  EtcdFlags etcd;
   SecurityFlags security;
   AuthFlags auth;
   bool strict_durability = false;
@@ -99,12 +105,16 @@ class ServerRole {
   ServerRole();
   Result<void> write_kubeconfigs(TimePoint now);
   void renew_later();
-  Result<void> publish_for_joining(const ServerFlags& flags);
+  Result<void> publish_for_joining();
+  /// Puts into use what differs from trust_.
+  Result<void> adopt(Trust trust);
 
   std::string data_dir_, kubeconfig_path_, url_, join_url_, ca_pem_, host_, service_cidr_;
   struct Credentials;
   std::unique_ptr<Credentials> credentials_;  ///< Certificates, keys, and the files about who is let in.
   net::TlsServerConfig tls_;
+  TrustFlags trust_flags_;
+  Trust trust_;  ///< In use; on the renewals' thread, once started.
   apiserver::MasterConfig master_config_;
   std::unique_ptr<SystemClock> clock_;
   std::unique_ptr<ThreadLoop> loop_, renewals_;

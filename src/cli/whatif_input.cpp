@@ -9,6 +9,7 @@
 
 #include "autoscaler/world.h"
 #include "base/config_reader.h"
+#include "cli/dumps.h"
 #include "client/list_all.h"
 #include "placement/cluster_kinds.h"
 
@@ -109,7 +110,8 @@ Result<whatif::Present> read_present(const WhatIfFlags& flags) {
   options.keeps_documents = flags.keeps_documents;
   if (!flags.placement.connection.ns.empty()) options.default_namespace = flags.placement.connection.ns;
   const bool is_live = flags.placement.cluster_files.empty();
-  std::vector<std::pair<json::Value, std::string>> objects;
+  std::vector<json::Value> objects;
+  Dumps dumps;
   KnownSchedulers known;
   if (is_live) {
     auto session = Session::open(flags.placement.connection);
@@ -117,15 +119,18 @@ Result<whatif::Present> read_present(const WhatIfFlags& flags) {
     if (!flags.placement.has_configuration()) known = read_known_schedulers((*session)->client());
     options.default_namespace = (*session)->ns();
     auto read = read_live_objects((*session)->client(), options.kinds_that_were_listed,
-                                  [&](json::Value object) { objects.emplace_back(std::move(object), std::string()); });
+                                  [&](json::Value object) { objects.push_back(std::move(object)); });
     if (!read) return std::unexpected(read.error());
   } else {
+    auto found = Dumps::find(flags.placement.cluster_files);
+    if (!found) return std::unexpected(found.error());
+    dumps = std::move(*found);
+    // First what says by which configuration the objects are to be counted.
     std::vector<json::Value> config_maps;
-    auto read = for_each_object(flags.placement.cluster_files, [&](json::Value object, const std::string& file) {
-      if (json::get_string(object, {"kind"}) == "ConfigMap") config_maps.push_back(object);
-      objects.emplace_back(std::move(object), file);
-    });
-    if (!read) return std::unexpected(read.error());
+    const auto keep = [&](json::Value object, const std::string&) {
+      if (json::get_string(object, {"kind"}) == "ConfigMap") config_maps.push_back(std::move(object));
+    };
+    if (auto read = dumps.for_each(keep, "ConfigMap"); !read) return std::unexpected(read.error());
     known = known_schedulers_of(config_maps);
   }
   auto input = read_placement_config(flags.placement, known);
@@ -137,10 +142,12 @@ Result<whatif::Present> read_present(const WhatIfFlags& flags) {
   options.era = input->config.era;
   options.budgets_are_hard = input->budgets_are_hard;
   whatif::Present present(std::move(options));
-  for (auto& [object, file] : objects) {
-    present.add(object, file);
+  for (json::Value& object : objects) {
+    present.add(object);
     object = nullptr;
   }
+  auto read = dumps.for_each([&](const json::Value& object, const std::string& file) { present.add(object, file); });
+  if (!read) return std::unexpected(read.error());
   if (auto done = present.finish(); !done) return std::unexpected(done.error());
   return present;
 }

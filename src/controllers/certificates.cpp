@@ -67,8 +67,18 @@ class SigningController final : public Controller {
   /// Empty: signed here, and in order. A foreign signer's request gives nullopt.
   [[nodiscard]] static std::optional<std::string> check(std::string_view signer, const net::CertificateRequestFacts& facts,
                                                         const Usages& usages);
+  /// Who signs for a signer; null: nobody.
+  [[nodiscard]] const AuthoritySource& authority_of(std::string_view signer) const;
   SigningOptions options_;
 };
+
+const AuthoritySource& SigningController::authority_of(std::string_view signer) const {
+  const std::string_view own = signer == kClientSigner          ? "kube-apiserver-client"
+                               : signer == kKubeletClientSigner ? "kubelet-client"
+                                                                : "kubelet-serving";
+  const auto found = options_.own_authorities.find(own);
+  return found == options_.own_authorities.end() ? options_.authority : found->second.source;
+}
 
 std::optional<std::string> SigningController::check(std::string_view signer, const net::CertificateRequestFacts& facts,
                                                     const Usages& usages) {
@@ -103,7 +113,9 @@ Plan SigningController::reconcile(const std::string& key, TimePoint now, const C
     refuse(*why);
     return plan;
   }
-  const auto authority = options_.authority();
+  const AuthoritySource& source = authority_of(json::get_string(request, {"spec", "signerName"}));
+  if (!source) return plan;
+  const auto authority = source();
   if (!authority) {
     plan.error = fmt::format("error auto signing csr: {}", authority.error().message);
     return plan;
@@ -126,9 +138,14 @@ Plan SigningController::reconcile(const std::string& key, TimePoint now, const C
 
 class ApprovingController final : public Controller {
  public:
+  explicit ApprovingController(bool kubelet_serving) : kubelet_serving_(kubelet_serving) {}
   [[nodiscard]] std::string_view name() const override { return "certificatesigningrequest-approving-controller"; }
-  [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().certificate_signing_request}; }
+  [[nodiscard]] std::vector<Kind> watches() const override {
+    if (!kubelet_serving_) return {kinds().certificate_signing_request};
+    return {kinds().certificate_signing_request, kinds().node, kinds().endpoints};
+  }
   void on_event(const Event& event, const Cache&, TimePoint, KeySink& sink) override {
+    if (event.kind != kinds().certificate_signing_request) return;
     if (event.after)
       sink.add(event.after->name());
     else
@@ -141,6 +158,8 @@ class ApprovingController final : public Controller {
   }
 
  private:
+  [[nodiscard]] Plan look_at_serving(const Object& object, const json::Value& request, const Cache& cache) const;
+  const bool kubelet_serving_;
   std::map<std::string, std::map<std::string, bool>> answers_;  ///< Of one step: by request, then by permission.
 };
 
@@ -170,8 +189,11 @@ Plan ApprovingController::reconcile(const std::string& key, TimePoint now, const
   const auto request_parsed = object->parsed();
   const json::Value& request = *request_parsed;
   if (!json::get_string(request, {"status", "certificate"}).empty() || find_condition(request, "Approved") != nullptr ||
-      find_condition(request, "Denied") != nullptr || json::get_string(request, {"spec", "signerName"}) != kKubeletClientSigner)
+      find_condition(request, "Denied") != nullptr)
     return plan;
+  if (kubelet_serving_ && json::get_string(request, {"spec", "signerName"}) == kKubeletServingSigner)
+    return look_at_serving(*object, request, cache);
+  if (json::get_string(request, {"spec", "signerName"}) != kKubeletClientSigner) return plan;
   const auto facts = facts_of(request);
   if (!facts || !check_kubelet_client_request(*facts, usages_of(request)).empty()) return plan;
   std::vector<std::pair<std::string, std::string>> ways;
@@ -193,6 +215,40 @@ Plan ApprovingController::reconcile(const std::string& key, TimePoint now, const
   }
   // Who has no right to it now may get it, or somebody approves by hand: another look is cheap.
   plan.requeue_after = std::chrono::minutes(2);
+  return plan;
+}
+
+std::set<std::string> addresses_of(const json::Value& node) {
+  std::set<std::string> out;
+  for (const json::Value& one : json::get_array(node, {"status", "addresses"})) out.emplace(json::get_string(one, {"address"}));
+  return out;
+}
+
+Plan ApprovingController::look_at_serving(const Object& object, const json::Value& request, const Cache& cache) const {
+  constexpr std::string_view kNodePrefix = "system:node:";
+  Plan plan;
+  const auto facts = facts_of(request);
+  const auto user = json::get_string(request, {"spec", "username"});
+  if (!facts || user != facts->common_name || !check_kubelet_serving_request(*facts, usages_of(request)).empty()) return plan;
+  const std::string name(user.substr(kNodePrefix.size()));
+  const ObjectRef node = cache.get(kinds().node, "", name);
+  std::set<std::string> taken;
+  cache.for_each(kinds().node, [&](const ObjectRef& other) {
+    if (other->name() != name) taken.merge(addresses_of(other->document()));
+  });
+  if (const ObjectRef server = cache.get(kinds().endpoints, "default", "kubernetes"))
+    for (const json::Value& subset : json::get_array(server->document(), {"subsets"}))
+      for (const json::Value& one : json::get_array(subset, {"addresses"})) taken.emplace(json::get_string(one, {"ip"}));
+  if (!node || !check_own_addresses(*facts, node->document(), taken).empty()) {
+    // The node may be about to say where it is; an administrator may approve in the meantime.
+    plan.requeue_after = std::chrono::seconds(10);
+    return plan;
+  }
+  json::Object condition{{"type", "Approved"},
+                         {"status", "True"},
+                         {"reason", "AutoApproved"},
+                         {"message", "Auto approving kubelet serving certificate: its names and addresses are the node's own."}};
+  plan.writes.push_back(change_request(object, {{"conditions", with_condition(request, std::move(condition))}}, "approval"));
   return plan;
 }
 
@@ -263,6 +319,17 @@ std::string check_kubelet_serving_request(const net::CertificateRequestFacts& re
   return {};
 }
 
+std::string check_own_addresses(const net::CertificateRequestFacts& request, const json::Value& node, const std::set<std::string>& taken) {
+  const auto own = addresses_of(node);
+  const auto node_name = json::get_string(node, {"metadata", "name"});
+  for (const auto* names : {&request.dns_names, &request.ip_addresses})
+    for (const std::string& name : *names) {
+      if (!own.contains(name) && name != node_name) return fmt::format("{} is not in the node's status.addresses", name);
+      if (taken.contains(name)) return fmt::format("{} is somebody else's address, too", name);
+    }
+  return {};
+}
+
 std::string check_client_request(const Usages& usages) {
   bool has_client_auth = false;
   for (const std::string& usage : usages) {
@@ -277,7 +344,7 @@ std::string check_client_request(const Usages& usages) {
 ControllerPtr make_certificate_signing_controller(SigningOptions options) {
   return std::make_unique<SigningController>(std::move(options));
 }
-ControllerPtr make_certificate_approving_controller() { return std::make_unique<ApprovingController>(); }
+ControllerPtr make_certificate_approving_controller(bool kubelet_serving) { return std::make_unique<ApprovingController>(kubelet_serving); }
 ControllerPtr make_certificate_cleaner_controller() { return std::make_unique<CertificateCleaner>(); }
 
 }  // namespace berth::controllers

@@ -169,8 +169,9 @@ std::vector<ControllerPtr> make_controllers(const ManagerOptions& options) {
   all.push_back(make_serviceaccount_controller());
   if (!options.root_ca_pem.empty()) all.push_back(make_root_ca_publisher(options.root_ca_pem));
   all.push_back(make_serviceaccount_token_controller(options.root_ca_pem));
-  if (options.signing.authority) all.push_back(make_certificate_signing_controller(options.signing));
-  all.push_back(make_certificate_approving_controller());
+  if (options.signing.authority || !options.signing.own_authorities.empty())
+    all.push_back(make_certificate_signing_controller(options.signing));
+  all.push_back(make_certificate_approving_controller(options.signing.approves_kubelet_serving));
   all.push_back(make_certificate_cleaner_controller());
   all.push_back(make_token_cleaner_controller());
   all.push_back(make_bootstrap_signer_controller());

@@ -86,12 +86,6 @@ constexpr auto kUnusedFlags = std::to_array<std::string_view>({"kubeconfig",
                                                                "authorization-webhook-cache-unauthorized-ttl",
                                                                "cert-dir",
                                                                "cidr-allocator-type",
-                                                               "cluster-signing-kube-apiserver-client-cert-file",
-                                                               "cluster-signing-kube-apiserver-client-key-file",
-                                                               "cluster-signing-kubelet-client-cert-file",
-                                                               "cluster-signing-kubelet-client-key-file",
-                                                               "cluster-signing-kubelet-serving-cert-file",
-                                                               "cluster-signing-kubelet-serving-key-file",
                                                                "cluster-signing-legacy-unknown-cert-file",
                                                                "cluster-signing-legacy-unknown-key-file",
                                                                "configure-cloud-routes",
@@ -157,6 +151,13 @@ constexpr auto kUnusedFlags = std::to_array<std::string_view>({"kubeconfig",
 constexpr std::string_view kFlags[] = {"cluster-signing-cert-file",
                                        "cluster-signing-key-file",
                                        "cluster-signing-duration",
+                                       "cluster-signing-kube-apiserver-client-cert-file",
+                                       "cluster-signing-kube-apiserver-client-key-file",
+                                       "cluster-signing-kubelet-client-cert-file",
+                                       "cluster-signing-kubelet-client-key-file",
+                                       "cluster-signing-kubelet-serving-cert-file",
+                                       "cluster-signing-kubelet-serving-key-file",
+                                       "approve-kubelet-serving",
                                        "node-monitor-period",
                                        "node-monitor-grace-period",
                                        "node-startup-grace-period",
@@ -292,6 +293,22 @@ Result<void> apply(ManagerOptions& options, std::string_view name, std::string_v
     (name == "cluster-signing-cert-file" ? options.signing.certificate_file : options.signing.key_file) = value;
     return {};
   }
+  if (name == "approve-kubelet-serving") {
+    if (value != "none" && value != "own-addresses")
+      return invalid(
+          fmt::format("--approve-kubelet-serving: \"{}\" is neither none (an administrator approves, as in Kubernetes) nor "
+                      "own-addresses (where every name asked for is in the node's status and nobody else's)",
+                      value));
+    options.signing.approves_kubelet_serving = value == "own-addresses";
+    return {};
+  }
+  for (const std::string_view signer : {"kube-apiserver-client", "kubelet-client", "kubelet-serving"})
+    for (const bool is_key : {false, true})
+      if (name == fmt::format("cluster-signing-{}-{}-file", signer, is_key ? "key" : "cert")) {
+        auto& authority = options.signing.own_authorities[std::string(signer)];
+        (is_key ? authority.key_file : authority.certificate_file) = value;
+        return {};
+      }
   if (name == "feature-gates") return set_gates(value, notes);
   if (name == "simulated-machines") {
     if (value != "true" && value != "false") return invalid(fmt::format("--simulated-machines: \"{}\" is neither true nor false", value));

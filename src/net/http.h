@@ -32,6 +32,8 @@ struct PeerCertificate {
   std::vector<std::string> organizations;
   std::string serial;       ///< Lower-case hexadecimal digits; empty where no certificate was shown (in process).
   std::string fingerprint;  ///< SHA-256 of the whole, the same way.
+  /// Which of a server's authorities vouch for it (TlsServerConfig): those of clients, those of front proxies, or both.
+  bool is_client = true, is_front_proxy = false;
 };
 
 struct HttpRequest {

@@ -17,6 +17,7 @@ struct TlsServerConfig {
   std::string client_ca_pem;               ///< Client certificates signed by these are verified; empty: none is asked for. Never required.
   std::string min_version;                 ///< "VersionTLS12" (also when empty) or "VersionTLS13".
   std::vector<std::string> cipher_suites;  ///< Of TLS 1.2, by Go's names; empty: all that are safe.
+  std::string front_proxy_ca_pem;          ///< The same, of proxies that say in headers for whom they ask (PeerCertificate); empty: none.
 };
 
 struct ServerConfig {

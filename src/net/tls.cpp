@@ -59,6 +59,8 @@ Result<void> trust(SSL_CTX* context, const std::string& ca_pem) {
   auto* store = SSL_CTX_get_cert_store(context);
   for (const auto& authority : authorities) X509_STORE_add_cert(store, authority.get());
   ERR_clear_error();  // the same authority twice is no fault
+  // As in Go: what stands in a bundle is trusted by itself, whoever signed it.
+  X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
   return {};
 }
 
@@ -168,6 +170,49 @@ Result<void> set_ciphers(SSL_CTX* context, const std::vector<std::string>& suite
   return {};
 }
 
+/// The two kinds of authorities of a server that tells them apart.
+struct Authorities {
+  std::unique_ptr<X509_STORE, Free<X509_STORE_free>> clients{X509_STORE_new()}, proxies{X509_STORE_new()};
+  std::vector<X509Ptr> of_proxies;
+};
+
+int authorities_index() {
+  static const int index = SSL_CTX_get_ex_new_index(
+      0, nullptr, nullptr, nullptr, [](void*, void* data, CRYPTO_EX_DATA*, int, long, void*) { delete static_cast<Authorities*>(data); });
+  return index;
+}
+
+void tell_apart(SSL_CTX* context, const TlsServerConfig& config) {
+  auto authorities = std::make_unique<Authorities>();
+  for (const auto& one : read_certificates(config.client_ca_pem)) X509_STORE_add_cert(authorities->clients.get(), one.get());
+  authorities->of_proxies = read_certificates(config.front_proxy_ca_pem);
+  for (const auto& one : authorities->of_proxies) X509_STORE_add_cert(authorities->proxies.get(), one.get());
+  ERR_clear_error();
+  SSL_CTX_set_ex_data(context, authorities_index(), authorities.release());
+}
+
+bool is_vouched_for(X509_STORE* store, X509* certificate, STACK_OF(X509) * others) {
+  const std::unique_ptr<X509_STORE_CTX, Free<X509_STORE_CTX_free>> check(X509_STORE_CTX_new());
+  if (check == nullptr || X509_STORE_CTX_init(check.get(), store, certificate, others) != 1) return false;
+  X509_STORE_CTX_set_purpose(check.get(), X509_PURPOSE_SSL_CLIENT);
+  const bool is_good = X509_verify_cert(check.get()) == 1;
+  ERR_clear_error();
+  return is_good;
+}
+
+/// Of a certificate that one of all the authorities vouches for. Also right after a session was resumed, which keeps no chain.
+void find_authority(SSL* ssl, X509* certificate, PeerCertificate& out) {
+  const auto* authorities = static_cast<const Authorities*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), authorities_index()));
+  if (authorities == nullptr) return;
+  auto* others = SSL_get_peer_cert_chain(ssl);
+  const bool may_be_proxy = sk_X509_num(others) > 1 || std::ranges::any_of(authorities->of_proxies, [&](const X509Ptr& one) {
+                              return X509_NAME_cmp(X509_get_subject_name(one.get()), X509_get_issuer_name(certificate)) == 0;
+                            });
+  if (!may_be_proxy) return;  // The usual case costs no second look.
+  out.is_front_proxy = is_vouched_for(authorities->proxies.get(), certificate, others);
+  out.is_client = !out.is_front_proxy || is_vouched_for(authorities->clients.get(), certificate, others);
+}
+
 }  // namespace
 
 Result<void> check_authority(const std::string& ca_pem) {
@@ -197,11 +242,13 @@ Result<TlsContext> make_server_tls(const TlsServerConfig& config) {
   static constexpr unsigned char kContextId[] = "berth";
   SSL_CTX_set_session_id_context(context.get(), kContextId, sizeof kContextId - 1);
   if (auto used = use_identity(context.get(), config.certificate_pem, config.private_key_pem); !used) return std::unexpected(used.error());
-  if (!config.client_ca_pem.empty()) {
-    if (auto trusted = trust(context.get(), config.client_ca_pem); !trusted) return std::unexpected(trusted.error());
-    for (const auto& authority : read_certificates(config.client_ca_pem)) SSL_CTX_add_client_CA(context.get(), authority.get());
+  for (const std::string* pem : {&config.client_ca_pem, &config.front_proxy_ca_pem}) {
+    if (pem->empty()) continue;
+    if (auto trusted = trust(context.get(), *pem); !trusted) return std::unexpected(trusted.error());
+    for (const auto& authority : read_certificates(*pem)) SSL_CTX_add_client_CA(context.get(), authority.get());
     SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
   }
+  if (!config.front_proxy_ca_pem.empty()) tell_apart(context.get(), config);
   return context;
 }
 
@@ -269,6 +316,7 @@ std::optional<PeerCertificate> verified_peer(SSL* ssl) {
   unsigned int size = 0;
   if (X509_digest(certificate, EVP_sha256(), digest.data(), &size) == 1)
     for (unsigned int i = 0; i < size; ++i) out.fingerprint += fmt::format("{:02x}", digest[i]);
+  find_authority(ssl, certificate, out);
   return out;
 }
 

@@ -178,6 +178,14 @@ ResourceList pod_requests_136(const model::PodView& pod, bool use_status, Defaul
   return out;
 }
 
+/// Nothing but containers, each of which asks for CPU and memory itself: no default, status or pod-level request changes what they ask for.
+bool is_said_by_containers(const model::PodView& pod) {
+  return pod.init_containers.empty() && pod.container_statuses.empty() && !pod.pod_level_status && pod.pod_requests.empty() &&
+         std::ranges::all_of(pod.containers, [](const auto& container) {
+           return model::find_resource(container.requests, "cpu") != nullptr && model::find_resource(container.requests, "memory") != nullptr;
+         });
+}
+
 PodRequest request_136(const model::PodView& pod, bool use_status) {
   PodRequest out;
   const ResourceList plain = pod_requests_136(pod, use_status, {});
@@ -185,9 +193,11 @@ PodRequest request_136(const model::PodView& pod, bool use_status) {
   out.total.allowed_pods = 0;
   // Where the pod as a whole asks, its containers need no defaults, unless nobody asks for that resource at all.
   const bool by_pod = has_pod_level_requests(pod);
-  const ResourceList filled = pod_requests_136(pod, use_status,
-                                               {.cpu = !by_pod || model::find_resource(plain, "cpu") == nullptr,
-                                                .memory = !by_pod || model::find_resource(plain, "memory") == nullptr});
+  const ResourceList filled = is_said_by_containers(pod)
+                                  ? plain
+                                  : pod_requests_136(pod, use_status,
+                                                     {.cpu = !by_pod || model::find_resource(plain, "cpu") == nullptr,
+                                                      .memory = !by_pod || model::find_resource(plain, "memory") == nullptr});
   if (const auto* cpu = model::find_resource(filled, "cpu")) out.nonzero_cpu_milli = cpu->milli_value();
   if (const auto* memory = model::find_resource(filled, "memory")) out.nonzero_memory_bytes = memory->value();
   return out;

@@ -11,11 +11,11 @@
 namespace berth::simulator {
 namespace {
 
-enum PodField : std::size_t { kNodeName, kPhase, kConditions, kDeletion, kCreated, kContainers, kPodFields };
+enum PodField : std::size_t { kNodeName, kPhase, kConditions, kDeletion, kCreated, kContainers, kOwners, kPodFields };
 
 const json::PathScanner& pod_scanner() {
   static const json::PathScanner scanner({"spec.nodeName", "status.phase", "status.conditions", "metadata.deletionTimestamp",
-                                          "metadata.creationTimestamp", "spec.containers"});
+                                          "metadata.creationTimestamp", "spec.containers", "metadata.ownerReferences"});
   return scanner;
 }
 
@@ -88,7 +88,8 @@ struct Census::Pod {
   bool is_bound = false, is_deleting = false, is_disrupted = false;
   std::uint32_t reason = 0, app = 0;
   TimePoint created{};
-  std::string node;
+  std::string node, owner;
+  std::int64_t moved_at = -1;  ///< In place of an evicted pod: the changes from outside at that time.
   std::shared_ptr<const Amounts> requests;
   [[nodiscard]] bool is_over() const { return phase == Phase::kSucceeded || phase == Phase::kFailed; }
 };
@@ -96,6 +97,7 @@ struct Census::Pod {
 struct Census::Node {
   bool is_there = false, is_ready = false, is_cordoned = false;
   Amounts allocatable{}, requested{};
+  TimePoint made{};
   double price = 0;
   [[nodiscard]] bool is_over() const {
     return is_there &&
@@ -186,6 +188,8 @@ void Census::see_pod(const apiserver::WatchEvent& event) {
     const auto found = pods_.find(key);
     if (found == pods_.end()) return;
     count(*found->second, -1);
+    // Scaled down, ended, taken away by somebody: that makes room.
+    if (!found->second->is_disrupted) change_from_outside();
     pods_.erase(found);
     return;
   }
@@ -212,6 +216,7 @@ void Census::read_pod(Pod& pod, const apiserver::StoredObject& object, bool is_n
     if (app == nullptr) app = object.meta.labels().get("job-name");
     pod.app = intern(fmt::format("{}/{}", object.meta.ns, app == nullptr ? std::string_view("other") : std::string_view(*app)));
     pod.requests = amounts_of(raw[kContainers], object);
+    take_place(pod, raw[kOwners]);
   }
   const std::string_view node = plain(raw[kNodeName]);
   if (!pod.is_bound && !node.empty()) {
@@ -219,6 +224,7 @@ void Census::read_pod(Pod& pod, const apiserver::StoredObject& object, bool is_n
     pod.node = node;
     ++now_.bound;
     // Who comes with a node has not waited for one.
+    note_binding(pod);
     if (now >= start_ && !is_new) waits_.push_back(static_cast<float>(static_cast<double>((now - pod.created).count()) / 1e6));
   }
   const std::string_view phase = plain(raw[kPhase]);
@@ -234,6 +240,31 @@ void Census::read_pod(Pod& pod, const apiserver::StoredObject& object, bool is_n
   pod.is_deleting = has(raw[kDeletion]);
   if (!pod.is_bound || (!pod.is_disrupted && raw[kConditions].find("DisruptionTarget") != std::string_view::npos))
     read_conditions(pod, object, raw[kConditions]);
+}
+
+/// A new pod of a controller that has lost one by eviction is the lost one, moved; any other is news.
+void Census::take_place(Pod& pod, std::string_view owners) {
+  static const json::PathScanner scanner({"controller", "uid"});
+  json::for_each_element(owners, [&](std::string_view owner) {
+    std::array<std::string_view, 2> fields;
+    if (scanner.scan(owner, fields) && fields[0] == "true") pod.owner = plain(fields[1]);
+  });
+  const auto lost = pod.owner.empty() ? homeless_.end() : homeless_.find(pod.owner);
+  if (lost == homeless_.end()) return change_from_outside();
+  pod.moved_at = outside_;
+  if (--lost->second == 0) homeless_.erase(lost);
+}
+
+void Census::note_eviction(const Pod& pod, std::string_view cause) {
+  last_move_ = clock_.now();
+  if (!pod.owner.empty()) ++homeless_[pod.owner];
+  if (cause != "api") return change_from_outside();
+  if (pod.moved_at == outside_) ++now_.moved_again;
+}
+
+void Census::note_binding(const Pod& pod) {
+  const auto node = nodes_.find(pod.node);
+  if (pod.moved_at >= 0 && node != nodes_.end() && node->second->made > pod.created) ++now_.moved_to_new_nodes;
 }
 
 void Census::read_conditions(Pod& pod, const apiserver::StoredObject& object, std::string_view raw) {
@@ -252,6 +283,7 @@ void Census::read_conditions(Pod& pod, const apiserver::StoredObject& object, st
       if (cause.empty()) return;
       pod.is_disrupted = true;
       ++evictions_[std::string(cause)];
+      note_eviction(pod, cause);
       if (on_happening && !is_replacing_)
         on_happening({std::chrono::duration_cast<Duration>(clock_.now() - start_), "eviction",
                       fmt::format("{}/{} leaves {} ({})", object.meta.ns, object.meta.name, pod.node, cause)});
@@ -308,6 +340,8 @@ void Census::see_node(const apiserver::WatchEvent& event) {
     node.price = price_of(std::string(json::get_string(*document, {"metadata", "labels", "node.kubernetes.io/instance-type"})));
   }
   count_node(1);
+  if (node.is_there != was_there) last_move_ = clock_.now();
+  if (node.is_there && !was_there) node.made = clock_.now();
   now_.overcommitted_nodes += node.is_over() - was_over;
   if (!on_happening || is_replacing_) return;
   const Duration at = std::chrono::duration_cast<Duration>(clock_.now() - start_);
@@ -339,6 +373,7 @@ std::int64_t Census::running_of(const std::string& ns_and_app) const {
 Sample Census::sample() {
   pay();
   Sample out = now_;
+  out.quiet_seconds = static_cast<double>((clock_.now() - std::max(last_move_, start_)).count()) / 1e6;
   out.at = std::chrono::duration_cast<Duration>(clock_.now() - start_);
   for (const auto& [reason, count] : pending_by_reason_)
     if (count > 0) out.pending_by_reason[texts_[reason]] += count;
@@ -394,6 +429,8 @@ json::Value Sample::to_json() const {
                       {"requested", shares(requested)},
                       {"used", shares(used)},
                       {"evictions", std::move(evicted)},
+                      {"moved", json::Object{{"again", moved_again}, {"toNewNodes", moved_to_new_nodes}}},
+                      {"quiet", rounded(quiet_seconds)},
                       {"cost", json::Object{{"perHour", rounded(price_per_hour)}, {"total", rounded(cost)}}},
                       {"wait", json::Object{{"p50", rounded(wait_p50)}, {"p99", rounded(wait_p99)}, {"max", rounded(wait_max)}}},
                       {"workloads", std::move(apps)}};

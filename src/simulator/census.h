@@ -29,6 +29,9 @@ struct Sample {
   std::int64_t created = 0, bound = 0, finished = 0;  ///< Since the start.
   std::map<std::string, std::int64_t> pending_by_reason, evictions;
   std::map<std::string, std::array<std::int64_t, 2>> workloads;  ///< Pods and running pods by app.
+  /// Of pods that took the place of an evicted one: evicted again before anything changed from outside; placed on a node younger than they.
+  std::int64_t moved_again = 0, moved_to_new_nodes = 0;
+  double quiet_seconds = 0;  ///< Since the last eviction, node that came and node that went.
   Amounts requested{}, allocatable{}, used{};
   double price_per_hour = 0, cost = 0;
   double wait_p50 = 0, wait_p99 = 0, wait_max = 0;  ///< Seconds from creation to node, of pods bound since the last sample.
@@ -48,6 +51,8 @@ class Census {
   ~Census();
   /// Watches a server's cache, from its present state on; null: it is gone.
   void attach(apiserver::ObjectCache* cache);
+  /// Somebody who is no component has done something: what is moved after it may have a reason.
+  void change_from_outside() { ++outside_; }
   /// Counts up to now, and begins a new span for the waits.
   Sample sample();
   /// All waits from creation to node, in seconds, in the order of binding.
@@ -67,6 +72,9 @@ class Census {
   void see_pod(const apiserver::WatchEvent& event);
   void see_node(const apiserver::WatchEvent& event);
   void count(const Pod& pod, int sign);
+  void take_place(Pod& pod, std::string_view owners);
+  void note_eviction(const Pod& pod, std::string_view cause);
+  void note_binding(const Pod& pod);
   void read_pod(Pod& pod, const apiserver::StoredObject& object, bool is_new);
   void read_conditions(Pod& pod, const apiserver::StoredObject& object, std::string_view raw);
   void pay();
@@ -90,7 +98,10 @@ class Census {
   TimePoint paid_until_;
   std::vector<float> waits_;
   std::size_t waits_before_ = 0;
-  bool is_replacing_ = false;  ///< A server's whole state comes: nothing of it is news.
+  std::int64_t outside_ = 0;  ///< Changes from outside so far.
+  TimePoint last_move_{};
+  std::unordered_map<std::string, std::int64_t> homeless_;  ///< Evicted pods whose successors have not come, by their controller's uid.
+  bool is_replacing_ = false;                               ///< A server's whole state comes: nothing of it is news.
 };
 
 }  // namespace berth::simulator

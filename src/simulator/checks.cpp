@@ -7,8 +7,8 @@
 namespace berth::simulator {
 namespace {
 
-constexpr std::array<std::string_view, 10> kNames = {"nodes",     "pods", "pending", "requested", "used",
-                                                     "evictions", "cost", "wait",    "time",      "workloads"};
+constexpr std::array<std::string_view, 12> kNames = {"nodes", "pods",  "pending", "requested", "used", "evictions",
+                                                     "moved", "quiet", "cost",    "wait",      "time", "workloads"};
 
 cel::Environment environment() {
   cel::Environment out;

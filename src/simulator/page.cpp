@@ -20,10 +20,10 @@ constexpr std::string_view kStyle =
 main{max-width:1360px;margin:0 auto;padding:24px 20px 60px}h1{font-size:26px;margin:0}h2{font-size:18px;margin:34px 0 10px}p.sub{color:var(--dim);margin:2px 0 20px}
 .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:10px}.cards div{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 12px}
 .cards b{display:block;font-size:22px;font-variant-numeric:tabular-nums}.cards span{color:var(--dim);font-size:13px}
-.plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,560px),1fr));gap:14px}.small{grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),1fr))}
+.plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,440px),1fr));gap:14px}.small{grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),1fr))}
 figure{margin:0;background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 12px}figcaption{font-weight:600;margin-bottom:4px}figcaption small{color:var(--dim);font-weight:400}
-svg{width:100%;height:auto;display:block}.grid{stroke:var(--line);fill:none}.tick{fill:var(--dim);font-size:11px}.mark{stroke:var(--dim);stroke-dasharray:3 3;fill:none}
-.line{fill:none;stroke-width:1.8;stroke-linejoin:round}.area{stroke:none;opacity:.75}.band{stroke:none;opacity:.2}
+svg{width:100%;height:auto;display:block}.grid{stroke:var(--line);fill:none}.tick{fill:var(--dim);font-size:12px}p.none{color:var(--dim);margin:6px 0}h2 small{color:var(--dim);font-weight:400}.mark{stroke:var(--dim);stroke-dasharray:3 3;fill:none}
+.line{fill:none;stroke-width:1.8;stroke-linejoin:round}.dashed{stroke-dasharray:5 3}.area{stroke:none;opacity:.75}.band{stroke:none;opacity:.2}
 .legend{display:flex;flex-wrap:wrap;gap:2px 14px;font-size:13px;color:var(--dim)}.legend i{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:5px}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}th,td{text-align:left;padding:4px 10px 4px 0;border-bottom:1px solid var(--line);vertical-align:top}td.n,th.n{text-align:right}
 .wide{overflow-x:auto}.bad{color:var(--bad)}.good{color:var(--good)}ul.fails{padding-left:20px}code{font-size:13px}
@@ -105,6 +105,7 @@ std::string plots(const Outcome& outcome) {
       course(outcome, "memory requested", [](const Sample& s) { return percent_of(s.requested[kMemory], s.allocatable[kMemory]); }),
       course(outcome, "cpu used", [](const Sample& s) { return percent_of(s.used[kCpu], s.allocatable[kCpu]); }),
       course(outcome, "memory used", [](const Sample& s) { return percent_of(s.used[kMemory], s.allocatable[kMemory]); })};
+  use.courses[2].is_dashed = use.courses[3].is_dashed = true;
   if (std::ranges::any_of(outcome.samples, [](const Sample& s) { return s.allocatable[kGpu] > 0; }))
     use.courses.push_back(
         course(outcome, "gpu requested", [](const Sample& s) { return percent_of(s.requested[kGpu], s.allocatable[kGpu]); }));
@@ -139,6 +140,14 @@ std::string plots(const Outcome& outcome) {
 std::string figure_text(double value, const std::string& unit) {
   return (std::abs(value) >= 1000 || value == std::floor(value) ? fmt::format("{:.0f}", value) : fmt::format("{:.2f}", value)) +
          (unit.empty() ? "" : " " + unit);
+}
+
+/// "24h" for 24h0m0s.
+std::string length_text(Duration length) {
+  std::string out = format_go_duration(length);
+  for (const std::string_view tail : {"m0s", "h0m"})
+    if (out.ends_with(tail)) out.resize(out.size() - 2);
+  return out;
 }
 
 std::string failures_of(const Outcome& outcome, const std::string& who) {
@@ -198,7 +207,7 @@ std::string multiples(const std::vector<Side>& sides, const char* title, const c
     plot.height = 150;
     plot.top = top > 0 ? top : std::max(most * 1.05, 1.0);
     plot.courses = {courses[i]};
-    plot.courses.front().name = "mean of the runs, with its 95% confidence";
+    plot.courses.front().name.clear();  // The plot's title has it.
     out += to_svg(plot);
   }
   return out + "</div>\n";
@@ -208,12 +217,14 @@ std::string multiples(const std::vector<Side>& sides, const char* title, const c
 
 std::string to_html(const Outcome& outcome) {
   std::string body = fmt::format("<h1>{}</h1>\n<p class=\"sub\">{} from {}, seed {}. Simulated by berth.</p>\n", escaped(outcome.title),
-                                 format_go_duration(outcome.duration), format_rfc3339(outcome.start), outcome.seed);
+                                 length_text(outcome.duration), format_rfc3339(outcome.start), outcome.seed);
   const std::string failures = failures_of(outcome, "");
   body += failures.empty() ? "" : "<h2 class=\"bad\">Failed</h2><ul class=\"fails\">" + failures + "</ul>\n";
   body += "<div class=\"cards\">";
-  for (const Figure& figure : figures_of(outcome))
+  for (const Figure& figure : figures_of(outcome)) {
+    if (figure.name == "cost" && figure.value == 0) continue;  // Nobody gave prices.
     body += fmt::format("<div><b>{}</b><span>{}</span></div>", figure_text(figure.value, figure.unit), escaped(figure.name));
+  }
   body += "</div>\n<h2>Over time</h2>\n<div class=\"plots\">" + plots(outcome) + "</div>\n" + happenings_table(outcome);
   for (const std::string& note : outcome.notes) body += "<p class=\"sub\">" + escaped(note) + "</p>";
   return page(outcome.title, body);
@@ -229,7 +240,7 @@ std::string to_html(const std::vector<Side>& sides) {
   }
   std::string body = fmt::format(
       "<h1>{}: {}</h1>\n<p class=\"sub\">{} runs of each over {}, the same seeds; ± and bands are the 95% confidence of the mean.</p>\n",
-      escaped(first.title), escaped(names), sides.front().outcomes.size(), format_go_duration(first.duration));
+      escaped(first.title), escaped(names), sides.front().outcomes.size(), length_text(first.duration));
   body += failures.empty() ? "" : "<h2 class=\"bad\">Failed</h2><ul class=\"fails\">" + failures + "</ul>\n";
   body += "<div class=\"wide\"><table><tr><th></th>";
   for (const Side& side : sides) body += fmt::format("<th class=\"n\">{}</th>", escaped(side.name));
@@ -237,6 +248,7 @@ std::string to_html(const std::vector<Side>& sides) {
     body += fmt::format("<th class=\"n\">{} − {}</th><th></th>", escaped(sides[i].name), escaped(sides.front().name));
   body += "</tr>\n";
   for (const ComparedFigure& figure : compared_figures(sides)) {
+    if (figure.name == "cost" && std::ranges::all_of(figure.sides, [](const Estimate& one) { return one.mean == 0; })) continue;
     body += fmt::format("<tr><td>{}{}</td>", escaped(figure.name), figure.unit.empty() ? "" : " (" + figure.unit + ")");
     for (const Estimate& one : figure.sides)
       body += fmt::format("<td class=\"n\">{} ± {}</td>", figure_text(one.mean, ""), figure_text(one.half_width, ""));

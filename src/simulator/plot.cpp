@@ -10,7 +10,7 @@
 namespace berth::simulator {
 namespace {
 
-constexpr int kLeft = 46, kRight = 8, kTop = 8, kBottom = 20;
+constexpr int kLeft = 46, kRight = 14, kTop = 8, kBottom = 20;
 /// Classes c0 … c7 of the page's style.
 constexpr std::size_t kColours = 8;
 /// More points than this are not seen at any width.
@@ -63,7 +63,10 @@ std::string draw_axes(const Axes& axes) {
                        axes.y(value), plot.width - kRight, kLeft - 5, axes.y(value) + 3.5, number(value));
   const Duration length = axes.last - axes.first, tick = time_step(length);
   for (Duration at{}; at <= length; at += tick)
-    out += fmt::format(R"(<text class="tick" x="{:.1f}" y="{}" text-anchor="middle">{}</text>)", axes.x(axes.first + at), plot.height - 5,
+    // The last one's text would reach beyond the edge.
+    out += fmt::format(R"(<text class="tick" x="{:.1f}" y="{}" text-anchor="{}">{}</text>)",
+                       std::min(axes.x(axes.first + at), static_cast<double>(plot.width - 2)), plot.height - 5,
+                       axes.x(axes.first + at) > plot.width - 30 ? "end" : "middle",
                        tick >= std::chrono::hours(24) ? fmt::format("{}d", at / Duration(std::chrono::hours(24))) : show_time(at));
   for (const auto& [at, text] : plot.marks)
     out += fmt::format(R"(<path class="mark" d="M{0:.1f} {1}V{2}"><title>{3}</title></path>)", axes.x(at), kTop, plot.height - kBottom,
@@ -125,6 +128,8 @@ std::string escaped(std::string_view text) {
 }
 
 std::string to_svg(const Plot& plot) {
+  if (plot.courses.empty())
+    return fmt::format("<figure><figcaption>{}</figcaption><p class=\"none\">None.</p></figure>\n", escaped(plot.title));
   Axes axes{plot, plot.top, plot.times.empty() ? Duration(0) : plot.times.front(), plot.times.empty() ? Duration(1) : plot.times.back()};
   std::vector<double> sums(plot.times.size(), 0);
   double most = 0;
@@ -149,10 +154,10 @@ std::string to_svg(const Plot& plot) {
     } else {
       if (!course.low.empty())
         drawn += fmt::format(R"(<path class="band c{}" d="{}"/>)", colour, area_of(axes, points, course.low, course.high));
-      drawn += fmt::format(R"(<path class="line c{}" d="{}"><title>{}</title></path>)", colour, path_of(axes, points, course.values),
-                           escaped(course.name));
+      drawn += fmt::format(R"(<path class="line c{}{}" d="{}"><title>{}</title></path>)", colour, course.is_dashed ? " dashed" : "",
+                           path_of(axes, points, course.values), escaped(course.name));
     }
-    legend += fmt::format(R"(<span><i class="c{}"></i>{}</span>)", colour, escaped(course.name));
+    if (!course.name.empty()) legend += fmt::format(R"(<span><i class="c{}"></i>{}</span>)", colour, escaped(course.name));
   }
   return fmt::format(
       R"(<figure><figcaption>{0}{1}</figcaption><svg viewBox="0 0 {2} {3}" role="img" aria-label="{0}">{4}{5}</svg><div class="legend">{6}</div></figure>)"

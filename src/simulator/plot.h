@@ -16,6 +16,7 @@ struct Course {
   std::vector<double> values;  ///< One for each of the plot's times.
   /// A band around the values; empty, or one for each.
   std::vector<double> low, high;
+  bool is_dashed = false;  ///< So that a line that runs with another shows both.
 };
 
 struct Plot {

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "model/kinds.h"
+#include "simulator/audit_log.h"
 
 namespace berth::simulator {
 
@@ -144,9 +145,18 @@ Result<RecordingHead> read_recording(const std::string& file, const std::functio
   if (!in) return fail(ErrorCode::kNotFound, fmt::format("{}: {}", file, std::strerror(errno)));
   std::string line;
   std::getline(in, line);
+  if (is_audit_line(line)) {
+    auto day = read_audit_logs({file});
+    if (!day) return std::unexpected(day.error());
+    for (RecordedEvent& event : day->events)
+      if (auto done = each(std::move(event)); !done) return std::unexpected(done.error());
+    day->head.notes = std::move(day->notes);
+    return day->head;
+  }
   const auto head = json::parse(line);
   if (!head || json::get_string(*head, {"recording"}) != "berth/v1")
-    return invalid(fmt::format("{}:1: not a recording: it must begin with {{\"recording\":\"berth/v1\",\"start\":…}}", file));
+    return invalid(fmt::format(
+        "{}:1: not a recording, which begins with {{\"recording\":\"berth/v1\",\"start\":…}}, and no audit log of audit.k8s.io", file));
   RecordingHead out;
   out.source = json::get_string(*head, {"source"});
   const auto start = parse_rfc3339(json::get_string(*head, {"start"}));

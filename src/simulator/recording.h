@@ -74,8 +74,10 @@ struct RecordedEvent {
 struct RecordingHead {
   TimePoint start{};
   std::string source;
+  std::vector<std::string> notes;  ///< Of an audit log: what it does not say.
 };
-/// Reads a file line by line. The error names file and line: no head, not JSON, cut off in the middle of a line, going back in time.
+/// Reads a file line by line; an audit log (simulator/audit_log.h) as well. The error names file and line: no head, not JSON, cut off in
+/// the middle of a line, going back in time.
 Result<RecordingHead> read_recording(const std::string& file, const std::function<Result<void>(RecordedEvent)>& each);
 
 }  // namespace berth::simulator

@@ -82,6 +82,7 @@ Result<std::unique_ptr<Replay>> Replay::load(const std::string& file, bool as_wo
     return {};
   });
   if (!head) return std::unexpected(head.error());
+  out->notes_ = head->notes;
   out->finish();
   return out;
 }
@@ -191,7 +192,8 @@ void Replay::finish() {
 }
 
 std::vector<std::string> Replay::set_up(Story& story) {
-  std::vector<std::string> notes = load_dump(initial_, story);
+  std::vector<std::string> notes = std::move(notes_);
+  std::ranges::move(load_dump(initial_, story), std::back_inserter(notes));
   initial_.clear();
   return notes;
 }

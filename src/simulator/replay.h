@@ -44,6 +44,7 @@ class Replay {
   void act(Story& story, Action& action);
 
   bool as_workloads_ = false;
+  std::vector<std::string> notes_;
   std::vector<json::Value> initial_;
   std::vector<Action> actions_;
   std::size_t next_ = 0;

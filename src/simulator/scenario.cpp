@@ -134,7 +134,10 @@ Scenario read_scenario(const config::Reader& root, const std::string& file, cons
   read_all(root.field("faults"), out.faults, context, read_fault);
   read_all(root.field("changes"), out.changes, context, read_change);
   read_all(root.field("assert"), out.checks, context, read_check);
-  if (root.has("from")) out.initial = read_objects(root.field("from"), directory);
+  if (root.has("from")) {
+    out.initial = read_objects(root.field("from"), directory);
+    check_dump(root.field("from"), out.initial);
+  }
   if (const auto at = root.field("replay"); at.is_present()) {
     if (at.is_object()) {
       at.only({"file", "as"});

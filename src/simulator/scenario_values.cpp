@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/go_duration.h"
+#include "model/etcd_snapshot.h"
 #include "model/quantity.h"
 #include "model/selector.h"
 
@@ -280,6 +281,12 @@ std::vector<json::Value> read_objects(const config::Reader& at, const std::strin
     const std::string file = resolve(directory, std::string(json::as_view(*at.value())));
     const auto text = config::read_whole_file(file);
     if (!text) return at.problem(text.error().message), out;
+    if (model::is_etcd_snapshot(*text)) {
+      const auto notes = model::read_etcd_snapshot(*text, [&](json::Value object) { out.push_back(std::move(object)); });
+      if (!notes) return at.problem(fmt::format("{}: {}", file, notes.error().message)), out;
+      for (const std::string& sentence : model::sentences_of(*notes)) at.note(fmt::format("{}: {}", file, sentence));
+      return out;
+    }
     auto documents = config::parse_stream(*text);
     if (!documents) return at.problem(fmt::format("{}: {}", file, documents.error().message)), out;
     for (const json::Value& document : *documents) add_documents(document, out);

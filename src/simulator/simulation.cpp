@@ -101,12 +101,15 @@ Result<Outcome> run(const Scenario& scenario, const RunOptions& options) {
   usage.connect(cluster);
   cluster.metrics_handler = &usage;
   const auto tell = [&](Happening happening) {
+    // Faults and changes begin and end.
+    if (happening.kind == "fault" || happening.kind == "change") census.change_from_outside();
     if (out.happenings.size() < kMostHappenings)
       out.happenings.push_back(std::move(happening));
     else
       ++out.dropped_happenings;
   };
   Story story(scenario, cluster, [&](std::string kind, std::string text) { tell({story.now(), std::move(kind), std::move(text)}); });
+  story.on_change = [&] { census.change_from_outside(); };
   if (scenario.record.events) census.on_happening = tell;
   census.on_pod_over = [&](std::string_view ns, std::string_view name) { story.pod_is_over(ns, name); };
   std::unique_ptr<RecordingWriter> recording;

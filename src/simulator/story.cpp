@@ -110,6 +110,7 @@ void Story::at(Duration when, std::function<void()> what) {
 }
 
 void Story::submit(client::Call call, const std::string& what, bool may_exist) {
+  if (on_change) on_change();
   if (!cluster_.is_running("server")) {
     // Who creates something while the server is away tries again.
     cluster_.loop().schedule_after(kRetry, [this, alive = alive_, call = std::move(call), what, may_exist] {

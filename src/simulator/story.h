@@ -31,6 +31,9 @@ class Story {
   [[nodiscard]] const std::map<std::string, std::int64_t>& refusals() const { return refusals_; }
   [[nodiscard]] std::int64_t arrivals() const { return arrivals_; }
 
+  /// Called before the story does anything to the cluster; may be empty.
+  std::function<void()> on_change;
+
   // For whoever replays.
   /// `may_exist`: one that is there already is left as it is.
   void create(json::Value object, const std::string& ns, bool may_exist = false);

@@ -22,7 +22,11 @@ h1{font-size:1.6rem;margin:0 0 .5rem}h2{font-size:1.15rem;margin:2rem 0 .5rem}
 .tiles li{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.6rem 1rem;min-width:7rem}
 .tiles b{display:block;font-size:1.5rem;font-variant-numeric:tabular-nums}.tiles span{color:var(--dim);font-size:.9rem}.bad b{color:var(--bad)}.good b{color:var(--good)}
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}
-th{color:var(--dim);font-weight:600}svg{max-width:100%;height:auto;font:12px system-ui,sans-serif}svg text{fill:var(--text)}.key{color:var(--dim);font-size:.9rem}
+th{color:var(--dim);font-weight:600}h3{font-size:1rem;margin:1.2rem 0 .4rem}.key{color:var(--dim);font-size:.9rem}
+.bars>div{display:grid;grid-template-columns:minmax(5rem,11rem) 1fr 6.5rem;gap:.75rem;align-items:center;padding:.15rem 0;font-size:.85rem;font-variant-numeric:tabular-nums}
+.bars .name{overflow:hidden;text-overflow:ellipsis;white-space:nowrap}.track{display:block;background:var(--card);outline:1px solid var(--line)}
+.track i{display:block;height:.55rem}.track .before{background:var(--before)}.track .after{background:var(--after)}.track .over{background:var(--bad)}
+@media(max-width:30rem){.bars>div{grid-template-columns:5.5rem 1fr 5.5rem;gap:.4rem;font-size:.8rem}}
 .swatch{display:inline-block;width:.8rem;height:.8rem;border-radius:.15rem;vertical-align:-.1rem;margin:0 .3rem 0 .8rem}
 </style></head><body><main>
 )";
@@ -67,30 +71,22 @@ std::string html_table(const std::vector<std::string>& head, const std::vector<s
   return out;
 }
 
-/// Two bars a row, before and after, of a share from 0 to 1.
+/// Two bars a row, before and after, of a share from 0 to 1. No drawing: boxes stay readable on a telephone.
 std::string bars(const json::Array& entries, std::string_view key, std::string_view title) {
-  constexpr int kRow = 26, kLeft = 190, kWidth = 560;
   const std::size_t count = std::min(kMostBars, entries.size());
-  const int height = static_cast<int>(count) * kRow + 8;
-  std::string out =
-      fmt::format("<h3>{0}</h3><svg role=img aria-label=\"{0} before and after\" viewBox=\"0 0 {1} {2}\" width={1} height={2}>", title,
-                  kLeft + kWidth + 90, height);
+  std::string out = fmt::format("<h3>{}</h3><div class=bars>", title);
   for (std::size_t i = 0; i < count; ++i) {
     const json::Value& one = entries[i];
     const double before = number_at(one, "before", key), after = number_at(one, "after", key);
-    const int y = static_cast<int>(i) * kRow + 4;
     std::string name(json::get_string(one, {"name"}));
     if (name.empty()) name = "no zone";
-    std::string shown = name.size() > 26 ? name.substr(0, 24) + "…" : name;
-    const auto width = [&](double share) { return std::clamp(share, 0.0, 1.0) * kWidth; };
-    out += fmt::format("<g><title>{}: {:.1f}% before, {:.1f}% after</title><text x=0 y={}>{}</text>", escaped(name), before * 100,
-                       after * 100, y + 14, escaped(shown));
+    const auto width = [](double share) { return std::clamp(share, 0.0, 1.0) * 100; };
     out += fmt::format(
-        "<rect x={0} y={1} width={2:.1f} height=9 fill=\"var(--before)\"/><rect x={0} y={3} width={4:.1f} height=9 fill=\"var({5})\"/>",
-        kLeft, y, width(before), y + 10, width(after), after > 1 ? "--bad" : "--after");
-    out += fmt::format("<text x={} y={}>{:.0f}% → {:.0f}%</text></g>", kLeft + kWidth + 8, y + 14, before * 100, after * 100);
+        "<div title=\"{0}: {1:.1f}% before, {2:.1f}% after\"><span class=name>{0}</span><span class=track><i class=before "
+        "style=\"width:{3:.1f}%\"></i><i class=\"{4}\" style=\"width:{5:.1f}%\"></i></span><span>{1:.0f}% → {2:.0f}%</span></div>",
+        escaped(name), before * 100, after * 100, width(before), after > 1 ? "over" : "after", width(after));
   }
-  out += "</svg>\n";
+  out += "</div>\n";
   if (entries.size() > count) out += fmt::format("<p>{} more are not drawn.</p>\n", entries.size() - count);
   return out;
 }

@@ -55,12 +55,12 @@ bool World::attempt(const std::string& pod) {
   }
   // A pod like one that has just failed fails for the same reason.
   const placement::Framework* framework = trial_.profiles().of(*record.info).get();
-  const placement::Signature signature = trial_.sign(*record.info);
-  auto& failures = failed_[framework];
-  if (const auto known = failures.find(signature); known != failures.end() && !cluster().is_nominated(pod)) {
-    if (record.message != known->second) save(pod);
-    record.message = known->second;
-    return false;
+  if (const auto& failures = failed_[framework]; !failures.empty() && !cluster().is_nominated(pod)) {
+    if (const auto known = failures.find(trial_.sign(*record.info)); known != failures.end()) {
+      if (record.message != known->second) save(pod);
+      record.message = known->second;
+      return false;
+    }
   }
   const Placement placement = trial_.place(record.info);
   if (placement.is_placed()) {
@@ -75,7 +75,7 @@ bool World::attempt(const std::string& pod) {
   }
   save(pod);
   tables_.pods.at(pod).message = words;
-  if (failed_epoch_ == epoch_) failed_[framework].insert_or_assign(signature, std::move(words));
+  if (failed_epoch_ == epoch_) failed_[framework].insert_or_assign(trial_.sign(*tables_.pods.at(pod).info), std::move(words));
   return false;
 }
 

@@ -211,7 +211,7 @@ TEST(EncryptionConfigurations, MistakesAreNamedByTheirPlaceAndKeysNeverShown) {
   EXPECT_NE(with("  - aesgcm: {keys: []}\n").find("keys: missing"), std::string::npos);
   EXPECT_NE(with("  - aesgmc: {}\n").find("did you mean \"aesgcm\"?"), std::string::npos);
   EXPECT_NE(with("  - {}\n").find("names no provider"), std::string::npos);
-  EXPECT_NE(with("  - kms: {apiVersion: v2, name: k, endpoint: unix:///s}\n").find("is not supported here yet"), std::string::npos);
+  EXPECT_NE(with("  - kms: {name: k, endpoint: unix:///s}\n").find("KMS v1 is off"), std::string::npos);
   EXPECT_NE(problem_of(document(kIdentity, "[secrets/status]")).find("subresources"), std::string::npos);
   EXPECT_NE(problem_of("kind: EncryptionConfiguration\n").find("apiVersion: missing"), std::string::npos);
 }

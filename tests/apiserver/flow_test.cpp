@@ -5,6 +5,7 @@
 #include <latch>
 
 #include "apiserver/flow/controller.h"
+#include "model/flow_control.h"
 #include "tests/apiserver/server_fixture.h"
 
 namespace berth::apiserver::flow {
@@ -23,8 +24,21 @@ Attributes asks(std::string verb, std::string resource, std::string group = "", 
   return out;
 }
 
+/// Kubernetes' own objects, as a cluster has them that nobody has changed.
+void use_defaults(Controller& controller) {
+  std::vector<PriorityLevel> levels;
+  std::vector<FlowSchema> schemas;
+  for (const auto& one : model::flow_control::bootstrap_levels()) levels.push_back(read_level(one.document));
+  for (const auto& one : model::flow_control::bootstrap_schemas()) schemas.push_back(read_schema(one.document));
+  controller.configure(std::move(levels), std::move(schemas));
+}
+
 TEST(FlowSchemas, EverybodyBelongsSomewhere) {
-  const auto schema_of = [](const UserInfo& who, const Attributes& what) { return classify(who, what).schema->name; };
+  metrics::Registry registry;
+  Controller controller({}, registry);
+  use_defaults(controller);
+  const auto classify = [&](const UserInfo& who, const Attributes& what) { return controller.classify(who, what); };
+  const auto schema_of = [&](const UserInfo& who, const Attributes& what) { return classify(who, what).schema->config.name; };
   EXPECT_EQ(schema_of(user("admin", {"system:masters", "system:authenticated"}), asks("list", "pods")), "exempt");
   const auto node = user("system:node:a", {"system:nodes", "system:authenticated"});
   EXPECT_EQ(schema_of(node, asks("update", "leases", "coordination.k8s.io", "kube-node-lease")), "system-node-high");
@@ -98,13 +112,14 @@ TEST(FairQueue, EndsAtItsLength) {
 
 class FlowController : public ::testing::Test {
  protected:
-  Work work(
-      const UserInfo& who, double cost, std::function<void()> run, std::function<void(std::string_view)> reject = [](std::string_view) {}) {
+  static Work work(
+      const Controller& controller, const UserInfo& who, double cost, std::function<void()> run,
+      std::function<void(std::string_view)> reject = [](std::string_view) {}) {
     Work out;
-    out.where = classify(who, asks("list", "pods"));
+    out.where = controller.classify(who, asks("list", "pods"));
     out.cost_us = cost;
     out.run = std::move(run);
-    out.reject = std::move(reject);
+    out.reject = [reject = std::move(reject)](std::string_view reason, int) { reject(reason); };
     return out;
   }
   metrics::Registry registry_;
@@ -112,10 +127,11 @@ class FlowController : public ::testing::Test {
 
 TEST_F(FlowController, SmallWorkRunsHereAndLargeWorkElsewhere) {
   Controller controller({}, registry_);
+  use_defaults(controller);
   std::thread::id small, large;
   std::promise<void> done;
-  controller.submit(work(user("jane"), 10, [&] { small = std::this_thread::get_id(); }));
-  controller.submit(work(user("jane"), 1e6, [&] {
+  controller.submit(work(controller, user("jane"), 10, [&] { small = std::this_thread::get_id(); }));
+  controller.submit(work(controller, user("jane"), 1e6, [&] {
     large = std::this_thread::get_id();
     done.set_value();
   }));
@@ -130,10 +146,11 @@ TEST_F(FlowController, OneUserFillsHisOwnQueuesAlone) {
   Limits limits;
   limits.workers = 2;
   Controller controller(limits, registry_);
+  use_defaults(controller);
   std::latch running(2), go(1);
   std::atomic<int> finished{0}, refused{0};
   for (int i = 0; i < 2; ++i)
-    controller.submit(work(user("greedy"), 1e6, [&] {
+    controller.submit(work(controller, user("greedy"), 1e6, [&] {
       running.count_down();
       go.wait();
       ++finished;
@@ -141,7 +158,7 @@ TEST_F(FlowController, OneUserFillsHisOwnQueuesAlone) {
   running.wait();
   for (int i = 0; i < 400; ++i)
     controller.submit(work(
-        user("greedy"), 1e6, [&] { ++finished; },
+        controller, user("greedy"), 1e6, [&] { ++finished; },
         [&](std::string_view reason) {
           EXPECT_EQ(reason, "queue-full");
           ++refused;
@@ -149,11 +166,11 @@ TEST_F(FlowController, OneUserFillsHisOwnQueuesAlone) {
   // Six queues of fifty are his; of what is refused the first twenty are told at once.
   EXPECT_GE(refused, 20);
   std::promise<void> admin;
-  controller.submit(work(user("admin", {"system:masters"}), 1e6, [&] { admin.set_value(); }));
+  controller.submit(work(controller, user("admin", {"system:masters"}), 1e6, [&] { admin.set_value(); }));
   admin.get_future().wait();
   // Another user's work comes next, before the 300 that wait.
   std::promise<int> jane;
-  controller.submit(work(user("jane"), 1e6, [&] { jane.set_value(finished); }));
+  controller.submit(work(controller, user("jane"), 1e6, [&] { jane.set_value(finished); }));
   go.count_down();
   EXPECT_LE(jane.get_future().get(), 20);
   controller.stop();
@@ -164,8 +181,9 @@ TEST_F(FlowController, BodiesThatWaitAreCounted) {
   limits.workers = 1;
   limits.waiting_bytes = 1000;
   Controller controller(limits, registry_);
+  use_defaults(controller);
   std::latch running(1), go(1);
-  controller.submit(work(user("jane"), 1e6, [&] {
+  controller.submit(work(controller, user("jane"), 1e6, [&] {
     running.count_down();
     go.wait();
   }));
@@ -173,7 +191,7 @@ TEST_F(FlowController, BodiesThatWaitAreCounted) {
   int refused = 0;
   for (int i = 0; i < 3; ++i) {
     auto large = work(
-        user("jane"), 1e6, [] {}, [&](std::string_view) { ++refused; });
+        controller, user("jane"), 1e6, [] {}, [&](std::string_view) { ++refused; });
     large.bytes = 400;
     controller.submit(std::move(large));
   }
@@ -187,12 +205,13 @@ TEST_F(FlowController, SeatsAreGivenBack) {
   limits.inflight_read = 12;
   limits.inflight_mutating = 0;
   Controller controller(limits, registry_);
+  use_defaults(controller);
   const auto jane = user("jane");
-  const auto where = classify(jane, asks("list", "pods"));
+  const auto where = controller.classify(jane, asks("list", "pods"));
   std::vector<Seats> held;
   std::atomic<int> ran{0};
   const auto ask = [&](bool keep) {
-    controller.submit(work(jane, 10, [&, keep] {
+    controller.submit(work(controller, jane, 10, [&, keep] {
       Seats seats(controller, where, 1);
       if (keep) held.push_back(std::move(seats));
       ++ran;
@@ -201,7 +220,7 @@ TEST_F(FlowController, SeatsAreGivenBack) {
   ask(true);  // The level's one seat.
   EXPECT_EQ(ran, 1);
   std::promise<void> later;
-  controller.submit(work(jane, 10, [&] {
+  controller.submit(work(controller, jane, 10, [&] {
     Seats seats(controller, where, 1);
     later.set_value();
   }));
@@ -214,16 +233,17 @@ TEST_F(FlowController, SeatsAreGivenBack) {
 
 TEST_F(FlowController, NothingNewBeginsWhenMemoryIsScarce) {
   Controller controller({}, registry_);
+  use_defaults(controller);
   controller.set_overloaded(true);
   bool admin = false, jane = false, node = false;
-  controller.submit(work(user("admin", {"system:masters"}), 10, [&] { admin = true; }));
-  controller.submit(work(user("jane"), 10, [&] { jane = true; }));
-  controller.submit(work(user("system:node:a", {"system:nodes", "system:authenticated"}), 10, [&] { node = true; }));
+  controller.submit(work(controller, user("admin", {"system:masters"}), 10, [&] { admin = true; }));
+  controller.submit(work(controller, user("jane"), 10, [&] { jane = true; }));
+  controller.submit(work(controller, user("system:node:a", {"system:nodes", "system:authenticated"}), 10, [&] { node = true; }));
   EXPECT_TRUE(admin);
   EXPECT_TRUE(node);
   EXPECT_FALSE(jane);
   controller.set_overloaded(false);
-  controller.submit(work(user("jane"), 10, [&] { jane = true; }));
+  controller.submit(work(controller, user("jane"), 10, [&] { jane = true; }));
   EXPECT_TRUE(jane);
 }
 
@@ -231,9 +251,10 @@ TEST_F(FlowController, WhatHasBegunIsNeverRefused) {
   Limits limits;
   limits.workers = 1;
   Controller controller(limits, registry_);
+  use_defaults(controller);
   std::latch done(500);
   for (int i = 0; i < 500; ++i) {  // More than a user's queues hold.
-    auto rest = work(user("jane"), 1e6, {});
+    auto rest = work(controller, user("jane"), 1e6, {});
     rest.run = [&controller, &done, where = rest.where] {
       const Seats seats(controller, where, 1);
       done.count_down();
@@ -242,6 +263,129 @@ TEST_F(FlowController, WhatHasBegunIsNeverRefused) {
   }
   done.wait();
   controller.stop();
+}
+
+TEST_F(FlowController, ALevelOfOnesOwnStarvesNobodyOfTheCluster) {
+  Limits limits;
+  limits.workers = 1;
+  Controller controller(limits, registry_);
+  std::vector<PriorityLevel> levels;
+  std::vector<FlowSchema> schemas;
+  for (const auto& one : model::flow_control::bootstrap_levels()) levels.push_back(read_level(one.document));
+  for (const auto& one : model::flow_control::bootstrap_schemas()) schemas.push_back(read_schema(one.document));
+  // The worst that a level can be: all shares, and as many queues as there may be.
+  levels.push_back({"own", "u", false, INT32_MAX, 0, {}, 10'000'000, 2, INT32_MAX});
+  FlowSchema own = schemas.front();
+  own.name = own.level = "own";
+  own.precedence = 2;
+  own.rules[0].subjects = {{FlowSchema::Subject::Kind::kUser, "greedy", {}}};
+  schemas.push_back(own);
+  controller.configure(levels, schemas);
+  std::latch running(1), go(1);
+  std::atomic<int> greedy{0};
+  controller.submit(work(controller, user("greedy"), 1e6, [&] {
+    running.count_down();
+    go.wait();
+  }));
+  running.wait();
+  for (int i = 0; i < 5000; ++i) controller.submit(work(controller, user("greedy"), 1e6, [&] { ++greedy; }));
+  const auto node = user("system:node:a", {"system:nodes", "system:authenticated"});
+  std::promise<int> tenth;
+  for (int i = 0; i < 10; ++i) controller.submit(work(controller, node, 1e6, [&, i] { i == 9 ? tenth.set_value(greedy) : void(); }));
+  go.count_down();
+  // Half of the turns are the cluster's; of those a level that has no work takes none.
+  EXPECT_LE(tenth.get_future().get(), 80);
+  controller.stop();
+}
+
+TEST_F(FlowController, WithoutQueuesTheExcessIsRefused) {
+  Limits limits;
+  limits.inflight_read = 2;
+  limits.inflight_mutating = 1;
+  limits.is_fair = false;
+  Controller controller(limits, registry_);
+  std::vector<Seats> held;
+  std::string why;
+  const auto ask = [&](const UserInfo& who) {
+    const auto where = controller.classify(who, asks("list", "pods"));
+    bool ran = false;
+    controller.submit(work(
+        controller, who, 10,
+        [&] {
+          held.emplace_back(controller, where, 1);
+          ran = true;
+        },
+        [&](std::string_view reason) { why = reason; }));
+    return ran;
+  };
+  EXPECT_TRUE(ask(user("jane")));
+  EXPECT_TRUE(ask(user("joe")));
+  EXPECT_FALSE(ask(user("jane")));
+  EXPECT_EQ(why, "concurrency-limit");
+  EXPECT_TRUE(ask(user("admin", {"system:masters"})));
+  held.clear();
+  EXPECT_TRUE(ask(user("jane")));
+  held.clear();
+  controller.stop();
+}
+
+TEST_F(FlowController, WaitingEndsWithoutATurn) {
+  Limits limits;
+  limits.inflight_read = 12;
+  limits.inflight_mutating = 0;
+  limits.longest_wait = std::chrono::milliseconds(1);
+  Controller controller(limits, registry_);
+  use_defaults(controller);
+  std::vector<Seats> held;
+  const auto jane = user("jane");
+  while (controller.runs_here(controller.classify(jane, asks("list", "pods")), 10, 1))
+    held.emplace_back(controller, controller.classify(jane, asks("list", "pods")), 1);
+  std::promise<std::string> refused;
+  controller.submit(work(
+      controller, jane, 10, [] {}, [&](std::string_view reason) { refused.set_value(std::string(reason)); }));
+  EXPECT_EQ(refused.get_future().get(), "time-out");
+  held.clear();
+  controller.stop();
+}
+
+TEST(FlowAllocation, IdleLevelsLend) {
+  // Three levels of 100 seats that lend half of theirs: one wants 190, the others nothing.
+  const auto shared = allocate(300, {{50, 400, 50}, {50, 400, 50}, {100, 400, 190}});
+  ASSERT_TRUE(shared);
+  EXPECT_NEAR(shared->seats[0] + shared->seats[1] + shared->seats[2], 300, 1e-6);
+  EXPECT_NEAR(shared->seats[2], 300 * 190.0 / 290, 1e-6);
+  // A bound that holds one leaves the rest to the others.
+  const auto bound = allocate(300, {{50, 60, 50}, {50, 400, 50}, {100, 400, 190}});
+  ASSERT_TRUE(bound);
+  EXPECT_NEAR(bound->seats[0], 51.72, 0.01);
+  const auto held = allocate(300, {{50, 50, 50}, {100, 400, 100}, {100, 120, 190}});
+  EXPECT_FALSE(held && held->seats[2] > 120);
+  EXPECT_FALSE(allocate(10, {{50, 60, 50}}));
+  EXPECT_FALSE(allocate(100, {{50, 60, 50}}));
+}
+
+TEST(FlowAllocation, DemandIsWeighedByTime) {
+  DemandMeter meter;
+  meter.set(0, 10);
+  meter.set(9, 110);
+  const auto& period = meter.close(10);
+  EXPECT_EQ(period.highest, 110);
+  EXPECT_NEAR(period.average, 20, 1e-9);
+  EXPECT_NEAR(period.deviation, 30, 1e-9);
+  EXPECT_NEAR(period.smoothed, 50, 1e-9);
+  // It falls slowly.
+  meter.set(10, 0);
+  EXPECT_NEAR(meter.close(20).smoothed, 0.977 * 50, 1e-9);
+}
+
+TEST(FlowAllocation, WhoIsRefusedMuchStaysAwayLonger) {
+  RetryAfter refusals;
+  EXPECT_EQ(refusals.refuse(100), 1);
+  for (int i = 0; i < 10; ++i) refusals.refuse(100);
+  EXPECT_EQ(refusals.refuse(101), 2);
+  for (int i = 0; i < 30; ++i) refusals.refuse(102);
+  EXPECT_EQ(refusals.refuse(103), 4);
+  EXPECT_EQ(refusals.refuse(200), 3);
 }
 
 /// The whole server, with threads: answers say where the request belonged, and what is large is served elsewhere all the same.
@@ -277,12 +421,14 @@ TEST(FlowControlServer, AnswersSayWhereTheyBelong) {
   const auto made = send("POST", maps, large, "jane");
   EXPECT_EQ(made->status, 201) << made->body;
   EXPECT_TRUE(made->body.starts_with("apiVersion: v1\n")) << made->body.substr(0, 100);
-  const auto& global = *std::ranges::find(default_levels(), "global-default", &PriorityLevel::name);
-  EXPECT_EQ(made->headers.get("X-Kubernetes-PF-PriorityLevel-UID"), global.uid);
+  const auto uid_of = [&](const std::string& level) {
+    const auto object = (*server)->cache().get("/flowcontrol.apiserver.k8s.io/prioritylevelconfigurations//" + level);
+    return object == nullptr ? std::string() : std::string(object->meta.uid);
+  };
+  EXPECT_EQ(made->headers.get("X-Kubernetes-PF-PriorityLevel-UID"), uid_of("global-default"));
   const auto scheduler = send("GET", maps + "/large", "", "system:kube-scheduler");
   EXPECT_EQ(scheduler->status, 200);
-  const auto& workload = *std::ranges::find(default_levels(), "workload-high", &PriorityLevel::name);
-  EXPECT_EQ(scheduler->headers.get("X-Kubernetes-PF-PriorityLevel-UID"), workload.uid);
+  EXPECT_EQ(scheduler->headers.get("X-Kubernetes-PF-PriorityLevel-UID"), uid_of("workload-high"));
 }
 
 }  // namespace

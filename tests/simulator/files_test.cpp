@@ -170,5 +170,108 @@ items:
   EXPECT_NE(outcome->notes[1].find("nodes that are not in it"), std::string::npos);
 }
 
+TEST_F(Files, ADumpOfTwoClustersIsRefusedAndWhatIsMissingIsNoted) {
+  constexpr const char* kNode = "apiVersion: v1\nkind: Node\nmetadata: {name: n, uid: UID}\nstatus: {capacity: {cpu: 4}}\n";
+  const auto node = [&](const std::string& uid) {
+    std::string text = kNode;
+    return text.replace(text.find("UID"), 3, uid);
+  };
+  write("two.yaml", node("a") + "---\n" + node("b"));
+  const auto two = parse("duration: 1h\nfrom: two.yaml\n");
+  ASSERT_FALSE(two);
+  EXPECT_NE(two.error().message.find("Node /n: two objects of one name with two uids"), std::string::npos) << two.error().message;
+  write("cut.yaml", node("a") + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: d}\n");
+  const auto cut = parse("duration: 1h\nfrom: cut.yaml\n");
+  ASSERT_FALSE(cut);
+  EXPECT_NE(cut.error().message.find("Pod d/p: no spec.containers: the dump seems to be cut off"), std::string::npos);
+  write("orphan.yaml",
+        node("a") +
+            "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: d, ownerReferences: [{kind: ReplicaSet, name: web-1, "
+            "uid: x, controller: true}]}\nspec: {containers: [{name: c}]}\n");
+  const auto orphan = parse("duration: 1h\nfrom: orphan.yaml\n");
+  ASSERT_TRUE(orphan) << orphan.error().message;
+  const std::string notes = fmt::format("{}", fmt::join(orphan->notes, "\n"));
+  EXPECT_NE(notes.find("pods of ReplicaSet d/web-1, and not these themselves"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("no PodDisruptionBudget in the dump"), std::string::npos) << notes;
+}
+
+/// One line of an audit log.
+std::string audited(int second, const std::string& verb, const std::string& resource, const std::string& name, const std::string& bodies,
+                    const std::string& subresource = "", const std::string& level = "RequestResponse") {
+  return fmt::format(
+      R"({{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"{}","stage":"ResponseComplete","requestURI":"/x","verb":"{}","objectRef":{{"resource":"{}","namespace":"{}","name":"{}","apiVersion":"v1","subresource":"{}"}},"responseStatus":{{"code":200}},"stageTimestamp":"2026-01-01T00:00:{:02}.000000Z"{}}})"
+      "\n",
+      level, verb, resource, resource == "nodes" ? "" : "d", name, subresource, second, bodies);
+}
+
+std::string pod_text(const std::string& name, const std::string& more, int revision, const std::string& metadata = "") {
+  return fmt::format(
+      R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{0}","namespace":"d","uid":"u-{0}","resourceVersion":"{2}"{3}}},"spec":{{"containers":[{{"name":"c","image":"i","resources":{{"requests":{{"cpu":"1"}}}}}}]}}{1}}})",
+      name, more, revision, metadata);
+}
+
+constexpr const char* kAuditNode =
+    R"({"kind":"Node","apiVersion":"v1","metadata":{"name":"n","uid":"un","resourceVersion":"1","creationTimestamp":"2025-12-01T00:00:00Z"},"status":{"capacity":{"cpu":"4","memory":"8Gi","pods":"110"},"allocatable":{"cpu":"4","memory":"8Gi","pods":"110"}}})";
+
+TEST_F(Files, AnAuditLogIsARecordedDay) {
+  const auto answer = [](const std::string& object) { return ",\"responseObject\":" + object; };
+  const std::string text =
+      audited(0, "patch", "nodes", "n", answer(kAuditNode), "status") + audited(10, "create", "pods", "a", answer(pod_text("a", "", 5))) +
+      audited(11, "create", "pods", "a", R"(,"requestObject":{"kind":"Binding","target":{"name":"n"}},"responseObject":{"kind":"Status"})",
+              "binding") +
+      audited(15, "patch", "pods", "a", answer(pod_text("a", R"(,"status":{"phase":"Running"})", 8)), "status") +
+      // Told late by another API server's log: older than what is known.
+      audited(14, "get", "pods", "a", answer(pod_text("a", "", 5))) +
+      audited(45, "patch", "pods", "a", answer(pod_text("a", R"(,"status":{"phase":"Succeeded"})", 9)), "status") +
+      audited(50, "delete", "pods", "a",
+              answer(pod_text("a", "", 10, R"(,"deletionTimestamp":"2026-01-01T00:00:50Z","deletionGracePeriodSeconds":0)"))) +
+      audited(55, "update", "pods", "b", "", "", "Metadata");
+  std::vector<std::string> seen;
+  const auto head = read_recording(write("audit.log", text), [&](RecordedEvent event) -> Result<void> {
+    seen.push_back(
+        fmt::format("{} {} {}", event.at_ms, static_cast<int>(event.type), json::get_string(event.object, {"metadata", "name"})));
+    return {};
+  });
+  ASSERT_TRUE(head) << head.error().message;
+  EXPECT_EQ(seen, (std::vector<std::string>{"0 0 n", "10000 0 a", "11000 1 a", "15000 1 a", "45000 1 a", "50000 2 a"}));
+  ASSERT_EQ(head->notes.size(), 1U);
+  EXPECT_NE(head->notes[0].find("1 writes were logged at level Metadata"), std::string::npos) << head->notes[0];
+  const auto outcome = run(parse("duration: 2m\nreplay: audit.log\n")->variants[0].scenario);
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(outcome->samples.back().created, 1);
+  EXPECT_EQ(outcome->samples.back().finished, 1) << to_text(*outcome);
+  EXPECT_EQ(outcome->samples.back().nodes, 1);
+}
+
+TEST_F(Files, AnAuditLogAtLevelRequestTellsWhatWasSent) {
+  const auto sent = [](const std::string& object) { return ",\"requestObject\":" + object; };
+  const std::string text =
+      audited(0, "update", "nodes", "n", sent(kAuditNode), "", "Request") +
+      audited(5, "create", "pods", "a", sent(pod_text("a", "", 0)), "", "Request") +
+      audited(6, "create", "pods", "", R"(,"requestObject":{"kind":"Pod","metadata":{"generateName":"x-"}})", "", "Request") +
+      audited(20, "patch", "pods", "a", R"(,"requestObject":{"status":{"phase":"Running"}})", "status", "Request") +
+      audited(30, "delete", "pods", "a", "", "", "Request");
+  std::vector<std::string> phases;
+  const auto head = read_recording(write("audit.log", text), [&](RecordedEvent event) -> Result<void> {
+    phases.push_back(fmt::format("{} {}", event.at_ms, json::get_string(event.object, {"status", "phase"})));
+    return {};
+  });
+  ASSERT_TRUE(head) << head.error().message;
+  EXPECT_EQ(phases, (std::vector<std::string>{"0 ", "5000 ", "20000 Running", "30000 Running"}));
+  ASSERT_EQ(head->notes.size(), 1U);
+  EXPECT_NE(head->notes[0].find("generateName"), std::string::npos);
+}
+
+TEST_F(Files, AnAuditLogThatSaysNothingOrIsCutOffIsRefused) {
+  const auto refusal = [&](const std::string& text) {
+    const auto read = Replay::load(write("audit.log", text), false);
+    return read ? std::string("none") : read.error().message;
+  };
+  const std::string bare = audited(0, "create", "pods", "a", "", "", "Metadata");
+  EXPECT_NE(refusal(bare).find("nothing to replay: 1 writes of pods"), std::string::npos) << refusal(bare);
+  EXPECT_NE(refusal(bare + bare.substr(0, 80)).find("audit.log:2: the log is cut off"), std::string::npos);
+  EXPECT_NE(refusal(bare + "{}\n").find("audit.log:2: no event of audit.k8s.io"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace berth::simulator

@@ -38,6 +38,7 @@ Result<AuthParts> make_auth(const AuthOptions& options) {
   AuthenticatorOptions authenticator;
   authenticator.anonymous = options.anonymous;
   authenticator.anonymous_paths = options.anonymous_paths;
+  authenticator.front_proxy = options.front_proxy;
   authenticator.oidc = options.oidc;
   authenticator.webhook = options.webhook;
   authenticator.cache = options.cache;

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "apiserver/auth/authenticator.h"
 #include "apiserver/auth/authorization_config.h"
 #include "apiserver/auth/oidc.h"
 #include "apiserver/auth/pki.h"
@@ -33,6 +34,7 @@ struct AuthOptions {
   std::vector<std::string> anonymous_paths;       ///< See AuthenticatorOptions.
   std::vector<AuthorizerChain::Link> links;       ///< Who is asked; empty: Node and RBAC alone.
   std::string revoked_file;                       ///< Serials of client certificates that are refused (revoked.h). Empty: none.
+  FrontProxyRules front_proxy;                    ///< Which headers of front proxies count, and of which.
   bool anonymous = true;  ///< Requests without credentials go to the authorizer as system:anonymous; otherwise they are 401.
   bool reconcile_default_roles = true;
 };

@@ -51,7 +51,7 @@ class ChainAuthenticator final : public Authenticator {
   }
 
   bool may_wait(const net::HttpRequest& request) override {
-    if (request.peer && !request.peer->common_name.empty()) return false;
+    if (request.peer && (request.peer->is_front_proxy || !request.peer->common_name.empty())) return false;
     const auto token = bearer_token(request);
     if (!token || is_own(*token)) return false;
     const auto others = others_now();
@@ -65,7 +65,15 @@ class ChainAuthenticator final : public Authenticator {
   }
 
   model::ApiResult<UserInfo> authenticate(const net::HttpRequest& request) override {
-    if (request.peer && !request.peer->common_name.empty()) {
+    if (request.peer && request.peer->is_front_proxy) {
+      const auto& allowed = options_.front_proxy.allowed_names;
+      const bool is_allowed = allowed.empty() || std::ranges::find(allowed, request.peer->common_name) != allowed.end();
+      if (is_allowed && (options_.revoked == nullptr || !options_.revoked->contains(request.peer->serial)))
+        if (auto user = user_of_headers(options_.front_proxy, request.headers))
+          return user->name == "system:anonymous" ? std::move(*user) : authenticated(std::move(*user));
+      if (!is_allowed && !request.peer->is_client && !bearer_token(request)) return std::unexpected(model::unauthorized());
+    }
+    if (request.peer && request.peer->is_client && !request.peer->common_name.empty()) {
       if (options_.revoked != nullptr && options_.revoked->contains(request.peer->serial)) return std::unexpected(model::unauthorized());
       UserInfo user{request.peer->common_name, "", request.peer->organizations, {}};
       if (!request.peer->fingerprint.empty())
@@ -176,6 +184,29 @@ class ChainAuthenticator final : public Authenticator {
 };
 
 }  // namespace
+
+std::optional<UserInfo> user_of_headers(const FrontProxyRules& rules, const net::Headers& headers) {
+  const auto first = [&](const std::vector<std::string>& names) {
+    for (const std::string& name : names)
+      if (const auto value = headers.get(name); !value.empty()) return std::string(value);
+    return std::string();
+  };
+  UserInfo user;
+  user.name = first(rules.username_headers);
+  if (user.name.empty()) return std::nullopt;
+  user.uid = first(rules.uid_headers);
+  for (const auto& [field, value] : headers.fields()) {
+    for (const std::string& name : rules.group_headers)
+      if (net::equal_ignoring_case(field, name)) user.groups.push_back(value);
+    for (const std::string& prefix : rules.extra_prefixes) {
+      if (field.size() <= prefix.size() || !net::equal_ignoring_case(std::string_view(field).substr(0, prefix.size()), prefix)) continue;
+      std::string key = field.substr(prefix.size());
+      std::ranges::transform(key, key.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+      user.extra[net::percent_decode(key).value_or(key)].push_back(value);
+    }
+  }
+  return user;
+}
 
 Result<StaticTokens> parse_token_file(const std::string& path) {
   std::ifstream in(path);

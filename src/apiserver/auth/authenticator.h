@@ -16,6 +16,15 @@ using StaticTokens = std::unordered_map<std::string, UserInfo>;
 /// kube-apiserver's --token-auth-file: `token,user,uid,"group1,group2"` per line, the groups optional. The error names the line.
 Result<StaticTokens> parse_token_file(const std::string& path);
 
+/// A proxy with a certificate of its own authority says in headers for whom it asks (kube-apiserver's --requestheader-…).
+struct FrontProxyRules {
+  std::vector<std::string> allowed_names;  ///< Common names of the proxy's certificate; empty: any.
+  std::vector<std::string> username_headers{"X-Remote-User"}, uid_headers{"X-Remote-Uid"}, group_headers{"X-Remote-Group"};
+  std::vector<std::string> extra_prefixes{"X-Remote-Extra-"};
+};
+/// Who a proxy says it asks for; nullopt: it names nobody.
+std::optional<UserInfo> user_of_headers(const FrontProxyRules& rules, const net::Headers& headers);
+
 struct AuthenticatorOptions {
   StaticTokens static_tokens;
   std::shared_ptr<const ServiceAccountTokens> service_account_tokens;  ///< Null: none are accepted.
@@ -25,6 +34,8 @@ struct AuthenticatorOptions {
   /// Tokens of other issuers, and whom nobody here knows; both may be replaced while in use (set_others).
   std::shared_ptr<OidcAuthenticator> oidc;
   std::shared_ptr<WebhookAuthenticator> webhook;
+  /// Of connections whose certificate an authority of front proxies vouches for.
+  FrontProxyRules front_proxy;
   bool anonymous = true;
   std::vector<std::string> anonymous_paths;  ///< Where anonymous requests are let through alone; empty: everywhere.
 };

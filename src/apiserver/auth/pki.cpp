@@ -259,14 +259,14 @@ Result<void> make_directory(const std::string& directory) {
   return {};
 }
 
-Result<KeyPair> open_authority(const std::string& directory, TimePoint now) {
-  auto known = read_pair(directory, "ca");
+Result<KeyPair> open_authority(const std::string& directory, const std::string& file_name, TimePoint now) {
+  auto known = read_pair(directory, file_name);
   if (!known) return std::unexpected(known.error());
   if (*known) return **known;
-  CertificateRequest request{.common_name = "berth-ca", .is_authority = true, .life = kAuthorityLife};
+  CertificateRequest request{.common_name = "berth-" + file_name, .is_authority = true, .life = kAuthorityLife};
   auto made = make_certificate(request, nullptr, nullptr, now);
   if (!made) return made;
-  if (auto ok = write_pair(directory, "ca", *made); !ok) return std::unexpected(ok.error());
+  if (auto ok = write_pair(directory, file_name, *made); !ok) return std::unexpected(ok.error());
   return made;
 }
 
@@ -291,7 +291,7 @@ Result<std::string> open_signing_key(const std::string& directory) {
 Result<Pki> Pki::open(PkiOptions options, TimePoint now) {
   if (auto ok = make_directory(options.directory); !ok) return std::unexpected(ok.error());
   Pki pki;
-  auto ca = open_authority(options.directory, now);
+  auto ca = open_authority(options.directory, "ca", now);
   if (!ca) return std::unexpected(ca.error());
   pki.ca_ = std::move(*ca);
 
@@ -311,7 +311,7 @@ Result<Pki> Pki::open(PkiOptions options, TimePoint now) {
 
 Result<KeyPair> Pki::client_certificate(const std::string& file_name, const std::string& common_name,
                                         const std::vector<std::string>& organizations, TimePoint now) {
-  if (file_name.find('/') != std::string::npos || file_name.empty() || file_name == "ca" || file_name == "server") {
+  if (file_name.find('/') != std::string::npos || file_name.empty() || file_name == "ca" || file_name == "server" || file_name.starts_with("front-proxy-")) {
     return fail(ErrorCode::kInvalid, fmt::format("\"{}\" cannot be the name of a certificate's file", file_name));
   }
   CertificateRequest request{.common_name = common_name, .organizations = organizations, .life = kLeafLife};
@@ -324,6 +324,14 @@ Result<KeyPair> Pki::server_certificate(const std::string& file_name, const std:
   CertificateRequest request{.common_name = common_name, .organizations = organizations, .for_server = true, .life = kLeafLife};
   add_own_names(request.names, names);
   return reuse_or_make(options_.directory, file_name, ca_, request, now);
+}
+
+Result<Pki::FrontProxy> Pki::front_proxy(TimePoint now) const {
+  auto authority = open_authority(options_.directory, "front-proxy-ca", now);
+  if (!authority) return std::unexpected(authority.error());
+  auto client = reuse_or_make(options_.directory, "front-proxy-client", *authority, {.common_name = "front-proxy-client", .life = kLeafLife}, now);
+  if (!client) return std::unexpected(client.error());
+  return FrontProxy{authority->certificate_pem, std::move(*client)};
 }
 
 Result<KeyPair> Pki::issue_client(const std::string& common_name, const std::vector<std::string>& organizations, TimePoint now,

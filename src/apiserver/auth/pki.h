@@ -3,6 +3,7 @@
 //   ca.crt ca.key            signs everything below; ca.crt may be a bundle: the first is the key's, all are trusted
 //   server.crt server.key    what the API server shows
 //   NAME.crt NAME.key        client certificates made by client_certificate (admin, scheduler, controller-manager, node-…)
+//   front-proxy-ca.crt .key  signs what the server shows to servers that were aggregated, and nothing else
 //   service-account.key      signs service account tokens; of several keys in it the first signs and all verify
 //   revoked                  serials of client certificates that are refused (revoked.h)
 //
@@ -66,6 +67,12 @@ class Pki {
   Result<KeyPair> kubelet_client(TimePoint now) {
     return client_certificate("apiserver-kubelet-client", "kube-apiserver-kubelet-client", {"berth:kubelet-clients"}, now);
   }
+  /// The server towards aggregated servers, by an authority of its own: who trusts that one believes what headers say of the user.
+  struct FrontProxy {
+    std::string ca_pem;
+    KeyPair client;
+  };
+  [[nodiscard]] Result<FrontProxy> front_proxy(TimePoint now) const;
   Result<KeyPair> node(const std::string& name, TimePoint now) {
     return client_certificate("node-" + name, "system:node:" + name, {"system:nodes"}, now);
   }

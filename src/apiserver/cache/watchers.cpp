@@ -43,7 +43,7 @@ bool matches(const WatchFilter& filter, const StoredObject& object) {
 
 bool deliver_change(WatchState& state, const Change& change, ObjectPtr& gone) {
   if (state.is_closed) return false;
-  if (change.revision() <= state.delivered) return true;
+  if (change.revision() <= state.floor) return true;
   bool matched = change.previous != nullptr && matches(state.filter, *change.previous);
   bool matches_now = !change.is_delete && matches(state.filter, *change.object);
   if (change.is_delete) {
@@ -153,6 +153,7 @@ void WatcherTable::distribute(std::span<const Change> changes) {
 
 bool WatcherTable::deliver_due(WatchState& state, std::span<const Change> changes) {
   const Revision before = state.delivered;
+  if (!state.is_replaying) state.floor = before;
   for (const std::uint32_t i : state.due) {
     if (state.is_replaying && !state.is_closed) {
       state.pending.push_back(changes[i]);

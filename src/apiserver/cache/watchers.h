@@ -30,6 +30,8 @@ struct WatchState {
   bool is_replaying = true;  ///< The starter delivers the past; what is published meanwhile waits in `pending`.
   std::vector<Change> pending;
   Revision delivered = 0;  ///< Everything up to it was delivered, or was before the watch's start.
+  /// `delivered` before the changes being handed over now: several of them may share one revision.
+  Revision floor = 0;
   /// Which changes of the group being published may concern it. The publisher's own, without the mutex.
   std::vector<std::uint32_t> due;
 };

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/base64.h"
+#include "base/clock.h"
 #include "base/config_reader.h"
 
 namespace berth::apiserver::encryption {
@@ -45,7 +46,43 @@ std::vector<Key> read_keys(const config::Reader& from, std::string_view provider
   return out;
 }
 
-std::shared_ptr<const Provider> read_provider(const config::Reader& from) {
+std::shared_ptr<KmsProvider> read_kms(const config::Reader& from, const std::vector<std::shared_ptr<KmsProvider>>& others) {
+  from.only({"apiVersion", "name", "endpoint", "timeout", "cachesize"});
+  KmsOptions options;
+  options.name = from.string("name");
+  options.endpoint = from.string("endpoint");
+  const std::string version = from.string("apiVersion"), timeout = from.string("timeout");
+  const std::size_t before = others.size();
+  bool is_good = true;
+  const auto wrong = [&](const char* field, const std::string& why) {
+    from.problem(field, why);
+    is_good = false;
+  };
+  if (version != "v2")
+    wrong("apiVersion",
+          version.empty() || version == "v1"
+              ? "KMS v1 is off in Kubernetes since 1.29, and not here: write apiVersion: v2, and give a service that speaks it"
+              : fmt::format("\"{}\" is unknown; v2 is meant", version));
+  if (from.has("cachesize")) wrong("cachesize", "belongs to v1; v2 has no cache to be sized");
+  if (options.name.empty()) wrong("name", "missing; it stands before what is stored");
+  if (options.name.find(':') != std::string::npos)
+    wrong("name", fmt::format("\"{}\" must not have a colon: it stands before what is stored", options.name));
+  for (std::size_t i = 0; i < before; ++i)
+    if (others[i]->name() == options.name)
+      wrong("name", fmt::format("\"{}\" is there twice: every kms provider has its own", options.name));
+  if (!options.endpoint.starts_with("unix:///"))
+    wrong("endpoint", fmt::format("\"{}\" is no socket on this machine: unix:///PATH", options.endpoint));
+  if (!timeout.empty()) {
+    const auto read = parse_go_duration(timeout);
+    if (!read || *read <= Duration::zero())
+      wrong("timeout", fmt::format("\"{}\" is not a duration above zero", timeout));
+    else
+      options.timeout = *read;
+  }
+  return is_good ? make_kms(std::move(options)) : nullptr;
+}
+
+std::shared_ptr<const Provider> read_provider(const config::Reader& from, std::vector<std::shared_ptr<KmsProvider>>& key_services) {
   if (!from.expect_object()) return nullptr;
   from.only(kProviders);
   std::string given;
@@ -64,9 +101,9 @@ std::shared_ptr<const Provider> read_provider(const config::Reader& from) {
   const config::Reader provider = from.field(given);
   if (given == "identity") return make_identity();
   if (given == "kms") {
-    provider.skip();
-    from.problem("kms", "is not supported here yet; use aesgcm, secretbox or aescbc with a key in this file (mode 0600)");
-    return nullptr;
+    auto made = read_kms(provider, key_services);
+    if (made != nullptr) key_services.push_back(made);
+    return made;
   }
   auto keys = read_keys(provider, given);
   if (keys.empty()) return nullptr;
@@ -99,6 +136,37 @@ const ResourceRule* Configuration::rule_of(std::string_view group, std::string_v
   return nullptr;
 }
 
+Result<void> Configuration::start_key_services() const {
+  for (const auto& service : key_services)
+    if (auto started = service->start(); !started) return started;
+  return {};
+}
+
+std::function<bool(std::string_view)> Configuration::written_by(const KmsProvider& service) const {
+  Configuration names;
+  std::vector<bool> is_its;
+  for (const ResourceRule& rule : rules) {
+    names.rules.push_back({rule.resources, {}});
+    is_its.push_back(rule.providers.front().get() == &service);
+  }
+  return [names = std::move(names), is_its = std::move(is_its)](std::string_view key) {
+    const auto first = key.find('/', 1);
+    const auto second = first == std::string_view::npos ? first : key.find('/', first + 1);
+    if (second == std::string_view::npos) return false;
+    const ResourceRule* rule = names.rule_of(key.substr(1, first - 1), key.substr(first + 1, second - first - 1));
+    return rule != nullptr && is_its[static_cast<std::size_t>(rule - names.rules.data())];
+  };
+}
+
+std::string Configuration::trouble_with(std::string_view group, std::string_view plural) const {
+  if (key_services.empty()) return {};
+  const ResourceRule* rule = rule_of(group, plural);
+  if (rule == nullptr) return {};
+  for (const auto& service : key_services)
+    if (rule->providers.front() == service) return service->trouble();
+  return {};
+}
+
 Result<Configuration> parse_configuration(std::string_view text, const std::string& file) {
   Configuration out;
   const auto read = config::read_text(text, {.file = file}, [&](const config::Reader& root) {
@@ -126,7 +194,7 @@ Result<Configuration> parse_configuration(std::string_view text, const std::stri
       const auto providers = entry.field("providers").items();
       if (providers.empty()) entry.problem("providers", "missing; the first writes, all of them read");
       for (const config::Reader& item : providers)
-        if (auto provider = read_provider(item)) rule.providers.push_back(std::move(provider));
+        if (auto provider = read_provider(item, out.key_services)) rule.providers.push_back(std::move(provider));
       out.rules.push_back(std::move(rule));
     }
   });

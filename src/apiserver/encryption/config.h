@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apiserver/encryption/kms.h"
 #include "apiserver/encryption/transform.h"
 #include "base/error.h"
 
@@ -20,6 +21,13 @@ struct ResourceRule {
 struct Configuration {
   std::string file;  ///< For messages; empty: there is none.
   std::vector<ResourceRule> rules;
+  std::vector<std::shared_ptr<KmsProvider>> key_services;  ///< Those among the providers. Nothing was asked of them yet.
+  /// The first answer of each; what is stored can be read and written then. The error names the one that is not well.
+  [[nodiscard]] Result<void> start_key_services() const;
+  /// Why an object of this resource must not be written now; empty: it may.
+  [[nodiscard]] std::string trouble_with(std::string_view group, std::string_view plural) const;
+  /// Whether this one writes the object of a key ("/GROUP/PLURAL/…"). Keeps nothing of the configuration alive.
+  [[nodiscard]] std::function<bool(std::string_view key)> written_by(const KmsProvider& service) const;
   /// The providers of a stored resource; null: it is not to be encrypted.
   [[nodiscard]] const ResourceRule* rule_of(std::string_view group, std::string_view plural) const;
 };

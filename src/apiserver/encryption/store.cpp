@@ -13,6 +13,13 @@ std::pair<std::string_view, std::string_view> resource_of(std::string_view key) 
   return {key.substr(1, first - 1), key.substr(first + 1, second - first - 1)};
 }
 
+/// "k8s:enc:aescbc:v1:NAME:"
+std::string prefix_of(std::string_view stored) {
+  std::size_t end = 0;
+  for (int colons = 0; end < std::min<std::size_t>(stored.size(), 128) && colons < 5; ++end) colons += stored[end] == ':' ? 1 : 0;
+  return std::string(stored.substr(0, end));
+}
+
 class EncryptedStore final : public store::Store {
  public:
   EncryptedStore(std::unique_ptr<store::Store> inner, Configuration configuration, std::shared_ptr<StaleKeys> stale)
@@ -59,7 +66,8 @@ class EncryptedStore final : public store::Store {
     if (!done || unreadable.empty()) return done;
     const auto& [key, why] = *unreadable.begin();
     const std::string others = unreadable.size() == 1 ? "" : fmt::format(" (and {} other objects)", unreadable.size() - 1);
-    return fail(ErrorCode::kCorrupt, fmt::format("{}{} cannot be read: {}. {}; nothing was changed", name_of(key), others, why, advice()));
+    return fail(ErrorCode::kCorrupt,
+                fmt::format("{}{} cannot be read: {}. {}; nothing was changed", name_of(key), others, why, opening_advice(configuration_)));
   }
 
  private:
@@ -68,35 +76,8 @@ class EncryptedStore final : public store::Store {
     return configuration_.rule_of(group, plural);
   }
   [[nodiscard]] Result<Plain> open(const store::Record& record) const {
-    const ResourceRule* rule = rule_of(record.key);
-    if (rule == nullptr) {
-      // Of a resource that is no longer to be encrypted: whoever can reads it, and the next update writes it plain.
-      if (!record.value->starts_with(kPrefix)) return Plain{*record.value, false};
-      for (const ResourceRule& one : configuration_.rules)
-        for (const auto& provider : one.providers)
-          if (provider->wrote(*record.value)) {
-            auto plain = provider->decrypt(*record.value, record.key);
-            if (plain) plain->is_stale = true;
-            return plain;
-          }
-      return fail(ErrorCode::kCorrupt, fmt::format("it is encrypted ({}…)", prefix_of(*record.value)));
-    }
-    for (std::size_t i = 0; i < rule->providers.size(); ++i) {
-      if (!rule->providers[i]->wrote(*record.value)) continue;
-      auto plain = rule->providers[i]->decrypt(*record.value, record.key);
-      if (plain) plain->is_stale = plain->is_stale || i != 0;
-      return plain;
-    }
-    return fail(ErrorCode::kCorrupt,
-                record.value->starts_with(kPrefix)
-                    ? fmt::format("it is encrypted by a provider that is not there ({}…)", prefix_of(*record.value))
-                    : "it is stored as it is, and no identity provider is there (add `- identity: {}` as the last one)");
-  }
-  /// "k8s:enc:aescbc:v1:NAME:"
-  static std::string prefix_of(std::string_view stored) {
-    std::size_t end = 0;
-    for (int colons = 0; end < std::min<std::size_t>(stored.size(), 128) && colons < 5; ++end) colons += stored[end] == ':' ? 1 : 0;
-    return std::string(stored.substr(0, end));
+    const auto [group, plural] = resource_of(record.key);
+    return open_value(configuration_, group, plural, *record.value, record.key);
   }
   static std::string name_of(std::string_view key) {
     const auto [group, plural] = resource_of(key);
@@ -104,13 +85,6 @@ class EncryptedStore final : public store::Store {
     if (rest.starts_with('/')) rest.remove_prefix(1);
     return fmt::format("{} {}", plural, rest);
   }
-  [[nodiscard]] std::string advice() const {
-    return configuration_.file.empty()
-               ? "Start with --encryption-provider-config FILE, the file that it was written with"
-               : fmt::format("Put the key, or the provider, back into {} (behind the first one: the first writes, all of them read)",
-                             configuration_.file);
-  }
-
   std::unique_ptr<store::Store> inner_;
   const Configuration configuration_;
   std::shared_ptr<StaleKeys> stale_;
@@ -120,11 +94,12 @@ class EncryptedStore final : public store::Store {
 
 bool StaleKeys::contains(std::string_view key) const {
   const std::lock_guard lock(mutex_);
-  return keys_.contains(key);
+  return keys_.contains(key) || (covers_ && !fresh_.contains(key) && covers_(key));
 }
 
 void StaleKeys::set(std::string_view key, bool is_stale) {
   const std::lock_guard lock(mutex_);
+  if (covers_ && !is_stale && covers_(key)) fresh_.emplace(key);
   if (is_stale) {
     keys_.emplace(key);
   } else if (!keys_.empty()) {
@@ -132,9 +107,48 @@ void StaleKeys::set(std::string_view key, bool is_stale) {
   }
 }
 
+void StaleKeys::set_all(std::function<bool(std::string_view key)> covers) {
+  const std::lock_guard lock(mutex_);
+  covers_ = std::move(covers);
+  fresh_.clear();
+}
+
 std::size_t StaleKeys::size() const {
   const std::lock_guard lock(mutex_);
   return keys_.size();
+}
+
+Result<Plain> open_value(const Configuration& configuration, std::string_view group, std::string_view plural, std::string_view stored,
+                         std::string_view context) {
+  const ResourceRule* rule = configuration.rule_of(group, plural);
+  if (rule == nullptr) {
+    // Of a resource that is no longer to be encrypted: whoever can reads it, and the next update writes it plain.
+    if (!stored.starts_with(kPrefix)) return Plain{std::string(stored), false};
+    for (const ResourceRule& one : configuration.rules)
+      for (const auto& provider : one.providers)
+        if (provider->wrote(stored)) {
+          auto plain = provider->decrypt(stored, context);
+          if (plain) plain->is_stale = true;
+          return plain;
+        }
+    return fail(ErrorCode::kCorrupt, fmt::format("it is encrypted ({}…)", prefix_of(stored)));
+  }
+  for (std::size_t i = 0; i < rule->providers.size(); ++i) {
+    if (!rule->providers[i]->wrote(stored)) continue;
+    auto plain = rule->providers[i]->decrypt(stored, context);
+    if (plain) plain->is_stale = plain->is_stale || i != 0;
+    return plain;
+  }
+  return fail(ErrorCode::kCorrupt, stored.starts_with(kPrefix)
+                                       ? fmt::format("it is encrypted by a provider that is not there ({}…)", prefix_of(stored))
+                                       : "it is stored as it is, and no identity provider is there (add `- identity: {}` as the last one)");
+}
+
+std::string opening_advice(const Configuration& configuration) {
+  return configuration.file.empty()
+             ? "Start with --encryption-provider-config FILE, the file that it was written with"
+             : fmt::format("Put the key, or the provider, back into {} (behind the first one: the first writes, all of them read)",
+                           configuration.file);
 }
 
 std::unique_ptr<store::Store> encrypt_store(std::unique_ptr<store::Store> inner, Configuration configuration,

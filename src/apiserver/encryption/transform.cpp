@@ -103,39 +103,13 @@ class AesGcm final : public KeyedProvider {
   explicit AesGcm(std::vector<Key> keys) : KeyedProvider("aesgcm", std::move(keys)) {}
 
  protected:
-  static constexpr std::size_t kNonce = 12, kTag = 16;
-  static const EVP_CIPHER* cipher_of(const Key& key) {
-    return key.secret.size() == 16 ? EVP_aes_128_gcm() : key.secret.size() == 24 ? EVP_aes_192_gcm() : EVP_aes_256_gcm();
-  }
   Result<std::string> open(const Key& key, std::string_view sealed, std::string_view context) const override {
-    if (sealed.size() < kNonce + kTag) return unreadable(name_, key.name);
-    const Cipher cipher(EVP_CIPHER_CTX_new());
-    std::string tag(sealed.substr(sealed.size() - kTag));
-    const std::string_view text = sealed.substr(kNonce, sealed.size() - kNonce - kTag);
-    std::string out(text.size() + kTag, '\0');
-    int size = 0, rest = 0;
-    const bool ok =
-        EVP_DecryptInit_ex(cipher.get(), cipher_of(key), nullptr, as_bytes(std::string_view(key.secret)), as_bytes(sealed)) == 1 &&
-        EVP_DecryptUpdate(cipher.get(), nullptr, &size, as_bytes(context), static_cast<int>(context.size())) == 1 &&
-        EVP_DecryptUpdate(cipher.get(), as_bytes(out), &size, as_bytes(text), static_cast<int>(text.size())) == 1 &&
-        EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_GCM_SET_TAG, static_cast<int>(kTag), tag.data()) == 1 &&
-        EVP_DecryptFinal_ex(cipher.get(), as_bytes(out) + size, &rest) == 1;
-    if (!ok) return unreadable(name_, key.name);
-    out.resize(static_cast<std::size_t>(size + rest));
+    auto out = aesgcm_open(key.secret, sealed, context);
+    if (!out) return unreadable(name_, key.name);
     return out;
   }
   Result<std::string> seal(const Key& key, std::string_view value, std::string_view context) const override {
-    std::string out = random_bytes(kNonce);
-    out.resize(kNonce + value.size() + kTag);
-    const Cipher cipher(EVP_CIPHER_CTX_new());
-    int size = 0, rest = 0;
-    const bool ok = EVP_EncryptInit_ex(cipher.get(), cipher_of(key), nullptr, as_bytes(std::string_view(key.secret)), as_bytes(out)) == 1 &&
-                    EVP_EncryptUpdate(cipher.get(), nullptr, &size, as_bytes(context), static_cast<int>(context.size())) == 1 &&
-                    EVP_EncryptUpdate(cipher.get(), as_bytes(out) + kNonce, &size, as_bytes(value), static_cast<int>(value.size())) == 1 &&
-                    EVP_EncryptFinal_ex(cipher.get(), as_bytes(out) + kNonce + size, &rest) == 1 &&
-                    EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_GCM_GET_TAG, static_cast<int>(kTag), out.data() + kNonce + size + rest) == 1;
-    if (!ok) return fail(ErrorCode::kInternal, "AES-GCM fails");
-    return out;
+    return aesgcm_seal(key.secret, value, context);
   }
 };
 
@@ -167,6 +141,51 @@ class Identity final : public Provider {
 };
 
 }  // namespace
+
+namespace {
+
+constexpr std::size_t kGcmNonce = 12, kGcmTag = 16;
+
+const EVP_CIPHER* gcm_of(std::string_view key) {
+  return key.size() == 16 ? EVP_aes_128_gcm() : key.size() == 24 ? EVP_aes_192_gcm() : EVP_aes_256_gcm();
+}
+
+}  // namespace
+
+Result<std::string> aesgcm_open(std::string_view key, std::string_view sealed, std::string_view context) {
+  if (sealed.size() < kGcmNonce + kGcmTag) return fail(ErrorCode::kCorrupt, "too short");
+  const Cipher cipher(EVP_CIPHER_CTX_new());
+  std::string tag(sealed.substr(sealed.size() - kGcmTag));
+  const std::string_view text = sealed.substr(kGcmNonce, sealed.size() - kGcmNonce - kGcmTag);
+  std::string out(text.size() + kGcmTag, '\0');
+  int size = 0, rest = 0;
+  const bool ok = EVP_DecryptInit_ex(cipher.get(), gcm_of(key), nullptr, as_bytes(key), as_bytes(sealed)) == 1 &&
+                  EVP_DecryptUpdate(cipher.get(), nullptr, &size, as_bytes(context), static_cast<int>(context.size())) == 1 &&
+                  EVP_DecryptUpdate(cipher.get(), as_bytes(out), &size, as_bytes(text), static_cast<int>(text.size())) == 1 &&
+                  EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_GCM_SET_TAG, static_cast<int>(kGcmTag), tag.data()) == 1 &&
+                  EVP_DecryptFinal_ex(cipher.get(), as_bytes(out) + size, &rest) == 1;
+  if (!ok) {
+    ERR_clear_error();
+    return fail(ErrorCode::kCorrupt, "it does not decrypt");
+  }
+  out.resize(static_cast<std::size_t>(size + rest));
+  return out;
+}
+
+Result<std::string> aesgcm_seal(std::string_view key, std::string_view value, std::string_view context) {
+  std::string out = random_bytes(kGcmNonce);
+  out.resize(kGcmNonce + value.size() + kGcmTag);
+  const Cipher cipher(EVP_CIPHER_CTX_new());
+  int size = 0, rest = 0;
+  const bool ok =
+      EVP_EncryptInit_ex(cipher.get(), gcm_of(key), nullptr, as_bytes(key), as_bytes(out)) == 1 &&
+      EVP_EncryptUpdate(cipher.get(), nullptr, &size, as_bytes(context), static_cast<int>(context.size())) == 1 &&
+      EVP_EncryptUpdate(cipher.get(), as_bytes(out) + kGcmNonce, &size, as_bytes(value), static_cast<int>(value.size())) == 1 &&
+      EVP_EncryptFinal_ex(cipher.get(), as_bytes(out) + kGcmNonce + size, &rest) == 1 &&
+      EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_GCM_GET_TAG, static_cast<int>(kGcmTag), out.data() + kGcmNonce + size + rest) == 1;
+  if (!ok) return fail(ErrorCode::kInternal, "AES-GCM fails");
+  return out;
+}
 
 std::shared_ptr<const Provider> make_identity() { return std::make_shared<Identity>(); }
 std::shared_ptr<const Provider> make_aescbc(std::vector<Key> keys) { return std::make_shared<AesCbc>(std::move(keys)); }

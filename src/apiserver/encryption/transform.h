@@ -4,6 +4,7 @@
 //   aescbc      k8s:enc:aescbc:v1:NAME:     16 bytes of IV, then AES-CBC with PKCS#7 padding
 //   aesgcm      k8s:enc:aesgcm:v1:NAME:     12 bytes of nonce, then AES-GCM and its tag; the record's key is authenticated
 //   secretbox   k8s:enc:secretbox:v1:NAME:  24 bytes of nonce, then XSalsa20-Poly1305 (NaCl's secretbox)
+//   kms         k8s:enc:kms:v2:NAME:        kms.h
 #pragma once
 #include <memory>
 #include <string>
@@ -40,6 +41,10 @@ std::shared_ptr<const Provider> make_identity();
 std::shared_ptr<const Provider> make_aescbc(std::vector<Key> keys);
 std::shared_ptr<const Provider> make_aesgcm(std::vector<Key> keys);
 std::shared_ptr<const Provider> make_secretbox(std::vector<Key> keys);
+
+/// AES-GCM: 12 bytes of nonce, then the text and its tag; `context` is authenticated.
+Result<std::string> aesgcm_seal(std::string_view key, std::string_view value, std::string_view context);
+Result<std::string> aesgcm_open(std::string_view key, std::string_view sealed, std::string_view context);
 
 /// NaCl's secretbox with a key of 32 bytes and a nonce of 24: 16 bytes of tag, then the text.
 std::string secretbox_seal(std::string_view key, std::string_view nonce, std::string_view text);

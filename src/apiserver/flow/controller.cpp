@@ -35,42 +35,20 @@ thread_local Wear wear;
 
 /// How long an answer is kept back: as long as it tells its reader to wait.
 constexpr std::chrono::milliseconds kPause{1000};
+/// How often what has waited too long is looked for.
+constexpr std::chrono::milliseconds kSweep{250};
+/// What a request that waits holds besides its body.
+constexpr std::size_t kWaitingBytes = 4096;
+
+double to_seconds(std::chrono::steady_clock::duration span) { return std::chrono::duration<double>(span).count(); }
+double to_seconds(std::chrono::steady_clock::time_point when) { return to_seconds(when.time_since_epoch()); }
 
 }  // namespace
 
-Controller::Controller(const Limits& limits, metrics::Registry& registry) : limits_(limits) {
-  int shares = 0;
-  for (const auto& level : default_levels()) shares += level.nominal_shares;
-  const int total = limits.inflight_read + limits.inflight_mutating;
-  for (const auto& config : default_levels()) {
-    auto& level = levels_.emplace_back(config);
-    level.limit = (total * config.nominal_shares + shares - 1) / shares;
-    const metrics::Labels labels{{"priority_level", config.name}};
-    registry
-        .gauge("apiserver_flowcontrol_nominal_limit_seats", "Nominal number of execution seats configured for each priority level", labels)
-        .set(level.limit);
-    level.executing = &registry.gauge("apiserver_flowcontrol_current_executing_seats",
-                                      "Concurrency (number of seats) occupied by the currently executing requests", labels);
-    level.waiting = &registry.gauge("apiserver_flowcontrol_current_inqueue_requests",
-                                    "Number of requests currently pending in queues of the API Priority and Fairness subsystem", labels);
-  }
-  for (const auto& schema : default_schemas()) {
-    const metrics::Labels labels{{"flow_schema", schema.name}, {"priority_level", default_levels()[schema.level].name}};
-    Counters counters;
-    counters.dispatched = &registry.counter("apiserver_flowcontrol_dispatched_requests_total",
-                                            "Number of requests executed by API Priority and Fairness subsystem", labels);
-    const auto rejected = [&](std::string reason) {
-      auto with_reason = labels;
-      with_reason.emplace_back("reason", std::move(reason));
-      return &registry.counter("apiserver_flowcontrol_rejected_requests_total",
-                               "Number of requests rejected by API Priority and Fairness subsystem", with_reason);
-    };
-    counters.queue_full = rejected("queue-full");
-    counters.time_out = rejected("time-out");
-    counters.limit = rejected("concurrency-limit");
-    counters.memory = rejected("memory");
-    counters_.push_back(counters);
-  }
+Controller::Controller(const Limits& limits, metrics::Registry& registry) : limits_(limits), registry_(registry) {
+  fair_fraction_ = &registry.gauge("apiserver_flowcontrol_seat_fair_frac",
+                                   "Fair fraction of server's concurrency to allocate to each priority level that can use it");
+  configure({}, {});
   threads_.emplace_back([this] { work(true); });
   for (int i = 0; i < std::max(1, limits.workers); ++i) threads_.emplace_back([this] { work(false); });
 }
@@ -80,11 +58,15 @@ Seats& Seats::operator=(Seats&& other) noexcept {
   controller_ = std::exchange(other.controller_, nullptr);
   where_ = std::move(other.where_);
   count_ = other.count_;
+  begun_ = other.begun_;
   return *this;
 }
 
 void Seats::reset() {
-  if (auto* controller = std::exchange(controller_, nullptr)) controller->finish(where_, count_);
+  auto* controller = std::exchange(controller_, nullptr);
+  if (controller == nullptr) return;
+  controller->finish(where_, count_, to_seconds(std::chrono::steady_clock::now() - begun_));
+  where_ = {};
 }
 
 void Controller::stop() {
@@ -97,89 +79,128 @@ void Controller::stop() {
   for (auto& thread : threads_) thread.join();
 }
 
+void Controller::count_dispatched(const Classified& where, int seats) const {
+  const auto& counts = where.schema->metrics;
+  counts.dispatched->add();
+  if (seats == 0) return;
+  counts.executing->add(1);
+  counts.executing_seats->add(seats);
+  counts.width->observe(seats);
+}
+
 bool Controller::runs_here(const Classified& where, double cost_us, int seats) {
   if (cost_us >= kHeavyUs) return false;
-  if (!default_levels()[where.level].is_exempt) {
-    if (is_shed(where) || wear.is_worn_out(Clock::now())) return false;
-    if (seats > 0) {
-      const std::lock_guard lock(mutex_);
-      auto& level = levels_[where.level];
-      if (!level.queue.empty() || !has_room(level, seats)) return false;
-      level.seats += seats;
-      level.executing->set(level.seats);
-    }
+  Level& level = where.level();
+  const auto now = Clock::now();
+  if (!level.is_exempt && (is_shed(where) || wear.is_worn_out(now))) return false;
+  if (seats > 0) {
+    const std::lock_guard lock(mutex_);
+    if (!level.is_exempt && (!level.queue.empty() || !level.has_room(seats))) return false;
+    level.occupy(to_seconds(now), seats, 1);
+    ++level.dispatched_count;
   }
-  counters_of(*where.schema).dispatched->add();
+  count_dispatched(where, seats);
   return true;
 }
 
 void Controller::spent(Clock::time_point from) { wear.add(from, Clock::now()); }
 
 void Controller::submit(Work work) {
-  const bool is_exempt = default_levels()[work.where.level].is_exempt;
   if (runs_here(work.where, work.cost_us, work.seats)) {
     const auto from = Clock::now();
     work.run();
     return spent(from);
   }
+  Level& level = work.where.level();
   if (is_shed(work.where) && work.seats > 0) {
-    counters_of(*work.where.schema).memory->add();
-    return refuse_later(std::move(work), "memory");
+    work.where.schema->metrics.memory->add();
+    int retry_after = 1;
+    {
+      const std::lock_guard lock(mutex_);
+      retry_after = note_refused(level, false);
+    }
+    return refuse_later(std::move(work), "memory", retry_after);
   }
   std::unique_lock lock(mutex_);
-  if (!is_exempt) return enqueue(lock, std::move(work));
-  exempt_.push_back([this, work = std::make_shared<Work>(std::move(work))] {
-    counters_of(*work->where.schema).dispatched->add();
-    work->run();
-  });
+  if (!level.is_exempt) return enqueue(lock, std::move(work));
+  const int seats = work.seats;
+  auto place = work.where.place().level;
+  exempt_.push_back({std::move(place), seats, [this, work = std::make_shared<Work>(std::move(work))] {
+                       count_dispatched(work->where, work->seats);
+                       work->run();
+                     }});
   wake_exempt_.notify_one();
 }
 
 void Controller::post(Work work) {
-  const auto hash = flow_hash(work.where.schema->name, work.where.flow);
-  const double cost = std::max(work.cost_us, 50.0);
-  const int seats = work.seats;
+  const auto hash = flow_hash(work.where.schema->config.name, work.where.flow);
+  Level& level = work.where.level();
+  auto run = [this, where = work.where, seats = work.seats, run = std::move(work.run)] {
+    // Counted as executing again, not as another request.
+    where.schema->metrics.executing->add(1);
+    where.schema->metrics.executing_seats->add(seats);
+    run();
+  };
   const std::lock_guard lock(mutex_);
-  auto& level = levels_[work.where.level];
-  const bool is_exempt = default_levels()[work.where.level].queues == 0;
-  if (!is_exempt && level.queue.push(hash, {cost, seats, 0, work.run}, true)) {
-    level.waiting->set(static_cast<double>(level.queue.size()));
-    wake_.notify_one();
+  if (level.is_exempt) {
+    exempt_.push_back({work.where.place().level, work.seats, std::move(run)});
+    wake_exempt_.notify_one();
     return;
   }
-  exempt_.push_back(std::move(work.run));
-  wake_exempt_.notify_one();
+  level.queue.push(hash, {std::max(work.cost_us, 50.0), work.seats, 0, std::move(run), {}, Clock::time_point::max(), nullptr}, true);
+  level.note_demand(to_seconds(Clock::now()));
+  wake_.notify_one();
+}
+
+Waiting Controller::make_waiting(const std::shared_ptr<Work>& work) {
+  Waiting out{std::max(work->cost_us, 50.0), work->seats, work->bytes + kWaitingBytes, {}, Clock::now(), {}, work};
+  const auto patience = work->longest_wait.count() > 0 ? std::min(work->longest_wait, limits_.longest_wait) : limits_.longest_wait;
+  out.deadline = out.since + patience;
+  out.item = [this, work, since = out.since, deadline = out.deadline] {
+    const auto now = Clock::now();
+    const auto& counts = work->where.schema->metrics;
+    counts.waiting->add(-1);
+    counts.waiting_seats->add(-work->seats);
+    (now < deadline ? counts.served_wait : counts.refused_wait)->observe(to_seconds(now - since));
+    count_dispatched(work->where, work->seats);
+    if (now < deadline) return work->run();
+    finish(work->where, work->seats, 0);
+    counts.time_out->add();
+    int retry_after = 1;
+    {
+      const std::lock_guard lock(mutex_);
+      retry_after = note_refused(work->where.level(), true);
+    }
+    work->reject("time-out", retry_after);
+  };
+  return out;
 }
 
 void Controller::enqueue(std::unique_lock<std::mutex>& lock, Work work) {
-  auto& level = levels_[work.where.level];
-  const auto& schema = *work.where.schema;
-  const auto hash = flow_hash(schema.name, work.where.flow);
-  const bool queues = default_levels()[work.where.level].queues > 0;
+  Level& level = work.where.level();
+  const auto& counts = work.where.schema->metrics;
+  const auto hash = flow_hash(work.where.schema->config.name, work.where.flow);
   const auto shared = std::make_shared<Work>(std::move(work));
-  auto item = [this, shared, deadline = Clock::now() + limits_.longest_wait] {
-    if (Clock::now() < deadline) {
-      counters_of(*shared->where.schema).dispatched->add();
-      return shared->run();
-    }
-    finish(shared->where, shared->seats);
-    counters_of(*shared->where.schema).time_out->add();
-    shared->reject("time-out");
-  };
-  const bool has_memory = waiting_bytes_ + shared->bytes <= limits_.waiting_bytes;
-  if (has_memory && level.queue.push(hash, {std::max(shared->cost_us, 50.0), shared->seats, shared->bytes, std::move(item)})) {
-    waiting_bytes_ += shared->bytes;
-    level.waiting->set(static_cast<double>(level.queue.size()));
+  const bool has_memory = waiting_bytes_ + shared->bytes + kWaitingBytes <= limits_.waiting_bytes;
+  // Where there are no queues, what finds seats waits for a thread alone.
+  const int ahead = level.seats + level.queue.seats();
+  const bool is_let_in = level.queues || ahead == 0 || ahead + shared->seats <= level.limit;
+  if (has_memory && is_let_in && level.queue.push(hash, make_waiting(shared), !level.queues)) {
+    waiting_bytes_ += shared->bytes + kWaitingBytes;
+    level.note_demand(to_seconds(Clock::now()));
+    counts.waiting->add(1);
+    counts.waiting_seats->add(shared->seats);
+    counts.length->observe(static_cast<double>(level.queue.size()));
     wake_.notify_one();
     return;
   }
   const bool is_kept_back = is_flood(level, hash);
+  const int retry_after = note_refused(level, false);
+  const std::string_view reason = level.queues ? "queue-full" : "concurrency-limit";
+  (level.queues ? counts.queue_full : counts.limit)->add();
   lock.unlock();
-  auto& counters = counters_of(schema);
-  (queues ? counters.queue_full : counters.limit)->add();
-  const std::string_view reason = queues ? "queue-full" : "concurrency-limit";
-  if (is_kept_back) return refuse_later(std::move(*shared), reason);
-  shared->reject(reason);
+  if (is_kept_back) return refuse_later(std::move(*shared), reason, retry_after);
+  shared->reject(reason, retry_after);
 }
 
 bool Controller::is_flood(Level& level, std::uint64_t flow) {
@@ -192,10 +213,15 @@ bool Controller::is_flood(Level& level, std::uint64_t flow) {
   return false;
 }
 
-void Controller::refuse_later(Work work, std::string_view reason) {
+int Controller::note_refused(Level& level, bool is_late) {
+  ++(is_late ? level.late_count : level.rejected_count);
+  return level.retry_after.refuse(std::chrono::duration_cast<std::chrono::seconds>(Clock::now().time_since_epoch()).count());
+}
+
+void Controller::refuse_later(Work work, std::string_view reason, int retry_after) {
   if (work.shrink) work.shrink();
   const std::lock_guard lock(mutex_);
-  refused_.emplace_back(Clock::now() + kPause, [reject = std::move(work.reject), reason] { reject(reason); });
+  refused_.emplace_back(Clock::now() + kPause, [reject = std::move(work.reject), reason, retry_after] { reject(reason, retry_after); });
   wake_exempt_.notify_one();
 }
 
@@ -210,41 +236,67 @@ void Controller::answer_refused(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-void Controller::finish(const Classified& where, int seats) {
-  if (seats == 0 || default_levels()[where.level].is_exempt) return;
+void Controller::refuse_expired(std::unique_lock<std::mutex>& lock) {
+  const auto now = Clock::now();
+  std::vector<std::pair<Waiting, int>> late;
+  for (auto& level : levels_) {
+    for (auto& waiting : level->queue.take_expired(now)) {
+      waiting_bytes_ -= waiting.bytes;
+      late.emplace_back(std::move(waiting), note_refused(*level, true));
+    }
+    if (!late.empty()) level->note_demand(to_seconds(now));
+  }
+  if (late.empty()) return;
+  lock.unlock();
+  for (auto& [waiting, retry_after] : late) {
+    const auto& counts = waiting.request->where.schema->metrics;
+    counts.waiting->add(-1);
+    counts.waiting_seats->add(-waiting.seats);
+    counts.refused_wait->observe(to_seconds(now - waiting.since));
+    counts.time_out->add();
+    waiting.request->reject("time-out", retry_after);
+  }
+  late.clear();
+  lock.lock();
+}
+
+void Controller::finish(const Classified& where, int seats, double seconds) {
+  if (seats == 0) return;
+  const auto& counts = where.schema->metrics;
+  counts.executing->add(-1);
+  counts.executing_seats->add(-seats);
+  counts.execution->observe(seconds);
+  const auto now = to_seconds(Clock::now());
+  Level& level = where.level();
   const std::lock_guard lock(mutex_);
-  auto& level = levels_[where.level];
-  level.seats -= seats;
-  level.executing->set(level.seats);
+  level.occupy(now, -seats, -1);
   if (!level.queue.empty()) wake_.notify_one();
 }
 
 std::function<void()> Controller::take(bool only_exempt) {
   if (!exempt_.empty()) {
-    auto task = std::move(exempt_.front());
+    auto next = std::move(exempt_.front());
     exempt_.pop_front();
-    return task;
+    if (next.seats > 0) next.level->occupy(to_seconds(Clock::now()), next.seats, 1);
+    ++next.level->dispatched_count;
+    return std::move(next.run);
   }
   if (only_exempt) return nullptr;
-  // Levels take turns as queues do, each the slower the fewer shares it has.
+  // Levels take turns as queues do, each the slower the less of the workers' time is its.
   Level* first = nullptr;
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < levels_.size(); ++i) {
-    auto& level = levels_[i];
-    if (level.queue.empty() || !has_room(level, 1)) continue;
-    if (first != nullptr && std::max(level.finish, virtual_time_) >= std::max(first->finish, virtual_time_)) continue;
-    first = &level;
-    at = i;
+  for (auto& level : levels_) {
+    if (level->queue.empty() || !level->has_room(level->queue.next_seats())) continue;
+    if (first != nullptr && std::max(level->finish, virtual_time_) >= std::max(first->finish, virtual_time_)) continue;
+    first = level.get();
   }
   if (first == nullptr) return nullptr;
   auto next = first->queue.pop();
   waiting_bytes_ -= next->bytes;
-  first->waiting->set(static_cast<double>(first->queue.size()));
   const double start = std::max(first->finish, virtual_time_);
   virtual_time_ = start;
-  first->finish = start + next->work / std::max(1, default_levels()[at].nominal_shares);
-  first->seats += next->seats;
-  first->executing->set(first->seats);
+  first->finish = start + next->work / first->weight;
+  if (next->seats > 0) first->occupy(to_seconds(Clock::now()), next->seats, 1);
+  if (next->request != nullptr) ++first->dispatched_count;
   return std::move(next->item);
 }
 
@@ -254,12 +306,16 @@ void Controller::work(bool only_exempt) {
   auto& wake = only_exempt ? wake_exempt_ : wake_;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (only_exempt) answer_refused(lock);
+    if (only_exempt) {
+      answer_refused(lock);
+      refuse_expired(lock);
+    }
     auto task = take(only_exempt);
     if (task == nullptr) {
       if (stopping_) return;
-      if (only_exempt && !refused_.empty()) {
-        wake.wait_until(lock, refused_.front().first);
+      const bool has_timer = only_exempt && (!refused_.empty() || waiting_bytes_ > 0);
+      if (has_timer) {
+        wake.wait_until(lock, refused_.empty() ? Clock::now() + kSweep : std::min(refused_.front().first, Clock::now() + kSweep));
       } else {
         wake.wait(lock);
       }

@@ -2,15 +2,16 @@
 
 namespace berth::apiserver::flow {
 
-FairQueue::FairQueue(int queues, int hand_size, int length_limit)
-    : queues_(static_cast<std::size_t>(queues)),
-      hand_size_(static_cast<std::size_t>(std::min(hand_size, queues))),
-      length_limit_(static_cast<std::size_t>(length_limit)) {}
+void FairQueue::configure(int queues, int hand_size, int length_limit) {
+  queue_count_ = static_cast<std::size_t>(std::max(queues, 0));
+  hand_size_ = static_cast<std::size_t>(std::min(hand_size, queues));
+  length_limit_ = static_cast<std::size_t>(length_limit);
+}
 
 std::vector<std::size_t> FairQueue::hand_of(std::uint64_t flow) const {
   std::vector<std::size_t> hand;
   for (std::size_t i = 0; i < hand_size_; ++i) {
-    const auto left = queues_.size() - i;
+    const auto left = queue_count_ - i;
     auto card = static_cast<std::size_t>(flow % left);
     flow /= left;
     // The card-th of those that are not dealt yet.
@@ -24,31 +25,71 @@ std::vector<std::size_t> FairQueue::hand_of(std::uint64_t flow) const {
 }
 
 bool FairQueue::push(std::uint64_t flow, Waiting waiting, bool past_limit) {
-  if (queues_.empty()) return false;
-  Queue* least = nullptr;
-  for (const auto i : hand_of(flow))
-    if (least == nullptr || queues_[i].work < least->work) least = &queues_[i];
-  if (!past_limit && least->entries.size() >= length_limit_) return false;
+  if (queue_count_ == 0) return false;
+  std::size_t least = 0, length = 0;
+  double least_work = -1;
+  for (const auto i : hand_of(flow)) {
+    const auto found = queues_.find(i);
+    const double work = found == queues_.end() ? 0 : found->second.work;
+    if (least_work >= 0 && work >= least_work) continue;
+    least = i;
+    least_work = work;
+    length = found == queues_.end() ? 0 : found->second.entries.size();
+  }
+  if (!past_limit && length >= length_limit_) return false;
   // Who was away has saved nothing: its time begins now.
-  const double start = std::max(virtual_time_, least->finish);
-  least->finish = start + waiting.work;
-  least->work += waiting.work;
-  least->entries.push_back({start, std::move(waiting)});
+  const auto finished = finish_.find(least);
+  const double start = std::max(virtual_time_, finished == finish_.end() ? 0 : finished->second);
+  finish_[least] = start + waiting.work;
+  auto& queue = queues_[least];
+  if (queue.entries.empty()) fronts_.emplace(start, least);
+  queue.work += waiting.work;
+  queue.seats += waiting.seats;
+  seats_ += waiting.seats;
+  queue.entries.push_back({start, std::move(waiting)});
   ++size_;
   return true;
 }
 
-std::optional<Waiting> FairQueue::pop() {
-  Queue* first = nullptr;
-  for (auto& queue : queues_)
-    if (!queue.entries.empty() && (first == nullptr || queue.entries.front().start < first->entries.front().start)) first = &queue;
-  if (first == nullptr) return std::nullopt;
-  auto entry = std::move(first->entries.front());
-  first->entries.pop_front();
-  virtual_time_ = entry.start;
-  first->work -= entry.waiting.work;
+Waiting FairQueue::take_front(std::map<std::size_t, Queue>::iterator at) {
+  auto& [number, queue] = *at;
+  fronts_.erase({queue.entries.front().start, number});
+  Waiting out = std::move(queue.entries.front().waiting);
+  queue.entries.pop_front();
+  queue.work -= out.work;
+  queue.seats -= out.seats;
+  seats_ -= out.seats;
   --size_;
-  return std::move(entry.waiting);
+  if (queue.entries.empty())
+    queues_.erase(at);
+  else
+    fronts_.emplace(queue.entries.front().start, number);
+  return out;
+}
+
+std::optional<Waiting> FairQueue::pop() {
+  if (fronts_.empty()) return std::nullopt;
+  virtual_time_ = fronts_.begin()->first;
+  auto out = take_front(queues_.find(fronts_.begin()->second));
+  // What lies behind the present is forgotten once there is much of it.
+  if (finish_.size() > 2 * queues_.size() + 256) std::erase_if(finish_, [&](const auto& one) { return one.second <= virtual_time_; });
+  return out;
+}
+
+int FairQueue::next_seats() const { return fronts_.empty() ? 0 : queues_.at(fronts_.begin()->second).entries.front().waiting.seats; }
+
+std::vector<Waiting> FairQueue::take_expired(std::chrono::steady_clock::time_point now) {
+  std::vector<Waiting> out;
+  for (auto at = queues_.begin(); at != queues_.end();) {
+    const auto next = std::next(at);
+    while (at->second.entries.front().waiting.deadline <= now) {
+      const bool is_last = at->second.entries.size() == 1;
+      out.push_back(take_front(at));
+      if (is_last) break;
+    }
+    at = next;
+  }
+  return out;
 }
 
 std::uint64_t flow_hash(std::string_view schema, std::string_view flow) {

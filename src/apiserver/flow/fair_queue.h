@@ -1,46 +1,72 @@
 // Queues of one priority level: every flow gets the same share of what is served, however much it asks for
 // (apiserver/pkg/util/flowcontrol/fairqueuing: shuffle sharding, fair queuing by estimated work). Pure: no clock, no thread.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
 namespace berth::apiserver::flow {
+
+struct Work;
 
 struct Waiting {
   double work = 0;  ///< Estimated, in microseconds of a processor.
   int seats = 1;
   std::size_t bytes = 0;  ///< Held meanwhile.
   std::function<void()> item;
+  std::chrono::steady_clock::time_point since{}, deadline = std::chrono::steady_clock::time_point::max();
+  std::shared_ptr<Work> request;  ///< Null where the rest of something waits that has begun.
 };
 
+/// A queue exists while something is in it, so that ten million of them cost nothing.
 class FairQueue {
  public:
-  FairQueue(int queues, int hand_size, int length_limit);
+  FairQueue(int queues, int hand_size, int length_limit) { configure(queues, hand_size, length_limit); }
+  /// What waits already keeps its place.
+  void configure(int queues, int hand_size, int length_limit);
   /// Into the least loaded of the queues that the flow may use; false when that one is full, `past_limit` or not when there are none.
   bool push(std::uint64_t flow, Waiting waiting, bool past_limit = false);
   /// The next to be served. Among queues with something in them every one gets the same work.
   std::optional<Waiting> pop();
+  /// Of the one that pop would take; 0 when there is none.
+  [[nodiscard]] int next_seats() const;
+  /// Takes out what stands first in its queue with a deadline not after `now`, and what comes to stand there then.
+  std::vector<Waiting> take_expired(std::chrono::steady_clock::time_point now);
+
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }
+  [[nodiscard]] int seats() const { return seats_; }  ///< Of all that wait.
+  [[nodiscard]] int queues() const { return static_cast<int>(queue_count_); }
 
- private:
   struct Entry {
     double start = 0;  ///< In virtual time: the work that each of the queues that had some has been served.
     Waiting waiting;
   };
   struct Queue {
     std::deque<Entry> entries;
-    double finish = 0, work = 0;
+    double work = 0;
+    int seats = 0;
   };
+  /// Those with something in them, by number.
+  [[nodiscard]] const std::map<std::size_t, Queue>& active() const { return queues_; }
+
+ private:
   /// A few queues of a flow: two flows share all of theirs hardly ever (k8s.io/apiserver: util/shufflesharding).
   [[nodiscard]] std::vector<std::size_t> hand_of(std::uint64_t flow) const;
+  Waiting take_front(std::map<std::size_t, Queue>::iterator queue);
 
-  std::vector<Queue> queues_;
-  std::size_t hand_size_, length_limit_, size_ = 0;
+  std::size_t queue_count_ = 0, hand_size_ = 0, length_limit_ = 0, size_ = 0;
+  int seats_ = 0;
+  std::map<std::size_t, Queue> queues_;
+  std::set<std::pair<double, std::size_t>> fronts_;  ///< (start of the first, queue).
+  std::map<std::size_t, double> finish_;             ///< Of queues whose past work reaches beyond the present virtual time.
   double virtual_time_ = 0;
 };
 

@@ -3,117 +3,127 @@
 namespace berth::apiserver::flow {
 namespace {
 
-using By = FlowSchema::Distinguisher;
-using Rule = FlowSchema::Rule;
+using json::Value;
 
-/// The same in every server, so that what names them in headers and metrics can be compared.
-std::string uid_of(std::string_view kind, std::string_view name) {
-  const auto hash = [&](std::uint64_t seed) {
-    for (const char c : std::string(kind) + "/" + std::string(name)) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    return seed;
+std::vector<std::string> strings(const Value& object, std::string_view key) {
+  std::vector<std::string> out;
+  for (const Value& one : json::get_array(object, {key})) out.emplace_back(json::as_view(one));
+  return out;
+}
+
+int number(const Value& object, json::Path path, int otherwise = 0) {
+  return static_cast<int>(std::clamp<std::int64_t>(json::get_int(object, path, otherwise), 0, INT32_MAX));
+}
+
+FlowSchema::Subject read_subject(const Value& subject) {
+  using Kind = FlowSchema::Subject::Kind;
+  const auto kind = json::get_string(subject, {"kind"});
+  const auto text = [&](std::string_view member, std::string_view field) {
+    return std::string(json::get_string(subject, {member, field}));
   };
-  const auto a = hash(0xcbf29ce484222325), b = hash(0x9e3779b97f4a7c15);
-  return fmt::format("{:08x}-{:04x}-5{:03x}-a{:03x}-{:012x}", a >> 32, a >> 16 & 0xffff, a & 0xfff, b >> 48 & 0xfff, b & 0xffffffffffff);
+  if (kind == "User") return {Kind::kUser, text("user", "name"), {}};
+  if (kind == "Group") return {Kind::kGroup, text("group", "name"), {}};
+  return {Kind::kServiceAccount, text("serviceAccount", "name"), text("serviceAccount", "namespace")};
 }
 
-const std::vector<std::string> kAny{"*"};
-const std::vector<std::string> kEverybody{"system:unauthenticated", "system:authenticated"};
-const std::vector<Rule> kEverything{{kAny, kAny, kAny, {}}, {kAny, {}, {}, kAny}};
-const std::vector<std::string> kLock{"get", "create", "update"};
-
-std::size_t level_named(std::string_view name) {
-  const auto& levels = default_levels();
-  return static_cast<std::size_t>(std::ranges::find(levels, name, &PriorityLevel::name) - levels.begin());
-}
-
-FlowSchema schema(std::string name, int precedence, std::string_view level, By by, std::vector<std::string> users,
-                  std::vector<std::string> groups, std::vector<Rule> rules) {
-  auto uid = uid_of("FlowSchema", name);
-  return {std::move(name), std::move(uid), precedence, level_named(level), by, std::move(users), std::move(groups), std::move(rules)};
-}
-
-bool has(const std::vector<std::string>& list, std::string_view wanted) {
+bool names(const std::vector<std::string>& list, std::string_view wanted) {
   return std::ranges::any_of(list, [&](const auto& one) { return one == "*" || one == wanted; });
 }
 
-bool matches(const Rule& rule, const Attributes& attributes) {
-  if (!has(rule.verbs, attributes.verb)) return false;
-  if (!attributes.is_resource) {
-    return std::ranges::any_of(rule.urls, [&](const std::string& url) {
-      return url == "*" || url == attributes.path || (url.ends_with("/*") && attributes.path.starts_with(url.substr(0, url.size() - 1)));
-    });
-  }
-  if (!has(rule.groups, attributes.group)) return false;
-  if (attributes.subresource.empty()) return has(rule.resources, attributes.resource);
-  return has(rule.resources, attributes.resource + "/" + attributes.subresource);
+bool is_subject(const FlowSchema::Subject& subject, const UserInfo& user) {
+  using Kind = FlowSchema::Subject::Kind;
+  if (subject.kind == Kind::kUser) return subject.name == "*" || subject.name == user.name;
+  if (subject.kind == Kind::kGroup) return subject.name == "*" || user.in_group(subject.name);
+  constexpr std::string_view kPrefix = "system:serviceaccount:";
+  std::string_view rest = user.name;
+  if (!rest.starts_with(kPrefix)) return false;
+  rest.remove_prefix(kPrefix.size());
+  const auto colon = rest.find(':');
+  if (colon == std::string_view::npos || rest.substr(0, colon) != subject.ns) return false;
+  return subject.name == "*" || rest.substr(colon + 1) == subject.name;
 }
 
-bool matches(const FlowSchema& schema, const UserInfo& user) {
-  const auto is_user = [&](const std::string& name) {
-    return name == user.name || (name.ends_with(":*") && user.name.starts_with(name.substr(0, name.size() - 1)));
-  };
-  return std::ranges::any_of(schema.users, is_user) ||
-         std::ranges::any_of(schema.groups, [&](const auto& group) { return user.in_group(group); });
+bool is_path(const std::vector<std::string>& urls, std::string_view path) {
+  return std::ranges::any_of(urls, [&](std::string_view url) {
+    if (url == "*" || url == path) return true;
+    if (url.ends_with('*')) url.remove_suffix(1);
+    // What stands below a path belongs to it.
+    return path.starts_with(url) && (url.ends_with('/') || (path.size() > url.size() && path[url.size()] == '/'));
+  });
+}
+
+bool is_resource(const FlowSchema::ResourceRule& rule, const Attributes& attributes) {
+  if (!names(rule.verbs, attributes.verb) || !names(rule.groups, attributes.group)) return false;
+  const bool is_named = attributes.subresource.empty() ? names(rule.resources, attributes.resource)
+                                                       : names(rule.resources, attributes.resource + "/" + attributes.subresource);
+  return is_named && (attributes.ns.empty() ? rule.is_cluster_scoped : names(rule.namespaces, attributes.ns));
 }
 
 }  // namespace
 
-const std::vector<PriorityLevel>& default_levels() {
-  static const auto kLevels = [] {
-    const auto level = [](std::string name, int shares, int queues, int hand, bool is_vital = true) {
-      auto uid = uid_of("PriorityLevelConfiguration", name);
-      return PriorityLevel{std::move(name), std::move(uid), false, shares, queues, hand, queues == 0 ? 0 : 50, is_vital};
-    };
-    PriorityLevel exempt{"exempt", uid_of("PriorityLevelConfiguration", "exempt"), true, 0, 0, 0, 0, true};
-    return std::vector<PriorityLevel>{exempt,
-                                      level("system", 30, 64, 6),
-                                      level("node-high", 40, 64, 6),
-                                      level("leader-election", 10, 16, 4),
-                                      level("workload-high", 40, 128, 6),
-                                      level("workload-low", 100, 128, 6, false),
-                                      level("global-default", 20, 128, 6, false),
-                                      level("catch-all", 5, 0, 0, false)};
-  }();
-  return kLevels;
+bool PriorityLevel::is_vital() const {
+  static constexpr std::string_view kVital[] = {"system", "node-high", "leader-election", "workload-high"};
+  return is_exempt || std::ranges::find(kVital, name) != std::end(kVital);
 }
 
-const std::vector<FlowSchema>& default_schemas() {
-  static const auto kSchemas = [] {
-    const std::string kube_system = "system:serviceaccount:kube-system:*";
-    const Rule leases{kLock, {"coordination.k8s.io"}, {"leases"}, {}};
-    return std::vector<FlowSchema>{
-        schema("exempt", 1, "exempt", By::kNone, {}, {"system:masters", "berth:cluster-admins"}, kEverything),
-        schema("probes", 2, "exempt", By::kNone, {}, kEverybody, {{{"get"}, {}, {}, {"/healthz", "/readyz", "/livez"}}}),
-        schema("system-leader-election", 100, "leader-election", By::kByUser, {"system:kube-controller-manager", "system:kube-scheduler"},
-               {}, {leases}),
-        schema("endpoint-controller", 150, "workload-high", By::kByUser, {"system:kube-controller-manager"}, {},
-               {{kLock, {""}, {"endpoints"}, {}}}),
-        schema("workload-leader-election", 200, "leader-election", By::kByUser, {kube_system}, {}, {leases}),
-        schema("system-node-high", 400, "node-high", By::kByUser, {}, {"system:nodes"},
-               {{kAny, {""}, {"nodes", "nodes/status"}, {}}, {kAny, {"coordination.k8s.io"}, {"leases"}, {}}}),
-        schema("system-nodes", 500, "system", By::kByUser, {}, {"system:nodes"}, kEverything),
-        schema("kube-controller-manager", 800, "workload-high", By::kByNamespace, {"system:kube-controller-manager"}, {}, kEverything),
-        schema("kube-scheduler", 800, "workload-high", By::kByNamespace, {"system:kube-scheduler"}, {}, kEverything),
-        schema("kube-system-service-accounts", 900, "workload-high", By::kByNamespace, {kube_system}, {}, kEverything),
-        schema("service-accounts", 9000, "workload-low", By::kByUser, {}, {"system:serviceaccounts"}, kEverything),
-        schema("global-default", 9900, "global-default", By::kByUser, {}, kEverybody, kEverything),
-        schema("catch-all", 10000, "catch-all", By::kByUser, {}, kEverybody, kEverything)};
-  }();
-  return kSchemas;
-}
-
-Classified classify(const UserInfo& user, const Attributes& attributes) {
-  const auto& schemas = default_schemas();
-  const FlowSchema* found = &schemas.back();
-  for (const auto& one : schemas) {
-    if (!matches(one, user) || std::ranges::none_of(one.rules, [&](const Rule& rule) { return matches(rule, attributes); })) continue;
-    found = &one;
-    break;
-  }
-  Classified out{found, found->level, {}};
-  if (found->distinguisher == By::kByUser) out.flow = user.name;
-  if (found->distinguisher == By::kByNamespace) out.flow = attributes.ns;
+PriorityLevel read_level(const Value& document) {
+  PriorityLevel out;
+  out.name = json::get_string(document, {"metadata", "name"});
+  out.uid = json::get_string(document, {"metadata", "uid"});
+  out.is_exempt = json::get_string(document, {"spec", "type"}) == "Exempt";
+  const std::string_view kind = out.is_exempt ? "exempt" : "limited";
+  out.shares = number(document, {"spec", kind, "nominalConcurrencyShares"}, out.is_exempt ? 0 : 30);
+  out.lendable_percent = std::min(number(document, {"spec", kind, "lendablePercent"}), 100);
+  if (const Value* limit = json::find(document, {"spec", "limited", "borrowingLimitPercent"}); limit != nullptr && limit->is_number())
+    out.borrowing_limit_percent = number(document, {"spec", "limited", "borrowingLimitPercent"});
+  if (json::get_string(document, {"spec", "limited", "limitResponse", "type"}) != "Queue") return out;
+  const Value& queuing = *json::find(document, {"spec", "limited", "limitResponse"});
+  out.queues = std::max(1, number(queuing, {"queuing", "queues"}, 64));
+  out.hand_size = std::clamp(number(queuing, {"queuing", "handSize"}, 8), 1, out.queues);
+  out.queue_length_limit = std::max(1, number(queuing, {"queuing", "queueLengthLimit"}, 50));
   return out;
+}
+
+FlowSchema read_schema(const Value& document) {
+  FlowSchema out;
+  out.name = json::get_string(document, {"metadata", "name"});
+  out.uid = json::get_string(document, {"metadata", "uid"});
+  out.level = json::get_string(document, {"spec", "priorityLevelConfiguration", "name"});
+  out.precedence = number(document, {"spec", "matchingPrecedence"}, 1000);
+  const auto method = json::get_string(document, {"spec", "distinguisherMethod", "type"});
+  if (method == "ByUser") out.distinguisher = FlowSchema::Distinguisher::kByUser;
+  if (method == "ByNamespace") out.distinguisher = FlowSchema::Distinguisher::kByNamespace;
+  for (const Value& rule : json::get_array(document, {"spec", "rules"})) {
+    auto& read = out.rules.emplace_back();
+    for (const Value& subject : json::get_array(rule, {"subjects"})) read.subjects.push_back(read_subject(subject));
+    for (const Value& one : json::get_array(rule, {"resourceRules"}))
+      read.resources.push_back({strings(one, "verbs"), strings(one, "apiGroups"), strings(one, "resources"), strings(one, "namespaces"),
+                                json::get_bool(one, {"clusterScope"})});
+    for (const Value& one : json::get_array(rule, {"nonResourceRules"}))
+      read.paths.push_back({strings(one, "verbs"), strings(one, "nonResourceURLs")});
+  }
+  return out;
+}
+
+bool matches(const FlowSchema& schema, const UserInfo& user, const Attributes& attributes) {
+  return std::ranges::any_of(schema.rules, [&](const FlowSchema::Rule& rule) {
+    if (std::ranges::none_of(rule.subjects, [&](const auto& subject) { return is_subject(subject, user); })) return false;
+    if (attributes.is_resource) return std::ranges::any_of(rule.resources, [&](const auto& one) { return is_resource(one, attributes); });
+    return std::ranges::any_of(rule.paths,
+                               [&](const auto& one) { return names(one.verbs, attributes.verb) && is_path(one.urls, attributes.path); });
+  });
+}
+
+std::string flow_of(const FlowSchema& schema, const UserInfo& user, const Attributes& attributes) {
+  switch (schema.distinguisher) {
+    case FlowSchema::Distinguisher::kByUser:
+      return user.name;
+    case FlowSchema::Distinguisher::kByNamespace:
+      return attributes.ns;
+    case FlowSchema::Distinguisher::kNone:
+      break;
+  }
+  return {};
 }
 
 }  // namespace berth::apiserver::flow

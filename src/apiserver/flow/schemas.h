@@ -1,10 +1,12 @@
-// Flow control's objects: which requests belong together, and what part of the server they may take (flowcontrol.apiserver.k8s.io/v1,
-// apiserver/pkg/apis/flowcontrol/bootstrap). Pure.
+// Flow control's objects as the server uses them: which requests belong together, and what part of the server they may take
+// (flowcontrol.apiserver.k8s.io/v1; apiserver/pkg/util/flowcontrol/rule.go). Pure.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "apiserver/auth_interfaces.h"
+#include "base/json.h"
 
 namespace berth::apiserver::flow {
 
@@ -12,38 +14,48 @@ namespace berth::apiserver::flow {
 struct PriorityLevel {
   std::string name, uid;
   bool is_exempt = false;
-  int nominal_shares = 0;
-  int queues = 0;  ///< 0: what finds no room is refused at once.
+  int shares = 0;
+  int lendable_percent = 0;
+  std::optional<int> borrowing_limit_percent;  ///< Without: no limit.
+  int queues = 0;                              ///< 0: what finds no seat is refused at once.
   int hand_size = 0;
   int queue_length_limit = 0;
-  bool is_vital = false;  ///< The cluster's own: goes on when memory is scarce.
+
+  /// The cluster's own: goes on when memory is scarce, and has half of the workers' time whatever the other levels ask for.
+  [[nodiscard]] bool is_vital() const;
 };
 
 /// A FlowSchema.
 struct FlowSchema {
   enum class Distinguisher { kNone, kByUser, kByNamespace };
-  struct Rule {
-    std::vector<std::string> verbs, groups, resources;  ///< Resources as "pods" or "pods/status"; "*" is every one.
-    std::vector<std::string> urls;                      ///< Of requests that are for no resource; "*" is every one.
+  struct Subject {
+    enum class Kind { kUser, kGroup, kServiceAccount } kind;
+    std::string name, ns;  ///< "*": every one.
   };
-  std::string name, uid;
-  int precedence = 0;  ///< The lowest that matches counts.
-  std::size_t level = 0;
+  struct ResourceRule {
+    std::vector<std::string> verbs, groups, resources, namespaces;  ///< Resources as "pods" or "pods/status"; "*" is every one.
+    bool is_cluster_scoped = false;                                 ///< Whether requests without a namespace match.
+  };
+  struct PathRule {
+    std::vector<std::string> verbs, urls;
+  };
+  struct Rule {
+    std::vector<Subject> subjects;
+    std::vector<ResourceRule> resources;
+    std::vector<PathRule> paths;
+  };
+  std::string name, uid, level;
+  int precedence = 0;  ///< The lowest that matches counts; of those alike the first by name.
   Distinguisher distinguisher = Distinguisher::kNone;
-  std::vector<std::string> users, groups;
   std::vector<Rule> rules;
 };
 
-/// Kubernetes' bootstrap configuration: the mandatory and the suggested objects, schemas by precedence.
-const std::vector<PriorityLevel>& default_levels();
-const std::vector<FlowSchema>& default_schemas();
+/// From documents that passed validation; what is missing in them is as the defaults have it.
+PriorityLevel read_level(const json::Value& document);
+FlowSchema read_schema(const json::Value& document);
 
-/// Where a request belongs. The last schema takes everybody.
-struct Classified {
-  const FlowSchema* schema = nullptr;
-  std::size_t level = 0;
-  std::string flow;  ///< Who shares a queue within schema and level.
-};
-Classified classify(const UserInfo& user, const Attributes& attributes);
+[[nodiscard]] bool matches(const FlowSchema& schema, const UserInfo& user, const Attributes& attributes);
+/// Who shares a queue within the schema.
+[[nodiscard]] std::string flow_of(const FlowSchema& schema, const UserInfo& user, const Attributes& attributes);
 
 }  // namespace berth::apiserver::flow

@@ -12,6 +12,10 @@ namespace {
 constexpr std::size_t kMaxRefusalBytes = 2048;
 constexpr std::size_t kMaxQueuedBytes = 256 * 1024;
 constexpr std::size_t kMaxIdleRelayClients = 256;
+constexpr std::string_view kUpstreamKey = "upstream|";
+constexpr int kUpstreamTimeoutMs = 6'000;                          // kube-aggregator's, for what it asks by itself
+constexpr Duration kUpstreamPatience = std::chrono::seconds(60);   // until it begins to answer
+constexpr std::size_t kMaxUpstreamAnswerBytes = 32 * 1024 * 1024;  // an OpenAPI document
 
 model::ApiStatus refused_by_node(int code, std::string message) {
   if (code == 400) return model::bad_request(std::move(message));
@@ -28,6 +32,12 @@ model::ApiStatus unreachable(std::string message) {
   status.reason = "ServiceUnavailable";
   status.message = std::move(message);
   return status;
+}
+
+/// Nothing answers there. Of an aggregated server in plain words, as kube-aggregator does.
+void respond_unreachable(ApiServer::Impl& server, Request& request, const FarEnd& far, const std::string& why) {
+  if (far.upstream) return server.respond_text(request, 503, "text/plain; charset=utf-8", far.failure + why + "\n");
+  server.respond_status(request, unreachable(far.failure + why));
 }
 
 std::string shown(const net::SocketAddress& where) {
@@ -52,13 +62,29 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
     stream_ = std::move(stream);
     if (is_over_) server_.relays->release_later(std::move(stream_));
     if (stream_ && is_held_) stream_->pause();
+    if (far_.upstream)
+      server_.loop.schedule_after(kUpstreamPatience, [weak = weak_from_this()] {
+        if (const auto self = weak.lock()) self->time_out();
+      });
   }
 
  private:
   [[nodiscard]] bool is_log() const { return request_->info.subresource == "log"; }
 
+  /// An aggregated server that says nothing holds nobody for ever, nor the place of his request.
+  void time_out() {
+    if (is_started_.exchange(true)) return;
+    let_go();
+    model::ApiStatus status;
+    status.code = 504;
+    status.reason = "Timeout";
+    status.message = "Timeout: request did not complete within the allotted duration";
+    server_.respond_status(*request_, status);
+  }
+
   void begin(int status, const net::Headers& from) {
-    is_started_ = true;
+    if (is_started_.exchange(true)) return;
+    has_begun_ = true;
     // What a node refuses a log with is passed on as a Status (registry/rest GenericHttpResponseChecker).
     if (is_log() && (status < 200 || status > 206)) {
       refused_ = status;
@@ -74,6 +100,7 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
   }
 
   void pass(std::string_view data) {
+    if (!has_begun_) return;
     if (refused_ != 0) {
       if (refusal_.size() < kMaxRefusalBytes) refusal_ += data.substr(0, kMaxRefusalBytes - refusal_.size());
       return;
@@ -95,7 +122,8 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
   }
 
   void finish(const std::string& error) {
-    if (!is_started_) return server_.respond_status(*request_, unreachable(far_.failure + error));
+    if (!is_started_.exchange(true)) return respond_unreachable(server_, *request_, far_, error);
+    if (!has_begun_) return;
     if (refused_ != 0) return server_.respond_status(*request_, refused_by_node(refused_, refusal_));
     request_->writer->finish();
   }
@@ -112,9 +140,11 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
   const FarEnd far_;
   const std::shared_ptr<net::HttpClient> client_;
   // On the I/O thread of the stream alone:
-  bool is_started_ = false;
+  bool has_begun_ = false;
   int refused_ = 0;
   std::string refusal_;
+
+  std::atomic<bool> is_started_{false};  ///< Somebody answers: the far end's header, its failure, or that it took too long.
 
   std::mutex mutex_;  ///< Guards what follows.
   std::unique_ptr<net::StreamHandle> stream_;
@@ -123,10 +153,10 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
 
 void relay_upgrade(ApiServer::Impl& server, const RequestPtr& request, const FarEnd& far, const std::shared_ptr<net::HttpClient>& client,
                    net::HttpRequest onward) {
-  auto call_off = client->upgrade(
-      std::move(onward), [&server, request, failure = far.failure](std::unique_ptr<net::RawStream> stream, net::HttpResponse response) {
+  auto call_off =
+      client->upgrade(std::move(onward), [&server, request, far](std::unique_ptr<net::RawStream> stream, net::HttpResponse response) {
         if (stream == nullptr) {
-          if (response.status == 0) return server.respond_status(*request, unreachable(failure + response.body));
+          if (response.status == 0) return respond_unreachable(server, *request, far, response.body);
           server.account(*request, response.status);
           response.headers = net::headers_back(response.headers);
           return request->writer->respond(std::move(response));
@@ -161,6 +191,14 @@ struct RelayClients::Own {
     return {};
   }
 
+  /// Why nothing may be sent there as to an aggregated server.
+  std::string refuse_upstream(const net::SocketAddress& where) {
+    if (is_this_server(where)) return fmt::format("{} is this API server itself: it would ask itself for ever", shown(where));
+    if (where.address.is_unspecified() || where.address.is_multicast() || where.address.is_link_local())
+      return fmt::format("{} is no server's address", shown(where));
+    return {};
+  }
+
   /// Why nothing may be sent there as to a pod.
   std::string refuse_pod(const net::SocketAddress& where, bool on_host) {
     if (auto why = refuse_node(where); !why.empty()) return why;
@@ -172,7 +210,7 @@ struct RelayClients::Own {
 };
 
 RelayClients::RelayClients(net::ClientConfig node_client, std::string service_cidr)
-    : node_client_(std::move(node_client)), own_(std::make_shared<Own>()) {
+    : own_(std::make_shared<Own>()), node_client_(std::move(node_client)) {
   own_->service_cidr = std::move(service_cidr);
 }
 
@@ -198,9 +236,25 @@ void RelayClients::trust_node(const std::string& node, std::string ca_pem) {
   std::erase_if(clients_, [&](const auto& entry) { return entry.first.ends_with("|" + node); });
 }
 
+void RelayClients::set_node_client(net::ClientConfig node_client) {
+  const std::lock_guard lock(mutex_);
+  node_client_ = std::move(node_client);
+  std::erase_if(clients_, [](const auto& entry) { return !entry.first.ends_with("|"); });
+}
+
+void RelayClients::set_front_proxy(std::string certificate_pem, std::string private_key_pem) {
+  const std::lock_guard lock(mutex_);
+  proxy_certificate_pem_ = std::move(certificate_pem);
+  proxy_key_pem_ = std::move(private_key_pem);
+  std::erase_if(clients_, [](const auto& entry) { return entry.first.starts_with(kUpstreamKey); });
+}
+
 Result<std::shared_ptr<net::HttpClient>> RelayClients::client_for(const FarEnd& far) {
   const std::lock_guard lock(mutex_);
-  const auto key = fmt::format("{}|{}|{}", far.url, far.on_host ? "host" : "", far.node);
+  auto key = fmt::format("{}|{}|{}", far.url, far.on_host ? "host" : "", far.node);
+  if (far.upstream)
+    key = fmt::format("{}{}|{}|{}|{}|", kUpstreamKey, far.url, far.upstream->server_name, far.upstream->insecure,
+                      std::hash<std::string>()(far.upstream->ca_pem));
   if (const auto found = clients_.find(key); found != clients_.end()) return found->second;
   if (reactor_ == nullptr) reactor_ = net::Reactor::start("relays");
   if (reactor_ == nullptr) return fail(ErrorCode::kUnavailable, "no I/O thread can be started");
@@ -220,9 +274,20 @@ Result<std::shared_ptr<net::HttpClient>> RelayClients::make_client(const FarEnd&
   config.insecure_skip_verify = config.ca_pem.empty();
   config.node_name = far.node;
   config.reactor = reactor_;
-  config.refuse_address = [own = own_, is_node = !far.node.empty(), on_host = far.on_host](const net::SocketAddress& where) {
-    return is_node ? own->refuse_node(where) : own->refuse_pod(where, on_host);
-  };
+  if (far.upstream) {
+    config.ca_pem = far.upstream->ca_pem;
+    config.insecure_skip_verify = far.upstream->insecure;
+    config.server_name = far.upstream->server_name;
+    config.certificate_pem = proxy_certificate_pem_;
+    config.private_key_pem = proxy_key_pem_;
+    config.timeout_ms = kUpstreamTimeoutMs;
+    config.max_answer_bytes = kMaxUpstreamAnswerBytes;
+    config.refuse_address = [own = own_](const net::SocketAddress& where) { return own->refuse_upstream(where); };
+  } else {
+    config.refuse_address = [own = own_, is_node = !far.node.empty(), on_host = far.on_host](const net::SocketAddress& where) {
+      return is_node ? own->refuse_node(where) : own->refuse_pod(where, on_host);
+    };
+  }
   auto made = net::HttpClient::create(std::move(config));
   if (!made) return std::unexpected(made.error());
   return std::shared_ptr<net::HttpClient>(std::move(*made));
@@ -239,7 +304,7 @@ void RelayClients::release_later(std::shared_ptr<void> what) {
 
 void relay_to(ApiServer::Impl& server, const RequestPtr& request, const FarEnd& far, net::HttpRequest onward) {
   auto client = server.relays->client_for(far);
-  if (!client) return server.respond_status(*request, unreachable(far.failure + client.error().message));
+  if (!client) return respond_unreachable(server, *request, far, client.error().message);
   if (!onward.headers.get("Upgrade").empty()) return relay_upgrade(server, request, far, *client, std::move(onward));
   std::make_shared<StreamRelay>(server, request, far, std::move(*client))->start(std::move(onward));
 }

@@ -14,12 +14,21 @@ class Reactor;
 
 namespace berth::apiserver {
 
+/// An API server that was aggregated: how it is known.
+struct Upstream {
+  std::string ca_pem;  ///< Empty: the system's authorities.
+  bool insecure = false;
+  std::string server_name;  ///< That its certificate must be for.
+  friend bool operator==(const Upstream&, const Upstream&) = default;
+};
+
 /// Where a request goes on to.
 struct FarEnd {
-  std::string url;       ///< scheme://address:port
-  std::string node;      ///< The node whose agent this is; empty: a pod.
-  bool on_host = false;  ///< A pod in its node's own network: it may be on this machine.
-  std::string failure;   ///< What stands before the reason when nothing answers there.
+  std::string url;                   ///< scheme://address:port
+  std::string node;                  ///< The node whose agent this is; empty: a pod.
+  bool on_host = false;              ///< A pod in its node's own network: it may be on this machine.
+  std::string failure;               ///< What stands before the reason when nothing answers there.
+  std::optional<Upstream> upstream;  ///< Of an aggregated API server.
 };
 
 /// The clients that requests go on by: one I/O thread for all, connections only to where they may lead. Thread-safe.
@@ -35,6 +44,10 @@ class RelayClients {
   void serves_on(const std::string& advertise_address, std::uint16_t port);
   /// The serving certificate of this node is verified against `ca_pem`, whatever holds for the others.
   void trust_node(const std::string& node, std::string ca_pem);
+  /// Who this server is to nodes from now on, and what verifies them.
+  void set_node_client(net::ClientConfig node_client);
+  /// Who this server is to aggregated servers: the front proxy.
+  void set_front_proxy(std::string certificate_pem, std::string private_key_pem);
 
   Result<std::shared_ptr<net::HttpClient>> client_for(const FarEnd& far);
   /// Lets go of something on the I/O thread, after what runs there now.
@@ -44,9 +57,10 @@ class RelayClients {
   struct Own;
   Result<std::shared_ptr<net::HttpClient>> make_client(const FarEnd& far);
 
-  const net::ClientConfig node_client_;
   const std::shared_ptr<Own> own_;
   std::mutex mutex_;
+  net::ClientConfig node_client_;
+  std::string proxy_certificate_pem_, proxy_key_pem_;
   std::shared_ptr<net::Reactor> reactor_;           ///< Started with the first client.
   std::map<std::string, std::string> authorities_;  ///< Of single nodes.
   std::map<std::string, std::shared_ptr<net::HttpClient>> clients_;

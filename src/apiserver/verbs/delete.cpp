@@ -190,7 +190,7 @@ void attempt(ApiServer::Impl& server, const DeletionPtr& deletion) {
       return deletion->done(ApiServer::Impl::DeleteOutcome{std::move(*result), {}, mark.remove_now});
     }
     if (result.error() == ProposeError::kStorage)
-      return deletion->done(std::unexpected(model::internal_error("the deletion could not be stored")));
+      return deletion->done(std::unexpected(model::internal_error(server.cache->storage_failure())));
     if (++deletion->attempts >= kMaxDeletionAttempts)
       return deletion->done(std::unexpected(model::modified_conflict(deletion->kind->group, deletion->kind->plural, deletion->name)));
     server.offload([&server, deletion] { attempt(server, deletion); });

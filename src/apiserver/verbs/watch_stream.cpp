@@ -101,6 +101,7 @@ WatchStream::WatchStream(ApiServer::Impl& server, RequestPtr request, Options op
 
 void WatchStream::start(WatchFilter filter, Revision after) {
   auto& writer = *request_->writer;
+  const auto seats = std::move(request_->seats);  // Until what was there has been said.
   {
     const std::lock_guard lock(server_.streams_mutex);
     server_.streams.insert(shared_from_this());

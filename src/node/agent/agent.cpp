@@ -47,6 +47,10 @@ class AgentImpl final : public Agent {
         runtime_(std::move(runtime)),
         cgroups_(std::move(cgroups)) {}
 
+  Result<void> show_certificate(const std::string& certificate_pem, const std::string& private_key_pem) override {
+    return server_->set_tls(tls_with(certificate_pem, private_key_pem));
+  }
+
   /// In order: no new requests, no threads that look at pods, nothing on the loop, then the workers.
   ~AgentImpl() override {
     if (server_) server_->stop(kServerGraceMs);
@@ -311,11 +315,15 @@ class AgentImpl final : public Agent {
     net::ServerConfig config;
     config.address = "0.0.0.0";
     config.port = options_.port;
-    config.tls = net::TlsServerConfig{options_.certificate_pem, options_.private_key_pem, options_.client_ca_pem};
+    config.tls = tls_with(options_.certificate_pem, options_.private_key_pem);
     auto server = net::Server::start(config, *handler_);
     if (!server) return std::unexpected(server.error());
     server_ = std::move(*server);
     return {};
+  }
+
+  [[nodiscard]] net::TlsServerConfig tls_with(const std::string& certificate_pem, const std::string& private_key_pem) const {
+    return net::TlsServerConfig{certificate_pem, private_key_pem, options_.client_ca_pem};
   }
 
   // ---- at work

@@ -36,6 +36,8 @@ class Agent {
   /// missing and what to do. `client` must have a loop and outlive the agent; `blocking` is a client of the same server without one.
   static Result<std::unique_ptr<Agent>> start(client::Client& client, client::Client& blocking, AgentOptions options);
   virtual ~Agent() = default;
+  /// What the endpoints show from now on; connections that are open go on. Thread-safe.
+  virtual Result<void> show_certificate(const std::string& certificate_pem, const std::string& private_key_pem) = 0;
 };
 
 }  // namespace berth::node::agent

@@ -4,9 +4,8 @@
 #include <google/protobuf/descriptor.pb.h>
 #include <google/protobuf/dynamic_message.h>
 #include <google/protobuf/util/json_util.h>
-#include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/grpcpp.h>
 
+#include "net/grpc.h"
 #include "node/cri/descriptors.h"
 
 namespace berth::node::cri {
@@ -14,23 +13,9 @@ namespace {
 
 namespace pb = google::protobuf;
 
-grpc::ByteBuffer to_buffer(const pb::Message& message) {
-  const grpc::Slice slice(message.SerializeAsString());
-  return grpc::ByteBuffer(&slice, 1);
-}
-
-bool from_buffer(const grpc::ByteBuffer& buffer, pb::Message& message) {
-  std::vector<grpc::Slice> slices;
-  if (!buffer.Dump(&slices).ok()) return false;
-  std::string bytes;
-  for (const grpc::Slice& slice : slices) bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  return message.ParseFromString(bytes);
-}
-
 class GrpcChannel final : public Channel {
  public:
-  GrpcChannel(const pb::FileDescriptorProto& file, const std::string& socket)
-      : factory_(&pool_), channel_(grpc::CreateChannel("unix://" + socket, grpc::InsecureChannelCredentials())), stub_(channel_) {
+  GrpcChannel(const pb::FileDescriptorProto& file, std::unique_ptr<net::GrpcCalls> calls) : factory_(&pool_), calls_(std::move(calls)) {
     file_ = pool_.BuildFile(file);
   }
   [[nodiscard]] bool is_valid() const { return file_ != nullptr; }
@@ -48,32 +33,15 @@ class GrpcChannel final : public Channel {
     if (const auto status = pb::util::JsonStringToMessage(json::serialize(request), input.get(), parse); !status.ok())
       return fail(ErrorCode::kInternal, fmt::format("{}: {}", method, std::string(status.message())));
 
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms));
-    grpc::CompletionQueue queue;
-    const auto reader = stub_.PrepareUnaryCall(&context, fmt::format("/runtime.v1.{}", method), to_buffer(*input), &queue);
-    grpc::ByteBuffer answer;
-    grpc::Status status;
-    reader->StartCall();
-    reader->Finish(&answer, &status, this);
-    void* tag = nullptr;
-    bool ok = false;
-    while (cancel && queue.AsyncNext(&tag, &ok, std::chrono::system_clock::now() + std::chrono::milliseconds(100)) ==
-                         grpc::CompletionQueue::TIMEOUT) {
-      if (!cancel->load()) continue;
-      context.TryCancel();
-      cancel = nullptr;
+    const auto answer = calls_->call("/runtime.v1." + method, input->SerializeAsString(), timeout_ms, cancel);
+    if (!answer) {
+      const auto& failure = answer.error();
+      return fail(failure.is(net::GrpcCode::kNotFound) ? ErrorCode::kNotFound
+                  : failure.is_unanswered()            ? ErrorCode::kUnavailable
+                                                       : ErrorCode::kInternal,
+                  failure.message);
     }
-    if (!tag) queue.Next(&tag, &ok);
-    if (!status.ok()) {
-      const auto code = status.error_code();
-      const ErrorCode kind = code == grpc::NOT_FOUND ? ErrorCode::kNotFound
-                             : code == grpc::UNAVAILABLE || code == grpc::DEADLINE_EXCEEDED || code == grpc::CANCELLED
-                                 ? ErrorCode::kUnavailable
-                                 : ErrorCode::kInternal;
-      return fail(kind, status.error_message());
-    }
-    if (!from_buffer(answer, *output)) return fail(ErrorCode::kInternal, method + ": the runtime's answer cannot be read");
+    if (!output->ParseFromString(*answer)) return fail(ErrorCode::kInternal, method + ": the runtime's answer cannot be read");
     pb::util::JsonPrintOptions print;
     print.preserve_proto_field_names = true;
     print.always_print_primitive_fields = true;  // The first value of an enum is the default, and means something here.
@@ -87,8 +55,7 @@ class GrpcChannel final : public Channel {
   pb::DescriptorPool pool_;
   pb::DynamicMessageFactory factory_;
   const pb::FileDescriptor* file_ = nullptr;
-  std::shared_ptr<grpc::Channel> channel_;
-  grpc::GenericStub stub_;
+  std::unique_ptr<net::GrpcCalls> calls_;
 };
 
 }  // namespace
@@ -100,7 +67,9 @@ Result<std::unique_ptr<Channel>> Channel::open(const ChannelOptions& options) {
   file.ParseFromString(*bytes);
   // Only Go's code generator needs the imported options.
   file.clear_dependency();
-  auto channel = std::make_unique<GrpcChannel>(file, options.socket);
+  auto calls = net::GrpcCalls::open({.target = "unix://" + options.socket});
+  if (!calls) return std::unexpected(calls.error());
+  auto channel = std::make_unique<GrpcChannel>(file, std::move(*calls));
   if (!channel->is_valid()) return fail(ErrorCode::kInternal, options.runtime_binary + ": its CRI descriptor cannot be used");
   return channel;
 }

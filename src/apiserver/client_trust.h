@@ -1,0 +1,12 @@
+#pragma once
+#include <map>
+#include <string>
+
+#include "apiserver/server.h"
+
+namespace berth::apiserver {
+
+/// Sets these keys of the ConfigMap, leaving others; waits for the store.
+Result<void> publish_client_trust(ApiServer::Impl& server, const std::map<std::string, std::string>& data);
+
+}  // namespace berth::apiserver

@@ -1,0 +1,420 @@
+#include "apiserver/etcd/shared_cache.h"
+
+#include <future>
+
+#include "base/log.h"
+
+namespace berth::apiserver::etcd {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+constexpr auto kPublishPatience = std::chrono::seconds(5);  // A write that is done is answered then, whatever the watch does.
+constexpr auto kReadPatience = std::chrono::seconds(10);
+constexpr auto kStall = std::chrono::milliseconds(20);  // A reader waits longer than this for the watch: something outside the prefix was written.
+
+std::string with_revision(std::string text, std::size_t offset, Revision revision) {
+  text.insert(std::min(offset, text.size()), std::to_string(revision));
+  text.shrink_to_fit();
+  return text;
+}
+
+}  // namespace
+
+SharedCache::SharedCache(std::shared_ptr<store::SharedStore> store, const Clock& clock, CacheOptions options,
+                         std::shared_ptr<const StoredForm> form, Duration event_ttl)
+    : PublishedObjects(options, 0),
+      clock_(clock),
+      options_(options),
+      form_(std::move(form)),
+      event_ttl_(event_ttl),
+      store_(std::move(store)) {}
+
+SharedCache::~SharedCache() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (keeper_.joinable()) keeper_.join();
+  if (compaction_.joinable()) compaction_.join();
+  store_->stop();
+  std::unique_lock lock(mutex_);
+  // Every write and question under way is answered within its own time.
+  wake_.wait(lock, [this] { return flights_.empty() && !is_asking_; });
+  auto waiters = std::exchange(waiters_, {});
+  lock.unlock();
+  for (auto& [revision, waiter] : waiters) waiter.done(false);
+}
+
+Result<Revision> SharedCache::read_all(const std::function<void(std::string key, ObjectPtr object)>& each) {
+  // One thread reads, others decode, as at the start over a store of one's own.
+  using Decoded = std::vector<std::pair<std::string, Result<ObjectPtr>>>;
+  const std::size_t workers = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8);
+  std::deque<std::future<Decoded>> decoding;
+  std::optional<Error> unreadable;
+  std::size_t unknown = 0;
+  const auto take_first = [&] {
+    for (auto& [key, object] : decoding.front().get()) {
+      if (object)
+        each(std::move(key), std::move(*object));
+      else if (object.error().code == ErrorCode::kNotFound)
+        ++unknown;
+      else if (!unreadable)
+        unreadable = object.error();
+    }
+    decoding.pop_front();
+  };
+  std::vector<std::pair<std::string, store::SharedRecord>> batch;
+  const auto flush = [&] {
+    if (decoding.size() >= workers) take_first();
+    decoding.push_back(std::async(std::launch::async, [this, records = std::move(batch)] {
+      Decoded out;
+      out.reserve(records.size());
+      for (const auto& [key, record] : records) out.emplace_back(key, decode(key, record));
+      return out;
+    }));
+    batch = {};
+  };
+  auto read = store_->read([&](store::SharedRecord record) -> Result<void> {
+    auto key = form_->cache_key(record.key);
+    if (!key) return {};
+    batch.emplace_back(std::move(*key), std::move(record));
+    if (batch.size() == 2000) flush();
+    return {};
+  });
+  flush();
+  while (!decoding.empty()) take_first();
+  if (!read) return read;
+  if (unreadable) return std::unexpected(*unreadable);
+  if (unknown > 0) log::info("etcd", "{} objects are of versions that are not served here; they are left as they are", unknown);
+  return read;
+}
+
+Result<void> SharedCache::load() {
+  auto read = read_all([this](const std::string&, ObjectPtr object) { index_.put(std::move(object)); });
+  if (!read) return std::unexpected(read.error());
+  history_ = History(options_.history_events, options_.history_bytes, *read);
+  published_ = *read;
+  delivered_->store(*read);
+  store_->follow(*read, *this);
+  keeper_ = std::thread([this] { run_keeper(); });
+  compaction_ = std::thread([this] { run_compaction(); });
+  return {};
+}
+
+ObjectPtr SharedCache::object_of(const std::string& key, std::string text, std::size_t revision_offset, const store::SharedRecord& record,
+                                 const ObjectMeta& meta) const {
+  return std::make_shared<const StoredObject>(key, make_bytes(with_revision(std::move(text), revision_offset, record.revision)),
+                                              record.revision, record.create_revision, meta);
+}
+
+Result<ObjectPtr> SharedCache::decode(const std::string& key, const store::SharedRecord& record) const {
+  auto text = form_->to_text(key, record.key, *record.value);
+  if (!text) return std::unexpected(text.error());
+  auto meta = extract_meta(key, text->value, event_ttl_);
+  return object_of(key, std::move(text->value), text->revision_offset, record, meta);
+}
+
+void SharedCache::propose(Proposal proposal, std::function<void(ProposeResult)> result) {
+  auto flight = std::make_shared<Flight>();
+  store::SharedWrite write;
+  write.key = form_->stored_key(proposal.key);
+  write.expected = proposal.expected;
+  if (proposal.is_delete) {
+    flight->present = get(proposal.key);
+  } else {
+    EncodedObject object{std::move(proposal.value), proposal.revision_offset};
+    auto stored = form_->to_stored(proposal.key, write.key, object);
+    proposal.value = std::move(object.value);
+    if (!stored) {
+      log::error("etcd", "{}", stored.error().message);
+      return result(std::unexpected(ProposeError::kStorage));
+    }
+    flight->stored = std::move(*stored);
+    if (proposal.expires_at != TimePoint{})
+      write.ttl = std::max<Duration>(proposal.expires_at - clock_.now(), std::chrono::seconds(1));
+  }
+  write.value = flight->stored;
+  flight->proposal = std::move(proposal);
+  flight->result = std::move(result);
+  {
+    const std::lock_guard lock(mutex_);
+    flights_.emplace(flight->proposal.key, flight);
+  }
+  store_->write(std::move(write), [this, flight](store::WriteAnswer answer) { answered(flight, std::move(answer)); });
+}
+
+void SharedCache::answered(const FlightPtr& flight, store::WriteAnswer answer) {
+  const Proposal& proposal = flight->proposal;
+  if (answer.verdict == store::WriteVerdict::kDone) {
+    return wait(answer.revision, kPublishPatience, false, [this, flight, revision = answer.revision](bool) {
+      ObjectPtr object = flight->object;
+      if (object == nullptr || object->revision != revision) {
+        if (!flight->proposal.is_delete)
+          object = object_of(flight->proposal.key, flight->proposal.value, flight->proposal.revision_offset,
+                             {flight->proposal.key, nullptr, revision, revision}, flight->proposal.meta);
+        else if (flight->present != nullptr)
+          object = std::make_shared<const StoredObject>(*flight->present, revision);
+      }
+      complete(flight, object != nullptr ? ProposeResult(std::move(object)) : std::unexpected(ProposeError::kNotFound));
+    });
+  }
+  if (answer.verdict != store::WriteVerdict::kRefused) {
+    log::error("etcd", "a write of {} {}: {}", proposal.key,
+               answer.verdict == store::WriteVerdict::kUnknown ? "may or may not be stored" : "was refused", answer.message);
+    {
+      const std::lock_guard lock(mutex_);
+      failure_ = answer.message;
+    }
+    return complete(flight, std::unexpected(ProposeError::kStorage));
+  }
+  const auto error = !answer.present             ? ProposeError::kNotFound
+                     : proposal.expected == 0    ? ProposeError::kExists
+                                                 : ProposeError::kRevisionMismatch;
+  // Whoever tries again must find what was in the way.
+  if (!answer.present && get(proposal.key) == nullptr) return complete(flight, std::unexpected(error));
+  const Revision wanted = answer.present ? answer.present->revision : answer.revision;
+  wait(wanted, std::chrono::seconds(1), true, [this, flight, error](bool) { complete(flight, std::unexpected(error)); });
+}
+
+void SharedCache::complete(const FlightPtr& flight, ProposeResult result) {
+  if (flight->result) flight->result(std::move(result));
+  const std::lock_guard lock(mutex_);
+  const auto [first, last] = flights_.equal_range(flight->proposal.key);
+  for (auto at = first; at != last; ++at)
+    if (at->second == flight) {
+      flights_.erase(at);
+      break;
+    }
+  if (stopping_ && flights_.empty()) wake_.notify_all();
+}
+
+ObjectPtr SharedCache::own_object(const std::string& key, const store::SharedRecord& record) {
+  const std::lock_guard lock(mutex_);
+  const auto [first, last] = flights_.equal_range(key);
+  for (auto at = first; at != last; ++at) {
+    Flight& flight = *at->second;
+    if (flight.stored == nullptr || *flight.stored != *record.value) continue;
+    flight.object =
+        object_of(key, flight.proposal.value, flight.proposal.revision_offset, record, flight.proposal.meta);
+    return flight.object;
+  }
+  return nullptr;
+}
+
+std::optional<Change> SharedCache::change_of(store::SharedRecord& record, const ObjectPtr& current) {
+  const auto key = *form_->cache_key(record.key);
+  if (current != nullptr && current->revision >= record.revision) return std::nullopt;
+  const auto gone = [&]() -> std::optional<Change> {
+    if (current == nullptr) return std::nullopt;
+    auto last = std::make_shared<const StoredObject>(*current, record.revision);
+    const std::lock_guard lock(mutex_);
+    const auto [first, end] = flights_.equal_range(key);
+    for (auto at = first; at != end; ++at)
+      if (at->second->stored == nullptr) at->second->object = last;
+    return Change{last, current, true};
+  };
+  if (record.value == nullptr) return gone();
+  auto object = own_object(key, record);
+  if (object == nullptr) {
+    auto decoded = decode(key, record);
+    if (!decoded && decoded.error().code == ErrorCode::kNotFound) return gone();
+    if (!decoded) {
+      log::error("etcd", "somebody wrote what cannot be read; what was there before is shown: {}", decoded.error().message);
+      return std::nullopt;
+    }
+    object = std::move(*decoded);
+  }
+  return Change{object, current, false};
+}
+
+void SharedCache::changed(std::vector<store::SharedRecord> records, Revision reached) {
+  std::vector<Change> changes;
+  changes.reserve(records.size());
+  std::unordered_map<std::string, ObjectPtr> before;  // What the records so far have made of their keys.
+  for (store::SharedRecord& record : records) {
+    auto key = form_->cache_key(record.key);
+    if (!key) continue;
+    const auto found = before.find(*key);
+    // Only this thread changes the index.
+    auto change = change_of(record, found != before.end() ? found->second : index_.find(*key));
+    if (!change) continue;
+    if (records.size() > 1) before[std::move(*key)] = change->is_delete ? nullptr : change->object;
+    changes.push_back(std::move(*change));
+  }
+  publish_changes(changes, reached);
+  answer_waiters(reached);
+}
+
+void SharedCache::wait_for(Revision revision, Duration timeout, std::function<void(bool)> done) {
+  wait(revision, timeout, true, std::move(done));
+}
+
+void SharedCache::wait(Revision revision, Duration timeout, bool is_reader, std::function<void(bool)> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (revision > this->revision() && !stopping_) {
+      const auto now = SteadyClock::now();
+      const bool wakes = waiters_.empty();
+      waiters_.emplace(revision, Waiter{now, now + timeout, std::move(done), is_reader});
+      if (wakes) wake_.notify_all();
+      return;
+    }
+  }
+  done(revision <= this->revision());
+}
+
+void SharedCache::answer_waiters(Revision reached) {
+  std::vector<Waiter> due;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto end = waiters_.upper_bound(reached);
+    for (auto at = waiters_.begin(); at != end; ++at) due.push_back(std::move(at->second));
+    waiters_.erase(waiters_.begin(), end);
+  }
+  for (Waiter& waiter : due) waiter.done(true);
+}
+
+void SharedCache::catch_up(std::function<void(bool)> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopping_) {
+      readers_.push_back(std::move(done));
+      if (is_asking_) return;  // Asked before this reader came: the next question is his.
+      is_asking_ = true;
+      done = nullptr;
+    }
+  }
+  if (done) return done(false);
+  ask_latest();
+}
+
+void SharedCache::ask_latest() {
+  std::vector<std::function<void(bool)>> readers;
+  {
+    const std::lock_guard lock(mutex_);
+    readers.swap(readers_);
+  }
+  store_->latest([this, readers = std::move(readers)](Result<Revision> latest) {
+    for (const auto& reader : readers) {
+      if (latest)
+        wait(*latest, kReadPatience, true, reader);
+      else
+        reader(false);
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      if (!latest) failure_ = latest.error().message;
+      is_asking_ = !readers_.empty();
+      if (!is_asking_ && stopping_) wake_.notify_all();
+      if (!is_asking_) return;
+    }
+    ask_latest();
+  });
+}
+
+std::string SharedCache::storage_failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_.empty() ? ObjectCache::storage_failure() : failure_;
+}
+
+void SharedCache::lost() {
+  const std::lock_guard lock(mutex_);
+  is_lost_ = true;
+  wake_.notify_all();
+}
+
+void SharedCache::begin_anew() {
+  log::warning("etcd", "what came after revision {} is compacted: everything is read anew", revision());
+  std::map<std::string, ObjectPtr, std::less<>> now;
+  const auto read = read_all([&](std::string key, ObjectPtr object) { now.emplace(std::move(key), std::move(object)); });
+  if (!read) {
+    log::error("etcd", "reading anew: {}", read.error().message);
+    const std::lock_guard lock(mutex_);
+    is_lost_ = true;
+    return;
+  }
+  // What watches see is what changed on the whole; nobody who comes later can begin before this.
+  std::vector<Change> changes;
+  for (const auto& [prefix, count] : index_.counts())
+    index_.slice(prefix + "/", {}, 0).for_each([&](const ObjectPtr& object) {
+      if (!now.contains(object->key)) changes.push_back({std::make_shared<const StoredObject>(*object, *read), object, true});
+      return true;
+    });
+  for (auto& [key, object] : now) {
+    const auto current = index_.find(key);
+    if (current == nullptr || current->revision < object->revision) changes.push_back({object, current, false});
+  }
+  std::ranges::stable_sort(changes, {}, [](const Change& change) { return change.revision(); });
+  {
+    const std::unique_lock lock(index_mutex_);
+    history_ = History(options_.history_events, options_.history_bytes, *read);
+  }
+  publish_changes(changes, *read);
+  answer_waiters(*read);
+  store_->follow(*read, *this);
+}
+
+void SharedCache::run_keeper() {
+  std::unique_lock lock(mutex_);
+  auto last_nudge = SteadyClock::now();
+  while (!stopping_) {
+    if (waiters_.empty() && !is_lost_)
+      wake_.wait(lock, [this] { return stopping_ || !waiters_.empty() || is_lost_; });
+    else
+      wake_.wait_for(lock, kStall);
+    if (stopping_) return;
+    const auto now = SteadyClock::now();
+    std::vector<Waiter> late;
+    bool is_stalled = false;
+    for (auto at = waiters_.begin(); at != waiters_.end();) {
+      is_stalled = is_stalled || (at->second.is_reader && now - at->second.since > kStall);
+      if (at->second.until <= now) {
+        late.push_back(std::move(at->second));
+        at = waiters_.erase(at);
+      } else {
+        ++at;
+      }
+    }
+    const bool is_lost = std::exchange(is_lost_, false);
+    lock.unlock();
+    for (Waiter& waiter : late) waiter.done(false);
+    if (is_lost) begin_anew();
+    if (is_stalled && now - last_nudge > 10 * kStall) {
+      last_nudge = now;
+      store_->nudge();
+    }
+    lock.lock();
+  }
+}
+
+void SharedCache::run_compaction() {
+  // As kube-apiserver's compactor: whoever finds the counter as he left it compacts what was newest an interval ago; the others take over
+  // the counter and try again later.
+  std::int64_t version = 0;
+  Revision goal = 0;
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (wake_.wait_for(lock, options_.compaction_interval, [this] { return stopping_; })) return;
+    lock.unlock();
+    const auto turn = store_->take_compaction_turn(version, goal);
+    if (!turn) {
+      log::warning("etcd", "compaction: {}", turn.error().message);
+    } else {
+      version = turn->version;
+      if (turn->is_mine && goal != 0)
+        if (const auto done = store_->compact(goal); !done) log::warning("etcd", "compaction: {}", done.error().message);
+      goal = turn->revision;
+    }
+    lock.lock();
+  }
+}
+
+Result<std::unique_ptr<ObjectCache>> open_shared_cache(std::shared_ptr<store::SharedStore> store, const Clock& clock, CacheOptions options,
+                                                       FormOptions form, Duration event_ttl) {
+  auto cache = std::make_unique<SharedCache>(std::move(store), clock, options, std::make_shared<const StoredForm>(std::move(form)), event_ttl);
+  if (auto loaded = cache->load(); !loaded) return std::unexpected(loaded.error());
+  return cache;
+}
+
+}  // namespace berth::apiserver::etcd

@@ -1,0 +1,90 @@
+// The object cache over a store that other API servers write to as well.
+//
+//   propose() --> StoredForm --> SharedStore::write (a transaction each, many under way) --> answered when it is published here, too
+//   SharedStore::follow --> StoredForm --> publish: index, history, matching watches; then the proposals and readers that waited for it
+//
+// What this server wrote itself comes back by the same way as everybody's; its bytes are recognised, so that nothing is decoded twice.
+//
+// Locks: mutex_ guards what is under way; the published half has its own (object_cache_impl.h). No callback is called under a lock.
+#pragma once
+#include <condition_variable>
+#include <map>
+#include <thread>
+#include <unordered_map>
+
+#include "apiserver/etcd/stored_form.h"
+#include "apiserver/object_cache_impl.h"
+#include "store/shared.h"
+
+namespace berth::apiserver::etcd {
+
+class SharedCache final : public PublishedObjects, private store::Follower {
+ public:
+  SharedCache(std::shared_ptr<store::SharedStore> store, const Clock& clock, CacheOptions options, std::shared_ptr<const StoredForm> form,
+              Duration event_ttl);
+  ~SharedCache() override;
+  /// Reads everything, then follows.
+  Result<void> load();
+
+  void propose(Proposal proposal, std::function<void(ProposeResult)> result) override;
+  [[nodiscard]] bool is_read_only() const override { return false; }
+  void wait_for(Revision revision, Duration timeout, std::function<void(bool)> done) override;
+  [[nodiscard]] bool is_shared() const override { return true; }
+  void catch_up(std::function<void(bool)> done) override;
+  [[nodiscard]] std::string storage_failure() const override;
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  /// A write of this server's own under way.
+  struct Flight {
+    Proposal proposal;
+    std::function<void(ProposeResult)> result;
+    Bytes stored;       ///< As it was sent; null: a deletion.
+    ObjectPtr present;  ///< What a deletion deletes.
+    ObjectPtr object;   ///< As it was published.
+  };
+  using FlightPtr = std::shared_ptr<Flight>;
+  struct Waiter {
+    Time since, until;
+    std::function<void(bool)> done;
+    bool is_reader = false;  ///< Waits for what etcd says is newest.
+  };
+
+  void changed(std::vector<store::SharedRecord> records, Revision reached) override;
+  void lost() override;
+  std::optional<Change> change_of(store::SharedRecord& record, const ObjectPtr& current);
+  ObjectPtr own_object(const std::string& key, const store::SharedRecord& record);
+  ObjectPtr object_of(const std::string& key, std::string text, std::size_t revision_offset, const store::SharedRecord& record,
+                      const ObjectMeta& meta) const;
+  Result<ObjectPtr> decode(const std::string& key, const store::SharedRecord& record) const;
+  void answered(const FlightPtr& flight, store::WriteAnswer answer);
+  void complete(const FlightPtr& flight, ProposeResult result);
+  void answer_waiters(Revision reached);
+  void wait(Revision revision, Duration timeout, bool is_reader, std::function<void(bool)> done);
+  void ask_latest();
+  Result<Revision> read_all(const std::function<void(std::string key, ObjectPtr object)>& each);
+  void begin_anew();
+  void run_keeper();
+  void run_compaction();
+
+  const Clock& clock_;
+  const CacheOptions options_;
+  const std::shared_ptr<const StoredForm> form_;
+  const Duration event_ttl_;
+  std::shared_ptr<store::SharedStore> store_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::unordered_multimap<std::string, FlightPtr> flights_;  ///< By the cache's key.
+  std::multimap<Revision, Waiter> waiters_;
+  std::vector<std::function<void(bool)>> readers_;  ///< For whom etcd is to be asked next.
+  bool is_asking_ = false, is_lost_ = false, stopping_ = false;
+  std::string failure_;
+  std::thread keeper_, compaction_;
+};
+
+/// Opens it: keys, media type and encryption as `form` says.
+Result<std::unique_ptr<ObjectCache>> open_shared_cache(std::shared_ptr<store::SharedStore> store, const Clock& clock, CacheOptions options,
+                                                       FormOptions form, Duration event_ttl);
+
+}  // namespace berth::apiserver::etcd

@@ -1,0 +1,163 @@
+#include "net/grpc.h"
+
+#include <fmt/format.h>
+
+#ifdef BERTH_WITH_GRPC
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include <thread>
+
+namespace berth::net {
+namespace {
+
+grpc::ByteBuffer to_buffer(const std::string& bytes) {
+  const grpc::Slice slice(bytes);
+  return {&slice, 1};
+}
+
+std::string from_buffer(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  std::string out;
+  if (buffer.Dump(&slices).ok())
+    for (const grpc::Slice& one : slices) out.append(reinterpret_cast<const char*>(one.begin()), one.size());
+  return out;
+}
+
+std::shared_ptr<grpc::ChannelCredentials> credentials_for(const GrpcAddress& address) {
+  if (address.ca_pem.empty() && address.certificate_pem.empty()) return grpc::InsecureChannelCredentials();
+  return grpc::SslCredentials({address.ca_pem, address.private_key_pem, address.certificate_pem});
+}
+
+class ChannelCalls final : public GrpcCalls {
+ public:
+  explicit ChannelCalls(const GrpcAddress& address)
+      : channel_(grpc::CreateChannel(address.target, credentials_for(address))), stub_(channel_) {}
+
+  GrpcAnswer call(const std::string& method, const std::string& request, int timeout_ms, const std::atomic<bool>* cancel) override {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms));
+    grpc::CompletionQueue queue;
+    const auto reader = stub_.PrepareUnaryCall(&context, method, to_buffer(request), &queue);
+    grpc::ByteBuffer answer;
+    grpc::Status status;
+    reader->StartCall();
+    reader->Finish(&answer, &status, this);
+    void* tag = nullptr;
+    bool ok = false;
+    while (cancel != nullptr && queue.AsyncNext(&tag, &ok, std::chrono::system_clock::now() + std::chrono::milliseconds(100)) ==
+                                    grpc::CompletionQueue::TIMEOUT) {
+      if (!cancel->load()) continue;
+      context.TryCancel();
+      cancel = nullptr;
+    }
+    if (tag == nullptr) queue.Next(&tag, &ok);
+    if (!status.ok()) return std::unexpected(GrpcFailure{status.error_code(), status.error_message()});
+    return from_buffer(answer);
+  }
+
+ private:
+  std::shared_ptr<grpc::Channel> channel_;
+  grpc::GenericStub stub_;
+};
+
+class GenericServer final : public GrpcService {
+ public:
+  explicit GenericServer(Handler handler) : handler_(std::move(handler)) {}
+  ~GenericServer() override {
+    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+    if (queue_ != nullptr) queue_->Shutdown();
+    if (thread_.joinable()) thread_.join();
+  }
+  GenericServer(const GenericServer&) = delete;
+  GenericServer& operator=(const GenericServer&) = delete;
+
+  bool listen(const GrpcServiceOptions& options) {
+    grpc::ServerBuilder builder;
+    std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
+    if (!options.certificate_pem.empty()) {
+      grpc::SslServerCredentialsOptions tls(options.client_ca_pem.empty() ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                                                                          : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+      tls.pem_root_certs = options.client_ca_pem;
+      tls.pem_key_cert_pairs.push_back({options.private_key_pem, options.certificate_pem});
+      credentials = grpc::SslServerCredentials(tls);
+    }
+    builder.AddListeningPort(options.address, credentials, &port_);
+    builder.RegisterAsyncGenericService(&service_);
+    queue_ = builder.AddCompletionQueue();
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr || port_ == 0) return false;
+    thread_ = std::thread([this] { serve(); });
+    return true;
+  }
+  [[nodiscard]] int port() const override { return port_; }
+
+ private:
+  struct CallState {
+    grpc::GenericServerContext context;
+    grpc::GenericServerAsyncReaderWriter stream{&context};
+    grpc::ByteBuffer request;
+    enum class Step { kAccepted, kRead, kAnswered } step = Step::kAccepted;
+  };
+
+  void accept() {
+    auto* call = new CallState;
+    service_.RequestCall(&call->context, &call->stream, queue_.get(), queue_.get(), call);
+  }
+
+  void serve() {
+    accept();
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue_->Next(&tag, &ok)) {
+      auto* call = static_cast<CallState*>(tag);
+      if (ok && call->step == CallState::Step::kAccepted) {
+        accept();
+        call->step = CallState::Step::kRead;
+        call->stream.Read(&call->request, call);
+      } else if (ok && call->step == CallState::Step::kRead) {
+        call->step = CallState::Step::kAnswered;
+        const auto answer = handler_(call->context.method(), from_buffer(call->request));
+        if (answer)
+          call->stream.WriteAndFinish(to_buffer(*answer), grpc::WriteOptions(), grpc::Status::OK, call);
+        else
+          call->stream.Finish(grpc::Status(static_cast<grpc::StatusCode>(answer.error().code), answer.error().message), call);
+      } else {
+        delete call;
+      }
+    }
+  }
+
+  Handler handler_;
+  grpc::AsyncGenericService service_;
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<GrpcCalls>> GrpcCalls::open(const GrpcAddress& address) { return std::make_unique<ChannelCalls>(address); }
+
+Result<std::unique_ptr<GrpcService>> GrpcService::start(const GrpcServiceOptions& options, Handler handler) {
+  auto out = std::make_unique<GenericServer>(std::move(handler));
+  if (!out->listen(options)) return fail(ErrorCode::kUnavailable, fmt::format("{}: cannot be listened on", options.address));
+  return out;
+}
+
+}  // namespace berth::net
+#else
+namespace berth::net {
+namespace {
+constexpr const char* kNoGrpc = "this berth was built without gRPC: install libgrpc++-dev and libprotobuf-dev and build again";
+}  // namespace
+
+Result<std::unique_ptr<GrpcCalls>> GrpcCalls::open(const GrpcAddress&) { return fail(ErrorCode::kUnavailable, kNoGrpc); }
+Result<std::unique_ptr<GrpcService>> GrpcService::start(const GrpcServiceOptions&, Handler) {
+  return fail(ErrorCode::kUnavailable, kNoGrpc);
+}
+
+}  // namespace berth::net
+#endif

@@ -1,0 +1,201 @@
+#ifdef BERTH_WITH_ETCD
+#include "store/etcd/calls.h"
+
+#include <fmt/format.h>
+
+namespace berth::store::etcd {
+namespace {
+
+constexpr auto kTry = std::chrono::seconds(3);  // One try: a member that is stopped answers nothing at all.
+constexpr auto kPause = std::chrono::milliseconds(100);
+
+std::unique_ptr<grpc::ClientContext> new_context(std::chrono::milliseconds time) {
+  auto context = std::make_unique<grpc::ClientContext>();
+  context->set_deadline(std::chrono::system_clock::now() + time);
+  return context;
+}
+
+}  // namespace
+
+Failure judge(const grpc::Status& status) {
+  const std::string& text = status.error_message();
+  const auto says = [&](std::string_view words) { return text.find(words) != std::string::npos; };
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+    case grpc::StatusCode::CANCELLED:
+    case grpc::StatusCode::ABORTED:
+    case grpc::StatusCode::INTERNAL:
+    case grpc::StatusCode::UNKNOWN:
+      return Failure::kElsewhere;
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+      return says("too many requests") ? Failure::kElsewhere : Failure::kFinal;
+    case grpc::StatusCode::FAILED_PRECONDITION:
+      return says("learner") || says("leader") ? Failure::kElsewhere : Failure::kFinal;
+    case grpc::StatusCode::NOT_FOUND:
+      return says("lease") ? Failure::kLeaseGone : Failure::kFinal;
+    default:
+      return Failure::kFinal;
+  }
+}
+
+EtcdStore::WriteCall::WriteCall(EtcdStore& store, SharedWrite given, std::function<void(WriteAnswer)> then)
+    : Call(store), write(std::move(given)), done(std::move(then)) {
+  give_up = std::chrono::steady_clock::now() + std::chrono::seconds(kWriteSeconds);
+}
+
+pb::TxnRequest EtcdStore::WriteCall::transaction(std::int64_t lease) const {
+  pb::TxnRequest request;
+  if (write.expected || write.value == nullptr) {
+    auto* compare = request.add_compare();
+    compare->set_key(write.key);
+    if (write.expected) {
+      compare->set_target(pb::Compare::MOD);
+      compare->set_mod_revision(*write.expected);
+    } else {
+      compare->set_target(pb::Compare::VERSION);
+      compare->set_result(pb::Compare::GREATER);
+      compare->set_version(0);
+    }
+  }
+  if (write.value != nullptr) {
+    auto* put = request.add_success()->mutable_request_put();
+    put->set_key(write.key);
+    put->set_value(*write.value);
+    put->set_lease(lease);
+  } else {
+    request.add_success()->mutable_request_delete_range()->set_key(write.key);
+  }
+  request.add_failure()->mutable_request_range()->set_key(write.key);
+  return request;
+}
+
+void EtcdStore::WriteCall::send() {
+  std::int64_t lease = 0;
+  if (write.ttl > Duration::zero() && write.value != nullptr) {
+    const auto found = store.lease_for(write.ttl, this);
+    if (!found) return;
+    lease = *found;
+  }
+  is_pausing = false;
+  response.Clear();
+  context = new_context(std::chrono::duration_cast<std::chrono::milliseconds>(kTry));
+  member = store.member();
+  reader = store.at(member).kv->PrepareAsyncTxn(context.get(), transaction(lease), &store.queue());
+  reader->StartCall();
+  reader->Finish(&response, &status, static_cast<Call*>(this));
+}
+
+void EtcdStore::WriteCall::answer(WriteAnswer given) {
+  done(std::move(given));
+  delete this;
+}
+
+void EtcdStore::WriteCall::abandon(const std::string& why) {
+  answer({may_be_written ? WriteVerdict::kUnknown : WriteVerdict::kRejected, 0, {}, why});
+}
+
+void EtcdStore::WriteCall::retry() {
+  if (store.is_closing() || std::chrono::steady_clock::now() >= give_up) return abandon(last_error);
+  is_pausing = true;
+  alarm.Set(&store.queue(), std::chrono::system_clock::now() + kPause, static_cast<Call*>(this));
+}
+
+void EtcdStore::WriteCall::proceed(bool) {
+  if (is_pausing) return send();
+  if (status.ok()) return interpret();
+  last_error = fmt::format("etcd at {}: {}", store.at(member).address, status.error_message());
+  switch (judge(status)) {
+    case Failure::kFinal:
+      return answer({WriteVerdict::kRejected, 0, {}, last_error});
+    case Failure::kLeaseGone:
+      store.forget_leases();
+      break;
+    case Failure::kElsewhere:
+      may_be_written = true;
+      store.leave(member);
+      break;
+  }
+  retry();
+}
+
+void EtcdStore::WriteCall::interpret() {
+  WriteAnswer given;
+  given.revision = response.header().revision();
+  given.verdict = WriteVerdict::kDone;
+  if (response.succeeded()) return answer(std::move(given));
+  const pb::KeyValue* there = nullptr;
+  if (response.responses_size() > 0 && response.responses(0).response_range().kvs_size() > 0)
+    there = &response.responses(0).response_range().kvs(0);
+  // An earlier try of this very write may be what stands there.
+  const bool is_ours = may_be_written && (write.value == nullptr ? there == nullptr : there != nullptr && there->value() == *write.value);
+  if (is_ours) {
+    if (there != nullptr) given.revision = there->mod_revision();
+    return answer(std::move(given));
+  }
+  given.verdict = WriteVerdict::kRefused;
+  if (there != nullptr)
+    given.present = SharedRecord{there->key(), make_bytes(there->value()), there->mod_revision(), there->create_revision()};
+  answer(std::move(given));
+}
+
+EtcdStore::LatestCall::LatestCall(EtcdStore& store, std::function<void(Result<Revision>)> then) : Call(store), done(std::move(then)) {
+  give_up = std::chrono::steady_clock::now() + std::chrono::seconds(kWriteSeconds);
+}
+
+void EtcdStore::LatestCall::send(bool patient) {
+  pb::RangeRequest request;
+  request.set_key(store.options_.prefix + "/berth");
+  request.set_count_only(true);
+  response.Clear();
+  context = new_context(std::chrono::duration_cast<std::chrono::milliseconds>(kTry));
+  context->set_wait_for_ready(patient);
+  member = store.member();
+  reader = store.at(member).kv->PrepareAsyncRange(context.get(), request, &store.queue());
+  reader->StartCall();
+  reader->Finish(&response, &status, static_cast<Call*>(this));
+}
+
+void EtcdStore::LatestCall::abandon(const std::string& why) {
+  done(fail(ErrorCode::kUnavailable, why));
+  delete this;
+}
+
+void EtcdStore::LatestCall::proceed(bool) {
+  if (status.ok()) {
+    done(response.header().revision());
+    delete this;
+    return;
+  }
+  const bool elsewhere = judge(status) == Failure::kElsewhere;
+  if (elsewhere) store.leave(member);
+  if (!elsewhere || store.is_closing() || std::chrono::steady_clock::now() >= give_up)
+    return abandon(fmt::format("etcd at {}: {}", store.at(member).address, status.error_message()));
+  send(true);
+}
+
+EtcdStore::LeaseCall::LeaseCall(EtcdStore& store, std::int64_t asked, std::int64_t seconds) : Call(store), asked(asked), seconds(seconds) {}
+
+void EtcdStore::LeaseCall::send() {
+  pb::LeaseGrantRequest request;
+  request.set_ttl(seconds);
+  context = new_context(std::chrono::duration_cast<std::chrono::milliseconds>(kTry));
+  member = store.member();
+  reader = store.at(member).lease->PrepareAsyncLeaseGrant(context.get(), request, &store.queue());
+  reader->StartCall();
+  reader->Finish(&response, &status, static_cast<Call*>(this));
+}
+
+void EtcdStore::LeaseCall::abandon(const std::string&) {
+  store.lease_granted(asked, 0);
+  delete this;
+}
+
+void EtcdStore::LeaseCall::proceed(bool) {
+  if (!status.ok() && judge(status) == Failure::kElsewhere) store.leave(member);
+  store.lease_granted(asked, status.ok() && response.error().empty() ? response.id() : 0);
+  delete this;
+}
+
+}  // namespace berth::store::etcd
+#endif

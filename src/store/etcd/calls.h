@@ -1,0 +1,75 @@
+// What is under way on the completion queue.
+#pragma once
+#include <grpcpp/alarm.h>
+
+#include "store/etcd/etcd_store.h"
+
+namespace berth::store::etcd {
+
+/// One call, or one pause between two tries. Deletes itself when it is over.
+struct EtcdStore::Call {
+  explicit Call(EtcdStore& store) : store(store) { ++store.open_calls_; }
+  virtual ~Call() {
+    if (--store.open_calls_ == 0) store.open_calls_.notify_all();
+  }
+  /// Something this waited for has happened. `ok` false: the queue is closing.
+  virtual void proceed(bool ok) = 0;
+  /// Gives up without waiting on.
+  virtual void abandon(const std::string& why) = 0;
+
+  EtcdStore& store;
+  std::unique_ptr<grpc::ClientContext> context;
+  grpc::Status status;
+  std::size_t member = 0;
+};
+
+/// A transaction, sent until it is known what came of it. Sending it twice is harmless: its comparison holds once at most, and what then
+/// stands there is known by its bytes.
+struct EtcdStore::WriteCall final : Call {
+  WriteCall(EtcdStore& store, SharedWrite write, std::function<void(WriteAnswer)> done);
+  void send();
+  void proceed(bool ok) override;
+  void abandon(const std::string& why) override;
+  void answer(WriteAnswer given);
+  void interpret();
+  /// After a pause, unless its time is over.
+  void retry();
+  [[nodiscard]] pb::TxnRequest transaction(std::int64_t lease) const;
+
+  SharedWrite write;
+  std::function<void(WriteAnswer)> done;
+  std::chrono::steady_clock::time_point give_up;
+  pb::TxnResponse response;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<pb::TxnResponse>> reader;
+  grpc::Alarm alarm;
+  bool is_pausing = false;
+  bool may_be_written = false;  ///< A try ended without an answer.
+  std::string last_error = "etcd gives no lease";
+};
+
+struct EtcdStore::LatestCall final : Call {
+  LatestCall(EtcdStore& store, std::function<void(Result<Revision>)> done);
+  /// `patient`: waits for its member to be there.
+  void send(bool patient);
+  void proceed(bool ok) override;
+  void abandon(const std::string& why) override;
+
+  std::function<void(Result<Revision>)> done;
+  std::chrono::steady_clock::time_point give_up;
+  pb::RangeResponse response;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<pb::RangeResponse>> reader;
+};
+
+struct EtcdStore::LeaseCall final : Call {
+  /// `asked`: the life asked for; `seconds`: the lease's.
+  LeaseCall(EtcdStore& store, std::int64_t asked, std::int64_t seconds);
+  void send();
+  void proceed(bool ok) override;
+  void abandon(const std::string& why) override;
+
+  std::int64_t asked, seconds;
+  pb::LeaseGrantResponse response;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<pb::LeaseGrantResponse>> reader;
+};
+
+}  // namespace berth::store::etcd

@@ -1,0 +1,335 @@
+#ifdef BERTH_WITH_ETCD
+#include "store/etcd/etcd_store.h"
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "store/etcd/calls.h"
+
+namespace berth::store::etcd {
+namespace {
+
+constexpr std::int64_t kPage = 2000;  // Keys a page when everything is read.
+constexpr int kMostUses = 1000;       // Keys on one lease …
+constexpr auto kPauseBetweenStreams = std::chrono::milliseconds(100);
+constexpr const char* kCompactionKey = "compact_rev_key";  // kube-apiserver's, outside of the prefix.
+
+SharedRecord record_of(pb::KeyValue& kv, bool is_gone) {
+  SharedRecord record;
+  record.key = std::move(*kv.mutable_key());
+  record.revision = kv.mod_revision();
+  record.create_revision = kv.create_revision();
+  if (!is_gone) record.value = make_bytes(std::move(*kv.mutable_value()));
+  return record;
+}
+
+}  // namespace
+
+std::string prefix_end(std::string prefix) {
+  while (!prefix.empty() && static_cast<unsigned char>(prefix.back()) == 0xff) prefix.pop_back();
+  if (!prefix.empty()) ++prefix.back();
+  return prefix;
+}
+
+EtcdStore::EtcdStore(EtcdOptions options, std::vector<Member> members) : options_(std::move(options)), members_(std::move(members)) {
+  queue_thread_ = std::thread([this] { run_queue(); });
+  guard_thread_ = std::thread([this] { run_guard(); });
+}
+
+EtcdStore::~EtcdStore() {
+  closing_ = true;
+  stop();
+  watch_wake_.notify_all();
+  guard_thread_.join();
+  // Every call ends by its own deadline, some seconds at most.
+  for (int open = open_calls_.load(); open != 0; open = open_calls_.load()) open_calls_.wait(open);
+  queue_.Shutdown();
+  queue_thread_.join();
+}
+
+void EtcdStore::leave(std::size_t failed) {
+  current_.compare_exchange_strong(failed, (failed + 1) % members_.size());
+}
+
+void EtcdStore::run_queue() {
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_.Next(&tag, &ok)) static_cast<Call*>(tag)->proceed(ok);
+}
+
+void EtcdStore::write(SharedWrite write, std::function<void(WriteAnswer)> done) {
+  (new WriteCall(*this, std::move(write), std::move(done)))->send();
+}
+
+void EtcdStore::latest(std::function<void(Result<Revision>)> done) { (new LatestCall(*this, std::move(done)))->send(false); }
+
+std::optional<std::int64_t> EtcdStore::lease_for(Duration ttl, WriteCall* call) {
+  // Keys share a lease for a while, as kube-apiserver's Events do: at most a twentieth longer than asked, one minute.
+  const auto asked = std::max<std::int64_t>(std::chrono::duration_cast<std::chrono::seconds>(ttl).count(), 1);
+  const auto shared_for = std::min<std::int64_t>(60, asked / 20);
+  const auto seconds = asked + shared_for;
+  LeaseCall* grant = nullptr;
+  {
+    const std::lock_guard lock(calls_mutex_);
+    LeaseState& lease = leases_[asked];
+    if (lease.id != 0 && lease.used < kMostUses && std::chrono::steady_clock::now() < lease.until) {
+      ++lease.used;
+      return lease.id;
+    }
+    lease.waiting.push_back(call);
+    if (lease.is_asked) return std::nullopt;
+    lease.is_asked = true;
+    grant = new LeaseCall(*this, asked, seconds);
+  }
+  grant->send();
+  return std::nullopt;
+}
+
+void EtcdStore::lease_granted(std::int64_t asked, std::int64_t id) {
+  std::vector<WriteCall*> waiting;
+  {
+    const std::lock_guard lock(calls_mutex_);
+    LeaseState& lease = leases_[asked];
+    lease.is_asked = false;
+    lease.id = id;
+    lease.used = 0;
+    lease.until = std::chrono::steady_clock::now() + std::chrono::seconds(std::max<std::int64_t>(std::min<std::int64_t>(60, asked / 20), 1));
+    waiting.swap(lease.waiting);
+  }
+  for (WriteCall* call : waiting) {
+    if (id != 0)
+      call->send();
+    else
+      call->retry();
+  }
+}
+
+void EtcdStore::forget_leases() {
+  const std::lock_guard lock(calls_mutex_);
+  for (auto& [seconds, lease] : leases_) lease.id = 0;
+}
+
+Result<void> EtcdStore::ask(const std::function<grpc::Status(Member&, grpc::ClientContext&)>& method, int seconds) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  for (;;) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(seconds));
+    const std::size_t used = member();
+    const grpc::Status status = method(members_[used], context);
+    if (status.ok()) return {};
+    const bool elsewhere = judge(status) == Failure::kElsewhere;
+    if (elsewhere) leave(used);
+    if (!elsewhere || closing_ || std::chrono::steady_clock::now() >= give_up) {
+      const auto code = status.error_code() == grpc::StatusCode::OUT_OF_RANGE ? ErrorCode::kConflict : ErrorCode::kUnavailable;
+      return fail(code, fmt::format("etcd at {}: {}", members_[used].address, status.error_message()));
+    }
+    std::unique_lock lock(watch_mutex_);
+    watch_wake_.wait_for(lock, kPauseBetweenStreams, [this] { return closing_.load(); });
+  }
+}
+
+Result<Revision> EtcdStore::read(const std::function<Result<void>(SharedRecord)>& each) {
+  pb::RangeRequest request;
+  request.set_key(options_.prefix + "/");
+  request.set_range_end(prefix_end(options_.prefix + "/"));
+  request.set_limit(kPage);
+  for (;;) {
+    pb::RangeResponse page;
+    auto done = ask([&](Member& member, grpc::ClientContext& context) { return member.kv->Range(&context, request, &page); }, 30);
+    if (!done) return std::unexpected(done.error());
+    if (request.revision() == 0) request.set_revision(page.header().revision());
+    if (page.more() && page.kvs_size() > 0) request.set_key(page.kvs(page.kvs_size() - 1).key() + '\0');
+    const bool more = page.more() && page.kvs_size() > 0;
+    for (pb::KeyValue& kv : *page.mutable_kvs())
+      if (auto taken = each(record_of(kv, false)); !taken) return std::unexpected(taken.error());
+    if (!more) return request.revision();
+  }
+}
+
+Result<std::vector<SharedRecord>> EtcdStore::find(const std::string& key_or_prefix, bool is_prefix) {
+  pb::RangeRequest request;
+  request.set_key(key_or_prefix);
+  if (is_prefix) request.set_range_end(prefix_end(key_or_prefix));
+  pb::RangeResponse answer;
+  auto done = ask([&](Member& member, grpc::ClientContext& context) { return member.kv->Range(&context, request, &answer); }, 5);
+  if (!done) return std::unexpected(done.error());
+  std::vector<SharedRecord> found;
+  for (pb::KeyValue& kv : *answer.mutable_kvs()) found.push_back(record_of(kv, false));
+  return found;
+}
+
+Result<void> EtcdStore::compact(Revision revision) {
+  pb::CompactionRequest request;
+  request.set_revision(revision);
+  pb::CompactionResponse answer;
+  auto done = ask([&](Member& member, grpc::ClientContext& context) { return member.kv->Compact(&context, request, &answer); }, 30);
+  // Somebody compacted beyond it.
+  if (!done && done.error().code == ErrorCode::kConflict && done.error().message.find("compacted") != std::string::npos) return {};
+  return done;
+}
+
+Result<SharedStore::Turn> EtcdStore::take_compaction_turn(std::int64_t version, Revision revision) {
+  pb::TxnRequest request;
+  auto* compare = request.add_compare();
+  compare->set_key(kCompactionKey);
+  compare->set_target(pb::Compare::VERSION);
+  compare->set_version(version);
+  auto* put = request.add_success()->mutable_request_put();
+  put->set_key(kCompactionKey);
+  put->set_value(std::to_string(revision));
+  request.add_failure()->mutable_request_range()->set_key(kCompactionKey);
+  pb::TxnResponse answer;
+  auto done = ask([&](Member& member, grpc::ClientContext& context) { return member.kv->Txn(&context, request, &answer); }, 5);
+  if (!done) return std::unexpected(done.error());
+  Turn turn;
+  turn.revision = answer.header().revision();
+  turn.is_mine = answer.succeeded();
+  turn.version = version + 1;
+  if (!turn.is_mine) {
+    const auto& kvs = answer.responses(0).response_range().kvs();
+    turn.version = kvs.empty() ? 0 : kvs[0].version();
+  }
+  return turn;
+}
+
+void EtcdStore::nudge() {
+  SharedWrite mark;
+  mark.key = options_.prefix + "/berth.dev/progress";
+  mark.value = make_bytes("{}");
+  write(std::move(mark), [](const WriteAnswer&) {});
+}
+
+void EtcdStore::follow(Revision after, Follower& follower) {
+  stop();
+  {
+    const std::lock_guard lock(watch_mutex_);
+    watch_stopping_ = false;
+  }
+  reached_ = after;
+  following_ = true;
+  watch_thread_ = std::thread([this, after, &follower] { run_watch(after, follower); });
+}
+
+void EtcdStore::stop() {
+  {
+    const std::lock_guard lock(watch_mutex_);
+    watch_stopping_ = true;
+    if (watch_context_ != nullptr) watch_context_->TryCancel();
+  }
+  watch_wake_.notify_all();
+  if (watch_thread_.joinable()) watch_thread_.join();
+  following_ = false;
+}
+
+void EtcdStore::reconnect() {
+  leave(member());
+  const std::lock_guard lock(watch_mutex_);
+  if (watch_context_ != nullptr) watch_context_->TryCancel();
+}
+
+void EtcdStore::run_watch(Revision, Follower& follower) {
+  for (;;) {
+    const bool is_lost = !read_stream(follower);
+    std::unique_lock lock(watch_mutex_);
+    if (watch_stopping_) return;
+    if (is_lost) break;
+    watch_wake_.wait_for(lock, kPauseBetweenStreams, [this] { return watch_stopping_; });
+    if (watch_stopping_) return;
+  }
+  following_ = false;
+  follower.lost();
+}
+
+bool EtcdStore::read_stream(Follower& follower) {
+  grpc::ClientContext* context = nullptr;
+  const std::size_t used = member();
+  {
+    const std::lock_guard lock(watch_mutex_);
+    if (watch_stopping_) return true;
+    watch_context_ = std::make_unique<grpc::ClientContext>();
+    // A member that lost its leader ends the stream instead of standing still.
+    watch_context_->AddMetadata("hasleader", "true");
+    context = watch_context_.get();
+    watch_member_ = used;
+  }
+  const auto stream = members_[used].watch->Watch(context);
+  pb::WatchRequest request;
+  auto* create = request.mutable_create_request();
+  create->set_key(options_.prefix + "/");
+  create->set_range_end(prefix_end(options_.prefix + "/"));
+  create->set_start_revision(reached_.load() + 1);
+  create->set_progress_notify(true);
+  bool is_lost = false;
+  pb::WatchResponse response;
+  if (stream->Write(request)) {
+    while (stream->Read(&response)) {
+      if (response.canceled()) {
+        is_lost = response.compact_revision() != 0;
+        context->TryCancel();
+        break;
+      }
+      if (response.created()) continue;
+      std::vector<SharedRecord> records;
+      records.reserve(static_cast<std::size_t>(response.events_size()));
+      for (pb::Event& event : *response.mutable_events())
+        records.push_back(record_of(*event.mutable_kv(), event.type() == pb::Event::DELETE));
+      // What the header says is the member's revision, not how far this watch is, unless the answer is about nothing else.
+      const Revision reached = records.empty() ? response.header().revision() : records.back().revision;
+      if (reached <= reached_.load()) continue;
+      follower.changed(std::move(records), reached);
+      reached_ = reached;
+    }
+  }
+  const grpc::Status status = stream->Finish();
+  const std::lock_guard lock(watch_mutex_);
+  if (!watch_stopping_ && !is_lost) {
+    log::warning("etcd", "the watch at {} ended ({}); it goes on at another member or again", members_[used].address,
+                 status.error_message().empty() ? "cancelled" : status.error_message());
+    leave(used);
+  }
+  return !is_lost;
+}
+
+void EtcdStore::run_guard() {
+  constexpr auto kLook = std::chrono::seconds(1);
+  int behind = 0;
+  while (!closing_) {
+    {
+      std::unique_lock lock(watch_mutex_);
+      watch_wake_.wait_for(lock, kLook, [this] { return closing_.load(); });
+      if (closing_) return;
+    }
+    if (!following_) continue;
+    const Revision before = reached_.load();
+    const std::size_t used = member();
+    pb::RangeRequest request;
+    request.set_key(options_.prefix + "/berth");
+    request.set_count_only(true);
+    pb::RangeResponse answer;
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(2));
+    const grpc::Status status = members_[used].kv->Range(&context, request, &answer);
+    if (!status.ok()) {
+      leave(used);
+      // With one member there is nowhere else to go, and its stream goes on when it does.
+      if (members_.size() > 1) reconnect_from(used);
+      continue;
+    }
+    // Nothing came though there is something: of others' keys perhaps, which a mark of our own tells apart.
+    behind = answer.header().revision() > before && reached_.load() == before ? behind + 1 : 0;
+    if (behind == 2) nudge();
+    if (behind >= 5) {
+      log::warning("etcd", "the watch at {} gets nothing any more: it is begun anew", members_[used].address);
+      reconnect();
+      behind = 0;
+    }
+  }
+}
+
+void EtcdStore::reconnect_from(std::size_t used) {
+  const std::lock_guard lock(watch_mutex_);
+  if (watch_member_ == used && watch_context_ != nullptr) watch_context_->TryCancel();
+}
+
+}  // namespace berth::store::etcd
+#endif

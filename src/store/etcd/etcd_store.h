@@ -1,0 +1,111 @@
+// SharedStore over etcd's gRPC interface, version 3. Only this folder sees gRPC and the generated code.
+//
+// Two threads: one waits for answers to transactions and reads (a completion queue), one reads the watch. A third looks every second whether the
+// members answer and the watch keeps up, and moves both to another member when not: one that is stopped, not dead, closes no connection.
+#pragma once
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "rpc.grpc.pb.h"
+#include "store/shared.h"
+
+namespace berth::store::etcd {
+
+namespace pb = etcdserverpb;
+
+/// One member, and its stubs.
+struct Member {
+  std::string address;  ///< As given, for messages.
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<pb::KV::Stub> kv;
+  std::unique_ptr<pb::Watch::Stub> watch;
+  std::unique_ptr<pb::Lease::Stub> lease;
+  std::unique_ptr<pb::Maintenance::Stub> maintenance;
+};
+
+/// What a failed call means for a write.
+enum class Failure { kElsewhere, kLeaseGone, kFinal };
+Failure judge(const grpc::Status& status);
+
+/// The key right behind all that begin with `prefix`.
+std::string prefix_end(std::string prefix);
+
+class EtcdStore final : public SharedStore {
+ public:
+  EtcdStore(EtcdOptions options, std::vector<Member> members);
+  ~EtcdStore() override;
+
+  /// What must hold before anything is written (open.cpp).
+  Result<void> examine();
+
+  Result<Revision> read(const std::function<Result<void>(SharedRecord)>& each) override;
+  void write(SharedWrite write, std::function<void(WriteAnswer)> done) override;
+  void latest(std::function<void(Result<Revision>)> done) override;
+  void follow(Revision after, Follower& follower) override;
+  void stop() override;
+  void nudge() override;
+  void reconnect() override;
+  Result<std::vector<SharedRecord>> find(const std::string& key_or_prefix, bool is_prefix) override;
+  Result<void> compact(Revision revision) override;
+  Result<Turn> take_compaction_turn(std::int64_t version, Revision revision) override;
+
+  // For the calls (calls.cpp).
+  struct Call;
+  struct WriteCall;
+  struct LatestCall;
+  struct LeaseCall;
+  [[nodiscard]] std::size_t member() const { return current_.load(); }
+  Member& at(std::size_t index) { return members_[index]; }
+  /// The next calls go to another member; nothing when somebody has moved on from `failed` already.
+  void leave(std::size_t failed);
+  grpc::CompletionQueue& queue() { return queue_; }
+  [[nodiscard]] bool is_closing() const { return closing_.load(); }
+  /// The lease for a key with this life, or null: `call` is sent again when it is there.
+  std::optional<std::int64_t> lease_for(Duration ttl, WriteCall* call);
+  void lease_granted(std::int64_t asked, std::int64_t id);
+  void forget_leases();
+
+ private:
+  /// Calls `method(Member&, ClientContext&)` on one member after the other until one answers, or the time is over.
+  Result<void> ask(const std::function<grpc::Status(Member&, grpc::ClientContext&)>& method, int seconds);
+  void run_queue();
+  void run_watch(Revision after, Follower& follower);
+  /// Reads one stream until it ends; false: what is next is compacted.
+  bool read_stream(Follower& follower);
+  void run_guard();
+  /// Ends the watch's stream when it is at that member.
+  void reconnect_from(std::size_t used);
+
+  struct LeaseState {
+    std::int64_t id = 0;
+    std::chrono::steady_clock::time_point until{};
+    int used = 0;
+    bool is_asked = false;
+    std::vector<WriteCall*> waiting;
+  };
+
+  const EtcdOptions options_;
+  std::vector<Member> members_;
+  std::atomic<std::size_t> current_{0};
+  grpc::CompletionQueue queue_;
+  std::mutex calls_mutex_;
+  std::atomic<bool> closing_{false};
+  std::atomic<int> open_calls_{0};
+  std::map<std::int64_t, LeaseState> leases_;  ///< By seconds. Under calls_mutex_.
+
+  std::mutex watch_mutex_;
+  std::condition_variable watch_wake_;
+  std::unique_ptr<grpc::ClientContext> watch_context_;
+  bool watch_stopping_ = false;
+  std::size_t watch_member_ = 0;
+  std::atomic<Revision> reached_{0};
+  std::atomic<bool> following_{false};
+  std::thread queue_thread_, watch_thread_, guard_thread_;
+};
+
+}  // namespace berth::store::etcd
