@@ -91,7 +91,7 @@ Result<void> ApiServer::Impl::bootstrap() {
       return invalid("the kubernetes Service: " + allocation.error().message);
     if (auto made = ensure(*this, service_kind, std::move(service)); !made) return made;
   }
-  if (options.advertise_port == 0) return {};
+  if (options.advertise_port == 0 || !options.writes_endpoints) return {};
   json::Object subset{
       {"addresses", json::Array{json::Object{{"ip", options.advertise_address}}}},
       {"ports", json::Array{json::Object{{"name", "https"}, {"port", static_cast<int>(options.advertise_port)}, {"protocol", "TCP"}}}}};

@@ -200,6 +200,7 @@ Mirror& ApiServer::Impl::mirror(std::string_view group, std::string_view plural)
 Result<void> ApiServer::Impl::start() {
   if (auto configured = services.configure(options.service_cidr, options.node_port_first, options.node_port_last); !configured)
     return configured;
+  if (options.service_claims != nullptr) services.share(std::move(options.service_claims));
   AdmissionContext context{*cache, loop, *options.authorizer, options.admission, net::ClientConfig{}, {}, {}, {}, {}};
   context.mirror = [this](std::string_view group, std::string_view plural) -> Mirror& { return mirror(group, plural); };
   context.random_suffix = [this] { return names.suffix(); };

@@ -15,6 +15,7 @@
 #include "apiserver/audit/log.h"
 #include "apiserver/auth_interfaces.h"
 #include "apiserver/object_cache.h"
+#include "apiserver/service_claims.h"
 #include "base/event_loop.h"
 #include "base/metrics.h"
 #include "base/version.h"
@@ -64,9 +65,11 @@ struct ServerOptions {
   /// Warnings about objects' old names and deprecated fields, as Kubernetes sends since 1.27; 1.20, and so the documents, know none.
   bool warns_of_objects = true;
   std::string service_cidr = "10.96.0.0/12";
+  std::unique_ptr<ServiceClaims> service_claims;  ///< Over a shared store; null: this server alone gives addresses and ports away.
   int node_port_first = 30000, node_port_last = 32767;
   std::string advertise_address = "127.0.0.1";  ///< Endpoint of the `kubernetes` service, with advertise_port.
   std::uint16_t advertise_port = 0;             ///< 0: no Endpoints object is written.
+  bool writes_endpoints = true;                 ///< False: somebody else keeps the `kubernetes` service's.
   std::string git_version{kBuildVersion};
   Duration event_ttl = std::chrono::hours(1);
   Duration bookmark_interval = std::chrono::seconds(60);

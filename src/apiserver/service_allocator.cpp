@@ -64,8 +64,51 @@ std::string ServiceAllocator::render(std::uint32_t address) const {
 
 void ServiceAllocator::adopt(const json::Value& service) {
   const std::lock_guard lock(mutex_);
-  if (const auto address = parse_ipv4(json::get_string(service, {"spec", "clusterIP"}))) addresses_.insert(*address);
-  for (int port : node_ports_of(service)) ports_.insert(port);
+  // Where others claim, too, what a Service holds may have been given to it by one who knows no claims: entered, or there already.
+  if (const auto address = parse_ipv4(json::get_string(service, {"spec", "clusterIP"}))) static_cast<void>(take_address(*address));
+  for (int port : node_ports_of(service)) static_cast<void>(take_port(static_cast<std::uint32_t>(port)));
+}
+
+std::optional<std::uint32_t> ServiceAllocator::find_free_address() {
+  std::uint32_t tried = 0;
+  while (tried < size_ && (cursor_ < 1 || cursor_ >= size_ - 1 || addresses_.contains(base_ + cursor_))) {
+    cursor_ = cursor_ + 1 >= size_ - 1 ? 1 : cursor_ + 1;
+    ++tried;
+  }
+  return tried >= size_ ? std::nullopt : std::optional(base_ + cursor_);
+}
+
+ServiceAllocator::Taken ServiceAllocator::take_address(std::optional<std::uint32_t> wanted) {
+  if (claims_ == nullptr) {
+    const auto address = wanted ? wanted : find_free_address();
+    return address && addresses_.insert(*address).second ? address : std::nullopt;
+  }
+  auto claimed = claims_->claim(Claimed::kAddress, wanted ? std::optional(*wanted - base_ - 1) : std::nullopt);
+  if (!claimed) return std::unexpected(model::internal_error("failed to allocate a serviceIP: " + claimed.error().message));
+  return *claimed ? std::optional(base_ + 1 + **claimed) : std::nullopt;
+}
+
+ServiceAllocator::Taken ServiceAllocator::take_port(std::optional<std::uint32_t> wanted) {
+  if (claims_ == nullptr) {
+    if (wanted) return ports_.insert(static_cast<int>(*wanted)).second ? wanted : std::nullopt;
+    const auto port = take_free_port();
+    return port ? std::optional(static_cast<std::uint32_t>(*port)) : std::nullopt;
+  }
+  const auto first = static_cast<std::uint32_t>(first_port_);
+  if (wanted && (*wanted < first || *wanted > static_cast<std::uint32_t>(last_port_))) return wanted;  // Nobody's to give away.
+  auto claimed = claims_->claim(Claimed::kPort, wanted ? std::optional(*wanted - first) : std::nullopt);
+  if (!claimed) return std::unexpected(model::internal_error("failed to allocate a nodePort: " + claimed.error().message));
+  return *claimed ? std::optional(first + **claimed) : std::nullopt;
+}
+
+void ServiceAllocator::give_back(Claimed what, std::uint32_t taken) {
+  if (what == Claimed::kAddress)
+    addresses_.erase(taken);
+  else
+    ports_.erase(static_cast<int>(taken));
+  if (claims_ == nullptr) return;
+  const auto first = what == Claimed::kAddress ? base_ + 1 : static_cast<std::uint32_t>(first_port_);
+  if (taken >= first) claims_->release(what, taken - first);
 }
 
 std::optional<int> ServiceAllocator::take_free_port() {
@@ -85,8 +128,8 @@ model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& serv
   const std::lock_guard lock(mutex_);
   ServiceAllocation taken;
   const auto fail = [&](model::ApiStatus status) {
-    for (auto address : taken.addresses) addresses_.erase(address);
-    for (auto port : taken.ports) ports_.erase(port);
+    for (auto address : taken.addresses) give_back(Claimed::kAddress, address);
+    for (auto port : taken.ports) give_back(Claimed::kPort, static_cast<std::uint32_t>(port));
     return std::unexpected(std::move(status));
   };
   auto& spec = json::ensure_object(service, {"spec"});
@@ -95,22 +138,20 @@ model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& serv
   if (wants_cluster_ip(service)) {
     if (cluster_ip.empty() && !old_ip.empty() && wants_cluster_ip(*old_service)) cluster_ip = old_ip;
     if (cluster_ip.empty()) {
-      std::uint32_t tried = 0;
-      while (tried < size_ && (cursor_ < 1 || cursor_ >= size_ - 1 || addresses_.contains(base_ + cursor_))) {
-        cursor_ = cursor_ + 1 >= size_ - 1 ? 1 : cursor_ + 1;
-        ++tried;
-      }
-      if (tried >= size_) return fail(model::internal_error("failed to allocate a serviceIP: range is full"));
-      addresses_.insert(base_ + cursor_);
-      taken.addresses.push_back(base_ + cursor_);
-      cluster_ip = render(base_ + cursor_);
+      auto chosen = take_address(std::nullopt);
+      if (!chosen) return fail(std::move(chosen.error()));
+      if (!*chosen) return fail(model::internal_error("failed to allocate a serviceIP: range is full"));
+      taken.addresses.push_back(**chosen);
+      cluster_ip = render(**chosen);
     } else if (cluster_ip != "None" && cluster_ip != old_ip) {
       const auto address = parse_ipv4(cluster_ip);
       if (!address || *address <= base_ || *address >= base_ + size_ - 1)
         return fail(
             invalid_service(service, "spec.clusterIPs", fmt::format("[\"{}\"]", cluster_ip),
                             fmt::format("failed to allocate IP {}: the provided network does not match the current range", cluster_ip)));
-      if (!addresses_.insert(*address).second)
+      auto chosen = take_address(*address);
+      if (!chosen) return fail(std::move(chosen.error()));
+      if (!*chosen)
         return fail(invalid_service(service, "spec.clusterIPs", fmt::format("[\"{}\"]", cluster_ip),
                                     fmt::format("failed to allocate IP {}: provided IP is already allocated", cluster_ip)));
       taken.addresses.push_back(*address);
@@ -132,12 +173,15 @@ model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& serv
   const auto old_ports = old_service ? node_ports_of(*old_service) : std::set<int>();
   if (wants_health_check_port(service)) {
     const auto number = static_cast<int>(json::get_int(service, {"spec", "healthCheckNodePort"}));
-    if (number != 0 && !old_ports.contains(number) && !ports_.insert(number).second)
-      return fail(invalid_service(service, "spec.healthCheckNodePort", std::to_string(number), "provided port is already allocated"));
-    const auto chosen = number != 0 ? std::optional(number) : take_free_port();
-    if (!chosen) return fail(model::internal_error("failed to allocate a HealthCheck NodePort: range is full"));
-    if (!old_ports.contains(*chosen)) taken.ports.push_back(*chosen);
-    spec["healthCheckNodePort"] = *chosen;
+    if (number == 0 || !old_ports.contains(number)) {
+      auto chosen = take_port(number != 0 ? std::optional(static_cast<std::uint32_t>(number)) : std::nullopt);
+      if (!chosen) return fail(std::move(chosen.error()));
+      if (!*chosen && number != 0)
+        return fail(invalid_service(service, "spec.healthCheckNodePort", std::to_string(number), "provided port is already allocated"));
+      if (!*chosen) return fail(model::internal_error("failed to allocate a HealthCheck NodePort: range is full"));
+      taken.ports.push_back(static_cast<int>(**chosen));
+      spec["healthCheckNodePort"] = static_cast<int>(**chosen);
+    }
   }
   if (!wants_node_ports(service)) return taken;
   auto* ports = spec.if_contains("ports");
@@ -148,9 +192,10 @@ model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& serv
     if (!port.is_object()) continue;
     auto number = static_cast<int>(json::get_int(port, {"nodePort"}));
     if (number == 0) {
-      const auto free = take_free_port();
-      if (!free) return fail(model::internal_error("failed to allocate a nodePort: range is full"));
-      number = *free;
+      auto free = take_port(std::nullopt);
+      if (!free) return fail(std::move(free.error()));
+      if (!*free) return fail(model::internal_error("failed to allocate a nodePort: range is full"));
+      number = static_cast<int>(**free);
       taken.ports.push_back(number);
       port.get_object()["nodePort"] = number;
     } else if (!old_ports.contains(number) && !used_here.contains(number)) {
@@ -159,8 +204,9 @@ model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& serv
         return fail(invalid_service(
             service, field, std::to_string(number),
             fmt::format("provided port is not in the valid range. The range of valid ports is {}-{}", first_port_, last_port_)));
-      if (!ports_.insert(number).second)
-        return fail(invalid_service(service, field, std::to_string(number), "provided port is already allocated"));
+      auto chosen = take_port(static_cast<std::uint32_t>(number));
+      if (!chosen) return fail(std::move(chosen.error()));
+      if (!*chosen) return fail(invalid_service(service, field, std::to_string(number), "provided port is already allocated"));
       taken.ports.push_back(number);
     }
     used_here[number] = json::get_string(port, {"protocol"}, "TCP");
@@ -170,18 +216,18 @@ model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& serv
 
 void ServiceAllocator::release(const ServiceAllocation& allocation) {
   const std::lock_guard lock(mutex_);
-  for (auto address : allocation.addresses) addresses_.erase(address);
-  for (auto port : allocation.ports) ports_.erase(port);
+  for (auto address : allocation.addresses) give_back(Claimed::kAddress, address);
+  for (auto port : allocation.ports) give_back(Claimed::kPort, static_cast<std::uint32_t>(port));
 }
 
 void ServiceAllocator::release_unused(const json::Value& before, const json::Value* now) {
   const std::lock_guard lock(mutex_);
   const auto old_ip = json::get_string(before, {"spec", "clusterIP"});
   if (const auto address = parse_ipv4(old_ip); address && (now == nullptr || json::get_string(*now, {"spec", "clusterIP"}) != old_ip))
-    addresses_.erase(*address);
+    give_back(Claimed::kAddress, *address);
   const auto kept = now ? node_ports_of(*now) : std::set<int>();
   for (int port : node_ports_of(before))
-    if (!kept.contains(port)) ports_.erase(port);
+    if (!kept.contains(port)) give_back(Claimed::kPort, static_cast<std::uint32_t>(port));
 }
 
 }  // namespace berth::apiserver

@@ -1,6 +1,8 @@
-// Cluster IPs and node ports: which are taken, and the next free ones (in memory; rebuilt from the Services at start).
+// Cluster IPs and node ports: which are taken, and the next free ones (in memory, rebuilt from the Services at start; over a shared store
+// what all servers claim there).
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -8,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "apiserver/service_claims.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "model/api_status.h"
@@ -28,6 +31,8 @@ class ServiceAllocator {
  public:
   /// `cidr`: IPv4, "10.96.0.0/12". The first address is the kubernetes Service's.
   Result<void> configure(const std::string& cidr, int first_port, int last_port);
+  /// From now on `claims` says what is free. Before serving.
+  void share(std::unique_ptr<ServiceClaims> claims) { claims_ = std::move(claims); }
   /// Marks what a stored Service holds.
   void adopt(const json::Value& service);
   /// Fills in spec.clusterIP(s), the node ports and the health check's port that `service` needs and does not name, takes those it names.
@@ -39,8 +44,14 @@ class ServiceAllocator {
 
  private:
   [[nodiscard]] std::string render(std::uint32_t address) const;
-  /// Marks it as taken; nothing when the range is full. Under the lock.
+  // Each marks what it takes. Nothing: it is taken, or all are. Under the lock.
+  using Taken = model::ApiResult<std::optional<std::uint32_t>>;
+  Taken take_address(std::optional<std::uint32_t> wanted);
+  Taken take_port(std::optional<std::uint32_t> wanted);
+  std::optional<std::uint32_t> find_free_address();
   std::optional<int> take_free_port();
+  void give_back(Claimed what, std::uint32_t taken);
+  std::unique_ptr<ServiceClaims> claims_;
   std::mutex mutex_;
   std::uint32_t base_ = 0, size_ = 0, cursor_ = 0;
   int first_port_ = 30000, last_port_ = 32767;

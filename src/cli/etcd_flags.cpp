@@ -67,7 +67,8 @@ Result<void> claim_prefix(store::SharedStore& store, const std::string& prefix, 
     const bool in_common = std::ranges::any_of(ours, [&](const std::string& hash) { return theirs.contains(hash); });
     if (!theirs.empty() && !in_common)
       return invalid(fmt::format(
-          "{} in this etcd belongs to another cluster: its authority is {}, this server's, in {}/pki, is {}. To run a further server of that "
+          "{} in this etcd belongs to another cluster: its authority is {}, this server's, in {}/pki, is {}. To run a further server of "
+          "that "
           "cluster, copy ca.crt, ca.key and the service account keys of its pki directory to {}/pki first; for a cluster of its own choose "
           "another --etcd-prefix. Nothing was written",
           prefix, *theirs.begin(), data_dir, ours.empty() ? "unreadable" : *ours.begin(), data_dir));

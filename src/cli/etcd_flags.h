@@ -32,8 +32,8 @@ struct EtcdFlags {
   [[nodiscard]] EtcdPlan plan(Findings& findings) const;
 };
 
-/// Whose prefix it is: the cluster's authority is noted in it. Another cluster's servers are refused before they write anything. `ca_pem` may
-/// be several certificates while an authority is being exchanged: any in common is enough.
+/// Whose prefix it is: the cluster's authority is noted in it. Another cluster's servers are refused before they write anything. `ca_pem`
+/// may be several certificates while an authority is being exchanged: any in common is enough.
 Result<void> claim_prefix(store::SharedStore& store, const std::string& prefix, const std::string& ca_pem, const std::string& data_dir);
 
 }  // namespace berth::cli

@@ -9,6 +9,7 @@
 
 #include "apiserver/auth/auth.h"
 #include "apiserver/auth/authenticator.h"
+#include "apiserver/etcd/range_claims.h"
 #include "apiserver/memory_guard.h"
 #include "apiserver/service_allocator.h"
 #include "base/base64.h"
@@ -21,6 +22,7 @@
 #include "cli/process.h"
 #include "cli/real_node.h"
 #include "cli/roles.h"
+#include "cli/server_presence.h"
 #include "cli/server_store.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
@@ -226,19 +228,31 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   role->renewals_ = std::make_unique<ThreadLoop>("renewals");
   role->service_cidr_ = flags.service_cidr;
   const auto stale = std::make_shared<apiserver::encryption::StaleKeys>();
-  auto opened_cache = open_cache(plan, flags.no_sync, *role->clock_, stale);
-  if (!opened_cache) return std::unexpected(opened_cache.error());
-  auto* const cache = &opened_cache->cache;
-
   auth::PkiOptions& pki_options = role->credentials_->pki_options;
   pki_options.directory = role->data_dir_ + "/pki";
   pki_options.names = {listen->host, plan.advertise_host};
-  auto opened = auth::Pki::open(pki_options, role->clock_->now());
-  if (!opened) return std::unexpected(opened.error());
-  auto& pki = role->credentials_->pki.emplace(std::move(*opened));
-  if (opened_cache->shared != nullptr)
-    if (auto ours = claim_prefix(*opened_cache->shared, plan.etcd.options.prefix, pki.ca_certificate_pem(), role->data_dir_); !ours)
-      return std::unexpected(ours.error());
+  const auto open_pki = [&role, &pki_options]() -> Result<void> {
+    auto opened = auth::Pki::open(pki_options, role->clock_->now());
+    if (!opened) return std::unexpected(opened.error());
+    role->credentials_->pki.emplace(std::move(*opened));
+    return {};
+  };
+  std::unique_ptr<apiserver::ServiceClaims> claims;
+  // An etcd may be another cluster's: that is found out before anything in it is read or written.
+  auto opened_cache =
+      open_cache(plan, flags.no_sync, *role->clock_, stale, [&](const std::shared_ptr<store::SharedStore>& shared) -> Result<void> {
+        if (auto opened = open_pki(); !opened) return opened;
+        const auto& prefix = plan.etcd.options.prefix;
+        auto ranges = apiserver::etcd::open_range_claims(shared, {prefix, flags.service_cidr});
+        if (!ranges) return std::unexpected(ranges.error());
+        claims = std::move(*ranges);
+        return claim_prefix(*shared, prefix, role->credentials_->pki->ca_certificate_pem(), role->data_dir_);
+      });
+  if (!opened_cache) return std::unexpected(opened_cache.error());
+  auto* const cache = &opened_cache->cache;
+  if (!role->credentials_->pki)
+    if (auto opened = open_pki(); !opened) return std::unexpected(opened.error());
+  auto& pki = *role->credentials_->pki;
   role->trust_flags_ = flags.trust;
   auto trust = trust_of(pki, flags.trust, role->clock_->now());
   if (!trust) return std::unexpected(trust.error());
@@ -302,6 +316,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   options.relaxed_leases_and_events = !flags.strict_durability;
   options.warns_of_objects = !flags.compatibility.follows_documents();
   options.service_cidr = flags.service_cidr;
+  options.service_claims = std::move(claims);
   options.event_ttl = plan.event_ttl;
   options.max_requests_inflight = flags.max_requests_inflight;
   options.max_mutating_requests_inflight = flags.max_mutating_requests_inflight;
@@ -310,6 +325,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   options.memory_limit_bytes = plan.memory_limit_bytes;
   options.advertise_address = plan.advertise_host;
   options.advertise_port = listen->port;
+  options.writes_endpoints = opened_cache->shared == nullptr;  // Otherwise they follow who lives (server_presence.h).
   auto api = apiserver::ApiServer::create(std::move(options));
   if (!api) return std::unexpected(api.error());
   role->api_ = std::move(*api);
@@ -355,6 +371,12 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   if (auto written = role->write_kubeconfigs(role->clock_->now()); !written) return std::unexpected(written.error());
   if (auto published = role->publish_for_joining(); !published) return std::unexpected(published.error());
   role->renew_later();
+  if (opened_cache->shared != nullptr)
+    role->presence_ = std::make_unique<ServerPresence>(
+        opened_cache->shared, client::Client(role->in_process("system:apiserver", {"system:masters"}), nullptr, "berth-server"),
+        *role->clock_,
+        PresenceFacts{plan.etcd.options.prefix, plan.advertise_host, role->listener_->port(),
+                      server_identity(machine_name(), plan.advertise_host, role->listener_->port())});
   return role;
 }
 
@@ -434,6 +456,7 @@ void ServerRole::renew_later() {
 ServerRole::ServerRole() = default;
 ServerRole::~ServerRole() {
   if (api_) api_->begin_shutdown();
+  if (presence_) presence_->withdraw();
   if (renewals_) renewals_->stop();
   if (listener_) listener_->stop(1000);
   listener_.reset();

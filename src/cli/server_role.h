@@ -25,6 +25,7 @@ class App;
 namespace berth::cli {
 
 struct AuthPlan;
+class ServerPresence;
 
 /// What a start is made of, once flags and files are well.
 struct ServerPlan {
@@ -122,6 +123,7 @@ class ServerRole {
   std::unique_ptr<apiserver::Watch> aggregation_;  ///< Of ClusterRoles; goes before the server and its cache.
   std::shared_ptr<node::MetricsApi> metrics_;      ///< metrics.k8s.io; stops before the server that it asks.
   std::unique_ptr<net::Server> listener_;
+  std::unique_ptr<ServerPresence> presence_;  ///< Over a shared store; goes first.
 };
 
 }  // namespace berth::cli

@@ -7,11 +7,13 @@
 namespace berth::cli {
 namespace {
 
-Result<OpenedCache> open_etcd(const ServerPlan& plan, const Clock& clock, const std::shared_ptr<apiserver::encryption::StaleKeys>& stale) {
+Result<OpenedCache> open_etcd(const ServerPlan& plan, const Clock& clock, const std::shared_ptr<apiserver::encryption::StaleKeys>& stale,
+                              const MayUse& may_use) {
   auto opened = store::open_etcd_store(plan.etcd.options);
   if (!opened) return std::unexpected(opened.error());
   OpenedCache out;
   out.shared = std::move(*opened);
+  if (auto usable = may_use(out.shared); !usable) return std::unexpected(usable.error());
   apiserver::CacheOptions options;
   options.compaction_interval = plan.etcd.compaction_interval;
   auto cache = apiserver::etcd::open_shared_cache(
@@ -24,9 +26,9 @@ Result<OpenedCache> open_etcd(const ServerPlan& plan, const Clock& clock, const 
 }  // namespace
 
 Result<OpenedCache> open_cache(const ServerPlan& plan, bool never_syncs, const Clock& clock,
-                               const std::shared_ptr<apiserver::encryption::StaleKeys>& stale) {
+                               const std::shared_ptr<apiserver::encryption::StaleKeys>& stale, const MayUse& may_use) {
   if (auto started = plan.security.encryption.start_key_services(); !started) return std::unexpected(started.error());
-  if (plan.etcd.is_wanted()) return open_etcd(plan, clock, stale);
+  if (plan.etcd.is_wanted()) return open_etcd(plan, clock, stale, may_use);
   auto store = store::open_sqlite_store({plan.data_dir + "/store.db", !never_syncs});
   if (!store) {
     if (store.error().code == ErrorCode::kConflict)

@@ -16,8 +16,11 @@ struct OpenedCache {
   std::shared_ptr<store::SharedStore> shared;  ///< Null over a store of one's own.
 };
 
-/// Nothing is written yet. The error says what is wrong with the place and what to do.
+/// Whether an etcd that others share may be used; asked before it is read.
+using MayUse = std::function<Result<void>(const std::shared_ptr<store::SharedStore>&)>;
+
+/// The error says what is wrong with the place and what to do.
 Result<OpenedCache> open_cache(const ServerPlan& plan, bool never_syncs, const Clock& clock,
-                               const std::shared_ptr<apiserver::encryption::StaleKeys>& stale);
+                               const std::shared_ptr<apiserver::encryption::StaleKeys>& stale, const MayUse& may_use);
 
 }  // namespace berth::cli

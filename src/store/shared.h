@@ -76,7 +76,8 @@ class SharedStore {
   /// No call to the follower is under way or comes any more.
   virtual void stop() = 0;
   /// A write below the prefix that nobody reads, so that followers reach the present revision (others write outside the prefix).
-  virtual void nudge() = 0;
+  /// `done`: whether it could be written (a store that takes no writes has nothing new below the prefix but deletions).
+  virtual void nudge(std::function<void(bool)> done) = 0;
   /// Where followers seem not to get anything any more: they connect anew, to another member when there are several.
   virtual void reconnect() = 0;
   /// One record, or all below a prefix, as they are now. These wait for the answer, some seconds at most.

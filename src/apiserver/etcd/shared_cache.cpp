@@ -10,7 +10,8 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 constexpr auto kPublishPatience = std::chrono::seconds(5);  // A write that is done is answered then, whatever the watch does.
 constexpr auto kReadPatience = std::chrono::seconds(10);
-constexpr auto kStall = std::chrono::milliseconds(20);  // A reader waits longer than this for the watch: something outside the prefix was written.
+constexpr auto kStall =
+    std::chrono::milliseconds(20);  // A reader waits longer than this for the watch: something outside the prefix was written.
 
 std::string with_revision(std::string text, std::size_t offset, Revision revision) {
   text.insert(std::min(offset, text.size()), std::to_string(revision));
@@ -131,8 +132,7 @@ void SharedCache::propose(Proposal proposal, std::function<void(ProposeResult)> 
       return result(std::unexpected(ProposeError::kStorage));
     }
     flight->stored = std::move(*stored);
-    if (proposal.expires_at != TimePoint{})
-      write.ttl = std::max<Duration>(proposal.expires_at - clock_.now(), std::chrono::seconds(1));
+    if (proposal.expires_at != TimePoint{}) write.ttl = std::max<Duration>(proposal.expires_at - clock_.now(), std::chrono::seconds(1));
   }
   write.value = flight->stored;
   flight->proposal = std::move(proposal);
@@ -147,7 +147,7 @@ void SharedCache::propose(Proposal proposal, std::function<void(ProposeResult)> 
 void SharedCache::answered(const FlightPtr& flight, store::WriteAnswer answer) {
   const Proposal& proposal = flight->proposal;
   if (answer.verdict == store::WriteVerdict::kDone) {
-    return wait(answer.revision, kPublishPatience, false, [this, flight, revision = answer.revision](bool) {
+    return wait(answer.revision, kPublishPatience, Who::kWriter, [this, flight, revision = answer.revision](bool) {
       ObjectPtr object = flight->object;
       if (object == nullptr || object->revision != revision) {
         if (!flight->proposal.is_delete)
@@ -168,13 +168,13 @@ void SharedCache::answered(const FlightPtr& flight, store::WriteAnswer answer) {
     }
     return complete(flight, std::unexpected(ProposeError::kStorage));
   }
-  const auto error = !answer.present             ? ProposeError::kNotFound
-                     : proposal.expected == 0    ? ProposeError::kExists
-                                                 : ProposeError::kRevisionMismatch;
+  const auto error = !answer.present          ? ProposeError::kNotFound
+                     : proposal.expected == 0 ? ProposeError::kExists
+                                              : ProposeError::kRevisionMismatch;
   // Whoever tries again must find what was in the way.
   if (!answer.present && get(proposal.key) == nullptr) return complete(flight, std::unexpected(error));
   const Revision wanted = answer.present ? answer.present->revision : answer.revision;
-  wait(wanted, std::chrono::seconds(1), true, [this, flight, error](bool) { complete(flight, std::unexpected(error)); });
+  wait(wanted, std::chrono::seconds(1), Who::kReader, [this, flight, error](bool) { complete(flight, std::unexpected(error)); });
 }
 
 void SharedCache::complete(const FlightPtr& flight, ProposeResult result) {
@@ -195,8 +195,7 @@ ObjectPtr SharedCache::own_object(const std::string& key, const store::SharedRec
   for (auto at = first; at != last; ++at) {
     Flight& flight = *at->second;
     if (flight.stored == nullptr || *flight.stored != *record.value) continue;
-    flight.object =
-        object_of(key, flight.proposal.value, flight.proposal.revision_offset, record, flight.proposal.meta);
+    flight.object = object_of(key, flight.proposal.value, flight.proposal.revision_offset, record, flight.proposal.meta);
     return flight.object;
   }
   return nullptr;
@@ -247,16 +246,16 @@ void SharedCache::changed(std::vector<store::SharedRecord> records, Revision rea
 }
 
 void SharedCache::wait_for(Revision revision, Duration timeout, std::function<void(bool)> done) {
-  wait(revision, timeout, true, std::move(done));
+  wait(revision, timeout, Who::kReader, std::move(done));
 }
 
-void SharedCache::wait(Revision revision, Duration timeout, bool is_reader, std::function<void(bool)> done) {
+void SharedCache::wait(Revision revision, Duration timeout, Who who, std::function<void(bool)> done) {
   {
     const std::lock_guard lock(mutex_);
     if (revision > this->revision() && !stopping_) {
       const auto now = SteadyClock::now();
       const bool wakes = waiters_.empty();
-      waiters_.emplace(revision, Waiter{now, now + timeout, std::move(done), is_reader});
+      waiters_.emplace(revision, Waiter{now, now + timeout, std::move(done), who != Who::kWriter, who == Who::kNewest});
       if (wakes) wake_.notify_all();
       return;
     }
@@ -298,7 +297,7 @@ void SharedCache::ask_latest() {
   store_->latest([this, readers = std::move(readers)](Result<Revision> latest) {
     for (const auto& reader : readers) {
       if (latest)
-        wait(*latest, kReadPatience, true, reader);
+        wait(*latest, kReadPatience, Who::kNewest, reader);
       else
         reader(false);
     }
@@ -365,12 +364,14 @@ void SharedCache::run_keeper() {
       wake_.wait_for(lock, kStall);
     if (stopping_) return;
     const auto now = SteadyClock::now();
-    std::vector<Waiter> late;
+    std::vector<std::pair<Waiter, bool>> late;
     bool is_stalled = false;
     for (auto at = waiters_.begin(); at != waiters_.end();) {
       is_stalled = is_stalled || (at->second.is_reader && now - at->second.since > kStall);
-      if (at->second.until <= now) {
-        late.push_back(std::move(at->second));
+      // Where nobody can write there is nothing new to wait for; what was written a second ago has arrived.
+      const bool has_all = at->second.is_newest && takes_no_writes_ && now - at->second.since > std::chrono::seconds(1);
+      if (at->second.until <= now || has_all) {
+        late.emplace_back(std::move(at->second), has_all);
         at = waiters_.erase(at);
       } else {
         ++at;
@@ -378,11 +379,11 @@ void SharedCache::run_keeper() {
     }
     const bool is_lost = std::exchange(is_lost_, false);
     lock.unlock();
-    for (Waiter& waiter : late) waiter.done(false);
+    for (auto& [waiter, reached] : late) waiter.done(reached);
     if (is_lost) begin_anew();
     if (is_stalled && now - last_nudge > 10 * kStall) {
       last_nudge = now;
-      store_->nudge();
+      store_->nudge([this](bool written) { takes_no_writes_ = !written; });
     }
     lock.lock();
   }
@@ -412,7 +413,8 @@ void SharedCache::run_compaction() {
 
 Result<std::unique_ptr<ObjectCache>> open_shared_cache(std::shared_ptr<store::SharedStore> store, const Clock& clock, CacheOptions options,
                                                        FormOptions form, Duration event_ttl) {
-  auto cache = std::make_unique<SharedCache>(std::move(store), clock, options, std::make_shared<const StoredForm>(std::move(form)), event_ttl);
+  auto cache =
+      std::make_unique<SharedCache>(std::move(store), clock, options, std::make_shared<const StoredForm>(std::move(form)), event_ttl);
   if (auto loaded = cache->load(); !loaded) return std::unexpected(loaded.error());
   return cache;
 }

@@ -47,7 +47,8 @@ class SharedCache final : public PublishedObjects, private store::Follower {
   struct Waiter {
     Time since, until;
     std::function<void(bool)> done;
-    bool is_reader = false;  ///< Waits for what etcd says is newest.
+    bool is_reader = false;  ///< Waits for a revision that may be outside of the prefix.
+    bool is_newest = false;  ///< For what etcd said is the newest.
   };
 
   void changed(std::vector<store::SharedRecord> records, Revision reached) override;
@@ -60,7 +61,8 @@ class SharedCache final : public PublishedObjects, private store::Follower {
   void answered(const FlightPtr& flight, store::WriteAnswer answer);
   void complete(const FlightPtr& flight, ProposeResult result);
   void answer_waiters(Revision reached);
-  void wait(Revision revision, Duration timeout, bool is_reader, std::function<void(bool)> done);
+  enum class Who { kWriter, kReader, kNewest };
+  void wait(Revision revision, Duration timeout, Who who, std::function<void(bool)> done);
   void ask_latest();
   Result<Revision> read_all(const std::function<void(std::string key, ObjectPtr object)>& each);
   void begin_anew();
@@ -80,6 +82,7 @@ class SharedCache final : public PublishedObjects, private store::Follower {
   std::vector<std::function<void(bool)>> readers_;  ///< For whom etcd is to be asked next.
   bool is_asking_ = false, is_lost_ = false, stopping_ = false;
   std::string failure_;
+  std::atomic<bool> takes_no_writes_{false};
   std::thread keeper_, compaction_;
 };
 

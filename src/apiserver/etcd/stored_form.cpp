@@ -28,16 +28,23 @@ bool is_below_its_group(const model::KindInfo& kind) {
 
 /// Older versions whose messages have the numbers of the version that is stored now; any other version's are not read as what they are not.
 bool reads_like(const model::KindInfo& stored, std::string_view version) {
-  static const std::map<std::string_view, std::set<std::string_view>> kTwins = {
-      {"PodDisruptionBudget", {"v1beta1"}},       {"CronJob", {"v1beta1"}},
-      {"EndpointSlice", {"v1beta1"}},             {"RuntimeClass", {"v1beta1"}},
-      {"CertificateSigningRequest", {"v1beta1"}}, {"CSIStorageCapacity", {"v1alpha1", "v1beta1"}},
-      {"CSIDriver", {"v1beta1"}},                 {"CSINode", {"v1beta1"}},
-      {"Lease", {"v1beta1"}},                     {"PriorityClass", {"v1beta1", "v1alpha1"}},
-      {"VolumeAttributesClass", {"v1beta1"}},     {"StorageClass", {"v1beta1"}},
-      {"VolumeAttachment", {"v1beta1"}},          {"Role", {"v1beta1", "v1alpha1"}},
-      {"RoleBinding", {"v1beta1"}},               {"ClusterRole", {"v1beta1", "v1alpha1"}},
-      {"ClusterRoleBinding", {"v1beta1"}}};
+  static const std::map<std::string_view, std::set<std::string_view>> kTwins = {{"PodDisruptionBudget", {"v1beta1"}},
+                                                                                {"CronJob", {"v1beta1"}},
+                                                                                {"EndpointSlice", {"v1beta1"}},
+                                                                                {"RuntimeClass", {"v1beta1"}},
+                                                                                {"CertificateSigningRequest", {"v1beta1"}},
+                                                                                {"CSIStorageCapacity", {"v1alpha1", "v1beta1"}},
+                                                                                {"CSIDriver", {"v1beta1"}},
+                                                                                {"CSINode", {"v1beta1"}},
+                                                                                {"Lease", {"v1beta1"}},
+                                                                                {"PriorityClass", {"v1beta1", "v1alpha1"}},
+                                                                                {"VolumeAttributesClass", {"v1beta1"}},
+                                                                                {"StorageClass", {"v1beta1"}},
+                                                                                {"VolumeAttachment", {"v1beta1"}},
+                                                                                {"Role", {"v1beta1", "v1alpha1"}},
+                                                                                {"RoleBinding", {"v1beta1"}},
+                                                                                {"ClusterRole", {"v1beta1", "v1alpha1"}},
+                                                                                {"ClusterRoleBinding", {"v1beta1"}}};
   const auto found = kTwins.find(stored.kind);
   return found != kTwins.end() && found->second.contains(version);
 }
@@ -74,7 +81,8 @@ std::optional<std::string> custom_key(std::string_view path) {
     path.remove_prefix(std::min(slash + 1, path.size()));
   }
   // Groups of custom resources are domain names; what is berth's own is none.
-  if (parts.size() < 3 || parts.size() > 4 || parts[0].find('.') == std::string_view::npos || parts[0] == kOwnDirectory) return std::nullopt;
+  if (parts.size() < 3 || parts.size() > 4 || parts[0].find('.') == std::string_view::npos || parts[0] == kOwnDirectory)
+    return std::nullopt;
   return parts.size() == 3 ? make_key(parts[0], parts[1], "", parts[2]) : make_key(parts[0], parts[1], parts[2], parts[3]);
 }
 
@@ -177,8 +185,7 @@ Result<Bytes> StoredForm::to_stored(std::string_view cache_key, std::string_view
   const Place* place = place_of_cache_key(cache_key);
   std::string stored;
   if (place != nullptr && place->has_protobuf && options_.writes_protobuf) {
-    auto encoded = model::encode_protobuf(*model::type_of(*place->kind),
-                                          place->kind->api_version(), place->kind->kind, object.value);
+    auto encoded = model::encode_protobuf(*model::type_of(*place->kind), place->kind->api_version(), place->kind->kind, object.value);
     if (!encoded) return fail(ErrorCode::kInternal, fmt::format("{} has no protobuf form", cache_key));
     stored = std::move(*encoded);
   } else {

@@ -58,6 +58,10 @@ pb::TxnRequest EtcdStore::WriteCall::transaction(std::int64_t lease) const {
       compare->set_version(0);
     }
   }
+  auto* guard = request.add_compare();
+  guard->set_key(store.fence_key());
+  guard->set_target(pb::Compare::VERSION);
+  guard->set_version(fence);
   if (write.value != nullptr) {
     auto* put = request.add_success()->mutable_request_put();
     put->set_key(write.key);
@@ -81,6 +85,7 @@ void EtcdStore::WriteCall::send() {
   response.Clear();
   context = new_context(std::chrono::duration_cast<std::chrono::milliseconds>(kTry));
   member = store.member();
+  fence = store.fence();
   reader = store.at(member).kv->PrepareAsyncTxn(context.get(), transaction(lease), &store.queue());
   reader->StartCall();
   reader->Finish(&response, &status, static_cast<Call*>(this));
@@ -114,7 +119,7 @@ void EtcdStore::WriteCall::proceed(bool) {
     case Failure::kElsewhere:
       may_be_written = true;
       store.leave(member);
-      break;
+      return store.raise_fence(this);
   }
   retry();
 }
@@ -133,10 +138,60 @@ void EtcdStore::WriteCall::interpret() {
     if (there != nullptr) given.revision = there->mod_revision();
     return answer(std::move(given));
   }
+  // When what stands there is what was expected, the fence was: it is raised for another's sake.
+  const std::int64_t stands = there == nullptr ? 0 : there->mod_revision();
+  const bool is_as_expected = write.expected ? stands == *write.expected : write.value != nullptr || there != nullptr;
+  if (is_as_expected) return store.raise_fence(this);
   given.verdict = WriteVerdict::kRefused;
   if (there != nullptr)
     given.present = SharedRecord{there->key(), make_bytes(there->value()), there->mod_revision(), there->create_revision()};
   answer(std::move(given));
+}
+
+EtcdStore::FenceCall::FenceCall(EtcdStore& store, std::int64_t from) : Call(store), from(from) {
+  give_up = std::chrono::steady_clock::now() + std::chrono::seconds(kWriteSeconds);
+}
+
+void EtcdStore::FenceCall::send() {
+  pb::TxnRequest request;
+  auto* compare = request.add_compare();
+  compare->set_key(store.fence_key());
+  compare->set_target(pb::Compare::VERSION);
+  compare->set_version(from);
+  auto* put = request.add_success()->mutable_request_put();
+  put->set_key(store.fence_key());
+  request.add_failure()->mutable_request_range()->set_key(store.fence_key());
+  is_pausing = false;
+  response.Clear();
+  context = new_context(std::chrono::duration_cast<std::chrono::milliseconds>(kTry));
+  member = store.member();
+  reader = store.at(member).kv->PrepareAsyncTxn(context.get(), request, &store.queue());
+  reader->StartCall();
+  reader->Finish(&response, &status, static_cast<Call*>(this));
+}
+
+void EtcdStore::FenceCall::abandon(const std::string& why) {
+  store.fence_raised(std::nullopt, why);
+  delete this;
+}
+
+void EtcdStore::FenceCall::proceed(bool) {
+  if (is_pausing) return send();
+  if (status.ok()) {
+    std::int64_t now = from + 1;
+    if (!response.succeeded()) {
+      const auto& kvs = response.responses(0).response_range().kvs();
+      now = kvs.empty() ? 0 : kvs[0].version();
+    }
+    store.fence_raised(now, "");
+    delete this;
+    return;
+  }
+  store.leave(member);
+  if (store.is_closing() || std::chrono::steady_clock::now() >= give_up)
+    return abandon(fmt::format("etcd at {}: {}", store.at(member).address, status.error_message()));
+  is_pausing = true;
+  alarm.Set(&store.queue(), std::chrono::system_clock::now() + kPause, static_cast<Call*>(this));
 }
 
 EtcdStore::LatestCall::LatestCall(EtcdStore& store, std::function<void(Result<Revision>)> then) : Call(store), done(std::move(then)) {

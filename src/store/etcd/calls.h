@@ -23,8 +23,9 @@ struct EtcdStore::Call {
   std::size_t member = 0;
 };
 
-/// A transaction, sent until it is known what came of it. Sending it twice is harmless: its comparison holds once at most, and what then
-/// stands there is known by its bytes.
+/// A transaction, sent until it is known what came of it. A try without an answer may still be on its way and take effect much later, after
+/// the key was deleted again, say: so every try compares the fence (a counter of this process in etcd) too, and before the next try the
+/// fence is raised. Then the earlier one is either done, which its bytes show, or never will be.
 struct EtcdStore::WriteCall final : Call {
   WriteCall(EtcdStore& store, SharedWrite write, std::function<void(WriteAnswer)> done);
   void send();
@@ -44,7 +45,23 @@ struct EtcdStore::WriteCall final : Call {
   grpc::Alarm alarm;
   bool is_pausing = false;
   bool may_be_written = false;  ///< A try ended without an answer.
+  std::int64_t fence = 0;       ///< As the last try compared it.
   std::string last_error = "etcd gives no lease";
+};
+
+/// Raises the fence by one, until it has; then the writes that wait for it go on.
+struct EtcdStore::FenceCall final : Call {
+  FenceCall(EtcdStore& store, std::int64_t from);
+  void send();
+  void proceed(bool ok) override;
+  void abandon(const std::string& why) override;
+
+  std::int64_t from;
+  pb::TxnResponse response;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<pb::TxnResponse>> reader;
+  grpc::Alarm alarm;
+  bool is_pausing = false;
+  std::chrono::steady_clock::time_point give_up;
 };
 
 struct EtcdStore::LatestCall final : Call {

@@ -32,7 +32,8 @@ std::string end_of(const X509* certificate) {
 
 Result<void> check_dates(const X509* certificate, std::string_view flag) {
   if (X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0)
-    return invalid(fmt::format("{}: the certificate has expired on {}: renew it where etcd's certificates are made", flag, end_of(certificate)));
+    return invalid(
+        fmt::format("{}: the certificate has expired on {}: renew it where etcd's certificates are made", flag, end_of(certificate)));
   if (X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0)
     return invalid(fmt::format("{}: the certificate is not valid yet: is this machine's clock right?", flag));
   return {};
@@ -109,8 +110,7 @@ std::string explain_tls(const std::string& host_port, const EtcdOptions& options
   if (BIO_do_connect(bio.get()) == 1 && BIO_do_handshake(bio.get()) == 1) return "";
   const long verdict = SSL_get_verify_result(ssl);
   const std::string words = last_error();
-  if (verdict == X509_V_ERR_CERT_HAS_EXPIRED)
-    return "etcd's own certificate has expired: renew it there, and start etcd again";
+  if (verdict == X509_V_ERR_CERT_HAS_EXPIRED) return "etcd's own certificate has expired: renew it there, and start etcd again";
   if (verdict == X509_V_ERR_HOSTNAME_MISMATCH || verdict == X509_V_ERR_IP_ADDRESS_MISMATCH)
     return fmt::format("etcd's certificate is not for {}: use a name or address that is in it", host);
   if (verdict != X509_V_OK)

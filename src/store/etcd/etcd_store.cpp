@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <random>
+
 #include "base/log.h"
 #include "store/etcd/calls.h"
 
@@ -32,6 +34,8 @@ std::string prefix_end(std::string prefix) {
 }
 
 EtcdStore::EtcdStore(EtcdOptions options, std::vector<Member> members) : options_(std::move(options)), members_(std::move(members)) {
+  std::random_device random;
+  fence_key_ = fmt::format("{}/berth.dev/fence/{:08x}{:08x}", options_.prefix, random(), random());
   queue_thread_ = std::thread([this] { run_queue(); });
   guard_thread_ = std::thread([this] { run_guard(); });
 }
@@ -47,9 +51,7 @@ EtcdStore::~EtcdStore() {
   queue_thread_.join();
 }
 
-void EtcdStore::leave(std::size_t failed) {
-  current_.compare_exchange_strong(failed, (failed + 1) % members_.size());
-}
+void EtcdStore::leave(std::size_t failed) { current_.compare_exchange_strong(failed, (failed + 1) % members_.size()); }
 
 void EtcdStore::run_queue() {
   void* tag = nullptr;
@@ -93,7 +95,8 @@ void EtcdStore::lease_granted(std::int64_t asked, std::int64_t id) {
     lease.is_asked = false;
     lease.id = id;
     lease.used = 0;
-    lease.until = std::chrono::steady_clock::now() + std::chrono::seconds(std::max<std::int64_t>(std::min<std::int64_t>(60, asked / 20), 1));
+    lease.until =
+        std::chrono::steady_clock::now() + std::chrono::seconds(std::max<std::int64_t>(std::min<std::int64_t>(60, asked / 20), 1));
     waiting.swap(lease.waiting);
   }
   for (WriteCall* call : waiting) {
@@ -101,6 +104,37 @@ void EtcdStore::lease_granted(std::int64_t asked, std::int64_t id) {
       call->send();
     else
       call->retry();
+  }
+}
+
+void EtcdStore::raise_fence(WriteCall* call) {
+  FenceCall* raise = nullptr;
+  {
+    const std::lock_guard lock(calls_mutex_);
+    if (fence_ == call->fence) {
+      fenced_.push_back(call);
+      if (is_raising_) return;
+      is_raising_ = true;
+      raise = new FenceCall(*this, call->fence);
+    }
+  }
+  if (raise != nullptr) return raise->send();
+  call->retry();
+}
+
+void EtcdStore::fence_raised(std::optional<std::int64_t> now, const std::string& why) {
+  std::vector<WriteCall*> waiting;
+  {
+    const std::lock_guard lock(calls_mutex_);
+    if (now) fence_ = *now;
+    is_raising_ = false;
+    waiting.swap(fenced_);
+  }
+  for (WriteCall* call : waiting) {
+    if (now)
+      call->retry();
+    else
+      call->abandon(why);
   }
 }
 
@@ -192,11 +226,11 @@ Result<SharedStore::Turn> EtcdStore::take_compaction_turn(std::int64_t version, 
   return turn;
 }
 
-void EtcdStore::nudge() {
+void EtcdStore::nudge(std::function<void(bool)> done) {
   SharedWrite mark;
   mark.key = options_.prefix + "/berth.dev/progress";
   mark.value = make_bytes("{}");
-  write(std::move(mark), [](const WriteAnswer&) {});
+  write(std::move(mark), [done = std::move(done)](const WriteAnswer& answer) { done(answer.verdict != WriteVerdict::kRejected); });
 }
 
 void EtcdStore::follow(Revision after, Follower& follower) {
@@ -317,7 +351,7 @@ void EtcdStore::run_guard() {
     }
     // Nothing came though there is something: of others' keys perhaps, which a mark of our own tells apart.
     behind = answer.header().revision() > before && reached_.load() == before ? behind + 1 : 0;
-    if (behind == 2) nudge();
+    if (behind == 2) nudge([](bool) {});
     if (behind >= 5) {
       log::warning("etcd", "the watch at {} gets nothing any more: it is begun anew", members_[used].address);
       reconnect();

@@ -1,7 +1,8 @@
 // SharedStore over etcd's gRPC interface, version 3. Only this folder sees gRPC and the generated code.
 //
-// Two threads: one waits for answers to transactions and reads (a completion queue), one reads the watch. A third looks every second whether the
-// members answer and the watch keeps up, and moves both to another member when not: one that is stopped, not dead, closes no connection.
+// Two threads: one waits for answers to transactions and reads (a completion queue), one reads the watch. A third looks every second
+// whether the members answer and the watch keeps up, and moves both to another member when not: one that is stopped, not dead, closes no
+// connection.
 #pragma once
 #include <grpcpp/grpcpp.h>
 
@@ -48,7 +49,7 @@ class EtcdStore final : public SharedStore {
   void latest(std::function<void(Result<Revision>)> done) override;
   void follow(Revision after, Follower& follower) override;
   void stop() override;
-  void nudge() override;
+  void nudge(std::function<void(bool)> done) override;
   void reconnect() override;
   Result<std::vector<SharedRecord>> find(const std::string& key_or_prefix, bool is_prefix) override;
   Result<void> compact(Revision revision) override;
@@ -57,6 +58,7 @@ class EtcdStore final : public SharedStore {
   // For the calls (calls.cpp).
   struct Call;
   struct WriteCall;
+  struct FenceCall;
   struct LatestCall;
   struct LeaseCall;
   [[nodiscard]] std::size_t member() const { return current_.load(); }
@@ -65,6 +67,11 @@ class EtcdStore final : public SharedStore {
   void leave(std::size_t failed);
   grpc::CompletionQueue& queue() { return queue_; }
   [[nodiscard]] bool is_closing() const { return closing_.load(); }
+  [[nodiscard]] std::int64_t fence() const { return fence_.load(); }
+  [[nodiscard]] const std::string& fence_key() const { return fence_key_; }
+  /// Sends `call` again once no earlier try of it can take effect any more.
+  void raise_fence(WriteCall* call);
+  void fence_raised(std::optional<std::int64_t> now, const std::string& why);
   /// The lease for a key with this life, or null: `call` is sent again when it is there.
   std::optional<std::int64_t> lease_for(Duration ttl, WriteCall* call);
   void lease_granted(std::int64_t asked, std::int64_t id);
@@ -96,6 +103,10 @@ class EtcdStore final : public SharedStore {
   std::mutex calls_mutex_;
   std::atomic<bool> closing_{false};
   std::atomic<int> open_calls_{0};
+  std::string fence_key_;
+  std::atomic<std::int64_t> fence_{0};
+  std::vector<WriteCall*> fenced_;  ///< Wait for the fence. Under calls_mutex_.
+  bool is_raising_ = false;
   std::map<std::int64_t, LeaseState> leases_;  ///< By seconds. Under calls_mutex_.
 
   std::mutex watch_mutex_;

@@ -43,13 +43,12 @@ Member connect(const Address& address, const EtcdOptions& options) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 3000);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 200);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  const auto credentials = address.is_tls
-                               ? grpc::SslCredentials({options.ca_pem, options.key_pem, options.certificate_pem})
-                               : grpc::InsecureChannelCredentials();
+  const auto credentials = address.is_tls ? grpc::SslCredentials({options.ca_pem, options.key_pem, options.certificate_pem})
+                                          : grpc::InsecureChannelCredentials();
   Member member;
   member.address = address.shown;
   member.channel = grpc::CreateCustomChannel(address.target, credentials, arguments);
@@ -73,15 +72,22 @@ std::string why_unreachable(const std::string& shown, const EtcdOptions& options
 }  // namespace
 
 Result<void> EtcdStore::examine() {
-  constexpr auto kPatience = std::chrono::seconds(5);
+  constexpr auto kPatience = std::chrono::seconds(3);
   std::map<std::uint64_t, std::string> clusters;
   std::string unreachable;
   std::optional<std::size_t> answering;
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kPatience);
     pb::StatusResponse answer;
-    const auto status = members_[i].maintenance->Status(&context, {}, &answer);
+    grpc::Status status;
+    // The first try tells why nobody answers; the second waits for one who is slow.
+    for (const bool patient : {false, true}) {
+      grpc::ClientContext context;
+      context.set_deadline(std::chrono::system_clock::now() + kPatience);
+      context.set_wait_for_ready(patient);
+      const auto tried = members_[i].maintenance->Status(&context, {}, &answer);
+      if (!patient || tried.ok()) status = tried;
+      if (status.ok()) break;
+    }
     if (!status.ok()) {
       unreachable += fmt::format("{}{}: {}", unreachable.empty() ? "" : "; ", members_[i].address,
                                  why_unreachable(members_[i].address, options_, status));
@@ -124,7 +130,8 @@ namespace berth::store {
 Result<std::unique_ptr<SharedStore>> open_etcd_store(EtcdOptions options) {
   if (auto usable = etcd::check_certificates(options); !usable) return std::unexpected(usable.error());
   while (options.prefix.ends_with('/')) options.prefix.pop_back();
-  if (!options.prefix.starts_with('/')) return invalid(fmt::format("--etcd-prefix: \"{}\" must begin with / and name something", options.prefix));
+  if (!options.prefix.starts_with('/'))
+    return invalid(fmt::format("--etcd-prefix: \"{}\" must begin with / and name something", options.prefix));
   std::vector<etcd::Member> members;
   bool any_tls = false;
   for (const std::string& server : options.servers) {
@@ -148,7 +155,8 @@ Result<std::unique_ptr<SharedStore>> open_etcd_store(EtcdOptions options) {
 namespace berth::store {
 
 Result<std::unique_ptr<SharedStore>> open_etcd_store(EtcdOptions) {
-  return invalid("this berth was built without etcd: install libgrpc++-dev, protobuf-compiler and protobuf-compiler-grpc, and build it again");
+  return invalid(
+      "this berth was built without etcd: install libgrpc++-dev, protobuf-compiler and protobuf-compiler-grpc, and build it again");
 }
 
 }  // namespace berth::store

@@ -1,0 +1,211 @@
+#include "apiserver/etcd/range_claims.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "model/protobuf.h"
+
+namespace berth::apiserver::etcd {
+namespace {
+
+constexpr std::string_view kMark("k8s\0", 4);
+
+/// core/v1 RangeAllocation: {1: metadata, 2: range, 3: bits as one big number, its highest byte first}.
+struct RangeRecord {
+  std::string metadata, range, bits;
+  store::Revision revision = 0;
+
+  [[nodiscard]] bool has(std::uint32_t index) const {
+    const std::size_t byte = index / 8;
+    return byte < bits.size() && ((static_cast<unsigned char>(bits[bits.size() - 1 - byte]) >> (index % 8)) & 1) != 0;
+  }
+  void set(std::uint32_t index, bool taken) {
+    const std::size_t byte = index / 8;
+    if (byte >= bits.size()) bits.insert(0, byte + 1 - bits.size(), '\0');
+    auto& at = bits[bits.size() - 1 - byte];
+    at = static_cast<char>(taken ? at | (1 << (index % 8)) : at & ~(1 << (index % 8)));
+  }
+  [[nodiscard]] Bytes encode() const {
+    std::string type, message, out(kMark);
+    model::append_field(message, 1, metadata);
+    model::append_field(message, 2, range);
+    model::append_field(message, 3, std::string_view(bits).substr(std::min(bits.find_first_not_of('\0'), bits.size())));
+    model::append_field(type, 1, "v1");
+    model::append_field(type, 2, "RangeAllocation");
+    model::append_field(out, 1, type);
+    model::append_field(out, 2, message);
+    return make_bytes(std::move(out));
+  }
+};
+
+/// The fields of bytes of a message by number; a varint's are passed over.
+std::map<int, std::string_view> fields_of(std::string_view message) {
+  std::map<int, std::string_view> out;
+  const auto varint = [&] {
+    std::uint64_t value = 0;
+    for (int shift = 0; shift < 64 && !message.empty(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(message.front());
+      message.remove_prefix(1);
+      value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
+      if ((byte & 0x80) == 0) break;
+    }
+    return value;
+  };
+  while (!message.empty()) {
+    const auto tag = varint(), size = varint();
+    if ((tag & 7) == 0) continue;
+    if ((tag & 7) != 2 || size > message.size()) break;
+    out[static_cast<int>(tag >> 3)] = message.substr(0, size);
+    message.remove_prefix(size);
+  }
+  return out;
+}
+
+class RangeClaims final : public ServiceClaims {
+ public:
+  RangeClaims(std::shared_ptr<store::SharedStore> store, const RangeOptions& options) : store_(std::move(store)), options_(options) {}
+
+  Result<void> open() {
+    const auto slash = options_.service_cidr.find('/');
+    in_addr network{};
+    int bits = 0;
+    inet_pton(AF_INET, options_.service_cidr.substr(0, slash).c_str(), &network);
+    std::from_chars(options_.service_cidr.data() + slash + 1, options_.service_cidr.data() + options_.service_cidr.size(), bits);
+    base_ = ntohl(network.s_addr) & ~((1U << (32 - bits)) - 1);
+    // Neither the network's own address nor the last.
+    addresses_ = {options_.prefix + "/ranges/serviceips", fmt::format("{}/{}", render(base_), bits), (1U << (32 - bits)) - 2};
+    ports_ = {options_.prefix + "/ranges/servicenodeports", fmt::format("{}-{}", options_.first_port, options_.last_port),
+              static_cast<std::uint32_t>(options_.last_port - options_.first_port + 1)};
+    for (const auto& [place, flag] : {std::pair(&addresses_, "--service-cluster-ip-range"), std::pair(&ports_, "node ports")}) {
+      auto record = read(*place);
+      if (!record) return std::unexpected(record.error());
+      if (!record->range.empty() && record->range != place->range)
+        return invalid(
+            fmt::format("another API server on this etcd gives {} of {}, this one is to of {}: {} must be the same for all of them. "
+                        "Nothing was written",
+                        place == &addresses_ ? "Services addresses" : "node ports", record->range, place->range, flag));
+    }
+    return {};
+  }
+
+  Result<std::optional<std::uint32_t>> claim(Claimed what, std::optional<std::uint32_t> wanted) override {
+    const Place& place = what == Claimed::kAddress ? addresses_ : ports_;
+    // The first few are left to those who name theirs.
+    std::uint32_t from = wanted.value_or(what == Claimed::kAddress ? std::min(9U, place.size / 2) : std::min(86U, place.size / 32));
+    for (int attempt = 0; attempt < 1000; ++attempt) {
+      auto record = read(place);
+      if (!record) return std::unexpected(record.error());
+      std::uint32_t chosen = from;
+      for (std::uint32_t tried = 0; record->has(chosen) && !wanted && tried < place.size; ++tried) chosen = (chosen + 1) % place.size;
+      if (record->has(chosen)) return std::optional<std::uint32_t>();
+      if (what == Claimed::kAddress) {
+        auto named = name_address(chosen);
+        if (!named) return std::unexpected(named.error());
+        if (!*named && wanted) return std::optional<std::uint32_t>();
+        if (!*named) {
+          from = (chosen + 1) % place.size;
+          continue;
+        }
+      }
+      record->set(chosen, true);
+      if (record->range.empty()) record->range = place.range;
+      const auto answer = write(place.key, record->encode(), record->revision);
+      if (answer.verdict == store::WriteVerdict::kDone) return std::optional(chosen);
+      if (what == Claimed::kAddress) forget_address(chosen);
+      if (answer.verdict != store::WriteVerdict::kRefused) return fail(ErrorCode::kUnavailable, answer.message);
+    }
+    return fail(ErrorCode::kUnavailable, fmt::format("{} is written by too many at once", place.key));
+  }
+
+  void release(Claimed what, std::uint32_t index) override {
+    const Place& place = what == Claimed::kAddress ? addresses_ : ports_;
+    for (int attempt = 0; attempt < 100; ++attempt) {
+      auto record = read(place);
+      if (!record || !record->has(index)) break;
+      record->set(index, false);
+      if (write(place.key, record->encode(), record->revision).verdict != store::WriteVerdict::kRefused) break;
+    }
+    if (what == Claimed::kAddress) forget_address(index);
+  }
+
+ private:
+  struct Place {
+    std::string key, range;
+    std::uint32_t size = 0;
+  };
+
+  static std::string render(std::uint32_t address) {
+    return fmt::format("{}.{}.{}.{}", address >> 24, (address >> 16) & 255, (address >> 8) & 255, address & 255);
+  }
+  [[nodiscard]] std::string address_key(std::uint32_t index) const {
+    return fmt::format("{}/ipaddresses/{}", options_.prefix, render(base_ + 1 + index));
+  }
+
+  Result<RangeRecord> read(const Place& place) {
+    auto found = store_->find(place.key, false);
+    if (!found) return std::unexpected(found.error());
+    RangeRecord record;
+    if (found->empty()) return record;
+    record.revision = found->front().revision;
+    const std::string& value = *found->front().value;
+    if (!value.starts_with(kMark)) return fail(ErrorCode::kCorrupt, fmt::format("{} is no RangeAllocation in protobuf", place.key));
+    const auto unknown = fields_of(std::string_view(value).substr(kMark.size()));
+    const auto raw = unknown.find(2);
+    if (raw == unknown.end()) return record;
+    auto fields = fields_of(raw->second);
+    record.metadata = fields[1];
+    record.range = fields[2];
+    record.bits = fields[3];
+    return record;
+  }
+  store::WriteAnswer write(const std::string& key, Bytes value, std::optional<store::Revision> expected) {
+    store::SharedWrite write;
+    write.key = key;
+    write.value = std::move(value);
+    write.expected = expected;
+    return store_->write_and_wait(std::move(write));
+  }
+
+  /// networking.k8s.io/v1 IPAddress: {1: metadata {1: name, 11: labels}, 2: spec {1: parentRef}}. False: somebody has it.
+  Result<bool> name_address(std::uint32_t index) {
+    const std::string name = render(base_ + 1 + index);
+    std::string label, metadata, message, type, out(kMark);
+    const auto add_label = [&](std::string_view key, std::string_view value) {
+      label.clear();
+      model::append_field(label, 1, key);
+      model::append_field(label, 2, value);
+      model::append_field(metadata, 11, label);
+    };
+    model::append_field(metadata, 1, name);
+    add_label("ipaddress.kubernetes.io/ip-family", "IPv4");
+    add_label("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io");
+    model::append_field(message, 1, metadata);
+    model::append_field(message, 2, {});
+    model::append_field(type, 1, "networking.k8s.io/v1");
+    model::append_field(type, 2, "IPAddress");
+    model::append_field(out, 1, type);
+    model::append_field(out, 2, message);
+    const auto answer = write(address_key(index), make_bytes(std::move(out)), 0);
+    if (answer.verdict == store::WriteVerdict::kDone) return true;
+    if (answer.verdict == store::WriteVerdict::kRefused) return false;
+    return fail(ErrorCode::kUnavailable, answer.message);
+  }
+  void forget_address(std::uint32_t index) { write(address_key(index), nullptr, std::nullopt); }
+
+  const std::shared_ptr<store::SharedStore> store_;
+  const RangeOptions options_;
+  std::uint32_t base_ = 0;
+  Place addresses_, ports_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ServiceClaims>> open_range_claims(std::shared_ptr<store::SharedStore> store, const RangeOptions& options) {
+  auto claims = std::make_unique<RangeClaims>(std::move(store), options);
+  if (auto opened = claims->open(); !opened) return std::unexpected(opened.error());
+  return claims;
+}
+
+}  // namespace berth::apiserver::etcd

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""run.py BERTH: three etcd members, three API servers, writers and watches through all of them, and faults (CHAOS_FAULTS, default 40;
+CHAOS_SEED). Ends with "N passed, N failed"; a failed run keeps its logs and says where."""
+import os, random, shutil, signal, sys, tempfile, time
+from cluster import Cluster
+from history import History
+
+
+def faults_of(cluster, dice):
+    """Each does its worst, waits a little, and heals."""
+
+    def member():
+        return dice.choice(cluster.members)
+
+    def server():
+        return dice.choice(cluster.servers)
+
+    def link():
+        return dice.choice(cluster.links)
+
+    def kill(process, pause):
+        process.kill()
+        time.sleep(pause)
+        process.start()
+
+    def freeze(process, pause):
+        process.signal(signal.SIGSTOP)
+        time.sleep(pause)
+        process.signal(signal.SIGCONT)
+
+    def restart(process):
+        process.stop()
+        process.start()
+
+    def slow(one):
+        one.delay = 0.2
+        time.sleep(2)
+        one.delay = 0.0
+
+    def cut(one):
+        one.is_cut = True
+        time.sleep(4)
+        one.is_cut = False
+
+    def reset(one):
+        for writer in list(one.open):
+            one.loop.call_soon_threadsafe(writer.transport.abort)
+
+    def move_leader():
+        cluster.etcdctl("move-leader", dice.choice(cluster.etcdctl("member", "list").stdout.split("\n")).split(",")[0])
+
+    def compact():
+        revision = cluster.request(0, "GET", "/api/v1/namespaces/default/configmaps/counter")[1]["metadata"]["resourceVersion"]
+        cluster.etcdctl("compact", revision)
+
+    return {
+        "kill -9 a member": lambda: kill(member(), 1),
+        "kill -9 a server": lambda: kill(server(), 0.5),
+        "stop a member for 5 s": lambda: freeze(member(), 5),
+        "stop a server for 3 s": lambda: freeze(server(), 3),
+        "end a server in order": lambda: restart(server()),
+        "slow link to a member": lambda: slow(link()),
+        "cut link to a member": lambda: cut(link()),
+        "reset a member's connections": lambda: reset(link()),
+        "move etcd's leader": move_leader,
+        "defragment all members": lambda: cluster.etcdctl("defrag"),
+        "compact up to now": compact,
+    }
+
+
+def main():
+    berth, count, seed = os.path.realpath(sys.argv[1]), int(os.environ.get("CHAOS_FAULTS", "40")), int(os.environ.get("CHAOS_SEED", "1"))
+    if not shutil.which("etcd") or not shutil.which("etcdctl"):
+        print("etcd is not installed: apt install etcd-server etcd-client\n0 passed, 0 failed")
+        return 0
+    work = tempfile.mkdtemp(prefix="berth-chaos.")
+    dice = random.Random(seed)
+    cluster = Cluster(berth, work)
+    failed = []
+    try:
+        history = History(cluster)
+        time.sleep(1)
+        table = faults_of(cluster, dice)
+        plan = []
+        while len(plan) < count:  # Every kind before any twice.
+            plan += dice.sample(sorted(table), len(table))
+        for number, name in enumerate(plan[:count]):
+            print(f"{number + 1}/{count} {name}", flush=True)
+            try:
+                table[name]()
+            except OSError:
+                pass  # The server asked for was the one that a fault before had ended.
+            time.sleep(dice.uniform(0.5, 1.5))
+        for i in range(len(cluster.servers)):
+            cluster.wait(lambda: cluster.ready(i), 30, f"server {i}")
+        history.finish()
+        failed = history.faults
+        print(f"seed {seed}: {count} faults, {history.requests} requests, {history.errors} without an answer, {len(history.acknowledged)} objects, "
+              f"{history.increments} increments; watches resumed {[w.resumed for w in history.watches]}, expired "
+              f"{[w.expired for w in history.watches]}; longest time in which nobody was served {history.longest_pause:.1f} s")
+        if history.longest_pause > 15:
+            failed.append(f"nobody was served for {history.longest_pause:.1f} s")
+    except RuntimeError as error:
+        failed.append(str(error))
+    finally:
+        cluster.close()
+    for line in failed[:20]:
+        print("FAIL", line)
+    if failed:
+        print(f"logs: {work}")
+    else:
+        shutil.rmtree(work, ignore_errors=True)
+    print(f"{0 if failed else count} passed, {len(failed)} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())
