@@ -28,7 +28,7 @@ TEST(Rest, PackingAndSpreadingDoNotUndoEachOther) {
 TEST(Rest, TimeGoesOnWhenANodeWithGrowingPodsIsLost) {
   const Outcome outcome = outcome_of(R"yaml(
 duration: 2h
-nodes: [{name: n, count: 3, cpu: "4", memory: 8Gi}]
+nodes: [{name: box, count: 3, cpu: "4", memory: 8Gi}]
 workloads: [{name: web, deployment: {replicas: 6}, pod: {cpu: 500m, memory: 256Mi, usage: {memory: "0s=100Mi,30m=300Mi"}}}]
 faults: [{at: 30m, lose: 1, for: 20m}]
 )yaml");
@@ -40,7 +40,7 @@ faults: [{at: 30m, lose: 1, for: 20m}]
 TEST(Rest, ACarouselIsSeen) {
   const Outcome outcome = outcome_of(R"yaml(
 duration: 2h
-nodes: [{name: n, count: 3, cpu: "4", memory: 8Gi}]
+nodes: [{name: box, count: 3, cpu: "4", memory: 8Gi}]
 workloads: [{name: web, deployment: {replicas: 3}, pod: {cpu: 500m, memory: 256Mi}}]
 descheduler:
   every: 10m
@@ -57,11 +57,11 @@ TEST(Rest, ANodeForAHomelessPodIsSeen) {
   // The drained node's pods fit nowhere: a node is bought for them.
   const Outcome outcome = outcome_of(R"yaml(
 duration: 2h
-nodes: [{name: n, count: 2, cpu: "4", memory: 8Gi}]
+nodes: [{name: box, count: 2, cpu: "4", memory: 8Gi}]
 groups: [{name: g, min: 0, max: 3, cpu: "4", memory: 8Gi, bootDelay: 1m}]
 autoscaler: true
 workloads: [{name: web, deployment: {replicas: 6}, pod: {cpu: 1, memory: 256Mi}}]
-changes: [{at: 30m, drain: [n-1]}]
+changes: [{at: 30m, drain: [box-1]}]
 )yaml");
   EXPECT_GT(outcome.samples.back().moved_to_new_nodes, 0) << to_text(outcome);
   EXPECT_EQ(outcome.samples.back().moved_again, 0) << to_text(outcome);
