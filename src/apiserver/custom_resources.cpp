@@ -105,6 +105,13 @@ NameCheck check_names(const custom::Names& wanted, const custom::Names& had, con
   return out;
 }
 
+/// The server has this very kind by itself.
+bool is_builtin(const custom::Definition& definition) {
+  return std::ranges::any_of(model::all_kinds(), [&](const model::KindInfo& kind) {
+    return kind.group == definition.group && kind.plural == definition.names.plural && kind.kind == definition.names.kind;
+  });
+}
+
 std::string structural_problem(const Value& document) {
   if (json::get_bool(document, {"spec", "preserveUnknownFields"})) return "spec.preserveUnknownFields: Invalid value: true: must be false";
   std::vector<std::string> lines;
@@ -157,7 +164,8 @@ void CustomResources::start() {
     const auto document = decode_object(*object);
     auto& entry = entries_[std::string(object->meta.name)];
     update_entry(entry, *object, document);
-    if (entry.definition->is_established) serve(entry, document, object->revision);
+    entry.is_builtin = is_builtin(*entry.definition);
+    if (entry.definition->is_established && !entry.is_builtin) serve(entry, document, object->revision);
   }
   publish();
   follower_ = std::make_shared<Follower>();
@@ -260,13 +268,19 @@ bool CustomResources::settle_status(const Entry& entry, Value& document) {
       resources.insert(kind.short_names.begin(), kind.short_names.end());
       kinds.insert({kind.kind, kind.list_kind});
     }
-  if (definition.names != definition.accepted || find_condition(document, "NamesAccepted") == nullptr) {
+  if (entry.is_builtin) {
+    resources.clear();
+    kinds.clear();
+  }
+  if (!(definition.names == definition.accepted) || find_condition(document, "NamesAccepted") == nullptr) {
     auto check = check_names(definition.names, definition.accepted, resources, kinds);
     json::ensure_object(document, {"status"})["acceptedNames"] = names_document(check.accepted);
     set_condition(document, check.condition, now);
   }
   const bool accepted = is_condition_true(document, "NamesAccepted");
-  if (accepted && !is_condition_true(document, "Established")) {
+  if (accepted && entry.is_builtin) {
+    set_condition(document, {"Established", "True", "ServedByServer", "this server serves the kind by itself: the schema here is not used"}, now);
+  } else if (accepted && !is_condition_true(document, "Established")) {
     set_condition(document, {"Established", "True", "InitialNamesAccepted", "the initial names have been accepted"}, now);
   } else if (!accepted && !is_condition_true(document, "Established")) {
     set_condition(document, {"Established", "False", "NotAccepted", "not all names are accepted"}, now);
@@ -295,10 +309,11 @@ void CustomResources::process(const std::string& name) {
   auto& entry = entries_[name];
   const bool was_terminating = entry.is_terminating;
   const bool is_new = update_entry(entry, *object, document);
+  entry.is_builtin = is_builtin(*entry.definition);
   const auto accepted_before = entry.definition->accepted;
   const bool has_new_status = settle_status(entry, document);
   if (has_new_status) entry.definition = custom::read_definition(document);
-  if (entry.definition->is_established && (is_new || has_new_status || entry.kinds.empty() || was_terminating != entry.is_terminating)) {
+  if (entry.definition->is_established && !entry.is_builtin && (is_new || has_new_status || entry.kinds.empty() || was_terminating != entry.is_terminating)) {
     // A new schema: what was written before is read by it. Served before the condition says so.
     const bool was_served = !entry.kinds.empty();
     const auto since = !is_new && was_served ? entry.kinds.front().valid_since : was_served ? context_.cache.revision() + 1 : 0;
@@ -372,7 +387,9 @@ void CustomResources::finish_deletion(const std::string& name, const Entry& entr
     });
     return;
   }
-  const Condition done = is_served ? Condition{"Terminating", "False", "InstanceDeletionCompleted", "removed all instances"}
+  const Condition done = entry.is_builtin ? Condition{"Terminating", "False", "OverlappingBuiltInResource",
+                                                      "instances overlap with built-in resources in storage"}
+                         : is_served ? Condition{"Terminating", "False", "InstanceDeletionCompleted", "removed all instances"}
                                    : Condition{"Terminating", "False", "NeverEstablished", "resource was never established"};
   set_condition(document, done, now);
   json::Array kept;

@@ -1,6 +1,8 @@
 // The kinds that a server serves at one moment: the API's own, and custom ones, which come and go.
 #pragma once
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -34,6 +36,10 @@ class KindTable {
   /// Null for the API's own kinds.
   [[nodiscard]] const ServedKind* custom(const model::KindInfo& kind) const;
   [[nodiscard]] const std::vector<ServedKind>& all_custom() const { return custom_; }
+  /// As model/openapi.h has them, of all that is served here. Made when first asked for.
+  [[nodiscard]] Bytes openapi_v2() const;
+  [[nodiscard]] Bytes openapi_v3_index() const;
+  [[nodiscard]] Bytes openapi_v3(std::string_view group, std::string_view version) const;
   /// The kind of definitions, with everything that is asked of them.
   [[nodiscard]] static const model::KindInfo& definitions();
 
@@ -42,6 +48,8 @@ class KindTable {
   std::vector<const model::KindInfo*> kinds_;
   std::unordered_map<std::string, const model::KindInfo*> by_resource_, by_kind_;
   std::unordered_map<const model::KindInfo*, const ServedKind*> served_;
+  mutable std::mutex documents_mutex_;
+  mutable std::map<std::string, Bytes> documents_;  ///< OpenAPI's, by path.
 };
 using KindTablePtr = std::shared_ptr<const KindTable>;
 
