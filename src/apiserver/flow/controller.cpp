@@ -186,6 +186,8 @@ void Controller::enqueue(std::unique_lock<std::mutex>& lock, Work work) {
   const int ahead = level.seats + level.queue.seats();
   const bool is_let_in = level.queues || ahead == 0 || ahead + shared->seats <= level.limit;
   if (has_memory && is_let_in && level.queue.push(hash, make_waiting(shared), !level.queues)) {
+    // From now on somebody looks for what waits too long.
+    if (waiting_bytes_ == 0) wake_exempt_.notify_one();
     waiting_bytes_ += shared->bytes + kWaitingBytes;
     level.note_demand(to_seconds(Clock::now()));
     counts.waiting->add(1);
