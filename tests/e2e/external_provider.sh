@@ -28,8 +28,8 @@ kind: ClusterAutoscaler
 metadata: {name: default}
 spec: {logVerbosity: 4, scaleDown: {enabled: true, delayAfterAdd: 0s, delayAfterDelete: 0s, delayAfterFailure: 0s, unneededTime: 1s}}
 Y
-echo "{address: '127.0.0.1:$port', cert: $work/client.crt, key: $work/client.key, cacert: $work/ca.crt, grpc_timeout: 1s}" >with.yaml
-echo "{address: '127.0.0.1:$port', cacert: $work/ca.crt, grpc_timeout: 1s}" >without.yaml
+printf '%s\n' "address: 127.0.0.1:$port" "cacert: $work/ca.crt" "grpc_timeout: 1s" >without.yaml
+printf '%s\n' "cert: $work/client.crt" "key: $work/client.key" | cat without.yaml - >with.yaml
 autoscale() { # autoscale CLOUD_CONFIG LOG: in the background
   "$berth" autoscaler --cloud-config "$1" --options rules.yaml --scan-interval 500ms --no-leader-elect --secure-port 0 >"$2" 2>&1 &
   autoscaler_pid=$!; pids+=("$autoscaler_pid")

@@ -20,6 +20,7 @@ trap end_all EXIT
 check "the bridge that machines meet on" says "10.89.0.1/24" "$example/machines.py" network
 listen=10.89.0.1:0 start_up --real-node off --nodes 1 --scan-interval 500ms
 mkdir -p "$work/images"
+socket=none # the machines have sockets of their own
 ctr() { :; }
 make_image busybox --config.cmd sh
 unset -f ctr
