@@ -36,8 +36,8 @@ faults: [{at: 30m, lose: 1, for: 20m}]
   EXPECT_EQ(outcome.samples.back().ready_nodes, 3);
 }
 
-// A descheduler that evicts whatever is older than a minute moves the same pods again and again: that is what `moved.again` counts.
-TEST(Rest, ACarouselIsSeen) {
+// A policy by which every pod is too old after a minute: nobody is moved for whom there is no better place.
+TEST(Rest, APolicyThatWouldTurnForEverTurnsNotAtAll) {
   const Outcome outcome = outcome_of(R"yaml(
 duration: 2h
 nodes: [{name: box, count: 3, cpu: "4", memory: 8Gi}]
@@ -47,10 +47,9 @@ descheduler:
   policy: {apiVersion: descheduler/v1alpha1, kind: DeschedulerPolicy, strategies: {PodLifeTime: {enabled: true, params: {podLifeTime: {maxPodLifeTimeSeconds: 60}}}}}
 )yaml");
   const Sample& end = outcome.samples.back();
-  EXPECT_GT(evictions(outcome, "api"), 3) << to_text(outcome);
-  EXPECT_GT(end.moved_again, 0) << to_text(outcome);
-  EXPECT_EQ(end.moved_to_new_nodes, 0);
-  EXPECT_LT(end.quiet_seconds, 1200);
+  EXPECT_EQ(evictions(outcome, "api"), 0) << to_text(outcome);
+  EXPECT_EQ(end.moved_again, 0);
+  EXPECT_EQ(end.quiet_seconds, 7200);
 }
 
 TEST(Rest, ANodeForAHomelessPodIsSeen) {
