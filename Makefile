@@ -4,7 +4,7 @@ BUILD  := build/$(PRESET)
 JOBS   ?= 2
 
 CHAOS_FAULTS ?= 40
-.PHONY: chaos help setup build install plugin openb demo test documents parity simulate bench kill-test overload attack asan tsan fuzz format-check clean
+.PHONY: help setup build install plugin openb demo test documents parity simulate bench kill-test chaos overload attack asan tsan fuzz format-check package package-test clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -75,6 +75,14 @@ overload: build
 ## make attack     single requests as unpleasant as a body allows, and sessions to nodes ended in every way: what each costs and leaves
 attack: build
 	@code=0; for script in one_request relays; do tests/attack/$$script.py $(BUILD)/bin/berth || code=1; done; exit $$code
+
+## make package    build/package: a .deb (lintian clean), an OCI image and a tar for other distributions (docs/operations.md)
+package: build
+	@tools/package $(BUILD)/bin/berth build/package
+
+## make package-test   the packages in a fresh Debian 12 and under containerd (root, some minutes)
+package-test: package
+	@tests/packages.sh build/package
 
 ## make asan | tsan   the unit tests under sanitizers
 asan tsan: setup

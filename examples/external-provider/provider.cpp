@@ -148,11 +148,23 @@ class Provider {
   std::map<std::string, Group> groups_;
 };
 
+/// The rest of the command line: certificate, key and, for who must show a certificate, the authority of clients.
+Result<autoscaler::external::ServiceOptions> options_of(int argc, char** argv) {
+  autoscaler::external::ServiceOptions out{.address = argv[1], .certificate_pem = {}, .key_pem = {}, .client_ca_pem = {}};
+  std::string* const targets[] = {&out.certificate_pem, &out.key_pem, &out.client_ca_pem};
+  for (int i = 4; i < argc; ++i) {
+    auto text = config::read_whole_file(argv[i]);
+    if (!text) return std::unexpected(text.error());
+    *targets[i - 4] = std::move(*text);
+  }
+  return out;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    fmt::print(stderr, "usage: {} HOST:PORT GROUPS.yaml KUBECONFIG\n", argv[0]);
+  if (argc != 4 && argc != 6 && argc != 7) {
+    fmt::print(stderr, "usage: {} HOST:PORT GROUPS.yaml KUBECONFIG [CERTIFICATE KEY [CLIENTS' AUTHORITY]]\n", argv[0]);
     return 2;
   }
   const auto text = config::read_whole_file(argv[2]);
@@ -164,8 +176,13 @@ int main(int argc, char** argv) {
   }
   client::Client client(*transport, nullptr, "example-provider");
   Provider provider(*groups, client);
+  const auto options = options_of(argc, argv);
+  if (!options) {
+    fmt::print(stderr, "{}\n", options.error().message);
+    return 1;
+  }
   auto service = autoscaler::external::Service::start(
-      {.address = argv[1], .certificate_pem = {}, .key_pem = {}, .client_ca_pem = {}}, autoscaler::external::kProviderProto,
+      *options, autoscaler::external::kProviderProto,
       [&](std::string_view method, const json::Value& request) { return provider.answer(method, request); });
   if (!service) {
     fmt::print(stderr, "{}\n", service.error().message);

@@ -2,6 +2,7 @@
 #include "apiserver/aggregation/aggregator.h"
 #include "apiserver/impl.h"
 #include "apiserver/offer.h"
+#include "base/process_metrics.h"
 #include "model/discovery.h"
 
 namespace berth::apiserver {
@@ -104,7 +105,7 @@ void ApiServer::Impl::serve_metrics(const RequestPtr& request) {
                 {{"resource", group.empty() ? plural : plural + "." + group}})
         .set(static_cast<double>(count));
   }
-  respond_text(*request, 200, "text/plain; version=0.0.4; charset=utf-8", registry->expose());
+  respond_text(*request, 200, "text/plain; version=0.0.4; charset=utf-8", registry->expose() + metrics::expose_process());
 }
 
 bool ApiServer::Impl::serve_flow_dump(const RequestPtr& request) {

@@ -10,6 +10,7 @@
 #include "base/go_duration.h"
 #include "model/discovery.h"
 #include "model/go_words.h"
+#include "model/kind_hooks.h"
 #include "model/protobuf.h"
 #include "model/subresources.h"
 #include "model/warnings.h"
@@ -296,7 +297,7 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   if (const auto warning = model::kind_warning(kind);
       !warning.empty() && (info.subresource.empty() || kind.has_subresource(info.subresource)))
     request->warnings.emplace_back(warning);
-  const bool is_namespaces = kind.plural == "namespaces" && kind.group.empty();
+  const bool is_namespaces = model::hooks_of(kind).life->is_namespace;
   if (!kind.namespaced && !info.ns.empty() && !is_namespaces) return respond_status(*request, model::unknown_path());
 
   const bool reads = info.verb == "get" || info.verb == "list" || info.verb == "watch";

@@ -4,17 +4,19 @@
 #include <string>
 #include <vector>
 
+#include "autoscaler/provisioning_request.h"
 #include "autoscaler/scale_down.h"
 #include "autoscaler/scale_up.h"
 
 namespace berth::autoscaler {
 
-/// An Event. `pod` or `node` says about whom; neither: about the status ConfigMap.
+/// An Event. `pod`, `node` or `request` says about whom; none of them: about the status ConfigMap.
 struct Note {
   PodPtr pod;
   std::string node;
   bool is_warning = false;
   std::string reason, message;
+  RequestPtr request{};
 };
 
 /// A node that is to be emptied and deleted.
@@ -35,6 +37,7 @@ struct GroupStatus {
   int upcoming = 0, candidates = 0;
   bool is_healthy = true, is_in_backoff = false, is_growing = false;
   std::string backoff_message;
+  std::string gpu_resource, gpu_name;  ///< Of its nodes; empty: they have none.
 };
 
 struct Status {
@@ -50,6 +53,8 @@ struct Status {
   Amounts totals;
   std::vector<std::string> left_groups, left_nodes;  ///< Not looked at: the pass' time was over.
   std::vector<std::string> problems;                 ///< Settings of groups that make no sense: without effect.
+  /// How long the parts took that the cluster autoscaler measures ("updateClusterState", …), by the clock of the time limit.
+  std::map<std::string, Duration> lengths;
 };
 
 /// What is to be done now.
@@ -61,6 +66,7 @@ struct Actions {
   std::vector<NodeRemoval> remove;
   std::vector<std::pair<std::string, bool>> soft_taints;  ///< Node; whether it gets the taint or loses it.
   std::vector<Note> notes;
+  std::vector<RequestUpdate> requests;
   Status status;
 };
 

@@ -55,7 +55,7 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
   std::shared_ptr<Provider> provider;
   client::ObjectReference status_object;
   std::set<std::string> removing;  ///< Nodes.
-  bool stopped = false;
+  bool stopped = false, is_quiet = false;
 
   [[nodiscard]] TimePoint now() const { return client.loop()->now(); }
 
@@ -81,11 +81,14 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void say(const Note& note) {
-    log::info("autoscaler", "{}: {}", note.reason, note.message);
+    if (!is_quiet) log::info("autoscaler", "{}: {}", note.reason, note.message);
     if (note.pod != nullptr)
       event(about(*note.pod), note.is_warning, note.reason, note.message);
     else if (!note.node.empty())
       event(about_node(note.node), note.is_warning, note.reason, note.message);
+    else if (note.request != nullptr)
+      event({"autoscaling.x-k8s.io/v1", "ProvisioningRequest", note.request->ns, note.request->name, note.request->uid, "", ""},
+            note.is_warning, note.reason, note.message);
     else if (!status_object.name.empty())
       event(status_object, note.is_warning, note.reason, note.message);
   }
@@ -230,6 +233,7 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
     if (removal->started + removal->options.max_pod_eviction_time <= now()) {
       for (const PodPtr& held : removal->plan.evict)
         if (removal->refused.contains(held->key())) event(about(*held), true, "ScaleDownFailed", "failed to delete pod for ScaleDown");
+      if (callbacks.evictions_failed) callbacks.evictions_failed(static_cast<std::int64_t>(removal->refused.size()));
       return fail(removal, fmt::format("failed to drain the node: pods were not evicted in time: {}", fmt::join(removal->refused, ", ")),
                   true);
     }
@@ -313,6 +317,7 @@ Actuator::~Actuator() { impl_->stopped = true; }
 void Actuator::set_status_object(client::ObjectReference object) { impl_->status_object = std::move(object); }
 
 void Actuator::carry_out(const Actions& actions, const Options& options) {
+  impl_->is_quiet = options.log_verbosity < 1;
   for (const Note& note : actions.notes) impl_->say(note);
   for (const Resize& resize : actions.grow) impl_->grow(resize);
   for (const Resize& resize : actions.give_up)

@@ -19,6 +19,7 @@ struct ActuatorCallbacks {
   std::function<void(const std::string& group, const std::string& message)> grow_failed;
   std::function<void(const std::string& node, bool was_empty, bool succeeded)> removal_ended;
   std::function<void(std::int64_t pods)> evicted;
+  std::function<void(std::int64_t pods)> evictions_failed{};
 };
 
 /// The removal of a node:

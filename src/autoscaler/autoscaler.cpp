@@ -22,46 +22,84 @@ class Autoscaler::Step {
       : self_(self), snapshot_(snapshot), options_(options), now_(now), limit_(limit) {}
 
   Actions run() {
-    self_.state_.update(snapshot_, options_, now_, out_);
+    measure("updateClusterState", [&] {
+      self_.state_.update(snapshot_, options_, now_, out_);
+      make_templates();
+    });
     out_.status.problems = snapshot_.problems;
     for (const NodeGroup& group : snapshot_.groups)
       for (const std::string& problem : group.overrides.problems) out_.status.problems.push_back(fmt::format("{}: {}", group.id, problem));
-    make_templates();
+    tell_of_gone_groups();
+    self_.provisioning_.begin(snapshot_.requests, options_, now_, out_.status.problems);
     const ClusterLimits limits(snapshot_, self_.templates_, options_);
     out_.status.totals = limits.totals();
-    if (!out_.status.is_healthy) {
+    if (out_.status.is_healthy) {
+      measure("scaleUp", [&] { look_for_growth(limits); });
+      if (out_.grow.empty() && !has_promised_) shrink(limits);
+      publish_group_states();
+    } else {
       note({}, {}, true, "ClusterUnhealthy", "Cluster is unhealthy");
       self_.unneeded_.clear();
-      return std::move(out_);
     }
-    // Pods may wait for nodes that are on their way, but no pod may be moved to one: first what fits on the nodes that are there.
-    std::vector<PodPtr> pending = find_pending();
-    const std::size_t waiting = pending.size();
-    const auto nobody_asks = [](const PodPtr&, placement::NodeIndex) {};
-    std::optional<Kinds> kinds;
-    if (is_changed_in_thought(pending)) place_waiting(here(), pending, kinds.emplace(here(), pending), nobody_asks);
-    if (!pending.empty()) {
-      Trial soon = here().fork();
-      for (const GroupStatus& group : out_.status.groups)
-        if (const NodeTemplate& known = template_of(group.id); known.node != nullptr)
-          for (int i = 0; i < group.upcoming; ++i) add_node(soon, known, fmt::format("upcoming-{}-{}", group.id, i));
-      place_waiting(soon, pending, *kinds, nobody_asks);
-      out_.status.placed_in_thought = waiting - pending.size();
-      std::erase_if(pending, [&](const PodPtr& pod) { return is_too_young(*pod); });
-      out_.status.pending_pods = pending.size();
-      if (!options_.enforce_min_sizes || !grow_to_minimum(limits)) grow(soon, std::move(pending), *kinds, limits);
-    } else {
-      out_.status.placed_in_thought = waiting;
-      if (options_.enforce_min_sizes) grow_to_minimum(limits);
-    }
-    if (out_.grow.empty()) shrink(limits);
-    publish_group_states();
+    out_.requests = self_.provisioning_.take_updates();
     return std::move(out_);
   }
 
  private:
+  /// How long a part takes is told by its name.
+  void measure(const char* part, const std::function<void()>& work) {
+    const TimePoint start = limit_.clock ? limit_.clock() : now_;
+    work();
+    if (limit_.clock) out_.status.lengths[part] += limit_.clock() - start;
+  }
+
+  static void nobody_asks(const PodPtr&, placement::NodeIndex) {}
+
+  void look_for_growth(const ClusterLimits& limits) {
+    // Pods may wait for nodes that are on their way, but no pod may be moved to one: first what fits on the nodes that are there.
+    std::vector<PodPtr> pending = find_pending();
+    const std::size_t waiting = pending.size();
+    std::optional<Kinds> kinds;
+    if (is_changed_in_thought(pending)) place_waiting(here(), pending, kinds.emplace(here(), pending), nobody_asks);
+    std::vector<Provisioning::Booking> bookings = book_here();
+    if (!pending.empty() || !bookings.empty() || !self_.provisioning_.due().empty()) {
+      Trial soon = here().fork();
+      for (const GroupStatus& group : out_.status.groups)
+        if (const NodeTemplate& known = template_of(group.id); known.node != nullptr)
+          for (int i = 0; i < group.upcoming; ++i) add_node(soon, known, fmt::format("upcoming-{}-{}", group.id, i));
+      // Who has room booked comes first: pods that are left get nodes of their own, pods that take a request's room never do.
+      for (Provisioning::Booking& booking : bookings) {
+        Kinds of_booking(soon, booking.pods);
+        place_waiting(soon, booking.pods, of_booking, nobody_asks);
+        self_.provisioning_.homeless(booking.request, booking.pods.size(), now_);
+      }
+      if (kinds) place_waiting(soon, pending, *kinds, nobody_asks);
+      out_.status.placed_in_thought = waiting - pending.size();
+      std::erase_if(pending, [&](const PodPtr& pod) { return is_too_young(*pod); });
+      out_.status.pending_pods = pending.size();
+      if (!options_.enforce_min_sizes || !grow_to_minimum(limits)) {
+        const bool is_done = answer_requests(soon, !pending.empty(), limits);
+        if (!is_done && !pending.empty()) grow(soon, std::move(pending), *kinds, limits);
+      }
+    } else {
+      out_.status.placed_in_thought = waiting;
+      if (options_.enforce_min_sizes) grow_to_minimum(limits);
+    }
+  }
+
   void note(PodPtr pod, std::string node, bool is_warning, std::string reason, std::string message) {
     out_.notes.push_back({std::move(pod), std::move(node), is_warning, std::move(reason), std::move(message)});
+  }
+
+  /// Nobody knows any more how their nodes would go: they stay.
+  void tell_of_gone_groups() {
+    std::map<std::string, std::size_t> now;
+    for (const NodeGroup& group : snapshot_.groups) now[group.id] = group.instances.size();
+    for (const auto& [id, nodes] : self_.groups_)
+      if (!now.contains(id))
+        note({}, {}, true, "NodeGroupGone",
+             fmt::format("Node group {} is gone or no longer scaled: its {} machines are left alone", id, nodes));
+    self_.groups_ = std::move(now);
   }
 
   void make_templates() {
@@ -72,6 +110,92 @@ class Autoscaler::Step {
           group, snapshot_, [&]() -> Trial& { return as_is(); }, known == self_.templates_.end() ? nullptr : &known->second, now_);
     }
     self_.templates_ = std::move(made);
+    for (GroupStatus& group : out_.status.groups) {
+      const NodeTemplate& known = template_of(group.id);
+      if (known.node == nullptr) continue;
+      group.gpu_resource = gpu_resource_of(*known.node);
+      const std::string* name = known.node->labels().get(kAcceleratorLabel);
+      if (!group.gpu_resource.empty()) group.gpu_name = name == nullptr || name->empty() ? "generic" : *name;
+    }
+  }
+
+  // --- ProvisioningRequests ---
+
+  /// What of the booked room is on nodes that are there; the bookings that are not whole with that, with the pods that are left.
+  std::vector<Provisioning::Booking> book_here() {
+    std::vector<Provisioning::Booking> out;
+    for (Provisioning::Booking& booking : self_.provisioning_.bookings(snapshot_.pod_sets->consumers)) {
+      if (!booking.pods.empty()) {
+        Kinds kinds(here(), booking.pods);
+        place_waiting(here(), booking.pods, kinds, [&](const PodPtr& pod, placement::NodeIndex) { imagined_.emplace(pod->key(), pod); });
+      }
+      if (booking.pods.empty())
+        self_.provisioning_.homeless(booking.request, 0, now_);
+      else
+        out.push_back(std::move(booking));
+    }
+    return out;
+  }
+
+  /// True when a request grew something: then nobody else does in this pass.
+  bool answer_requests(Trial& soon, bool pods_wait, const ClusterLimits& limits) {
+    RequestPtr atomic;
+    for (const RequestPtr& request : self_.provisioning_.due()) {
+      if (limit_.is_over()) break;
+      if (request->class_name == kCheckCapacity)
+        check_capacity(soon, request);
+      else
+        atomic = request;
+    }
+    if (atomic == nullptr) return false;
+    if (pods_wait) self_.is_turn_of_requests_ = !self_.is_turn_of_requests_;
+    if (pods_wait && self_.is_turn_of_requests_) return false;  // Pods were first; the request is the next time.
+    provision(soon, atomic, limits);
+    return !out_.grow.empty();
+  }
+
+  void check_capacity(Trial& soon, const RequestPtr& request) {
+    self_.provisioning_.accept(request, now_);
+    const CapacityAnswer answer = find_capacity(soon, self_.provisioning_.update(request), now_);
+    has_promised_ |= answer.is_booked;
+    if (!answer.why.empty()) note_request(request, "NotTriggerScaleUp", "the cluster has no room for it: " + answer.why);
+  }
+
+  /// The room of all its pods at once: what there is, and one group's (or similar groups') growth for the rest
+  /// (provisioningrequest/besteffortatomic).
+  void provision(Trial& soon, const RequestPtr& request, const ClusterLimits& limits) {
+    self_.provisioning_.accept(request, now_);
+    RequestUpdate& update = self_.provisioning_.update(request);
+    Trial trial = soon.fork();
+    std::vector<PodPtr> left = request->pods();
+    Kinds kinds(trial, left);
+    place_waiting(trial, left, kinds, nobody_asks);
+    if (left.empty()) {
+      update.set("Provisioned", true, kCapacityIsFound, kCapacityIsFoundMessage, now_);
+      soon = std::move(trial);
+      has_promised_ = true;
+      return;
+    }
+    ScaleUpInput input = scale_up_input(trial, std::move(left), kinds, limits);
+    input.all_or_nothing = true;
+    const ScaleUpPlan plan = plan_scale_up(input, options_);
+    if (plan.result != ScaleUpPlan::Result::kSuccessful) {
+      update.set_not_found(now_);
+      std::string why = "no group can grow for all of its pods at once";
+      if (!plan.not_helped.empty()) why = why_not_helped(plan, *plan.not_helped.front().why);
+      return note_request(request, "NotTriggerScaleUp", "it didn't trigger scale-up: " + why);
+    }
+    for (const Resize& resize : plan.resizes) {
+      record_growth(resize);
+      update.awaited_groups.push_back(resize.group);
+    }
+    update.set("Provisioned", true, kCapacityIsProvisioned, kCapacityIsFoundMessage, now_);
+    note_request(request, "TriggeredScaleUp", "it triggered scale-up: " + to_string(plan.resizes));
+    self_.last_growth_ = now_;
+  }
+
+  void note_request(const RequestPtr& request, std::string reason, std::string message) {
+    out_.notes.push_back({{}, {}, false, std::move(reason), std::move(message), request});
   }
 
   [[nodiscard]] bool is_expendable(const model::PodView& pod) const { return pod.priority < options_.pod_priority_threshold; }
@@ -126,13 +250,28 @@ class Autoscaler::Step {
     }
   }
 
+  /// A pod that takes a request's room adds no node itself.
+  void note_consumer(const PodPtr& pod) {
+    constexpr int kMostNotes = 50;
+    if (++noted_consumers_ > kMostNotes) return;
+    const std::string key = pod->view().ns() + "/" + pod->facts.consumes;
+    const bool is_there = std::ranges::any_of(snapshot_.requests, [&](const RequestPtr& request) { return request->key() == key; });
+    note(pod, {}, false, "NotTriggerScaleUp",
+         fmt::format("Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {}{}", key,
+                     is_there ? "" : ", which is not there"));
+  }
+
   /// Pods that the scheduler found no room for, most important first.
-  [[nodiscard]] std::vector<PodPtr> find_pending() const {
+  [[nodiscard]] std::vector<PodPtr> find_pending() {
     std::vector<PodPtr> out;
     for (const auto& [key, pod] : snapshot_.pod_sets->unplaced) {
       const model::PodView& view = pod->view();
       if (!pod->facts.is_unschedulable || pod->facts.is_daemon || pod->facts.is_finished) continue;
       if (view.meta.is_deleting || is_expendable(view)) continue;
+      if (!pod->facts.consumes.empty()) {
+        note_consumer(pod);
+        continue;
+      }
       const bool has_place = !view.nominated_node_name.empty() && snapshot_.cluster->find_node(view.nominated_node_name) != nullptr;
       if (!has_place) out.push_back(pod);
     }
@@ -185,7 +324,7 @@ class Autoscaler::Step {
     return !out_.grow.empty();
   }
 
-  void grow(Trial& soon, std::vector<PodPtr> pending, Kinds& kinds, const ClusterLimits& limits) {
+  ScaleUpInput scale_up_input(Trial& soon, std::vector<PodPtr> pending, Kinds& kinds, const ClusterLimits& limits) const {
     ScaleUpInput input{.trial = &soon,
                        .pending = std::move(pending),
                        .kinds = &kinds,
@@ -199,6 +338,11 @@ class Autoscaler::Step {
                        .limit = limit_};
     for (const GroupStatus& group : out_.status.groups)
       if (const std::string_view why = self_.state_.why_not_ready(group, now_); !why.empty()) input.not_ready[group.id] = why;
+    return input;
+  }
+
+  void grow(Trial& soon, std::vector<PodPtr> pending, Kinds& kinds, const ClusterLimits& limits) {
+    const ScaleUpInput input = scale_up_input(soon, std::move(pending), kinds, limits);
     ScaleUpPlan& plan = out_.status.plan = plan_scale_up(input, options_);
     out_.status.left_groups = plan.left_groups;
     for (const auto& [reason, message] : plan.warnings) note({}, {}, true, std::string(reason), message);
@@ -246,6 +390,17 @@ class Autoscaler::Step {
     }
   }
 
+  ScaleDownFindings find_nodes_to_go() {
+    return find_removable({.snapshot = &snapshot_,
+                           .cluster = here_ ? &here_->cluster() : snapshot_.cluster,
+                           .trial = [&]() -> Trial& { return here(); },
+                           .memberships = &memberships(),
+                           .candidates = candidates(),
+                           .imagined = &imagined_,
+                           .limit = limit_},
+                          options_, now_);
+  }
+
   void shrink(ClusterLimits limits) {
     if (!options_.scale_down_enabled) {
       self_.unneeded_.clear();
@@ -253,13 +408,8 @@ class Autoscaler::Step {
       return;
     }
     place_leaving();
-    ScaleDownFindings found = find_removable({.snapshot = &snapshot_,
-                                              .cluster = here_ ? &here_->cluster() : snapshot_.cluster,
-                                              .trial = [&]() -> Trial& { return here(); },
-                                              .memberships = &memberships(),
-                                              .candidates = candidates(),
-                                              .limit = limit_},
-                                             options_, now_);
+    ScaleDownFindings found;
+    measure("findUnneeded", [&] { found = find_nodes_to_go(); });
     std::map<std::string, TimePoint> unneeded;
     for (const Removable& removable : found.removable) {
       const auto since = self_.unneeded_.find(removable.node);
@@ -278,7 +428,7 @@ class Autoscaler::Step {
     out_.status.is_scale_down_paused = pauses(self_.last_growth_, options_.delay_after_add) ||
                                        pauses(self_.last_removal_, options_.delay_after_delete) ||
                                        pauses(self_.last_removal_failure_, options_.delay_after_failure);
-    if (!out_.status.is_scale_down_paused) choose_removals(found.removable, limits);
+    if (!out_.status.is_scale_down_paused) measure("scaleDown", [&] { choose_removals(found.removable, limits); });
     if (out_.remove.empty()) soft_taint();
   }
 
@@ -416,6 +566,9 @@ class Autoscaler::Step {
   TimePoint now_;
   const TimeLimit& limit_;
   std::optional<Trial> as_is_, here_;
+  PodMap imagined_;            ///< Pods of bookings that have their places in here().
+  bool has_promised_ = false;  ///< A request found room in this pass: no node goes before that is booked.
+  int noted_consumers_ = 0;
   Actions out_;
 };
 
@@ -423,6 +576,14 @@ Actions Autoscaler::step(const Snapshot& snapshot, const Options& options, TimeP
   ++steps_;
   std::erase_if(removing_, [&](const auto& entry) { return snapshot.cluster->find_node(entry.first) == nullptr; });
   return Step(*this, snapshot, options, now, limit).run();
+}
+
+void Autoscaler::shift_times(Duration jump) {
+  for (auto& [node, since] : unneeded_) since += jump;
+  for (auto* time : {&last_growth_, &last_removal_, &last_removal_failure_})
+    if (*time) **time += jump;
+  state_.shift_times(jump);
+  provisioning_.shift_times(jump);
 }
 
 void Autoscaler::removal_ended(const std::string& node, bool succeeded, TimePoint now) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "autoscaler/cluster_state.h"
+#include "autoscaler/provisioning.h"
 #include "autoscaler/time_limit.h"
 
 namespace berth::autoscaler {
@@ -33,6 +34,8 @@ class Autoscaler {
     state_.growth_failed(group, message, options, now);
   }
   void removal_ended(const std::string& node, bool succeeded, TimePoint now);
+  /// The caller's clock jumped, not the time: what lasts goes on lasting as long as it did.
+  void shift_times(Duration jump);
   [[nodiscard]] bool is_removing(const std::string& node) const { return removing_.contains(node); }
 
  private:
@@ -43,12 +46,15 @@ class Autoscaler {
   std::uint64_t steps_ = 0;
   std::function<Result<std::vector<std::string>>(const std::vector<ExpansionOption>&)> ask_expander_;
   ClusterState state_;
+  Provisioning provisioning_;
+  bool is_turn_of_requests_ = false;                            ///< Of a request and of pods that both want nodes, one grows in a pass.
   std::map<std::string, NodeTemplate, std::less<>> templates_;  ///< By group: of the last good node, or as the provider says.
   std::map<std::string, TimePoint> unneeded_;                   ///< Nodes, since when.
   std::vector<std::string> left_;                               ///< Nodes that the last pass had no time for, in turn.
   std::map<std::string, std::string> told_;                     ///< Nodes that would be worth removing, and what holds them.
   std::map<std::string, bool> removing_;                        ///< Nodes; whether they are drained.
   std::optional<TimePoint> last_growth_, last_removal_, last_removal_failure_;
+  std::map<std::string, std::size_t> groups_;  ///< Of the last pass, with how many nodes.
 };
 
 }  // namespace berth::autoscaler

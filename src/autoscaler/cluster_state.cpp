@@ -46,7 +46,7 @@ class ClusterState::Update {
   }
   static void count(GroupStatus& status, const NodeFacts& node, Readiness readiness) {
     ++(readiness == Readiness::kReady ? status.ready : readiness == Readiness::kUnready ? status.unready : status.not_started);
-    if (readiness == Readiness::kUnready && node.is_ready && node.lacks_device) ++status.resource_unready;
+    if (readiness == Readiness::kUnready && node.is_ready && (node.lacks_device || node.lacks_slices)) ++status.resource_unready;
   }
 
   void count_group(const NodeGroup& group) {
@@ -181,6 +181,16 @@ void ClusterState::describe(std::vector<GroupStatus>& groups, TimePoint now) con
     group.is_in_backoff = pause != backoffs_.end() && pause->second.until > now;
     if (group.is_in_backoff) group.backoff_message = pause->second.message;
   }
+}
+
+void ClusterState::shift_times(Duration jump) {
+  for (auto& [group, growth] : growing_) growth.since += jump;
+  for (auto& [group, backoff] : backoffs_) {
+    backoff.until += jump;
+    backoff.last += jump;
+  }
+  for (auto* times : {&missing_since_, &unregistered_since_})
+    for (auto& [name, since] : *times) since += jump;
 }
 
 }  // namespace berth::autoscaler

@@ -19,6 +19,7 @@ class ClusterState {
   /// "in backoff after failed scale-up", "not ready for scale-up", or empty. For a group of the last update.
   [[nodiscard]] std::string_view why_not_ready(const GroupStatus& group, TimePoint now) const;
   void growth_started(const std::string& group, std::int64_t nodes, TimePoint now);
+  void shift_times(Duration jump);
   void growth_failed(const std::string& group, const std::string& message, const Options& options, TimePoint now);
   /// What is under way and who pauses, into the groups' states.
   void describe(std::vector<GroupStatus>& groups, TimePoint now) const;

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "autoscaler/own_writes.h"
 #include "autoscaler/scale_up.h"
 #include "autoscaler/world.h"
@@ -21,13 +19,7 @@ constexpr const char* kMachinePatch = "application/merge-patch+json";
 constexpr Duration kUnmarkPause = std::chrono::seconds(10);
 
 /// The resourceVersion that a write made; 0 when it failed.
-std::int64_t revision_of(const ApiResult<json::Value>& result) {
-  std::int64_t out = 0;
-  if (!result) return out;
-  const std::string_view text = json::get_string(*result, {"metadata", "resourceVersion"});
-  std::from_chars(text.data(), text.data() + text.size(), out);
-  return out;
-}
+std::int64_t revision_of(const ApiResult<json::Value>& result) { return result ? revision_in(*result) : 0; }
 
 std::string error_of(const ApiResult<json::Value>& result) { return result ? "" : result.error().message; }
 

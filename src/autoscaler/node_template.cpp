@@ -1,5 +1,7 @@
 #include "autoscaler/node_template.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -51,7 +53,9 @@ const placement::NodeInfo* sample_node(const NodeGroup& group, const Snapshot& s
 
 /// With the daemons and mirror pods that run on it.
 NodeTemplate template_like(const placement::NodeInfo& node, const Snapshot& snapshot) {
-  NodeTemplate out{cleaned(*node.node), {}, true};
+  NodeTemplate out{cleaned(*node.node), {}, {}, true};
+  if (const auto* slices = snapshot.slices; slices != nullptr && slices->contains(node.name))
+    for (const auto& [name, slice] : slices->find(node.name)->second) out.slices.push_back(slice);
   for (const placement::PodInfoPtr& info : node.pods) {
     const auto pod = snapshot.pods().find(info->key);
     if (pod == snapshot.pods().end() || info->view().meta.is_deleting) continue;
@@ -84,6 +88,16 @@ placement::PodInfoPtr named(const placement::PodInfo& pod, const std::string& no
   return placement::PodInfo::make(std::move(view), era);
 }
 
+/// The slice as a node of that name would have it, in a pool of its own.
+json::Value named(json::Value slice, const std::string& node, std::size_t number) {
+  const std::string pool = fmt::format("{}-{}", json::get_string(slice, {"spec", "pool", "name"}), node);
+  json::set(slice, {"metadata", "name"}, json::Value(fmt::format("{}-{}", node, number)));
+  json::set(slice, {"metadata", "uid"}, json::Value(fmt::format("{}-{}", node, number)));
+  json::set(slice, {"spec", "nodeName"}, json::Value(node));
+  json::set(slice, {"spec", "pool", "name"}, json::Value(pool));
+  return slice;
+}
+
 bool within(const model::ResourceList& a, const model::ResourceList& b, double tolerance) {
   if (a.size() != b.size()) return false;
   return std::ranges::all_of(a, [&](const auto& entry) {
@@ -104,7 +118,7 @@ NodeTemplate make_template(const NodeGroup& group, const Snapshot& snapshot, con
     const placement::NodeInfo* node = sample_node(group, snapshot, false, now);
     return node == nullptr ? NodeTemplate{} : template_like(*node, snapshot);
   }
-  NodeTemplate out{cleaned(*group.template_node), {}, false};
+  NodeTemplate out{cleaned(*group.template_node), {}, group.template_slices, false};
   if (snapshot.daemons.empty()) return out;
   placement::Trial trial = base().fork();
   const auto index = add_node(trial, out, "template-node-for-" + group.id);
@@ -118,6 +132,7 @@ model::NodeViewPtr node_like(const model::NodeView& node, const std::string& nam
 placement::NodeIndex add_node(placement::Trial& trial, const NodeTemplate& node_template, const std::string& name) {
   placement::Cluster& cluster = trial.cluster();
   const auto index = cluster.upsert_node(named(*node_template.node, name));
+  for (std::size_t i = 0; i < node_template.slices.size(); ++i) (void)cluster.upsert(named(node_template.slices[i], name, i));
   for (const placement::PodInfoPtr& daemon : node_template.daemons) {
     // What was found to fit on the template; a daemon that a node of its own would refuse stays away from it.
     (void)trial.reserve(named(*daemon, name, cluster.era()), index);
@@ -125,9 +140,43 @@ placement::NodeIndex add_node(placement::Trial& trial, const NodeTemplate& node_
   return index;
 }
 
+namespace {
+
+/// What daemons leave of the node, of each resource that they or pods in general ask for.
+std::map<std::string, double> free_of(const NodeTemplate& one) {
+  const placement::Resource all = placement::Resource::from_list(one.node->allocatable);
+  placement::Resource used;
+  for (const placement::PodInfoPtr& daemon : one.daemons) used.add(daemon->wanted());
+  std::map<std::string, double> out = {
+      {"cpu", static_cast<double>(all.cpu_milli - used.cpu_milli)},
+      {"memory", static_cast<double>(all.memory_bytes - used.memory_bytes)},
+      {"ephemeral-storage", static_cast<double>(all.ephemeral_storage_bytes - used.ephemeral_storage_bytes)}};
+  for (const auto& [name, amount] : used.scalars) out[name] = static_cast<double>(all.scalar(name) - amount);
+  return out;
+}
+
+bool are_close(const std::map<std::string, double>& a, const std::map<std::string, double>& b, double tolerance) {
+  return a.size() == b.size() && std::ranges::all_of(a, [&](const auto& entry) {
+           const auto other = b.find(entry.first);
+           if (other == b.end()) return false;
+           const double larger = std::max(entry.second, other->second), smaller = std::min(entry.second, other->second);
+           return larger - smaller <= std::abs(larger) * tolerance;
+         });
+}
+
+/// How many devices each driver has.
+std::map<std::string, std::size_t> devices_of(const NodeTemplate& one) {
+  std::map<std::string, std::size_t> out;
+  for (const json::Value& slice : one.slices)
+    out[std::string(json::get_string(slice, {"spec", "driver"}))] += json::get_array(slice, {"spec", "devices"}).size();
+  return out;
+}
+
+}  // namespace
+
 bool are_similar(const NodeTemplate& a, const NodeTemplate& b, const std::vector<std::string>& ignored_labels) {
   if (a.node == nullptr || b.node == nullptr) return false;
-  constexpr double kMemoryTolerance = 0.015, kAllocatableTolerance = 0.05;
+  constexpr double kMemoryTolerance = 0.015, kAllocatableTolerance = 0.05, kFreeTolerance = 0.05;
   if (a.node->capacity.size() != b.node->capacity.size()) return false;
   for (const auto& [name, quantity] : a.node->capacity) {
     const model::Quantity* other = model::find_resource(b.node->capacity, name);
@@ -135,6 +184,7 @@ bool are_similar(const NodeTemplate& a, const NodeTemplate& b, const std::vector
     if (name == "memory" ? !within({{name, quantity}}, {{name, *other}}, kMemoryTolerance) : quantity != *other) return false;
   }
   if (!within(a.node->allocatable, b.node->allocatable, kAllocatableTolerance)) return false;
+  if (!are_close(free_of(a), free_of(b), kFreeTolerance) || devices_of(a) != devices_of(b)) return false;
   static constexpr std::string_view kAlwaysDiffer[] = {kHostname,
                                                        "failure-domain.beta.kubernetes.io/zone",
                                                        "failure-domain.beta.kubernetes.io/region",

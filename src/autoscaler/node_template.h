@@ -12,6 +12,7 @@ namespace berth::autoscaler {
 struct NodeTemplate {
   model::NodeViewPtr node;
   std::vector<placement::PodInfoPtr> daemons;  ///< And mirror pods: what comes with every node.
+  Slices slices;                               ///< Its own ResourceSlices.
   bool is_of_real_node = false;
 };
 
@@ -24,7 +25,8 @@ NodeTemplate make_template(const NodeGroup& group, const Snapshot& snapshot, con
 model::NodeViewPtr node_like(const model::NodeView& node, const std::string& name);
 /// Puts a node like that, with its daemons, into the trial.
 placement::NodeIndex add_node(placement::Trial& trial, const NodeTemplate& node_template, const std::string& name);
-/// Equal but for size within tolerance and labels that always differ (processors/nodegroupset).
+/// Equal but for sizes within tolerance (of memory, of what is allocatable, of what daemons leave) and labels that always differ; with as
+/// many devices of each driver (processors/nodegroupset).
 bool are_similar(const NodeTemplate& a, const NodeTemplate& b, const std::vector<std::string>& ignored_labels);
 
 }  // namespace berth::autoscaler

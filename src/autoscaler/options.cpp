@@ -147,6 +147,8 @@ Options Options::read(const Reader& object) {
              "skipNodesWithLocalStorage", "balanceSimilarNodeGroups", "balancingIgnoredLabels", "ignoreDaemonsetsUtilization", "expanders",
              "logVerbosity"},
             Refusal::kOfBerth);
+  out.log_verbosity = spec.integer("logVerbosity", out.log_verbosity);
+  if (out.log_verbosity < 0) spec.problem("logVerbosity", "must be greater than or equal to 0");
   read_limits(spec.field("resourceLimits"), out);
   read_scale_down(spec.field("scaleDown"), out);
   read_duration(spec, "maxNodeProvisionTime", out.max_node_provision_time);

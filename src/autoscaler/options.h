@@ -59,6 +59,10 @@ struct Options {
   std::vector<Expander> expanders = {Expander::kLeastWaste};  ///< One after the other; what is left is drawn.
 
   bool enforce_min_sizes = false;  ///< Groups below their minimum grow to it without a pod that needs them.
+  /// Requests of this processorInstance alone; best-effort-atomic-scale-up is for who has none.
+  std::string check_capacity_processor_instance;
+  /// 0: faults alone; 1: what is done; 2: each pass; 4: why pods and nodes stay as they are; 6: how each group is.
+  std::int64_t log_verbosity = 1;
   int max_scale_down_parallelism = 10;
   int max_drain_parallelism = 1;
   int max_bulk_soft_taints = 10;

@@ -1,18 +1,28 @@
 // What this autoscaler wrote and the watches have not shown yet: a pass before that would decide on the past, and ask for the same twice.
 #pragma once
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "model/kinds.h"
 
 namespace berth::autoscaler {
 
 /// "machinesets.machine.openshift.io"
 inline std::string resource_name(const model::Gvr& gvr) { return gvr.resource + "." + gvr.group; }
+
+/// The resourceVersion of what a write answered; 0 when there is none.
+inline std::int64_t revision_in(const json::Value& object) {
+  std::int64_t out = 0;
+  const std::string_view text = json::get_string(object, {"metadata", "resourceVersion"});
+  std::from_chars(text.data(), text.data() + text.size(), out);
+  return out;
+}
 
 /// Single-threaded.
 class OwnWrites {

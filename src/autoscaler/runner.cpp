@@ -10,6 +10,8 @@
 #include "autoscaler/external/external_provider.h"
 #include "autoscaler/machine_api.h"
 #include "autoscaler/own_writes.h"
+#include "autoscaler/pass_log.h"
+#include "autoscaler/pass_metrics.h"
 #include "autoscaler/status_report.h"
 #include "base/log.h"
 #include "client/informer.h"
@@ -27,6 +29,7 @@ using client::Object;
 using client::ObjectRef;
 
 const model::Gvr kConfigMaps{"", "v1", "configmaps"};
+const model::Gvr kRequests{"autoscaling.x-k8s.io", "v1", "provisioningrequests"};
 constexpr std::string_view kStatusName = "cluster-autoscaler-status";
 constexpr std::string_view kRules = "ClusterAutoscaler";
 
@@ -46,10 +49,10 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
         core(options.profiles, options.seed),
         events(client, {.component = "cluster-autoscaler"}),
         actuator(client, world, events,
-                 {[this](const std::string&, std::int64_t nodes) { count("scaled_up_nodes_total", "nodes added by CA", nodes); },
+                 {[this](const std::string& group, std::int64_t nodes) { grown(group, nodes); },
                   [this](const std::string& group, const std::string& message) { grow_failed(group, message); },
                   [this](const std::string& node, bool was_empty, bool succeeded) { removed(node, was_empty, succeeded); },
-                  [this](std::int64_t pods) { count("evicted_pods_total", "pods evicted by CA", pods); }},
+                  [this](std::int64_t pods) { metrics.evicted(pods, true); }, [this](std::int64_t pods) { metrics.evicted(pods, false); }},
                  provider) {
     if (options.grpc_expander_url.empty()) return;
     if (auto ask = external::connect_expander(options.grpc_expander_url, options.grpc_expander_ca_pem))
@@ -75,7 +78,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   RunnerOptions options;
   std::unique_ptr<client::Leadership> leadership;  ///< Null: nobody competes.
   client::Client client;
-  metrics::Registry& metrics;
+  PassMetrics metrics;
   World world{era_of(options.profiles)};
   Autoscaler core;
   client::EventRecorder events;
@@ -89,8 +92,10 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   std::function<void()> lost;
   Options current;
   std::string last_problem, last_said;
-  std::optional<TimePoint> waiting_since;  ///< For own writes to be seen.
+  std::optional<std::pair<TimePoint, Duration>> last_read;  ///< Of both clocks.
+  std::optional<TimePoint> waiting_since;                   ///< For own writes to be seen.
   std::vector<std::string> last_notes;
+  std::vector<RequestUpdate> held_requests;            ///< Until the groups that they stand on have grown.
   std::set<std::string> told_problems, told_failures;  ///< Of the provider.
   std::set<std::string> told;                          ///< Why kinds are waited for.
   bool stopped = false, leading = false, ready = false, has_machines = false, is_active = false, is_watching = false;
@@ -102,10 +107,6 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
       const auto self = weak.lock();
       if (self && !self->stopped) f(*self, std::forward<decltype(args)>(args)...);
     };
-  }
-
-  void count(const std::string& name, const std::string& what, std::int64_t amount, metrics::Labels labels = {}) {
-    metrics.counter("cluster_autoscaler_" + name, "[ALPHA] Number of " + what + ".", std::move(labels)).add(static_cast<double>(amount));
   }
 
   /// Until somebody wants scaling, only that is watched: the rest costs as much as a scheduler's caches.
@@ -272,7 +273,10 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   std::optional<Options> wanted() {
     if (options.options) return options.options;
     const json::Value* object = world.cluster_autoscaler();
-    if (object == nullptr) return std::nullopt;
+    if (object == nullptr) {
+      last_problem.clear();
+      return std::nullopt;
+    }
     std::vector<std::string> notes;
     auto parsed = Options::parse(*object, &notes);
     if (parsed) {
@@ -289,10 +293,13 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
 
   void step(std::optional<ProviderState> state) {
     if (!leading) return;
+    follow_clock();
     const auto options_now = wanted();
+    if (!options_now && !last_problem.empty()) return refuse_rules();
     if (!options_now) return retire();
     current = *options_now;
     current.enforce_min_sizes |= options.enforce_min_sizes;
+    current.check_capacity_processor_instance = options.check_capacity_processor_instance;
     is_active = true;
     const TimePoint now = client.loop()->now();
     Snapshot snapshot = world.snapshot();
@@ -302,6 +309,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
       for (const auto& [group, why] : state->failed_growth)
         if (told_failures.insert(group + " " + why).second) core.grow_failed(group, why, current, now);
       snapshot.groups = std::move(state->groups);
+      world.mark_incomplete_nodes(snapshot.groups);
       std::ranges::move(state->problems, std::back_inserter(snapshot.problems));
     }
     Actions actions = core.step(snapshot, current, now, {[loop = client.loop()] { return loop->now(); }, now + options.max_pass_time});
@@ -309,46 +317,65 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
       for (const NodeRemoval& removal : actions.remove) core.removal_ended(removal.node, true, now);
       keep_only_words(actions);
     }
+    for (RequestUpdate& update : actions.requests) take_request(std::move(update));
     actuator.carry_out(actions, current);
-    observe_pass(client.loop()->now() - now);
+    const Duration length = client.loop()->now() - now;
     std::vector<std::string> odd = actions.status.problems;
     if (!actions.status.left_groups.empty() || !actions.status.left_nodes.empty())
       odd.push_back(fmt::format("the pass ended after {}: {} groups and {} nodes were not looked at",
                                 format_go_duration(options.max_pass_time), actions.status.left_groups.size(),
                                 actions.status.left_nodes.size()));
     say_once(fmt::format("{}", fmt::join(odd, "; ")));
-    publish_metrics(metrics, actions.status, current);
-    const auto active = [&](const char* activity) {
-      metrics
-          .gauge("cluster_autoscaler_last_activity", "[ALPHA] Last time certain part of CA logic executed.",
-                 {{"activity", std::string(activity)}})
-          .set(static_cast<double>(std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count()));
-    };
-    active("main");
-    if (actions.status.is_healthy) active("autoscaling");
-    if (actions.status.plan.result != ScaleUpPlan::Result::kNotNeeded) active("scaleUp");
-    if (actions.grow.empty() && !actions.status.is_scale_down_paused && current.scale_down_enabled) active("scaleDown");
-    count("old_unregistered_nodes_removed_count", "unregistered nodes removed by CA",
-          static_cast<std::int64_t>(actions.delete_instances.size()));
+    metrics.pass(actions, current, world.cluster(), world.nodes(), now, length);
+    log_pass(actions, current.log_verbosity, length);
     write_status(report.write(actions.status, now), now);
   }
 
+  /// The loop's clock was set, or stood still while the machine slept: nothing is unneeded or late for that.
+  void follow_clock() {
+    if (!options.steady_clock) return;
+    const std::pair<TimePoint, Duration> read{client.loop()->now(), options.steady_clock()};
+    const Duration jump = last_read ? (read.first - last_read->first) - (read.second - last_read->second) : Duration::zero();
+    last_read = read;
+    constexpr auto kJump = std::chrono::seconds(30);  // Less is a clock that is kept right.
+    if (jump < kJump && jump > -kJump) return;
+    core.shift_times(jump);
+    const std::string length = format_go_duration(jump < Duration::zero() ? -jump : jump);
+    Actions words;
+    words.notes.push_back(
+        {{},
+         {},
+         true,
+         "ClockJumped",
+         fmt::format("this machine's clock went {} by {}: how long nodes are unneeded and groups wait is counted on from before",
+                     jump < Duration::zero() ? "back" : "forward", length)});
+    actuator.carry_out(words, current);
+  }
+
+  /// The rules make no sense: nothing is done by those that were there before, nor by defaults.
+  void refuse_rules() {
+    retire();
+    const std::string problem = "ClusterAutoscaler default: " + last_problem;
+    tell_problems({problem}, "InvalidClusterAutoscaler");
+    stand_still({problem}, client.loop()->now(), "internalError");
+  }
+
   /// Each in an event, once until it is over.
-  void tell_problems(const std::vector<std::string>& problems) {
+  void tell_problems(const std::vector<std::string>& problems, const std::string& reason = "CloudProviderProblem") {
     Actions words;
     for (const std::string& problem : problems)
-      if (!told_problems.contains(problem)) words.notes.push_back({{}, {}, true, "CloudProviderProblem", problem});
+      if (!told_problems.contains(problem)) words.notes.push_back({{}, {}, true, reason, problem});
     told_problems = {problems.begin(), problems.end()};
     if (!words.notes.empty()) actuator.carry_out(words, current);
   }
 
   /// Nothing is known of the groups: no node is added or removed on a guess.
-  void stand_still(std::vector<std::string> problems, TimePoint now) {
+  void stand_still(std::vector<std::string> problems, TimePoint now, const std::string& type = "cloudProviderError") {
     Status status;
     status.is_healthy = false;
     status.problems = std::move(problems);
     say_once(fmt::format("no pass: {}", fmt::join(status.problems, "; ")));
-    count("errors_total", "CA loops failed due to an error", 1, {{"type", "cloudProviderError"}});
+    metrics.failed(type);
     write_status(report.write(status, now), now);
   }
 
@@ -358,15 +385,8 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     actions.delete_instances.clear();
     actions.remove.clear();
     actions.soft_taints.clear();
+    actions.requests.clear();
     for (Note& note : actions.notes) note.message = "dry run: " + note.message;
-  }
-
-  void observe_pass(Duration length) {
-    metrics
-        .histogram("cluster_autoscaler_function_duration_seconds", "[ALPHA] Time taken by various parts of CA main loop.",
-                   {0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 7.5, 10, 12.5, 15, 17.5, 20, 22.5, 25, 27.5, 30, 50, 75, 100, 1000},
-                   {{"function", "main"}})
-        .observe(std::chrono::duration<double>(length).count());
   }
 
   /// Nobody wants scaling any more: what it left on nodes goes.
@@ -399,14 +419,58 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
                  "", client::Answer::kIdentity);
   }
 
+  /// What a request's status is to be: written when what it stands on was asked for. The next pass waits for it.
+  void take_request(RequestUpdate update) {
+    own_writes.started(resource_name(kRequests));
+    if (update.awaited_groups.empty())
+      write_request(update);
+    else
+      held_requests.push_back(std::move(update));
+  }
+  /// The group's growth was asked for, or was not.
+  void release_requests(const std::string& group, bool is_grown) {
+    for (auto held = held_requests.begin(); held != held_requests.end();) {
+      const bool is_concerned = std::erase(held->awaited_groups, group) > 0;
+      if (is_concerned && !is_grown) {
+        held->set_not_found(client.loop()->now());
+        held->awaited_groups.clear();
+      }
+      if (is_concerned && held->awaited_groups.empty()) {
+        write_request(*held);
+        held = held_requests.erase(held);
+      } else {
+        ++held;
+      }
+    }
+  }
+  void write_request(const RequestUpdate& update) {
+    const auto written = [key = update.request->key(), is_deleted = update.is_deleted](Impl& self,
+                                                                                       const client::ApiResult<json::Value>& result) {
+      self.own_writes.ended(resource_name(kRequests), result && !is_deleted ? revision_in(*result) : 0);
+      // Gone, or changed meanwhile: the next pass looks again.
+      if (!result && result.error().code != 404 && result.error().code != 409)
+        log::warning("autoscaler", "ProvisioningRequest {}: {}", key, result.error().message);
+    };
+    const ProvisioningRequest& request = *update.request;
+    if (update.is_deleted) return client.remove(kRequests, request.ns, request.name, {.precondition_uid = request.uid}, guarded(written));
+    const json::Value body =
+        json::Object{{"metadata", json::Object{{"uid", request.uid}, {"resourceVersion", request.revision}}}, {"status", update.status()}};
+    client.patch(kRequests, request.ns, request.name, client::PatchType::kMerge, body, guarded(written), "status",
+                 client::Answer::kIdentity);
+  }
+
+  void grown(const std::string& group, std::int64_t nodes) {
+    metrics.grown(group, nodes);
+    release_requests(group, true);
+  }
   void grow_failed(const std::string& group, const std::string& message) {
-    count("errors_total", "CA loops failed due to an error", 1, {{"type", "cloudProviderError"}});
-    count("failed_scale_ups_total", "times scale-up operation has failed", 1, {{"reason", "cloudProviderError"}});
+    release_requests(group, false);
+    metrics.grow_failed(group);
     core.grow_failed(group, message, current, client.loop()->now());
   }
 
-  void removed(const std::string& node, bool was_empty, bool succeeded) {
-    if (succeeded) count("scaled_down_nodes_total", "nodes removed by CA", 1, {{"reason", was_empty ? "empty" : "underutilized"}});
+  void removed(const std::string& node, bool, bool succeeded) {
+    if (succeeded) metrics.removed(node);
     core.removal_ended(node, succeeded, client.loop()->now());
   }
 };

@@ -22,9 +22,12 @@ struct RunnerOptions {
   std::optional<Options> options;
   std::optional<Duration> scan_interval;
   Duration max_pass_time = std::chrono::seconds(10);
-  bool enforce_min_sizes = false;  ///< Groups below their minimum grow to it, pods or not.
-  bool dry_run = false;            ///< Decides and says what it would do; writes nothing but its status and events.
+  bool enforce_min_sizes = false;                 ///< Groups below their minimum grow to it, pods or not.
+  std::string check_capacity_processor_instance;  ///< Of ProvisioningRequests: only those that name it.
+  bool dry_run = false;                           ///< Decides and says what it would do; writes nothing but its status and events.
   std::uint64_t seed = 0;
+  /// A clock that never jumps, by which jumps of the loop's are seen; null: it has none.
+  std::function<Duration()> steady_clock;
   /// Instead of the Machine API: machines of whoever speaks the external gRPC protocol.
   std::optional<ExternalProviderConfig> external;
   std::string grpc_expander_url, grpc_expander_ca_pem;  ///< Whom the expander grpc asks: host:port, and its authority for TLS.

@@ -87,7 +87,10 @@ class Remover {
   std::optional<Unremovable> sort_pods(const NodeInfo& node, Removable& found) const {
     for (const PodInfoPtr& info : node.pods) {
       const auto entry = input_.snapshot->pods().find(info->key);
-      if (entry == input_.snapshot->pods().end()) continue;
+      if (entry == input_.snapshot->pods().end()) {
+        if (const PodPtr* pod = imagined(info->key)) found.moved.push_back(*pod);
+        continue;
+      }
       // A waiting pod that was placed here only in thought finds another place by itself, but needs one.
       if (entry->second->view().node_name.empty()) {
         found.moved.push_back(entry->second);
@@ -100,6 +103,12 @@ class Remover {
       if (verdict.verdict == Drainability::Verdict::kMove) found.moved.push_back(entry->second);
     }
     return std::nullopt;
+  }
+
+  [[nodiscard]] const PodPtr* imagined(const std::string& key) const {
+    if (input_.imagined == nullptr) return nullptr;
+    const auto found = input_.imagined->find(key);
+    return found == input_.imagined->end() ? nullptr : &found->second;
   }
 
   /// Moves the pods and takes the node away, or, when a pod finds no place, changes nothing and says which. Meanwhile the node stays,
@@ -136,7 +145,7 @@ class Remover {
 
 std::string gpu_resource_of(const model::NodeView& node) {
   for (const auto& [name, quantity] : node.allocatable)
-    if ((name == "nvidia.com/gpu" || name == "amd.com/gpu") && quantity.sign() > 0) return name;
+    if (std::ranges::find(kGpuResources, name) != std::end(kGpuResources) && quantity.sign() > 0) return name;
   return node.labels().get(kAcceleratorLabel) == nullptr ? "" : "nvidia.com/gpu";
 }
 

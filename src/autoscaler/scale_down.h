@@ -58,6 +58,8 @@ struct ScaleDownInput {
     bool was_unneeded = false;  ///< Then before others of its turn, as empty ones are after that.
   };
   std::vector<Candidate> candidates;
+  /// Pods in `cluster` that nobody has made yet: they need a place, and hold nothing else. May be null.
+  const PodMap* imagined = nullptr;
   TimeLimit limit;
 };
 /// Simulates the removal of one candidate after the other; each that can go is gone for those after it.

@@ -85,6 +85,7 @@ struct Planner {
       if (options.max_nodes_total > 0) most = std::min(most, std::max<std::int64_t>(options.max_nodes_total - input.node_count, 0));
       ExpansionOption option = estimate(*input.trial, group->id, template_of(group->id), std::move(pods), std::min(most, kMostNodesAtOnce));
       option.price_per_hour = group->price_per_hour;
+      if (input.all_or_nothing && option.pods.size() < input.pending.size()) continue;
       if (option.nodes > 0 && !option.pods.empty()) out.push_back(std::move(option));
     }
     return out;
@@ -126,6 +127,12 @@ struct Planner {
     std::erase_if(plan.resizes, [](const Resize& resize) { return resize.to <= resize.from; });
   }
 
+  static std::int64_t nodes_of(const std::vector<Resize>& resizes) {
+    std::int64_t out = 0;
+    for (const Resize& resize : resizes) out += resize.to - resize.from;
+    return out;
+  }
+
   void run() {
     alike = group_alike(input.pending, *input.kinds);
     sort_out_groups();
@@ -150,7 +157,9 @@ struct Planner {
     if (options.max_nodes_total > 0) new_nodes = std::min(new_nodes, options.max_nodes_total - input.node_count);
     plan.resizes = resizes_of(best, new_nodes);
     plan.estimated = std::move(best.pods);
+    if (input.all_or_nothing && nodes_of(plan.resizes) < best.nodes) plan.resizes.clear();
     keep_only_used();
+    if (input.all_or_nothing && plan.helped.size() < input.pending.size()) plan.resizes.clear();
     if (plan.resizes.empty()) return;
     plan.result = ScaleUpPlan::Result::kSuccessful;
     for (const PodGroup& pods : alike)

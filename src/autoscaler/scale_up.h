@@ -55,6 +55,7 @@ struct ScaleUpInput {
   std::map<std::string, std::string, std::less<>> not_ready;
   const ClusterLimits* limits = nullptr;
   std::int64_t node_count = 0;  ///< Of the cluster, with those on their way.
+  bool all_or_nothing = false;  ///< One option helps every pod, whole, or nothing grows.
   ExpanderInput expander;
   std::uint64_t seed = 0;
   TimeLimit limit;

@@ -40,6 +40,8 @@ PodFacts PodFacts::parse(const json::Value& pod) {
   if (const auto deleted = parse_rfc3339(json::get_string(pod, {"metadata", "deletionTimestamp"})))
     out.deletion_time = *deleted + std::chrono::seconds(grace);
   out.created = parse_rfc3339(json::get_string(pod, {"metadata", "creationTimestamp"})).value_or(TimePoint{});
+  for (const std::string_view key : {kOldConsumeRequest, kConsumeRequest})
+    if (const auto name = json::get_string(pod, {"metadata", "annotations", key}); !name.empty()) out.consumes = name;
   return out;
 }
 
@@ -61,11 +63,12 @@ void PodSets::put(PodPtr pod) {
   keep(unplaced, pod->view().node_name.empty());
   keep(below_zero, pod->view().priority < 0);
   keep(terminating, pod->facts.deletion_time.has_value());
+  keep(consumers, !pod->facts.consumes.empty());
   keep(all, true);
 }
 
 void PodSets::erase(std::string_view key) {
-  for (PodMap* map : {&all, &unplaced, &below_zero, &terminating})
+  for (PodMap* map : {&all, &unplaced, &below_zero, &terminating, &consumers})
     if (const auto found = map->find(key); found != map->end()) map->erase(found);
 }
 
@@ -109,8 +112,8 @@ NodeFacts NodeFacts::parse(const json::Value& node) {
   };
   out.cores = capacity("cpu");
   out.memory_bytes = capacity("memory");
-  out.lacks_device = json::find(node, {"metadata", "labels", kAcceleratorLabel}) != nullptr && !has_device("nvidia.com/gpu") &&
-                     !has_device("microsoft.com/directx");
+  out.lacks_device =
+      json::find(node, {"metadata", "labels", kAcceleratorLabel}) != nullptr && std::ranges::none_of(kGpuResources, has_device);
   out.is_cordoned = json::get_bool(node, {"spec", "unschedulable"});
   for (const auto& [key, value] : json::get_object(node, {"metadata", "annotations"}))
     out.delays_deletion |= std::string_view(key.data(), key.size()).starts_with(kDelayDeletion);

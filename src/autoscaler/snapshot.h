@@ -14,6 +14,8 @@
 
 namespace berth::autoscaler {
 
+struct ProvisioningRequest;
+
 inline constexpr std::string_view kToBeDeletedTaint = "ToBeDeletedByClusterAutoscaler";
 inline constexpr std::string_view kDeletionCandidateTaint = "DeletionCandidateOfClusterAutoscaler";
 inline constexpr std::string_view kScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
@@ -23,6 +25,9 @@ inline constexpr std::string_view kAcceleratorLabel = "cluster-api/accelerator";
 inline constexpr std::string_view kDaemonPod = "cluster-autoscaler.kubernetes.io/daemonset-pod";
 inline constexpr std::string_view kEvictDaemon = "cluster-autoscaler.kubernetes.io/enable-ds-eviction";
 inline constexpr std::string_view kPodScaleUpDelay = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay";
+/// On a pod: the ProvisioningRequest whose room it takes. It adds no node itself.
+inline constexpr std::string_view kConsumeRequest = "autoscaling.x-k8s.io/consume-provisioning-request";
+inline constexpr std::string_view kOldConsumeRequest = "cluster-autoscaler.kubernetes.io/consume-provisioning-request";
 inline constexpr std::string_view kDelayDeletion = "delay-deletion.cluster-autoscaler.kubernetes.io/";
 
 /// What placement's view of a pod leaves out.
@@ -34,6 +39,7 @@ struct PodFacts {
   std::optional<Duration> scale_up_delay;  ///< By annotation: no node is added for it before it is that old.
   std::optional<TimePoint> deletion_time;
   TimePoint created{};
+  std::string consumes;  ///< The ProvisioningRequest whose room it takes; empty: none.
   static PodFacts parse(const json::Value& pod);
 };
 
@@ -53,6 +59,7 @@ struct PodSets {
   PodMap unplaced;     ///< Bound to no node.
   PodMap below_zero;   ///< Of negative priority: most thresholds are below zero.
   PodMap terminating;  ///< With a deletion time.
+  PodMap consumers;    ///< Of ProvisioningRequests.
   void put(PodPtr pod);
   void erase(std::string_view key);
 };
@@ -62,6 +69,7 @@ struct NodeFacts {
   /// By its conditions (Ready, DiskPressure, NetworkUnavailable) and by the taints that say the same.
   bool is_ready = false;
   bool lacks_device = false;     ///< Labelled with an accelerator that its plugin has not registered.
+  bool lacks_slices = false;     ///< A driver that its group's nodes have has not published its devices.
   bool is_starting = false;      ///< It has a startup taint.
   bool is_cordoned = false;      ///< spec.unschedulable
   bool delays_deletion = false;  ///< An annotation below kDelayDeletion: somebody has something to do before it goes.
@@ -71,7 +79,7 @@ struct NodeFacts {
   static NodeFacts parse(const json::Value& node);
 
   /// Ready, with all that it is to have.
-  [[nodiscard]] bool is_working() const { return is_ready && (is_cordoned || (!lacks_device && !is_starting)); }
+  [[nodiscard]] bool is_working() const { return is_ready && (is_cordoned || (!lacks_device && !lacks_slices && !is_starting)); }
 };
 using NodeFactsMap = std::map<std::string, NodeFacts, std::less<>>;
 
@@ -93,12 +101,17 @@ struct Instance {
   bool is_leaving = false;  ///< Deleted or marked for it: the group's target no longer counts it.
 };
 
+/// ResourceSlices of one node, as documents.
+using Slices = std::vector<json::Value>;
+using SlicesOfNodes = std::map<std::string, std::map<std::string, json::Value>, std::less<>>;  ///< By node, by name.
+
 struct NodeGroup {
   std::string id;
   std::int64_t min = 0, max = 0, target = 0;
   std::vector<Instance> instances;
   /// What a new node would be when the group has none to look at; null: not known, such a group cannot grow from zero.
   model::NodeViewPtr template_node;
+  Slices template_slices;  ///< Its devices: of a node named "template".
   GroupOverrides overrides;
   std::optional<double> price_per_hour;  ///< Of one node, as the provider says.
 };
@@ -115,6 +128,7 @@ struct Snapshot {
   const PodSets* pod_sets = nullptr;  ///< Every pod that is not gone.
   [[nodiscard]] const PodMap& pods() const { return pod_sets->all; }
   const NodeFactsMap* nodes = nullptr;         ///< Of every node of the cluster.
+  const SlicesOfNodes* slices = nullptr;       ///< Of nodes that have some.
   std::vector<NodeGroup> groups;               ///< In order of id.
   std::vector<placement::PodInfoPtr> daemons;  ///< One pod of each DaemonSet, as it would come to a node.
   std::set<std::string, std::less<>> jobs;     ///< "namespace/name"
@@ -123,8 +137,13 @@ struct Snapshot {
   std::optional<std::string> priorities;
   /// ConfigMap cluster-autoscaler-price-expander's data.prices; nullopt when there is none.
   std::optional<std::string> prices;
-  std::vector<std::string> problems;  ///< Why sets that somebody wants scaled are not.
+  std::vector<std::string> problems;                                 ///< Why sets that somebody wants scaled are not.
+  std::vector<std::shared_ptr<const ProvisioningRequest>> requests;  ///< In order of creation.
 };
+
+/// What GPUs are called where device plugins count them (utils/gpu).
+inline constexpr std::string_view kGpuResources[] = {"nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/xe", "habana.ai/gaudi",
+                                                     "microsoft.com/directx"};
 
 /// A taint that a node loses when it has started: below ignore-taint. or startup-taint.cluster-autoscaler.kubernetes.io/.
 bool is_startup_taint(std::string_view key);

@@ -1,10 +1,9 @@
-// What the autoscaler says of itself: the ConfigMap cluster-autoscaler-status and the metrics cluster_autoscaler_*.
+// What the autoscaler says of itself: the ConfigMap cluster-autoscaler-status.
 #pragma once
 #include <map>
 #include <string>
 
 #include "autoscaler/autoscaler.h"
-#include "base/metrics.h"
 
 namespace berth::autoscaler {
 
@@ -19,7 +18,5 @@ class StatusReport {
   std::string since(const std::string& what, std::string_view value, TimePoint now);
   std::map<std::string, std::pair<std::string, std::string>> last_;  ///< By condition: its value, and since when.
 };
-
-void publish_metrics(metrics::Registry& registry, const Status& status, const Options& options);
 
 }  // namespace berth::autoscaler

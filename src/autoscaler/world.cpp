@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "autoscaler/provisioning_request.h"
 #include "model/topology_labels.h"
 
 namespace berth::autoscaler {
@@ -51,11 +52,13 @@ struct CapacityReader {
   bool read() {
     constexpr std::string_view kOld = "machine.openshift.io/";
     std::string gpu(annotation(kCapacityPrefix, "gpu-type"));
+    const bool has_driver = !annotation(kCapacityPrefix, "dra-driver").empty();
+    const bool counts_gpus = !gpu.empty() || !has_driver;
     if (gpu.empty()) gpu = "nvidia.com/gpu";
     const bool ok = quantity("cpu", "cpu") && number(kOld, "vCPU", "cpu") && quantity("memory", "memory") &&
                     number(kOld, "memoryMb", "memory", "Mi") && quantity("ephemeral-disk", "ephemeral-storage") &&
-                    number(kCapacityPrefix, "gpu-count", gpu) && number(kOld, "GPU", gpu) && number(kCapacityPrefix, "maxPods", "pods") &&
-                    number(kOld, "maxPods", "pods");
+                    (!counts_gpus || (number(kCapacityPrefix, "gpu-count", gpu) && number(kOld, "GPU", gpu))) &&
+                    number(kCapacityPrefix, "maxPods", "pods") && number(kOld, "maxPods", "pods");
     if (!capacity.contains("pods")) capacity["pods"] = "110";
     return ok && capacity.contains("cpu") && capacity.contains("memory");
   }
@@ -157,6 +160,8 @@ const std::vector<WatchedKind>& watched_kinds() {
       {"ResourceSlice", {"resource.k8s.io", "v1", "resourceslices"}},
       {"DeviceClass", {"resource.k8s.io", "v1", "deviceclasses"}},
       {"ClusterAutoscaler", {"autoscaling.openshift.io", "v1", "clusterautoscalers"}},
+      {"PodTemplate", {"", "v1", "podtemplates"}},
+      {"ProvisioningRequest", {"autoscaling.x-k8s.io", "v1", "provisioningrequests"}},
       {"Machine", {"machine.openshift.io", "v1beta1", "machines"}},
       {"MachineSet", {"machine.openshift.io", "v1beta1", "machinesets"}},
       {"cluster.x-k8s.io/Machine", {"cluster.x-k8s.io", "v1beta1", "machines"}},
@@ -192,6 +197,24 @@ model::NodeViewPtr template_of(const json::Value& machine_set) {
                                            {"allocatable", reader.capacity},
                                            {"conditions", json::Array{json::Object{{"type", "Ready"}, {"status", "True"}}}}}}};
   return std::make_shared<const model::NodeView>(model::NodeView::parse(node));
+}
+
+Slices template_slices_of(const json::Value& machine_set) {
+  constexpr std::int64_t kMostDevices = 128;  // Of one slice.
+  const CapacityReader reader{machine_set, {}};
+  const std::string_view driver = reader.annotation(kCapacityPrefix, "dra-driver");
+  const std::int64_t count = parse_number(reader.annotation(kCapacityPrefix, "gpu-count")).value_or(0);
+  if (driver.empty() || count == 0) return {};
+  json::Array devices;
+  for (std::int64_t i = 0; i < std::min(count, kMostDevices); ++i)
+    devices.push_back(
+        json::Object{{"name", fmt::format("gpu-{}", i)}, {"attributes", json::Object{{"type", json::Object{{"string", "gpu"}}}}}});
+  json::Object pool{{"name", "template"}, {"generation", 1}, {"resourceSliceCount", 1}};
+  json::Object spec{{"driver", driver}, {"nodeName", "template"}, {"pool", std::move(pool)}, {"devices", std::move(devices)}};
+  return {json::Object{{"apiVersion", "resource.k8s.io/v1"},
+                       {"kind", "ResourceSlice"},
+                       {"metadata", json::Object{{"name", fmt::format("template-{}", driver)}}},
+                       {"spec", std::move(spec)}}};
 }
 
 GroupOverrides overrides_of(const json::Value& machine_set) {
@@ -261,6 +284,24 @@ void World::see_pod(const json::Value& pod) {
     pods_.put(std::move(parsed));
 }
 
+void World::see_request(const json::Value& request) {
+  const std::string ns(get_string(request, {"metadata", "namespace"})), name(get_string(request, {"metadata", "name"}));
+  const auto known = requests_.find(ns + "/" + name);
+  const auto template_of = [&](std::string_view wanted) { return find("PodTemplate", ns, wanted); };
+  auto parsed = std::make_shared<const ProvisioningRequest>(
+      ProvisioningRequest::parse(request, era_, template_of, known == requests_.end() ? nullptr : known->second.get()));
+  requests_[ns + "/" + name] = std::move(parsed);
+}
+
+void World::see_template(std::string_view ns, std::string_view name) {
+  for (auto& [key, known] : requests_) {
+    if (known->ns != ns || std::ranges::find(known->sets, name, &ProvisioningRequest::PodSet::template_name) == known->sets.end()) continue;
+    const auto template_of = [&](std::string_view wanted) { return find("PodTemplate", ns, wanted); };
+    if (const json::Value* document = find("ProvisioningRequest", ns, known->name))
+      known = std::make_shared<const ProvisioningRequest>(ProvisioningRequest::parse(*document, era_, template_of));
+  }
+}
+
 void World::upsert(const json::Value& object) {
   const std::string kind = scoped_kind(object);
   const std::string_view ns = get_string(object, {"metadata", "namespace"}), name = get_string(object, {"metadata", "name"});
@@ -274,12 +315,20 @@ void World::upsert(const json::Value& object) {
     if (name == "default") cluster_autoscaler_ = object;
   } else if (kind == "DaemonSet") {
     daemons_[fmt::format("{}/{}", ns, name)] = daemon_pod(object, era_);
+  } else if (kind == "ProvisioningRequest" || kind == "PodTemplate") {
+    kept_[key_of(kind, ns, name)] = object;
+    kind == "PodTemplate" ? see_template(ns, name) : see_request(object);
   } else if (kind == "Job") {
     jobs_.insert(fmt::format("{}/{}", ns, name));
   } else if (kind == "ConfigMap") {
     if (name == kPriorityConfigMap) priorities_ = std::string(get_string(object, {"data", "priorities"}));
     if (name == kPriceConfigMap) prices_ = std::string(get_string(object, {"data", "prices"}));
   } else {
+    if (kind == "ResourceSlice") {
+      // Which node it is of never changes.
+      if (const std::string_view node = get_string(object, {"spec", "nodeName"}); !node.empty())
+        slices_[std::string(node)][std::string(name)] = object;
+    }
     (void)cluster_.upsert(object);
   }
 }
@@ -303,12 +352,20 @@ void World::remove(std::string_view kind, std::string_view ns, std::string_view 
     if (name == "default") cluster_autoscaler_ = json::Value();
   } else if (kind == "DaemonSet") {
     daemons_.erase(key);
+  } else if (kind == "ProvisioningRequest" || kind == "PodTemplate") {
+    kept_.erase(key_of(kind, ns, name));
+    if (kind == "PodTemplate")
+      see_template(ns, name);
+    else
+      requests_.erase(key);
   } else if (kind == "Job") {
     jobs_.erase(key);
   } else if (kind == "ConfigMap") {
     if (name == kPriorityConfigMap) priorities_.reset();
     if (name == kPriceConfigMap) prices_.reset();
   } else {
+    if (kind == "ResourceSlice")
+      for (auto& [node, slices] : slices_) slices.erase(std::string(name));
     (void)cluster_.remove(kind, ns, name);
   }
 }
@@ -327,7 +384,21 @@ Instance World::instance_of(const std::string& key, const Machine& machine) cons
   return out;
 }
 
-Snapshot World::snapshot() const {
+void World::mark_incomplete_nodes(const std::vector<NodeGroup>& groups) {
+  for (const NodeGroup& group : groups)
+    for (const Instance& instance : group.instances) {
+      const auto node = nodes_.find(instance.node);
+      if (node == nodes_.end()) continue;
+      const auto has = slices_.find(instance.node);
+      node->second.lacks_slices = std::ranges::any_of(group.template_slices, [&](const json::Value& wanted) {
+        return has == slices_.end() || std::ranges::none_of(has->second, [&](const auto& entry) {
+                 return get_string(entry.second, {"spec", "driver"}) == get_string(wanted, {"spec", "driver"});
+               });
+      });
+    }
+}
+
+Snapshot World::snapshot() {
   Snapshot out{.cluster = &cluster_, .pod_sets = &pods_, .nodes = &nodes_, .jobs = jobs_, .priorities = priorities_, .prices = prices_};
   for (const auto& [key, info] : daemons_) {
     out.daemons.push_back(info);
@@ -349,6 +420,10 @@ Snapshot World::snapshot() const {
     }
   }
   std::ranges::stable_sort(out.groups, {}, &NodeGroup::id);
+  mark_incomplete_nodes(out.groups);
+  out.slices = &slices_;
+  for (const auto& [key, request] : requests_) out.requests.push_back(request);
+  std::ranges::stable_sort(out.requests, {}, [](const auto& request) { return request->created; });
   return out;
 }
 
@@ -374,6 +449,7 @@ std::optional<NodeGroup> World::group_of(std::string_view kind, const json::Valu
   if (!low || !high || *low > *high || *high < 1) return std::nullopt;
   NodeGroup out{.id = id, .min = *low, .max = *high, .target = json::get_int(scalable, {"spec", "replicas"}, 1)};
   out.template_node = template_of(scalable);
+  if (out.template_node != nullptr) out.template_slices = template_slices_of(scalable);
   out.overrides = overrides_of(scalable);
   return out;
 }

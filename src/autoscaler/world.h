@@ -31,6 +31,9 @@ std::pair<std::string, std::string> split_group_id(std::string_view id);
 /// ephemeral-disk, labels and taints below capacity.cluster-autoscaler.kubernetes.io/, or OpenShift's vCPU, memoryMb, GPU and maxPods.
 /// Labels and taints also come from spec.template.spec. Null when CPU or memory is missing or something is malformed.
 model::NodeViewPtr template_of(const json::Value& machine_set);
+/// Devices of a node of the set: gpu-count of those of dra-driver, in a slice of node "template". Then gpu-count counts no resource but
+/// the one that gpu-type names.
+Slices template_slices_of(const json::Value& machine_set);
 
 /// The annotations machine.openshift.io/autoscaling-options-… of a MachineSet: scaledownutilizationthreshold,
 /// scaledowngpuutilizationthreshold, scaledownunneededtime, scaledownunreadytime and maxnodeprovisiontime; others say nothing.
@@ -58,8 +61,10 @@ class World {
   void upsert(const json::Value& object);
   void remove(std::string_view kind, std::string_view ns, std::string_view name);
 
-  /// Holds until the next change.
-  [[nodiscard]] Snapshot snapshot() const;
+  /// Holds until the next change. Nodes that have not published the devices of their group are marked so.
+  [[nodiscard]] Snapshot snapshot();
+  /// The same of groups that somebody else tells of.
+  void mark_incomplete_nodes(const std::vector<NodeGroup>& groups);
   [[nodiscard]] const placement::Cluster& cluster() const { return cluster_; }
   [[nodiscard]] const PodMap& pods() const { return pods_.all; }
   [[nodiscard]] const NodeFactsMap& nodes() const { return nodes_; }
@@ -82,6 +87,9 @@ class World {
                                                   std::vector<std::string>& problems) const;
   void see_node(const json::Value& node);
   void see_pod(const json::Value& pod);
+  void see_request(const json::Value& request);
+  /// The requests of the namespace that name the template are read anew.
+  void see_template(std::string_view ns, std::string_view name);
   [[nodiscard]] Instance instance_of(const std::string& key, const Machine& machine) const;
 
   placement::Era era_;
@@ -91,8 +99,10 @@ class World {
   std::map<std::string, Machine> machines_;               ///< By "namespace/name".
   std::map<std::string, json::Value, std::less<>> kept_;  ///< What is scaled, and Nodes, by "Kind/namespace/name".
   std::map<std::string, std::string> node_of_machine_, node_of_provider_id_;
+  SlicesOfNodes slices_;
   std::map<std::string, placement::PodInfoPtr> daemons_;
   std::set<std::string, std::less<>> jobs_;
+  std::map<std::string, std::shared_ptr<const ProvisioningRequest>> requests_;  ///< By "namespace/name"; their documents are kept.
   std::optional<std::string> priorities_, prices_;
   json::Value cluster_autoscaler_;
 };

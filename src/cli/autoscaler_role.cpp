@@ -25,6 +25,7 @@ namespace berth::cli {
 
 AutoscalerRole::AutoscalerRole(std::shared_ptr<client::Transport> transport, autoscaler::RunnerOptions options)
     : loop_(lasting_loop("autoscaler")), client_(std::move(transport), &loop_, "cluster-autoscaler") {
+  options.steady_clock = [] { return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch()); };
   std::promise<void> made;
   loop_.post([&] {
     runner_ = std::make_unique<autoscaler::Runner>(client_, std::move(options), *metrics_);
@@ -77,7 +78,14 @@ json::Value shown(const autoscaler::Actions& actions) {
     if (!node.detail.empty()) entry["detail"] = node.detail;
     nodes.push_back(std::move(entry));
   }
-  return json::Object{{"grow", std::move(grow)}, {"remove", std::move(remove)}, {"pods", std::move(pods)}, {"staying", std::move(nodes)}};
+  json::Array requests;
+  for (const autoscaler::RequestUpdate& update : actions.requests)
+    requests.push_back(json::Object{{"request", update.request->key()}, {"status", update.status()}});
+  return json::Object{{"grow", std::move(grow)},
+                      {"remove", std::move(remove)},
+                      {"pods", std::move(pods)},
+                      {"requests", std::move(requests)},
+                      {"staying", std::move(nodes)}};
 }
 
 void print(const autoscaler::Actions& actions) {
@@ -89,6 +97,9 @@ void print(const autoscaler::Actions& actions) {
     if (note.pod != nullptr) fmt::print("pod     {}: {}\n", note.pod->key(), note.message);
   for (const autoscaler::Unremovable& node : actions.status.unremovable)
     fmt::print("stays   {}: {}\n", node.node, autoscaler::to_string(node));
+  for (const autoscaler::RequestUpdate& update : actions.requests)
+    for (const autoscaler::RequestCondition& one : update.conditions)
+      fmt::print("request {}: {}={} {}: {}\n", update.request->key(), one.type, one.status, one.reason, one.message);
   if (actions.grow.empty() && actions.remove.empty()) fmt::print("nothing to do\n");
 }
 
@@ -152,6 +163,9 @@ struct AutoscalerFlags {
                    "A look ends after that with what it has; the rest comes first the next time (default 10s)");
     app.add_flag("--enforce-node-group-min-size", options.enforce_min_sizes,
                  "Groups below their minimum grow to it without a pod that needs them");
+    app.add_option(
+        "--check-capacity-processor-instance", options.check_capacity_processor_instance,
+        "Of ProvisioningRequests, only those of class check-capacity whose parameter processorInstance is this one are looked at");
     app.add_flag("--dry-run", options.dry_run, "Decides and says what it would do in its status and events; changes nothing");
     app.add_flag("--once", is_once, "With --dry-run: prints what it would do now, and ends");
     app.add_option("--options", options_file, "A file with a ClusterAutoscaler, instead of the object named default");

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -138,8 +139,10 @@ Result<Settings> read_configuration(const std::string& file, std::string_view se
   return out;
 }
 
-/// Whether the file says that it is a Configuration of berth's; one that cannot be read says nothing.
+/// Whether the file says that it is a Configuration of berth's; one that cannot be read says nothing, and a pipe is not read twice.
 bool is_configuration(const std::string& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return false;
   const auto text = config::read_whole_file(file);
   if (!text) return false;
   bool is_ours = false;

@@ -158,7 +158,8 @@ void DeschedulerRole::run() {
     if (is_stopping_) return;
     const auto next = std::chrono::steady_clock::now() + interval_;
     lock.unlock();
-    const auto result = descheduler_.run_once();
+    const auto fresh = descheduler_.refresh_policy();
+    const auto result = fresh ? descheduler_.run_once() : Result<descheduler::CycleResult>(std::unexpected(fresh.error()));
     if (!result)
       log::error("descheduler", "the cycle failed: {}", result.error().message);
     else
@@ -240,6 +241,7 @@ int run_descheduler(const std::vector<std::string>& args) {
   tell_configuration(*input, "default-scheduler");
   descheduler::DeschedulerOptions options;
   options.policy = std::move(*policy);
+  options.policy_file = flags.policy_file;
   options.profiles = input->profiles;
   options.era = input->config.era;
   options.check = flags.check == "off"    ? PlacementCheck::kOff

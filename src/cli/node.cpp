@@ -15,6 +15,7 @@
 #include "cli/process.h"
 #include "cli/real_node.h"
 #include "cli/roles.h"
+#include "cli/service_proxy.h"
 #include "cli/serving_certificate.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
@@ -28,7 +29,7 @@ namespace {
 struct NodeFlags {
   std::string config, labels, client_ca;
   std::vector<std::string> kubelet_arguments, taints;
-  bool own_runtime = false, validate_only = false, orders_serving = true;
+  bool own_runtime = false, validate_only = false, orders_serving = true, serves_services = true;
   Compatibility compatibility;
 };
 
@@ -82,6 +83,7 @@ int run_reset(const std::vector<std::string>& args) {
   const auto done = node::agent::reset_node(options);
   if (!done) return report(done.error());
   for (const std::string& line : *done) std::printf("%s\n", line.c_str());
+  if (const std::string line = remove_service_rules(options.root); !line.empty()) std::printf("%s\n", line.c_str());
   return 0;
 }
 
@@ -205,6 +207,9 @@ int run_agent(const std::vector<std::string>& args, JoinFlags* join) {
   app.add_flag("--rotate-server-certificates,!--no-rotate-server-certificates", flags.orders_serving,
                "Orders what the endpoints show from the cluster (kubernetes.io/kubelet-serving), and renews it; somebody must approve the "
                "request. Without it, and until then: one of the node's own making (default true)");
+  app.add_flag(
+      "--service-proxy,!--no-service-proxy", flags.serves_services,
+      "Leads the addresses of Services to their pods by nftables; off where kube-proxy or a network plugin does it (default true)");
   app.add_option("--node-cgroup", options.node_cgroup,
                  "the cgroup that stands for the machine, such as /node1; its memory limit is the node's memory");
   if (const auto code = parse_args(app, args)) return *code;
@@ -259,7 +264,7 @@ int run_agent(const std::vector<std::string>& args, JoinFlags* join) {
   const std::string name = options.node_name;
   const auto identity = look_after(*known, connection, name, transport);
   const std::vector<std::string> names{options.node_name, options.address};
-  const std::string pki_directory = options.root + "/pki";
+  const std::string root = options.root, pki_directory = root + "/pki";
   auto agent = node::agent::Agent::start(client, blocking, std::move(options));
   if (!agent) return report(agent.error());
   // Only a node of its own name may ask. Goes before the agent, to which it gives what it gets.
@@ -274,6 +279,8 @@ int run_agent(const std::vector<std::string>& args, JoinFlags* join) {
              .wait = {},
              .use = [&agent](const NodeIdentity& one) { return (*agent)->show_certificate(one.certificate_pem, one.private_key_pem); }}),
         transport);
+  std::unique_ptr<ServiceProxy> proxy;
+  if (flags.serves_services) proxy = ServiceProxy::start(transport, name, root);
   std::printf("node %s is running; Ctrl-C stops the agent, containers keep running\n", name.c_str());
   std::fflush(stdout);
   wait_for_signal();

@@ -11,6 +11,7 @@
 #include "base/event_loop.h"
 #include "cli/node_settings.h"
 #include "cli/process.h"
+#include "cli/service_proxy.h"
 #include "node/agent/agent.h"
 #include "node/agent/cgroups.h"
 #include "node/agent/leftovers.h"
@@ -63,18 +64,22 @@ class RealNodeImpl final : public RealNode {
       : lock_(std::move(lock)),
         own_(std::move(own)),
         loop_(lasting_loop("node")),
+        transport_(transport),
         client_(transport, &loop_, "berth-node"),
         blocking_(std::move(transport), nullptr, "berth-node") {}
   ~RealNodeImpl() override {
+    proxy_.reset();
     agent_.reset();
     loop_.stop();
   }
   Result<void> start(agent::AgentOptions options) {
     name_ = options.node_name;
     runtime_ = options.runtime.socket;
+    const std::string directory = options.root;
     auto started = agent::Agent::start(client_, blocking_, std::move(options));
     if (!started) return std::unexpected(started.error());
     agent_ = std::move(*started);
+    proxy_ = ServiceProxy::start(transport_, name_, directory);
     return {};
   }
   [[nodiscard]] const std::string& name() const override { return name_; }
@@ -86,8 +91,10 @@ class RealNodeImpl final : public RealNode {
   agent::DirectoryLock lock_;
   std::unique_ptr<agent::OwnRuntime> own_;
   ThreadLoop& loop_;
+  std::shared_ptr<client::Transport> transport_;
   client::Client client_, blocking_;
   std::unique_ptr<agent::Agent> agent_;
+  std::unique_ptr<ServiceProxy> proxy_;
   std::string name_, runtime_, serving_ca_pem_;
 };
 

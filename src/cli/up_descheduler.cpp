@@ -26,6 +26,7 @@ std::unique_ptr<UpDescheduler> UpDescheduler::plan(const std::string& policy_fil
   auto impl = std::make_unique<Impl>();
   impl->interval = interval.value_or(Duration::zero());
   impl->options.policy = std::move(*policy);
+  impl->options.policy_file = policy_file;
   impl->options.era = scheduler.era;
   if (auto profiles = findings.take(placement::Profiles::create(scheduler.profiles))) impl->options.profiles = std::move(*profiles);
   return std::unique_ptr<UpDescheduler>(new UpDescheduler(std::move(impl)));

@@ -4,6 +4,7 @@
 
 #include "controllers/common.h"
 #include "controllers/hpa_model.h"
+#include "controllers/hpa_other_metrics.h"
 #include "controllers/selector_words.h"
 #include "controllers/workloads.h"
 #include "model/quantity.h"
@@ -126,7 +127,13 @@ class HorizontalPodAutoscalerController final : public Controller {
     Known& known = known_[key];
     const std::optional<Target> target = find_target(document, ns, cache);
     if (target && !known.answered && needs_samples(document, *target)) {
-      plan.writes.push_back(ask_samples(ns, target->selector));
+      known.others.clear();
+      const json::Array& metrics = get_array(document, {"spec", "metrics"});
+      if (std::ranges::any_of(metrics, [](const Value& metric) { return get_string(metric, {"type"}).ends_with("Resource"); }))
+        plan.writes.push_back(ask_samples(ns, target->selector));
+      for (std::size_t i = 0; i < metrics.size(); ++i)
+        if (const auto other = hpa::read_other_metric(metrics[i]))
+          plan.writes.push_back(hpa::ask_other_metric(*other, ns, target->selector, std::to_string(i)));
       plan.enqueue.push_back(key);
       return plan;
     }
@@ -154,7 +161,10 @@ class HorizontalPodAutoscalerController final : public Controller {
     const auto it = known_.find(key);
     if (it == known_.end()) return;
     Known& known = it->second;
-    if (write.verb == Write::Verb::kList) {
+    if (!write.tag.empty()) {
+      known.answered = true;
+      known.others[write.tag] = hpa::read_other_answer(write, result);
+    } else if (write.verb == Write::Verb::kList) {
       known.answered = true;
       known.items = result ? get_array(*result, {"items"}) : json::Array();
       known.error = result ? "" : result.error().message;
@@ -168,6 +178,7 @@ class HorizontalPodAutoscalerController final : public Controller {
     bool answered = false;  ///< `items` and `error` are the answer to this period's question.
     json::Array items;
     std::string error;
+    std::map<std::string, hpa::OtherAnswer> others;  ///< By the entry's place in spec.metrics.
     hpa::History history;
     Value spec;                          ///< Of the change under way:
     std::int64_t before = 0, after = 0;  ///< what it makes of what.
@@ -233,8 +244,9 @@ class HorizontalPodAutoscalerController final : public Controller {
   static bool needs_samples(const Value& document, const Target& target) {
     const std::int64_t least = get_int(document, {"spec", "minReplicas"}, 1), most = get_int(document, {"spec", "maxReplicas"});
     if (target.replicas == 0 ? least != 0 : target.replicas > most || target.replicas < least) return false;
-    return std::ranges::any_of(get_array(document, {"spec", "metrics"}),
-                               [](const Value& metric) { return get_string(metric, {"type"}).ends_with("Resource"); });
+    return std::ranges::any_of(get_array(document, {"spec", "metrics"}), [](const Value& metric) {
+      return get_string(metric, {"type"}).ends_with("Resource") || hpa::read_other_metric(metric).has_value();
+    });
   }
 
   static Write ask_samples(const std::string& ns, const model::Selector& selector) {
@@ -341,7 +353,7 @@ class HorizontalPodAutoscalerController final : public Controller {
       return std::nullopt;
     }
     for (const Value& metric : metrics) {
-      Answer answer = ask(step, metric, target, cache);
+      Answer answer = ask(step, metric, static_cast<std::size_t>(&metric - metrics.data()), target, cache);
       // What could not be read has its place all the same.
       statuses.emplace_back(answer.status.empty() ? json::Object{{"type", ""}} : answer.status);
       if (answer.replicas < 0) {
@@ -366,32 +378,92 @@ class HorizontalPodAutoscalerController final : public Controller {
     return best;
   }
 
-  Answer ask(const Step& step, const Value& metric, const Target& target, const Cache& cache) const {
+  Answer ask(const Step& step, const Value& metric, std::size_t place, const Target& target, const Cache& cache) const {
     const std::string type(get_string(metric, {"type"}));
-    if (type == "Resource" || type == "ContainerResource") return ask_resource(step, metric, type, target, cache);
-    Answer answer;
-    const char* field = type == "Pods" ? "pods" : type == "json::Object" ? "object" : "external";
-    const std::string_view name = get_string(metric, {field, "metric", "name"});
-    answer.reason = type == "Pods" ? "FailedGetPodsMetric" : type == "json::Object" ? "FailedGetObjectMetric" : "FailedGetExternalMetric";
-    const bool is_average = get_string(metric, {field, "target", "type"}) == "AverageValue";
-    const std::string no_custom =
-        "unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered";
-    if (type == "External") {
-      answer.error = fmt::format(
-          "unable to get external metric {}/{}/{}: unable to fetch metrics from external metrics API: the server could not find the "
-          "requested resource (get {}.external.metrics.k8s.io)",
-          step.object.ns(), name, selector_in_go_words(json::find(metric, {field, "metric", "selector"})), name);
-      answer.name = fmt::format("failed to get {} external metric value: failed to get {}: ", name,
-                                is_average ? fmt::format("{} external metric", name) : fmt::format("external metric {}", name));
-    } else if (type == "json::Object") {
-      answer.error = fmt::format("unable to get metric {}: {} on {} {}/{}", name, get_string(metric, {field, "describedObject", "kind"}),
-                                 step.object.ns(), get_string(metric, {field, "describedObject", "name"}), no_custom);
-      answer.name = "failed to get object metric value: ";
-      if (is_average) answer.name += fmt::format("failed to get {} object metric: ", name);
-    } else {
-      answer.error = fmt::format("unable to get metric {}: {}", name, no_custom);
-      answer.name = "failed to get pods metric value: ";
+    if (const auto other = hpa::read_other_metric(metric)) {
+      const auto answered = step.known.others.find(std::to_string(place));
+      return ask_other(step, *other, answered == step.known.others.end() ? hpa::OtherAnswer{{}, "no answer"} : answered->second, target,
+                       cache);
     }
+    return ask_resource(step, metric, type, target, cache);
+  }
+
+  /// What stands before the reason when a metric of another server cannot be read, and the reason's name.
+  static void name_failure(Answer& answer, const Step& step, const hpa::OtherMetric& metric, const std::string& why) {
+    const Value& source = *metric.source;
+    switch (metric.type) {
+      case hpa::OtherMetric::Type::kPods:
+        answer.reason = "FailedGetPodsMetric";
+        answer.name = "failed to get pods metric value: ";
+        answer.error = fmt::format("unable to get metric {}: {}", metric.name, why);
+        return;
+      case hpa::OtherMetric::Type::kObject:
+        answer.reason = "FailedGetObjectMetric";
+        answer.name = "failed to get object metric value: ";
+        if (metric.is_average) answer.name += fmt::format("failed to get {} object metric: ", metric.name);
+        answer.error = fmt::format("unable to get metric {}: {} on {} {}/{}", metric.name, get_string(source, {"describedObject", "kind"}),
+                                   step.object.ns(), get_string(source, {"describedObject", "name"}), why);
+        return;
+      case hpa::OtherMetric::Type::kExternal:
+        answer.reason = "FailedGetExternalMetric";
+        answer.name = fmt::format(
+            "failed to get {} external metric value: failed to get {}: ", metric.name,
+            metric.is_average ? fmt::format("{} external metric", metric.name) : fmt::format("external metric {}", metric.name));
+        answer.error = fmt::format("unable to get external metric {}/{}/{}: {}", step.object.ns(), metric.name,
+                                   selector_in_go_words(json::find(source, {"metric", "selector"})), why);
+        return;
+    }
+  }
+
+  Answer ask_other(const Step& step, const hpa::OtherMetric& metric, const hpa::OtherAnswer& said, const Target& target,
+                   const Cache& cache) const {
+    Answer answer;
+    if (!said.error.empty()) {
+      name_failure(answer, step, metric, said.error);
+      return answer;
+    }
+    std::vector<hpa::Pod> pods;
+    cache.for_each_matching(step.object.ns(), target.selector,
+                            [&](const PodRef& pod) { pods.push_back(pod_facts(*pod, pod->object->document(), Wanted{})); });
+    const hpa::Tolerance tolerance = tolerance_of(step.document);
+    json::Object current;
+    if (metric.type == hpa::OtherMetric::Type::kPods) {
+      const hpa::Load load{.resource = "",
+                           .pods = std::move(pods),
+                           .samples = hpa::samples_of(said),
+                           .target_utilization_percent = {},
+                           .target_average_milli = metric.target_milli};
+      const auto proposal = hpa::propose(load, target.replicas, tolerance, options_, step.now);
+      if (!proposal) {
+        name_failure(answer, step, metric, proposal.error().message);
+        return answer;
+      }
+      answer.replicas = proposal->replicas;
+      answer.name = "pods metric " + metric.name;
+      current["averageValue"] = milli_text(proposal->average_milli);
+    } else {
+      const std::int64_t usage = hpa::sum_milli(said);
+      const auto ready = std::ranges::count_if(pods, [](const hpa::Pod& pod) { return pod.is_ready && !pod.is_deleting; });
+      const auto proposal = metric.is_average ? hpa::propose_for_share(usage, metric.target_milli, target.replicas, tolerance)
+                                              : hpa::propose_for_value(usage, metric.target_milli, target.replicas, ready, tolerance);
+      answer.replicas = proposal.replicas;
+      answer.name = metric.type == hpa::OtherMetric::Type::kObject && !metric.is_average
+                        ? fmt::format("{} metric {}", get_string(*metric.source, {"describedObject", "kind"}), metric.name)
+                        : fmt::format("external metric {}({})", metric.name,
+                                      selector_in_go_words(json::find(*metric.source, {"metric", "selector"})));
+      if (metric.is_average)
+        current["averageValue"] = milli_text(proposal.average_milli);
+      else
+        current["value"] = milli_text(proposal.value_milli);
+    }
+    json::Object shown;
+    if (const Value* object = json::find(*metric.source, "describedObject")) shown["describedObject"] = *object;
+    shown["metric"] = *json::find(*metric.source, "metric");
+    shown["current"] = std::move(current);
+    std::string type = metric.type == hpa::OtherMetric::Type::kPods     ? "Pods"
+                       : metric.type == hpa::OtherMetric::Type::kObject ? "Object"
+                                                                        : "External";
+    answer.status = json::Object{{"type", std::move(type)}, {metric.field(), std::move(shown)}};
     return answer;
   }
 

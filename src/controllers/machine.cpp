@@ -27,8 +27,22 @@ std::string capacity_of(const json::Value& described, const InstanceSize& size) 
   add("pods", "capacity.cluster-autoscaler.kubernetes.io/maxPods", "machine.openshift.io/maxPods", "", "110");
   add("ephemeral-storage", "capacity.cluster-autoscaler.kubernetes.io/ephemeral-disk", "", "", "");
   const std::string_view gpu = annotation("capacity.cluster-autoscaler.kubernetes.io/gpu-type");
-  add(gpu.empty() ? "nvidia.com/gpu" : gpu, "capacity.cluster-autoscaler.kubernetes.io/gpu-count", "machine.openshift.io/GPU", "", "");
+  // Devices of a driver for dynamic allocation are counted by its slices.
+  const bool is_driver = gpu.empty() && !annotation("capacity.cluster-autoscaler.kubernetes.io/dra-driver").empty();
+  if (!is_driver)
+    add(gpu.empty() ? "nvidia.com/gpu" : gpu, "capacity.cluster-autoscaler.kubernetes.io/gpu-count", "machine.openshift.io/GPU", "", "");
   return fmt::format("{}", fmt::join(parts, ","));
+}
+
+/// What the simulated nodes publish of the machine's devices: as it says, else gpu-count of those of dra-driver.
+std::string devices_of(const json::Value& machine, const json::Value& described) {
+  constexpr std::string_view kDevices = "sim.berth.dev/devices";
+  for (const json::Value* one : {&machine, &described})
+    if (const auto text = get_string(*one, {"metadata", "annotations", kDevices}); !text.empty()) return std::string(text);
+  const std::string_view driver =
+      get_string(described, {"metadata", "annotations", "capacity.cluster-autoscaler.kubernetes.io/dra-driver"});
+  const std::string_view count = get_string(described, {"metadata", "annotations", "capacity.cluster-autoscaler.kubernetes.io/gpu-count"});
+  return driver.empty() || count.empty() ? "" : fmt::format("{}={},type=gpu", driver, count);
 }
 
 class MachineController final : public Controller {
@@ -50,6 +64,8 @@ class MachineController final : public Controller {
     if (!machine) return {};
     const auto parsed = machine->parsed();
     const json::Value& document = *parsed;
+    // Somebody makes real ones of these (examples/local-machines).
+    if (get_string(document, {"spec", "providerSpec", "value", "kind"}) == "LocalMachine") return {};
     const ObjectRef node = cache.get(kinds().node, "", name);
     const bool owns_node = node != nullptr && get_string(*node->parsed(), {"metadata", "annotations", kMachineAnnotation}) == key;
     if (machine->is_deleting()) return end(*machine, document, owns_node ? node : nullptr);
@@ -113,14 +129,14 @@ class MachineController final : public Controller {
     label("node.kubernetes.io/instance-type", {type});
     for (const auto& [key, value] : json::get_object(document, {"spec", "metadata", "labels"})) labels[key] = value;
     model::complete_topology_labels(labels);
+    json::Object annotations{{kMachineAnnotation, machine.key()},
+                             {"sim.berth.dev/fleet", "default"},
+                             {"sim.berth.dev/capacity", capacity_of(described, instance_size(type))}};
+    if (std::string devices = devices_of(document, described); !devices.empty()) annotations["sim.berth.dev/devices"] = std::move(devices);
     return json::Object{
         {"apiVersion", "v1"},
         {"kind", "Node"},
-        {"metadata", json::Object{{"name", machine.name()},
-                                  {"labels", std::move(labels)},
-                                  {"annotations", json::Object{{kMachineAnnotation, machine.key()},
-                                                               {"sim.berth.dev/fleet", "default"},
-                                                               {"sim.berth.dev/capacity", capacity_of(described, instance_size(type))}}}}},
+        {"metadata", json::Object{{"name", machine.name()}, {"labels", std::move(labels)}, {"annotations", std::move(annotations)}}},
         {"spec", json::Object{{"providerID", provider_id(machine)}, {"taints", json::get_array(document, {"spec", "taints"})}}}};
   }
 

@@ -30,7 +30,8 @@ class ClientApi final : public Api {
       case Write::Verb::kDelete:
         return client_.remove(gvr, write.ns, write.name, write.delete_options, std::move(done));
       case Write::Verb::kGet:
-        return client_.get(gvr, write.ns, write.name, std::move(done));
+        if (write.subresource.empty() && write.query.empty()) return client_.get(gvr, write.ns, write.name, std::move(done));
+        break;
       case Write::Verb::kCreate:
         if (write.subresource.empty() && !write.kind->is_virtual)
           return client_.create(gvr, write.ns, write.body, std::move(done), client::Answer::kIdentity);
@@ -42,7 +43,11 @@ class ClientApi final : public Api {
     call.gvr = gvr;
     call.ns = write.ns;
     call.query = write.query;
-    if (write.verb == Write::Verb::kList) {
+    if (write.verb == Write::Verb::kGet) {
+      call.verb = "get";
+      call.name = write.name;
+      call.subresource = write.subresource;
+    } else if (write.verb == Write::Verb::kList) {
       call.verb = "list";
     } else if (write.verb == Write::Verb::kDeleteCollection) {
       call.verb = "deletecollection";

@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "base/base64.h"
+#include "base/config_reader.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "client/list_all.h"
@@ -229,23 +230,55 @@ void Descheduler::tell(const CycleResult& result) {
 
 void Descheduler::write_event(const Eviction& eviction, std::string_view type, std::string_view reason, std::string_view note) {
   const model::PodView& pod = eviction.pod->view();
+  write_event_about({{"apiVersion", "v1"}, {"kind", "Pod"}, {"namespace", pod.ns()}, {"name", pod.name()}, {"uid", pod.meta.uid}}, type,
+                    "Descheduled", reason, note);
+}
+
+void Descheduler::write_event_about(json::Object regarding, std::string_view type, std::string_view action, std::string_view reason,
+                                    std::string_view note) {
   const TimePoint now = this->now();
   const auto suffix = static_cast<std::uint64_t>(now.time_since_epoch().count()) * 1000 + events_++ % 1000;
-  const json::Object event = {
-      {"apiVersion", "events.k8s.io/v1"},
-      {"kind", "Event"},
-      {"metadata", json::Object{{"name", fmt::format("{}.{:x}", pod.name(), suffix)}, {"namespace", pod.ns()}}},
-      {"eventTime", format_rfc3339_micro(now)},
-      {"reportingController", kEventController},
-      {"reportingInstance", fmt::format("{}-{}", kEventController, options_.host)},
-      {"action", "Descheduled"},
-      {"reason", reason},
-      {"type", type},
-      {"note", note},
-      {"regarding",
-       json::Object{{"apiVersion", "v1"}, {"kind", "Pod"}, {"namespace", pod.ns()}, {"name", pod.name()}, {"uid", pod.meta.uid}}}};
+  const std::string ns(json::as_view(regarding["namespace"])), name(json::as_view(regarding["name"]));
+  const json::Object event = {{"apiVersion", "events.k8s.io/v1"},
+                              {"kind", "Event"},
+                              {"metadata", json::Object{{"name", fmt::format("{}.{:x}", name, suffix)}, {"namespace", ns}}},
+                              {"eventTime", format_rfc3339_micro(now)},
+                              {"reportingController", kEventController},
+                              {"reportingInstance", fmt::format("{}-{}", kEventController, options_.host)},
+                              {"action", action},
+                              {"reason", reason},
+                              {"type", type},
+                              {"note", note},
+                              {"regarding", std::move(regarding)}};
   // An event is told once; whoever may not write events does without.
-  (void)client_.create_and_wait(kEvents, pod.ns(), event);
+  (void)client_.create_and_wait(kEvents, ns, event);
+}
+
+Result<void> Descheduler::refresh_policy() {
+  if (options_.policy_file.empty()) return {};
+  const auto say = [&](std::string_view type, std::string_view reason, const std::string& note) {
+    constexpr std::size_t kLongestNote = 1024;
+    if (!options_.dry_run)
+      write_event_about(
+          {{"apiVersion", "coordination.k8s.io/v1"}, {"kind", "Lease"}, {"namespace", "kube-system"}, {"name", "descheduler"}}, type,
+          "PolicyRead", reason, std::string_view(note).substr(0, kLongestNote));
+  };
+  auto text = config::read_whole_file(options_.policy_file);
+  if (text && policy_text_ == *text && policy_problem_.empty()) return {};
+  auto read = text ? load_policy(options_.policy_file) : Result<Policy>(std::unexpected(text.error()));
+  if (!read) {
+    if (policy_problem_ != read.error().message) say("Warning", "InvalidPolicy", "no pod is evicted: " + read.error().message);
+    policy_problem_ = read.error().message;
+    return std::unexpected(read.error());
+  }
+  if (policy_text_ && policy_text_ != *text) {
+    for (const std::string& warning : read->warnings) log::warning("descheduler", "{}", warning);
+    say("Normal", "PolicyChanged", fmt::format("{} changed: it holds from this cycle on", options_.policy_file));
+  }
+  options_.policy = std::move(*read);
+  policy_text_ = std::move(*text);
+  policy_problem_.clear();
+  return {};
 }
 
 }  // namespace berth::descheduler

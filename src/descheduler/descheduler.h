@@ -2,6 +2,8 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@ namespace berth::descheduler {
 
 struct DeschedulerOptions {
   Policy policy;
+  std::string policy_file;       ///< Where it comes from; it is read again before each cycle. Empty: it does not change.
   placement::Profiles profiles;  ///< The profiles of the cluster's scheduler.
   placement::Era era = placement::Era::k136;
   PlacementCheck check = PlacementCheck::kBetterPlace;
@@ -36,6 +39,9 @@ class Descheduler {
   /// One cycle. On a dry run the server is asked whether it would evict (dryRun=All), and nothing changes. The error: the cluster cannot be
   /// read, or a priority class of the policy is not there.
   Result<CycleResult> run_once();
+  /// The policy as its file has it by now, for the cycles from here on. The error: it cannot be used; then nobody should be evicted,
+  /// neither by it nor by the one before. A change, and an error that is new, are told in an event on the Lease kube-system/descheduler.
+  Result<void> refresh_policy();
   [[nodiscard]] const DeschedulerOptions& options() const { return options_; }
 
  private:
@@ -48,12 +54,16 @@ class Descheduler {
   [[nodiscard]] TimePoint now() const { return options_.clock != nullptr ? options_.clock->now() : SystemClock().now(); }
   void tell(const CycleResult& result);
   void write_event(const Eviction& eviction, std::string_view type, std::string_view reason, std::string_view note);
+  void write_event_about(json::Object regarding, std::string_view type, std::string_view action, std::string_view reason,
+                         std::string_view note);
 
   client::Client client_;
   DeschedulerOptions options_;
   std::shared_ptr<metrics::Registry> metrics_;
   std::map<std::string, Amounts, std::less<>> smoothed_usage_;  ///< Of nodes, over cycles.
   std::set<std::string> warned_;
+  std::optional<std::string> policy_text_;  ///< As it was last read; nullopt: not yet.
+  std::string policy_problem_;              ///< Told already.
   std::uint64_t events_ = 0;
 };
 

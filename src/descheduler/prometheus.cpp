@@ -61,6 +61,7 @@ Result<Amounts> ask_prometheus(const PrometheusAddress& address, const std::stri
     return fail(ErrorCode::kUnavailable, fmt::format("unable to capture prometheus metrics: {}: {}", address.url, why));
   };
   net::ClientConfig config{.url = address.url, .ca_pem = address.ca_pem, .max_connections = 1, .timeout_ms = address.timeout_ms};
+  config.max_answer_bytes = std::size_t{64} << 20;  // A sample a node or pod.
   auto client = net::HttpClient::create(std::move(config));
   if (!client) return failed(client.error().message);
   net::HttpRequest request{.method = "GET", .path = "/api/v1/query", .query = "query=" + net::percent_encode(query)};

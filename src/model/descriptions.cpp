@@ -4,12 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "model/schema_text.h"
+
 namespace berth::model {
 namespace {
 
 /// "Type" or "Type.field" without the package: the same words serve all versions.
-const std::map<std::string_view, std::string_view>& texts() {
-  static const std::map<std::string_view, std::string_view> table = {
+using Texts = std::map<std::string_view, std::string_view>;
+
+const Texts& common_texts() {
+  static const Texts table = {
       {".apiVersion", "Group and version of this representation of the object."},
       {".kind", "The REST resource this object represents, in CamelCase."},
       {".metadata", "Standard object metadata: name, namespace, labels, annotations, owners."},
@@ -292,8 +296,27 @@ const std::map<std::string_view, std::string_view>& texts() {
       {"MachineAutoscaler", "Bounds of one MachineSet's size."},
       {"MachineSet", "Keeps a number of equal machines."},
       {"Machine", "A host for a node."},
+      {"ProvisioningRequest", "Room for a number of pods, asked for before they are there."},
+      {"ProvisioningRequestSpec.podSets", "How many pods of which PodTemplate."},
+      {"ProvisioningRequestSpec.provisioningClassName", "Whether the room is only looked for, or made."},
+      {"ProvisioningRequestSpec.parameters", "What the class reads: noRetry, partialCapacityCheck, ValidUntilSeconds, processorInstance."},
   };
   return table;
+}
+
+/// Those above, and what the groups' own files say.
+const Texts& texts() {
+  static const Texts all = [] {
+    Texts out = common_texts();
+    for (std::string_view text : descriptions_texts())
+      while (!text.empty()) {
+        const auto line = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(line.size() + 1, text.size()));
+        if (const auto colon = line.find(": "); colon != std::string_view::npos) out.emplace(line.substr(0, colon), line.substr(colon + 2));
+      }
+    return out;
+  }();
+  return all;
 }
 
 }  // namespace

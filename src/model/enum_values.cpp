@@ -2,6 +2,7 @@
 #include <map>
 
 #include "model/descriptions.h"
+#include "model/schema_text.h"
 
 namespace berth::model {
 namespace {
@@ -80,8 +81,9 @@ ContainerStatus.stopSignal Lifecycle.stopSignal: SIGABRT SIGALRM SIGBUS SIGCHLD 
   SIGXFSZ
 )enums";
 
-std::map<std::string_view, std::vector<std::string_view>> read_enums() {
-  std::map<std::string_view, std::vector<std::string_view>> out;
+using Enums = std::map<std::string_view, std::vector<std::string_view>>;
+
+void read_enums(std::string_view rest, Enums& out) {
   std::vector<std::string_view> fields, words;
   bool in_fields = true;
   const auto close = [&] {
@@ -90,7 +92,7 @@ std::map<std::string_view, std::vector<std::string_view>> read_enums() {
     words.clear();
     in_fields = true;
   };
-  for (std::string_view rest = kEnums; !rest.empty();) {
+  while (!rest.empty()) {
     const auto line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     if (!line.starts_with(' ')) close();
@@ -109,16 +111,24 @@ std::map<std::string_view, std::vector<std::string_view>> read_enums() {
     }
   }
   close();
-  return out;
+}
+
+const Enums& enums() {
+  static const Enums all = [] {
+    Enums out;
+    read_enums(kEnums, out);
+    for (const std::string_view text : enums_texts()) read_enums(text, out);
+    return out;
+  }();
+  return all;
 }
 
 }  // namespace
 
 const std::vector<std::string_view>& enum_values(std::string_view type, std::string_view field) {
-  static const auto table = read_enums();
   static const std::vector<std::string_view> none;
-  const auto found = table.find(std::string(type.substr(type.rfind('.') + 1)) + "." + std::string(field));
-  return found == table.end() ? none : found->second;
+  const auto found = enums().find(std::string(type.substr(type.rfind('.') + 1)) + "." + std::string(field));
+  return found == enums().end() ? none : found->second;
 }
 
 }  // namespace berth::model

@@ -1,22 +1,26 @@
-# The field tables become string literals: the binary needs no files, the build no tools.
-file(GLOB schema_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/model/schema/*.schema)
-set(schema_literals "")
-foreach(schema_file ${schema_files})
-  file(READ ${schema_file} schema_content)
-  string(APPEND schema_literals "      R\"schema(${schema_content})schema\",\n")
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${schema_file})
+# The facts of the kinds' fields, text files beside the records, become string literals: the binary needs no files, the build no tools.
+set(facts_functions "")
+foreach(fact schema zeros shapes enums descriptions)
+  file(GLOB fact_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/model/kinds/*/*.${fact} ${CMAKE_SOURCE_DIR}/src/model/schema/*.${fact})
+  set(literals "")
+  foreach(fact_file ${fact_files})
+    file(READ ${fact_file} content)
+    string(APPEND literals "      R\"fact(${content})fact\",\n")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${fact_file})
+  endforeach()
+  string(APPEND facts_functions "
+const std::vector<std::string_view>& ${fact}_texts() {
+  static const std::vector<std::string_view> texts = {
+${literals}  };
+  return texts;
+}
+")
 endforeach()
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/schema_text.cpp @ONLY CONTENT
 "#include \"model/schema_text.h\"
 
 namespace berth::model {
-
-const std::vector<std::string_view>& schema_texts() {
-  static const std::vector<std::string_view> texts = {
-${schema_literals}  };
-  return texts;
-}
-
+${facts_functions}
 }  // namespace berth::model
 ")
 target_sources(berth_model PRIVATE ${CMAKE_BINARY_DIR}/generated/schema_text.cpp)

@@ -29,6 +29,7 @@ std::vector<KindInfo> storage_group();
 std::vector<KindInfo> metrics_group();
 std::vector<KindInfo> machine_group();
 std::vector<KindInfo> openshift_autoscaling_group();
+std::vector<KindInfo> autoscaling_x_group();
 
 }  // namespace kinds
 
@@ -59,7 +60,8 @@ std::vector<KindInfo> make_all() {
                            kinds::storage_group,
                            kinds::metrics_group,
                            kinds::machine_group,
-                           kinds::openshift_autoscaling_group})
+                           kinds::openshift_autoscaling_group,
+                           kinds::autoscaling_x_group})
     for (KindInfo& kind : group()) all.push_back(std::move(kind));
   for (KindInfo& kind : all) {
     if (kind.group == kind.storage_group && kind.version == kind.storage_version) continue;

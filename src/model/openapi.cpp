@@ -154,7 +154,7 @@ class Writer {
     if (!schema.contains("x-kubernetes-group-version-kind")) schema["x-kubernetes-group-version-kind"] = Array();
     Array& gvks = schema["x-kubernetes-group-version-kind"].get_array();
     if (std::find(gvks.begin(), gvks.end(), Value(gvk)) == gvks.end()) gvks.push_back(gvk);
-    if (kind.is_virtual && kind.group != "metrics.k8s.io") return;
+    if (kind.is_virtual && !kind.has_verb("list")) return;
     const std::string list = type.openapi_name() + "List";
     if (schemas.contains(list)) return;
     add_type(schemas, *find_type("meta.v1.ListMeta"));

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <map>
+#include <set>
 
 #include "model/kind_hooks.h"
 #include "model/schema_text.h"
@@ -10,6 +11,18 @@ namespace berth::model {
 namespace {
 
 using Kind = TypeRef::Kind;
+
+/// The types of one API group, as a line "@package" of its schema file says; most need none.
+struct Package {
+  std::string openapi;     ///< What stands for the package's name in OpenAPI; empty: "io.k8s.api.NAME".
+  bool is_custom = false;  ///< Its types keep what they were given: custom resources elsewhere, or of a server of their own.
+};
+
+/// "autoscaling.openshift" of "autoscaling.openshift.v1.ClusterAutoscaler".
+std::string_view package_name(std::string_view type) {
+  type = type.substr(0, type.rfind('.'));
+  return type.substr(0, type.rfind('.'));
+}
 
 /// All types, built once from the embedded tables.
 class Tables {
@@ -28,6 +41,17 @@ class Tables {
   }
   const std::vector<const TypeDef*>& ordered() const { return ordered_; }
 
+  /// Null where nothing is said of it.
+  const Package* package(std::string_view name) const {
+    const auto found = packages_.find(name);
+    return found == packages_.end() ? nullptr : &found->second;
+  }
+  /// The package of a group's types: its first word, where nothing else is said.
+  std::string package_of(std::string_view group) const {
+    if (const auto found = package_of_group_.find(group); found != package_of_group_.end()) return found->second;
+    return group.empty() ? "core" : std::string(group.substr(0, group.find('.')));
+  }
+
  private:
   void read(std::string_view text) {
     TypeDef* type = nullptr;
@@ -36,21 +60,42 @@ class Tables {
       const std::string_view line = text.substr(start, end - start);
       start = end + 1;
       if (line.empty()) continue;
-      if (line[0] != ' ') {
+      if (line.starts_with("@package ")) {
+        read_package(line.substr(9));
+      } else if (line[0] != ' ') {
         type = &types_[std::string(line)];
         type->name = line;
       } else if (line == "  @atomic") {
         type->is_atomic = true;
+      } else if (line == "  @custom") {
+        custom_types_.insert(type->name);
       } else {
         type->fields.push_back(read_field(line.substr(2)));
       }
     }
   }
 
-  /// Kinds that are custom resources elsewhere keep what they were given, as those do; so do metrics, which have a server of their own.
-  static bool is_custom(std::string_view type) {
-    return type.starts_with("autoscaling.openshift.") || type.starts_with("machine.") || type.starts_with("metrics.") ||
-           type.starts_with("meta.v1.Status");
+  void read_package(std::string_view line) {
+    Package* package = nullptr;
+    std::string_view name;
+    for (std::size_t start = 0; start < line.size();) {
+      const std::size_t end = std::min(line.find(' ', start), line.size());
+      const std::string_view word = line.substr(start, end - start);
+      start = end + 1;
+      if (package == nullptr)
+        package = &packages_[std::string(name = word)];
+      else if (word.starts_with("group="))
+        package_of_group_[std::string(word.substr(6))] = name;
+      else if (word.starts_with("openapi="))
+        package->openapi = word.substr(8);
+      else
+        package->is_custom |= word == "custom";
+    }
+  }
+
+  bool is_custom(const std::string& type) const {
+    const Package* its = package(package_name(type));
+    return (its != nullptr && its->is_custom) || custom_types_.contains(type);
   }
   void mark_zeros() {
     for (auto& [name, type] : types_)
@@ -59,8 +104,12 @@ class Tables {
         field.omits_zero = !is_custom(name) && kind != Kind::kAny && kind != Kind::kStruct && kind != Kind::kQuantity &&
                            kind != Kind::kTime && kind != Kind::kMicroTime && kind != Kind::kIntOrString;
       }
+    for (const std::string_view text : zeros_texts()) mark_kept(text);
+  }
+
+  /// What is written although it is zero.
+  void mark_kept(std::string_view text) {
     TypeDef* type = nullptr;
-    const std::string_view text = kept_zeros();
     for (std::size_t start = 0; start < text.size();) {
       const std::size_t end = std::min(text.find_first_of(" \n", start), text.size());
       std::string_view word = text.substr(start, end - start);
@@ -160,6 +209,9 @@ class Tables {
   }
 
   std::map<std::string, TypeDef, std::less<>> types_;
+  std::map<std::string, Package, std::less<>> packages_;
+  std::map<std::string, std::string, std::less<>> package_of_group_;
+  std::set<std::string> custom_types_;
   std::deque<TypeRef> elements_;
   std::vector<const TypeDef*> ordered_;
 };
@@ -167,31 +219,6 @@ class Tables {
 const Tables& tables() {
   static const Tables all;
   return all;
-}
-
-/// The package part of a kind's type name.
-std::string package_of(const KindInfo& kind) {
-  static const std::map<std::string_view, std::string_view> kShort = {{"", "core"},
-                                                                      {"admissionregistration.k8s.io", "admissionregistration"},
-                                                                      {"apiregistration.k8s.io", "apiregistration"},
-                                                                      {"authentication.k8s.io", "authentication"},
-                                                                      {"authorization.k8s.io", "authorization"},
-                                                                      {"certificates.k8s.io", "certificates"},
-                                                                      {"coordination.k8s.io", "coordination"},
-                                                                      {"discovery.k8s.io", "discovery"},
-                                                                      {"events.k8s.io", "events"},
-                                                                      {"flowcontrol.apiserver.k8s.io", "flowcontrol"},
-                                                                      {"networking.k8s.io", "networking"},
-                                                                      {"node.k8s.io", "node"},
-                                                                      {"rbac.authorization.k8s.io", "rbac"},
-                                                                      {"resource.k8s.io", "resource"},
-                                                                      {"scheduling.k8s.io", "scheduling"},
-                                                                      {"storage.k8s.io", "storage"},
-                                                                      {"metrics.k8s.io", "metrics"},
-                                                                      {"machine.openshift.io", "machine"},
-                                                                      {"autoscaling.openshift.io", "autoscaling.openshift"}};
-  const auto found = kShort.find(kind.group);
-  return found == kShort.end() ? kind.group : std::string(found->second);
 }
 
 }  // namespace
@@ -237,13 +264,9 @@ const FieldDef* TypeDef::field(std::string_view field_name) const {
 }
 
 std::string TypeDef::openapi_name() const {
-  if (name.starts_with("meta.v1.")) return "io.k8s.apimachinery.pkg.apis." + name;
-  if (name.starts_with("apiregistration.")) return "io.k8s.kube-aggregator.pkg.apis." + name;
-  if (name.starts_with("machine.")) return "io.openshift." + name;
-  if (name.starts_with("autoscaling.openshift."))
-    return "io.openshift.autoscaling." + name.substr(std::string_view("autoscaling.openshift.").size());
-  if (name.starts_with("metrics.")) return "io.k8s.metrics.pkg.apis." + name;
-  return "io.k8s.api." + name;
+  const std::string_view its_package = package_name(name);
+  const Package* known = tables().package(its_package);
+  return known == nullptr || known->openapi.empty() ? "io.k8s.api." + name : known->openapi + name.substr(its_package.size());
 }
 
 const TypeDef* find_type(std::string_view name) { return tables().find(name); }
@@ -253,9 +276,9 @@ const TypeDef* type_of(const KindInfo& kind) {
   static const auto by_kind = [] {
     std::map<Gvk, const TypeDef*> out;
     for (const KindInfo& info : all_kinds()) {
-      const TypeDef* type = find_type(package_of(info) + "." + info.version + "." + info.kind);
+      const TypeDef* type = find_type(tables().package_of(info.group) + "." + info.version + "." + info.kind);
       if (type == nullptr)
-        type = find_type(package_of(info) + "." + info.storage_version + "." + info.kind);  // A beta with the same fields.
+        type = find_type(tables().package_of(info.group) + "." + info.storage_version + "." + info.kind);  // A beta with the same fields.
       out[info.gvk()] = type;
     }
     return out;

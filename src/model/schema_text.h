@@ -1,4 +1,9 @@
-// The field tables as text, embedded by the build from src/model/schema/*.schema.
+// The facts of fields as text, embedded by the build from the files *.schema, *.zeros, *.shapes, *.enums and *.descriptions beside the
+// kinds' records (src/model/kinds/<group>).
+//
+// A schema may begin with "@package NAME [group=GROUP] [openapi=NAME] [custom]": what the names of its types begin with, for which group
+// where that is not the group's first word, under which name in OpenAPI, and whether its types keep every zero that they were given; a type
+// that does so has a line "@custom".
 //
 // A type is a line with its name, its fields are the indented lines below: NAME TYPE [required] [patch=merge,retainKeys] [key=MERGE_KEY]
 // [list=atomic|set|map:KEY,KEY] [map=atomic] [off] [#NUMBER]. "off": of a feature that
@@ -12,14 +17,16 @@
 namespace berth::model {
 
 const std::vector<std::string_view>& schema_texts();
-
 /// "TYPE: FIELD FIELD …" a type, going on in indented lines: the fields that are written even when they are zero.
 /// Where the field's name ends with "!", it is there even when nobody gave it.
-std::string_view kept_zeros();
-
+const std::vector<std::string_view>& zeros_texts();
 /// "TYPE: MEMBER MEMBER …" a type, going on in indented lines: the members of the internal struct by their Go names. A field is the one of
 /// the same name whatever the letters' case, unless "Member=field" says which; "*": a pointer, null when absent; "?": left out when
 /// empty, as omitempty has it; "+metadata": the object's metadata stands here, its members beside the others.
-std::string_view internal_shapes();
+const std::vector<std::string_view>& shapes_texts();
+/// "TYPE.FIELD TYPE.FIELD…: WORD WORD…" a line, going on in indented lines: the words that a text may be. Types without their package.
+const std::vector<std::string_view>& enums_texts();
+/// "TYPE: SENTENCE" or "TYPE.FIELD: SENTENCE" a line; ".FIELD" of any type.
+const std::vector<std::string_view>& descriptions_texts();
 
 }  // namespace berth::model

@@ -92,6 +92,8 @@ Result<std::unique_ptr<Extenders>> Extenders::create(const std::vector<config::E
     config.insecure_skip_verify =
         extender.insecure_skip_verify || (extender.enable_https && extender.ca_file.empty() && extender.ca_data.empty());
     config.server_name = extender.server_name;
+    // Of what it was sent it gives back a part: names where it keeps nodes itself, otherwise whole nodes.
+    config.max_answer_bytes = std::size_t{extender.node_cache_capable ? 16U : 256U} << 20;
     config.timeout_ms = static_cast<int>(std::min<std::int64_t>(extender.http_timeout_ms, 3'600'000));
     for (const auto& [file, data, target] : {std::tuple{&extender.ca_file, &extender.ca_data, &config.ca_pem},
                                              std::tuple{&extender.cert_file, &extender.cert_data, &config.certificate_pem},

@@ -118,11 +118,12 @@ class Teller {
   }
 
   /// An object's state, from whoever shows it: before it is known it has been there since the log's beginning or since it was made.
-  void see(const AuditEvent& event, json::Value object) {
+  /// `is_made`: what is known, changed by what the log tells: newer, though its revision is not known.
+  void see(const AuditEvent& event, json::Value object, bool is_made = false) {
     if (!complete(event, object)) return;
     Known& entry = known(event, object);
     const std::string_view uid = get_string(object, {"metadata", "uid"}), before = get_string(entry.object, {"metadata", "uid"});
-    if (entry.is_there && uid == before && revision(object) != 0 && revision(object) <= revision(entry.object)) return;
+    if (entry.is_there && !is_made && uid == before && revision(object) != 0 && revision(object) <= revision(entry.object)) return;
     if (entry.is_there && !uid.empty() && uid != before) {
       emit(ms(event.at), RecordedEvent::Type::kDeleted, entry.object);
       entry.is_there = false;
@@ -157,11 +158,12 @@ class Teller {
     if (event.response.is_object() && get_string(event.response, {"kind"}) == event.kind->kind)
       return see(event, std::move(event.response));
     Known& entry = known(event, event.name, event.ns);
-    if (!entry.is_there || !event.request.is_object()) return;
+    if (!event.request.is_object()) return;
+    if (event.verb == "update") return see(event, std::move(event.request), true);
+    if (!entry.is_there) return;
     json::Value merged = entry.object;
     merge_into(merged, event.request);
-    json::erase(merged, {"metadata", "resourceVersion"});
-    see(event, std::move(merged));
+    see(event, std::move(merged), true);
   }
 
   void bind(AuditEvent& event) {
@@ -170,8 +172,7 @@ class Teller {
     if (!entry.is_there || node.empty()) return;
     json::Value bound = entry.object;
     json::set(bound, {"spec", "nodeName"}, json::Value(node));
-    json::erase(bound, {"metadata", "resourceVersion"});
-    see(event, std::move(bound));
+    see(event, std::move(bound), true);
   }
 
   void remove(const AuditEvent& event, json::Value object) {

@@ -373,7 +373,8 @@ std::int64_t Census::running_of(const std::string& ns_and_app) const {
 Sample Census::sample() {
   pay();
   Sample out = now_;
-  out.quiet_seconds = static_cast<double>((clock_.now() - std::max(last_move_, start_)).count()) / 1e6;
+  // Whole seconds: by how many milliseconds a taint comes later is nobody's matter.
+  out.quiet_seconds = std::round(static_cast<double>((clock_.now() - std::max(last_move_, start_)).count()) / 1e6);
   out.at = std::chrono::duration_cast<Duration>(clock_.now() - start_);
   for (const auto& [reason, count] : pending_by_reason_)
     if (count > 0) out.pending_by_reason[texts_[reason]] += count;

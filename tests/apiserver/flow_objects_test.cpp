@@ -134,7 +134,8 @@ std::string level_called(const std::string& name, int shares, const std::string&
 TEST_F(FlowObjectsServer, KubernetesObjectsAreThereFromTheStart) {
   start();
   std::set<std::string> names;
-  for (const auto& item : json::get_array(send("GET", kLevels)->document(), {"items"}))
+  const auto listed = send("GET", kLevels)->document();
+  for (const auto& item : json::get_array(listed, {"items"}))
     names.emplace(json::get_string(item, {"metadata", "name"}));
   EXPECT_EQ(names, (std::set<std::string>{"catch-all", "exempt", "global-default", "leader-election", "node-high", "system",
                                           "workload-high", "workload-low"}));

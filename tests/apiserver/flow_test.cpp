@@ -179,7 +179,7 @@ TEST_F(FlowController, OneUserFillsHisOwnQueuesAlone) {
 TEST_F(FlowController, BodiesThatWaitAreCounted) {
   Limits limits;
   limits.workers = 1;
-  limits.waiting_bytes = 1000;
+  limits.waiting_bytes = 9000;  // Two of 400, and 4 KiB each beside their bodies.
   Controller controller(limits, registry_);
   use_defaults(controller);
   std::latch running(1), go(1);

@@ -41,6 +41,18 @@ TEST(BadInput, AGroupThatGoesInTheMiddleKeepsItsNodes) {
   cluster.pass(1h);
 }
 
+TEST(BadInput, AGroupThatGoesIsToldOnce) {
+  Two cluster;
+  (void)cluster.step();
+  cluster.world.remove("MachineSet", "m", "a");
+  const auto told = [&] {
+    const Actions actions = cluster.step();
+    return std::ranges::count(actions.notes, "NodeGroupGone", &Note::reason);
+  };
+  EXPECT_EQ(told(), 1);
+  EXPECT_EQ(told(), 0);
+}
+
 TEST(BadInput, ANodeWhoseMachineIsForgottenStays) {
   Two cluster;
   cluster.pass(9min);
@@ -68,6 +80,19 @@ TEST(BadInput, RulesThatChangeBetweenPassesHoldFromTheNextOneOn) {
   cluster.options.unneeded_time = 20min;
   ASSERT_TRUE(cluster.run_until_removal(1h));
   EXPECT_GT(cluster.now - start, 20min);
+}
+
+TEST(BadInput, AClockThatJumpsChangesNoTimeThatHasGoneBy) {
+  for (const Duration jump : {Duration(2h), Duration(-2h)}) {
+    Two cluster;
+    cluster.pass(9min);
+    cluster.now += jump;
+    cluster.core->shift_times(jump);
+    cluster.pass(60s);
+    const TimePoint start = cluster.now;
+    ASSERT_TRUE(cluster.run_until_removal(1h));
+    EXPECT_LE(cluster.now - start, 30s);
+  }
 }
 
 TEST(BadInput, AClockThatGoesBackRemovesNothingEarly) {

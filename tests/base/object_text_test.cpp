@@ -31,7 +31,8 @@ std::string pod_yaml(int number, std::string_view indent) {
        {fmt::format("- apiVersion: v1"), fmt::format("  kind: Pod"), fmt::format("  metadata:"), fmt::format("    name: pod-{}", number),
         fmt::format("    annotations:"), fmt::format("      note: 'it''s {}'", number), fmt::format("      script: |"),
         fmt::format("        - not an item"), fmt::format("        kind: Secret"), fmt::format("  spec:"), fmt::format("    containers:"),
-        fmt::format("    - args: [\"- x\", y]"), fmt::format("      name: main"),
+        // Every hundredth is not as kubectl writes it.
+        fmt::format("    - args: {}", number % 100 == 11 ? "[\"- x\", y]" : "[]"), fmt::format("      name: main"),
         fmt::format("      image: \"registry.example/app:{}\"", number)})
     out += fmt::format("{}{}\n", indent, line);
   return out;
@@ -99,9 +100,9 @@ TEST(ObjectText, AnAnchorOfAnotherItemIsFound) {
 }
 
 TEST(ObjectText, ACutOffListIsSaid) {
-  const std::string text = big_list(250'000);
-  ASSERT_GT(text.size(), 64U << 20);
-  EXPECT_NE(error_of(text.substr(0, text.size() - 100)).find("cut off"), std::string::npos);
+  std::string text = "apiVersion: v1\nitems:\n";
+  for (int i = 0; i < 70; ++i) text += pod_yaml(i, "") + "  pad: " + std::string(1 << 20, 'x') + "\n";
+  EXPECT_NE(error_of(text).find("cut off"), std::string::npos);
 }
 
 TEST(ObjectText, WhatLacksTheWordMayBeLeftOut) {
@@ -159,7 +160,7 @@ TEST(PlainYaml, LeavesTheRestToTheParser) {
 /// Bytes of plain YAML changed at random: whatever is still taken is what the parser makes of it.
 TEST(PlainYaml, ChangedTextsAreTakenAsTheParserTakesThemOrNotAtAll) {
   const std::string base =
-      pod_yaml(7, "") + "  status:\n    conditions:\n    - status: \"True\"\n      type: Ready\n    phase: Running\n    n: 12\n";
+      pod_yaml(7, "") + "  status:\n    conditions:\n    - status: \"True\"\n      type: Ready\n    phase: Running\n    count: 12\n";
   constexpr std::string_view kBytes = " \n-:'\"#|>&*!{}[],?%@`~0x.ey\\";
   std::uint64_t state = 42;
   const auto draw = [&](std::size_t below) {
@@ -167,7 +168,7 @@ TEST(PlainYaml, ChangedTextsAreTakenAsTheParserTakesThemOrNotAtAll) {
     return static_cast<std::size_t>(state >> 33) % below;
   };
   std::size_t taken = 0;
-  for (int round = 0; round < 20'000; ++round) {
+  for (int round = 0; round < 8'000; ++round) {
     std::string text = base;
     for (std::size_t changes = 1 + draw(3); changes > 0; --changes) {
       const std::size_t at = draw(text.size());
@@ -182,8 +183,6 @@ TEST(PlainYaml, ChangedTextsAreTakenAsTheParserTakesThemOrNotAtAll) {
           text.insert(at, 1, kBytes[draw(kBytes.size())]);
       }
     }
-    // The flow list is none of the plain form's.
-    if (const auto flow = text.find("args: ["); flow != std::string::npos) text.replace(flow, text.find('\n', flow) - flow, "args: []");
     const auto plain = json::parse_plain_yaml(text);
     if (!plain) continue;
     ++taken;
@@ -192,7 +191,7 @@ TEST(PlainYaml, ChangedTextsAreTakenAsTheParserTakesThemOrNotAtAll) {
     ASSERT_EQ(parsed->size(), 1U) << text;
     ASSERT_EQ(*plain, (*parsed)[0]) << text;
   }
-  EXPECT_GT(taken, 2000U);
+  EXPECT_GT(taken, 1000U);
 }
 
 }  // namespace

@@ -114,7 +114,8 @@ class FakeApi final : public Api {
     ++writes;
     if (refuse)
       if (auto status = refuse(write)) return std::unexpected(*status);
-    if (write.verb == Write::Verb::kList && answer_list) return answer_list(write);
+    const bool is_metric = write.verb == Write::Verb::kGet && write.kind->group.ends_with(".metrics.k8s.io");
+    if ((write.verb == Write::Verb::kList || is_metric) && answer_list) return answer_list(write);
     if (write.verb == Write::Verb::kDeleteCollection || write.verb == Write::Verb::kList) return collection(write);
     if (write.verb == Write::Verb::kCreate) {
       json::Value document = write.body;

@@ -217,7 +217,61 @@ TEST_F(HpaControllerTest, WithoutMetricsNothingChangesAndItSaysSo) {
               "unable to get metrics for resource cpu: no metrics returned from resource metrics API"));
 }
 
+/// Metrics of other servers: a share of each pod, a value of an object, a value from outside.
+TEST_F(HpaControllerTest, MetricsOfOtherServersCount) {
+  std::string length = "45";
+  std::vector<std::string> asked;
+  api.answer_list = [&](const Write& write) {
+    asked.push_back(fmt::format("{}/{} {} {} {}", write.kind->group, write.kind->plural, write.name, write.subresource, write.query));
+    json::Array items;
+    if (write.name == "*")
+      for (const char* pod : {"p0", "p1"})
+        items.push_back(json::Object{{"describedObject", json::Object{{"kind", "Pod"}, {"name", pod}}},
+                                     {"timestamp", format_rfc3339(loop.now())},
+                                     {"value", "1500m"}});
+    else
+      items.push_back(json::Object{{"metricName", "x"}, {"timestamp", format_rfc3339(loop.now())}, {"value", length}});
+    return json::Value(json::Object{{"items", std::move(items)}});
+  };
+  json::Value document = api.get(kinds().horizontal_pod_autoscaler, "web");
+  const auto metrics = [&](const std::string& text) {
+    json::set(document, {"spec", "metrics"}, yaml(text));
+    api.put(kinds().horizontal_pod_autoscaler, document);
+    loop.run_for(seconds(20));
+    document = api.get(kinds().horizontal_pod_autoscaler, "web");
+  };
+  metrics("[{type: Pods, pods: {metric: {name: hits}, target: {type: AverageValue, averageValue: '1'}}}]");
+  EXPECT_EQ(replicas(), 3);
+  EXPECT_TRUE(api.saw("SuccessfulRescale: New size: 3; reason: pods metric hits above target"));
+  EXPECT_EQ(asked.back(), "custom.metrics.k8s.io/pods * hits labelSelector=app%3Dweb");
+  EXPECT_EQ(json::serialize(status().at("currentMetrics")),
+            R"([{"type":"Pods","pods":{"metric":{"name":"hits"},"current":{"averageValue":"1500m"}}}])");
+  metrics(
+      "[{type: Object, object: {describedObject: {apiVersion: networking.k8s.io/v1, kind: Ingress, name: door}, metric: {name: requests}, "
+      "target: {type: Value, value: '20'}}}]");
+  EXPECT_EQ(asked.back(), "custom.metrics.k8s.io/ingresses.networking.k8s.io door requests ");
+  EXPECT_EQ(replicas(), 5) << "45 of 20, by two pods that are ready";
+  EXPECT_TRUE(api.saw("SuccessfulRescale: New size: 5; reason: Ingress metric requests above target"));
+  length = "30";
+  metrics(
+      "[{type: External, external: {metric: {name: queue, selector: {matchLabels: {q: a}}}, target: {type: AverageValue, averageValue: "
+      "'30'}}}]");
+  EXPECT_EQ(asked.back(), "external.metrics.k8s.io/queue   labelSelector=q%3Da");
+  EXPECT_EQ(
+      json::serialize(status().at("currentMetrics")),
+      R"([{"type":"External","external":{"metric":{"name":"queue","selector":{"matchLabels":{"q":"a"}}},"current":{"averageValue":"6"}}}])");
+  loop.run_for(minutes(6));
+  EXPECT_EQ(replicas(), 1);
+}
+
 TEST_F(HpaControllerTest, MetricsOfAnApiThatIsNotThereHaveTheirPlaceAndReason) {
+  api.refuse = [](const Write& write) -> std::optional<ApiStatus> {
+    if (!write.kind->group.ends_with(".metrics.k8s.io")) return std::nullopt;
+    ApiStatus status;
+    status.code = 404;
+    status.message = "the server could not find the requested resource";
+    return status;
+  };
   json::Value document = api.get(kinds().horizontal_pod_autoscaler, "web");
   json::set(
       document, {"spec", "metrics"},

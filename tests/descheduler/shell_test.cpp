@@ -1,4 +1,6 @@
 // The shell: what it reads, what it asks of the API, what it tells (SPEC G3, G4, I6).
+#include <cstdio>
+#include <fstream>
 #include <map>
 
 #include "descheduler/descheduler.h"
@@ -141,6 +143,32 @@ TEST(PlanText, SaysWhoGoesWhereAndWhoStaysWhy) {
   const json::Value document = to_json(result, true);
   EXPECT_EQ(json::get_string(json::get_array(document, {"evictions"}).at(0), {"destination"}), "n2");
   EXPECT_EQ(json::get_string(json::get_array(document, {"kept"}).at(0), {"keptBy"}), "no better place");
+}
+
+/// The file of the policy while the descheduler runs: what it says is done from the next cycle on, what it cannot mean stops it.
+TEST(Shell, APolicyThatChangesHoldsFromTheNextCycleOnAndABadOneEvictsNobody) {
+  Shell shell;
+  const std::string file = ::testing::TempDir() + "/descheduler-policy-that-changes.yaml";
+  const auto write = [&](const std::string& text) { std::ofstream(file, std::ios::trunc) << text; };
+  const auto told = [&](std::string_view reason) {
+    return std::ranges::count_if(shell.transport->sent, [&](const net::HttpRequest& request) {
+      return request.path.ends_with("/events") && request.body.find(reason) != std::string::npos;
+    });
+  };
+  const std::string good = one_plugin("RemovePodsViolatingNodeTaints", "{}", "{}");
+  write(good);
+  shell.options.policy_file = file;
+  Descheduler descheduler(shell.transport, shell.options, shell.metrics);
+  ASSERT_TRUE(descheduler.refresh_policy());
+  EXPECT_TRUE(shell.transport->sent.empty());
+  write("apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\nprofils: []\n");
+  for (int cycle = 0; cycle < 2; ++cycle) EXPECT_FALSE(descheduler.refresh_policy());
+  EXPECT_EQ(told("InvalidPolicy"), 1) << "once, until it is over";
+  write(one_plugin("RemovePodsViolatingNodeTaints", "{}", "{}", "maxNoOfPodsToEvictPerNode: 0\n"));
+  EXPECT_TRUE(descheduler.refresh_policy());
+  EXPECT_EQ(told("PolicyChanged"), 1);
+  std::remove(file.c_str());
+  EXPECT_FALSE(descheduler.refresh_policy()) << "no policy is none to evict by";
 }
 
 }  // namespace

@@ -31,6 +31,20 @@ check "a node tells its machine" says "openshift-machine-api/$node simulated:///
 check "nobody needs them: they go" eventually 20 nodes 0
 check "their machines too" eventually 5 running 0
 
+# Room asked for in advance: all of it comes at once, for those that it was asked for.
+request() { kubectl get provreq batch -o jsonpath="{.status.conditions[?(@.type==\"$1\")].reason}"; }
+kubectl apply -f "$examples/provisioning-request.yaml" >/dev/null
+check "a request is accepted" eventually 15 says "Accepted" request Accepted
+check "and provisioned" eventually 15 says "CapacityIsProvisioned" request Provisioned
+check "five pods of a core, two a node: three nodes" eventually 20 nodes 3
+check "its pods run there" eventually 20 sh -c '[ "$(kubectl get job batch -o jsonpath="{.status.ready}")" = 5 ]'
+check "and added no node themselves" says "because it's consuming ProvisioningRequest default/batch" kubectl get events --field-selector reason=NotTriggerScaleUp
+check "a request does not change" says "Value is immutable" kubectl patch provreq batch --type merge -p '{"spec":{"provisioningClassName":"check-capacity.autoscaling.x-k8s.io"}}'
+check "one that asks for nothing" says "should have at least 1 items" sh -c "sed -n '/^kind: ProvisioningRequest/,/^---/p' '$examples/provisioning-request.yaml' | sed '/^---/d; s/podSets:/podSets: []/; /podTemplateRef/d; /count:/d; 1i apiVersion: autoscaling.x-k8s.io/v1' | kubectl create --validate=false -f -"
+check "explained" says "podTemplateRef" kubectl explain provreq.spec.podSets
+kubectl delete -f "$examples/provisioning-request.yaml" --wait=false >/dev/null
+check "without it its nodes go" eventually 20 nodes 0
+
 # Load brings replicas, replicas bring nodes; without load both go.
 kubectl apply -f "$examples/load.yaml" >/dev/null
 check "the first pod brings a node" eventually 15 nodes 1

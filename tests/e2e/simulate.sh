@@ -50,8 +50,20 @@ check "a whole one runs again" says "2 nodes, 2 ready" sim replay.yaml
 for example in "$root"/examples/simulate/*.yaml; do check "examples/simulate/$(basename "$example") is valid" sim --validate "$example"; done
 check "the descheduler and the autoscaler do their part" says "asked for by the autoscaler" sim "$root/examples/simulate/nightly-autoscaling.yaml" -q
 
-# In real time: the same objects, the same nodes, the same fault.
-start_up --nodes 2 --prefix node-
+# An etcd snapshot is a dump.
+snapshot=$root/tests/model/etcd_snapshot.db
+check "what-if asks an etcd snapshot" says "1 pod stays pending" "$berth" what-if --cluster "$snapshot" --drain node-2
+check "... and says what it left out" says "encrypted" "$berth" what-if --cluster "$snapshot" --drain node-2
+printf 'duration: 10m\nfrom: snapshot.db\nassert: [pods.running == 2]\n' >etcd.yaml
+cp "$snapshot" snapshot.db
+check "a simulation starts from it" sim etcd.yaml
+head -c 30000 "$snapshot" >snapshot.db
+check "one that is cut off is refused" says "is cut off: 17 pages" sim etcd.yaml
+
+# In real time: the same objects, the same nodes, the same fault; with an audit log.
+printf '%s\n' 'apiVersion: audit.k8s.io/v1' 'kind: Policy' 'rules:' \
+  '- {level: RequestResponse, resources: [{group: "", resources: ["pods", "pods/*", "nodes", "nodes/*"]}]}' '- {level: Metadata}' >audit-policy.yaml
+start_up --nodes 2 --prefix node- --audit-policy-file "$work/audit-policy.yaml" --audit-log-path "$work/audit.log"
 eventually 20 kubectl wait --for=condition=Ready node --all --timeout=1s
 "$berth" record -o real.jsonl --for 12s >record.txt 2>&1 &
 recorder=$!
@@ -65,5 +77,10 @@ check "the recording ends by itself" wait $recorder
 check "... and tells how much there was" says "changes in 12s" cat record.txt
 printf 'duration: 30s\nreplay: real.jsonl\nassert: [pods.running == 6 && pods.pending == 1]\n' >real.yaml
 check "a recorded cluster runs again, to the same end" sim real.yaml
+printf 'duration: 60s\nreplay: audit.log\nassert: [pods.running == 6 && pods.pending == 1 && pods.created == 11]\n' >audited.yaml
+check "so does the day that the audit log tells of" sim audited.yaml
+check "an audit log becomes a recording" says "changes in" "$berth" record --audit-log audit.log -o audited.jsonl
+sed "s/audit.log/audited.jsonl/" audited.yaml >again.yaml
+check "... which is the same day" sim again.yaml
 check "without a cluster the recorder says so" says "kubeconfig" env KUBECONFIG="$work/none" "$berth" record --for 1s
 finish

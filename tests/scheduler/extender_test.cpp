@@ -167,6 +167,16 @@ class LocalExtender : public net::Handler {
   std::unique_ptr<net::Server> server_;
 };
 
+TEST_F(Extended, AnAnswerWithoutEndIsNotReadWhole) {
+  LocalExtender local({{"/ext/filter", R"({"NodeNames":["b"]})" + std::string(std::size_t{17} << 20, ' ')}});
+  auto config = extender();
+  config.url_prefix = local.url();
+  config.http_timeout_ms = 20'000;
+  const auto extenders = Extenders::create({config});
+  ASSERT_TRUE(extenders) << extenders.error().message;
+  EXPECT_EQ(choose(**extenders).outcome, Decision::Outcome::kError);
+}
+
 /// Two full nodes: "one" with the low pods l1 and l2, "two" with l3.
 class ExtendedPreemption : public ::testing::Test {
  protected:

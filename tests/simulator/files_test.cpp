@@ -171,7 +171,7 @@ items:
 }
 
 TEST_F(Files, ADumpOfTwoClustersIsRefusedAndWhatIsMissingIsNoted) {
-  constexpr const char* kNode = "apiVersion: v1\nkind: Node\nmetadata: {name: n, uid: UID}\nstatus: {capacity: {cpu: 4}}\n";
+  constexpr const char* kNode = "apiVersion: v1\nkind: Node\nmetadata: {name: n1, uid: UID}\nstatus: {capacity: {cpu: 4}}\n";
   const auto node = [&](const std::string& uid) {
     std::string text = kNode;
     return text.replace(text.find("UID"), 3, uid);
@@ -179,7 +179,7 @@ TEST_F(Files, ADumpOfTwoClustersIsRefusedAndWhatIsMissingIsNoted) {
   write("two.yaml", node("a") + "---\n" + node("b"));
   const auto two = parse("duration: 1h\nfrom: two.yaml\n");
   ASSERT_FALSE(two);
-  EXPECT_NE(two.error().message.find("Node /n: two objects of one name with two uids"), std::string::npos) << two.error().message;
+  EXPECT_NE(two.error().message.find("Node /n1: two objects of one name with two uids"), std::string::npos) << two.error().message;
   write("cut.yaml", node("a") + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: d}\n");
   const auto cut = parse("duration: 1h\nfrom: cut.yaml\n");
   ASSERT_FALSE(cut);
@@ -206,7 +206,7 @@ std::string audited(int second, const std::string& verb, const std::string& reso
 
 std::string pod_text(const std::string& name, const std::string& more, int revision, const std::string& metadata = "") {
   return fmt::format(
-      R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{0}","namespace":"d","uid":"u-{0}","resourceVersion":"{2}"{3}}},"spec":{{"containers":[{{"name":"c","image":"i","resources":{{"requests":{{"cpu":"1"}}}}}}]}}{1}}})",
+      R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{0}","namespace":"d","uid":"u-{0}","resourceVersion":"{2}"{3}}},"spec":{{"restartPolicy":"Never","containers":[{{"name":"c","image":"i","resources":{{"requests":{{"cpu":"1"}}}}}}]}}{1}}})",
       name, more, revision, metadata);
 }
 

@@ -344,6 +344,8 @@ std::vector<BindingRow> bindings() {
       {"system:service-account-issuer-discovery", "system:service-account-issuer-discovery", {"g:system:serviceaccounts"}},
       {"system:kube-dns", "system:kube-dns", {"s:kube-system/kube-dns"}},
       {"system:node-proxier", "system:node-proxier", {"u:system:kube-proxy"}},
+      // berth node leads Services to their pods itself.
+      {"berth:node-proxier", "system:node-proxier", {"g:system:nodes"}},
       {"system:kube-controller-manager", "system:kube-controller-manager", {"u:system:kube-controller-manager"}},
       // `berth controllers` works under its certificate's own name, where kube-controller-manager takes a service account for each
       // controller. All of them together may do everything: the namespace controller alone empties any namespace.

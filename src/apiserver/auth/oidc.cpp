@@ -120,6 +120,7 @@ FetchDocument https_fetch() {
     config.url = url.substr(0, path);
     config.ca_pem = ca_pem;
     config.timeout_ms = 10'000;
+    config.max_answer_bytes = std::size_t{1} << 20;  // A document of an issuer, or its keys.
     const auto client = net::HttpClient::create(std::move(config));
     if (!client) return std::unexpected(client.error());
     net::HttpRequest request;

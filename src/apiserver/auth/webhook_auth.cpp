@@ -31,6 +31,7 @@ std::string token_key(const std::string& token, const std::vector<std::string>& 
 Result<PostReview> https_reviews(net::ClientConfig config, std::string bearer_token, Duration timeout) {
   // The URL's path goes before every request's, which is empty here.
   config.timeout_ms = static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count());
+  config.max_answer_bytes = std::size_t{6} << 20;  // As an admission webhook's.
   const std::string url = config.url;
   auto made = net::HttpClient::create(std::move(config));
   if (!made) return std::unexpected(made.error());

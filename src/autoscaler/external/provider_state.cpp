@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
+#include <tuple>
 
 #include "base/base64.h"
 #include "model/protobuf.h"
@@ -55,14 +57,20 @@ json::Object as_old_length(Duration length) {
   return {{"nanoseconds", std::to_string(std::chrono::duration_cast<std::chrono::nanoseconds>(length).count())}};
 }
 
-/// Null: it is no Node.
-model::NodeViewPtr node_of_bytes(std::string_view encoded) {
+/// Nullopt: it is no such object.
+std::optional<json::Value> document_of_bytes(std::string_view version, std::string_view kind, std::string_view encoded) {
   const auto raw = base64_decode(encoded);
-  if (!raw || raw->empty()) return nullptr;
-  std::string body = model::protobuf_head("v1", "Node", raw->size());
+  if (!raw || raw->empty()) return std::nullopt;
+  std::string body = model::protobuf_head(version, kind, raw->size());
   body += *raw;
   body += model::protobuf_tail();
-  const auto document = model::decode_protobuf(body);
+  auto document = model::decode_protobuf(body);
+  return document ? std::optional(std::move(*document)) : std::nullopt;
+}
+
+/// Null: it is no Node.
+model::NodeViewPtr node_of_bytes(std::string_view encoded) {
+  const auto document = document_of_bytes("v1", "Node", encoded);
   if (!document) return nullptr;
   auto out = std::make_shared<model::NodeView>(model::NodeView::parse(*document));
   if (out->allocatable.empty()) out->allocatable = out->capacity;
@@ -201,15 +209,21 @@ class Reading {
   void add_template(NodeGroup& group) {
     const auto known = memory_.templates.find(group.id);
     if (known != memory_.templates.end()) {
-      group.template_node = known->second;
+      std::tie(group.template_node, group.template_slices) = known->second;
       return;
     }
     const auto said = may("NodeGroupTemplateNodeInfo", json::Object{{"id", group.id}}, group.id);
     if (!said) return;
     const std::string_view bytes = get_string(*said, {"nodeBytes"}), old = get_string(*said, {"oldNode"});
     group.template_node = node_of_bytes(bytes.empty() ? old : bytes);
+    for (const json::Value& slice : json::get_array(*said, {"resourceSliceBytes"})) {
+      if (auto document = document_of_bytes("resource.k8s.io/v1", "ResourceSlice", json::as_view(slice)))
+        group.template_slices.push_back(std::move(*document));
+      else
+        problem(fmt::format("provider: {}: a device list of its template cannot be read as a ResourceSlice", group.id));
+    }
     if (group.template_node != nullptr)
-      memory_.templates.emplace(group.id, group.template_node);
+      memory_.templates.emplace(group.id, std::pair(group.template_node, group.template_slices));
     else if (!bytes.empty() || !old.empty())
       problem(fmt::format("provider: {}: its template cannot be read as a Node: the group cannot grow from zero", group.id));
   }

@@ -27,10 +27,11 @@ json::Value to_message(const KnownNode& node);
 
 /// What is remembered between readings.
 struct Memory {
-  std::map<std::string, std::string> group_of;          ///< Provider ids that were listed, and where.
-  std::map<std::string, model::NodeViewPtr> templates;  ///< By group: asked once, as the real one does.
-  std::map<std::string, std::string> answers;           ///< Of NodeGroupForNode, by name and provider id.
-  std::set<std::string> missing_methods;                ///< That the provider does not have.
+  std::map<std::string, std::string> group_of;  ///< Provider ids that were listed, and where.
+  /// By group, with its devices: asked once, as the real one does.
+  std::map<std::string, std::pair<model::NodeViewPtr, Slices>> templates;
+  std::map<std::string, std::string> answers;  ///< Of NodeGroupForNode, by name and provider id.
+  std::set<std::string> missing_methods;       ///< That the provider does not have.
 };
 
 /// Asks everything anew: Refresh, the groups, of each its size, machines, options and template, and of nodes that nobody lists whose they

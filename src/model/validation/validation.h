@@ -219,6 +219,8 @@ void validating_admission_policy(const Value& doc, Errors& errors);
 void policy_binding(const Value& doc, Errors& errors);
 void roles(const Value& doc, bool cluster, Errors& errors);
 void role_binding(const Value& doc, bool cluster, Errors& errors);
+void provisioning_request(const Value& doc, Errors& errors);
+void provisioning_request_update(const Value& old, const Value& doc, Errors& errors);
 void quota(const Value& doc, Errors& errors);
 void quota_update(const Value& old, const Value& doc, Errors& errors);
 void limit_range(const Value& doc, Errors& errors);

@@ -308,7 +308,8 @@ std::optional<Write> Fleet::next_write(TimePoint now) {
       return write;
     }
     TimePoint next = node->is_steady && !node->is_dead ? TimePoint::max() : std::min(node->next_lease, node->next_status);
-    if (node->pods_with_usage > 0 || !node->pressure.empty()) next = std::min(next, node->next_check);
+    // Nobody looks at a dead node's pressure: its next look stays in the past until it is back.
+    if (!node->is_dead && (node->pods_with_usage > 0 || !node->pressure.empty())) next = std::min(next, node->next_check);
     if (next != TimePoint::max()) schedule(node, std::max(node->not_before, next));
   }
   while (!pod_queue_.empty()) {

@@ -81,9 +81,10 @@ void check_cluster_autoscaler(const Value& doc, Errors& errors) {
   std::size_t i = 0;
   for (const Value& expander : get_array(doc, {"spec", "expanders"})) {
     const std::string_view word = expander.is_string() ? json::as_view(expander) : "";
-    // Beyond OpenShift's three, the cluster autoscaler's others that need no cloud's prices.
-    if (word != "LeastWaste" && word != "Priority" && word != "Random" && word != "MostPods" && word != "LeastNodes")
-      errors.not_supported((at / "expanders")[i], word, {"LeastNodes", "LeastWaste", "MostPods", "Priority", "Random"});
+    // Beyond OpenShift's three, the cluster autoscaler's others.
+    constexpr std::string_view kExpanders[] = {"Grpc", "LeastNodes", "LeastWaste", "MostPods", "Price", "Priority", "Random"};
+    if (std::ranges::find(kExpanders, word) == std::end(kExpanders))
+      errors.not_supported((at / "expanders")[i], word, {std::begin(kExpanders), std::end(kExpanders)});
     ++i;
   }
 }

@@ -1,0 +1,51 @@
+// The metrics cluster_autoscaler_* that dashboards of the cluster autoscaler read (kubernetes/autoscaler, proposals/metrics.md).
+#pragma once
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "autoscaler/actions.h"
+#include "base/metrics.h"
+
+namespace berth::autoscaler {
+
+/// Single-threaded; the registry must outlive it.
+class PassMetrics {
+ public:
+  explicit PassMetrics(metrics::Registry& registry);
+
+  /// After each pass. `length`: of all of it; `nodes` are those that the pass saw.
+  void pass(const Actions& actions, const Options& options, const placement::Cluster& cluster, const NodeFactsMap& nodes, TimePoint now,
+            Duration length);
+  /// A pass that ended before it began, or something in it.
+  void failed(const std::string& type);
+  void grown(const std::string& group, std::int64_t nodes);
+  void grow_failed(const std::string& group);
+  void removed(const std::string& node);
+  void evicted(std::int64_t pods, bool succeeded);
+
+ private:
+  void gauge(const std::string& name, const std::string& help, double value, metrics::Labels labels = {});
+  void count(const std::string& name, const std::string& what, std::int64_t amount, metrics::Labels labels = {});
+  void observe(const std::string& function, Duration length);
+  void describe_cluster(const Status& status, const Options& options);
+  void describe_groups(const std::vector<GroupStatus>& groups);
+  void describe_scale_down(const Status& status);
+  void count_taints(const placement::Cluster& cluster);
+  void count_skipped(const Status& status);
+
+  struct Gpu {
+    std::string resource, name;
+  };
+  struct Leaving {
+    std::string reason;
+    Gpu gpu;
+  };
+  metrics::Registry& registry_;
+  std::map<std::string, Gpu> gpus_;         ///< By group.
+  std::map<std::string, Leaving> leaving_;  ///< By node.
+  std::set<std::string> known_taints_;      ///< Kinds that were counted before.
+};
+
+}  // namespace berth::autoscaler

@@ -1,0 +1,148 @@
+#include "node/services/proxy.h"
+
+#include <filesystem>
+#include <set>
+
+#include "base/log.h"
+#include "client/informer.h"
+#include "node/services/rules.h"
+
+namespace berth::node::services {
+namespace {
+
+const model::Gvr kServices{"", "v1", "services"}, kSlices{"discovery.k8s.io", "v1", "endpointslices"}, kNodes{"", "v1", "nodes"};
+constexpr std::string_view kServiceOf = "service";
+
+std::string key_of(std::string_view ns, std::string_view name) { return fmt::format("{}/{}", ns, name); }
+
+std::string service_of_slice(const client::Object& slice) {
+  const auto document = slice.parsed();
+  return key_of(slice.ns(), json::get_string(*document, {"metadata", "labels", "kubernetes.io/service-name"}));
+}
+
+}  // namespace
+
+struct Proxy::Impl : std::enable_shared_from_this<Impl> {
+  Impl(client::Client& c, std::unique_ptr<Kernel> k, ProxyOptions o)
+      : client(c),
+        kernel(std::move(k)),
+        options(std::move(o)),
+        services(c, kServices),
+        slices(c, kSlices),
+        own_node(c, kNodes, {.field_selector = "metadata.name=" + options.node}) {}
+
+  void start() {
+    slices.add_index(std::string(kServiceOf), [](const client::Object& slice) { return std::vector{service_of_slice(slice)}; });
+    const auto watch = [this](client::Informer& informer, const auto& key) {
+      const auto changed = [weak = weak_from_this(), key](const client::ObjectRef& object) {
+        if (const auto self = weak.lock()) self->note(key(*object));
+      };
+      informer.add_handler({.on_add = changed,
+                            .on_update = [changed](const client::ObjectRef&, const client::ObjectRef& now) { changed(now); },
+                            .on_delete = changed});
+      informer.start();
+    };
+    watch(services, [](const client::Object& service) { return key_of(service.ns(), service.name()); });
+    watch(slices, service_of_slice);
+    own_node.add_handler({.on_add =
+                              [weak = weak_from_this()](const client::ObjectRef& node) {
+                                if (const auto self = weak.lock()) self->set_zone(*node);
+                              },
+                          .on_update =
+                              [weak = weak_from_this()](const client::ObjectRef&, const client::ObjectRef& node) {
+                                if (const auto self = weak.lock()) self->set_zone(*node);
+                              },
+                          .on_delete = [](const client::ObjectRef&) {}});
+    own_node.start();
+  }
+
+  void set_zone(const client::Object& node) {
+    const std::string now(json::get_string(*node.parsed(), {"metadata", "labels", "topology.kubernetes.io/zone"}));
+    if (now == zone) return;
+    zone = now;
+    services.for_each([this](const client::ObjectRef& service) { note(key_of(service->ns(), service->name())); });
+  }
+
+  void note(std::string key) {
+    dirty.insert(std::move(key));
+    later(options.pause);
+  }
+
+  void later(Duration pause) {
+    if (is_due) return;
+    is_due = true;
+    client.loop()->schedule_after(pause, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->apply();
+    });
+  }
+
+  /// The ports of one Service as they are now.
+  void refresh(const std::string& key, ServiceTable& into) {
+    for (const std::string& name : ports_of[key]) into.erase(name);
+    ports_of.erase(key);
+    const auto slash = key.find('/');
+    const auto service = services.get(key.substr(0, slash), key.substr(slash + 1));
+    if (!service) return;
+    std::vector<std::shared_ptr<const json::Value>> held;
+    std::vector<const json::Value*> documents;
+    for (const auto& slice : slices.by_index(kServiceOf, key)) {
+      held.push_back(slice->parsed());
+      documents.push_back(held.back().get());
+    }
+    ServiceTable ports;
+    add_service(*service->parsed(), documents, options.node, zone, ports);
+    for (auto& [name, port] : ports) {
+      ports_of[key].push_back(name);
+      into[name] = std::move(port);
+    }
+  }
+
+  void apply() {
+    is_due = false;
+    if (!services.has_synced() || !slices.has_synced()) return later(options.pause);
+    ServiceTable next = wanted;
+    for (const std::string& key : dirty) refresh(key, next);
+    dirty.clear();
+    wanted = std::move(next);
+    const RuleOptions rules{options.table, options.masquerades_local};
+    const std::string script = in_kernel ? rules_between(*in_kernel, wanted, rules) : whole_rules(wanted, rules);
+    if (!script.empty()) {
+      auto done = kernel->run(script);
+      // Somebody else may have changed our tables: all anew.
+      if (!done && in_kernel) done = kernel->run(whole_rules(wanted, rules));
+      if (!done) {
+        log::error("proxy", "the rules of {} Service ports were not taken: {}", wanted.size(), done.error().message);
+        in_kernel.reset();
+        return later(std::chrono::seconds(5));
+      }
+    }
+    if (!in_kernel) log::info("proxy", "{} ports of Services lead to their endpoints", wanted.size());
+    in_kernel = wanted;
+  }
+
+  client::Client& client;
+  std::unique_ptr<Kernel> kernel;
+  const ProxyOptions options;
+  client::Informer services, slices, own_node;
+  std::string zone;
+  std::set<std::string> dirty;  ///< Services to look at.
+  bool is_due = false;
+  std::map<std::string, std::vector<std::string>> ports_of;
+  ServiceTable wanted;
+  std::optional<ServiceTable> in_kernel;  ///< What the kernel has; unknown at the start and after a failure.
+};
+
+Proxy::Proxy(client::Client& client, std::unique_ptr<Kernel> kernel, ProxyOptions options)
+    : impl_(std::make_shared<Impl>(client, std::move(kernel), std::move(options))) {
+  impl_->start();
+  impl_->later(impl_->options.pause);
+}
+Proxy::~Proxy() = default;
+
+Result<void> Proxy::remove(Kernel& kernel, const std::string& table) { return kernel.run(no_rules(table)); }
+
+std::string table_of(const std::string& directory) {
+  return "berth-" + digest(std::filesystem::absolute(directory).lexically_normal().string());
+}
+
+}  // namespace berth::node::services

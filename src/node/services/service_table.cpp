@@ -1,0 +1,139 @@
+#include "node/services/service_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace berth::node::services {
+namespace {
+
+using json::get_array;
+using json::get_int;
+using json::get_string;
+
+bool is_ipv6(std::string_view address) { return address.find(':') != std::string_view::npos; }
+
+std::vector<std::string> of_family(const json::Array& addresses, bool ipv6) {
+  std::vector<std::string> out;
+  for (const json::Value& one : addresses)
+    if (one.is_string() && is_ipv6(json::as_view(one)) == ipv6) out.emplace_back(one.get_string());
+  return out;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+struct Candidate {
+  Endpoint endpoint;
+  bool is_ready = true, serves_while_ending = false;
+  bool has_hint = false, is_for_zone = false;
+};
+
+/// The port's number in a slice; nullopt: the slice has no such port.
+std::optional<std::uint16_t> port_in(const json::Value& slice, std::string_view name, std::string_view protocol) {
+  for (const json::Value& port : get_array(slice, {"ports"}))
+    if (get_string(port, {"name"}) == name && lower(get_string(port, {"protocol"}, "TCP")) == protocol && get_int(port, {"port"}) > 0)
+      return static_cast<std::uint16_t>(get_int(port, {"port"}));
+  return std::nullopt;
+}
+
+bool condition(const json::Value& endpoint, std::string_view name, bool fallback) {
+  const json::Value* const found = json::find(endpoint, {"conditions", name});
+  return found != nullptr && found->is_bool() ? found->get_bool() : fallback;
+}
+
+Candidate candidate_of(const json::Value& endpoint, std::uint16_t port, const std::string& node, const std::string& zone) {
+  Candidate out;
+  const auto& addresses = get_array(endpoint, {"addresses"});
+  if (!addresses.empty() && addresses[0].is_string()) out.endpoint.address = addresses[0].get_string();
+  out.endpoint.port = port;
+  out.endpoint.is_local = get_string(endpoint, {"nodeName"}) == node;
+  out.is_ready = condition(endpoint, "ready", true);
+  out.serves_while_ending = condition(endpoint, "serving", out.is_ready) && condition(endpoint, "terminating", false);
+  for (const json::Value& hint : get_array(endpoint, {"hints", "forZones"})) {
+    out.has_hint = true;
+    out.is_for_zone |= get_string(hint, {"name"}) == zone;
+  }
+  return out;
+}
+
+/// Ready ones; when there is none, those that serve while they end.
+std::vector<Endpoint> usable(const std::vector<Candidate>& all, const auto& counts) {
+  std::vector<Endpoint> out;
+  for (const bool wants_ready : {true, false}) {
+    for (const Candidate& one : all)
+      if (counts(one) && (wants_ready ? one.is_ready : one.serves_while_ending)) out.push_back(one.endpoint);
+    if (!out.empty()) break;
+  }
+  std::ranges::sort(out);
+  out.erase(std::ranges::unique(out).begin(), out.end());
+  return out;
+}
+
+void find_endpoints(const std::vector<const json::Value*>& slices, std::string_view port_name, const std::string& node,
+                    const std::string& zone, ServicePort& into) {
+  std::vector<Candidate> all;
+  for (const json::Value* slice : slices) {
+    if ((get_string(*slice, {"addressType"}) == "IPv6") != into.is_ipv6 || get_string(*slice, {"addressType"}) == "FQDN") continue;
+    const auto port = port_in(*slice, port_name, into.protocol);
+    if (!port) continue;
+    for (const json::Value& endpoint : get_array(*slice, {"endpoints"}))
+      if (Candidate one = candidate_of(endpoint, *port, node, zone); !one.endpoint.address.empty()) all.push_back(std::move(one));
+  }
+  const auto is_ready = [](const Candidate& one) { return one.is_ready; };
+  const bool by_zone = !zone.empty() && std::ranges::all_of(all, [&](const Candidate& one) { return !is_ready(one) || one.has_hint; }) &&
+                       std::ranges::any_of(all, [&](const Candidate& one) { return is_ready(one) && one.is_for_zone; });
+  into.endpoints = usable(all, [&](const Candidate& one) { return !by_zone || one.is_for_zone; });
+  into.local_endpoints = usable(all, [](const Candidate& one) { return one.endpoint.is_local; });
+}
+
+/// The load balancer's addresses that this node takes for its own.
+std::vector<std::string> balancer_addresses(const json::Value& service, bool ipv6) {
+  std::vector<std::string> out;
+  for (const json::Value& ingress : get_array(service, {"status", "loadBalancer", "ingress"}))
+    if (const std::string ip(get_string(ingress, {"ip"})); !ip.empty() && is_ipv6(ip) == ipv6 && get_string(ingress, {"ipMode"}) != "Proxy")
+      out.push_back(ip);
+  return out;
+}
+
+}  // namespace
+
+void add_service(const json::Value& service, const std::vector<const json::Value*>& slices, const std::string& node,
+                 const std::string& zone, ServiceTable& into) {
+  if (json::find(service, {"metadata", "labels", "service.kubernetes.io/service-proxy-name"}) != nullptr) return;
+  const std::string_view type = get_string(service, {"spec", "type"});
+  if (type == "ExternalName" || get_string(service, {"spec", "clusterIP"}) == "None") return;
+  json::Array addresses = get_array(service, {"spec", "clusterIPs"});
+  if (addresses.empty()) addresses.emplace_back(get_string(service, {"spec", "clusterIP"}));
+  for (const bool ipv6 : {false, true}) {
+    const auto own = of_family(addresses, ipv6);
+    if (own.empty() || own[0].empty()) continue;
+    for (const json::Value& port : get_array(service, {"spec", "ports"})) {
+      ServicePort one;
+      one.name = fmt::format("{}/{}:{}", get_string(service, {"metadata", "namespace"}), get_string(service, {"metadata", "name"}),
+                             get_string(port, {"name"}));
+      one.is_ipv6 = ipv6;
+      one.protocol = lower(get_string(port, {"protocol"}, "TCP"));
+      one.cluster_ip = own[0];
+      one.port = static_cast<std::uint16_t>(get_int(port, {"port"}));
+      one.node_port = static_cast<std::uint16_t>(get_int(port, {"nodePort"}));
+      one.external_ips = of_family(get_array(service, {"spec", "externalIPs"}), ipv6);
+      for (std::string& ip : balancer_addresses(service, ipv6)) one.external_ips.push_back(std::move(ip));
+      one.source_ranges = of_family(get_array(service, {"spec", "loadBalancerSourceRanges"}), ipv6);
+      one.external_local = get_string(service, {"spec", "externalTrafficPolicy"}) == "Local";
+      one.internal_local = get_string(service, {"spec", "internalTrafficPolicy"}) == "Local";
+      if (get_string(service, {"spec", "sessionAffinity"}) == "ClientIP") {
+        const auto seconds = get_int(service, {"spec", "sessionAffinityConfig", "clientIP", "timeoutSeconds"});
+        one.affinity_seconds = seconds > 0 ? static_cast<int>(seconds) : 10800;
+      }
+      find_endpoints(slices, get_string(port, {"name"}), node, zone, one);
+      into[ipv6 ? one.name + "/6" : one.name] = std::move(one);
+    }
+  }
+}
+
+}  // namespace berth::node::services

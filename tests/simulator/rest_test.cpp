@@ -1,0 +1,71 @@
+// Components that move pods come to rest, whatever the seed; and the figures by which that is judged see what they should.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "tests/simulator/support.h"
+#include "tests/support/source_dir.h"
+
+namespace berth::simulator {
+namespace {
+
+TEST(Rest, PackingAndSpreadingDoNotUndoEachOther) {
+  log::set_level(log::Level::kError);
+  const auto loaded =
+      load_scenario((std::filesystem::path(berth::testing::source_dir()) / "examples/simulate/packing-against-spreading.yaml").string());
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    Scenario scenario = loaded->variants.front().scenario;
+    scenario.seed = seed;
+    const auto outcome = run(scenario);
+    ASSERT_TRUE(outcome) << outcome.error().message;
+    EXPECT_TRUE(outcome->ok()) << "seed " << seed << "\n" << to_text(*outcome);
+    EXPECT_GT(evictions(*outcome, "api"), 0) << "nobody moved anything: the scenario says nothing";
+  }
+}
+
+// Its pressure is looked at no more: that moment was waited for over and over, and time stood still.
+TEST(Rest, TimeGoesOnWhenANodeWithGrowingPodsIsLost) {
+  const Outcome outcome = outcome_of(R"yaml(
+duration: 2h
+nodes: [{name: box, count: 3, cpu: "4", memory: 8Gi}]
+workloads: [{name: web, deployment: {replicas: 6}, pod: {cpu: 500m, memory: 256Mi, usage: {memory: "0s=100Mi,30m=300Mi"}}}]
+faults: [{at: 30m, lose: 1, for: 20m}]
+)yaml");
+  EXPECT_EQ(outcome.samples.back().running, 6) << to_text(outcome);
+  EXPECT_EQ(outcome.samples.back().ready_nodes, 3);
+}
+
+// A descheduler that evicts whatever is older than a minute moves the same pods again and again: that is what `moved.again` counts.
+TEST(Rest, ACarouselIsSeen) {
+  const Outcome outcome = outcome_of(R"yaml(
+duration: 2h
+nodes: [{name: box, count: 3, cpu: "4", memory: 8Gi}]
+workloads: [{name: web, deployment: {replicas: 3}, pod: {cpu: 500m, memory: 256Mi}}]
+descheduler:
+  every: 10m
+  policy: {apiVersion: descheduler/v1alpha1, kind: DeschedulerPolicy, strategies: {PodLifeTime: {enabled: true, params: {podLifeTime: {maxPodLifeTimeSeconds: 60}}}}}
+)yaml");
+  const Sample& end = outcome.samples.back();
+  EXPECT_GT(evictions(outcome, "api"), 3) << to_text(outcome);
+  EXPECT_GT(end.moved_again, 0) << to_text(outcome);
+  EXPECT_EQ(end.moved_to_new_nodes, 0);
+  EXPECT_LT(end.quiet_seconds, 1200);
+}
+
+TEST(Rest, ANodeForAHomelessPodIsSeen) {
+  // The drained node's pods fit nowhere: a node is bought for them.
+  const Outcome outcome = outcome_of(R"yaml(
+duration: 2h
+nodes: [{name: box, count: 2, cpu: "4", memory: 8Gi}]
+groups: [{name: g, min: 0, max: 3, cpu: "4", memory: 8Gi, bootDelay: 1m}]
+autoscaler: true
+workloads: [{name: web, deployment: {replicas: 6}, pod: {cpu: 1, memory: 256Mi}}]
+changes: [{at: 30m, drain: [box-1]}]
+)yaml");
+  EXPECT_GT(outcome.samples.back().moved_to_new_nodes, 0) << to_text(outcome);
+  EXPECT_EQ(outcome.samples.back().moved_again, 0) << to_text(outcome);
+}
+
+}  // namespace
+}  // namespace berth::simulator
