@@ -49,6 +49,8 @@ Condition unavailable(std::string reason, std::string message) { return {"False"
 
 Aggregator::Aggregator(ApiServer::Impl& server) : server_(server), self_(std::make_shared<std::pair<std::recursive_mutex, Aggregator*>>()) {
   self_->second = this;
+  // What is registered already calls back from within: the loop's look waits until there is something to look at.
+  const std::lock_guard lock(self_->first);
   registrations_ = std::make_unique<Registrations>(*server.cache, [this] { look_later(); });
 }
 
