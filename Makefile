@@ -3,7 +3,8 @@ PRESET ?= release
 BUILD  := build/$(PRESET)
 JOBS   ?= 2
 
-.PHONY: help setup build install plugin openb demo test documents parity simulate bench kill-test overload attack asan tsan fuzz format-check package package-test clean
+CHAOS_FAULTS ?= 40
+.PHONY: help setup build install plugin openb demo test documents parity simulate bench kill-test chaos overload attack asan tsan fuzz format-check package package-test clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -62,6 +63,11 @@ kill-test: setup
 	@BERTH_KILL_ROUNDS=200 $(BUILD)/bin/test_store --gtest_filter='*Kill*:PowerLoss.*'
 	@BERTH_KILL_ROUNDS=200 $(BUILD)/bin/test_apiserver --gtest_filter='*Kill*'
 	@BERTH_KILL_ROUNDS=200 $(BUILD)/bin/test_integration --gtest_filter='*Kill*'
+
+## make chaos      three etcd members, three API servers, faults under writers and watches (CHAOS_FAULTS=N, CHAOS_SEED=N; docs/etcd.md)
+chaos: build
+	@tests/chaos/etcd.sh $(BUILD)/bin/berth
+	@CHAOS_FAULTS=$(CHAOS_FAULTS) tests/chaos/run.py $(BUILD)/bin/berth
 
 ## make overload   one user does his worst in six ways; what is left to the others, in figures (OVERLOAD_SECONDS=, OVERLOAD_CONNECTIONS=)
 overload: build

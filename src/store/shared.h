@@ -1,4 +1,4 @@
-// A store that others write to at the same time, and that gives the revisions itself: etcd (docs/decisions/0022).
+// A store that others write to at the same time, and that gives the revisions itself: etcd (docs/decisions/0024).
 //
 //   write ──> etcd: one transaction a write, refused when the key's revision is not the expected one
 //   follow <── etcd: everybody's writes, ours too, in the order of their revisions

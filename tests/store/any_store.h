@@ -96,7 +96,8 @@ class Hearer final : public Follower {
   void changed(std::vector<SharedRecord> records, Revision reached) override {
     const std::lock_guard lock(mutex_);
     for (const SharedRecord& record : records)
-      seen_.push_back({record.key, record.value == nullptr ? std::nullopt : std::optional(*record.value), record.revision});
+      if (!record.key.starts_with("/registry/berth.dev/"))  // The store's own: its fence, its marks.
+        seen_.push_back({record.key, record.value == nullptr ? std::nullopt : std::optional(*record.value), record.revision});
     reached_ = reached;
     wake_.notify_all();
   }

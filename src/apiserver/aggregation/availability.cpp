@@ -49,6 +49,8 @@ Condition unavailable(std::string reason, std::string message) { return {"False"
 
 Aggregator::Aggregator(ApiServer::Impl& server) : server_(server), self_(std::make_shared<std::pair<std::recursive_mutex, Aggregator*>>()) {
   self_->second = this;
+  // What is registered already calls back from within: the loop's look waits until there is something to look at.
+  const std::lock_guard lock(self_->first);
   registrations_ = std::make_unique<Registrations>(*server.cache, [this] { look_later(); });
 }
 
@@ -273,6 +275,8 @@ void Aggregator::set_condition(const Registration& registration, const Condition
 void Aggregator::restore_own() {
   const auto& kind = *model::find_resource("apiregistration.k8s.io", "apiservices");
   const auto table = registrations_->table();
+  // Where others serve the same objects, theirs stand: of groups that only this server knows they would answer 404.
+  if (server_.cache->is_shared() && !table->empty()) return;
   std::set<std::pair<std::string, std::string>> missing;
   for (const auto& one : model::all_kinds())
     if (one.group != kind.group && !table->contains({one.group, one.version})) missing.emplace(one.group, one.version);

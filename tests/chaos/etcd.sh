@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # etcd as the store: Kubernetes' own keys and bytes, two API servers at once, wrong certificates and foreign etcds refused, a short fault run.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../e2e/lib.sh"
 command -v etcd >/dev/null && command -v etcdctl >/dev/null || { echo "etcd is not installed (apt install etcd-server etcd-client)"; echo "0 passed, 0 failed"; exit 0; }
 export ETCDCTL_API=3
 pids=()

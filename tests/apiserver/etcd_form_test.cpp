@@ -1,0 +1,107 @@
+// Keys and bytes that kube-apiserver shares with us (docs/etcd.md).
+#include <gtest/gtest.h>
+
+#include "apiserver/etcd/stored_form.h"
+#include "model/protobuf.h"
+
+namespace berth::apiserver::etcd {
+namespace {
+
+EncodedObject object_of(const char* text) { return encode_object(*json::parse(text)); }
+
+TEST(EtcdKeys, AreKubernetesOwn) {
+  const StoredForm form({});
+  const std::vector<std::pair<std::string, std::string>> pairs = {
+      {make_key("", "pods", "default", "web"), "/registry/pods/default/web"},
+      {make_key("", "nodes", "", "n1"), "/registry/minions/n1"},
+      {make_key("", "services", "default", "web"), "/registry/services/specs/default/web"},
+      {make_key("", "endpoints", "default", "web"), "/registry/services/endpoints/default/web"},
+      {make_key("", "replicationcontrollers", "default", "rc"), "/registry/controllers/default/rc"},
+      {make_key("", "namespaces", "", "default"), "/registry/namespaces/default"},
+      {make_key("apps", "deployments", "default", "web"), "/registry/deployments/default/web"},
+      {make_key("networking.k8s.io", "ingresses", "default", "i"), "/registry/ingress/default/i"},
+      {make_key("rbac.authorization.k8s.io", "clusterroles", "", "system:node"), "/registry/clusterroles/system:node"},
+      {make_key("coordination.k8s.io", "leases", "kube-system", "l"), "/registry/leases/kube-system/l"},
+      {make_key("apiregistration.k8s.io", "apiservices", "", "v1."), "/registry/apiregistration.k8s.io/apiservices/v1."},
+      {make_key("machine.openshift.io", "machines", "m", "a"), "/registry/machine.openshift.io/machines/m/a"},
+      {make_key("example.com", "widgets", "default", "w"), "/registry/example.com/widgets/default/w"},
+      {make_key("example.com", "planets", "", "mars"), "/registry/example.com/planets/mars"}};
+  for (const auto& [cache, stored] : pairs) {
+    EXPECT_EQ(form.stored_key(cache), stored);
+    EXPECT_EQ(form.cache_key(stored), std::optional(cache)) << stored;
+  }
+}
+
+TEST(EtcdKeys, OfNobodyAreLeftAlone) {
+  const StoredForm form({});
+  for (const char* key : {"/registry/unknown/default/x", "/registry/pods/default", "/registry/pods/a/b/c", "/registry/minions/a/b",
+                          "/registry/ranges/serviceips", "/registry/masterleases/10.0.0.1", "/registry/berth.dev/cluster",
+                          "/registry/berth.dev/fence/1", "/other/pods/a/b", "/registry", "compact_rev_key"})
+    EXPECT_EQ(form.cache_key(key), std::nullopt) << key;
+}
+
+TEST(EtcdBytes, ProtobufAndBack) {
+  const StoredForm form({});
+  const auto key = make_key("", "configmaps", "default", "c");
+  const auto object =
+      object_of(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default","uid":"u"},"data":{"a":"b"}})");
+  const auto stored = form.to_stored(key, "/registry/configmaps/default/c", object);
+  ASSERT_TRUE(stored.has_value());
+  EXPECT_TRUE((*stored)->starts_with(std::string_view("k8s\0", 4)));
+  const auto text = form.to_text(key, "/registry/configmaps/default/c", **stored);
+  ASSERT_TRUE(text.has_value()) << text.error().message;
+  EXPECT_EQ(text->value, object.value);
+  EXPECT_EQ(text->revision_offset, object.revision_offset);
+}
+
+TEST(EtcdBytes, JsonCarriesNoRevision) {
+  FormOptions options;
+  options.writes_protobuf = false;
+  const StoredForm form(options);
+  const auto key = make_key("", "configmaps", "default", "c");
+  for (const char* text : {R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default"},"data":{"a":"b"}})",
+                           R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"labels":{"a":"b"}}})",
+                           R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{}})"}) {
+    const auto object = object_of(text);
+    const auto stored = form.to_stored(key, "/registry/configmaps/default/c", object);
+    ASSERT_TRUE(stored.has_value());
+    EXPECT_EQ(**stored, json::serialize(*json::parse(text)));
+    const auto back = form.to_text(key, "/registry/configmaps/default/c", **stored);
+    ASSERT_TRUE(back.has_value());
+    EXPECT_EQ(back->value, object.value);
+  }
+}
+
+TEST(EtcdBytes, OlderTwinsAreReadOthersAreNot) {
+  const StoredForm form({});
+  const auto budget = [](std::string_view version) {
+    std::string body = *model::encode_protobuf(*json::parse(
+        R"({"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"b","namespace":"default"},"spec":{"minAvailable":1}})"));
+    std::string type, out("k8s\0", 4), inner(body.substr(4));
+    model::append_field(type, 1, version);
+    model::append_field(type, 2, "PodDisruptionBudget");
+    model::append_field(out, 1, type);
+    // Behind the first field, the type, of two bytes of head.
+    out += inner.substr(2 + static_cast<unsigned char>(inner[1]));
+    return out;
+  };
+  const auto key = make_key("policy", "poddisruptionbudgets", "default", "b");
+  const auto read = form.to_text(key, "/registry/poddisruptionbudgets/default/b", budget("policy/v1beta1"));
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_NE(read->value.find(R"("apiVersion":"policy/v1",)"), std::string::npos) << read->value;
+  EXPECT_NE(read->value.find(R"("minAvailable":1)"), std::string::npos) << read->value;
+  const auto unknown = form.to_text(key, "/registry/poddisruptionbudgets/default/b", budget("policy/v9"));
+  ASSERT_FALSE(unknown.has_value());
+  EXPECT_EQ(unknown.error().code, ErrorCode::kNotFound);
+}
+
+TEST(EtcdBytes, GarbageIsAnError) {
+  const StoredForm form({});
+  const auto key = make_key("", "pods", "default", "p");
+  for (std::string_view garbage :
+       {std::string_view("x"), std::string_view("k8s\0\xff\xff\xff", 7), std::string_view("[]"), std::string_view("k8s:enc:aesgcm:v1:k:…")})
+    EXPECT_FALSE(form.to_text(key, "/registry/pods/default/p", garbage).has_value());
+}
+
+}  // namespace
+}  // namespace berth::apiserver::etcd
