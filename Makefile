@@ -63,7 +63,7 @@ kill-test: setup
 	@BERTH_KILL_ROUNDS=200 $(BUILD)/bin/test_apiserver --gtest_filter='*Kill*'
 	@BERTH_KILL_ROUNDS=200 $(BUILD)/bin/test_integration --gtest_filter='*Kill*'
 
-## make overload   one user does his worst in five ways; what is left to the others, in figures (OVERLOAD_SECONDS=, OVERLOAD_CONNECTIONS=)
+## make overload   one user does his worst in six ways; what is left to the others, in figures (OVERLOAD_SECONDS=, OVERLOAD_CONNECTIONS=)
 overload: build
 	@tests/attack/overload.py $(BUILD)/bin/berth
 

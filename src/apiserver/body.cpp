@@ -158,6 +158,9 @@ model::ApiResult<json::Value> parse_body(const Request& request, std::string_vie
   };
   constexpr std::string_view kNoKind = "couldn't get version/kind; json parse error: ";
   if (request.http.headers.get("Content-Type").starts_with("application/vnd.kubernetes.protobuf")) {
+    if (request.custom != nullptr && kind != "DeleteOptions")
+      return std::unexpected(model::unsupported_media_type(
+          "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml"));
     if (!body.starts_with(std::string_view("k8s\0", 4)))
       return unreadable("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]");
     auto decoded = model::decode_protobuf(body);
@@ -200,7 +203,7 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
   if (auto decoded = model::decode(kind, document, report, fills); !decoded) return decoded;
   // What the server itself keeps and shows is no mistake of who sends it back.
   std::optional<json::Value> before;
-  if (!report.unknown_fields.empty() && stored) {
+  if (!report.unknown_fields.empty() && stored && !report.is_dropped) {
     before = stored();
     if (before) report.unknown_fields = model::unknown_fields(kind, document, &*before);
   }
@@ -213,7 +216,7 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
     for (const auto& line : findings.lines) request.warnings.push_back(line);
   // Who sends the parameter gets Kubernetes' behaviour, and so does a patch (kubectl's has no parameter: a typo would stay for ever). Who
   // writes a whole object and says nothing keeps fields that this server does not know yet (SPEC A3).
-  if (!report.unknown_fields.empty() && (request.query.has("fieldValidation") || request.info.verb == "patch"))
+  if (!report.unknown_fields.empty() && !report.is_dropped && (request.query.has("fieldValidation") || request.info.verb == "patch"))
     model::drop_unknown_fields(kind, document, before ? &*before : nullptr);
   return {};
 }

@@ -8,6 +8,7 @@
 #include "apiserver/audit/trail.h"
 #include "apiserver/auth_interfaces.h"
 #include "apiserver/flow/controller.h"
+#include "apiserver/kind_table.h"
 #include "apiserver/negotiate.h"
 #include "apiserver/request_info.h"
 #include "model/kinds.h"
@@ -24,7 +25,9 @@ struct Request {
   RequestInfo info;
   Query query;
   UserInfo user;
+  KindTablePtr kinds;                     ///< What is served as this request sees it; keeps `kind` alive.
   const model::KindInfo* kind = nullptr;  ///< Of the resource in the path; null for non-resource requests.
+  const ServedKind* custom = nullptr;     ///< Of a custom kind.
   Negotiated accept;
   TimePoint received{};
   std::chrono::steady_clock::time_point started{};

@@ -42,26 +42,27 @@ bool ApiServer::Impl::serve_discovery(const RequestPtr& request) {
       response.headers =
           headers_for(*request, fmt::format("application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", version));
       response.headers.add("Vary", "Accept");
-      auto list = model::discovery_aggregated(core, version);
+      auto list = model::discovery_aggregated(request->kinds->kinds(), core, version);
       if (!core) aggregator->add_aggregated(list);
       response.body = json::serialize(list);
       request->writer->respond(std::move(response));
       return true;
     }
     auto list = core ? model::discovery_core_versions(fmt::format("{}:{}", options.advertise_address, options.advertise_port))
-                     : model::discovery_groups();
+                     : model::discovery_groups(request->kinds->kinds());
     if (!core) aggregator->add_groups(list);
     respond_json(*request, 200, list);
     return true;
   }
+  const auto& kinds = request->kinds->kinds();
   std::optional<json::Value> document;
-  if (core && parts.size() == 2) document = parts[1] == "v1" ? model::discovery_resources("", "v1") : std::nullopt;
+  if (core && parts.size() == 2) document = parts[1] == "v1" ? model::discovery_resources(kinds, "", "v1") : std::nullopt;
   if (!core && parts.size() == 2) {
-    document = model::discovery_group(parts[1]);
+    document = model::discovery_group(kinds, parts[1]);
     aggregator->add_versions(parts[1], document);
   }
-  if (!core && parts.size() == 3) document = model::discovery_resources(parts[1], parts[2]);
-  if (!document && !core && !model::discovery_group(parts[1])) return false;  // A group that nobody has heard of.
+  if (!core && parts.size() == 3) document = model::discovery_resources(kinds, parts[1], parts[2]);
+  if (!document && !core && !model::discovery_group(kinds, parts[1])) return false;  // A group that nobody has heard of.
   if (document) {
     respond_json(*request, 200, *document);
   } else {
@@ -182,10 +183,10 @@ void ApiServer::Impl::non_resource(const RequestPtr& request) {
                                    "/readyz/ping",
                                    "/openid/v1/jwks",
                                    "/version"};
-    for (const auto& kind : model::all_kinds()) {
-      if (kind.group.empty()) continue;
-      known.insert("/apis/" + kind.group);
-      known.insert(fmt::format("/apis/{}/{}", kind.group, kind.version));
+    for (const auto* kind : request->kinds->kinds()) {
+      if (kind->group.empty()) continue;
+      known.insert("/apis/" + kind->group);
+      known.insert(fmt::format("/apis/{}/{}", kind->group, kind->version));
     }
     json::Array paths(known.begin(), known.end());
     request->accept.pretty = true;

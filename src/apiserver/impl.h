@@ -8,6 +8,7 @@
 
 #include "apiserver/admission/plugin.h"
 #include "apiserver/context.h"
+#include "apiserver/custom_resources.h"
 #include "apiserver/flow_objects.h"
 #include "apiserver/memory_guard.h"
 #include "apiserver/mirror.h"
@@ -163,6 +164,12 @@ struct ApiServer::Impl {
   Result<void> bootstrap();
 
   void offload(Task task);
+  /// Later, on another thread, or on the loop when single-threaded: never within the call.
+  void defer(Task task);
+  /// Watches of a kind end in order, as its server does.
+  void end_watches(std::string_view group, std::string_view plural);
+  /// The stored bytes are what the request's version shows of the object.
+  [[nodiscard]] static bool is_shown_as_stored(const Request& request, const StoredObject& object);
   /// Memory is scarce, or is so no more.
   void shed_load(bool scarce);
   Mirror& mirror(std::string_view group, std::string_view plural);
@@ -183,6 +190,7 @@ struct ApiServer::Impl {
   std::mutex mirrors_mutex;
   std::map<std::pair<std::string, std::string>, std::unique_ptr<Mirror>> mirrors;
   std::unique_ptr<AdmissionChain> admission;
+  std::unique_ptr<CustomResources> custom;
 
   std::mutex ready_mutex;
   std::vector<std::pair<std::string, std::function<bool()>>> ready_checks;

@@ -117,6 +117,8 @@ struct WatchFilter {
   std::optional<std::string> name;  ///< metadata.name=
   model::Selector labels;
   model::FieldSelector fields;
+  /// Asked last, of objects that match the rest; empty: all do. May be called from several threads at once.
+  std::function<bool(const StoredObject&)> also = {};
 };
 
 /// Where a watch's events go. `deliver` is called in revision order, one call at a time, from the publishing thread: it must only queue.

@@ -19,23 +19,29 @@ void respond_bytes(ApiServer::Impl& server, Request& request, const Bytes& bytes
 bool ApiServer::Impl::serve_openapi(const RequestPtr& request) {
   const std::string_view path = request->http.path;
   if (path == "/openapi/v2" && request->http.headers.get("Accept").find("proto-openapi.spec.v2") != std::string_view::npos) {
-    const auto own = [] {
-      static const Bytes kEncoded = [] {
-        const auto document = json::parse(*model::openapi_v2());
-        return make_bytes(document ? encode_openapi_protobuf(*document) : std::string());
-      }();
-      return kEncoded;
+    const auto plain = request->kinds->openapi_v2();
+    const auto own = [plain] {
+      // Made anew only where the kinds are others.
+      static std::mutex mutex;
+      static Bytes of, encoded;
+      const std::lock_guard lock(mutex);
+      if (of != plain) {
+        const auto document = json::parse(*plain);
+        encoded = make_bytes(document ? encode_openapi_protobuf(*document) : std::string());
+        of = plain;
+      }
+      return encoded;
     };
-    respond_bytes(*this, *request, aggregator->openapi_v2_protobuf(model::openapi_v2(), own),
+    respond_bytes(*this, *request, aggregator->openapi_v2_protobuf(plain, own),
                   "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
     return true;
   }
   if (path == "/openapi/v2") {
-    respond_bytes(*this, *request, aggregator->openapi_v2(model::openapi_v2()), "application/json");
+    respond_bytes(*this, *request, aggregator->openapi_v2(request->kinds->openapi_v2()), "application/json");
     return true;
   }
   if (path == "/openapi/v3" || path == "/openapi/v3/") {
-    respond_bytes(*this, *request, aggregator->openapi_v3_index(model::openapi_v3_index()), "application/json");
+    respond_bytes(*this, *request, aggregator->openapi_v3_index(request->kinds->openapi_v3_index()), "application/json");
     return true;
   }
   constexpr std::string_view kPrefix = "/openapi/v3/";
@@ -45,7 +51,7 @@ bool ApiServer::Impl::serve_openapi(const RequestPtr& request) {
   if (rest.starts_with("apis/")) {
     rest.remove_prefix(5);
     const auto slash = rest.find('/');
-    if (slash != std::string_view::npos) document = model::openapi_v3(rest.substr(0, slash), rest.substr(slash + 1));
+    if (slash != std::string_view::npos) document = request->kinds->openapi_v3(rest.substr(0, slash), rest.substr(slash + 1));
   } else if (rest.starts_with("api/")) {
     document = model::openapi_v3("", rest.substr(4));
   }

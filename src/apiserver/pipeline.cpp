@@ -10,6 +10,7 @@
 #include "base/go_duration.h"
 #include "model/discovery.h"
 #include "model/go_words.h"
+#include "model/kind_hooks.h"
 #include "model/protobuf.h"
 #include "model/subresources.h"
 #include "model/warnings.h"
@@ -104,6 +105,7 @@ void ApiServer::Impl::handle(net::HttpRequest http, std::shared_ptr<net::Respons
   request->writer = std::move(writer);
   request->query = Query(request->http.query);
   request->info = parse_request_info(request->http.method, request->http.path, request->query);
+  request->kinds = custom->table();
   request->received = loop.now();
   request->started = std::chrono::steady_clock::now();
   const bool mutating = request->info.verb != "get" && request->info.verb != "list" && request->info.verb != "watch";
@@ -238,7 +240,7 @@ bool ApiServer::Impl::authorize(Request& request) {
   auto attributes = attributes_of(request);
   std::optional<model::Subresource> sub;
   if (!request.info.subresource.empty())
-    if (const auto* kind = model::find_resource(request.info.group, request.info.version, request.info.resource);
+    if (const auto* kind = request.kinds->find_resource(request.info.group, request.info.version, request.info.resource);
         kind != nullptr && kind->has_subresource(request.info.subresource))
       sub = model::subresource_of(*kind, request.info.subresource);
   if (sub && !takes(*sub, request)) {
@@ -276,27 +278,17 @@ void ApiServer::Impl::dispatch(const RequestPtr& request) {
 
 void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   auto& info = request->info;
-  request->kind = model::find_resource(info.group, info.version, info.resource);
-  if (info.group == "apiextensions.k8s.io" && info.version == "v1" && info.resource == "customresourcedefinitions" &&
-      info.subresource.empty()) {
-    // kubectl asks for them before it says that a kind is not there. There are none, and none can be made.
-    if (info.verb == "get") return respond_status(*request, model::not_found(info.group, info.resource, info.name));
-    if (info.verb == "list")
-      return respond_json(*request, 200,
-                          json::Object{{"kind", "CustomResourceDefinitionList"},
-                                       {"apiVersion", "apiextensions.k8s.io/v1"},
-                                       {"metadata", json::Object{{"resourceVersion", std::to_string(cache->revision())}}},
-                                       {"items", json::Array{}}});
-  }
+  request->kind = request->kinds->find_resource(info.group, info.version, info.resource);
+  if (request->kind != nullptr) request->custom = request->kinds->custom(*request->kind);
   // Below a group that is served everything that is not found has a Status (there a web service of its own answers).
-  if (request->kind == nullptr && !info.group.empty() && !model::discovery_group(info.group))
+  if (request->kind == nullptr && !info.group.empty() && !model::discovery_group(request->kinds->kinds(), info.group))
     return respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
   if (request->kind == nullptr) return respond_status(*request, model::unknown_path());
   const auto& kind = *request->kind;
   if (const auto warning = model::kind_warning(kind);
       !warning.empty() && (info.subresource.empty() || kind.has_subresource(info.subresource)))
     request->warnings.emplace_back(warning);
-  const bool is_namespaces = kind.plural == "namespaces" && kind.group.empty();
+  const bool is_namespaces = model::hooks_of(kind).life->is_namespace;
   if (!kind.namespaced && !info.ns.empty() && !is_namespaces) return respond_status(*request, model::unknown_path());
 
   const bool reads = info.verb == "get" || info.verb == "list" || info.verb == "watch";
@@ -346,6 +338,11 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   if (info.verb == "get") return get(request);
   if (info.verb == "list") return list(request);
   if (info.verb == "watch") return watch(request);
+  if (info.verb == "create" && request->custom != nullptr && request->custom->is_terminating) {
+    auto status = model::method_not_supported(info.group, info.resource, info.verb);
+    status.message = "create not allowed while custom resource definition is terminating";
+    return respond_status(*request, status);
+  }
   if (info.verb == "create") return create(request);
   if (info.verb == "update") return update(request);
   if (info.verb == "patch") return patch(request);

@@ -6,6 +6,7 @@
 #include "apiserver/work_estimate.h"
 #include "apiserver/write.h"
 #include "base/json_indented.h"
+#include "model/kind_hooks.h"
 #include "model/protobuf.h"
 
 namespace berth::apiserver {
@@ -213,13 +214,17 @@ void ApiServer::Impl::respond_json(Request& request, int code, const json::Value
 
 json::Value ApiServer::Impl::read_document(const Request& request, const StoredObject& object) const {
   auto document = decode_object(object);
-  if (request.kind != nullptr && &storage_kind(*request.kind) != request.kind)
+  if (is_shown_as_stored(request, object)) return document;
+  if (&storage_kind(*request.kind) != request.kind) {
     model::convert(storage_kind(*request.kind), *request.kind, document);
+  } else {
+    model::hooks_of(*request.kind).form->from_storage(document);
+  }
   return document;
 }
 
 void ApiServer::Impl::respond_object(Request& request, int code, const ObjectPtr& object) {
-  const bool as_stored = request.kind == nullptr || &storage_kind(*request.kind) == request.kind;
+  const bool as_stored = is_shown_as_stored(request, *object);
   if (as_stored && request.accept.form == ObjectForm::kFull && request.accept.format == Format::kJson && !wants_pretty(request)) {
     account(request, code);
     request.writer->respond_shared(code, headers_for(request, "application/json"), {object->value});

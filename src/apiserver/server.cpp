@@ -135,6 +135,7 @@ ApiServer::Impl::~Impl() {
   if (askers != nullptr) askers->stop();
   if (flow_control != nullptr) flow_control->stop();
   if (workers != nullptr) workers->stop();
+  custom.reset();
   flow_objects.reset();
   admission.reset();
   aggregator.reset();
@@ -165,6 +166,30 @@ void ApiServer::Impl::offload(Task task) {
   }
 }
 
+void ApiServer::Impl::defer(Task task) {
+  if (workers != nullptr) {
+    workers->post(std::move(task));
+  } else {
+    loop.post(std::move(task));
+  }
+}
+
+void ApiServer::Impl::end_watches(std::string_view group, std::string_view plural) {
+  std::vector<std::shared_ptr<WatchStream>> ending;
+  {
+    const std::lock_guard lock(streams_mutex);
+    for (const auto& stream : streams)
+      if (stream->kind().group == group && stream->kind().plural == plural) ending.push_back(stream);
+  }
+  for (const auto& stream : ending) stream->finish();
+}
+
+bool ApiServer::Impl::is_shown_as_stored(const Request& request, const StoredObject& object) {
+  if (request.kind == nullptr) return true;
+  if (&request.kind->storage() != request.kind) return false;
+  return request.custom == nullptr || object.revision >= request.custom->valid_since;
+}
+
 Mirror& ApiServer::Impl::mirror(std::string_view group, std::string_view plural) {
   const std::lock_guard lock(mirrors_mutex);
   auto& slot = mirrors[{std::string(group), std::string(plural)}];
@@ -184,6 +209,10 @@ Result<void> ApiServer::Impl::start() {
   auto chain = AdmissionChain::create(std::move(context));
   if (!chain) return std::unexpected(chain.error());
   admission = std::move(*chain);
+  custom = std::make_unique<CustomResources>(CustomResourcesContext{
+      *cache, loop, [this](Task task) { defer(std::move(task)); },
+      [this](std::string_view group, std::string_view plural) { end_watches(group, plural); }});
+  custom->start();
   if (options.memory_limit_bytes > 0 && flow_control != nullptr)
     memory_guard = std::make_unique<MemoryGuard>(loop, options.memory_limit_bytes, [this](bool scarce) { shed_load(scarce); });
   if (auto made = bootstrap(); !made) return made;

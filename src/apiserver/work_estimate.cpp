@@ -34,7 +34,7 @@ double cost_of(Form form) {
 }
 
 double read_cost(const Request& request, const ObjectCache& cache, double& bytes) {
-  const auto* kind = model::find_resource(request.info.group, request.info.version, request.info.resource);
+  const auto* kind = request.kinds->find_resource(request.info.group, request.info.version, request.info.resource);
   if (kind == nullptr || kind->is_virtual) return 0;
   const auto form = form_of(request.http.headers.get("Accept"), request);
   const bool as_stored = &storage_kind(*kind) == kind;
@@ -69,7 +69,7 @@ double write_cost(const Request& request, const ObjectCache& cache) {
   const bool is_yaml = type.find("yaml") != std::string_view::npos;
   double cost = static_cast<double>(request.http.body.size()) * (is_yaml ? kYamlByte : kJsonByte);
   if (request.info.verb != "patch" && request.info.verb != "update") return cost;
-  const auto* kind = model::find_resource(request.info.group, request.info.version, request.info.resource);
+  const auto* kind = request.kinds->find_resource(request.info.group, request.info.version, request.info.resource);
   if (kind == nullptr) return cost;
   if (const auto object = cache.get(object_key(*kind, kind->namespaced ? request.info.ns : "", request.info.name)))
     cost += 2 * kJsonByte * static_cast<double>(object->value->size());

@@ -283,8 +283,12 @@ void ApiServer::Impl::run_update(const WritePtr& operation) {
     operation->document = std::move(*fresh);
     return run_create(operation);
   }
-  operation->current = decode_object(*operation->base);
-  if (const auto& stored = storage_kind(kind); &stored != &kind) model::convert(stored, kind, operation->current);
+  if (operation->request->custom != nullptr) {
+    operation->current = read_document(*operation->request, *operation->base);
+  } else {
+    operation->current = decode_object(*operation->base);
+    if (const auto& stored = storage_kind(kind); &stored != &kind) model::convert(stored, kind, operation->current);
+  }
   auto updated = operation->produce(operation->current);
   if (!updated) return operation->fail(std::move(updated.error()));
 

@@ -53,7 +53,7 @@ struct Status {
   Amounts totals;
   std::vector<std::string> left_groups, left_nodes;  ///< Not looked at: the pass' time was over.
   std::vector<std::string> problems;                 ///< Settings of groups that make no sense: without effect.
-  /// How long the parts took that the cluster autoscaler measures ("updateClusterState", …), by the clock of the time limit.
+  /// How long the parts took that the cluster autoscaler measures ("updateClusterState", …), by its stopwatch.
   std::map<std::string, Duration> lengths;
 };
 

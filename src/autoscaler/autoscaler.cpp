@@ -48,9 +48,9 @@ class Autoscaler::Step {
  private:
   /// How long a part takes is told by its name.
   void measure(const char* part, const std::function<void()>& work) {
-    const TimePoint start = limit_.clock ? limit_.clock() : now_;
+    const TimePoint start = limit_.stopwatch ? limit_.stopwatch() : now_;
     work();
-    if (limit_.clock) out_.status.lengths[part] += limit_.clock() - start;
+    if (limit_.stopwatch) out_.status.lengths[part] += limit_.stopwatch() - start;
   }
 
   static void nobody_asks(const PodPtr&, placement::NodeIndex) {}

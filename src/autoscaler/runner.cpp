@@ -312,7 +312,8 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
       world.mark_incomplete_nodes(snapshot.groups);
       std::ranges::move(state->problems, std::back_inserter(snapshot.problems));
     }
-    Actions actions = core.step(snapshot, current, now, {[loop = client.loop()] { return loop->now(); }, now + options.max_pass_time});
+    const auto clock = [loop = client.loop()] { return loop->now(); };
+    Actions actions = core.step(snapshot, current, now, {clock, now + options.max_pass_time, clock});
     if (options.dry_run) {
       for (const NodeRemoval& removal : actions.remove) core.removal_ended(removal.node, true, now);
       keep_only_words(actions);

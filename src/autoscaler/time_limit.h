@@ -9,6 +9,7 @@ namespace berth::autoscaler {
 struct TimeLimit {
   std::function<TimePoint()> clock;  ///< Null: there is no limit.
   TimePoint end{};
+  std::function<TimePoint()> stopwatch{};  ///< By which the parts of a pass are measured; null: they are not.
   [[nodiscard]] bool is_over() const { return clock != nullptr && clock() >= end; }
 };
 

@@ -35,6 +35,8 @@ struct StructType {
 struct Environment {
   std::vector<Variable> variables;
   std::vector<StructType> structs;
+  /// Further ones by name, where there are many; may be null. Only borrowed.
+  const std::map<std::string, StructType, std::less<>>* struct_table = nullptr;
   bool has_bind = false;  ///< cel.bind (device selectors have it, admission has not).
 };
 
@@ -101,6 +103,8 @@ class Program {
   /// The cheapest and the dearest evaluation, from the declared bounds of the variables' types (checker/cost.go); without bounds the
   /// maximum saturates.
   [[nodiscard]] CostEstimate estimated_cost() const;
+  /// Whether the expression names the variable.
+  [[nodiscard]] bool uses(std::string_view variable) const;
   /// `variables` and what its values borrow must outlive the returned value.
   [[nodiscard]] Evaluation evaluate(const Activation& variables, std::uint64_t cost_limit = kPerCallCostLimit) const;
 

@@ -245,15 +245,22 @@ class Checker {
     }
     return was_optional || optional ? optional_type(result) : result;
   }
+  [[nodiscard]] const StructType* find_struct(std::string_view name) const {
+    const auto known = std::ranges::find(environment_.structs, name, &StructType::name);
+    if (known != environment_.structs.end()) return &*known;
+    if (environment_.struct_table == nullptr) return nullptr;
+    const auto in_table = environment_.struct_table->find(name);
+    return in_table == environment_.struct_table->end() ? nullptr : &in_table->second;
+  }
   Type field_type(const Node& n, const Type& type, std::string_view field) {
-    for (const auto& known : environment_.structs) {
-      if (known.name != type->name) continue;
-      const auto it = known.fields.find(field);
-      if (it != known.fields.end()) return it->second;
-      wrong(n, fmt::format("undefined field '{}'", field));
+    const auto* known = find_struct(type->name);
+    if (known == nullptr) {
+      wrong(n, fmt::format("unexpected failed resolution of '{}'", type->name));
       return nullptr;
     }
-    wrong(n, fmt::format("unexpected failed resolution of '{}'", type->name));
+    const auto it = known->fields.find(field);
+    if (it != known->fields.end()) return it->second;
+    wrong(n, fmt::format("undefined field '{}'", field));
     return nullptr;
   }
 

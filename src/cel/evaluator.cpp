@@ -499,6 +499,13 @@ std::expected<Program, CompileError> compile(std::string_view expression, const 
 
 const Type& Program::output_type() const { return impl_->output_type; }
 CostEstimate Program::estimated_cost() const { return impl_->estimate; }
+bool Program::uses(std::string_view variable) const {
+  const auto names = [&](const auto& self, const Node& n) -> bool {
+    if (n.kind == NodeKind::kIdent && n.name == variable) return true;
+    return std::ranges::any_of(n.children, [&](const NodePtr& child) { return child != nullptr && self(self, *child); });
+  };
+  return names(names, *impl_->root);
+}
 
 Evaluation Program::evaluate(const Activation& variables, std::uint64_t cost_limit) const {
   Evaluator evaluator(variables, cost_limit);

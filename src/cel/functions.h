@@ -4,6 +4,7 @@
 #include <span>
 
 #include "cel/ast.h"
+#include "cel/pattern.h"
 
 namespace berth::cel {
 
@@ -105,8 +106,5 @@ struct FormatIssue {
 };
 /// What is wrong with a format string whatever the values are.
 std::optional<FormatIssue> check_format(std::string_view pattern, const std::vector<FormatArgument>& arguments);
-
-/// A compiled pattern, or an error value.
-std::expected<std::shared_ptr<const void>, std::string> compile_pattern(std::string_view pattern);
 
 }  // namespace berth::cel

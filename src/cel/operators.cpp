@@ -52,6 +52,7 @@ Value add_lists(const Value& a, const Value& b) {
     for (std::size_t i = 0; i < b.as_list().size(); ++i) growing->values.push_back(b.as_list().at(i));
     return a;
   }
+  if (auto own = a.as_list().joined(b.as_list())) return std::move(*own);
   if (a.as_list().size() == 0) return b;
   if (b.as_list().size() == 0) return a;
   const auto size = a.as_list().size() + b.as_list().size();

@@ -109,6 +109,7 @@ bool equal_at(const Value& a, const Value& b, int depth) {
     case Value::Kind::kTimestamp:
       return a.seconds() == b.seconds() && a.nanos() == b.nanos();
     case Value::Kind::kList:
+      if (const auto own = a.as_list().equals(b.as_list())) return *own;
       return equal_lists(a.as_list(), b.as_list(), depth + 1);
     case Value::Kind::kMap:
       return equal_maps(a.as_map(), b.as_map(), depth + 1);
@@ -363,6 +364,9 @@ std::string_view type_name(const Value& value) {
 }
 
 bool equal(const Value& a, const Value& b) { return equal_at(a, b, 0); }
+
+std::optional<bool> List::equals(const List&) const { return std::nullopt; }
+std::optional<Value> List::joined(const List&) const { return std::nullopt; }
 
 Result<json::Value> to_json(const Value& value) { return json_at(value, 0); }
 

@@ -23,6 +23,9 @@ class List {
   [[nodiscard]] virtual std::size_t size() const = 0;
   /// `index` < size().
   [[nodiscard]] virtual Value at(std::size_t index) const = 0;
+  /// Sets, and lists by keys, say themselves what they equal and what they are together with another list; nullopt: as any list.
+  [[nodiscard]] virtual std::optional<bool> equals(const List& other) const;
+  [[nodiscard]] virtual std::optional<Value> joined(const List& other) const;
 };
 
 /// A map or an object. Immutable while programs see it.

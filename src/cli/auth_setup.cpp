@@ -47,7 +47,10 @@ void plan_modes(const AuthFlags& flags, AuthPlan& out, Findings& findings) {
     } else if (mode == "AlwaysAllow" || mode == "AlwaysDeny") {
       one.type = mode == "AlwaysAllow" ? Type::kAlwaysAllow : Type::kAlwaysDeny;
     } else if (mode != "Node" && mode != "RBAC") {
-      findings.error(fmt::format("--authorization-mode: \"{}\" is none of Node, RBAC, Webhook, AlwaysAllow, AlwaysDeny", mode));
+      findings.error(mode == "ABAC"
+                         ? std::string("--authorization-mode: ABAC is not supported: its policy file can only be changed by a restart; "
+                                       "write the same as Roles and bindings (RBAC)")
+                         : fmt::format("--authorization-mode: \"{}\" is none of Node, RBAC, Webhook, AlwaysAllow, AlwaysDeny", mode));
     }
     if (one.type == Type::kBuiltIn && seen.contains("Node") && seen.contains("RBAC")) continue;
     out.authorizers.push_back(std::move(one));
@@ -77,7 +80,7 @@ void AuthFlags::add_to(CLI::App& app) {
   app.add_option("--oidc-groups-claim", oidc.groups_claim, "The claim that is the user's groups");
   app.add_option("--oidc-groups-prefix", oidc.groups_prefix, "Stands before each");
   app.add_option("--oidc-required-claim", oidc.required_claims, "KEY=VALUE that a token must have; may be repeated");
-  app.add_option("--oidc-signing-algs", oidc.signing_algs, "Algorithms of signatures, comma separated")
+  app.add_option("--oidc-signing-algs", oidc.signing_algs, "Algorithms of signatures, comma separated; ABAC is not supported")
       ->delimiter(',')
       ->default_str("RS256");
   app.add_option("--authentication-token-webhook-config-file", token_webhook_config,

@@ -227,6 +227,7 @@ class Decoder {
   void walk(const TypeRef& ref, json::Value& value, const TypeDef* owner, const Step* step) {
     switch (ref.kind) {
       case Kind::kAny:
+        if (ref.type != nullptr && value.is_object()) walk_struct(*ref.type, value.get_object(), step);
         return;
       case Kind::kString:
         if (!value.is_string()) mismatch(value, ref, owner, step);

@@ -20,9 +20,10 @@ struct GroupVersions {
 };
 
 /// Groups but the core one, in the order of the table.
-std::vector<GroupVersions> groups() {
+std::vector<GroupVersions> groups(const Kinds& kinds) {
   std::vector<GroupVersions> out;
-  for (const KindInfo& kind : all_kinds()) {
+  for (const KindInfo* one : kinds) {
+    const KindInfo& kind = *one;
     if (kind.group.empty()) continue;
     auto found = std::find_if(out.begin(), out.end(), [&](const GroupVersions& g) { return g.group == kind.group; });
     if (found == out.end()) found = out.insert(out.end(), {kind.group, {}});
@@ -76,21 +77,22 @@ json::Value discovery_core_versions(std::string_view server_address) {
           {"serverAddressByClientCIDRs", Array{Object{{"clientCIDR", "0.0.0.0/0"}, {"serverAddress", server_address}}}}};
 }
 
-json::Value discovery_groups() {
+json::Value discovery_groups(const Kinds& kinds) {
   Array list;
-  for (const GroupVersions& group : groups()) list.push_back(group_object(group, false));
+  for (const GroupVersions& group : groups(kinds)) list.push_back(group_object(group, false));
   return Object{{"kind", "APIGroupList"}, {"apiVersion", "v1"}, {"groups", std::move(list)}};
 }
 
-std::optional<json::Value> discovery_group(std::string_view name) {
-  for (const GroupVersions& group : groups())
+std::optional<json::Value> discovery_group(const Kinds& kinds, std::string_view name) {
+  for (const GroupVersions& group : groups(kinds))
     if (group.group == name) return group_object(group, true);
   return std::nullopt;
 }
 
-std::optional<json::Value> discovery_resources(std::string_view group, std::string_view version) {
+std::optional<json::Value> discovery_resources(const Kinds& kinds, std::string_view group, std::string_view version) {
   Array resources;
-  for (const KindInfo& kind : all_kinds()) {
+  for (const KindInfo* one : kinds) {
+    const KindInfo& kind = *one;
     if (kind.group != group || kind.version != version) continue;
     Object entry{{"name", kind.plural},
                  {"singularName", kind.singular},
@@ -121,13 +123,14 @@ std::optional<json::Value> discovery_resources(std::string_view group, std::stri
   return out;
 }
 
-json::Value discovery_aggregated(bool core, std::string_view api_version) {
+json::Value discovery_aggregated(const Kinds& kinds, bool core, std::string_view api_version) {
   const auto response_kind = [](const std::string& group, const std::string& version, const std::string& kind) {
     return Object{{"group", group}, {"version", version}, {"kind", kind}};
   };
   const auto version_object = [&](const std::string& group, const std::string& version) {
     Array resources;
-    for (const KindInfo& kind : all_kinds()) {
+    for (const KindInfo* one : kinds) {
+    const KindInfo& kind = *one;
       if (kind.group != group || kind.version != version) continue;
       Object entry{{"resource", kind.plural},
                    {"responseKind", response_kind(group, version, kind.kind)},
@@ -153,7 +156,7 @@ json::Value discovery_aggregated(bool core, std::string_view api_version) {
   if (core) {
     items.push_back(Object{{"metadata", Object{{"creationTimestamp", nullptr}}}, {"versions", Array{version_object("", "v1")}}});
   } else {
-    for (const GroupVersions& group : groups()) {
+    for (const GroupVersions& group : groups(kinds)) {
       Array versions;
       for (const std::string& version : group.versions) versions.push_back(version_object(group.group, version));
       items.push_back(

@@ -8,6 +8,7 @@ namespace kinds {
 
 std::vector<KindInfo> core_group();
 std::vector<KindInfo> admissionregistration_group();
+std::vector<KindInfo> apiextensions_group();
 std::vector<KindInfo> apiregistration_group();
 std::vector<KindInfo> apps_group();
 std::vector<KindInfo> authentication_group();
@@ -40,6 +41,7 @@ std::vector<KindInfo> make_all() {
   std::vector<KindInfo> all;
   for (const auto group : {kinds::core_group,
                            kinds::admissionregistration_group,
+                           kinds::apiextensions_group,
                            kinds::apiregistration_group,
                            kinds::apps_group,
                            kinds::authentication_group,

@@ -201,6 +201,9 @@ class Tables {
       ref.element = &elements_.emplace_back(read_type(text.substr(1, text.size() - 2)));
     } else if (const auto scalar = kScalars.find(text); scalar != kScalars.end()) {
       ref.kind = scalar->second;
+    } else if (text.starts_with("any:")) {
+      // Looked into where it is an object: a schema, or a boolean.
+      ref.type = &types_[std::string(text.substr(4))];
     } else {
       ref.kind = Kind::kStruct;
       ref.type = &types_[std::string(text)];  // May be read later; a node of a map stays where it is.

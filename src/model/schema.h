@@ -34,7 +34,7 @@ struct TypeRef {
     kMap
   };
   Kind kind = Kind::kAny;
-  const TypeDef* type = nullptr;     ///< kStruct.
+  const TypeDef* type = nullptr;     ///< kStruct; kAny: what it has when it is an object, where that is known.
   const TypeRef* element = nullptr;  ///< kList, kMap.
   /// Go's name of it, as in decoder errors: "string", "int32", "v1.PodSpec", "[]v1.Container", "map[string]string".
   [[nodiscard]] std::string go_name() const;
@@ -62,6 +62,7 @@ struct FieldDef {
 struct TypeDef {
   std::string name;  ///< "core.v1.PodSpec"
   bool is_atomic = false;
+  bool is_open = false;  ///< Other members are no mistake (custom kinds that preserve unknown fields).
   std::vector<FieldDef> fields;
   [[nodiscard]] const FieldDef* field(std::string_view name) const;
   /// "io.k8s.api.core.v1.PodSpec"
@@ -81,6 +82,7 @@ const std::vector<const TypeDef*>& all_types();
 /// What decode saw that is not an error by itself.
 struct DecodeReport {
   std::vector<std::string> unknown_fields;  ///< "spec.containers[0].foo"; as many as model/unknown_fields.h says.
+  bool is_dropped = false;                  ///< They have been taken out.
 };
 
 /// Checks every known field's type as Go's decoder would (400 with its words), canonicalises quantities and times as a Go round trip does,

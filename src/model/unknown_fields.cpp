@@ -20,7 +20,8 @@ class Walk {
   explicit Walk(Unknown unknown) : unknown_(std::move(unknown)) {}
 
   void at(const TypeRef& ref, json::Value& value, const json::Value* kept) {
-    if (ref.kind == Kind::kStruct && value.is_object()) {
+    const bool is_struct = ref.kind == Kind::kStruct || (ref.kind == Kind::kAny && ref.type != nullptr);
+    if (is_struct && value.is_object()) {
       structure(*ref.type, value.get_object(), kept);
     } else if (ref.kind == Kind::kMap && value.is_object()) {
       for (auto& [key, member] : value.get_object()) below(key, [&] { at(*ref.element, member, member_of(kept, key)); });

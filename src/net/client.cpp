@@ -113,7 +113,10 @@ class HttpClientImpl final : public HttpClient {
     op->kind = kind;
     auto& wire = op->wire;
     wire.reserve(512 + request.body.size());
-    wire.append(request.method).append(" ").append(url_.prefix).append(encode_path(request.path.empty() ? "/" : request.path));
+    wire.append(request.method)
+        .append(" ")
+        .append(url_.prefix)
+        .append(encode_path(request.path.empty() && url_.prefix.empty() ? "/" : request.path));
     if (!request.query.empty()) wire.append("?").append(request.query);
     wire.append(" HTTP/1.1\r\nHost: ").append(url_.host_header).append("\r\n");
     // Callers pass fields on that they were given: the framing and what belongs to the connection are this client's alone.

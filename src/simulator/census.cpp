@@ -89,7 +89,7 @@ struct Census::Pod {
   std::uint32_t reason = 0, app = 0;
   TimePoint created{};
   std::string node, owner;
-  std::int64_t moved_at = -1;  ///< In place of an evicted pod: the changes from outside at that time.
+  std::int64_t moved_at = -1, troubles_at = -1;  ///< In place of an evicted pod: the changes from outside at that time.
   std::shared_ptr<const Amounts> requests;
   [[nodiscard]] bool is_over() const { return phase == Phase::kSucceeded || phase == Phase::kFailed; }
 };
@@ -252,19 +252,20 @@ void Census::take_place(Pod& pod, std::string_view owners) {
   const auto lost = pod.owner.empty() ? homeless_.end() : homeless_.find(pod.owner);
   if (lost == homeless_.end()) return change_from_outside();
   pod.moved_at = outside_;
+  pod.troubles_at = troubles_;
   if (--lost->second == 0) homeless_.erase(lost);
 }
 
 void Census::note_eviction(const Pod& pod, std::string_view cause) {
   last_move_ = clock_.now();
+  if (cause != "api") return trouble_from_outside();
   if (!pod.owner.empty()) ++homeless_[pod.owner];
-  if (cause != "api") return change_from_outside();
   if (pod.moved_at == outside_) ++now_.moved_again;
 }
 
 void Census::note_binding(const Pod& pod) {
   const auto node = nodes_.find(pod.node);
-  if (pod.moved_at >= 0 && node != nodes_.end() && node->second->made > pod.created) ++now_.moved_to_new_nodes;
+  if (pod.troubles_at == troubles_ && node != nodes_.end() && node->second->made > pod.created) ++now_.moved_to_new_nodes;
 }
 
 void Census::read_conditions(Pod& pod, const apiserver::StoredObject& object, std::string_view raw) {

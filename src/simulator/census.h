@@ -53,6 +53,11 @@ class Census {
   void attach(apiserver::ObjectCache* cache);
   /// Somebody who is no component has done something: what is moved after it may have a reason.
   void change_from_outside() { ++outside_; }
+  /// The same, and room may be gone by it: a fault, a change of the scenario, a lost node's pods.
+  void trouble_from_outside() {
+    ++outside_;
+    ++troubles_;
+  }
   /// Counts up to now, and begins a new span for the waits.
   Sample sample();
   /// All waits from creation to node, in seconds, in the order of binding.
@@ -98,7 +103,7 @@ class Census {
   TimePoint paid_until_;
   std::vector<float> waits_;
   std::size_t waits_before_ = 0;
-  std::int64_t outside_ = 0;  ///< Changes from outside so far.
+  std::int64_t outside_ = 0, troubles_ = 0;  ///< Changes from outside so far.
   TimePoint last_move_{};
   std::unordered_map<std::string, std::int64_t> homeless_;  ///< Evicted pods whose successors have not come, by their controller's uid.
   bool is_replacing_ = false;                               ///< A server's whole state comes: nothing of it is news.

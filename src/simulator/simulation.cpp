@@ -102,7 +102,7 @@ Result<Outcome> run(const Scenario& scenario, const RunOptions& options) {
   cluster.metrics_handler = &usage;
   const auto tell = [&](Happening happening) {
     // Faults and changes begin and end.
-    if (happening.kind == "fault" || happening.kind == "change") census.change_from_outside();
+    if (happening.kind == "fault" || happening.kind == "change") census.trouble_from_outside();
     if (out.happenings.size() < kMostHappenings)
       out.happenings.push_back(std::move(happening));
     else

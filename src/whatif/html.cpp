@@ -21,7 +21,7 @@ h1{font-size:1.6rem;margin:0 0 .5rem}h2{font-size:1.15rem;margin:2rem 0 .5rem}
 .tiles{display:flex;flex-wrap:wrap;gap:.75rem;padding:0;margin:1rem 0;list-style:none}
 .tiles li{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.6rem 1rem;min-width:7rem}
 .tiles b{display:block;font-size:1.5rem;font-variant-numeric:tabular-nums}.tiles span{color:var(--dim);font-size:.9rem}.bad b{color:var(--bad)}.good b{color:var(--good)}
-.wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}
+.wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:break-word}th{white-space:nowrap}.wide table{min-width:34rem}
 th{color:var(--dim);font-weight:600}h3{font-size:1rem;margin:1.2rem 0 .4rem}.key{color:var(--dim);font-size:.9rem}
 .bars>div{display:grid;grid-template-columns:minmax(5rem,11rem) 1fr 6.5rem;gap:.75rem;align-items:center;padding:.15rem 0;font-size:.85rem;font-variant-numeric:tabular-nums}
 .bars .name{overflow:hidden;text-overflow:ellipsis;white-space:nowrap}.track{display:block;background:var(--card);outline:1px solid var(--line)}

@@ -281,17 +281,25 @@ TEST_F(FlowController, ALevelOfOnesOwnStarvesNobodyOfTheCluster) {
   own.rules[0].subjects = {{FlowSchema::Subject::Kind::kUser, "greedy", {}}};
   schemas.push_back(own);
   controller.configure(levels, schemas);
+  const auto submit = [&](const UserInfo& who, std::function<void()> run) {
+    auto one = work(controller, who, 1e6, {});
+    one.run = [&controller, where = one.where, run = std::move(run)] {
+      const Seats seats(controller, where, 1);
+      run();
+    };
+    controller.submit(std::move(one));
+  };
   std::latch running(1), go(1);
   std::atomic<int> greedy{0};
-  controller.submit(work(controller, user("greedy"), 1e6, [&] {
+  submit(user("greedy"), [&] {
     running.count_down();
     go.wait();
-  }));
+  });
   running.wait();
-  for (int i = 0; i < 5000; ++i) controller.submit(work(controller, user("greedy"), 1e6, [&] { ++greedy; }));
+  for (int i = 0; i < 5000; ++i) submit(user("greedy"), [&] { ++greedy; });
   const auto node = user("system:node:a", {"system:nodes", "system:authenticated"});
   std::promise<int> tenth;
-  for (int i = 0; i < 10; ++i) controller.submit(work(controller, node, 1e6, [&, i] { i == 9 ? tenth.set_value(greedy) : void(); }));
+  for (int i = 0; i < 10; ++i) submit(node, [&, i] { i == 9 ? tenth.set_value(greedy) : void(); });
   go.count_down();
   // Half of the turns are the cluster's; of those a level that has no work takes none.
   EXPECT_LE(tenth.get_future().get(), 80);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One user does his worst for a while, in five ways; an administrator, a scheduler, a node and health checks go on at their own pace. Shows in
+"""One user does his worst for a while, in six ways; an administrator, a scheduler, a node and health checks go on at their own pace. Shows in
 figures how much of their rate is left, how long health takes, what the server holds, and how many requests were told to come back later."""
 import asyncio, multiprocessing, os, sys
 from lib import *
@@ -129,6 +129,24 @@ async def handshakes(port, end, told):
     await asyncio.gather(*(one() for _ in range(64)))
 
 
+OWN = "/apis/flowcontrol.apiserver.k8s.io/v1/"
+
+
+async def own_level(port, end, told):
+    """An administrator gave him the worst level that there can be: all shares, and as many queues as are allowed."""
+    admin = Client(port, "t-admin")
+    await admin.ask("POST", OWN + "prioritylevelconfigurations", {"metadata": {"name": "own"}, "spec": {"type": "Limited", "limited": {
+        "nominalConcurrencyShares": 2**31 - 1, "lendablePercent": 0, "limitResponse": {"type": "Queue", "queuing": {
+            "queues": 10_000_000, "handSize": 2, "queueLengthLimit": 2**31 - 1}}}}})
+    everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
+    await admin.ask("POST", OWN + "flowschemas", {"metadata": {"name": "own"}, "spec": {"matchingPrecedence": 2, "priorityLevelConfiguration": {"name": "own"},
+        "rules": [{"subjects": [{"kind": "User", "user": {"name": "mallory"}}], "resourceRules": [everything]}]}})
+    await lists(port, end, told)
+    await admin.ask("DELETE", OWN + "flowschemas/own")
+    await admin.ask("DELETE", OWN + "prioritylevelconfigurations/own")
+    admin.close()
+
+
 def attack(way, port, seconds, told):
     os.nice(10)  # The attackers' own work is not to be what the others wait for.
     raise_file_limit()
@@ -157,7 +175,7 @@ def main():
         asyncio.run(prepare(server))
         alone, _ = asyncio.run(measure(server, SECONDS))
         print("of their rate alone:" + " " * 18 + "  ".join(f"{name:>9}" for name in PACE) + "    health s  memory MiB  answers to the user")
-        for way in (many_connections, lists, writes, watches, handshakes):
+        for way in (many_connections, lists, writes, watches, handshakes, own_level):
             if os.environ.get("OVERLOAD_ONLY", way.__name__) != way.__name__:
                 continue
             told = multiprocessing.Queue()

@@ -50,7 +50,9 @@ TEST(DevicesFromZero, TwoANodeMakeTwoNodesOfThree) {
 
 TEST(DevicesFromZero, TheyAreNoResource) {
   WithDevices cluster;
-  cluster.pod("p", {.extra_spec = ", initContainers: [{name: i, image: i, resources: {limits: {nvidia.com/gpu: '1'}}}]"});
+  cluster.pod("p",
+              {.extra_spec =
+                   ", initContainers: [{name: i, image: i, resources: {requests: {nvidia.com/gpu: '1'}, limits: {nvidia.com/gpu: '1'}}}]"});
   EXPECT_TRUE(cluster.step().grow.empty());
 }
 

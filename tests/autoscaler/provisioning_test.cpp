@@ -63,7 +63,7 @@ constexpr const char* kNotFound = "Accepted=True Accepted, Provisioned=False Cap
 
 TEST(ProvisioningRequest, RoomThatIsThereIsFoundAndBookedForTenMinutes) {
   Requested cluster;
-  cluster.node("n", "8");
+  cluster.node("n1", "8");
   cluster.pod_template("t", "2");
   cluster.request("first", kCheck, "[{count: 3, podTemplateRef: {name: t}}]");
   cluster.pass();
@@ -85,7 +85,7 @@ TEST(ProvisioningRequest, RoomThatIsThereIsFoundAndBookedForTenMinutes) {
 
 TEST(ProvisioningRequest, TwoOfOnePassDoNotGetTheSameRoom) {
   Requested cluster;
-  cluster.node("n", "8");
+  cluster.node("n1", "8");
   cluster.pod_template("t", "3");
   cluster.request("a", kCheck, "[{count: 2, podTemplateRef: {name: t}}]");
   cluster.request("b", kCheck, "[{count: 1, podTemplateRef: {name: t}}]");
@@ -119,7 +119,7 @@ TEST(ProvisioningRequest, WithoutRetryItFails) {
 TEST(ProvisioningRequest, PartOfTheRoomIsBookedOrOnlyTold) {
   for (const auto& [mode, provisioned] : {std::pair("bookPartial", "True"), std::pair("checkOnly", "False")}) {
     Requested cluster;
-    cluster.node("n", "8");
+    cluster.node("n1", "8");
     cluster.pod_template("large", "5");
     cluster.pod_template("small", "1");
     cluster.request("r", kCheck, "[{count: 2, podTemplateRef: {name: large}}, {count: 3, podTemplateRef: {name: small}}]",
@@ -177,7 +177,7 @@ TEST(ProvisioningRequest, ACapOfCoresIsNotWorkedAroundByHalf) {
 TEST(ProvisioningRequest, WhatIsThereCountsBeforeNodesAreAdded) {
   Requested cluster;
   cluster.set("a", {.cpu = "8"});
-  cluster.node("n", "8");
+  cluster.node("n1", "8");
   cluster.pod_template("t", "3");
   cluster.request("fits", kAtomic, "[{count: 2, podTemplateRef: {name: t}}]");
   EXPECT_TRUE(cluster.pass().grow.empty());
@@ -215,12 +215,12 @@ TEST(ProvisioningRequest, PodsThatTakeItsRoomAddNoNode) {
 
 TEST(ProvisioningRequest, WhatItsPodsHaveTakenIsNotBookedTwice) {
   Requested cluster;
-  cluster.node("n", "8");
+  cluster.node("n1", "8");
   cluster.pod_template("t", "2");
   cluster.request("r", kCheck, "[{count: 2, podTemplateRef: {name: t}}]");
   cluster.pass();
   for (const char* name : {"c0", "c1"})
-    cluster.pod(name, {.cpu = "2", .node = "n", .extra_metadata = ", annotations: {autoscaling.x-k8s.io/consume-provisioning-request: r}"});
+    cluster.pod(name, {.cpu = "2", .node = "n1", .extra_metadata = ", annotations: {autoscaling.x-k8s.io/consume-provisioning-request: r}"});
   cluster.request("other", kCheck, "[{count: 2, podTemplateRef: {name: t}}]");
   cluster.now += 10s;
   cluster.pass();
@@ -245,11 +245,11 @@ TEST(ProvisioningRequest, ItsRoomKeepsNodesUntilTheBookingEnds) {
 
 TEST(ProvisioningRequest, RoomThatIsGoneForAMinuteIsRevoked) {
   Requested cluster;
-  cluster.node("n", "8");
+  cluster.node("n1", "8");
   cluster.pod_template("t", "2");
   cluster.request("r", kCheck, "[{count: 2, podTemplateRef: {name: t}}]");
   cluster.pass();
-  cluster.world.remove("Node", "", "n");
+  cluster.world.remove("Node", "", "n1");
   for (int i = 0; i < 8; ++i) {
     EXPECT_EQ(cluster.conditions("r"), kFound) << i;
     cluster.now += 10s;
@@ -270,7 +270,7 @@ TEST(ProvisioningRequest, AMissingTemplateFailsItAtTheSecondLook) {
 
 TEST(ProvisioningRequest, ATemplateThatComesAfterItIsNoFault) {
   Requested cluster;
-  cluster.node("n", "8");
+  cluster.node("n1", "8");
   cluster.request("r", kCheck, "[{count: 1, podTemplateRef: {name: t}}]");
   cluster.pass();
   cluster.pod_template("t", "1");
@@ -299,7 +299,7 @@ TEST(ProvisioningRequest, ItsTimeEndsAfterAWeekOrAsItSays) {
 
 TEST(ProvisioningRequest, WordsThatAreNoneAreToldAndHurtNobody) {
   Requested cluster;
-  cluster.node("n", "8");
+  cluster.node("n1", "8");
   cluster.pod_template("t", "2");
   cluster.request("typo", "check-capacity.autoscaling.k8s.io", "[{count: 1, podTemplateRef: {name: t}}]");
   cluster.request("odd", kCheck, "[{count: 1, podTemplateRef: {name: t}}]", "{noRetry: 'yes', ValidUntilSeconds: soon}");
@@ -318,7 +318,7 @@ TEST(ProvisioningRequest, WordsThatAreNoneAreToldAndHurtNobody) {
 
 TEST(ProvisioningRequest, AnInstanceOfItsOwnTakesThoseThatNameIt) {
   Requested cluster;
-  cluster.node("n", "8");
+  cluster.node("n1", "8");
   cluster.pod_template("t", "2");
   cluster.request("mine", kCheck, "[{count: 1, podTemplateRef: {name: t}}]", "{processorInstance: second}");
   cluster.request("other", kCheck, "[{count: 1, podTemplateRef: {name: t}}]");

@@ -25,8 +25,8 @@ m scale machineset burst-us-east-1a --replicas=2 >/dev/null
 running() { [ "$(m get machines -o jsonpath='{.items[*].status.phase}' | tr ' ' '\n' | grep -c Running)" -eq "$1" ]; }
 nodes() { [ "$(kubectl get nodes -l pool=burst --no-headers 2>/dev/null | grep -c ' Ready')" -eq "$1" ]; }
 check "machines become nodes" eventually 20 nodes 2
-check "and say so" eventually 5 running 2
 node=$(kubectl get nodes -l pool=burst -o jsonpath='{.items[0].metadata.name}')
+check "and say so" eventually 5 running 2
 check "a node tells its machine" says "openshift-machine-api/$node simulated:///" kubectl get node "$node" -o jsonpath='{.metadata.annotations.machine\.openshift\.io/machine} {.spec.providerID} {.status.capacity.cpu}'
 check "nobody needs them: they go" eventually 20 nodes 0
 check "their machines too" eventually 5 running 0

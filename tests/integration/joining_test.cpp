@@ -1,6 +1,8 @@
 // How machines join and stay: tokens, discovery, requests for certificates approved, signed, renewed and cleaned away. The real server with
 // real rights, the real controllers, a virtual clock.
 #include <gtest/gtest.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 
 #include <fstream>
 
@@ -12,6 +14,7 @@
 #include "cli/join_documents.h"
 #include "cli/node_identity.h"
 #include "cli/node_join.h"
+#include "cli/serving_certificate.h"
 #include "client/hooked_transport.h"
 #include "controllers/manager.h"
 #include "net/certificates.h"
@@ -35,6 +38,18 @@ std::string read_text(const store::TemporaryDirectory& directory, const char* na
   return {std::istreambuf_iterator<char>(in), {}};
 }
 void write_text(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+
+/// Whether the first certificate of one text signed that of the other.
+bool is_signed_by(const std::string& certificate_pem, const std::string& authority_pem) {
+  const auto read = [](const std::string& pem) {
+    BIO* bio = BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()));
+    X509* out = PEM_read_bio_X509(bio, nullptr, nullptr, nullptr);
+    BIO_free(bio);
+    return std::unique_ptr<X509, decltype([](X509* x) { X509_free(x); })>(out);
+  };
+  const auto certificate = read(certificate_pem), authority = read(authority_pem);
+  return certificate != nullptr && authority != nullptr && X509_verify(certificate.get(), X509_get0_pubkey(authority.get())) == 1;
+}
 
 class Joining : public ::testing::Test {
  protected:
@@ -68,10 +83,12 @@ class Joining : public ::testing::Test {
     manager.signing.authority = [this]() -> Result<net::SigningAuthority> {
       return net::SigningAuthority{pki_->ca_certificate_pem(), read_text(directory_, "pki/ca.key")};
     };
+    adjust(manager.signing);
     manager_ = controllers::make_controller_manager(as("system:kube-controller-manager", {}), loop_, manager, &metrics_);
     manager_->start();
     loop_.run_for(seconds(1));
   }
+  virtual void adjust(controllers::SigningOptions&) {}
   void TearDown() override {
     manager_.reset();
     parts_.aggregation.reset();
@@ -254,6 +271,108 @@ TEST_F(Joining, AKubeconfigIsRenewedBeforeItsCertificateEnds) {
   EXPECT_GT(keeper->end(), end);
   EXPECT_EQ(read_text(directory_, "kubelet.kubeconfig").find(base64_encode(identity->private_key_pem)), std::string::npos)
       << "the key is new";
+}
+
+/// Kubernetes approves no serving certificate by itself; an administrator does, and then it is kept alive.
+TEST_F(Joining, AServingCertificateWaitsForAnAdministratorAndIsRenewed) {
+  auto n1 = node("n1");
+  std::vector<std::string> shown;
+  cli::ServingKeeper::Options options{.node = "n1", .names = {"n1", "192.0.2.7"}, .directory = directory_.file(""), .wait = patience(5)};
+  options.use = [&](const cli::NodeIdentity& identity) -> Result<void> {
+    shown.push_back(identity.certificate_pem);
+    return {};
+  };
+  cli::ServingKeeper keeper(options);
+  EXPECT_EQ(keeper.reuse(loop_.now()).value_or(true), false);
+  const auto alone = keeper.keep(n1, loop_.now());
+  ASSERT_FALSE(alone);
+  EXPECT_NE(alone.error().message.find("was not approved in time"), std::string::npos) << alone.error().message;
+  EXPECT_TRUE(shown.empty());
+  const auto approving = [this, turns = patience(20)] {
+    const auto all = admin_->list_and_wait(kSigningRequests, "");
+    for (json::Value request : all->items) {
+      if (json::find(request, {"status", "conditions"}) != nullptr) continue;
+      json::set(request, {"status", "conditions"},
+                json::Array{json::Object{{"type", "Approved"}, {"status", "True"}, {"reason", "Me"}, {"message", "fine"}}});
+      const std::string name(json::get_string(request, {"metadata", "name"}));
+      client::Call call{.verb = "update", .gvr = kSigningRequests, .name = name, .subresource = "approval"};
+      call.body = json::serialize(request);
+      EXPECT_TRUE(admin_->call_and_wait(std::move(call)));
+    }
+    return turns();
+  };
+  keeper.set_wait(approving);
+  const auto got = keeper.keep(n1, loop_.now());
+  ASSERT_TRUE(got) << got.error().message;
+  ASSERT_EQ(shown.size(), 1U);
+  const auto facts = net::read_certificate_facts(shown[0]);
+  EXPECT_EQ(facts->common_name, "system:node:n1");
+  EXPECT_EQ(facts->names, (std::vector<std::string>{"n1", "192.0.2.7"}));
+  EXPECT_EQ(keeper.keep(n1, loop_.now()).value_or(true), false) << "nothing is due";
+  cli::ServingKeeper again(options);
+  EXPECT_EQ(again.reuse(loop_.now()).value_or(false), true) << "a restart finds it";
+  EXPECT_EQ(shown.back(), shown.front());
+  auto moved = options;
+  moved.names = {"n1", "192.0.2.8"};
+  EXPECT_EQ(cli::ServingKeeper(moved).reuse(loop_.now()).value_or(true), false) << "another address is another certificate";
+  loop_.run_for(hours(24 * 365 * 9 / 10));
+  ASSERT_EQ(keeper.keep(n1, loop_.now()).value_or(false), true) << "renewed before its end";
+  EXPECT_NE(shown.back(), shown.front());
+}
+
+class JoiningOwnAddresses : public Joining {
+ protected:
+  void adjust(controllers::SigningOptions& signing) override {
+    signing.approves_kubelet_serving = true;
+    kubelets_ = std::make_unique<auth::Pki>(std::move(*auth::Pki::open({.directory = directory_.file("kubelets")}, loop_.now())));
+    signing.own_authorities["kubelet-serving"].source = [this]() -> Result<net::SigningAuthority> {
+      return net::SigningAuthority{kubelets_->ca_certificate_pem(), read_text(directory_, "kubelets/ca.key")};
+    };
+  }
+  void put_node(const std::string& name, const std::string& address) {
+    const auto made = admin_->create_and_wait({"", "v1", "nodes"}, "", json::Object{{"metadata", json::Object{{"name", name}}}});
+    ASSERT_TRUE(made);
+    json::Value document = *made;
+    json::set(
+        document, {"status", "addresses"},
+        json::Array{json::Object{{"type", "InternalIP"}, {"address", address}}, json::Object{{"type", "Hostname"}, {"address", name}}});
+    client::Call call{.verb = "update", .gvr = {"", "v1", "nodes"}, .name = name, .subresource = "status"};
+    call.body = json::serialize(document);
+    ASSERT_TRUE(admin_->call_and_wait(std::move(call)));
+    loop_.run_for(seconds(1));
+  }
+  std::string order(const std::string& as_node, const std::string& for_node, std::vector<std::string> names) {
+    auto client = node(as_node);
+    const auto got = cli::order_certificate(client, cli::serving_order(for_node, std::move(names), patience(30)));
+    if (!got) return got.error().message.find("was not approved in time") != std::string::npos ? "waits" : got.error().message;
+    return net::read_certificate_facts(got->certificate_pem)->common_name;
+  }
+  std::unique_ptr<auth::Pki> kubelets_;
+};
+
+TEST_F(JoiningOwnAddresses, ANodeGetsWhatIsItsOwnAndNothingElse) {
+  put_node("n1", "192.0.2.1");
+  put_node("n2", "192.0.2.2");
+  put_node("n3", "192.0.2.2");
+  EXPECT_EQ(order("n1", "n1", {"n1", "192.0.2.1"}), "system:node:n1");
+  EXPECT_EQ(order("n1", "n1", {"n1", "192.0.2.9"}), "waits") << "an address that it does not have";
+  EXPECT_EQ(order("n1", "n1", {"kubernetes.default.svc"}), "waits");
+  EXPECT_EQ(order("n1", "n2", {"n2"}), "waits") << "another node's name";
+  EXPECT_EQ(order("n2", "n2", {"192.0.2.2"}), "waits") << "two say that it is theirs";
+  EXPECT_EQ(order("n2", "n2", {"n2"}), "system:node:n2");
+}
+
+/// What nodes show is vouched for by an authority that nothing else is signed with.
+TEST_F(JoiningOwnAddresses, ASignerMayHaveAnAuthorityOfItsOwn) {
+  put_node("n1", "192.0.2.1");
+  auto n1 = node("n1");
+  const auto serving = cli::order_certificate(n1, cli::serving_order("n1", {"n1"}, patience(30)));
+  ASSERT_TRUE(serving) << serving.error().message;
+  const auto client = cli::order_certificate(n1, cli::client_order("n1", patience(30)));
+  ASSERT_TRUE(client) << client.error().message;
+  EXPECT_TRUE(is_signed_by(serving->certificate_pem, kubelets_->ca_certificate_pem()));
+  EXPECT_FALSE(is_signed_by(serving->certificate_pem, pki_->ca_certificate_pem()));
+  EXPECT_TRUE(is_signed_by(client->certificate_pem, pki_->ca_certificate_pem()));
 }
 
 TEST_F(Joining, WhoAsksIsWhatTheServerSaysHeIs) {

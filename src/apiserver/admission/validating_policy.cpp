@@ -2,6 +2,7 @@
 #include "apiserver/admission/plugins.h"
 #include "apiserver/admission/policy_config.h"
 #include "base/go_strings.h"
+#include "model/kind_hooks.h"
 
 namespace berth::apiserver {
 namespace {
@@ -132,7 +133,7 @@ class ValidatingPolicy final : public AdmissionPlugin {
       if (!policy.ignores_failure) deny("failed to configure binding: " + params.error(), "");
       return;
     }
-    const bool is_namespace = request.kind->plural == "namespaces" && request.kind->group.empty();
+    const bool is_namespace = model::hooks_of(*request.kind).life->is_namespace;
     const auto ns = request.ns.empty() || is_namespace ? nullptr : namespaces_.get("", request.ns);
     for (const auto& param : *params) {
       AdmissionVariables variables(request, form, context_.authorizer);

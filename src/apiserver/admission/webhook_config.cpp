@@ -1,6 +1,7 @@
 #include "apiserver/admission/webhook_config.h"
 
 #include "base/base64.h"
+#include "model/kind_hooks.h"
 
 namespace berth::apiserver {
 namespace {
@@ -109,7 +110,7 @@ const model::KindInfo* match_resources(const ResourceMatcher& webhook, const Adm
       webhook.rules.empty() && webhook.without_rules_matches_all ? request.kind : match_rules(webhook.rules, webhook.exact_match, request);
   if (matched == nullptr || match_rules(webhook.excluded, webhook.exact_match, request) != nullptr) return nullptr;
   if (!webhook.namespaces.is_everything()) {
-    const bool is_namespace = request.kind->plural == "namespaces" && request.kind->group.empty();
+    const bool is_namespace = model::hooks_of(*request.kind).life->is_namespace;
     if (is_namespace) {
       const auto& document = request.object.is_null() ? request.old_object : request.object;
       if (!webhook.namespaces.matches(model::Labels::from_json(json::find(document, {"metadata", "labels"})))) return nullptr;

@@ -37,7 +37,8 @@ bool matches(const WatchFilter& filter, const StoredObject& object) {
   for (const auto& term : filter.fields.terms) {
     if ((object.meta.field(term.field) == term.value) != term.equals) return false;
   }
-  return filter.labels.is_everything() || filter.labels.matches(object.meta.labels());
+  if (!filter.labels.is_everything() && !filter.labels.matches(object.meta.labels())) return false;
+  return !filter.also || filter.also(object);
 }
 
 bool deliver_change(WatchState& state, const Change& change, ObjectPtr& gone) {

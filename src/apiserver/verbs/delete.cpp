@@ -168,6 +168,7 @@ void attempt(ApiServer::Impl& server, const DeletionPtr& deletion) {
     });
     return;
   }
+  if (&kind == &KindTable::definitions()) server.custom->begin_deletion(document);
   const auto mark = mark_deleted(*deletion, document, server.loop.now());
   const bool takes_addresses = rules_of(kind).takes_addresses;
   if (mark.unchanged) return deletion->done(ApiServer::Impl::DeleteOutcome{base, {}, false});

@@ -149,7 +149,7 @@ void send_protobuf_list(ApiServer::Impl& server, const RequestPtr& request, List
                         std::optional<std::int64_t> remaining) {
   const auto& kind = *request->kind;
   const bool is_partial = request->accept.form != ObjectForm::kFull;
-  const bool as_stored = &storage_kind(kind) == &kind;
+  const bool as_stored = &kind.storage() == &kind;
   const auto& type = is_partial ? model::partial_metadata_type() : *model::type_of(kind);
   const ListStream::Render render = [&server, request, &type, as_stored](std::string& out, const ObjectPtr& object) {
     std::string item;
@@ -275,7 +275,8 @@ void ApiServer::Impl::list(const RequestPtr& request) {
 void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult result, const std::string& token,
                  std::optional<std::int64_t> remaining) {
   const auto& kind = *request->kind;
-  const bool as_stored = &storage_kind(kind) == &kind;
+  const bool as_stored = std::ranges::all_of(
+      result.items, [&](const ObjectPtr& item) { return ApiServer::Impl::is_shown_as_stored(*request, *item); });
   const auto form = request->accept.form;
   if (form == ObjectForm::kTable) {
     json::Object list_metadata{{"resourceVersion", std::to_string(result.revision)}};

@@ -2,8 +2,42 @@
 
 #include "apiserver/object_codec.h"
 #include "model/kind_hooks.h"
+#include "model/schema.h"
 
 namespace berth::apiserver {
+namespace {
+
+/// A field that the definition of a custom kind lets be selected by.
+bool is_selectable(const Request& request, std::string_view field) {
+  return request.custom != nullptr &&
+         std::ranges::any_of(request.custom->kind->selectable, [&](const auto& one) { return one.first == field; });
+}
+
+/// Reads the fields of each object, in the version asked for: they are not kept beside it, as definitions may change.
+std::function<bool(const StoredObject&)> select_by(const Request& request, std::vector<model::FieldSelector::Term> terms) {
+  return [served = *request.custom, terms = std::move(terms)](const StoredObject& object) {
+    auto document = decode_object(object);
+    const auto& kind = served.kind->info;
+    if (&kind.storage() != &kind) {
+      model::convert(kind.storage(), kind, document);
+    } else if (object.revision < served.valid_since) {
+      kind.hooks->form->from_storage(document);
+    }
+    return std::ranges::all_of(terms, [&](const auto& term) {
+      for (const auto& [name, path] : served.kind->selectable) {
+        if (name != term.field) continue;
+        const auto found = path.find(document);
+        const auto text = found.empty() || found.front()->is_null() ? std::string()
+                          : found.front()->is_string()              ? std::string(json::as_view(*found.front()))
+                                                                    : json::serialize(*found.front());
+        return (text == term.value) == term.equals;
+      }
+      return false;
+    });
+  };
+}
+
+}  // namespace
 
 model::ApiResult<WatchFilter> read_filter(const Request& request) {
   const auto& kind = *request.kind;
@@ -19,10 +53,15 @@ model::ApiResult<WatchFilter> read_filter(const Request& request) {
   if (!request.query.has("fieldSelector")) return filter;
   auto fields = model::FieldSelector::parse(request.query.get("fieldSelector"));
   if (!fields) return std::unexpected(model::bad_request(fields.error().message));
+  std::vector<model::FieldSelector::Term> custom_terms;
   for (auto& term : fields->terms) {
+    if (is_selectable(request, term.field)) {
+      custom_terms.push_back(std::move(term));
+      continue;
+    }
     auto stored = stored_field(kind, term.field);
     if (stored.empty()) {
-      if (kind.field_selectors.empty())
+      if (kind.field_selectors.empty() && request.custom == nullptr)
         return std::unexpected(model::bad_request(
             fmt::format("\"{}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"", term.field)));
       return std::unexpected(model::bad_request(fmt::format("field label not supported: {}", term.field)));
@@ -38,6 +77,7 @@ model::ApiResult<WatchFilter> read_filter(const Request& request) {
     term.field = std::move(stored);
     filter.fields.terms.push_back(std::move(term));
   }
+  if (!custom_terms.empty()) filter.also = select_by(request, std::move(custom_terms));
   return filter;
 }
 

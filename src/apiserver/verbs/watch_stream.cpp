@@ -324,7 +324,9 @@ Bytes WatchStream::frames(const std::deque<Pending>& batch, std::size_t size) {
   };
   thread_local std::array<Made, 8> recent;  // As many as one watcher may be behind.
   thread_local std::size_t next = 0;
-  const bool is_shared = is_plain_ && std::all_of(batch.begin(), batch.end(), [](const Pending& event) { return event.object != nullptr; });
+  const bool is_shared = is_plain_ && std::all_of(batch.begin(), batch.end(), [&](const Pending& event) {
+                           return event.object != nullptr && is_shown_as_stored(event);
+                         });
   const auto is_same = [&](const Made& made) {
     return made.is_protobuf == is_protobuf_ &&
            std::equal(batch.begin(), batch.end(), made.events.begin(), made.events.end(),
@@ -349,7 +351,7 @@ Bytes WatchStream::frames(const std::deque<Pending>& batch, std::size_t size) {
 }
 
 Bytes WatchStream::frame(const Pending& event) {
-  if (is_plain_ && event.type != WatchEventType::kBookmark) return plain_frame(*request_->kind, is_protobuf_, event.type, event.object);
+  if (is_plain_ && event.type != WatchEventType::kBookmark && is_shown_as_stored(event)) return plain_frame(*request_->kind, is_protobuf_, event.type, event.object);
   std::string text;
   append_frame(text, event);
   return make_bytes(std::move(text));
@@ -358,7 +360,7 @@ Bytes WatchStream::frame(const Pending& event) {
 void WatchStream::append_frame(std::string& out, const Pending& event) {
   if (event.type == WatchEventType::kBookmark) return append_bookmark(out, event);
   if (is_protobuf_) return append_protobuf(out, event);
-  if (is_plain_) return append_plain(out, event.type, *event.object->value);
+  if (is_plain_ && is_shown_as_stored(event)) return append_plain(out, event.type, *event.object->value);
   out += fmt::format(R"({{"type":"{}","object":)", type_name(event.type));
   append_object(out, event);
   out += "}\n";
@@ -377,6 +379,10 @@ void WatchStream::append_object(std::string& out, const Pending& event) {
   } else {
     json::serialize_to(out, document);
   }
+}
+
+bool WatchStream::is_shown_as_stored(const Pending& event) const {
+  return request_->custom == nullptr || ApiServer::Impl::is_shown_as_stored(*request_, *event.object);
 }
 
 bool WatchStream::is_partial() const {

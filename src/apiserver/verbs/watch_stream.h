@@ -25,6 +25,7 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   void start(WatchFilter filter, Revision after);
   /// Starts the answer and ends it with this error as its one event.
   void refuse(const model::ApiStatus& status);
+  [[nodiscard]] const model::KindInfo& kind() const { return *request_->kind; }
   bool deliver(const WatchEvent& event) override;
   /// Writes now or, soon after the last time, at the next common turn.
   void flush() override;
@@ -53,6 +54,7 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   void append_bookmark(std::string& out, const Pending& event);
   void append_protobuf(std::string& out, const Pending& event);
   [[nodiscard]] bool is_partial() const;
+  [[nodiscard]] bool is_shown_as_stored(const Pending& event) const;
   void write_expired();
   void write_error(const model::ApiStatus& status);
 

@@ -1,0 +1,32 @@
+// kubectl's JSONPath, as far as definitions name fields by it: printer columns, scale, selectable fields
+// (client-go/util/jsonpath). Pure.
+#pragma once
+#include <expected>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+
+namespace berth::custom {
+
+/// A compiled path: ".spec.a['b-c'][0]", "[*]", "[1:3]", "[0,1]", "..name", "[?(@.type==\"Ready\")]", "\." for a dot in a name.
+class JsonPath {
+ public:
+  static std::expected<JsonPath, std::string> parse(std::string_view text);
+  /// What it leads to, in order; empty where a step is missing.
+  [[nodiscard]] std::vector<const json::Value*> find(const json::Value& root) const;
+
+  struct Step;
+
+ private:
+  std::vector<std::shared_ptr<const Step>> steps_;
+};
+
+/// The names of a path that has nothing but names (".spec.replicas"); split at dots, the first one may lead.
+std::vector<std::string> dotted_names(std::string_view path);
+/// The value at such a path; null when it is not there.
+const json::Value* find_dotted(const json::Value& root, const std::vector<std::string>& names);
+
+}  // namespace berth::custom
