@@ -99,6 +99,7 @@ std::vector<RoleRow> system_roles() {
       {"system:node-bootstrapper", {"create,get,list,watch certificates.k8s.io certificatesigningrequests"}, "", ""},
       {"kubeadm:get-nodes", {"get core nodes"}, "", ""},
       {"system:node-problem-detector", {"get core nodes", "patch core nodes/status", kEvents}, "", ""},
+      {"berth:node-proxier", {"list,watch core services", "list,watch discovery.k8s.io endpointslices"}, "", ""},
       {"system:node-proxier",
        {"list,watch core endpoints,services", "get,list,watch core nodes", kEvents, "list,watch discovery.k8s.io endpointslices"},
        "",
@@ -345,7 +346,7 @@ std::vector<BindingRow> bindings() {
       {"system:kube-dns", "system:kube-dns", {"s:kube-system/kube-dns"}},
       {"system:node-proxier", "system:node-proxier", {"u:system:kube-proxy"}},
       // berth node leads Services to their pods itself.
-      {"berth:node-proxier", "system:node-proxier", {"g:system:nodes"}},
+      {"berth:node-proxier", "berth:node-proxier", {"g:system:nodes"}},
       {"system:kube-controller-manager", "system:kube-controller-manager", {"u:system:kube-controller-manager"}},
       // `berth controllers` works under its certificate's own name, where kube-controller-manager takes a service account for each
       // controller. All of them together may do everything: the namespace controller alone empties any namespace.

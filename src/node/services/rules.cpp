@@ -152,21 +152,34 @@ void put(Script& script, const ServicePort& port, const RuleOptions& options) {
   external_chain(script, port);
 }
 
-/// Chains and sets of `before` that `after` (null: gone) has no more. Rules go before what they name.
-void drop_rest(Script& script, const ServicePort& before, const ServicePort* after) {
-  const Names names(before);
-  const std::vector<Endpoint> kept = after != nullptr ? endpoints_of(*after) : std::vector<Endpoint>();
+void drop_endpoints(Script& script, const ServicePort& of, const std::vector<Endpoint>& endpoints) {
+  const Names names(of);
+  for (const Endpoint& e : endpoints) script.line("delete chain {}", script.at(names.endpoint(e)));
+  if (of.affinity_seconds > 0)
+    for (const Endpoint& e : endpoints) script.line("delete set {}", script.at(names.affinity(e)));
+}
+
+/// Endpoints' chains and sets that `after`, of the same names, has no more. Its own chains name them no more by then.
+void drop_rest(Script& script, const ServicePort& before, const ServicePort& after) {
   std::vector<Endpoint> gone;
+  const std::vector<Endpoint> kept = endpoints_of(after);
   for (const Endpoint& e : endpoints_of(before))
     if (std::ranges::none_of(kept, [&](const Endpoint& k) { return k.address == e.address && k.port == e.port; })) gone.push_back(e);
-  if (after == nullptr)
-    for (const std::string& chain : {names.external(), names.service(), names.local()}) script.line("flush chain {}", script.at(chain));
-  for (const Endpoint& e : gone) script.line("delete chain {}", script.at(names.endpoint(e)));
-  const bool had_sets = before.affinity_seconds > 0;
-  if (had_sets)
-    for (const Endpoint& e : gone) script.line("delete set {}", script.at(names.affinity(e)));
-  if (after == nullptr)
-    for (const std::string& chain : {names.external(), names.service(), names.local()}) script.line("delete chain {}", script.at(chain));
+  drop_endpoints(script, before, gone);
+}
+
+/// Everything that stands behind a port's own chains; these stay, empty, for the elements that lead to them.
+void empty(Script& script, const ServicePort& port) {
+  const Names names(port);
+  for (const std::string& chain : {names.external(), names.service(), names.local()}) script.line("flush chain {}", script.at(chain));
+  drop_endpoints(script, port, endpoints_of(port));
+}
+
+/// All of a port to which no element leads.
+void drop(Script& script, const ServicePort& port) {
+  const Names names(port);
+  empty(script, port);
+  for (const std::string& chain : {names.external(), names.service(), names.local()}) script.line("delete chain {}", script.at(chain));
 }
 
 void frame(Script& script) {
@@ -205,7 +218,7 @@ void frame(Script& script) {
   script.rule("nat-postrouting", "masquerade fully-random");
 }
 
-bool same_sets(const ServicePort& a, const ServicePort& b) { return a.affinity_seconds == b.affinity_seconds && a.protocol == b.protocol; }
+bool same_names(const ServicePort& a, const ServicePort& b) { return Names(a).key == Names(b).key; }
 
 /// Elements of all ports as one map: where two Services claim one external address and port, the first by name has it, as long as it is
 /// there.
@@ -226,17 +239,18 @@ std::string family_between(const Family& family, const ServiceTable& before, con
   for (const auto& [name, port] : before) {
     if (port.is_ipv6 != family.is_ipv6) continue;
     const auto now = after.find(name);
-    // Sets cannot change their timeout: such a port is taken away and put anew.
-    const bool goes = now == after.end() || !same_sets(port, now->second);
-    if (goes) drop_rest(script, port, nullptr);
+    if (now == after.end() || !same_names(port, now->second))
+      drop(script, port);
+    else if (port.affinity_seconds != now->second.affinity_seconds)
+      empty(script, port);  // A set cannot change its timeout.
   }
   for (const auto& [name, port] : after) {
     if (port.is_ipv6 != family.is_ipv6) continue;
     const auto old = before.find(name);
-    const bool stays = old != before.end() && same_sets(old->second, port);
-    if (stays && old->second == port) continue;
+    if (old != before.end() && old->second == port) continue;
     put(script, port, options);
-    if (stays) drop_rest(script, old->second, &port);
+    if (old != before.end() && same_names(old->second, port) && old->second.affinity_seconds == port.affinity_seconds)
+      drop_rest(script, old->second, port);
   }
   for (const auto& [where, verdict] : new_elements)
     if (const auto old = old_elements.find(where); old == old_elements.end() || old->second != verdict)

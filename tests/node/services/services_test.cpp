@@ -5,6 +5,8 @@
 #include <random>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "node/services/kernel.h"
 #include "node/services/rules.h"
 
