@@ -279,7 +279,8 @@ bool CustomResources::settle_status(const Entry& entry, Value& document) {
   }
   const bool accepted = is_condition_true(document, "NamesAccepted");
   if (accepted && entry.is_builtin) {
-    set_condition(document, {"Established", "True", "ServedByServer", "this server serves the kind by itself: the schema here is not used"}, now);
+    set_condition(document, {"Established", "True", "ServedByServer", "this server serves the kind by itself: the schema here is not used"},
+                  now);
   } else if (accepted && !is_condition_true(document, "Established")) {
     set_condition(document, {"Established", "True", "InitialNamesAccepted", "the initial names have been accepted"}, now);
   } else if (!accepted && !is_condition_true(document, "Established")) {
@@ -313,7 +314,8 @@ void CustomResources::process(const std::string& name) {
   const auto accepted_before = entry.definition->accepted;
   const bool has_new_status = settle_status(entry, document);
   if (has_new_status) entry.definition = custom::read_definition(document);
-  if (entry.definition->is_established && !entry.is_builtin && (is_new || has_new_status || entry.kinds.empty() || was_terminating != entry.is_terminating)) {
+  if (entry.definition->is_established && !entry.is_builtin &&
+      (is_new || has_new_status || entry.kinds.empty() || was_terminating != entry.is_terminating)) {
     // A new schema: what was written before is read by it. Served before the condition says so.
     const bool was_served = !entry.kinds.empty();
     const auto since = !is_new && was_served ? entry.kinds.front().valid_since : was_served ? context_.cache.revision() + 1 : 0;
@@ -389,8 +391,8 @@ void CustomResources::finish_deletion(const std::string& name, const Entry& entr
   }
   const Condition done = entry.is_builtin ? Condition{"Terminating", "False", "OverlappingBuiltInResource",
                                                       "instances overlap with built-in resources in storage"}
-                         : is_served ? Condition{"Terminating", "False", "InstanceDeletionCompleted", "removed all instances"}
-                                   : Condition{"Terminating", "False", "NeverEstablished", "resource was never established"};
+                         : is_served      ? Condition{"Terminating", "False", "InstanceDeletionCompleted", "removed all instances"}
+                                          : Condition{"Terminating", "False", "NeverEstablished", "resource was never established"};
   set_condition(document, done, now);
   json::Array kept;
   for (const auto& one : json::get_array(document, {"metadata", "finalizers"}))

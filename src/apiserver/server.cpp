@@ -209,9 +209,9 @@ Result<void> ApiServer::Impl::start() {
   auto chain = AdmissionChain::create(std::move(context));
   if (!chain) return std::unexpected(chain.error());
   admission = std::move(*chain);
-  custom = std::make_unique<CustomResources>(CustomResourcesContext{
-      *cache, loop, [this](Task task) { defer(std::move(task)); },
-      [this](std::string_view group, std::string_view plural) { end_watches(group, plural); }});
+  custom = std::make_unique<CustomResources>(
+      CustomResourcesContext{*cache, loop, [this](Task task) { defer(std::move(task)); },
+                             [this](std::string_view group, std::string_view plural) { end_watches(group, plural); }});
   custom->start();
   if (options.memory_limit_bytes > 0 && flow_control != nullptr)
     memory_guard = std::make_unique<MemoryGuard>(loop, options.memory_limit_bytes, [this](bool scarce) { shed_load(scarce); });

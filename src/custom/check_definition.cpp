@@ -53,7 +53,8 @@ class DefinitionCheck {
     scope();
     versions();
     names();
-    if (json::get_bool(doc_, {"spec", "preserveUnknownFields"}) && (old_ == nullptr || !json::get_bool(*old_, {"spec", "preserveUnknownFields"})))
+    if (json::get_bool(doc_, {"spec", "preserveUnknownFields"}) &&
+        (old_ == nullptr || !json::get_bool(*old_, {"spec", "preserveUnknownFields"})))
       add(Type::kInvalid, "spec.preserveUnknownFields", "true",
           "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead");
     conversion();
@@ -80,7 +81,8 @@ class DefinitionCheck {
     if (group.empty()) return add(Type::kRequired, "spec.group", "", "");
     if (const auto why = model::validation::check_dns1123_subdomain(group); !why.empty())
       return add(Type::kInvalid, "spec.group", model::go_quote(group), commas(why));
-    if (group.find('.') == std::string::npos) add(Type::kInvalid, "spec.group", model::go_quote(group), "should be a domain with at least one dot");
+    if (group.find('.') == std::string::npos)
+      add(Type::kInvalid, "spec.group", model::go_quote(group), "should be a domain with at least one dot");
   }
 
   void scope() {
@@ -106,7 +108,8 @@ class DefinitionCheck {
       deprecation(version, at);
       if (i == 0 || !common_.schema) schema(version, common_.schema ? "spec.validation" : at + ".schema");
       if (i == 0 || !common_.subresources) subresources(version, common_.subresources ? "spec.subresources" : at + ".subresources");
-      if (i == 0 || !common_.columns) columns(version, common_.columns ? "spec.additionalPrinterColumns" : at + ".additionalPrinterColumns");
+      if (i == 0 || !common_.columns)
+        columns(version, common_.columns ? "spec.additionalPrinterColumns" : at + ".additionalPrinterColumns");
       if (i == 0 || !common_.selectable) selectable(version, common_.selectable ? "spec.selectableFields" : at + ".selectableFields");
     }
     const auto all = [&] { return shown(Value(list)); };
@@ -131,7 +134,8 @@ class DefinitionCheck {
   [[nodiscard]] bool is_known(const Value& version) const {
     if (old_ == nullptr) return false;
     for (const auto& before : json::get_array(*old_, {"spec", "versions"}))
-      if (json::get_string(before, {"name"}) == json::get_string(version, {"name"})) return same(json::find(before, "schema"), json::find(version, "schema"));
+      if (json::get_string(before, {"name"}) == json::get_string(version, {"name"}))
+        return same(json::find(before, "schema"), json::find(version, "schema"));
     return false;
   }
 
@@ -159,22 +163,43 @@ class DefinitionCheck {
   }
 
   void root_with_status(const Value& document, const Schema& schema, const std::string& at) {
-    static const std::set<std::string_view> kAllowed = {
-        "description", "type",     "format",   "title",      "maximum",      "exclusiveMaximum", "minimum", "exclusiveMinimum",
-        "maxLength",   "minLength", "pattern", "maxItems",   "minItems",     "uniqueItems",      "multipleOf", "required",
-        "items",       "properties", "externalDocs", "example", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations"};
+    static const std::set<std::string_view> kAllowed = {"description",
+                                                        "type",
+                                                        "format",
+                                                        "title",
+                                                        "maximum",
+                                                        "exclusiveMaximum",
+                                                        "minimum",
+                                                        "exclusiveMinimum",
+                                                        "maxLength",
+                                                        "minLength",
+                                                        "pattern",
+                                                        "maxItems",
+                                                        "minItems",
+                                                        "uniqueItems",
+                                                        "multipleOf",
+                                                        "required",
+                                                        "items",
+                                                        "properties",
+                                                        "externalDocs",
+                                                        "example",
+                                                        "x-kubernetes-preserve-unknown-fields",
+                                                        "x-kubernetes-validations"};
     if (!schema.type.empty() && schema.type != "object")
       return add(Type::kInvalid, at + ".type", model::go_quote(schema.type),
                  R"(only "object" is allowed as the type at the root of the schema if the status subresource is enabled)");
     for (const auto& [key, value] : document.get_object())
       if (!kAllowed.contains(std::string_view(key)))
-        return add(Type::kInvalid, at, shown(document),
-                   "only [Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems "
-                   "MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations] fields are "
-                   "allowed at the root of the schema if the status subresource is enabled");
+        return add(
+            Type::kInvalid, at, shown(document),
+            "only [Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems "
+            "MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations] fields "
+            "are "
+            "allowed at the root of the schema if the status subresource is enabled");
   }
 
-  void scale_path(const Value& scale, std::string_view field, const std::string& path, std::initializer_list<std::string_view> roots, bool required) {
+  void scale_path(const Value& scale, std::string_view field, const std::string& path, std::initializer_list<std::string_view> roots,
+                  bool required) {
     const std::string given(json::get_string(scale, {field}));
     const auto at = fmt::format("{}.scale.{}", path, field);
     if (given.empty()) {
@@ -225,7 +250,8 @@ class DefinitionCheck {
     const auto& list = json::get_array(version, {"selectableFields"});
     if (list.empty()) return;
     const auto* document = json::find(version, {"schema", "openAPIV3Schema"});
-    if (document == nullptr) return add(Type::kInvalid, path, "\"\"", "may only be set when `version.schema.openAPIV3Schema` is not included");
+    if (document == nullptr)
+      return add(Type::kInvalid, path, "\"\"", "may only be set when `version.schema.openAPIV3Schema` is not included");
     const auto schema = read_schema(*document);
     std::set<std::string> seen;
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -259,7 +285,8 @@ class DefinitionCheck {
         add(Type::kInvalid, fmt::format("spec.names.{}", key), model::go_quote(get(key)), commas(why));
     for (const std::string_view key : {"kind", "listKind"})
       if (const auto why = check_dns1035_label(go::to_lower(get(key))); !get(key).empty() && !why.empty())
-        add(Type::kInvalid, fmt::format("spec.names.{}", key), model::go_quote(get(key)), "may have mixed case, but should otherwise match: " + commas(why));
+        add(Type::kInvalid, fmt::format("spec.names.{}", key), model::go_quote(get(key)),
+            "may have mixed case, but should otherwise match: " + commas(why));
     if (!get("kind").empty() && get("kind") == get("listKind"))
       add(Type::kInvalid, "spec.names.listKind", model::go_quote(get("listKind")), "kind and listKind may not be the same");
     for (const std::string_view key : {"shortNames", "categories"}) {
@@ -280,10 +307,12 @@ class DefinitionCheck {
     if (strategy.empty()) return add(Type::kRequired, at + "strategy", "", "");
     if (strategy != "None" && strategy != "Webhook")
       add(Type::kNotSupported, at + "strategy", model::go_quote(strategy), R"(supported values: "None", "Webhook")");
-    const auto& reviews = webhook == nullptr ? json::get_array(doc_, {"spec", "none"}) : json::get_array(*webhook, {"conversionReviewVersions"});
+    const auto& reviews =
+        webhook == nullptr ? json::get_array(doc_, {"spec", "none"}) : json::get_array(*webhook, {"conversionReviewVersions"});
     if (strategy != "Webhook") {
       if (config != nullptr) add(Type::kForbidden, at + "webhookClientConfig", "", "should not be set when strategy is not set to Webhook");
-      if (!reviews.empty()) add(Type::kForbidden, at + "conversionReviewVersions", "", "should not be set when strategy is not set to Webhook");
+      if (!reviews.empty())
+        add(Type::kForbidden, at + "conversionReviewVersions", "", "should not be set when strategy is not set to Webhook");
       return;
     }
     if (config == nullptr) {
@@ -291,10 +320,12 @@ class DefinitionCheck {
     } else if ((json::find(*config, "url") == nullptr) == (json::find(*config, "service") == nullptr)) {
       add(Type::kRequired, at + "webhookClientConfig", "", "exactly one of url or service is required");
     } else if (const auto* url = json::find(*config, "url"); url != nullptr && !json::as_view(*url).starts_with("https://")) {
-      add(Type::kInvalid, at + "webhookClientConfig.url", shown(*url), "'https' is the only allowed URL scheme; desired format: https://host[/path]");
+      add(Type::kInvalid, at + "webhookClientConfig.url", shown(*url),
+          "'https' is the only allowed URL scheme; desired format: https://host[/path]");
     }
     if (reviews.empty()) return add(Type::kRequired, at + "conversionReviewVersions", "", "");
-    if (std::ranges::none_of(reviews, [](const Value& one) { return one.is_string() && (json::as_view(one) == "v1" || json::as_view(one) == "v1beta1"); }))
+    if (std::ranges::none_of(
+            reviews, [](const Value& one) { return one.is_string() && (json::as_view(one) == "v1" || json::as_view(one) == "v1beta1"); }))
       add(Type::kInvalid, at + "conversionReviewVersions", shown(Value(reviews)), "must include at least one of v1, v1beta1");
   }
 
@@ -347,7 +378,8 @@ class DefinitionCheck {
 }  // namespace
 
 ApprovalState approval_of(std::string_view group, const Value& definition) {
-  const bool is_protected = group == "k8s.io" || group.ends_with(".k8s.io") || group == "kubernetes.io" || group.ends_with(".kubernetes.io");
+  const bool is_protected =
+      group == "k8s.io" || group.ends_with(".k8s.io") || group == "kubernetes.io" || group.ends_with(".kubernetes.io");
   if (!is_protected) return {};
   const auto annotation = json::get_string(definition, {"metadata", "annotations", kApprovalAnnotation});
   constexpr std::string_view kSee = "see https://github.com/kubernetes/enhancements/pull/1111";
@@ -356,9 +388,10 @@ ApprovalState approval_of(std::string_view group, const Value& definition) {
   if (annotation.starts_with("unapproved")) return {Approval::kBypassed, fmt::format("not approved: {}", model::go_quote(annotation))};
   const auto url = cel::UrlValue::parse(annotation);
   if (url && !url->host.empty() && !url->scheme.empty()) return {Approval::kApproved, fmt::format("approved in {}", annotation)};
-  return {Approval::kInvalid,
-          fmt::format("protected groups must have approval annotation \"{}\" with either a URL or a reason starting with \"unapproved\", {}",
-                      kApprovalAnnotation, kSee)};
+  return {
+      Approval::kInvalid,
+      fmt::format("protected groups must have approval annotation \"{}\" with either a URL or a reason starting with \"unapproved\", {}",
+                  kApprovalAnnotation, kSee)};
 }
 
 model::FieldErrors check_definition(const Value* old, const Value& definition) { return DefinitionCheck(old, definition).run(); }

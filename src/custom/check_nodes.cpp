@@ -19,9 +19,12 @@ std::uint64_t product(std::uint64_t cost, std::uint64_t times) {
 
 std::string over_budget(std::string_view what, std::uint64_t cost, std::uint64_t limit) {
   const double factor = static_cast<double>(cost) / static_cast<double>(limit);
-  const auto text = factor > 100.0 ? std::string("more than 100x") : factor < 1.5 ? fmt::format("{:f}x", factor) : fmt::format("{:.1f}x", factor);
+  const auto text = factor > 100.0 ? std::string("more than 100x")
+                    : factor < 1.5 ? fmt::format("{:f}x", factor)
+                                   : fmt::format("{:.1f}x", factor);
   return fmt::format(
-      "{} exceeds budget by factor of {} (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and "
+      "{} exceeds budget by factor of {} (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, "
+      "and "
       "strings are declared)",
       what, text);
 }
@@ -32,7 +35,7 @@ struct Where {
   bool is_root = false, in_metadata = false, checks_rules = false;
   bool forbids_defaults = false;
   std::string defaults_reason;
-  std::string uncorrelated;                     ///< The list above whose elements have no old value; empty: none.
+  std::string uncorrelated;  ///< The list above whose elements have no old value; empty: none.
   const Declared* declared = nullptr;
   std::optional<std::uint64_t> cardinality = 1;  ///< How often the node can be there; nothing: no bound.
 };
@@ -89,7 +92,8 @@ class Nodes {
     if (at.in_metadata && schema.is_embedded)
       add(Type::kForbidden, at.path + ".x-kubernetes-embedded-resource", "", "must not be used inside of resource meta");
     if (schema.unique_items)
-      add(Type::kForbidden, at.path + ".uniqueItems", "", "uniqueItems cannot be set to true since the runtime complexity becomes quadratic");
+      add(Type::kForbidden, at.path + ".uniqueItems", "",
+          "uniqueItems cannot be set to true since the runtime complexity becomes quadratic");
     if (schema.additional_allowed && !schema.properties.empty() && (!*schema.additional_allowed || schema.additional != nullptr))
       add(Type::kForbidden, at.path + ".additionalProperties", "", "additionalProperties and properties are mutual exclusive");
     if (schema.refuses_unknown)
@@ -137,7 +141,8 @@ class Nodes {
       node(one, without_rules);
     };
     if (schema.negated != nullptr) inner(*schema.negated, at.path + ".not");
-    for (const auto& [list, word] : {std::pair(&schema.all_of, "allOf"), std::pair(&schema.one_of, "oneOf"), std::pair(&schema.any_of, "anyOf")})
+    for (const auto& [list, word] :
+         {std::pair(&schema.all_of, "allOf"), std::pair(&schema.one_of, "oneOf"), std::pair(&schema.any_of, "anyOf")})
       for (std::size_t i = 0; i < list->size(); ++i) inner((*list)[i], fmt::format("{}.{}[{}]", at.path, word, i));
     if (schema.items != nullptr) {
       auto where = below(schema, at, at.path + ".items", declared == nullptr ? nullptr : declared->element.get());
@@ -157,7 +162,8 @@ class Nodes {
     };
     if (schema.map_type && schema.type != "object") need_type("object", "x-kubernetes-map-type");
     if (schema.map_type && *schema.map_type != "atomic" && *schema.map_type != "granular")
-      add(Type::kNotSupported, path + ".x-kubernetes-map-type", model::go_quote(*schema.map_type), R"(supported values: "atomic", "granular")");
+      add(Type::kNotSupported, path + ".x-kubernetes-map-type", model::go_quote(*schema.map_type),
+          R"(supported values: "atomic", "granular")");
     if (schema.list_type && schema.type != "array") {
       need_type("array", "x-kubernetes-list-type");
     } else if (schema.list_type == "set" && schema.items != nullptr) {
@@ -170,7 +176,8 @@ class Nodes {
             "must be atomic as item of a list with x-kubernetes-list-type=set");
     }
     if (schema.list_type && *schema.list_type != "atomic" && *schema.list_type != "set" && *schema.list_type != "map")
-      add(Type::kNotSupported, path + ".x-kubernetes-list-type", model::go_quote(*schema.list_type), R"(supported values: "atomic", "set", "map")");
+      add(Type::kNotSupported, path + ".x-kubernetes-list-type", model::go_quote(*schema.list_type),
+          R"(supported values: "atomic", "set", "map")");
     if (!schema.list_map_keys.empty() && schema.list_type != "map") {
       const std::string detail = "must be map if x-kubernetes-list-map-keys is non-empty";
       if (!schema.list_type) {
@@ -210,7 +217,8 @@ class Nodes {
 
   void keys(const Schema& schema, const std::string& path) {
     const auto& items = *schema.items;
-    if (items.nullable) add(Type::kForbidden, path + ".items.nullable", "", "cannot be nullable when x-kubernetes-list-type is " + *schema.list_type);
+    if (items.nullable)
+      add(Type::kForbidden, path + ".items.nullable", "", "cannot be nullable when x-kubernetes-list-type is " + *schema.list_type);
     if (schema.list_type != "map") return;
     for (const auto& key : schema.list_map_keys) {
       const auto* property = items.property(key);
@@ -244,12 +252,14 @@ class Nodes {
       }
       if (!rule.message_expression.empty() && is_blank(rule.message_expression))
         add(Type::kRequired, at + ".messageExpression", "", "messageExpression must be non-empty if specified");
-      static constexpr std::string_view kReasons[] = {"FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"};
+      static constexpr std::string_view kReasons[] = {"FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid",
+                                                      "FieldValueRequired"};
       if (rule.reason && std::ranges::find(kReasons, *rule.reason) == std::end(kReasons))
         add(Type::kNotSupported, at + ".reason", model::go_quote(*rule.reason),
             R"(supported values: "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")");
       if (rule.field_path.empty()) continue;
-      if (is_blank(rule.field_path)) add(Type::kInvalid, at + ".fieldPath", model::go_quote(rule.field_path), "must be non-empty if specified");
+      if (is_blank(rule.field_path))
+        add(Type::kInvalid, at + ".fieldPath", model::go_quote(rule.field_path), "must be non-empty if specified");
       if (rule.field_path.find_first_of("\n\r") != std::string::npos)
         add(Type::kInvalid, at + ".fieldPath", model::go_quote(rule.field_path), "must not contain line breaks");
       if (!resolve_field_path(rule.field_path, schema))
@@ -273,14 +283,16 @@ class Nodes {
         say(Type::kInvalid, "messageExpression", shown(rule.rule->source), rule.message_error);
       } else if (rule.message) {
         if (rule.message_max_cost > kRuleCostLimit)
-          say(Type::kForbidden, "messageExpression", "", over_budget("estimated messageExpression cost", rule.message_max_cost, kRuleCostLimit));
+          say(Type::kForbidden, "messageExpression", "",
+              over_budget("estimated messageExpression cost", rule.message_max_cost, kRuleCostLimit));
         observe(path + ".messageExpression", rule.message_max_cost);
       }
       if (rule.uses_old_self && !at.uncorrelated.empty()) {
         say(Type::kInvalid, "rule", model::go_quote(rule.rule->rule),
             fmt::format("oldSelf cannot be used on the uncorrelatable portion of the schema within {}", at.uncorrelated));
       } else if (!rule.uses_old_self && rule.rule->optional_old_self) {
-        say(Type::kInvalid, "optionalOldSelf", *rule.rule->optional_old_self ? "true" : "false", "may not be set if oldSelf is not used in rule");
+        say(Type::kInvalid, "optionalOldSelf", *rule.rule->optional_old_self ? "true" : "false",
+            "may not be set if oldSelf is not used in rule");
       }
     }
   }

@@ -27,7 +27,8 @@ void simplify(Value& schema) {
     for (auto& [name, below] : properties->get_object()) simplify(below);
 }
 
-constexpr std::string_view kObjectMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", kListMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
+constexpr std::string_view kObjectMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
+                           kListMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 
 Object meta_reference(bool v3, std::string_view name, std::string_view text) {
   Object out{{"description", text}};
@@ -40,12 +41,12 @@ Object meta_reference(bool v3, std::string_view name, std::string_view text) {
 }
 
 void add_type_meta(Object& properties, bool v3, std::string_view metadata, std::string_view metadata_text) {
-  properties["apiVersion"] = Object{
-      {"description",
-       "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest "
-       "internal value, and may reject unrecognized values. More info: "
-       "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources"},
-      {"type", "string"}};
+  properties["apiVersion"] = Object{{"description",
+                                     "APIVersion defines the versioned schema of this representation of an object. Servers should convert "
+                                     "recognized schemas to the latest "
+                                     "internal value, and may reject unrecognized values. More info: "
+                                     "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources"},
+                                    {"type", "string"}};
   properties["kind"] = Object{
       {"description",
        "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client "
@@ -85,7 +86,8 @@ Object operation(const CustomKind& kind, bool v3, std::string_view verb, std::st
 
 void add_paths(const CustomKind& kind, bool v3, Object& paths) {
   const auto& info = kind.info;
-  const auto collection = fmt::format("/apis/{}/{}{}{}", info.group, info.version, info.namespaced ? "/namespaces/{namespace}/" : "/", info.plural);
+  const auto collection =
+      fmt::format("/apis/{}/{}{}{}", info.group, info.version, info.namespaced ? "/namespaces/{namespace}/" : "/", info.plural);
   paths[collection] = Object{{"get", operation(kind, v3, "list", "list", false)}, {"post", operation(kind, v3, "post", "create", true)}};
   const Object one{{"get", operation(kind, v3, "get", "read", false)},
                    {"put", operation(kind, v3, "put", "replace", true)},
@@ -109,10 +111,9 @@ std::string openapi_name(const model::KindInfo& kind) {
 
 void add_openapi(const CustomKind& kind, bool v3, Object& schemas, Object& paths) {
   const auto& info = kind.info;
-  const auto gvk = [&](std::string_view name) {
-    return Array{Object{{"group", info.group}, {"kind", name}, {"version", info.version}}};
-  };
-  Value schema = kind.version->schema_document.is_object() && !kind.definition->preserves_unknown ? kind.version->schema_document : Value(Object());
+  const auto gvk = [&](std::string_view name) { return Array{Object{{"group", info.group}, {"kind", name}, {"version", info.version}}}; };
+  Value schema =
+      kind.version->schema_document.is_object() && !kind.definition->preserves_unknown ? kind.version->schema_document : Value(Object());
   if (!v3) simplify(schema);
   auto& object = schema.get_object();
   object["type"] = "object";
@@ -126,9 +127,10 @@ void add_openapi(const CustomKind& kind, bool v3, Object& schemas, Object& paths
   schemas[name] = std::move(schema);
   Object list_properties;
   add_type_meta(list_properties, v3, kListMeta, "Standard list metadata.");
-  list_properties["items"] = Object{{"description", fmt::format("List of {}.", info.plural)},
-                                    {"type", "array"},
-                                    {"items", v3 ? Object{{"allOf", Array{Object{{"$ref", reference(v3, name)}}}}} : Object{{"$ref", reference(v3, name)}}}};
+  list_properties["items"] =
+      Object{{"description", fmt::format("List of {}.", info.plural)},
+             {"type", "array"},
+             {"items", v3 ? Object{{"allOf", Array{Object{{"$ref", reference(v3, name)}}}}} : Object{{"$ref", reference(v3, name)}}}};
   schemas[name + "List"] = Object{{"description", fmt::format("{} is a list of {}", info.list_kind, info.kind)},
                                   {"type", "object"},
                                   {"required", Array{"items"}},

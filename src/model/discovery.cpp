@@ -130,7 +130,7 @@ json::Value discovery_aggregated(const Kinds& kinds, bool core, std::string_view
   const auto version_object = [&](const std::string& group, const std::string& version) {
     Array resources;
     for (const KindInfo* one : kinds) {
-    const KindInfo& kind = *one;
+      const KindInfo& kind = *one;
       if (kind.group != group || kind.version != version) continue;
       Object entry{{"resource", kind.plural},
                    {"responseKind", response_kind(group, version, kind.kind)},

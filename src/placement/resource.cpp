@@ -182,7 +182,8 @@ ResourceList pod_requests_136(const model::PodView& pod, bool use_status, Defaul
 bool is_said_by_containers(const model::PodView& pod) {
   return pod.init_containers.empty() && pod.container_statuses.empty() && !pod.pod_level_status && pod.pod_requests.empty() &&
          std::ranges::all_of(pod.containers, [](const auto& container) {
-           return model::find_resource(container.requests, "cpu") != nullptr && model::find_resource(container.requests, "memory") != nullptr;
+           return model::find_resource(container.requests, "cpu") != nullptr &&
+                  model::find_resource(container.requests, "memory") != nullptr;
          });
 }
 

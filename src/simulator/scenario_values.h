@@ -39,8 +39,8 @@ std::optional<Lengths> read_lengths(const config::Reader& at);
 NodeChoice read_node_choice(const config::Reader& at);
 /// YAML of a file beside the scenario, or an inline list or object.
 std::vector<json::Value> read_objects(const config::Reader& at, const std::string& directory);
-/// Says of a cluster's dump what no cluster has: one object with two uids (several clusters, or moments), pods without containers (the file is
-/// cut off); and notes what is missing in it.
+/// Says of a cluster's dump what no cluster has: one object with two uids (several clusters, or moments), pods without containers (the file
+/// is cut off); and notes what is missing in it.
 void check_dump(const config::Reader& at, const std::vector<json::Value>& objects);
 std::string resolve(const std::string& directory, const std::string& file);
 

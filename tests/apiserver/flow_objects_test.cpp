@@ -135,8 +135,7 @@ TEST_F(FlowObjectsServer, KubernetesObjectsAreThereFromTheStart) {
   start();
   std::set<std::string> names;
   const auto listed = send("GET", kLevels)->document();
-  for (const auto& item : json::get_array(listed, {"items"}))
-    names.emplace(json::get_string(item, {"metadata", "name"}));
+  for (const auto& item : json::get_array(listed, {"items"})) names.emplace(json::get_string(item, {"metadata", "name"}));
   EXPECT_EQ(names, (std::set<std::string>{"catch-all", "exempt", "global-default", "leader-election", "node-high", "system",
                                           "workload-high", "workload-low"}));
   const auto probes = object("flowschemas", "probes");

@@ -220,7 +220,8 @@ TEST(ProvisioningRequest, WhatItsPodsHaveTakenIsNotBookedTwice) {
   cluster.request("r", kCheck, "[{count: 2, podTemplateRef: {name: t}}]");
   cluster.pass();
   for (const char* name : {"c0", "c1"})
-    cluster.pod(name, {.cpu = "2", .node = "n1", .extra_metadata = ", annotations: {autoscaling.x-k8s.io/consume-provisioning-request: r}"});
+    cluster.pod(name,
+                {.cpu = "2", .node = "n1", .extra_metadata = ", annotations: {autoscaling.x-k8s.io/consume-provisioning-request: r}"});
   cluster.request("other", kCheck, "[{count: 2, podTemplateRef: {name: t}}]");
   cluster.now += 10s;
   cluster.pass();

@@ -311,7 +311,8 @@ Result<Pki> Pki::open(PkiOptions options, TimePoint now) {
 
 Result<KeyPair> Pki::client_certificate(const std::string& file_name, const std::string& common_name,
                                         const std::vector<std::string>& organizations, TimePoint now) {
-  if (file_name.find('/') != std::string::npos || file_name.empty() || file_name == "ca" || file_name == "server" || file_name.starts_with("front-proxy-")) {
+  if (file_name.find('/') != std::string::npos || file_name.empty() || file_name == "ca" || file_name == "server" ||
+      file_name.starts_with("front-proxy-")) {
     return fail(ErrorCode::kInvalid, fmt::format("\"{}\" cannot be the name of a certificate's file", file_name));
   }
   CertificateRequest request{.common_name = common_name, .organizations = organizations, .life = kLeafLife};
@@ -329,7 +330,8 @@ Result<KeyPair> Pki::server_certificate(const std::string& file_name, const std:
 Result<Pki::FrontProxy> Pki::front_proxy(TimePoint now) const {
   auto authority = open_authority(options_.directory, "front-proxy-ca", now);
   if (!authority) return std::unexpected(authority.error());
-  auto client = reuse_or_make(options_.directory, "front-proxy-client", *authority, {.common_name = "front-proxy-client", .life = kLeafLife}, now);
+  auto client =
+      reuse_or_make(options_.directory, "front-proxy-client", *authority, {.common_name = "front-proxy-client", .life = kLeafLife}, now);
   if (!client) return std::unexpected(client.error());
   return FrontProxy{authority->certificate_pem, std::move(*client)};
 }

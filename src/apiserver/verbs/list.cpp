@@ -275,8 +275,8 @@ void ApiServer::Impl::list(const RequestPtr& request) {
 void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult result, const std::string& token,
                  std::optional<std::int64_t> remaining) {
   const auto& kind = *request->kind;
-  const bool as_stored = std::ranges::all_of(
-      result.items, [&](const ObjectPtr& item) { return ApiServer::Impl::is_shown_as_stored(*request, *item); });
+  const bool as_stored =
+      std::ranges::all_of(result.items, [&](const ObjectPtr& item) { return ApiServer::Impl::is_shown_as_stored(*request, *item); });
   const auto form = request->accept.form;
   if (form == ObjectForm::kTable) {
     json::Object list_metadata{{"resourceVersion", std::to_string(result.revision)}};

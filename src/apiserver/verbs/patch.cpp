@@ -339,9 +339,9 @@ void ApiServer::Impl::patch(const RequestPtr& request) {
     produce = merge_patch(*options.authorizer, request, kind);
   } else if (type == "application/strategic-merge-patch+json" && request->custom != nullptr) {
     // What its lists merge by is nowhere said (handlers/patch.go: no strategic merge for unstructured objects).
-    return respond_status(*request, model::unsupported_media_type(
-                                        "the body of the request was in an unknown format - accepted media types include: "
-                                        "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"));
+    return respond_status(
+        *request, model::unsupported_media_type("the body of the request was in an unknown format - accepted media types include: "
+                                                "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"));
   } else if (type == "application/strategic-merge-patch+json") {
     produce = strategic_patch(*options.authorizer, request, kind);
   } else if (type == "application/apply-patch+yaml") {

@@ -351,7 +351,8 @@ Bytes WatchStream::frames(const std::deque<Pending>& batch, std::size_t size) {
 }
 
 Bytes WatchStream::frame(const Pending& event) {
-  if (is_plain_ && event.type != WatchEventType::kBookmark && is_shown_as_stored(event)) return plain_frame(*request_->kind, is_protobuf_, event.type, event.object);
+  if (is_plain_ && event.type != WatchEventType::kBookmark && is_shown_as_stored(event))
+    return plain_frame(*request_->kind, is_protobuf_, event.type, event.object);
   std::string text;
   append_frame(text, event);
   return make_bytes(std::move(text));

@@ -1,11 +1,10 @@
 // Services on a real node: which endpoints count (kube-proxy's topology rules), and that the kernel takes every step from table to table.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 
 #include <random>
 #include <thread>
-
-#include <fmt/format.h>
 
 #include "node/services/kernel.h"
 #include "node/services/rules.h"
