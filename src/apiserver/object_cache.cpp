@@ -68,7 +68,9 @@ void replay(WatchState& state, const IndexSlice* initial, const std::vector<Chan
   }
 }
 
-bool is_selective(const WatchFilter& filter) { return filter.name || !filter.labels.is_everything() || !filter.fields.terms.empty(); }
+bool is_selective(const WatchFilter& filter) {
+  return filter.name || !filter.labels.is_everything() || !filter.fields.terms.empty() || filter.also;
+}
 
 }  // namespace
 

@@ -60,5 +60,5 @@ stop_up
 start_up --nodes 0
 check "after a restart" says "nightly" kubectl get ct
 check "deletion" kubectl delete crd crontabs.stable.example.com --timeout=30s
-check "takes the objects along" says "the server doesn't have a resource type" kubectl get ct
+check "takes the objects along" says "could not find the requested resource" kubectl get ct
 finish

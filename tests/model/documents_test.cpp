@@ -10,6 +10,13 @@
 namespace berth::model {
 namespace {
 
+/// The API's own kinds, as a server without custom ones serves them.
+Kinds own_kinds() {
+  Kinds out;
+  for (const KindInfo& kind : all_kinds()) out.push_back(&kind);
+  return out;
+}
+
 using json::Value;
 
 const Value& resource(const Value& list, std::string_view name) {
@@ -20,7 +27,7 @@ const Value& resource(const Value& list, std::string_view name) {
 }
 
 TEST(Discovery, CoreResources) {
-  const Value list = discovery_resources("", "v1").value();
+  const Value list = discovery_resources(own_kinds(), "", "v1").value();
   EXPECT_EQ(json::get_string(list, {"groupVersion"}), "v1");
   const Value& pods = resource(list, "pods");
   EXPECT_EQ(json::serialize(*json::find(pods, "shortNames")), R"(["po"])");
@@ -35,19 +42,19 @@ TEST(Discovery, PreferredVersionsComeFirst) {
   const std::pair<const char*, const char*> expected[] = {
       {"autoscaling", "v2"}, {"batch", "v1"}, {"policy", "v1"}, {"scheduling.k8s.io", "v1"}};
   for (const auto& [group, version] : expected) {
-    const Value document = discovery_group(group).value();
+    const Value document = discovery_group(own_kinds(), group).value();
     EXPECT_EQ(json::get_string(document, {"preferredVersion", "version"}), version) << group;
     EXPECT_GT(json::get_array(document, {"versions"}).size(), 1U) << group;
   }
 }
 
 TEST(Discovery, UnknownGroupsAreNone) {
-  EXPECT_FALSE(discovery_group("nothing").has_value());
-  EXPECT_FALSE(discovery_resources("apps", "v9").has_value());
+  EXPECT_FALSE(discovery_group(own_kinds(), "nothing").has_value());
+  EXPECT_FALSE(discovery_resources(own_kinds(), "apps", "v9").has_value());
 }
 
 TEST(Discovery, TheAggregatedFormSaysTheSame) {
-  const Value list = discovery_aggregated(false, "v2");
+  const Value list = discovery_aggregated(own_kinds(), false, "v2");
   EXPECT_EQ(json::get_string(list, {"apiVersion"}), "apidiscovery.k8s.io/v2");
   std::size_t resources = 0;
   for (const Value& group : json::get_array(list, {"items"}))
