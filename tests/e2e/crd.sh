@@ -56,6 +56,11 @@ sed 's/crontabs/kronos/; s/kind: CronTab/kind: CronTab/; s/plural: crontabs/plur
 check "names that are taken" kubectl apply -f "$work/twin.yaml"
 check "are told of" eventually 10 says "is already in use" kubectl get crd kronos.stable.example.com -o yaml
 
+kubectl create namespace gone >/dev/null
+kubectl -n gone apply -f "$example/my-crontab.yaml" >/dev/null
+kubectl delete namespace gone --timeout=30s >/dev/null
+check "objects go with their namespace" eventually 10 says "No resources found" kubectl -n gone get ct
+
 stop_up
 start_up --nodes 0
 check "after a restart" says "nightly" kubectl get ct
