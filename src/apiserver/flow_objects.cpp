@@ -97,7 +97,7 @@ struct FlowObjects::State : std::enable_shared_from_this<State> {
   };
   using ByName = std::map<std::string, Stored>;
 
-  explicit State(ApiServer::Impl& of) : server(of), uids(of.options.seed == 0 ? 0 : of.options.seed + 1) {}
+  explicit State(ApiServer::Impl& of) : server(of), uids(of.options.seed == 0 ? 0 : ~of.options.seed) {}
 
   ApiServer::Impl& server;
   NameSource uids;  ///< Of its own: other objects' names and uids are what they were before there were these.

@@ -27,17 +27,6 @@ TEST_F(FirstDay, FieldsThatKindsAreSelectedBy) {
   EXPECT_EQ(get(newer + "?fieldSelector=source=scheduler")->status, 400);
 }
 
-/// kubectl 1.32 lists the definitions before it says that a file's kind is not there; without them it gives the whole file up.
-TEST_F(FirstDay, CustomResourceDefinitionsAreNone) {
-  const std::string path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-  const auto list = read(path);
-  EXPECT_EQ(text(list, {"kind"}), "CustomResourceDefinitionList");
-  EXPECT_TRUE(json::get_array(list, {"items"}).empty());
-  EXPECT_EQ(message(get(path + "/x.y")), "customresourcedefinitions.apiextensions.k8s.io \"x.y\" not found");
-  EXPECT_EQ(post(path, "{}")->status, 404);
-  EXPECT_EQ(get("/apis/apiextensions.k8s.io")->status, 404);
-}
-
 TEST_F(FirstDay, PathsThatThereAreNot) {
   // Below a served group the answer is a Status, elsewhere plain text.
   EXPECT_EQ(message(get("/apis/storage.k8s.io/v1alpha9/storageclasses")), "the server could not find the requested resource");
