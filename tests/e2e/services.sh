@@ -65,7 +65,7 @@ pod=$(kubectl get pods -l app=web -o jsonpath='{.items[0].metadata.name}')
 # Debian's static busybox cannot look names up; nc takes an address as it is.
 from_pod() { timeout 10 kubectl exec "$pod" -- sh -c "printf 'GET / HTTP/1.0\r\n\r\n' | nc -w 3 $(ip web) 80"; }
 check "a pod reaches the Service" says "200 OK" from_pod
-itself() { for _ in $(seq 12); do from_pod || return 1; done | grep -q "$pod"; }
+itself() { for _ in $(seq 12); do from_pod || return 1; done | grep "$pod" >/dev/null; }
 check "... itself, too" itself
 refuses() { curl -s --max-time 5 "http://$1/"; [ $? -eq 7 ]; }
 check "a Service without endpoints refuses at once" refuses "$(ip nobody)"
@@ -75,6 +75,8 @@ check "a pod that goes gets nothing more" eventually 20 one_left
 address=$(ip web)
 kubectl delete service web >/dev/null
 check "a Service that goes has no address" eventually 10 refused get "$address"
+kubectl delete deployment web >/dev/null
+check "its pods go" eventually 20 sh -c "[ -z \"\$(kubectl get pods -o name)\" ]"
 table=$(nft list tables 2>/dev/null | grep -c berth-)
 check "the rules are there" [ "$table" -ge 1 ]
 stop_up TERM
