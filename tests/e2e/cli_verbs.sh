@@ -130,7 +130,7 @@ check "the same project again" says 'already exists' "$b" adm new-project myproj
 
 # For those who come with oc: a link is enough.
 mkdir -p "$work/bin"; ln -sf "$b" "$work/bin/oc"; oc=$work/bin/oc
-check "oc --help" says "Usage: oc [--plugin" "$oc" --help
+check "oc --help" says "Usage: oc [--log-level LEVEL]" "$oc" --help
 check "oc whoami" says "kubernetes-admin" "$oc" whoami
 check "oc whoami -c" says "$(kubectl config current-context)" "$oc" whoami -c
 check "oc whoami -t without a token" says "no token is currently in use" "$oc" whoami -t
