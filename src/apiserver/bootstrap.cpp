@@ -49,7 +49,8 @@ json::Value system_class(std::string_view name, std::int64_t value, std::string_
 
 /// The configured range as an object; whoever starts the controllers keeps it.
 json::Value default_service_cidr(const std::string& range, const std::string& now) {
-  json::Object ready{{"type", "Ready"}, {"status", "True"}, {"reason", ""}, {"message", "Kubernetes Service CIDR is ready"}, {"lastTransitionTime", now}};
+  json::Object ready{
+      {"type", "Ready"}, {"status", "True"}, {"reason", ""}, {"message", "Kubernetes Service CIDR is ready"}, {"lastTransitionTime", now}};
   return json::Object{
       {"metadata", json::Object{{"name", "kubernetes"}, {"finalizers", json::Array{"networking.k8s.io/service-cidr-finalizer"}}}},
       {"spec", json::Object{{"cidrs", json::Array{json::Value(range)}}}},
@@ -83,7 +84,8 @@ AddressBook address_book(const ObjectCache& cache) {
                 const json::Value document = decode_object(*object);
                 const auto parent = [&](std::string_view field) { return json::get_string(document, {"spec", "parentRef", field}); };
                 // One that the allocator's own controller is about to take away binds nobody.
-                if (json::get_string(document, {"metadata", "labels", "ipaddress.kubernetes.io/managed-by"}) == "ipallocator.k8s.io") return false;
+                if (json::get_string(document, {"metadata", "labels", "ipaddress.kubernetes.io/managed-by"}) == "ipallocator.k8s.io")
+                  return false;
                 return parent("resource") != "services" || parent("namespace") != json::get_string(service, {"metadata", "namespace"}) ||
                        parent("name") != json::get_string(service, {"metadata", "name"});
               }};

@@ -158,6 +158,8 @@ struct ApiServer::Impl {
   bool serve_openapi(const RequestPtr& request);
   void serve_health(const RequestPtr& request, const std::string& name);
   void serve_metrics(const RequestPtr& request);
+  /// Of /metrics/slis: how a check of a health endpoint ended.
+  void note_indicator(std::string_view endpoint, const std::string& name, bool good);
   /// What flow control holds, for administrators; false when the path is another.
   bool serve_flow_dump(const RequestPtr& request);
 
@@ -184,6 +186,7 @@ struct ApiServer::Impl {
   std::shared_ptr<metrics::Registry> registry;
   NameSource names;
   ServiceAllocator services;
+  metrics::Registry indicators;  ///< What /metrics/slis shows.
   std::unique_ptr<WorkerPool> workers;  ///< Null when single-threaded.
   std::unique_ptr<WorkerPool> askers;   ///< Null where nobody elsewhere is asked.
   std::atomic<int> asking{0};           ///< Requests that wait for, or run on, those.

@@ -63,9 +63,6 @@ std::optional<model::ApiStatus> read_write_options(Request& request) {
     return invalid_option(options_kind, Type::kNotSupported, "dryRun", json::serialize(json::Array(dry_runs.begin(), dry_runs.end())),
                           "supported values: \"All\"");
   request.dry_run = !dry_runs.empty();
-  if (const auto timeout = request.query.get("timeout"); !timeout.empty())
-    if (const auto parsed = parse_duration_ns(timeout); !parsed)
-      return model::bad_request(fmt::format("invalid timeout specified in the request URL - {}", parsed.error()));
   if (const auto mode = request.query.get("fieldValidation"); !mode.empty()) {
     if (mode == "Ignore") {
       request.field_validation = FieldValidation::kIgnore;
@@ -261,7 +258,23 @@ bool ApiServer::Impl::authorize(Request& request) {
   return false;
 }
 
+namespace {
+
+/// `timeout` of a request that is answered soon (WithRequestDeadline); sessions and watches have no such parameter.
+std::optional<model::ApiStatus> check_timeout(const Request& request) {
+  const auto& sub = request.info.subresource;
+  if (request.info.verb == "watch" || sub == "proxy" || sub == "exec" || sub == "attach" || sub == "portforward" || sub == "log") return std::nullopt;
+  const auto text = request.query.get("timeout");
+  if (text.empty()) return std::nullopt;
+  const auto parsed = parse_duration_ns(text);
+  if (parsed) return std::nullopt;
+  return model::bad_request(fmt::format("invalid timeout specified in the request URL - {}", parsed.error()));
+}
+
+}  // namespace
+
 void ApiServer::Impl::dispatch(const RequestPtr& request) {
+  if (const auto wrong = check_timeout(*request)) return respond_status(*request, *wrong);
   for (const auto& mount : mounts) {
     if (mount.anonymous || !request->http.path.starts_with(mount.prefix)) continue;
     account(*request, 200);
