@@ -1,6 +1,7 @@
 // What must be there before anybody asks: namespaces, PriorityClasses, the kubernetes Service (controlplane's bootstrap controllers).
 #include "apiserver/aggregation/aggregator.h"
 #include "apiserver/impl.h"
+#include "apiserver/own_endpoints.h"
 #include "apiserver/write.h"
 #include "model/schema.h"
 
@@ -139,13 +140,8 @@ Result<void> ApiServer::Impl::bootstrap() {
       return invalid("the kubernetes Service: " + allocation.error().message);
     if (auto made = ensure(*this, service_kind, std::move(service)); !made) return made;
   }
-  if (options.advertise_port == 0 || !options.writes_endpoints) return {};
-  json::Object subset{
-      {"addresses", json::Array{json::Object{{"ip", options.advertise_address}}}},
-      {"ports", json::Array{json::Object{{"name", "https"}, {"port", static_cast<int>(options.advertise_port)}, {"protocol", "TCP"}}}}};
-  return ensure(*this, *model::find_resource("", "endpoints"),
-                json::Object{{"metadata", json::Object{{"name", "kubernetes"}, {"namespace", "default"}}},
-                             {"subsets", json::Array{std::move(subset)}}});
+  if (options.advertise_port != 0 && options.writes_endpoints) own_endpoints = std::make_unique<OwnEndpoints>(*this);
+  return {};
 }
 
 }  // namespace berth::apiserver

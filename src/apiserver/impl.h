@@ -10,6 +10,7 @@
 #include "apiserver/context.h"
 #include "apiserver/custom_resources.h"
 #include "apiserver/flow_objects.h"
+#include "apiserver/own_endpoints.h"
 #include "apiserver/memory_guard.h"
 #include "apiserver/mirror.h"
 #include "apiserver/object_codec.h"
@@ -182,6 +183,7 @@ struct ApiServer::Impl {
   std::unique_ptr<flow::Controller> flow_control;  ///< Null when single-threaded. Requests, which others hold, give it their seats back.
   std::unique_ptr<ObjectCache> cache;
   std::unique_ptr<FlowObjects> flow_objects;
+  std::unique_ptr<OwnEndpoints> own_endpoints;  ///< Null where somebody else keeps them, or nobody.
   EventLoop& loop;
   std::shared_ptr<metrics::Registry> registry;
   NameSource names;

@@ -245,11 +245,12 @@ void ApiServer::Impl::proxy_to_port(const RequestPtr& request, net::HttpRequest 
   if (!name)
     return respond_status(*request,
                           model::bad_request(fmt::format("invalid node request {}", json::serialize(json::Value(request->info.name)))));
+  if (name->port.empty()) return relay(request, name->name, std::move(onward));
   const auto object = cache->get(make_key("", "nodes", "", name->name));
   if (object == nullptr) return respond_status(*request, model::not_found("", "nodes", name->name));
   const auto node = decode_object(*object);
   const auto agent = json::get_int(node, {"status", "daemonEndpoints", "kubeletEndpoint", "Port"});
-  if (name->port.empty() || name->port == std::to_string(agent)) return relay(request, name->name, std::move(onward));
+  if (name->port == std::to_string(agent)) return relay(request, name->name, std::move(onward));
   if (json::find(node, {"metadata", "annotations", kSimulatedNode}) != nullptr)
     return respond_status(*request,
                           not_run_here(fmt::format("node {} is simulated: nothing listens on its port {}", name->name, name->port)));
