@@ -120,6 +120,7 @@ struct ApiServer::Impl {
   // --- subresources/
   void review(const RequestPtr& request);
   void proxy_to_node(const RequestPtr& request);
+  void proxy_to_port(const RequestPtr& request, net::HttpRequest onward);
   void relay(const RequestPtr& request, const std::string& node, net::HttpRequest onward);
 
   // --- health.cpp, discovery.cpp
