@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <nghttp2/nghttp2.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -13,13 +14,22 @@
 namespace berth::bench {
 namespace {
 
-SSL_CTX* context() {
-  static SSL_CTX* const made = [] {
-    auto* out = SSL_CTX_new(TLS_client_method());
-    SSL_CTX_set_mode(out, SSL_MODE_RELEASE_BUFFERS);
-    return out;
-  }();
-  return made;
+/// TLS as these clients speak it; null when the identity is unusable.
+SSL_CTX* make_context(const std::string& certificate_pem, const std::string& key_pem) {
+  auto* out = SSL_CTX_new(TLS_client_method());
+  SSL_CTX_set_mode(out, SSL_MODE_RELEASE_BUFFERS);
+  BIO* certificate_text = BIO_new_mem_buf(certificate_pem.data(), static_cast<int>(certificate_pem.size()));
+  BIO* key_text = BIO_new_mem_buf(key_pem.data(), static_cast<int>(key_pem.size()));
+  X509* certificate = PEM_read_bio_X509(certificate_text, nullptr, nullptr, nullptr);
+  EVP_PKEY* key = PEM_read_bio_PrivateKey(key_text, nullptr, nullptr, nullptr);
+  const bool is_good = SSL_CTX_use_certificate(out, certificate) == 1 && SSL_CTX_use_PrivateKey(out, key) == 1;
+  X509_free(certificate);
+  EVP_PKEY_free(key);
+  BIO_free(certificate_text);
+  BIO_free(key_text);
+  if (is_good) return out;
+  SSL_CTX_free(out);
+  return nullptr;
 }
 
 nghttp2_nv field(std::string_view name, std::string_view value) {
@@ -36,6 +46,7 @@ WatchClients::~WatchClients() {
     if (link->fd >= 0) ::close(link->fd);
   }
   if (epoll_ >= 0) ::close(epoll_);
+  SSL_CTX_free(context_);
 }
 
 std::string WatchClients::connect(Link& link) {
@@ -51,7 +62,7 @@ std::string WatchClients::connect(Link& link) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (::bind(link.fd, reinterpret_cast<sockaddr*>(&own), sizeof own) != 0) return "cannot bind";
   if (::connect(link.fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return "cannot connect";
-  link.ssl = SSL_new(context());
+  link.ssl = SSL_new(context_);
   static constexpr std::string_view kHttp2 = "\x02h2", kHttp1 = "\x08http/1.1";
   const auto offered = options_.http2 ? kHttp2 : kHttp1;
   SSL_set_alpn_protos(link.ssl, reinterpret_cast<const unsigned char*>(offered.data()), static_cast<unsigned>(offered.size()));
@@ -61,11 +72,12 @@ std::string WatchClients::connect(Link& link) {
 }
 
 std::string WatchClients::ask(Link& link) {
-  const auto authorization = "Bearer " + options_.token;
-  if (!options_.http2) {
-    const auto text = "GET " + options_.path + " HTTP/1.1\r\nHost: x\r\nAuthorization: " + authorization + "\r\n\r\n";
-    return SSL_write(link.ssl, text.data(), static_cast<int>(text.size())) > 0 ? "" : "cannot send";
-  }
+  if (options_.http2) return ask_http2(link);
+  const auto text = "GET " + options_.path + " HTTP/1.1\r\nHost: x\r\n\r\n";
+  return SSL_write(link.ssl, text.data(), static_cast<int>(text.size())) > 0 ? "" : "cannot send";
+}
+
+std::string WatchClients::ask_http2(Link& link) {
   nghttp2_session_callbacks* callbacks = nullptr;
   nghttp2_session_callbacks_new(&callbacks);
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(
@@ -85,8 +97,7 @@ std::string WatchClients::ask(Link& link) {
   const nghttp2_settings_entry window{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 4 << 20};  // As Go's clients have it.
   nghttp2_submit_settings(link.session, NGHTTP2_FLAG_NONE, &window, 1);
   nghttp2_session_set_local_window_size(link.session, NGHTTP2_FLAG_NONE, 0, 1 << 30);
-  const nghttp2_nv fields[] = {field(":method", "GET"), field(":scheme", "https"), field(":path", options_.path), field(":authority", "x"),
-                               field("authorization", authorization)};
+  const nghttp2_nv fields[] = {field(":method", "GET"), field(":scheme", "https"), field(":path", options_.path), field(":authority", "x")};
   for (int i = 0; i < options_.watches; ++i) nghttp2_submit_request(link.session, nullptr, fields, std::size(fields), nullptr, nullptr);
   flush(link);
   return {};
@@ -122,6 +133,8 @@ bool WatchClients::read_link(Link& link) {
 
 std::string WatchClients::open() {
   epoll_ = ::epoll_create1(0);
+  context_ = make_context(options_.certificate_pem, options_.private_key_pem);
+  if (context_ == nullptr) return "the clients' certificate is unusable";
   const int connections = options_.http2 ? options_.clients : options_.clients * options_.watches;
   const std::size_t wanted = options_.http2 ? static_cast<std::size_t>(options_.watches) : 1;
   for (int i = 0; i < connections; ++i) {

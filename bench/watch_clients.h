@@ -7,15 +7,16 @@
 #include <vector>
 
 struct ssl_st;
+struct ssl_ctx_st;
 struct nghttp2_session;
 
 namespace berth::bench {
 
 struct WatchClientsOptions {
   std::uint16_t port = 0;
-  std::string token;
-  std::string path;    ///< With its query.
-  std::string marker;  ///< A text that every event has once.
+  std::string certificate_pem, private_key_pem;  ///< The clients' own, as kubelets have one.
+  std::string path;                              ///< With its query.
+  std::string marker;                            ///< A text that every event has once.
   int clients = 0, watches = 10;
   bool http2 = true;  ///< One connection a client; otherwise one a watch.
 };
@@ -44,12 +45,14 @@ class WatchClients {
   };
   std::string connect(Link& link);
   std::string ask(Link& link);
+  std::string ask_http2(Link& link);
   bool read_link(Link& link);
   void flush(Link& link);
   void count(Link& link, const char* data, std::size_t size);
 
   WatchClientsOptions options_;
   int epoll_ = -1;
+  ssl_ctx_st* context_ = nullptr;
   std::vector<std::unique_ptr<Link>> links_;
   std::size_t seen_ = 0;
 };
