@@ -290,7 +290,7 @@ int run_agent(const std::vector<std::string>& args, JoinFlags* join) {
              .use = [&agent](const NodeIdentity& one) { return (*agent)->show_certificate(one.certificate_pem, one.private_key_pem); }}),
         transport);
   std::unique_ptr<ServiceProxy> proxy;
-  if (flags.serves_services) proxy = ServiceProxy::start(transport, name, root);
+  if (flags.serves_services) proxy = ServiceProxy::start(transport, name, root, names_served ? names_served->own_address() : "");
   std::printf("node %s is running; Ctrl-C stops the agent, containers keep running\n", name.c_str());
   std::fflush(stdout);
   wait_for_signal();

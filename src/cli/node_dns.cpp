@@ -30,7 +30,9 @@ NodeDns::NodeDns(std::shared_ptr<client::Transport> transport, const std::string
     made.set_value();
   });
   made.get_future().wait();
-  if (dns_) log::info("dns", "names of the cluster are served at {}", cluster_ip_);
+  if (!dns_) return;
+  own_address_ = node::dns::own_address(absolute_directory(directory));
+  log::info("dns", "names of the cluster are served at {}", cluster_ip_);
 }
 
 NodeDns::~NodeDns() {

@@ -12,18 +12,20 @@ namespace berth::cli {
 
 class NodeDns {
  public:
-  /// For the node that keeps its things in `directory`. Who may write the Service and the EndpointSlice of kube-system/kube-dns starts it. What
-  /// stands in the way is in the log: pods then get the machine's own name servers.
+  /// For the node that keeps its things in `directory`. Who may write the Service and the EndpointSlice of kube-system/kube-dns starts it.
+  /// What stands in the way is in the log: pods then get the machine's own name servers.
   NodeDns(std::shared_ptr<client::Transport> transport, const std::string& node, const std::string& directory, const std::string& domain);
   ~NodeDns();
   NodeDns(const NodeDns&) = delete;
   /// The name servers for pods; empty: none.
   [[nodiscard]] std::vector<std::string> servers() const;
+  /// Where the name service itself answers on this node; empty: it does not.
+  [[nodiscard]] const std::string& own_address() const { return own_address_; }
 
  private:
   ThreadLoop& loop_;
   client::Client client_, blocking_;
-  std::string cluster_ip_;
+  std::string cluster_ip_, own_address_;
   std::unique_ptr<node::dns::ClusterDns> dns_;
 };
 

@@ -85,7 +85,7 @@ class RealNodeImpl final : public RealNode {
     auto started = agent::Agent::start(client_, blocking_, std::move(options));
     if (!started) return std::unexpected(started.error());
     agent_ = std::move(*started);
-    proxy_ = ServiceProxy::start(network_, name_, directory);
+    proxy_ = ServiceProxy::start(network_, name_, directory, dns_ ? dns_->own_address() : "");
     return {};
   }
   [[nodiscard]] const std::string& name() const override { return name_; }

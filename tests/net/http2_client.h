@@ -94,12 +94,15 @@ class Http2Client {
   Http2Client& operator=(const Http2Client&) = delete;
 
   void send(std::string_view bytes) { raw_.send(bytes); }
+  /// The next request's frame, not sent yet.
+  std::string request(const Fields& fields, bool ends = true) {
+    next_ += 2;
+    return frame(kHeaders, static_cast<std::uint8_t>(kEndHeaders | (ends ? kEndStream : 0)), next_ - 2, literals(fields));
+  }
   /// Begins a request; returns its stream.
   std::uint32_t ask(const Fields& fields, bool ends = true) {
-    const auto stream = next_;
-    next_ += 2;
-    send(frame(kHeaders, static_cast<std::uint8_t>(kEndHeaders | (ends ? kEndStream : 0)), stream, literals(fields)));
-    return stream;
+    send(request(fields, ends));
+    return next_ - 2;
   }
   [[nodiscard]] std::uint32_t next_stream() const { return next_; }
 
@@ -124,6 +127,7 @@ class Http2Client {
   std::vector<std::uint32_t> goaways;  ///< Their codes.
   std::uint32_t last_stream = 0;       ///< The last GOAWAY's.
   std::map<std::uint16_t, std::uint32_t> settings;
+  int pongs = 0;
   bool acks_pings = true;
 
  private:
@@ -163,6 +167,7 @@ class Http2Client {
         goaways.push_back(number_at(got.payload, 4));
         break;
       case kPing:
+        pongs += (got.flags & kAck) != 0 ? 1 : 0;
         if (acks_pings && (got.flags & kAck) == 0) send(frame(kPing, kAck, 0, got.payload));
         break;
       case kSettings:

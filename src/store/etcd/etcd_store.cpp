@@ -12,6 +12,7 @@
 namespace berth::store::etcd {
 namespace {
 
+constexpr std::string_view kFences = "/berth.dev/fence/";  // The stores' own, shown to nobody.
 constexpr std::size_t kFirstPage = 500;  // Keys of the first page when everything is read, then as many as make …
 constexpr std::size_t kPageBytes = 16U << 20;
 constexpr std::size_t kMostOnPage = 50'000;
@@ -56,7 +57,11 @@ EtcdStore::~EtcdStore() {
 
 Fence EtcdStore::new_fence() const {
   std::random_device random;
-  return {fmt::format("{}/berth.dev/fence/{:08x}{:08x}", options_.prefix, random(), random()), 0, 0};
+  return {fmt::format("{}{}{:08x}{:08x}", options_.prefix, kFences, random(), random()), 0, 0};
+}
+
+bool EtcdStore::is_fence(std::string_view key) const {
+  return key.starts_with(options_.prefix) && key.substr(options_.prefix.size()).starts_with(kFences);
 }
 
 FencePtr EtcdStore::fence() {
@@ -227,7 +232,8 @@ Result<Revision> EtcdStore::read(const std::function<Result<void>(SharedRecord)>
       next = std::async(std::launch::async, fetch, request);
     }
     for (pb::KeyValue& kv : kvs)
-      if (auto taken = each(record_of(kv, false)); !taken) return std::unexpected(taken.error());
+      if (!is_fence(kv.key()))
+        if (auto taken = each(record_of(kv, false)); !taken) return std::unexpected(taken.error());
     if (!more) return request.revision();
     page = next.get();
   }
@@ -393,10 +399,11 @@ bool EtcdStore::read_stream(Follower& follower) {
       if (response.created()) continue;
       std::vector<SharedRecord> records;
       records.reserve(static_cast<std::size_t>(response.events_size()));
-      for (pb::Event& event : *response.mutable_events())
-        records.push_back(record_of(*event.mutable_kv(), event.type() == pb::Event::DELETE));
       // What the header says is the member's revision, not how far this watch is, unless the answer is about nothing else.
-      const Revision reached = records.empty() ? response.header().revision() : records.back().revision;
+      const int events = response.events_size();
+      const Revision reached = events == 0 ? response.header().revision() : response.events(events - 1).kv().mod_revision();
+      for (pb::Event& event : *response.mutable_events())
+        if (!is_fence(event.kv().key())) records.push_back(record_of(*event.mutable_kv(), event.type() == pb::Event::DELETE));
       if (reached <= reached_.load()) continue;
       follower.changed(std::move(records), reached);
       reached_ = reached;

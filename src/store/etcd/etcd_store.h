@@ -79,6 +79,7 @@ class EtcdStore final : public SharedStore {
   [[nodiscard]] FencePtr fence();
   /// One that never was: under a name of its own.
   [[nodiscard]] Fence new_fence() const;
+  [[nodiscard]] bool is_fence(std::string_view key) const;
   /// Sends `call` again once no earlier try of it can take effect any more.
   void raise_fence(WriteCall* call);
   void fence_raised(std::optional<Fence> now, const std::string& why);
