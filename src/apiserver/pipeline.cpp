@@ -7,7 +7,7 @@
 #include "apiserver/impl.h"
 #include "apiserver/offer.h"
 #include "apiserver/work_estimate.h"
-#include "base/go_duration.h"
+#include "base/go/duration.h"
 #include "model/discovery.h"
 #include "model/go_words.h"
 #include "model/kind_hooks.h"
