@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/yaml.h"
-#include "support/source_dir.h"
+#include "tests/support/source_dir.h"
 
 namespace berth::json {
 namespace {
