@@ -8,7 +8,7 @@
 #include "apiserver/offer.h"
 #include "apiserver/work_estimate.h"
 #include "apiserver/write.h"
-#include "base/go_duration.h"
+#include "base/go/duration.h"
 #include "model/discovery.h"
 #include "model/go_words.h"
 #include "model/kind_hooks.h"
