@@ -313,12 +313,6 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
                       "Unable to convert to Table as requested: includeObject: Invalid value: \"{}\": must be 'Metadata', 'Object', "
                       "'None', or empty",
                       include)));
-  if (request->custom != nullptr && request->custom->kind->definition->conversion && request->custom->kind->storage != nullptr)
-    return respond_status(*request,
-                          model::internal_error(fmt::format(
-                              "conversion webhook for {}, Kind={} failed: this server does not call conversion webhooks; use the stored "
-                              "version {}",
-                              kind.api_version(), kind.kind, kind.storage_version)));
   if (!reads) {
     if (auto wrong = read_write_options(*request)) return respond_status(*request, *wrong);
   }

@@ -201,10 +201,11 @@ Result<void> ApiServer::Impl::start() {
   if (auto configured = services.configure(options.service_cidr, options.node_port_first, options.node_port_last); !configured)
     return configured;
   if (options.service_claims != nullptr) services.share(std::move(options.service_claims));
-  AdmissionContext context{*cache, loop, *options.authorizer, options.admission, net::ClientConfig{}, {}, {}, {}, {}};
+  AdmissionContext context{*cache, loop, *options.authorizer, options.admission, net::ClientConfig{}, {}, {}, {}, {}, {}};
   context.mirror = [this](std::string_view group, std::string_view plural) -> Mirror& { return mirror(group, plural); };
   context.random_suffix = [this] { return names.suffix(); };
   context.uid = [this] { return names.uid(); };
+  context.kinds = [this] { return custom == nullptr ? nullptr : custom->table(); };
   context.offload = [this](Task task) { offload(std::move(task)); };
   auto chain = AdmissionChain::create(std::move(context));
   if (!chain) return std::unexpected(chain.error());
@@ -213,6 +214,7 @@ Result<void> ApiServer::Impl::start() {
       CustomResourcesContext{*cache, loop, [this](Task task) { defer(std::move(task)); },
                              [this](std::string_view group, std::string_view plural) { end_watches(group, plural); }});
   custom->start();
+  conversions = std::make_unique<Conversions>(*cache, [this] { return names.uid(); });
   if (options.memory_limit_bytes > 0 && flow_control != nullptr)
     memory_guard = std::make_unique<MemoryGuard>(loop, options.memory_limit_bytes, [this](bool scarce) { shed_load(scarce); });
   if (auto made = bootstrap(); !made) return made;

@@ -27,6 +27,7 @@ void set_admission(WriteOperation& operation, Operation verb, json::Value object
   admission.name = operation.name;
   admission.user = &operation.request->user;
   admission.dry_run = operation.dry_run;
+  admission.kinds = operation.request->kinds;
   admission.warnings = &operation.request->warnings;
   if (const auto trail = operation.request->audit; trail != nullptr)
     admission.annotate = [trail](std::string key, std::string value) { trail->annotate(std::move(key), std::move(value)); };
@@ -192,6 +193,15 @@ Proposal make_proposal(const ApiServer::Impl& server, const model::KindInfo& kin
   return proposal;
 }
 
+void WriteOperation::propose(ApiServer::Impl& server, json::Value document, std::function<void(Proposal)> then) {
+  if (!ApiServer::Impl::asks_converter(*request) || request->kind != kind) return then(make_proposal(server, *kind, std::move(document)));
+  server.convert_to_storage(request, std::move(document),
+                            [&server, self = shared_from_this(), then = std::move(then)](model::ApiResult<json::Value> stored) {
+                              if (!stored) return self->fail(std::move(stored.error()));
+                              then(make_proposal(server, storage_kind(*self->kind), std::move(*stored)));
+                            });
+}
+
 void ApiServer::Impl::run_create(const WritePtr& operation) {
   if (auto refused = refuse_storing(*this, *operation->kind)) return operation->fail(std::move(*refused));
   auto& document = operation->document;
@@ -253,9 +263,7 @@ void ApiServer::Impl::commit_create(const WritePtr& operation) {
   }
   // Kept only where the name may have to be chosen again.
   const bool may_repeat = !operation->generate_name.empty();
-  auto proposal = make_proposal(*this, *operation->kind, may_repeat ? object : std::move(object));
-  proposal.expected = 0;
-  cache->propose(std::move(proposal), [this, operation, may_repeat](ProposeResult result) {
+  const auto finish = [this, operation, may_repeat](ProposeResult result) {
     if (result) return operation->done(WriteOutcome{std::move(*result), {}, true});
     if (result.error() == ProposeError::kExists && may_repeat && ++operation->attempts < kMaxNameAttempts) {
       operation->name = operation->generate_name.substr(0, kMaxBaseLength) + names.suffix();
@@ -269,6 +277,10 @@ void ApiServer::Impl::commit_create(const WritePtr& operation) {
       return operation->fail(model::already_exists(operation->kind->group, operation->kind->plural, operation->name));
     }
     operation->fail(model::internal_error(cache->storage_failure()));
+  };
+  operation->propose(*this, may_repeat ? object : std::move(object), [this, finish](Proposal proposal) {
+    proposal.expected = 0;
+    cache->propose(std::move(proposal), finish);
   });
 }
 
@@ -283,12 +295,23 @@ void ApiServer::Impl::run_update(const WritePtr& operation) {
     operation->document = std::move(*fresh);
     return run_create(operation);
   }
+  if (asks_converter(*operation->request))
+    return convert_ahead(operation->request, {operation->base}, [this, operation](model::ApiResult<std::vector<ObjectPtr>> shown) {
+      if (!shown) return operation->fail(std::move(shown.error()));
+      operation->current = read_document(*operation->request, *shown->front());
+      produce_update(operation);
+    });
   if (operation->request->custom != nullptr) {
     operation->current = read_document(*operation->request, *operation->base);
   } else {
     operation->current = decode_object(*operation->base);
     if (const auto& stored = storage_kind(kind); &stored != &kind) model::convert(stored, kind, operation->current);
   }
+  produce_update(operation);
+}
+
+void ApiServer::Impl::produce_update(const WritePtr& operation) {
+  const auto& kind = *operation->kind;
   auto updated = operation->produce(operation->current);
   if (!updated) return operation->fail(std::move(updated.error()));
 
@@ -370,17 +393,16 @@ void ApiServer::Impl::finish_update(const WritePtr& operation) {
   const bool is_deleted = json::find(object, {"metadata", "deletionTimestamp"}) != nullptr && !has_finalizers(object) &&
                           json::get_int(object, {"metadata", "deletionGracePeriodSeconds"}) == 0 &&
                           (!model::hooks_of(kind).life->is_namespace || json::get_array(object, {"spec", "finalizers"}).empty());
-  const bool is_stale = options.is_stale && options.is_stale(operation->base->key);
+  // What an older version is stored as moves to the stored one with the first write, even of the same.
+  const bool is_stale = (options.is_stale && options.is_stale(operation->base->key)) ||
+                        (operation->request->custom != nullptr &&
+                         !operation->base->value->starts_with(fmt::format(R"({{"apiVersion":"{}",)", storage_kind(kind).api_version())));
   if (!is_deleted && !operation->always_changes && !is_stale && apply::is_same_state(operation->admission.old_object, object))
     return operation->done(WriteOutcome{operation->base, {}, false});
 
   const bool keeps_addresses = takes_addresses(kind) && operation->subresource.empty();
   auto now = keeps_addresses || is_deleted ? object : json::Value();
-  auto proposal = make_proposal(*this, kind, std::move(object));
-  proposal.expected = operation->base->revision;
-  proposal.is_delete = is_deleted;
-  if (is_deleted) proposal.value.clear();
-  cache->propose(std::move(proposal), [this, operation, keeps_addresses, is_deleted, now = std::move(now)](ProposeResult result) mutable {
+  auto finish = [this, operation, keeps_addresses, is_deleted, now = std::move(now)](ProposeResult result) mutable {
     const auto& its_kind = *operation->kind;
     if (result) {
       if (keeps_addresses) services.release_unused(operation->admission.old_object, is_deleted ? nullptr : &now);
@@ -393,6 +415,12 @@ void ApiServer::Impl::finish_update(const WritePtr& operation) {
     if (operation->insists_on_revision || ++operation->attempts >= kMaxAttempts)
       return operation->fail(model::modified_conflict(its_kind.group, its_kind.plural, operation->name));
     offload([this, operation] { run_update(operation); });
+  };
+  operation->propose(*this, std::move(object), [this, operation, is_deleted, finish = std::move(finish)](Proposal proposal) mutable {
+    proposal.expected = operation->base->revision;
+    proposal.is_delete = is_deleted;
+    if (is_deleted) proposal.value.clear();
+    cache->propose(std::move(proposal), std::move(finish));
   });
 }
 

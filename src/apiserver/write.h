@@ -40,6 +40,9 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   /// Called exactly once.
   std::function<void(model::ApiResult<WriteOutcome>)> done;
 
+  /// The last step: hands over to the writer what the attempt came to.
+  void propose(ApiServer::Impl& server, json::Value document, std::function<void(Proposal)> then);
+
   // State of the present attempt.
   ObjectPtr base;
   json::Value current;  ///< Until admission.old_object takes it over.

@@ -1,5 +1,6 @@
 // The hooks of a custom kind: everything that the API server does with its objects goes by the schema.
 #include "base/go_strings.h"
+#include "custom/apply_types.h"
 #include "custom/definition.h"
 #include "custom/metadata.h"
 #include "custom/objects.h"
@@ -256,6 +257,7 @@ std::string deprecation_of(const Definition& definition, const Version& version)
 model::Form make_form(const std::shared_ptr<CustomKind>& kind) {
   const auto* self = kind.get();
   model::Form form;
+  form.type = apply_type(*kind->version->schema, kind->definition->preserves_unknown);
   form.decode = [self](Value& doc, model::DecodeReport& report, bool) { return decode(*self, doc, report); };
   form.fill_always_written = [](Value&) {};
   form.unknown_fields = [](const Value&, const Value*) { return std::vector<std::string>(); };

@@ -172,6 +172,17 @@ model::ApiResult<Produce> applied_scale(ApiServer::Impl& server, const RequestPt
   };
 }
 
+/// The object in the request's version.
+void convert_scaled(ApiServer::Impl& server, const RequestPtr& request, const ObjectPtr& object,
+                    std::function<void(const json::Value&)> then) {
+  if (request->custom == nullptr) return then(decode_object(*object));
+  if (!ApiServer::Impl::asks_converter(*request)) return then(server.read_document(*request, *object));
+  server.convert_ahead(request, {object}, [&server, request, then = std::move(then)](model::ApiResult<std::vector<ObjectPtr>> shown) {
+    if (!shown) return server.respond_status(*request, shown.error());
+    then(server.read_document(*request, *shown->front()));
+  });
+}
+
 }  // namespace
 
 void ApiServer::Impl::scale(const RequestPtr& request) {
@@ -179,13 +190,17 @@ void ApiServer::Impl::scale(const RequestPtr& request) {
   if (request->info.verb == "get") {
     const auto object = cache->get(object_key(kind, request->info.ns, request->info.name));
     if (object == nullptr) return respond_status(*request, model::not_found(kind.group, kind.plural, request->info.name));
-    const auto scale = scale_of(kind, decode_object(*object));
-    return respond_json(*request, 200, request->accept.form == ObjectForm::kTable ? scale_table(scale, loop.now()) : scale);
+    return convert_scaled(*this, request, object, [this, request, &kind](const json::Value& workload) {
+      const auto scale = scale_of(kind, workload);
+      respond_json(*request, 200, request->accept.form == ObjectForm::kTable ? scale_table(scale, loop.now()) : scale);
+    });
   }
   auto operation = make_write(request);
   operation->done = [this, request, &kind](model::ApiResult<WriteOutcome> outcome) {
     if (!outcome) return respond_status(*request, outcome.error());
-    respond_json(*request, 200, scale_of(kind, outcome->object ? decode_object(*outcome->object) : outcome->document));
+    if (!outcome->object) return respond_json(*request, 200, scale_of(kind, outcome->document));
+    convert_scaled(*this, request, outcome->object,
+                   [this, request, &kind](const json::Value& workload) { respond_json(*request, 200, scale_of(kind, workload)); });
   };
   if (request->info.verb == "patch" && media_type(request->http.headers.get("Content-Type")) == "application/apply-patch+yaml") {
     auto applied = applied_scale(*this, request);

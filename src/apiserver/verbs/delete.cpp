@@ -130,6 +130,20 @@ Mark mark_deleted(const Deletion& deletion, json::Value& document, TimePoint now
   return {};
 }
 
+void attempt(ApiServer::Impl& server, const DeletionPtr& deletion);
+
+/// Asks admission about what `admission` was filled with; the attempt goes on afterwards.
+void admit(ApiServer::Impl& server, const DeletionPtr& deletion) {
+  server.admission->mutate(deletion->admission, [&server, deletion](Admitted admitted) {
+    if (!admitted) return deletion->done(std::unexpected(std::move(admitted.error())));
+    server.admission->validate(deletion->admission, [&server, deletion](Admitted valid) {
+      if (!valid) return deletion->done(std::unexpected(std::move(valid.error())));
+      deletion->is_admitted = true;
+      attempt(server, deletion);
+    });
+  });
+}
+
 void attempt(ApiServer::Impl& server, const DeletionPtr& deletion) {
   const auto& kind = *deletion->kind;
   const auto fail = [&](model::ApiStatus status) { deletion->done(std::unexpected(std::move(status))); };
@@ -156,17 +170,17 @@ void attempt(ApiServer::Impl& server, const DeletionPtr& deletion) {
     admission.user = &deletion->request->user;
     admission.dry_run = deletion->request->dry_run;
     admission.warnings = &deletion->request->warnings;
-    admission.old_object = document;
     admission.options = deletion->options;
-    server.admission->mutate(admission, [&server, deletion](Admitted admitted) {
-      if (!admitted) return deletion->done(std::unexpected(std::move(admitted.error())));
-      server.admission->validate(deletion->admission, [&server, deletion](Admitted valid) {
-        if (!valid) return deletion->done(std::unexpected(std::move(valid.error())));
-        deletion->is_admitted = true;
-        attempt(server, deletion);
-      });
+    admission.kinds = deletion->request->kinds;
+    if (!ApiServer::Impl::asks_converter(*deletion->request)) {
+      admission.old_object = document;
+      return admit(server, deletion);
+    }
+    return server.convert_ahead(deletion->request, {base}, [&server, deletion](model::ApiResult<std::vector<ObjectPtr>> shown) {
+      if (!shown) return deletion->done(std::unexpected(std::move(shown.error())));
+      deletion->admission.old_object = server.read_document(*deletion->request, *shown->front());
+      admit(server, deletion);
     });
-    return;
   }
   if (&kind == &KindTable::definitions()) server.custom->begin_deletion(document);
   const auto mark = mark_deleted(*deletion, document, server.loop.now());
@@ -206,7 +220,14 @@ struct CollectionDeletion {
 };
 
 void delete_next(ApiServer::Impl& server, const std::shared_ptr<CollectionDeletion>& all) {
-  if (all->next == all->found.items.size()) return answer_list(server, all->request, std::move(all->found), "", std::nullopt);
+  if (all->next == all->found.items.size()) {
+    if (!ApiServer::Impl::asks_converter(*all->request)) return answer_list(server, all->request, std::move(all->found), "", std::nullopt);
+    return server.convert_ahead(all->request, all->found.items, [&server, all](model::ApiResult<std::vector<ObjectPtr>> shown) {
+      if (!shown) return server.respond_status(*all->request, shown.error());
+      all->found.items = std::move(*shown);
+      answer_list(server, all->request, std::move(all->found), "", std::nullopt);
+    });
+  }
   const auto& object = *all->found.items[all->next++];
   server.delete_object(all->request, std::string(object.meta.ns), std::string(object.meta.name), all->options, true,
                        [&server, all](model::ApiResult<ApiServer::Impl::DeleteOutcome> outcome) {
@@ -242,7 +263,7 @@ void ApiServer::Impl::remove(const RequestPtr& request) {
                   if (outcome->gone && !life_of(*request->kind).is_answered_when_deleted)
                     return respond_success(*request, 200, request->info.name, outcome->object->meta.uid);
                   if (!outcome->document.is_null()) return respond_document(*request, 200, outcome->document);
-                  respond_object(*request, 200, outcome->object);
+                  show(request, 200, outcome->object);
                 });
 }
 
