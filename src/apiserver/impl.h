@@ -14,6 +14,7 @@
 #include "apiserver/memory_guard.h"
 #include "apiserver/mirror.h"
 #include "apiserver/object_codec.h"
+#include "apiserver/policy_status.h"
 #include "apiserver/server.h"
 #include "apiserver/service_allocator.h"
 
@@ -206,6 +207,7 @@ struct ApiServer::Impl {
   std::unique_ptr<AdmissionChain> admission;
   std::unique_ptr<CustomResources> custom;
   std::unique_ptr<Conversions> conversions;
+  std::unique_ptr<PolicyStatus> policy_status;
 
   std::mutex ready_mutex;
   std::vector<std::pair<std::string, std::function<bool()>>> ready_checks;

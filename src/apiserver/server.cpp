@@ -135,6 +135,8 @@ ApiServer::Impl::~Impl() {
   if (askers != nullptr) askers->stop();
   if (flow_control != nullptr) flow_control->stop();
   if (workers != nullptr) workers->stop();
+  policy_status.reset();
+  conversions.reset();
   custom.reset();
   flow_objects.reset();
   admission.reset();
@@ -218,6 +220,7 @@ Result<void> ApiServer::Impl::start() {
   if (options.memory_limit_bytes > 0 && flow_control != nullptr)
     memory_guard = std::make_unique<MemoryGuard>(loop, options.memory_limit_bytes, [this](bool scarce) { shed_load(scarce); });
   if (auto made = bootstrap(); !made) return made;
+  policy_status = std::make_unique<PolicyStatus>(*this);
   flow_objects = std::make_unique<FlowObjects>(*this);
   return flow_objects->start();
 }
