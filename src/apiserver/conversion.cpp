@@ -1,6 +1,7 @@
 #include "apiserver/conversion.h"
 
 #include "apiserver/impl.h"
+#include "apiserver/write.h"
 #include "model/kind_hooks.h"
 #include "model/schema.h"
 #include "model/validation/validation.h"
@@ -189,6 +190,7 @@ bool ApiServer::Impl::asks_converter(const Request& request) {
 }
 
 void ApiServer::Impl::convert_ahead(const RequestPtr& request, std::vector<ObjectPtr> objects, ShownObjects done) {
+  if (!asks_converter(*request)) return done(std::move(objects));
   const auto& kind = *request->kind;
   const auto own_version = kind.api_version();
   const auto head = fmt::format(R"({{"apiVersion":"{}",)", own_version);
@@ -239,6 +241,24 @@ void ApiServer::Impl::convert_to_storage(const RequestPtr& request, Value docume
                            done(std::move(stored_form));
                          });
                        });
+}
+
+void ApiServer::Impl::read_converted(const RequestPtr& request, const ObjectPtr& object,
+                                     std::function<void(model::ApiResult<Value>)> done) {
+  if (!asks_converter(*request)) return done(read_document(*request, *object));
+  convert_ahead(request, {object}, [this, request, done = std::move(done)](model::ApiResult<std::vector<ObjectPtr>> shown) {
+    if (!shown) return done(std::unexpected(std::move(shown.error())));
+    done(read_document(*request, *shown->front()));
+  });
+}
+
+void WriteOperation::propose(ApiServer::Impl& server, Value object, std::function<void(Proposal)> then) {
+  if (!ApiServer::Impl::asks_converter(*request) || request->kind != kind) return then(make_proposal(server, *kind, std::move(object)));
+  server.convert_to_storage(request, std::move(object),
+                            [&server, self = shared_from_this(), then = std::move(then)](model::ApiResult<Value> stored) {
+                              if (!stored) return self->fail(std::move(stored.error()));
+                              then(make_proposal(server, storage_kind(*self->kind), std::move(*stored)));
+                            });
 }
 
 void ApiServer::Impl::show(const RequestPtr& request, int code, const ObjectPtr& object) {

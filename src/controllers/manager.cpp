@@ -208,6 +208,8 @@ std::vector<ControllerPtr> make_controllers(const ManagerOptions& options) {
   all.push_back(make_volume_protection_controller());
   all.push_back(make_ephemeral_volume_controller());
   all.push_back(make_resource_claim_controller());
+  all.push_back(make_service_cidr_controller());
+  all.push_back(make_ip_address_controller());
   if (options.simulated_machines) {
     all.push_back(make_machine_set_controller());
     all.push_back(make_simulated_machine_controller());
