@@ -2,6 +2,7 @@
 
 #include "apiserver/impl.h"
 #include "apiserver/write.h"
+#include "custom/objects.h"
 #include "model/kind_hooks.h"
 #include "model/schema.h"
 #include "model/validation/validation.h"
@@ -82,6 +83,25 @@ model::ApiStatus failed(const Value& object, std::string_view what) {
   status.code = 500;
   status.message = fmt::format("conversion webhook for {} {}", gvk_text(object), what);
   return status;
+}
+
+/// The object with other bytes. They begin with what the object is, as stored ones do.
+ObjectPtr shown_object(const model::KindInfo& kind, const StoredObject& was, const Value& document) {
+  json::Object out{{"apiVersion", kind.api_version()}, {"kind", kind.kind}};
+  for (const auto& [key, member] : document.get_object()) out.emplace(key, member);
+  return std::make_shared<const StoredObject>(was.key, make_bytes(json::serialize(out)), was.revision, was.create_revision,
+                                              extract_meta(kind, document));
+}
+
+/// What a webhook gives back is as its version's schema has it; nothing is filled in.
+void prune_converted(const Request& request, const model::KindInfo& kind, Value& document) {
+  const auto& definition = *request.custom->kind->definition;
+  if (definition.preserves_unknown) return;
+  for (const auto& version : definition.versions) {
+    if (version.name != kind.version) continue;
+    custom::prune(document, *version.schema, true, nullptr);
+    custom::drop_nulls(document, *version.schema);
+  }
 }
 
 }  // namespace
@@ -197,9 +217,16 @@ void ApiServer::Impl::convert_ahead(const RequestPtr& request, std::vector<Objec
   std::vector<std::size_t> places;
   std::vector<Value> foreign;
   for (std::size_t i = 0; i < objects.size(); ++i) {
-    if (objects[i] == nullptr || objects[i]->value == nullptr || objects[i]->value->starts_with(head)) continue;
+    if (objects[i] == nullptr || objects[i]->value == nullptr) continue;
+    const bool is_own = objects[i]->value->starts_with(head);
+    if (is_own && objects[i]->revision >= request->custom->valid_since) continue;
     auto document = decode_object(*objects[i]);
-    if (version_of(document) == own_version) continue;
+    if (is_own || version_of(document) == own_version) {
+      // Written under an older schema.
+      kind.hooks->form->from_storage(document);
+      objects[i] = shown_object(kind, *objects[i], document);
+      continue;
+    }
     const auto* its = request->kinds->find_kind(kind.group, version_of(document).substr(kind.group.size() + 1), kind.kind);
     if (its != nullptr && its->hooks != nullptr) its->hooks->form->from_storage(document);
     places.push_back(i);
@@ -215,11 +242,8 @@ void ApiServer::Impl::convert_ahead(const RequestPtr& request, std::vector<Objec
                            if (!converted) return done(std::unexpected(std::move(converted.error())));
                            for (std::size_t i = 0; i < places.size(); ++i) {
                              auto& document = (*converted)[i];
-                             request->kind->hooks->form->from_storage(document);
-                             const auto& was = *objects[places[i]];
-                             objects[places[i]] =
-                                 std::make_shared<const StoredObject>(was.key, make_bytes(json::serialize(document)), was.revision,
-                                                                      was.create_revision, extract_meta(*request->kind, document));
+                             prune_converted(*request, *request->kind, document);
+                             objects[places[i]] = shown_object(*request->kind, *objects[places[i]], document);
                            }
                            done(std::move(objects));
                          });
@@ -237,7 +261,7 @@ void ApiServer::Impl::convert_to_storage(const RequestPtr& request, Value docume
                          offload([request, done = std::move(done), converted = std::move(converted)]() mutable {
                            if (!converted) return done(std::unexpected(std::move(converted.error())));
                            auto& stored_form = converted->front();
-                           storage_kind(*request->kind).hooks->form->from_storage(stored_form);
+                           prune_converted(*request, storage_kind(*request->kind), stored_form);
                            done(std::move(stored_form));
                          });
                        });

@@ -188,6 +188,9 @@ void ApiServer::Impl::end_watches(std::string_view group, std::string_view plura
 
 bool ApiServer::Impl::is_shown_as_stored(const Request& request, const StoredObject& object) {
   if (request.kind == nullptr) return true;
+  // Whatever comes this far was converted, or is of the version that is asked for.
+  if (asks_converter(request))
+    return object.value != nullptr && object.value->starts_with(fmt::format(R"({{"apiVersion":"{}",)", request.kind->api_version()));
   if (&request.kind->storage() != request.kind) return false;
   return request.custom == nullptr || object.revision >= request.custom->valid_since;
 }

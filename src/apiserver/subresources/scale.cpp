@@ -104,6 +104,8 @@ model::ApiResult<std::int64_t> checked_replicas(const Request& request, const js
     return std::unexpected(
         model::bad_request("Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal into Go struct field "
                            "ScaleSpec.spec.replicas of type int32"));
+  // Of a custom kind its own rules say so.
+  if (request.custom != nullptr && replicas->get_int64() < 0) return replicas->get_int64();
   if (replicas->get_int64() < 0 || replicas->get_int64() > std::numeric_limits<std::int32_t>::max())
     return std::unexpected(model::invalid_object("autoscaling", "Scale", request.info.name,
                                                  {{model::FieldError::Type::kInvalid, "spec.replicas",

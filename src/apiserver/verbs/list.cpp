@@ -14,11 +14,12 @@ constexpr std::size_t kChunkBytes = 256 * 1024;
 constexpr std::size_t kListQueueBytes = 1024 * 1024;  ///< Not yet taken by the socket: produce no more.
 
 std::string list_head(const model::KindInfo& kind, std::string_view list_kind, std::string_view api_version, Revision revision,
-                      std::string_view continue_token, std::optional<std::int64_t> remaining) {
+                      std::string_view continue_token, std::optional<std::int64_t> remaining, bool is_custom = false) {
   std::string head =
       fmt::format(R"({{"kind":"{}","apiVersion":"{}","metadata":{{"resourceVersion":"{}")", list_kind.empty() ? kind.list_kind : list_kind,
                   api_version.empty() ? kind.api_version() : api_version, revision);
-  if (!continue_token.empty()) head += fmt::format(R"(,"continue":"{}")", continue_token);
+  // What has no type in Go shows the empty token as well.
+  if (!continue_token.empty() || is_custom) head += fmt::format(R"(,"continue":"{}")", continue_token);
   if (remaining) head += fmt::format(R"(,"remainingItemCount":{})", *remaining);
   return head + R"(},"items":[)";
 }
@@ -303,7 +304,7 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
   if (request->accept.format == Format::kProtobuf) return send_protobuf_list(server, request, std::move(result), token, remaining);
   const bool partial = form == ObjectForm::kPartialMetadata || form == ObjectForm::kPartialMetadataList;
   auto head = partial ? list_head(kind, "PartialObjectMetadataList", "meta.k8s.io/v1", result.revision, token, remaining)
-                      : list_head(kind, "", "", result.revision, token, remaining);
+                      : list_head(kind, "", "", result.revision, token, remaining, request->custom != nullptr);
   ListStream::Render render;
   if (partial) {
     render = [](std::string& out, const ObjectPtr& object) {
@@ -313,11 +314,11 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
       json::serialize_to(out, row);
     };
   } else if (as_stored) {
-    // Items do not say what they are, the list does; stored objects begin with it.
+    // Items do not say what they are, the list does; stored objects begin with it. Custom ones, without a type in Go, say so.
     const auto head_of_item = fmt::format(R"({{"apiVersion":"{}","kind":"{}",)", kind.api_version(), kind.kind);
-    render = [head_of_item](std::string& out, const ObjectPtr& object) {
+    render = [head_of_item, is_custom = request->custom != nullptr](std::string& out, const ObjectPtr& object) {
       const std::string_view text = *object->value;
-      if (!text.starts_with(head_of_item)) {
+      if (is_custom || !text.starts_with(head_of_item)) {
         out += text;
         return;
       }
@@ -327,8 +328,10 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
   } else {
     render = [&server, request](std::string& out, const ObjectPtr& object) {
       auto document = server.read_document(*request, *object);
-      document.get_object().erase("apiVersion");
-      document.get_object().erase("kind");
+      if (request->custom == nullptr) {
+        document.get_object().erase("apiVersion");
+        document.get_object().erase("kind");
+      }
       json::serialize_to(out, document);
     };
   }
