@@ -1,4 +1,5 @@
 // MutatingAdmissionPolicies: apply configurations, JSON patches, conditions, parameters, a second look, failures.
+#include "base/yaml.h"
 #include "tests/apiserver/server_fixture.h"
 
 namespace berth::apiserver::testing {
@@ -13,17 +14,17 @@ class MutatingPolicies : public ServerTest {
   /// `mutations`, and `more` of the spec, in YAML's flow style.
   Response policy(const std::string& name, const std::string& mutations, const std::string& more = "") {
     const auto document =
-        json::parse_yaml(fmt::format("{{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicy, metadata: {{name: "
+        json::read_first_yaml(fmt::format("{{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicy, metadata: {{name: "
                                      "{}}}, spec: {{reinvocationPolicy: Never, "
                                      "matchConstraints: {{resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [CREATE, "
                                      "UPDATE], resources: [configmaps]}}]}}, "
                                      "mutations: [{}]{}}}}}",
                                      name, mutations, more.empty() ? "" : ", " + more));
-    EXPECT_TRUE(document) << document.error().message;
+    EXPECT_TRUE(document);
     return post(fmt::format("{}ies", kRoot), json::serialize(*document));
   }
   void bind(const std::string& name, const std::string& more = "") {
-    const auto document = json::parse_yaml(
+    const auto document = json::read_first_yaml(
         fmt::format("{{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicyBinding, metadata: {{name: {0}}}, spec: "
                     "{{policyName: {0}{1}}}}}",
                     name, more.empty() ? "" : ", " + more));
