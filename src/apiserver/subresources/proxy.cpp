@@ -215,6 +215,24 @@ model::ApiResult<FarEnd> locate_proxied(const ObjectCache& cache, const Request&
   return locate_service(cache, request.info.ns, *name, decode_object(*object), decode_object(*endpoints));
 }
 
+/// Where a nodes/proxy request for "[scheme:]name:port" goes when that is not the agent's port (pkg/registry/core/node ResourceLocation);
+/// nullopt: it is.
+model::ApiResult<std::optional<FarEnd>> locate_node_port(const ObjectCache& cache, const ProxyName& name) {
+  if (name.port.empty()) return std::nullopt;
+  const auto object = cache.get(make_key("", "nodes", "", name.name));
+  if (object == nullptr) return std::unexpected(model::not_found("", "nodes", name.name));
+  const auto node = decode_object(*object);
+  if (name.port == std::to_string(json::get_int(node, {"status", "daemonEndpoints", "kubeletEndpoint", "Port"}))) return std::nullopt;
+  if (json::find(node, {"metadata", "annotations", kSimulatedNode}) != nullptr)
+    return std::unexpected(not_run_here(fmt::format("node {} is simulated: nothing listens at its port {}", name.name, name.port)));
+  std::string address;
+  for (const std::string_view type : {"InternalIP", "ExternalIP"})
+    for (const auto& candidate : json::get_array(node, {"status", "addresses"}))
+      if (address.empty() && json::get_string(candidate, {"type"}) == type) address = json::get_string(candidate, {"address"});
+  if (!is_proxyable(address)) return std::unexpected(model::bad_request("address not allowed"));
+  return FarEnd{.url = url_of(name, address, name.port), .on_host = true, .failure = std::string(kNoService)};
+}
+
 }  // namespace
 
 void ApiServer::Impl::proxy_to_node(const RequestPtr& request) {
@@ -227,7 +245,13 @@ void ApiServer::Impl::proxy_to_node(const RequestPtr& request) {
     for (const auto& part : info.rest) path += "/" + part;
     onward.path = path.empty() ? "/" : path;
     onward.query = request->http.query;
-    return relay(request, info.name, std::move(onward));
+    const auto name = parse_proxy_name(info.name);
+    if (!name)
+      return respond_status(*request, model::bad_request(fmt::format("invalid node request {}", json::serialize(json::Value(info.name)))));
+    const auto elsewhere = locate_node_port(*cache, *name);
+    if (!elsewhere) return respond_status(*request, elsewhere.error());
+    if (*elsewhere) return relay_to(*this, request, **elsewhere, std::move(onward));
+    return relay(request, name->name, std::move(onward));
   }
   if (is_proxied) {
     const auto location = locate_proxied(*cache, *request);
