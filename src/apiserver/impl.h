@@ -117,38 +117,10 @@ struct ApiServer::Impl {
   /// The stored object in the request's version.
   json::Value read_document(const Request& request, const StoredObject& object) const;
 
-  // --- writing: write.cpp and verbs/
-  /// A PUT or an apply that would create: that is a right of its own. Empty when the user has it.
-  std::optional<model::ApiStatus> refuse_creation(const Request& request) const;
-  void create(const RequestPtr& request);
-  void update(const RequestPtr& request);
-  void patch(const RequestPtr& request);
-  void remove(const RequestPtr& request);
-  void remove_collection(const RequestPtr& request);
-  /// Runs a prepared write from its first step; answers the request through operation->done.
-  void run_create(const WritePtr& operation);
-  void run_update(const WritePtr& operation);
-  void commit_create(const WritePtr& operation);
-  void commit_update(const WritePtr& operation);
-  void finish_update(const WritePtr& operation);
-  /// Deletes one object as `options` (DeleteOptions document) say; `done` gets the object as it was or is now, and whether it is gone.
-  struct DeleteOutcome {
-    ObjectPtr object;  ///< Null on a dry run; the state in `document` then.
-    json::Value document;
-    bool gone = false;
-  };
-  void delete_object(const RequestPtr& request, std::string ns, std::string name, json::Value options, bool admit,
-                     std::function<void(model::ApiResult<DeleteOutcome>)> done);
-
   // --- subresources/
-  void scale(const RequestPtr& request);
-  void bind(const RequestPtr& request);
-  void evict(const RequestPtr& request);
-  void token(const RequestPtr& request);
   void review(const RequestPtr& request);
-  /// Admission of CONNECT, then proxy_to_node.
-  void connect(const RequestPtr& request);
   void proxy_to_node(const RequestPtr& request);
+  void proxy_to_port(const RequestPtr& request, net::HttpRequest onward);
   void relay(const RequestPtr& request, const std::string& node, net::HttpRequest onward);
 
   // --- health.cpp, discovery.cpp

@@ -124,6 +124,7 @@ std::vector<Element> elements_of(const ServicePort& port) {
     else
       out.push_back({"no-endpoint-services", key, port.endpoints.empty() ? "goto refuse" : "drop"});
   };
+  out.push_back({"cluster-ips", port.cluster_ip, "goto refuse"});
   add(port.cluster_ip, port.internal_local, port.internal_local ? names.local() : names.service());
   for (const std::string& ip : port.external_ips) add(ip, port.external_local, names.external());
   if (port.node_port != 0) {
@@ -192,6 +193,7 @@ void frame(Script& script) {
   script.line("add table {} {} {{ comment \"Services of the cluster, kept in step by berth\"; }}", f.name, script.table());
   for (const char* map : {"service-ips", "no-endpoint-services"})
     script.line("add map {} {{ type {} . inet_proto . inet_service : verdict; }}", script.at(map), f.type);
+  script.line("add map {} {{ type {} : verdict; }}", script.at("cluster-ips"), f.type);
   for (const char* map : {"service-nodeports", "no-endpoint-nodeports"})
     script.line("add map {} {{ type inet_proto . inet_service : verdict; }}", script.at(map));
   script.chain("mark-for-masquerade", true);
@@ -215,6 +217,12 @@ void frame(Script& script) {
     script.line("add chain {} {{ type filter hook {} priority -110; policy accept; }}", script.at(chain), hook);
     script.line("flush chain {}", script.at(chain));
     script.rule(chain, "ct state new jump refusals");
+  }
+  // What is for a cluster address still, behind the change of addresses, is for a port that its Service does not have.
+  for (const char* hook : {"forward", "output"}) {
+    const std::string chain = fmt::format("unknown-ports-{}", hook);
+    script.line("add chain {} {{ type filter hook {} priority -90; policy accept; }}", script.at(chain), hook);
+    script.rule(chain, "ct state new {} daddr vmap @cluster-ips", f.name);
   }
   script.line("add chain {} {{ type nat hook postrouting priority 100; policy accept; }}", script.at("nat-postrouting"));
   script.line("flush chain {}", script.at("nat-postrouting"));
