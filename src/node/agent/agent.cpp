@@ -18,7 +18,6 @@
 #include "node/agent/pressure.h"
 #include "node/agent/runtime_monitor.h"
 #include "node/eviction/policies.h"
-#include "node/extended_resources.h"
 #include "node/sysctls.h"
 
 namespace berth::node::agent {
@@ -357,27 +356,7 @@ class AgentImpl final : public Agent {
   void watch_own_node() {
     node_informer_ = std::make_unique<client::Informer>(client_, model::Gvr{"", "v1", "nodes"},
                                                         client::InformerOptions{.field_selector = "metadata.name=" + options_.node_name});
-    node_informer_->add_handler({.on_add = [](const client::ObjectRef&) {},
-                                 .on_update =
-                                     [this](const client::ObjectRef& before, const client::ObjectRef& after) {
-                                       const ExtendedResources now = extended_resources(*after->parsed(), resources_.capacity);
-                                       if (now != extended_resources(*before->parsed(), resources_.capacity)) report_soon();
-                                     },
-                                 .on_delete = [](const client::ObjectRef&) {}});
     node_informer_->start();
-  }
-
-  /// On the loop.
-  [[nodiscard]] ExtendedResources given_resources() const {
-    const client::ObjectRef known = node_informer_ ? node_informer_->get("", options_.node_name) : nullptr;
-    return known ? extended_resources(*known->parsed(), resources_.capacity) : ExtendedResources{};
-  }
-
-  [[nodiscard]] eviction::ResourceList allocatable_with(const ExtendedResources& given) const {
-    eviction::ResourceList out = resources_.allocatable;
-    for (const auto& [name, text] : given.present)
-      if (const auto quantity = model::Quantity::parse(text)) out.insert_or_assign(name, *quantity);
-    return out;
   }
 
   json::Value summary() {
@@ -392,9 +371,7 @@ class AgentImpl final : public Agent {
     facts.hostname = options_.node_name;
     facts.port = server_->port();
     facts.capacity = resources_.capacity;
-    ExtendedResources given = given_resources();
-    facts.allocatable = allocatable_with(given);
-    facts.no_longer_allocatable = std::move(given.gone);
+    facts.allocatable = resources_.allocatable;
     facts.pressure = pressure_->conditions();
     facts.not_ready = troubles_;
     struct utsname name {};
@@ -425,7 +402,7 @@ class AgentImpl final : public Agent {
     if (const auto refusal = pressure_->refuse(eviction::read_pod_facts(pod)))
       return Refusal{std::string(eviction::kEvictedReason), *refusal};
     if (auto refusal = refuse_sysctls(pod, options_.settings.allowed_unsafe_sysctls)) return refusal;
-    AdmissionNode node{options_.node_name, allocatable_with(given_resources()), {}, {}};
+    AdmissionNode node{options_.node_name, resources_.allocatable, {}, {}};
     const json::Value own = json::Value(node_labels(options_.node_name, options_.labels));
     node.labels = model::Labels::from_json(&own);
     if (const client::ObjectRef known = node_informer_ ? node_informer_->get("", options_.node_name) : nullptr) {

@@ -54,7 +54,6 @@ json::Value make_node_status(const NodeFacts& facts, ConditionTimes& times, Time
   json::Object status;
   status["capacity"] = resource_object(facts.capacity);
   status["allocatable"] = resource_object(facts.allocatable);
-  for (const std::string& name : facts.no_longer_allocatable) status["allocatable"].as_object()[name] = nullptr;
   status["conditions"] = std::move(conditions);
   status["addresses"] = json::Array{json::Object{{"type", "InternalIP"}, {"address", facts.address}},
                                     json::Object{{"type", "Hostname"}, {"address", facts.hostname}}};

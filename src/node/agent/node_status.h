@@ -15,7 +15,6 @@ struct NodeFacts {
   std::string address, hostname;
   std::uint16_t port = 0;
   eviction::ResourceList capacity, allocatable;
-  std::vector<std::string> no_longer_allocatable;
   std::vector<eviction::NodeCondition> pressure;
   /// Why the node is not ready: each is a reason's text; empty: it is ready.
   std::vector<std::string> not_ready;

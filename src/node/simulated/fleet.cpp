@@ -68,7 +68,6 @@ void Fleet::observe_node(const json::Value& document, TimePoint now) {
     enqueue(node);
   }
   see_labels(*node, document);
-  see_resources(node, document);
   set_dead(node, is_marked_dead(document), now);
   for (const json::Value& condition : json::get_array(document, {"status", "conditions"})) {
     if (json::get_string(condition, {"type"}) != "Ready") continue;
@@ -83,15 +82,6 @@ void Fleet::see_labels(Node& node, const json::Value& document) {
   node.labels = model::Labels::from_json(json::find(document, {"metadata", "labels"}));
   node.taints.clear();
   for (const json::Value& taint : json::get_array(document, {"spec", "taints"})) node.taints.push_back(model::parse_taint(taint));
-}
-
-/// What others put into the capacity becomes allocatable.
-void Fleet::see_resources(const NodeRef& node, const json::Value& document) {
-  ExtendedResources given = extended_resources(document, node->spec.node_template.capacity);
-  if (given == node->given) return;
-  node->given = std::move(given);
-  node->needs_status = true;
-  enqueue(node);
 }
 
 void Fleet::set_dead(const NodeRef& node, bool dead, TimePoint now) {
@@ -195,8 +185,6 @@ void Fleet::admit(const PodRef& pod, const json::Value& document, TimePoint now)
   const NodeTemplate& t = pod->node->spec.node_template;
   AdmissionNode node{pod->node->spec.name, {}, pod->node->labels, pod->node->taints};
   for (const auto& [name, text] : t.allocatable.empty() ? t.capacity : t.allocatable)
-    if (const auto quantity = model::Quantity::parse(text)) node.allocatable.emplace(name, *quantity);
-  for (const auto& [name, text] : pod->node->given.present)
     if (const auto quantity = model::Quantity::parse(text)) node.allocatable.emplace(name, *quantity);
   std::vector<const PodDemand*> active;
   for (const std::string& uid : pod->node->pods)

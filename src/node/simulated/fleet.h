@@ -172,7 +172,6 @@ class Fleet {
   void follow_programs(Pod& pod);
   void stop_pod(const PodRef& pod, const json::Value& document, TimePoint now);
   static void see_labels(Node& node, const json::Value& document);
-  void see_resources(const NodeRef& node, const json::Value& document);
   void set_dead(const NodeRef& node, bool dead, TimePoint now);
   void report_again(const NodeRef& node);
   void end_steadiness(const NodeRef& node, TimePoint now);

@@ -211,10 +211,7 @@ std::string Fleet::node_status_body(const Node& node, TimePoint now) const {
   add("Ready", true, "KubeletReady", "kubelet is posting ready status", node.ready_since);
   json::Object status;
   status["capacity"] = to_object(t.capacity);
-  json::Object allocatable = to_object(t.allocatable.empty() ? t.capacity : t.allocatable);
-  for (const auto& [resource, amount] : node.given.present) allocatable[resource] = amount;
-  for (const std::string& resource : node.given.gone) allocatable[resource] = nullptr;
-  status["allocatable"] = std::move(allocatable);
+  status["allocatable"] = to_object(t.allocatable.empty() ? t.capacity : t.allocatable);
   status["conditions"] = std::move(conditions);
   status["addresses"] = json::Array{
       json::Object{{"type", "InternalIP"}, {"address", options_.kubelet_address.empty() ? node.host_ip() : options_.kubelet_address}},

@@ -1,7 +1,6 @@
 // What a fleet keeps of each node and pod: shared by the files fleet*.cpp alone.
 #pragma once
 #include "node/admission.h"
-#include "node/extended_resources.h"
 #include "node/simulated/fleet.h"
 
 namespace berth::node::simulated {
@@ -21,7 +20,6 @@ struct Fleet::Node {
   bool was_steady = false;            ///< Its Lease has kHeartbeatsAnnotation.
   bool is_steady = false;             ///< Its Lease says so (FleetOptions::steady_heartbeats).
   std::optional<Duration> last_word;  ///< To be written: so long ago was the last heartbeat.
-  ExtendedResources given;            ///< By others, to its capacity.
   TimePoint next_lease{}, next_status{}, ready_since{}, wake{}, not_before{};
   std::array<bool, 256> used_ips{};
   std::set<std::string> pods;  ///< uids

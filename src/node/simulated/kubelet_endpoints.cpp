@@ -19,10 +19,7 @@ void respond_simulated(net::ResponseWriter& writer, const std::string& node) {
   status.code = 501;
   status.reason = "NotImplemented";
   status.message = fmt::format(
-      "node {} is simulated: no process runs there to talk to, but a small shell in memory, for clients that ask by WebSocket (kubectl "
-      "1.31 "
-      "and later). Pods of a real node (berth up --real-node on, or berth node) answer all",
-      node);
+      "node {} is simulated: no process runs there to talk to. Pods of a real node (berth up --real-node on, or berth node) can be", node);
   net::HttpResponse response;
   response.status = status.code;
   response.headers.add("Content-Type", "application/json");
@@ -77,30 +74,10 @@ void answer_logs(const Fleet& fleet, const std::vector<std::string_view>& path, 
   respond_text(writer, 404, fmt::format("container {} is not valid for pod {}\n", path[3], path[2]));
 }
 
-/// exec and attach name a container, port-forward does not; the pod's uid may stand before it.
-void answer_session(const Fleet& fleet, ExecSessions& sessions, const std::string& node, const std::vector<std::string_view>& path,
-                    const net::HttpRequest& request, net::ResponseWriter& writer, TimePoint now) {
-  const PodSimulation* pod = path.size() < 3 ? nullptr : fleet.find_pod(path[1], path[2]);
-  if (!pod) return respond_text(writer, 404, "pod does not exist on this node\n");
-  const auto& containers = pod->spec().containers;
-  const auto& records = pod->state().containers;
-  ExecTarget target{.pod = pod->spec().name, .container = {}, .container_id = {}, .log = {}, .now = format_rfc3339(now)};
-  for (std::size_t i = 0; i < containers.size() && i < records.size(); ++i) {
-    if (path[0] != "portForward" && containers[i].name != path.back()) continue;
-    if (records[i].state.kind != ContainerState::Kind::kRunning) continue;
-    target.container = containers[i].name;
-    target.container_id = records[i].container_id;
-    target.log = pod->log(i, false);
-    break;
-  }
-  if (target.container_id.empty()) return respond_text(writer, 404, fmt::format("container not found (\"{}\")", path.back()));
-  if (!sessions.start(path[0], target, request, writer)) respond_simulated(writer, node);
-}
-
 }  // namespace
 
-void answer_kubelet_request(const Fleet& fleet, ExecSessions& sessions, const std::string& node, const net::HttpRequest& request,
-                            net::ResponseWriter& writer, TimePoint now) {
+void answer_kubelet_request(const Fleet& fleet, const std::string& node, const net::HttpRequest& request, net::ResponseWriter& writer,
+                            TimePoint now) {
   const std::vector<std::string_view> path = split_path(request.path);
   if (path.size() == 4 && path[0] == "containerLogs") return answer_logs(fleet, path, request, writer);
   if (path.size() == 2 && path[0] == "stats" && path[1] == "summary") {
@@ -110,8 +87,8 @@ void answer_kubelet_request(const Fleet& fleet, ExecSessions& sessions, const st
     return writer.respond(std::move(response));
   }
   if (path.size() == 1 && path[0] == "healthz") return respond_text(writer, 200, "ok");
-  if (!path.empty() && (path[0] == "exec" || path[0] == "attach" || path[0] == "portForward"))
-    return answer_session(fleet, sessions, node, path, request, writer, now);
+  if (!path.empty() && (path[0] == "exec" || path[0] == "attach" || path[0] == "portForward" || path[0] == "run"))
+    return respond_simulated(writer, node);
   respond_text(writer, 404, "404 page not found\n");
 }
 

@@ -92,7 +92,6 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
   EventLoop& loop;
   SimulatedNodesOptions options;
   Fleet fleet;
-  ExecSessions sessions{loop};
   client::Informer nodes, pods;
   int in_flight = 0;
   bool stopped = false, pumping = false;
@@ -314,7 +313,7 @@ SimulatedNodes::Backend SimulatedNodes::backend() {
       const auto impl = weak.lock();
       if (!impl || impl->stopped || !impl->fleet.has_node(node))
         return writer->respond({404, {}, fmt::format("node {} is not simulated here\n", node)});
-      answer_kubelet_request(impl->fleet, impl->sessions, node, *request, *writer, impl->loop.now());
+      answer_kubelet_request(impl->fleet, node, *request, *writer, impl->loop.now());
     });
     return true;
   };
