@@ -229,9 +229,9 @@ net::HttpRequest without_upgrade(const net::HttpRequest& http) {
   net::HttpRequest out;
   out.method = http.method;
   for (const auto& [name, value] : http.headers.fields())
-    if (!net::equal_ignoring_case(name, "Connection") && !net::equal_ignoring_case(name, "Upgrade") && !net::equal_ignoring_case(name, "Sec-WebSocket-Protocol") &&
-        !net::equal_ignoring_case(name, "Sec-WebSocket-Key") && !net::equal_ignoring_case(name, "Sec-WebSocket-Version") &&
-        !net::equal_ignoring_case(name, "Sec-WebSocket-Extensions"))
+    if (!net::equal_ignoring_case(name, "Connection") && !net::equal_ignoring_case(name, "Upgrade") &&
+        !net::equal_ignoring_case(name, "Sec-WebSocket-Protocol") && !net::equal_ignoring_case(name, "Sec-WebSocket-Key") &&
+        !net::equal_ignoring_case(name, "Sec-WebSocket-Version") && !net::equal_ignoring_case(name, "Sec-WebSocket-Extensions"))
       out.headers.add(name, value);
   out.remote_address = http.remote_address;
   return out;
@@ -243,14 +243,17 @@ net::HttpRequest without_upgrade(const net::HttpRequest& http) {
 void ApiServer::Impl::proxy_to_port(const RequestPtr& request, net::HttpRequest onward) {
   const auto name = parse_proxy_name(request->info.name);
   if (!name)
-    return respond_status(*request, model::bad_request(fmt::format("invalid node request {}", json::serialize(json::Value(request->info.name)))));
+    return respond_status(*request,
+                          model::bad_request(fmt::format("invalid node request {}", json::serialize(json::Value(request->info.name)))));
+  if (name->port.empty()) return relay(request, name->name, std::move(onward));
   const auto object = cache->get(make_key("", "nodes", "", name->name));
   if (object == nullptr) return respond_status(*request, model::not_found("", "nodes", name->name));
   const auto node = decode_object(*object);
   const auto agent = json::get_int(node, {"status", "daemonEndpoints", "kubeletEndpoint", "Port"});
-  if (name->port.empty() || name->port == std::to_string(agent)) return relay(request, name->name, std::move(onward));
+  if (name->port == std::to_string(agent)) return relay(request, name->name, std::move(onward));
   if (json::find(node, {"metadata", "annotations", kSimulatedNode}) != nullptr)
-    return respond_status(*request, not_run_here(fmt::format("node {} is simulated: nothing listens on its port {}", name->name, name->port)));
+    return respond_status(*request,
+                          not_run_here(fmt::format("node {} is simulated: nothing listens on its port {}", name->name, name->port)));
   std::string address;
   for (std::string_view type : {"InternalIP", "ExternalIP"})
     for (const auto& one : json::get_array(node, {"status", "addresses"}))
