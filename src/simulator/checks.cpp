@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cel/cel.h"
 
 namespace berth::simulator {
