@@ -46,8 +46,8 @@ class ServiceAllocator {
   [[nodiscard]] std::string render(std::uint32_t address) const;
   // Each marks what it takes. Nothing: it is taken, or all are. Under the lock.
   using Taken = model::ApiResult<std::optional<std::uint32_t>>;
-  Taken take_address(std::optional<std::uint32_t> wanted);
-  Taken take_port(std::optional<std::uint32_t> wanted);
+  Taken take_address(std::optional<std::uint32_t> wanted, const ClaimOwner& owner);
+  Taken take_port(std::optional<std::uint32_t> wanted, const ClaimOwner& owner);
   std::optional<std::uint32_t> find_free_address();
   std::optional<int> take_free_port();
   void give_back(Claimed what, std::uint32_t taken);
