@@ -26,9 +26,6 @@ json::Value by_name(json::Value value);
 /// Whether JSON is to be indented: asked for, or read by people (respond.cpp).
 bool wants_pretty(const Request& request);
 
-/// The YAML parser's complaint in the words of Kubernetes' YAML library.
-std::string yaml_error(std::string_view ours);
-
 /// Name and namespace of the document against those of the path: fills in what is absent, 400 for what differs.
 model::ApiResult<void> match_path(const Request& request, json::Value& document, bool name_in_path);
 

@@ -10,6 +10,7 @@
 #include "apiserver/context.h"
 #include "apiserver/custom_resources.h"
 #include "apiserver/flow_objects.h"
+#include "apiserver/own_endpoints.h"
 #include "apiserver/memory_guard.h"
 #include "apiserver/mirror.h"
 #include "apiserver/object_codec.h"
@@ -117,38 +118,10 @@ struct ApiServer::Impl {
   /// The stored object in the request's version.
   json::Value read_document(const Request& request, const StoredObject& object) const;
 
-  // --- writing: write.cpp and verbs/
-  /// A PUT or an apply that would create: that is a right of its own. Empty when the user has it.
-  std::optional<model::ApiStatus> refuse_creation(const Request& request) const;
-  void create(const RequestPtr& request);
-  void update(const RequestPtr& request);
-  void patch(const RequestPtr& request);
-  void remove(const RequestPtr& request);
-  void remove_collection(const RequestPtr& request);
-  /// Runs a prepared write from its first step; answers the request through operation->done.
-  void run_create(const WritePtr& operation);
-  void run_update(const WritePtr& operation);
-  void commit_create(const WritePtr& operation);
-  void commit_update(const WritePtr& operation);
-  void finish_update(const WritePtr& operation);
-  /// Deletes one object as `options` (DeleteOptions document) say; `done` gets the object as it was or is now, and whether it is gone.
-  struct DeleteOutcome {
-    ObjectPtr object;  ///< Null on a dry run; the state in `document` then.
-    json::Value document;
-    bool gone = false;
-  };
-  void delete_object(const RequestPtr& request, std::string ns, std::string name, json::Value options, bool admit,
-                     std::function<void(model::ApiResult<DeleteOutcome>)> done);
-
   // --- subresources/
-  void scale(const RequestPtr& request);
-  void bind(const RequestPtr& request);
-  void evict(const RequestPtr& request);
-  void token(const RequestPtr& request);
   void review(const RequestPtr& request);
-  /// Admission of CONNECT, then proxy_to_node.
-  void connect(const RequestPtr& request);
   void proxy_to_node(const RequestPtr& request);
+  void proxy_to_port(const RequestPtr& request, net::HttpRequest onward);
   void relay(const RequestPtr& request, const std::string& node, net::HttpRequest onward);
 
   // --- health.cpp, discovery.cpp
@@ -157,6 +130,8 @@ struct ApiServer::Impl {
   bool serve_openapi(const RequestPtr& request);
   void serve_health(const RequestPtr& request, const std::string& name);
   void serve_metrics(const RequestPtr& request);
+  /// Of /metrics/slis: how a check of a health endpoint ended.
+  void note_indicator(std::string_view endpoint, const std::string& name, bool good);
   /// What flow control holds, for administrators; false when the path is another.
   bool serve_flow_dump(const RequestPtr& request);
 
@@ -179,10 +154,12 @@ struct ApiServer::Impl {
   std::unique_ptr<flow::Controller> flow_control;  ///< Null when single-threaded. Requests, which others hold, give it their seats back.
   std::unique_ptr<ObjectCache> cache;
   std::unique_ptr<FlowObjects> flow_objects;
+  std::unique_ptr<OwnEndpoints> own_endpoints;  ///< Null where somebody else keeps them, or nobody.
   EventLoop& loop;
   std::shared_ptr<metrics::Registry> registry;
   NameSource names;
   ServiceAllocator services;
+  metrics::Registry indicators;  ///< What /metrics/slis shows.
   std::unique_ptr<WorkerPool> workers;  ///< Null when single-threaded.
   std::unique_ptr<WorkerPool> askers;   ///< Null where nobody elsewhere is asked.
   std::atomic<int> asking{0};           ///< Requests that wait for, or run on, those.

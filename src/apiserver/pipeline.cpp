@@ -7,7 +7,8 @@
 #include "apiserver/impl.h"
 #include "apiserver/offer.h"
 #include "apiserver/work_estimate.h"
-#include "base/go_duration.h"
+#include "apiserver/write.h"
+#include "base/go/duration.h"
 #include "model/discovery.h"
 #include "model/go_words.h"
 #include "model/kind_hooks.h"
@@ -63,9 +64,6 @@ std::optional<model::ApiStatus> read_write_options(Request& request) {
     return invalid_option(options_kind, Type::kNotSupported, "dryRun", json::serialize(json::Array(dry_runs.begin(), dry_runs.end())),
                           "supported values: \"All\"");
   request.dry_run = !dry_runs.empty();
-  if (const auto timeout = request.query.get("timeout"); !timeout.empty())
-    if (const auto parsed = parse_duration_ns(timeout); !parsed)
-      return model::bad_request(fmt::format("invalid timeout specified in the request URL - {}", parsed.error()));
   if (const auto mode = request.query.get("fieldValidation"); !mode.empty()) {
     if (mode == "Ignore") {
       request.field_validation = FieldValidation::kIgnore;
@@ -95,6 +93,23 @@ std::optional<model::ApiStatus> read_write_options(Request& request) {
 bool takes(const model::Subresource& sub, const Request& request) {
   return std::ranges::find(sub.verbs, request.info.verb) != sub.verbs.end() &&
          (request.http.method != "HEAD" || request.info.subresource == "proxy");
+}
+
+/// The kind of write that a request is; nothing for what no route takes.
+std::optional<WriteMode> write_mode(const Request& request) {
+  const auto& [verb, sub] = std::tie(request.info.verb, request.info.subresource);
+  if (sub == "binding") return WriteMode::kBind;
+  if (sub == "eviction") return WriteMode::kEvict;
+  if (sub == "token") return WriteMode::kToken;
+  const bool is_apply = verb == "patch" && media_type(request.http.headers.get("Content-Type")) == "application/apply-patch+yaml";
+  if (sub == "scale") return is_apply ? WriteMode::kScaleApply : WriteMode::kScale;
+  if (verb == "update") return WriteMode::kReplace;
+  if (verb == "patch") return is_apply ? WriteMode::kApply : WriteMode::kPatch;
+  // status, finalize, ephemeralcontainers, resize are views of an object that is there.
+  if (!sub.empty()) return std::nullopt;
+  if (verb == "create") return WriteMode::kCreate;
+  if (verb == "delete") return WriteMode::kDelete;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -261,7 +276,23 @@ bool ApiServer::Impl::authorize(Request& request) {
   return false;
 }
 
+namespace {
+
+/// `timeout` of a request that is answered soon (WithRequestDeadline); sessions and watches have no such parameter.
+std::optional<model::ApiStatus> check_timeout(const Request& request) {
+  const auto& sub = request.info.subresource;
+  if (request.info.verb == "watch" || sub == "proxy" || sub == "exec" || sub == "attach" || sub == "portforward" || sub == "log") return std::nullopt;
+  const auto text = request.query.get("timeout");
+  if (text.empty()) return std::nullopt;
+  const auto parsed = parse_duration_ns(text);
+  if (parsed) return std::nullopt;
+  return model::bad_request(fmt::format("invalid timeout specified in the request URL - {}", parsed.error()));
+}
+
+}  // namespace
+
 void ApiServer::Impl::dispatch(const RequestPtr& request) {
+  if (const auto wrong = check_timeout(*request)) return respond_status(*request, *wrong);
   for (const auto& mount : mounts) {
     if (mount.anonymous || !request->http.path.starts_with(mount.prefix)) continue;
     account(*request, 200);
@@ -296,7 +327,8 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   Offer offer;
   offer.watch = info.verb == "watch";
   offer.list = reads && info.subresource.empty() && (offer.watch || info.verb == "list");
-  offer.forms = info.subresource.empty() || info.subresource == "status" || info.subresource == "scale";
+  // What is only answered (reviews) has no other form.
+  offer.forms = !kind.is_virtual && (info.subresource.empty() || info.subresource == "status" || info.subresource == "scale");
   offer.protobuf = model::has_protobuf(kind);
   offer.kind = type;
   offer.checks_form = info.verb == "get" || info.verb == "list";
@@ -329,7 +361,7 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   if (kind.is_virtual) {
     if (!info.name.empty()) return respond_status(*request, model::unknown_path());
     if (info.verb != "create") return respond_status(*request, model::method_not_allowed());
-    if (kind.plural == "bindings") return bind(request);
+    if (kind.plural == "bindings") return begin_write(*this, request, WriteMode::kBind);
     return review(request);
   }
   const bool needs_name = info.verb == "get" || info.verb == "update" || info.verb == "patch" || info.verb == "delete";
@@ -349,11 +381,8 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
     status.message = "create not allowed while custom resource definition is terminating";
     return respond_status(*request, status);
   }
-  if (info.verb == "create") return create(request);
-  if (info.verb == "update") return update(request);
-  if (info.verb == "patch") return patch(request);
-  if (info.verb == "delete") return remove(request);
-  if (info.verb == "deletecollection") return remove_collection(request);
+  if (info.verb == "deletecollection") return remove_collection(*this, request);
+  if (const auto mode = write_mode(*request)) return begin_write(*this, request, *mode);
   respond_status(*request, model::method_not_allowed());
 }
 
@@ -365,16 +394,10 @@ void ApiServer::Impl::dispatch_subresource(const RequestPtr& request) {
   const auto& sub = info.subresource;
   if (!info.rest.empty() && sub != "proxy") return respond_status(*request, model::unknown_path());
   // Which verbs each of them takes was asked before (takes()).
-  if (sub == "scale") return scale(request);
-  if (sub == "binding") return bind(request);
-  if (sub == "eviction") return evict(request);
-  if (sub == "token") return token(request);
   if (sub == "log") return proxy_to_node(request);
-  if (sub == "exec" || sub == "attach" || sub == "portforward" || sub == "proxy") return connect(request);
-  // status, finalize, ephemeralcontainers, resize: views of the object itself.
-  if (info.verb == "get") return get(request);
-  if (info.verb == "update") return update(request);
-  if (info.verb == "patch") return patch(request);
+  const bool is_session = sub == "exec" || sub == "attach" || sub == "portforward" || sub == "proxy";
+  if (info.verb == "get" && !is_session) return sub == "scale" ? get_scale(*this, request) : get(request);
+  if (const auto mode = is_session ? WriteMode::kConnect : write_mode(*request)) return begin_write(*this, request, *mode);
   respond_status(*request, model::method_not_allowed());
 }
 

@@ -1,24 +1,40 @@
-// Writes: what one attempt needs, and the steps that all of them share.
-//
-//   create: names, uid ─> field owners ─> admit (mutate) ─> prepare ─> validate ─> admit (validate) ─> addresses ─> propose
-//   update: read ─> produce ─> carry metadata over ─> field owners ─> admit (mutate) ─> prepare ─> validate ─> admit (validate)
-//             ^                                                                   ─> unchanged? answer ─> propose
-//             └──────────────────────────── somebody else was faster, and the client did not insist on a revision ──┘
+// Writes: what one of them carries through its steps. The lists of steps, and the order that none of them may leave: writes/lists.cpp.
 #pragma once
 #include "apiserver/impl.h"
 
 namespace berth::apiserver {
 
+/// What kind of write it is: which list of steps it goes through.
+enum class WriteMode {
+  kCreate,          ///< POST of an object.
+  kCreateApplied,   ///< An apply of what is not there: its owners are written already.
+  kReplace,         ///< PUT.
+  kPatch,           ///< PATCH in the languages that say what changes.
+  kApply,           ///< PATCH that says what is wanted: `produce` keeps the field owners itself.
+  kScale,           ///< PUT and PATCH of a Scale.
+  kScaleApply,      ///< Apply of a Scale.
+  kBind,            ///< POST of a Binding: admission judges that, the pod then changes without being admitted, owned or validated.
+  kMark,            ///< A change by the server itself on behalf of a request that was admitted as something else.
+  kDelete,          ///< DELETE, of one object.
+  kDeleteMember,    ///< The same of one object of a collection.
+  kDeleteAdmitted,  ///< A deletion on behalf of a request that was admitted as something else.
+  kEvict,           ///< POST of an Eviction.
+  kToken,           ///< POST of a TokenRequest: nothing is stored.
+  kConnect,         ///< exec, attach, portforward, proxy: nothing is stored.
+};
+
 /// What a write came to.
 struct WriteOutcome {
-  ObjectPtr object;      ///< As stored now; null on a dry run.
+  ObjectPtr object;      ///< As stored now, or as it was when it is gone; null on a dry run.
   json::Value document;  ///< On a dry run: what would be stored, in the request's version.
   bool created = false;
+  bool gone = false;  ///< The deletion took it away at once.
 };
 
 /// One write, through all its attempts. Documents are in the version of `kind`.
 struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   RequestPtr request;
+  WriteMode mode = WriteMode::kMark;
   const model::KindInfo* kind = nullptr;
   std::string ns, name;
   std::string subresource;  ///< As admission and strategies see it.
@@ -28,23 +44,21 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   std::function<model::ApiResult<json::Value>(const json::Value& current)> produce;
   /// Update of something that is not there: the document to create; empty: 404.
   std::function<model::ApiResult<json::Value>()> produce_new;
-  /// Create: what to create.
+  /// Create: what to create. Of what is no object of `kind` (Binding, Eviction, TokenRequest, options of a session): the body.
   json::Value document;
-  /// Field owners are kept by `produce` itself (apply), or do not change (binding, deletion marks).
-  bool tracks_fields = true;
-  bool is_apply = false;
-  bool admits = true;
-  bool validates = true;
-  bool always_changes = false;  ///< `produce` never gives back what it got: no need to compare.
-  bool prepares = true;         ///< The strategy's part (status kept on main-resource writes); off for subresources that write across it.
-  /// Called exactly once.
+  /// Deletion: DeleteOptions.
+  json::Value options;
+  /// Called exactly once. make_write's answers the request.
   std::function<void(model::ApiResult<WriteOutcome>)> done;
 
   // State of the present attempt.
+  std::size_t next_step = 0;
   ObjectPtr base;
   json::Value current;  ///< Until admission.old_object takes it over.
   AdmissionRequest admission;
+  bool is_admitted = false;  ///< Deletions: asked once, however often it is tried.
   ServiceAllocation allocation;
+  std::shared_ptr<const TokenSpec> token;  ///< What is to be issued, as admission left the request.
   std::string generate_name;
   bool insists_on_revision = false;
   int attempts = 0;
@@ -52,8 +66,24 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   void fail(model::ApiStatus status) { done(std::unexpected(std::move(status))); }
 };
 
-/// A write on behalf of a request to its own resource.
-WritePtr make_write(const RequestPtr& request);
+/// A write on behalf of a request to its own resource, which is answered with what is written: 201 for what was made, 200 for what was
+/// there.
+WritePtr make_write(ApiServer::Impl& server, const RequestPtr& request, WriteMode mode);
+
+/// Goes on with the step that is next, up to the last one or to one that waits.
+void run_steps(ApiServer::Impl& server, WritePtr operation);
+
+/// make_write, then run_steps.
+void begin_write(ApiServer::Impl& server, const RequestPtr& request, WriteMode mode);
+
+/// GET of a Scale (subresources/scale.cpp).
+void get_scale(ApiServer::Impl& server, const RequestPtr& request);
+
+/// DELETE of a collection: a few at a time, the first error ends it (verbs/delete.cpp).
+void remove_collection(ApiServer::Impl& server, const RequestPtr& request);
+
+/// A PUT or an apply that would create: that is a right of its own. Empty when the user has it.
+std::optional<model::ApiStatus> refuse_creation(const ApiServer::Impl& server, const Request& request);
 
 /// Encodes a document of `kind` for its key, converted to the stored version.
 Proposal make_proposal(const ApiServer::Impl& server, const model::KindInfo& kind, json::Value document);
@@ -64,5 +94,8 @@ bool has_finalizers(const json::Value& document);
 /// Preconditions).
 model::ApiStatus precondition_conflict(const model::KindInfo& kind, std::string_view ns, std::string_view name, std::string_view what,
                                        std::string_view asked, std::string_view present);
+
+/// {"kind": "Status", "status": "Success"} with 201: what is posted to a subresource is answered so.
+json::Value created_status();
 
 }  // namespace berth::apiserver

@@ -97,6 +97,35 @@ void read_message(const Numbers& numbers, std::string_view message, Object& out,
   }
 }
 
+/// Where JSON has a schema or something else: JSONSchemaPropsOrBool (1: whether anything may be there, 2: a schema) or
+/// JSONSchemaPropsOrArray (1: a schema, 2: schemas).
+Value read_schema_or(const TypeDef& schema, std::string_view message, Seen& seen, int depth) {
+  const auto read_schema = [&](std::string_view bytes) {
+    Object object;
+    read_message(wire::numbers_of(schema), bytes, object, seen, depth + 1);
+    return object;
+  };
+  Value out;
+  bool is_or_bool = false;
+  Reader reader(message);
+  Field field;
+  while (reader.next(field)) {
+    if (field.number == 1) {
+      is_or_bool = field.bytes.data() == nullptr;
+      if (is_or_bool)
+        out = field.varint != 0;
+      else
+        out = read_schema(field.bytes);
+    } else if (field.number == 2 && is_or_bool) {
+      out = read_schema(field.bytes);
+    } else if (field.number == 2) {
+      if (!out.is_array()) out.emplace_array();
+      out.get_array().emplace_back(read_schema(field.bytes));
+    }
+  }
+  return out;
+}
+
 Value read_value(const TypeRef& ref, const Field& field, Seen& seen, int depth) {
   switch (ref.kind) {
     case Kind::kString:
@@ -128,6 +157,7 @@ Value read_value(const TypeRef& ref, const Field& field, Seen& seen, int depth) 
       return object;
     }
     case Kind::kAny: {
+      if (ref.type != nullptr) return read_schema_or(*ref.type, field.bytes, seen, depth + 1);
       auto parsed = json::parse(first_bytes(field.bytes, 1));  // RawExtension, FieldsV1: JSON inside.
       return parsed ? std::move(*parsed) : Value(nullptr);
     }

@@ -102,7 +102,11 @@ void reset_fields(const model::KindInfo& kind, std::string_view subresource, Fie
 /// Compares two documents of a kind; managedFields and the root itself stay out of it.
 Comparison compare_documents(const model::KindInfo& kind, const json::Value* before, const json::Value& after,
                              std::string_view subresource) {
-  auto comparison = compare(Shape::of(kind), before, after);
+  // What reset_fields would take away whole is not compared: most of an object, where its status is written.
+  const std::string_view left_out = subresource == "status"                                 ? "spec"
+                                    : subresource.empty() && kind.has_subresource("status") ? "status"
+                                                                                            : "";
+  auto comparison = compare(Shape::of(kind), before, after, left_out);
   for (auto* set : {&comparison.changed, &comparison.removed}) {
     strip_system_fields(*set);
     reset_fields(kind, subresource, *set);

@@ -71,13 +71,16 @@ void compare_member(const Shape& shape, const Element& element, const json::Valu
 }
 
 /// `always_present`: of the object itself. What is always there in an object is so only where that object was there as well.
-Difference compare_objects(const Shape& shape, const json::Object* before, const json::Object* after, bool always_present) {
+/// `left_out`: a member that is not looked at; empty: none.
+Difference compare_objects(const Shape& shape, const json::Object* before, const json::Object* after, bool always_present,
+                           std::string_view left_out = {}) {
   static const json::Object kNone;
   Difference out;
   const auto& old_members = before ? *before : kNone;
   const auto& new_members = after ? *after : kNone;
   const bool was_there = before != nullptr || always_present;
   for (const auto& [key, value] : new_members) {
+    if (!left_out.empty() && key == left_out) continue;
     // Of a new list item or pointer everything that is written is new, nulls included.
     if (value.is_null() && !was_there) out.changed.emplace_back(field_element(key), FieldSet::of(true, {}));
     compare_member(
@@ -85,7 +88,7 @@ Difference compare_objects(const Shape& shape, const json::Object* before, const
         was_there && shape.is_always_present(key), out);
   }
   for (const auto& [key, value] : old_members) {
-    if (new_members.contains(key)) continue;
+    if (new_members.contains(key) || (!left_out.empty() && key == left_out)) continue;
     if (value.is_null()) out.removed.emplace_back(field_element(key), FieldSet::of(true, {}));
     compare_member(
         shape.member(key), [&] { return field_element(key); }, present(&value), nullptr,
@@ -237,8 +240,15 @@ std::optional<std::string> key_element(const Shape& list, const json::Value& ele
 
 FieldSet set_of(const Shape& shape, const json::Value& value) { return collect(shape, value); }
 
-Comparison compare(const Shape& shape, const json::Value* before, const json::Value& after) {
+Comparison compare(const Shape& shape, const json::Value* before, const json::Value& after, std::string_view left_out) {
   Comparison out;
+  const bool are_objects = (before == nullptr || before->is_object()) && is_granular_object(shape, after);
+  if (!left_out.empty() && are_objects) {
+    auto difference = compare_objects(shape, before ? &before->get_object() : nullptr, &after.get_object(), true, left_out);
+    out.changed = FieldSet::of(false, std::move(difference.changed));
+    out.removed = FieldSet::of(false, std::move(difference.removed));
+    return out;
+  }
   compare_at(shape, before, &after, true, out.changed, out.removed);
   return out;
 }

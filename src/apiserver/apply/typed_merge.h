@@ -16,8 +16,8 @@ struct Comparison {
   FieldSet changed;  ///< Added or modified.
   FieldSet removed;
 };
-/// `before` null: everything is added.
-Comparison compare(const Shape& shape, const json::Value* before, const json::Value& after);
+/// `before` null: everything is added. The member `left_out` of the root is passed over.
+Comparison compare(const Shape& shape, const json::Value* before, const json::Value& after, std::string_view left_out = {});
 
 /// Merges `config` into `live`: granular objects by key, associative lists by their keys, sets as unions, everything else replaced.
 void merge(const Shape& shape, json::Value& live, const json::Value& config);

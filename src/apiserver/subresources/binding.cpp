@@ -1,8 +1,9 @@
 // pods/binding: the one way in which a pod gets its node (pkg/registry/core/pod/storage/storage.go, BindingREST).
 #include "apiserver/body.h"
-#include "apiserver/impl.h"
 #include "apiserver/subresources/conditions.h"
-#include "apiserver/write.h"
+#include "apiserver/writes/steps.h"
+#include "base/json_quote.h"
+#include "base/json_scan.h"
 
 namespace berth::apiserver {
 
@@ -64,72 +65,138 @@ model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& b
   return updated;
 }
 
-}  // namespace
-
-void ApiServer::Impl::bind(const RequestPtr& request) {
-  const auto& binding_kind = *model::find_kind("", "v1", "Binding");
-  auto binding = parse_body(*request, "Binding");
-  if (!binding) return respond_status(*request, binding.error());
-  if (auto decoded = decode_document(*request, binding_kind, *binding, {}); !decoded) return respond_status(*request, decoded.error());
-  std::string name(json::get_string(*binding, {"metadata", "name"}));
-  if (!request->info.subresource.empty()) {
-    if (name != request->info.name)
-      return respond_status(*request, model::bad_request("name in URL does not match name in Binding object"));
-  }
-  const auto ns = json::get_string(*binding, {"metadata", "namespace"});
-  if (!ns.empty() && ns != request->info.ns)
-    return respond_status(*request,
-                          model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+/// What is wrong with the body, before anybody is asked about it.
+std::optional<model::ApiStatus> check_binding(const Request& request, const json::Value& binding) {
+  if (!request.info.subresource.empty() && json::get_string(binding, {"metadata", "name"}) != request.info.name)
+    return model::bad_request("name in URL does not match name in Binding object");
+  const auto ns = json::get_string(binding, {"metadata", "namespace"});
+  if (!ns.empty() && ns != request.info.ns)
+    return model::bad_request("the namespace of the provided object does not match the namespace sent on the request");
   model::FieldErrors errors;
-  const auto target_kind = json::get_string(*binding, {"target", "kind"});
+  const auto target_kind = json::get_string(binding, {"target", "kind"});
   if (!target_kind.empty() && target_kind != "Node")
     errors.push_back({model::FieldError::Type::kNotSupported, "target.kind", fmt::format("\"{}\"", target_kind),
                       "supported values: \"Node\", \"<empty>\""});
-  if (json::get_string(*binding, {"target", "name"}).empty()) errors.push_back({model::FieldError::Type::kRequired, "target.name", "", ""});
-  if (!errors.empty()) {
-    // What the binding's own code finds is no finding about an object: an error of the server, by its words.
-    model::ApiStatus status;
-    status.code = 500;
-    for (const auto& error : errors) status.message += (status.message.empty() ? "" : ", ") + error.render();
-    if (errors.size() > 1) status.message = "[" + status.message + "]";
-    return respond_status(*request, status);
-  }
-
-  auto operation = make_write(request);
-  operation->kind = model::find_resource("", "v1", "pods");
-  operation->ns = request->info.ns;
-  operation->name = name;
-  operation->subresource = "binding";
-  operation->tracks_fields = operation->admits = operation->validates = operation->prepares = false;
-  operation->always_changes = true;
-  operation->done = [this, request](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return respond_status(*request, outcome.error());
-    respond_json(
-        *request, 201,
-        json::Object{{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"status", "Success"}, {"code", 201}});
-  };
-  // Admission judges the Binding, not the pod.
-  auto& asked = operation->admission;
-  asked.operation = Operation::kCreate;
-  asked.kind = operation->kind;
-  asked.subresource = "binding";
-  asked.ns = request->info.ns;
-  asked.name = name;
-  asked.user = &request->user;
-  asked.dry_run = request->dry_run;
-  asked.warnings = &request->warnings;
-  asked.object = std::move(*binding);
-  asked.object_api_version = "v1";
-  asked.object_kind = "Binding";
-  admission->mutate(asked, [this, operation, name](Admitted admitted) {
-    if (!admitted) return operation->fail(std::move(admitted.error()));
-    admission->validate(operation->admission, [this, operation, name](Admitted valid) {
-      if (!valid) return operation->fail(std::move(valid.error()));
-      const auto shared = std::make_shared<const json::Value>(std::move(operation->admission.object));
-      operation->produce = [this, shared, name](const json::Value& pod) { return bound(pod, *shared, name, loop.now()); };
-      run_update(operation);
-    });
-  });
+  if (json::get_string(binding, {"target", "name"}).empty()) errors.push_back({model::FieldError::Type::kRequired, "target.name", "", ""});
+  if (errors.empty()) return std::nullopt;
+  // What the binding's own code finds is no finding about an object: an error of the server, by its words.
+  model::ApiStatus status;
+  status.code = 500;
+  for (const auto& error : errors) status.message += (status.message.empty() ? "" : ", ") + error.render();
+  if (errors.size() > 1) status.message = "[" + status.message + "]";
+  return status;
 }
 
+/// The pod's bytes with the node in them.
+struct BoundBytes {
+  std::string value;
+  std::size_t revision_offset = 0;
+};
+
+/// As bound() makes of the document, where that takes no more than adding to the bytes: the first binding of a pod that nothing is known of
+/// but that it waits, with nothing but a node's name. Nothing otherwise.
+std::optional<BoundBytes> bound_bytes(const StoredObject& pod, const json::Value& binding, TimePoint now) {
+  enum : std::size_t { kRevision, kDeleted, kLink, kSpec, kNode, kGates, kStatus, kConditions, kNominated, kPaths };
+  static const json::PathScanner scanner({"metadata.resourceVersion", "metadata.deletionTimestamp", "metadata.selfLink", "spec",
+                                          "spec.nodeName", "spec.schedulingGates", "status", "status.conditions",
+                                          "status.nominatedNodeName"});
+  for (const std::string_view field : {"uid", "resourceVersion", "annotations", "labels"})
+    if (json::find(binding, {"metadata", field}) != nullptr) return std::nullopt;
+  std::array<std::string_view, kPaths> at;
+  const std::string& text = *pod.value;
+  if (!scanner.scan(text, at)) return std::nullopt;
+  for (const auto absent : {kDeleted, kLink, kNode, kGates, kConditions, kNominated})
+    if (!at[absent].empty()) return std::nullopt;
+  // Members are added behind others.
+  for (const auto object : {kSpec, kStatus})
+    if (at[object].size() < 3 || at[object].front() != '{') return std::nullopt;
+  if (at[kRevision].size() < 2 || at[kRevision].data() > at[kSpec].data() || at[kSpec].data() > at[kStatus].data()) return std::nullopt;
+  const auto end_of = [&](std::size_t path) { return static_cast<std::size_t>(at[path].data() + at[path].size() - text.data()); };
+  BoundBytes out;
+  out.value.reserve(text.size() + 256);
+  const auto revision_at = static_cast<std::size_t>(at[kRevision].data() - text.data()) + 1;
+  out.value.append(text, 0, revision_at);
+  out.revision_offset = revision_at;
+  const auto after_revision = end_of(kRevision) - 1, in_spec = end_of(kSpec) - 1, in_status = end_of(kStatus) - 1;
+  out.value.append(text, after_revision, in_spec - after_revision);
+  out.value += R"(,"nodeName":)";
+  json::quote_to(out.value, json::get_string(binding, {"target", "name"}));
+  out.value.append(text, in_spec, in_status - in_spec);
+  out.value += R"(,"conditions":[{"type":"PodScheduled","lastTransitionTime":")";
+  out.value += format_rfc3339(now);
+  out.value += R"(","status":"True","lastProbeTime":null}])";
+  out.value.append(text, in_status);
+  return out;
+}
+
+/// What selectors see of the pod on its node.
+ObjectMeta bound_meta(const StoredObject& pod, const model::KindInfo& kind, std::string_view node) {
+  ObjectMeta meta;
+  meta.ns = pod.meta.ns;
+  meta.name = pod.meta.name;
+  meta.uid = pod.meta.uid;
+  meta.labels = pod.meta.labels();
+  for (const auto& field : kind.field_selectors) {
+    if (field.starts_with("metadata.")) continue;
+    const auto text = field == "spec.nodeName" ? node : pod.meta.field(field);
+    if (!text.empty()) meta.fields.emplace_back(field, text);
+  }
+  return meta;
+}
+
+}  // namespace
+
+namespace steps {
+
+StepResult decode_binding(ApiServer::Impl& server, const WritePtr& operation) {
+  const auto& request = operation->request;
+  auto binding = parse_body(*request, "Binding");
+  if (!binding) return std::unexpected(std::move(binding.error()));
+  if (auto decoded = decode_document(*request, *model::find_kind("", "v1", "Binding"), *binding, {}); !decoded)
+    return std::unexpected(std::move(decoded.error()));
+  if (auto wrong = check_binding(*request, *binding)) return std::unexpected(std::move(*wrong));
+  operation->kind = model::find_resource("", "v1", "pods");
+  operation->ns = request->info.ns;
+  operation->name = json::get_string(*binding, {"metadata", "name"});
+  operation->subresource = "binding";
+  operation->admission.object_api_version = "v1";
+  operation->admission.object_kind = "Binding";
+  operation->document = std::move(*binding);
+  operation->done = [&server, request](model::ApiResult<WriteOutcome> outcome) {
+    if (!outcome) return server.respond_status(*request, outcome.error());
+    server.respond_json(*request, 201, created_status());
+  };
+  return Flow::kNext;
+}
+
+StepResult bind_pod(ApiServer::Impl& server, const WritePtr& operation) {
+  const auto& binding = operation->admission.object;
+  const auto& pods = *operation->kind;
+  const auto pod = server.cache->get(object_key(pods, operation->ns, operation->name));
+  if (pod == nullptr) return std::unexpected(model::not_found(pods.group, pods.plural, operation->name));
+  auto bytes = operation->dry_run ? std::nullopt : bound_bytes(*pod, binding, server.loop.now());
+  if (!bytes) {
+    const auto shared = std::make_shared<const json::Value>(std::move(operation->admission.object));
+    operation->produce = [&server, shared, name = operation->name](const json::Value& current) {
+      return bound(current, *shared, name, server.loop.now());
+    };
+    enter(*operation, WriteMode::kMark, Stage::kDecode);
+    return Flow::kNext;
+  }
+  Proposal proposal;
+  proposal.key = pod->key;
+  proposal.value = std::move(bytes->value);
+  proposal.revision_offset = bytes->revision_offset;
+  proposal.meta = bound_meta(*pod, pods, json::get_string(binding, {"target", "name"}));
+  proposal.expected = pod->revision;
+  server.cache->propose(std::move(proposal), [&server, operation](ProposeResult result) {
+    if (result) return operation->done(WriteOutcome{.object = std::move(*result)});
+    if (result.error() == ProposeError::kStorage) return operation->fail(model::internal_error(server.cache->storage_failure()));
+    // Somebody else was faster; whoever bound it is told of by the words for that.
+    try_again(server, operation, Stage::kStore);
+  });
+  return Flow::kWaits;
+}
+
+}  // namespace steps
 }  // namespace berth::apiserver

@@ -1,6 +1,6 @@
 // exec, attach, portforward and proxy are asked of admission before they are relayed: operation CONNECT, with the options as the object
 // (apiserver/pkg/endpoints/handlers/rest.go ConnectResource).
-#include "apiserver/impl.h"
+#include "apiserver/writes/steps.h"
 #include "model/subresources.h"
 
 namespace berth::apiserver {
@@ -81,34 +81,26 @@ std::optional<std::string> take_options(Request& request, const json::Value& opt
 
 }  // namespace
 
-void ApiServer::Impl::connect(const RequestPtr& request) {
-  const auto& info = request->info;
-  auto asked = std::make_shared<AdmissionRequest>();
-  asked->operation = Operation::kConnect;
-  asked->kind = request->kind;
-  asked->subresource = info.subresource;
-  asked->ns = info.ns;
-  asked->name = info.name;
-  asked->user = &request->user;
-  asked->warnings = &request->warnings;
-  asked->object_api_version = "v1";
-  asked->object_kind = model::subresource_of(*request->kind, info.subresource).kind;
-  if (const auto trail = request->audit)
-    asked->annotate = [trail](std::string key, std::string value) { trail->annotate(std::move(key), std::move(value)); };
-  auto options = connect_options(*request, asked->object_kind);
-  if (!options) return respond_status(*request, options.error());
-  asked->object = std::move(*options);
-  const auto before = std::make_shared<const json::Value>(asked->object);
-  admission->mutate(*asked, [this, request, asked, before](Admitted admitted) {
-    if (!admitted) return respond_status(*request, admitted.error());
-    admission->validate(*asked, [this, request, asked, before](Admitted valid) {
-      if (!valid) return respond_status(*request, valid.error());
-      if (!json::equal(*before, asked->object))
-        if (const auto trouble = take_options(*request, asked->object))
-          return respond_status(*request, model::internal_error("admission: " + *trouble));
-      proxy_to_node(request);
-    });
-  });
+namespace steps {
+
+StepResult decode_connect(ApiServer::Impl&, const WritePtr& operation) {
+  const auto& request = *operation->request;
+  operation->admission.object_api_version = "v1";
+  operation->admission.object_kind = model::subresource_of(*request.kind, request.info.subresource).kind;
+  auto options = connect_options(request, operation->admission.object_kind);
+  if (!options) return std::unexpected(std::move(options.error()));
+  operation->document = std::move(*options);
+  return Flow::kNext;
 }
 
+StepResult connect(ApiServer::Impl& server, const WritePtr& operation) {
+  const auto& admitted = operation->admission.object;
+  if (!json::equal(operation->document, admitted))
+    if (const auto trouble = take_options(*operation->request, admitted))
+      return std::unexpected(model::internal_error("admission: " + *trouble));
+  server.proxy_to_node(operation->request);
+  return Flow::kWaits;
+}
+
+}  // namespace steps
 }  // namespace berth::apiserver

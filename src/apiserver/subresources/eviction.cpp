@@ -1,8 +1,7 @@
 // pods/eviction: deletion that disruption budgets may refuse (pkg/registry/core/pod/storage/eviction.go).
 #include "apiserver/body.h"
-#include "apiserver/impl.h"
 #include "apiserver/subresources/conditions.h"
-#include "apiserver/write.h"
+#include "apiserver/writes/steps.h"
 
 namespace berth::apiserver {
 namespace {
@@ -75,14 +74,13 @@ void delete_pod(ApiServer::Impl& server, const EvictionPtr& eviction, bool guard
   const auto& request = eviction->request;
   if (guard_uid && json::get_string(eviction->options, {"preconditions", "uid"}).empty())
     json::set(eviction->options, {"preconditions", "uid"}, json::Value(eviction->pod_uid));
-  server.delete_object(
-      request, request->info.ns, request->info.name, eviction->options, false,
-      [&server, request](model::ApiResult<ApiServer::Impl::DeleteOutcome> outcome) {
-        if (!outcome) return server.respond_status(*request, outcome.error());
-        server.respond_json(
-            *request, 201,
-            json::Object{{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"status", "Success"}, {"code", 201}});
-      });
+  auto deletion = make_write(server, request, WriteMode::kDeleteAdmitted);
+  deletion->options = eviction->options;
+  deletion->done = [&server, request](model::ApiResult<WriteOutcome> outcome) {
+    if (!outcome) return server.respond_status(*request, outcome.error());
+    server.respond_json(*request, 201, created_status());
+  };
+  run_steps(server, std::move(deletion));
 }
 
 /// Who asked for another pod, or another state of it, leaves no mark on this one.
@@ -104,9 +102,8 @@ std::optional<model::ApiStatus> broken_precondition(const json::Value& options, 
 void mark_and_delete(ApiServer::Impl& server, const EvictionPtr& eviction) {
   const auto& request = eviction->request;
   if (request->dry_run) return delete_pod(server, eviction, true);
-  auto operation = make_write(request);
+  auto operation = make_write(server, request, WriteMode::kMark);
   operation->subresource = "status";
-  operation->tracks_fields = operation->admits = operation->validates = operation->prepares = false;
   operation->produce = [&server, eviction](const json::Value& pod) -> model::ApiResult<json::Value> {
     if (auto status = broken_precondition(eviction->options, pod)) return std::unexpected(std::move(*status));
     auto updated = pod;
@@ -121,7 +118,7 @@ void mark_and_delete(ApiServer::Impl& server, const EvictionPtr& eviction) {
       json::set(eviction->options, {"preconditions", "resourceVersion"}, json::Value(std::to_string(outcome->object->revision)));
     server.offload([&server, eviction] { delete_pod(server, eviction, true); });
   };
-  server.run_update(operation);
+  run_steps(server, std::move(operation));
 }
 
 void book(ApiServer::Impl& server, const EvictionPtr& eviction) {
@@ -178,41 +175,35 @@ void evict_admitted(ApiServer::Impl& server, const EvictionPtr& eviction) {
 
 }  // namespace
 
-void ApiServer::Impl::evict(const RequestPtr& request) {
+namespace steps {
+
+StepResult decode_eviction(ApiServer::Impl&, const WritePtr& operation) {
+  const auto& request = operation->request;
   auto body = parse_body(*request, "Eviction");
-  if (!body) return respond_status(*request, body.error());
-  if (!body->is_object()) return respond_status(*request, model::bad_request("an Eviction must be an object"));
+  if (!body) return std::unexpected(std::move(body.error()));
+  if (!body->is_object()) return std::unexpected(model::bad_request("an Eviction must be an object"));
   const auto version = json::get_string(*body, {"apiVersion"});
   if (auto wrong = check_type(*body, "policy", version == "policy/v1beta1" ? "v1beta1" : "v1", "Eviction"))
-    return respond_status(*request, *wrong);
-  const auto name = json::get_string(*body, {"metadata", "name"});
-  if (name != request->info.name) return respond_status(*request, model::bad_request("name in URL does not match name in Eviction object"));
-  auto eviction = std::make_shared<Eviction>();
-  eviction->request = request;
-  if (const auto* given = json::find(*body, "deleteOptions"); given != nullptr && given->is_object()) eviction->options = *given;
-  if (eviction->options.is_null()) eviction->options = json::Object();
-  if (auto wrong = check_delete_options(eviction->options)) return respond_status(*request, *wrong);
-  if (!json::get_array(eviction->options, {"dryRun"}).empty()) request->dry_run = true;
-
-  auto asked = std::make_shared<AdmissionRequest>();
-  asked->operation = Operation::kCreate;
-  asked->kind = request->kind;
-  asked->subresource = "eviction";
-  asked->ns = request->info.ns;
-  asked->name = request->info.name;
-  asked->user = &request->user;
-  asked->dry_run = request->dry_run;
-  asked->warnings = &request->warnings;
-  asked->object = std::move(*body);
-  asked->object_api_version = "policy/v1";
-  asked->object_kind = "Eviction";
-  admission->mutate(*asked, [this, eviction, asked](Admitted admitted) {
-    if (!admitted) return respond_status(*eviction->request, admitted.error());
-    admission->validate(*asked, [this, eviction, asked](Admitted valid) {
-      if (!valid) return respond_status(*eviction->request, valid.error());
-      evict_admitted(*this, eviction);
-    });
-  });
+    return std::unexpected(std::move(*wrong));
+  if (json::get_string(*body, {"metadata", "name"}) != request->info.name)
+    return std::unexpected(model::bad_request("name in URL does not match name in Eviction object"));
+  operation->options = json::Object();
+  if (const auto* given = json::find(*body, "deleteOptions"); given != nullptr && given->is_object()) operation->options = *given;
+  if (auto wrong = check_delete_options(operation->options)) return std::unexpected(std::move(*wrong));
+  if (!json::get_array(operation->options, {"dryRun"}).empty()) request->dry_run = operation->dry_run = true;
+  operation->admission.object_api_version = "policy/v1";
+  operation->admission.object_kind = "Eviction";
+  operation->document = std::move(*body);
+  return Flow::kNext;
 }
 
+StepResult evict(ApiServer::Impl& server, const WritePtr& operation) {
+  auto eviction = std::make_shared<Eviction>();
+  eviction->request = operation->request;
+  eviction->options = std::move(operation->options);
+  evict_admitted(server, eviction);
+  return Flow::kWaits;
+}
+
+}  // namespace steps
 }  // namespace berth::apiserver

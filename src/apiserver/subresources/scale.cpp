@@ -1,10 +1,9 @@
 // scale: replicas and selector of a workload as an autoscaling/v1 Scale.
 #include "apiserver/apply/managed_fields.h"
 #include "apiserver/body.h"
-#include "apiserver/impl.h"
 #include "apiserver/patch/json_patch.h"
 #include "apiserver/patch/strategic_merge.h"
-#include "apiserver/write.h"
+#include "apiserver/writes/steps.h"
 #include "model/kind_hooks.h"
 #include "model/selector.h"
 #include "model/tables.h"
@@ -172,32 +171,44 @@ model::ApiResult<Produce> applied_scale(ApiServer::Impl& server, const RequestPt
   };
 }
 
+/// Answers with the Scale of what was written. That takes reading the object: no work for the thread that stored it.
+void answer_scale(ApiServer::Impl& server, const WritePtr& operation) {
+  operation->done = [&server, request = operation->request](model::ApiResult<WriteOutcome> outcome) {
+    if (!outcome) return server.respond_status(*request, outcome.error());
+    server.offload([&server, request, written = std::make_shared<const WriteOutcome>(std::move(*outcome))] {
+      const auto& object = written->object;
+      server.respond_json(*request, 200, scale_of(*request->kind, object ? decode_object(*object) : written->document));
+    });
+  };
+}
+
 }  // namespace
 
-void ApiServer::Impl::scale(const RequestPtr& request) {
+void get_scale(ApiServer::Impl& server, const RequestPtr& request) {
   const auto& kind = *request->kind;
-  if (request->info.verb == "get") {
-    const auto object = cache->get(object_key(kind, request->info.ns, request->info.name));
-    if (object == nullptr) return respond_status(*request, model::not_found(kind.group, kind.plural, request->info.name));
-    const auto scale = scale_of(kind, decode_object(*object));
-    return respond_json(*request, 200, request->accept.form == ObjectForm::kTable ? scale_table(scale, loop.now()) : scale);
-  }
-  auto operation = make_write(request);
-  operation->done = [this, request, &kind](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return respond_status(*request, outcome.error());
-    respond_json(*request, 200, scale_of(kind, outcome->object ? decode_object(*outcome->object) : outcome->document));
-  };
-  if (request->info.verb == "patch" && media_type(request->http.headers.get("Content-Type")) == "application/apply-patch+yaml") {
-    auto applied = applied_scale(*this, request);
-    if (!applied) return respond_status(*request, applied.error());
-    operation->produce = std::move(*applied);
-    operation->tracks_fields = false;
-    operation->is_apply = true;
-    return run_update(operation);
-  }
+  const auto object = server.cache->get(object_key(kind, request->info.ns, request->info.name));
+  if (object == nullptr) return server.respond_status(*request, model::not_found(kind.group, kind.plural, request->info.name));
+  const auto scale = scale_of(kind, decode_object(*object));
+  server.respond_json(*request, 200, request->accept.form == ObjectForm::kTable ? scale_table(scale, server.loop.now()) : scale);
+}
+
+namespace steps {
+
+StepResult decode_scale_apply(ApiServer::Impl& server, const WritePtr& operation) {
+  answer_scale(server, operation);
+  auto applied = applied_scale(server, operation->request);
+  if (!applied) return std::unexpected(std::move(applied.error()));
+  operation->produce = std::move(*applied);
+  return Flow::kNext;
+}
+
+StepResult decode_scale(ApiServer::Impl& server, const WritePtr& operation) {
+  answer_scale(server, operation);
+  const auto& request = operation->request;
   auto next = next_scale(*request);
-  if (!next) return respond_status(*request, next.error());
-  operation->produce = [request, &kind, next = std::move(*next)](const json::Value& current) -> model::ApiResult<json::Value> {
+  if (!next) return std::unexpected(std::move(next.error()));
+  operation->produce = [request, next = std::move(*next)](const json::Value& current) -> model::ApiResult<json::Value> {
+    const auto& kind = *request->kind;
     auto wanted = next(scale_of(kind, current));
     if (!wanted) return wanted;
     const auto replicas = checked_replicas(*request, *wanted);
@@ -214,7 +225,8 @@ void ApiServer::Impl::scale(const RequestPtr& request) {
       json::set(updated, {"metadata", "uid"}, json::Value(uid));
     return updated;
   };
-  run_update(operation);
+  return Flow::kNext;
 }
 
+}  // namespace steps
 }  // namespace berth::apiserver

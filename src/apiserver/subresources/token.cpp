@@ -2,7 +2,7 @@
 #include "apiserver/auth/jwt.h"
 #include "apiserver/auth/reviews.h"
 #include "apiserver/body.h"
-#include "apiserver/impl.h"
+#include "apiserver/writes/steps.h"
 #include "model/go_words.h"
 
 namespace berth::apiserver {
@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kMinSeconds = 600;
 constexpr std::int64_t kMaxSeconds = std::int64_t{1} << 32;
 
-model::FieldErrors check_token_request(const json::Value& body, std::int64_t seconds) {
+model::FieldErrors check_token_spec(const json::Value& body, std::int64_t seconds) {
   model::FieldErrors errors;
   using Type = model::FieldError::Type;
   if (seconds < kMinSeconds)
@@ -58,7 +58,7 @@ model::ApiResult<void> bind_token(const ObjectCache& cache, const json::Value& b
 }
 
 /// What is to be issued, read after admission has changed the request for the last time.
-model::ApiResult<TokenSpec> read_token_request(const Request& request, const ObjectCache& cache, const json::Value& body) {
+model::ApiResult<TokenSpec> token_spec(const Request& request, const ObjectCache& cache, const json::Value& body) {
   if (const auto name = json::get_string(body, {"metadata", "name"}); !name.empty() && name != request.info.name)
     return std::unexpected(model::invalid_object("authentication.k8s.io", "TokenRequest", request.info.name,
                                                  {{model::FieldError::Type::kInvalid, "metadata.name", json::serialize(json::Value(name)),
@@ -74,7 +74,7 @@ model::ApiResult<TokenSpec> read_token_request(const Request& request, const Obj
   spec.service_account = request.info.name;
   spec.service_account_uid = account->meta.uid;
   spec.expiration_seconds = json::get_int(body, {"spec", "expirationSeconds"}, 3600);
-  if (const auto errors = check_token_request(body, spec.expiration_seconds); !errors.empty())
+  if (const auto errors = check_token_spec(body, spec.expiration_seconds); !errors.empty())
     return std::unexpected(model::invalid_object("authentication.k8s.io", "TokenRequest", "", errors));
   for (const auto& audience : json::get_array(body, {"spec", "audiences"})) spec.audiences.emplace_back(json::as_view(audience));
   if (auto bound = bind_token(cache, body, spec); !bound) return std::unexpected(std::move(bound.error()));
@@ -101,38 +101,37 @@ json::Value token_answer(json::Value answer, const TokenSpec& spec, const Issued
 
 }  // namespace
 
-void ApiServer::Impl::token(const RequestPtr& request) {
-  if (options.token_issuer == nullptr) return respond_status(*request, model::not_found("", "serviceaccounts/token", request->info.name));
+namespace steps {
+
+StepResult decode_token(ApiServer::Impl& server, const WritePtr& operation) {
+  const auto& request = operation->request;
+  if (server.options.token_issuer == nullptr) return std::unexpected(model::not_found("", "serviceaccounts/token", request->info.name));
   auto body = parse_body(*request, "TokenRequest");
-  if (!body) return respond_status(*request, body.error());
-  if (auto wrong = check_type(*body, "authentication.k8s.io", "v1", "TokenRequest")) return respond_status(*request, *wrong);
+  if (!body) return std::unexpected(std::move(body.error()));
+  if (auto wrong = check_type(*body, "authentication.k8s.io", "v1", "TokenRequest")) return std::unexpected(std::move(*wrong));
   if (const auto ns = json::get_string(*body, {"metadata", "namespace"}); !ns.empty() && ns != request->info.ns)
-    return respond_status(*request,
-                          model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
-  auto asked = std::make_shared<AdmissionRequest>();
-  asked->operation = Operation::kCreate;
-  asked->kind = request->kind;
-  asked->subresource = "token";
-  asked->ns = request->info.ns;
-  asked->name = request->info.name;
-  asked->user = &request->user;
-  asked->dry_run = request->dry_run;
-  asked->warnings = &request->warnings;
-  asked->object = std::move(*body);
-  asked->object_api_version = "authentication.k8s.io/v1";
-  asked->object_kind = "TokenRequest";
-  admission->mutate(*asked, [this, request, asked](Admitted admitted) {
-    if (!admitted) return respond_status(*request, admitted.error());
-    auto spec = read_token_request(*request, *cache, asked->object);
-    if (!spec) return respond_status(*request, spec.error());
-    admission->validate(*asked, [this, request, asked, spec = std::move(*spec)](Admitted valid) {
-      if (!valid) return respond_status(*request, valid.error());
-      auto issued = options.token_issuer->issue(spec);
-      if (!issued) return respond_status(*request, issued.error());
-      respond_json(*request, 201, token_answer(asked->object, spec, *issued, now_text()));
-    });
-  });
+    return std::unexpected(model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+  operation->admission.object_api_version = "authentication.k8s.io/v1";
+  operation->admission.object_kind = "TokenRequest";
+  operation->document = std::move(*body);
+  return Flow::kNext;
 }
+
+StepResult check_token_request(ApiServer::Impl& server, const WritePtr& operation) {
+  auto spec = token_spec(*operation->request, *server.cache, operation->admission.object);
+  if (!spec) return std::unexpected(std::move(spec.error()));
+  operation->token = std::make_shared<const TokenSpec>(std::move(*spec));
+  return Flow::kNext;
+}
+
+StepResult issue_token(ApiServer::Impl& server, const WritePtr& operation) {
+  auto issued = server.options.token_issuer->issue(*operation->token);
+  if (!issued) return std::unexpected(std::move(issued.error()));
+  server.respond_json(*operation->request, 201, token_answer(operation->admission.object, *operation->token, *issued, server.now_text()));
+  return Flow::kWaits;
+}
+
+}  // namespace steps
 
 void ApiServer::Impl::review(const RequestPtr& request) {
   auto body = decode_object_body(*request);

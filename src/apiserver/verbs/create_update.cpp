@@ -1,48 +1,38 @@
+// The bodies of POST and PUT.
 #include "apiserver/body.h"
-#include "apiserver/impl.h"
-#include "apiserver/write.h"
+#include "apiserver/writes/steps.h"
 #include "model/kind_hooks.h"
 
-namespace berth::apiserver {
+namespace berth::apiserver::steps {
 
-void ApiServer::Impl::create(const RequestPtr& request) {
-  auto document = decode_object_body(*request);
-  if (!document) return respond_status(*request, document.error());
-  if (auto matched = match_path(*request, *document, false); !matched) return respond_status(*request, matched.error());
-  auto operation = make_write(request);
+StepResult decode_new(ApiServer::Impl&, const WritePtr& operation) {
+  auto document = decode_object_body(*operation->request);
+  if (!document) return std::unexpected(std::move(document.error()));
+  if (auto matched = match_path(*operation->request, *document, false); !matched) return std::unexpected(std::move(matched.error()));
   operation->document = std::move(*document);
-  operation->done = [this, request](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return respond_status(*request, outcome.error());
-    respond_written(request, 201, std::move(*outcome));
-  };
-  run_create(operation);
+  return Flow::kNext;
 }
 
-void ApiServer::Impl::update(const RequestPtr& request) {
+StepResult decode_replacement(ApiServer::Impl& server, const WritePtr& operation) {
+  const auto& request = operation->request;
   auto document = decode_object_body(*request, [&]() -> std::optional<json::Value> {
-    const auto stored = cache->get(object_key(*request->kind, request->info.ns, request->info.name));
-    return stored == nullptr ? std::nullopt : std::optional(read_document(*request, *stored));
+    const auto stored = server.cache->get(object_key(*request->kind, request->info.ns, request->info.name));
+    return stored == nullptr ? std::nullopt : std::optional(server.read_document(*request, *stored));
   });
-  if (!document) return respond_status(*request, document.error());
-  if (auto matched = match_path(*request, *document, true); !matched) return respond_status(*request, matched.error());
-  auto operation = make_write(request);
+  if (!document) return std::unexpected(std::move(document.error()));
+  if (auto matched = match_path(*request, *document, true); !matched) return std::unexpected(std::move(matched.error()));
   if (model::hooks_of(*request->kind).life->is_created_by_update && operation->subresource.empty()) {
-    operation->produce_new = [this, request, document = *document]() -> model::ApiResult<json::Value> {
+    operation->produce_new = [&server, request, document = *document]() -> model::ApiResult<json::Value> {
       if (const auto uid = json::get_string(document, {"metadata", "uid"}); !uid.empty())
         return std::unexpected(precondition_conflict(*request->kind, request->info.ns, request->info.name, "UID", uid, ""));
-      if (auto refused = refuse_creation(*request)) return std::unexpected(std::move(*refused));
+      if (auto refused = refuse_creation(server, *request)) return std::unexpected(std::move(*refused));
       auto fresh = document;
       json::erase(fresh, {"metadata", "resourceVersion"});
       return fresh;
     };
   }
   operation->produce = [document = std::move(*document)](const json::Value&) -> model::ApiResult<json::Value> { return document; };
-  operation->done = [this, request](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return respond_status(*request, outcome.error());
-    const int code = outcome->created ? 201 : 200;
-    respond_written(request, code, std::move(*outcome));
-  };
-  run_update(operation);
+  return Flow::kNext;
 }
 
-}  // namespace berth::apiserver
+}  // namespace berth::apiserver::steps

@@ -1,9 +1,8 @@
 // DELETE: preconditions, grace, finalizers and propagation (apiserver/pkg/registry/rest/delete.go, registry/generic/registry/store.go).
 #include "apiserver/body.h"
-#include "apiserver/impl.h"
 #include "apiserver/kind_rules.h"
 #include "apiserver/verbs/reading.h"
-#include "apiserver/write.h"
+#include "apiserver/writes/steps.h"
 #include "model/kind_hooks.h"
 
 namespace berth::apiserver {
@@ -13,21 +12,7 @@ constexpr std::string_view kOrphan = "orphan";
 constexpr std::string_view kForeground = "foregroundDeletion";
 constexpr int kMaxDeletionAttempts = 500;
 
-/// One deletion, through all its attempts.
-struct Deletion {
-  RequestPtr request;
-  const model::KindInfo* kind = nullptr;
-  std::string ns, name;
-  json::Value options;
-  bool admit = true;
-  std::function<void(model::ApiResult<ApiServer::Impl::DeleteOutcome>)> done;
-  AdmissionRequest admission;
-  bool is_admitted = false;
-  int attempts = 0;
-};
-using DeletionPtr = std::shared_ptr<Deletion>;
-
-std::optional<model::ApiStatus> check_preconditions(const Deletion& deletion, const StoredObject& object) {
+std::optional<model::ApiStatus> check_preconditions(const WriteOperation& deletion, const StoredObject& object) {
   const auto& kind = *deletion.kind;
   const auto uid = json::get_string(deletion.options, {"preconditions", "uid"});
   if (!uid.empty() && uid != object.meta.uid)
@@ -49,7 +34,7 @@ std::optional<model::ApiStatus> check_preconditions(const Deletion& deletion, co
 
 const model::Life& life_of(const model::KindInfo& kind) { return *model::hooks_of(kind).life; }
 
-std::vector<std::string> finalizers_after(const Deletion& deletion, const json::Value& document) {
+std::vector<std::string> finalizers_after(const WriteOperation& deletion, const json::Value& document) {
   std::vector<std::string> finalizers;
   bool has_policy_finalizer = false;
   for (const auto& finalizer : json::get_array(document, {"metadata", "finalizers"})) {
@@ -77,7 +62,7 @@ std::vector<std::string> finalizers_after(const Deletion& deletion, const json::
 }
 
 /// Seconds between being told to end and going; nullopt for kinds without grace.
-std::optional<std::int64_t> grace_of(const Deletion& deletion, const json::Value& document) {
+std::optional<std::int64_t> grace_of(const WriteOperation& deletion, const json::Value& document) {
   const auto& own = life_of(*deletion.kind).grace_seconds;
   return own ? std::optional(own(deletion.options, document)) : std::nullopt;
 }
@@ -89,7 +74,7 @@ struct Mark {
 };
 
 /// Marks the document as being deleted, or finds that it goes at once or that nothing changes.
-Mark mark_deleted(const Deletion& deletion, json::Value& document, TimePoint now) {
+Mark mark_deleted(const WriteOperation& deletion, json::Value& document, TimePoint now) {
   auto& metadata = json::ensure_object(document, {"metadata"});
   const auto finalizers = finalizers_after(deletion, document);
   const auto set_finalizers = [&] {
@@ -130,71 +115,20 @@ Mark mark_deleted(const Deletion& deletion, json::Value& document, TimePoint now
   return {};
 }
 
-void attempt(ApiServer::Impl& server, const DeletionPtr& deletion) {
-  const auto& kind = *deletion->kind;
-  const auto fail = [&](model::ApiStatus status) { deletion->done(std::unexpected(std::move(status))); };
-  const auto base = server.cache->get(object_key(kind, deletion->ns, deletion->name));
-  if (base == nullptr) return fail(model::not_found(kind.group, kind.plural, deletion->name));
-  if (auto wrong = check_preconditions(*deletion, *base)) return fail(std::move(*wrong));
-  auto document = decode_object(*base);
-  const auto& stored = storage_kind(kind);
-  if (life_of(kind).is_namespace && json::find(document, {"metadata", "deletionTimestamp"}) != nullptr &&
-      !json::get_array(document, {"spec", "finalizers"}).empty())
-    return fail(model::conflict(
-        kind.group, kind.plural, deletion->name,
-        "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace will automatically be "
-        "purged by the system."));
-  if (const auto& why = life_of(kind).undeletable; why)
-    if (const auto sentence = why(deletion->name); !sentence.empty())
-      return fail(model::forbidden(kind.group, kind.plural, deletion->name, sentence));
-  if (deletion->admit && !deletion->is_admitted) {
-    auto& admission = deletion->admission;
-    admission.operation = Operation::kDelete;
-    admission.kind = &kind;
-    admission.ns = deletion->ns;
-    admission.name = deletion->name;
-    admission.user = &deletion->request->user;
-    admission.dry_run = deletion->request->dry_run;
-    admission.warnings = &deletion->request->warnings;
-    admission.old_object = document;
-    admission.options = deletion->options;
-    server.admission->mutate(admission, [&server, deletion](Admitted admitted) {
-      if (!admitted) return deletion->done(std::unexpected(std::move(admitted.error())));
-      server.admission->validate(deletion->admission, [&server, deletion](Admitted valid) {
-        if (!valid) return deletion->done(std::unexpected(std::move(valid.error())));
-        deletion->is_admitted = true;
-        attempt(server, deletion);
-      });
-    });
-    return;
+void deleted(ApiServer::Impl& server, const WritePtr& deletion, const Mark& mark, const json::Value& before, ProposeResult result) {
+  if (result && mark.remove_next) {
+    // The state that was asked for is the one before this step.
+    json::erase(deletion->options, {"preconditions", "resourceVersion"});
+    return try_again(server, deletion, Stage::kRead);
   }
-  if (&kind == &KindTable::definitions()) server.custom->begin_deletion(document);
-  const auto mark = mark_deleted(*deletion, document, server.loop.now());
-  const bool takes_addresses = rules_of(kind).takes_addresses;
-  if (mark.unchanged) return deletion->done(ApiServer::Impl::DeleteOutcome{base, {}, false});
-  if (deletion->request->dry_run)
-    return deletion->done(ApiServer::Impl::DeleteOutcome{base, std::move(document), mark.remove_now || mark.remove_next});
-  auto before = takes_addresses && mark.remove_now ? document : json::Value();
-  auto proposal = make_proposal(server, stored, std::move(document));
-  proposal.expected = base->revision;
-  proposal.is_delete = mark.remove_now;
-  if (mark.remove_now) proposal.value.clear();
-  server.cache->propose(std::move(proposal), [&server, deletion, mark, before = std::move(before)](ProposeResult result) {
-    if (result && mark.remove_next) {
-      // The state that was asked for is the one before this step.
-      json::erase(deletion->options, {"preconditions", "resourceVersion"});
-      return server.offload([&server, deletion] { attempt(server, deletion); });
-    }
-    if (result) {
-      if (!before.is_null()) server.services.release_unused(before, nullptr);
-      return deletion->done(ApiServer::Impl::DeleteOutcome{std::move(*result), {}, mark.remove_now});
-    }
-    if (result.error() == ProposeError::kStorage)
-      return deletion->done(std::unexpected(model::internal_error(server.cache->storage_failure())));
-    if (++deletion->attempts >= kMaxDeletionAttempts)
-      return deletion->done(std::unexpected(model::modified_conflict(deletion->kind->group, deletion->kind->plural, deletion->name)));
-    server.offload([&server, deletion] { attempt(server, deletion); });
-  });
+  if (result) {
+    if (!before.is_null()) server.services.release_unused(before, nullptr);
+    return deletion->done(WriteOutcome{.object = std::move(*result), .gone = mark.remove_now});
+  }
+  if (result.error() == ProposeError::kStorage) return deletion->fail(model::internal_error(server.cache->storage_failure()));
+  if (++deletion->attempts >= kMaxDeletionAttempts)
+    return deletion->fail(model::modified_conflict(deletion->kind->group, deletion->kind->plural, deletion->name));
+  try_again(server, deletion, Stage::kRead);
 }
 
 /// A collection's deletion: a few at a time, the first error ends it.
@@ -208,55 +142,105 @@ struct CollectionDeletion {
 void delete_next(ApiServer::Impl& server, const std::shared_ptr<CollectionDeletion>& all) {
   if (all->next == all->found.items.size()) return answer_list(server, all->request, std::move(all->found), "", std::nullopt);
   const auto& object = *all->found.items[all->next++];
-  server.delete_object(all->request, std::string(object.meta.ns), std::string(object.meta.name), all->options, true,
-                       [&server, all](model::ApiResult<ApiServer::Impl::DeleteOutcome> outcome) {
-                         // Gone meanwhile is what was wanted.
-                         if (!outcome && !outcome.error().is("NotFound") && !outcome.error().is("Conflict"))
-                           return server.respond_status(*all->request, outcome.error());
-                         server.offload([&server, all] { delete_next(server, all); });
-                       });
+  auto deletion = make_write(server, all->request, WriteMode::kDeleteMember);
+  deletion->ns = object.meta.ns;
+  deletion->name = object.meta.name;
+  deletion->options = all->options;
+  deletion->done = [&server, all](model::ApiResult<WriteOutcome> outcome) {
+    // Gone meanwhile is what was wanted.
+    if (!outcome && !outcome.error().is("NotFound") && !outcome.error().is("Conflict"))
+      return server.respond_status(*all->request, outcome.error());
+    server.offload([&server, all] { delete_next(server, all); });
+  };
+  run_steps(server, std::move(deletion));
+}
+
+/// DeleteOptions of the request, which may make it a dry run.
+model::ApiResult<json::Value> take_delete_options(Request& request) {
+  auto delete_options = read_delete_options(request);
+  if (delete_options && !json::get_array(*delete_options, {"dryRun"}).empty()) request.dry_run = true;
+  return delete_options;
 }
 
 }  // namespace
 
-void ApiServer::Impl::delete_object(const RequestPtr& request, std::string ns, std::string name, json::Value delete_options, bool admit,
-                                    std::function<void(model::ApiResult<DeleteOutcome>)> done) {
-  auto deletion = std::make_shared<Deletion>();
-  deletion->request = request;
-  deletion->kind = request->kind;
-  deletion->ns = std::move(ns);
-  deletion->name = std::move(name);
-  deletion->options = std::move(delete_options);
-  deletion->admit = admit;
-  deletion->done = std::move(done);
-  attempt(*this, deletion);
+namespace steps {
+
+StepResult decode_deletion(ApiServer::Impl& server, const WritePtr& deletion) {
+  const auto& request = deletion->request;
+  auto delete_options = take_delete_options(*request);
+  if (!delete_options) return std::unexpected(std::move(delete_options.error()));
+  deletion->options = std::move(*delete_options);
+  deletion->dry_run = request->dry_run;
+  deletion->done = [&server, request](model::ApiResult<WriteOutcome> outcome) {
+    if (!outcome) return server.respond_status(*request, outcome.error());
+    if (outcome->gone && !life_of(*request->kind).is_answered_when_deleted)
+      return server.respond_success(*request, 200, request->info.name, outcome->object->meta.uid);
+    // On a dry run that changes something the object is what it was.
+    if (!outcome->document.is_null()) outcome->object = nullptr;
+    server.respond_written(request, 200, std::move(*outcome));
+  };
+  return Flow::kNext;
 }
 
-void ApiServer::Impl::remove(const RequestPtr& request) {
-  auto delete_options = read_delete_options(*request);
-  if (!delete_options) return respond_status(*request, delete_options.error());
-  if (!json::get_array(*delete_options, {"dryRun"}).empty()) request->dry_run = true;
-  delete_object(request, request->kind->namespaced ? request->info.ns : "", request->info.name, std::move(*delete_options), true,
-                [this, request](model::ApiResult<DeleteOutcome> outcome) {
-                  if (!outcome) return respond_status(*request, outcome.error());
-                  if (outcome->gone && !life_of(*request->kind).is_answered_when_deleted)
-                    return respond_success(*request, 200, request->info.name, outcome->object->meta.uid);
-                  if (!outcome->document.is_null()) return respond_document(*request, 200, outcome->document);
-                  respond_object(*request, 200, outcome->object);
-                });
+StepResult find_victim(ApiServer::Impl& server, const WritePtr& deletion) {
+  const auto& kind = *deletion->kind;
+  deletion->base = server.cache->get(object_key(kind, deletion->ns, deletion->name));
+  if (deletion->base == nullptr) return std::unexpected(model::not_found(kind.group, kind.plural, deletion->name));
+  if (auto wrong = check_preconditions(*deletion, *deletion->base)) return std::unexpected(std::move(*wrong));
+  deletion->current = decode_object(*deletion->base);
+  if (life_of(kind).is_namespace && json::find(deletion->current, {"metadata", "deletionTimestamp"}) != nullptr &&
+      !json::get_array(deletion->current, {"spec", "finalizers"}).empty())
+    return std::unexpected(model::conflict(
+        kind.group, kind.plural, deletion->name,
+        "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace will automatically be "
+        "purged by the system."));
+  if (const auto& why = life_of(kind).undeletable; why)
+    if (const auto sentence = why(deletion->name); !sentence.empty())
+      return std::unexpected(model::forbidden(kind.group, kind.plural, deletion->name, sentence));
+  return Flow::kNext;
 }
 
-void ApiServer::Impl::remove_collection(const RequestPtr& request) {
-  auto delete_options = read_delete_options(*request);
-  if (!delete_options) return respond_status(*request, delete_options.error());
-  if (!json::get_array(*delete_options, {"dryRun"}).empty()) request->dry_run = true;
+StepResult store_deletion(ApiServer::Impl& server, const WritePtr& deletion) {
+  const auto& kind = *deletion->kind;
+  // Who is asked of the deletion may take his time: what is marked is what is there by then.
+  if (deletion->is_admitted && deletion->current.is_null()) {
+    if (auto found = find_victim(server, deletion); !found) return found;
+  }
+  auto document = std::exchange(deletion->current, {});
+  if (&kind == &KindTable::definitions()) server.custom->begin_deletion(document);
+  const auto mark = mark_deleted(*deletion, document, server.loop.now());
+  if (mark.unchanged) {
+    deletion->done(WriteOutcome{.object = deletion->base});
+    return Flow::kWaits;
+  }
+  if (deletion->dry_run) {
+    deletion->done(WriteOutcome{.object = deletion->base, .document = std::move(document), .gone = mark.remove_now || mark.remove_next});
+    return Flow::kWaits;
+  }
+  auto before = takes_addresses(kind) && mark.remove_now ? document : json::Value();
+  auto proposal = make_proposal(server, storage_kind(kind), std::move(document));
+  proposal.expected = deletion->base->revision;
+  proposal.is_delete = mark.remove_now;
+  if (mark.remove_now) proposal.value.clear();
+  server.cache->propose(std::move(proposal), [&server, deletion, mark, before = std::move(before)](ProposeResult result) {
+    deleted(server, deletion, mark, before, std::move(result));
+  });
+  return Flow::kWaits;
+}
+
+}  // namespace steps
+
+void remove_collection(ApiServer::Impl& server, const RequestPtr& request) {
+  auto delete_options = take_delete_options(*request);
+  if (!delete_options) return server.respond_status(*request, delete_options.error());
   auto filter = read_filter(*request);
-  if (!filter) return respond_status(*request, filter.error());
+  if (!filter) return server.respond_status(*request, filter.error());
   auto all = std::make_shared<CollectionDeletion>();
   all->request = request;
   all->options = std::move(*delete_options);
-  all->found = cache->list(*filter, "", 0);
-  delete_next(*this, all);
+  all->found = server.cache->list(*filter, "", 0);
+  delete_next(server, all);
 }
 
 }  // namespace berth::apiserver

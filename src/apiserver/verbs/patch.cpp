@@ -2,11 +2,11 @@
 #include "apiserver/apply/managed_fields.h"
 #include "apiserver/apply/typed_merge.h"
 #include "apiserver/body.h"
-#include "apiserver/impl.h"
 #include "apiserver/patch/json_patch.h"
 #include "apiserver/patch/strategic_merge.h"
-#include "apiserver/write.h"
+#include "apiserver/writes/steps.h"
 #include "base/utf8.h"
+#include "base/yaml.h"
 #include "model/go_words.h"
 
 namespace berth::apiserver {
@@ -219,20 +219,19 @@ model::ApiResult<Configuration> read_configuration(Request& request, const model
   if (!is_utf8(request.http.body))
     return std::unexpected(model::bad_request("error decoding YAML: error converting YAML to JSON: yaml: the body is not valid UTF-8"));
   // JSON is YAML, and read as JSON a tenth of the work; what of it is odd is left to the YAML reader's words.
-  const auto documents_of = [](const std::string& body) -> Result<std::vector<json::Value>> {
+  const auto document_of = [](const std::string& body) -> std::expected<json::Value, json::YamlFault> {
     std::vector<std::string> duplicates;
     json::ParseOptions strict;
     strict.duplicates = &duplicates;
     if (body.starts_with('{'))
-      if (auto document = json::parse(body, strict); document && duplicates.empty()) return std::vector<json::Value>{std::move(*document)};
-    return json::parse_yaml_stream(body);
+      if (auto document = json::parse(body, strict); document && duplicates.empty()) return std::move(*document);
+    return json::read_first_yaml(body);
   };
-  auto documents = documents_of(request.http.body);
-  if (!documents) {
-    const auto why = yaml_error(documents.error().message);
-    return std::unexpected(model::bad_request(fmt::format("error decoding YAML: error converting YAML to JSON: {}", why)));
-  }
-  json::Value config = documents->empty() || documents->front().is_null() ? json::Value(json::Object()) : std::move(documents->front());
+  auto document = document_of(request.http.body);
+  if (!document)
+    return std::unexpected(
+        model::bad_request(fmt::format("error decoding YAML: error converting YAML to JSON: {}", document.error().go_words)));
+  json::Value config = document->is_null() ? json::Value(json::Object()) : std::move(*document);
   if (!config.is_object())
     return std::unexpected(model::bad_request(
         fmt::format("error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type "
@@ -296,8 +295,6 @@ void keep_last_applied(json::Value& merged, const json::Value& written) {
 }
 
 void set_apply(ApiServer::Impl& server, const RequestPtr& request, WriteOperation& operation, Configuration config) {
-  operation.tracks_fields = false;
-  operation.is_apply = true;
   const auto shared = std::make_shared<const Configuration>(std::move(config));
   const auto& kind = *operation.kind;
   const auto run = [&server, request, &kind, shared,
@@ -314,7 +311,7 @@ void set_apply(ApiServer::Impl& server, const RequestPtr& request, WriteOperatio
   operation.produce = run;
   if (!operation.subresource.empty()) return;
   operation.produce_new = [&server, request, run, shared]() -> model::ApiResult<json::Value> {
-    if (auto refused = server.refuse_creation(*request)) return std::unexpected(std::move(*refused));
+    if (auto refused = refuse_creation(server, *request)) return std::unexpected(std::move(*refused));
     if (!json::get_string(shared->document, {"metadata", "uid"}).empty())
       return std::unexpected(
           model::conflict(request->kind->group, request->kind->plural, request->info.name,
@@ -326,49 +323,48 @@ void set_apply(ApiServer::Impl& server, const RequestPtr& request, WriteOperatio
   };
 }
 
-}  // namespace
-
-void ApiServer::Impl::patch(const RequestPtr& request) {
-  auto operation = make_write(request);
-  const auto& kind = *operation->kind;
-  const auto type = media_type(request->http.headers.get("Content-Type"));
-  model::ApiResult<Produce> produce;
-  if (type == "application/json-patch+json") {
-    produce = json_patch(*options.authorizer, request, kind);
-  } else if (type == "application/merge-patch+json") {
-    produce = merge_patch(*options.authorizer, request, kind);
-  } else if (type == "application/strategic-merge-patch+json" && request->custom != nullptr) {
-    // What its lists merge by is nowhere said (handlers/patch.go: no strategic merge for unstructured objects).
-    return respond_status(
-        *request, model::unsupported_media_type("the body of the request was in an unknown format - accepted media types include: "
-                                                "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"));
-  } else if (type == "application/strategic-merge-patch+json") {
-    produce = strategic_patch(*options.authorizer, request, kind);
-  } else if (type == "application/apply-patch+yaml") {
-    if (!request->field_manager_given) {
-      return respond_status(
-          *request, model::invalid_object("meta.k8s.io", "PatchOptions", "",
-                                          {{model::FieldError::Type::kRequired, "fieldManager", "", "is required for apply patch"}}));
-    }
-    auto config = read_configuration(*request, kind);
-    if (!config) return respond_status(*request, config.error());
-    set_apply(*this, request, *operation, std::move(*config));
-    produce = operation->produce;
-  } else {
-    return respond_status(*request, model::unknown_patch_type());
-  }
-  if (request->query.has("force") && !operation->is_apply)
-    return respond_status(
-        *request, model::invalid_object("meta.k8s.io", "PatchOptions", "",
-                                        {{model::FieldError::Type::kForbidden, "force", "", "may not be specified for non-apply patch"}}));
-  if (!produce) return respond_status(*request, produce.error());
-  operation->produce = std::move(*produce);
-  operation->done = [this, request](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return respond_status(*request, outcome.error());
-    const int code = outcome->created ? 201 : 200;
-    respond_written(request, code, std::move(*outcome));
-  };
-  run_update(operation);
+/// What cannot be said of a patch of this language.
+model::ApiStatus invalid_patch_option(model::FieldError::Type type, std::string_view field, std::string_view why) {
+  return model::invalid_object("meta.k8s.io", "PatchOptions", "", {{type, std::string(field), "", std::string(why)}});
 }
 
+model::ApiResult<Produce> produce_of(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind) {
+  const auto type = media_type(request->http.headers.get("Content-Type"));
+  if (type == "application/json-patch+json") return json_patch(authorizer, request, kind);
+  if (type == "application/merge-patch+json") return merge_patch(authorizer, request, kind);
+  if (type != "application/strategic-merge-patch+json") return std::unexpected(model::unknown_patch_type());
+  // What a custom kind's lists merge by is nowhere said (handlers/patch.go: no strategic merge for unstructured objects).
+  if (request->custom != nullptr)
+    return std::unexpected(
+        model::unsupported_media_type("the body of the request was in an unknown format - accepted media types include: "
+                                      "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"));
+  return strategic_patch(authorizer, request, kind);
+}
+
+}  // namespace
+
+namespace steps {
+
+StepResult decode_patch(ApiServer::Impl& server, const WritePtr& operation) {
+  const auto& request = operation->request;
+  auto produce = produce_of(*server.options.authorizer, request, *operation->kind);
+  const bool is_of_type = produce || produce.error().code != 415;
+  if (is_of_type && request->query.has("force"))
+    return std::unexpected(invalid_patch_option(model::FieldError::Type::kForbidden, "force", "may not be specified for non-apply patch"));
+  if (!produce) return std::unexpected(std::move(produce.error()));
+  operation->produce = std::move(*produce);
+  return Flow::kNext;
+}
+
+StepResult decode_apply(ApiServer::Impl& server, const WritePtr& operation) {
+  const auto& request = operation->request;
+  if (!request->field_manager_given)
+    return std::unexpected(invalid_patch_option(model::FieldError::Type::kRequired, "fieldManager", "is required for apply patch"));
+  auto config = read_configuration(*request, *operation->kind);
+  if (!config) return std::unexpected(std::move(config.error()));
+  set_apply(server, request, *operation, std::move(*config));
+  return Flow::kNext;
+}
+
+}  // namespace steps
 }  // namespace berth::apiserver

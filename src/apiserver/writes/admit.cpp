@@ -1,0 +1,104 @@
+// Admission's part of a write: what plugins are told, and the two times that they are asked.
+#include "apiserver/writes/steps.h"
+
+namespace berth::apiserver {
+namespace {
+
+/// What is the same of all that is asked about.
+AdmissionRequest& begin_asking(WriteOperation& operation, Operation verb) {
+  auto& admission = operation.admission;
+  operation.is_admitted = false;
+  admission.operation = verb;
+  admission.kind = operation.kind;
+  admission.subresource = operation.subresource;
+  admission.ns = operation.ns;
+  admission.name = operation.name;
+  admission.user = &operation.request->user;
+  admission.dry_run = operation.dry_run;
+  admission.warnings = &operation.request->warnings;
+  if (const auto trail = operation.request->audit; trail != nullptr)
+    admission.annotate = [trail](std::string key, std::string value) { trail->annotate(std::move(key), std::move(value)); };
+  return admission;
+}
+
+/// CreateOptions, UpdateOptions or PatchOptions of the request.
+json::Value options_of(const WriteOperation& operation, Operation verb) {
+  json::Object options{{"kind", operation.request->info.verb == "patch" ? "PatchOptions"
+                                : verb == Operation::kCreate            ? "CreateOptions"
+                                                                        : "UpdateOptions"},
+                       {"apiVersion", "meta.k8s.io/v1"}};
+  if (operation.request->field_manager_given) options["fieldManager"] = operation.request->field_manager;
+  if (operation.dry_run) options["dryRun"] = json::Array{"All"};
+  return options;
+}
+
+StepResult ask(const WritePtr& operation, ApiServer::Impl& server, bool mutating) {
+  if (operation->is_admitted) return Flow::kNext;
+  auto answered = [&server, operation, mutating](Admitted admitted) {
+    if (!admitted) return operation->fail(std::move(admitted.error()));
+    operation->is_admitted = !mutating;
+    run_steps(server, operation);
+  };
+  if (mutating) {
+    server.admission->mutate(operation->admission, std::move(answered));
+  } else {
+    server.admission->validate(operation->admission, std::move(answered));
+  }
+  return Flow::kWaits;
+}
+
+}  // namespace
+
+namespace steps {
+
+StepResult ask_of_creation(ApiServer::Impl&, const WritePtr& operation) {
+  auto& admission = begin_asking(*operation, Operation::kCreate);
+  admission.options = options_of(*operation, Operation::kCreate);
+  admission.object = std::move(operation->document);
+  admission.old_object = json::Value();
+  return Flow::kNext;
+}
+
+StepResult ask_of_update(ApiServer::Impl&, const WritePtr& operation) {
+  auto& admission = begin_asking(*operation, Operation::kUpdate);
+  admission.options = options_of(*operation, Operation::kUpdate);
+  admission.object = std::move(operation->document);
+  admission.old_object = std::move(operation->current);
+  return Flow::kNext;
+}
+
+StepResult ask_of_deletion(ApiServer::Impl&, const WritePtr& operation) {
+  // Whoever was faster changes nothing in what was asked.
+  if (operation->is_admitted) return Flow::kNext;
+  auto& admission = begin_asking(*operation, Operation::kDelete);
+  admission.old_object = std::move(operation->current);
+  admission.options = operation->options;
+  return Flow::kNext;
+}
+
+StepResult ask_of_body(ApiServer::Impl&, const WritePtr& operation) {
+  auto& admission = begin_asking(*operation, Operation::kCreate);
+  admission.options = options_of(*operation, Operation::kCreate);
+  admission.object = std::move(operation->document);
+  return Flow::kNext;
+}
+
+StepResult ask_of_session(ApiServer::Impl&, const WritePtr& operation) {
+  auto& admission = begin_asking(*operation, Operation::kConnect);
+  admission.dry_run = false;  // No session is one.
+  admission.object = operation->document;
+  return Flow::kNext;
+}
+
+StepResult ask_nobody(ApiServer::Impl&, const WritePtr& operation) {
+  auto& admission = begin_asking(*operation, Operation::kUpdate);
+  admission.object = std::move(operation->document);
+  admission.old_object = std::move(operation->current);
+  return Flow::kNext;
+}
+
+StepResult mutate(ApiServer::Impl& server, const WritePtr& operation) { return ask(operation, server, true); }
+StepResult judge(ApiServer::Impl& server, const WritePtr& operation) { return ask(operation, server, false); }
+
+}  // namespace steps
+}  // namespace berth::apiserver

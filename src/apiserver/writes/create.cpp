@@ -1,0 +1,128 @@
+// The steps of a creation.
+#include "apiserver/apply/managed_fields.h"
+#include "apiserver/kind_rules.h"
+#include "apiserver/writes/steps.h"
+#include "model/schema.h"
+
+namespace berth::apiserver {
+namespace {
+
+constexpr int kMaxNameAttempts = 8;  ///< For generateName.
+constexpr std::size_t kMaxBaseLength = 58;
+
+std::string generated_name(ApiServer::Impl& server, const WriteOperation& operation) {
+  return operation.generate_name.substr(0, kMaxBaseLength) + server.names.suffix();
+}
+
+void created(ApiServer::Impl& server, const WritePtr& operation, ProposeResult result) {
+  if (result) return operation->done(WriteOutcome{std::move(*result), {}, true});
+  const auto& kind = *operation->kind;
+  if (result.error() == ProposeError::kExists && !operation->generate_name.empty() && ++operation->attempts < kMaxNameAttempts) {
+    operation->name = generated_name(server, *operation);
+    json::set(operation->admission.object, {"metadata", "name"}, json::Value(operation->name));
+    server.services.release(std::exchange(operation->allocation, {}));
+    return try_again(server, operation, Stage::kAllocate);
+  }
+  server.services.release(operation->allocation);
+  if (result.error() != ProposeError::kExists) return operation->fail(model::internal_error(server.cache->storage_failure()));
+  // Somebody created meanwhile what was to be applied or replaced.
+  if (!operation->produce) return operation->fail(model::already_exists(kind.group, kind.plural, operation->name));
+  operation->mode = operation->mode == WriteMode::kCreateApplied ? WriteMode::kApply : WriteMode::kReplace;
+  try_again(server, operation, Stage::kRead);
+}
+
+}  // namespace
+
+namespace steps {
+
+/// What cannot be encrypted now is not stored.
+StepResult check_storable(ApiServer::Impl& server, const WritePtr& operation) {
+  if (!server.options.cannot_store) return Flow::kNext;
+  const auto why = server.options.cannot_store(operation->kind->storage_group, operation->kind->plural);
+  if (why.empty()) return Flow::kNext;
+  return std::unexpected(model::internal_error(why));
+}
+
+StepResult take_name(ApiServer::Impl&, const WritePtr& operation) {
+  auto& document = operation->document;
+  auto& metadata = json::ensure_object(document, {"metadata"});
+  const auto sent_revision = json::get_string(document, {"metadata", "resourceVersion"});
+  if (sent_revision.find_first_not_of('0') != std::string_view::npos &&
+      sent_revision.find_first_not_of("0123456789") == std::string_view::npos) {
+    model::ApiStatus status;
+    status.message = "resourceVersion should not be set on objects to be created";
+    return std::unexpected(std::move(status));
+  }
+  operation->name = json::get_string(document, {"metadata", "name"});
+  if (operation->request->audit != nullptr) operation->request->audit->set_name(operation->name);
+  if (operation->name.empty()) operation->generate_name = json::get_string(document, {"metadata", "generateName"});
+  for (const char* field : {"resourceVersion", "selfLink", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"})
+    metadata.erase(field);
+  return Flow::kNext;
+}
+
+StepResult own_new_fields(ApiServer::Impl& server, const WritePtr& operation) {
+  if (server.options.tracks_every_writer)
+    apply::track_update(*operation->kind, nullptr, operation->document,
+                        {operation->request->field_manager, operation->subresource, server.loop.now()});
+  return Flow::kNext;
+}
+
+StepResult give_identity(ApiServer::Impl& server, const WritePtr& operation) {
+  auto& object = operation->admission.object;
+  if (operation->name.empty()) operation->name = json::get_string(object, {"metadata", "name"});
+  if (operation->name.empty() && !operation->generate_name.empty()) operation->name = generated_name(server, *operation);
+  operation->admission.name = operation->name;
+  auto& identity = json::ensure_object(object, {"metadata"});
+  if (!operation->name.empty()) identity["name"] = operation->name;
+  identity["uid"] = server.names.uid();
+  identity["creationTimestamp"] = server.now_text();
+  return Flow::kNext;
+}
+
+StepResult prepare_new(ApiServer::Impl& server, const WritePtr& operation) {
+  auto& object = operation->admission.object;
+  if (auto refused = refuse_writer(server, *operation, nullptr, object)) return std::unexpected(std::move(*refused));
+  // What plugins added has defaults, too (serviceAccountName has an older twin that follows it).
+  model::apply_defaults(*operation->kind, object);
+  model::prepare_for_create(*operation->kind, object);
+  if (const auto& sign = rules_of(*operation->kind).sign) sign(*operation, object);
+  return Flow::kNext;
+}
+
+StepResult validate_new(ApiServer::Impl& server, const WritePtr& operation) {
+  auto& object = operation->admission.object;
+  if (const auto errors = find_faults(server, *operation, nullptr, object); !errors.empty())
+    return std::unexpected(model::invalid_object(operation->kind->group, operation->kind->kind, operation->name, errors));
+  if (server.options.warns_of_objects) warn(*operation, nullptr, object);
+  return Flow::kNext;
+}
+
+StepResult allocate_new(ApiServer::Impl& server, const WritePtr& operation) {
+  if (!takes_addresses(*operation->kind)) return Flow::kNext;
+  auto allocation = server.services.allocate(operation->admission.object, nullptr);
+  if (!allocation) return std::unexpected(std::move(allocation.error()));
+  operation->allocation = std::move(*allocation);
+  return Flow::kNext;
+}
+
+StepResult store_new(ApiServer::Impl& server, const WritePtr& operation) {
+  auto& object = operation->admission.object;
+  const auto& kind = *operation->kind;
+  if (operation->dry_run) {
+    server.services.release(operation->allocation);
+    if (server.cache->get(object_key(kind, operation->ns, operation->name)) != nullptr)
+      return std::unexpected(model::already_exists(kind.group, kind.plural, operation->name));
+    operation->done(WriteOutcome{nullptr, std::move(object), true});
+    return Flow::kWaits;
+  }
+  // Kept only where the name may have to be chosen again.
+  const bool may_repeat = !operation->generate_name.empty();
+  auto proposal = make_proposal(server, kind, may_repeat ? object : std::move(object));
+  proposal.expected = 0;
+  server.cache->propose(std::move(proposal), [&server, operation](ProposeResult result) { created(server, operation, std::move(result)); });
+  return Flow::kWaits;
+}
+
+}  // namespace steps
+}  // namespace berth::apiserver

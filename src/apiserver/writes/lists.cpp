@@ -1,0 +1,225 @@
+// Which steps a write takes, in which order. Every write of the API goes through here, so that nothing is ever admitted in another order.
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "apiserver/writes/steps.h"
+
+namespace berth::apiserver {
+namespace {
+
+using namespace steps;
+using S = Stage;
+
+constexpr std::array kCreateSteps = {
+    Step{S::kDecode, "decode", decode_new},
+    Step{S::kRead, "check storable", check_storable},
+    Step{S::kRead, "take name", take_name},
+    Step{S::kOwn, "own fields", own_new_fields},
+    Step{S::kAsk, "ask", ask_of_creation},
+    Step{S::kMutate, "mutate", mutate},
+    // Who changes an object sees it before it has an identity, who judges it sees the whole.
+    Step{S::kPrepare, "give identity", give_identity},
+    Step{S::kPrepare, "prepare", prepare_new},
+    Step{S::kValidate, "validate", validate_new},
+    Step{S::kJudge, "judge", judge},
+    // After everybody's leave: what is taken from the ranges is given back only when the store refuses.
+    Step{S::kAllocate, "allocate", allocate_new},
+    Step{S::kStore, "store", store_new},
+};
+
+constexpr std::array kCreateAppliedSteps = {
+    Step{S::kRead, "check storable", check_storable},
+    Step{S::kRead, "take name", take_name},
+    Step{S::kAsk, "ask", ask_of_creation},
+    Step{S::kMutate, "mutate", mutate},
+    Step{S::kPrepare, "give identity", give_identity},
+    Step{S::kPrepare, "prepare", prepare_new},
+    Step{S::kValidate, "validate", validate_new},
+    Step{S::kJudge, "judge", judge},
+    Step{S::kAllocate, "allocate", allocate_new},
+    Step{S::kStore, "store", store_new},
+};
+
+/// Updates differ in what they decode and in who writes the owners down.
+constexpr auto update_steps(StepResult (*decode)(ApiServer::Impl&, const WritePtr&)) {
+  return std::array{
+      Step{S::kDecode, "decode", decode},
+      Step{S::kRead, "check storable", check_storable},
+      Step{S::kRead, "read", read_current},
+      Step{S::kRead, "produce", produce_next},
+      Step{S::kRead, "check system fields", check_system_fields},
+      Step{S::kRead, "carry system fields", carry_system_fields},
+      Step{S::kOwn, "own fields", own_changed_fields},
+      Step{S::kAsk, "ask", ask_of_update},
+      Step{S::kMutate, "mutate", mutate},
+      Step{S::kPrepare, "guard", guard_change},
+      Step{S::kPrepare, "prepare", prepare_change},
+      Step{S::kValidate, "validate", validate_change},
+      Step{S::kJudge, "judge", judge},
+      Step{S::kAllocate, "allocate", allocate_change},
+      Step{S::kStore, "store", store_if_changed},
+  };
+}
+constexpr auto kReplaceSteps = update_steps(decode_replacement);
+constexpr auto kPatchSteps = update_steps(decode_patch);
+constexpr auto kScaleSteps = update_steps(decode_scale);
+
+constexpr auto apply_steps(StepResult (*decode)(ApiServer::Impl&, const WritePtr&)) {
+  return std::array{
+      Step{S::kDecode, "decode", decode},
+      Step{S::kRead, "check storable", check_storable},
+      Step{S::kRead, "read", read_current},
+      Step{S::kRead, "produce", produce_next},
+      Step{S::kRead, "check system fields", check_system_fields},
+      Step{S::kRead, "carry system fields", carry_system_fields},
+      Step{S::kAsk, "ask", ask_of_update},
+      Step{S::kMutate, "mutate", mutate},
+      Step{S::kPrepare, "guard", guard_change},
+      Step{S::kPrepare, "prepare", prepare_change},
+      Step{S::kValidate, "validate", validate_change},
+      Step{S::kJudge, "judge", judge},
+      Step{S::kAllocate, "allocate", allocate_change},
+      Step{S::kStore, "store", store_if_changed},
+  };
+}
+constexpr auto kApplySteps = apply_steps(decode_apply);
+constexpr auto kScaleApplySteps = apply_steps(decode_scale_apply);
+
+constexpr std::array kBindSteps = {
+    Step{S::kDecode, "decode", decode_binding},
+    Step{S::kAsk, "ask", ask_of_body},
+    Step{S::kMutate, "mutate", mutate},
+    Step{S::kJudge, "judge", judge},
+    Step{S::kStore, "check storable", check_storable},
+    Step{S::kStore, "bind", bind_pod},
+};
+
+constexpr std::array kMarkSteps = {
+    Step{S::kRead, "check storable", check_storable}, Step{S::kRead, "read", read_current},
+    Step{S::kRead, "produce", produce_next},          Step{S::kRead, "carry system fields", carry_system_fields},
+    Step{S::kAsk, "ask nobody", ask_nobody},          Step{S::kPrepare, "guard", guard_change},
+    Step{S::kStore, "store", store_if_changed},
+};
+
+constexpr std::array kDeleteSteps = {
+    Step{S::kDecode, "decode", decode_deletion},
+    Step{S::kRead, "find", find_victim},
+    Step{S::kAsk, "ask", ask_of_deletion},
+    Step{S::kMutate, "mutate", mutate},
+    Step{S::kJudge, "judge", judge},
+    // Marked as it is by then: who admits a deletion may take his time.
+    Step{S::kStore, "delete", store_deletion},
+};
+/// Without the decoding: of collections, whose options were read once.
+constexpr std::array kDeleteMemberSteps = {
+    Step{S::kRead, "find", find_victim}, Step{S::kAsk, "ask", ask_of_deletion},     Step{S::kMutate, "mutate", mutate},
+    Step{S::kJudge, "judge", judge},     Step{S::kStore, "delete", store_deletion},
+};
+constexpr std::array kDeleteAdmittedSteps = {
+    Step{S::kRead, "find", find_victim},
+    Step{S::kStore, "delete", store_deletion},
+};
+
+constexpr std::array kEvictSteps = {
+    Step{S::kDecode, "decode", decode_eviction},
+    Step{S::kAsk, "ask", ask_of_body},
+    Step{S::kMutate, "mutate", mutate},
+    Step{S::kJudge, "judge", judge},
+    Step{S::kAct, "evict", evict},
+};
+constexpr std::array kTokenSteps = {
+    Step{S::kDecode, "decode", decode_token}, Step{S::kAsk, "ask", ask_of_body},
+    Step{S::kMutate, "mutate", mutate},       Step{S::kValidate, "check request", check_token_request},
+    Step{S::kJudge, "judge", judge},          Step{S::kAct, "issue", issue_token},
+};
+constexpr std::array kConnectSteps = {
+    Step{S::kDecode, "decode", decode_connect}, Step{S::kAsk, "ask", ask_of_session},
+    Step{S::kMutate, "mutate", mutate},         Step{S::kJudge, "judge", judge},
+    Step{S::kAct, "connect", connect},
+};
+
+constexpr std::span<const Step> steps_of(WriteMode mode) {
+  switch (mode) {
+    case WriteMode::kCreate:
+      return kCreateSteps;
+    case WriteMode::kCreateApplied:
+      return kCreateAppliedSteps;
+    case WriteMode::kReplace:
+      return kReplaceSteps;
+    case WriteMode::kPatch:
+      return kPatchSteps;
+    case WriteMode::kApply:
+      return kApplySteps;
+    case WriteMode::kScale:
+      return kScaleSteps;
+    case WriteMode::kScaleApply:
+      return kScaleApplySteps;
+    case WriteMode::kBind:
+      return kBindSteps;
+    case WriteMode::kMark:
+      return kMarkSteps;
+    case WriteMode::kDelete:
+      return kDeleteSteps;
+    case WriteMode::kDeleteMember:
+      return kDeleteMemberSteps;
+    case WriteMode::kDeleteAdmitted:
+      return kDeleteAdmittedSteps;
+    case WriteMode::kEvict:
+      return kEvictSteps;
+    case WriteMode::kToken:
+      return kTokenSteps;
+    case WriteMode::kConnect:
+      return kConnectSteps;
+  }
+  return {};
+}
+
+/// The stages never go back; and unless it is said that nobody is asked, everything is told, changed and judged, in this order, before
+/// anything is stored or done.
+constexpr bool is_in_order(WriteMode mode) {
+  const auto list = steps_of(mode);
+  const auto stages = [&](Stage stage) { return std::ranges::count(list, stage, &Step::stage); };
+  const bool asks_nobody = mode == WriteMode::kMark || mode == WriteMode::kDeleteAdmitted;
+  if (!std::ranges::is_sorted(list, {}, &Step::stage)) return false;
+  if (stages(S::kStore) + stages(S::kAct) == 0) return false;
+  if (asks_nobody) return stages(S::kMutate) + stages(S::kJudge) == 0;
+  return stages(S::kAsk) == 1 && stages(S::kMutate) == 1 && stages(S::kJudge) == 1;
+}
+constexpr bool are_in_order() {
+  for (int mode = 0; mode <= static_cast<int>(WriteMode::kConnect); ++mode)
+    if (!is_in_order(static_cast<WriteMode>(mode))) return false;
+  return true;
+}
+static_assert(are_in_order());
+
+std::size_t first_of(WriteMode mode, const auto& is_wanted) {
+  const auto list = steps_of(mode);
+  return static_cast<std::size_t>(std::ranges::find_if(list, is_wanted, &Step::stage) - list.begin());
+}
+
+}  // namespace
+
+void run_steps(ApiServer::Impl& server, WritePtr operation) {
+  for (auto list = steps_of(operation->mode); operation->next_step < list.size(); list = steps_of(operation->mode)) {
+    auto flow = list[operation->next_step++].run(server, operation);
+    if (!flow) return operation->fail(std::move(flow.error()));
+    if (*flow == Flow::kWaits) return;
+  }
+}
+
+void enter(WriteOperation& operation, WriteMode mode, Stage behind) {
+  operation.mode = mode;
+  operation.next_step = first_of(mode, [behind](Stage stage) { return stage > behind; });
+}
+
+void try_again(ApiServer::Impl& server, const WritePtr& operation, Stage from) {
+  operation->next_step = first_of(operation->mode, [from](Stage stage) { return stage >= from; });
+  server.offload([&server, operation] { run_steps(server, operation); });
+}
+
+void begin_write(ApiServer::Impl& server, const RequestPtr& request, WriteMode mode) {
+  run_steps(server, make_write(server, request, mode));
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,113 @@
+// The steps of writes. Each does one thing to the operation; which write takes which, in which order, is data: lists.cpp.
+#pragma once
+#include "apiserver/write.h"
+
+namespace berth::apiserver {
+
+enum class Flow {
+  kNext,   ///< The next step may run.
+  kWaits,  ///< The step runs on elsewhere: it calls run_steps (or done) itself, at once or later.
+};
+/// The error ends the write with that answer.
+using StepResult = model::ApiResult<Flow>;
+
+/// Where a step stands among the others. In this order, whatever the write: what is admitted is what came, what is judged is what will be
+/// stored, and nobody is asked after that.
+enum class Stage {
+  kDecode,    ///< The body becomes a document, defaulted.
+  kRead,      ///< What is there, and what becomes of it.
+  kOwn,       ///< Who owns which field.
+  kAsk,       ///< What admission is told.
+  kMutate,    ///< Plugins and webhooks change the object.
+  kPrepare,   ///< Identity, defaults of what they added, the strategy of the kind.
+  kValidate,  ///< Everything that is wrong with the result.
+  kJudge,     ///< Plugins, policies and webhooks judge the result; the last of them is quota.
+  kAllocate,  ///< Addresses and ports.
+  kStore,     ///< The cache's writer.
+  kAct,       ///< What is done instead of storing: a token issued, a session relayed, an eviction carried out.
+};
+
+struct Step {
+  Stage stage;
+  std::string_view name;
+  StepResult (*run)(ApiServer::Impl& server, const WritePtr& operation);
+};
+
+/// Goes on in another list, behind the stage: an update becomes a creation, or the other way round.
+void enter(WriteOperation& operation, WriteMode mode, Stage behind);
+/// Tries again from the first step of the stage, on another thread where there is one.
+void try_again(ApiServer::Impl& server, const WritePtr& operation, Stage from);
+
+namespace steps {
+
+// Decoding: verbs/ and subresources/, where the verbs are.
+StepResult decode_new(ApiServer::Impl& server, const WritePtr& operation);
+StepResult decode_replacement(ApiServer::Impl& server, const WritePtr& operation);
+StepResult decode_patch(ApiServer::Impl& server, const WritePtr& operation);
+StepResult decode_apply(ApiServer::Impl& server, const WritePtr& operation);
+StepResult decode_scale(ApiServer::Impl& server, const WritePtr& operation);
+StepResult decode_scale_apply(ApiServer::Impl& server, const WritePtr& operation);
+StepResult decode_binding(ApiServer::Impl& server, const WritePtr& operation);
+StepResult decode_eviction(ApiServer::Impl& server, const WritePtr& operation);
+StepResult decode_token(ApiServer::Impl& server, const WritePtr& operation);
+StepResult decode_connect(ApiServer::Impl& server, const WritePtr& operation);
+StepResult decode_deletion(ApiServer::Impl& server, const WritePtr& operation);
+
+// admit.cpp
+StepResult ask_of_creation(ApiServer::Impl& server, const WritePtr& operation);
+StepResult ask_of_update(ApiServer::Impl& server, const WritePtr& operation);
+StepResult ask_of_deletion(ApiServer::Impl& server, const WritePtr& operation);
+/// Of the body itself, which is no object of the resource.
+StepResult ask_of_body(ApiServer::Impl& server, const WritePtr& operation);
+StepResult ask_of_session(ApiServer::Impl& server, const WritePtr& operation);
+/// Nobody is asked: what was asked of is another object, or another request's.
+StepResult ask_nobody(ApiServer::Impl& server, const WritePtr& operation);
+StepResult mutate(ApiServer::Impl& server, const WritePtr& operation);
+StepResult judge(ApiServer::Impl& server, const WritePtr& operation);
+
+// create.cpp
+StepResult check_storable(ApiServer::Impl& server, const WritePtr& operation);
+StepResult take_name(ApiServer::Impl& server, const WritePtr& operation);
+StepResult own_new_fields(ApiServer::Impl& server, const WritePtr& operation);
+StepResult give_identity(ApiServer::Impl& server, const WritePtr& operation);
+StepResult prepare_new(ApiServer::Impl& server, const WritePtr& operation);
+StepResult validate_new(ApiServer::Impl& server, const WritePtr& operation);
+StepResult allocate_new(ApiServer::Impl& server, const WritePtr& operation);
+StepResult store_new(ApiServer::Impl& server, const WritePtr& operation);
+
+// update.cpp
+StepResult read_current(ApiServer::Impl& server, const WritePtr& operation);
+StepResult produce_next(ApiServer::Impl& server, const WritePtr& operation);
+StepResult check_system_fields(ApiServer::Impl& server, const WritePtr& operation);
+StepResult carry_system_fields(ApiServer::Impl& server, const WritePtr& operation);
+StepResult own_changed_fields(ApiServer::Impl& server, const WritePtr& operation);
+StepResult guard_change(ApiServer::Impl& server, const WritePtr& operation);
+StepResult prepare_change(ApiServer::Impl& server, const WritePtr& operation);
+StepResult validate_change(ApiServer::Impl& server, const WritePtr& operation);
+StepResult allocate_change(ApiServer::Impl& server, const WritePtr& operation);
+/// Nothing is stored where nothing changed.
+StepResult store_if_changed(ApiServer::Impl& server, const WritePtr& operation);
+
+// verbs/delete.cpp
+StepResult find_victim(ApiServer::Impl& server, const WritePtr& operation);
+StepResult store_deletion(ApiServer::Impl& server, const WritePtr& operation);
+
+// subresources/
+StepResult bind_pod(ApiServer::Impl& server, const WritePtr& operation);
+StepResult evict(ApiServer::Impl& server, const WritePtr& operation);
+StepResult check_token_request(ApiServer::Impl& server, const WritePtr& operation);
+StepResult issue_token(ApiServer::Impl& server, const WritePtr& operation);
+StepResult connect(ApiServer::Impl& server, const WritePtr& operation);
+
+}  // namespace steps
+
+/// Everything that is wrong with what would be stored; `old` is null at creation. What a kind's rules complete is completed in `object`.
+model::FieldErrors find_faults(const ApiServer::Impl& server, const WriteOperation& operation, const json::Value* old, json::Value& object);
+/// The rule of the kind that says who may write it.
+std::optional<model::ApiStatus> refuse_writer(const ApiServer::Impl& server, const WriteOperation& operation, const json::Value* old,
+                                              const json::Value& object);
+/// Warnings about the object, each sentence once, however often the write is tried.
+void warn(WriteOperation& operation, const json::Value* old_object, const json::Value& object);
+bool takes_addresses(const model::KindInfo& kind);
+
+}  // namespace berth::apiserver

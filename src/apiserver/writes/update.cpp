@@ -1,0 +1,234 @@
+// The steps of a change to what is there.
+#include "apiserver/apply/managed_fields.h"
+#include "apiserver/writes/steps.h"
+#include "model/kind_hooks.h"
+#include "model/schema.h"
+
+namespace berth::apiserver {
+namespace {
+
+constexpr int kMaxAttempts = 500;  ///< Of a write against others on the same object; every failed one let another succeed.
+
+/// What the system keeps of an object's metadata, whatever a client sends.
+void carry_metadata(const json::Value& current, json::Value& updated) {
+  auto& metadata = json::ensure_object(updated, {"metadata"});
+  for (std::string_view field :
+       {"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"}) {
+    const auto* value = json::find(current, {"metadata", field});
+    if (value != nullptr) {
+      metadata[field] = *value;
+    } else {
+      metadata.erase(field);
+    }
+  }
+  metadata.erase("selfLink");
+}
+
+std::vector<std::string> finalizers_of(const json::Value& document) {
+  std::vector<std::string> out;
+  for (const auto& finalizer : json::get_array(document, {"metadata", "finalizers"}))
+    if (finalizer.is_string()) out.emplace_back(json::as_view(finalizer));
+  return out;
+}
+
+std::optional<model::ApiStatus> check_finalizers(const model::KindInfo& kind, const json::Value& current, const json::Value& updated) {
+  if (json::find(current, {"metadata", "deletionTimestamp"}) == nullptr) return std::nullopt;
+  const auto list = finalizers_of(current);
+  const std::set<std::string> before(list.begin(), list.end());
+  std::string added;
+  for (const auto& finalizer : finalizers_of(updated))
+    if (!before.contains(finalizer)) added += fmt::format("{}\"{}\"", added.empty() ? "" : ", ", finalizer);
+  if (added.empty()) return std::nullopt;
+  return model::invalid_object(
+      kind.group, kind.kind, json::get_string(current, {"metadata", "name"}),
+      {{model::FieldError::Type::kForbidden, "metadata.finalizers", "",
+        fmt::format("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", added)}});
+}
+
+/// The system's own metadata, which a client may leave out but not change (apimachinery: ValidateObjectMetaAccessorUpdate). What is set on
+/// an object that is going stays as it is, whatever is sent.
+std::optional<model::ApiStatus> check_system_metadata(const model::KindInfo& kind, const json::Value& current, const json::Value& updated) {
+  model::FieldErrors errors;
+  const auto refuse = [&](std::string_view field, std::string value) {
+    errors.push_back({model::FieldError::Type::kInvalid, fmt::format("metadata.{}", field), std::move(value), "field is immutable"});
+  };
+  const auto uid = json::get_string(updated, {"metadata", "uid"});
+  if (!uid.empty() && uid != json::get_string(current, {"metadata", "uid"})) refuse("uid", json::serialize(json::Value(uid)));
+  // Another creationTimestamp is passed over in silence.
+  const auto* deleted = json::find(updated, {"metadata", "deletionTimestamp"});
+  if (deleted != nullptr && !deleted->is_null() && json::find(current, {"metadata", "deletionTimestamp"}) == nullptr)
+    refuse("deletionTimestamp", json::serialize(*deleted));
+  const auto* grace = json::find(updated, {"metadata", "deletionGracePeriodSeconds"});
+  if (grace != nullptr && !grace->is_null() && json::find(current, {"metadata", "deletionGracePeriodSeconds"}) == nullptr)
+    refuse("deletionGracePeriodSeconds", json::serialize(*grace));
+  if (errors.empty()) return std::nullopt;
+  return model::invalid_object(kind.group, kind.kind, json::get_string(current, {"metadata", "name"}), errors);
+}
+
+/// The revision that the client names, and the uid: what is not the stored object's is refused. Notes whether the client insists.
+std::optional<model::ApiStatus> check_preconditions(WriteOperation& operation, const json::Value& updated) {
+  const auto& kind = *operation.kind;
+  const auto revision = json::get_string(updated, {"metadata", "resourceVersion"});
+  operation.insists_on_revision = false;
+  // Another uid is told first, by the storage (rest.DefaultUpdatedObjectInfo's preconditions).
+  const auto sent_uid = json::get_string(updated, {"metadata", "uid"});
+  const bool asks_uid = !sent_uid.empty() && sent_uid != operation.base->meta.uid;
+  if (asks_uid && operation.request->info.verb == "update")
+    return precondition_conflict(kind, operation.request->info.ns, operation.name, "UID", sent_uid, operation.base->meta.uid);
+  if (!revision.empty() && revision != "0") {
+    // A patch carries the present revision along: only a revision of the client's own is an insistence.
+    operation.insists_on_revision = !operation.request->info.verb.starts_with("patch");
+    if (revision.find_first_not_of("0123456789") != std::string_view::npos) {
+      model::ApiStatus status;
+      status.code = 500;
+      status.message = fmt::format("strconv.ParseUint: parsing {}: invalid syntax", json::serialize(json::Value(revision)));
+      return status;
+    }
+    if (revision != std::to_string(operation.base->revision)) return model::modified_conflict(kind.group, kind.plural, operation.name);
+  } else if (operation.request->info.verb == "update" && !asks_uid && model::hooks_of(kind).life->update_needs_revision) {
+    return model::invalid_object(kind.group, kind.plural, operation.name,
+                                 {{model::FieldError::Type::kInvalid, "metadata.resourceVersion", "0", "must be specified for an update"}});
+  }
+  return std::nullopt;
+}
+
+/// The last finalizer of an object that was to be deleted: it goes with this write.
+bool goes_with_write(const model::KindInfo& kind, const json::Value& object) {
+  return json::find(object, {"metadata", "deletionTimestamp"}) != nullptr && !has_finalizers(object) &&
+         json::get_int(object, {"metadata", "deletionGracePeriodSeconds"}) == 0 &&
+         (!model::hooks_of(kind).life->is_namespace || json::get_array(object, {"spec", "finalizers"}).empty());
+}
+
+bool changes_addresses(const WriteOperation& operation) { return takes_addresses(*operation.kind) && operation.subresource.empty(); }
+
+/// What was decided, as the store sees it.
+struct Stored {
+  bool is_deleted = false;
+  json::Value now;  ///< Kept where it is needed afterwards.
+};
+
+void changed(ApiServer::Impl& server, const WritePtr& operation, Stored stored, ProposeResult result) {
+  const auto& kind = *operation->kind;
+  if (result) {
+    if (changes_addresses(*operation))
+      server.services.release_unused(operation->admission.old_object, stored.is_deleted ? nullptr : &stored.now);
+    // Who took the last finalizer away sees the object without it.
+    if (stored.is_deleted) return operation->done(WriteOutcome{nullptr, std::move(stored.now), false});
+    return operation->done(WriteOutcome{std::move(*result), {}, false});
+  }
+  server.services.release(std::exchange(operation->allocation, {}));
+  if (result.error() == ProposeError::kStorage) return operation->fail(model::internal_error(server.cache->storage_failure()));
+  if (operation->insists_on_revision || ++operation->attempts >= kMaxAttempts)
+    return operation->fail(model::modified_conflict(kind.group, kind.plural, operation->name));
+  try_again(server, operation, Stage::kRead);
+}
+
+}  // namespace
+
+namespace steps {
+
+StepResult read_current(ApiServer::Impl& server, const WritePtr& operation) {
+  const auto& kind = *operation->kind;
+  operation->base = server.cache->get(object_key(kind, operation->ns, operation->name));
+  if (operation->base == nullptr) {
+    if (!operation->produce_new) return std::unexpected(model::not_found(kind.group, kind.plural, operation->name));
+    auto fresh = operation->produce_new();
+    if (!fresh) return std::unexpected(std::move(fresh.error()));
+    operation->document = std::move(*fresh);
+    enter(*operation, operation->mode == WriteMode::kApply ? WriteMode::kCreateApplied : WriteMode::kCreate, Stage::kDecode);
+    return Flow::kNext;
+  }
+  if (operation->request->custom != nullptr) {
+    operation->current = server.read_document(*operation->request, *operation->base);
+  } else {
+    operation->current = decode_object(*operation->base);
+    if (const auto& stored = storage_kind(kind); &stored != &kind) model::convert(stored, kind, operation->current);
+  }
+  return Flow::kNext;
+}
+
+StepResult produce_next(ApiServer::Impl&, const WritePtr& operation) {
+  auto updated = operation->produce(operation->current);
+  if (!updated) return std::unexpected(std::move(updated.error()));
+  if (auto wrong = check_preconditions(*operation, *updated)) return std::unexpected(std::move(*wrong));
+  operation->document = std::move(*updated);
+  return Flow::kNext;
+}
+
+StepResult check_system_fields(ApiServer::Impl&, const WritePtr& operation) {
+  if (auto wrong = check_system_metadata(*operation->kind, operation->current, operation->document))
+    return std::unexpected(std::move(*wrong));
+  return Flow::kNext;
+}
+
+StepResult carry_system_fields(ApiServer::Impl&, const WritePtr& operation) {
+  carry_metadata(operation->current, operation->document);
+  json::ensure_object(operation->document, {"metadata"})["resourceVersion"] = std::to_string(operation->base->revision);
+  if (auto wrong = check_finalizers(*operation->kind, operation->current, operation->document)) return std::unexpected(std::move(*wrong));
+  return Flow::kNext;
+}
+
+StepResult own_changed_fields(ApiServer::Impl& server, const WritePtr& operation) {
+  apply::track_update(*operation->kind, &operation->current, operation->document,
+                      {operation->request->field_manager, operation->subresource, server.loop.now()});
+  return Flow::kNext;
+}
+
+StepResult guard_change(ApiServer::Impl& server, const WritePtr& operation) {
+  if (auto refused = refuse_writer(server, *operation, &operation->admission.old_object, operation->admission.object))
+    return std::unexpected(std::move(*refused));
+  return Flow::kNext;
+}
+
+StepResult prepare_change(ApiServer::Impl& server, const WritePtr& operation) {
+  constexpr std::array<std::string_view, 5> kWithStrategy = {"status", "approval", "finalize", "ephemeralcontainers", "resize"};
+  const bool has_strategy = std::ranges::find(kWithStrategy, operation->subresource) != kWithStrategy.end();
+  model::prepare_for_update(*operation->kind, operation->admission.old_object, operation->admission.object,
+                            has_strategy ? std::string_view(operation->subresource) : std::string_view(), server.now_text());
+  return Flow::kNext;
+}
+
+StepResult validate_change(ApiServer::Impl& server, const WritePtr& operation) {
+  const auto& kind = *operation->kind;
+  auto& object = operation->admission.object;
+  const auto errors = find_faults(server, *operation, &operation->admission.old_object, object);
+  if (!errors.empty()) return std::unexpected(model::invalid_object(kind.group, kind.kind, operation->name, errors));
+  if (server.options.warns_of_objects && operation->subresource.empty()) warn(*operation, &operation->admission.old_object, object);
+  return Flow::kNext;
+}
+
+StepResult allocate_change(ApiServer::Impl& server, const WritePtr& operation) {
+  if (!changes_addresses(*operation)) return Flow::kNext;
+  auto allocation = server.services.allocate(operation->admission.object, &operation->admission.old_object);
+  if (!allocation) return std::unexpected(std::move(allocation.error()));
+  operation->allocation = std::move(*allocation);
+  return Flow::kNext;
+}
+
+StepResult store_if_changed(ApiServer::Impl& server, const WritePtr& operation) {
+  auto& object = operation->admission.object;
+  const auto& kind = *operation->kind;
+  if (operation->dry_run) {
+    server.services.release(operation->allocation);
+    operation->done(WriteOutcome{nullptr, std::move(object), false});
+    return Flow::kWaits;
+  }
+  Stored stored{.is_deleted = goes_with_write(kind, object)};
+  const bool is_stale = server.options.is_stale && server.options.is_stale(operation->base->key);
+  if (!stored.is_deleted && !is_stale && apply::is_same_state(operation->admission.old_object, object)) {
+    operation->done(WriteOutcome{operation->base, {}, false});
+    return Flow::kWaits;
+  }
+  if (changes_addresses(*operation) || stored.is_deleted) stored.now = object;
+  auto proposal = make_proposal(server, kind, std::move(object));
+  proposal.expected = operation->base->revision;
+  proposal.is_delete = stored.is_deleted;
+  if (stored.is_deleted) proposal.value.clear();
+  server.cache->propose(std::move(proposal), [&server, operation, stored = std::move(stored)](ProposeResult result) mutable {
+    changed(server, operation, std::move(stored), std::move(result));
+  });
+  return Flow::kWaits;
+}
+
+}  // namespace steps
+}  // namespace berth::apiserver
