@@ -1,6 +1,7 @@
 // What administrators look at: profiles that name what was busy, figures, and refusals that say why.
 #include "net/debug_pages.h"
 
+#include "base/cpu_profile.h"
 #include "tests/net/net_fixture.h"
 
 namespace berth::net::test {
