@@ -41,8 +41,12 @@ Revisions sync_revisions(Plan& plan, Kind owner_kind, const Object& owner, const
     revisions.update_name = revision.name();
     const std::string* hash = revision.object->labels().get(hash_label);
     revisions.update_hash = hash == nullptr ? revision.name().substr(std::min(revision.name().size(), owner.name().size() + 1)) : *hash;
-    // A rollback: the old template becomes the newest revision again.
-    if (revision.number < newest)
+    // A rollback: the old template becomes the newest revision again. One that somebody made with the same template is no newer one: the
+    // two would pass each other for ever.
+    std::int64_t newest_other = 0;
+    for (const Revision& other : revisions.all)
+      if (template_text(other.document) != text) newest_other = std::max(newest_other, other.number);
+    if (revision.number < newest_other)
       plan.writes.push_back(patch_object(kinds().controller_revision, *revision.object, {{"revision", newest + 1}}));
     return revisions;
   }

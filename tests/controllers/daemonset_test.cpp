@@ -141,6 +141,21 @@ TEST_F(Daemons, RollWithinMaxUnavailable) {
   EXPECT_EQ(world.api.all(kinds().controller_revision).size(), 2u);
 }
 
+TEST_F(Daemons, ARevisionOfTheSameTemplateIsNotPassedForEver) {
+  node("a");
+  put();
+  run();
+  json::Value twin = world.api.all(kinds().controller_revision).at(0);
+  for (const char* field : {"uid", "resourceVersion", "creationTimestamp"}) json::erase(twin, {"metadata", field});
+  json::set(twin, {"metadata", "name"}, "by-hand");
+  json::set(twin, {"revision"}, 2);
+  world.api.put(kinds().controller_revision, std::move(twin));
+  for (int i = 0; i < 5; ++i) run();
+  std::int64_t newest = 0;
+  for (const json::Value& one : world.api.all(kinds().controller_revision)) newest = std::max(newest, json::get_int(one, {"revision"}));
+  EXPECT_EQ(newest, 2);
+}
+
 TEST_F(Daemons, SurgeRunsBothForAMoment) {
   for (const char* name : {"a", "b"}) node(name);
   const char* surge = "  updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}\n";
