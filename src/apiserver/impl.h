@@ -8,14 +8,12 @@
 
 #include "apiserver/admission/plugin.h"
 #include "apiserver/context.h"
-#include "apiserver/conversion.h"
 #include "apiserver/custom_resources.h"
 #include "apiserver/flow_objects.h"
-#include "apiserver/own_endpoints.h"
 #include "apiserver/memory_guard.h"
 #include "apiserver/mirror.h"
 #include "apiserver/object_codec.h"
-#include "apiserver/policy_status.h"
+#include "apiserver/own_endpoints.h"
 #include "apiserver/server.h"
 #include "apiserver/service_allocator.h"
 
@@ -29,6 +27,8 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
 struct WriteOperation;
 struct WriteOutcome;
 using WritePtr = std::shared_ptr<WriteOperation>;
+class Conversions;
+class PolicyStatus;
 class WatchStream;
 class WatchFlush;
 class RelayClients;
@@ -175,7 +175,7 @@ struct ApiServer::Impl {
   std::shared_ptr<metrics::Registry> registry;
   NameSource names;
   ServiceAllocator services;
-  metrics::Registry indicators;  ///< What /metrics/slis shows.
+  metrics::Registry indicators;         ///< What /metrics/slis shows.
   std::unique_ptr<WorkerPool> workers;  ///< Null when single-threaded.
   std::unique_ptr<WorkerPool> askers;   ///< Null where nobody elsewhere is asked.
   std::atomic<int> asking{0};           ///< Requests that wait for, or run on, those.

@@ -2,7 +2,9 @@
 
 #include "apiserver/aggregation/aggregator.h"
 #include "apiserver/client_trust.h"
+#include "apiserver/conversion.h"
 #include "apiserver/impl.h"
+#include "apiserver/policy_status.h"
 #include "apiserver/subresources/relay.h"
 #include "apiserver/verbs/watch_flush.h"
 #include "apiserver/verbs/watch_stream.h"
