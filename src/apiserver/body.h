@@ -23,9 +23,6 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
 /// The document with the members of every object in the order of their names: as Go writes maps, and reads YAML.
 json::Value by_name(json::Value value);
 
-/// Whether JSON is to be indented: asked for, or read by people (respond.cpp).
-bool wants_pretty(const Request& request);
-
 /// The YAML parser's complaint in the words of Kubernetes' YAML library.
 std::string yaml_error(std::string_view ours);
 

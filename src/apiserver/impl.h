@@ -25,6 +25,7 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
 /// A write on its way through the pipeline: what every attempt of it shares. See pipeline.cpp.
 struct WriteOperation;
 struct WriteOutcome;
+struct Body;
 using WritePtr = std::shared_ptr<WriteOperation>;
 class WatchStream;
 class WatchFlush;
@@ -101,9 +102,7 @@ struct ApiServer::Impl {
   void respond_text(Request& request, int code, std::string content_type, std::string body);
   /// An object of request.kind in the form asked for (object, Table, PartialObjectMetadata), converted to the version asked for.
   void respond_object(Request& request, int code, const ObjectPtr& object);
-  void respond_document(Request& request, int code, const json::Value& document);
-  /// A stored object of request.kind's own version, whole or its metadata.
-  void respond_protobuf(Request& request, int code, const StoredObject& object);
+  void respond_body(Request& request, int code, Body body);
   /// The answer to a write: on the caller's thread, the writer's, only where it takes no more than copying bytes.
   void respond_written(const RequestPtr& request, int code, WriteOutcome outcome);
   void respond_success(Request& request, int code, std::string_view name, std::string_view uid);
