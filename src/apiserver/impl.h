@@ -15,6 +15,7 @@
 #include "apiserver/object_codec.h"
 #include "apiserver/server.h"
 #include "apiserver/service_allocator.h"
+#include "apiserver/streams.h"
 
 namespace berth::apiserver {
 
@@ -27,8 +28,6 @@ struct WriteOperation;
 struct WriteOutcome;
 struct Body;
 using WritePtr = std::shared_ptr<WriteOperation>;
-class WatchStream;
-class WatchFlush;
 class RelayClients;
 namespace aggregation {
 class Aggregator;
@@ -116,10 +115,8 @@ struct ApiServer::Impl {
   /// The stored object in the request's version.
   json::Value read_document(const Request& request, const StoredObject& object) const;
 
-  // --- subresources/
+  // --- subresources/token.cpp
   void review(const RequestPtr& request);
-  void proxy_to_node(const RequestPtr& request);
-  void relay(const RequestPtr& request, const std::string& node, net::HttpRequest onward);
 
   // --- health.cpp, discovery.cpp
   void non_resource(const RequestPtr& request);
@@ -136,8 +133,6 @@ struct ApiServer::Impl {
   void offload(Task task);
   /// Later, on another thread, or on the loop when single-threaded: never within the call.
   void defer(Task task);
-  /// Watches of a kind end in order, as its server does.
-  void end_watches(std::string_view group, std::string_view plural);
   /// The stored bytes are what the request's version shows of the object.
   [[nodiscard]] static bool is_shown_as_stored(const Request& request, const StoredObject& object);
   /// Memory is scarce, or is so no more.
@@ -169,9 +164,7 @@ struct ApiServer::Impl {
   std::map<std::pair<std::string, std::string>, std::shared_ptr<net::Handler>> mounted_groups;
 
   std::unique_ptr<MemoryGuard> memory_guard;  ///< Null without a limit.
-  std::shared_ptr<WatchFlush> watch_flush;
-  std::mutex streams_mutex;
-  std::set<std::shared_ptr<WatchStream>> streams;  ///< Open watches; a stream takes itself out when it ends.
+  Streams streams;
 
   std::unique_ptr<RelayClients> relays;
   std::unique_ptr<aggregation::Aggregator> aggregator;

@@ -215,9 +215,30 @@ model::ApiResult<FarEnd> locate_proxied(const ObjectCache& cache, const Request&
   return locate_service(cache, request.info.ns, *name, decode_object(*object), decode_object(*endpoints));
 }
 
+void relay(ApiServer::Impl& server, const RequestPtr& request, const std::string& node, net::HttpRequest onward) {
+  if (server.options.node_backend) {
+    auto writer = request->writer;
+    if (server.options.node_backend(node, onward, writer)) return server.account(*request, 200);
+  }
+  const auto object = server.cache->get(make_key("", "nodes", "", node));
+  if (object == nullptr) return server.respond_status(*request, model::not_found("", "nodes", node));
+  const auto document = decode_object(*object);
+  const auto port = json::get_int(document, {"status", "daemonEndpoints", "kubeletEndpoint", "Port"});
+  std::string address;
+  for (std::string_view type : {"InternalIP", "ExternalIP", "Hostname"})
+    for (const auto& candidate : json::get_array(document, {"status", "addresses"}))
+      if (address.empty() && json::get_string(candidate, {"type"}) == type) address = json::get_string(candidate, {"address"});
+  if (address.empty() || port == 0)
+    return server.respond_status(*request, unavailable(fmt::format("node {} has no agent that can be reached", node)));
+
+  relay_to(server, request,
+           {.url = fmt::format("https://{}:{}", in_url(address), port), .node = node, .failure = "error dialing backend: "},
+           std::move(onward));
+}
+
 }  // namespace
 
-void ApiServer::Impl::proxy_to_node(const RequestPtr& request) {
+void proxy_to_node(ApiServer::Impl& server, const RequestPtr& request) {
   const auto& info = request->info;
   const bool is_proxied = info.subresource == "proxy";
   const auto to = !is_proxied ? net::Onward::kSession : request->kind->plural == "nodes" ? net::Onward::kNode : net::Onward::kWorkload;
@@ -227,37 +248,37 @@ void ApiServer::Impl::proxy_to_node(const RequestPtr& request) {
     for (const auto& part : info.rest) path += "/" + part;
     onward.path = path.empty() ? "/" : path;
     onward.query = request->http.query;
-    return relay(request, info.name, std::move(onward));
+    return relay(server, request, info.name, std::move(onward));
   }
   if (is_proxied) {
-    const auto location = locate_proxied(*cache, *request);
-    if (!location) return respond_status(*request, location.error());
+    const auto location = locate_proxied(*server.cache, *request);
+    if (!location) return server.respond_status(*request, location.error());
     for (const auto& part : info.rest) onward.path += "/" + part;
     if (onward.path.empty() || request->http.path.ends_with('/')) onward.path += "/";
     onward.query = request->http.query;
-    return relay_to(*this, request, *location, std::move(onward));
+    return relay_to(server, request, *location, std::move(onward));
   }
   if (info.subresource == "log")
-    if (const auto wrong = check_log_options(request->query, info.name)) return respond_status(*request, *wrong);
-  const auto object = cache->get(object_key(*request->kind, info.ns, info.name));
-  if (object == nullptr) return respond_status(*request, model::not_found("", "pods", info.name));
+    if (const auto wrong = check_log_options(request->query, info.name)) return server.respond_status(*request, *wrong);
+  const auto object = server.cache->get(object_key(*request->kind, info.ns, info.name));
+  if (object == nullptr) return server.respond_status(*request, model::not_found("", "pods", info.name));
   const auto pod = decode_object(*object);
   const std::string node(json::get_string(pod, {"spec", "nodeName"}));
   if (node.empty()) {
-    if (info.subresource == "log") return respond_text(*request, 200, "text/plain", "");
-    return respond_status(*request, model::bad_request(fmt::format("pod {} does not have a host assigned", info.name)));
+    if (info.subresource == "log") return server.respond_text(*request, 200, "text/plain", "");
+    return server.respond_status(*request, model::bad_request(fmt::format("pod {} does not have a host assigned", info.name)));
   }
   if (info.subresource == "portforward") {
     onward.path = fmt::format("/portForward/{}/{}", info.ns, info.name);
     onward.query = query_without(request->query, {});
-    return relay(request, node, std::move(onward));
+    return relay(server, request, node, std::move(onward));
   }
   const auto container = choose_container(pod, request->query.get("container"));
-  if (!container) return respond_status(*request, container.error());
+  if (!container) return server.respond_status(*request, container.error());
   if (info.subresource == "log") {
     onward.path = fmt::format("/containerLogs/{}/{}/{}", info.ns, info.name, *container);
     onward.query = query_without(request->query, {"container"});
-    return relay(request, node, std::move(onward));
+    return relay(server, request, node, std::move(onward));
   }
   // The agent's own names of the streams.
   onward.path = fmt::format("/{}/{}/{}/{}", info.subresource, info.ns, info.name, *container);
@@ -266,27 +287,7 @@ void ApiServer::Impl::proxy_to_node(const RequestPtr& request) {
     if (request->query.flag(ours)) onward.query += fmt::format("{}{}=1", onward.query.empty() ? "" : "&", theirs);
   for (const auto& argument : request->query.all("command"))
     onward.query += fmt::format("{}command={}", onward.query.empty() ? "" : "&", net::percent_encode(argument));
-  relay(request, node, std::move(onward));
-}
-
-void ApiServer::Impl::relay(const RequestPtr& request, const std::string& node, net::HttpRequest onward) {
-  if (options.node_backend) {
-    auto writer = request->writer;
-    if (options.node_backend(node, onward, writer)) return account(*request, 200);
-  }
-  const auto object = cache->get(make_key("", "nodes", "", node));
-  if (object == nullptr) return respond_status(*request, model::not_found("", "nodes", node));
-  const auto document = decode_object(*object);
-  const auto port = json::get_int(document, {"status", "daemonEndpoints", "kubeletEndpoint", "Port"});
-  std::string address;
-  for (std::string_view type : {"InternalIP", "ExternalIP", "Hostname"})
-    for (const auto& candidate : json::get_array(document, {"status", "addresses"}))
-      if (address.empty() && json::get_string(candidate, {"type"}) == type) address = json::get_string(candidate, {"address"});
-  if (address.empty() || port == 0)
-    return respond_status(*request, unavailable(fmt::format("node {} has no agent that can be reached", node)));
-
-  relay_to(*this, request, {.url = fmt::format("https://{}:{}", in_url(address), port), .node = node, .failure = "error dialing backend: "},
-           std::move(onward));
+  relay(server, request, node, std::move(onward));
 }
 
 }  // namespace berth::apiserver

@@ -22,10 +22,7 @@ WatchStream::WatchStream(ApiServer::Impl& server, RequestPtr request, Options op
 void WatchStream::start(WatchFilter filter, Revision after) {
   auto& writer = *request_->writer;
   const auto seats = std::move(request_->seats);  // Until what was there has been said.
-  {
-    const std::lock_guard lock(server_.streams_mutex);
-    server_.streams.insert(shared_from_this());
-  }
+  server_.streams.add(shared_from_this());
   server_.watchers->add(1);
   writer.on_close([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->close();
@@ -94,7 +91,7 @@ void WatchStream::drop_if_behind(std::size_t most_bytes) {
 }
 
 void WatchStream::flush() {
-  WatchFlush& flush = *server_.watch_flush;
+  WatchFlush& flush = server_.streams.flush();
   if (flush.pause() <= Duration::zero()) return pump();
   bool waits = false;
   {
@@ -111,7 +108,7 @@ void WatchStream::flush_turn() {
   {
     const std::lock_guard lock(mutex_);
     waits_for_turn_ = false;
-    last_flush_ = server_.watch_flush->now();
+    last_flush_ = server_.streams.flush().now();
   }
   pump();
 }
@@ -207,8 +204,7 @@ void WatchStream::close() {
   server_.watchers->add(-1);
   const auto self = shared_from_this();
   watch.reset();
-  const std::lock_guard lock(server_.streams_mutex);
-  server_.streams.erase(self);
+  server_.streams.remove(self);
 }
 
 void WatchStream::schedule_bookmark() {
