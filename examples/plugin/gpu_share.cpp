@@ -1,7 +1,8 @@
 // GpuShare: GPUs for pods, several whole ones or a share of one, in thousandths, with the words of Alibaba's open-gpu-share. The GPU is
 // chosen with the node and written to the pod's annotation. Which node and GPU is a matter of the policy: FGD is fragmentation gradient
 // descent of Weng et al., "Beware of Fragmentation" (USENIX ATC '23); the others are those it is compared with there, as their simulator
-// defines them (hkust-adsl/kubernetes-scheduler-simulator, pkg/simulator/plugin).
+// defines them (hkust-adsl/kubernetes-scheduler-simulator, pkg/simulator/plugin). CuttingStock is our own: FGD that does not spoil the
+// places of other shares (cutting_stock.h).
 //
 //   pod    annotation alibabacloud.com/gpu-milli       thousandths of each GPU, 1 to 1000; whole ones when there is only the count
 //          annotation alibabacloud.com/gpu-count       number of GPUs, 1 when there is only a share
@@ -14,6 +15,8 @@
 #include <charconv>
 #include <cmath>
 #include <numeric>
+
+#include "cutting_stock.h"
 
 namespace {
 
@@ -29,8 +32,13 @@ constexpr int kWhole = 1000;
 /// What the policies measure nodes by: the largest there are (the paper's cluster).
 constexpr double kMostCpuMilli = 128'000, kMostGpuMilli = 8'000;
 
-constexpr std::string_view kPolicies[] = {"FGD", "BestFit", "DotProd", "GpuClustering", "GpuPacking", "Random"};
-enum class Policy : std::uint8_t { kFgd, kBestFit, kDotProd, kGpuClustering, kGpuPacking, kRandom };
+/// How much a rest's lost worth counts beside fragmentation. Anything from 2 to 4 does (examples/simulate/openb).
+constexpr double kWorthWeight = 3;
+
+constexpr std::string_view kPolicies[] = {"FGD", "BestFit", "DotProd", "GpuClustering", "GpuPacking", "Random", "CuttingStock"};
+enum class Policy : std::uint8_t { kFgd, kBestFit, kDotProd, kGpuClustering, kGpuPacking, kRandom, kCuttingStock };
+/// Those that go by the pods that usually come.
+constexpr bool is_by_typical_pods(Policy policy) { return policy == Policy::kFgd || policy == Policy::kCuttingStock; }
 
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> out;
@@ -236,7 +244,10 @@ struct Arguments {
 class GpuShare final : public Plugin {
  public:
   explicit GpuShare(Arguments arguments)
-      : policy_(arguments.policy), seed_(arguments.seed), fragmentation_(std::move(arguments.typical_pods)) {}
+      : policy_(arguments.policy),
+        seed_(arguments.seed),
+        worth_(policy_ == Policy::kCuttingStock ? worth_of_rests(arguments.typical_pods) : std::vector<double>()),
+        fragmentation_(std::move(arguments.typical_pods)) {}
   std::string_view name() const override { return kName; }
   Points points() const override { return {.pre_filter = true, .filter = true, .score = true, .reserve = true}; }
   /// Everything that is read of a pod which is to be placed, and nothing else: what it got before is no matter.
@@ -298,7 +309,7 @@ class GpuShare final : public Plugin {
   const Gpus& look(const NodeInfo& node) const {
     return node.notes.get<Gpus>(note_, [&] {
       Gpus out = gpus_of(node);
-      if (policy_ == Policy::kFgd) out.accepted = fragmentation_.accepted(out.model);
+      if (is_by_typical_pods(policy_)) out.accepted = fragmentation_.accepted(out.model);
       return out;
     });
   }
@@ -306,6 +317,7 @@ class GpuShare final : public Plugin {
   std::int64_t score(const Ask& ask, const Gpus& gpus) const {
     switch (policy_) {
       case Policy::kFgd:
+      case Policy::kCuttingStock:
         return gradient(ask, gpus).first;
       case Policy::kBestFit: {
         const double left = static_cast<double>(gpus.cpu_free - ask.cpu_milli) / kMostCpuMilli * 0.5 +
@@ -356,11 +368,25 @@ class GpuShare final : public Plugin {
     return std::max(kMaxNodeScore - percent_free / 10, kMaxNodeScore / 2);
   }
 
+  static std::vector<double> worth_of_rests(const std::vector<TypicalPod>& pods) {
+    std::map<int, double> shares;
+    for (const auto& pod : pods)
+      if (pod.count == 1 && pod.milli > 0 && pod.milli < kWhole) shares[pod.milli] += pod.popularity;
+    return cutting_stock::worth_of_rests(shares);
+  }
+  /// What a GPU loses of its worth to the shares of others, in GPUs, by a share of so many thousandths. 0 for other policies.
+  [[nodiscard]] double worth_lost(int free, int milli) const {
+    if (worth_.empty()) return 0;
+    const auto worth = [&](int rest) { return worth_[static_cast<std::size_t>(rest / cutting_stock::kMilliPerUnit)]; };
+    return worth(free) - worth(free - milli);
+  }
+
   /// How steeply fragmentation falls when the pod comes here (50: not at all), and on which GPUs it does.
   std::pair<std::int64_t, std::vector<int>> gradient(const Ask& ask, const Gpus& gpus) const {
     const double before = fragmentation_.after(gpus, 0, 0, {});
     const auto slope = [&](std::span<const int> taken) {
-      const double fall = before - fragmentation_.after(gpus, ask.cpu_milli, ask.milli, taken);
+      double fall = before - fragmentation_.after(gpus, ask.cpu_milli, ask.milli, taken);
+      if (ask.is_share()) fall -= kWorthWeight * kWhole * worth_lost(gpus.free[static_cast<std::size_t>(taken.front())], ask.milli);
       return static_cast<std::int64_t>(1.0 / (1.0 + std::exp(-fall / 1000)) * kMaxNodeScore);
     };
     if (!ask.is_share()) {
@@ -377,7 +403,7 @@ class GpuShare final : public Plugin {
 
   std::vector<int> choose(const Ask& ask, const PodInfo& pod, const Gpus& gpus) const {
     if (!ask.is_share()) return whole_gpus(gpus, ask.count);
-    if (policy_ == Policy::kFgd) return gradient(ask, gpus).second;
+    if (is_by_typical_pods(policy_)) return gradient(ask, gpus).second;
     std::vector<int> open;
     for (int i = 0; i < static_cast<int>(gpus.free.size()); ++i)
       if (gpus.free[static_cast<std::size_t>(i)] >= ask.milli) open.push_back(i);
@@ -397,6 +423,7 @@ class GpuShare final : public Plugin {
 
   Policy policy_;
   std::uint64_t seed_;
+  std::vector<double> worth_;  ///< Of a rest, by hundredths; empty for policies that do not ask.
   Fragmentation fragmentation_;
   NoteId note_;
 };
@@ -437,9 +464,10 @@ berth::placement::PluginPtr build(const Reader& args, const Profile&) {
   if (const auto at = std::ranges::find(kPolicies, policy); at != std::end(kPolicies))
     out.policy = static_cast<Policy>(at - std::begin(kPolicies));
   out.typical_pods = read_typical_pods(args.field("typicalPods"));
-  if (out.policy == Policy::kFgd && out.typical_pods.empty())
-    args.problem("typicalPods", "Required value: policy FGD goes by the pods that usually come; list them, or choose another policy");
-  if (out.policy != Policy::kFgd) args.without_effect({"typicalPods"}, "policy FGD alone goes by them");
+  if (is_by_typical_pods(out.policy) && out.typical_pods.empty())
+    args.problem("typicalPods",
+                 fmt::format("Required value: policy {} goes by the pods that usually come; list them, or choose another policy", policy));
+  if (!is_by_typical_pods(out.policy)) args.without_effect({"typicalPods"}, "policies FGD and CuttingStock alone go by them");
   if (const std::int64_t seed = args.integer("seed", 0); seed < 0)
     args.problem("seed", fmt::format("Invalid value: {}: must be zero or positive", seed));
   else

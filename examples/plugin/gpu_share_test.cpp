@@ -19,10 +19,18 @@ json::Value typical_pods() {
                      json::Object{{"cpu", "8"}, {"gpuCount", 1}, {"popularity", 1}}, json::Object{{"cpu", "2"}, {"popularity", 1}}};
 }
 
+/// Whole GPUs, and shares of which 470 and 470, 320 and 650 go well together.
+json::Value shares_that_pair() {
+  json::Array out = {json::Object{{"cpu", "1"}, {"gpuCount", 1}, {"popularity", 4}}};
+  for (const auto& [milli, popularity] : {std::pair(470, 2), std::pair(320, 2), std::pair(650, 1)})
+    out.push_back(json::Object{{"cpu", "1"}, {"gpuMilli", milli}, {"gpuCount", 1}, {"popularity", popularity}});
+  return out;
+}
+
 /// GpuShare decides alone which node is best.
-Profile profile(const char* policy) {
+Profile profile(const char* policy, const json::Value& typical = typical_pods()) {
   json::Object args = {{"policy", policy}};
-  if (std::string_view(policy) == "FGD") args["typicalPods"] = typical_pods();
+  if (const std::string_view name = policy; name == "FGD" || name == "CuttingStock") args["typicalPods"] = typical;
   Profile out = berth::plugin_testing::profile_with("GpuShare", args);
   std::erase_if(out.score, [](const PluginUse& use) { return use.name != "GpuShare"; });
   return out;
@@ -30,10 +38,10 @@ Profile profile(const char* policy) {
 
 class GpuShareTest : public ::testing::Test {
  protected:
-  void use(const char* policy) {
+  void use(const char* policy, const json::Value& typical = typical_pods()) {
     TrialOptions options;
     options.engine.tie_break = EngineOptions::TieBreak::kFirstByName;
-    auto framework = Framework::create(profile(policy));
+    auto framework = Framework::create(profile(policy, typical));
     ASSERT_TRUE(framework) << framework.error().message;
     trial_.emplace(cluster_, Profiles(*framework), options);
   }
@@ -121,6 +129,23 @@ TEST_F(GpuShareTest, FollowsTheGradientOfFragmentation) {
   EXPECT_EQ(place(pod("three", whole("1"))), "a 1");
 }
 
+/// 320 with 470 leaves 210, which nobody wants: FGD does it to spare the idle GPU, and has no place for 650 in the end.
+TEST_F(GpuShareTest, CuttingStockKeepsThePlacesOfOtherShares) {
+  node("a", 2);
+  use("FGD", shares_that_pair());
+  EXPECT_EQ(place(pod("one", share("470"))), "a 0");
+  EXPECT_EQ(place(pod("two", share("320"))), "a 0");
+  EXPECT_EQ(place(pod("three", share("470"))), "a 1");
+  EXPECT_NE(place(pod("four", share("650"))).find("Insufficient GPU"), std::string::npos);
+
+  for (const char* name : {"one", "two", "three"}) cluster_.remove_pod(std::string("default/") + name);
+  use("CuttingStock", shares_that_pair());
+  EXPECT_EQ(place(pod("one", share("470"))), "a 0");
+  EXPECT_EQ(place(pod("two", share("320"))), "a 1");
+  EXPECT_EQ(place(pod("three", share("470"))), "a 0");
+  EXPECT_EQ(place(pod("four", share("650"))), "a 1");
+}
+
 TEST_F(GpuShareTest, EveryPolicyHoldsToWhatPluginsPromise) {
   berth::plugin_testing::World world;
   world.dress_node = [](NodeView& node, Dice& dice) {
@@ -140,7 +165,7 @@ TEST_F(GpuShareTest, EveryPolicyHoldsToWhatPluginsPromise) {
   world.changes = {{"what it asks of GPUs", ask}, {"the GPU that it had", [](PodView& pod, Dice&) {
                                                      pod.meta.annotations.emplace_back("alibabacloud.com/gpu-index", "1");
                                                    }}};
-  for (const char* policy : {"FGD", "BestFit", "DotProd", "GpuClustering", "GpuPacking", "Random"})
+  for (const char* policy : {"FGD", "BestFit", "DotProd", "GpuClustering", "GpuPacking", "Random", "CuttingStock"})
     EXPECT_EQ(berth::plugin_testing::check_plugin(profile(policy), world, {.seeds = 6}), "") << policy;
 }
 

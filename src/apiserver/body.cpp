@@ -1,6 +1,7 @@
 #include "apiserver/body.h"
 
 #include "base/utf8.h"
+#include "base/yaml.h"
 #include "model/go_words.h"
 #include "model/protobuf.h"
 #include "model/unknown_fields.h"
@@ -111,17 +112,6 @@ json::Value by_name(json::Value value) {
   return value;
 }
 
-std::string yaml_error(std::string_view ours) {
-  constexpr std::string_view kAt = "invalid YAML at line ";
-  if (!ours.starts_with(kAt)) return fmt::format("yaml: {}", ours);
-  const auto rest = ours.substr(kAt.size());
-  const auto line = rest.substr(0, rest.find(','));
-  const auto colon = rest.find(": ");
-  auto what = colon == std::string_view::npos ? std::string_view("did not find expected node content") : rest.substr(colon + 2);
-  if (what == "illegal map value") what = "mapping values are not allowed in this context";
-  return line == "1" ? fmt::format("yaml: {}", what) : fmt::format("yaml: line {}: {}", line, what);
-}
-
 std::string internal_go_type(const model::KindInfo& kind) { return fmt::format("{}.{}", internal_package(kind.group), kind.kind); }
 
 std::optional<model::ApiStatus> check_type(const json::Value& document, std::string_view group, std::string_view version,
@@ -172,10 +162,10 @@ model::ApiResult<json::Value> parse_body(const Request& request, std::string_vie
   if (!is_utf8(body)) return unreadable(fmt::format("{}the body is not valid UTF-8", kNoKind));
   std::optional<json::Value> document;
   if (*format == Format::kYaml) {
-    auto parsed = json::parse_yaml_stream(body);
-    if (!parsed) return unreadable(yaml_error(parsed.error().message));
+    auto parsed = json::read_first_yaml(body);
+    if (!parsed) return unreadable(parsed.error().go_words);
     // Only the first document counts, and none is an empty object.
-    document = parsed->empty() || parsed->front().is_null() ? json::Value(json::Object()) : by_name(std::move(parsed->front()));
+    document = parsed->is_null() ? json::Value(json::Object()) : by_name(std::move(*parsed));
   } else {
     json::ParseOptions options;
     options.duplicates = duplicates;

@@ -47,6 +47,48 @@ json::Value system_class(std::string_view name, std::int64_t value, std::string_
   return json::Object{{"metadata", json::Object{{"name", name}, {"generation", 1}}}, {"value", value}, {"description", description}};
 }
 
+/// The configured range as an object; whoever starts the controllers keeps it.
+json::Value default_service_cidr(const std::string& range, const std::string& now) {
+  json::Object ready{{"type", "Ready"}, {"status", "True"}, {"reason", ""}, {"message", "Kubernetes Service CIDR is ready"}, {"lastTransitionTime", now}};
+  return json::Object{
+      {"metadata", json::Object{{"name", "kubernetes"}, {"finalizers", json::Array{"networking.k8s.io/service-cidr-finalizer"}}}},
+      {"spec", json::Object{{"cidrs", json::Array{json::Value(range)}}}},
+      {"status", json::Object{{"conditions", json::Array{std::move(ready)}}}}};
+}
+
+/// What ServiceCIDRs and IPAddresses say. Of the cache, which outlives it.
+AddressBook address_book(const ObjectCache& cache) {
+  static const auto& ranges = *model::find_resource("networking.k8s.io", "servicecidrs");
+  static const auto& addresses = *model::find_resource("networking.k8s.io", "ipaddresses");
+  return {.ranges =
+              [&cache] {
+                WatchFilter all;
+                all.prefix = make_prefix(ranges.group, ranges.plural);
+                std::vector<std::string> out;
+                for (const auto& object : cache.list(all, "", 0).items) {
+                  const json::Value document = decode_object(*object);
+                  const auto& conditions = json::get_array(document, {"status", "conditions"});
+                  const bool is_ready = std::ranges::any_of(conditions, [](const json::Value& condition) {
+                    return json::get_string(condition, {"type"}) == "Ready" && json::get_string(condition, {"status"}) == "True";
+                  });
+                  if (!is_ready || json::find(document, {"metadata", "deletionTimestamp"}) != nullptr) continue;
+                  for (const auto& range : json::get_array(document, {"spec", "cidrs"})) out.emplace_back(json::as_view(range));
+                }
+                return out;
+              },
+          .is_promised =
+              [&cache](const std::string& address, const json::Value& service) {
+                const auto object = cache.get(object_key(addresses, "", address));
+                if (object == nullptr) return false;
+                const json::Value document = decode_object(*object);
+                const auto parent = [&](std::string_view field) { return json::get_string(document, {"spec", "parentRef", field}); };
+                // One that the allocator's own controller is about to take away binds nobody.
+                if (json::get_string(document, {"metadata", "labels", "ipaddress.kubernetes.io/managed-by"}) == "ipallocator.k8s.io") return false;
+                return parent("resource") != "services" || parent("namespace") != json::get_string(service, {"metadata", "namespace"}) ||
+                       parent("name") != json::get_string(service, {"metadata", "name"});
+              }};
+}
+
 }  // namespace
 
 Result<void> ApiServer::Impl::bootstrap() {
@@ -69,6 +111,10 @@ Result<void> ApiServer::Impl::bootstrap() {
 
   aggregator = std::make_unique<aggregation::Aggregator>(*this);
   aggregator->look();
+
+  const auto& ranges = *model::find_resource("networking.k8s.io", "servicecidrs");
+  if (auto made = ensure(*this, ranges, default_service_cidr(options.service_cidr, now_text())); !made) return made;
+  services.consult(address_book(*cache));
 
   WatchFilter all_services;
   all_services.prefix = make_prefix("", "services");

@@ -11,7 +11,6 @@ namespace {
 using json::Value;
 
 constexpr std::string_view kFinalizer = "customresourcecleanup.apiextensions.k8s.io";
-constexpr std::string_view kNamespace = "/";  ///< Stands before a namespace's name in the queue; no definition's name begins so.
 constexpr auto kRemainingPause = std::chrono::milliseconds(500);
 
 struct Condition {
@@ -128,16 +127,14 @@ std::string structural_problem(const Value& document) {
 
 }  // namespace
 
-/// Hears of changed definitions, or of changed namespaces.
+/// Hears of changed definitions.
 struct CustomResources::Follower final : WatchSink {
-  explicit Follower(std::string_view before) : before_name(before) {}
   std::mutex mutex;
-  const std::string before_name;     ///< In the queue: kNamespace for namespaces, nothing for definitions.
   CustomResources* owner = nullptr;  ///< Null once it is gone.
   bool deliver(const WatchEvent& event) override {
     if (event.object == nullptr) return true;
     const std::lock_guard lock(mutex);
-    if (owner != nullptr) owner->enqueue(before_name + std::string(event.object->meta.name));
+    if (owner != nullptr) owner->enqueue(std::string(event.object->meta.name));
     return true;
   }
 };
@@ -146,13 +143,11 @@ CustomResources::CustomResources(CustomResourcesContext context)
     : context_(std::move(context)), table_(std::make_shared<const KindTable>(std::vector<ServedKind>())) {}
 
 CustomResources::~CustomResources() {
-  for (const auto& follower : {follower_, namespaces_}) {
-    if (follower == nullptr) continue;
-    const std::lock_guard lock(follower->mutex);
-    follower->owner = nullptr;
+  if (follower_ != nullptr) {
+    const std::lock_guard lock(follower_->mutex);
+    follower_->owner = nullptr;
   }
   watch_.reset();
-  namespace_watch_.reset();
 }
 
 KindTablePtr CustomResources::table() const {
@@ -173,16 +168,10 @@ void CustomResources::start() {
     if (entry.definition->is_established && !entry.is_builtin) serve(entry, document, object->revision);
   }
   publish();
-  follower_ = std::make_shared<Follower>("");
-  namespaces_ = std::make_shared<Follower>(kNamespace);
-  follower_->owner = namespaces_->owner = this;
+  follower_ = std::make_shared<Follower>();
+  follower_->owner = this;
   watch_ = context_.cache.watch(std::move(all), stored.revision, false, follower_);
-  WatchFilter namespaces;
-  namespaces.prefix = make_prefix("", "namespaces");
-  const auto there = context_.cache.list(namespaces, "", 0);
-  namespace_watch_ = context_.cache.watch(std::move(namespaces), there.revision, false, namespaces_);
   // What was left half done goes on.
-  for (const auto& object : there.items) enqueue(std::string(kNamespace) + std::string(object->meta.name));
   for (const auto& object : stored.items) enqueue(std::string(object->meta.name));
 }
 
@@ -314,7 +303,6 @@ bool CustomResources::settle_status(const Entry& entry, Value& document) {
 }
 
 void CustomResources::process(const std::string& name) {
-  if (name.starts_with(kNamespace)) return empty_namespace(name);
   const auto object = context_.cache.get(object_key(KindTable::definitions(), "", name));
   if (object == nullptr) return forget(name);
   auto document = decode_object(*object);
@@ -351,30 +339,17 @@ void CustomResources::begin_deletion(Value& definition) const {
                 format_rfc3339(context_.loop.now()));
 }
 
-void CustomResources::empty_namespace(const std::string& queued) {
-  if (std::ranges::none_of(entries_, [](const auto& one) { return !one.second.kinds.empty() && one.second.definition->is_namespaced; }))
-    return;
-  const std::string name = queued.substr(kNamespace.size());
-  const auto there = context_.cache.get(object_key(*model::find_kind("", "v1", "Namespace"), "", name));
-  if (there != nullptr && json::find(decode_object(*there), {"metadata", "deletionTimestamp"}) == nullptr) return;
-  bool is_empty = true;
-  for (const auto& [definition, entry] : entries_)
-    if (!entry.kinds.empty() && entry.definition->is_namespaced && !delete_instances(entry, name)) is_empty = false;
-  // Once the namespace is gone, what holds itself by finalizers is for whoever set them.
-  if (!is_empty && there != nullptr) again_later(namespaces_, queued);
-}
-
-void CustomResources::again_later(const std::shared_ptr<Follower>& follower, const std::string& queued) {
-  context_.loop.schedule_after(kRemainingPause, [follower, queued] {
+void CustomResources::again_later(const std::string& name) {
+  context_.loop.schedule_after(kRemainingPause, [follower = follower_, name] {
     const std::lock_guard lock(follower->mutex);
-    if (follower->owner != nullptr) follower->owner->enqueue(queued);
+    if (follower->owner != nullptr) follower->owner->enqueue(name);
   });
 }
 
-bool CustomResources::delete_instances(const Entry& entry, std::string_view ns) {
+bool CustomResources::delete_instances(const Entry& entry) {
   constexpr std::size_t kBatch = 2000;
   WatchFilter filter;
-  filter.prefix = make_prefix(entry.definition->group, entry.definition->accepted.plural, ns);
+  filter.prefix = make_prefix(entry.definition->group, entry.definition->accepted.plural);
   const auto found = context_.cache.list(filter, "", kBatch);
   const auto now = format_rfc3339(context_.loop.now());
   bool waits = false;
@@ -415,7 +390,7 @@ void CustomResources::finish_deletion(const std::string& name, const Entry& entr
       set_condition(document, {"Terminating", "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"}, now);
       write(object, std::move(document), name);
     }
-    return again_later(follower_, name);
+    return again_later(name);
   }
   const Condition done = entry.is_builtin ? Condition{"Terminating", "False", "OverlappingBuiltInResource",
                                                       "instances overlap with built-in resources in storage"}

@@ -62,16 +62,14 @@ class CustomResources {
   void publish();
   void requeue_group(const std::string& group, const std::string& except);
   void finish_deletion(const std::string& name, const Entry& entry, const StoredObject& object, json::Value document);
-  /// The objects of custom kinds in a namespace that is being deleted go with it. `queued`: its name as in the queue.
-  void empty_namespace(const std::string& queued);
-  void again_later(const std::shared_ptr<Follower>& follower, const std::string& queued);
-  /// All of them, or those of one namespace; true when none is left.
-  bool delete_instances(const Entry& entry, std::string_view ns = {});
+  void again_later(const std::string& name);
+  /// True when none is left.
+  bool delete_instances(const Entry& entry);
   void write(const StoredObject& base, json::Value document, const std::string& name);
 
   CustomResourcesContext context_;
-  std::shared_ptr<Follower> follower_, namespaces_;
-  std::unique_ptr<Watch> watch_, namespace_watch_;
+  std::shared_ptr<Follower> follower_;
+  std::unique_ptr<Watch> watch_;
   mutable std::mutex mutex_;  ///< Of the queue and the table.
   std::set<std::string> queue_;
   bool is_running_ = false;

@@ -315,7 +315,8 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   Offer offer;
   offer.watch = info.verb == "watch";
   offer.list = reads && info.subresource.empty() && (offer.watch || info.verb == "list");
-  offer.forms = info.subresource.empty() || info.subresource == "status" || info.subresource == "scale";
+  // What is only answered (reviews) has no other form.
+  offer.forms = !kind.is_virtual && (info.subresource.empty() || info.subresource == "status" || info.subresource == "scale");
   offer.protobuf = model::has_protobuf(kind);
   offer.kind = type;
   offer.checks_form = info.verb == "get" || info.verb == "list";

@@ -11,6 +11,20 @@ std::optional<std::uint32_t> parse_ipv4(std::string_view text) {
   return ntohl(address.s_addr);
 }
 
+/// Of an IPv4 range "203.0.113.0/24"; nullopt of any other, and of those without room.
+struct Range {
+  std::uint32_t base, size;
+};
+std::optional<Range> parse_range(const std::string& cidr) {
+  const auto slash = cidr.find('/');
+  const auto base = parse_ipv4(std::string_view(cidr).substr(0, slash));
+  int bits = -1;
+  if (slash != std::string::npos) std::from_chars(cidr.data() + slash + 1, cidr.data() + cidr.size(), bits);
+  if (!base || bits < 8 || bits > 30) return std::nullopt;
+  const auto size = std::uint32_t{1} << (32 - bits);
+  return Range{*base & ~(size - 1), size};
+}
+
 bool wants_cluster_ip(const json::Value& service) { return json::get_string(service, {"spec", "type"}, "ClusterIP") != "ExternalName"; }
 
 bool wants_node_ports(const json::Value& service) {
@@ -41,16 +55,12 @@ model::ApiStatus invalid_service(const json::Value& service, std::string field, 
 Result<void> check_service_range(const std::string& cidr) { return ServiceAllocator().configure(cidr, 1, 1); }
 
 Result<void> ServiceAllocator::configure(const std::string& cidr, int first_port, int last_port) {
-  const auto slash = cidr.find('/');
-  const auto base = parse_ipv4(std::string_view(cidr).substr(0, slash));
-  int bits = -1;
-  if (slash != std::string::npos) std::from_chars(cidr.data() + slash + 1, cidr.data() + cidr.size(), bits);
-  if (!base || bits < 8 || bits > 30)
-    return invalid(fmt::format("service address range \"{}\" is not an IPv4 range with a prefix of 8 to 30 bits", cidr));
+  const auto range = parse_range(cidr);
+  if (!range) return invalid(fmt::format("service address range \"{}\" is not an IPv4 range with a prefix of 8 to 30 bits", cidr));
   if (first_port < 1 || last_port > 65535 || first_port > last_port)
     return invalid(fmt::format("node port range {}-{} is wrong", first_port, last_port));
-  size_ = std::uint32_t{1} << (32 - bits);
-  base_ = *base & ~(size_ - 1);
+  size_ = range->size;
+  base_ = range->base;
   cursor_ = 10;  // The first few are left to well-known services.
   if (cursor_ >= size_ - 1) cursor_ = 2;
   first_port_ = first_port;
@@ -69,19 +79,41 @@ void ServiceAllocator::adopt(const json::Value& service) {
   for (int port : node_ports_of(service)) static_cast<void>(take_port(static_cast<std::uint32_t>(port)));
 }
 
-std::optional<std::uint32_t> ServiceAllocator::find_free_address() {
+bool ServiceAllocator::is_free(std::uint32_t address, const json::Value* service) const {
+  return !addresses_.contains(address) && (service == nullptr || !book_.is_promised || !book_.is_promised(render(address), *service));
+}
+
+bool ServiceAllocator::is_in_range(std::uint32_t address) const {
+  if (address > base_ && address < base_ + size_ - 1) return true;
+  if (claims_ != nullptr || !book_.ranges) return false;
+  return std::ranges::any_of(book_.ranges(), [&](const std::string& cidr) {
+    const auto range = parse_range(cidr);
+    return range && address > range->base && address < range->base + range->size - 1;
+  });
+}
+
+std::optional<std::uint32_t> ServiceAllocator::find_free_address(const json::Value* service) {
   std::uint32_t tried = 0;
-  while (tried < size_ && (cursor_ < 1 || cursor_ >= size_ - 1 || addresses_.contains(base_ + cursor_))) {
+  while (tried < size_ && (cursor_ < 1 || cursor_ >= size_ - 1 || !is_free(base_ + cursor_, service))) {
     cursor_ = cursor_ + 1 >= size_ - 1 ? 1 : cursor_ + 1;
     ++tried;
   }
-  return tried >= size_ ? std::nullopt : std::optional(base_ + cursor_);
+  if (tried < size_) return base_ + cursor_;
+  if (!book_.ranges) return std::nullopt;
+  for (const std::string& cidr : book_.ranges()) {
+    const auto range = parse_range(cidr);
+    for (std::uint32_t i = 1; range && i + 1 < range->size; ++i)
+      if (is_free(range->base + i, service)) return range->base + i;
+  }
+  return std::nullopt;
 }
 
-ServiceAllocator::Taken ServiceAllocator::take_address(std::optional<std::uint32_t> wanted) {
+ServiceAllocator::Taken ServiceAllocator::take_address(std::optional<std::uint32_t> wanted, const json::Value* service) {
   if (claims_ == nullptr) {
-    const auto address = wanted ? wanted : find_free_address();
-    return address && addresses_.insert(*address).second ? address : std::nullopt;
+    const auto address = wanted ? wanted : find_free_address(service);
+    if (!address || !is_free(*address, service)) return std::nullopt;
+    addresses_.insert(*address);
+    return address;
   }
   auto claimed = claims_->claim(Claimed::kAddress, wanted ? std::optional(*wanted - base_ - 1) : std::nullopt);
   if (!claimed) return std::unexpected(model::internal_error("failed to allocate a serviceIP: " + claimed.error().message));
@@ -138,18 +170,18 @@ model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& serv
   if (wants_cluster_ip(service)) {
     if (cluster_ip.empty() && !old_ip.empty() && wants_cluster_ip(*old_service)) cluster_ip = old_ip;
     if (cluster_ip.empty()) {
-      auto chosen = take_address(std::nullopt);
+      auto chosen = take_address(std::nullopt, &service);
       if (!chosen) return fail(std::move(chosen.error()));
       if (!*chosen) return fail(model::internal_error("failed to allocate a serviceIP: range is full"));
       taken.addresses.push_back(**chosen);
       cluster_ip = render(**chosen);
     } else if (cluster_ip != "None" && cluster_ip != old_ip) {
       const auto address = parse_ipv4(cluster_ip);
-      if (!address || *address <= base_ || *address >= base_ + size_ - 1)
+      if (!address || !is_in_range(*address))
         return fail(
             invalid_service(service, "spec.clusterIPs", fmt::format("[\"{}\"]", cluster_ip),
                             fmt::format("failed to allocate IP {}: the provided network does not match the current range", cluster_ip)));
-      auto chosen = take_address(*address);
+      auto chosen = take_address(*address, &service);
       if (!chosen) return fail(std::move(chosen.error()));
       if (!*chosen)
         return fail(invalid_service(service, "spec.clusterIPs", fmt::format("[\"{}\"]", cluster_ip),

@@ -2,6 +2,7 @@
 // what all servers claim there).
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -26,6 +27,14 @@ struct ServiceAllocation {
   std::vector<int> ports;
 };
 
+/// What objects say about addresses beyond the configured range. Thread-safe.
+struct AddressBook {
+  /// Ranges ("203.0.113.0/24") of the ServiceCIDRs that are ready.
+  std::function<std::vector<std::string>()> ranges;
+  /// Is an address promised by an IPAddress object to something else than this Service?
+  std::function<bool(const std::string& address, const json::Value& service)> is_promised;
+};
+
 /// Thread-safe.
 class ServiceAllocator {
  public:
@@ -33,6 +42,8 @@ class ServiceAllocator {
   Result<void> configure(const std::string& cidr, int first_port, int last_port);
   /// From now on `claims` says what is free. Before serving.
   void share(std::unique_ptr<ServiceClaims> claims) { claims_ = std::move(claims); }
+  /// From now on ServiceCIDRs and IPAddresses count. Before serving. Further ranges are not used where others claim, too.
+  void consult(AddressBook book) { book_ = std::move(book); }
   /// Marks what a stored Service holds.
   void adopt(const json::Value& service);
   /// Fills in spec.clusterIP(s), the node ports and the health check's port that `service` needs and does not name, takes those it names.
@@ -46,12 +57,17 @@ class ServiceAllocator {
   [[nodiscard]] std::string render(std::uint32_t address) const;
   // Each marks what it takes. Nothing: it is taken, or all are. Under the lock.
   using Taken = model::ApiResult<std::optional<std::uint32_t>>;
-  Taken take_address(std::optional<std::uint32_t> wanted);
+  /// With `service`, one that is nobody else's by its IPAddress object.
+  Taken take_address(std::optional<std::uint32_t> wanted, const json::Value* service = nullptr);
+  /// Can Services have it: of the configured range, or of a further one?
+  [[nodiscard]] bool is_in_range(std::uint32_t address) const;
   Taken take_port(std::optional<std::uint32_t> wanted);
-  std::optional<std::uint32_t> find_free_address();
+  std::optional<std::uint32_t> find_free_address(const json::Value* service);
+  [[nodiscard]] bool is_free(std::uint32_t address, const json::Value* service) const;
   std::optional<int> take_free_port();
   void give_back(Claimed what, std::uint32_t taken);
   std::unique_ptr<ServiceClaims> claims_;
+  AddressBook book_;
   std::mutex mutex_;
   std::uint32_t base_ = 0, size_ = 0, cursor_ = 0;
   int first_port_ = 30000, last_port_ = 32767;

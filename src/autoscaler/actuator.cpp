@@ -161,7 +161,8 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
                   for (const PodPtr& pod : removal->plan.evict) judged.insert(pod->view().meta.uid);
                   for (const json::Value& item : page->items) {
                     const PodPtr pod = Pod::parse(item, self.world.cluster().era());
-                    if (pod->facts.is_daemon || pod->facts.is_mirror || pod->facts.is_finished) continue;
+                    if (pod->facts.is_daemon || pod->facts.is_mirror || pod->facts.is_finished || pod->facts.ends_too_long(self.now()))
+                      continue;
                     if (!judged.contains(pod->view().meta.uid))
                       return self.fail(removal, fmt::format("pod {} came to the node after it was found to be unneeded", pod->key()), true);
                     there.insert(pod->view().meta.uid);

@@ -50,6 +50,7 @@ std::string advice_for(const Unremovable& node) {
   if (node.reason == "NoPlaceToMovePods" && node.blocking_pod != nullptr)
     return fmt::format("make room for pod {} on another node (`berth explain pod {} -n {}` says where it lacks)", node.blocking_pod->key(),
                        node.blocking_pod->view().name(), node.blocking_pod->view().ns());
+  if (node.reason == "HoldsMovedPod") return "wait until a pod comes or ends, or a node changes: no pod is moved twice without that";
   if (node.reason == "NotUnderutilized") return "let its pods request less, or raise utilizationThreshold";
   if (node.reason == "ScaleDownDisabledAnnotation") return fmt::format("take the annotation {} from it", kScaleDownDisabled);
   if (node.reason == "NodeGroupMinSizeReached") return "lower the minimum of its group";

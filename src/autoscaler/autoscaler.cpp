@@ -506,6 +506,7 @@ class Autoscaler::Step {
     for (const PodInfoPtr& info : node.pods) {
       const auto pod = snapshot_.pods().find(info->key);
       if (pod == snapshot_.pods().end() || pod->second->facts.is_mirror || pod->second->facts.is_finished) continue;
+      if (pod->second->facts.ends_too_long(now_)) continue;
       if (!pod->second->facts.is_daemon)
         removal.evict.push_back(pod->second);
       else if (const std::string* asked = info->view().meta.annotation(kEvictDaemon);

@@ -67,8 +67,7 @@ bool is_replicated(const Pod& pod) {
 Drainability drainability_of(const Pod& pod, const Budgets& budgets, const Snapshot& snapshot, const Options& options, TimePoint now) {
   const std::string& name = pod.view().name();
   if (pod.facts.is_mirror) return {Verdict::kIgnore, {}, {}};
-  constexpr auto kEndingTooLong = std::chrono::seconds(30);
-  if (pod.facts.deletion_time && *pod.facts.deletion_time + kEndingTooLong < now) return {Verdict::kIgnore, {}, {}};
+  if (pod.facts.ends_too_long(now)) return {Verdict::kIgnore, {}, {}};
   if (auto problem = controller_problem(pod, snapshot)) return std::move(*problem);
   if (pod.facts.is_daemon) return {Verdict::kLeave, {}, {}};
   const std::string* evict = pod.view().meta.annotation(kSafeToEvict);

@@ -27,6 +27,9 @@ std::string_view kind_of_taint(std::string_view key) {
 PassMetrics::PassMetrics(metrics::Registry& registry) : registry_(registry) {
   // What never happens here is nought, not missing: node groups are not made, and pods of one controller are told apart by what they are.
   gauge("nap_enabled", "[ALPHA] Whether or not Node Autoprovisioning is enabled. 1 if it is, 0 otherwise.", 0);
+  for (const char* made : {"created", "deleted"})
+    count(std::string(made) + "_node_groups_total", std::string("node groups ") + made + " by Node Autoprovisioning", 0);
+  for (const char* deleted : {"true", "false"}) removal_latency(deleted);
   gauge("overflowing_controllers_count",
         "[ALPHA] Number of controllers that own a large set of heterogenous pods, preventing CA from treating these pods as equivalent.",
         0);
@@ -35,8 +38,12 @@ PassMetrics::PassMetrics(metrics::Registry& registry) : registry_(registry) {
   for (const char* result : {"succeeded", "failed"}) count("evicted_pods_total", "pods evicted by CA", 0, {{"eviction_result", result}});
   for (const char* reason : {"empty", "underutilized", "unready"})
     count("scaled_down_nodes_total", "nodes removed by CA", 0, {{"reason", reason}});
-  for (const char* reason : {"cloudProviderError", "timeout"})
+  for (const char* reason : {"cloudProviderError", "timeout"}) {
     count("failed_scale_ups_total", "times scale-up operation has failed", 0, {{"reason", reason}});
+    count("failed_node_creations_total", "nodes which failed to be added by CA", 0, {{"reason", reason}});
+  }
+  for (const char* direction : {"up", "down"})
+    for (const char* reason : {"CpuResourceLimit", "MemoryResourceLimit"}) skip(direction, reason, 0);
   count("scaled_up_nodes_total", "nodes added by CA", 0);
   count("old_unregistered_nodes_removed_count", "unregistered nodes removed by CA", 0);
 }
@@ -52,6 +59,30 @@ void PassMetrics::observe(const std::string& function, Duration length) {
       .histogram("cluster_autoscaler_function_duration_seconds", "[ALPHA] Time taken by various parts of CA main loop.", length_bounds(),
                  {{"function", function}})
       .observe(std::chrono::duration<double>(length).count());
+  // The summary of the same, which has no quantiles there either.
+  const std::string summary = "cluster_autoscaler_function_duration_quantile_seconds",
+                    help = "[ALPHA] Quantiles of time taken by various parts of CA main loop.";
+  registry_.counter(summary + "_sum", help, {{"function", function}}).add(std::chrono::duration<double>(length).count());
+  registry_.counter(summary + "_count", help, {{"function", function}}).add(1);
+}
+void PassMetrics::skip(const char* direction, const char* reason, std::int64_t times) {
+  count("skipped_scale_events_count", "times scaling was skipped because of a limit", times,
+        {{"direction", direction}, {"reason", reason}});
+}
+metrics::Histogram& PassMetrics::removal_latency(const char* deleted) {
+  return registry_.histogram("cluster_autoscaler_node_removal_latency_seconds",
+                             "[ALPHA] Latency from when an unneeded node is eligible for scale down until it is removed (deleted=true) or "
+                             "it became needed again (deleted=false).",
+                             metrics::exponential_buckets(1, 1.5, 19), {{"deleted", deleted}});
+}
+
+/// As the cluster autoscaler counts since 1.36: nodes without a GPU have empty labels, which are none.
+metrics::Labels PassMetrics::with_gpu(metrics::Labels labels, const Gpu& gpu) {
+  if (!gpu.resource.empty()) {
+    labels.emplace_back("gpu_resource_name", gpu.resource);
+    labels.emplace_back("gpu_name", gpu.name);
+  }
+  return labels;
 }
 
 void PassMetrics::pass(const Actions& actions, const Options& options, const placement::Cluster& cluster, const NodeFactsMap& nodes,
@@ -76,11 +107,19 @@ void PassMetrics::pass(const Actions& actions, const Options& options, const pla
   for (const Note& note : actions.notes)
     if (note.reason == "ScaleUpTimedOut")
       count("failed_scale_ups_total", "times scale-up operation has failed", 1, {{"reason", "timeout"}});
+  count("failed_node_creations_total", "nodes which failed to be added by CA", std::ssize(actions.delete_instances),
+        {{"reason", "timeout"}});
+  for (const Resize& resize : actions.give_up)
+    count("failed_node_creations_total", "nodes which failed to be added by CA", resize.from - resize.to, {{"reason", "timeout"}});
   for (const NodeRemoval& removal : actions.remove) {
     const auto facts = nodes.find(removal.node);
     const bool is_working = facts == nodes.end() || facts->second.is_working();
-    leaving_[removal.node] = {!is_working ? "unready" : removal.is_empty ? "empty" : "underutilized", gpus_[removal.group]};
+    leaving_[removal.node] = {!is_working ? "unready" : removal.is_empty ? "empty" : "underutilized", gpus_[removal.group], now};
+    // Its time of being unneeded was over before this pass, if it was known to the last one.
+    if (const auto eligible = eligible_.find(removal.node); eligible != eligible_.end())
+      leaving_[removal.node].eligible = std::min(now, eligible->second);
   }
+  follow_unneeded(status, options, now);
 }
 
 void PassMetrics::describe_cluster(const Status& status, const Options& options) {
@@ -147,6 +186,16 @@ void PassMetrics::describe_scale_down(const Status& status) {
           {{"reason", std::string(reason)}});
 }
 
+/// Nodes that were due to go and are needed again.
+void PassMetrics::follow_unneeded(const Status& status, const Options& options, TimePoint now) {
+  std::map<std::string, TimePoint> eligible;
+  for (const auto& [node, since] : status.unneeded) eligible[node] = since + options.unneeded_time;
+  for (const auto& [node, when] : eligible_)
+    if (when < now && !eligible.contains(node) && !leaving_.contains(node))
+      removal_latency("false").observe(std::chrono::duration<double>(now - when).count());
+  eligible_ = std::move(eligible);
+}
+
 void PassMetrics::count_taints(const placement::Cluster& cluster) {
   std::map<std::string_view, int> counts;
   for (const placement::NodeInfo* node : cluster.nodes())
@@ -160,10 +209,6 @@ void PassMetrics::count_taints(const placement::Cluster& cluster) {
 
 /// Groups that a limit of the whole cluster kept from growing, and nodes that a minimum keeps.
 void PassMetrics::count_skipped(const Status& status) {
-  const auto skipped = [&](const char* direction, const char* reason, std::int64_t times) {
-    count("skipped_scale_events_count", "times scaling was skipped because of a limit", times,
-          {{"direction", direction}, {"reason", reason}});
-  };
   std::set<std::string_view> cpu, memory;
   for (const auto& [pod, why] : status.plan.not_helped)
     for (const auto& [group, reasons] : *why)
@@ -172,32 +217,36 @@ void PassMetrics::count_skipped(const Status& status) {
         if (reason.find("cpu") != std::string::npos) cpu.insert(group);
         if (reason.find("memory") != std::string::npos) memory.insert(group);
       }
-  skipped("up", "CpuResourceLimit", std::ssize(cpu));
-  skipped("up", "MemoryResourceLimit", std::ssize(memory));
+  skip("up", "CpuResourceLimit", std::ssize(cpu));
+  skip("up", "MemoryResourceLimit", std::ssize(memory));
 }
 
 void PassMetrics::failed(const std::string& type) { count("errors_total", "CA loops failed due to an error", 1, {{"type", type}}); }
 
 void PassMetrics::grown(const std::string& group, std::int64_t nodes) {
-  count("scaled_up_nodes_total", "nodes added by CA", nodes);
-  if (const Gpu& gpu = gpus_[group]; !gpu.resource.empty())
+  const Gpu& gpu = gpus_[group];
+  count("scaled_up_nodes_total", "nodes added by CA", nodes, with_gpu({}, gpu));
+  if (!gpu.resource.empty())
     count("scaled_up_gpu_nodes_total", "GPU nodes added by CA, by GPU name", nodes,
           {{"gpu_resource_name", gpu.resource}, {"gpu_name", gpu.name}});
 }
 
 void PassMetrics::grow_failed(const std::string& group) {
+  const Gpu& gpu = gpus_[group];
   failed("cloudProviderError");
-  count("failed_scale_ups_total", "times scale-up operation has failed", 1, {{"reason", "cloudProviderError"}});
-  if (const Gpu& gpu = gpus_[group]; !gpu.resource.empty())
+  count("failed_scale_ups_total", "times scale-up operation has failed", 1, with_gpu({{"reason", "cloudProviderError"}}, gpu));
+  count("failed_node_creations_total", "nodes which failed to be added by CA", 1, {{"reason", "cloudProviderError"}});
+  if (!gpu.resource.empty())
     count("failed_gpu_scale_ups_total", "times scale-up operation has failed for GPU node group", 1,
           {{"reason", "cloudProviderError"}, {"gpu_resource_name", gpu.resource}, {"gpu_name", gpu.name}});
 }
 
-void PassMetrics::removed(const std::string& node) {
+void PassMetrics::removed(const std::string& node, TimePoint now) {
   const auto found = leaving_.find(node);
   if (found == leaving_.end()) return;
-  const auto& [reason, gpu] = found->second;
-  count("scaled_down_nodes_total", "nodes removed by CA", 1, {{"reason", reason}});
+  const auto& [reason, gpu, eligible] = found->second;
+  count("scaled_down_nodes_total", "nodes removed by CA", 1, with_gpu({{"reason", reason}}, gpu));
+  removal_latency("true").observe(std::chrono::duration<double>(now - eligible).count());
   if (!gpu.resource.empty())
     count("scaled_down_gpu_nodes_total", "GPU nodes removed by CA, by reason and GPU name", 1,
           {{"reason", reason}, {"gpu_resource_name", gpu.resource}, {"gpu_name", gpu.name}});

@@ -22,30 +22,37 @@ class PassMetrics {
   void failed(const std::string& type);
   void grown(const std::string& group, std::int64_t nodes);
   void grow_failed(const std::string& group);
-  void removed(const std::string& node);
+  void removed(const std::string& node, TimePoint now);
   void evicted(std::int64_t pods, bool succeeded);
 
  private:
-  void gauge(const std::string& name, const std::string& help, double value, metrics::Labels labels = {});
-  void count(const std::string& name, const std::string& what, std::int64_t amount, metrics::Labels labels = {});
-  void observe(const std::string& function, Duration length);
-  void describe_cluster(const Status& status, const Options& options);
-  void describe_groups(const std::vector<GroupStatus>& groups);
-  void describe_scale_down(const Status& status);
-  void count_taints(const placement::Cluster& cluster);
-  void count_skipped(const Status& status);
-
   struct Gpu {
     std::string resource, name;
   };
   struct Leaving {
     std::string reason;
     Gpu gpu;
+    TimePoint eligible;  ///< Since when it might have gone.
   };
+
+  void gauge(const std::string& name, const std::string& help, double value, metrics::Labels labels = {});
+  void count(const std::string& name, const std::string& what, std::int64_t amount, metrics::Labels labels = {});
+  void observe(const std::string& function, Duration length);
+  void skip(const char* direction, const char* reason, std::int64_t times);
+  metrics::Histogram& removal_latency(const char* deleted);
+  static metrics::Labels with_gpu(metrics::Labels labels, const Gpu& gpu);
+  void follow_unneeded(const Status& status, const Options& options, TimePoint now);
+  void describe_cluster(const Status& status, const Options& options);
+  void describe_groups(const std::vector<GroupStatus>& groups);
+  void describe_scale_down(const Status& status);
+  void count_taints(const placement::Cluster& cluster);
+  void count_skipped(const Status& status);
+
   metrics::Registry& registry_;
-  std::map<std::string, Gpu> gpus_;         ///< By group.
-  std::map<std::string, Leaving> leaving_;  ///< By node.
-  std::set<std::string> known_taints_;      ///< Kinds that were counted before.
+  std::map<std::string, Gpu> gpus_;            ///< By group.
+  std::map<std::string, Leaving> leaving_;     ///< By node.
+  std::map<std::string, TimePoint> eligible_;  ///< Unneeded nodes: when their time is over.
+  std::set<std::string> known_taints_;         ///< Kinds that were counted before.
 };
 
 }  // namespace berth::autoscaler

@@ -471,7 +471,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void removed(const std::string& node, bool, bool succeeded) {
-    if (succeeded) metrics.removed(node);
+    if (succeeded) metrics.removed(node, client.loop()->now());
     core.removal_ended(node, succeeded, client.loop()->now());
   }
 };

@@ -85,6 +85,8 @@ class Remover {
 
   /// Finds the pods that must move; what holds the node, if anything does.
   std::optional<Unremovable> sort_pods(const NodeInfo& node, Removable& found) const {
+    const placement::Moves* moves = input_.snapshot->moves;
+    PodPtr moved_already;
     for (const PodInfoPtr& info : node.pods) {
       const auto entry = input_.snapshot->pods().find(info->key);
       if (entry == input_.snapshot->pods().end()) {
@@ -100,9 +102,15 @@ class Remover {
       if (verdict.verdict == Drainability::Verdict::kBlock)
         return Unremovable{found.node, "BlockedByPod", verdict.reason, entry->second, verdict.message};
       if (verdict.verdict == Drainability::Verdict::kWait) found.waits = true;
-      if (verdict.verdict == Drainability::Verdict::kMove) found.moved.push_back(entry->second);
+      if (verdict.verdict != Drainability::Verdict::kMove) continue;
+      found.moved.push_back(entry->second);
+      if (moves != nullptr && moves->is_moved(entry->second->view().meta.uid)) moved_already = entry->second;
     }
-    return std::nullopt;
+    if (moved_already == nullptr) return std::nullopt;
+    return Unremovable{.node = found.node,
+                       .reason = "HoldsMovedPod",
+                       .blocking_pod = moved_already,
+                       .detail = fmt::format("{} was moved here, and nothing has changed from outside since", moved_already->key())};
   }
 
   [[nodiscard]] const PodPtr* imagined(const std::string& key) const {
@@ -156,11 +164,10 @@ double utilization_of(const NodeInfo& node, const PodMap& pods, const Options& o
     const auto count = [&](const PodInfoPtr& info) {
       const Pod* pod = facts_of(pods, *info);
       const std::int64_t wants = amount(info->request.total);
-      constexpr auto kEndingTooLong = std::chrono::seconds(30);
       if (pod != nullptr && ((options.ignore_daemonsets_utilization && pod->facts.is_daemon) ||
                              (options.ignore_mirror_pods_utilization && pod->facts.is_mirror)))
         outside += wants;
-      else if (pod == nullptr || !pod->facts.deletion_time || *pod->facts.deletion_time + kEndingTooLong >= now)
+      else if (pod == nullptr || !pod->facts.ends_too_long(now))
         requested += wants;
     };
     if (counts_all)

@@ -30,10 +30,14 @@ PodFacts PodFacts::parse(const json::Value& pod) {
                           (json::find(volume, "emptyDir") != nullptr && json::get_string(volume, {"emptyDir", "medium"}) != "Memory");
     if (is_local && !is_named(harmless, json::get_string(volume, {"name"}))) out.has_local_storage = true;
   }
-  for (const json::Value& condition : json::get_array(pod, {"status", "conditions"}))
-    if (json::get_string(condition, {"type"}) == "PodScheduled" && json::get_string(condition, {"status"}) == "False" &&
-        json::get_string(condition, {"reason"}) == "Unschedulable")
-      out.is_unschedulable = true;
+  for (const json::Value& condition : json::get_array(pod, {"status", "conditions"})) {
+    const auto is = [&](std::string_view type, std::string_view status, std::string_view reason) {
+      return json::get_string(condition, {"type"}) == type && json::get_string(condition, {"status"}) == status &&
+             json::get_string(condition, {"reason"}) == reason;
+    };
+    out.is_unschedulable |= is("PodScheduled", "False", "Unschedulable");
+    out.is_evicted |= is("DisruptionTarget", "True", "EvictionByEvictionAPI");
+  }
   const std::string_view phase = json::get_string(pod, {"status", "phase"}), restart = json::get_string(pod, {"spec", "restartPolicy"});
   out.is_finished = phase == "Failed" || (phase == "Succeeded" && restart != "Always");
   const std::int64_t grace = json::get_int(pod, {"spec", "terminationGracePeriodSeconds"}, 30);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "placement/cluster.h"
+#include "placement/moves.h"
 
 namespace berth::autoscaler {
 
@@ -35,11 +36,14 @@ struct PodFacts {
   bool is_mirror = false, is_daemon = false;
   bool has_local_storage = false;          ///< hostPath or an emptyDir on disk, but for volumes named by safe-to-evict-local-volumes.
   bool is_unschedulable = false;           ///< The scheduler said so: PodScheduled is False for Unschedulable.
+  bool is_evicted = false;                 ///< The eviction API was asked for it.
   bool is_finished = false;                ///< Failed, or succeeded and never started again.
   std::optional<Duration> scale_up_delay;  ///< By annotation: no node is added for it before it is that old.
   std::optional<TimePoint> deletion_time;
   TimePoint created{};
   std::string consumes;  ///< The ProvisioningRequest whose room it takes; empty: none.
+  /// It should have ended half a minute ago: nobody is there to end it, or nobody can. Who empties its node does not wait for it.
+  [[nodiscard]] bool ends_too_long(TimePoint now) const { return deletion_time && *deletion_time + std::chrono::seconds(30) < now; }
   static PodFacts parse(const json::Value& pod);
 };
 
@@ -127,6 +131,7 @@ struct Snapshot {
   const placement::Cluster* cluster = nullptr;
   const PodSets* pod_sets = nullptr;  ///< Every pod that is not gone.
   [[nodiscard]] const PodMap& pods() const { return pod_sets->all; }
+  const placement::Moves* moves = nullptr;     ///< Who was moved already; null: nobody knows.
   const NodeFactsMap* nodes = nullptr;         ///< Of every node of the cluster.
   const SlicesOfNodes* slices = nullptr;       ///< Of nodes that have some.
   std::vector<NodeGroup> groups;               ///< In order of id.

@@ -263,7 +263,9 @@ World::Machine World::parse_machine(const json::Value& machine, bool is_cluster_
 
 void World::see_node(const json::Value& node) {
   const std::string name(get_string(node, {"metadata", "name"}));
-  cluster_.upsert_node(std::make_shared<const model::NodeView>(model::NodeView::parse(node)));
+  auto view = std::make_shared<const model::NodeView>(model::NodeView::parse(node));
+  if (moves_.see_node(*view)) moves_.changed();
+  cluster_.upsert_node(std::move(view));
   if (const std::string_view machine = get_string(node, {"metadata", "annotations", kMachineAnnotation}); !machine.empty())
     node_of_machine_[std::string(machine)] = name;
   if (const std::string_view machine = get_string(node, {"metadata", "annotations", "cluster.x-k8s.io/machine"}); !machine.empty())
@@ -278,10 +280,38 @@ void World::see_pod(const json::Value& pod) {
   PodPtr parsed = Pod::parse(pod, era_);
   cluster_.upsert_pod(parsed->info);
   std::string key = parsed->key();
+  const auto known = pods_.all.find(key);
+  remember(known == pods_.all.end() ? nullptr : known->second.get(), parsed.get());
   if (parsed->view().is_terminal() && parsed->facts.is_finished)
     pods_.erase(key);
   else
     pods_.put(std::move(parsed));
+}
+
+void World::remember(const Pod* before, const Pod* now) {
+  const auto uid = [](const Pod* pod) -> const std::string& { return pod->view().meta.uid; };
+  if (before != nullptr && now != nullptr && uid(before) != uid(now)) {
+    remember(before, nullptr);
+    before = nullptr;
+  }
+  const Pod& pod = now != nullptr ? *now : *before;
+  // They come and go with their nodes.
+  if (pod.facts.is_daemon || pod.facts.is_mirror) return;
+  const auto controller = [](const Pod& of) {
+    const model::OwnerReference* owner = of.view().meta.controller();
+    return owner == nullptr ? std::string() : owner->uid;
+  };
+  if (now == nullptr) {
+    moves_.gone(uid(before));
+    if (!before->facts.is_evicted) moves_.changed();
+  } else if (before == nullptr) {
+    // Who has ended is not kept: each of its changes is a first one.
+    if (!now->view().is_terminal() && !moves_.came(uid(now), controller(*now), now->facts.created)) moves_.changed();
+  } else {
+    if (now->facts.is_evicted && !before->facts.is_evicted) moves_.evicted(controller(*now));
+    if (now->view().is_terminal() != before->view().is_terminal() || now->view().meta.labels != before->view().meta.labels)
+      moves_.changed();
+  }
 }
 
 void World::see_request(const json::Value& request) {
@@ -337,12 +367,14 @@ void World::remove(std::string_view kind, std::string_view ns, std::string_view 
   const std::string key = fmt::format("{}/{}", ns, name);
   if (kind == "Node") {
     cluster_.remove_node(name);
+    if (moves_.node_gone(std::string(name), true)) moves_.changed();
     if (const auto found = nodes_.find(name); found != nodes_.end()) nodes_.erase(found);
     std::erase_if(node_of_machine_, [&](const auto& entry) { return entry.second == name; });
     std::erase_if(node_of_provider_id_, [&](const auto& entry) { return entry.second == name; });
     kept_.erase(key_of(kind, "", name));
   } else if (kind == "Pod") {
     cluster_.remove_pod(key);
+    if (const auto known = pods_.all.find(key); known != pods_.all.end()) remember(known->second.get(), nullptr);
     pods_.erase(key);
   } else if (is_machine(kind)) {
     machines_.erase(key);
@@ -422,6 +454,7 @@ Snapshot World::snapshot() {
   std::ranges::stable_sort(out.groups, {}, &NodeGroup::id);
   mark_incomplete_nodes(out.groups);
   out.slices = &slices_;
+  out.moves = &moves_;
   for (const auto& [key, request] : requests_) out.requests.push_back(request);
   std::ranges::stable_sort(out.requests, {}, [](const auto& request) { return request->created; });
   return out;

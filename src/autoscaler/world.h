@@ -87,6 +87,8 @@ class World {
                                                   std::vector<std::string>& problems) const;
   void see_node(const json::Value& node);
   void see_pod(const json::Value& pod);
+  /// What the change of a pod means for who was moved; null: it was not there, it is gone.
+  void remember(const Pod* before, const Pod* now);
   void see_request(const json::Value& request);
   /// The requests of the namespace that name the template are read anew.
   void see_template(std::string_view ns, std::string_view name);
@@ -96,6 +98,7 @@ class World {
   placement::Cluster cluster_;
   PodSets pods_;
   NodeFactsMap nodes_;
+  placement::Moves moves_;
   std::map<std::string, Machine> machines_;               ///< By "namespace/name".
   std::map<std::string, json::Value, std::less<>> kept_;  ///< What is scaled, and Nodes, by "Kind/namespace/name".
   std::map<std::string, std::string> node_of_machine_, node_of_provider_id_;

@@ -131,7 +131,7 @@ std::string suggestion(std::string_view name, std::span<const std::string_view> 
 
 /// Finds the line of a path ("profiles[0].plugins.score") in YAML or JSON text; of the nearest part above when it is not there, 0 when
 /// there is none.
-std::function<int(const std::string&)> line_finder(std::string text);
+std::function<int(const std::string&)> line_finder(std::string_view text);
 /// Paths of the keys that stand twice in one map.
 std::vector<std::string> repeated_keys(std::string_view text);
 

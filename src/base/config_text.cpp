@@ -1,6 +1,5 @@
 // A configuration's text: where its fields stand, what stands there twice, and reading it with or without the documents' callouts.
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include <cerrno>
 #include <cstring>
@@ -10,73 +9,10 @@
 #include <sstream>
 
 #include "base/config_reader.h"
+#include "base/yaml.h"
 
 namespace berth::config {
 namespace {
-
-std::shared_ptr<YAML::Node> load(const std::string& text) {
-  try {
-    return std::make_shared<YAML::Node>(YAML::Load(text));
-  } catch (const YAML::Exception&) {
-    return nullptr;
-  }
-}
-
-/// The length of the key of `map` that stands at the beginning of `path` and ends there with it, with a dot or a bracket: the longest,
-/// since keys may have dots themselves ("memory.available"). Its line and value besides; 0 when there is none.
-std::size_t match_key(const YAML::Node& map, std::string_view path, int& line, YAML::Node& value) {
-  std::size_t best = 0;
-  for (const auto& member : map) {
-    if (!member.first.IsScalar()) continue;
-    const std::string& key = member.first.Scalar();
-    if (key.size() < best || key.empty() || !path.starts_with(key)) continue;
-    if (path.size() > key.size() && path[key.size()] != '.' && path[key.size()] != '[') continue;
-    best = key.size();
-    line = member.first.Mark().line;
-    value.reset(member.second);
-  }
-  return best;
-}
-
-int find_line(const YAML::Node& root, std::string_view path) {
-  YAML::Node at;
-  at.reset(root);
-  int line = at.Mark().line;
-  while (!path.empty()) {
-    if (path[0] == '.') path.remove_prefix(1);
-    YAML::Node next;
-    if (path.starts_with('[')) {
-      const std::size_t close = path.find(']');
-      const auto index = static_cast<std::size_t>(std::stoul(std::string(path.substr(1, close - 1))));
-      if (!at.IsSequence() || index >= at.size()) break;
-      next.reset(at[index]);
-      line = next.Mark().line;
-      path.remove_prefix(close + 1);
-    } else {
-      const std::size_t length = at.IsMap() ? match_key(at, path, line, next) : 0;
-      if (length == 0) break;
-      path.remove_prefix(length);
-    }
-    at.reset(next);
-  }
-  return line + 1;
-}
-
-void find_repeated(const YAML::Node& node, const std::string& path, std::vector<std::string>& out) {
-  if (node.IsSequence()) {
-    std::size_t i = 0;
-    for (const auto& item : node) find_repeated(item, fmt::format("{}[{}]", path, i++), out);
-  }
-  if (!node.IsMap()) return;
-  std::set<std::string> seen;
-  for (const auto& member : node) {
-    if (!member.first.IsScalar()) continue;
-    const std::string& key = member.first.Scalar();
-    const std::string at = path.empty() ? key : path + "." + key;
-    if (key != "<<" && !seen.insert(key).second) out.push_back(at);
-    find_repeated(member.second, at, out);
-  }
-}
 
 /// What one reading of a text came to.
 struct Attempt {
@@ -103,23 +39,24 @@ Attempt attempt(const std::string& text, const ReadOptions& options, const std::
 
 }  // namespace
 
-std::function<int(const std::string&)> line_finder(std::string text) {
-  return [root = load(text)](const std::string& path) {
-    try {
-      return root ? find_line(*root, path) : 0;
-    } catch (const std::exception&) {  // yaml-cpp and stoul report by throwing; a path that cannot be followed has no line.
-      return 0;
+std::function<int(const std::string&)> line_finder(std::string_view text) {
+  json::YamlPlaces places;
+  if (!json::read_yaml(text, &places)) return [](const std::string&) { return 0; };
+  return [lines = std::move(places.lines)](std::string_view path) {
+    for (;;) {
+      if (const auto found = lines.find(path); found != lines.end()) return static_cast<int>(found->second);
+      if (path.empty()) return 1;
+      const auto end = path.find_last_of(".[");
+      path = path.substr(0, end == std::string_view::npos ? 0 : end);
     }
   };
 }
 
 std::vector<std::string> repeated_keys(std::string_view text) {
-  std::vector<std::string> out;
-  if (const auto root = load(std::string(text))) {
-    find_repeated(*root, "", out);
-    return out;
-  }
+  json::YamlPlaces places;
+  if (json::read_yaml(text, &places)) return std::move(places.repeated);
   // JSON that is no YAML.
+  std::vector<std::string> out;
   static_cast<void>(json::parse(text, {.duplicates = &out}));
   return out;
 }

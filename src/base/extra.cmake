@@ -1,1 +1,2 @@
-target_link_libraries(berth_base PUBLIC yaml-cpp)
+find_library(YAML_LIBRARY yaml REQUIRED)
+target_link_libraries(berth_base PUBLIC ${YAML_LIBRARY})

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/go/float.h"
 #include "base/json_indented.h"
 #include "base/json_quote.h"
 
@@ -200,8 +201,7 @@ void append_double(std::string& out, double value) {
   } else if (value == std::floor(value) && std::abs(value) < 1e15) {
     append_integer(out, static_cast<std::int64_t>(value));
   } else {
-    char buffer[40];
-    out.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
+    out += go::format_json_number(value);
   }
 }
 

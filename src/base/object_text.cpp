@@ -10,6 +10,7 @@
 
 #include "base/config_reader.h"
 #include "base/json_scan.h"
+#include "base/yaml.h"
 #include "base/yaml_plain.h"
 
 namespace berth::config {
@@ -191,10 +192,10 @@ Result<std::vector<json::Value>> parse_slice(const Slice& slice) {
     out.push_back(std::move(*plain));
     return out;
   }
-  auto out = json::parse_yaml_stream(slice.text);
-  if (out || slice.line == 0) return out;
-  auto again = json::parse_yaml_stream(std::string(slice.line, '\n') + std::string(slice.text));
-  return again ? std::move(out) : std::move(again);
+  auto out = json::read_yaml(slice.text);
+  if (out) return std::move(*out);
+  out.error().place.line += slice.line;
+  return invalid(out.error().message());
 }
 
 Result<void> read_document(const Document& document, const ObjectVisitor& each, std::string_view word) {

@@ -1,149 +1,149 @@
-// YAML out of JSON values, as sigs.k8s.io/yaml prints it.
-#include <cctype>
+// YAML out of JSON values, as sigs.k8s.io/yaml prints it: libyaml's emitter, of which the library of Kubernetes is a port.
+#include <yaml.h>
 
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "base/go/float.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "base/yaml_scalar.h"
 
 namespace berth::json {
 namespace {
 
-bool needs_quotes(std::string_view text) {
-  if (text.empty()) return true;
-  if (is_yaml_word(text) || text == "<<" || text == "-" || text == "---") return true;
-  if (yaml_number(text)) return true;
-  if (std::string_view("!&*-?:{}[],#|>@`\"'% ").find(text[0]) != std::string_view::npos) {
-    const bool plain_dash = (text[0] == '-' || text[0] == '?' || text[0] == ':') && text.size() > 1 && text[1] != ' ';
-    if (!plain_dash) return true;
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+/// What is not ASCII counts as a letter.
+bool is_letter(char c) { return static_cast<unsigned char>(c) >= 0x80 || std::isalpha(static_cast<unsigned char>(c)) != 0; }
+
+/// "12:30:45" is a number to readers of YAML 1.1.
+bool is_base_60(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  std::size_t at = 0;
+  while (at < text.size() && (is_digit(text[at]) || (at > 0 && text[at] == '_'))) ++at;
+  if (at == 0 || at == text.size()) return false;
+  while (at < text.size() && text[at] == ':') {
+    std::size_t end = at + 1;
+    while (end < text.size() && is_digit(text[end])) ++end;
+    if (end == at + 1 || end > at + 3 || (end == at + 3 && text[at + 1] > '5')) return false;
+    at = end;
   }
-  if (text.back() == ' ' || text.back() == ':') return true;
-  if (text.find(": ") != std::string_view::npos || text.find(" #") != std::string_view::npos) return true;
-  // A timestamp would be read back as another type by other readers.
-  if (text.size() >= 10 && text[4] == '-' && text[7] == '-' && std::isdigit(static_cast<unsigned char>(text[0])) != 0) return true;
-  for (const char c : text)
-    if (static_cast<unsigned char>(c) < 0x20) return true;
-  return false;
+  if (at < text.size() && text[at] == '.') at = std::min(text.find_first_not_of("0123456789_", at + 1), text.size());
+  return at == text.size();
 }
 
-void append_yaml_string(std::string& out, std::string_view text, std::size_t indent) {
-  const bool multi_line = text.find('\n') != std::string_view::npos;
-  bool control = false;
-  for (const char c : text) control |= static_cast<unsigned char>(c) < 0x20 && c != '\n';
-  if (multi_line && !control && text[0] != ' ' && text[0] != '\n') {
-    out += text.back() != '\n' ? "|-" : text.size() > 1 && text[text.size() - 2] == '\n' ? "|+" : "|";
-    std::size_t start = 0;
-    while (start < text.size()) {
-      const std::size_t end = std::min(text.find('\n', start), text.size());
-      out += '\n';
-      if (end > start) out.append(indent, ' ').append(text, start, end - start);
-      start = end + 1;
-    }
-    return;
-  }
-  if (control || multi_line) {
-    serialize_to(out, Value(text));
-  } else if (needs_quotes(text)) {
-    const bool single = text.find('"') != std::string_view::npos || text.find('\\') != std::string_view::npos;
-    if (single) {
-      out += '\'';
-      for (const char c : text) out.append(c == '\'' ? 2 : 1, c);
-      out += '\'';
-    } else {
-      serialize_to(out, Value(text));
-    }
-  } else {
-    out += text;
-  }
+/// Read back without quotes it would be something else than this text.
+bool needs_quotes(std::string_view text) { return is_yaml_word(text) || yaml_number(text) || is_yaml_timestamp(text) || is_base_60(text); }
+
+/// Digits that begin at `at`, as a number (which may overflow, as in Go), and where they end.
+std::pair<std::uint64_t, std::size_t> number_at(std::string_view text, std::size_t at, std::uint64_t start) {
+  for (; at < text.size() && is_digit(text[at]); ++at) start = start * 10 + static_cast<std::uint64_t>(text[at] - '0');
+  return {start, at};
 }
 
-void append_yaml(std::string& out, const Value& value, std::size_t indent, bool in_sequence);
+/// The order of keys: letters behind everything else, numbers by their value.
+bool stands_before(std::string_view a, std::string_view b) {
+  std::size_t i = 0;
+  while (i < a.size() && i < b.size() && a[i] == b[i]) ++i;
+  if (i == a.size() || i == b.size()) return a.size() < b.size();
+  if (is_letter(a[i]) && is_letter(b[i])) return static_cast<unsigned char>(a[i]) < static_cast<unsigned char>(b[i]);
+  if (is_letter(a[i]) || is_letter(b[i])) return is_letter(b[i]);
+  std::uint64_t before = 0;  // A zero inside of a number counts as a digit of it.
+  if (a[i] == '0' || b[i] == '0')
+    for (std::size_t k = i; k-- > 0 && is_digit(a[k]);)
+      if (a[k] != '0') before = 1;
+  const auto [a_number, a_end] = number_at(a, i, before);
+  const auto [b_number, b_end] = number_at(b, i, before);
+  if (a_number != b_number) return static_cast<std::int64_t>(a_number) < static_cast<std::int64_t>(b_number);
+  if (a_end != b_end) return a_end < b_end;
+  return static_cast<unsigned char>(a[i]) < static_cast<unsigned char>(b[i]);
+}
 
-void append_yaml_member(std::string& out, const Value& value, std::size_t indent, std::size_t sequence_indent) {
-  if (value.is_object() && !value.get_object().empty()) {
-    out += '\n';
-    append_yaml(out, value, indent + 2, false);
-  } else if (value.is_array() && !value.get_array().empty()) {
-    out += '\n';
-    append_yaml(out, value, sequence_indent, false);
-  } else {
-    out += ' ';
-    append_yaml(out, value, indent + 2, false);
-    out += '\n';
+/// Of those that an integer can hold.
+bool is_whole(double value) { return value == std::floor(value) && std::abs(value) < 9.2e18; }
+
+class Emitter {
+ public:
+  Emitter() {
+    if (yaml_emitter_initialize(&emitter_) == 0) throw std::bad_alloc();
+    yaml_emitter_set_unicode(&emitter_, 1);
+    yaml_emitter_set_width(&emitter_, -1);
+    yaml_emitter_set_output(&emitter_, append, &out_);
   }
-}
+  ~Emitter() { yaml_emitter_delete(&emitter_); }
+  Emitter(const Emitter&) = delete;
+  Emitter& operator=(const Emitter&) = delete;
 
-/// `? key` and on the next line `: value`, as Go's printer does with keys of more than 128 bytes: readers take none of more than 1,024
-/// characters before a colon.
-void append_yaml_long_member(std::string& out, std::string_view key, const Value& value, std::size_t indent) {
-  out += "? ";
-  if (key.find('\n') != std::string_view::npos)
-    serialize_to(out, Value(key));
-  else
-    append_yaml_string(out, key, indent);
-  out.append("\n").append(indent, ' ').append(": ");
-  std::string text;
-  append_yaml(text, value, indent + 2, true);
-  // A sequence's first element stands behind the colon, too.
-  const std::size_t start = value.is_array() ? std::min(text.find_first_not_of(' '), text.size()) : 0;
-  out.append(text, start, std::string::npos);
-  if (out.back() != '\n') out += '\n';
-}
+  std::string print(const Value& value) {
+    emit([](yaml_event_t* event) { return yaml_stream_start_event_initialize(event, YAML_UTF8_ENCODING); });
+    emit([](yaml_event_t* event) { return yaml_document_start_event_initialize(event, nullptr, nullptr, nullptr, 1); });
+    put(value);
+    emit([](yaml_event_t* event) { return yaml_document_end_event_initialize(event, 1); });
+    emit(yaml_stream_end_event_initialize);
+    // libyaml alone marks the end behind a text that ends in empty lines.
+    if (out_.ends_with("\n...\n")) out_.resize(out_.size() - 4);
+    return std::move(out_);
+  }
 
-void append_yaml(std::string& out, const Value& value, std::size_t indent, bool in_sequence) {
-  if (const Object* object = value.if_object()) {
-    if (object->empty()) {
-      out += "{}";
-      return;
-    }
+ private:
+  static int append(void* out, unsigned char* bytes, std::size_t size) {
+    static_cast<std::string*>(out)->append(reinterpret_cast<const char*>(bytes), size);
+    return 1;
+  }
+  template <typename Make>
+  void emit(const Make& make) {
+    yaml_event_t event;
+    if (make(&event) == 0 || yaml_emitter_emit(&emitter_, &event) == 0) throw std::bad_alloc();
+  }
+
+  void put(const Value& value) {
+    if (const Object* object = value.if_object())
+      put_map(*object);
+    else if (const Array* array = value.if_array())
+      put_list(*array);
+    else if (value.is_string())
+      put_text(as_view(value), false);
+    else if (value.is_double() && !is_whole(value.get_double()))
+      put_scalar(go::format_float(value.get_double()), YAML_PLAIN_SCALAR_STYLE);
+    else
+      put_scalar(json::serialize(value), YAML_PLAIN_SCALAR_STYLE);
+  }
+  void put_map(const Object& object) {
     std::vector<std::string_view> keys;
-    for (const auto& member : *object) keys.emplace_back(member.key().data(), member.key().size());
-    std::sort(keys.begin(), keys.end());
-    bool first = true;
+    for (const auto& member : object) keys.emplace_back(member.key());
+    std::ranges::sort(keys, stands_before);
+    emit([](yaml_event_t* event) { return yaml_mapping_start_event_initialize(event, nullptr, nullptr, 1, YAML_BLOCK_MAPPING_STYLE); });
     for (const std::string_view key : keys) {
-      if (!first || !in_sequence) out.append(indent, ' ');
-      first = false;
-      if (key.size() > 128) {
-        append_yaml_long_member(out, key, *object->if_contains(key), indent);
-        continue;
-      }
-      // A block scalar cannot be a key.
-      if (key.find('\n') != std::string_view::npos)
-        serialize_to(out, Value(key));
-      else
-        append_yaml_string(out, key, indent);
-      out += ':';
-      append_yaml_member(out, *object->if_contains(key), indent, indent);
+      put_text(key, key == "<<");
+      put(*object.if_contains(key));
     }
-  } else if (const Array* array = value.if_array()) {
-    if (array->empty()) {
-      out += "[]";
-      return;
-    }
-    for (const Value& member : *array) {
-      out.append(indent, ' ').append("- ");
-      const bool nested = (member.is_object() && !member.get_object().empty()) || (member.is_array() && !member.get_array().empty());
-      if (member.is_array() && nested) {
-        out.erase(out.size() - 1);
-        out += '\n';
-        append_yaml(out, member, indent + 2, false);
-        continue;
-      }
-      append_yaml(out, member, indent + 2, true);
-      if (!nested) out += '\n';
-    }
-  } else if (value.is_string()) {
-    append_yaml_string(out, as_view(value), indent);
-  } else {
-    serialize_to(out, value);
+    emit(yaml_mapping_end_event_initialize);
   }
-}
+  void put_list(const Array& array) {
+    emit([](yaml_event_t* event) { return yaml_sequence_start_event_initialize(event, nullptr, nullptr, 1, YAML_BLOCK_SEQUENCE_STYLE); });
+    for (const Value& member : array) put(member);
+    emit(yaml_sequence_end_event_initialize);
+  }
+  void put_text(std::string_view text, bool means_merge) {
+    const auto style = text.contains('\n')                 ? YAML_LITERAL_SCALAR_STYLE
+                       : means_merge || needs_quotes(text) ? YAML_DOUBLE_QUOTED_SCALAR_STYLE
+                                                           : YAML_PLAIN_SCALAR_STYLE;
+    put_scalar(is_utf8(text) ? std::string(text) : to_utf8(text), style);
+  }
+  void put_scalar(const std::string& text, yaml_scalar_style_t style) {
+    emit([&](yaml_event_t* event) {
+      return yaml_scalar_event_initialize(event, nullptr, nullptr, reinterpret_cast<const yaml_char_t*>(text.data()),
+                                          static_cast<int>(text.size()), 1, 1, style);
+    });
+  }
+
+  yaml_emitter_t emitter_{};
+  std::string out_;
+};
 
 }  // namespace
 
-std::string to_yaml(const Value& value) {
-  std::string out;
-  append_yaml(out, value, 0, false);
-  if (out.empty() || out.back() != '\n') out += '\n';
-  return out;
-}
+std::string to_yaml(const Value& value) { return Emitter().print(value); }
 
 }  // namespace berth::json

@@ -78,7 +78,7 @@ class Reader {
       if (end == std::string_view::npos) throw NotPlain{};
       const std::string_view key = line_.substr(0, end);
       check_plain(key);
-      if (key == "<<" || key.size() > kLongestKey || is_yaml_word(key)) throw NotPlain{};
+      if (key.size() > kLongestKey || key == "<<" || is_yaml_word(key) || yaml_number(key)) throw NotPlain{};
       std::string_view rest = line_.substr(end + 1);
       rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
       Value value = rest.empty() ? below(indent, depth) : scalar(rest, indent, depth);
@@ -129,6 +129,7 @@ class Reader {
     }
     if (text[0] == '\'') return single_quoted(text);
     check_plain(text);
+    if (!yaml_infinity(text).empty()) throw NotPlain{};
     return yaml_value(text);
   }
 

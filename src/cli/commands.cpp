@@ -37,7 +37,7 @@ std::string second_words(const std::string& command) {
   if (command == "completion") return "bash zsh";
   if (command == "token") return "create list delete";
   if (command == "node") return "join reset";
-  if (command == "snapshot") return "save verify restore";
+  if (command == "snapshot") return "save verify restore move";
   if (command == "explain") return "pod";
   if (command != "get" && command != "describe" && command != "delete" && command != "label" && command != "annotate") return {};
   std::set<std::string> types;
@@ -153,7 +153,7 @@ const std::vector<Command>& commands() {
       {"nodes", "simulated nodes, thousands in one process", "Run a control plane", run_nodes},
       {"dashboard", "a cluster in the browser: its map, pending pods, what happens, what if", "Run a control plane", run_dashboard},
       {"webhook", "an admission webhook that gives pods tolerations and node affinity by rules", "Run a control plane", run_webhook},
-      {"snapshot", "a cluster's data in one file: save, verify, restore", "Keep data", run_snapshot},
+      {"snapshot", "a cluster's data in one file: save, verify, restore; move between SQLite and etcd", "Keep data", run_snapshot},
       {"check", "whether a store is sound, from its structure to its objects", "Keep data", run_check},
       {"create", "create the objects of files", "Work with objects", run_create},
       {"apply", "apply the objects of files (server-side)", "Work with objects", run_apply},

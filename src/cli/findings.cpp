@@ -12,6 +12,12 @@ void Findings::print_errors() const {
   for (const std::string& error : errors_) std::fprintf(stderr, "error: %s\n", error.c_str());
 }
 
+std::string Findings::all_errors() const {
+  std::string out;
+  for (const std::string& error : errors_) out += (out.empty() ? "" : "\n") + error;
+  return out;
+}
+
 bool Findings::may_start(const char* component) const {
   for (const std::string& note : notes_) log::warning(component, "{}", note);
   print_errors();

@@ -31,6 +31,8 @@ class Findings {
     return result.has_value();
   }
   [[nodiscard]] bool ok() const { return errors_.empty(); }
+  /// One a line.
+  [[nodiscard]] std::string all_errors() const;
 
   /// Before a start: notes go to the log as warnings of `component`, errors to standard error. False: do not start.
   bool may_start(const char* component) const;

@@ -8,6 +8,7 @@
 #include "base/event_loop.h"
 #include "cli/compatibility.h"
 #include "cli/findings.h"
+#include "cli/node_dns.h"
 #include "cli/node_identity.h"
 #include "cli/node_join.h"
 #include "cli/node_settings.h"
@@ -29,7 +30,7 @@ namespace {
 struct NodeFlags {
   std::string config, labels, client_ca;
   std::vector<std::string> kubelet_arguments, taints;
-  bool own_runtime = false, validate_only = false, orders_serving = true, serves_services = true;
+  bool own_runtime = false, validate_only = false, orders_serving = true, serves_services = true, serves_names = true;
   Compatibility compatibility;
 };
 
@@ -83,7 +84,8 @@ int run_reset(const std::vector<std::string>& args) {
   const auto done = node::agent::reset_node(options);
   if (!done) return report(done.error());
   for (const std::string& line : *done) std::printf("%s\n", line.c_str());
-  if (const std::string line = remove_service_rules(options.root); !line.empty()) std::printf("%s\n", line.c_str());
+  for (const std::string& line : {remove_service_rules(options.root), remove_dns_address(options.root)})
+    if (!line.empty()) std::printf("%s\n", line.c_str());
   return 0;
 }
 
@@ -210,6 +212,9 @@ int run_agent(const std::vector<std::string>& args, JoinFlags* join) {
   app.add_flag(
       "--service-proxy,!--no-service-proxy", flags.serves_services,
       "Leads the addresses of Services to their pods by nftables; off where kube-proxy or a network plugin does it (default true)");
+  app.add_flag(
+      "--name-service,!--no-name-service", flags.serves_names,
+      "Serves the cluster's names to the pods of this node (package pdns-recursor), unless clusterDNS says who does (default true)");
   app.add_option("--node-cgroup", options.node_cgroup,
                  "the cgroup that stands for the machine, such as /node1; its memory limit is the node's memory");
   if (const auto code = parse_args(app, args)) return *code;
@@ -265,6 +270,11 @@ int run_agent(const std::vector<std::string>& args, JoinFlags* join) {
   const auto identity = look_after(*known, connection, name, transport);
   const std::vector<std::string> names{options.node_name, options.address};
   const std::string root = options.root, pki_directory = root + "/pki";
+  std::unique_ptr<NodeDns> names_served;
+  if (flags.serves_names && options.settings.cluster_dns.empty()) {
+    names_served = std::make_unique<NodeDns>(transport, name, root, options.settings.cluster_domain);
+    options.settings.cluster_dns = names_served->servers();
+  }
   auto agent = node::agent::Agent::start(client, blocking, std::move(options));
   if (!agent) return report(agent.error());
   // Only a node of its own name may ask. Goes before the agent, to which it gives what it gets.
@@ -280,7 +290,7 @@ int run_agent(const std::vector<std::string>& args, JoinFlags* join) {
              .use = [&agent](const NodeIdentity& one) { return (*agent)->show_certificate(one.certificate_pem, one.private_key_pem); }}),
         transport);
   std::unique_ptr<ServiceProxy> proxy;
-  if (flags.serves_services) proxy = ServiceProxy::start(transport, name, root);
+  if (flags.serves_services) proxy = ServiceProxy::start(transport, name, root, names_served ? names_served->own_address() : "");
   std::printf("node %s is running; Ctrl-C stops the agent, containers keep running\n", name.c_str());
   std::fflush(stdout);
   wait_for_signal();

@@ -9,6 +9,7 @@
 
 #include "apiserver/auth/pki.h"
 #include "base/event_loop.h"
+#include "cli/node_dns.h"
 #include "cli/node_settings.h"
 #include "cli/process.h"
 #include "cli/service_proxy.h"
@@ -60,11 +61,12 @@ std::string without_scheme(std::string endpoint) {
 
 class RealNodeImpl final : public RealNode {
  public:
-  RealNodeImpl(std::shared_ptr<client::Transport> transport, agent::DirectoryLock lock, std::unique_ptr<agent::OwnRuntime> own)
+  RealNodeImpl(std::shared_ptr<client::Transport> transport, std::shared_ptr<client::Transport> network, agent::DirectoryLock lock,
+               std::unique_ptr<agent::OwnRuntime> own)
       : lock_(std::move(lock)),
         own_(std::move(own)),
         loop_(lasting_loop("node")),
-        transport_(transport),
+        network_(std::move(network)),
         client_(transport, &loop_, "berth-node"),
         blocking_(std::move(transport), nullptr, "berth-node") {}
   ~RealNodeImpl() override {
@@ -76,10 +78,14 @@ class RealNodeImpl final : public RealNode {
     name_ = options.node_name;
     runtime_ = options.runtime.socket;
     const std::string directory = options.root;
+    if (options.settings.cluster_dns.empty()) {
+      dns_ = std::make_unique<NodeDns>(network_, name_, directory, options.settings.cluster_domain);
+      options.settings.cluster_dns = dns_->servers();
+    }
     auto started = agent::Agent::start(client_, blocking_, std::move(options));
     if (!started) return std::unexpected(started.error());
     agent_ = std::move(*started);
-    proxy_ = ServiceProxy::start(transport_, name_, directory);
+    proxy_ = ServiceProxy::start(network_, name_, directory, dns_ ? dns_->own_address() : "");
     return {};
   }
   [[nodiscard]] const std::string& name() const override { return name_; }
@@ -91,8 +97,9 @@ class RealNodeImpl final : public RealNode {
   agent::DirectoryLock lock_;
   std::unique_ptr<agent::OwnRuntime> own_;
   ThreadLoop& loop_;
-  std::shared_ptr<client::Transport> transport_;
+  std::shared_ptr<client::Transport> network_;
   client::Client client_, blocking_;
+  std::unique_ptr<NodeDns> dns_;
   std::unique_ptr<agent::Agent> agent_;
   std::unique_ptr<ServiceProxy> proxy_;
   std::string name_, runtime_, serving_ca_pem_;
@@ -176,7 +183,7 @@ Result<std::unique_ptr<RealNode>> RealNode::start(const RealNodeFlags& flags, Re
   if (!pki) return std::unexpected(pki.error());
   options.certificate_pem = pki->server().certificate_pem;
   options.private_key_pem = pki->server().private_key_pem;
-  auto node = std::make_unique<RealNodeImpl>(place.transport, std::move(*lock), std::move(own));
+  auto node = std::make_unique<RealNodeImpl>(place.transport, place.network, std::move(*lock), std::move(own));
   node->set_serving_ca(pki->ca_certificate_pem());
   if (const auto started = node->start(std::move(options)); !started) return std::unexpected(started.error());
   return node;

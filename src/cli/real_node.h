@@ -32,6 +32,8 @@ class RealNode {
     std::string data_dir;  ///< The node keeps its things in DATA_DIR/node.
     std::string ca_pem;    ///< Who signs the API server's client certificate.
     std::shared_ptr<client::Transport> transport;
+    /// Of what reads Services, policies and pods of all nodes, and writes the name service's Service.
+    std::shared_ptr<client::Transport> network;
   };
   virtual ~RealNode() = default;
   [[nodiscard]] virtual const std::string& name() const = 0;

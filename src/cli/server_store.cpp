@@ -1,8 +1,10 @@
 #include "cli/server_store.h"
 
 #include "apiserver/etcd/shared_cache.h"
+#include "apiserver/etcd/transfer.h"
 #include "apiserver/server.h"
 #include "cli/server_role.h"
+#include "cli/snapshot_etcd.h"
 
 namespace berth::cli {
 namespace {
@@ -13,6 +15,7 @@ Result<OpenedCache> open_etcd(const ServerPlan& plan, const Clock& clock, const 
   if (!opened) return std::unexpected(opened.error());
   OpenedCache out;
   out.shared = std::move(*opened);
+  if (auto whole = apiserver::etcd::expect_no_mark(*out.shared, plan.etcd.options.prefix); !whole) return std::unexpected(whole.error());
   if (auto usable = may_use(out.shared); !usable) return std::unexpected(usable.error());
   apiserver::CacheOptions options;
   options.compaction_interval = plan.etcd.compaction_interval;
@@ -29,6 +32,7 @@ Result<OpenedCache> open_cache(const ServerPlan& plan, bool never_syncs, const C
                                const std::shared_ptr<apiserver::encryption::StaleKeys>& stale, const MayUse& may_use) {
   if (auto started = plan.security.encryption.start_key_services(); !started) return std::unexpected(started.error());
   if (plan.etcd.is_wanted()) return open_etcd(plan, clock, stale, may_use);
+  if (auto here = expect_not_moved(plan.data_dir); !here) return std::unexpected(here.error());
   auto store = store::open_sqlite_store({plan.data_dir + "/store.db", !never_syncs});
   if (!store) {
     if (store.error().code == ErrorCode::kConflict)

@@ -16,6 +16,7 @@
 #include "cli/data_dir.h"
 #include "cli/keep.h"
 #include "cli/parse.h"
+#include "cli/snapshot_etcd.h"
 
 namespace berth::cli {
 namespace {
@@ -75,24 +76,46 @@ void print_info(std::string_view verb, const std::string& file, const store::Sna
              info.objects, info.revision, info.files.size(), info.taken_at, info.version);
 }
 
+Result<store::SnapshotInfo> save_from(const std::string& data_dir, const EtcdAccess& access, const std::string& file) {
+  store::SnapshotTaken taken{format_rfc3339(SystemClock().now()), std::string(kBerthVersion), {}};
+  const fs::path store = fs::path(data_dir) / "store.db";
+  std::error_code error;
+  if (!access.is_wanted() && !fs::exists(store, error))
+    return fail(
+        ErrorCode::kNotFound,
+        fmt::format("{}: there is no store here; --data-dir names a server's data directory, --etcd-servers its etcd", store.string()));
+  if (!access.is_wanted() || fs::is_directory(data_dir, error)) {
+    auto files = files_of(data_dir);
+    if (!files) return std::unexpected(files.error());
+    taken.files = std::move(*files);
+  }
+  if (!access.is_wanted()) return store::save_sqlite_snapshot(store, file, taken);
+  const auto plan = access.plan();
+  if (!plan) return std::unexpected(plan.error());
+  auto etcd = store::open_etcd_store(plan->etcd.options);
+  if (!etcd) return std::unexpected(etcd.error());
+  const std::string& prefix = plan->etcd.options.prefix;
+  if (auto whole = apiserver::etcd::expect_no_mark(**etcd, prefix); !whole) return std::unexpected(whole.error());
+  auto info = store::save_shared_snapshot(**etcd, prefix, file, taken, apiserver::etcd::belongs_to_servers);
+  if (info && info->objects == 0) {
+    fs::remove(file, error);
+    return fail(ErrorCode::kNotFound, fmt::format("there is nothing below {} in this etcd: is --etcd-prefix the servers'?", prefix));
+  }
+  return info;
+}
+
 int run_save(const std::vector<std::string>& args) {
   CLI::App app(
       "Saves a cluster's data into one new file: every object as of one moment, certificates, keys and kubeconfigs. The server may "
       "run and be written to meanwhile. Who has the file has the cluster's keys: it is readable by its owner alone",
       "berth snapshot save");
   std::string data_dir = default_data_dir(), file;
+  EtcdAccess access;
   app.add_option("FILE", file, "The snapshot; must not exist")->required();
   app.add_option("--data-dir", data_dir, "The server's data directory")->capture_default_str();
+  access.add_to(app);
   if (const auto code = parse_args(app, args)) return *code;
-  const fs::path store = fs::path(data_dir) / "store.db";
-  std::error_code error;
-  if (!fs::exists(store, error))
-    return fail_with(
-        {ErrorCode::kNotFound, fmt::format("{}: there is no store here; --data-dir names a server's data directory", store.string())});
-  auto files = files_of(data_dir);
-  if (!files) return fail_with(files.error());
-  const auto info =
-      store::save_sqlite_snapshot(store, file, {format_rfc3339(SystemClock().now()), std::string(kBerthVersion), std::move(*files)});
+  const auto info = save_from(data_dir, access, file);
   if (!info) return fail_with(info.error());
   print_info("saved", file, *info);
   return 0;
@@ -110,8 +133,55 @@ int run_verify(const std::vector<std::string>& args) {
   return 0;
 }
 
+struct Restore {
+  std::string snapshot;
+  fs::path target;
+  store::Revision bump = 1'000'000;
+  bool leaves_unknown = false;
+  EtcdAccess access;
+};
+
+Result<void> write_below(const Restore& restore, const fs::path& work, const store::SnapshotFile& file) {
+  const fs::path path = (work / file.path).lexically_normal();
+  if (const auto inside = path.lexically_relative(work); inside.empty() || *inside.begin() == "..")
+    return fail(ErrorCode::kCorrupt, fmt::format("{}: its file {} leads out of the data directory", restore.snapshot, file.path));
+  if (!fs::exists(path.parent_path())) {
+    fs::create_directories(path.parent_path());
+    fs::permissions(path.parent_path(), fs::perms::owner_all);
+  }
+  return write_new_file(path, file);
+}
+
+/// The objects, into the etcd that is named or into a store in `work`; the files, into `work`.
+Result<store::SnapshotInfo> restore_objects(const Restore& restore, const fs::path& work) {
+  const auto info = store::verify_snapshot(restore.snapshot);
+  if (!info) return info;
+  const auto write = [&](const store::SnapshotFile& file) { return write_below(restore, work, file); };
+  if (!restore.access.is_wanted() && info->form == store::SnapshotForm::kOwn)
+    return store::restore_sqlite_snapshot(restore.snapshot, work / "store.db", restore.bump, write);
+  const auto plan = restore.access.plan();
+  if (!plan) return std::unexpected(plan.error());
+  const auto files = store::read_snapshot(
+      restore.snapshot, [](store::Record) -> Result<void> { return {}; }, write);
+  if (!files) return files;
+  auto moved = Result<apiserver::etcd::Transferred>();
+  if (restore.access.is_wanted()) {
+    auto etcd = store::open_etcd_store(plan->etcd.options);
+    if (!etcd) return std::unexpected(etcd.error());
+    moved = apiserver::etcd::fill_etcd(restore.snapshot, std::move(*etcd), plan->form(plan->etcd.options.prefix), SystemClock(), {});
+  } else {
+    moved = apiserver::etcd::fill_sqlite(restore.snapshot, work / "store.db", plan->form(info->prefix), restore.bump,
+                                         {.leaves_unknown = restore.leaves_unknown});
+  }
+  if (!moved) return std::unexpected(moved.error());
+  for (const auto& [directory, count] : moved->left) fmt::print(stderr, "not taken: {} of {}\n", count, directory);
+  moved->info.objects = moved->objects;
+  return moved->info;
+}
+
 /// Builds the directory beside its place and moves it there whole: what is half-restored is never taken for a cluster.
-Result<store::SnapshotInfo> restore_into(const std::string& snapshot, const fs::path& target, store::Revision bump) {
+Result<store::SnapshotInfo> restore_into(const Restore& restore) {
+  const fs::path& target = restore.target;
   std::error_code error;
   if (fs::exists(target, error) && (!fs::is_directory(target, error) || !fs::is_empty(target, error)))
     return fail(ErrorCode::kConflict,
@@ -120,16 +190,7 @@ Result<store::SnapshotInfo> restore_into(const std::string& snapshot, const fs::
   std::string pattern = target.string() + ".restoring-XXXXXX";
   if (::mkdtemp(pattern.data()) == nullptr) return invalid(fmt::format("{}: cannot be made: {}", pattern, std::strerror(errno)));
   const fs::path work = pattern;
-  auto info = store::restore_sqlite_snapshot(snapshot, work / "store.db", bump, [&](const store::SnapshotFile& file) -> Result<void> {
-    const fs::path path = (work / file.path).lexically_normal();
-    if (const auto inside = path.lexically_relative(work); inside.empty() || *inside.begin() == "..")
-      return fail(ErrorCode::kCorrupt, fmt::format("{}: its file {} leads out of the data directory", snapshot, file.path));
-    if (!fs::exists(path.parent_path())) {
-      fs::create_directories(path.parent_path());
-      fs::permissions(path.parent_path(), fs::perms::owner_all);
-    }
-    return write_new_file(path, file);
-  });
+  auto info = restore_objects(restore, work);
   if (info) {
     fs::remove(work / "store.db.lock", error);
     sync_directory(work);
@@ -146,20 +207,26 @@ int run_restore(const std::vector<std::string>& args) {
       "Makes a data directory of a snapshot: all of it or nothing. The server that ran on the old data must be stopped for good, or "
       "two clusters have the same keys",
       "berth snapshot restore");
-  std::string file, data_dir = default_data_dir();
-  store::Revision bump = 1'000'000;
-  app.add_option("FILE", file, "The snapshot")->required();
+  Restore restore;
+  std::string data_dir = default_data_dir();
+  app.add_option("FILE", restore.snapshot, "The snapshot, of SQLite or of etcd")->required();
   app.add_option("--data-dir", data_dir, "Where the data directory is made; must not exist, or be empty")->capture_default_str();
-  app.add_option("--bump-revision", bump,
+  app.add_option("--bump-revision", restore.bump,
                  "How far the new server's revisions are ahead of the snapshot's: more than were written since, so that clients that saw "
-                 "those list anew")
+                 "those list anew (of a store of its own; etcd gives its own)")
       ->capture_default_str()
       ->check(CLI::Range(store::Revision{0}, store::Revision{1'000'000'000'000}));
+  app.add_flag("--leave-unknown", restore.leaves_unknown,
+               "Of an etcd's snapshot into a data directory: leave out objects of kinds that berth does not know");
+  restore.access.add_to(app);
   if (const auto code = parse_args(app, args)) return *code;
-  const auto info = restore_into(file, fs::absolute(data_dir).lexically_normal(), bump);
+  restore.target = fs::absolute(data_dir).lexically_normal();
+  const auto info = restore_into(restore);
   if (!info) return fail_with(info.error());
   print_info("restored", data_dir, *info);
-  fmt::print("start it with: berth server --data-dir {}\n", data_dir);
+  const std::string etcd =
+      restore.access.is_wanted() ? fmt::format(" --etcd-servers {}", fmt::join(restore.access.flags.servers, ",")) : "";
+  fmt::print("start it with: berth server --data-dir {}{}\n", data_dir, etcd);
   return 0;
 }
 
@@ -167,17 +234,19 @@ int run_restore(const std::vector<std::string>& args) {
 
 int run_snapshot(const std::vector<std::string>& args) {
   constexpr std::string_view kUsage =
-      "Usage: berth snapshot save FILE | verify FILE | restore FILE [--data-dir DIR]\n\n"
+      "Usage: berth snapshot save FILE | verify FILE | restore FILE | move to-etcd|to-sqlite [--data-dir DIR] [--etcd-servers URL,URL…]\n\n"
       "  save     a running or stopped server's data into one file\n"
       "  verify   whether such a file is whole\n"
-      "  restore  a data directory from it\n";
+      "  restore  a data directory from it, or an etcd's content\n"
+      "  move     a stopped cluster from SQLite to etcd, or back\n";
   const std::string verb = args.empty() ? "" : args.front();
   const std::vector<std::string> rest(args.begin() + (args.empty() ? 0 : 1), args.end());
   if (verb == "save") return run_save(rest);
   if (verb == "verify") return run_verify(rest);
   if (verb == "restore") return run_restore(rest);
+  if (verb == "move") return run_snapshot_move(rest);
   const bool is_help = verb == "--help" || verb == "-h";
-  if (!is_help && !verb.empty()) fmt::print(stderr, "error: snapshot: \"{}\" is not save, verify or restore\n", verb);
+  if (!is_help && !verb.empty()) fmt::print(stderr, "error: snapshot: \"{}\" is not save, verify, restore or move\n", verb);
   fmt::print(is_help ? stdout : stderr, "{}", kUsage);
   return is_help ? 0 : 2;
 }

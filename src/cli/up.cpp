@@ -275,8 +275,10 @@ int run_up(const std::vector<std::string>& args) {
   std::unique_ptr<RealNode> real_node;
   std::string shown = fmt::format("{} simulated nodes in {} zones", nodes.nodes, nodes.zones);
   if (has_real_node) {
-    auto started = RealNode::start(
-        real, mode, {role.data_dir(), role.ca_pem(), role.in_process("system:node:" + real_node_name(real), {"system:nodes"})});
+    auto started =
+        RealNode::start(real, mode,
+                        {role.data_dir(), role.ca_pem(), role.in_process("system:node:" + real_node_name(real), {"system:nodes"}),
+                         role.in_process("system:berth:network", {"system:masters"})});
     if (!started) return report(started.error());
     real_node = std::move(*started);
     role.api().trust_node(real_node->name(), real_node->serving_ca_pem());

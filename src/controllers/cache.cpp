@@ -191,6 +191,26 @@ std::vector<ObjectRef> Cache::uncontrolled(Kind kind, std::string_view ns) const
   return found;
 }
 
+void Cache::drop_custom_kind(Kind kind) {
+  std::erase(custom_, kind);
+  stores_.erase(kind);
+  selectors_.erase(kind);
+}
+
+std::vector<Kind> Cache::all_collectable() const {
+  std::vector<Kind> all = collectable_kinds();
+  all.insert(all.end(), custom_.begin(), custom_.end());
+  return all;
+}
+
+Kind Cache::find_reference(std::string_view api_version, std::string_view kind) const {
+  if (const Kind own = kind_of_reference(api_version, kind)) return own;
+  const std::size_t slash = api_version.find('/');
+  const std::string_view group = api_version.substr(0, slash == std::string_view::npos ? 0 : slash);
+  const auto it = std::ranges::find_if(custom_, [&](Kind one) { return one->kind == kind && one->group == group; });
+  return it == custom_.end() ? nullptr : *it;
+}
+
 std::int64_t Cache::revision(Kind kind) const {
   const auto store = stores_.find(kind);
   return store == stores_.end() ? 0 : store->second.revision;

@@ -48,6 +48,14 @@ class Cache {
   [[nodiscard]] std::vector<ObjectRef> uncontrolled(Kind kind, std::string_view ns) const;
   /// Objects of a kind in a namespace whose spec.selector matches the labels, in order of name.
   [[nodiscard]] std::vector<ObjectRef> selecting(Kind kind, std::string_view ns, const model::Labels& labels) const;
+  /// Custom kinds are known from the moment on that their objects are followed.
+  void add_custom_kind(Kind kind) { custom_.push_back(kind); }
+  void drop_custom_kind(Kind kind);
+  [[nodiscard]] const std::vector<Kind>& custom_kinds() const { return custom_; }
+  /// collectable_kinds() and the custom ones.
+  [[nodiscard]] std::vector<Kind> all_collectable() const;
+  /// As kind_of_reference() in kinds.h; custom kinds in any version of their group.
+  [[nodiscard]] Kind find_reference(std::string_view api_version, std::string_view kind) const;
   /// The highest revision seen of a kind.
   [[nodiscard]] std::int64_t revision(Kind kind) const;
 
@@ -83,6 +91,7 @@ class Cache {
   void index_selector(SelectorIndex& index, Kind kind, const ObjectRef& before, const ObjectRef& after) const;
 
   std::unordered_map<Kind, Store> stores_;
+  std::vector<Kind> custom_;
   mutable std::unordered_map<Kind, SelectorIndex> selectors_;  ///< Of the kinds that somebody asked `selecting` about.
   mutable PodLabelIndex pods_by_label_;
   std::map<std::string, PodMap, std::less<>> pods_by_ns_, orphan_pods_;

@@ -71,6 +71,10 @@ class Controller {
   [[nodiscard]] virtual std::string_view event_source() const { return name(); }
   /// The kinds whose events it wants.
   [[nodiscard]] virtual std::vector<Kind> watches() const = 0;
+  /// Whether it wants the events of custom kinds too, as they come and go.
+  [[nodiscard]] virtual bool watches_custom_kinds() const { return false; }
+  /// The objects of a further custom kind are in the cache: what could not be looked up may be there now. Of those that watch them.
+  virtual void on_custom_kind(const Cache& cache, TimePoint now, KeySink& sink) {}
   /// Called for every event, the first list's included, after the cache has it.
   virtual void on_event(const Event& event, const Cache& cache, TimePoint now, KeySink& sink) = 0;
   /// Called once when all caches are filled: periodic keys start here.

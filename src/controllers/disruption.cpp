@@ -7,6 +7,7 @@
 #include "base/json_scan.h"
 #include "controllers/budget_ledger.h"
 #include "controllers/common.h"
+#include "controllers/custom_kinds.h"
 #include "controllers/selector_words.h"
 #include "controllers/workloads.h"
 #include "model/selector.h"
@@ -194,6 +195,10 @@ class DisruptionController final : public Controller {
       }
       const Kind kind = scalable_kind(owner.kind);
       if (kind == nullptr) {
+        if (const auto custom = custom_scale(owner, budget.ns(), cache)) {
+          scales[owner.kind + "/" + owner.name] = custom->replicas;
+          continue;
+        }
         expected.error = first_error(document, budget, cache);
         return expected;
       }
@@ -204,19 +209,27 @@ class DisruptionController final : public Controller {
     return expected;
   }
 
+  /// Custom kinds with the subresource tell their size as well.
+  static std::optional<CustomScale> custom_scale(const PodOwner& owner, const std::string& ns, const Cache& cache) {
+    for (const Kind kind : cache.custom_kinds())
+      if (kind->kind == owner.kind)
+        if (const ObjectRef object = cache.get(kind, ns, owner.name)) return read_custom_scale(kind, *object->parsed());
+    return std::nullopt;
+  }
+
   /// About the first pod whose controller has no size.
   static std::string first_error(const json::Value& document, const Object& budget, const Cache& cache) {
     std::string error;
     cache.for_each_matching(budget.ns(), selector_of(kinds().pod_disruption_budget, document), [&](const PodRef& pod) {
       const std::string_view kind = pod->object->controller_kind();
-      if (error.empty() && !kind.empty() && scalable_kind(kind) == nullptr) error = error_of(*pod);
+      if (error.empty() && !kind.empty() && scalable_kind(kind) == nullptr) error = error_of(*pod, cache);
     });
     return error;
   }
 
-  static std::string error_of(const PodInfo& pod) {
+  static std::string error_of(const PodInfo& pod, const Cache& cache) {
     for (const OwnerReference& owner : pod.owners)
-      if (const Kind kind = owner.is_controller ? kind_of_reference(owner.api_version, owner.kind) : nullptr)
+      if (const Kind kind = owner.is_controller ? cache.find_reference(owner.api_version, owner.kind) : nullptr; kind != nullptr)
         return fmt::format("{}{}{} does not implement the scale subresource", kind->plural, kind->group.empty() ? "" : ".", kind->group);
     return fmt::format("found no controllers for pod \"{}\"", pod.name());
   }

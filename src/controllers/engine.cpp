@@ -116,7 +116,31 @@ void Engine::add(ControllerPtr controller) {
                                                "How long in seconds processing an item from workqueue takes", bounds, labels);
   }
   for (const Kind kind : queue->controller->watches()) watchers_[kind].push_back(queue.get());
+  if (queue->controller->watches_custom_kinds()) custom_watchers_.push_back(queue.get());
   queues_.push_back(std::move(queue));
+}
+
+void Engine::add_custom_kind(Kind kind) {
+  cache_.add_custom_kind(kind);
+  watchers_[kind] = custom_watchers_;
+}
+
+void Engine::filled_custom_kind(Kind kind) {
+  if (!started_ || stopped_ || !watchers_.contains(kind)) return;
+  for (Queue* queue : custom_watchers_) {
+    Sink sink(*this, *queue);
+    queue->controller->on_custom_kind(cache_, loop_.now(), sink);
+  }
+}
+
+void Engine::drop_custom_kind(Kind kind, bool are_gone) {
+  if (are_gone) {
+    std::vector<ObjectRef> all;
+    cache_.for_each(kind, [&](const ObjectRef& object) { all.push_back(object); });
+    for (const ObjectRef& object : all) observe(kind, object, true);
+  }
+  watchers_.erase(kind);
+  cache_.drop_custom_kind(kind);
 }
 
 std::vector<Kind> Engine::watched_kinds() const {

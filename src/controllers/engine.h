@@ -44,6 +44,13 @@ class Engine {
   void add(ControllerPtr controller);
   /// The kinds that somebody watches.
   [[nodiscard]] std::vector<Kind> watched_kinds() const;
+  [[nodiscard]] bool wants_custom_kinds() const { return !custom_watchers_.empty(); }
+  /// From now on objects of this kind may be observed; controllers that watch custom kinds hear of them. `kind` outlives the engine.
+  void add_custom_kind(Kind kind);
+  /// All of the kind's objects have been observed.
+  void filled_custom_kind(Kind kind);
+  /// No more are. `are_gone`: its objects were deleted; otherwise they are no longer looked at as this kind.
+  void drop_custom_kind(Kind kind, bool are_gone);
   /// A change from a watch. May come before start: then only the cache and the controllers' indexes take it.
   void observe(Kind kind, ObjectRef object, bool is_delete);
   /// All caches are filled: steps may run.
@@ -81,6 +88,7 @@ class Engine {
   Cache cache_;
   std::vector<std::unique_ptr<Queue>> queues_;
   std::unordered_map<Kind, std::vector<Queue*>> watchers_;
+  std::vector<Queue*> custom_watchers_;  ///< Of all custom kinds.
   std::unordered_map<Kind, std::multimap<std::int64_t, std::shared_ptr<Run>>> revision_waiters_;
   std::unordered_multimap<std::string, std::shared_ptr<Run>> deletion_waiters_;  ///< By uid.
   bool started_ = false, stopped_ = false, drain_posted_ = false;

@@ -25,6 +25,8 @@ class GarbageCollector final : public Controller {
  public:
   [[nodiscard]] std::string_view name() const override { return "garbage-collector-controller"; }
   [[nodiscard]] std::vector<Kind> watches() const override { return collectable_kinds(); }
+  [[nodiscard]] bool watches_custom_kinds() const override { return true; }
+  void on_custom_kind(const Cache& cache, TimePoint now, KeySink& sink) override { on_start(cache, now, sink); }
   [[nodiscard]] int concurrency() const override { return 256; }
   void on_event(const Event& event, const Cache& cache, TimePoint now, KeySink& sink) override;
   void on_start(const Cache&, TimePoint, KeySink& sink) override {
@@ -50,12 +52,12 @@ class GarbageCollector final : public Controller {
   }
   void report_elsewhere(Plan& plan, const Node& dependent);
   [[nodiscard]] bool waits_for_dependents(const Node& node) const;
-  OwnerState state_of(const Node& dependent, const OwnerReference& owner) const;
+  OwnerState state_of(const Node& dependent, const OwnerReference& owner, const Cache& cache) const;
   void enqueue_dependents(const std::string& uid, KeySink& sink) const;
   void forget(const std::string& uid);
   Plan orphan_dependents(const Node& node, const json::Value& document);
   Plan delete_dependents_first(const Node& node, const json::Value& document);
-  Plan attempt_to_delete(const Node& node, const json::Value& document);
+  Plan attempt_to_delete(const Node& node, const json::Value& document, const Cache& cache);
   [[nodiscard]] bool closes_a_circle(const Node& node) const;
 
   std::unordered_map<std::string, Node> nodes_;                        ///< By uid.
@@ -132,9 +134,9 @@ bool GarbageCollector::waits_for_dependents(const Node& node) const {
   return node.object->is_deleting() && has_finalizer(*node.object->parsed(), kForeground);
 }
 
-GarbageCollector::OwnerState GarbageCollector::state_of(const Node& dependent, const OwnerReference& owner) const {
+GarbageCollector::OwnerState GarbageCollector::state_of(const Node& dependent, const OwnerReference& owner, const Cache& cache) const {
   if (absent_.contains(owner.uid)) return OwnerState::kAbsent;
-  const Kind kind = kind_of_reference(owner.api_version, owner.kind);
+  const Kind kind = cache.find_reference(owner.api_version, owner.kind);
   // A kind nobody serves cannot be asked for: its dependents are left alone. So is a namespaced owner of a cluster-scoped object.
   if (kind == nullptr || (kind->namespaced && !dependent.kind->namespaced)) return OwnerState::kSolid;
   if (absent_.contains(absence(owner.uid, kind, dependent.object->ns(), owner.name))) return OwnerState::kAbsent;
@@ -147,13 +149,13 @@ GarbageCollector::OwnerState GarbageCollector::state_of(const Node& dependent, c
   return waits_for_dependents(found) ? OwnerState::kWaiting : OwnerState::kSolid;
 }
 
-Plan GarbageCollector::reconcile(const std::string& key, TimePoint, const Cache&) {
+Plan GarbageCollector::reconcile(const std::string& key, TimePoint, const Cache& cache) {
   const auto it = nodes_.find(key);
   if (it == nodes_.end()) return {};
   const Node& node = it->second;
   const auto parsed = node.object->parsed();
   const json::Value& document = *parsed;
-  if (!node.object->is_deleting()) return node.owners.empty() ? Plan{} : attempt_to_delete(node, document);
+  if (!node.object->is_deleting()) return node.owners.empty() ? Plan{} : attempt_to_delete(node, document, cache);
   if (has_finalizer(document, kOrphanFinalizer)) return orphan_dependents(node, document);
   if (has_finalizer(document, kForeground)) return delete_dependents_first(node, document);
   return {};
@@ -195,13 +197,13 @@ Plan GarbageCollector::delete_dependents_first(const Node& node, const json::Val
   return plan;
 }
 
-Plan GarbageCollector::attempt_to_delete(const Node& node, const json::Value& document) {
+Plan GarbageCollector::attempt_to_delete(const Node& node, const json::Value& document, const Cache& cache) {
   Plan plan;
   report_elsewhere(plan, node);
   std::set<std::string> dead;
   bool solid = false, waiting = false;
   for (const OwnerReference& owner : node.owners) {
-    switch (state_of(node, owner)) {
+    switch (state_of(node, owner, cache)) {
       case OwnerState::kSolid:
         solid = true;
         break;
@@ -213,7 +215,7 @@ Plan GarbageCollector::attempt_to_delete(const Node& node, const json::Value& do
         dead.insert(owner.uid);
         break;
       case OwnerState::kUnknown: {
-        const Kind kind = kind_of_reference(owner.api_version, owner.kind);
+        const Kind kind = cache.find_reference(owner.api_version, owner.kind);
         Write write;
         write.verb = Write::Verb::kGet;
         write.kind = kind;

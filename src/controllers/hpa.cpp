@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "controllers/common.h"
+#include "controllers/custom_kinds.h"
 #include "controllers/hpa_model.h"
 #include "controllers/hpa_other_metrics.h"
 #include "controllers/selector_words.h"
@@ -140,7 +141,7 @@ class HorizontalPodAutoscalerController final : public Controller {
     plan.requeue_after = options_.sync_period;
     Step step{plan, *object, document, json::get_object(document, {"status"}), get_array(document, {"status", "conditions"}), known, now};
     if (!target) {
-      const std::string message = why_no_target(document);
+      const std::string message = why_no_target(document, cache);
       warn(step, "FailedGetScale", message);
       set(step, "AbleToScale", "False", "FailedGetScale", "the HPA controller was unable to get the target's current scale: " + message);
     } else {
@@ -203,13 +204,13 @@ class HorizontalPodAutoscalerController final : public Controller {
     const std::size_t slash = version.find('/');
     return slash == std::string_view::npos ? std::string() : std::string(version.substr(0, slash));
   }
-  static Kind target_kind(const Value& document) {
-    return kind_of_reference(get_string(document, {"spec", "scaleTargetRef", "apiVersion"}),
-                             get_string(document, {"spec", "scaleTargetRef", "kind"}));
+  static Kind target_kind(const Value& document, const Cache& cache) {
+    return cache.find_reference(get_string(document, {"spec", "scaleTargetRef", "apiVersion"}),
+                                get_string(document, {"spec", "scaleTargetRef", "kind"}));
   }
   /// What the scale client says of a target that it cannot get.
-  static std::string why_no_target(const Value& document) {
-    const Kind kind = target_kind(document);
+  static std::string why_no_target(const Value& document, const Cache& cache) {
+    const Kind kind = target_kind(document, cache);
     if (kind == nullptr)
       return fmt::format("no matches for kind \"{}\" in group \"{}\"", get_string(document, {"spec", "scaleTargetRef", "kind"}),
                          group_of(document));
@@ -228,12 +229,18 @@ class HorizontalPodAutoscalerController final : public Controller {
 
   static std::optional<Target> find_target(const Value& document, const std::string& ns, const Cache& cache) {
     Target target;
-    target.kind = target_kind(document);
+    target.kind = target_kind(document, cache);
     if (target.kind == nullptr || !is_scalable(target.kind)) return std::nullopt;
     target.object = cache.get(target.kind, ns, get_string(document, {"spec", "scaleTargetRef", "name"}));
     if (!target.object) return std::nullopt;
     const auto workload_parsed = target.object->parsed();
     const Value& workload = *workload_parsed;
+    if (const auto custom = read_custom_scale(target.kind, workload)) {
+      target.replicas = custom->replicas;
+      target.selector = custom->selector.empty() ? model::Selector::nothing()
+                                                 : model::Selector::parse(custom->selector).value_or(model::Selector::nothing());
+      return target;
+    }
     target.replicas = get_int(workload, {"spec", "replicas"}, 1);
     target.selector = target.kind == kinds().replication_controller ? model::Selector::from_map(json::find(workload, {"spec", "selector"}))
                                                                     : label_selector_of(workload);

@@ -20,6 +20,8 @@ const Kinds& kinds() {
     k.persistent_volume_claim = model::find_kind("", "v1", "PersistentVolumeClaim");
     k.lease = model::find_kind("coordination.k8s.io", "v1", "Lease");
     k.endpoint_slice = model::find_kind("discovery.k8s.io", "v1", "EndpointSlice");
+    k.ip_address = model::find_kind("networking.k8s.io", "v1", "IPAddress");
+    k.service_cidr = model::find_kind("networking.k8s.io", "v1", "ServiceCIDR");
     k.replica_set = model::find_kind("apps", "v1", "ReplicaSet");
     k.deployment = model::find_kind("apps", "v1", "Deployment");
     k.stateful_set = model::find_kind("apps", "v1", "StatefulSet");

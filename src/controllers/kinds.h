@@ -9,7 +9,7 @@ using Kind = const model::KindInfo*;
 /// Every member points to a registered kind.
 struct Kinds {
   Kind pod, node, namespace_, event, config_map, secret, service, service_account, endpoints, replication_controller, resource_quota;
-  Kind persistent_volume, persistent_volume_claim, lease, endpoint_slice;
+  Kind persistent_volume, persistent_volume_claim, lease, endpoint_slice, ip_address, service_cidr;
   Kind replica_set, deployment, stateful_set, daemon_set, controller_revision, job, cron_job;
   Kind pod_disruption_budget, horizontal_pod_autoscaler, storage_class, cluster_role;
   Kind resource_claim, resource_claim_template;
@@ -21,8 +21,8 @@ const Kinds& kinds();
 /// The kinds whose objects can have owners and dependents: stored once (one entry per storage place), listable, watchable, deletable; no
 /// Events.
 const std::vector<Kind>& collectable_kinds();
-/// The preferred registered kind for an owner reference's or scale target's apiVersion and kind (any known version of the group); null when
-/// unknown.
+/// The preferred one of the API's own kinds for an owner reference's or scale target's apiVersion and kind (any known version of the group);
+/// null when unknown. Custom kinds: Cache::find_reference.
 Kind kind_of_reference(std::string_view api_version, std::string_view kind);
 
 }  // namespace berth::controllers

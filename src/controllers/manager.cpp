@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "client/event_recorder.h"
 #include "client/leadership.h"
+#include "controllers/custom_kinds.h"
 #include "controllers/machines.h"
 #include "controllers/services.h"
 
@@ -93,6 +94,7 @@ class Manager final : public ControllerManager {
     engine.trace = options_.trace;
     engine_ = std::make_unique<Engine>(loop_, api_, engine, metrics);
     for (ControllerPtr& controller : make_controllers(options_)) engine_->add(std::move(controller));
+    if (engine_->wants_custom_kinds()) custom_ = std::make_unique<CustomKinds>(client_, *engine_);
   }
   ~Manager() override {
     *alive_ = false;
@@ -140,12 +142,18 @@ class Manager final : public ControllerManager {
       handler.on_delete = [this, kind](const ObjectRef& object) { engine_->observe(kind, object, true); };
       informers_.get(kind->gvr()).add_handler(std::move(handler));
     }
+    if (custom_) custom_->follow(informers_.get({"apiextensions.k8s.io", "v1", "customresourcedefinitions"}, true));
     informers_.on_synced([this] {
-      if (running_) return;
-      running_ = true;
-      engine_->start();
+      if (!custom_) return run();
+      custom_->on_synced([this] { run(); });
     });
     informers_.start();
+  }
+
+  void run() {
+    if (running_) return;
+    running_ = true;
+    engine_->start();
   }
 
   EventLoop& loop_;
@@ -155,6 +163,7 @@ class Manager final : public ControllerManager {
   ClientApi api_;
   client::InformerFactory informers_;
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<CustomKinds> custom_;  ///< Null: no controller wants them.
   std::function<void()> lost_;
   std::atomic<bool> running_ = false;
   std::shared_ptr<bool> alive_;
@@ -199,6 +208,8 @@ std::vector<ControllerPtr> make_controllers(const ManagerOptions& options) {
   all.push_back(make_volume_protection_controller());
   all.push_back(make_ephemeral_volume_controller());
   all.push_back(make_resource_claim_controller());
+  all.push_back(make_service_cidr_controller());
+  all.push_back(make_ip_address_controller());
   if (options.simulated_machines) {
     all.push_back(make_machine_set_controller());
     all.push_back(make_simulated_machine_controller());

@@ -11,6 +11,7 @@ class NamespaceController final : public Controller {
  public:
   [[nodiscard]] std::string_view name() const override { return "namespace-controller"; }
   [[nodiscard]] std::vector<Kind> watches() const override { return collectable_kinds(); }
+  [[nodiscard]] bool watches_custom_kinds() const override { return true; }
   void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
     if (event.kind == kinds().namespace_) {
       if (event.after && event.after->is_deleting()) sink.add(event.after->name());
@@ -50,7 +51,7 @@ class NamespaceController final : public Controller {
       it->second.erase(write.kind->plural);
   }
   [[nodiscard]] Condition deletion_condition(const std::string& ns) const;
-  Plan check_server(const std::string& key);
+  Plan check_server(const std::string& key, const Cache& cache);
   static Remaining remaining_in(const std::string& ns, const Cache& cache);
   void note_conditions(Plan& plan, const Object& object, const json::Value& document, const Remaining& remaining, TimePoint now) const;
 
@@ -58,10 +59,9 @@ class NamespaceController final : public Controller {
   std::map<std::string, std::map<std::string, std::string>> failures_;  ///< By namespace and kind: why its objects would not go.
 };
 
-std::vector<Kind> namespaced_kinds() {
-  std::vector<Kind> all;
-  for (const Kind kind : collectable_kinds())
-    if (kind->namespaced) all.push_back(kind);
+std::vector<Kind> namespaced_kinds(const Cache& cache) {
+  std::vector<Kind> all = cache.all_collectable();
+  std::erase_if(all, [](Kind kind) { return !kind->namespaced; });
   return all;
 }
 
@@ -94,7 +94,7 @@ Plan NamespaceController::reconcile(const std::string& key, TimePoint now, const
   if (!ours) return plan;
 
   std::vector<Kind> filled;
-  for (const Kind kind : namespaced_kinds())
+  for (const Kind kind : namespaced_kinds(cache))
     if (cache.size_in(kind, key) > 0) filled.push_back(kind);
   const bool has_pods = cache.size_in(kinds().pod, key) > 0;
   bool is_told = true;
@@ -120,7 +120,7 @@ Plan NamespaceController::reconcile(const std::string& key, TimePoint now, const
   }
   const auto check = checks_.find(key);
   if (check == checks_.end() || check->second.failed || check->second.empty < check->second.asked) {
-    plan = check_server(key);
+    plan = check_server(key, cache);
     note_conditions(plan, *object, document, {}, now);
     return plan;
   }
@@ -136,11 +136,11 @@ Plan NamespaceController::reconcile(const std::string& key, TimePoint now, const
   return plan;
 }
 
-Plan NamespaceController::check_server(const std::string& key) {
+Plan NamespaceController::check_server(const std::string& key, const Cache& cache) {
   Plan plan;
   Check& check = checks_[key] = Check{};
   plan.writes.push_back(empty_out(kinds().event, key));
-  for (const Kind kind : namespaced_kinds()) {
+  for (const Kind kind : namespaced_kinds(cache)) {
     Write write;
     write.verb = Write::Verb::kList;
     write.kind = kind;
@@ -157,7 +157,7 @@ Plan NamespaceController::check_server(const std::string& key) {
 NamespaceController::Remaining NamespaceController::remaining_in(const std::string& ns, const Cache& cache) {
   Remaining remaining;
   std::map<std::string, int> finalizers;
-  for (const Kind kind : namespaced_kinds()) {
+  for (const Kind kind : namespaced_kinds(cache)) {
     const std::size_t count = cache.size_in(kind, ns);
     if (count == 0) continue;
     remaining.content.push_back(fmt::format("{}.{} has {} resource instances", kind->plural, kind->group, count));

@@ -22,20 +22,11 @@ model::ResourceAmounts limited_by(const json::Value& quota) {
 }  // namespace
 
 const std::vector<Kind>& quota_counted_kinds() {
-  static const std::vector<Kind> all = {kinds().pod,
-                                        kinds().service,
-                                        kinds().config_map,
-                                        kinds().secret,
-                                        kinds().persistent_volume_claim,
-                                        kinds().replication_controller,
-                                        kinds().resource_quota,
-                                        kinds().deployment,
-                                        kinds().replica_set,
-                                        kinds().stateful_set,
-                                        kinds().daemon_set,
-                                        kinds().job,
-                                        kinds().cron_job,
-                                        kinds().resource_claim};
+  static const std::vector<Kind> all = [] {
+    std::vector<Kind> namespaced = collectable_kinds();
+    std::erase_if(namespaced, [](Kind kind) { return !kind->namespaced; });
+    return namespaced;
+  }();
   return all;
 }
 
@@ -100,7 +91,7 @@ model::ResourceAmounts QuotaLedger::recount(const ObjectRef& quota, const Cache&
   const auto parsed = quota->parsed();
   const json::Value& document = *parsed;
   model::ResourceAmounts used = limited_by(document);
-  for (const Kind kind : quota_counted_kinds())
+  for (const Kind kind : cache.all_collectable())
     cache.for_each_in(kind, quota->ns(), [&](const ObjectRef& one) {
       const auto counted_parsed = one->parsed();
       const json::Value& counted = *counted_parsed;

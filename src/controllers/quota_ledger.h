@@ -10,7 +10,7 @@
 
 namespace berth::controllers {
 
-/// The kinds whose objects quotas count.
+/// The kinds whose objects quotas count, beside custom ones.
 const std::vector<Kind>& quota_counted_kinds();
 
 /// Invariant: what is used equals a recount over the cache that the events are about. Single-threaded, no I/O.

@@ -10,6 +10,7 @@ class ResourceQuotaController final : public Controller {
  public:
   [[nodiscard]] std::string_view name() const override { return "resourcequota-controller"; }
   [[nodiscard]] std::vector<Kind> watches() const override { return quota_counted_kinds(); }
+  [[nodiscard]] bool watches_custom_kinds() const override { return true; }
 
   void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
     ledger_.observe(event, cache, [&](const std::string& key) { sink.add(key); });

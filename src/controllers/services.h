@@ -10,6 +10,10 @@ ControllerPtr make_endpoints_controller();
 ControllerPtr make_endpoint_slice_controller();
 /// pkg/controller/endpointslicemirroring: slices of Endpoints that somebody keeps by hand for a Service without selector.
 ControllerPtr make_endpoint_slice_mirroring_controller();
+/// Ranges of Services' addresses: ready, and kept while addresses of them are used.
+ControllerPtr make_service_cidr_controller();
+/// An IPAddress for each address of a Service, gone with it.
+ControllerPtr make_ip_address_controller();
 /// pkg/controller/resourcequota: status.hard and status.used, recounted.
 ControllerPtr make_resource_quota_controller();
 /// pkg/controller/volume/persistentvolume: binds claims to volumes; provisions for the built-in local provisioner (berth.dev/local).

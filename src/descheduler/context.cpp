@@ -100,6 +100,10 @@ Verdict Context::refuse(Eviction eviction, Outcome outcome, std::string message,
   return verdict;
 }
 
+bool Context::was_moved(const Pod& pod) const {
+  return !chooses_as_kubernetes() && !pod.view().is_terminal() && options_.is_moved && options_.is_moved(pod);
+}
+
 Verdict Context::evict(const PodPtr& pod, std::string why, const DestinationRule& rule) {
   // Again: what was evicted since the strategy chose may have left its owner with too few.
   if (evicted_.contains(pod->key()) || (!chooses_as_kubernetes() && !filter(*pod))) return Verdict::kRefused;
@@ -114,6 +118,7 @@ Verdict Context::evict(const PodPtr& pod, std::string why, const DestinationRule
   if (policy_.max_evictions_per_namespace && evicted_by_namespace_[ns] + 1 > *policy_.max_evictions_per_namespace)
     return refuse(std::move(eviction), Outcome::kNamespaceLimit,
                   fmt::format("the limit of a namespace is {}", *policy_.max_evictions_per_namespace), Verdict::kRefused);
+  if (was_moved(*pod)) return refuse(std::move(eviction), Outcome::kNoBetterPlace, std::string(kMovedAlready), Verdict::kRefused);
   Judgement judgement = judge_->judge(*pod, rule);
   if (!judgement.is_accepted) return refuse(std::move(eviction), Outcome::kNoBetterPlace, std::move(judgement.reason), Verdict::kRefused);
   eviction.destination = std::move(judgement.destination);

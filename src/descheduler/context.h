@@ -27,6 +27,9 @@ struct Node {
   [[nodiscard]] const model::Labels& labels() const { return view->labels(); }
 };
 
+/// Why a pod stays that took the place of an evicted one.
+inline constexpr std::string_view kMovedAlready = "it was moved already, and nothing has changed from outside since";
+
 /// How an attempt ended, as far as a strategy goes on by it.
 enum class Verdict : std::uint8_t { kEvicted, kNodeLimit, kTotalLimit, kRefused };
 
@@ -79,6 +82,7 @@ class Context {
   [[nodiscard]] const std::string& last_destination() const { return result_.attempts.back().eviction.destination; }
 
  private:
+  [[nodiscard]] bool was_moved(const Pod& pod) const;
   Verdict refuse(Eviction eviction, Outcome outcome, std::string message, Verdict verdict);
   std::optional<Answer> ask_budgets(const Pod& pod);
   void begin(const Eviction& eviction);

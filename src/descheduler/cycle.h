@@ -75,6 +75,8 @@ struct CycleOptions {
   std::size_t most_in_flight = 16;
   /// Keeps the room on the node for the waiting pod (status.nominatedNodeName) before others are evicted for it. Empty: nobody does.
   std::function<Answer(const Pod& pod, const std::string& node)> nominate;
+  /// It was moved already and nothing has changed since: it stays, unless the engine's word is not asked either. Empty: nobody was.
+  std::function<bool(const Pod&)> is_moved;
   /// Seconds since some start, for the runs' durations; may be empty.
   std::function<double()> stopwatch;
 };

@@ -122,8 +122,10 @@ Result<CycleResult> Descheduler::run_once() {
   smoothed_usage_ = snapshot->node_usage;
   ask_for_usage(*snapshot);
 
+  memory_.look_at(*snapshot, now());
   CycleOptions cycle;
   cycle.now = now();
+  cycle.is_moved = [this](const Pod& pod) { return memory_.is_moved(pod); };
   cycle.check = options_.check;
   cycle.lists_everyone = options_.lists_everyone;
   // The API knows the budgets as they are now, but its answers come late, and on a dry run it counts nothing.

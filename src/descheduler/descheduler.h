@@ -10,6 +10,7 @@
 #include "base/metrics.h"
 #include "client/client.h"
 #include "descheduler/cycle.h"
+#include "descheduler/memory.h"
 #include "placement/profiles.h"
 
 namespace berth::descheduler {
@@ -61,6 +62,7 @@ class Descheduler {
   DeschedulerOptions options_;
   std::shared_ptr<metrics::Registry> metrics_;
   std::map<std::string, Amounts, std::less<>> smoothed_usage_;  ///< Of nodes, over cycles.
+  Memory memory_;
   std::set<std::string> warned_;
   std::optional<std::string> policy_text_;  ///< As it was last read; nullopt: not yet.
   std::string policy_problem_;              ///< Told already.

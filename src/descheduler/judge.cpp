@@ -7,6 +7,15 @@
 #include "placement/attempt.h"
 
 namespace berth::descheduler {
+namespace {
+
+bool is_unneeded(const placement::NodeInfo& node) {
+  return std::ranges::any_of(node.node->taints, [](const model::Taint& taint) {
+    return taint.key == "DeletionCandidateOfClusterAutoscaler" || taint.key == "ToBeDeletedByClusterAutoscaler";
+  });
+}
+
+}  // namespace
 
 Judge::Judge(const Snapshot& snapshot, const placement::Profiles& profiles, PlacementCheck check)
     : snapshot_(snapshot),
@@ -67,8 +76,12 @@ Judgement Judge::decide(const Pod& pod, const placement::PodInfoPtr& replacement
       return {false, "", fmt::format("it {} come back to {}", best.nodes.size() == 1 ? "would" : "could", pod.node)};
     }
     if (!destination.is_valid()) destination = index;
-    if (!rule) continue;
     const placement::NodeInfo& node = *cluster.node(index);
+    // What goes there keeps the node, or moves once more with it.
+    if (is_unneeded(node))
+      return {false, "",
+              fmt::format("it {} go to {}, which the autoscaler wants to remove", best.nodes.size() == 1 ? "would" : "could", node.name)};
+    if (!rule) continue;
     if (const std::string why = rule(node); !why.empty())
       return {false, "", fmt::format("it {} go to {}, {}", best.nodes.size() == 1 ? "would" : "could", node.name, why), true};
   }

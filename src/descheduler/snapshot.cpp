@@ -120,6 +120,11 @@ void Snapshot::add(const json::Value& object) {
     if (kind == "ReplicaSet" || kind == "ReplicationController" || kind == "StatefulSet")
       template_labels[std::string(json::get_string(object, {"metadata", "uid"}))] =
           model::Labels::from_json(json::find(object, {"spec", "template", "metadata", "labels"}));
+    if (kind == "Node")
+      for (const json::Value& condition : json::get_array(object, {"status", "conditions"}))
+        if (json::get_string(condition, {"type"}) == "Ready")
+          if (const auto since = parse_rfc3339(json::get_string(condition, {"lastTransitionTime"})))
+            ready_changed[std::string(json::get_string(object, {"metadata", "name"}))] = *since;
     cluster.upsert(object);
     return;
   }

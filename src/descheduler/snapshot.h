@@ -88,6 +88,7 @@ struct Snapshot {
   std::map<std::string, Amounts, std::less<>> pod_usage;  ///< By "namespace/name".
   /// What Prometheus says of nodes, in whole percent by node, or why it says nothing; by the query.
   std::map<std::string, Result<Amounts>, std::less<>> queried_usage;
+  std::map<std::string, TimePoint, std::less<>> ready_changed;  ///< Of nodes: when Ready last became what it is.
 
   explicit Snapshot(placement::Era era = placement::Era::k136) : cluster(era) {}
   /// Any kind: what is of no use is ignored. Call finish when all are in.

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <algorithm>
 
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "model/schema.h"
+#include "model/protobuf_reader.h"
 
 namespace berth::model {
 namespace {
@@ -16,75 +16,16 @@ using json::Object;
 using json::Value;
 using Kind = TypeRef::Kind;
 
-struct Malformed {};  // Thrown and caught in this file only: the input ends or lies.
+using wire::Field;
+using wire::first_bytes;
+using wire::Malformed;
+using wire::Numbers;
+using wire::Reader;
 
-/// One field of a message: its number and either a number or bytes.
-struct Field {
-  int number = 0;
-  std::uint64_t varint = 0;
-  std::string_view bytes;
+/// What is seen on the way that is in no table.
+struct Seen {
+  bool unknown = false;
 };
-
-class Reader {
- public:
-  explicit Reader(std::string_view data) : data_(data) {}
-  bool next(Field& field) {
-    if (at_ >= data_.size()) return false;
-    const std::uint64_t tag = varint();
-    field = {static_cast<int>(tag >> 3), 0, {}};
-    switch (tag & 7) {
-      case 0:
-        field.varint = varint();
-        break;
-      case 1:
-        field.varint = fixed(8);
-        break;
-      case 2: {
-        const std::uint64_t size = varint();
-        if (size > data_.size() - at_) throw Malformed{};
-        field.bytes = data_.substr(at_, size);
-        at_ += size;
-        break;
-      }
-      case 5:
-        field.varint = fixed(4);
-        break;
-      default:
-        throw Malformed{};
-    }
-    return true;
-  }
-
- private:
-  std::uint64_t varint() {
-    std::uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      if (at_ >= data_.size()) throw Malformed{};
-      const auto byte = static_cast<unsigned char>(data_[at_++]);
-      value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
-    }
-    throw Malformed{};
-  }
-  std::uint64_t fixed(std::size_t size) {
-    if (data_.size() - at_ < size) throw Malformed{};
-    std::uint64_t value = 0;
-    std::memcpy(&value, data_.data() + at_, size);
-    at_ += size;
-    return value;
-  }
-  std::string_view data_;
-  std::size_t at_ = 0;
-};
-
-std::string_view first_bytes(std::string_view message, int number) {
-  Reader reader(message);
-  Field field;
-  std::string_view out;
-  while (reader.next(field))
-    if (field.number == number) out = field.bytes;
-  return out;
-}
 
 Value read_time(std::string_view message, bool micro) {
   Reader reader(message);
@@ -113,7 +54,7 @@ Value read_int_or_string(std::string_view message) {
   return type == 0 ? Value(static_cast<std::int64_t>(static_cast<std::int32_t>(number))) : text_value(text);
 }
 
-Value read_value(const TypeRef& ref, const Field& field, int depth);
+Value read_value(const TypeRef& ref, const Field& field, Seen& seen, int depth);
 
 /// A message always carries its plain members; a zero of theirs is what JSON leaves out. One of a pointer says something (replicas: 0).
 bool is_plain_zero(const FieldDef& field, const Value& value) {
@@ -123,50 +64,69 @@ bool is_plain_zero(const FieldDef& field, const Value& value) {
          (value.is_bool() && !value.get_bool());
 }
 
-/// Reads the fields of one message into `out`; `prefix` are the numbers of the messages that JSON spreads into this object.
-void read_message(const TypeDef& type, std::string_view message, std::vector<int>& prefix, Object& out, int depth) {
+/// Reads the fields of one message into `out`; `numbers`: what they mean, of the type or of a message that JSON spreads into this object.
+void read_message(const Numbers& numbers, std::string_view message, Object& out, Seen& seen, int depth) {
   if (depth > 100) throw Malformed{};
   Reader reader(message);
   Field field;
   while (reader.next(field)) {
-    prefix.push_back(field.number);
-    const FieldDef* exact = nullptr;
-    bool spread = false;
-    for (const FieldDef& one : type.fields) {
-      if (one.proto == prefix)
-        exact = &one;
-      else
-        spread |= one.proto.size() > prefix.size() && std::equal(prefix.begin(), prefix.end(), one.proto.begin());
-    }
-    if (exact != nullptr) {
-      if (exact->ref.kind == Kind::kList) {
-        Value& list = out[exact->name];
-        if (!list.is_array()) list.emplace_array();
-        list.get_array().push_back(read_value(*exact->ref.element, field, depth));
-      } else if (exact->ref.kind == Kind::kMap) {
-        Value& map = out[exact->name];
-        if (!map.is_object()) map.emplace_object();
-        std::string_view key;
-        Field value;
-        Reader entry(field.bytes);
-        Field part;
-        while (entry.next(part)) {
-          if (part.number == 1) key = part.bytes;
-          if (part.number == 2) value = part;
-        }
-        map.get_object()[to_utf8(key)] = read_value(*exact->ref.element, value, depth);
-      } else {
-        Value value = read_value(exact->ref, field, depth);
-        if (!is_plain_zero(*exact, value)) out[exact->name] = std::move(value);
+    const Numbers* known = numbers.find(field.number);
+    if (known == nullptr) {
+      seen.unknown = true;
+    } else if (known->field == nullptr) {
+      read_message(*known, field.bytes, out, seen, depth + 1);
+    } else if (const FieldDef& exact = *known->field; exact.ref.kind == Kind::kList) {
+      Value& list = out[exact.name];
+      if (!list.is_array()) list.emplace_array();
+      list.get_array().push_back(read_value(*exact.ref.element, field, seen, depth));
+    } else if (exact.ref.kind == Kind::kMap) {
+      Value& map = out[exact.name];
+      if (!map.is_object()) map.emplace_object();
+      std::string_view key;
+      Field value, part;
+      Reader entry(field.bytes);
+      while (entry.next(part)) {
+        if (part.number == 1) key = part.bytes;
+        if (part.number == 2) value = part;
       }
-    } else if (spread) {
-      read_message(type, field.bytes, prefix, out, depth + 1);
+      map.get_object()[to_utf8(key)] = read_value(*exact.ref.element, value, seen, depth);
+    } else {
+      Value value = read_value(exact.ref, field, seen, depth);
+      if (!is_plain_zero(exact, value)) out[exact.name] = std::move(value);
     }
-    prefix.pop_back();
   }
 }
 
-Value read_value(const TypeRef& ref, const Field& field, int depth) {
+/// Where JSON has a schema or something else: JSONSchemaPropsOrBool (1: whether anything may be there, 2: a schema) or JSONSchemaPropsOrArray
+/// (1: a schema, 2: schemas).
+Value read_schema_or(const TypeDef& schema, std::string_view message, Seen& seen, int depth) {
+  const auto read_schema = [&](std::string_view bytes) {
+    Object object;
+    read_message(wire::numbers_of(schema), bytes, object, seen, depth + 1);
+    return object;
+  };
+  Value out;
+  bool is_or_bool = false;
+  Reader reader(message);
+  Field field;
+  while (reader.next(field)) {
+    if (field.number == 1) {
+      is_or_bool = field.bytes.data() == nullptr;
+      if (is_or_bool)
+        out = field.varint != 0;
+      else
+        out = read_schema(field.bytes);
+    } else if (field.number == 2 && is_or_bool) {
+      out = read_schema(field.bytes);
+    } else if (field.number == 2) {
+      if (!out.is_array()) out.emplace_array();
+      out.get_array().emplace_back(read_schema(field.bytes));
+    }
+  }
+  return out;
+}
+
+Value read_value(const TypeRef& ref, const Field& field, Seen& seen, int depth) {
   switch (ref.kind) {
     case Kind::kString:
       return text_value(field.bytes);
@@ -193,11 +153,11 @@ Value read_value(const TypeRef& ref, const Field& field, int depth) {
       return read_int_or_string(field.bytes);
     case Kind::kStruct: {
       Object object;
-      std::vector<int> prefix;
-      read_message(*ref.type, field.bytes, prefix, object, depth + 1);
+      read_message(wire::numbers_of(*ref.type), field.bytes, object, seen, depth + 1);
       return object;
     }
     case Kind::kAny: {
+      if (ref.type != nullptr) return read_schema_or(*ref.type, field.bytes, seen, depth + 1);
       auto parsed = json::parse(first_bytes(field.bytes, 1));  // RawExtension, FieldsV1: JSON inside.
       return parsed ? std::move(*parsed) : Value(nullptr);
     }
@@ -207,7 +167,7 @@ Value read_value(const TypeRef& ref, const Field& field, int depth) {
       Reader reader(field.bytes);
       Field item;
       while (reader.next(item))
-        if (item.number == 1) list.get_array().push_back(read_value(*ref.element, item, depth + 1));
+        if (item.number == 1) list.get_array().push_back(read_value(*ref.element, item, seen, depth + 1));
       return list;
     }
     case Kind::kMap:
@@ -216,9 +176,65 @@ Value read_value(const TypeRef& ref, const Field& field, int depth) {
   return nullptr;
 }
 
+void add_numbers(Numbers& to, const FieldDef& field, std::size_t level) {
+  const auto at = std::ranges::lower_bound(to.inner, field.proto[level], {}, [](const auto& one) { return one.first; });
+  auto place = at;
+  if (at == to.inner.end() || at->first != field.proto[level])
+    place = to.inner.emplace(at, field.proto[level], std::make_unique<Numbers>());
+  if (level + 1 == field.proto.size())
+    place->second->field = &field;
+  else
+    add_numbers(*place->second, field, level + 1);
+}
+
+Numbers numbers_from(const TypeDef& type) {
+  Numbers out;
+  for (const FieldDef& field : type.fields)
+    if (!field.proto.empty()) add_numbers(out, field, 0);
+  return out;
+}
+
 }  // namespace
 
-Result<json::Value> decode_protobuf(std::string_view body) {
+namespace wire {
+
+std::string_view first_bytes(std::string_view message, int number) {
+  Reader reader(message);
+  Field field;
+  std::string_view out;
+  while (reader.next(field))
+    if (field.number == number) out = field.bytes;
+  return out;
+}
+
+const Numbers* Numbers::find(int number) const {
+  const auto at = std::ranges::lower_bound(inner, number, {}, [](const auto& one) { return one.first; });
+  return at == inner.end() || at->first != number ? nullptr : at->second.get();
+}
+
+const Numbers& numbers_of(const TypeDef& type) {
+  static const auto kNumbers = [] {
+    std::unordered_map<const TypeDef*, Numbers> out;
+    for (const TypeDef* one : all_types()) out.emplace(one, numbers_from(*one));
+    out.emplace(&partial_metadata_type(), numbers_from(partial_metadata_type()));
+    return out;
+  }();
+  static const Numbers kNone;
+  const auto found = kNumbers.find(&type);
+  return found == kNumbers.end() ? kNone : found->second;
+}
+
+}  // namespace wire
+
+std::string_view bytes_field(std::string_view message, int number) {
+  try {
+    return first_bytes(message, number);
+  } catch (const Malformed&) {
+    return {};
+  }
+}
+
+Result<json::Value> decode_protobuf(std::string_view body, bool* has_unknown) {
   if (body.substr(0, 4) != std::string_view("k8s\0", 4))
     return invalid("the provided data does not appear to be a protobuf message: the magic number is missing");
   try {
@@ -228,8 +244,9 @@ Result<json::Value> decode_protobuf(std::string_view body) {
     const TypeDef* type = kind == "DeleteOptions" ? find_type("meta.v1.DeleteOptions") : protobuf_type(api_version, kind);
     if (type == nullptr) return invalid(fmt::format("no kind \"{}\" is registered for version \"{}\"", kind, api_version));
     Object out{{"apiVersion", api_version}, {"kind", kind}};
-    std::vector<int> prefix;
-    read_message(*type, first_bytes(unknown, 2), prefix, out, 0);
+    Seen seen;
+    read_message(wire::numbers_of(*type), first_bytes(unknown, 2), out, seen, 0);
+    if (has_unknown != nullptr) *has_unknown = seen.unknown;
     return Value(std::move(out));
   } catch (const Malformed&) {
     return invalid("the protobuf body is malformed");

@@ -15,8 +15,13 @@
 namespace berth::model {
 
 /// From "k8s\0" + runtime.Unknown to the JSON document, apiVersion and kind included. Fields that the tables have no number for are left
-/// out. The error says what is malformed; hostile input costs no more than its size.
-Result<json::Value> decode_protobuf(std::string_view body);
+/// out, and `has_unknown` says whether there were any. The error says what is malformed; hostile input costs no more than its size.
+Result<json::Value> decode_protobuf(std::string_view body, bool* has_unknown = nullptr);
+/// The body `now` with those fields of `before` (of one object, in one version) that the tables have no number for, each where it was: in
+/// lists with the item of the same keys, in maps under the same key. nullopt: one of them is malformed.
+std::optional<std::string> keep_unknown_fields(std::string_view before, std::string_view now);
+/// A message's field of bytes; empty: it is not there, or the message is malformed.
+std::string_view bytes_field(std::string_view message, int number);
 
 /// Whether objects of the kind travel as protobuf: all but those that are custom resources elsewhere, which have no numbers.
 bool has_protobuf(const KindInfo& kind);

@@ -212,6 +212,7 @@ class Encoder {
         return true;
       }
       case Kind::kAny: {
+        if (ref.type != nullptr) return schema_or(*ref.type, number, depth);
         skip_space();
         const char* start = at_;
         if (!skip_value()) return false;
@@ -232,6 +233,28 @@ class Encoder {
         break;
     }
     return skip_value();
+  }
+
+  /// JSONSchemaPropsOrBool and JSONSchemaPropsOrArray; which of the two a lone schema is in depends on the field, as read_schema_or says.
+  bool schema_or(const TypeDef& schema, int number, int depth) {
+    const std::size_t place = open_field(number);
+    if (peek() == '[') {
+      const TypeRef element{.kind = Kind::kStruct, .type = &schema};
+      if (!list(element, 2, depth + 1)) return false;
+    } else if (peek() == '{') {
+      const bool is_items = schema.field("items") != nullptr && schema.field("items")->proto.back() == number;
+      if (!is_items) {
+        append_tag(out_, 1, 0);
+        out_ += '\1';
+      }
+      const std::size_t inner = open_field(is_items ? 1 : 2);
+      if (!message(schema, depth + 1)) return false;
+      close_length(out_, inner);
+    } else if (!number_field(Kind::kBool, 1)) {
+      return false;
+    }
+    close_length(out_, place);
+    return true;
   }
 
   std::size_t open_field(int number) {

@@ -122,6 +122,14 @@ void Connection::set_driver(std::shared_ptr<Driver> driver) {
 
 std::optional<PeerCertificate> Connection::peer() const { return ssl_ == nullptr ? std::nullopt : verified_peer(ssl_); }
 
+std::string_view Connection::application_protocol() const {
+  if (ssl_ == nullptr) return {};
+  const unsigned char* name = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(ssl_, &name, &size);
+  return {reinterpret_cast<const char*>(name), size};
+}
+
 void Connection::on_events(std::uint32_t events) {
   const auto self = shared_from_this();
   if (state_ == State::kConnecting) finish_connect();
@@ -343,6 +351,15 @@ void Connection::write(Bytes bytes) {
   if (queued_bytes() == 0) write_progress_ = reactor_.now();
   out_bytes_ += bytes->size();
   out_.push_back({{}, std::move(bytes), 0});
+}
+
+void Connection::write(Bytes bytes, std::size_t at, std::size_t size) {
+  if (at == 0 && size == bytes->size()) return write(std::move(bytes));
+  if (state_ == State::kClosed || closing_ || size == 0) return;
+  if (size < kCopyBelow) return write(bytes->substr(at, size));
+  if (queued_bytes() == 0) write_progress_ = reactor_.now();
+  out_bytes_ += size;
+  out_.push_back({{}, std::move(bytes), at, at + size});
 }
 
 void Connection::flush() {

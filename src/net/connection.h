@@ -56,6 +56,8 @@ class Connection final : public EventSink, public std::enable_shared_from_this<C
   /// Queues bytes; flush sends them.
   void write(std::string bytes);
   void write(Bytes bytes);
+  /// Queues a part of shared bytes.
+  void write(Bytes bytes, std::size_t at, std::size_t size);
   /// Writes as much as the socket takes; the rest follows by itself.
   void flush();
   [[nodiscard]] std::size_t queued_bytes() const { return out_bytes_ + ciphertext_.size() - ciphertext_at_; }
@@ -77,6 +79,9 @@ class Connection final : public EventSink, public std::enable_shared_from_this<C
   [[nodiscard]] Reactor& reactor() const { return reactor_; }
   [[nodiscard]] const std::string& remote_address() const { return remote_address_; }
   [[nodiscard]] std::optional<PeerCertificate> peer() const;
+  [[nodiscard]] bool is_encrypted() const { return ssl_ != nullptr; }
+  /// What ALPN has chosen; empty when nothing.
+  [[nodiscard]] std::string_view application_protocol() const;
 
   void on_events(std::uint32_t events) override;
   void on_tick(MonotonicTime now) override;
@@ -88,7 +93,8 @@ class Connection final : public EventSink, public std::enable_shared_from_this<C
     std::string own;
     Bytes shared;
     std::size_t at = 0;
-    [[nodiscard]] std::string_view rest() const { return std::string_view(shared ? *shared : own).substr(at); }
+    std::size_t end = std::string::npos;  ///< Of `shared`, when a part of it is meant.
+    [[nodiscard]] std::string_view rest() const { return std::string_view(shared ? *shared : own).substr(at, end - at); }
   };
 
   Connection(Reactor& reactor, int fd) : reactor_(reactor), fd_(fd) {}

@@ -1,10 +1,9 @@
 // The handler's side of an exchange: builds the wire form on the caller's thread and hands it to the session's reactor.
+#include "net/exchange.h"
+
 #include <zlib.h>
 
 #include <ctime>
-
-#include "net/raw_stream.h"
-#include "net/server_session.h"
 
 namespace berth::net {
 namespace {
@@ -37,6 +36,32 @@ void append_value(std::string& out, std::string_view value) {
   for (auto i = start; i < out.size(); ++i) {
     if (out[i] == '\r' || out[i] == '\n' || out[i] == '\0') out[i] = ' ';
   }
+}
+
+bool is_of_the_connection(std::string_view name) {
+  for (const std::string_view one : {"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "Content-Length"})
+    if (one.size() == name.size() && equal_ignoring_case(one, name)) return true;
+  return false;
+}
+
+std::string lower_case(std::string_view name) {
+  std::string out(name);
+  for (auto& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  return out;
+}
+
+WireHead make_http2_head(int status, const Headers& headers) {
+  WireHead head;
+  head.fields.reserve(headers.fields().size() + 3);
+  head.fields.emplace_back(":status", std::to_string(status));
+  for (const auto& [name, value] : headers.fields()) {
+    if (is_of_the_connection(name)) continue;
+    std::string clean;
+    append_value(clean, value);
+    head.fields.emplace_back(lower_case(name), std::move(clean));
+  }
+  if (headers.get("Date").empty()) head.fields.emplace_back("date", http_date());
+  return head;
 }
 
 std::string make_head(int status, const Headers& headers) {
@@ -86,6 +111,28 @@ std::size_t total_size(const std::vector<Bytes>& parts) {
   return size;
 }
 
+std::string_view refusal_reason(int code) {
+  switch (code) {
+    case 401:
+      return "Unauthorized";
+    case 429:
+      return "TooManyRequests";
+    case 413:
+      return "RequestEntityTooLarge";
+    case 500:
+      return "InternalError";
+    default:
+      return "BadRequest";
+  }
+}
+
+void append_json_string(std::string& out, std::string_view text) {
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out.push_back('\\');
+    out.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
+  }
+}
+
 class ExchangeWriter final : public ResponseWriter {
  public:
   explicit ExchangeWriter(std::shared_ptr<ExchangeState> state) : state_(std::move(state)) {}
@@ -102,7 +149,7 @@ class ExchangeWriter final : public ResponseWriter {
           R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the request was dropped without an answer","reason":"InternalError","code":500})";
       respond(std::move(response));
     } else if (cut_off) {
-      with_session([](ServerSession& session, const auto& state) { session.abort(state); });
+      with_session([](Session& session, const auto& state) { session.abort(state); });
     }
   }
 
@@ -126,38 +173,43 @@ class ExchangeWriter final : public ResponseWriter {
     }
     WireAnswer answer;
     answer.closes = !state_->keep_alive || has_token(headers.get("Connection"), "close");
-    answer.head = make_head(status, headers);
     const bool may_have_body = status >= 200 && status != 204 && status != 304;
-    if (may_have_body) fmt::format_to(std::back_inserter(answer.head), "Content-Length: {}\r\n", size);
-    if (answer.closes && headers.get("Connection").empty()) answer.head += "Connection: close\r\n";
-    answer.head += "\r\n";
+    if (state_->is_http2) return respond_http2(std::move(answer), status, headers, may_have_body ? std::move(parts) : std::vector<Bytes>{});
+    auto& head = answer.head.text;
+    head = make_head(status, headers);
+    if (may_have_body) fmt::format_to(std::back_inserter(head), "Content-Length: {}\r\n", size);
+    if (answer.closes && headers.get("Connection").empty()) head += "Connection: close\r\n";
+    head += "\r\n";
     if (may_have_body && state_->method != "HEAD") {
       // Small answers travel as one piece: one segment, one record, one packet.
       if (size <= 8 * 1024) {
-        for (const auto& part : parts) answer.head += *part;
+        for (const auto& part : parts) head += *part;
       } else {
         answer.body = std::move(parts);
       }
     }
-    with_session(
-        [answer = std::move(answer)](ServerSession& session, const auto& state) mutable { session.answer(state, std::move(answer)); });
+    hand_in(std::move(answer));
   }
 
   void start_stream(int status, Headers headers) override {
     if (!claim(true)) return;
-    auto head = make_head(status, headers);
-    if (state_->method == "HEAD") {
-      // No length is known and none is needed: the answer ends with its head.
-      head += "\r\n";
-      std::lock_guard lock(state_->mutex);
-      state_->finished = true;
+    const bool is_head = state_->method == "HEAD";
+    WireHead wire;
+    if (state_->is_http2) {
+      wire = make_http2_head(status, headers);
     } else {
-      if (state_->chunked) head += "Transfer-Encoding: chunked\r\n";
-      if (!state_->keep_alive || !state_->chunked) head += "Connection: close\r\n";
+      wire.text = make_head(status, headers);
+      auto& head = wire.text;
+      if (!is_head && state_->chunked) head += "Transfer-Encoding: chunked\r\n";
+      if (!is_head && (!state_->keep_alive || !state_->chunked)) head += "Connection: close\r\n";
       head += "\r\n";
     }
-    with_session(
-        [head = std::move(head)](ServerSession& session, const auto& state) mutable { session.start_stream(state, std::move(head)); });
+    if (is_head) {
+      // No length is known and none is needed: the answer ends with its head.
+      std::lock_guard lock(state_->mutex);
+      state_->finished = true;
+    }
+    with_session([wire = std::move(wire)](Session& session, const auto& state) mutable { session.start_stream(state, std::move(wire)); });
   }
 
   bool write(Bytes chunk) override {
@@ -207,7 +259,7 @@ class ExchangeWriter final : public ResponseWriter {
   }
 
   std::unique_ptr<RawStream> upgrade(Headers headers) override {
-    if (!state_->chunked) return nullptr;  // HTTP/1.0 knows no upgrade
+    if (!state_->chunked || state_->is_http2) return nullptr;  // HTTP/1.0 and HTTP/2 know no upgrade
     if (!claim(false)) return nullptr;
     {
       std::lock_guard lock(state_->mutex);
@@ -225,6 +277,18 @@ class ExchangeWriter final : public ResponseWriter {
   }
 
  private:
+  void respond_http2(WireAnswer answer, int status, const Headers& headers, std::vector<Bytes> parts) {
+    answer.head = make_http2_head(status, headers);
+    if (status >= 200 && status != 204 && status != 304)
+      answer.head.fields.emplace_back("content-length", std::to_string(total_size(parts)));
+    if (state_->method != "HEAD") answer.body = std::move(parts);
+    hand_in(std::move(answer));
+  }
+
+  void hand_in(WireAnswer answer) {
+    with_session([answer = std::move(answer)](Session& session, const auto& state) mutable { session.answer(state, std::move(answer)); });
+  }
+
   /// True for the first of respond, start_stream, upgrade.
   bool claim(bool stream) {
     std::lock_guard lock(state_->mutex);
@@ -257,6 +321,38 @@ class ExchangeWriter final : public ResponseWriter {
 };
 
 }  // namespace
+
+void Session::let_go(const std::shared_ptr<ExchangeState>& exchange) {
+  std::function<void()> closed, drain;
+  {
+    std::lock_guard lock(exchange->mutex);
+    exchange->gone = true;
+    closed = std::exchange(exchange->on_close, nullptr);
+    drain = std::exchange(exchange->on_drain, nullptr);
+    exchange->pending.clear();
+    exchange->pending_bytes = 0;
+    exchange->connection_bytes = 0;
+  }
+  if (closed) closed();
+}
+
+void Session::note_output(const std::shared_ptr<ExchangeState>& exchange, std::size_t queued_bytes) {
+  exchange->connection_bytes = queued_bytes;
+  if (queued_bytes + exchange->pending_bytes >= kAnswerDrainedBelow) return;
+  std::function<void()> drain;
+  {
+    std::lock_guard lock(exchange->mutex);
+    drain = std::exchange(exchange->on_drain, nullptr);
+  }
+  if (drain) drain();
+}
+
+std::string refusal_body(const ParseFailure& failure) {
+  std::string body = R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":")";
+  append_json_string(body, failure.message);
+  fmt::format_to(std::back_inserter(body), R"(","reason":"{}","code":{}}})", refusal_reason(failure.status), failure.status);
+  return body;
+}
 
 std::shared_ptr<ResponseWriter> make_exchange_writer(std::shared_ptr<ExchangeState> state) {
   return std::make_shared<ExchangeWriter>(std::move(state));

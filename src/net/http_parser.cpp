@@ -298,6 +298,22 @@ void RequestParser::fail(int status, std::string message) {
   failure_ = {status, std::move(message)};
 }
 
+bool read_target(std::string_view target, HttpRequest& request) {
+  // Absolute form, which proxies send: the authority says nothing to us.
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!equal_ignoring_case(target.substr(0, scheme.size()), scheme)) continue;
+    const auto slash = target.find_first_of("/?", scheme.size());
+    target = slash == std::string_view::npos ? std::string_view("/") : target.substr(slash);
+    break;
+  }
+  const auto question = target.find('?');
+  auto path = target == "*" && request.method == "OPTIONS" ? std::optional<std::string>("*") : decode_path(target.substr(0, question));
+  if (!path) return false;
+  request.path = std::move(*path);
+  if (question != std::string_view::npos) request.query = target.substr(question + 1);
+  return true;
+}
+
 bool RequestParser::parse_request_line(std::string_view line) {
   const auto first = line.find(' ');
   const auto last = line.rfind(' ');
@@ -314,19 +330,8 @@ bool RequestParser::parse_request_line(std::string_view line) {
     return fail(is_http ? 505 : 400, is_http ? "only HTTP/1.0 and HTTP/1.1 are spoken here" : "malformed request line"), false;
   }
   is_http_1_0_ = version == "HTTP/1.0";
-  // Absolute form, which proxies send: the authority says nothing to us.
-  for (const std::string_view scheme : {"http://", "https://"}) {
-    if (!equal_ignoring_case(target.substr(0, scheme.size()), scheme)) continue;
-    const auto slash = target.find_first_of("/?", scheme.size());
-    target = slash == std::string_view::npos ? std::string_view("/") : target.substr(slash);
-    break;
-  }
-  const auto question = target.find('?');
-  auto path = target == "*" && method == "OPTIONS" ? std::optional<std::string>("*") : decode_path(target.substr(0, question));
-  if (!path) return fail(400, "malformed path in the request line"), false;
   request_.method = method;
-  request_.path = std::move(*path);
-  if (question != std::string_view::npos) request_.query = target.substr(question + 1);
+  if (!read_target(target, request_)) return fail(400, "malformed path in the request line"), false;
   return true;
 }
 

@@ -66,6 +66,9 @@ class HeadCollector {
   std::string buffer_;
 };
 
+/// Path and query of a request target (its origin, absolute or asterisk form) for `request`, whose method is known. False: malformed.
+bool read_target(std::string_view target, HttpRequest& request);
+
 /// One request after the other of a connection. After kDone take the request, then feed on.
 class RequestParser {
  public:

@@ -10,6 +10,7 @@
 #include <future>
 
 #include "base/log.h"
+#include "net/http2_session.h"
 #include "net/server_session.h"
 
 namespace berth::net {
@@ -20,7 +21,7 @@ using std::chrono::milliseconds;
 /// The sessions of one reactor. Used on its thread only.
 struct Shard {
   std::shared_ptr<Reactor> reactor;
-  std::unordered_map<ServerSession*, std::shared_ptr<ServerSession>> sessions;
+  std::unordered_map<Session*, std::shared_ptr<Session>> sessions;
 };
 
 /// Open connections by where they come from. Thread-safe.
@@ -147,7 +148,7 @@ class ServerImpl final : public Server {
   [[nodiscard]] std::uint16_t port() const override { return port_; }
 
   Result<void> set_tls(const TlsServerConfig& config) override {
-    auto made = make_server_tls(config);
+    auto made = make_server_tls(config, config_.http2);
     if (!made) return std::unexpected(made.error());
     const std::lock_guard lock(tls_mutex_);
     tls_ = std::move(*made);
@@ -212,12 +213,24 @@ class ServerImpl final : public Server {
                                    milliseconds(config_.write_timeout_ms)};
     const ParserLimits limits{config_.max_header_bytes, config_.max_body_bytes};
     auto session = std::make_shared<ServerSession>(handler_, shard.reactor, limits, timeouts, bodies_);
-    // A connection counts until it is closed, also after an upgrade.
+    if (config_.http2) {
+      const Http2Limits http2{.parser = limits, .max_streams = config_.max_streams, .goaway_chance = config_.goaway_chance};
+      session->set_http2([this, &shard, http2, timeouts, network] {
+        auto next = std::make_shared<Http2Session>(handler_, shard.reactor, http2, timeouts, bodies_);
+        keep(shard, next, network);
+        return next;
+      });
+    }
+    keep(shard, session, std::move(network));
+    session->attach(connection);
+    connection->start(session);
+  }
+
+  /// A connection counts until it is closed, also after an upgrade.
+  void keep(Shard& shard, const std::shared_ptr<Session>& session, std::string network) {
     session->set_on_gone([&shard, raw = session.get()] { shard.sessions.erase(raw); },
                          [this, network = std::move(network)] { forget(network); });
     shard.sessions.emplace(session.get(), session);
-    session->attach(connection);
-    connection->start(session);
   }
 
   /// Asks every shard to end what can end, and counts what is left.
@@ -228,7 +241,7 @@ class ServerImpl final : public Server {
       auto result = done->get_future();
       const bool posted = shard->reactor->post([&sessions = shard->sessions, end_streams, done] {
         Count count;
-        std::vector<std::shared_ptr<ServerSession>> all;
+        std::vector<std::shared_ptr<Session>> all;
         for (const auto& [raw, session] : sessions) all.push_back(session);
         for (const auto& session : all) {
           session->wind_down(end_streams);
@@ -287,7 +300,7 @@ void Acceptor::on_tick(MonotonicTime) {
 Result<std::unique_ptr<Server>> Server::start(ServerConfig config, Handler& handler) {
   TlsContext tls;
   if (config.tls) {
-    auto made = make_server_tls(*config.tls);
+    auto made = make_server_tls(*config.tls, config.http2);
     if (!made) return std::unexpected(made.error());
     tls = std::move(*made);
   }

@@ -1,4 +1,4 @@
-// HTTP/1.1 server over TLS or plain TCP.
+// HTTP/2 and HTTP/1.1 server over TLS or plain TCP.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -32,6 +32,9 @@ struct ServerConfig {
   int header_timeout_ms = 20'000;                    ///< A request whose header or body comes slower is dropped.
   int idle_timeout_ms = 120'000;                     ///< Keep-alive connections without a request.
   int write_timeout_ms = 60'000;                     ///< A reader that takes nothing for so long is dropped.
+  bool http2 = true;                                 ///< Beside HTTP/1.1: by ALPN; without TLS with prior knowledge.
+  std::uint32_t max_streams = 100;                   ///< Of one HTTP/2 connection at a time, as kube-apiserver has it.
+  double goaway_chance = 0;                          ///< Of an HTTP/2 request ending its connection in order (--goaway-chance).
   std::size_t max_bodies_bytes = 1U << 30;           ///< Of all bodies that are under way together; more is answered 429.
   /// Asked on an I/O thread before more than the first 16 KiB of a body are kept; the request is complete but for its body. False: 401, so
   /// that strangers cannot fill the memory. Null: everybody may.

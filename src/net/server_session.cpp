@@ -7,42 +7,6 @@ namespace {
 
 /// Answers waiting for a slow reader, beyond which no further pipelined request is taken up.
 constexpr std::size_t kMaxUnsentAnswers = 1024 * 1024;
-constexpr std::size_t kRequestDrainedBelow = 256 * 1024;
-/// Of a body from whomever: what a review or a patch needs.
-constexpr std::size_t kUnaskedBodyBytes = 16 * 1024;
-/// The slowest body accepted, once the header timeout is over.
-constexpr std::size_t kMinBodyBytesPerSecond = 16 * 1024;
-
-std::string_view status_reason(int code) {
-  switch (code) {
-    case 401:
-      return "Unauthorized";
-    case 429:
-      return "TooManyRequests";
-    case 413:
-      return "RequestEntityTooLarge";
-    case 500:
-      return "InternalError";
-    default:
-      return "BadRequest";
-  }
-}
-
-void append_json_string(std::string& out, std::string_view text) {
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out.push_back('\\');
-    out.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
-  }
-}
-
-std::string refusal(const ParseFailure& failure) {
-  std::string body = R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":")";
-  append_json_string(body, failure.message);
-  fmt::format_to(std::back_inserter(body), R"(","reason":"{}","code":{}}})", status_reason(failure.status), failure.status);
-  return fmt::format("HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
-                     failure.status, reason_phrase(failure.status), body.size(), body);
-}
-
 void append_chunk_size(std::string& out, std::size_t size) { fmt::format_to(std::back_inserter(out), "{:x}\r\n", size); }
 
 }  // namespace
@@ -57,11 +21,36 @@ void ServerSession::attach(std::shared_ptr<Connection> connection) {
 }
 
 void ServerSession::on_open() {
+  if (make_http2_ && connection_->application_protocol() == "h2") return hand_over_to_http2();
   peer_ = connection_->peer();
   waiting_since_ = reactor_->now();
 }
 
+void ServerSession::hand_over_to_http2() {
+  const auto keep = shared_from_this();
+  const auto next = std::exchange(make_http2_, nullptr)();
+  const auto connection = std::exchange(connection_, nullptr);
+  next->attach(connection);
+  connection->set_driver(next);
+  next->on_open();
+  if (on_gone_) std::exchange(on_gone_, nullptr)();
+  on_freed_ = nullptr;  // The next one tells.
+}
+
+std::optional<std::size_t> ServerSession::look_for_http2(std::string_view data) {
+  static constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n";
+  if (!make_http2_ || !connection_ || connection_->is_encrypted() || !parser_.is_idle()) return std::nullopt;
+  if (data.starts_with(kPreface)) {
+    hand_over_to_http2();
+    return 0;
+  }
+  if (kPreface.starts_with(data)) return 0;  // The rest is still to come.
+  make_http2_ = nullptr;
+  return std::nullopt;
+}
+
 std::size_t ServerSession::on_input(std::string_view data) {
+  if (const auto taken = look_for_http2(data)) return *taken;
   std::size_t at = 0;
   handling_ = true;
   while (at < data.size() && !current_ && connection_ && connection_->is_open() && connection_->queued_bytes() < kMaxUnsentAnswers) {
@@ -116,7 +105,7 @@ ParseFailure ServerSession::check_body() {
     return {};
   }
   count_body(parser_.body_bytes());
-  if (parser_.body_bytes() <= kUnaskedBodyBytes) return {};
+  if (parser_.body_bytes() <= BodyPace::kUnaskedBytes) return {};
   if (bodies_->may_send && !may_send_body_) {
     HttpRequest head;
     head.method = parser_.request().method;
@@ -140,20 +129,22 @@ void ServerSession::count_body(std::size_t bytes) {
 }
 
 void ServerSession::refuse(const ParseFailure& failure) {
-  connection_->write(refusal(failure));
+  const auto body = refusal_body(failure);
+  connection_->write(fmt::format("HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
+                                 failure.status, reason_phrase(failure.status), body.size(), body));
   connection_->close_after_flush();
 }
 
 void ServerSession::answer(const std::shared_ptr<ExchangeState>& exchange, WireAnswer answer) {
   if (exchange != current_ || !connection_) return;
-  connection_->write(std::move(answer.head));
+  connection_->write(std::move(answer.head.text));
   for (auto& part : answer.body) connection_->write(std::move(part));
   complete(answer.closes);
 }
 
-void ServerSession::start_stream(const std::shared_ptr<ExchangeState>& exchange, std::string head) {
+void ServerSession::start_stream(const std::shared_ptr<ExchangeState>& exchange, WireHead head) {
   if (exchange != current_ || !connection_) return;
-  connection_->write(std::move(head));
+  connection_->write(std::move(head.text));
   if (eof_) return connection_->close("");
   flush_stream(exchange);
 }
@@ -231,20 +222,6 @@ void ServerSession::resume() {
   if (connection_ && eof_ && !current_) connection_->close_after_flush();
 }
 
-void ServerSession::let_go(const std::shared_ptr<ExchangeState>& exchange) {
-  std::function<void()> closed, drain;
-  {
-    std::lock_guard lock(exchange->mutex);
-    exchange->gone = true;
-    closed = std::exchange(exchange->on_close, nullptr);
-    drain = std::exchange(exchange->on_drain, nullptr);
-    exchange->pending.clear();
-    exchange->pending_bytes = 0;
-    exchange->connection_bytes = 0;
-  }
-  if (closed) closed();
-}
-
 void ServerSession::on_eof() {
   eof_ = true;
   if (!current_) return connection_->close_after_flush();
@@ -286,14 +263,7 @@ void ServerSession::on_output() {
 void ServerSession::note_output() {
   if (!current_ || !connection_) return;
   const auto exchange = current_;
-  exchange->connection_bytes = connection_->queued_bytes();
-  if (exchange->connection_bytes + exchange->pending_bytes >= kRequestDrainedBelow) return;
-  std::function<void()> drain;
-  {
-    std::lock_guard lock(exchange->mutex);
-    drain = std::exchange(exchange->on_drain, nullptr);
-  }
-  if (drain) drain();
+  Session::note_output(exchange, connection_->queued_bytes());
 }
 
 void ServerSession::on_tick(MonotonicTime now) {
@@ -305,7 +275,7 @@ void ServerSession::on_tick(MonotonicTime now) {
   if (current_) return;
   const bool is_idle = connection_->is_open() && parser_.is_idle();
   auto allowed = is_idle ? timeouts_.idle : timeouts_.header;
-  if (!is_idle) allowed += std::chrono::milliseconds(parser_.body_bytes() * 1000 / kMinBodyBytesPerSecond);
+  if (!is_idle) allowed += std::chrono::milliseconds(parser_.body_bytes() * 1000 / BodyPace::kMinBytesPerSecond);
   if (now - waiting_since_ > allowed) connection_->close(is_idle ? "" : "the request came too slowly");
 }
 

@@ -78,9 +78,15 @@ void set_common(SSL_CTX* context) {
 constexpr unsigned char kHttp11[] = "\x08http/1.1";
 constexpr unsigned kHttp11Size = sizeof kHttp11 - 1;
 
-int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_size, const unsigned char* offered, unsigned offered_size, void*) {
+constexpr unsigned char kHttp2First[] = "\x02h2\x08http/1.1";
+constexpr unsigned kHttp2FirstSize = sizeof kHttp2First - 1;
+
+/// `ours` is kHttp11 or kHttp2First.
+int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_size, const unsigned char* offered, unsigned offered_size,
+                    void* ours) {
   unsigned char* chosen = nullptr;
-  const int result = SSL_select_next_proto(&chosen, out_size, kHttp11, kHttp11Size, offered, offered_size);
+  const auto size = ours == kHttp2First ? kHttp2FirstSize : kHttp11Size;
+  const int result = SSL_select_next_proto(&chosen, out_size, static_cast<unsigned char*>(ours), size, offered, offered_size);
   if (result != OPENSSL_NPN_NEGOTIATED) return SSL_TLSEXT_ERR_NOACK;
   *out = chosen;
   return SSL_TLSEXT_ERR_OK;
@@ -228,7 +234,7 @@ Result<void> check_tls_settings(const std::string& min_version, const std::vecto
   return set_ciphers(context.get(), cipher_suites);
 }
 
-Result<TlsContext> make_server_tls(const TlsServerConfig& config) {
+Result<TlsContext> make_server_tls(const TlsServerConfig& config, bool http2) {
   TlsContext context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   if (!context) return fail(ErrorCode::kInternal, "TLS: " + take_tls_error());
   set_common(context.get());
@@ -237,7 +243,7 @@ Result<TlsContext> make_server_tls(const TlsServerConfig& config) {
   if (config.min_version == "VersionTLS13") SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION);
   if (!config.cipher_suites.empty())
     if (auto set = set_ciphers(context.get(), config.cipher_suites); !set) return std::unexpected(set.error());
-  SSL_CTX_set_alpn_select_cb(context.get(), choose_protocol, nullptr);
+  SSL_CTX_set_alpn_select_cb(context.get(), choose_protocol, const_cast<unsigned char*>(http2 ? kHttp2First : kHttp11));
   SSL_CTX_set_num_tickets(context.get(), 1);
   static constexpr unsigned char kContextId[] = "berth";
   SSL_CTX_set_session_id_context(context.get(), kContextId, sizeof kContextId - 1);

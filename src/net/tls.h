@@ -15,8 +15,8 @@ namespace berth::net {
 
 using TlsContext = std::shared_ptr<SSL_CTX>;
 
-/// TLS 1.2 or newer, ALPN http/1.1. The error names the part of the configuration that is unusable.
-Result<TlsContext> make_server_tls(const TlsServerConfig& config);
+/// TLS 1.2 or newer, ALPN http/1.1 and, when `http2`, before it h2. The error names the part of the configuration that is unusable.
+Result<TlsContext> make_server_tls(const TlsServerConfig& config, bool http2 = false);
 /// Go's names, as of kube-apiserver's --tls-min-version and --tls-cipher-suites; the error lists what may stand there.
 Result<void> check_tls_settings(const std::string& min_version, const std::vector<std::string>& cipher_suites);
 /// Verifies the server against ca_pem (empty: the system's store) unless insecure_skip_verify.

@@ -235,6 +235,7 @@ void Census::read_pod(Pod& pod, const apiserver::StoredObject& object, bool is_n
                                      : Pod::Phase::kPending;
   if (pod.is_over() && !was_over) {
     ++now_.finished;
+    change_from_outside();
     if (on_pod_over) on_pod_over(object.meta.ns, object.meta.name);
   }
   pod.is_deleting = has(raw[kDeletion]);

@@ -66,6 +66,11 @@ class SharedStore {
   virtual ~SharedStore() = default;
   /// All live records below the prefix as they were at one revision, which is returned. Stops with the callback's error.
   virtual Result<Revision> read(const std::function<Result<void>(SharedRecord)>& each) = 0;
+  /// Puts all of them in one transaction if `marker` is as it was read: for filling an empty prefix, which nobody follows meanwhile (they
+  /// get one revision). At most kFillKeys; each key once. Waits.
+  virtual Result<void> fill(std::vector<SharedWrite> writes, const SharedRecord& marker) = 0;
+  static constexpr std::size_t kFillKeys = 100;       ///< etcd's --max-txn-ops is 128.
+  static constexpr std::size_t kFillBytes = 1 << 20;  ///< Its --max-request-bytes is 1.5 MiB.
   /// `done` is called once, from the store's thread: keep it short. Tried again, elsewhere when there are several members, until it is
   /// known what came of it or `kWriteSeconds` have passed. Never applied twice.
   virtual void write(SharedWrite write, std::function<void(WriteAnswer)> done) = 0;

@@ -23,7 +23,7 @@ TEST(YamlLimits, AliasBombsAreRefused) {
 TEST(YamlLimits, TextThatIsNotUtf8IsRefused) {
   const auto document = parse_yaml("!J\xfe\xff\xff\xff:");
   ASSERT_FALSE(document);
-  EXPECT_EQ(document.error().message, "invalid YAML: it is not valid UTF-8");
+  EXPECT_EQ(document.error().message, "invalid YAML at line 1, column 1: it is not valid UTF-8");
 }
 
 TEST(YamlLimits, EscapesBecomeUtf8) {

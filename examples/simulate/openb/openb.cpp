@@ -23,7 +23,8 @@ using berth::model::PodView;
 using namespace berth::placement;
 namespace json = berth::json;
 
-constexpr const char* kPaper[] = {"Random", "DotProd", "GpuClustering", "GpuPacking", "BestFit", "FGD"};
+/// The paper's six in its order, and our own.
+constexpr const char* kPolicies[] = {"Random", "DotProd", "GpuClustering", "GpuPacking", "BestFit", "FGD", "CuttingStock"};
 constexpr int kFirstPercent = 90, kLastPercent = 130, kStep = 10, kColumns = (kLastPercent - kFirstPercent) / kStep + 1;
 constexpr std::int32_t kFirstSeed = 42;
 /// Chance is part of the policy Random: a seed's figure is the mean of so many runs.
@@ -201,7 +202,7 @@ void print(const Trace& trace, const std::vector<std::string>& policies, const s
       ++count;
       for (std::size_t column = 0; column < sums.size(); ++column) sums[column] += rows[i][column];
     }
-    const auto number = std::ranges::find(kPaper, policies[policy]) - std::begin(kPaper);
+    const auto number = std::ranges::find(kPolicies, policies[policy]) - std::begin(kPolicies);
     fmt::print("{},{:02}-{},{}", trace.workload, number + 1, policies[policy], seeds);
     for (const double sum : sums) {
       const double mean = std::nearbyint(sum / count * 100) / 100;
@@ -225,7 +226,7 @@ int run(int argc, char** argv) {
   app.add_option("--seeds", seeds, "orders of arrival: seeds 42, 43 and so on")->capture_default_str()->check(CLI::Range(1, 1000));
   app.add_option("--policy", policies, "only these, and others that GpuShare knows")->delimiter(',');
   CLI11_PARSE(app, argc, argv);
-  if (policies.empty()) policies.assign(std::begin(kPaper), std::end(kPaper));
+  if (policies.empty()) policies.assign(std::begin(kPolicies), std::end(kPolicies));
   const auto trace = read_trace(nodes_file, pods_file);
   if (!trace) {
     fmt::print(stderr, "error: {}\n", trace.error().message);

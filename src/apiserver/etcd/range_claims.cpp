@@ -40,29 +40,6 @@ struct RangeRecord {
   }
 };
 
-/// The fields of bytes of a message by number; a varint's are passed over.
-std::map<int, std::string_view> fields_of(std::string_view message) {
-  std::map<int, std::string_view> out;
-  const auto varint = [&] {
-    std::uint64_t value = 0;
-    for (int shift = 0; shift < 64 && !message.empty(); shift += 7) {
-      const auto byte = static_cast<unsigned char>(message.front());
-      message.remove_prefix(1);
-      value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
-      if ((byte & 0x80) == 0) break;
-    }
-    return value;
-  };
-  while (!message.empty()) {
-    const auto tag = varint(), size = varint();
-    if ((tag & 7) == 0) continue;
-    if ((tag & 7) != 2 || size > message.size()) break;
-    out[static_cast<int>(tag >> 3)] = message.substr(0, size);
-    message.remove_prefix(size);
-  }
-  return out;
-}
-
 class RangeClaims final : public ServiceClaims {
  public:
   RangeClaims(std::shared_ptr<store::SharedStore> store, const RangeOptions& options) : store_(std::move(store)), options_(options) {}
@@ -151,13 +128,10 @@ class RangeClaims final : public ServiceClaims {
     record.revision = found->front().revision;
     const std::string& value = *found->front().value;
     if (!value.starts_with(kMark)) return fail(ErrorCode::kCorrupt, fmt::format("{} is no RangeAllocation in protobuf", place.key));
-    const auto unknown = fields_of(std::string_view(value).substr(kMark.size()));
-    const auto raw = unknown.find(2);
-    if (raw == unknown.end()) return record;
-    auto fields = fields_of(raw->second);
-    record.metadata = fields[1];
-    record.range = fields[2];
-    record.bits = fields[3];
+    const auto message = model::bytes_field(std::string_view(value).substr(kMark.size()), 2);
+    record.metadata = model::bytes_field(message, 1);
+    record.range = model::bytes_field(message, 2);
+    record.bits = model::bytes_field(message, 3);
     return record;
   }
   store::WriteAnswer write(const std::string& key, Bytes value, std::optional<store::Revision> expected) {

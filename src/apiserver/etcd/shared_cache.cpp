@@ -109,9 +109,19 @@ ObjectPtr SharedCache::object_of(const std::string& key, std::string text, std::
                                               record.revision, record.create_revision, meta);
 }
 
-Result<ObjectPtr> SharedCache::decode(const std::string& key, const store::SharedRecord& record) const {
-  auto text = form_->to_text(key, record.key, *record.value);
+void SharedCache::keep_foreign(const std::string& key, Bytes body) {
+  const std::lock_guard lock(mutex_);
+  if (body != nullptr)
+    foreign_[key] = std::move(body);
+  else if (!foreign_.empty())
+    foreign_.erase(key);
+}
+
+Result<ObjectPtr> SharedCache::decode(const std::string& key, const store::SharedRecord& record) {
+  Bytes foreign;
+  auto text = form_->to_text(key, record.key, *record.value, &foreign);
   if (!text) return std::unexpected(text.error());
+  keep_foreign(key, std::move(foreign));
   auto meta = extract_meta(key, text->value, event_ttl_);
   return object_of(key, std::move(text->value), text->revision_offset, record, meta);
 }
@@ -125,7 +135,11 @@ void SharedCache::propose(Proposal proposal, std::function<void(ProposeResult)> 
     flight->present = get(proposal.key);
   } else {
     EncodedObject object{std::move(proposal.value), proposal.revision_offset};
-    auto stored = form_->to_stored(proposal.key, write.key, object);
+    if (proposal.expected != 0) {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = foreign_.find(proposal.key); found != foreign_.end()) flight->foreign = found->second;
+    }
+    auto stored = form_->to_stored(proposal.key, write.key, object, &flight->foreign);
     proposal.value = std::move(object.value);
     if (!stored) {
       log::error("etcd", "{}", stored.error().message);
@@ -196,6 +210,7 @@ ObjectPtr SharedCache::own_object(const std::string& key, const store::SharedRec
     Flight& flight = *at->second;
     if (flight.stored == nullptr || *flight.stored != *record.value) continue;
     flight.object = object_of(key, flight.proposal.value, flight.proposal.revision_offset, record, flight.proposal.meta);
+    if (flight.foreign != nullptr) foreign_[key] = flight.foreign;
     return flight.object;
   }
   return nullptr;
@@ -208,6 +223,7 @@ std::optional<Change> SharedCache::change_of(store::SharedRecord& record, const 
     if (current == nullptr) return std::nullopt;
     auto last = std::make_shared<const StoredObject>(*current, record.revision);
     const std::lock_guard lock(mutex_);
+    if (!foreign_.empty()) foreign_.erase(key);
     const auto [first, end] = flights_.equal_range(key);
     for (auto at = first; at != end; ++at)
       if (at->second->stored == nullptr) at->second->object = last;

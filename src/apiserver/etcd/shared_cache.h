@@ -40,6 +40,7 @@ class SharedCache final : public PublishedObjects, private store::Follower {
     Proposal proposal;
     std::function<void(ProposeResult)> result;
     Bytes stored;       ///< As it was sent; null: a deletion.
+    Bytes foreign;      ///< See foreign_.
     ObjectPtr present;  ///< What a deletion deletes.
     ObjectPtr object;   ///< As it was published.
   };
@@ -57,7 +58,8 @@ class SharedCache final : public PublishedObjects, private store::Follower {
   ObjectPtr own_object(const std::string& key, const store::SharedRecord& record);
   ObjectPtr object_of(const std::string& key, std::string text, std::size_t revision_offset, const store::SharedRecord& record,
                       const ObjectMeta& meta) const;
-  Result<ObjectPtr> decode(const std::string& key, const store::SharedRecord& record) const;
+  Result<ObjectPtr> decode(const std::string& key, const store::SharedRecord& record);
+  void keep_foreign(const std::string& key, Bytes body);
   void answered(const FlightPtr& flight, store::WriteAnswer answer);
   void complete(const FlightPtr& flight, ProposeResult result);
   void answer_waiters(Revision reached);
@@ -79,6 +81,8 @@ class SharedCache final : public PublishedObjects, private store::Follower {
   std::condition_variable wake_;
   std::unordered_multimap<std::string, FlightPtr> flights_;  ///< By the cache's key.
   std::multimap<Revision, Waiter> waiters_;
+  /// Objects with fields that only newer servers know, as they are stored: nobody's update here may lose those. By the cache's key.
+  std::unordered_map<std::string, Bytes> foreign_;
   std::vector<std::function<void(bool)>> readers_;  ///< For whom etcd is to be asked next.
   bool is_asking_ = false, is_lost_ = false, stopping_ = false;
   std::string failure_;

@@ -49,29 +49,6 @@ bool reads_like(const model::KindInfo& stored, std::string_view version) {
   return found != kTwins.end() && found->second.contains(version);
 }
 
-/// One field of bytes of a message; empty when it is not there or the message is cut.
-std::string_view bytes_field(std::string_view message, int wanted) {
-  const auto varint = [&]() -> std::uint64_t {
-    std::uint64_t value = 0;
-    for (int shift = 0; shift < 64 && !message.empty(); shift += 7) {
-      const auto byte = static_cast<unsigned char>(message.front());
-      message.remove_prefix(1);
-      value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
-      if ((byte & 0x80) == 0) break;
-    }
-    return value;
-  };
-  while (!message.empty()) {
-    const auto tag = varint();
-    const auto size = varint();
-    if ((tag & 7) == 0) continue;
-    if ((tag & 7) != 2 || size > message.size()) return {};
-    if (static_cast<int>(tag >> 3) == wanted) return message.substr(0, size);
-    message.remove_prefix(size);
-  }
-  return {};
-}
-
 /// "GROUP/PLURAL/[NAMESPACE/]NAME" of a custom resource; nullopt: it is something else.
 std::optional<std::string> custom_key(std::string_view path) {
   std::vector<std::string_view> parts;
@@ -92,7 +69,7 @@ std::string with_version(std::string_view body, std::string_view api_version, st
   model::append_field(type, 1, api_version);
   model::append_field(type, 2, kind);
   model::append_field(out, 1, type);
-  model::append_field(out, 2, bytes_field(body.substr(kProtobufMark.size()), 2));
+  model::append_field(out, 2, model::bytes_field(body.substr(kProtobufMark.size()), 2));
   return out;
 }
 
@@ -103,14 +80,14 @@ std::pair<std::string_view, std::string_view> group_and_plural(std::string_view 
   return {resource.substr(1, slash - 1), resource.substr(slash + 1, resource.size() - slash - 2)};
 }
 
-Result<json::Value> from_protobuf(const model::KindInfo& kind, std::string_view stored) {
-  const auto type = bytes_field(stored.substr(kProtobufMark.size()), 1);
-  const auto api_version = bytes_field(type, 1);
-  if (bytes_field(type, 2) != kind.kind) return fail(ErrorCode::kNotFound, fmt::format("it is a {}", bytes_field(type, 2)));
+Result<json::Value> from_protobuf(const model::KindInfo& kind, std::string_view stored, bool& has_unknown) {
+  const auto type = model::bytes_field(stored.substr(kProtobufMark.size()), 1);
+  const auto api_version = model::bytes_field(type, 1);
+  if (model::bytes_field(type, 2) != kind.kind) return fail(ErrorCode::kNotFound, fmt::format("it is a {}", model::bytes_field(type, 2)));
   const auto version = api_version.substr(api_version.rfind('/') + 1);
-  if (model::find_kind(kind.group, version, kind.kind) != nullptr) return model::decode_protobuf(stored);
+  if (model::find_kind(kind.group, version, kind.kind) != nullptr) return model::decode_protobuf(stored, &has_unknown);
   if (!reads_like(kind, version)) return fail(ErrorCode::kNotFound, fmt::format("{} is not known here", api_version));
-  return model::decode_protobuf(with_version(stored, kind.api_version(), kind.kind));
+  return model::decode_protobuf(with_version(stored, kind.api_version(), kind.kind), &has_unknown);
 }
 
 /// Converts and defaults, as Kubernetes does on reading.
@@ -124,6 +101,7 @@ Result<void> to_stored_version(const model::KindInfo& kind, json::Value& documen
     document.get_object()["apiVersion"] = kind.api_version();
   }
   model::apply_defaults(kind, document);
+  model::fill_always_written(kind, document);
   return {};
 }
 
@@ -181,13 +159,18 @@ std::optional<std::string> StoredForm::cache_key(std::string_view stored_key) co
   return make_key(place.kind->storage_group, place.kind->plural, rest.substr(0, inner), rest.substr(inner + 1));
 }
 
-Result<Bytes> StoredForm::to_stored(std::string_view cache_key, std::string_view stored_key, const EncodedObject& object) const {
+Result<Bytes> StoredForm::to_stored(std::string_view cache_key, std::string_view stored_key, const EncodedObject& object,
+                                    Bytes* foreign) const {
   const Place* place = place_of_cache_key(cache_key);
   std::string stored;
   if (place != nullptr && place->has_protobuf && options_.writes_protobuf) {
     auto encoded = model::encode_protobuf(*model::type_of(*place->kind), place->kind->api_version(), place->kind->kind, object.value);
     if (!encoded) return fail(ErrorCode::kInternal, fmt::format("{} has no protobuf form", cache_key));
     stored = std::move(*encoded);
+    if (foreign != nullptr && *foreign != nullptr) {
+      if (auto kept = model::keep_unknown_fields(**foreign, stored)) stored = std::move(*kept);
+      *foreign = make_bytes(std::string(stored));
+    }
   } else {
     // Without the empty resourceVersion: the revision is the store's to say.
     static constexpr std::string_view kEmpty = R"("resourceVersion":"")";
@@ -208,7 +191,8 @@ Result<Bytes> StoredForm::to_stored(std::string_view cache_key, std::string_view
   return make_bytes(std::move(*sealed));
 }
 
-Result<EncodedObject> StoredForm::to_text(std::string_view cache_key, std::string_view stored_key, std::string_view stored) const {
+Result<EncodedObject> StoredForm::to_text(std::string_view cache_key, std::string_view stored_key, std::string_view stored,
+                                          Bytes* foreign) const {
   const Place* place = place_of_cache_key(cache_key);
   encryption::Plain opened;
   if (!options_.encryption.rules.empty() || stored.starts_with(encryption::kPrefix)) {
@@ -227,7 +211,9 @@ Result<EncodedObject> StoredForm::to_text(std::string_view cache_key, std::strin
   Result<json::Value> document = json::Value();
   if (stored.starts_with(kProtobufMark)) {
     if (place == nullptr) return fail(ErrorCode::kNotFound, "this kind is not served here");
-    document = from_protobuf(*place->kind, stored);
+    bool has_unknown = false;
+    document = from_protobuf(*place->kind, stored, has_unknown);
+    if (has_unknown && foreign != nullptr) *foreign = make_bytes(std::string(stored));
     if (!document && document.error().code == ErrorCode::kNotFound) return std::unexpected(document.error());
   } else {
     document = json::parse(stored);

@@ -215,6 +215,28 @@ model::ApiResult<FarEnd> locate_proxied(const ObjectCache& cache, const Request&
   return locate_service(cache, request.info.ns, *name, decode_object(*object), decode_object(*endpoints));
 }
 
+/// The proxied root without its slash: relative links of a page there would lead elsewhere (UpgradeAwareHandler's redirect).
+bool is_bare_root(const net::HttpRequest& http) {
+  return (http.method == "GET" || http.method == "HEAD") && http.path.ends_with("/proxy") && !net::asks_for_upgrade(http.headers);
+}
+
+/// What of `path` stands before its end `suffix`: where a proxied root is seen.
+std::string path_before(std::string_view path, std::string_view suffix) {
+  return std::string(path.ends_with(suffix) ? path.substr(0, path.size() - suffix.size()) : path);
+}
+
+net::HttpRequest without_upgrade(const net::HttpRequest& http) {
+  net::HttpRequest out;
+  out.method = http.method;
+  for (const auto& [name, value] : http.headers.fields())
+    if (!net::equal_ignoring_case(name, "Connection") && !net::equal_ignoring_case(name, "Upgrade") &&
+        !net::equal_ignoring_case(name, "Sec-WebSocket-Protocol") && !net::equal_ignoring_case(name, "Sec-WebSocket-Key") &&
+        !net::equal_ignoring_case(name, "Sec-WebSocket-Version") && !net::equal_ignoring_case(name, "Sec-WebSocket-Extensions"))
+      out.headers.add(name, value);
+  out.remote_address = http.remote_address;
+  return out;
+}
+
 void relay(ApiServer::Impl& server, const RequestPtr& request, const std::string& node, net::HttpRequest onward) {
   if (server.options.node_backend) {
     auto writer = request->writer;
@@ -236,11 +258,45 @@ void relay(ApiServer::Impl& server, const RequestPtr& request, const std::string
            std::move(onward));
 }
 
+/// nodes/[SCHEME:]NAME[:PORT]/proxy (pkg/registry/core/node ResourceLocation): the agent, or what else listens on a node's port.
+void proxy_to_port(ApiServer::Impl& server, const RequestPtr& request, net::HttpRequest onward) {
+  const auto name = parse_proxy_name(request->info.name);
+  if (!name)
+    return server.respond_status(
+        *request, model::bad_request(fmt::format("invalid node request {}", json::serialize(json::Value(request->info.name)))));
+  const auto object = server.cache->get(make_key("", "nodes", "", name->name));
+  if (object == nullptr) return server.respond_status(*request, model::not_found("", "nodes", name->name));
+  const auto node = decode_object(*object);
+  const auto agent = json::get_int(node, {"status", "daemonEndpoints", "kubeletEndpoint", "Port"});
+  if (name->port.empty() || name->port == std::to_string(agent)) return relay(server, request, name->name, std::move(onward));
+  if (json::find(node, {"metadata", "annotations", kSimulatedNode}) != nullptr)
+    return server.respond_status(*request,
+                                 not_run_here(fmt::format("node {} is simulated: nothing listens on its port {}", name->name, name->port)));
+  std::string address;
+  for (std::string_view type : {"InternalIP", "ExternalIP"})
+    for (const auto& one : json::get_array(node, {"status", "addresses"}))
+      if (address.empty() && json::get_string(one, {"type"}) == type) address = json::get_string(one, {"address"});
+  if (!is_proxyable(address)) return server.respond_status(*request, model::bad_request("address not allowed"));
+  relay_to(server, request,
+           {.url = url_of(*name, address, name->port),
+            .on_host = true,
+            .failure = std::string(kNoService),
+            .path_prefix = path_before(request->http.path, onward.path)},
+           std::move(onward));
+}
+
 }  // namespace
 
 void proxy_to_node(ApiServer::Impl& server, const RequestPtr& request) {
   const auto& info = request->info;
   const bool is_proxied = info.subresource == "proxy";
+  if (is_proxied && is_bare_root(request->http)) {
+    server.account(*request, 301);
+    net::HttpResponse moved;
+    moved.status = 301;
+    moved.headers.add("Location", fmt::format("{}/{}{}", request->http.path, request->http.query.empty() ? "" : "?", request->http.query));
+    return request->writer->respond(std::move(moved));
+  }
   const auto to = !is_proxied ? net::Onward::kSession : request->kind->plural == "nodes" ? net::Onward::kNode : net::Onward::kWorkload;
   auto onward = net::onward_request(request->http, to);
   if (request->kind->plural == "nodes") {
@@ -248,16 +304,19 @@ void proxy_to_node(ApiServer::Impl& server, const RequestPtr& request) {
     for (const auto& part : info.rest) path += "/" + part;
     onward.path = path.empty() ? "/" : path;
     onward.query = request->http.query;
-    return relay(server, request, info.name, std::move(onward));
+    return proxy_to_port(server, request, std::move(onward));
   }
   if (is_proxied) {
-    const auto location = locate_proxied(*server.cache, *request);
+    auto location = locate_proxied(*server.cache, *request);
     if (!location) return server.respond_status(*request, location.error());
     for (const auto& part : info.rest) onward.path += "/" + part;
     if (onward.path.empty() || request->http.path.ends_with('/')) onward.path += "/";
     onward.query = request->http.query;
+    location->path_prefix = path_before(request->http.path, onward.path);
     return relay_to(server, request, *location, std::move(onward));
   }
+  // A log is asked of the node in plain HTTP, whatever the client wants it by.
+  if (info.subresource == "log") onward = net::onward_request(without_upgrade(request->http), to);
   if (info.subresource == "log")
     if (const auto wrong = check_log_options(request->query, info.name)) return server.respond_status(*request, *wrong);
   const auto object = server.cache->get(object_key(*request->kind, info.ns, info.name));

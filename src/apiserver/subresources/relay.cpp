@@ -1,16 +1,20 @@
 #include "apiserver/subresources/relay.h"
 
 #include "apiserver/impl.h"
+#include "apiserver/subresources/html_links.h"
+#include "base/base64.h"
 #include "net/address.h"
 #include "net/onward.h"
 #include "net/reactor.h"
 #include "net/splice.h"
+#include "net/websocket.h"
 
 namespace berth::apiserver {
 namespace {
 
 constexpr std::size_t kMaxRefusalBytes = 2048;
 constexpr std::size_t kMaxQueuedBytes = 256 * 1024;
+constexpr Duration kSocketPause = std::chrono::milliseconds(50);  // between looks whether a slow reader has read
 constexpr std::size_t kMaxIdleRelayClients = 256;
 constexpr std::string_view kUpstreamKey = "upstream|";
 constexpr int kUpstreamTimeoutMs = 6'000;                          // kube-aggregator's, for what it asks by itself
@@ -90,13 +94,71 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
       refused_ = status;
       return;
     }
+    if (is_log() && net::is_websocket_request(request_->http)) return begin_socket();
     server_.account(*request_, status);
     net::Headers to_client;
-    if (far_.node.empty())
+    if (!far_.path_prefix.empty())
+      to_client = moved_headers(from);
+    else if (far_.node.empty())
       to_client = net::headers_back(from);
     else if (const auto type = from.get("Content-Type"); !type.empty())
       to_client.add("Content-Type", std::string(type));
     request_->writer->start_stream(status, std::move(to_client));
+  }
+
+  /// Headers of an application's answer, its redirects below the proxy's path; from now on a page's links are, too.
+  net::Headers moved_headers(const net::Headers& from) {
+    const std::string_view host = std::string_view(far_.url).substr(far_.url.find("://") + 3);
+    const std::string asked(request_->http.headers.get("Host"));
+    const auto type = from.get("Content-Type");
+    const bool is_page = type.substr(0, type.find(';')) == "text/html" && from.get("Content-Encoding").empty();
+    if (is_page && request_->http.method != "HEAD") page_ = std::make_unique<HtmlLinks>(far_.path_prefix, std::string(host), asked);
+    net::Headers out;
+    for (const auto& [name, value] : net::headers_back(from).fields()) {
+      if (net::equal_ignoring_case(name, "Location"))
+        out.add(name, link_below(value, far_.path_prefix, host, asked));
+      else if (page_ == nullptr || !net::equal_ignoring_case(name, "Content-Length"))
+        out.add(name, value);
+    }
+    return out;
+  }
+
+  /// A log as messages of a WebSocket (apiserver/pkg/util/wsstream, Reader).
+  void begin_socket() {
+    const auto protocol = net::choose_websocket_protocol(request_->http, {"binary.k8s.io", "base64.binary.k8s.io"});
+    auto answer = net::websocket_answer(request_->http, protocol);
+    if (!answer) {
+      let_go();
+      refused_ = 400;
+      return server_.respond_status(*request_, model::bad_request("the WebSocket handshake is malformed"));
+    }
+    server_.account(*request_, 101);
+    is_base64_ = protocol == "base64.binary.k8s.io";
+    auto own = request_->writer->upgrade(std::move(*answer));
+    if (own == nullptr) return let_go();
+    net::WebSocket::Callbacks callbacks;
+    callbacks.on_message = [](net::WebSocketMessage::Kind, std::string) {};
+    callbacks.on_close = [weak = weak_from_this()](std::uint16_t, std::string) {
+      if (const auto self = weak.lock()) self->let_go();
+    };
+    socket_ = std::make_shared<net::WebSocket>(std::move(own), net::WebSocketRole::kServer, std::move(callbacks));
+  }
+
+  void send(std::string_view data) {
+    if (is_base64_)
+      socket_->send(net::WebSocketMessage::Kind::kText, base64_encode(data));
+    else
+      socket_->send(net::WebSocketMessage::Kind::kBinary, data);
+    if (socket_->queued_bytes() < kMaxQueuedBytes) return;
+    hold(true);
+    wait_for_socket();
+  }
+
+  void wait_for_socket() {
+    server_.loop.schedule_after(kSocketPause, [self = shared_from_this(), socket = socket_] {
+      if (socket->queued_bytes() >= kMaxQueuedBytes) return self->wait_for_socket();
+      self->hold(false);
+    });
   }
 
   void pass(std::string_view data) {
@@ -105,8 +167,11 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
       if (refusal_.size() < kMaxRefusalBytes) refusal_ += data.substr(0, kMaxRefusalBytes - refusal_.size());
       return;
     }
+    if (socket_ != nullptr) return send(data);
     auto& writer = *request_->writer;
-    if (!writer.write(make_bytes(std::string(data))) || writer.queued_bytes() < kMaxQueuedBytes) return;
+    std::string bytes = page_ != nullptr ? page_->feed(data) : std::string(data);
+    if (bytes.empty()) return;
+    if (!writer.write(make_bytes(std::move(bytes))) || writer.queued_bytes() < kMaxQueuedBytes) return;
     hold(true);
     writer.on_drain([self = shared_from_this()] { self->hold(false); });
   }
@@ -124,7 +189,12 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
   void finish(const std::string& error) {
     if (!is_started_.exchange(true)) return respond_unreachable(server_, *request_, far_, error);
     if (!has_begun_) return;
-    if (refused_ != 0) return server_.respond_status(*request_, refused_by_node(refused_, refusal_));
+    if (socket_ != nullptr) {
+      socket_->close();
+      return server_.relays->release_later(std::move(socket_));
+    }
+    if (refused_ != 0 && is_log()) return server_.respond_status(*request_, refused_by_node(refused_, refusal_));
+    if (page_ != nullptr) request_->writer->write(make_bytes(page_->finish()));
     request_->writer->finish();
   }
 
@@ -143,6 +213,9 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
   bool has_begun_ = false;
   int refused_ = 0;
   std::string refusal_;
+  std::unique_ptr<HtmlLinks> page_;         ///< Where what comes is a page whose links have to move.
+  std::shared_ptr<net::WebSocket> socket_;  ///< Where the client asked for one.
+  bool is_base64_ = false;
 
   std::atomic<bool> is_started_{false};  ///< Somebody answers: the far end's header, its failure, or that it took too long.
 

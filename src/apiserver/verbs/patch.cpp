@@ -6,6 +6,7 @@
 #include "apiserver/patch/strategic_merge.h"
 #include "apiserver/writes/steps.h"
 #include "base/utf8.h"
+#include "base/yaml.h"
 #include "model/go_words.h"
 
 namespace berth::apiserver {
@@ -218,20 +219,19 @@ model::ApiResult<Configuration> read_configuration(Request& request, const model
   if (!is_utf8(request.http.body))
     return std::unexpected(model::bad_request("error decoding YAML: error converting YAML to JSON: yaml: the body is not valid UTF-8"));
   // JSON is YAML, and read as JSON a tenth of the work; what of it is odd is left to the YAML reader's words.
-  const auto documents_of = [](const std::string& body) -> Result<std::vector<json::Value>> {
+  const auto document_of = [](const std::string& body) -> std::expected<json::Value, json::YamlFault> {
     std::vector<std::string> duplicates;
     json::ParseOptions strict;
     strict.duplicates = &duplicates;
     if (body.starts_with('{'))
-      if (auto document = json::parse(body, strict); document && duplicates.empty()) return std::vector<json::Value>{std::move(*document)};
-    return json::parse_yaml_stream(body);
+      if (auto document = json::parse(body, strict); document && duplicates.empty()) return std::move(*document);
+    return json::read_first_yaml(body);
   };
-  auto documents = documents_of(request.http.body);
-  if (!documents) {
-    const auto why = yaml_error(documents.error().message);
-    return std::unexpected(model::bad_request(fmt::format("error decoding YAML: error converting YAML to JSON: {}", why)));
-  }
-  json::Value config = documents->empty() || documents->front().is_null() ? json::Value(json::Object()) : std::move(documents->front());
+  auto document = document_of(request.http.body);
+  if (!document)
+    return std::unexpected(
+        model::bad_request(fmt::format("error decoding YAML: error converting YAML to JSON: {}", document.error().go_words)));
+  json::Value config = document->is_null() ? json::Value(json::Object()) : std::move(*document);
   if (!config.is_object())
     return std::unexpected(model::bad_request(
         fmt::format("error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type "

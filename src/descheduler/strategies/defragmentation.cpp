@@ -53,6 +53,7 @@ std::string Context::why_not_moved(const placement::PodInfo& info, const Plugin&
   const Pod& pod = *found->second;
   if (find(pod.node) == nullptr) return "its node is none of the policy's";
   if (std::string why = why_protected(pod); !why.empty()) return why;
+  if (was_moved(pod)) return std::string(kMovedAlready);
   if (!plugin.namespaces.admits(pod.view().ns())) return "its namespace is left out";
   return pre_eviction_filter(pod) ? "" : "it does not pass the evictor's nodeFit or namespace selector";
 }

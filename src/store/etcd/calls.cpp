@@ -59,9 +59,9 @@ pb::TxnRequest EtcdStore::WriteCall::transaction(std::int64_t lease) const {
     }
   }
   auto* guard = request.add_compare();
-  guard->set_key(store.fence_key());
+  guard->set_key(fence->key);
   guard->set_target(pb::Compare::VERSION);
-  guard->set_version(fence);
+  guard->set_version(fence->version);
   if (write.value != nullptr) {
     auto* put = request.add_success()->mutable_request_put();
     put->set_key(write.key);
@@ -75,6 +75,8 @@ pb::TxnRequest EtcdStore::WriteCall::transaction(std::int64_t lease) const {
 }
 
 void EtcdStore::WriteCall::send() {
+  fence = store.fence();
+  if (fence->version == 0) return store.raise_fence(this);
   std::int64_t lease = 0;
   if (write.ttl > Duration::zero() && write.value != nullptr) {
     const auto found = store.lease_for(write.ttl, this);
@@ -85,7 +87,6 @@ void EtcdStore::WriteCall::send() {
   response.Clear();
   context = new_context(std::chrono::duration_cast<std::chrono::milliseconds>(kTry));
   member = store.member();
-  fence = store.fence();
   reader = store.at(member).kv->PrepareAsyncTxn(context.get(), transaction(lease), &store.queue());
   reader->StartCall();
   reader->Finish(&response, &status, static_cast<Call*>(this));
@@ -148,23 +149,41 @@ void EtcdStore::WriteCall::interpret() {
   answer(std::move(given));
 }
 
-EtcdStore::FenceCall::FenceCall(EtcdStore& store, std::int64_t from) : Call(store), from(from) {
+EtcdStore::FenceCall::FenceCall(EtcdStore& store, Fence from) : Call(store), from(std::move(from)) {
   give_up = std::chrono::steady_clock::now() + std::chrono::seconds(kWriteSeconds);
 }
 
 void EtcdStore::FenceCall::send() {
-  pb::TxnRequest request;
-  auto* compare = request.add_compare();
-  compare->set_key(store.fence_key());
-  compare->set_target(pb::Compare::VERSION);
-  compare->set_version(from);
-  auto* put = request.add_success()->mutable_request_put();
-  put->set_key(store.fence_key());
-  request.add_failure()->mutable_request_range()->set_key(store.fence_key());
   is_pausing = false;
-  response.Clear();
   context = new_context(std::chrono::duration_cast<std::chrono::milliseconds>(kTry));
   member = store.member();
+  is_granting = from.lease == 0;
+  if (is_granting)
+    send_grant();
+  else
+    send_raise();
+}
+
+void EtcdStore::FenceCall::send_grant() {
+  pb::LeaseGrantRequest request;
+  request.set_ttl(kFenceSeconds);
+  granted.Clear();
+  grant_reader = store.at(member).lease->PrepareAsyncLeaseGrant(context.get(), request, &store.queue());
+  grant_reader->StartCall();
+  grant_reader->Finish(&granted, &status, static_cast<Call*>(this));
+}
+
+void EtcdStore::FenceCall::send_raise() {
+  pb::TxnRequest request;
+  auto* compare = request.add_compare();
+  compare->set_key(from.key);
+  compare->set_target(pb::Compare::VERSION);
+  compare->set_version(from.version);
+  auto* put = request.add_success()->mutable_request_put();
+  put->set_key(from.key);
+  put->set_lease(from.lease);
+  request.add_failure()->mutable_request_range()->set_key(from.key);
+  response.Clear();
   reader = store.at(member).kv->PrepareAsyncTxn(context.get(), request, &store.queue());
   reader->StartCall();
   reader->Finish(&response, &status, static_cast<Call*>(this));
@@ -175,23 +194,44 @@ void EtcdStore::FenceCall::abandon(const std::string& why) {
   delete this;
 }
 
-void EtcdStore::FenceCall::proceed(bool) {
-  if (is_pausing) return send();
-  if (status.ok()) {
-    std::int64_t now = from + 1;
-    if (!response.succeeded()) {
-      const auto& kvs = response.responses(0).response_range().kvs();
-      now = kvs.empty() ? 0 : kvs[0].version();
-    }
-    store.fence_raised(now, "");
-    delete this;
-    return;
-  }
-  store.leave(member);
+void EtcdStore::FenceCall::retry() {
   if (store.is_closing() || std::chrono::steady_clock::now() >= give_up)
     return abandon(fmt::format("etcd at {}: {}", store.at(member).address, status.error_message()));
   is_pausing = true;
   alarm.Set(&store.queue(), std::chrono::system_clock::now() + kPause, static_cast<Call*>(this));
+}
+
+void EtcdStore::FenceCall::proceed(bool) {
+  if (is_pausing) return send();
+  if (status.ok()) return answered();
+  switch (judge(status)) {
+    case Failure::kFinal:
+      return abandon(fmt::format("etcd at {}: {}", store.at(member).address, status.error_message()));
+    case Failure::kLeaseGone:
+      from = store.new_fence();
+      break;
+    case Failure::kElsewhere:
+      store.leave(member);
+      break;
+  }
+  retry();
+}
+
+void EtcdStore::FenceCall::answered() {
+  if (is_granting) {
+    from.lease = granted.id();
+    return send();
+  }
+  if (response.succeeded()) {
+    ++from.version;
+  } else if (const auto& kvs = response.responses(0).response_range().kvs(); !kvs.empty()) {
+    from.version = kvs[0].version();  // A try of this call's own without an answer.
+  } else {
+    from = store.new_fence();
+    return send();
+  }
+  store.fence_raised(from, "");
+  delete this;
 }
 
 EtcdStore::LatestCall::LatestCall(EtcdStore& store, std::function<void(Result<Revision>)> then) : Call(store), done(std::move(then)) {

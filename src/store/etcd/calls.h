@@ -24,8 +24,8 @@ struct EtcdStore::Call {
 };
 
 /// A transaction, sent until it is known what came of it. A try without an answer may still be on its way and take effect much later, after
-/// the key was deleted again, say: so every try compares the fence (a counter of this process in etcd) too, and before the next try the
-/// fence is raised. Then the earlier one is either done, which its bytes show, or never will be.
+/// the key was deleted again, say: so every try compares the fence (a key of this process in etcd, there as long as the process) too, and
+/// before the next try the fence is raised. Then the earlier one is either done, which its bytes show, or never will be.
 struct EtcdStore::WriteCall final : Call {
   WriteCall(EtcdStore& store, SharedWrite write, std::function<void(WriteAnswer)> done);
   void send();
@@ -45,22 +45,29 @@ struct EtcdStore::WriteCall final : Call {
   grpc::Alarm alarm;
   bool is_pausing = false;
   bool may_be_written = false;  ///< A try ended without an answer.
-  std::int64_t fence = 0;       ///< As the last try compared it.
+  FencePtr fence;               ///< As the last try compared it.
   std::string last_error = "etcd gives no lease";
 };
 
-/// Raises the fence by one, until it has; then the writes that wait for it go on.
+/// Raises the fence by one, until it has; then the writes that wait for it go on. One that is not there yet is made, on a lease: a lease
+/// that ran out took the fence with it, and the next one has another name, so that no try from before it can ever succeed.
 struct EtcdStore::FenceCall final : Call {
-  FenceCall(EtcdStore& store, std::int64_t from);
+  FenceCall(EtcdStore& store, Fence from);
   void send();
+  void send_grant();
+  void send_raise();
   void proceed(bool ok) override;
+  void answered();
+  void retry();
   void abandon(const std::string& why) override;
 
-  std::int64_t from;
+  Fence from;
   pb::TxnResponse response;
   std::unique_ptr<grpc::ClientAsyncResponseReader<pb::TxnResponse>> reader;
+  pb::LeaseGrantResponse granted;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<pb::LeaseGrantResponse>> grant_reader;
   grpc::Alarm alarm;
-  bool is_pausing = false;
+  bool is_pausing = false, is_granting = false;
   std::chrono::steady_clock::time_point give_up;
 };
 

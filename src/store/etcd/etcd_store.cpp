@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <future>
 #include <random>
 
 #include "base/log.h"
@@ -11,8 +12,11 @@
 namespace berth::store::etcd {
 namespace {
 
-constexpr std::int64_t kPage = 2000;  // Keys a page when everything is read.
-constexpr int kMostUses = 1000;       // Keys on one lease …
+constexpr std::string_view kFences = "/berth.dev/fence/";  // The stores' own, shown to nobody.
+constexpr std::size_t kFirstPage = 500;  // Keys of the first page when everything is read, then as many as make …
+constexpr std::size_t kPageBytes = 16U << 20;
+constexpr std::size_t kMostOnPage = 50'000;
+constexpr int kMostUses = 1000;  // Keys on one lease …
 constexpr auto kPauseBetweenStreams = std::chrono::milliseconds(100);
 constexpr const char* kCompactionKey = "compact_rev_key";  // kube-apiserver's, outside of the prefix.
 
@@ -34,8 +38,7 @@ std::string prefix_end(std::string prefix) {
 }
 
 EtcdStore::EtcdStore(EtcdOptions options, std::vector<Member> members) : options_(std::move(options)), members_(std::move(members)) {
-  std::random_device random;
-  fence_key_ = fmt::format("{}/berth.dev/fence/{:08x}{:08x}", options_.prefix, random(), random());
+  fence_ = std::make_shared<const Fence>(new_fence());
   queue_thread_ = std::thread([this] { run_queue(); });
   guard_thread_ = std::thread([this] { run_guard(); });
 }
@@ -49,6 +52,44 @@ EtcdStore::~EtcdStore() {
   for (int open = open_calls_.load(); open != 0; open = open_calls_.load()) open_calls_.wait(open);
   queue_.Shutdown();
   queue_thread_.join();
+  tend_fence(false);
+}
+
+Fence EtcdStore::new_fence() const {
+  std::random_device random;
+  return {fmt::format("{}{}{:08x}{:08x}", options_.prefix, kFences, random(), random()), 0, 0};
+}
+
+bool EtcdStore::is_fence(std::string_view key) const {
+  return key.starts_with(options_.prefix) && key.substr(options_.prefix.size()).starts_with(kFences);
+}
+
+FencePtr EtcdStore::fence() {
+  const std::lock_guard lock(calls_mutex_);
+  return fence_;
+}
+
+void EtcdStore::tend_fence(bool renews) {
+  const auto fence = this->fence();
+  if (fence->lease == 0) return;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(renews ? 2 : 1));
+  Member& used = members_[member()];
+  if (!renews) {
+    pb::LeaseRevokeRequest request;
+    request.set_id(fence->lease);
+    pb::LeaseRevokeResponse answer;
+    used.lease->LeaseRevoke(&context, request, &answer);  // Otherwise it runs out by itself.
+    return;
+  }
+  // One that ran out nevertheless is noticed by the next write.
+  const auto stream = used.lease->LeaseKeepAlive(&context);
+  pb::LeaseKeepAliveRequest request;
+  request.set_id(fence->lease);
+  pb::LeaseKeepAliveResponse answer;
+  if (stream->Write(request)) stream->Read(&answer);
+  context.TryCancel();
+  stream->Finish();
 }
 
 void EtcdStore::leave(std::size_t failed) { current_.compare_exchange_strong(failed, (failed + 1) % members_.size()); }
@@ -115,26 +156,28 @@ void EtcdStore::raise_fence(WriteCall* call) {
       fenced_.push_back(call);
       if (is_raising_) return;
       is_raising_ = true;
-      raise = new FenceCall(*this, call->fence);
+      raise = new FenceCall(*this, *call->fence);
     }
   }
   if (raise != nullptr) return raise->send();
   call->retry();
 }
 
-void EtcdStore::fence_raised(std::optional<std::int64_t> now, const std::string& why) {
+void EtcdStore::fence_raised(std::optional<Fence> now, const std::string& why) {
   std::vector<WriteCall*> waiting;
   {
     const std::lock_guard lock(calls_mutex_);
-    if (now) fence_ = *now;
+    if (now) fence_ = std::make_shared<const Fence>(std::move(*now));
     is_raising_ = false;
     waiting.swap(fenced_);
   }
   for (WriteCall* call : waiting) {
-    if (now)
+    if (!now)
+      call->abandon(why);
+    else if (call->may_be_written)
       call->retry();
     else
-      call->abandon(why);
+      call->send();
   }
 }
 
@@ -166,18 +209,69 @@ Result<Revision> EtcdStore::read(const std::function<Result<void>(SharedRecord)>
   pb::RangeRequest request;
   request.set_key(options_.prefix + "/");
   request.set_range_end(prefix_end(options_.prefix + "/"));
-  request.set_limit(kPage);
-  for (;;) {
-    pb::RangeResponse page;
-    auto done = ask([&](Member& member, grpc::ClientContext& context) { return member.kv->Range(&context, request, &page); }, 30);
+  request.set_limit(kFirstPage);
+  using Page = Result<std::unique_ptr<pb::RangeResponse>>;
+  const auto fetch = [this](const pb::RangeRequest& of) -> Page {
+    auto page = std::make_unique<pb::RangeResponse>();
+    auto done = ask([&](Member& member, grpc::ClientContext& context) { return member.kv->Range(&context, of, page.get()); }, 60);
     if (!done) return std::unexpected(done.error());
-    if (request.revision() == 0) request.set_revision(page.header().revision());
-    if (page.more() && page.kvs_size() > 0) request.set_key(page.kvs(page.kvs_size() - 1).key() + '\0');
-    const bool more = page.more() && page.kvs_size() > 0;
-    for (pb::KeyValue& kv : *page.mutable_kvs())
-      if (auto taken = each(record_of(kv, false)); !taken) return std::unexpected(taken.error());
+    return page;
+  };
+  Page page = fetch(request);
+  for (;;) {
+    if (!page) return std::unexpected(page.error());
+    auto& kvs = *(*page)->mutable_kvs();
+    if (request.revision() == 0) request.set_revision((*page)->header().revision());
+    const bool more = (*page)->more() && !kvs.empty();
+    std::future<Page> next;
+    if (more) {
+      // etcd looks at all keys that follow for each page: few and large ones. The next is on its way while this one is looked at.
+      request.set_key(kvs[kvs.size() - 1].key() + '\0');
+      const auto bytes = std::max<std::size_t>((*page)->ByteSizeLong() / static_cast<std::size_t>(kvs.size()), 1);
+      request.set_limit(static_cast<std::int64_t>(std::clamp<std::size_t>(kPageBytes / bytes, kFirstPage, kMostOnPage)));
+      next = std::async(std::launch::async, fetch, request);
+    }
+    for (pb::KeyValue& kv : kvs)
+      if (!is_fence(kv.key()))
+        if (auto taken = each(record_of(kv, false)); !taken) return std::unexpected(taken.error());
     if (!more) return request.revision();
+    page = next.get();
   }
+}
+
+Result<std::int64_t> EtcdStore::fill_lease(std::int64_t seconds) {
+  const std::lock_guard lock(fill_mutex_);
+  if (const auto found = fill_leases_.find(seconds); found != fill_leases_.end()) return found->second;
+  pb::LeaseGrantRequest request;
+  request.set_ttl(seconds);
+  pb::LeaseGrantResponse answer;
+  auto done = ask([&](Member& member, grpc::ClientContext& context) { return member.lease->LeaseGrant(&context, request, &answer); }, 10);
+  if (!done) return std::unexpected(done.error());
+  return fill_leases_[seconds] = answer.id();
+}
+
+Result<void> EtcdStore::fill(std::vector<SharedWrite> writes, const SharedRecord& marker) {
+  pb::TxnRequest request;
+  auto* compare = request.add_compare();
+  compare->set_key(marker.key);
+  compare->set_target(pb::Compare::MOD);
+  compare->set_mod_revision(marker.revision);
+  for (SharedWrite& write : writes) {
+    auto* put = request.add_success()->mutable_request_put();
+    put->set_key(std::move(write.key));
+    put->set_value(*write.value);
+    if (write.ttl == Duration::zero()) continue;
+    const auto lease = fill_lease(std::max<std::int64_t>(std::chrono::duration_cast<std::chrono::seconds>(write.ttl).count() / 60, 1) * 60);
+    if (!lease) return std::unexpected(lease.error());
+    put->set_lease(*lease);
+  }
+  pb::TxnResponse answer;
+  auto done = ask([&](Member& member, grpc::ClientContext& context) { return member.kv->Txn(&context, request, &answer); }, 30);
+  if (!done) return done;
+  if (!answer.succeeded())
+    return fail(ErrorCode::kConflict,
+                fmt::format("{} was changed by somebody else: who fills {} must be alone", marker.key, options_.prefix));
+  return {};
 }
 
 Result<std::vector<SharedRecord>> EtcdStore::find(const std::string& key_or_prefix, bool is_prefix) {
@@ -305,10 +399,11 @@ bool EtcdStore::read_stream(Follower& follower) {
       if (response.created()) continue;
       std::vector<SharedRecord> records;
       records.reserve(static_cast<std::size_t>(response.events_size()));
-      for (pb::Event& event : *response.mutable_events())
-        records.push_back(record_of(*event.mutable_kv(), event.type() == pb::Event::DELETE));
       // What the header says is the member's revision, not how far this watch is, unless the answer is about nothing else.
-      const Revision reached = records.empty() ? response.header().revision() : records.back().revision;
+      const int events = response.events_size();
+      const Revision reached = events == 0 ? response.header().revision() : response.events(events - 1).kv().mod_revision();
+      for (pb::Event& event : *response.mutable_events())
+        if (!is_fence(event.kv().key())) records.push_back(record_of(*event.mutable_kv(), event.type() == pb::Event::DELETE));
       if (reached <= reached_.load()) continue;
       follower.changed(std::move(records), reached);
       reached_ = reached;
@@ -326,13 +421,15 @@ bool EtcdStore::read_stream(Follower& follower) {
 
 void EtcdStore::run_guard() {
   constexpr auto kLook = std::chrono::seconds(1);
-  int behind = 0;
+  constexpr int kRenewal = kFenceSeconds / 4;  // Looks.
+  int behind = 0, looks = 0;
   while (!closing_) {
     {
       std::unique_lock lock(watch_mutex_);
       watch_wake_.wait_for(lock, kLook, [this] { return closing_.load(); });
       if (closing_) return;
     }
+    if (++looks % kRenewal == 0) tend_fence(true);
     if (!following_) continue;
     const Revision before = reached_.load();
     const std::size_t used = member();

@@ -33,6 +33,14 @@ struct Member {
 enum class Failure { kElsewhere, kLeaseGone, kFinal };
 Failure judge(const grpc::Status& status);
 
+/// A key of this process in etcd that every transaction of its compares (calls.h). Version 0: it is to be made first.
+struct Fence {
+  std::string key;
+  std::int64_t version = 0, lease = 0;
+};
+using FencePtr = std::shared_ptr<const Fence>;
+inline constexpr int kFenceSeconds = 60;  ///< Of its lease, which is renewed as long as the process lives.
+
 /// The key right behind all that begin with `prefix`.
 std::string prefix_end(std::string prefix);
 
@@ -45,6 +53,7 @@ class EtcdStore final : public SharedStore {
   Result<void> examine();
 
   Result<Revision> read(const std::function<Result<void>(SharedRecord)>& each) override;
+  Result<void> fill(std::vector<SharedWrite> writes, const SharedRecord& marker) override;
   void write(SharedWrite write, std::function<void(WriteAnswer)> done) override;
   void latest(std::function<void(Result<Revision>)> done) override;
   void follow(Revision after, Follower& follower) override;
@@ -67,17 +76,21 @@ class EtcdStore final : public SharedStore {
   void leave(std::size_t failed);
   grpc::CompletionQueue& queue() { return queue_; }
   [[nodiscard]] bool is_closing() const { return closing_.load(); }
-  [[nodiscard]] std::int64_t fence() const { return fence_.load(); }
-  [[nodiscard]] const std::string& fence_key() const { return fence_key_; }
+  [[nodiscard]] FencePtr fence();
+  /// One that never was: under a name of its own.
+  [[nodiscard]] Fence new_fence() const;
+  [[nodiscard]] bool is_fence(std::string_view key) const;
   /// Sends `call` again once no earlier try of it can take effect any more.
   void raise_fence(WriteCall* call);
-  void fence_raised(std::optional<std::int64_t> now, const std::string& why);
+  void fence_raised(std::optional<Fence> now, const std::string& why);
   /// The lease for a key with this life, or null: `call` is sent again when it is there.
   std::optional<std::int64_t> lease_for(Duration ttl, WriteCall* call);
   void lease_granted(std::int64_t asked, std::int64_t id);
   void forget_leases();
 
  private:
+  /// A lease of that many seconds for keys of `fill`.
+  Result<std::int64_t> fill_lease(std::int64_t seconds);
   /// Calls `method(Member&, ClientContext&)` on one member after the other until one answers, or the time is over.
   Result<void> ask(const std::function<grpc::Status(Member&, grpc::ClientContext&)>& method, int seconds);
   void run_queue();
@@ -85,6 +98,8 @@ class EtcdStore final : public SharedStore {
   /// Reads one stream until it ends; false: what is next is compacted.
   bool read_stream(Follower& follower);
   void run_guard();
+  /// Keeps the fence's lease alive; without `renews` it is given back.
+  void tend_fence(bool renews);
   /// Ends the watch's stream when it is at that member.
   void reconnect_from(std::size_t used);
 
@@ -103,11 +118,12 @@ class EtcdStore final : public SharedStore {
   std::mutex calls_mutex_;
   std::atomic<bool> closing_{false};
   std::atomic<int> open_calls_{0};
-  std::string fence_key_;
-  std::atomic<std::int64_t> fence_{0};
+  FencePtr fence_;                  ///< Under calls_mutex_.
   std::vector<WriteCall*> fenced_;  ///< Wait for the fence. Under calls_mutex_.
   bool is_raising_ = false;
   std::map<std::int64_t, LeaseState> leases_;  ///< By seconds. Under calls_mutex_.
+  std::mutex fill_mutex_;
+  std::map<std::int64_t, std::int64_t> fill_leases_;  ///< By seconds. Under fill_mutex_.
 
   std::mutex watch_mutex_;
   std::condition_variable watch_wake_;

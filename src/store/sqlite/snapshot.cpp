@@ -15,8 +15,9 @@ namespace {
 using sqlite::Database;
 using sqlite::Statement;
 
-constexpr std::int64_t kSnapshotId = 0x6272736e;  // "brsn": neither a store nor anybody else's file.
-constexpr std::int64_t kSnapshotFormat = 1;
+constexpr std::int64_t kSnapshotId = 0x6272736e;           // "brsn": neither a store nor anybody else's file.
+constexpr std::int64_t kOwnFormat = 1, kSharedFormat = 2;  // Both are read; what is of a store like ours stays readable for older ones.
+constexpr std::int64_t kSnapshotFormat = kSharedFormat;
 
 Result<Database> open_for_reading(const std::string& path) {
   std::error_code error;
@@ -120,32 +121,84 @@ Result<void> read_files(sqlite3* db, const std::string& path, const std::functio
   });
 }
 
-/// Superseded records and tombstones go; the rest is a snapshot once its marker says so, which is written last.
-Result<SnapshotInfo> finish(sqlite3* db, const std::string& path, const SnapshotTaken& taken) {
-  const auto last = sqlite::query_number(
-      db, path, "SELECT max(coalesce((SELECT max(revision) FROM log), 0), (SELECT value FROM meta WHERE name = 'compacted_revision'))");
-  if (!last) return std::unexpected(last.error());
+/// What is in the log is a snapshot once its marker says so, which is written last.
+Result<SnapshotInfo> seal(sqlite3* db, const std::string& path, const SnapshotTaken& taken, SnapshotInfo info) {
   auto ok = sqlite::execute(
       db, path,
-      "BEGIN; DELETE FROM log WHERE revision IN (SELECT previous_revision FROM log) OR value IS NULL;"
       "CREATE TABLE snapshot(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
       "CREATE TABLE files(path TEXT PRIMARY KEY, mode INTEGER NOT NULL, checksum INTEGER NOT NULL, content BLOB NOT NULL) WITHOUT ROWID;");
   if (ok) ok = write_files(db, path, taken.files);
   const auto objects = sqlite::query_number(db, path, "SELECT count(*) FROM log");
   if (!objects) return std::unexpected(objects.error());
+  info.taken_at = taken.taken_at;
+  info.version = taken.version;
+  info.objects = *objects;
+  for (const SnapshotFile& file : taken.files) info.files.push_back(file.path);
   for (const auto& [name, value] : {std::pair<std::string_view, std::string>("taken_at", taken.taken_at),
                                     {"version", taken.version},
-                                    {"revision", std::to_string(*last)},
+                                    {"revision", std::to_string(info.revision)},
                                     {"objects", std::to_string(*objects)},
                                     {"files", std::to_string(taken.files.size())}})
     if (ok) ok = note(db, path, name, value);
+  const bool is_shared = info.form == SnapshotForm::kShared;
+  if (ok && is_shared) ok = note(db, path, "prefix", info.prefix);
   if (ok)
-    ok = sqlite::execute(db, path,
-                         fmt::format("PRAGMA application_id={}; PRAGMA user_version={}; COMMIT", kSnapshotId, kSnapshotFormat).c_str());
+    ok = sqlite::execute(
+        db, path,
+        fmt::format("PRAGMA application_id={}; PRAGMA user_version={}; COMMIT", kSnapshotId, is_shared ? kSharedFormat : kOwnFormat)
+            .c_str());
   if (!ok) return std::unexpected(ok.error());
-  SnapshotInfo info{taken.taken_at, taken.version, *last, *objects, {}};
-  for (const SnapshotFile& file : taken.files) info.files.push_back(file.path);
   return info;
+}
+
+/// Superseded records and tombstones go.
+Result<SnapshotInfo> finish(sqlite3* db, const std::string& path, const SnapshotTaken& taken) {
+  const auto last = sqlite::query_number(
+      db, path, "SELECT max(coalesce((SELECT max(revision) FROM log), 0), (SELECT value FROM meta WHERE name = 'compacted_revision'))");
+  if (!last) return std::unexpected(last.error());
+  if (auto ok = sqlite::execute(db, path, "BEGIN; DELETE FROM log WHERE revision IN (SELECT previous_revision FROM log) OR value IS NULL;");
+      !ok)
+    return std::unexpected(ok.error());
+  SnapshotInfo info;
+  info.revision = *last;
+  return seal(db, path, taken, std::move(info));
+}
+
+Result<void> insert_record(sqlite3* db, const std::string& path, sqlite3_stmt* insert, const Record& record) {
+  const std::int64_t numbers[] = {record.revision, record.create_revision, record.previous_revision, sqlite::record_checksum(record)};
+  for (int i = 0; i < 4; ++i) sqlite3_bind_int64(insert, i + 1, numbers[i]);
+  sqlite3_bind_text(insert, 5, record.key.data(), static_cast<int>(record.key.size()), SQLITE_STATIC);
+  sqlite3_bind_blob(insert, 6, record.value->data(), static_cast<int>(record.value->size()), SQLITE_STATIC);
+  return step(db, path, insert, "writing");
+}
+
+Result<SnapshotInfo> copy_shared(SharedStore& store, const std::string& prefix, const std::string& to, const SnapshotTaken& taken,
+                                 const std::function<bool(std::string_view)>& leaves_out) {
+  const auto db = sqlite::open(to);
+  if (!db) return std::unexpected(db.error());
+  // Until its marker is there it is no snapshot, and a failed one is removed: nothing is to be rolled back.
+  if (auto ok = sqlite::execute(db->get(), to,
+                                "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; CREATE TABLE log(revision INTEGER PRIMARY KEY,"
+                                " create_revision INTEGER NOT NULL, previous_revision INTEGER NOT NULL, checksum INTEGER NOT NULL,"
+                                " key TEXT NOT NULL, value TEXT); BEGIN");
+      !ok)
+    return std::unexpected(ok.error());
+  const auto insert = sqlite::prepare(
+      db->get(), to, "INSERT INTO log(revision, create_revision, previous_revision, checksum, key, value) VALUES(?, ?, ?, ?, ?, ?)");
+  if (!insert) return std::unexpected(insert.error());
+  Revision count = 0;
+  const auto read = store.read([&](SharedRecord shared) -> Result<void> {
+    std::string key = shared.key.substr(prefix.size());
+    if (leaves_out(key)) return {};
+    return insert_record(db->get(), to, insert->get(),
+                         {++count, shared.create_revision, shared.revision, std::move(key), std::move(shared.value)});
+  });
+  if (!read) return std::unexpected(read.error());
+  SnapshotInfo info;
+  info.revision = *read;
+  info.form = SnapshotForm::kShared;
+  info.prefix = prefix;
+  return seal(db->get(), to, taken, std::move(info));
 }
 
 Result<void> sync_to_disk(const std::string& path) {
@@ -177,9 +230,8 @@ Result<std::string> noted(sqlite3* db, const std::string& path, std::string_view
   return sqlite::query_text(db, path, fmt::format("SELECT value FROM snapshot WHERE name = '{}'", name).c_str());
 }
 
-}  // namespace
-
-Result<SnapshotInfo> save_sqlite_snapshot(const std::string& store_path, const std::string& to, const SnapshotTaken& taken) {
+/// Makes the new file, has it written, and leaves nothing behind when that fails.
+Result<SnapshotInfo> save_into(const std::string& to, const std::function<Result<SnapshotInfo>()>& copy) {
   // Made before SQLite writes to it, so that nobody else can read it at any time.
   const int fd = ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) {
@@ -187,7 +239,7 @@ Result<SnapshotInfo> save_sqlite_snapshot(const std::string& store_path, const s
     return fail(ErrorCode::kInvalid, fmt::format("{}: cannot be made: {}", to, std::strerror(errno)));
   }
   ::close(fd);
-  auto info = copy_store(store_path, to, taken);
+  auto info = copy();
   if (info)
     if (auto ok = sync_to_disk(to); !ok) info = std::unexpected(ok.error());
   if (!info) {
@@ -196,6 +248,17 @@ Result<SnapshotInfo> save_sqlite_snapshot(const std::string& store_path, const s
     std::filesystem::remove(to + "-journal", ignored);
   }
   return info;
+}
+
+}  // namespace
+
+Result<SnapshotInfo> save_sqlite_snapshot(const std::string& store_path, const std::string& to, const SnapshotTaken& taken) {
+  return save_into(to, [&] { return copy_store(store_path, to, taken); });
+}
+
+Result<SnapshotInfo> save_shared_snapshot(SharedStore& store, const std::string& prefix, const std::string& to, const SnapshotTaken& taken,
+                                          const std::function<bool(std::string_view key)>& leaves_out) {
+  return save_into(to, [&] { return copy_shared(store, prefix, to, taken, leaves_out); });
 }
 
 Result<SnapshotInfo> verify_snapshot(const std::string& snapshot) {
@@ -218,6 +281,12 @@ Result<SnapshotInfo> verify_snapshot(const std::string& snapshot) {
     *into = std::move(*value);
   }
   info.revision = std::atoll(numbers[0].c_str());
+  if (const auto format = sqlite::query_number(db->get(), snapshot, "PRAGMA user_version"); format && *format == kSharedFormat) {
+    info.form = SnapshotForm::kShared;
+    auto prefix = noted(db->get(), snapshot, "prefix");
+    if (!prefix) return std::unexpected(prefix.error());
+    info.prefix = std::move(*prefix);
+  }
   auto read = for_each_row(db->get(), snapshot, kRecords, [&](sqlite3_stmt* row) -> Result<void> {
     if (const auto record = record_of(row, snapshot); !record) return std::unexpected(record.error());
     ++info.objects;
@@ -239,6 +308,7 @@ Result<SnapshotInfo> restore_sqlite_snapshot(const std::string& snapshot, const 
                                              const std::function<Result<void>(const SnapshotFile&)>& each) {
   auto info = verify_snapshot(snapshot);
   if (!info) return info;
+  if (info->form != SnapshotForm::kOwn) return invalid(fmt::format("{}: is of an etcd, and is not copied as it is", snapshot));
   std::error_code error;
   if (std::filesystem::exists(store_path, error))
     return fail(ErrorCode::kConflict, fmt::format("{}: there is a store already", store_path));
@@ -259,6 +329,31 @@ Result<SnapshotInfo> restore_sqlite_snapshot(const std::string& snapshot, const 
   if (auto ok = read_files(source->get(), snapshot, each); !ok) return std::unexpected(ok.error());
   info->revision += bump;
   return info;
+}
+
+Result<SnapshotInfo> read_snapshot(const std::string& snapshot, const std::function<Result<void>(Record)>& each,
+                                   const std::function<Result<void>(const SnapshotFile&)>& each_file) {
+  auto info = verify_snapshot(snapshot);
+  if (!info) return info;
+  const auto db = open_for_reading(snapshot);
+  if (!db) return std::unexpected(db.error());
+  const auto sql = fmt::format("SELECT revision, create_revision, previous_revision, checksum, key, value FROM log ORDER BY {}",
+                               info->form == SnapshotForm::kShared ? "previous_revision, revision" : "revision");
+  auto read = for_each_row(db->get(), snapshot, sql, [&](sqlite3_stmt* row) -> Result<void> {
+    auto record = record_of(row, snapshot);
+    return record ? each(std::move(*record)) : std::unexpected(record.error());
+  });
+  if (read) read = read_files(db->get(), snapshot, each_file);
+  if (!read) return std::unexpected(read.error());
+  return info;
+}
+
+Result<void> begin_sqlite_history_at(const std::string& store_path, Revision revision) {
+  const auto db = sqlite::open(store_path);
+  if (!db) return std::unexpected(db.error());
+  const auto sql = fmt::format(
+      "PRAGMA synchronous=FULL; UPDATE meta SET value = {} WHERE name = 'compacted_revision'; PRAGMA wal_checkpoint(TRUNCATE)", revision);
+  return sqlite::execute(db->get(), store_path, sql.c_str());
 }
 
 Result<StoreState> scan_sqlite_store(const std::string& store_path, const std::function<Result<void>(Record)>& each) {

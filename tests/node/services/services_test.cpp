@@ -1,13 +1,11 @@
 // Services on a real node: which endpoints count (kube-proxy's topology rules), and that the kernel takes every step from table to table.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <random>
-#include <thread>
 
-#include "node/services/kernel.h"
 #include "node/services/rules.h"
+#include "tests/node/services/own_network.h"
 
 namespace berth::node::services {
 namespace {
@@ -128,23 +126,6 @@ ServicePort random_port(int number, std::mt19937& random) {
     if (e.is_local) port.local_endpoints.push_back(e);
   }
   return port;
-}
-
-/// In a network namespace of its own, on a thread that ends with it.
-void in_own_network(const std::function<void(Kernel&)>& body) {
-  std::string why;
-  std::thread([&] {
-    if (::unshare(CLONE_NEWNET) != 0) {
-      why = "needs the right to make a network namespace";
-      return;
-    }
-    const auto kernel = open_kernel();
-    if (!kernel)
-      why = kernel.error().message;
-    else
-      body(**kernel);
-  }).join();
-  if (!why.empty()) GTEST_SKIP() << why;
 }
 
 TEST(ServiceRules, TheKernelTakesEveryStep) {

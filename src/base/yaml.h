@@ -1,0 +1,40 @@
+// YAML with what its values alone do not tell: where a field stands, what stands twice, and errors as Kubernetes words them.
+#pragma once
+#include <cstddef>
+#include <expected>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+
+namespace berth::json {
+
+/// Both count from 1.
+struct YamlPlace {
+  std::size_t line = 1, column = 1;
+};
+
+/// Why a text is no YAML.
+struct YamlFault {
+  YamlPlace place;
+  std::string what;
+  std::string go_words;  ///< What the API server of Kubernetes says: "yaml: line 1: ...". Its line numbers are its own.
+
+  /// "invalid YAML at line 2, column 5: ...".
+  [[nodiscard]] std::string message() const;
+};
+
+/// Where the fields of a text stand, by path: "spec.containers[0].name"; the text itself has the path "".
+struct YamlPlaces {
+  std::map<std::string, std::size_t, std::less<>> lines;  ///< Of keys and of entries, counted from 1. The first of two counts.
+  std::vector<std::string> repeated;                      ///< Keys that their map has already.
+};
+
+/// As `parse_yaml_stream`. `places`, where given, is added to.
+[[nodiscard]] std::expected<std::vector<Value>, YamlFault> read_yaml(std::string_view text, YamlPlaces* places = nullptr);
+/// The first document, null when it is empty or there is none; what comes behind it is not looked at, as in Kubernetes.
+[[nodiscard]] std::expected<Value, YamlFault> read_first_yaml(std::string_view text);
+
+}  // namespace berth::json

@@ -1,0 +1,95 @@
+#include "descheduler/memory.h"
+
+#include <algorithm>
+
+namespace berth::descheduler {
+namespace {
+
+std::string controller_of(const Pod& pod) {
+  const model::OwnerReference* owner = pod.view().meta.controller();
+  return owner == nullptr ? std::string() : owner->uid;
+}
+
+/// They come and go with their nodes.
+bool belongs_to_node(const Pod& pod) {
+  const model::OwnerReference* owner = pod.view().meta.controller();
+  return pod.is_mirror || pod.is_static || (owner != nullptr && (owner->kind == "DaemonSet" || owner->kind == "Node"));
+}
+
+}  // namespace
+
+void Memory::look_at(const Snapshot& snapshot, TimePoint now) {
+  change_.reset();
+  look_at_nodes(snapshot, now);
+  SeenPods there;
+  std::vector<PodPtr> fresh;
+  std::set<std::string> ending;  // Controllers whose pods are on their way out: others come in their place.
+  for (const auto& [key, pod] : snapshot.pods) {
+    if (belongs_to_node(*pod)) continue;
+    const model::ObjectMeta& meta = pod->view().meta;
+    if (meta.is_deleting) {
+      ending.insert(controller_of(*pod));
+      continue;
+    }
+    const auto known = pods_.find(meta.uid);
+    const bool is_over = pod->view().is_terminal();
+    if (known == pods_.end())
+      fresh.push_back(pod);
+    else if (is_over && !known->second.is_over)
+      changed(*before_);
+    else if (known->second.labels != meta.labels.pairs())
+      changed(now);
+    there.emplace(meta.uid, Seen{controller_of(*pod), pod->node, meta.labels.pairs(), is_over});
+  }
+  if (before_) {
+    look_for_lost(snapshot, there);
+    look_for_new(fresh);
+  }
+  moves_.wait_only_for(ending);
+  if (change_) moves_.changed(*change_);
+  pods_ = std::move(there);
+  before_ = now;
+}
+
+void Memory::look_at_nodes(const Snapshot& snapshot, TimePoint now) {
+  std::set<std::string, std::less<>> there;
+  for (const placement::NodeInfo* info : snapshot.cluster.nodes()) {
+    if (info->node == nullptr) continue;
+    there.insert(info->name);
+    if (!moves_.see_node(*info->node)) continue;
+    const auto since = snapshot.ready_changed.find(info->name);
+    const bool is_dated = before_ && since != snapshot.ready_changed.end() && since->second >= *before_;
+    changed(is_dated ? since->second : now);
+  }
+  for (const std::string& name : nodes_)
+    if (!there.contains(name) && moves_.node_gone(name, false)) changed(*before_);
+  nodes_ = std::move(there);
+}
+
+void Memory::look_for_lost(const Snapshot& snapshot, const SeenPods& there) {
+  for (const auto& [uid, pod] : pods_) {
+    if (there.contains(uid)) continue;
+    moves_.gone(uid);
+    if (pod.is_over) continue;
+    const placement::NodeInfo* node = snapshot.cluster.find_node(pod.node);
+    const auto since = snapshot.ready_changed.find(pod.node);
+    // Its node failed: that nobody moved.
+    const bool is_lost = node != nullptr && node->node != nullptr &&
+                         (!is_ready(*node->node) || (since != snapshot.ready_changed.end() && since->second >= *before_));
+    if (is_lost || pod.controller.empty())
+      changed(*before_);
+    else
+      moves_.evicted(pod.controller);
+  }
+}
+
+void Memory::look_for_new(const std::vector<PodPtr>& fresh) {
+  std::vector<PodPtr> in_order = fresh;
+  std::ranges::stable_sort(in_order, {}, [](const PodPtr& pod) { return pod->created.value_or(TimePoint::min()); });
+  for (const PodPtr& pod : in_order) {
+    const TimePoint created = pod->created.value_or(*before_);
+    if (!moves_.came(pod->view().meta.uid, controller_of(*pod), created)) changed(created);
+  }
+}
+
+}  // namespace berth::descheduler
