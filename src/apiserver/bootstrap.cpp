@@ -1,6 +1,7 @@
 // What must be there before anybody asks: namespaces, PriorityClasses, the kubernetes Service (controlplane's bootstrap controllers).
 #include "apiserver/aggregation/aggregator.h"
 #include "apiserver/impl.h"
+#include "apiserver/own_endpoints.h"
 #include "apiserver/write.h"
 #include "model/schema.h"
 
@@ -49,7 +50,8 @@ json::Value system_class(std::string_view name, std::int64_t value, std::string_
 
 /// The configured range as an object; whoever starts the controllers keeps it.
 json::Value default_service_cidr(const std::string& range, const std::string& now) {
-  json::Object ready{{"type", "Ready"}, {"status", "True"}, {"reason", ""}, {"message", "Kubernetes Service CIDR is ready"}, {"lastTransitionTime", now}};
+  json::Object ready{
+      {"type", "Ready"}, {"status", "True"}, {"reason", ""}, {"message", "Kubernetes Service CIDR is ready"}, {"lastTransitionTime", now}};
   return json::Object{
       {"metadata", json::Object{{"name", "kubernetes"}, {"finalizers", json::Array{"networking.k8s.io/service-cidr-finalizer"}}}},
       {"spec", json::Object{{"cidrs", json::Array{json::Value(range)}}}},
@@ -83,7 +85,8 @@ AddressBook address_book(const ObjectCache& cache) {
                 const json::Value document = decode_object(*object);
                 const auto parent = [&](std::string_view field) { return json::get_string(document, {"spec", "parentRef", field}); };
                 // One that the allocator's own controller is about to take away binds nobody.
-                if (json::get_string(document, {"metadata", "labels", "ipaddress.kubernetes.io/managed-by"}) == "ipallocator.k8s.io") return false;
+                if (json::get_string(document, {"metadata", "labels", "ipaddress.kubernetes.io/managed-by"}) == "ipallocator.k8s.io")
+                  return false;
                 return parent("resource") != "services" || parent("namespace") != json::get_string(service, {"metadata", "namespace"}) ||
                        parent("name") != json::get_string(service, {"metadata", "name"});
               }};
@@ -137,13 +140,8 @@ Result<void> ApiServer::Impl::bootstrap() {
       return invalid("the kubernetes Service: " + allocation.error().message);
     if (auto made = ensure(*this, service_kind, std::move(service)); !made) return made;
   }
-  if (options.advertise_port == 0 || !options.writes_endpoints) return {};
-  json::Object subset{
-      {"addresses", json::Array{json::Object{{"ip", options.advertise_address}}}},
-      {"ports", json::Array{json::Object{{"name", "https"}, {"port", static_cast<int>(options.advertise_port)}, {"protocol", "TCP"}}}}};
-  return ensure(*this, *model::find_resource("", "endpoints"),
-                json::Object{{"metadata", json::Object{{"name", "kubernetes"}, {"namespace", "default"}}},
-                             {"subsets", json::Array{std::move(subset)}}});
+  if (options.advertise_port != 0 && options.writes_endpoints) own_endpoints = std::make_unique<OwnEndpoints>(*this);
+  return {};
 }
 
 }  // namespace berth::apiserver

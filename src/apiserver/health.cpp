@@ -27,6 +27,35 @@ std::vector<std::string_view> split(std::string_view path) {
   return parts;
 }
 
+/// What has been done before the first request is answered, by kube-apiserver's names of it: these checks fail only where nobody could ask.
+constexpr std::string_view kStartHooks[] = {"poststarthook/start-apiserver-admission-initializer",
+                                            "poststarthook/generic-apiserver-start-informers",
+                                            "poststarthook/priority-and-fairness-config-consumer",
+                                            "poststarthook/priority-and-fairness-filter",
+                                            "poststarthook/storage-object-count-tracker-hook",
+                                            "poststarthook/start-apiextensions-informers",
+                                            "poststarthook/start-apiextensions-controllers",
+                                            "poststarthook/crd-informer-synced",
+                                            "poststarthook/start-system-namespaces-controller",
+                                            "poststarthook/start-service-ip-repair-controllers",
+                                            "poststarthook/rbac/bootstrap-roles",
+                                            "poststarthook/scheduling/bootstrap-system-priority-classes",
+                                            "poststarthook/priority-and-fairness-config-producer",
+                                            "poststarthook/bootstrap-controller",
+                                            "poststarthook/start-kube-aggregator-informers",
+                                            "poststarthook/apiservice-registration-controller",
+                                            "poststarthook/apiservice-discovery-controller",
+                                            "poststarthook/kube-apiserver-autoregistration",
+                                            "autoregister-completion",
+                                            "poststarthook/apiservice-openapi-controller",
+                                            "poststarthook/apiservice-openapiv3-controller"};
+
+/// The name of a single check after "/livez/".
+std::string_view check_named(std::string_view path) {
+  const auto slash = path.find('/', 1);
+  return slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1);
+}
+
 }  // namespace
 
 bool ApiServer::Impl::serve_discovery(const RequestPtr& request) {
@@ -74,7 +103,9 @@ bool ApiServer::Impl::serve_discovery(const RequestPtr& request) {
 void ApiServer::Impl::serve_health(const RequestPtr& request, const std::string& path) {
   const auto parts = split(path);
   std::vector<std::pair<std::string, bool>> checks = {{"ping", true}, {"log", true}, {"etcd", !cache->is_read_only()}};
+  for (const std::string_view hook : kStartHooks) checks.emplace_back(hook, true);
   if (parts[0] == "readyz") {
+    checks.emplace_back("informer-sync", true);
     const std::lock_guard lock(ready_mutex);
     for (const auto& [name, check] : ready_checks) checks.emplace_back(name, check());
     checks.emplace_back("shutdown", !shutting_down);
@@ -82,18 +113,30 @@ void ApiServer::Impl::serve_health(const RequestPtr& request, const std::string&
   const auto excluded = request->query.all("exclude");
   std::erase_if(checks, [&](const auto& check) { return std::find(excluded.begin(), excluded.end(), check.first) != excluded.end(); });
   if (parts.size() > 1) {
-    std::erase_if(checks, [&](const auto& check) { return check.first != parts[1]; });
+    std::erase_if(checks, [&](const auto& check) { return check.first != check_named(path); });
     if (checks.empty()) return respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
   }
   bool ok = true;
   std::string text;
   for (const auto& [name, good] : checks) {
     ok = ok && good;
+    note_indicator(parts[0], name, good);
     text += good ? fmt::format("[+]{} ok\n", name) : fmt::format("[-]{} failed: reason withheld\n", name);
   }
   if (!ok) return respond_text(*request, 500, "text/plain; charset=utf-8", text + fmt::format("{} check failed\n", parts[0]));
   const bool verbose = request->query.has("verbose") && parts.size() == 1;
   respond_text(*request, 200, "text/plain; charset=utf-8", verbose ? text + fmt::format("{} check passed\n", parts[0]) : "ok");
+}
+
+void ApiServer::Impl::note_indicator(std::string_view endpoint, const std::string& name, bool good) {
+  const std::string type(endpoint);
+  indicators
+      .gauge("kubernetes_healthcheck", "[STABLE] This metric records the result of a single healthcheck.", {{"name", name}, {"type", type}})
+      .set(good ? 1 : 0);
+  indicators
+      .counter("kubernetes_healthchecks_total", "[STABLE] This metric records the results of all healthcheck.",
+               {{"name", name}, {"status", good ? "success" : "error"}, {"type", type}})
+      .add();
 }
 
 void ApiServer::Impl::serve_metrics(const RequestPtr& request) {
@@ -145,6 +188,7 @@ void ApiServer::Impl::non_resource(const RequestPtr& request) {
     if (path == health || (path.starts_with(std::string(health) + "/") && path.size() > health.size() + 1))
       return serve_health(request, path);
   if (path == "/metrics") return serve_metrics(request);
+  if (path == "/metrics/slis") return respond_text(*request, 200, "text/plain; version=0.0.4; charset=utf-8", indicators.expose());
   if (path.starts_with("/debug/") && serve_flow_dump(request)) return;
   if (path == "/version" || path == "/version/") {
     request->accept.pretty = true;
@@ -176,6 +220,7 @@ void ApiServer::Impl::non_resource(const RequestPtr& request) {
                                    "/livez/etcd",
                                    "/livez/ping",
                                    "/metrics",
+                                   "/metrics/slis",
                                    "/openapi/v2",
                                    "/openapi/v3",
                                    "/readyz",

@@ -10,6 +10,7 @@
 #include "apiserver/context.h"
 #include "apiserver/custom_resources.h"
 #include "apiserver/flow_objects.h"
+#include "apiserver/own_endpoints.h"
 #include "apiserver/memory_guard.h"
 #include "apiserver/mirror.h"
 #include "apiserver/object_codec.h"
@@ -124,6 +125,9 @@ struct ApiServer::Impl {
   bool serve_openapi(const RequestPtr& request);
   void serve_health(const RequestPtr& request, const std::string& name);
   void serve_metrics(const RequestPtr& request);
+  void component_status(const RequestPtr& request);
+  /// Of /metrics/slis: how a check of a health endpoint ended.
+  void note_indicator(std::string_view endpoint, const std::string& name, bool good);
   /// What flow control holds, for administrators; false when the path is another.
   bool serve_flow_dump(const RequestPtr& request);
 
@@ -144,10 +148,12 @@ struct ApiServer::Impl {
   std::unique_ptr<flow::Controller> flow_control;  ///< Null when single-threaded. Requests, which others hold, give it their seats back.
   std::unique_ptr<ObjectCache> cache;
   std::unique_ptr<FlowObjects> flow_objects;
+  std::unique_ptr<OwnEndpoints> own_endpoints;  ///< Null where somebody else keeps them, or nobody.
   EventLoop& loop;
   std::shared_ptr<metrics::Registry> registry;
   NameSource names;
   ServiceAllocator services;
+  metrics::Registry indicators;  ///< What /metrics/slis shows.
   std::unique_ptr<WorkerPool> workers;  ///< Null when single-threaded.
   std::unique_ptr<WorkerPool> askers;   ///< Null where nobody elsewhere is asked.
   std::atomic<int> asking{0};           ///< Requests that wait for, or run on, those.

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "apiserver/offer.h"
-#include "base/go_strings.h"
+#include "base/go/strings.h"
 
 namespace berth::apiserver {
 namespace {

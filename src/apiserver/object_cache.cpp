@@ -139,6 +139,7 @@ ListResult PublishedObjects::page(const IndexSlice& slice, const WatchFilter& fi
 
 std::optional<ListResult> PublishedObjects::list_at(Revision revision, const WatchFilter& filter, std::string_view after_key,
                                                     std::size_t limit) const {
+  if (revision < listed_from_) return std::nullopt;
   IndexSlice slice;
   std::vector<Change> changes;
   {

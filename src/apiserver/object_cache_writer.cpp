@@ -234,6 +234,7 @@ void ObjectCacheImpl::compact_step(bool idle) {
     // At least one interval and the watch history's length stay, so that watches can resume after a restart.
     Revision goal = std::min(revision_at_last_compaction_, published_ - static_cast<Revision>(options_.history_events));
     compaction_goal_ = std::max(compaction_goal_, goal);
+    listed_from_ = revision_at_last_compaction_;
     revision_at_last_compaction_ = published_;
     next_compaction_ = now + options_.compaction_interval;
   }

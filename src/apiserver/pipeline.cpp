@@ -9,7 +9,7 @@
 #include "apiserver/subresources/relay.h"
 #include "apiserver/work_estimate.h"
 #include "apiserver/write.h"
-#include "base/go_duration.h"
+#include "base/go/duration.h"
 #include "model/discovery.h"
 #include "model/go_words.h"
 #include "model/kind_hooks.h"
@@ -65,9 +65,6 @@ std::optional<model::ApiStatus> read_write_options(Request& request) {
     return invalid_option(options_kind, Type::kNotSupported, "dryRun", json::serialize(json::Array(dry_runs.begin(), dry_runs.end())),
                           "supported values: \"All\"");
   request.dry_run = !dry_runs.empty();
-  if (const auto timeout = request.query.get("timeout"); !timeout.empty())
-    if (const auto parsed = parse_duration_ns(timeout); !parsed)
-      return model::bad_request(fmt::format("invalid timeout specified in the request URL - {}", parsed.error()));
   if (const auto mode = request.query.get("fieldValidation"); !mode.empty()) {
     if (mode == "Ignore") {
       request.field_validation = FieldValidation::kIgnore;
@@ -280,7 +277,23 @@ bool ApiServer::Impl::authorize(Request& request) {
   return false;
 }
 
+namespace {
+
+/// `timeout` of a request that is answered soon (WithRequestDeadline); sessions and watches have no such parameter.
+std::optional<model::ApiStatus> check_timeout(const Request& request) {
+  const auto& sub = request.info.subresource;
+  if (request.info.verb == "watch" || sub == "proxy" || sub == "exec" || sub == "attach" || sub == "portforward" || sub == "log") return std::nullopt;
+  const auto text = request.query.get("timeout");
+  if (text.empty()) return std::nullopt;
+  const auto parsed = parse_duration_ns(text);
+  if (parsed) return std::nullopt;
+  return model::bad_request(fmt::format("invalid timeout specified in the request URL - {}", parsed.error()));
+}
+
+}  // namespace
+
 void ApiServer::Impl::dispatch(const RequestPtr& request) {
+  if (const auto wrong = check_timeout(*request)) return respond_status(*request, *wrong);
   for (const auto& mount : mounts) {
     if (mount.anonymous || !request->http.path.starts_with(mount.prefix)) continue;
     account(*request, 200);
@@ -316,7 +329,7 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   offer.watch = info.verb == "watch";
   offer.list = reads && info.subresource.empty() && (offer.watch || info.verb == "list");
   // What is only answered (reviews) has no other form.
-  offer.forms = !kind.is_virtual && (info.subresource.empty() || info.subresource == "status" || info.subresource == "scale");
+  offer.forms = (!kind.is_virtual || kind.has_verb("list")) && (info.subresource.empty() || info.subresource == "status" || info.subresource == "scale");
   offer.protobuf = model::has_protobuf(kind);
   offer.kind = type;
   offer.checks_form = info.verb == "get" || info.verb == "list";
@@ -346,6 +359,7 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   if (request->http.method == "HEAD" && info.subresource != "proxy") return respond_status(*request, model::method_not_allowed());
   if (!info.subresource.empty()) return dispatch_subresource(request);
 
+  if (kind.is_virtual && kind.has_verb("list")) return component_status(request);  // Groups of others that are so are mounted.
   if (kind.is_virtual) {
     if (!info.name.empty()) return respond_status(*request, model::unknown_path());
     if (info.verb != "create") return respond_status(*request, model::method_not_allowed());

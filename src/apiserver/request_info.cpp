@@ -1,6 +1,6 @@
 #include "apiserver/request_info.h"
 
-#include "base/go_strings.h"
+#include "base/go/strings.h"
 #include "net/http.h"
 
 namespace berth::apiserver {

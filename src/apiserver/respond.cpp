@@ -3,6 +3,7 @@
 #include "apiserver/representation/representation.h"
 #include "apiserver/work_estimate.h"
 #include "apiserver/write.h"
+#include "base/utf8.h"
 #include "model/kind_hooks.h"
 #include "model/schema.h"
 
@@ -18,16 +19,6 @@ std::string warning_header(std::string_view text) {
     out += c;
   }
   return out + "\"";
-}
-
-std::size_t rune_count(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
-
-std::string_view first_runes(std::string_view text, std::size_t count) {
-  for (std::size_t at = 0; at < text.size(); ++at)
-    if ((static_cast<unsigned char>(text[at]) & 0xc0) != 0x80 && count-- == 0) return text.substr(0, at);
-  return text;
 }
 
 /// The Warning headers of an answer: each sentence once. Too many for a header are cut to 256 characters each, until there are 4,096 of

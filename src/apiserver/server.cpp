@@ -121,6 +121,7 @@ ApiServer::Impl::~Impl() {
   memory_guard.reset();
   streams.stop();
   if (flow_objects != nullptr) flow_objects->stop();
+  if (own_endpoints != nullptr) own_endpoints->stop();
   // Order matters: no worker may start a write on a cache that is going, and whoever watches the cache goes before it. The pool itself
   // stays until the cache's writer is gone: its last callbacks still hand over tasks, which are dropped.
   if (askers != nullptr) askers->stop();

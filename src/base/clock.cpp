@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "base/go_duration.h"
+#include "base/go/duration.h"
 
 namespace berth {
 namespace {
@@ -117,24 +117,6 @@ std::optional<Duration> parse_go_duration(std::string_view text) {
   return Duration((*ns + (*ns < 0 ? -500 : 500)) / 1000);
 }
 
-std::string format_go_duration(Duration d) {
-  std::int64_t us = d.count();
-  if (us == 0) return "0s";
-  std::string sign = us < 0 ? "-" : "";
-  if (us < 0) us = -us;
-  auto fraction = [](std::int64_t whole, std::int64_t rest, int width) {
-    if (rest == 0) return fmt::format("{}", whole);
-    std::string digits = fmt::format("{:0{}}", rest, width);
-    digits.erase(digits.find_last_not_of('0') + 1);
-    return fmt::format("{}.{}", whole, digits);
-  };
-  if (us < 1000) return fmt::format("{}{}\xC2\xB5s", sign, us);
-  if (us < 1'000'000) return sign + fraction(us / 1000, us % 1000, 3) + "ms";
-  const std::int64_t seconds = us / 1'000'000;
-  std::string out = sign;
-  if (seconds >= 3600) out += fmt::format("{}h", seconds / 3600);
-  if (seconds >= 60) out += fmt::format("{}m", seconds / 60 % 60);
-  return out + fraction(seconds % 60, us % 1'000'000, 6) + "s";
-}
+std::string format_go_duration(Duration d) { return format_duration_ns(d.count() * 1000); }
 
 }  // namespace berth

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/go_duration.h"
+#include "base/go/duration.h"
 
 namespace berth::config {
 namespace {

@@ -1,7 +1,7 @@
 // Types and references (cel-go checker/). Errors in its words, at its places.
 #include <unordered_map>
 
-#include "base/go_duration.h"
+#include "base/go/duration.h"
 #include "cel/functions.h"
 #include "cel/text.h"
 

@@ -2,7 +2,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "base/go_duration.h"
+#include "base/go/duration.h"
 #include "base/utf8.h"
 #include "cel/functions.h"
 #include "cel/limits.h"

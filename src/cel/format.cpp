@@ -32,16 +32,16 @@ Text member_of(const Value& v, int depth) {
     case Kind::kType:
       return to_text(v);
     case Kind::kString:
-      return go_quote(v.text());
+      return go::quote(v.text());
     case Kind::kBytes:
-      return "b" + go_quote(v.text());
+      return "b" + go::quote(v.text());
     case Kind::kTimestamp:
-      return fmt::format("timestamp({})", go_quote(to_text(v)));
+      return fmt::format("timestamp({})", go::quote(to_text(v)));
     case Kind::kDuration:
-      return fmt::format("duration({})", go_quote(to_text(v)));
+      return fmt::format("duration({})", go::quote(to_text(v)));
     case Kind::kDouble: {
       auto text = fixed(v.as_double(), kDefaultPrecision);
-      return std::isfinite(v.as_double()) ? text : go_quote(text);
+      return std::isfinite(v.as_double()) ? text : go::quote(text);
     }
     case Kind::kList:
     case Kind::kMap:
@@ -74,7 +74,7 @@ Text map_text(const Map& map, int depth) {
     if (!text)
       error = text.error();
     else
-      entries.emplace_back(key.kind() == Kind::kString ? go_quote(key.text()) : to_text(key), std::move(*text));
+      entries.emplace_back(key.kind() == Kind::kString ? go::quote(key.text()) : to_text(key), std::move(*text));
     return error.empty();
   });
   if (!error.empty()) return std::unexpected(error);

@@ -23,7 +23,7 @@ void Issues::report(std::size_t offset, std::string message) {
   const auto before = source_.substr(0, std::min(offset, source_.size()));
   issue.line = 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n'));
   const auto start = before.rfind('\n');
-  issue.column = static_cast<int>(code_points(start == std::string_view::npos ? before : before.substr(start + 1)));
+  issue.column = static_cast<int>(rune_count(start == std::string_view::npos ? before : before.substr(start + 1)));
   issue.message = std::move(message);
   issues_.push_back(std::move(issue));
 }

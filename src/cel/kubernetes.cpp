@@ -28,13 +28,13 @@ std::vector<std::string> split(std::string_view text, char separator) {
 }
 
 std::expected<std::uint64_t, std::string> read_number(std::string_view text, std::string_view name, std::string_view title) {
-  if (!only(text, kDigits)) return std::unexpected(fmt::format("Invalid character(s) found in {} number {}", name, go_quote(text)));
-  if (has_leading_zeroes(text)) return std::unexpected(fmt::format("{} number must not contain leading zeroes {}", title, go_quote(text)));
+  if (!only(text, kDigits)) return std::unexpected(fmt::format("Invalid character(s) found in {} number {}", name, go::quote(text)));
+  if (has_leading_zeroes(text)) return std::unexpected(fmt::format("{} number must not contain leading zeroes {}", title, go::quote(text)));
   std::uint64_t out = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), out);
   if (result.ec == std::errc::result_out_of_range)
-    return std::unexpected(fmt::format("strconv.ParseUint: parsing {}: value out of range", go_quote(text)));
-  if (result.ec != std::errc()) return std::unexpected(fmt::format("strconv.ParseUint: parsing {}: invalid syntax", go_quote(text)));
+    return std::unexpected(fmt::format("strconv.ParseUint: parsing {}: value out of range", go::quote(text)));
+  if (result.ec != std::errc()) return std::unexpected(fmt::format("strconv.ParseUint: parsing {}: invalid syntax", go::quote(text)));
   return out;
 }
 
@@ -232,9 +232,9 @@ std::expected<Semver, std::string> Semver::parse(std::string_view text) {
       if (part.empty()) return std::unexpected("Prerelease is empty");
       if (only(part, kDigits)) {
         if (has_leading_zeroes(part))
-          return std::unexpected(fmt::format("Numeric PreRelease version must not contain leading zeroes {}", go_quote(part)));
+          return std::unexpected(fmt::format("Numeric PreRelease version must not contain leading zeroes {}", go::quote(part)));
       } else if (!only(part, kAlphanumeric)) {
-        return std::unexpected(fmt::format("Invalid character(s) found in prerelease {}", go_quote(part)));
+        return std::unexpected(fmt::format("Invalid character(s) found in prerelease {}", go::quote(part)));
       }
       out.prerelease.push_back(std::move(part));
     }
@@ -243,7 +243,7 @@ std::expected<Semver, std::string> Semver::parse(std::string_view text) {
     for (const auto& part : split(*build, '.')) {
       if (part.empty()) return std::unexpected("Build meta data is empty");
       if (!only(part, kAlphanumeric))
-        return std::unexpected(fmt::format("Invalid character(s) found in build meta data {}", go_quote(part)));
+        return std::unexpected(fmt::format("Invalid character(s) found in build meta data {}", go::quote(part)));
     }
   }
   return out;

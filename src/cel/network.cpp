@@ -12,7 +12,7 @@ namespace {
 
 using Bytes = std::array<std::uint8_t, 16>;
 std::unexpected<std::string> parse_error(std::string_view text, std::string_view why) {
-  return std::unexpected(fmt::format("ParseAddr({}): {}", go_quote(text), why));
+  return std::unexpected(fmt::format("ParseAddr({}): {}", go::quote(text), why));
 }
 
 /// netip.ParseAddr; sets `zone` for IPv6 addresses with one.
@@ -28,13 +28,13 @@ std::expected<IpValue, std::string> parse_address(std::string_view text, std::st
       int value = 0;
       while (at < text.size() && text[at] != '.') {
         if (std::isdigit(static_cast<unsigned char>(text[at])) == 0)
-          return parse_error(text, "unexpected character (at " + go_quote(text.substr(at)) + ")");
+          return parse_error(text, "unexpected character (at " + go::quote(text.substr(at)) + ")");
         if (at > start && text[start] == '0') return parse_error(text, "IPv4 field has octet with leading zero");
         value = value * 10 + (text[at] - '0');
         if (value > 255) return parse_error(text, "IPv4 field has value >255");
         ++at;
       }
-      if (at == start) return parse_error(text, "IPv4 field must have at least one digit (at " + go_quote(text.substr(start)) + ")");
+      if (at == start) return parse_error(text, "IPv4 field must have at least one digit (at " + go::quote(text.substr(start)) + ")");
       out.bytes[i] = static_cast<std::uint8_t>(value);
       if (i < 3) {
         if (at == text.size()) return parse_error(text, "IPv4 address too short");
@@ -116,9 +116,9 @@ Value contains_cidr(const CidrValue& outer, const CidrValue& inner) {
 std::expected<IpValue, std::string> IpValue::parse(std::string_view text) {
   std::string zone;
   auto ip = parse_address(text, zone);
-  if (!ip) return std::unexpected(fmt::format("IP Address {} parse error during conversion from string: {}", go_quote(text), ip.error()));
-  if (!zone.empty()) return std::unexpected(fmt::format("IP address {} with zone value is not allowed", go_quote(text)));
-  if (is_mapped(*ip)) return std::unexpected(fmt::format("IPv4-mapped IPv6 address {} is not allowed", go_quote(text)));
+  if (!ip) return std::unexpected(fmt::format("IP Address {} parse error during conversion from string: {}", go::quote(text), ip.error()));
+  if (!zone.empty()) return std::unexpected(fmt::format("IP address {} with zone value is not allowed", go::quote(text)));
+  if (is_mapped(*ip)) return std::unexpected(fmt::format("IPv4-mapped IPv6 address {} is not allowed", go::quote(text)));
   return ip;
 }
 
@@ -153,7 +153,7 @@ std::string IpValue::text() const {
 std::expected<CidrValue, std::string> CidrValue::parse(std::string_view text) {
   const auto wrong = [&](std::string_view why) {
     return std::unexpected(
-        fmt::format("network address parse error during conversion from string: netip.ParsePrefix({}): {}", go_quote(text), why));
+        fmt::format("network address parse error during conversion from string: netip.ParsePrefix({}): {}", go::quote(text), why));
   };
   const auto slash = text.rfind('/');
   if (slash == std::string_view::npos) return wrong("no '/'");
@@ -167,9 +167,9 @@ std::expected<CidrValue, std::string> CidrValue::parse(std::string_view text) {
       !digits.empty() && std::isdigit(static_cast<unsigned char>(digits[0])) != 0 && (digits.size() == 1 || digits[0] != '0');
   const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), prefix);
   if (!is_plain || parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size())
-    return wrong("bad bits after slash: " + go_quote(digits));
+    return wrong("bad bits after slash: " + go::quote(digits));
   if (prefix > address->bits()) return wrong("prefix length out of range");
-  if (is_mapped(*address)) return std::unexpected(fmt::format("IPv4-mapped IPv6 address {} is not allowed", go_quote(text)));
+  if (is_mapped(*address)) return std::unexpected(fmt::format("IPv4-mapped IPv6 address {} is not allowed", go::quote(text)));
   CidrValue out;
   out.address = *address;
   out.prefix = prefix;

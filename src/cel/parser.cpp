@@ -459,7 +459,7 @@ class Parser {
 }  // namespace
 
 NodePtr parse_expression(std::string_view source, bool has_bind, Issues& issues) {
-  if (const auto size = code_points(source); size > kMostCodePoints) {
+  if (const auto size = rune_count(source); size > kMostCodePoints) {
     issues.report_nowhere(fmt::format("expression code point size exceeds limit: size: {}, limit {}", size, kMostCodePoints));
     return nullptr;
   }

@@ -16,11 +16,11 @@ std::size_t byte_at(std::string_view text, std::int64_t index) {
   for (std::int64_t i = 0; i < index && at < text.size(); ++i) at += utf8_length(text, at);
   return at;
 }
-std::int64_t points_before(std::string_view text, std::size_t byte) { return static_cast<std::int64_t>(code_points(text.substr(0, byte))); }
+std::int64_t points_before(std::string_view text, std::size_t byte) { return static_cast<std::int64_t>(rune_count(text.substr(0, byte))); }
 
 Value char_at(const Args& a) {
   const auto index = a[1].as_int();
-  const auto count = static_cast<std::int64_t>(code_points(a[0].text()));
+  const auto count = static_cast<std::int64_t>(rune_count(a[0].text()));
   if (index < 0 || index > count) return out_of_range(index);
   const auto at = byte_at(a[0].text(), index);
   return Value::string(index == count ? "" : std::string(a[0].text().substr(at, utf8_length(a[0].text(), at))));
@@ -37,7 +37,7 @@ Value index_of(const Args& a) {
 
 Value last_index_of(const Args& a) {
   const auto text = a[0].text(), wanted = a[1].text();
-  const auto count = static_cast<std::int64_t>(code_points(text));
+  const auto count = static_cast<std::int64_t>(rune_count(text));
   if (a.size() == 2) {
     if (wanted.empty()) return Value::integer(count);
     const auto found = text.rfind(wanted);
@@ -118,7 +118,7 @@ Value split(const Args& a) {
 
 Value substring(const Args& a) {
   const auto text = a[0].text();
-  const auto count = static_cast<std::int64_t>(code_points(text));
+  const auto count = static_cast<std::int64_t>(rune_count(text));
   const auto start = a[1].as_int();
   const auto end = a.size() > 2 ? a[2].as_int() : count;
   if (a.size() > 2 && start > end) return Value::error(fmt::format("invalid substring range. start: {}, end: {}", start, end));
@@ -160,7 +160,7 @@ Value quote(const Args& a) {
     } else if (is_utf8(point)) {
       out += point;
     } else {
-      append_utf8(out, 0xFFFD);
+      append_rune(out, 0xFFFD);
     }
   }
   return Value::string(out + "\"");

@@ -5,27 +5,10 @@
 #include <cmath>
 #include <fstream>
 
+#include "base/utf8.h"
+
 namespace berth::cel {
 namespace {
-
-constexpr char32_t kReplacement = 0xFFFD;
-
-/// Length and value of a well-formed sequence; length 0 when broken.
-std::pair<std::size_t, char32_t> decode(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return {1, first};
-  const std::size_t length = first >= 0xF0 && first <= 0xF4 ? 4 : first >= 0xE0 && first < 0xF0 ? 3 : first >= 0xC2 && first < 0xE0 ? 2 : 0;
-  if (length == 0 || at + length > text.size()) return {0, kReplacement};
-  char32_t point = length == 2 ? first & 0x1F : length == 3 ? first & 0x0F : first & 0x07;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return {0, kReplacement};
-    point = (point << 6) | (byte(i) & 0x3F);
-  }
-  if ((length == 3 && point < 0x800) || (length == 4 && point < 0x10000) || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000))
-    return {0, kReplacement};
-  return {length, point};
-}
 
 int hex_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -73,7 +56,7 @@ std::expected<void, std::string> unescape_one(std::string_view text, std::size_t
   }
   if (!is_bytes && (point > 0x10FFFF || (point >= 0xD800 && point < 0xE000))) return std::unexpected("invalid unicode code point");
   if (encode)
-    append_utf8(out, point);
+    append_rune(out, point);
   else
     out += static_cast<char>(point);
   return {};
@@ -89,32 +72,8 @@ std::int64_t days_from_civil(std::int64_t y, int m, int d) {
 
 }  // namespace
 
-std::size_t utf8_length(std::string_view text, std::size_t at) { return std::max<std::size_t>(1, decode(text, at).first); }
-char32_t utf8_at(std::string_view text, std::size_t at) { return decode(text, at).second; }
-
-std::size_t code_points(std::string_view text) {
-  std::size_t count = 0;
-  for (std::size_t at = 0; at < text.size(); at += utf8_length(text, at)) ++count;
-  return count;
-}
-
-void append_utf8(std::string& out, char32_t point) {
-  if (point < 0x80) {
-    out += static_cast<char>(point);
-  } else if (point < 0x800) {
-    out += static_cast<char>(0xC0 | (point >> 6));
-    out += static_cast<char>(0x80 | (point & 0x3F));
-  } else if (point < 0x10000) {
-    out += static_cast<char>(0xE0 | (point >> 12));
-    out += static_cast<char>(0x80 | ((point >> 6) & 0x3F));
-    out += static_cast<char>(0x80 | (point & 0x3F));
-  } else {
-    out += static_cast<char>(0xF0 | (point >> 18));
-    out += static_cast<char>(0x80 | ((point >> 12) & 0x3F));
-    out += static_cast<char>(0x80 | ((point >> 6) & 0x3F));
-    out += static_cast<char>(0x80 | (point & 0x3F));
-  }
-}
+std::size_t utf8_length(std::string_view text, std::size_t at) { return std::max<std::size_t>(1, first_rune(text.substr(at)).length); }
+char32_t utf8_at(std::string_view text, std::size_t at) { return first_rune(text.substr(at)).point; }
 
 std::vector<std::string_view> split_points(std::string_view text) {
   std::vector<std::string_view> out;
@@ -152,45 +111,6 @@ std::expected<std::string, std::string> unescape(std::string_view literal, bool 
     }
   }
   return out;
-}
-
-std::string go_double(double value) {
-  if (std::isnan(value)) return "NaN";
-  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
-  if (value == 0) return std::signbit(value) ? "-0" : "0";
-  char buffer[64];
-  const auto shortest = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::scientific);
-  const std::string_view text(buffer, static_cast<std::size_t>(shortest.ptr - buffer));
-  const auto e = text.find('e');
-  int exponent = 0;
-  std::from_chars(text.data() + e + 1 + (text[e + 1] == '+'), text.data() + text.size(), exponent);
-  if (exponent >= -4 && exponent < 6) {
-    const auto plain = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::fixed);
-    return {buffer, plain.ptr};
-  }
-  return std::string(text);
-}
-
-std::string go_quote(std::string_view text) {
-  std::string out = "\"";
-  for (std::size_t at = 0; at < text.size();) {
-    const auto [n, point] = decode(text, at);
-    if (n == 0) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[at++]));
-      continue;
-    }
-    at += n;
-    static constexpr std::string_view kFrom = "\a\b\f\n\r\t\v\\\"", kTo = "abfnrtv\\\"";
-    if (point < 0x80 && kFrom.find(static_cast<char>(point)) != std::string_view::npos) {
-      out += '\\';
-      out += kTo[kFrom.find(static_cast<char>(point))];
-    } else if (point < 0x20 || point == 0x7F) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned>(point));
-    } else {
-      append_utf8(out, point);
-    }
-  }
-  return out + "\"";
 }
 
 std::string duration_text(std::int64_t seconds, std::int32_t nanos) {

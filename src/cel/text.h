@@ -7,23 +7,20 @@
 #include <string_view>
 #include <vector>
 
+#include "base/go/float.h"
+#include "base/go/strings.h"
+#include "base/utf8.h"
+
 namespace berth::cel {
 
 /// Bytes of the (possibly broken) code point at `at`; at least 1.
 std::size_t utf8_length(std::string_view text, std::size_t at);
 /// The code point at `at`; U+FFFD for what is not UTF-8.
 char32_t utf8_at(std::string_view text, std::size_t at);
-std::size_t code_points(std::string_view text);
-void append_utf8(std::string& out, char32_t point);
 /// The code points of a text, each as its own bytes.
 std::vector<std::string_view> split_points(std::string_view text);
 /// A string literal's text (with its quotes), or why it has none.
 std::expected<std::string, std::string> unescape(std::string_view literal, bool is_bytes);
-
-/// strconv.FormatFloat(value, 'g'-like, -1) as Go's %v prints a float64.
-std::string go_double(double value);
-/// strconv.Quote.
-std::string go_quote(std::string_view text);
 
 /// time.Duration's seconds as the language prints a duration: "3725.5s".
 std::string duration_text(std::int64_t seconds, std::int32_t nanos);

@@ -74,14 +74,14 @@ std::string check_host(std::string_view host) {
   if (host.starts_with('[')) {
     const auto end = host.rfind(']');
     if (end == std::string_view::npos) return "missing ']' in host";
-    if (!port_is_valid(host.substr(end + 1))) return fmt::format("invalid port {} after host", go_quote(host.substr(end + 1)));
+    if (!port_is_valid(host.substr(end + 1))) return fmt::format("invalid port {} after host", go::quote(host.substr(end + 1)));
     return {};
   }
   if (const auto colon = host.rfind(':'); colon != std::string_view::npos && !port_is_valid(host.substr(colon)))
-    return fmt::format("invalid port {} after host", go_quote(host.substr(colon)));
+    return fmt::format("invalid port {} after host", go::quote(host.substr(colon)));
   for (const char c : host)
     if (c == ' ' || c == '<' || c == '>' || c == '"' || c == '\\' || c == '^' || c == '`' || c == '{' || c == '|' || c == '}')
-      return fmt::format("invalid character {} in host name", go_quote(std::string(1, c)));
+      return fmt::format("invalid character {} in host name", go::quote(std::string(1, c)));
   return {};
 }
 
@@ -110,7 +110,7 @@ Value get_query(const Args& a) {
 }  // namespace
 
 std::expected<UrlValue, std::string> UrlValue::parse(std::string_view text) {
-  const auto wrong = [&](const std::string& why) { return std::unexpected(fmt::format("parse {}: {}", go_quote(text), why)); };
+  const auto wrong = [&](const std::string& why) { return std::unexpected(fmt::format("parse {}: {}", go::quote(text), why)); };
   for (const char c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) return wrong("net/url: invalid control character in URL");
   if (text.empty()) return wrong("empty url");
@@ -142,11 +142,11 @@ std::expected<UrlValue, std::string> UrlValue::parse(std::string_view text) {
     if (auto why = check_host(authority); !why.empty()) return wrong(why);
     std::string broken;
     const auto host = percent_decode(authority, false, &broken);
-    if (!host) return wrong("invalid URL escape " + go_quote(broken));
+    if (!host) return wrong("invalid URL escape " + go::quote(broken));
     out.host = *host;
   }
   std::string broken;
-  if (!percent_decode(rest, false, &broken)) return wrong("invalid URL escape " + go_quote(broken));
+  if (!percent_decode(rest, false, &broken)) return wrong("invalid URL escape " + go::quote(broken));
   out.escaped_path = cel::escaped_path(rest);
   return out;
 }

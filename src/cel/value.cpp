@@ -383,7 +383,7 @@ std::string to_text(const Value& value) {
     case Value::Kind::kUint:
       return fmt::format("{}", value.as_uint());
     case Value::Kind::kDouble:
-      return go_double(value.as_double());
+      return go::format_float(value.as_double());
     case Value::Kind::kDuration:
       return duration_text(value.seconds(), value.nanos());
     case Value::Kind::kTimestamp:

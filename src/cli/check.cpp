@@ -8,6 +8,7 @@
 #include "cli/data_dir.h"
 #include "cli/keep.h"
 #include "cli/parse.h"
+#include "cli/snapshot_etcd.h"
 #include "model/kinds.h"
 #include "store/snapshot.h"
 
@@ -79,6 +80,50 @@ Result<store::StoreState> read_store(const std::string& path, Report& report) {
   return state;
 }
 
+/// Everything below the prefix as of one revision, as a server reads it.
+Result<store::Revision> read_etcd(const EtcdAccess::Plan& plan, Report& report) {
+  auto etcd = store::open_etcd_store(plan.etcd.options);
+  if (!etcd) return std::unexpected(etcd.error());
+  const std::string& prefix = plan.etcd.options.prefix;
+  if (auto whole = apiserver::etcd::expect_no_mark(**etcd, prefix); !whole) return std::unexpected(whole.error());
+  const auto form = plan.form(prefix);
+  return (*etcd)->read([&](store::SharedRecord record) -> Result<void> {
+    if (apiserver::etcd::belongs_to_servers(std::string_view(record.key).substr(prefix.size()))) return {};
+    const auto key = form.cache_key(record.key);
+    const auto is_sealed = record.value->starts_with(apiserver::encryption::kPrefix) && plan.encryption.rules.empty();
+    if (!key || is_sealed) {
+      ++report.objects;
+      ++(key ? report.encrypted : report.unknown);
+      return {};
+    }
+    const auto text = form.to_text(*key, record.key, *record.value);
+    if (text)
+      check_object(*key, text->value, report);
+    else if (text.error().code == ErrorCode::kNotFound)
+      ++report.objects, ++report.unknown;
+    else
+      report.wrong.push_back(text.error().message);
+    return {};
+  });
+}
+
+/// What was found, where, and the exit code.
+int tell(const std::string& place, const Report& report, bool counts, const std::string& up_to) {
+  for (const std::string& line : report.wrong) fmt::print(stderr, "error: {}\n", line);
+  if (counts)
+    for (const auto& [resource, count] : report.by_resource) fmt::print("{:8} {}\n", count, resource);
+  if (!report.wrong.empty()) {
+    fmt::print(stderr, "{}: {} findings; restore a snapshot (berth snapshot restore), or ask with these lines\n", place,
+               report.wrong.size());
+    return 1;
+  }
+  fmt::print("{}: sound: {} objects at {}", place, report.objects, up_to);
+  if (report.encrypted > 0) fmt::print("; {} encrypted ones were not looked into", report.encrypted);
+  if (report.unknown > 0) fmt::print("; {} of kinds that this berth does not serve", report.unknown);
+  fmt::print("\n");
+  return 0;
+}
+
 }  // namespace
 
 int run_check(const std::vector<std::string>& args) {
@@ -88,32 +133,28 @@ int run_check(const std::vector<std::string>& args) {
       "berth check");
   std::string data_dir = default_data_dir();
   bool counts = false;
+  EtcdAccess access;
   app.add_option("DIR", data_dir, "The server's data directory")->capture_default_str();
   app.add_flag("--counts", counts, "How many objects of each resource there are");
+  access.add_to(app);
   if (const auto code = parse_args(app, args)) return *code;
+  Report report;
+  if (access.is_wanted()) {
+    const auto plan = access.plan();
+    const auto read = plan ? read_etcd(*plan, report) : std::unexpected(plan.error());
+    if (!read) report.wrong.push_back(read.error().message);
+    return tell(fmt::format("{}", fmt::join(access.flags.servers, ",")), report, counts, fmt::format("revision {}", read.value_or(0)));
+  }
   const std::string path = std::filesystem::path(data_dir) / "store.db";
   std::error_code error;
   if (!std::filesystem::exists(path, error)) {
-    fmt::print(stderr, "error: {}: there is no store here; give a server's data directory\n", path);
+    fmt::print(stderr, "error: {}: there is no store here; give a server's data directory, or --etcd-servers\n", path);
     return 1;
   }
-  Report report;
   const auto state = read_store(path, report);
   if (!state) report.wrong.push_back(state.error().message);
-  for (const std::string& line : report.wrong) fmt::print(stderr, "error: {}\n", line);
-  if (counts)
-    for (const auto& [resource, count] : report.by_resource) fmt::print("{:8} {}\n", count, resource);
-  if (!report.wrong.empty()) {
-    fmt::print(stderr, "{}: {} findings; restore a snapshot (berth snapshot restore), or ask with these lines\n", path,
-               report.wrong.size());
-    return 1;
-  }
-  fmt::print("{}: sound: {} objects at revision {}, history from {}", path, report.objects, state->last_revision,
-             state->compacted_revision);
-  if (report.encrypted > 0) fmt::print("; {} encrypted ones were not looked into", report.encrypted);
-  if (report.unknown > 0) fmt::print("; {} of kinds that this berth does not serve", report.unknown);
-  fmt::print("\n");
-  return 0;
+  const auto up_to = state ? fmt::format("revision {}, history from {}", state->last_revision, state->compacted_revision) : "";
+  return tell(path, report, counts, up_to);
 }
 
 }  // namespace berth::cli

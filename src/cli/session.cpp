@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "base/config_reader.h"
-#include "base/go_strings.h"
+#include "base/go/strings.h"
 #include "cli/kubectl_words.h"
 #include "client/hooked_transport.h"
 #include "client/kubeconfig.h"

@@ -1,7 +1,5 @@
 // Cron schedules as CronJobs write them (robfig/cron's standard parser), in a time zone.
 #pragma once
-#include <array>
-#include <bitset>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/go/cron.h"
 
 namespace berth::controllers {
 
@@ -29,16 +28,13 @@ class TimeZone {
 
 class CronSchedule {
  public:
-  /// Five fields (minute hour day-of-month month day-of-week; lists, ranges, steps, names, '?') or @hourly, @daily, @weekly, @monthly,
-  /// @yearly, @every DURATION. The error names the field.
+  /// As `go::parse_cron`.
   static Result<CronSchedule> parse(std::string_view text);
   /// The first time after `after`; nullopt when there is none within five years.
   [[nodiscard]] std::optional<TimePoint> next(TimePoint after, const TimeZone& zone) const;
 
  private:
-  std::bitset<64> minutes_, hours_, days_, months_, weekdays_;
-  bool any_day_ = false, any_weekday_ = false;
-  Duration every_{0};
+  go::CronFields fields_;
 };
 
 }  // namespace berth::controllers

@@ -1,5 +1,5 @@
-// Addresses of Services as objects (pkg/controller/servicecidrs, pkg/registry/core/service/ipallocator): ServiceCIDRs are ready and go when nothing of
-// them is used; each address of a Service is an IPAddress. Who gives addresses away is the API server, which reads both.
+// Addresses of Services as objects (pkg/controller/servicecidrs, pkg/registry/core/service/ipallocator): ServiceCIDRs are ready and go when
+// nothing of them is used; each address of a Service is an IPAddress. Who gives addresses away is the API server, which reads both.
 #include <fmt/format.h>
 
 #include "controllers/common.h"
@@ -84,7 +84,8 @@ class ServiceCidrs final : public Controller {
   static bool is_needed(const Object& object, const Cache& cache) {
     std::vector<IpRange> others;
     cache.for_each(kinds().service_cidr, [&](const ObjectRef& other) {
-      if (other->name() != object.name() && !other->is_deleting()) std::ranges::move(ranges_of(*other->parsed()), std::back_inserter(others));
+      if (other->name() != object.name() && !other->is_deleting())
+        std::ranges::move(ranges_of(*other->parsed()), std::back_inserter(others));
     });
     std::vector<IpRange> alone = ranges_of(*object.parsed());
     std::erase_if(alone, [&](const IpRange& range) {

@@ -1,6 +1,6 @@
 #include "custom/check_definition.h"
 
-#include "base/go_strings.h"
+#include "base/go/strings.h"
 #include "cel/opaque.h"
 #include "custom/check_nodes.h"
 #include "custom/definition.h"

@@ -1,5 +1,5 @@
 // The hooks of a custom kind: everything that the API server does with its objects goes by the schema.
-#include "base/go_strings.h"
+#include "base/go/strings.h"
 #include "custom/definition.h"
 #include "custom/metadata.h"
 #include "custom/objects.h"

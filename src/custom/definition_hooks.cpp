@@ -1,6 +1,6 @@
 // What definitions have without being told, and what their status keeps (apiextensions/v1/defaults.go; registry/customresourcedefinition/
 // strategy.go).
-#include "base/go_strings.h"
+#include "base/go/strings.h"
 #include "custom/check_definition.h"
 #include "custom/definition.h"
 #include "model/tables.h"

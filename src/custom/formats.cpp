@@ -4,8 +4,8 @@
 
 #include <map>
 
-#include "base/go_duration.h"
-#include "base/go_strings.h"
+#include "base/go/duration.h"
+#include "base/go/strings.h"
 #include "cel/opaque.h"
 #include "model/validation/ip_range.h"
 

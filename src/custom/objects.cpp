@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/go_strings.h"
+#include "base/go/strings.h"
 #include "base/json_canonical.h"
 #include "custom/metadata.h"
 #include "model/unknown_fields.h"

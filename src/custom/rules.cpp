@@ -1,6 +1,6 @@
 #include "custom/rules.h"
 
-#include "base/go_strings.h"
+#include "base/go/strings.h"
 #include "custom/metadata.h"
 #include "custom/objects.h"
 #include "model/go_words.h"

@@ -58,10 +58,6 @@ struct Where {
 
 std::string number_text(double value) { return json::serialize(Value(value)); }
 
-std::size_t rune_count(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
-
 bool is_whole(double value) { return std::isfinite(value) && std::abs(value) <= 9.2e18 && std::trunc(value) == value; }
 
 class Checker {

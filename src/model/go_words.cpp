@@ -236,30 +236,6 @@ std::string go_value(const json::Value& value) {
   return out;
 }
 
-std::string go_quote(std::string_view text) {
-  std::string out = "\"";
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    const auto code = static_cast<unsigned char>(c);
-    constexpr std::string_view kNamed = "\a\b\f\n\r\t\v", kLetters = "abfnrtv";
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (const auto at = kNamed.find(c); at != std::string_view::npos) {
-      out += '\\';
-      out += kLetters[at];
-    } else if (code < 0x20 || code == 0x7f) {
-      out += fmt::format("\\x{:02x}", code);
-    } else if (code == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA1) {
-      // The control characters beyond ASCII, and the space that does not break.
-      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(text[++i]));
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
 std::string go_json_error(std::string_view text) { return Scanner(text).run(); }
 
 std::string_view go_json_kind(const json::Value& value) {

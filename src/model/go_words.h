@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/go/strings.h"
 #include "base/json.h"
 
 namespace berth::model {
@@ -10,8 +11,7 @@ namespace berth::model {
 /// fmt's %v of a decoded document: `map[a:1 b:[x y]]`, keys sorted, strings bare, null as <nil>.
 std::string go_value(const json::Value& value);
 
-/// strconv.Quote: "a\tb", control and unprintable characters escaped.
-std::string go_quote(std::string_view text);
+inline std::string go_quote(std::string_view text) { return go::quote(text); }
 
 /// What encoding/json finds wrong with the syntax of `text` ("invalid character 'x' after top-level value", "unexpected end of JSON
 /// input"); empty when it is well-formed.

@@ -3,7 +3,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "base/go_strings.h"
+#include "base/go/strings.h"
 #include "model/schema.h"
 #include "model/schema_text.h"
 

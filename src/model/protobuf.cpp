@@ -97,8 +97,8 @@ void read_message(const Numbers& numbers, std::string_view message, Object& out,
   }
 }
 
-/// Where JSON has a schema or something else: JSONSchemaPropsOrBool (1: whether anything may be there, 2: a schema) or JSONSchemaPropsOrArray
-/// (1: a schema, 2: schemas).
+/// Where JSON has a schema or something else: JSONSchemaPropsOrBool (1: whether anything may be there, 2: a schema) or
+/// JSONSchemaPropsOrArray (1: a schema, 2: schemas).
 Value read_schema_or(const TypeDef& schema, std::string_view message, Seen& seen, int depth) {
   const auto read_schema = [&](std::string_view bytes) {
     Object object;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/go_duration.h"
+#include "base/go/duration.h"
 #include "model/etcd_snapshot.h"
 #include "model/quantity.h"
 #include "model/selector.h"

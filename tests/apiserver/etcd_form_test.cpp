@@ -1,8 +1,11 @@
 // Keys and bytes that kube-apiserver shares with us (docs/etcd.md).
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "apiserver/etcd/stored_form.h"
 #include "model/protobuf.h"
+#include "model/protobuf_reader.h"
 
 namespace berth::apiserver::etcd {
 namespace {
@@ -101,6 +104,87 @@ TEST(EtcdBytes, GarbageIsAnError) {
   for (std::string_view garbage :
        {std::string_view("x"), std::string_view("k8s\0\xff\xff\xff", 7), std::string_view("[]"), std::string_view("k8s:enc:aesgcm:v1:k:…")})
     EXPECT_FALSE(form.to_text(key, "/registry/pods/default/p", garbage).has_value());
+}
+
+/// A body with a field added to its object's message, or (`path`) to a message in it.
+std::string with_field(std::string_view body, std::vector<int> path, int number, std::string_view value) {
+  const std::function<std::string(std::string_view, std::size_t)> rewrite = [&](std::string_view message, std::size_t level) {
+    std::string out;
+    if (level == path.size()) {
+      out = std::string(message);
+      model::append_field(out, number, value);
+      return out;
+    }
+    model::wire::Field field;
+    for (model::wire::Reader reader(message); reader.next(field);) {
+      if (field.number == path[level])
+        model::append_field(out, field.number, rewrite(field.bytes, level + 1));
+      else
+        out += field.whole;
+    }
+    return out;
+  };
+  path.insert(path.begin(), 2);
+  return std::string(body.substr(0, 4)) + rewrite(body.substr(4), 0);
+}
+
+TEST(EtcdBytes, FieldsOfNewerServersSurviveAnUpdate) {
+  const StoredForm form({});
+  const std::string stored_key = "/registry/pods/default/p", key = make_key("", "pods", "default", "p");
+  const std::string body = *model::encode_protobuf(*json::parse(
+      R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default","labels":{"a":"1"}},"spec":{"containers":[{"name":"one","image":"i"}],"volumes":[{"name":"v"}]}})"));
+  // Of the pod, its spec, its container, and the volume's source, which JSON spreads into the volume.
+  std::string newer = with_field(with_field(body, {}, 900, "pod"), {2}, 901, "spec");
+  newer = with_field(newer, {2, 2}, 902, "container");
+  std::string source;
+  model::append_field(source, 903, "source");
+  newer = with_field(newer, {2, 1}, 2, source);
+  Bytes foreign;
+  const auto text = form.to_text(key, stored_key, newer, &foreign);
+  ASSERT_TRUE(text.has_value()) << text.error().message;
+  ASSERT_NE(foreign, nullptr);
+  auto document = *json::parse(text->value);
+  document.at("metadata").at("labels").get_object()["a"] = "2";
+  // Another container before the first one.
+  auto& containers = document.at("spec").at("containers").get_array();
+  containers.insert(containers.begin(), json::Value(json::Object{{"name", "zero"}, {"image", "j"}}));
+  const auto written = form.to_stored(key, stored_key, encode_object(document), &foreign);
+  ASSERT_TRUE(written.has_value());
+  for (const char* kept : {"pod", "spec", "container", "source"}) EXPECT_NE((*written)->find(kept), std::string::npos) << kept;
+  EXPECT_EQ(*foreign, **written);
+  const auto again = form.to_text(key, stored_key, **written);
+  ASSERT_TRUE(again.has_value()) << again.error().message;
+  EXPECT_EQ(again->value, encode_object(document).value);
+  // With the container itself goes what was in it, and nothing else.
+  containers.erase(containers.begin() + 1);
+  const auto less = form.to_stored(key, stored_key, encode_object(document), &foreign);
+  ASSERT_TRUE(less.has_value());
+  EXPECT_EQ((*less)->find("container"), std::string::npos);
+  EXPECT_NE((*less)->find("source"), std::string::npos);
+}
+
+TEST(EtcdBytes, WhatIsKnownWholeIsNotKeptBeside) {
+  const StoredForm form({});
+  Bytes foreign;
+  const auto body =
+      *model::encode_protobuf(*json::parse(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default"}})"));
+  ASSERT_TRUE(form.to_text(make_key("", "configmaps", "default", "c"), "/registry/configmaps/default/c", body, &foreign).has_value());
+  EXPECT_EQ(foreign, nullptr);
+}
+
+TEST(EtcdBytes, DefinitionsOfV1beta1AreThoseOfV1) {
+  const StoredForm form({});
+  const auto text = form.to_text(
+      make_key("apiextensions.k8s.io", "customresourcedefinitions", "", "widgets.example.com"),
+      "/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com",
+      R"({"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1beta1","metadata":{"name":"widgets.example.com"},"spec":{"group":"example.com","version":"v1","names":{"plural":"widgets","kind":"Widget"},"scope":"Namespaced","validation":{"openAPIV3Schema":{"type":"object"}},"additionalPrinterColumns":[{"name":"Size","type":"integer","JSONPath":".spec.size"}],"versions":[{"name":"v1","served":true,"storage":true}],"conversion":{"strategy":"Webhook","webhookClientConfig":{"url":"https://c"},"conversionReviewVersions":["v1"]},"preserveUnknownFields":false}})");
+  ASSERT_TRUE(text.has_value()) << text.error().message;
+  const auto spec = json::parse(text->value)->at("spec");
+  const auto& version = spec.at("versions").at(0);
+  EXPECT_EQ(json::serialize(version.at("schema")), R"({"openAPIV3Schema":{"type":"object"}})");
+  EXPECT_EQ(json::get_string(version.at("additionalPrinterColumns").at(0), {"jsonPath"}), ".spec.size");
+  EXPECT_EQ(json::get_string(spec, {"conversion", "webhook", "clientConfig", "url"}), "https://c");
+  for (const char* gone : {"version", "validation", "additionalPrinterColumns"}) EXPECT_FALSE(spec.get_object().contains(gone)) << gone;
 }
 
 }  // namespace

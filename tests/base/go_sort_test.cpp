@@ -1,12 +1,12 @@
 // The expected orders are what Go's sort.Sort gives for these keys.
-#include "base/go_sort.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <functional>
 #include <random>
 #include <vector>
+
+#include "base/go/sort.h"
 
 namespace berth {
 namespace {

@@ -6,14 +6,14 @@
 #include <map>
 
 #include "base/yaml.h"
-#include "support/source_dir.h"
+#include "tests/support/source_dir.h"
 
 namespace berth::json {
 namespace {
 
 std::vector<Value> recorded() {
   std::vector<Value> out;
-  std::ifstream in(test::source_dir() + "/tests/base/recorded/yaml.jsonl");
+  std::ifstream in(testing::source_dir() + "/tests/base/recorded/yaml.jsonl");
   for (std::string line; std::getline(in, line);) out.push_back(parse(line).value());
   return out;
 }
@@ -31,7 +31,7 @@ Value sorted(Value value) {
   return value;
 }
 
-class YamlRecorded : public testing::TestWithParam<std::size_t> {
+class YamlRecorded : public ::testing::TestWithParam<std::size_t> {
  protected:
   static inline const std::vector<Value> all = recorded();
 };
@@ -42,16 +42,16 @@ TEST_P(YamlRecorded, IsReadAndPrintedAlike) {
   SCOPED_TRACE(text);
   const auto read = read_first_yaml(text);
   if (const auto error = get_string(wanted, {"error"}); !error.empty()) {
-    ASSERT_FALSE(read) << serialize(*read);
+    ASSERT_FALSE(read) << json::serialize(*read);
     EXPECT_EQ(read.error().go_words, error);
     return;
   }
   ASSERT_TRUE(read) << read.error().message();
-  EXPECT_EQ(serialize(sorted(*read)), get_string(wanted, {"json"}));
+  EXPECT_EQ(json::serialize(sorted(*read)), get_string(wanted, {"json"}));
   EXPECT_EQ(to_yaml(*read), get_string(wanted, {"yaml"}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Case, YamlRecorded, testing::Range<std::size_t>(0, 307));
+INSTANTIATE_TEST_SUITE_P(Case, YamlRecorded, ::testing::Range<std::size_t>(0, 307));
 
 TEST(YamlRecorded, NoCaseIsLeftOut) { EXPECT_EQ(recorded().size(), 307u); }
 

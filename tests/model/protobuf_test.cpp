@@ -144,5 +144,26 @@ TEST(Protobuf, MalformedTextIsRefused) {
   }
 }
 
+/// client-go sends CustomResourceDefinitions in protobuf: where JSON has a schema, a boolean or a list, the message says which.
+TEST(Protobuf, CustomResourceDefinitionsComeBackAsTheyWere) {
+  const auto document = json::parse(R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"foos.example.com"},
+    "spec":{"group":"example.com","names":{"kind":"Foo","plural":"foos"},"scope":"Cluster","versions":[{"name":"v1","served":true,"storage":true,
+    "subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object","properties":{"a":{"type":"array","items":{"type":"string"}},
+    "b":{"type":"object","additionalProperties":{"type":"integer","minimum":0.5,"default":3}},"c":{"type":"object","additionalProperties":true},
+    "d":{"enum":["x",1,null,{"y":[2]}]},"e":{"type":"array","items":[{"type":"string"},{"type":"boolean"}]},"f":{"additionalItems":false},
+    "g":{"x-kubernetes-preserve-unknown-fields":true,"maxLength":0}}}}}]}})");
+  ASSERT_TRUE(document);
+  const auto encoded = encode_protobuf(*document);
+  ASSERT_TRUE(encoded);
+  const auto decoded = decode_protobuf(*encoded);
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  const auto schema = [](const json::Value& from) {
+    return json::find(json::get_array(from, {"spec", "versions"})[0], {"schema", "openAPIV3Schema", "properties"});
+  };
+  ASSERT_NE(schema(*decoded), nullptr);
+  EXPECT_EQ(json::serialize(*schema(*decoded)), json::serialize(*schema(*document)));
+  EXPECT_NE(json::find(json::get_array(*decoded, {"spec", "versions"})[0], {"subresources", "status"}), nullptr);
+}
+
 }  // namespace
 }  // namespace berth::model

@@ -1,7 +1,7 @@
 #include "apiserver/admission/match_conditions.h"
 
 #include "apiserver/admission/webhook_client.h"
-#include "base/go_strings.h"
+#include "base/go/strings.h"
 #include "cel/authorizer.h"
 
 namespace berth::apiserver {

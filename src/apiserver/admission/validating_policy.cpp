@@ -1,7 +1,7 @@
 // ValidatingAdmissionPolicy (apiserver/pkg/admission/plugin/policy): the cluster's own rules in CEL, with parameters, without a webhook.
 #include "apiserver/admission/plugins.h"
 #include "apiserver/admission/policy_config.h"
-#include "base/go_strings.h"
+#include "base/go/strings.h"
 #include "model/kind_hooks.h"
 
 namespace berth::apiserver {

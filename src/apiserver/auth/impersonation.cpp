@@ -3,7 +3,7 @@
 #include <strings.h>
 
 #include "apiserver/auth/reviews.h"
-#include "base/go_strings.h"
+#include "base/go/strings.h"
 
 namespace berth::apiserver::auth {
 namespace {

@@ -421,6 +421,7 @@ void SharedCache::run_compaction() {
       version = turn->version;
       if (turn->is_mine && goal != 0)
         if (const auto done = store_->compact(goal); !done) log::warning("etcd", "compaction: {}", done.error().message);
+      listed_from_ = goal;
       goal = turn->revision;
     }
     lock.lock();

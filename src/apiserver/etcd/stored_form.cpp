@@ -1,6 +1,7 @@
 #include "apiserver/etcd/stored_form.h"
 
 #include "apiserver/cache/index.h"
+#include "apiserver/etcd/older_definitions.h"
 #include "model/protobuf.h"
 #include "model/schema.h"
 
@@ -96,7 +97,10 @@ Result<void> to_stored_version(const model::KindInfo& kind, json::Value& documen
   if (api_version != kind.api_version()) {
     const auto version = std::string_view(api_version).substr(api_version.rfind('/') + 1);
     const auto* from = model::find_kind(kind.group, version, kind.kind);
-    if (from == nullptr && !reads_like(kind, version)) return fail(ErrorCode::kNotFound, fmt::format("{} is not known here", api_version));
+    const bool is_old_definition = kind.kind == "CustomResourceDefinition" && version == "v1beta1";
+    if (is_old_definition) definition_from_v1beta1(document);
+    if (from == nullptr && !is_old_definition && !reads_like(kind, version))
+      return fail(ErrorCode::kNotFound, fmt::format("{} is not known here", api_version));
     if (from != nullptr) model::convert(*from, kind, document);
     document.get_object()["apiVersion"] = kind.api_version();
   }

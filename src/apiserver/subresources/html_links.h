@@ -5,8 +5,9 @@
 
 namespace berth::apiserver {
 
-/// `url` as it has to be for one who sees the page below `prefix` ("/api/v1/namespaces/a/pods/b/proxy"): an absolute path on the same host gets the prefix,
-/// everything else stays. `hosts`: the far end's "address:port" and the Host that the client asked (apimachinery pkg/util/proxy/transport.go).
+/// `url` as it has to be for one who sees the page below `prefix` ("/api/v1/namespaces/a/pods/b/proxy"): an absolute path on the same host
+/// gets the prefix, everything else stays. `hosts`: the far end's "address:port" and the Host that the client asked (apimachinery
+/// pkg/util/proxy/transport.go).
 std::string link_below(std::string_view url, std::string_view prefix, std::string_view far_host, std::string_view asked_host);
 
 /// Rewrites the links of a page that comes in pieces; a tag that is not complete yet is held back, up to 64 KiB.

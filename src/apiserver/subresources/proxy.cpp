@@ -264,11 +264,12 @@ void proxy_to_port(ApiServer::Impl& server, const RequestPtr& request, net::Http
   if (!name)
     return server.respond_status(
         *request, model::bad_request(fmt::format("invalid node request {}", json::serialize(json::Value(request->info.name)))));
+  if (name->port.empty()) return relay(server, request, name->name, std::move(onward));
   const auto object = server.cache->get(make_key("", "nodes", "", name->name));
   if (object == nullptr) return server.respond_status(*request, model::not_found("", "nodes", name->name));
   const auto node = decode_object(*object);
   const auto agent = json::get_int(node, {"status", "daemonEndpoints", "kubeletEndpoint", "Port"});
-  if (name->port.empty() || name->port == std::to_string(agent)) return relay(server, request, name->name, std::move(onward));
+  if (name->port == std::to_string(agent)) return relay(server, request, name->name, std::move(onward));
   if (json::find(node, {"metadata", "annotations", kSimulatedNode}) != nullptr)
     return server.respond_status(*request,
                                  not_run_here(fmt::format("node {} is simulated: nothing listens on its port {}", name->name, name->port)));

@@ -29,7 +29,7 @@ struct FarEnd {
   bool on_host = false;              ///< A pod in its node's own network: it may be on this machine.
   std::string failure;               ///< What stands before the reason when nothing answers there.
   std::optional<Upstream> upstream;  ///< Of an aggregated API server.
-  std::string path_prefix;           ///< Below which path of this server its pages are seen: links and redirects are moved there. Empty: they stay.
+  std::string path_prefix;  ///< Below which path of this server its pages are seen: links and redirects are moved there. Empty: they stay.
 };
 
 /// The clients that requests go on by: one I/O thread for all, connections only to where they may lead. Thread-safe.

@@ -1,7 +1,7 @@
 // ValidatingAdmissionPolicies and their bindings (pkg/apis/admissionregistration/validation), all but the expressions.
 #include <fmt/format.h>
 
-#include "base/go_strings.h"
+#include "base/go/strings.h"
 #include "model/validation/validation.h"
 
 namespace berth::model::validation {

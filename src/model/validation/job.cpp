@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/go/cron.h"
 #include "model/internal_form.h"
 #include "model/selector.h"
 #include "model/validation/validation.h"
@@ -249,8 +250,8 @@ void cron_job(const Value& spec, const Path& at, Errors& errors) {
   if (times.starts_with("TZ=") || times.starts_with("CRON_TZ=")) times.remove_prefix(std::min(times.find(' '), times.size() - 1) + 1);
   if (schedule.empty())
     errors.required(at / "schedule");
-  else if (const std::string why = check_cron_schedule(times); !why.empty())
-    errors.invalid(at / "schedule", schedule, why);
+  else if (const auto fields = go::parse_cron(times); !fields)
+    errors.invalid(at / "schedule", schedule, fields.error());
   if (schedule.find("TZ") != std::string_view::npos)
     errors.invalid(at / "schedule", schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
   time_zone(spec, at, errors);

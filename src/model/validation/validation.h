@@ -246,7 +246,5 @@ void config_data_update(const Value& old, const Value& doc, bool is_secret, Erro
 void controller_revision(const Value* old, const Value& doc, Errors& errors);
 /// A finalizer of Kubernetes' own kinds: findings of its form at `at`, of its being unknown at `unknown_at`.
 void finalizer_name(std::string_view name, const Path& at, const Path& unknown_at, Errors& errors);
-/// Empty, or why a cron schedule is none.
-std::string check_cron_schedule(std::string_view text);
 
 }  // namespace berth::model::validation

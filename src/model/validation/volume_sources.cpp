@@ -5,7 +5,7 @@
 
 #include <regex>
 
-#include "base/go_strings.h"
+#include "base/go/strings.h"
 #include "model/quantity.h"
 
 namespace berth::model::validation {

@@ -11,9 +11,9 @@ TextResult<Quantity> parse_reserved(const std::string& name, const std::string& 
   const auto quantity = parse_quantity(text);
   if (!quantity)
     return std::unexpected(
-        fmt::format("failed to parse quantity {} for {} resource: {}", go_quote(text), go_quote(name), quantity.error()));
+        fmt::format("failed to parse quantity {} for {} resource: {}", go::quote(text), go::quote(name), quantity.error()));
   if (quantity->value.sign() < 0)
-    return std::unexpected(fmt::format("resource quantity for {} cannot be negative: {}", go_quote(name), text));
+    return std::unexpected(fmt::format("resource quantity for {} cannot be negative: {}", go::quote(name), text));
   return quantity->value;
 }
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "base/go_strings.h"
+#include "base/go/strings.h"
 
 namespace berth::node::eviction {
 namespace {
@@ -142,35 +142,6 @@ std::string canonical_decimal(const model::Quantity& value, std::string digits, 
 
 }  // namespace
 
-std::string go_quote(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-          out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-        else
-          out += c;
-    }
-  }
-  return out + "\"";
-}
-
 TextResult<float> parse_float32(std::string_view text) {
   if (text.find('_') != std::string_view::npos && has_valid_underscores(text)) {
     std::string plain(text);
@@ -179,56 +150,17 @@ TextResult<float> parse_float32(std::string_view text) {
     const auto value = parse_float32(plain);
     if (value) return value;
     if (value.error().ends_with("out of range"))
-      return std::unexpected(fmt::format("strconv.ParseFloat: parsing {}: value out of range", go_quote(text)));
+      return std::unexpected(fmt::format("strconv.ParseFloat: parsing {}: value out of range", go::quote(text)));
   }
   const std::string_view unsigned_text = !text.empty() && (text[0] == '+' || text[0] == '-') ? text.substr(1) : text;
   const float sign = !text.empty() && text[0] == '-' ? -1.0F : 1.0F;
   const std::string word = go::to_lower(unsigned_text);
   if (word == "inf" || word == "infinity") return sign * std::numeric_limits<float>::infinity();
   if (go::to_lower(text) == "nan") return std::numeric_limits<float>::quiet_NaN();
-  if (!is_float_syntax(text)) return std::unexpected(fmt::format("strconv.ParseFloat: parsing {}: invalid syntax", go_quote(text)));
+  if (!is_float_syntax(text)) return std::unexpected(fmt::format("strconv.ParseFloat: parsing {}: invalid syntax", go::quote(text)));
   const float value = std::strtof(std::string(text).c_str(), nullptr);
-  if (std::isinf(value)) return std::unexpected(fmt::format("strconv.ParseFloat: parsing {}: value out of range", go_quote(text)));
+  if (std::isinf(value)) return std::unexpected(fmt::format("strconv.ParseFloat: parsing {}: value out of range", go::quote(text)));
   return value;
-}
-
-std::string format_float32(float value) {
-  if (std::isnan(value)) return "NaN";
-  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
-  if (value == 0) return std::signbit(value) ? "-0" : "0";
-  // Shortest digits that read back the same, in Go's 'g' layout: exponent form below 1e-4 and from 1e21 on.
-  char buffer[64];
-  const auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific);
-  const std::string_view scientific(buffer, static_cast<std::size_t>(end - buffer));
-  const int exponent = std::atoi(std::string(scientific.substr(scientific.find('e') + 1)).c_str());
-  if (exponent < -4 || exponent >= 21) return std::string(scientific);
-  const auto [fixed_end, fixed_error] = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::fixed);
-  return {buffer, fixed_end};
-}
-
-std::string format_duration_ns(std::int64_t ns) {
-  if (ns == 0) return "0s";
-  const bool negative = ns < 0;
-  const std::uint64_t u = negative ? 0 - static_cast<std::uint64_t>(ns) : static_cast<std::uint64_t>(ns);
-  const auto fraction = [](std::uint64_t value, int digits) {
-    std::string text = fmt::format("{:0{}}", value, digits);
-    while (!text.empty() && text.back() == '0') text.pop_back();
-    return text.empty() ? text : "." + text;
-  };
-  std::string out;
-  if (u < 1'000)
-    out = fmt::format("{}ns", u);
-  else if (u < 1'000'000)
-    out = fmt::format("{}{}\xc2\xb5s", u / 1'000, fraction(u % 1'000, 3));
-  else if (u < 1'000'000'000)
-    out = fmt::format("{}{}ms", u / 1'000'000, fraction(u % 1'000'000, 6));
-  else {
-    const std::uint64_t seconds = u / 1'000'000'000;
-    if (seconds >= 3600) out += fmt::format("{}h", seconds / 3600);
-    if (seconds >= 60) out += fmt::format("{}m", seconds / 60 % 60);
-    out += fmt::format("{}{}s", seconds % 60, fraction(u % 1'000'000'000, 9));
-  }
-  return negative ? "-" + out : out;
 }
 
 TextResult<WrittenQuantity> parse_quantity(std::string_view text) {

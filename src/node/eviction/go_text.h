@@ -6,7 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/go_duration.h"
+#include "base/go/duration.h"
+#include "base/go/float.h"
+#include "base/go/strings.h"
 #include "model/quantity.h"
 
 namespace berth::node::eviction {
@@ -18,10 +20,6 @@ using TextResult = std::expected<T, std::string>;
 /// strconv.ParseFloat(text, 32) as a float: decimal, exponents, "inf", "infinity", "nan" in any case, hexadecimal floats, underscores
 /// between digits. Errors: `strconv.ParseFloat: parsing "x": invalid syntax` or `…: value out of range`.
 TextResult<float> parse_float32(std::string_view text);
-/// strconv.FormatFloat(value, 'g', -1, 32)-like shortest text: "0.05", "1e-07", "NaN", "+Inf".
-std::string format_float32(float value);
-/// time.Duration.String.
-std::string format_duration_ns(std::int64_t ns);
 /// A parsed quantity and how Go prints it: as it was written where it could be kept in one 64-bit integer, else in canonical form. (A
 /// decimal amount of 1e21 and more loses its suffix in print, as in Go.)
 struct WrittenQuantity {
@@ -31,7 +29,5 @@ struct WrittenQuantity {
 /// resource.ParseQuantity, with its errors. A text without digits but of the right shape ("", "+", ".") is what Go makes of it: an error or
 /// 0.
 TextResult<WrittenQuantity> parse_quantity(std::string_view text);
-/// strconv.Quote for the texts that occur in errors.
-std::string go_quote(std::string_view text);
 
 }  // namespace berth::node::eviction

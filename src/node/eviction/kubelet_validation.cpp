@@ -92,10 +92,10 @@ void check_limits(const KubeletSettings& s, Others& others) {
     others.add(
         fmt::format("topologyManagerPolicy (--topology-manager-policy) {} must be one of: [\"none\" \"best-effort\" \"restricted\" "
                     "\"single-numa-node\"]",
-                    go_quote(policy)));
+                    go::quote(policy)));
   if (const std::string scope = others.text("topologyManagerScope", "container"); !one_of(scope, {"container", "pod"}))
     others.add(
-        fmt::format("topologyManagerScope (--topology-manager-scope) {} must be one of: \"container\", or \"pod\"", go_quote(scope)));
+        fmt::format("topologyManagerScope (--topology-manager-scope) {} must be one of: \"container\", or \"pod\"", go::quote(scope)));
   const std::int64_t grace = others.duration("shutdownGracePeriod"), critical = others.duration("shutdownGracePeriodCriticalPods");
   if (critical > grace)
     others.add(fmt::format("shutdownGracePeriodCriticalPods {{{}}} must be <= shutdownGracePeriod {{{}}}", format_duration_ns(critical),
@@ -115,7 +115,7 @@ void check_rest(Others& others) {
     others.add(
         fmt::format("option {} specified for hairpinMode (--hairpin-mode). Valid options are \"none\", \"hairpin-veth\" or "
                     "\"promiscuous-bridge\"",
-                    go_quote(mode)));
+                    go::quote(mode)));
   if (const json::Value* factor = others.find("memoryThrottlingFactor"); factor && factor->is_number()) {
     const double value = factor->is_double() ? factor->get_double() : static_cast<double>(factor->get_int64());
     if (value <= 0 || value > 1)
@@ -133,7 +133,7 @@ void check_pod_logs(Others& others) {
   if (!logs.starts_with('/')) return;  // Relative ones are read from the configuration's own directory, and are clean then.
   if (logs.find("//") != std::string::npos || (logs.size() > 1 && logs.ends_with('/')) || (logs + "/").find("/./") != std::string::npos ||
       (logs + "/").find("/../") != std::string::npos)
-    others.add(fmt::format("pod logs path {} must be normalized", go_quote(logs)));
+    others.add(fmt::format("pod logs path {} must be normalized", go::quote(logs)));
 }
 
 void check_enforcements(const std::vector<std::string>& options, const Others& others, std::vector<std::string>& errors) {
@@ -144,7 +144,7 @@ void check_enforcements(const std::vector<std::string>& options, const Others& o
   seen.clear();
   for (const std::string& option : options) {
     if (!seen.insert(option).second) {
-      errors.push_back(fmt::format("duplicated enforcements {} in {}", go_quote(option), kEnforce));
+      errors.push_back(fmt::format("duplicated enforcements {} in {}", go::quote(option), kEnforce));
       continue;
     }
     if (option == "none") {
@@ -169,12 +169,12 @@ void check_enforcements(const std::vector<std::string>& options, const Others& o
           fmt::format("option {} specified for {}. Valid options are \"pods\", \"system-reserved\", \"system-reserved-compressible\", "
                       "\"kube-reserved\", "
                       "\"kube-reserved-compressible\" or \"none\"",
-                      go_quote(option), kEnforce));
+                      go::quote(option), kEnforce));
       continue;
     }
     if (!others.flag("cgroupsPerQOS", true))
       errors.push_back(
-          fmt::format("cgroupsPerQOS (--cgroups-per-qos) must be set to true when {} contained in {}", go_quote(option), kEnforce));
+          fmt::format("cgroupsPerQOS (--cgroups-per-qos) must be set to true when {} contained in {}", go::quote(option), kEnforce));
   }
 }
 
@@ -207,7 +207,7 @@ std::optional<std::string> validate(const KubeletSettings& s) {
   check_limits(s, others);
   if (!s.swap_behavior.empty() && s.swap_behavior != "NoSwap" && s.swap_behavior != "LimitedSwap")
     errors.push_back(
-        fmt::format("memorySwap.swapBehavior {} must be one of: \"\", \"LimitedSwap\" or \"NoSwap\"", go_quote(s.swap_behavior)));
+        fmt::format("memorySwap.swapBehavior {} must be one of: \"\", \"LimitedSwap\" or \"NoSwap\"", go::quote(s.swap_behavior)));
   if (s.max_restart_backoff_ns < 1'000'000'000 || s.max_restart_backoff_ns > 300'000'000'000)
     errors.push_back(fmt::format("CrashLoopBackOff.MaxContainerRestartPeriod (got: {} seconds) must be set between 1s and 300s",
                                  static_cast<double>(s.max_restart_backoff_ns) / 1e9));
@@ -218,7 +218,7 @@ std::optional<std::string> validate(const KubeletSettings& s) {
   // Not the kubelet's words: it finds these when it begins to work.
   if (const auto size = Quantity::parse(s.container_log_max_size); !size || size->sign() <= 0)
     errors.push_back(
-        fmt::format("containerLogMaxSize (--container-log-max-size) {} must be a positive quantity", go_quote(s.container_log_max_size)));
+        fmt::format("containerLogMaxSize (--container-log-max-size) {} must be a positive quantity", go::quote(s.container_log_max_size)));
   if (s.node_status_update_frequency_ns <= 0) errors.emplace_back("nodeStatusUpdateFrequency must be greater than 0");
   if (s.eviction_pressure_transition_period_ns < 0) errors.emplace_back("evictionPressureTransitionPeriod must not be negative");
   if (s.minimum_container_ttl_ns < 0) errors.emplace_back("--minimum-container-ttl-duration must not be negative");

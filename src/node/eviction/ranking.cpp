@@ -1,6 +1,6 @@
 #include "node/eviction/ranking.h"
 
-#include "base/go_sort.h"
+#include "base/go/sort.h"
 
 namespace berth::node::eviction {
 namespace {

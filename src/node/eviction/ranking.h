@@ -30,7 +30,7 @@ enum class EvictionRules { kKubernetes, kDocument };
 /// Negative: `a` is evicted before `b`; 0: equal.
 [[nodiscard]] int compare_for_eviction(EvictionRules rules, Signal signal, DiskLayout layout, const RankedPod& a, const RankedPod& b);
 
-/// Orders `pods` for eviction, exactly as the kubelet's sort leaves them (base/go_sort.h).
+/// Orders `pods` for eviction, exactly as the kubelet's sort leaves them (base/go/sort.h).
 void rank_pods(std::vector<RankedPod>& pods, EvictionRules rules, Signal signal, DiskLayout layout);
 
 }  // namespace berth::node::eviction

@@ -80,7 +80,7 @@ StatementMap read_statement_map(const json::Value& object, std::string_view key)
 
 json::Value threshold_value_json(const ThresholdValue& value) {
   if (value.quantity) return json::Object{{"quantity", value.text}};
-  return json::Object{{"percentage", format_float32(value.percentage)}};
+  return json::Object{{"percentage", go::format_float(value.percentage)}};
 }
 
 std::string compare_alternatives(const json::Value& got, const json::Value& expected) {

@@ -1,6 +1,7 @@
 #include "node/simulated/kubelet_endpoints.h"
 
 #include "model/api_status.h"
+#include "node/simulated/pod_sessions.h"
 
 namespace berth::node::simulated {
 namespace {
@@ -74,6 +75,20 @@ void answer_logs(const Fleet& fleet, const std::vector<std::string_view>& path, 
   respond_text(writer, 404, fmt::format("container {} is not valid for pod {}\n", path[3], path[2]));
 }
 
+void answer_session(const Fleet& fleet, const std::vector<std::string_view>& path, const net::HttpRequest& request,
+                    net::ResponseWriter& writer, TimePoint now) {
+  const PodSimulation* pod = fleet.find_pod(path[1], path[2]);
+  if (!pod) return respond_text(writer, 404, fmt::format("pod {}/{} does not exist on this node\n", path[1], path[2]));
+  const auto& containers = pod->spec().containers;
+  for (std::size_t i = 0; i < containers.size(); ++i) {
+    if (containers[i].name != path[3]) continue;
+    if (pod->state().containers[i].state.kind != ContainerState::Kind::kRunning)
+      return respond_text(writer, 500, fmt::format("container not found (\"{}\")\n", path[3]));
+    return answer_exec({pod->spec().uid, std::string(path[2]), std::string(path[1]), std::string(path[3])}, request, writer, now);
+  }
+  respond_text(writer, 500, fmt::format("container not found (\"{}\")\n", path[3]));
+}
+
 }  // namespace
 
 void answer_kubelet_request(const Fleet& fleet, const std::string& node, const net::HttpRequest& request, net::ResponseWriter& writer,
@@ -87,6 +102,7 @@ void answer_kubelet_request(const Fleet& fleet, const std::string& node, const n
     return writer.respond(std::move(response));
   }
   if (path.size() == 1 && path[0] == "healthz") return respond_text(writer, 200, "ok");
+  if (path.size() == 4 && path[0] == "exec") return answer_session(fleet, path, request, writer, now);
   if (!path.empty() && (path[0] == "exec" || path[0] == "attach" || path[0] == "portForward" || path[0] == "run"))
     return respond_simulated(writer, node);
   respond_text(writer, 404, "404 page not found\n");

@@ -7,8 +7,8 @@
 
 namespace berth::node::simulated {
 
-/// Answers /containerLogs/NS/POD/CONTAINER, /stats/summary and /healthz; 501 for exec, attach and port-forward
-/// (nothing runs that could answer), 404 for the rest.
+/// Answers /containerLogs/NS/POD/CONTAINER, /stats/summary, /healthz, and /exec by a small shell in memory; 501 for attach and
+/// port-forward (nothing runs that could answer), 404 for the rest.
 void answer_kubelet_request(const Fleet& fleet, const std::string& node, const net::HttpRequest& request, net::ResponseWriter& writer,
                             TimePoint now);
 

@@ -1,4 +1,4 @@
-#include "base/go_duration.h"
+#include "base/go/duration.h"
 
 #include <fmt/format.h>
 
@@ -100,6 +100,31 @@ std::expected<std::int64_t, std::string> parse_duration_ns(std::string_view text
   if (negative) return -static_cast<std::int64_t>(total - 1) - 1;
   if (total > kLimit - 1) return invalid();
   return static_cast<std::int64_t>(total);
+}
+
+std::string format_duration_ns(std::int64_t ns) {
+  if (ns == 0) return "0s";
+  const bool negative = ns < 0;
+  const std::uint64_t u = negative ? 0 - static_cast<std::uint64_t>(ns) : static_cast<std::uint64_t>(ns);
+  const auto fraction = [](std::uint64_t value, int digits) {
+    std::string text = fmt::format("{:0{}}", value, digits);
+    while (!text.empty() && text.back() == '0') text.pop_back();
+    return text.empty() ? text : "." + text;
+  };
+  std::string out;
+  if (u < 1'000)
+    out = fmt::format("{}ns", u);
+  else if (u < 1'000'000)
+    out = fmt::format("{}{}\xc2\xb5s", u / 1'000, fraction(u % 1'000, 3));
+  else if (u < 1'000'000'000)
+    out = fmt::format("{}{}ms", u / 1'000'000, fraction(u % 1'000'000, 6));
+  else {
+    const std::uint64_t seconds = u / 1'000'000'000;
+    if (seconds >= 3600) out += fmt::format("{}h", seconds / 3600);
+    if (seconds >= 60) out += fmt::format("{}m", seconds / 60 % 60);
+    out += fmt::format("{}{}s", seconds % 60, fraction(u % 1'000'000'000, 9));
+  }
+  return negative ? "-" + out : out;
 }
 
 }  // namespace berth
