@@ -23,9 +23,6 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
 /// The document with the members of every object in the order of their names: as Go writes maps, and reads YAML.
 json::Value by_name(json::Value value);
 
-/// Whether JSON is to be indented: asked for, or read by people (respond.cpp).
-bool wants_pretty(const Request& request);
-
 /// Name and namespace of the document against those of the path: fills in what is absent, 400 for what differs.
 model::ApiResult<void> match_path(const Request& request, json::Value& document, bool name_in_path);
 

@@ -8,16 +8,15 @@
 
 #include "apiserver/admission/plugin.h"
 #include "apiserver/context.h"
-#include "apiserver/conversion.h"
 #include "apiserver/custom_resources.h"
 #include "apiserver/flow_objects.h"
-#include "apiserver/own_endpoints.h"
 #include "apiserver/memory_guard.h"
 #include "apiserver/mirror.h"
 #include "apiserver/object_codec.h"
-#include "apiserver/policy_status.h"
+#include "apiserver/own_endpoints.h"
 #include "apiserver/server.h"
 #include "apiserver/service_allocator.h"
+#include "apiserver/streams.h"
 
 namespace berth::apiserver {
 
@@ -28,9 +27,10 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
 /// A write on its way through the pipeline: what every attempt of it shares. See pipeline.cpp.
 struct WriteOperation;
 struct WriteOutcome;
+struct Body;
 using WritePtr = std::shared_ptr<WriteOperation>;
-class WatchStream;
-class WatchFlush;
+class Conversions;
+class PolicyStatus;
 class RelayClients;
 namespace aggregation {
 class Aggregator;
@@ -104,9 +104,7 @@ struct ApiServer::Impl {
   void respond_text(Request& request, int code, std::string content_type, std::string body);
   /// An object of request.kind in the form asked for (object, Table, PartialObjectMetadata), converted to the version asked for.
   void respond_object(Request& request, int code, const ObjectPtr& object);
-  void respond_document(Request& request, int code, const json::Value& document);
-  /// A stored object of request.kind's own version, whole or its metadata.
-  void respond_protobuf(Request& request, int code, const StoredObject& object);
+  void respond_body(Request& request, int code, Body body);
   /// The answer to a write: on the caller's thread, the writer's, only where it takes no more than copying bytes.
   void respond_written(const RequestPtr& request, int code, WriteOutcome outcome);
   void respond_success(Request& request, int code, std::string_view name, std::string_view uid);
@@ -133,11 +131,8 @@ struct ApiServer::Impl {
   /// The stored object in the request's version.
   json::Value read_document(const Request& request, const StoredObject& object) const;
 
-  // --- subresources/
+  // --- subresources/token.cpp
   void review(const RequestPtr& request);
-  void proxy_to_node(const RequestPtr& request);
-  void proxy_to_port(const RequestPtr& request, net::HttpRequest onward);
-  void relay(const RequestPtr& request, const std::string& node, net::HttpRequest onward);
 
   // --- health.cpp, discovery.cpp
   void non_resource(const RequestPtr& request);
@@ -157,8 +152,6 @@ struct ApiServer::Impl {
   void offload(Task task);
   /// Later, on another thread, or on the loop when single-threaded: never within the call.
   void defer(Task task);
-  /// Watches of a kind end in order, as its server does.
-  void end_watches(std::string_view group, std::string_view plural);
   /// The stored bytes are what the request's version shows of the object.
   [[nodiscard]] static bool is_shown_as_stored(const Request& request, const StoredObject& object);
   /// Memory is scarce, or is so no more.
@@ -175,7 +168,7 @@ struct ApiServer::Impl {
   std::shared_ptr<metrics::Registry> registry;
   NameSource names;
   ServiceAllocator services;
-  metrics::Registry indicators;  ///< What /metrics/slis shows.
+  metrics::Registry indicators;         ///< What /metrics/slis shows.
   std::unique_ptr<WorkerPool> workers;  ///< Null when single-threaded.
   std::unique_ptr<WorkerPool> askers;   ///< Null where nobody elsewhere is asked.
   std::atomic<int> asking{0};           ///< Requests that wait for, or run on, those.
@@ -194,9 +187,7 @@ struct ApiServer::Impl {
   std::map<std::pair<std::string, std::string>, std::shared_ptr<net::Handler>> mounted_groups;
 
   std::unique_ptr<MemoryGuard> memory_guard;  ///< Null without a limit.
-  std::shared_ptr<WatchFlush> watch_flush;
-  std::mutex streams_mutex;
-  std::set<std::shared_ptr<WatchStream>> streams;  ///< Open watches; a stream takes itself out when it ends.
+  Streams streams;
 
   std::unique_ptr<RelayClients> relays;
   std::unique_ptr<aggregation::Aggregator> aggregator;

@@ -6,6 +6,7 @@
 #include "apiserver/body.h"
 #include "apiserver/impl.h"
 #include "apiserver/offer.h"
+#include "apiserver/subresources/relay.h"
 #include "apiserver/work_estimate.h"
 #include "apiserver/write.h"
 #include "base/go/duration.h"
@@ -395,7 +396,7 @@ void ApiServer::Impl::dispatch_subresource(const RequestPtr& request) {
   const auto& sub = info.subresource;
   if (!info.rest.empty() && sub != "proxy") return respond_status(*request, model::unknown_path());
   // Which verbs each of them takes was asked before (takes()).
-  if (sub == "log") return proxy_to_node(request);
+  if (sub == "log") return proxy_to_node(*this, request);
   const bool is_session = sub == "exec" || sub == "attach" || sub == "portforward" || sub == "proxy";
   if (info.verb == "get" && !is_session) return sub == "scale" ? get_scale(*this, request) : get(request);
   if (const auto mode = is_session ? WriteMode::kConnect : write_mode(*request)) return begin_write(*this, request, *mode);

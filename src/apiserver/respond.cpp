@@ -1,14 +1,11 @@
 // Every answer of the API server leaves through here.
-#include "apiserver/body.h"
-#include "apiserver/impl.h"
 #include "apiserver/offer.h"
-#include "apiserver/schema_bridge.h"
+#include "apiserver/representation/representation.h"
 #include "apiserver/work_estimate.h"
 #include "apiserver/write.h"
-#include "base/json_indented.h"
 #include "base/utf8.h"
 #include "model/kind_hooks.h"
-#include "model/protobuf.h"
+#include "model/schema.h"
 
 namespace berth::apiserver {
 namespace {
@@ -47,31 +44,7 @@ void add_warnings(const std::vector<std::string>& sentences, net::Headers& heade
   }
 }
 
-std::string_view content_type_of(Format format) {
-  return format == Format::kProtobuf ? "application/vnd.kubernetes.protobuf"
-         : format == Format::kYaml   ? "application/yaml"
-                                     : "application/json";
-}
-
-/// As Kubernetes' serializers write it: one line that ends, or indented text that does not.
-std::string body_text(const json::Value& document, bool pretty) {
-  return pretty ? json::serialize_indented(document, 2) : json::serialize(document) + "\n";
-}
-
-json::Value partial_metadata(const json::Value& document) {
-  json::Object out{{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/v1"}};
-  if (const auto* metadata = json::find(document, "metadata")) out["metadata"] = *metadata;
-  return out;
-}
-
 }  // namespace
-
-bool wants_pretty(const Request& request) {
-  if (request.accept.pretty || request.query.flag("pretty")) return true;
-  if (request.query.has("pretty")) return false;
-  const auto agent = request.http.headers.get("User-Agent");
-  return agent.starts_with("curl") || agent.starts_with("Wget") || agent.starts_with("Mozilla/5.0");
-}
 
 net::Headers ApiServer::Impl::headers_for(const Request& request, std::string_view content_type) const {
   net::Headers headers;
@@ -142,24 +115,14 @@ void ApiServer::Impl::account(Request& request, int code) {
 
 void ApiServer::Impl::respond_status(Request& request, const model::ApiStatus& status) {
   account(request, status.code);
+  auto body = Representation(*this, request).as_is(status.to_json(), status_format(request.http.headers.get("Accept")));
   net::HttpResponse response;
   response.status = status.code;
-  const auto document = status.to_json();
-  auto format = status_format(request.http.headers.get("Accept"));
-  std::optional<std::string> body;
-  if (format == Format::kProtobuf) body = model::encode_protobuf(document);
-  if (format == Format::kProtobuf && !body) format = Format::kJson;
-  response.headers = headers_for(request, content_type_of(format));
+  response.headers = headers_for(request, body.content_type);
   // Who may not even ask is answered before any resource is looked up.
   if (status.code == 403 && request.kind == nullptr) response.headers.add("X-Content-Type-Options", "nosniff");
   if (status.retry_after_seconds > 0) response.headers.add("Retry-After", std::to_string(status.retry_after_seconds));
-  if (body) {
-    response.body = std::move(*body);
-  } else if (format == Format::kYaml) {
-    response.body = json::to_yaml(by_name(document));
-  } else {
-    response.body = body_text(document, wants_pretty(request));
-  }
+  response.body = std::move(body.text);
   request.writer->respond(std::move(response));
 }
 
@@ -184,23 +147,17 @@ void ApiServer::Impl::respond_text(Request& request, int code, std::string conte
   request.writer->respond(std::move(response));
 }
 
-void ApiServer::Impl::respond_json(Request& request, int code, const json::Value& document) {
+void ApiServer::Impl::respond_body(Request& request, int code, Body body) {
   account(request, code);
   net::HttpResponse response;
   response.status = code;
-  std::optional<std::string> body;
-  if (request.accept.format == Format::kProtobuf) body = model::encode_protobuf(document);
-  if (body) {
-    response.headers = headers_for(request, content_type_of(Format::kProtobuf));
-    response.body = std::move(*body);
-  } else if (request.accept.format == Format::kYaml) {
-    response.headers = headers_for(request, content_type_of(Format::kYaml));
-    response.body = json::to_yaml(by_name(document));
-  } else {
-    response.headers = headers_for(request, content_type_of(Format::kJson));
-    response.body = body_text(document, wants_pretty(request));
-  }
+  response.headers = headers_for(request, body.content_type);
+  response.body = std::move(body.text);
   request.writer->respond(std::move(response));
+}
+
+void ApiServer::Impl::respond_json(Request& request, int code, const json::Value& document) {
+  respond_body(request, code, Representation(*this, request).as_is(document));
 }
 
 json::Value ApiServer::Impl::read_document(const Request& request, const StoredObject& object) const {
@@ -216,51 +173,16 @@ json::Value ApiServer::Impl::read_document(const Request& request, const StoredO
 }
 
 void ApiServer::Impl::respond_object(Request& request, int code, const ObjectPtr& object) {
-  const bool as_stored = is_shown_as_stored(request, *object);
-  if (as_stored && request.accept.form == ObjectForm::kFull && request.accept.format == Format::kJson && !wants_pretty(request)) {
-    account(request, code);
-    request.writer->respond_shared(code, headers_for(request, "application/json"), {object->value});
-    return;
-  }
-  if (as_stored && request.kind != nullptr && request.accept.format == Format::kProtobuf) return respond_protobuf(request, code, *object);
-  respond_document(request, code, read_document(request, *object));
-}
-
-void ApiServer::Impl::respond_protobuf(Request& request, int code, const StoredObject& object) {
-  const bool is_whole = request.accept.form == ObjectForm::kFull;
-  auto body = is_whole
-                  ? model::encode_protobuf(*model::type_of(*request.kind), request.kind->api_version(), request.kind->kind, *object.value)
-                  : model::encode_protobuf(model::partial_metadata_type(), "meta.k8s.io/v1", "PartialObjectMetadata", *object.value);
-  if (!body) return respond_document(request, code, decode_object(object));
+  const Representation form(*this, request);
+  if (!form.is_stored_text(*object)) return respond_body(request, code, form.of(*object));
   account(request, code);
-  net::HttpResponse response;
-  response.status = code;
-  response.headers = headers_for(request, content_type_of(Format::kProtobuf));
-  response.body = std::move(*body);
-  request.writer->respond(std::move(response));
-}
-
-void ApiServer::Impl::respond_document(Request& request, int code, const json::Value& document) {
-  switch (request.accept.form) {
-    case ObjectForm::kTable: {
-      json::Object metadata;
-      if (const auto version = json::get_string(document, {"metadata", "resourceVersion"}); !version.empty())
-        metadata["resourceVersion"] = version;
-      return respond_json(
-          request, code,
-          make_table(*request.kind, {&document, 1}, std::move(metadata), request.query.get("includeObject"), true, loop.now()));
-    }
-    case ObjectForm::kPartialMetadata:
-      return respond_json(request, code, partial_metadata(document));
-    default:
-      return respond_json(request, code, document);
-  }
+  request.writer->respond_shared(code, headers_for(request, content_type_of(Format::kJson)), {object->value});
 }
 
 void ApiServer::Impl::respond_written(const RequestPtr& request, int code, WriteOutcome outcome) {
   const auto answer = [this, request, code](const WriteOutcome& written) {
     if (written.object != nullptr) return respond_object(*request, code, written.object);
-    respond_document(*request, code, written.document);
+    respond_body(*request, code, Representation(*this, *request).of(written.document));
   };
   if (asks_converter(*request) && outcome.object != nullptr)
     return offload([this, request, code, object = outcome.object] { show(request, code, object); });

@@ -2,10 +2,10 @@
 
 #include "apiserver/aggregation/aggregator.h"
 #include "apiserver/client_trust.h"
+#include "apiserver/conversion.h"
 #include "apiserver/impl.h"
+#include "apiserver/policy_status.h"
 #include "apiserver/subresources/relay.h"
-#include "apiserver/verbs/watch_flush.h"
-#include "apiserver/verbs/watch_stream.h"
 
 namespace berth::apiserver {
 
@@ -91,10 +91,10 @@ ApiServer::Impl::Impl(ServerOptions given)
       cache(std::move(options.cache)),
       loop(*options.loop),
       registry(options.metrics ? options.metrics : std::make_shared<metrics::Registry>()),
-      names(options.seed) {
+      names(options.seed),
+      streams(loop, options.single_threaded ? Duration::zero() : options.watch_flush_pause) {
   relays = std::make_unique<RelayClients>(options.node_client, options.service_cidr);
   if (options.advertise_port != 0) relays->serves_on(options.advertise_address, options.advertise_port);
-  watch_flush = std::make_shared<WatchFlush>(loop, options.single_threaded ? Duration::zero() : options.watch_flush_pause);
   if (!options.single_threaded) {
     workers = std::make_unique<WorkerPool>(2);
     if (options.asking_threads > 0) askers = std::make_unique<WorkerPool>(options.asking_threads);
@@ -121,14 +121,7 @@ ApiServer::Impl::~Impl() {
   if (aggregator != nullptr) aggregator->stop();
   relays->stop();
   memory_guard.reset();
-  if (watch_flush != nullptr) watch_flush->stop();
-  std::set<std::shared_ptr<WatchStream>> open;
-  {
-    const std::lock_guard lock(streams_mutex);
-    open = streams;
-  }
-  for (const auto& stream : open) stream->finish();
-  open.clear();
+  streams.stop();
   if (flow_objects != nullptr) flow_objects->stop();
   if (own_endpoints != nullptr) own_endpoints->stop();
   // Order matters: no worker may start a write on a cache that is going, and whoever watches the cache goes before it. The pool itself
@@ -152,13 +145,7 @@ ApiServer::Impl::~Impl() {
 void ApiServer::Impl::shed_load(bool scarce) {
   constexpr std::size_t kBehindBytes = 1024 * 1024;
   flow_control->set_overloaded(scarce);
-  if (!scarce) return;
-  std::set<std::shared_ptr<WatchStream>> open;
-  {
-    const std::lock_guard lock(streams_mutex);
-    open = streams;
-  }
-  for (const auto& stream : open) stream->drop_if_behind(kBehindBytes);
+  if (scarce) streams.drop_behind(kBehindBytes);
 }
 
 void ApiServer::Impl::offload(Task task) {
@@ -175,16 +162,6 @@ void ApiServer::Impl::defer(Task task) {
   } else {
     loop.post(std::move(task));
   }
-}
-
-void ApiServer::Impl::end_watches(std::string_view group, std::string_view plural) {
-  std::vector<std::shared_ptr<WatchStream>> ending;
-  {
-    const std::lock_guard lock(streams_mutex);
-    for (const auto& stream : streams)
-      if (stream->kind().group == group && stream->kind().plural == plural) ending.push_back(stream);
-  }
-  for (const auto& stream : ending) stream->finish();
 }
 
 bool ApiServer::Impl::is_shown_as_stored(const Request& request, const StoredObject& object) {
@@ -218,7 +195,7 @@ Result<void> ApiServer::Impl::start() {
   admission = std::move(*chain);
   custom = std::make_unique<CustomResources>(
       CustomResourcesContext{*cache, loop, [this](Task task) { defer(std::move(task)); },
-                             [this](std::string_view group, std::string_view plural) { end_watches(group, plural); }});
+                             [this](std::string_view group, std::string_view plural) { streams.end(group, plural); }});
   custom->start();
   conversions = std::make_unique<Conversions>(*cache, [this] { return names.uid(); });
   if (options.memory_limit_bytes > 0 && flow_control != nullptr)

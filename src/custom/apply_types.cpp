@@ -8,17 +8,17 @@ namespace {
 using model::FieldDef;
 using model::TypeDef;
 using model::TypeRef;
-using Kind = TypeRef::Kind;
+using RefKind = TypeRef::Kind;
 
 /// Everything that the types of one schema point to.
-struct Types {
+struct ApplyTypes {
   std::deque<TypeDef> structs;
   std::deque<TypeRef> refs;
 };
 
-class Builder {
+class ApplyTypeBuilder {
  public:
-  Builder(Types& types, bool is_open) : types_(types), is_open_(is_open) {}
+  ApplyTypeBuilder(ApplyTypes& types, bool is_open) : types_(types), is_open_(is_open) {}
 
   const TypeDef* structure(const Schema& schema, bool is_resource) {
     types_.structs.emplace_back();
@@ -26,8 +26,8 @@ class Builder {
     type.is_open = is_open_ || schema.preserves_unknown;
     type.is_atomic = schema.map_type == "atomic";
     if (is_resource) {
-      for (const char* name : {"apiVersion", "kind"}) type.fields.push_back(named(name, {Kind::kString, nullptr, nullptr}));
-      type.fields.push_back(named("metadata", {Kind::kStruct, model::find_type("meta.v1.ObjectMeta"), nullptr}));
+      for (const char* name : {"apiVersion", "kind"}) type.fields.push_back(named(name, {RefKind::kString, nullptr, nullptr}));
+      type.fields.push_back(named("metadata", {RefKind::kStruct, model::find_type("meta.v1.ObjectMeta"), nullptr}));
     }
     for (const auto& [name, property] : schema.properties) {
       if (is_resource && (name == "apiVersion" || name == "kind" || name == "metadata")) continue;
@@ -58,18 +58,19 @@ class Builder {
   }
 
   TypeRef ref(const Schema& schema) {
-    if (schema.is_int_or_string) return {Kind::kIntOrString, nullptr, nullptr};
-    if (schema.type == "string") return {Kind::kString, nullptr, nullptr};
-    if (schema.type == "integer") return {Kind::kInt64, nullptr, nullptr};
-    if (schema.type == "number") return {Kind::kDouble, nullptr, nullptr};
-    if (schema.type == "boolean") return {Kind::kBool, nullptr, nullptr};
-    if (schema.type == "array") return {Kind::kList, nullptr, element(schema.items.get())};
-    if (schema.type != "object") return {Kind::kAny, nullptr, nullptr};
+    if (schema.is_int_or_string) return {RefKind::kIntOrString, nullptr, nullptr};
+    if (schema.type == "string") return {RefKind::kString, nullptr, nullptr};
+    if (schema.type == "integer") return {RefKind::kInt64, nullptr, nullptr};
+    if (schema.type == "number") return {RefKind::kDouble, nullptr, nullptr};
+    if (schema.type == "boolean") return {RefKind::kBool, nullptr, nullptr};
+    if (schema.type == "array") return {RefKind::kList, nullptr, element(schema.items.get())};
+    if (schema.type != "object") return {RefKind::kAny, nullptr, nullptr};
     if (schema.additional != nullptr || schema.additional_allowed.value_or(false))
-      return {Kind::kMap, nullptr, element(schema.additional.get())};
+      return {RefKind::kMap, nullptr, element(schema.additional.get())};
     // Of what is kept unknown, members are owned one by one and lists whole.
-    if (schema.properties.empty() && !schema.is_embedded && (schema.preserves_unknown || is_open_)) return {Kind::kAny, nullptr, nullptr};
-    return {Kind::kStruct, structure(schema, schema.is_embedded), nullptr};
+    if (schema.properties.empty() && !schema.is_embedded && (schema.preserves_unknown || is_open_))
+      return {RefKind::kAny, nullptr, nullptr};
+    return {RefKind::kStruct, structure(schema, schema.is_embedded), nullptr};
   }
 
   const TypeRef* element(const Schema* schema) {
@@ -78,15 +79,15 @@ class Builder {
     return &types_.refs.back();
   }
 
-  Types& types_;
+  ApplyTypes& types_;
   bool is_open_;
 };
 
 }  // namespace
 
 std::shared_ptr<const TypeDef> apply_type(const Schema& schema, bool preserves_unknown) {
-  auto types = std::make_shared<Types>();
-  const TypeDef* root = Builder(*types, preserves_unknown).structure(schema, true);
+  auto types = std::make_shared<ApplyTypes>();
+  const TypeDef* root = ApplyTypeBuilder(*types, preserves_unknown).structure(schema, true);
   return {std::move(types), root};
 }
 

@@ -120,7 +120,7 @@ void Scheduler::Impl::commit(const Attempt& attempt, NodeIndex node) {
   }
   const ObjectRef object = waiting.at(entry.pod.uid).object;
   const std::string promised = waiting.at(entry.pod.uid).nominated;
-  assumed[entry.pod.uid] = info->key;
+  assumed[entry.pod.uid] = {info->key, object};
   index_claims(info, nullptr);
   waiting.erase(entry.pod.uid);  // In the queue it stays in flight until the binding is over: a failure keeps its count of attempts.
   auto binding = std::make_shared<Binding>(Binding{.entry = entry,

@@ -123,7 +123,12 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   std::vector<Consulted> kinds;                                              ///< What this server serves of what plugins consult.
   std::unordered_map<std::string, Waiting> waiting;                          ///< By uid.
   std::unordered_map<std::string, std::set<std::string>> waiting_for_claim;  ///< By "namespace/name": uids of `waiting` that use it.
-  std::unordered_map<std::string, std::string> assumed;                      ///< uid to key: bound by us, not yet confirmed by the watch.
+  /// A pod bound by us, not yet confirmed by the watch.
+  struct Assumed {
+    std::string key;
+    client::ObjectRef object;  ///< As it was decided on.
+  };
+  std::unordered_map<std::string, Assumed> assumed;  ///< By uid.
   std::unordered_map<std::string, BindingPtr> pre_binding;    ///< By uid: their volumes are being bound, their node is not yet asked for.
   std::unordered_map<std::string, Preempting> preempting;     ///< By the preemptor's uid.
   std::unordered_map<std::string, std::string> preempted_by;  ///< A victim's uid to its preemptor's, while in `preempting`.
@@ -152,6 +157,8 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   void pod_deleted(const client::ObjectRef& object);
   /// A pod that has a node: in the cluster it takes its room.
   void place(const client::ObjectRef& object, EventSet events);
+  /// The watch says of a pod what was assumed of it, as far as placement asks: then it need not be read again. False: it must.
+  bool confirm_assumed(const client::ObjectRef& object, const PodGlance& now);
   /// A pod that needs a node: ours to place, or somebody else's. `before` is its last revision, null at first sight.
   void want_node(const client::ObjectRef& object, const PodGlance& glance, const client::ObjectRef& before);
   void forget_waiting(const std::string& uid);

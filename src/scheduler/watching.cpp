@@ -212,7 +212,7 @@ void Scheduler::Impl::pod_updated(const ObjectRef& before, const ObjectRef& afte
     return observe_event("UnschedulablePodUpdate", start);
   }
   if (then.node_name.empty()) {
-    place(after, ClusterEvent::kAssignedPodAdded);
+    if (!confirm_assumed(after, now)) place(after, ClusterEvent::kAssignedPodAdded);
   } else if (now.is_terminal() != then.is_terminal()) {
     place(after, ClusterEvent::kAssignedPodDeleted);
   } else {
@@ -271,6 +271,26 @@ void Scheduler::Impl::place(const ObjectRef& object, EventSet events) {
     change.pod = nullptr;
   }
   wake(events, node_after.is_valid() ? node_after : node_before, change);
+}
+
+bool Scheduler::Impl::confirm_assumed(const ObjectRef& object, const PodGlance& now) {
+  const auto found = assumed.find(object->uid());
+  if (found == assumed.end()) return false;
+  const auto& [key, decided_on] = found->second;
+  const PodInfoPtr info = cluster.find_pod(key);
+  const NodeIndex index = cluster.pod_node(key);
+  const placement::NodeInfo* node = index.is_valid() ? cluster.node(index) : nullptr;
+  if (info == nullptr || node == nullptr || node->name != now.node_name || now.is_terminal()) return false;
+  const PodGlance then(decided_on->bytes());
+  const bool is_same = same_spec(*decided_on, then, *object, now) && info->view().meta.is_deleting == object->is_deleting() &&
+                       then.resize == now.resize && then.claims == now.claims && then.resources == now.resources &&
+                       then.running == now.running && then.running_init == now.running_init;
+  if (!is_same) return false;
+  assumed.erase(found);
+  forget_waiting(object->uid());
+  // Somebody's first sight of it can help others.
+  wake(ClusterEvent::kAssignedPodAdded, index, {.pod = info.get()});
+  return true;
 }
 
 void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance, const ObjectRef& before) {

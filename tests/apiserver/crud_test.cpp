@@ -222,6 +222,26 @@ TEST_F(Crud, FormsByAcceptHeader) {
   EXPECT_TRUE(yaml->body.starts_with("apiVersion: v1\n")) << yaml->body;
 }
 
+// Tables go out row by row, whatever they are written in.
+TEST_F(Crud, TablesAreTheSameInEveryFormat) {
+  for (const char* name : {"a", "b", "c"}) create(kMaps, config_map(name, R"({"x":"1","y":"two\nlines"})"));
+  const auto as = [&](const std::string& type, const std::string& query) {
+    return send("GET", std::string(kMaps) + query, "", "", {{"Accept", type + ";as=Table;v=v1;g=meta.k8s.io"}});
+  };
+  const auto plain = as("application/json", "")->document();
+  ASSERT_EQ(json::get_array(plain, {"rows"}).size(), 3u);
+  const auto indented = as("application/json", "?pretty=true");
+  EXPECT_TRUE(json::equal(plain, indented->document())) << indented->body;
+  EXPECT_NE(indented->body.find("\n  \"rows\": [\n    {"), std::string::npos) << indented->body;
+  const auto yaml = as("application/yaml", "");
+  EXPECT_TRUE(yaml->body.starts_with("apiVersion: meta.k8s.io/v1\ncolumnDefinitions:\n")) << yaml->body;
+  const auto parsed = json::parse_yaml(yaml->body);
+  ASSERT_TRUE(parsed) << yaml->body;
+  EXPECT_TRUE(json::equal(plain, *parsed)) << yaml->body;
+  const auto empty = as("application/yaml", "?labelSelector=no%3Dbody");
+  EXPECT_NE(empty->body.find("rows: []"), std::string::npos) << empty->body;
+}
+
 TEST_F(Crud, WarningsFitIntoTheHeaders) {
   const auto warnings_of = [&](int fields, std::size_t length) {
     std::string body = R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"w-"})";

@@ -43,6 +43,31 @@ TEST_F(Subresource, BindingHappensOnce) {
   EXPECT_EQ(post("/api/v1/namespaces/default/bindings", R"({"metadata":{"name":"q"},"target":{"kind":"Node","name":"n3"}})")->status, 201);
 }
 
+// Most bindings are spliced into the pod's bytes; one that says more goes through the document. What is stored is the same.
+TEST_F(Subresource, ASplicedBindingIsTheSameAsAPlainOne) {
+  const std::string name = R"(n1 \"quoted\" ä)";
+  for (const char* pod_name : {"spliced", "plain"})
+    create(
+        kPods,
+        fmt::format(
+            R"({{"metadata":{{"name":"{}","annotations":{{"x":"\"spec\":{{}}"}}}},"spec":{{"containers":[{{"name":"c","image":"i"}}]}}}})",
+            pod_name));
+  EXPECT_EQ(bind("spliced", name)->status, 201);
+  const auto uid = text(read(std::string(kPods) + "/plain"), {"metadata", "uid"});
+  EXPECT_EQ(post(std::string(kPods) + "/plain/binding",
+                 fmt::format(R"({{"metadata":{{"name":"plain","uid":"{}"}},"target":{{"kind":"Node","name":"{}"}}}})", uid, name))
+                ->status,
+            201);
+  auto spliced = read(std::string(kPods) + "/spliced"), plain = read(std::string(kPods) + "/plain");
+  EXPECT_EQ(text(spliced, {"spec", "nodeName"}), R"(n1 "quoted" ä)");
+  for (auto* document : {&spliced, &plain})
+    for (const std::string_view field : {"name", "uid", "resourceVersion"}) json::erase(*document, {"metadata", field});
+  EXPECT_TRUE(json::equal(spliced, plain)) << json::serialize(spliced) << "\n" << json::serialize(plain);
+  const auto on_node = get(std::string(kPods) + "?fieldSelector=spec.nodeName%3Dn1%20%22quoted%22%20%C3%A4")->document();
+  EXPECT_EQ(json::get_array(on_node, {"items"}).size(), 2U);
+  EXPECT_STATUS(bind("spliced", "n2"), 409, "Conflict");
+}
+
 TEST_F(Subresource, ScaleReadsAndWritesReplicas) {
   const std::string path = "/apis/apps/v1/namespaces/default/deployments";
   create(

@@ -9,7 +9,6 @@
 
 #include "apiserver/admission/config.h"
 #include "apiserver/auth_interfaces.h"
-#include "apiserver/kind_table.h"
 #include "apiserver/mirror.h"
 #include "apiserver/object_cache.h"
 #include "base/event_loop.h"
@@ -19,6 +18,9 @@
 #include "net/client.h"
 
 namespace berth::apiserver {
+
+class KindTable;
+using KindTablePtr = std::shared_ptr<const KindTable>;
 
 enum class Operation { kCreate, kUpdate, kDelete, kConnect };
 std::string_view to_string(Operation operation);

@@ -1,5 +1,6 @@
 // exec, attach, portforward and proxy are asked of admission before they are relayed: operation CONNECT, with the options as the object
 // (apiserver/pkg/endpoints/handlers/rest.go ConnectResource).
+#include "apiserver/subresources/relay.h"
 #include "apiserver/writes/steps.h"
 #include "model/subresources.h"
 
@@ -98,7 +99,7 @@ StepResult connect(ApiServer::Impl& server, const WritePtr& operation) {
   if (!json::equal(operation->document, admitted))
     if (const auto trouble = take_options(*operation->request, admitted))
       return std::unexpected(model::internal_error("admission: " + *trouble));
-  server.proxy_to_node(operation->request);
+  proxy_to_node(server, operation->request);
   return Flow::kWaits;
 }
 

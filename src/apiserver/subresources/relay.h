@@ -71,4 +71,7 @@ class RelayClients {
 /// megabyte is held between them, and when one goes the other's request is called off.
 void relay_to(ApiServer::Impl& server, const RequestPtr& request, const FarEnd& far, net::HttpRequest onward);
 
+/// Sessions, logs and proxied requests: to the agent of the node, or to the pod (subresources/proxy.cpp).
+void proxy_to_node(ApiServer::Impl& server, const RequestPtr& request);
+
 }  // namespace berth::apiserver

@@ -5,12 +5,28 @@
 #include <mutex>
 
 #include "apiserver/context.h"
-#include "apiserver/impl.h"
+#include "apiserver/representation/representation.h"
 
 namespace berth::apiserver {
 
 /// Lives until its client goes, its time is up, or it falls too far behind. Events are queued as shared objects and written as fast as the
-/// socket takes them; the bytes of one event are made once for all watchers that are served at that moment.
+/// socket takes them; what every watcher of the same things gets is made once (representation/events.cpp).
+///
+/// Two states, each with one owner. The feed, what the cache brings:
+///
+///            finish(): shutdown, timeout, the kind went     the queue is written: a last bookmark, end of the answer
+///    kOpen ──────────────────────────────────> kFinishing ──────────────────────────────────────────────> kClosed
+///      │ the queue is full, or memory is scarce    │                                                          ^
+///      └────────────────> kBehind <───────────────┘ ── nothing more is written but 410 Expired ──────────────┤
+///                                                                   the client goes, at any time ─────────────┘
+///
+/// The writer, what the socket takes; one thread writes at a time:
+///
+///    kHeld ── what was there is queued ──> kIdle ── pump() ──> kWriting ── its queue is full ──> kBlocked
+///                                            ^ <── all written ──┘                                  │
+///                                            └───────────────────────── drained, pump() ────────────┘
+///
+/// Beside them, between flush() and the common turn, it waits for that turn (WatchFlush); nothing else writes then.
 class WatchStream final : public WatchSink, public std::enable_shared_from_this<WatchStream> {
  public:
   struct Options {
@@ -37,54 +53,40 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   void finish();
 
  private:
-  struct Pending {
-    WatchEventType type;
-    ObjectPtr object;
-    Revision revision = 0;
-    bool ends_initial_state = false;
-    [[nodiscard]] std::size_t bytes() const { return object ? object->value->size() + 40 : 200; }
-  };
+  enum class Feed { kOpen, kFinishing, kBehind, kClosed };
+  enum class Writer { kHeld, kIdle, kWriting, kBlocked };
   void pump();
   void close();
   /// Events of kinds that a webhook converts wait for it, one batch at a time, so that they keep their order.
   void convert_waiting();
-  void take_converted(std::deque<Pending> batch, model::ApiResult<std::vector<ObjectPtr>> shown);
+  void take_converted(std::deque<EventFrames::Event> batch, model::ApiResult<std::vector<ObjectPtr>> shown);
   void schedule_bookmark();
-  Bytes frame(const Pending& event);
-  Bytes frames(const std::deque<Pending>& batch, std::size_t size);
-  void append_frame(std::string& out, const Pending& event);
-  void append_object(std::string& out, const Pending& event);
-  void append_bookmark(std::string& out, const Pending& event);
-  void append_protobuf(std::string& out, const Pending& event);
-  [[nodiscard]] bool is_partial() const;
-  [[nodiscard]] bool is_shown_as_stored(const Pending& event) const;
-  void write_expired();
+  /// Drops what is queued: its client is told to begin anew. With the mutex.
+  void fall_behind();
+  /// Takes what is to be written next out of the queue. With the mutex; false when there is nothing.
+  bool take(std::deque<EventFrames::Event>& batch, std::size_t& size);
   void write_error(const model::ApiStatus& status);
 
   ApiServer::Impl& server_;
   RequestPtr request_;
   Options options_;
-  bool is_plain_ = false;  ///< The stored version, whole: every such watcher in the same format gets the same bytes.
-  bool is_protobuf_ = false;
-  bool is_v1_bookmark_ = true;
-
   const bool converts_;
   std::function<bool(const StoredObject&)> selects_converted_;  ///< Of converted objects: fields of the request's version. May be empty.
+  EventFrames frames_;                                          ///< Of whoever writes.
 
   std::mutex mutex_;
-  std::deque<Pending> unconverted_;
+  std::deque<EventFrames::Event> unconverted_;
   bool converting_ = false;
   std::optional<model::ApiStatus> failed_;  ///< The conversion: told once everything before it is.
-  std::deque<Pending> queue_;
+  std::deque<EventFrames::Event> queue_;
   std::size_t queue_bytes_ = 0;  ///< Of the objects it keeps alive.
-  bool pumping_ = false, waits_for_drain_ = false, closed_ = false, overflowed_ = false, finishing_ = false;
+  Feed feed_ = Feed::kOpen;
+  Writer writer_ = Writer::kHeld;
   bool in_initial_state_ = false;
-  bool starting_ = true;  ///< Initial state and history are still being handed over: nothing is written.
   std::size_t limit_ = std::numeric_limits<std::size_t>::max();  ///< Of the queue; the backlog at the start does not count.
   std::size_t byte_limit_ = std::numeric_limits<std::size_t>::max();
   bool waits_for_turn_ = false;
   TimePoint last_flush_{};
-  bool table_columns_sent_ = false;
   std::shared_ptr<Watch> watch_;
   TimerId bookmark_timer_{}, timeout_timer_{};
 };
