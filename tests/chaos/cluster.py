@@ -130,7 +130,7 @@ class Cluster:
             self.members.append(Process(f"etcd m{i}", command, f"{work}/m{i}.log"))
         for member in self.members:
             member.start()
-        self.wait(lambda: self.etcdctl("endpoint", "health").returncode == 0, 30, "etcd")
+        self.wait(lambda: self.etcdctl("endpoint", "health").returncode == 0, 60, "etcd")
         self.links = [Link(port) for port in self.client_ports]
         urls = ",".join(f"http://127.0.0.1:{link.port}" for link in self.links)
         self.servers = []
@@ -139,7 +139,7 @@ class Cluster:
             command += ["--advertise-address", f"127.0.0.{i + 1}", "--memory-limit", "4Gi"]
             self.servers.append(Process(f"server {i}", command, f"{work}/s{i}.log"))
         self.servers[0].start()
-        self.wait(lambda: self.ready(0, True), 30, "the first server")
+        self.wait(lambda: self.ready(0, True), 120, "the first server")
         for i in range(1, servers):
             os.makedirs(f"{work}/s{i}", exist_ok=True)
             shutil.copytree(f"{work}/s0/pki", f"{work}/s{i}/pki")
@@ -147,7 +147,7 @@ class Cluster:
                 if os.path.exists(f"{work}/s{i}/pki/{name}"):
                     os.remove(f"{work}/s{i}/pki/{name}")
             self.servers[i].start()
-            self.wait(lambda: self.ready(i), 30, f"server {i}")
+            self.wait(lambda: self.ready(i), 120, f"server {i}")
 
     def raise_quota_alarm(self):
         """By the interface that a member raises it by itself with."""
