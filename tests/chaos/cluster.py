@@ -59,6 +59,35 @@ class Link:
             writer.transport.abort()
 
 
+class Disk:
+    """A small file system of its own for one member (needs root); None where that cannot be."""
+
+    @staticmethod
+    def make(path, megabytes):
+        os.makedirs(path)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "chaos", path], capture_output=True)
+        return Disk(path) if done.returncode == 0 else None
+
+    def __init__(self, path):
+        self.path = path
+
+    def fill(self):
+        with open(f"{self.path}/filler", "wb") as out:
+            try:
+                while True:
+                    out.write(b"x" * 65536)
+                    out.flush()
+            except OSError:
+                pass  # Full.
+
+    def empty(self):
+        if os.path.exists(f"{self.path}/filler"):
+            os.remove(f"{self.path}/filler")
+
+    def close(self):
+        subprocess.run(["umount", self.path], capture_output=True)
+
+
 class Process:
     def __init__(self, name, command, log, env=None):
         self.name, self.command, self.log, self.env, self.process = name, command, log, env, None
@@ -93,6 +122,7 @@ class Cluster:
         self.client_ports, peer_ports, self.server_ports = ports[:members], ports[members : 2 * members], ports[2 * members :]
         initial = ",".join(f"m{i}=http://127.0.0.1:{port}" for i, port in enumerate(peer_ports))
         self.members = []
+        self.disk = Disk.make(f"{work}/m0", 900)  # etcd takes 64 MB for each of its first log files, and grows.
         for i in range(members):
             client, peer = f"http://127.0.0.1:{self.client_ports[i]}", f"http://127.0.0.1:{peer_ports[i]}"
             command = ["etcd", "--name", f"m{i}", "--data-dir", f"{work}/m{i}", "--listen-client-urls", client, "--advertise-client-urls", client]
@@ -100,7 +130,7 @@ class Cluster:
             self.members.append(Process(f"etcd m{i}", command, f"{work}/m{i}.log"))
         for member in self.members:
             member.start()
-        self.wait(lambda: self.etcdctl("endpoint", "health").returncode == 0, 30, "etcd")
+        self.wait(lambda: self.etcdctl("endpoint", "health").returncode == 0, 60, "etcd")
         self.links = [Link(port) for port in self.client_ports]
         urls = ",".join(f"http://127.0.0.1:{link.port}" for link in self.links)
         self.servers = []
@@ -109,7 +139,7 @@ class Cluster:
             command += ["--advertise-address", f"127.0.0.{i + 1}", "--memory-limit", "4Gi"]
             self.servers.append(Process(f"server {i}", command, f"{work}/s{i}.log"))
         self.servers[0].start()
-        self.wait(lambda: self.ready(0, True), 30, "the first server")
+        self.wait(lambda: self.ready(0, True), 120, "the first server")
         for i in range(1, servers):
             os.makedirs(f"{work}/s{i}", exist_ok=True)
             shutil.copytree(f"{work}/s0/pki", f"{work}/s{i}/pki")
@@ -117,7 +147,26 @@ class Cluster:
                 if os.path.exists(f"{work}/s{i}/pki/{name}"):
                     os.remove(f"{work}/s{i}/pki/{name}")
             self.servers[i].start()
-            self.wait(lambda: self.ready(i), 30, f"server {i}")
+            self.wait(lambda: self.ready(i), 120, f"server {i}")
+
+    def raise_quota_alarm(self):
+        """By the interface that a member raises it by itself with."""
+        self.alarm("ACTIVATE")
+
+    def clear_quota_alarm(self):
+        self.alarm("DEACTIVATE")
+
+    def alarm(self, action):
+        import urllib.request
+
+        member = json.loads(self.etcdctl("member", "list", "-w", "json").stdout)["members"][0]["ID"]
+        for port in self.client_ports:
+            body = json.dumps({"action": action, "memberID": str(member), "alarm": "NOSPACE"}).encode()
+            try:
+                urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/v3/maintenance/alarm", body), timeout=5).read()
+                return
+            except OSError:
+                pass
 
     def etcdctl(self, *words):
         endpoints = ",".join(f"127.0.0.1:{port}" for port in self.client_ports)
@@ -170,3 +219,5 @@ class Cluster:
     def close(self):
         for process in self.servers + self.members:
             process.kill()
+        if self.disk is not None:
+            self.disk.close()

@@ -3,10 +3,11 @@
 CHAOS_SEED). Ends with "N passed, N failed"; a failed run keeps its logs and says where."""
 import os, random, shutil, signal, sys, tempfile, time
 from cluster import Cluster
+from components import Components
 from history import History
 
 
-def faults_of(cluster, dice):
+def faults_of(cluster, dice, components):
     """Each does its worst, waits a little, and heals."""
 
     def member():
@@ -53,7 +54,28 @@ def faults_of(cluster, dice):
         revision = cluster.request(0, "GET", "/api/v1/namespaces/default/configmaps/counter")[1]["metadata"]["resourceVersion"]
         cluster.etcdctl("compact", revision)
 
-    return {
+    def alarm():
+        """The database is full: writes are refused, nothing else, until somebody makes room."""
+        cluster.raise_quota_alarm()
+        time.sleep(2)
+        cluster.clear_quota_alarm()
+
+    def fill_disk():
+        """A member's disk is full: etcd ends there, and is started again when there is room."""
+        disk = cluster.disk
+        disk.fill()
+        time.sleep(4)
+        disk.empty()
+        cluster.members[0].kill()
+        cluster.members[0].start()
+
+    table = {} if cluster.disk is None else {"fill a member's disk": fill_disk}
+    return table | {
+        "quota alarm": alarm,
+        "kill -9 the leading scheduler": lambda: components.kill_leader("scheduler"),
+        "kill -9 the leading controllers": lambda: components.kill_leader("controllers"),
+        "stop the leading scheduler until another leads": lambda: components.freeze_leader("scheduler"),
+        "stop the leading controllers until others lead": lambda: components.freeze_leader("controllers"),
         "kill -9 a member": lambda: kill(member(), 1),
         "kill -9 a server": lambda: kill(server(), 0.5),
         "stop a member for 5 s": lambda: freeze(member(), 5),
@@ -75,12 +97,13 @@ def main():
         return 0
     work = tempfile.mkdtemp(prefix="berth-chaos.")
     dice = random.Random(seed)
-    cluster = Cluster(berth, work)
+    cluster, components = Cluster(berth, work), None
     failed = []
     try:
         history = History(cluster)
         time.sleep(1)
-        table = faults_of(cluster, dice)
+        components = Components(cluster, history.fault)
+        table = faults_of(cluster, dice, components)
         plan = []
         while len(plan) < count:  # Every kind before any twice.
             plan += dice.sample(sorted(table), len(table))
@@ -93,8 +116,12 @@ def main():
             time.sleep(dice.uniform(0.5, 1.5))
         for i in range(len(cluster.servers)):
             cluster.wait(lambda: cluster.ready(i), 30, f"server {i}")
+        components.finish()
         history.finish()
         failed = history.faults
+        slowest = max((seconds for _, seconds in components.resumed), default=0)
+        print(f"{components.handovers} handovers of leadership; work went on after at most {slowest:.1f} s when a leader died: "
+              + ", ".join(f"{role} {seconds:.1f}" for role, seconds in components.resumed))
         print(f"seed {seed}: {count} faults, {history.requests} requests, {history.errors} without an answer, {len(history.acknowledged)} objects, "
               f"{history.increments} increments; watches resumed {[w.resumed for w in history.watches]}, expired "
               f"{[w.expired for w in history.watches]}; longest time in which nobody was served {history.longest_pause:.1f} s")
@@ -103,6 +130,8 @@ def main():
     except RuntimeError as error:
         failed.append(str(error))
     finally:
+        if components is not None:
+            components.close()
         cluster.close()
     for line in failed[:20]:
         print("FAIL", line)

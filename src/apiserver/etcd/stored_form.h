@@ -31,8 +31,9 @@ class StoredForm {
   [[nodiscard]] std::string stored_key(std::string_view cache_key) const;
   /// The cache's key of the store's; nullopt: of something that is not served here, and left alone.
   [[nodiscard]] std::optional<std::string> cache_key(std::string_view stored_key) const;
-  /// An object's text (of encode_object) as the store is to hold it. With `foreign` as to_text gave it for the object that is written anew,
-  /// the fields that are not known here are in it again, and `foreign` is then what is to be kept for the next time.
+  /// An object's text (of encode_object) as the store is to hold it; no two calls give the same bytes, so that a writer knows its own. With
+  /// `foreign` as to_text gave it for the object that is written anew, the fields that are not known here are in it again, and `foreign` is
+  /// then what is to be kept for the next time.
   [[nodiscard]] Result<Bytes> to_stored(std::string_view cache_key, std::string_view stored_key, const EncodedObject& object,
                                         Bytes* foreign = nullptr) const;
   /// The other way, from whatever version, media type and provider it was written with, defaulted as Kubernetes does on reading.
