@@ -113,4 +113,7 @@ kubectl get events -A --field-selector reason=ScaledUpGroup -o jsonpath='{range 
 title "Done: stopping the control plane"
 kill "$pid"; wait "$pid" || true
 pid=
+
+title "A shop of real containers: web tier, database, a Service by name, a NetworkPolicy"
+if "$here/shop/run.sh" "$berth"; then :; elif [ $? -eq 77 ]; then echo "(this machine cannot run it)"; else exit 1; fi
 echo "nothing is left running"
