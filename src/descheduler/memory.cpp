@@ -45,7 +45,7 @@ void Memory::look_at(const Snapshot& snapshot, TimePoint now) {
     look_for_lost(snapshot, there);
     look_for_new(fresh);
   }
-  moves_.wait_only_for(ending);
+  if (moves_.wait_only_for(ending) && before_) changed(*before_);
   if (change_) moves_.changed(*change_);
   pods_ = std::move(there);
   before_ = now;

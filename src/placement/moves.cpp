@@ -58,8 +58,8 @@ bool Moves::came(const std::string& uid, const std::string& controller_uid, Time
   return true;
 }
 
-void Moves::wait_only_for(const std::set<std::string>& controller_uids) {
-  std::erase_if(homeless_, [&](const auto& entry) { return !controller_uids.contains(entry.first); });
+bool Moves::wait_only_for(const std::set<std::string>& controller_uids) {
+  return std::erase_if(homeless_, [&](const auto& entry) { return !controller_uids.contains(entry.first); }) > 0;
 }
 
 void Moves::changed(TimePoint when) {

@@ -26,8 +26,9 @@ class Moves {
   /// A pod that was not there before. True: it takes an evicted one's place. Otherwise it is news, and `changed` is for the caller to call.
   bool came(const std::string& uid, const std::string& controller_uid, TimePoint when);
   void gone(const std::string& uid) { moved_.erase(uid); }
-  /// Of the evicted pods whose successors have not come, only those of these controllers are still to have some.
-  void wait_only_for(const std::set<std::string>& controller_uids);
+  /// Of the evicted pods whose successors have not come, only those of these controllers are still to have some. True: others had been
+  /// waited for, whose controllers want fewer pods by now.
+  bool wait_only_for(const std::set<std::string>& controller_uids);
   /// Something has changed from outside: who came before `when` may be moved.
   void changed(TimePoint when);
   /// The same, of everybody there.

@@ -73,6 +73,14 @@ TEST(DeschedulerMemory, ItLastsWhileNothingChanges) {
   EXPECT_FALSE(is_moved(looks.memory, later, "three")) << "a node has another taint";
 }
 
+TEST(DeschedulerMemory, AScaledDownControllerIsNews) {
+  TwoLooks looks([](World& w) { w.node("a").node("b").pod("one", "a").pod("three", "b", created(5min)); });
+  World later;
+  later.node("a").node("b").pod("three", "b", created(5min));
+  look(looks.memory, later, 20min);
+  EXPECT_FALSE(is_moved(looks.memory, later, "three"));
+}
+
 TEST(DeschedulerMemory, WhoLeftAFailedNodeWasNotMoved) {
   TwoLooks looks([](World& w) {
     w.node("a", "{status: {conditions: [{type: Ready, status: Unknown}]}}").node("b").pod("one", "a").pod("three", "b", created(5min));

@@ -35,7 +35,7 @@ TEST(Moves, ThePodThatComesForAnEvictedOneIsMovedUntilSomethingChanges) {
 TEST(Moves, OnlyAwaitedSuccessorsTakeAPlace) {
   Moves moves;
   moves.evicted("rs");
-  moves.wait_only_for({});
+  EXPECT_TRUE(moves.wait_only_for({}));
   EXPECT_FALSE(moves.came("later", "rs", TimePoint(1s))) << "the controller was scaled down meanwhile";
 }
 
