@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <ctime>
 
 #include "autoscaler/autoscaler.h"
 #include "bench/bench.h"
@@ -86,17 +87,21 @@ json::Object measure(const BenchCluster& cluster, std::size_t pods) {
   autoscaler::Options options;
   options.skip_nodes_with_local_storage = false;
   const Snapshot snapshot = cluster.snapshot();
-  double best = 1e9;
+  double best = 1e9, best_cpu = 1e9;
   Actions actions;
   for (int i = 0; i < 3; ++i) {
     Autoscaler core(profiles, 1);
     const double start = now_seconds();
+    const std::clock_t cpu_start = std::clock();
     actions = core.step(snapshot, options, kNow);
     best = std::min(best, now_seconds() - start);
+    // What the pass took of the processor is the same on a busy machine.
+    best_cpu = std::min(best_cpu, static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC);
   }
   std::int64_t grown = 0;
   for (const Resize& resize : actions.grow) grown += resize.to - resize.from;
   return {{"seconds", best},
+          {"cpu_seconds", best_cpu},
           {"waiting", static_cast<std::int64_t>(pods)},
           {"grown", grown},
           {"helped", static_cast<std::int64_t>(actions.status.plan.helped.size())},

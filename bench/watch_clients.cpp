@@ -83,13 +83,12 @@ std::string WatchClients::ask_http2(Link& link) {
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(
       callbacks, [](nghttp2_session* session, std::uint8_t, std::int32_t, const std::uint8_t* data, std::size_t size, void* user) {
         auto* self = static_cast<WatchClients*>(user);
-        Link whole;  // An event's frame is whole: no tail is needed.
-        self->count(whole, reinterpret_cast<const char*>(data), size);
+        self->count(*self->reading_, reinterpret_cast<const char*>(data), size);
         return 0;
       });
   nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, [](nghttp2_session* session, const nghttp2_frame* frame, void* user) {
     auto* self = static_cast<WatchClients*>(user);
-    if (frame->hd.type == NGHTTP2_HEADERS) ++self->links_.back()->answers;
+    if (frame->hd.type == NGHTTP2_HEADERS) ++self->reading_->answers;
     return 0;
   });
   nghttp2_session_client_new(&link.session, callbacks, this);
@@ -126,6 +125,7 @@ bool WatchClients::read_link(Link& link) {
     count(link, buffer.data(), size);
     return true;
   }
+  reading_ = &link;
   nghttp2_session_mem_recv(link.session, reinterpret_cast<const std::uint8_t*>(buffer.data()), size);
   if (nghttp2_session_want_write(link.session) != 0) flush(link);
   return true;

@@ -54,6 +54,7 @@ class WatchClients {
   int epoll_ = -1;
   ssl_ctx_st* context_ = nullptr;
   std::vector<std::unique_ptr<Link>> links_;
+  Link* reading_ = nullptr;  ///< Whose input is being taken apart.
   std::size_t seen_ = 0;
 };
 

@@ -130,6 +130,7 @@ struct ApiServer::Impl {
   bool serve_openapi(const RequestPtr& request);
   void serve_health(const RequestPtr& request, const std::string& name);
   void serve_metrics(const RequestPtr& request);
+  void component_status(const RequestPtr& request);
   /// Of /metrics/slis: how a check of a health endpoint ended.
   void note_indicator(std::string_view endpoint, const std::string& name, bool good);
   /// What flow control holds, for administrators; false when the path is another.

@@ -328,7 +328,7 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   offer.watch = info.verb == "watch";
   offer.list = reads && info.subresource.empty() && (offer.watch || info.verb == "list");
   // What is only answered (reviews) has no other form.
-  offer.forms = !kind.is_virtual && (info.subresource.empty() || info.subresource == "status" || info.subresource == "scale");
+  offer.forms = (!kind.is_virtual || kind.has_verb("list")) && (info.subresource.empty() || info.subresource == "status" || info.subresource == "scale");
   offer.protobuf = model::has_protobuf(kind);
   offer.kind = type;
   offer.checks_form = info.verb == "get" || info.verb == "list";
@@ -358,6 +358,7 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   if (request->http.method == "HEAD" && info.subresource != "proxy") return respond_status(*request, model::method_not_allowed());
   if (!info.subresource.empty()) return dispatch_subresource(request);
 
+  if (kind.is_virtual && kind.has_verb("list")) return component_status(request);  // Groups of others that are so are mounted.
   if (kind.is_virtual) {
     if (!info.name.empty()) return respond_status(*request, model::unknown_path());
     if (info.verb != "create") return respond_status(*request, model::method_not_allowed());

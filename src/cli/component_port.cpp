@@ -38,7 +38,23 @@ Result<std::unique_ptr<client::ComponentServer>> start_on(const char* flag, cons
 
 }  // namespace
 
+std::vector<std::pair<std::string, std::string>> shown_flags(const CLI::App& app) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const auto* option : app.get_options()) {
+    if (option->get_lnames().empty() || option->get_lnames().front() == "help") continue;
+    std::string value = option->get_default_str();
+    if (option->count() > 0) value = fmt::format("{}", fmt::join(option->results(), ","));
+    out.emplace_back(option->get_lnames().front(), std::move(value));
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
 void ComponentPortFlags::add_to(CLI::App& app, int default_port) {
+  this->app = &app;
+  app.add_option("--profiling", profiling,
+                 "Processor profiles, heap figures and threads below /debug/pprof of that port, for administrators")
+      ->capture_default_str();
   usual_port = static_cast<std::uint16_t>(default_port);
   app.add_option("--secure-port", port,
                  fmt::format("HTTPS port of /healthz, /livez, /readyz, /metrics and /configz; 0 serves none (default: {}, or any free one "
@@ -60,6 +76,8 @@ void ComponentPortFlags::check(Findings& findings) const {
 }
 
 Result<std::unique_ptr<client::ComponentServer>> serve_component(const ComponentPortFlags& flags, client::ComponentServerOptions options) {
+  options.profiling = options.profiling && flags.profiling;
+  if (flags.app != nullptr) options.flags = shown_flags(*flags.app);
   if (flags.port == 0) return nullptr;
   if (flags.certificate_file.empty() != flags.key_file.empty())
     return invalid("--tls-cert-file and --tls-private-key-file: give both or none");

@@ -18,11 +18,16 @@ struct ComponentPortFlags {
   int port = -1;  ///< 0: none is served; -1 (no flag): the usual one, or any free one when that is taken.
   std::uint16_t usual_port = 0;
   std::string certificate_file, key_file, client_ca_file;
+  bool profiling = true;
+  const CLI::App* app = nullptr;  ///< Whose flags /flagz shows; outlives the start.
   /// `default_port` as Kubernetes has it.
   void add_to(CLI::App& app, int default_port);
   /// That the files are there and go together.
   void check(Findings& findings) const;
 };
+
+/// Every flag with its value, or its default, by name without dashes: what /flagz shows.
+std::vector<std::pair<std::string, std::string>> shown_flags(const CLI::App& app);
 
 /// Serves the port of a component that has a process of its own; null when the flags say none. Without --client-ca-file the cluster is
 /// asked for its authority. `options` has everything but address, port and TLS. The error names the flag.

@@ -108,6 +108,7 @@ client::ComponentServerOptions SchedulerRole::port_options(const scheduler::conf
   client::ComponentServerOptions out;
   out.name = "kube-scheduler";
   out.metrics = [registry = metrics_] { return registry->expose(); };
+  out.profiling = config.enable_profiling;
   out.config_name = "componentconfig";
   out.config = [document = scheduler::config::shown(config)] { return document; };
   out.checks.push_back(loop_check("scheduler-loop", loop_));

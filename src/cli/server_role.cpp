@@ -15,7 +15,9 @@
 #include "base/base64.h"
 #include "base/config_reader.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "cli/auth_setup.h"
+#include "cli/component_port.h"
 #include "cli/data_dir.h"
 #include "cli/join_documents.h"
 #include "cli/parse.h"
@@ -27,6 +29,7 @@
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 #include "model/quantity.h"
+#include "net/debug_pages.h"
 #include "net/server.h"
 #include "net/tls.h"
 
@@ -164,6 +167,18 @@ void ServerFlags::add_to(CLI::App& app) {
                  "What the process may hold in memory, as an amount (\"2Gi\") or a share of the machine or control group (\"75%\"); near "
                  "it requests "
                  "are refused with 429. 0: no limit")
+      ->capture_default_str();
+  this->app = &app;
+  app.add_option("--profiling", profiling, "Processor profiles, heap figures and threads below /debug/pprof, for administrators")
+      ->capture_default_str();
+  app.add_flag("--disable-http2-serving", disable_http2, "Speak HTTP/1.1 only");
+  app.add_option("--http2-max-streams-per-connection", http2_max_streams, "Requests at once on one HTTP/2 connection; 0: 100")
+      ->check(CLI::Range(0, 100'000))
+      ->capture_default_str();
+  app.add_option(
+         "--goaway-chance", goaway_chance,
+         "How likely a request over HTTP/2 is to end its connection in order, so that clients spread over several servers; at most 0.02")
+      ->check(CLI::Range(0.0, 0.02))
       ->capture_default_str();
   app.add_flag("--strict-durability", strict_durability, "Leases and Events, too, are acknowledged only after the sync to disk");
   app.add_flag("--unsafe-no-sync", no_sync, "Never sync to disk: for benchmarks; a power loss may lose acknowledged writes");
@@ -339,7 +354,18 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   role->api_->mount_group_version("metrics.k8s.io", "v1beta1", role->metrics_);
   role->metrics_->connect(role->in_process("system:berth:metrics", {"system:masters"}));
 
+  const auto debug = net::make_debug_pages({.component = "kube-apiserver",
+                                            .flags = flags.app != nullptr ? shown_flags(*flags.app) : decltype(shown_flags(*flags.app)){},
+                                            .version = std::string(kBuildVersion),
+                                            .emulated = std::string(kKubernetesVersion),
+                                            .paths = {"/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz", "/version"},
+                                            .profiling = flags.profiling});
+  for (const char* page : {"/debug/pprof", "/flagz", "/statusz"}) role->api_->mount(page, debug, false);
+
   net::ServerConfig server;
+  server.http2 = !flags.disable_http2;
+  if (flags.http2_max_streams > 0) server.max_streams = flags.http2_max_streams;
+  server.goaway_chance = flags.goaway_chance;
   server.address = listen->host;
   server.port = listen->port;
   server.tls = net::TlsServerConfig{role->trust_.serving.certificate_pem,

@@ -67,6 +67,10 @@ struct ServerFlags {
   EtcdFlags etcd;
   SecurityFlags security;
   AuthFlags auth;
+  bool profiling = true, disable_http2 = false;
+  std::uint32_t http2_max_streams = 0;
+  double goaway_chance = 0;
+  const CLI::App* app = nullptr;  ///< Whose flags /flagz shows; outlives the start.
   bool strict_durability = false;
   bool no_sync = false;
   bool validate_only = false;

@@ -2,8 +2,10 @@
 
 #include "apiserver/auth/pki.h"
 #include "base/process_metrics.h"
+#include "base/version.h"
 #include "client/client.h"
 #include "client/delegated_auth.h"
+#include "net/debug_pages.h"
 
 namespace berth::client {
 namespace {
@@ -24,7 +26,14 @@ constexpr std::string_view kText = "text/plain; charset=utf-8";
 class Endpoints final : public net::Handler {
  public:
   explicit Endpoints(ComponentServerOptions options)
-      : options_(std::make_shared<const ComponentServerOptions>(std::move(options))), auth_(options_->transport, clock_) {}
+      : options_(std::make_shared<const ComponentServerOptions>(std::move(options))),
+        debug_(net::make_debug_pages({.component = options_->name,
+                                      .flags = options_->flags,
+                                      .version = std::string(kBuildVersion),
+                                      .emulated = std::string(kKubernetesVersion),
+                                      .paths = {"/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz"},
+                                      .profiling = options_->profiling})),
+        auth_(options_->transport, clock_) {}
 
   void handle(net::HttpRequest request, Writer writer) override {
     if (request.method != "GET" && request.method != "HEAD") return respond(*writer, 405, kText, "405 method not allowed\n");
@@ -33,7 +42,11 @@ class Endpoints final : public net::Handler {
       if (request.path == health || request.path.starts_with(std::string(health) + "/")) return serve_health(request, health, *writer);
     auth_.check(
         request, request.method == "HEAD" ? "head" : "get",
-        [options = options_, path = request.path, writer](std::optional<DelegatedAuth::Refusal> refusal) {
+        [options = options_, debug = debug_, method = request.method, path = request.path, query = request.query,
+         writer](std::optional<DelegatedAuth::Refusal> refusal) {
+          if (!refusal && net::is_debug_page(path))
+            return debug->handle(
+                {.method = method, .path = path, .query = query, .headers = {}, .body = {}, .peer = {}, .remote_address = {}}, writer);
           if (refusal) return respond(*writer, refusal->code, "application/json", refusal_body(*refusal));
           if (path == "/metrics")
             return respond(*writer, 200, "text/plain; version=0.0.4; charset=utf-8",
@@ -82,6 +95,7 @@ class Endpoints final : public net::Handler {
   }
 
   std::shared_ptr<const ComponentServerOptions> options_;  ///< Shared with answers that wait for the API server.
+  std::shared_ptr<net::Handler> debug_;
   SystemClock clock_;
   DelegatedAuth auth_;
 };

@@ -31,7 +31,9 @@ struct ComponentServerOptions {
   std::function<std::string()> metrics;  ///< The text exposition; the process's own figures are added.
   std::string config_name;               ///< The key under which /configz shows the configuration ("componentconfig").
   std::function<json::Value()> config;
-  std::vector<ComponentCheck> checks;  ///< Besides "ping".
+  std::vector<ComponentCheck> checks;                      ///< Besides "ping".
+  bool profiling = true;                                   ///< /debug/pprof, for who may get it.
+  std::vector<std::pair<std::string, std::string>> flags;  ///< What /flagz shows: names without dashes.
   /// Whom to ask about callers, as the component itself; outlives the server. Null: only certificates of system:masters pass.
   std::shared_ptr<Transport> transport;
 };

@@ -23,6 +23,7 @@ std::shared_ptr<Reactor> Reactor::start(std::string name) {
     // Signals are other threads' business; OpenSSL's write(2) to a closed socket must give EPIPE, not SIGPIPE.
     sigset_t all;
     sigfillset(&all);
+    sigdelset(&all, SIGPROF);  // base/cpu_profile.h samples each thread on itself.
     pthread_sigmask(SIG_BLOCK, &all, nullptr);
     reactor->run();
   });

@@ -189,6 +189,26 @@ TEST_F(ActuatorTest, APodThatCameWhileOthersWereEvictedKeepsTheNode) {
   EXPECT_EQ(replicas(), 3);
 }
 
+// A lost machine's pods have no kubelet that would end them.
+TEST_F(ActuatorTest, APodThatShouldHaveEndedLongAgoDoesNotKeepTheNode) {
+  server->objects["/api/v1/namespaces/default/pods/stuck"] = yaml(
+      "kind: Pod\nmetadata: {namespace: default, name: stuck, uid: s, deletionTimestamp: '2025-12-31T23:59:00Z'}\n"
+      "spec: {nodeName: a-1, terminationGracePeriodSeconds: 0, containers: [{name: c}]}");
+  remove();
+  loop.run_for(1s);
+  EXPECT_EQ(ended, std::vector{true});
+  EXPECT_EQ(replicas(), 2);
+}
+
+TEST_F(ActuatorTest, APodThatMayStillEndDoesKeepIt) {
+  server->objects["/api/v1/namespaces/default/pods/ending"] = yaml(
+      "kind: Pod\nmetadata: {namespace: default, name: ending, uid: s, deletionTimestamp: '2025-12-31T23:59:45Z'}\n"
+      "spec: {nodeName: a-1, terminationGracePeriodSeconds: 0, containers: [{name: c}]}");
+  remove();
+  loop.run_for(1s);
+  EXPECT_EQ(ended, std::vector{false});
+}
+
 TEST_F(ActuatorTest, DaemonsAndFinishedPodsDoNotKeepTheNode) {
   server->objects["/api/v1/namespaces/default/pods/daemon"] = yaml(
       "kind: Pod\nmetadata: {namespace: default, name: daemon, uid: d, ownerReferences: [{kind: DaemonSet, name: x, uid: x, controller: "

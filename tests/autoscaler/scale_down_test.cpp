@@ -345,5 +345,52 @@ TEST(ScaleDown, PodsWithDevicesMoveWhereThereAreAsMany) {
   EXPECT_EQ(reason_of(cluster.step(), "a-1"), "");
 }
 
+/// The pod's eviction as the API server marks it, and its successor on a node.
+void move_pod(TestCluster& cluster, const std::string& name, const std::string& successor, const std::string& to) {
+  const std::string spec =
+      "\nspec: {nodeName: a-2, containers: [{name: c, image: i}]}\nstatus: {phase: Running, conditions: [{type: "
+      "DisruptionTarget, status: 'True', reason: EvictionByEvictionAPI}]}";
+  cluster.put(
+      fmt::format("kind: Pod\nmetadata: {{namespace: default, name: {0}, uid: {0}, labels: {{app: web}}, ownerReferences: [{{apiVersion: "
+                  "apps/v1, kind: ReplicaSet, name: web, uid: web, controller: true}}]}}{1}",
+                  name, spec));
+  cluster.pod(successor, {.node = to});
+  cluster.world.remove("Pod", "default", name);
+}
+
+// By the descheduler or by a drain: its node does not go too, until something has changed.
+TEST(ScaleDown, ANodeThatAPodWasMovedToStays) {
+  Two cluster;
+  cluster.pod("p", {.node = "a-2"});
+  (void)cluster.step();
+  move_pod(cluster, "p", "q", "a-1");
+  EXPECT_EQ(reason_of(cluster.step(), "a-1"), "HoldsMovedPod");
+  EXPECT_FALSE(cluster.run_until_removal(30min));
+  cluster.pod("news", {.cpu = "100m", .node = "a-2"});
+  EXPECT_EQ(reason_of(cluster.step(), "a-1"), "");
+  const auto actions = cluster.run_until_removal(15min);
+  ASSERT_TRUE(actions);
+  EXPECT_EQ(actions->remove[0].node, "a-1");
+}
+
+TEST(ScaleDown, APodThatWasDeletedByHandDoesNotKeepItsSuccessorsNode) {
+  Two cluster;
+  cluster.pod("p", {.node = "a-2"});
+  (void)cluster.step();
+  cluster.world.remove("Pod", "default", "p");
+  cluster.pod("q", {.node = "a-1"});
+  EXPECT_EQ(reason_of(cluster.step(), "a-1"), "");
+}
+
+// A lost machine's pods never end: nobody waits for them.
+TEST(ScaleDown, PodsThatShouldHaveEndedLongAgoAreNotEvicted) {
+  Two cluster;
+  cluster.pod("stuck", {.node = "a-1", .extra_metadata = ", deletionTimestamp: '2025-12-31T23:00:00Z'"});
+  const auto actions = cluster.run_until_removal(15min);
+  ASSERT_TRUE(actions);
+  EXPECT_TRUE(actions->remove[0].evict.empty());
+  EXPECT_TRUE(actions->remove[0].is_empty);
+}
+
 }  // namespace
 }  // namespace berth::autoscaler::testing

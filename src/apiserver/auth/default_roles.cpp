@@ -79,7 +79,10 @@ std::vector<RoleRow> system_roles() {
   return {
       {"system:discovery", {"get url /api,/api/*,/apis,/apis/*,/healthz,/livez,/openapi,/openapi/*,/readyz,/version,/version/"}, "", ""},
       {"system:public-info-viewer", {"get url /healthz,/livez,/readyz,/version,/version/"}, "", ""},
-      {"system:monitoring", {"get url /healthz,/healthz/*,/livez,/livez/*,/metrics,/metrics/slis,/readyz,/readyz/*"}, "", ""},
+      {"system:monitoring",
+       {"get url /flagz,/healthz,/healthz/*,/livez,/livez/*,/metrics,/metrics/slis,/readyz,/readyz/*,/statusz"},
+       "",
+       ""},
       {"system:basic-user",
        {"create authorization.k8s.io selfsubjectaccessreviews,selfsubjectrulesreviews", "create authentication.k8s.io selfsubjectreviews"},
        "",

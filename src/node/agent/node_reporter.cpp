@@ -1,6 +1,7 @@
 #include "node/agent/node_reporter.h"
 
 #include "base/log.h"
+#include "placement/resource.h"
 
 namespace berth::node::agent {
 namespace {
@@ -76,10 +77,28 @@ void NodeReporter::register_node() {
 /// Every status period when something changed, every full report period in any case, at once when asked.
 void NodeReporter::report_status(bool now) {
   if (!is_registered_) return;
+  client_.get(kNodes, "", options_.node_name, guarded([this, now](model::ApiResult<json::Value> known) {
+                send_status(now, known ? extended_resources(*known) : json::Object());
+              }));
+  later(options_.status_period, status_timer_, [this] { report_status(false); });
+}
+
+/// What somebody gave the node by its capacity is allocatable, and nothing that is not in its capacity (kubelet's nodestatus.MachineInfo).
+json::Object NodeReporter::extended_resources(const json::Value& node) {
+  json::Object out;
+  for (const auto& [name, amount] : json::get_object(node, {"status", "capacity"}))
+    if (placement::is_extended_resource_name(std::string_view(name))) out[name] = amount;
+  for (const auto& [name, amount] : json::get_object(node, {"status", "allocatable"}))
+    if (placement::is_extended_resource_name(std::string_view(name)) && !out.contains(name)) out[name] = nullptr;
+  return out;
+}
+
+void NodeReporter::send_status(bool now, const json::Object& extended) {
   const ConditionTimes before = condition_times_;
   json::Value status = make_node_status(facts_(), condition_times_, clock_.now());
   for (const std::string& reason : condition_events(before, condition_times_))
     event_("Normal", reason, fmt::format("Node {} status is now: {}", options_.node_name, reason));
+  for (const auto& [name, amount] : extended) json::ensure_object(status, {"allocatable"})[name] = amount;
   json::Value plain = status;
   for (json::Value& condition : plain.as_object()["conditions"].as_array()) condition.as_object().erase("lastHeartbeatTime");
   if (now || !json::equal(plain, reported_status_) || clock_.now() - status_reported_ >= options_.full_report_period) {
@@ -93,7 +112,6 @@ void NodeReporter::report_status(bool now) {
                   "status");
     status_reported_ = clock_.now();
   }
-  later(options_.status_period, status_timer_, [this] { report_status(false); });
 }
 
 void NodeReporter::renew_lease() {

@@ -39,6 +39,9 @@ class NodeReporter {
  private:
   void register_node();
   void report_status(bool now);
+  /// `extended`: resources beside the machine's own, by what is allocatable of them; null: no more.
+  void send_status(bool now, const json::Object& extended);
+  static json::Object extended_resources(const json::Value& node);
   void renew_lease();
   [[nodiscard]] client::Client::Done guarded(client::Client::Done done);
   void later(Duration after, TimerId& timer, std::function<void()> task);

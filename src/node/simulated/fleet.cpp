@@ -3,6 +3,7 @@
 #include "model/quantity.h"
 #include "node/simulated/fleet_state.h"
 #include "node/sysctls.h"
+#include "placement/resource.h"
 
 namespace berth::node::simulated {
 namespace {
@@ -68,6 +69,7 @@ void Fleet::observe_node(const json::Value& document, TimePoint now) {
     enqueue(node);
   }
   see_labels(*node, document);
+  if (see_extended_resources(*node, document)) report_again(node);
   set_dead(node, is_marked_dead(document), now);
   for (const json::Value& condition : json::get_array(document, {"status", "conditions"})) {
     if (json::get_string(condition, {"type"}) != "Ready") continue;
@@ -82,6 +84,21 @@ void Fleet::see_labels(Node& node, const json::Value& document) {
   node.labels = model::Labels::from_json(json::find(document, {"metadata", "labels"}));
   node.taints.clear();
   for (const json::Value& taint : json::get_array(document, {"spec", "taints"})) node.taints.push_back(model::parse_taint(taint));
+}
+
+bool Fleet::see_extended_resources(Node& node, const json::Value& document) {
+  NodeTemplate& t = node.spec.node_template;
+  bool is_new = false;
+  for (const auto& [key, value] : json::get_object(document, {"status", "capacity"})) {
+    const std::string name(key);
+    if (!value.is_string() || !placement::is_extended_resource_name(name)) continue;
+    const std::string amount(json::as_view(value));
+    if (const auto known = t.capacity.find(name); known != t.capacity.end() && known->second == amount) continue;
+    if (t.allocatable.empty()) t.allocatable = t.capacity;
+    t.capacity[name] = t.allocatable[name] = amount;
+    is_new = true;
+  }
+  return is_new;
 }
 
 void Fleet::set_dead(const NodeRef& node, bool dead, TimePoint now) {

@@ -172,6 +172,8 @@ class Fleet {
   void follow_programs(Pod& pod);
   void stop_pod(const PodRef& pod, const json::Value& document, TimePoint now);
   static void see_labels(Node& node, const json::Value& document);
+  /// Extended resources that somebody gave the node by its capacity are allocatable, as a kubelet has it; whether there are new ones.
+  static bool see_extended_resources(Node& node, const json::Value& document);
   void set_dead(const NodeRef& node, bool dead, TimePoint now);
   void report_again(const NodeRef& node);
   void end_steadiness(const NodeRef& node, TimePoint now);

@@ -27,7 +27,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return out;
 }
 
-std::string base_name(std::string_view program) { return std::string(program.substr(program.rfind('/') + 1)); }
+std::string program_name(std::string_view program) { return std::string(program.substr(program.rfind('/') + 1)); }
 
 /// "\n", "\t", "\\" of printf and echo -e.
 std::string unescaped(std::string_view text) {
@@ -81,7 +81,7 @@ std::size_t count_of(const Words& words) {
 
 bool PodShell::is_interactive(const Words& command) {
   if (command.empty()) return false;
-  const std::string name = base_name(command[0]);
+  const std::string name = program_name(command[0]);
   if (name != "sh" && name != "bash" && name != "ash") return false;
   return std::ranges::all_of(command.begin() + 1, command.end(),
                              [](const std::string& word) { return word.starts_with('-') && word != "-c"; });
@@ -90,7 +90,7 @@ bool PodShell::is_interactive(const Words& command) {
 bool PodShell::wants_input(const Words& command) {
   if (command.empty()) return false;
   static const std::set<std::string, std::less<>> filters = {"cat", "wc", "head", "tail", "grep", "tee", "sort"};
-  return filters.contains(base_name(command[0])) || (command.size() > 2 && command[1] == "-c");
+  return filters.contains(program_name(command[0])) || (command.size() > 2 && command[1] == "-c");
 }
 
 std::string PodShell::path_of(std::string_view name) const {
@@ -186,7 +186,7 @@ std::vector<PodShell::Word> PodShell::words_of(std::string_view text, std::strin
 
 ShellResult PodShell::run(const Words& command, const std::string& input) {
   if (command.empty()) return failed(1, "no command\n");
-  const std::string name = base_name(command[0]);
+  const std::string name = program_name(command[0]);
   if ((name == "sh" || name == "bash" || name == "ash") && command.size() >= 2) {
     for (std::size_t i = 1; i + 1 < command.size(); ++i)
       if (command[i].starts_with('-') && command[i].ends_with('c')) return line(command[i + 1], input);
@@ -298,7 +298,7 @@ ShellResult PodShell::command(std::vector<Word> words, const std::string& input)
 }
 
 ShellResult PodShell::program(const Words& words, const std::string& input) {
-  const std::string name = base_name(words[0]);
+  const std::string name = program_name(words[0]);
   const auto rest = [&](std::size_t from) {
     return fmt::format("{}", fmt::join(words.begin() + static_cast<std::ptrdiff_t>(std::min(from, words.size())), words.end(), " "));
   };
@@ -354,7 +354,7 @@ ShellResult PodShell::program(const Words& words, const std::string& input) {
 }
 
 ShellResult PodShell::show(const Words& words, const std::string& input) const {
-  const std::string name = base_name(words[0]);
+  const std::string name = program_name(words[0]);
   std::string text, pattern;
   bool has_file = false;
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -439,7 +439,7 @@ ShellResult PodShell::list_files(const Words& words) const {
 }
 
 ShellResult PodShell::change_files(const Words& words) {
-  const std::string name = base_name(words[0]);
+  const std::string name = program_name(words[0]);
   Words paths;
   for (std::size_t i = 1; i < words.size(); ++i)
     if (!words[i].starts_with('-')) paths.push_back(path_of(words[i]));

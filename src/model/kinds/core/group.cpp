@@ -18,10 +18,13 @@ KindInfo secret();
 KindInfo service_account();
 KindInfo service();
 
+KindInfo component_status();
+
 KindInfo binding() { return Record("", "v1", "Binding", "bindings").verbs({"create"}).not_stored().does(KindHooks::all_default()); }
 
 std::vector<KindInfo> core_group() {
   return {binding(),
+          component_status(),
           config_map(),
           endpoints(),
           core_event(),

@@ -40,19 +40,24 @@ std::string check_segment(std::string_view text) {
   return {};
 }
 
+/// A finding where there is something to say.
+void refuse(Errors& errors, const Path& at, const Value& value, const std::string& sentences) {
+  if (!sentences.empty()) errors.invalid(at, value, sentences);
+}
+
 void check_parent(const Value& doc, Errors& errors) {
   const Path spec("spec");
   const Path at = spec / "parentRef";
   const Value* parent = json::find(doc, {"spec", "parentRef"});
   if (parent == nullptr) return errors.required(at);
   if (const auto group = get_string(*parent, {"group"}); !group.empty())
-    errors.invalid(at / "group", group, validation::check_dns1123_subdomain(group));
+    refuse(errors, at / "group", Value(group), validation::check_dns1123_subdomain(group));
   for (const std::string_view field : {"resource", "name", "namespace"}) {
     const auto text = get_string(*parent, {field});
     if (text.empty() && field != "namespace")
       errors.required(at / field);
     else
-      errors.invalid(at / field, text, check_segment(text));
+      refuse(errors, at / field, Value(text), check_segment(text));
   }
 }
 
@@ -69,7 +74,7 @@ void check_ranges(const Value& doc, Errors& errors) {
   const Array& ranges = get_array(doc, {"spec", "cidrs"});
   if (ranges.empty()) return errors.required(at, "at least one CIDR required");
   if (ranges.size() > 2) return errors.invalid(at, Value(ranges), "may only hold up to 2 values");
-  for (std::size_t i = 0; i < ranges.size(); ++i) errors.invalid(at[i], ranges[i], check_range(json::as_view(ranges[i])));
+  for (std::size_t i = 0; i < ranges.size(); ++i) refuse(errors, at[i], ranges[i], check_range(json::as_view(ranges[i])));
   if (ranges.size() < 2) return;
   const auto first = validation::parse_cidr(json::as_view(ranges[0])), second = validation::parse_cidr(json::as_view(ranges[1]));
   if (first && second && first->is_v6 == second->is_v6)
