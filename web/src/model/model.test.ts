@@ -8,7 +8,7 @@ import { parseMetrics, quantile, sum } from "./metrics";
 import type { PodRow } from "./rows";
 import { Search } from "./search";
 import { Timeline } from "./timeline";
-import { after, describe } from "./whatif";
+import { after, describe, outrun } from "./whatif";
 
 function clusterOf(nodes: number, zones: number, pods: number): Cluster {
   const cluster = new Cluster();
@@ -139,6 +139,20 @@ test("what-if: the answer is drawn as a cluster", () => {
   assert.equal(then.nodes.get("node-0")?.row?.cordoned, true);
   assert.equal(cluster.nodes.get("node-0")?.used.pods, 2, "the present stays");
   assert.equal(describe({ scale: "shop/web", replicas: 3 }), "scale shop/web to 3");
+});
+
+test("what-if: what has changed since the answer is said", () => {
+  const before = clusterOf(3, 1, 6);
+  const answer = { moves: [{ pod: "bank/web-0", from: "node-0", to: "node-1" }], nodes: [{ name: "node-0", state: "drained" }] };
+  const now = before.fork();
+  assert.deepEqual(outrun(answer, before, now), []);
+  now.apply({ ...before.pods.get("bank/web-0")!, node: "node-2" }, 0);
+  now.apply({ ...before.nodes.get("node-1")!.row!, ready: false }, 0);
+  now.apply({ gone: "node", name: "node-0" }, 0);
+  now.apply({ gone: "pod", ns: "shop", name: "web-3" }, 0); // Nobody spoke of it.
+  assert.deepEqual(outrun(answer, before, now).sort(), ["node node-0 is gone", "node node-1 is not ready", "pod bank/web-0 is on node-2"]);
+  now.apply({ gone: "pod", ns: "bank", name: "web-0" }, 0);
+  assert.ok(outrun(answer, before, now).includes("pod bank/web-0 is gone"));
 });
 
 test("markup in names stays text in every word that is made of it", () => {

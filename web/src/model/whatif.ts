@@ -101,6 +101,25 @@ export function after(present: Cluster, answer: Answer): Cluster {
   return out;
 }
 
+/** What of the answer no longer speaks of the cluster as it is: its pods that have gone elsewhere, its nodes that are gone or other than they were. In words. */
+export function outrun(answer: Answer, before: Cluster, now: Cluster): string[] {
+  const out: string[] = [];
+  const pods = [...(answer.evictions ?? []), ...(answer.moves ?? []), ...(answer.pending ?? [])].map((one) => one.pod);
+  for (const pod of new Set(pods)) {
+    const was = before.pods.get(pod), is = now.pods.get(pod);
+    if (was && !is) out.push(`pod ${pod} is gone`);
+    else if (is && (is.node ?? "") !== (was?.node ?? "")) out.push(`pod ${pod} is ${is.node ? `on ${is.node}` : "without a node"}`);
+  }
+  const nodes = [...(answer.nodes ?? []).map((one) => one.name), ...(answer.moves ?? []).map((one) => one.to)];
+  for (const name of new Set(nodes)) {
+    const was = before.nodes.get(name)?.row, is = now.nodes.get(name)?.row;
+    if (was && !is) out.push(`node ${name} is gone`);
+    else if (was && is && !was.ready !== !is.ready) out.push(`node ${name} is ${is.ready ? "ready" : "not ready"}`);
+    else if (was && is && !was.cordoned !== !is.cordoned) out.push(`node ${name} is ${is.cordoned ? "cordoned" : "schedulable"}`);
+  }
+  return out;
+}
+
 function split(key: string): { ns: string; name: string } {
   const slash = key.indexOf("/");
   return { ns: key.slice(0, slash), name: key.slice(slash + 1) };

@@ -5,9 +5,9 @@ import type { Cluster } from "../model/cluster";
 import { count, percent } from "../model/format";
 import type { What } from "../model/happenings";
 import { Search } from "../model/search";
-import { type Answer, type Change, type Eviction, type Move, type NodeChange, type Waiting, after, describe } from "../model/whatif";
+import { type Answer, type Change, type Eviction, type Move, type NodeChange, type Waiting, after, describe, outrun } from "../model/whatif";
 import { sendJson } from "../net/api";
-import { useApp } from "./hooks";
+import { useApp, useChanges } from "./hooks";
 import { NodeLink, PodLink } from "./lists";
 import { MapCanvas } from "./mapCanvas";
 import { useMapChoices } from "./mapView";
@@ -187,6 +187,7 @@ function Shown({ result }: { result: Result }) {
   const map = { resource, colouring, search: new Search(""), isDark, now: live.now(), marks, version: 0, height: 320 };
   return (
     <>
+      <Outrun result={result} />
       <dl class="facts" aria-label="Summary">
         {summary.map(([name, value]) => (
           <div>
@@ -220,6 +221,16 @@ function Shown({ result }: { result: Result }) {
       )}
     </>
   );
+}
+
+/** An answer is about a moment: what has changed since then is said before anybody acts on it. */
+function Outrun({ result }: { result: Result }) {
+  const { live } = useApp();
+  const version = useChanges(live, 2000);
+  const changed = useMemo(() => outrun(result.answer, result.before, live.cluster), [result, version]);
+  if (changed.length === 0) return null;
+  const more = changed.length > 3 ? ` and ${count(changed.length - 3)} more` : "";
+  return <p class="warn" role="status">The cluster has moved on since this was asked: {changed.slice(0, 3).join(", ")}{more}. Ask again before you act on it.</p>;
 }
 
 function words(name: string): string {
