@@ -24,6 +24,42 @@ TEST(Rest, PackingAndSpreadingDoNotUndoEachOther) {
   }
 }
 
+/// The scenario's first hours, by the assertions that hold always; a seed that found a fault once.
+void expect_no_pod_moved_twice(const std::string& scenario_file, std::uint64_t seed, Duration hours) {
+  log::set_level(log::Level::kError);
+  const auto loaded = load_scenario((std::filesystem::path(berth::testing::source_dir()) / "examples/simulate" / scenario_file).string());
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  Scenario scenario = loaded->variants.front().scenario;
+  scenario.seed = seed;
+  scenario.duration = hours;
+  scenario.checks.clear();
+  const auto outcome = run(scenario);
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_GT(evictions(*outcome, "api"), 0) << "nobody moved anything: the scenario says nothing";
+  EXPECT_EQ(outcome->samples.back().moved_again, 0) << to_text(*outcome);
+  EXPECT_EQ(outcome->samples.back().moved_to_new_nodes, 0) << to_text(*outcome);
+}
+
+// The autoscaler drained a node, and the descheduler moved the same pods on (seed 7 of rest.yaml); what was moved to make room was moved
+// again to fill nodes (seed 1 of rest-packing.yaml).
+TEST(Rest, NoPodThatADrainMovedIsMovedOn) { expect_no_pod_moved_twice("rest.yaml", 7, std::chrono::minutes(270)); }
+TEST(Rest, NoPodThatMadeRoomIsMovedOn) { expect_no_pod_moved_twice("rest-packing.yaml", 1, std::chrono::hours(5)); }
+
+// Their pods never end, for there is nobody to end them.
+TEST(Rest, LostMachinesNodesGo) {
+  const Outcome outcome = outcome_of(R"yaml(
+duration: 2h
+nodes: [{name: box, count: 2, cpu: "4", memory: 8Gi}]
+groups: [{name: spot, min: 0, max: 3, size: 1, cpu: "4", memory: 8Gi, bootDelay: 1m, labels: {tier: spot}}]
+autoscaler: true
+workloads: [{name: web, deployment: {replicas: 9}, pod: {cpu: 1, memory: 256Mi}}]
+faults: [{at: 30m, lose: {selector: "tier=spot"}}]
+)yaml");
+  const Sample& end = outcome.samples.back();
+  EXPECT_EQ(end.nodes - end.ready_nodes, 0) << to_text(outcome);
+  EXPECT_EQ(end.running, 9) << to_text(outcome);
+}
+
 // Its pressure is looked at no more: that moment was waited for over and over, and time stood still.
 TEST(Rest, TimeGoesOnWhenANodeWithGrowingPodsIsLost) {
   const Outcome outcome = outcome_of(R"yaml(
@@ -50,6 +86,51 @@ descheduler:
   EXPECT_EQ(evictions(outcome, "api"), 0) << to_text(outcome);
   EXPECT_EQ(end.moved_again, 0);
   EXPECT_EQ(end.quiet_seconds, 7200);
+}
+
+/// A workload that comes and goes, a node that goes, with one of the controllers away.
+std::string failures_without(const std::string& controller) {
+  const Outcome outcome = outcome_of(fmt::format(R"yaml(
+duration: 1h
+nodes: [{{name: box, count: 3, cpu: "4", memory: 8Gi}}]
+controllers: {{flags: ["--controllers=*,-{}"]}}
+workloads:
+- {{name: web, deployment: {{replicas: 6}}, pod: {{cpu: 500m, memory: 256Mi}}}}
+- {{name: brief, deployment: {{replicas: 2}}, pod: {{cpu: 500m, memory: 256Mi}}, runFor: 10m}}
+faults: [{{at: 20m, delete: [box-1]}}]
+assert: [{{name: whole, that: broken.total == 0}}, {{name: slowly, always: broken.zoneRates == 0}}]
+)yaml",
+                                                 controller));
+  std::string out;
+  for (const auto& failure : outcome.failures) out += failure.name + ": " + failure.message + "\n";
+  return out;
+}
+
+TEST(Rest, WhatABrokenClusterIsLeftWithIsNamed) {
+  EXPECT_EQ(failures_without("bootstrap-signer-controller"), "") << "nobody whom this cluster needs";
+  EXPECT_NE(failures_without("garbage-collector-controller").find("its Deployment brief is gone"), std::string::npos);
+  EXPECT_NE(failures_without("pod-garbage-collector-controller").find("is on box-1, which is not there"), std::string::npos);
+  EXPECT_NE(failures_without("replicaset-controller").find("readyReplicas is 0 instead of 6"), std::string::npos);
+}
+
+TEST(Rest, ZonesThatAreEmptiedTooFastAreSeen) {
+  // The rate that is asked of the controllers is kept: so the judge is told another one.
+  Scenario scenario = scenario_of(R"yaml(
+duration: 1h
+nodes: [{name: box, count: 12, cpu: "4", memory: 8Gi, zones: [a]}]
+controllers: {flags: [--node-eviction-rate=0.5]}
+workloads: [{name: web, deployment: {replicas: 6}, pod: {cpu: 500m, memory: 256Mi}}]
+faults: [{at: 20m, lose: 3}]
+assert: [broken.zoneRates == 0]
+)yaml");
+  const auto kept = run(scenario);
+  ASSERT_TRUE(kept) << kept.error().message;
+  EXPECT_TRUE(kept->ok()) << to_text(*kept);
+  RunOptions options;
+  options.judged_eviction_rate = 0.1;
+  const auto judged = run(scenario, options);
+  ASSERT_TRUE(judged) << judged.error().message;
+  EXPECT_FALSE(judged->ok()) << "three nodes in six seconds";
 }
 
 TEST(Rest, ANodeForAHomelessPodIsSeen) {

@@ -11,16 +11,18 @@ constexpr std::size_t kHeldBytes = 256 * 1024;
 
 using Append = std::function<void(std::string& out, const ObjectPtr&)>;
 
-std::string list_head(std::string_view list_kind, std::string_view api_version, const ListHead& head) {
+std::string list_head(std::string_view list_kind, std::string_view api_version, const ListHead& head, bool is_custom = false) {
   std::string text =
       fmt::format(R"({{"kind":"{}","apiVersion":"{}","metadata":{{"resourceVersion":"{}")", list_kind, api_version, head.revision);
-  if (!head.continue_token.empty()) text += fmt::format(R"(,"continue":"{}")", head.continue_token);
+  // What has no type in Go shows the empty token as well.
+  if (!head.continue_token.empty() || is_custom) text += fmt::format(R"(,"continue":"{}")", head.continue_token);
   if (head.remaining) text += fmt::format(R"(,"remainingItemCount":{})", *head.remaining);
   return text + R"(},"items":[)";
 }
 
-/// Items do not say what they are, the list does; stored objects begin with it.
-Append append_stored(const model::KindInfo& kind) {
+/// Items do not say what they are, the list does; stored objects begin with it. Custom ones, without a type in Go, say so.
+Append append_stored(const model::KindInfo& kind, bool is_custom) {
+  if (is_custom) return [](std::string& out, const ObjectPtr& object) { out += *object->value; };
   return [head_of_item = fmt::format(R"({{"apiVersion":"{}","kind":"{}",)", kind.api_version(), kind.kind)](std::string& out,
                                                                                                             const ObjectPtr& object) {
     const std::string_view text = *object->value;
@@ -36,8 +38,10 @@ Append append_stored(const model::KindInfo& kind) {
 Append append_converted(const ApiServer::Impl& server, const RequestPtr& request) {
   return [&server, request](std::string& out, const ObjectPtr& object) {
     auto document = server.read_document(*request, *object);
-    document.get_object().erase("apiVersion");
-    document.get_object().erase("kind");
+    if (request->custom == nullptr) {
+      document.get_object().erase("apiVersion");
+      document.get_object().erase("kind");
+    }
     json::serialize_to(out, document);
   };
 }
@@ -153,8 +157,9 @@ ListFrame frame_list(ApiServer::Impl& server, const RequestPtr& request, const L
     empty = {list_head("PartialObjectMetadataList", "meta.k8s.io/v1", head), "items"};
     append = [](std::string& out, const ObjectPtr& object) { json::serialize_to(out, partial_metadata(decode_object(*object))); };
   } else {
-    empty = {list_head(kind.list_kind, kind.api_version(), head), "items"};
-    append = as_stored ? append_stored(kind) : append_converted(server, request);
+    const bool is_custom = request->custom != nullptr;
+    empty = {list_head(kind.list_kind, kind.api_version(), head, is_custom), "items"};
+    append = as_stored ? append_stored(kind, is_custom) : append_converted(server, request);
   }
   // People get a table's JSON indented, as single objects are; lists only when they ask.
   const bool is_yaml = request->accept.format == Format::kYaml;

@@ -134,7 +134,10 @@ json::Value expired_token(const model::ApiStatus& status, const std::string& fre
 void ApiServer::Impl::list(const RequestPtr& request) {
   auto plan = make_plan(*request);
   if (!plan) return respond_status(*request, plan.error());
-  const auto run = [this, request, plan = std::move(*plan)] {
+  // What is selected by fields of the request's version is known once the objects are in it.
+  const auto also = asks_converter(*request) ? std::exchange(plan->filter.also, nullptr) : nullptr;
+  const auto at_least = plan->at_least, exact = plan->exact;
+  const auto run = [this, request, also, plan = std::move(*plan)] {
     ListResult result;
     if (plan.exact && *plan.exact != cache->revision()) {
       auto past = cache->list_at(*plan.exact, plan.filter, plan.after_key, plan.limit);
@@ -161,9 +164,16 @@ void ApiServer::Impl::list(const RequestPtr& request) {
       token = ContinueToken{result.revision, std::string(result.items.back()->key.substr(plan.filter.prefix.size()))}.render();
       if (plan.filter.labels.is_everything() && plan.filter.fields.terms.empty() && !plan.filter.name) remaining = result.remaining;
     }
-    answer_list(*this, request, std::move(result), token, remaining);
+    if (!asks_converter(*request)) return answer_list(*this, request, std::move(result), token, remaining);
+    convert_ahead(request, result.items, [this, request, result, token, remaining, also](model::ApiResult<std::vector<ObjectPtr>> shown) {
+      if (!shown) return respond_status(*request, shown.error());
+      auto converted = result;
+      converted.items = std::move(*shown);
+      if (also) std::erase_if(converted.items, [&](const ObjectPtr& one) { return !also(*one); });
+      answer_list(*this, request, std::move(converted), token, remaining);
+    });
   };
-  const auto wanted = plan->at_least ? plan->at_least : plan->exact;
+  const auto wanted = at_least ? at_least : exact;
   if (!wanted || *wanted <= cache->revision()) return run();
   cache->wait_for(*wanted, std::chrono::seconds(3), [this, request, run, wanted = *wanted](bool reached) {
     if (reached) return run();

@@ -17,6 +17,7 @@ WatchStream::WatchStream(ApiServer::Impl& server, RequestPtr request, Options op
       request_(std::move(request)),
       options_(options),
       frames_(server, *request_),
+      converts_(ApiServer::Impl::asks_converter(*request_)),
       in_initial_state_(options.initial_state) {}
 
 void WatchStream::start(WatchFilter filter, Revision after) {
@@ -29,6 +30,7 @@ void WatchStream::start(WatchFilter filter, Revision after) {
   });
   server_.account(*request_, 200);
   writer.start_stream(200, server_.headers_for(*request_, frames_.content_type()));
+  if (converts_) selects_converted_ = std::exchange(filter.also, nullptr);
   auto watch = server_.cache->watch(std::move(filter), after, options_.initial_state, shared_from_this());
   if (watch == nullptr) {
     write_error(model::expired(fmt::format("too old resource version: {} ({})", after, server_.cache->revision())));
@@ -38,7 +40,7 @@ void WatchStream::start(WatchFilter filter, Revision after) {
     const std::lock_guard lock(mutex_);
     writer_ = Writer::kIdle;
     // What was there at the start is as long as it is: only falling behind afterwards is the client's fault.
-    limit_ = queue_.size() + server_.options.watch_queue_events;
+    limit_ = queue_.size() + unconverted_.size() + server_.options.watch_queue_events;
     byte_limit_ = queue_bytes_ + server_.options.watch_queue_bytes;
     // The client may have gone while the initial state was delivered: then the watch ends here, with this function.
     if (feed_ != Feed::kClosed) {
@@ -54,30 +56,74 @@ void WatchStream::start(WatchFilter filter, Revision after) {
 }
 
 bool WatchStream::deliver(const WatchEvent& event) {
-  const std::lock_guard lock(mutex_);
-  if (feed_ == Feed::kClosed || feed_ == Feed::kBehind) return false;
-  EventFrames::Event pending{event.type, event.object, event.revision, false};
-  if (event.type == WatchEventType::kBookmark) {
-    if (in_initial_state_) {
-      in_initial_state_ = false;
-      if (!options_.mark_initial_end) return true;
-      pending.ends_initial_state = true;
-    } else if (!options_.bookmarks) {
-      return true;
+  {
+    const std::lock_guard lock(mutex_);
+    if (feed_ == Feed::kClosed || feed_ == Feed::kBehind) return false;
+    EventFrames::Event pending{event.type, event.object, event.revision, false};
+    if (event.type == WatchEventType::kBookmark) {
+      if (in_initial_state_) {
+        in_initial_state_ = false;
+        if (!options_.mark_initial_end) return true;
+        pending.ends_initial_state = true;
+      } else if (!options_.bookmarks) {
+        return true;
+      }
+    }
+    if (queue_.size() + unconverted_.size() >= limit_ || queue_bytes_ >= byte_limit_) {
+      fall_behind();
+    } else if (converts_) {
+      unconverted_.push_back(std::move(pending));
+    } else {
+      queue_bytes_ += pending.bytes();
+      queue_.push_back(std::move(pending));
     }
   }
-  if (queue_.size() >= limit_ || queue_bytes_ >= byte_limit_) {
-    fall_behind();
-  } else {
-    queue_bytes_ += pending.bytes();
-    queue_.push_back(std::move(pending));
-  }
+  if (converts_)
+    server_.defer([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->convert_waiting();
+    });
   return true;
+}
+
+void WatchStream::convert_waiting() {
+  std::deque<EventFrames::Event> batch;
+  {
+    const std::lock_guard lock(mutex_);
+    if (converting_ || unconverted_.empty() || feed_ == Feed::kClosed || failed_) return;
+    converting_ = true;
+    batch.swap(unconverted_);
+  }
+  std::vector<ObjectPtr> objects;
+  for (const auto& event : batch) objects.push_back(event.object);
+  server_.convert_ahead(request_, std::move(objects),
+                        [self = shared_from_this(), batch = std::move(batch)](model::ApiResult<std::vector<ObjectPtr>> shown) mutable {
+                          self->take_converted(std::move(batch), std::move(shown));
+                        });
+}
+
+void WatchStream::take_converted(std::deque<EventFrames::Event> batch, model::ApiResult<std::vector<ObjectPtr>> shown) {
+  {
+    const std::lock_guard lock(mutex_);
+    converting_ = false;
+    if (!shown) {
+      failed_ = std::move(shown.error());
+    } else {
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        batch[i].object = std::move((*shown)[i]);
+        if (selects_converted_ && batch[i].object != nullptr && !selects_converted_(*batch[i].object)) continue;
+        queue_bytes_ += batch[i].bytes();
+        queue_.push_back(std::move(batch[i]));
+      }
+    }
+  }
+  pump();
+  convert_waiting();
 }
 
 void WatchStream::fall_behind() {
   feed_ = Feed::kBehind;
   queue_.clear();
+  unconverted_.clear();
   queue_bytes_ = 0;
 }
 
@@ -154,12 +200,17 @@ void WatchStream::pump() {
     });
   }
   const bool is_behind = feed_ == Feed::kBehind;
-  const bool ends = feed_ == Feed::kFinishing && queue_.empty();
+  const bool ends = feed_ == Feed::kFinishing && queue_.empty() && unconverted_.empty() && !converting_;
+  const auto failed = queue_.empty() ? failed_ : std::nullopt;
   writer_ = Writer::kIdle;
   lock.unlock();
   if (gone) return close();
   if (is_behind) {
     write_error(model::expired(fmt::format("too old resource version (the watch is behind revision {})", server_.cache->revision())));
+    return close();
+  }
+  if (failed) {
+    write_error(*failed);
     return close();
   }
   if (ends) {
@@ -196,6 +247,7 @@ void WatchStream::close() {
     if (feed_ == Feed::kClosed) return;
     feed_ = Feed::kClosed;
     queue_.clear();
+    unconverted_.clear();
     queue_bytes_ = 0;
     watch = std::move(watch_);
     server_.loop.cancel(bookmark_timer_);

@@ -57,6 +57,9 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   enum class Writer { kHeld, kIdle, kWriting, kBlocked };
   void pump();
   void close();
+  /// Events of kinds that a webhook converts wait for it, one batch at a time, so that they keep their order.
+  void convert_waiting();
+  void take_converted(std::deque<EventFrames::Event> batch, model::ApiResult<std::vector<ObjectPtr>> shown);
   void schedule_bookmark();
   /// Drops what is queued: its client is told to begin anew. With the mutex.
   void fall_behind();
@@ -69,7 +72,13 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   Options options_;
   EventFrames frames_;  ///< Of whoever writes.
 
+  const bool converts_;
+  std::function<bool(const StoredObject&)> selects_converted_;  ///< Of converted objects: fields of the request's version. May be empty.
+
   std::mutex mutex_;
+  std::deque<EventFrames::Event> unconverted_;
+  bool converting_ = false;
+  std::optional<model::ApiStatus> failed_;  ///< The conversion: told once everything before it is.
   std::deque<EventFrames::Event> queue_;
   std::size_t queue_bytes_ = 0;  ///< Of the objects it keeps alive.
   Feed feed_ = Feed::kOpen;
