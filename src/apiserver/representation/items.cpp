@@ -20,11 +20,9 @@ std::string list_head(std::string_view list_kind, std::string_view api_version, 
   return text + R"(},"items":[)";
 }
 
-/// Custom objects, without a type in Go, say what they are in lists too.
-void append_whole(std::string& out, const ObjectPtr& object) { out += *object->value; }
-
-/// Items do not say what they are, the list does; stored objects begin with it.
-Append append_stored(const model::KindInfo& kind) {
+/// Items do not say what they are, the list does; stored objects begin with it. Custom ones, without a type in Go, say so.
+Append append_stored(const model::KindInfo& kind, bool is_custom) {
+  if (is_custom) return [](std::string& out, const ObjectPtr& object) { out += *object->value; };
   return [head_of_item = fmt::format(R"({{"apiVersion":"{}","kind":"{}",)", kind.api_version(), kind.kind)](std::string& out,
                                                                                                             const ObjectPtr& object) {
     const std::string_view text = *object->value;
@@ -161,7 +159,7 @@ ListFrame frame_list(ApiServer::Impl& server, const RequestPtr& request, const L
   } else {
     const bool is_custom = request->custom != nullptr;
     empty = {list_head(kind.list_kind, kind.api_version(), head, is_custom), "items"};
-    append = !as_stored ? append_converted(server, request) : is_custom ? Append(append_whole) : append_stored(kind);
+    append = as_stored ? append_stored(kind, is_custom) : append_converted(server, request);
   }
   // People get a table's JSON indented, as single objects are; lists only when they ask.
   const bool is_yaml = request->accept.format == Format::kYaml;

@@ -16,8 +16,8 @@ WatchStream::WatchStream(ApiServer::Impl& server, RequestPtr request, Options op
     : server_(server),
       request_(std::move(request)),
       options_(options),
-      converts_(ApiServer::Impl::asks_converter(*request_)),
       frames_(server, *request_),
+      converts_(ApiServer::Impl::asks_converter(*request_)),
       in_initial_state_(options.initial_state) {}
 
 void WatchStream::start(WatchFilter filter, Revision after) {
@@ -56,30 +56,32 @@ void WatchStream::start(WatchFilter filter, Revision after) {
 }
 
 bool WatchStream::deliver(const WatchEvent& event) {
-  std::unique_lock lock(mutex_);
-  if (feed_ == Feed::kClosed || feed_ == Feed::kBehind) return false;
-  EventFrames::Event pending{event.type, event.object, event.revision, false};
-  if (event.type == WatchEventType::kBookmark) {
-    if (in_initial_state_) {
-      in_initial_state_ = false;
-      if (!options_.mark_initial_end) return true;
-      pending.ends_initial_state = true;
-    } else if (!options_.bookmarks) {
-      return true;
+  {
+    const std::lock_guard lock(mutex_);
+    if (feed_ == Feed::kClosed || feed_ == Feed::kBehind) return false;
+    EventFrames::Event pending{event.type, event.object, event.revision, false};
+    if (event.type == WatchEventType::kBookmark) {
+      if (in_initial_state_) {
+        in_initial_state_ = false;
+        if (!options_.mark_initial_end) return true;
+        pending.ends_initial_state = true;
+      } else if (!options_.bookmarks) {
+        return true;
+      }
+    }
+    if (queue_.size() + unconverted_.size() >= limit_ || queue_bytes_ >= byte_limit_) {
+      fall_behind();
+    } else if (converts_) {
+      unconverted_.push_back(std::move(pending));
+    } else {
+      queue_bytes_ += pending.bytes();
+      queue_.push_back(std::move(pending));
     }
   }
-  if (queue_.size() + unconverted_.size() >= limit_ || queue_bytes_ >= byte_limit_) {
-    fall_behind();
-  } else if (converts_) {
-    unconverted_.push_back(std::move(pending));
-    lock.unlock();
+  if (converts_)
     server_.defer([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->convert_waiting();
     });
-  } else {
-    queue_bytes_ += pending.bytes();
-    queue_.push_back(std::move(pending));
-  }
   return true;
 }
 

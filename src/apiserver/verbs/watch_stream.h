@@ -70,9 +70,10 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   ApiServer::Impl& server_;
   RequestPtr request_;
   Options options_;
+  EventFrames frames_;  ///< Of whoever writes.
+
   const bool converts_;
   std::function<bool(const StoredObject&)> selects_converted_;  ///< Of converted objects: fields of the request's version. May be empty.
-  EventFrames frames_;                                          ///< Of whoever writes.
 
   std::mutex mutex_;
   std::deque<EventFrames::Event> unconverted_;
