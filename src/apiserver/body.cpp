@@ -186,7 +186,15 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
   if (object == nullptr)
     return std::unexpected(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): {}{}", kind.kind,
                                                    "couldn't get version/kind; json parse error: ", kind_unreadable(document))));
-  if (auto wrong = check_type(document, kind.group, kind.version, kind.kind)) return std::unexpected(std::move(*wrong));
+  if (auto wrong = check_type(document, kind.group, kind.version, kind.kind)) {
+    // Without types in Go another kind of the same version is read as well as this, and is wrong by its name.
+    const std::string given(json::get_string(document, {"kind"}));
+    if (request.custom == nullptr || given.empty() || json::get_string(document, {"apiVersion"}) != kind.api_version())
+      return std::unexpected(std::move(*wrong));
+    return std::unexpected(model::invalid_object(
+        kind.group, given, json::get_string(document, {"metadata", "name"}),
+        {{model::FieldError::Type::kInvalid, "kind", json::serialize(json::Value(given)), fmt::format("must be {}", kind.kind)}}));
+  }
   (*object)["apiVersion"] = kind.api_version();
   (*object)["kind"] = kind.kind;
   model::DecodeReport report;

@@ -8,12 +8,14 @@
 
 #include "apiserver/admission/plugin.h"
 #include "apiserver/context.h"
+#include "apiserver/conversion.h"
 #include "apiserver/custom_resources.h"
 #include "apiserver/flow_objects.h"
 #include "apiserver/own_endpoints.h"
 #include "apiserver/memory_guard.h"
 #include "apiserver/mirror.h"
 #include "apiserver/object_codec.h"
+#include "apiserver/policy_status.h"
 #include "apiserver/server.h"
 #include "apiserver/service_allocator.h"
 
@@ -111,6 +113,19 @@ struct ApiServer::Impl {
   net::Headers headers_for(const Request& request, std::string_view content_type) const;
   void account(Request& request, int code);
 
+  // --- conversion.cpp: versions of custom kinds that a webhook converts between
+  /// Objects of the request's kind may have to be converted by a webhook before they can be shown or stored.
+  [[nodiscard]] static bool asks_converter(const Request& request);
+  using ShownObjects = std::function<void(model::ApiResult<std::vector<ObjectPtr>>)>;
+  /// The objects with bytes of the request's version. `done` may come on another thread, or before this returns.
+  void convert_ahead(const RequestPtr& request, std::vector<ObjectPtr> objects, ShownObjects done);
+  /// One of them as a document.
+  void read_converted(const RequestPtr& request, const ObjectPtr& object, std::function<void(model::ApiResult<json::Value>)> done);
+  /// A document of the request's version as it is stored.
+  void convert_to_storage(const RequestPtr& request, json::Value document, std::function<void(model::ApiResult<json::Value>)> done);
+  /// respond_object, after a conversion where one is needed.
+  void show(const RequestPtr& request, int code, const ObjectPtr& object);
+
   // --- reading: get.cpp, list.cpp, watch.cpp
   void get(const RequestPtr& request);
   void list(const RequestPtr& request);
@@ -169,6 +184,8 @@ struct ApiServer::Impl {
   std::map<std::pair<std::string, std::string>, std::unique_ptr<Mirror>> mirrors;
   std::unique_ptr<AdmissionChain> admission;
   std::unique_ptr<CustomResources> custom;
+  std::unique_ptr<Conversions> conversions;
+  std::unique_ptr<PolicyStatus> policy_status;
 
   std::mutex ready_mutex;
   std::vector<std::pair<std::string, std::function<bool()>>> ready_checks;

@@ -7,7 +7,7 @@
 namespace berth::apiserver {
 namespace {
 
-constexpr Duration kPause = std::chrono::seconds(10);
+constexpr Duration kEndpointsPause = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -21,7 +21,7 @@ struct OwnEndpoints::State : std::enable_shared_from_this<State> {
 
   /// Requires the mutex.
   void schedule() {
-    timer = server.loop.schedule_after(kPause, [weak = weak_from_this()] {
+    timer = server.loop.schedule_after(kEndpointsPause, [weak = weak_from_this()] {
       const auto self = weak.lock();
       if (self == nullptr) return;
       const std::lock_guard lock(self->mutex);

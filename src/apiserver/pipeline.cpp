@@ -312,15 +312,19 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   request->kind = request->kinds->find_resource(info.group, info.version, info.resource);
   if (request->kind != nullptr) request->custom = request->kinds->custom(*request->kind);
   // Below a group that is served everything that is not found has a Status (there a web service of its own answers).
-  if (request->kind == nullptr && !info.group.empty() && !model::discovery_group(request->kinds->kinds(), info.group))
-    return respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
+  const bool has_own_kinds =
+      info.group.empty() || std::ranges::any_of(model::all_kinds(), [&](const auto& one) { return one.group == info.group; });
+  if (request->kind == nullptr && !has_own_kinds) return respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
   if (request->kind == nullptr) return respond_status(*request, model::unknown_path());
   const auto& kind = *request->kind;
   if (const auto warning = model::kind_warning(kind);
       !warning.empty() && (info.subresource.empty() || kind.has_subresource(info.subresource)))
     request->warnings.emplace_back(warning);
   const bool is_namespaces = model::hooks_of(kind).life->is_namespace;
-  if (!kind.namespaced && !info.ns.empty() && !is_namespaces) return respond_status(*request, model::unknown_path());
+  if (!kind.namespaced && !info.ns.empty() && !is_namespaces) {
+    if (request->custom != nullptr) return respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
+    return respond_status(*request, model::unknown_path());
+  }
 
   const bool reads = info.verb == "get" || info.verb == "list" || info.verb == "watch";
   const auto type = internal_go_type(kind);
@@ -345,12 +349,6 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
                       "Unable to convert to Table as requested: includeObject: Invalid value: \"{}\": must be 'Metadata', 'Object', "
                       "'None', or empty",
                       include)));
-  if (request->custom != nullptr && request->custom->kind->definition->conversion && request->custom->kind->storage != nullptr)
-    return respond_status(*request,
-                          model::internal_error(fmt::format(
-                              "conversion webhook for {}, Kind={} failed: this server does not call conversion webhooks; use the stored "
-                              "version {}",
-                              kind.api_version(), kind.kind, kind.storage_version)));
   if (!reads) {
     if (auto wrong = read_write_options(*request)) return respond_status(*request, *wrong);
   }
@@ -390,7 +388,9 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
 void ApiServer::Impl::dispatch_subresource(const RequestPtr& request) {
   const auto& kind = *request->kind;
   const auto& info = request->info;
-  if (!kind.has_subresource(info.subresource)) return respond_status(*request, model::unknown_path());
+  if (!kind.has_subresource(info.subresource))
+    return respond_status(*request,
+                          request->custom != nullptr ? model::not_found(kind.group, kind.plural, info.name) : model::unknown_path());
   if (kind.namespaced && info.ns.empty()) return respond_status(*request, model::unknown_path());
   const auto& sub = info.subresource;
   if (!info.rest.empty() && sub != "proxy") return respond_status(*request, model::unknown_path());

@@ -210,6 +210,7 @@ json::Value ApiServer::Impl::read_document(const Request& request, const StoredO
     model::convert(storage_kind(*request.kind), *request.kind, document);
   } else {
     model::hooks_of(*request.kind).form->from_storage(document);
+    document.get_object()["apiVersion"] = request.kind->api_version();  // Another version may have been stored then.
   }
   return document;
 }
@@ -261,6 +262,8 @@ void ApiServer::Impl::respond_written(const RequestPtr& request, int code, Write
     if (written.object != nullptr) return respond_object(*request, code, written.object);
     respond_document(*request, code, written.document);
   };
+  if (asks_converter(*request) && outcome.object != nullptr)
+    return offload([this, request, code, object = outcome.object] { show(request, code, object); });
   const bool is_costly = outcome.object == nullptr || is_costly_answer(*request, outcome.object->value->size());
   if (!is_costly) return answer(outcome);
   const auto written = std::make_shared<WriteOutcome>(std::move(outcome));

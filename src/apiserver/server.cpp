@@ -136,6 +136,8 @@ ApiServer::Impl::~Impl() {
   if (askers != nullptr) askers->stop();
   if (flow_control != nullptr) flow_control->stop();
   if (workers != nullptr) workers->stop();
+  policy_status.reset();
+  conversions.reset();
   custom.reset();
   flow_objects.reset();
   admission.reset();
@@ -187,6 +189,9 @@ void ApiServer::Impl::end_watches(std::string_view group, std::string_view plura
 
 bool ApiServer::Impl::is_shown_as_stored(const Request& request, const StoredObject& object) {
   if (request.kind == nullptr) return true;
+  // Whatever comes this far was converted, or is of the version that is asked for.
+  if (asks_converter(request))
+    return object.value != nullptr && object.value->starts_with(fmt::format(R"({{"apiVersion":"{}",)", request.kind->api_version()));
   if (&request.kind->storage() != request.kind) return false;
   return request.custom == nullptr || object.revision >= request.custom->valid_since;
 }
@@ -202,10 +207,11 @@ Result<void> ApiServer::Impl::start() {
   if (auto configured = services.configure(options.service_cidr, options.node_port_first, options.node_port_last); !configured)
     return configured;
   if (options.service_claims != nullptr) services.share(std::move(options.service_claims));
-  AdmissionContext context{*cache, loop, *options.authorizer, options.admission, net::ClientConfig{}, {}, {}, {}, {}};
+  AdmissionContext context{*cache, loop, *options.authorizer, options.admission, net::ClientConfig{}, {}, {}, {}, {}, {}};
   context.mirror = [this](std::string_view group, std::string_view plural) -> Mirror& { return mirror(group, plural); };
   context.random_suffix = [this] { return names.suffix(); };
   context.uid = [this] { return names.uid(); };
+  context.kinds = [this] { return custom == nullptr ? nullptr : custom->table(); };
   context.offload = [this](Task task) { offload(std::move(task)); };
   auto chain = AdmissionChain::create(std::move(context));
   if (!chain) return std::unexpected(chain.error());
@@ -214,9 +220,11 @@ Result<void> ApiServer::Impl::start() {
       CustomResourcesContext{*cache, loop, [this](Task task) { defer(std::move(task)); },
                              [this](std::string_view group, std::string_view plural) { end_watches(group, plural); }});
   custom->start();
+  conversions = std::make_unique<Conversions>(*cache, [this] { return names.uid(); });
   if (options.memory_limit_bytes > 0 && flow_control != nullptr)
     memory_guard = std::make_unique<MemoryGuard>(loop, options.memory_limit_bytes, [this](bool scarce) { shed_load(scarce); });
   if (auto made = bootstrap(); !made) return made;
+  policy_status = std::make_unique<PolicyStatus>(*this);
   flow_objects = std::make_unique<FlowObjects>(*this);
   return flow_objects->start();
 }

@@ -45,6 +45,10 @@ std::set<int> node_ports_of(const json::Value& service) {
   return ports;
 }
 
+ClaimOwner owner_of(const json::Value& service) {
+  return {std::string(json::get_string(service, {"metadata", "namespace"})), std::string(json::get_string(service, {"metadata", "name"}))};
+}
+
 model::ApiStatus invalid_service(const json::Value& service, std::string field, std::string value, std::string detail) {
   return model::invalid_object("", "Service", json::get_string(service, {"metadata", "name"}),
                                {{model::FieldError::Type::kInvalid, std::move(field), std::move(value), std::move(detail)}});
@@ -74,13 +78,21 @@ std::string ServiceAllocator::render(std::uint32_t address) const {
 
 void ServiceAllocator::adopt(const json::Value& service) {
   const std::lock_guard lock(mutex_);
-  // Where others claim, too, what a Service holds may have been given to it by one who knows no claims: entered, or there already.
-  if (const auto address = parse_ipv4(json::get_string(service, {"spec", "clusterIP"}))) static_cast<void>(take_address(*address));
-  for (int port : node_ports_of(service)) static_cast<void>(take_port(static_cast<std::uint32_t>(port)));
+  const auto address = parse_ipv4(json::get_string(service, {"spec", "clusterIP"}));
+  if (claims_ == nullptr) {
+    if (address) addresses_.insert(*address);
+    ports_.merge(node_ports_of(service));
+    return;
+  }
+  // It may have been given to the Service by one who knows no claims.
+  const ClaimOwner owner = owner_of(service);
+  if (address && *address > base_ && *address < base_ + size_ - 1) claims_->confirm(Claimed::kAddress, *address - base_ - 1, owner);
+  for (int port : node_ports_of(service))
+    if (port >= first_port_ && port <= last_port_) claims_->confirm(Claimed::kPort, static_cast<std::uint32_t>(port - first_port_), owner);
 }
 
-bool ServiceAllocator::is_free(std::uint32_t address, const json::Value* service) const {
-  return !addresses_.contains(address) && (service == nullptr || !book_.is_promised || !book_.is_promised(render(address), *service));
+bool ServiceAllocator::is_free(std::uint32_t address, const json::Value& service) const {
+  return !addresses_.contains(address) && (!book_.is_promised || !book_.is_promised(render(address), service));
 }
 
 bool ServiceAllocator::is_in_range(std::uint32_t address) const {
@@ -92,7 +104,7 @@ bool ServiceAllocator::is_in_range(std::uint32_t address) const {
   });
 }
 
-std::optional<std::uint32_t> ServiceAllocator::find_free_address(const json::Value* service) {
+std::optional<std::uint32_t> ServiceAllocator::find_free_address(const json::Value& service) {
   std::uint32_t tried = 0;
   while (tried < size_ && (cursor_ < 1 || cursor_ >= size_ - 1 || !is_free(base_ + cursor_, service))) {
     cursor_ = cursor_ + 1 >= size_ - 1 ? 1 : cursor_ + 1;
@@ -108,19 +120,19 @@ std::optional<std::uint32_t> ServiceAllocator::find_free_address(const json::Val
   return std::nullopt;
 }
 
-ServiceAllocator::Taken ServiceAllocator::take_address(std::optional<std::uint32_t> wanted, const json::Value* service) {
+ServiceAllocator::Taken ServiceAllocator::take_address(std::optional<std::uint32_t> wanted, const json::Value& service) {
   if (claims_ == nullptr) {
     const auto address = wanted ? wanted : find_free_address(service);
     if (!address || !is_free(*address, service)) return std::nullopt;
     addresses_.insert(*address);
     return address;
   }
-  auto claimed = claims_->claim(Claimed::kAddress, wanted ? std::optional(*wanted - base_ - 1) : std::nullopt);
+  auto claimed = claims_->claim(Claimed::kAddress, wanted ? std::optional(*wanted - base_ - 1) : std::nullopt, owner_of(service));
   if (!claimed) return std::unexpected(model::internal_error("failed to allocate a serviceIP: " + claimed.error().message));
   return *claimed ? std::optional(base_ + 1 + **claimed) : std::nullopt;
 }
 
-ServiceAllocator::Taken ServiceAllocator::take_port(std::optional<std::uint32_t> wanted) {
+ServiceAllocator::Taken ServiceAllocator::take_port(std::optional<std::uint32_t> wanted, const ClaimOwner& owner) {
   if (claims_ == nullptr) {
     if (wanted) return ports_.insert(static_cast<int>(*wanted)).second ? wanted : std::nullopt;
     const auto port = take_free_port();
@@ -128,7 +140,7 @@ ServiceAllocator::Taken ServiceAllocator::take_port(std::optional<std::uint32_t>
   }
   const auto first = static_cast<std::uint32_t>(first_port_);
   if (wanted && (*wanted < first || *wanted > static_cast<std::uint32_t>(last_port_))) return wanted;  // Nobody's to give away.
-  auto claimed = claims_->claim(Claimed::kPort, wanted ? std::optional(*wanted - first) : std::nullopt);
+  auto claimed = claims_->claim(Claimed::kPort, wanted ? std::optional(*wanted - first) : std::nullopt, owner);
   if (!claimed) return std::unexpected(model::internal_error("failed to allocate a nodePort: " + claimed.error().message));
   return *claimed ? std::optional(first + **claimed) : std::nullopt;
 }
@@ -159,6 +171,7 @@ std::optional<int> ServiceAllocator::take_free_port() {
 model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& service, const json::Value* old_service) {
   const std::lock_guard lock(mutex_);
   ServiceAllocation taken;
+  const ClaimOwner owner = owner_of(service);
   const auto fail = [&](model::ApiStatus status) {
     for (auto address : taken.addresses) give_back(Claimed::kAddress, address);
     for (auto port : taken.ports) give_back(Claimed::kPort, static_cast<std::uint32_t>(port));
@@ -170,7 +183,7 @@ model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& serv
   if (wants_cluster_ip(service)) {
     if (cluster_ip.empty() && !old_ip.empty() && wants_cluster_ip(*old_service)) cluster_ip = old_ip;
     if (cluster_ip.empty()) {
-      auto chosen = take_address(std::nullopt, &service);
+      auto chosen = take_address(std::nullopt, service);
       if (!chosen) return fail(std::move(chosen.error()));
       if (!*chosen) return fail(model::internal_error("failed to allocate a serviceIP: range is full"));
       taken.addresses.push_back(**chosen);
@@ -181,7 +194,7 @@ model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& serv
         return fail(
             invalid_service(service, "spec.clusterIPs", fmt::format("[\"{}\"]", cluster_ip),
                             fmt::format("failed to allocate IP {}: the provided network does not match the current range", cluster_ip)));
-      auto chosen = take_address(*address, &service);
+      auto chosen = take_address(*address, service);
       if (!chosen) return fail(std::move(chosen.error()));
       if (!*chosen)
         return fail(invalid_service(service, "spec.clusterIPs", fmt::format("[\"{}\"]", cluster_ip),
@@ -206,7 +219,7 @@ model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& serv
   if (wants_health_check_port(service)) {
     const auto number = static_cast<int>(json::get_int(service, {"spec", "healthCheckNodePort"}));
     if (number == 0 || !old_ports.contains(number)) {
-      auto chosen = take_port(number != 0 ? std::optional(static_cast<std::uint32_t>(number)) : std::nullopt);
+      auto chosen = take_port(number != 0 ? std::optional(static_cast<std::uint32_t>(number)) : std::nullopt, owner);
       if (!chosen) return fail(std::move(chosen.error()));
       if (!*chosen && number != 0)
         return fail(invalid_service(service, "spec.healthCheckNodePort", std::to_string(number), "provided port is already allocated"));
@@ -224,7 +237,7 @@ model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& serv
     if (!port.is_object()) continue;
     auto number = static_cast<int>(json::get_int(port, {"nodePort"}));
     if (number == 0) {
-      auto free = take_port(std::nullopt);
+      auto free = take_port(std::nullopt, owner);
       if (!free) return fail(std::move(free.error()));
       if (!*free) return fail(model::internal_error("failed to allocate a nodePort: range is full"));
       number = static_cast<int>(**free);
@@ -236,7 +249,7 @@ model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& serv
         return fail(invalid_service(
             service, field, std::to_string(number),
             fmt::format("provided port is not in the valid range. The range of valid ports is {}-{}", first_port_, last_port_)));
-      auto chosen = take_port(static_cast<std::uint32_t>(number));
+      auto chosen = take_port(static_cast<std::uint32_t>(number), owner);
       if (!chosen) return fail(std::move(chosen.error()));
       if (!*chosen) return fail(invalid_service(service, field, std::to_string(number), "provided port is already allocated"));
       taken.ports.push_back(number);

@@ -57,13 +57,13 @@ class ServiceAllocator {
   [[nodiscard]] std::string render(std::uint32_t address) const;
   // Each marks what it takes. Nothing: it is taken, or all are. Under the lock.
   using Taken = model::ApiResult<std::optional<std::uint32_t>>;
-  /// With `service`, one that is nobody else's by its IPAddress object.
-  Taken take_address(std::optional<std::uint32_t> wanted, const json::Value* service = nullptr);
+  /// One that is nobody else's by its IPAddress object.
+  Taken take_address(std::optional<std::uint32_t> wanted, const json::Value& service);
   /// Can Services have it: of the configured range, or of a further one?
   [[nodiscard]] bool is_in_range(std::uint32_t address) const;
-  Taken take_port(std::optional<std::uint32_t> wanted);
-  std::optional<std::uint32_t> find_free_address(const json::Value* service);
-  [[nodiscard]] bool is_free(std::uint32_t address, const json::Value* service) const;
+  Taken take_port(std::optional<std::uint32_t> wanted, const ClaimOwner& owner);
+  std::optional<std::uint32_t> find_free_address(const json::Value& service);
+  [[nodiscard]] bool is_free(std::uint32_t address, const json::Value& service) const;
   std::optional<int> take_free_port();
   void give_back(Claimed what, std::uint32_t taken);
   std::unique_ptr<ServiceClaims> claims_;

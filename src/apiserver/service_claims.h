@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "base/error.h"
 
@@ -9,13 +10,20 @@ namespace berth::apiserver {
 
 enum class Claimed { kAddress, kPort };
 
+/// The Service that a claim is for: kube-apiserver looks whether it is there.
+struct ClaimOwner {
+  std::string ns, name;
+};
+
 /// Thread-safe. Waits for the store.
 class ServiceClaims {
  public:
   virtual ~ServiceClaims() = default;
   /// Takes that one, or (unset) a free one, for all servers. An address counts from the range's first (the network's own plus one), a port
   /// from the first port. Nothing: it is taken, or all are.
-  virtual Result<std::optional<std::uint32_t>> claim(Claimed what, std::optional<std::uint32_t> wanted) = 0;
+  virtual Result<std::optional<std::uint32_t>> claim(Claimed what, std::optional<std::uint32_t> wanted, const ClaimOwner& owner) = 0;
+  /// Enters what a stored Service holds where it is not entered, or not as this Service's.
+  virtual void confirm(Claimed what, std::uint32_t index, const ClaimOwner& owner) = 0;
   virtual void release(Claimed what, std::uint32_t index) = 0;
 };
 

@@ -51,6 +51,9 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   /// Called exactly once. make_write's answers the request.
   std::function<void(model::ApiResult<WriteOutcome>)> done;
 
+  /// The last step: hands over to the writer what the attempt came to.
+  void propose(ApiServer::Impl& server, json::Value document, std::function<void(Proposal)> then);
+
   // State of the present attempt.
   std::size_t next_step = 0;
   ObjectPtr base;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/json_skip.h"
+#include "base/utf8.h"
 
 namespace berth::json {
 namespace {
@@ -87,24 +88,6 @@ int hex4(std::string_view text, std::size_t i) {
   return unit;
 }
 
-void append_utf8(std::string& out, std::uint32_t code) {
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xC0 | (code >> 6));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xE0 | (code >> 12));
-    out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else {
-    out += static_cast<char>(0xF0 | (code >> 18));
-    out += static_cast<char>(0x80 | ((code >> 12) & 0x3F));
-    out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  }
-}
-
 /// Appends the escape at inside[i] (behind the backslash) and returns the index behind it.
 std::size_t append_escape(std::string& out, std::string_view inside, std::size_t i) {
   static constexpr std::string_view kFrom = "bfnrt", kTo = "\b\f\n\r\t";
@@ -124,7 +107,8 @@ std::size_t append_escape(std::string& out, std::string_view inside, std::size_t
       i += 6;
     }
   }
-  append_utf8(out, code);
+  // Half of a pair is no character, as in Go.
+  append_rune(out, code >= 0xD800 && code < 0xE000 ? 0xFFFD : code);
   return i;
 }
 

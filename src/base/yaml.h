@@ -28,7 +28,7 @@ struct YamlFault {
 
 /// Where the fields of a text stand, by path: "spec.containers[0].name"; the text itself has the path "".
 struct YamlPlaces {
-  std::map<std::string, std::size_t, std::less<>> lines;  ///< Of keys and of entries, counted from 1. The first of two counts.
+  std::map<std::string, std::size_t, std::less<>> lines;  ///< Of keys and of entries, counted from 1. The last of two counts.
   std::vector<std::string> repeated;                      ///< Keys that their map has already.
 };
 

@@ -238,7 +238,7 @@ class Builder {
     if (!key) refuse_key(place);
     if (places_ != nullptr && !parent.merges) {
       const std::string path = path_of(parent, *key);
-      places_->lines.emplace(path, place.line);
+      places_->lines.insert_or_assign(path, place.line);
       if (!parent.keys.insert(*key).second) places_->repeated.push_back(path);
     }
     parent.key = std::move(*key);

@@ -174,8 +174,7 @@ class Checker {
         check_map(n);
         break;
       case NodeKind::kStruct:
-        undeclared(n, n.name);
-        n.type = error_type();
+        check_made(n);
         break;
       case NodeKind::kComprehension:
         check_comprehension(n);
@@ -253,6 +252,7 @@ class Checker {
     return in_table == environment_.struct_table->end() ? nullptr : &in_table->second;
   }
   Type field_type(const Node& n, const Type& type, std::string_view field) {
+    if (is_made(type->name) && has_patch_types()) return dyn_type();
     const auto* known = find_struct(type->name);
     if (known == nullptr) {
       wrong(n, fmt::format("unexpected failed resolution of '{}'", type->name));
@@ -267,7 +267,10 @@ class Checker {
   void check_call(Node& n) {
     if (n.name == op::kOptSelect && !n.has_target) return check_opt_select(n);
     for (std::size_t i = n.has_target ? 1 : 0; i < n.children.size(); ++i) check(*n.children[i]);
-    const auto find = [](std::string_view name) { return registry().find(name.starts_with('.') ? name.substr(1) : name); };
+    const auto find = [this](std::string_view name) -> const Function* {
+      if (name.starts_with('.')) name.remove_prefix(1);
+      return name == "jsonpatch.escapeKey" && !has_patch_types() ? nullptr : registry().find(name);
+    };
     if (!n.has_target) {
       const auto* function = find(n.name);
       if (function == nullptr) {
@@ -386,6 +389,27 @@ class Checker {
       value = new_variable();
     }
     n.type = map_type(key, value);
+  }
+
+  /// The types of patches are declared together, and Object stands for all that is below it.
+  [[nodiscard]] bool has_patch_types() const { return find_struct("Object") != nullptr; }
+  [[nodiscard]] static bool is_made(std::string_view name) { return name == "Object" || name.starts_with("Object."); }
+
+  void check_made(Node& n) {
+    const std::string name = n.name.substr(n.name.starts_with('.') ? 1 : 0);
+    if (!has_patch_types() || !(is_made(name) || name == "JSONPatch")) {
+      undeclared(n, n.name);
+      n.type = error_type();
+      return;
+    }
+    n.type = struct_type(name);
+    for (std::size_t i = 0; i < n.children.size(); ++i) {
+      const auto given = element(*n.children[i], n.optionals[i]);
+      const auto wanted = is_made(name) ? dyn_type() : field_type(n, n.type, n.fields[i]);
+      if (wanted != nullptr && !is_assignable(given, wanted))
+        wrong(*n.children[i], fmt::format("expected type of field '{}' is '{}' but provided type is '{}'", n.fields[i], to_string(wanted),
+                                          to_string(given)));
+    }
   }
 
   void check_comprehension(Node& n) {

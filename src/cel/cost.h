@@ -4,7 +4,7 @@
 
 namespace berth::cel {
 
-inline constexpr std::uint64_t kListCost = 10, kMapCost = 30;
+inline constexpr std::uint64_t kListCost = 10, kMapCost = 30, kStructCost = 40;
 
 /// What a call costs beside its arguments.
 std::uint64_t call_cost(const Node& call, const std::vector<Value>& args, const Value& result);

@@ -89,9 +89,15 @@ class Estimator {
       case NodeKind::kComprehension:
         return n.iter_var == "#unused" ? bind(n) : comprehension(n);
       case NodeKind::kStruct:
-        break;
+        return made(n);
     }
     return {};
+  }
+
+  Estimate made(const Node& n) {
+    Estimate out{fixed(kStructCost), std::nullopt, std::nullopt};
+    for (const auto& child : n.children) out.cost = out.cost + run(*child).cost;
+    return out;
   }
 
   Estimate ident(const Node& n) {

@@ -1,6 +1,7 @@
 // Walks the checked tree, counting costs where cel-go's observers count them (interpreter/runtimecost.go, planner.go, attributes.go).
 #include "cel/cost.h"
 #include "cel/functions.h"
+#include "cel/objects.h"
 #include "cel/opaque.h"
 #include "cel/program.h"
 
@@ -95,7 +96,7 @@ class Evaluator {
       case NodeKind::kComprehension:
         return fold(n);
       case NodeKind::kStruct:
-        break;
+        return made(n);
     }
     return Value::error("unsupported expression");
   }
@@ -368,6 +369,27 @@ class Evaluator {
     }
     spend(kMapCost);
     return failure.is_error() ? failure : Value::map(std::move(made));
+  }
+
+  /// An object literal.
+  Value made(const Node& n) {
+    auto object = std::make_shared<MadeObject>(n.type->name);
+    Value failure;
+    for (std::size_t i = 0; i < n.children.size() && !failure.is_error(); ++i) {
+      auto value = eval(*n.children[i]);
+      if (value.is_error()) {
+        failure = std::move(value);
+      } else if (!n.optionals[i]) {
+        object->set(n.fields[i], std::move(value));
+      } else if (value.kind() != Kind::kOptional) {
+        failure =
+            Value::error(fmt::format("cannot initialize optional entry '{}' from non-optional value {}", n.fields[i], to_text(value)));
+      } else if (value.optional_value() != nullptr) {
+        object->set(n.fields[i], *value.optional_value());
+      }
+    }
+    spend(kStructCost);
+    return failure.is_error() ? failure : Value::map(std::move(object));
   }
 
   Value fold(const Node& n) {

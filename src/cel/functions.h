@@ -60,6 +60,7 @@ void add_network(Registry& registry);
 void add_url(Registry& registry);
 void add_kubernetes(Registry& registry);
 void add_authorizer(Registry& registry);
+void add_objects(Registry& registry);
 
 /// Type names in expressions ("int", "google.protobuf.Timestamp", "net.IP"), or null.
 Type named_type(std::string_view name);

@@ -147,6 +147,7 @@ const Registry& registry() {
     add_url(*out);
     add_kubernetes(*out);
     add_authorizer(*out);
+    add_objects(*out);
     return out;
   }();
   return *made;

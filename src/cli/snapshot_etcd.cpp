@@ -67,7 +67,7 @@ Result<std::string> to_etcd(const Move& move, const EtcdAccess::Plan& plan) {
   held->reset();
   const std::string urls = fmt::format("{}", fmt::join(plan.etcd.options.servers, ","));
   std::ofstream(fs::path(move.data_dir) / kMovedFile) << urls << "\n";
-  for (const char* suffix : {"", "-wal", "-shm"})
+  for (const char* suffix : {"", "-wal", "-shm", ".lock"})
     if (fs::exists(store.string() + suffix, error)) fs::rename(store.string() + suffix, store.string() + ".moved" + suffix, error);
   std::string out = fmt::format(
       "moved {} objects from {} to {} below {}; the old store is {}.moved\nstart it with: berth server --data-dir {} --etcd-servers {}",

@@ -85,6 +85,7 @@ std::optional<CustomScale> read_custom_scale(Kind kind, const json::Value& docum
     return value;
   };
   const model::Scale& scale = *kind->hooks->scale;
+  if (scale.selector_form != model::Scale::Selector::kText) return std::nullopt;  // One of the API's own kinds.
   CustomScale out;
   if (const json::Value* replicas = at(scale.spec_replicas); replicas != nullptr && replicas->is_int64())
     out.replicas = replicas->get_int64();

@@ -128,13 +128,13 @@ class EndpointSliceController final : public Controller {
     endpoint["nodeName"] = pod.node;
     const ObjectRef node = cache.get(kinds().node, "", pod.node);
     const std::string* zone = node ? node->labels().get(kZone) : nullptr;
-    if (zone == nullptr) return endpoint;
-    endpoint["zone"] = *zone;
+    if (zone != nullptr) endpoint["zone"] = *zone;
     const std::string_view distribution = get_string(service, {"spec", "trafficDistribution"});
     if (ready && (distribution == "PreferClose" || distribution == "PreferSameZone" || distribution == "PreferSameNode")) {
-      json::Object hints{{"forZones", Array{json::Object{{"name", *zone}}}}};
+      json::Object hints;
+      if (zone != nullptr) hints["forZones"] = Array{json::Object{{"name", *zone}}};
       if (distribution == "PreferSameNode") hints["forNodes"] = Array{json::Object{{"name", pod.node}}};
-      endpoint["hints"] = std::move(hints);
+      if (!hints.empty()) endpoint["hints"] = std::move(hints);
     }
     return endpoint;
   }

@@ -7,7 +7,9 @@
 #include "custom/metadata.h"
 #include "custom/objects.h"
 #include "model/go_words.h"
+#include "model/internal_form.h"
 #include "model/validation/validation.h"
+#include "model/validation/webhook_client.h"
 
 namespace berth::custom {
 namespace {
@@ -71,6 +73,7 @@ class DefinitionCheck {
   [[nodiscard]] std::string text(json::Path path) const { return std::string(json::get_string(doc_, path)); }
 
   void name() {
+    if (old_ != nullptr) return;
     const auto wanted = fmt::format("{}.{}", text({"spec", "names", "plural"}), text({"spec", "group"}));
     const auto given = text({"metadata", "name"});
     if (given != wanted) add(Type::kInvalid, "metadata.name", model::go_quote(given), R"(must be spec.names.plural+"."+spec.group)");
@@ -112,9 +115,35 @@ class DefinitionCheck {
         columns(version, common_.columns ? "spec.additionalPrinterColumns" : at + ".additionalPrinterColumns");
       if (i == 0 || !common_.selectable) selectable(version, common_.selectable ? "spec.selectableFields" : at + ".selectableFields");
     }
-    const auto all = [&] { return shown(Value(list)); };
+    if (const auto first = list.empty() ? std::string_view() : json::get_string(list.front(), {"name"}); !first.empty())
+      if (const auto why = check_dns1035_label(first); !why.empty())
+        add(Type::kInvalid, "spec.version", model::go_quote(first), commas(why));
+    const auto all = [&] { return shown_versions(); };
     if (!is_unique) add(Type::kInvalid, "spec.versions", all(), "must contain unique version names");
     if (stored != 1) add(Type::kInvalid, "spec.versions", all(), "must have exactly one version marked as storage version");
+  }
+
+  /// As Go prints the versions' structs, what all have in common left out.
+  [[nodiscard]] std::string shown_versions() const {
+    if (json::find(doc_, {"spec", "versions"}) == nullptr) return "null";
+    json::Array out;
+    for (const auto& version : json::get_array(doc_, {"spec", "versions"})) {
+      const auto part = [&](bool is_common, std::string_view field) {
+        const auto* value = json::find(version, field);
+        return is_common || value == nullptr ? Value(nullptr) : *value;
+      };
+      const auto* warning = json::find(version, "deprecationWarning");
+      out.push_back(json::Object{{"Name", json::get_string(version, {"name"})},
+                                 {"Served", json::get_bool(version, {"served"})},
+                                 {"Storage", json::get_bool(version, {"storage"})},
+                                 {"Deprecated", json::get_bool(version, {"deprecated"})},
+                                 {"DeprecationWarning", warning == nullptr ? Value(nullptr) : *warning},
+                                 {"Schema", part(common_.schema, "schema")},
+                                 {"Subresources", part(common_.subresources, "subresources")},
+                                 {"AdditionalPrinterColumns", part(common_.columns, "additionalPrinterColumns")},
+                                 {"SelectableFields", part(common_.selectable, "selectableFields")}});
+    }
+    return model::escape_html(json::serialize(out));
   }
 
   void deprecation(const Value& version, const std::string& at) {
@@ -319,14 +348,59 @@ class DefinitionCheck {
       add(Type::kRequired, at + "webhookClientConfig", "", "required when strategy is set to Webhook");
     } else if ((json::find(*config, "url") == nullptr) == (json::find(*config, "service") == nullptr)) {
       add(Type::kRequired, at + "webhookClientConfig", "", "exactly one of url or service is required");
-    } else if (const auto* url = json::find(*config, "url"); url != nullptr && !json::as_view(*url).starts_with("https://")) {
-      add(Type::kInvalid, at + "webhookClientConfig.url", shown(*url),
-          "'https' is the only allowed URL scheme; desired format: https://host[/path]");
     }
-    if (reviews.empty()) return add(Type::kRequired, at + "conversionReviewVersions", "", "");
-    if (std::ranges::none_of(
-            reviews, [](const Value& one) { return one.is_string() && (json::as_view(one) == "v1" || json::as_view(one) == "v1beta1"); }))
-      add(Type::kInvalid, at + "conversionReviewVersions", shown(Value(reviews)), "must include at least one of v1, v1beta1");
+    if (config != nullptr) client_config(*config, at + "webhookClientConfig");
+    review_versions(reviews, at + "conversionReviewVersions");
+  }
+
+  void client_config(const Value& config, const std::string& at) {
+    if (const auto* url = json::find(config, "url"); url != nullptr && url->is_string()) {
+      model::validation::Errors found;
+      model::validation::webhook_url(json::as_view(*url), model::validation::Path("url"), found);
+      for (auto& error : found.take()) add(error.type, at + "." + error.field, error.value, error.detail);
+    }
+    const auto* service = json::find(config, "service");
+    if (service == nullptr) return;
+    for (const char* field : {"name", "namespace"})
+      if (json::get_string(*service, {field}).empty()) add(Type::kRequired, fmt::format("{}.service.{}", at, field), "", "");
+    if (const auto port = json::get_int(*service, {"port"}, 443); port < 1 || port > 65535)
+      add(Type::kInvalid, at + ".service.port", std::to_string(port), "port is not valid: must be between 1 and 65535, inclusive");
+    service_path(std::string(json::get_string(*service, {"path"})), at + ".service.path");
+  }
+
+  void service_path(const std::string& path, const std::string& at) {
+    if (path.empty() || path == "/") return;
+    const auto say = [&](std::string why) { add(Type::kInvalid, at, model::go_quote(path), std::move(why)); };
+    if (path == "//") return say("segment[0] may not be empty");
+    if (!path.starts_with('/')) say("must start with a '/'");
+    auto rest = std::string_view(path).substr(1);
+    if (rest.ends_with('/')) rest.remove_suffix(1);
+    for (int i = 0;; ++i) {
+      const auto end = std::min(rest.find('/'), rest.size());
+      const auto segment = rest.substr(0, end);
+      if (segment.empty())
+        say(fmt::format("segment[{}] may not be empty", i));
+      else if (const auto why = model::validation::check_dns1123_subdomain(segment); !why.empty())
+        say(fmt::format("segment[{}]: {}", i, why));
+      if (end == rest.size()) return;
+      rest.remove_prefix(end + 1);
+    }
+  }
+
+  void review_versions(const json::Array& reviews, const std::string& at) {
+    if (reviews.empty()) return add(Type::kRequired, at, "", "");
+    std::set<std::string_view> seen;
+    for (std::size_t i = 0; i < reviews.size(); ++i) {
+      const auto version = reviews[i].is_string() ? json::as_view(reviews[i]) : std::string_view();
+      const auto here = fmt::format("{}[{}]", at, i);
+      if (!seen.insert(version).second) {
+        add(Type::kInvalid, here, model::go_quote(version), "duplicate version");
+      } else if (const auto why = check_dns1035_label(version); !why.empty()) {
+        add(Type::kInvalid, here, model::go_quote(version), why);
+      }
+    }
+    if (!seen.contains("v1") && !seen.contains("v1beta1"))
+      add(Type::kInvalid, at, shown(Value(reviews)), "must include at least one of v1, v1beta1");
   }
 
   void immutable() {
@@ -347,9 +421,17 @@ class DefinitionCheck {
 
   void stored_versions() {
     const auto& stored = json::get_array(doc_, {"status", "storedVersions"});
-    if (stored.empty()) return add(Type::kInvalid, "status.storedVersions", "[]", "must have at least one stored version");
+    if (stored.empty())
+      return add(Type::kInvalid, "status.storedVersions", old_ == nullptr ? "null" : "[]", "must have at least one stored version");
     std::set<std::string_view> known;
-    for (const auto& version : json::get_array(doc_, {"spec", "versions"})) known.insert(json::get_string(version, {"name"}));
+    for (const auto& version : json::get_array(doc_, {"spec", "versions"})) {
+      const auto name = json::get_string(version, {"name"});
+      known.insert(name);
+      const bool is_remembered =
+          std::ranges::any_of(stored, [&](const Value& one) { return one.is_string() && json::as_view(one) == name; });
+      if (json::get_bool(version, {"storage"}) && !is_remembered)
+        add(Type::kInvalid, "status.storedVersions", shown(Value(stored)), fmt::format("must have the storage version {}", name));
+    }
     for (std::size_t i = 0; i < stored.size(); ++i) {
       if (!stored[i].is_string() || known.contains(json::as_view(stored[i]))) continue;
       add(Type::kInvalid, fmt::format("status.storedVersions[{}]", i), shown(stored[i]),

@@ -5,6 +5,7 @@
 #include "custom/rules.h"
 #include "custom/validate.h"
 #include "model/go_words.h"
+#include "model/internal_form.h"
 
 namespace berth::custom {
 namespace {
@@ -27,6 +28,15 @@ std::string over_budget(std::string_view what, std::uint64_t cost, std::uint64_t
       "and "
       "strings are declared)",
       what, text);
+}
+
+/// As Go prints the rule's struct.
+std::string shown_rule(const Rule& rule) {
+  json::Object out{{"Rule", rule.rule}, {"Message", rule.message},      {"MessageExpression", rule.message_expression},
+                   {"Reason", nullptr}, {"FieldPath", rule.field_path}, {"OptionalOldSelf", nullptr}};
+  if (rule.reason) out["Reason"] = *rule.reason;
+  if (rule.optional_old_self) out["OptionalOldSelf"] = *rule.optional_old_self;
+  return model::escape_html(json::serialize(out));
 }
 
 /// The state that goes down the tree.
@@ -172,7 +182,7 @@ class Nodes {
         add(Type::kInvalid, path + ".items.x-kubernetes-list-type", model::go_quote(*items.list_type),
             "must be atomic as item of a list with x-kubernetes-list-type=set");
       if (items.type == "object" && items.map_type != "atomic")
-        add(Type::kInvalid, path + ".items.x-kubernetes-map-type", items.list_type ? model::go_quote(*items.list_type) : "\"null\"",
+        add(Type::kInvalid, path + ".items.x-kubernetes-map-type", items.list_type ? model::go_quote(*items.list_type) : "null",
             "must be atomic as item of a list with x-kubernetes-list-type=set");
     }
     if (schema.list_type && *schema.list_type != "atomic" && *schema.list_type != "set" && *schema.list_type != "map")
@@ -278,9 +288,9 @@ class Nodes {
       const auto cost = product(rule.max_cost, at.cardinality.value_or(rule.max_cardinality));
       if (cost > kRuleCostLimit) say(Type::kForbidden, "rule", "", over_budget("estimated rule cost", cost, kRuleCostLimit));
       observe(path + ".rule", cost);
-      if (!rule.error.empty()) say(Type::kInvalid, "rule", shown(rule.rule->source), rule.error);
+      if (!rule.error.empty()) say(Type::kInvalid, "rule", shown_rule(*rule.rule), rule.error);
       if (!rule.message_error.empty()) {
-        say(Type::kInvalid, "messageExpression", shown(rule.rule->source), rule.message_error);
+        say(Type::kInvalid, "messageExpression", shown_rule(*rule.rule), rule.message_error);
       } else if (rule.message) {
         if (rule.message_max_cost > kRuleCostLimit)
           say(Type::kForbidden, "messageExpression", "",
@@ -309,7 +319,7 @@ class Nodes {
   std::vector<std::pair<std::string, std::uint64_t>> expensive_;
 };
 
-void check_default(const Schema& schema, const std::string& path, bool in_metadata, model::FieldErrors& errors) {
+void check_default(const Schema& schema, const std::string& path, bool in_metadata, model::FieldErrors& errors, bool is_root = false) {
   if (schema.default_value && !in_metadata) {
     const auto at = path + ".default";
     auto pruned = *schema.default_value;
@@ -319,7 +329,7 @@ void check_default(const Schema& schema, const std::string& path, bool in_metada
     model::FieldErrors found;
     auto coerced = *schema.default_value;
     if (auto error = coerce_embedded(coerced, schema, at, false, nullptr)) found.push_back(std::move(*error));
-    if (found.empty()) check_embedded(*schema.default_value, schema, false, at, found);
+    if (found.empty()) check_embedded(*schema.default_value, schema, is_root, at, found);
     if (found.empty()) check_schema(*schema.default_value, schema, at, nullptr, found);
     if (found.empty())
       if (const auto rules = RuleTree::compile(schema, false)) {
@@ -356,7 +366,7 @@ model::FieldErrors check_nodes(const Schema& schema, const std::string& path, bo
 
 model::FieldErrors check_defaults(const Schema& schema, const std::string& path) {
   model::FieldErrors errors;
-  if (any_node(schema, [](const Schema& one) { return one.default_value.has_value(); })) check_default(schema, path, false, errors);
+  if (any_node(schema, [](const Schema& one) { return one.default_value.has_value(); })) check_default(schema, path, false, errors, true);
   return errors;
 }
 

@@ -25,12 +25,16 @@ bool is_int_or_string_choice(const Schema& schema) {
   return schema.any_of.size() == 2 && is_only_type(schema.any_of[0], "integer") && is_only_type(schema.any_of[1], "string");
 }
 
+/// What is said of a reference is that there must be none.
+bool is_reference(const Schema& schema) { return std::ranges::find(schema.forbidden, "$ref") != schema.forbidden.end(); }
+
 class Structural {
  public:
   explicit Structural(model::FieldErrors& errors) : errors_(errors) {}
 
   void node(const Schema& schema, Level level, const std::string& path) {
-    if (schema.type == "array" && schema.items == nullptr) add(Type::kRequired, path + ".items", "", "must be specified");
+    if (schema.type == "array" && schema.items == nullptr && schema.item_list.empty())
+      add(Type::kRequired, path + ".items", "", "must be specified");
     if (schema.items != nullptr) node(*schema.items, Level::kItem, path + ".items");
     for (const auto& [name, below] : schema.properties) node(below, Level::kField, property_path(path, name));
     if (schema.additional_allowed) {
@@ -84,7 +88,7 @@ class Structural {
       } else {
         add(Type::kInvalid, path + ".type", model::go_quote(schema.type), "must be object if x-kubernetes-embedded-resource is true");
       }
-    } else if (schema.type.empty() && !schema.is_int_or_string && !schema.preserves_unknown) {
+    } else if (schema.type.empty() && !schema.is_int_or_string && !schema.preserves_unknown && !is_reference(schema)) {
       add(Type::kRequired, path + ".type", "",
           level == Level::kRoot   ? "must not be empty at the root"
           : level == Level::kItem ? "must not be empty for specified array items"

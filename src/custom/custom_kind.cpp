@@ -1,5 +1,6 @@
 // The hooks of a custom kind: everything that the API server does with its objects goes by the schema.
 #include "base/go/strings.h"
+#include "custom/apply_types.h"
 #include "custom/definition.h"
 #include "custom/metadata.h"
 #include "custom/objects.h"
@@ -41,11 +42,12 @@ model::ApiResult<void> decode(const CustomKind& kind, Value& doc, model::DecodeR
   return {};
 }
 
-/// Everything but metadata.
-bool is_changed(const Value& old, const Value& doc) {
-  const auto rest = [](const Value& v) {
+/// Everything but metadata and what has a door of its own.
+bool is_changed(const Value& old, const Value& doc, bool has_status) {
+  const auto rest = [has_status](const Value& v) {
     auto copy = v.get_object();
     copy.erase("metadata");
+    if (has_status) copy.erase("status");
     return Value(std::move(copy));
   };
   return !json::equal(rest(old), rest(doc));
@@ -86,7 +88,8 @@ void check_replicas(const Value& doc, const std::string& path, model::FieldError
   if (value == nullptr) return;
   if (!value->is_int64()) {
     errors.push_back({Type::kInvalid, path, "0",
-                      fmt::format("{} accessor error: {} is of the type {}, expected int64", path, json::serialize(*value),
+                      fmt::format("{} accessor error: {} is of the type {}, expected int64", path,
+                                  value->is_string() ? std::string(json::as_view(*value)) : json::serialize(*value),
                                   value->is_string()   ? "string"
                                   : value->is_double() ? "float64"
                                   : value->is_bool()   ? "bool"
@@ -118,7 +121,7 @@ constexpr std::string_view kUnchecked =
 void check_rules(const CustomKind& kind, const Value& doc, const Value* old, Correlated* correlated, model::FieldErrors& errors) {
   if (kind.rules == nullptr) return;
   if (blocks_rules(errors)) {
-    errors.push_back({Type::kInvalid, "<nil>", "\"null\"", std::string(kUnchecked)});
+    errors.push_back({Type::kInvalid, "<nil>", "null", std::string(kUnchecked)});
     return;
   }
   RuleTree::Outcome outcome;
@@ -253,9 +256,17 @@ std::string deprecation_of(const Definition& definition, const Version& version)
   return out;
 }
 
+/// Takes out what the schema does not know.
+void prune_all(const Definition& definition, const Schema& schema, Value& doc) {
+  if (definition.preserves_unknown) return;
+  prune(doc, schema, true, nullptr);
+  drop_nulls(doc, schema);
+}
+
 model::Form make_form(const std::shared_ptr<CustomKind>& kind) {
   const auto* self = kind.get();
   model::Form form;
+  form.type = apply_type(*kind->version->schema, kind->definition->preserves_unknown);
   form.decode = [self](Value& doc, model::DecodeReport& report, bool) { return decode(*self, doc, report); };
   form.fill_always_written = [](Value&) {};
   form.unknown_fields = [](const Value&, const Value*) { return std::vector<std::string>(); };
@@ -265,15 +276,20 @@ model::Form make_form(const std::shared_ptr<CustomKind>& kind) {
     set_defaults(whole, *self->version->schema);
     doc = std::move(whole.get_object());
   };
-  // What another version wrote, or an older schema of this one, is read by this schema.
+  // What is stored is read by the schema of the version that wrote it, as that stands now; another version then shows what it knows.
   form.from_storage = [self](Value& doc) {
-    if (!self->definition->preserves_unknown) {
-      prune(doc, *self->version->schema, true, nullptr);
-      drop_nulls(doc, *self->version->schema);
-    }
-    set_defaults(doc, *self->version->schema);
+    const auto written = json::get_string(doc, {"apiVersion"});
+    const auto& versions = self->definition->versions;
+    const auto writer = std::ranges::find_if(
+        versions, [&](const Version& one) { return written.ends_with(one.name) && written == self->definition->group + "/" + one.name; });
+    const auto& schema = writer == versions.end() ? *self->version->schema : *writer->schema;
+    prune_all(*self->definition, schema, doc);
+    set_defaults(doc, schema);
+    if (&schema != self->version->schema.get()) prune_all(*self->definition, *self->version->schema, doc);
   };
-  form.to_storage = [](Value&) {};
+  form.to_storage = [self](Value& doc) {
+    if (const auto* stored = self->definition->stored_version()) prune_all(*self->definition, *stored->schema, doc);
+  };
   return form;
 }
 
@@ -288,7 +304,9 @@ model::Strategy make_strategy(const CustomKind& kind) {
   strategy.merge_update = [has_status](const Value& old, Value& doc, std::string_view subresource, std::string_view) {
     return merge_update(has_status, old, doc, subresource);
   };
-  strategy.is_new_generation = [](const Value& old, const Value& doc, std::string_view) { return is_changed(old, doc); };
+  strategy.is_new_generation = [has_status](const Value& old, const Value& doc, std::string_view) {
+    return is_changed(old, doc, has_status);
+  };
   return strategy;
 }
 

@@ -6,6 +6,13 @@
 namespace berth::custom {
 namespace {
 
+const std::set<std::string_view>& reserved() {
+  static const std::set<std::string_view> kWords = {"true",     "false",   "null",      "in",       "as",  "break",  "const",
+                                                    "continue", "else",    "for",       "function", "if",  "import", "let",
+                                                    "loop",     "package", "namespace", "return",   "var", "void",   "while"};
+  return kWords;
+}
+
 constexpr std::int64_t kMaxRequestBytes = 3 * 1024 * 1024;
 constexpr std::int64_t kMaxDurationBytes = 32, kMaxDateTimeBytes = 32, kDateBytes = 12, kMinDateTimeBytes = 21, kMinDurationBytes = 3;
 
@@ -83,6 +90,8 @@ class Declarer {
     const std::set<std::string_view> required(schema.required.begin(), schema.required.end());
     const auto add = [&](std::string_view property, Declared declared) {
       if (auto escaped = escape_name(property)) out_.structs[name].fields.insert_or_assign(std::move(*escaped), declared.type);
+      // Behind a dot a keyword is a name like others.
+      if (reserved().contains(property)) out_.structs[name].fields.try_emplace(std::string(property), declared.type);
       out.properties.insert_or_assign(std::string(property), std::move(declared));
     };
     for (const auto& [property, below] : schema.properties) {
@@ -122,13 +131,6 @@ class Declarer {
 
   Declarations& out_;
 };
-
-const std::set<std::string_view>& reserved() {
-  static const std::set<std::string_view> kWords = {"true",     "false",   "null",      "in",       "as",  "break",  "const",
-                                                    "continue", "else",    "for",       "function", "if",  "import", "let",
-                                                    "loop",     "package", "namespace", "return",   "var", "void",   "while"};
-  return kWords;
-}
 
 constexpr std::pair<std::string_view, std::string_view> kEscapes[] = {
     {"__", "__underscores__"}, {".", "__dot__"}, {"-", "__dash__"}, {"/", "__slash__"}};

@@ -268,6 +268,7 @@ class Checker {
     if (schema.type == "integer") {
       fits = format == "int32" ? real >= -2147483648.0 && real <= 2147483647.0
                                : real >= -9223372036854775808.0 && real < 9223372036854775808.0;
+      fits = fits && std::trunc(real) == real;
     } else if (schema.type == "number" && format == "float") {
       fits = std::abs(real) <= static_cast<double>(std::numeric_limits<float>::max());
     }

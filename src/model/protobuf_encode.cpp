@@ -7,6 +7,7 @@
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/json_skip.h"
+#include "base/utf8.h"
 #include "model/protobuf.h"
 
 namespace berth::model {
@@ -100,24 +101,6 @@ class Encoder {
     return error == std::errc() && end == text.data() + 4;
   }
 
-  static void append_utf8(std::string& out, std::uint32_t code) {
-    if (code < 0x80) {
-      out += static_cast<char>(code);
-    } else if (code < 0x800) {
-      out += static_cast<char>(0xc0 | code >> 6);
-      out += static_cast<char>(0x80 | (code & 0x3f));
-    } else if (code < 0x10000) {
-      out += static_cast<char>(0xe0 | code >> 12);
-      out += static_cast<char>(0x80 | (code >> 6 & 0x3f));
-      out += static_cast<char>(0x80 | (code & 0x3f));
-    } else {
-      out += static_cast<char>(0xf0 | code >> 18);
-      out += static_cast<char>(0x80 | (code >> 12 & 0x3f));
-      out += static_cast<char>(0x80 | (code >> 6 & 0x3f));
-      out += static_cast<char>(0x80 | (code & 0x3f));
-    }
-  }
-
   static bool append_unescaped(std::string& out, std::string_view raw) {
     for (std::size_t i = 0; i < raw.size(); ++i) {
       if (raw[i] != '\\') {
@@ -138,7 +121,7 @@ class Encoder {
         code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
         i += 6;
       }
-      append_utf8(out, code);
+      append_rune(out, code >= 0xd800 && code < 0xe000 ? 0xfffd : code);
     }
     return true;
   }

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kStreamWindow = 256 * 1024;  // As kube-apiserver has it: most bodies fit at once.
 constexpr std::int32_t kConnectionWindow = 1024 * 1024;
 /// Unsent of a connection's answers, beyond which no further request of it is taken up.
-constexpr std::size_t kMaxUnsentAnswers = 16 * 1024 * 1024;
+constexpr std::size_t kMaxUnreadAnswers = 16 * 1024 * 1024;
 /// Handed to the socket's queue at a time: the rest waits on its streams, so that none is behind another's list.
 constexpr std::size_t kMaxInSocketQueue = 256 * 1024;
 /// Exchanges under work, those of reset streams included, for each that may be open.
@@ -320,7 +320,7 @@ void Http2Session::take_end(Stream& stream) {
 
 void Http2Session::dispatch(Stream& stream) {
   count_body(stream, 0);
-  if (unsent_bytes_ > kMaxUnsentAnswers) return held_.push_back(stream.id);
+  if (unsent_bytes_ > kMaxUnreadAnswers) return held_.push_back(stream.id);
   auto exchange = std::make_shared<ExchangeState>();
   exchange->reactor = reactor_;
   exchange->session = weak_from_this();
@@ -342,7 +342,7 @@ void Http2Session::dispatch(Stream& stream) {
 }
 
 void Http2Session::dispatch_held() {
-  while (!held_.empty() && connection_ && unsent_bytes_ <= kMaxUnsentAnswers) {
+  while (!held_.empty() && connection_ && unsent_bytes_ <= kMaxUnreadAnswers) {
     const auto id = held_.front();
     held_.pop_front();
     if (auto* stream = find(id); stream != nullptr) dispatch(*stream);

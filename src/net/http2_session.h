@@ -4,7 +4,7 @@
 //                 every state can fall to gone: reset by either side, or the connection ends
 //
 // Memory a connection can hold: of requests that come, what BodyRules allows all of them together; of answers, what the producers put in
-// (they see queued_bytes() of their stream); past kMaxUnsentAnswers complete requests are held back until the peer has read more.
+// (they see queued_bytes() of their stream); past kMaxUnreadAnswers complete requests are held back until the peer has read more.
 #pragma once
 #include <cstdint>
 #include <deque>

@@ -2,13 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cel/cel.h"
 
 namespace berth::simulator {
 namespace {
 
-constexpr std::array<std::string_view, 12> kNames = {"nodes", "pods",  "pending", "requested", "used", "evictions",
-                                                     "moved", "quiet", "cost",    "wait",      "time", "workloads"};
+constexpr std::array<std::string_view, 13> kNames = {"nodes", "pods", "pending", "requested", "used",      "evictions", "moved",
+                                                     "quiet", "cost", "wait",    "time",      "workloads", "broken"};
 
 cel::Environment environment() {
   cel::Environment out;
@@ -50,6 +52,10 @@ Checker::Checker(const std::vector<Check>& checks) {
   }
 }
 Checker::~Checker() = default;
+
+bool Checker::wants_invariants() const {
+  return std::ranges::any_of(checks_, [](const auto& one) { return one->check.expression.find("broken") != std::string::npos; });
+}
 
 std::vector<Duration> Checker::wanted_times() const {
   std::vector<Duration> out;

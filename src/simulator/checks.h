@@ -23,8 +23,10 @@ class Checker {
  public:
   explicit Checker(const std::vector<Check>& checks);
   ~Checker();
-  /// `sample`: Sample::to_json.
+  /// `sample`: Sample::to_json, with `broken` where wants_invariants().
   void look(const json::Value& sample, Duration now, bool is_end);
+  /// Whether an assertion asks for what walks over everything to be known (`broken`).
+  [[nodiscard]] bool wants_invariants() const;
   /// When an assertion wants a sample besides the regular ones.
   [[nodiscard]] std::vector<Duration> wanted_times() const;
   [[nodiscard]] const std::vector<CheckFailure>& failures() const { return failures_; }

@@ -148,6 +148,7 @@ Result<void> Cluster::start_scheduler() {
 }
 
 void Cluster::start_controllers() {
+  ++controller_starts_;
   controllers::ManagerOptions options = options_.controllers;
   options.seed = options_.seed;
   options.simulated_machines = true;

@@ -72,6 +72,8 @@ class Cluster {
   scheduler::Scheduler* scheduler() { return scheduler_.get(); }
   /// Cycles of the descheduler so far, and what they could not do.
   [[nodiscard]] std::int64_t descheduler_cycles() const { return descheduler_cycles_; }
+  /// How often the controllers were started.
+  [[nodiscard]] std::int64_t controller_starts() const { return controller_starts_; }
 
  private:
   explicit Cluster(ClusterOptions options);
@@ -100,7 +102,7 @@ class Cluster {
   std::unique_ptr<autoscaler::Runner> autoscaler_;
   std::unique_ptr<descheduler::Descheduler> descheduler_;
   TimerId descheduler_timer_ = TimerId::kNone;
-  std::int64_t descheduler_cycles_ = 0;
+  std::int64_t descheduler_cycles_ = 0, controller_starts_ = 0;
   bool steady_ = true, may_be_steady_ = true;
 };
 

@@ -55,7 +55,6 @@ std::function<void(net::HttpResponse)> Link::counted(const net::HttpRequest& req
 
 void Link::send(net::HttpRequest request, std::function<void(net::HttpResponse)> done) {
   if (!is_open()) return loop_.post([done = std::move(done)] { done({.status = 0, .headers = {}, .body = "the network is cut"}); });
-  if (on_request) on_request(request);
   if (on_event && is_event_write(request)) {
     if (request.method == "POST") on_event(request.body);
     return done({.status = request.method == "POST" ? 201 : 200, .headers = {}, .body = std::move(request.body)});
@@ -67,6 +66,7 @@ void Link::send(net::HttpRequest request, std::function<void(net::HttpResponse)>
             .body =
                 R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"ServiceUnavailable","message":"injected","code":503})"});
     });
+  if (on_request) on_request(request);
   done = counted(request, std::move(done));
   if (delay_ > Duration(0))
     done = [this, alive = std::weak_ptr(evictions_), done = std::move(done), delay = delay_](net::HttpResponse response) {

@@ -28,7 +28,7 @@ class Link final : public client::Transport {
   /// Takes Events (their JSON) in the server's place, which then never sees them: in a simulation nobody reads them there, and they are
   /// half of all writes. Empty: they go to the server.
   std::function<void(std::string_view event)> on_event;
-  /// Sees every request that goes out; may be empty.
+  /// Sees every request that reaches the server; may be empty.
   std::function<void(const net::HttpRequest&)> on_request;
   /// Evictions that the server accepted.
   [[nodiscard]] std::int64_t evictions() const { return *evictions_; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "simulator/invariants.h"
 #include "simulator/recording.h"
 #include "simulator/replay.h"
 #include "simulator/story.h"
@@ -131,17 +132,22 @@ Result<Outcome> run(const Scenario& scenario, const RunOptions& options) {
   for (std::string& note : load_dump(scenario.initial, story)) out.notes.push_back(std::move(note));
   if (*replay)
     for (std::string& note : (*replay)->set_up(story)) out.notes.push_back(std::move(note));
+  Checker checker(scenario.checks);
+  std::optional<Invariants> invariants;
+  if (checker.wants_invariants())
+    invariants.emplace(cluster, options.judged_eviction_rate.value_or(scenario.controllers.node_lifecycle.eviction_rate));
   if (auto started = cluster.start_components(); !started) return std::unexpected(started.error());
   cluster.loop().run_until(scenario.start);
   story.begin();
   if (*replay) (*replay)->begin(story);
 
-  Checker checker(scenario.checks);
   for (const Duration at : sample_times(scenario, checker)) {
     cluster.loop().run_until(scenario.start + at);
     Sample sample = census.sample();
     sample.used = usage.total();
-    checker.look(sample.to_json(), at, at == scenario.duration);
+    json::Value known = sample.to_json();
+    if (invariants) known.as_object()["broken"] = invariants->now();
+    checker.look(known, at, at == scenario.duration);
     check_always(scenario, census, sample, out);
     if (options.on_progress) options.on_progress({at, scenario.duration, sample.running, sample.pending, sample.nodes});
     out.samples.push_back(std::move(sample));

@@ -1,6 +1,7 @@
 // One run of a scenario: a cluster, a story, and what was seen of it.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct RunOptions {
   std::string recording_file;
   /// Nodes write every heartbeat, and nobody takes silence for one: the same results, at the cost of a real cluster.
   bool writes_heartbeats = false;
+  /// By which `broken.zoneRates` judges, in nodes a second; unset: by what the controllers are told (--node-eviction-rate).
+  std::optional<double> judged_eviction_rate;
 };
 
 /// What came of a run. A function of the scenario, its seed included.

@@ -154,7 +154,9 @@ TEST(EtcdBytes, FieldsOfNewerServersSurviveAnUpdate) {
   EXPECT_EQ(*foreign, **written);
   const auto again = form.to_text(key, stored_key, **written);
   ASSERT_TRUE(again.has_value()) << again.error().message;
-  EXPECT_EQ(again->value, encode_object(document).value);
+  const auto seen = *json::parse(again->value);
+  EXPECT_EQ(json::get_string(seen, {"metadata", "labels", "a"}), "2");
+  EXPECT_EQ(json::get_array(seen, {"spec", "containers"}).size(), 2U);
   // With the container itself goes what was in it, and nothing else.
   containers.erase(containers.begin() + 1);
   const auto less = form.to_stored(key, stored_key, encode_object(document), &foreign);

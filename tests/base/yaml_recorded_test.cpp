@@ -57,13 +57,13 @@ TEST(YamlRecorded, NoCaseIsLeftOut) { EXPECT_EQ(recorded().size(), 307u); }
 
 TEST(YamlPlaces, KeysAndEntriesHaveLinesAndRepeatedKeysAreTold) {
   YamlPlaces places;
-  ASSERT_TRUE(read_yaml("# head\na:\n  b.c: 1\n  list:\n  - x: 1\n  - y: 2\n    y: 3\na: 4\n", &places));
+  ASSERT_TRUE(read_yaml("# head\na:\n  b.c: 1\n  list:\n  - x: 1\n  - k: 2\n    k: 3\na: 4\n", &places));
   EXPECT_EQ(places.lines.at(""), 2u);
-  EXPECT_EQ(places.lines.at("a"), 2u);
+  EXPECT_EQ(places.lines.at("a"), 8u);  // The last of two.
   EXPECT_EQ(places.lines.at("a.b.c"), 3u);
   EXPECT_EQ(places.lines.at("a.list[1]"), 6u);
-  EXPECT_EQ(places.lines.at("a.list[1].y"), 6u);
-  EXPECT_EQ(places.repeated, (std::vector<std::string>{"a.list[1].y", "a"}));
+  EXPECT_EQ(places.lines.at("a.list[1].k"), 7u);
+  EXPECT_EQ(places.repeated, (std::vector<std::string>{"a.list[1].k", "a"}));
 }
 
 TEST(YamlFaults, AreToldWithLineAndColumnAndAsKubernetesTellsThem) {

@@ -56,6 +56,28 @@ sed 's/crontabs/kronos/; s/kind: CronTab/kind: CronTab/; s/plural: crontabs/plur
 check "names that are taken" kubectl apply -f "$work/twin.yaml"
 check "are told of" eventually 10 says "is already in use" kubectl get crd kronos.stable.example.com -o yaml
 
+kubectl create configmap owner >/dev/null
+owner=$(kubectl get configmap owner -o jsonpath='{.metadata.uid}')
+crontab() { # METADATA: a crontab with these fields beside the others
+  printf '{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":%s,"spec":{"cronSpec":"0 3 * * *","image":"i"}}' "$1"
+}
+crontab '{"name":"owned","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"'"$owner"'"}]}' | kubectl apply -f - >/dev/null
+check "an owned object" says "owned" kubectl get ct owned
+kubectl delete configmap owner >/dev/null
+check "goes with its owner" eventually 20 says "not found" kubectl get ct owned
+kubectl create quota few --hard=count/crontabs.stable.example.com=1 >/dev/null
+check "quotas count them" eventually 20 says "1" kubectl get quota few -o jsonpath='{.status.used.count/crontabs\.stable\.example\.com}'
+crontab '{"name":"more"}' >"$work/more.json"
+check "and stop at their limit" says "exceeded quota" kubectl create -f "$work/more.json"
+kubectl delete quota few >/dev/null
+
+kubectl create namespace held >/dev/null
+crontab '{"name":"held","namespace":"held","finalizers":["example.com/hold"]}' | kubectl apply -f - >/dev/null
+kubectl delete namespace held --wait=false >/dev/null
+check "a finalizer holds the namespace" eventually 20 says "example.com/hold in 1 resource instances" kubectl get namespace held -o yaml
+kubectl -n held patch ct held --type=json -p '[{"op":"remove","path":"/metadata/finalizers"}]' >/dev/null
+check "until it falls" eventually 30 says "not found" kubectl get namespace held
+
 kubectl create namespace gone >/dev/null
 kubectl -n gone apply -f "$example/my-crontab.yaml" >/dev/null
 kubectl delete namespace gone --timeout=30s >/dev/null

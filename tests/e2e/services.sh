@@ -68,6 +68,8 @@ check "a pod reaches the Service" says "200 OK" from_pod
 itself() { for _ in $(seq 12); do from_pod || return 1; done | grep "$pod" >/dev/null; }
 check "... itself, too" itself
 refuses() { curl -s --max-time 5 "http://$1/"; [ $? -eq 7 ]; }
+unknown_port() { curl -s --max-time 5 "http://$(ip web):81/"; [ $? -eq 7 ]; }
+check "... so does a port that its Service does not have" unknown_port
 check "a Service without endpoints refuses at once" refuses "$(ip nobody)"
 kubectl scale deployment/web --replicas=1 >/dev/null
 one_left() { [ "$(different "$(ip web)" 10)" = 1 ] && get "$(ip web)"; }

@@ -88,6 +88,51 @@ descheduler:
   EXPECT_EQ(end.quiet_seconds, 7200);
 }
 
+/// A workload that comes and goes, a node that goes, with one of the controllers away.
+std::string failures_without(const std::string& controller) {
+  const Outcome outcome = outcome_of(fmt::format(R"yaml(
+duration: 1h
+nodes: [{{name: box, count: 3, cpu: "4", memory: 8Gi}}]
+controllers: {{flags: ["--controllers=*,-{}"]}}
+workloads:
+- {{name: web, deployment: {{replicas: 6}}, pod: {{cpu: 500m, memory: 256Mi}}}}
+- {{name: brief, deployment: {{replicas: 2}}, pod: {{cpu: 500m, memory: 256Mi}}, runFor: 10m}}
+faults: [{{at: 20m, delete: [box-1]}}]
+assert: [{{name: whole, that: broken.total == 0}}, {{name: slowly, always: broken.zoneRates == 0}}]
+)yaml",
+                                                 controller));
+  std::string out;
+  for (const auto& failure : outcome.failures) out += failure.name + ": " + failure.message + "\n";
+  return out;
+}
+
+TEST(Rest, WhatABrokenClusterIsLeftWithIsNamed) {
+  EXPECT_EQ(failures_without("bootstrap-signer-controller"), "") << "nobody whom this cluster needs";
+  EXPECT_NE(failures_without("garbage-collector-controller").find("its Deployment brief is gone"), std::string::npos);
+  EXPECT_NE(failures_without("pod-garbage-collector-controller").find("is on box-1, which is not there"), std::string::npos);
+  EXPECT_NE(failures_without("replicaset-controller").find("readyReplicas is 0 instead of 6"), std::string::npos);
+}
+
+TEST(Rest, ZonesThatAreEmptiedTooFastAreSeen) {
+  // The rate that is asked of the controllers is kept: so the judge is told another one.
+  Scenario scenario = scenario_of(R"yaml(
+duration: 1h
+nodes: [{name: box, count: 12, cpu: "4", memory: 8Gi, zones: [a]}]
+controllers: {flags: [--node-eviction-rate=0.5]}
+workloads: [{name: web, deployment: {replicas: 6}, pod: {cpu: 500m, memory: 256Mi}}]
+faults: [{at: 20m, lose: 3}]
+assert: [broken.zoneRates == 0]
+)yaml");
+  const auto kept = run(scenario);
+  ASSERT_TRUE(kept) << kept.error().message;
+  EXPECT_TRUE(kept->ok()) << to_text(*kept);
+  RunOptions options;
+  options.judged_eviction_rate = 0.1;
+  const auto judged = run(scenario, options);
+  ASSERT_TRUE(judged) << judged.error().message;
+  EXPECT_FALSE(judged->ok()) << "three nodes in six seconds";
+}
+
 TEST(Rest, ANodeForAHomelessPodIsSeen) {
   // The drained node's pods fit nowhere: a node is bought for them.
   const Outcome outcome = outcome_of(R"yaml(

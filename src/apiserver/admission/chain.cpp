@@ -11,7 +11,7 @@ struct Entry {
 using When = Entry::When;
 
 // Kubernetes' order (pkg/kubeapiserver/options/plugins.go), OpenShift's two where OpenShift has them. Of each, why it stands there.
-constexpr std::array<Entry, 29> kOrder = {{
+constexpr std::array<Entry, 30> kOrder = {{
     // Nothing else is worth computing for a namespace that is missing or going away.
     {"NamespaceLifecycle", make_namespace_lifecycle, When::kDefault},
     // Before PodNodeSelector: the project's selector is the pod's own by the time the cluster's is merged. On by default: it acts on the
@@ -52,9 +52,11 @@ constexpr std::array<Entry, 29> kOrder = {{
     {"PodResizeValidator", make_pod_resize, When::kDefault},
     // Judges the selector as merged from everywhere above.
     {"PodNodeConstraints", make_pod_node_constraints, When::kConfigured},
-    // Users' own code sees and changes what the built-in plugins made …
+    // The cluster's own policies change what the built-in plugins made …
+    {"MutatingAdmissionPolicy", make_mutating_policy, When::kDefault},
+    // … and users' code, which is slower to ask, what they made of it …
     {"MutatingAdmissionWebhook", make_mutating_webhook, When::kDefault},
-    // The cluster's own policies judge what everybody made …
+    // … the policies judge what everybody made …
     {"ValidatingAdmissionPolicy", make_validating_policy, When::kDefault},
     // … and so does users' code, which is slower to ask.
     {"ValidatingAdmissionWebhook", make_validating_webhook, When::kDefault},
@@ -63,13 +65,12 @@ constexpr std::array<Entry, 29> kOrder = {{
 }};
 
 // Plugins of real clusters that are known here by name alone: naming them in an enable or disable list is no error.
-constexpr std::array<std::string_view, 9> kAcceptedNames = {"NamespaceExists",
+constexpr std::array<std::string_view, 8> kAcceptedNames = {"NamespaceExists",
                                                             "NamespaceAutoProvision",
                                                             "AlwaysAdmit",
                                                             "ClusterTrustBundleAttest",
                                                             "OwnerReferencesPermissionEnforcement",
                                                             "EventRateLimit",
-                                                            "MutatingAdmissionPolicy",
                                                             "LimitPodHardAntiAffinityTopology",
                                                             "ImagePolicyWebhook"};
 
@@ -146,7 +147,12 @@ void AdmissionChain::step(std::size_t index, bool mutating, AdmissionRequest* re
     auto admitted = mutating ? plugins_[index]->mutate(*request) : plugins_[index]->validate(*request);
     if (!admitted) return done(std::move(admitted));
   }
-  if (index == plugins_.size()) return done({});
+  if (index == plugins_.size()) {
+    if (mutating)
+      for (const auto& plugin : plugins_)
+        if (plugin->handles(request->operation) && plugin->wants_second_look(*request)) return done(plugin->mutate(*request));
+    return done({});
+  }
   auto next = [this, index, mutating, request, done = std::move(done)](Admitted admitted) mutable {
     if (!admitted) return done(std::move(admitted));
     step(index + 1, mutating, request, std::move(done));

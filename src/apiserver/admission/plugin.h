@@ -9,6 +9,7 @@
 
 #include "apiserver/admission/config.h"
 #include "apiserver/auth_interfaces.h"
+#include "apiserver/kind_table.h"
 #include "apiserver/mirror.h"
 #include "apiserver/object_cache.h"
 #include "base/event_loop.h"
@@ -35,6 +36,16 @@ struct AdmissionRequest {
   json::Value options;     ///< CreateOptions, UpdateOptions, DeleteOptions, PatchOptions as sent, or null.
   std::vector<std::string>* warnings = nullptr;
   std::function<void(std::string key, std::string value)> annotate;  ///< Into the audit log; may be empty.
+  /// What is served, as the request sees it; null: the API's own kinds.
+  KindTablePtr kinds;
+  /// The mutating policies that ran, and what they made of the object: whoever changes it afterwards may have them look again.
+  struct PolicyPass {
+    std::vector<std::string> invoked;  ///< Keys of those that want to.
+    json::Value output;
+    bool is_stale = false;  ///< One of them was followed by another's change.
+    bool is_second = false;
+  };
+  std::optional<PolicyPass> policy_pass;
   /// The object's own kind where it is not the resource's (Binding, Eviction, Scale, TokenRequest).
   std::string object_api_version, object_kind;
 
@@ -58,7 +69,8 @@ struct AdmissionContext {
   std::function<Mirror&(std::string_view group, std::string_view plural)> mirror;
   /// Five characters of Kubernetes' name alphabet, from the server's seeded generator. Thread-safe.
   std::function<std::string()> random_suffix;
-  std::function<std::string()> uid;  ///< A fresh UUID. Thread-safe.
+  std::function<std::string()> uid;     ///< A fresh UUID. Thread-safe.
+  std::function<KindTablePtr()> kinds;  ///< What is served now.
   /// Runs a task off the calling thread where the server has threads of its own, otherwise at once.
   std::function<void(Task)> offload;
 };
@@ -76,6 +88,8 @@ class AdmissionPlugin {
   /// Sessions and proxied requests, whose object is their options, are asked of those alone that say so.
   [[nodiscard]] virtual bool handles(Operation operation) const { return operation != Operation::kConnect; }
   virtual Admitted mutate(AdmissionRequest&) { return {}; }
+  /// After all others, once: whether they left something that it wants to look at again.
+  [[nodiscard]] virtual bool wants_second_look(const AdmissionRequest&) const { return false; }
   virtual Admitted validate(const AdmissionRequest&) { return {}; }
   /// Whether it overrides what follows; the others are asked without any.
   [[nodiscard]] virtual bool may_wait() const { return false; }

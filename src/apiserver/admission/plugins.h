@@ -32,6 +32,7 @@ PluginResult make_default_ingress_class(const AdmissionContext& context);
 PluginResult make_deny_service_external_ips(const AdmissionContext& context);
 PluginResult make_pod_resize(const AdmissionContext& context);
 PluginResult make_pod_node_constraints(const AdmissionContext& context);
+PluginResult make_mutating_policy(const AdmissionContext& context);
 PluginResult make_mutating_webhook(const AdmissionContext& context);
 PluginResult make_validating_policy(const AdmissionContext& context);
 PluginResult make_validating_webhook(const AdmissionContext& context);

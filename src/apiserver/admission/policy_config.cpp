@@ -1,5 +1,7 @@
 #include "apiserver/admission/policy_config.h"
 
+#include "cel/objects.h"
+
 namespace berth::apiserver {
 namespace {
 
@@ -12,9 +14,10 @@ std::pair<std::string_view, std::string_view> split_version(std::string_view api
   return {api_version.substr(0, slash), api_version.substr(slash + 1)};
 }
 
-const model::KindInfo* param_kind_of(const json::Value& policy) {
+const model::KindInfo* param_kind_of(const json::Value& policy, const KindTablePtr& kinds) {
   const auto [group, version] = split_version(get_string(policy, {"spec", "paramKind", "apiVersion"}));
-  const auto* kind = model::find_kind(group, version, get_string(policy, {"spec", "paramKind", "kind"}));
+  const auto name = get_string(policy, {"spec", "paramKind", "kind"});
+  const auto* kind = kinds == nullptr ? model::find_kind(group, version, name) : kinds->find_kind(group, version, name);
   return kind == nullptr || kind->is_virtual ? nullptr : kind;
 }
 
@@ -23,8 +26,9 @@ bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\n\r\v\
 /// The environments of a policy's expressions: with the variables declared so far.
 class PolicyScope {
  public:
-  PolicyScope(bool has_params, bool has_variables)
+  PolicyScope(bool has_params, bool has_variables, bool has_patches = false)
       : with_authorizer_(admission_environment({has_params, true})), without_(admission_environment({has_params, false})) {
+    if (has_patches) cel::declare_patch_types(with_authorizer_);
     if (!has_variables) return;
     for (auto* environment : {&with_authorizer_, &without_}) {
       environment->variables.push_back({"variables", cel::struct_type(std::string(kVariables))});
@@ -45,8 +49,18 @@ class PolicyScope {
   cel::Environment with_authorizer_, without_;
 };
 
-std::shared_ptr<Policy> compile_policy(const json::Value& document) {
+Mutation compile_mutation(const json::Value& document, const PolicyScope& scope) {
+  Mutation out;
+  out.is_json_patch = get_string(document, {"patchType"}) == "JSONPatch";
+  const auto text = get_string(document, {out.is_json_patch ? "jsonPatch" : "applyConfiguration", "expression"});
+  out.expression = out.is_json_patch ? compile_expression(text, scope.with_authorizer(), {"list(JSONPatch)"})
+                                     : compile_expression(text, scope.with_authorizer(), {"Object"});
+  return out;
+}
+
+std::shared_ptr<Policy> compile_policy(const json::Value& document, const KindTablePtr& kinds) {
   auto out = std::make_shared<Policy>();
+  out->kinds = kinds;
   out->name = get_string(document, {"metadata", "name"});
   const auto* spec = json::find(document, "spec");
   if (spec == nullptr) return out;
@@ -54,7 +68,7 @@ std::shared_ptr<Policy> compile_policy(const json::Value& document) {
   out->ignores_failure = get_string(*spec, {"failurePolicy"}) == "Ignore";
   const bool has_params = json::find(*spec, "paramKind") != nullptr;
   if (has_params) {
-    out->param_kind = param_kind_of(document);
+    out->param_kind = param_kind_of(document, kinds);
     if (out->param_kind == nullptr) {
       const auto [group, version] = split_version(get_string(*spec, {"paramKind", "apiVersion"}));
       out->configuration_error = fmt::format("failed to find resource referenced by paramKind: '{}/{}, Kind={}'", group, version,
@@ -62,11 +76,14 @@ std::shared_ptr<Policy> compile_policy(const json::Value& document) {
     }
   }
   out->conditions = MatchConditions::compile(get_array(*spec, {"matchConditions"}), has_params);
-  PolicyScope scope(has_params, true);
+  const auto& mutations = get_array(*spec, {"mutations"});
+  out->reinvokes = get_string(*spec, {"reinvocationPolicy"}) == "IfNeeded";
+  PolicyScope scope(has_params, true, !mutations.empty());
   for (const auto& variable : get_array(*spec, {"variables"})) {
     const std::string name(get_string(variable, {"name"}));
     out->variables.push_back({name, scope.declare(name, get_string(variable, {"expression"}))});
   }
+  for (const auto& one : mutations) out->mutations.push_back(compile_mutation(one, scope));
   for (const auto& one : get_array(*spec, {"validations"})) {
     Validation validation;
     validation.expression = compile_expression(get_string(one, {"expression"}), scope.with_authorizer(), {"bool"});
@@ -112,11 +129,20 @@ void check_expressions(const json::Value& policy, model::FieldErrors& errors) {
   const bool has_params = json::find(*spec, "paramKind") != nullptr;
   check_match_conditions(get_array(*spec, {"matchConditions"}), "spec.matchConditions", has_params, errors);
   const auto& variables = get_array(*spec, {"variables"});
-  PolicyScope scope(has_params, !variables.empty());
+  const auto& mutations = get_array(*spec, {"mutations"});
+  PolicyScope scope(has_params, !variables.empty(), !mutations.empty());
   for (std::size_t i = 0; i < variables.size(); ++i) {
     const auto text = get_string(variables[i], {"expression"});
     const auto expression = scope.declare(std::string(get_string(variables[i], {"name"})), text);
     if (!is_blank(text)) report_expression(expression, fmt::format("spec.variables[{}].expression", i), text, errors);
+  }
+  for (std::size_t i = 0; i < mutations.size(); ++i) {
+    const bool is_patch = get_string(mutations[i], {"patchType"}) == "JSONPatch";
+    const auto* field = is_patch ? "jsonPatch" : "applyConfiguration";
+    const auto text = get_string(mutations[i], {field, "expression"});
+    if (!is_blank(text))
+      report_expression(compile_mutation(mutations[i], scope).expression, fmt::format("spec.mutations[{}].{}.expression", i, field), text,
+                        errors);
   }
   const auto& validations = get_array(*spec, {"validations"});
   for (std::size_t i = 0; i < validations.size(); ++i) {
@@ -140,25 +166,25 @@ void check_expressions(const json::Value& policy, model::FieldErrors& errors) {
 /// As Go prints a *user.DefaultInfo.
 std::string shown(const UserInfo& user) { return fmt::format("&{{{} {} [{}] map[]}}", user.name, user.uid, fmt::join(user.groups, " ")); }
 
-void require_params_access(Attributes& wanted, const json::Value* policy) {
+void require_params_access(Attributes& wanted, const json::Value* policy, const KindTablePtr& kinds) {
   wanted.group = wanted.version = wanted.resource = "*";
   if (policy == nullptr || json::find(*policy, {"spec", "paramKind"}) == nullptr) return;
   const auto [group, version] = split_version(get_string(*policy, {"spec", "paramKind", "apiVersion"}));
   wanted.group = group;
   wanted.version = version;
-  if (const auto* kind = param_kind_of(*policy)) wanted.resource = kind->plural;
+  if (const auto* kind = param_kind_of(*policy, kinds)) wanted.resource = kind->plural;
 }
 
 /// Why the author may not refer to these parameters; empty: he may.
-std::string check_access(const AdmissionRequest& request, Authorizer& authorizer, const Mirror& policies) {
+std::string check_access(const AdmissionRequest& request, Authorizer& authorizer, const Mirror& policies, const KindTablePtr& kinds) {
   if (request.user->in_group("system:masters")) return {};
   Attributes wanted;
   wanted.verb = "get";
-  if (request.kind->kind == "ValidatingAdmissionPolicy") {
+  if (request.kind->kind.ends_with("AdmissionPolicy")) {
     const auto* kind = json::find(request.object, {"spec", "paramKind"});
     const auto* old = json::find(request.old_object, {"spec", "paramKind"});
     if (kind == nullptr || (old != nullptr && json::equal(*old, *kind))) return {};
-    require_params_access(wanted, &request.object);
+    require_params_access(wanted, &request.object, kinds);
     wanted.name = wanted.ns = "*";
     if (authorizer.authorize(*request.user, wanted).allowed) return {};
     return fmt::format("user {} must have \"get\" permission on all objects of the referenced paramKind (kind={}, apiVersion={})",
@@ -171,7 +197,7 @@ std::string check_access(const AdmissionRequest& request, Authorizer& authorizer
       (old != nullptr && json::equal(*old, *ref) && policy_name == get_string(request.old_object, {"spec", "policyName"})))
     return {};
   const auto policy = policies.get("", policy_name);
-  require_params_access(wanted, policy.get());
+  require_params_access(wanted, policy.get(), kinds);
   wanted.name = get_string(*ref, {"name"});
   wanted.ns = get_string(*ref, {"namespace"});
   if (wanted.name.empty()) wanted.verb = "list";
@@ -187,7 +213,7 @@ std::string check_access(const AdmissionRequest& request, Authorizer& authorizer
 }  // namespace
 
 std::vector<std::shared_ptr<const Policy>> compile_policies(const std::vector<Mirror::Document>& policies,
-                                                            const std::vector<Mirror::Document>& bindings) {
+                                                            const std::vector<Mirror::Document>& bindings, const KindTablePtr& kinds) {
   std::vector<std::shared_ptr<const Policy>> out;
   for (const auto& document : policies) {
     const auto name = get_string(*document, {"metadata", "name"});
@@ -195,20 +221,93 @@ std::vector<std::shared_ptr<const Policy>> compile_policies(const std::vector<Mi
     for (const auto& binding : bindings)
       if (get_string(*binding, {"spec", "policyName"}) == name) own.push_back(compile_binding(*binding));
     if (own.empty()) continue;
-    auto policy = compile_policy(*document);
+    auto policy = compile_policy(*document, kinds);
     policy->bindings = std::move(own);
     out.push_back(std::move(policy));
   }
   return out;
 }
 
-Admitted check_policy(const AdmissionRequest& request, Authorizer& authorizer, const Mirror& policies) {
+std::shared_ptr<const PolicySource::List> PolicySource::current() {
+  const std::lock_guard lock(mutex_);
+  const auto generation = std::make_pair(policies_.generation(), bindings_.generation());
+  auto kinds = context_.kinds ? context_.kinds() : nullptr;
+  if (compiled_ == nullptr || generation != generation_ || kinds != kinds_) {
+    compiled_ = std::make_shared<const List>(compile_policies(policies_.list(), bindings_.list(), kinds));
+    generation_ = generation;
+    kinds_ = std::move(kinds);
+  }
+  return compiled_;
+}
+
+std::expected<std::vector<Mirror::Document>, std::string> collect_params(const AdmissionContext& context, const Policy& policy,
+                                                                         const PolicyBinding& binding, const AdmissionRequest& request) {
+  if (policy.param_kind == nullptr || !binding.has_param_ref) return std::vector<Mirror::Document>{nullptr};
+  const auto& kind = *policy.param_kind;
+  std::string ns;
+  if (kind.namespaced) {
+    ns = binding.param_ns.empty() ? request.ns : binding.param_ns;
+    if (ns.empty()) return std::unexpected("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources");
+  } else if (!binding.param_ns.empty()) {
+    return std::unexpected("paramRef.namespace must not be provided for a cluster-scoped `paramKind`");
+  }
+  auto& mirror = context.mirror(kind.storage_group, kind.plural);
+  std::vector<Mirror::Document> out;
+  if (!binding.param_name.empty()) {
+    if (auto found = mirror.get(ns, binding.param_name)) out.push_back(std::move(found));
+  } else {
+    for (auto& document : mirror.list(ns))
+      if (binding.param_selector.matches(model::Labels::from_json(json::find(*document, {"metadata", "labels"}))))
+        out.push_back(std::move(document));
+  }
+  if (out.empty() && binding.denies_missing_param)
+    return std::unexpected("no params found for policy binding with `Deny` parameterNotFoundAction");
+  return out;
+}
+
+std::optional<cel::Value> PolicyVariables::find(const cel::Value& key) const {
+  for (std::size_t i = 0; i < variables_.size(); ++i)
+    if (key.kind() == cel::Value::Kind::kString && variables_[i].name == key.text()) return value(i);
+  return std::nullopt;
+}
+
+void PolicyVariables::each(const std::function<bool(const cel::Value&, const cel::Value&)>& visit) const {
+  for (std::size_t i = 0; i < variables_.size(); ++i)
+    if (!visit(cel::Value::borrowed_string(variables_[i].name), value(i))) return;
+}
+
+cel::Value PolicyVariables::value(std::size_t i) const {
+  if (values_[i]) return *values_[i];
+  const auto& [name, expression] = variables_[i];
+  if (!expression.program) {
+    values_[i] = cel::Value::error(fmt::format("composited variable \"{}\" fails to compile: {}", name, expression.error));
+    return *values_[i];
+  }
+  auto evaluation = expression.program->evaluate(activation_);
+  cost_ += static_cast<std::int64_t>(std::min<std::uint64_t>(evaluation.cost, kPolicyCostBudget));
+  values_[i] =
+      evaluation.value
+          ? std::move(*evaluation.value)
+          : cel::Value::error(fmt::format("composited variable \"{}\" fails to evaluate: {}", name, evaluation.value.error().message));
+  return *values_[i];
+}
+
+ExpressionResult run_expression(const Expression& expression, const cel::Activation& variables, const PolicyVariables& composed,
+                                std::int64_t& budget) {
+  auto result = evaluate_expression(expression, variables, budget);
+  const auto spent = composed.take_cost();
+  if (spent > budget && !result.out_of_budget) result = {std::nullopt, std::string(kOutOfBudget), true};
+  budget -= std::min(budget, spent);
+  return result;
+}
+
+Admitted check_policy(const AdmissionRequest& request, Authorizer& authorizer, const Mirror& policies, const KindTablePtr& kinds) {
   if (request.object.is_null() || !request.subresource.empty()) return {};
   model::FieldErrors errors;
-  const bool is_policy = request.kind->kind == "ValidatingAdmissionPolicy";
+  const bool is_policy = request.kind->kind.ends_with("AdmissionPolicy");
   if (is_policy) check_expressions(request.object, errors);
   if (errors.empty())
-    if (auto why = check_access(request, authorizer, policies); !why.empty())
+    if (auto why = check_access(request, authorizer, policies, kinds); !why.empty())
       errors.push_back({model::FieldError::Type::kForbidden, is_policy ? "spec.paramKind" : "spec.paramRef", "", std::move(why)});
   if (errors.empty()) return {};
   return std::unexpected(model::invalid_object(request.kind->group, request.kind->kind, request.name, errors));

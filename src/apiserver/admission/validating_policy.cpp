@@ -22,66 +22,25 @@ int code_of(std::string_view reason) {
   return 422;
 }
 
-/// `variables`: each is computed when first asked for, once per validation; its cost counts against the same budget.
-class PolicyVariables final : public cel::Map {
- public:
-  PolicyVariables(const std::vector<NamedExpression>& variables, const cel::Activation& activation)
-      : variables_(variables), activation_(activation), values_(variables.size()) {}
-  [[nodiscard]] std::size_t size() const override { return variables_.size(); }
-  [[nodiscard]] std::optional<cel::Value> find(const cel::Value& key) const override {
-    for (std::size_t i = 0; i < variables_.size(); ++i)
-      if (key.kind() == cel::Value::Kind::kString && variables_[i].name == key.text()) return value(i);
-    return std::nullopt;
-  }
-  void each(const std::function<bool(const cel::Value&, const cel::Value&)>& visit) const override {
-    for (std::size_t i = 0; i < variables_.size(); ++i)
-      if (!visit(cel::Value::borrowed_string(variables_[i].name), value(i))) return;
-  }
-  /// What was spent since the last call.
-  std::int64_t take_cost() const { return std::exchange(cost_, 0); }
-
- private:
-  cel::Value value(std::size_t i) const {
-    if (values_[i]) return *values_[i];
-    const auto& [name, expression] = variables_[i];
-    if (!expression.program) {
-      values_[i] = cel::Value::error(fmt::format("composited variable \"{}\" fails to compile: {}", name, expression.error));
-      return *values_[i];
-    }
-    auto evaluation = expression.program->evaluate(activation_);
-    cost_ += static_cast<std::int64_t>(std::min<std::uint64_t>(evaluation.cost, kPolicyCostBudget));
-    values_[i] =
-        evaluation.value
-            ? std::move(*evaluation.value)
-            : cel::Value::error(fmt::format("composited variable \"{}\" fails to evaluate: {}", name, evaluation.value.error().message));
-    return *values_[i];
-  }
-
-  const std::vector<NamedExpression>& variables_;
-  const cel::Activation& activation_;
-  mutable std::vector<std::optional<cel::Value>> values_;
-  mutable std::int64_t cost_ = 0;
-};
-
 constexpr const char* kFailureAnnotation = "validation.policy.admission.k8s.io/validation_failure";
 
 class ValidatingPolicy final : public AdmissionPlugin {
  public:
   explicit ValidatingPolicy(const AdmissionContext& context)
       : context_(context),
-        policies_(context.mirror("admissionregistration.k8s.io", "validatingadmissionpolicies")),
-        bindings_(context.mirror("admissionregistration.k8s.io", "validatingadmissionpolicybindings")),
+        source_(context, "validatingadmissionpolicies", "validatingadmissionpolicybindings"),
         namespaces_(context.mirror("", "namespaces")) {}
   [[nodiscard]] std::string_view name() const override { return "ValidatingAdmissionPolicy"; }
   [[nodiscard]] bool handles(Operation) const override { return true; }
 
   Admitted validate(const AdmissionRequest& request) override {
-    if (request.kind->group == "admissionregistration.k8s.io" && request.kind->kind.starts_with("ValidatingAdmissionPolicy")) {
+    if (request.kind->group == "admissionregistration.k8s.io" && request.kind->kind.find("AdmissionPolicy") != std::string::npos) {
       // Nobody may lock himself out of the policies' own configuration.
-      return check_policy(request, context_.authorizer, policies_);
+      if (!request.kind->kind.starts_with("Validating")) return {};
+      return check_policy(request, context_.authorizer, source_.policies(), context_.kinds ? context_.kinds() : nullptr);
     }
-    if (policies_.empty() || bindings_.empty()) return {};
-    const auto policies = current();
+    if (source_.empty()) return {};
+    const auto policies = source_.current();
     std::optional<Denial> first;
     for (const auto& policy : *policies) {
       const auto* form = match_resources(policy->matcher, request, namespaces_);
@@ -100,18 +59,6 @@ class ValidatingPolicy final : public AdmissionPlugin {
   }
 
  private:
-  using PolicyList = std::vector<std::shared_ptr<const Policy>>;
-
-  std::shared_ptr<const PolicyList> current() {
-    const std::lock_guard lock(mutex_);
-    const auto generation = std::make_pair(policies_.generation(), bindings_.generation());
-    if (compiled_ == nullptr || generation != generation_) {
-      compiled_ = std::make_shared<const PolicyList>(compile_policies(policies_.list(), bindings_.list()));
-      generation_ = generation;
-    }
-    return compiled_;
-  }
-
   static model::ApiStatus refusal(const AdmissionRequest& request, const Denial& denial) {
     auto status = request.forbidden(denial.message);
     status.reason = denial.reason.empty() ? "Invalid" : denial.reason;
@@ -128,7 +75,7 @@ class ValidatingPolicy final : public AdmissionPlugin {
       first = Denial{fmt::format("ValidatingAdmissionPolicy '{}' with binding '{}' denied request: {}", policy.name, binding.name, message),
                      reason};
     };
-    auto params = collect_params(policy, binding, request);
+    auto params = collect_params(context_, policy, binding, request);
     if (!params) {
       if (!policy.ignores_failure) deny("failed to configure binding: " + params.error(), "");
       return;
@@ -165,31 +112,6 @@ class ValidatingPolicy final : public AdmissionPlugin {
     return json::serialize(out);
   }
 
-  std::expected<std::vector<Mirror::Document>, std::string> collect_params(const Policy& policy, const PolicyBinding& binding,
-                                                                           const AdmissionRequest& request) const {
-    if (policy.param_kind == nullptr || !binding.has_param_ref) return std::vector<Mirror::Document>{nullptr};
-    const auto& kind = *policy.param_kind;
-    std::string ns;
-    if (kind.namespaced) {
-      ns = binding.param_ns.empty() ? request.ns : binding.param_ns;
-      if (ns.empty()) return std::unexpected("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources");
-    } else if (!binding.param_ns.empty()) {
-      return std::unexpected("paramRef.namespace must not be provided for a cluster-scoped `paramKind`");
-    }
-    auto& mirror = context_.mirror(kind.storage_group, kind.plural);
-    std::vector<Mirror::Document> out;
-    if (!binding.param_name.empty()) {
-      if (auto found = mirror.get(ns, binding.param_name)) out.push_back(std::move(found));
-    } else {
-      for (auto& document : mirror.list(ns))
-        if (binding.param_selector.matches(model::Labels::from_json(json::find(*document, {"metadata", "labels"}))))
-          out.push_back(std::move(document));
-    }
-    if (out.empty() && binding.denies_missing_param)
-      return std::unexpected("no params found for policy binding with `Deny` parameterNotFoundAction");
-    return out;
-  }
-
   /// Every validation that does not hold, and every audit annotation that fails.
   static void evaluate(const Policy& policy, AdmissionVariables& variables, std::vector<Denial>& decisions,
                        std::vector<Denial>& annotations, const AdmissionRequest& request) {
@@ -202,15 +124,7 @@ class ValidatingPolicy final : public AdmissionPlugin {
     if (!*matches) return;
     variables.set_variables(cel::Value::map(composed));
     auto budget = kPolicyCostBudget;
-    const auto run = [&](const Expression& expression) {
-      auto result = evaluate_expression(expression, variables, budget);
-      const auto spent = composed->take_cost();
-      if (spent > budget && !result.out_of_budget) {
-        result = {std::nullopt, std::string(kOutOfBudget), true};
-      }
-      budget -= std::min(budget, spent);
-      return result;
-    };
+    const auto run = [&](const Expression& expression) { return run_expression(expression, variables, *composed, budget); };
     std::vector<ExpressionResult> results;
     for (const auto& validation : policy.validations) {
       results.push_back(run(validation.expression));
@@ -254,12 +168,8 @@ class ValidatingPolicy final : public AdmissionPlugin {
   }
 
   const AdmissionContext& context_;
-  Mirror& policies_;
-  Mirror& bindings_;
+  PolicySource source_;
   Mirror& namespaces_;
-  std::mutex mutex_;
-  std::shared_ptr<const PolicyList> compiled_;
-  std::pair<std::uint64_t, std::uint64_t> generation_;
 };
 
 }  // namespace

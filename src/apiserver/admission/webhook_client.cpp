@@ -178,36 +178,43 @@ WebhookClient::~WebhookClient() {
   if (reactor) reactor->stop();
 }
 
-void WebhookClient::call(const Webhook& webhook, const AdmissionRequest& request, const model::KindInfo& form,
-                         std::function<void(WebhookAnswer)> done) {
-  const auto failed = [&](const std::string& why) {
-    WebhookAnswer answer;
-    answer.failure = why;
-    done(std::move(answer));
-  };
+void WebhookClient::post(const Webhook& webhook, std::string review, std::string_view user_agent, std::function<void(PostAnswer)> done) {
   const auto endpoint = locate(webhook);
-  if (!endpoint) return failed(endpoint.error().message);
+  if (!endpoint) return done({0, "", endpoint.error().message});
   const auto client = client_for(webhook, *endpoint);
-  if (!client) return failed(client.error().message);
-  const auto uid = uid_();
+  if (!client) return done({0, "", client.error().message});
   net::HttpRequest http;
   http.method = "POST";
   http.path = endpoint->path;
   http.query = fmt::format("{}{}timeout={}s", endpoint->query, endpoint->query.empty() ? "" : "&", webhook.timeout_ms / 1000);
   http.headers.add("Content-Type", "application/json");
   http.headers.add("Accept", "application/json");
-  http.headers.add("User-Agent", "kube-apiserver-admission");
-  http.body = json::serialize(make_admission_review(request, form, uid, webhook.is_v1));
-  const auto address = fmt::format("Post \"{}{}?{}\"", endpoint->base_url, endpoint->path, http.query);
-  (*client)->send(std::move(http), [webhook, uid, address, done = std::move(done)](net::HttpResponse response) {
+  http.headers.add("User-Agent", std::string(user_agent));
+  http.body = std::move(review);
+  // A service is called by its name, whatever its address.
+  const auto host =
+      endpoint->server_name.empty() ? endpoint->base_url : fmt::format("https://{}:{}", endpoint->server_name, webhook.service_port);
+  const auto address = fmt::format("Post \"{}{}?{}\"", host, endpoint->path, http.query);
+  (*client)->send(std::move(http), [address, done = std::move(done)](net::HttpResponse response) {
+    PostAnswer answer{response.status, std::move(response.body), ""};
     if (response.status == 0) {
-      WebhookAnswer answer;
-      const bool is_late = response.body.starts_with("timeout") || response.body == "connection timed out";
-      answer.failure =
-          fmt::format("failed to call webhook: {}: {}", address, is_late ? "context deadline exceeded" : std::string_view(response.body));
-      return done(std::move(answer));
+      const bool is_late = answer.body.starts_with("timeout") || answer.body == "connection timed out";
+      answer.failure = fmt::format("{}: {}", address, is_late ? "context deadline exceeded" : std::string_view(answer.body));
     }
-    done(read_admission_review(webhook, uid, response.status, response.body));
+    done(std::move(answer));
+  });
+}
+
+void WebhookClient::call(const Webhook& webhook, const AdmissionRequest& request, const model::KindInfo& form,
+                         std::function<void(WebhookAnswer)> done) {
+  const auto uid = uid_();
+  auto review = json::serialize(make_admission_review(request, form, uid, webhook.is_v1));
+  post(webhook, std::move(review), "kube-apiserver-admission", [webhook, uid, done = std::move(done)](PostAnswer posted) {
+    if (posted.status != 0) return done(read_admission_review(webhook, uid, posted.status, posted.body));
+    WebhookAnswer answer;
+    answer.failure =
+        posted.failure.starts_with("Post ") ? fmt::format("failed to call webhook: {}", posted.failure) : std::move(posted.failure);
+    done(std::move(answer));
   });
 }
 

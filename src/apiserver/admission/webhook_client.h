@@ -15,6 +15,13 @@ struct WebhookAnswer {
   std::vector<std::string> warnings;
 };
 
+/// How an answer to a POST came, or why none did.
+struct PostAnswer {
+  int status = 0;       ///< 0: none came.
+  std::string body;     ///< Of the answer.
+  std::string failure;  ///< In client-go's words.
+};
+
 /// Thread-safe. Connections are kept per endpoint; one I/O thread serves them all.
 class WebhookClient {
  public:
@@ -26,6 +33,8 @@ class WebhookClient {
   WebhookClient& operator=(const WebhookClient&) = delete;
   /// `form`: the kind from match_webhook. `done` is called once, possibly from the client's I/O thread.
   void call(const Webhook& webhook, const AdmissionRequest& request, const model::KindInfo& form, std::function<void(WebhookAnswer)> done);
+  /// Sends a review of any kind. `done` as above.
+  void post(const Webhook& webhook, std::string review, std::string_view user_agent, std::function<void(PostAnswer)> done);
 
  private:
   struct Endpoint {

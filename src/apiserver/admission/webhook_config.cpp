@@ -51,12 +51,19 @@ const model::KindInfo* match_rules(const std::vector<WebhookRule>& rules, bool e
   for (const auto& rule : rules)
     if (rule_matches(rule, request, *request.kind)) return request.kind;
   if (exact) return nullptr;
-  for (const auto& kind : model::all_kinds()) {
+  const auto wants = [&](const model::KindInfo& kind) {
     if (&kind == request.kind || kind.plural != request.kind->plural || kind.storage_group != request.kind->storage_group ||
         kind.is_virtual)
-      continue;
-    for (const auto& rule : rules)
-      if (rule_matches(rule, request, kind)) return &kind;
+      return false;
+    return std::ranges::any_of(rules, [&](const auto& rule) { return rule_matches(rule, request, kind); });
+  };
+  for (const auto& kind : model::all_kinds())
+    if (wants(kind)) return &kind;
+  if (request.kinds == nullptr) return nullptr;
+  for (const auto& served : request.kinds->all_custom()) {
+    // What only a webhook can convert is wanted in its own version.
+    if (served.kind->definition->conversion || !served.kind->version->is_served) continue;
+    if (wants(served.kind->info)) return &served.kind->info;
   }
   return nullptr;
 }
@@ -71,18 +78,22 @@ std::shared_ptr<const Webhook> compile_one(const json::Value& document) {
   const auto effects = json::get_string(document, {"sideEffects"});
   webhook->allows_dry_run = effects == "None" || effects == "NoneOnDryRun";
   webhook->timeout_ms = static_cast<int>(std::clamp<std::int64_t>(json::get_int(document, {"timeoutSeconds"}, 10), 1, 30)) * 1000;
-  webhook->url = json::get_string(document, {"clientConfig", "url"});
-  webhook->service_ns = json::get_string(document, {"clientConfig", "service", "namespace"});
-  webhook->service_name = json::get_string(document, {"clientConfig", "service", "name"});
-  webhook->service_path = json::get_string(document, {"clientConfig", "service", "path"}, "/");
-  webhook->service_port = static_cast<int>(json::get_int(document, {"clientConfig", "service", "port"}, 443));
-  webhook->ca_pem = base64_decode(json::get_string(document, {"clientConfig", "caBundle"})).value_or("");
+  if (const auto* config = json::find(document, "clientConfig")) read_client_config(*webhook, *config);
   const auto versions = strings(document, "admissionReviewVersions");
   webhook->is_v1 = versions.empty() || std::find(versions.begin(), versions.end(), "v1") != versions.end();
   return webhook;
 }
 
 }  // namespace
+
+void read_client_config(Webhook& out, const json::Value& config) {
+  out.url = json::get_string(config, {"url"});
+  out.service_ns = json::get_string(config, {"service", "namespace"});
+  out.service_name = json::get_string(config, {"service", "name"});
+  out.service_path = json::get_string(config, {"service", "path"}, "/");
+  out.service_port = static_cast<int>(json::get_int(config, {"service", "port"}, 443));
+  out.ca_pem = base64_decode(json::get_string(config, {"caBundle"})).value_or("");
+}
 
 std::vector<std::shared_ptr<const Webhook>> compile_webhooks(const std::vector<Mirror::Document>& configurations) {
   std::vector<std::shared_ptr<const Webhook>> out;

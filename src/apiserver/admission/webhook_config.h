@@ -41,6 +41,9 @@ struct Webhook : ResourceMatcher {
 /// In the order in which they are called: configurations by name, webhooks as listed.
 std::vector<std::shared_ptr<const Webhook>> compile_webhooks(const std::vector<Mirror::Document>& configurations);
 
+/// How it is reached, from a clientConfig.
+void read_client_config(Webhook& out, const json::Value& config);
+
 /// The rules, selectors and match policy below `document`: a webhook, or a MatchResources of a policy.
 void read_matcher(ResourceMatcher& out, const json::Value& document, std::string_view rules);
 

@@ -5,6 +5,8 @@
 
 #include <charconv>
 
+#include "apiserver/auth/encoding.h"
+#include "base/clock.h"
 #include "model/protobuf.h"
 
 namespace berth::apiserver::etcd {
@@ -40,6 +42,44 @@ struct RangeRecord {
   }
 };
 
+/// A field that is a number.
+void append_number(std::string& out, int number, std::uint64_t value) {
+  out += static_cast<char>(number << 3);
+  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
+  out += static_cast<char>(value);
+}
+
+/// networking.k8s.io/v1 IPAddress: {1: metadata {1: name, 5: uid, 8: creationTimestamp, 11: labels}, 2: spec {1: parentRef {1: group,
+/// 2: resource, 3: namespace, 4: name}}}.
+Bytes address_record(const std::string& address, const ClaimOwner& owner) {
+  std::string metadata, time, parent, spec, message, type, out(kMark);
+  model::append_field(metadata, 1, address);
+  model::append_field(metadata, 5, auth::random_uuid());
+  append_number(time, 1,
+                static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(SystemClock().now() - TimePoint{}).count()));
+  model::append_field(metadata, 8, time);
+  for (const auto& [key, value] :
+       {std::pair("ipaddress.kubernetes.io/ip-family", "IPv4"), {"ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io"}}) {
+    std::string label;
+    model::append_field(label, 1, key);
+    model::append_field(label, 2, value);
+    model::append_field(metadata, 11, label);
+  }
+  model::append_field(parent, 1, {});
+  model::append_field(parent, 2, "services");
+  model::append_field(parent, 3, owner.ns);
+  model::append_field(parent, 4, owner.name);
+  model::append_field(spec, 1, parent);
+  model::append_field(message, 1, metadata);
+  model::append_field(message, 2, spec);
+  model::append_field(type, 1, "networking.k8s.io/v1");
+  model::append_field(type, 2, "IPAddress");
+  model::append_field(out, 1, type);
+  model::append_field(out, 2, message);
+  out += model::protobuf_tail();
+  return make_bytes(std::move(out));
+}
+
 class RangeClaims final : public ServiceClaims {
  public:
   RangeClaims(std::shared_ptr<store::SharedStore> store, const RangeOptions& options) : store_(std::move(store)), options_(options) {}
@@ -67,7 +107,7 @@ class RangeClaims final : public ServiceClaims {
     return {};
   }
 
-  Result<std::optional<std::uint32_t>> claim(Claimed what, std::optional<std::uint32_t> wanted) override {
+  Result<std::optional<std::uint32_t>> claim(Claimed what, std::optional<std::uint32_t> wanted, const ClaimOwner& owner) override {
     const Place& place = what == Claimed::kAddress ? addresses_ : ports_;
     // The first few are left to those who name theirs.
     std::uint32_t from = wanted.value_or(what == Claimed::kAddress ? std::min(9U, place.size / 2) : std::min(86U, place.size / 32));
@@ -78,7 +118,7 @@ class RangeClaims final : public ServiceClaims {
       for (std::uint32_t tried = 0; record->has(chosen) && !wanted && tried < place.size; ++tried) chosen = (chosen + 1) % place.size;
       if (record->has(chosen)) return std::optional<std::uint32_t>();
       if (what == Claimed::kAddress) {
-        auto named = name_address(chosen);
+        auto named = name_address(chosen, owner);
         if (!named) return std::unexpected(named.error());
         if (!*named && wanted) return std::optional<std::uint32_t>();
         if (!*named) {
@@ -94,6 +134,18 @@ class RangeClaims final : public ServiceClaims {
       if (answer.verdict != store::WriteVerdict::kRefused) return fail(ErrorCode::kUnavailable, answer.message);
     }
     return fail(ErrorCode::kUnavailable, fmt::format("{} is written by too many at once", place.key));
+  }
+
+  void confirm(Claimed what, std::uint32_t index, const ClaimOwner& owner) override {
+    const Place& place = what == Claimed::kAddress ? addresses_ : ports_;
+    for (int attempt = 0; attempt < 100; ++attempt) {
+      auto record = read(place);
+      if (!record || record->has(index)) break;
+      record->set(index, true);
+      if (record->range.empty()) record->range = place.range;
+      if (write(place.key, record->encode(), record->revision).verdict != store::WriteVerdict::kRefused) break;
+    }
+    if (what == Claimed::kAddress) static_cast<void>(name_address(index, owner));
   }
 
   void release(Claimed what, std::uint32_t index) override {
@@ -142,29 +194,17 @@ class RangeClaims final : public ServiceClaims {
     return store_->write_and_wait(std::move(write));
   }
 
-  /// networking.k8s.io/v1 IPAddress: {1: metadata {1: name, 11: labels}, 2: spec {1: parentRef}}. False: somebody has it.
-  Result<bool> name_address(std::uint32_t index) {
-    const std::string name = render(base_ + 1 + index);
-    std::string label, metadata, message, type, out(kMark);
-    const auto add_label = [&](std::string_view key, std::string_view value) {
-      label.clear();
-      model::append_field(label, 1, key);
-      model::append_field(label, 2, value);
-      model::append_field(metadata, 11, label);
-    };
-    model::append_field(metadata, 1, name);
-    add_label("ipaddress.kubernetes.io/ip-family", "IPv4");
-    add_label("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io");
-    model::append_field(message, 1, metadata);
-    model::append_field(message, 2, {});
-    model::append_field(type, 1, "networking.k8s.io/v1");
-    model::append_field(type, 2, "IPAddress");
-    model::append_field(out, 1, type);
-    model::append_field(out, 2, message);
-    const auto answer = write(address_key(index), make_bytes(std::move(out)), 0);
+  /// False: somebody has it. One that names nobody is given to `owner`: kube-apiserver 1.36 ends over such a one.
+  Result<bool> name_address(std::uint32_t index, const ClaimOwner& owner) {
+    const Bytes value = address_record(render(base_ + 1 + index), owner);
+    const auto answer = write(address_key(index), value, 0);
     if (answer.verdict == store::WriteVerdict::kDone) return true;
-    if (answer.verdict == store::WriteVerdict::kRefused) return false;
-    return fail(ErrorCode::kUnavailable, answer.message);
+    if (answer.verdict != store::WriteVerdict::kRefused) return fail(ErrorCode::kUnavailable, answer.message);
+    if (answer.present && answer.present->value->starts_with(kMark)) {
+      const auto message = model::bytes_field(std::string_view(*answer.present->value).substr(kMark.size()), 2);
+      if (model::bytes_field(model::bytes_field(message, 2), 1).empty()) write(address_key(index), value, answer.present->revision);
+    }
+    return false;
   }
   void forget_address(std::uint32_t index) { write(address_key(index), nullptr, std::nullopt); }
 

@@ -104,6 +104,8 @@ model::ApiResult<std::int64_t> checked_replicas(const Request& request, const js
     return std::unexpected(
         model::bad_request("Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal into Go struct field "
                            "ScaleSpec.spec.replicas of type int32"));
+  // Of a custom kind its own rules say so.
+  if (request.custom != nullptr && replicas->get_int64() < 0) return replicas->get_int64();
   if (replicas->get_int64() < 0 || replicas->get_int64() > std::numeric_limits<std::int32_t>::max())
     return std::unexpected(model::invalid_object("autoscaling", "Scale", request.info.name,
                                                  {{model::FieldError::Type::kInvalid, "spec.replicas",
@@ -171,13 +173,25 @@ model::ApiResult<Produce> applied_scale(ApiServer::Impl& server, const RequestPt
   };
 }
 
+/// The object in the request's version.
+void read_scaled(ApiServer::Impl& server, const RequestPtr& request, const ObjectPtr& object,
+                 std::function<void(const json::Value&)> then) {
+  if (request->custom == nullptr) return then(decode_object(*object));
+  server.read_converted(request, object, [&server, request, then = std::move(then)](model::ApiResult<json::Value> workload) {
+    if (!workload) return server.respond_status(*request, workload.error());
+    then(*workload);
+  });
+}
+
 /// Answers with the Scale of what was written. That takes reading the object: no work for the thread that stored it.
 void answer_scale(ApiServer::Impl& server, const WritePtr& operation) {
   operation->done = [&server, request = operation->request](model::ApiResult<WriteOutcome> outcome) {
     if (!outcome) return server.respond_status(*request, outcome.error());
     server.offload([&server, request, written = std::make_shared<const WriteOutcome>(std::move(*outcome))] {
-      const auto& object = written->object;
-      server.respond_json(*request, 200, scale_of(*request->kind, object ? decode_object(*object) : written->document));
+      if (!written->object) return server.respond_json(*request, 200, scale_of(*request->kind, written->document));
+      read_scaled(server, request, written->object, [&server, request](const json::Value& workload) {
+        server.respond_json(*request, 200, scale_of(*request->kind, workload));
+      });
     });
   };
 }
@@ -188,8 +202,10 @@ void get_scale(ApiServer::Impl& server, const RequestPtr& request) {
   const auto& kind = *request->kind;
   const auto object = server.cache->get(object_key(kind, request->info.ns, request->info.name));
   if (object == nullptr) return server.respond_status(*request, model::not_found(kind.group, kind.plural, request->info.name));
-  const auto scale = scale_of(kind, decode_object(*object));
-  server.respond_json(*request, 200, request->accept.form == ObjectForm::kTable ? scale_table(scale, server.loop.now()) : scale);
+  read_scaled(server, request, object, [&server, request](const json::Value& workload) {
+    const auto scale = scale_of(*request->kind, workload);
+    server.respond_json(*request, 200, request->accept.form == ObjectForm::kTable ? scale_table(scale, server.loop.now()) : scale);
+  });
 }
 
 namespace steps {

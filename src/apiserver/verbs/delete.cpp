@@ -140,7 +140,12 @@ struct CollectionDeletion {
 };
 
 void delete_next(ApiServer::Impl& server, const std::shared_ptr<CollectionDeletion>& all) {
-  if (all->next == all->found.items.size()) return answer_list(server, all->request, std::move(all->found), "", std::nullopt);
+  if (all->next == all->found.items.size())
+    return server.convert_ahead(all->request, all->found.items, [&server, all](model::ApiResult<std::vector<ObjectPtr>> shown) {
+      if (!shown) return server.respond_status(*all->request, shown.error());
+      all->found.items = std::move(*shown);
+      answer_list(server, all->request, std::move(all->found), "", std::nullopt);
+    });
   const auto& object = *all->found.items[all->next++];
   auto deletion = make_write(server, all->request, WriteMode::kDeleteMember);
   deletion->ns = object.meta.ns;
@@ -199,6 +204,16 @@ StepResult find_victim(ApiServer::Impl& server, const WritePtr& deletion) {
     if (const auto sentence = why(deletion->name); !sentence.empty())
       return std::unexpected(model::forbidden(kind.group, kind.plural, deletion->name, sentence));
   return Flow::kNext;
+}
+
+StepResult show_victim(ApiServer::Impl& server, const WritePtr& deletion) {
+  if (deletion->is_admitted || !ApiServer::Impl::asks_converter(*deletion->request)) return Flow::kNext;
+  server.read_converted(deletion->request, deletion->base, [&server, deletion](model::ApiResult<json::Value> shown) {
+    if (!shown) return deletion->fail(std::move(shown.error()));
+    deletion->current = std::move(*shown);
+    run_steps(server, deletion);
+  });
+  return Flow::kWaits;
 }
 
 StepResult store_deletion(ApiServer::Impl& server, const WritePtr& deletion) {

@@ -10,7 +10,7 @@ void ApiServer::Impl::get(const RequestPtr& request) {
   const auto answer = [this, request, &kind] {
     const auto object = cache->get(object_key(kind, kind.namespaced ? request->info.ns : "", request->info.name));
     if (object == nullptr) return respond_status(*request, model::not_found(kind.group, kind.plural, request->info.name));
-    respond_object(*request, 200, object);
+    show(request, 200, object);
   };
   if (!*revision || **revision <= cache->revision()) return answer();
   // "Not older than": wait for what has been promised elsewhere, as a list does.

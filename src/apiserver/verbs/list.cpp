@@ -14,11 +14,12 @@ constexpr std::size_t kChunkBytes = 256 * 1024;
 constexpr std::size_t kListQueueBytes = 1024 * 1024;  ///< Not yet taken by the socket: produce no more.
 
 std::string list_head(const model::KindInfo& kind, std::string_view list_kind, std::string_view api_version, Revision revision,
-                      std::string_view continue_token, std::optional<std::int64_t> remaining) {
+                      std::string_view continue_token, std::optional<std::int64_t> remaining, bool is_custom = false) {
   std::string head =
       fmt::format(R"({{"kind":"{}","apiVersion":"{}","metadata":{{"resourceVersion":"{}")", list_kind.empty() ? kind.list_kind : list_kind,
                   api_version.empty() ? kind.api_version() : api_version, revision);
-  if (!continue_token.empty()) head += fmt::format(R"(,"continue":"{}")", continue_token);
+  // What has no type in Go shows the empty token as well.
+  if (!continue_token.empty() || is_custom) head += fmt::format(R"(,"continue":"{}")", continue_token);
   if (remaining) head += fmt::format(R"(,"remainingItemCount":{})", *remaining);
   return head + R"(},"items":[)";
 }
@@ -235,7 +236,10 @@ json::Value expired_token(const model::ApiStatus& status, const std::string& fre
 void ApiServer::Impl::list(const RequestPtr& request) {
   auto plan = make_plan(*request);
   if (!plan) return respond_status(*request, plan.error());
-  const auto run = [this, request, plan = std::move(*plan)] {
+  // What is selected by fields of the request's version is known once the objects are in it.
+  const auto also = asks_converter(*request) ? std::exchange(plan->filter.also, nullptr) : nullptr;
+  const auto at_least = plan->at_least, exact = plan->exact;
+  const auto run = [this, request, also, plan = std::move(*plan)] {
     ListResult result;
     if (plan.exact && *plan.exact != cache->revision()) {
       auto past = cache->list_at(*plan.exact, plan.filter, plan.after_key, plan.limit);
@@ -262,9 +266,16 @@ void ApiServer::Impl::list(const RequestPtr& request) {
       token = ContinueToken{result.revision, std::string(result.items.back()->key.substr(plan.filter.prefix.size()))}.render();
       if (plan.filter.labels.is_everything() && plan.filter.fields.terms.empty() && !plan.filter.name) remaining = result.remaining;
     }
-    answer_list(*this, request, std::move(result), token, remaining);
+    if (!asks_converter(*request)) return answer_list(*this, request, std::move(result), token, remaining);
+    convert_ahead(request, result.items, [this, request, result, token, remaining, also](model::ApiResult<std::vector<ObjectPtr>> shown) {
+      if (!shown) return respond_status(*request, shown.error());
+      auto converted = result;
+      converted.items = std::move(*shown);
+      if (also) std::erase_if(converted.items, [&](const ObjectPtr& one) { return !also(*one); });
+      answer_list(*this, request, std::move(converted), token, remaining);
+    });
   };
-  const auto wanted = plan->at_least ? plan->at_least : plan->exact;
+  const auto wanted = at_least ? at_least : exact;
   if (!wanted || *wanted <= cache->revision()) return run();
   cache->wait_for(*wanted, std::chrono::seconds(3), [this, request, run, wanted = *wanted](bool reached) {
     if (reached) return run();
@@ -293,7 +304,7 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
   if (request->accept.format == Format::kProtobuf) return send_protobuf_list(server, request, std::move(result), token, remaining);
   const bool partial = form == ObjectForm::kPartialMetadata || form == ObjectForm::kPartialMetadataList;
   auto head = partial ? list_head(kind, "PartialObjectMetadataList", "meta.k8s.io/v1", result.revision, token, remaining)
-                      : list_head(kind, "", "", result.revision, token, remaining);
+                      : list_head(kind, "", "", result.revision, token, remaining, request->custom != nullptr);
   ListStream::Render render;
   if (partial) {
     render = [](std::string& out, const ObjectPtr& object) {
@@ -303,11 +314,11 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
       json::serialize_to(out, row);
     };
   } else if (as_stored) {
-    // Items do not say what they are, the list does; stored objects begin with it.
+    // Items do not say what they are, the list does; stored objects begin with it. Custom ones, without a type in Go, say so.
     const auto head_of_item = fmt::format(R"({{"apiVersion":"{}","kind":"{}",)", kind.api_version(), kind.kind);
-    render = [head_of_item](std::string& out, const ObjectPtr& object) {
+    render = [head_of_item, is_custom = request->custom != nullptr](std::string& out, const ObjectPtr& object) {
       const std::string_view text = *object->value;
-      if (!text.starts_with(head_of_item)) {
+      if (is_custom || !text.starts_with(head_of_item)) {
         out += text;
         return;
       }
@@ -317,8 +328,10 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
   } else {
     render = [&server, request](std::string& out, const ObjectPtr& object) {
       auto document = server.read_document(*request, *object);
-      document.get_object().erase("apiVersion");
-      document.get_object().erase("kind");
+      if (request->custom == nullptr) {
+        document.get_object().erase("apiVersion");
+        document.get_object().erase("kind");
+      }
       json::serialize_to(out, document);
     };
   }

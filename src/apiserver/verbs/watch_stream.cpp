@@ -94,7 +94,11 @@ Bytes plain_frame(const model::KindInfo& kind, bool is_protobuf, WatchEventType 
 }  // namespace
 
 WatchStream::WatchStream(ApiServer::Impl& server, RequestPtr request, Options options)
-    : server_(server), request_(std::move(request)), options_(options), in_initial_state_(options.initial_state) {
+    : server_(server),
+      request_(std::move(request)),
+      options_(options),
+      converts_(ApiServer::Impl::asks_converter(*request_)),
+      in_initial_state_(options.initial_state) {
   is_plain_ = request_->accept.form == ObjectForm::kFull && &storage_kind(*request_->kind) == request_->kind;
   is_protobuf_ = request_->accept.format == Format::kProtobuf;
 }
@@ -113,6 +117,7 @@ void WatchStream::start(WatchFilter filter, Revision after) {
   server_.account(*request_, 200);
   auto headers = server_.headers_for(*request_, is_protobuf_ ? "application/vnd.kubernetes.protobuf;stream=watch" : "application/json");
   writer.start_stream(200, std::move(headers));
+  if (converts_) selects_converted_ = std::exchange(filter.also, nullptr);
   auto watch = server_.cache->watch(std::move(filter), after, options_.initial_state, shared_from_this());
   if (watch == nullptr) {
     write_error(model::expired(fmt::format("too old resource version: {} ({})", after, server_.cache->revision())));
@@ -122,7 +127,7 @@ void WatchStream::start(WatchFilter filter, Revision after) {
     const std::lock_guard lock(mutex_);
     starting_ = false;
     // What was there at the start is as long as it is: only falling behind afterwards is the client's fault.
-    limit_ = queue_.size() + server_.options.watch_queue_events;
+    limit_ = queue_.size() + unconverted_.size() + server_.options.watch_queue_events;
     byte_limit_ = queue_bytes_ + server_.options.watch_queue_bytes;
     // The client may have gone while the initial state was delivered: then the watch ends here, with this function.
     if (!closed_) {
@@ -151,16 +156,58 @@ bool WatchStream::deliver(const WatchEvent& event) {
         return true;
       }
     }
-    if (queue_.size() >= limit_ || queue_bytes_ >= byte_limit_) {
+    if (queue_.size() + unconverted_.size() >= limit_ || queue_bytes_ >= byte_limit_) {
       overflowed_ = true;
       queue_.clear();
+      unconverted_.clear();
       queue_bytes_ = 0;
+    } else if (converts_) {
+      unconverted_.push_back(std::move(pending));
     } else {
       queue_bytes_ += pending.bytes();
       queue_.push_back(std::move(pending));
     }
   }
+  if (converts_)
+    server_.defer([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->convert_waiting();
+    });
   return true;
+}
+
+void WatchStream::convert_waiting() {
+  std::deque<Pending> batch;
+  {
+    const std::lock_guard lock(mutex_);
+    if (converting_ || unconverted_.empty() || closed_ || failed_) return;
+    converting_ = true;
+    batch.swap(unconverted_);
+  }
+  std::vector<ObjectPtr> objects;
+  for (const auto& event : batch) objects.push_back(event.object);
+  server_.convert_ahead(request_, std::move(objects),
+                        [self = shared_from_this(), batch = std::move(batch)](model::ApiResult<std::vector<ObjectPtr>> shown) mutable {
+                          self->take_converted(std::move(batch), std::move(shown));
+                        });
+}
+
+void WatchStream::take_converted(std::deque<Pending> batch, model::ApiResult<std::vector<ObjectPtr>> shown) {
+  {
+    const std::lock_guard lock(mutex_);
+    converting_ = false;
+    if (!shown) {
+      failed_ = std::move(shown.error());
+    } else {
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        batch[i].object = std::move((*shown)[i]);
+        if (selects_converted_ && batch[i].object != nullptr && !selects_converted_(*batch[i].object)) continue;
+        queue_bytes_ += batch[i].bytes();
+        queue_.push_back(std::move(batch[i]));
+      }
+    }
+  }
+  pump();
+  convert_waiting();
 }
 
 void WatchStream::drop_if_behind(std::size_t most_bytes) {
@@ -243,12 +290,17 @@ void WatchStream::pump() {
     }
   }
   const bool overflowed = overflowed_;
-  const bool ends = finishing_ && queue_.empty();
+  const bool ends = finishing_ && queue_.empty() && unconverted_.empty() && !converting_;
+  const auto failed = queue_.empty() ? failed_ : std::nullopt;
   pumping_ = false;
   lock.unlock();
   if (gone) return close();
   if (overflowed) {
     write_expired();
+    return close();
+  }
+  if (failed) {
+    write_error(*failed);
     return close();
   }
   if (ends) {
@@ -285,6 +337,7 @@ void WatchStream::close() {
     if (closed_) return;
     closed_ = true;
     queue_.clear();
+    unconverted_.clear();
     queue_bytes_ = 0;
     watch = std::move(watch_);
     server_.loop.cancel(bookmark_timer_);

@@ -46,6 +46,9 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   };
   void pump();
   void close();
+  /// Events of kinds that a webhook converts wait for it, one batch at a time, so that they keep their order.
+  void convert_waiting();
+  void take_converted(std::deque<Pending> batch, model::ApiResult<std::vector<ObjectPtr>> shown);
   void schedule_bookmark();
   Bytes frame(const Pending& event);
   Bytes frames(const std::deque<Pending>& batch, std::size_t size);
@@ -65,7 +68,13 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   bool is_protobuf_ = false;
   bool is_v1_bookmark_ = true;
 
+  const bool converts_;
+  std::function<bool(const StoredObject&)> selects_converted_;  ///< Of converted objects: fields of the request's version. May be empty.
+
   std::mutex mutex_;
+  std::deque<Pending> unconverted_;
+  bool converting_ = false;
+  std::optional<model::ApiStatus> failed_;  ///< The conversion: told once everything before it is.
   std::deque<Pending> queue_;
   std::size_t queue_bytes_ = 0;  ///< Of the objects it keeps alive.
   bool pumping_ = false, waits_for_drain_ = false, closed_ = false, overflowed_ = false, finishing_ = false;

@@ -15,6 +15,7 @@ AdmissionRequest& begin_asking(WriteOperation& operation, Operation verb) {
   admission.name = operation.name;
   admission.user = &operation.request->user;
   admission.dry_run = operation.dry_run;
+  admission.kinds = operation.request->kinds;
   admission.warnings = &operation.request->warnings;
   if (const auto trail = operation.request->audit; trail != nullptr)
     admission.annotate = [trail](std::string key, std::string value) { trail->annotate(std::move(key), std::move(value)); };

@@ -118,9 +118,11 @@ StepResult store_new(ApiServer::Impl& server, const WritePtr& operation) {
   }
   // Kept only where the name may have to be chosen again.
   const bool may_repeat = !operation->generate_name.empty();
-  auto proposal = make_proposal(server, kind, may_repeat ? object : std::move(object));
-  proposal.expected = 0;
-  server.cache->propose(std::move(proposal), [&server, operation](ProposeResult result) { created(server, operation, std::move(result)); });
+  operation->propose(server, may_repeat ? object : std::move(object), [&server, operation](Proposal proposal) {
+    proposal.expected = 0;
+    server.cache->propose(std::move(proposal),
+                          [&server, operation](ProposeResult result) { created(server, operation, std::move(result)); });
+  });
   return Flow::kWaits;
 }
 

@@ -105,6 +105,7 @@ constexpr std::array kMarkSteps = {
 constexpr std::array kDeleteSteps = {
     Step{S::kDecode, "decode", decode_deletion},
     Step{S::kRead, "find", find_victim},
+    Step{S::kRead, "show", show_victim},
     Step{S::kAsk, "ask", ask_of_deletion},
     Step{S::kMutate, "mutate", mutate},
     Step{S::kJudge, "judge", judge},
@@ -113,8 +114,8 @@ constexpr std::array kDeleteSteps = {
 };
 /// Without the decoding: of collections, whose options were read once.
 constexpr std::array kDeleteMemberSteps = {
-    Step{S::kRead, "find", find_victim}, Step{S::kAsk, "ask", ask_of_deletion},     Step{S::kMutate, "mutate", mutate},
-    Step{S::kJudge, "judge", judge},     Step{S::kStore, "delete", store_deletion},
+    Step{S::kRead, "find", find_victim}, Step{S::kRead, "show", show_victim}, Step{S::kAsk, "ask", ask_of_deletion},
+    Step{S::kMutate, "mutate", mutate},  Step{S::kJudge, "judge", judge},     Step{S::kStore, "delete", store_deletion},
 };
 constexpr std::array kDeleteAdmittedSteps = {
     Step{S::kRead, "find", find_victim},

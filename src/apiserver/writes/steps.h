@@ -90,6 +90,8 @@ StepResult store_if_changed(ApiServer::Impl& server, const WritePtr& operation);
 
 // verbs/delete.cpp
 StepResult find_victim(ApiServer::Impl& server, const WritePtr& operation);
+/// Who is asked of it sees it in the request's version.
+StepResult show_victim(ApiServer::Impl& server, const WritePtr& operation);
 StepResult store_deletion(ApiServer::Impl& server, const WritePtr& operation);
 
 // subresources/

@@ -139,7 +139,12 @@ StepResult read_current(ApiServer::Impl& server, const WritePtr& operation) {
     return Flow::kNext;
   }
   if (operation->request->custom != nullptr) {
-    operation->current = server.read_document(*operation->request, *operation->base);
+    server.read_converted(operation->request, operation->base, [&server, operation](model::ApiResult<json::Value> current) {
+      if (!current) return operation->fail(std::move(current.error()));
+      operation->current = std::move(*current);
+      run_steps(server, operation);
+    });
+    return Flow::kWaits;
   } else {
     operation->current = decode_object(*operation->base);
     if (const auto& stored = storage_kind(kind); &stored != &kind) model::convert(stored, kind, operation->current);
@@ -214,18 +219,21 @@ StepResult store_if_changed(ApiServer::Impl& server, const WritePtr& operation) 
     return Flow::kWaits;
   }
   Stored stored{.is_deleted = goes_with_write(kind, object)};
-  const bool is_stale = server.options.is_stale && server.options.is_stale(operation->base->key);
+  // What is stored in another version than the stored one moves there with the first write, even of the same.
+  const bool is_stale = (server.options.is_stale && server.options.is_stale(operation->base->key)) ||
+                        (operation->request->custom != nullptr &&
+                         !operation->base->value->starts_with(fmt::format(R"({{"apiVersion":"{}",)", storage_kind(kind).api_version())));
   if (!stored.is_deleted && !is_stale && apply::is_same_state(operation->admission.old_object, object)) {
     operation->done(WriteOutcome{operation->base, {}, false});
     return Flow::kWaits;
   }
   if (changes_addresses(*operation) || stored.is_deleted) stored.now = object;
-  auto proposal = make_proposal(server, kind, std::move(object));
-  proposal.expected = operation->base->revision;
-  proposal.is_delete = stored.is_deleted;
-  if (stored.is_deleted) proposal.value.clear();
-  server.cache->propose(std::move(proposal), [&server, operation, stored = std::move(stored)](ProposeResult result) mutable {
-    changed(server, operation, std::move(stored), std::move(result));
+  operation->propose(server, std::move(object), [&server, operation, stored = std::move(stored)](Proposal proposal) {
+    proposal.expected = operation->base->revision;
+    proposal.is_delete = stored.is_deleted;
+    if (stored.is_deleted) proposal.value.clear();
+    server.cache->propose(std::move(proposal),
+                          [&server, operation, stored](ProposeResult result) { changed(server, operation, stored, std::move(result)); });
   });
   return Flow::kWaits;
 }

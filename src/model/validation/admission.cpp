@@ -3,6 +3,7 @@
 
 #include "model/quantity.h"
 #include "model/validation/validation.h"
+#include "model/validation/webhook_client.h"
 
 namespace berth::model::validation {
 namespace {
@@ -72,8 +73,8 @@ void service_reference(const Value& hook, const Path& hook_at, Errors& errors) {
     errors.invalid(at / "port", Value(port), "port is not valid: must be between 1 and 65535, inclusive");
 }
 
-/// Where a webhook is: a place, and nothing that could carry credentials or speak for the server (k8s.io/apiserver util/webhook,
-/// ValidateWebhookURL).
+}  // namespace
+
 void webhook_url(std::string_view url, const Path& at, Errors& errors) {
   constexpr std::string_view kForm = "; desired format: https://host[/path]";
   const auto take = [&](std::string_view separator) {
@@ -96,8 +97,6 @@ void webhook_url(std::string_view url, const Path& at, Errors& errors) {
   if (!fragment.empty()) errors.invalid(at, fragment, "fragments are not permitted in the URL");
   if (!query.empty()) errors.invalid(at, query, "query parameters are not permitted in the URL");
 }
-
-}  // namespace
 
 void webhooks(const Value& doc, Errors& errors) {
   const Path at("webhooks");

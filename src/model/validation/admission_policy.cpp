@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/go/strings.h"
+#include "model/validation/mutating_policy.h"
 #include "model/validation/validation.h"
 
 namespace berth::model::validation {
@@ -228,8 +229,10 @@ void validating_admission_policy(const Value& doc, Errors& errors) {
   audit_annotations(doc, at, errors);
 }
 
-void policy_binding(const Value& doc, Errors& errors) {
-  const Path at("spec");
+namespace {
+
+/// What both kinds of bindings say alike.
+void binding_parts(const Value& doc, const Path& at, Errors& errors) {
   const std::string_view policy = get_string(doc, {"spec", "policyName"});
   if (policy.empty())
     errors.required(at / "policyName");
@@ -254,6 +257,77 @@ void policy_binding(const Value& doc, Errors& errors) {
       supported_value(*ref, "parameterNotFoundAction", ref_at, {"Deny", "Allow"}, errors, true);
   }
   if (const Value* match = json::find(doc, {"spec", "matchResources"})) match_resources(*match, at / "matchResources", errors);
+}
+
+bool is_operation(std::string_view text) { return text == "*" || text == "CONNECT" || text == "CREATE" || text == "UPDATE"; }
+
+/// What is deleted cannot be changed.
+void mutating_operations(const Value* match, const Path& at, Errors& errors) {
+  if (match == nullptr) return;
+  const Path rules_at = at / "resourceRules";
+  for (const Value& one : get_array(*match, {"resourceRules"}))
+    for (const Value& operation : get_array(one, {"operations"}))
+      if (!is_operation(text_of(operation)))
+        errors.not_supported(rules_at / "operations", text_of(operation), {"*", "CONNECT", "CREATE", "UPDATE"});
+}
+
+void mutation(const Value& one, const Path& at, Errors& errors) {
+  const std::string_view type = get_string(one, {"patchType"});
+  if (type.empty()) return errors.required(at / "patchType");
+  if (type != "ApplyConfiguration" && type != "JSONPatch")
+    return errors.not_supported(at / "patchType", type, {"ApplyConfiguration", "JSONPatch"});
+  const bool is_patch = type == "JSONPatch";
+  const std::string_view own = is_patch ? "jsonPatch" : "applyConfiguration", other = is_patch ? "applyConfiguration" : "jsonPatch";
+  const Path own_at = at / own;
+  if (const Value* patch = json::find(one, own); patch == nullptr)
+    errors.required(own_at, fmt::format("must be specified when patchType is {}", type));
+  else if (go::trim_space(get_string(*patch, {"expression"})).empty())
+    errors.required(own_at / "expression");
+  if (json::find(one, other) != nullptr)
+    errors.invalid(at / other, fmt::format("{{{}}}", other), fmt::format("must not be specified when patchType is {}", type));
+}
+
+}  // namespace
+
+void mutating_admission_policy(const Value& doc, Errors& errors) {
+  const Path at("spec");
+  const Value* spec = json::find(doc, "spec");
+  const Value empty = json::Object();
+  if (spec == nullptr) spec = &empty;
+  if (get_string(*spec, {"failurePolicy"}).empty())
+    errors.required(at / "failurePolicy");
+  else
+    supported_value(*spec, "failurePolicy", at, {"Fail", "Ignore"}, errors, true);
+  if (const Value* kind = json::find(*spec, "paramKind")) param_kind(*kind, at / "paramKind", errors);
+  const Path constraints_at = at / "matchConstraints";
+  if (const Value* match = json::find(*spec, "matchConstraints")) {
+    match_resources(*match, constraints_at, errors);
+    if (get_array(*match, {"resourceRules"}).empty()) errors.required(constraints_at / "resourceRules");
+    mutating_operations(match, constraints_at, errors);
+  } else {
+    errors.required(constraints_at);
+  }
+  match_conditions(get_array(*spec, {"matchConditions"}), at / "matchConditions", errors);
+  variables(*spec, at, errors);
+  const Path mutations_at = at / "mutations";
+  const json::Array& mutations = get_array(*spec, {"mutations"});
+  if (mutations.empty()) errors.required(mutations_at, "mutations must contain at least one item");
+  for (std::size_t i = 0; i < mutations.size(); ++i) mutation(mutations[i], mutations_at[i], errors);
+  if (get_string(*spec, {"reinvocationPolicy"}).empty())
+    errors.required(at / "reinvocationPolicy");
+  else
+    supported_value(*spec, "reinvocationPolicy", at, {"IfNeeded", "Never"}, errors, true);
+}
+
+void mutating_policy_binding(const Value& doc, Errors& errors) {
+  const Path at("spec");
+  binding_parts(doc, at, errors);
+  mutating_operations(json::find(doc, {"spec", "matchResources"}), at / "matchResources", errors);
+}
+
+void policy_binding(const Value& doc, Errors& errors) {
+  const Path at("spec");
+  binding_parts(doc, at, errors);
   const Path actions_at = at / "validationActions";
   const json::Array& actions = get_array(doc, {"spec", "validationActions"});
   const auto has = [&](std::string_view wanted) {

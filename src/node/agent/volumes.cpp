@@ -196,6 +196,14 @@ void own_recursively(int parent, const std::string& name, std::int64_t group, in
 /// As deep as a path can name; what a container nests deeper stays its own.
 void own_recursively(const std::string& directory, std::int64_t group) { own_recursively(AT_FDCWD, directory, group, PATH_MAX / 2); }
 
+/// fsGroupChangePolicy OnRootMismatch: a volume whose root is as the pod wants it is not walked.
+bool is_owned_already(const json::Value& pod, const std::string& directory, std::int64_t group) {
+  if (json::get_string(pod, {"spec", "securityContext", "fsGroupChangePolicy"}) != "OnRootMismatch") return false;
+  struct stat info {};
+  constexpr mode_t kWanted = S_ISGID | 0770;
+  return ::lstat(directory.c_str(), &info) == 0 && info.st_gid == static_cast<gid_t>(group) && (info.st_mode & kWanted) == kWanted;
+}
+
 /// A claim: what its bound volume is on this machine.
 Result<PlacedVolume> place_claim(const Setup& setup, const std::string& name, bool read_only) {
   const auto claim = setup.objects.claim(setup.context.spec.ns, name);
@@ -229,7 +237,7 @@ Result<PlacedVolume> place_claim(const Setup& setup, const std::string& name, bo
     const auto group = fs_group(setup.context);
     const std::string mark = setup.context.pod_directory + "/owned-" + name;
     if (group && !read_only && !fs::exists(mark, error)) {
-      own_recursively(placed.host_path, *group);
+      if (!is_owned_already(setup.context.pod, placed.host_path, *group)) own_recursively(placed.host_path, *group);
       std::ofstream(mark).flush();
     }
     return placed;

@@ -1,5 +1,5 @@
 // The name service's process: PowerDNS Recursor (Debian's pdns-recursor). It forwards the world's names, and asks berth by a small script
-// for the cluster's (docs/decisions/0026-cluster-dns.md). It lives at an address of its own on this machine's loopback, on port 53, so that
+// for the cluster's (docs/decisions/0031-cluster-dns.md). It lives at an address of its own on this machine's loopback, on port 53, so that
 // pods and their NetworkPolicies see it as they would see CoreDNS.
 #pragma once
 #include <sys/types.h>

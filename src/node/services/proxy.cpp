@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "client/informer.h"
+#include "node/services/health_ports.h"
 #include "node/services/rules.h"
 
 namespace berth::node::services {
@@ -81,8 +82,9 @@ struct Proxy::Impl : std::enable_shared_from_this<Impl> {
     for (const std::string& name : ports_of[key]) into.erase(name);
     ports_of.erase(key);
     const auto slash = key.find('/');
-    const auto service = services.get(key.substr(0, slash), key.substr(slash + 1));
-    if (!service) return;
+    const std::string ns = key.substr(0, slash), name_of = key.substr(slash + 1);
+    const auto service = services.get(ns, name_of);
+    if (!service) return health.set(ns, name_of, 0, 0);
     std::vector<std::shared_ptr<const json::Value>> held;
     std::vector<const json::Value*> documents;
     for (const auto& slice : slices.by_index(kServiceOf, key)) {
@@ -90,7 +92,10 @@ struct Proxy::Impl : std::enable_shared_from_this<Impl> {
       documents.push_back(held.back().get());
     }
     ServiceTable ports;
-    add_service(*service->parsed(), documents, options.node, zone, ports);
+    const auto document = service->parsed();
+    add_service(*document, documents, options.node, zone, ports);
+    const auto health_port = json::get_int(*document, {"spec", "healthCheckNodePort"});
+    health.set(ns, name_of, static_cast<std::uint16_t>(health_port), health_port != 0 ? ready_endpoints_on(documents, options.node) : 0);
     for (auto& [name, port] : ports) {
       ports_of[key].push_back(name);
       into[name] = std::move(port);
@@ -128,6 +133,7 @@ struct Proxy::Impl : std::enable_shared_from_this<Impl> {
   std::set<std::string> dirty;  ///< Services to look at.
   bool is_due = false;
   std::map<std::string, std::vector<std::string>> ports_of;
+  HealthPorts health;
   ServiceTable wanted;
   std::optional<ServiceTable> in_kernel;  ///< What the kernel has; unknown at the start and after a failure.
 };

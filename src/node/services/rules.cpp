@@ -40,10 +40,8 @@ class Script {
     fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
     text_ += '\n';
   }
-  void chain(const std::string& name) {
-    line("add chain {}", at(name));
-    line("flush chain {}", at(name));
-  }
+  /// `is_new`: nothing is in it yet.
+  void chain(const std::string& name, bool is_new) { line("{} chain {}", is_new ? "add" : "flush", at(name)); }
   template <typename... Args>
   void rule(const std::string& chain, fmt::format_string<Args...> format, Args&&... args) {
     line("add rule {} {}", at(chain), fmt::format(format, std::forward<Args>(args)...));
@@ -74,10 +72,10 @@ std::string host_port(const Endpoint& e, bool is_ipv6) {
   return is_ipv6 ? fmt::format("[{}]:{}", e.address, e.port) : fmt::format("{}:{}", e.address, e.port);
 }
 
-void endpoint_chain(Script& script, const ServicePort& port, const Endpoint& e, const RuleOptions& options) {
+void endpoint_chain(Script& script, const ServicePort& port, const Endpoint& e, const RuleOptions& options, bool is_new) {
   const Names names(port);
   const std::string chain = names.endpoint(e);
-  script.chain(chain);
+  script.chain(chain, is_new);
   // A pod that reaches itself through a Service must see another source than its own, or it would answer past us.
   if (options.masquerades_local && e.is_local)
     script.rule(chain, "jump mark-for-masquerade");
@@ -88,9 +86,9 @@ void endpoint_chain(Script& script, const ServicePort& port, const Endpoint& e, 
 }
 
 /// Clients that have a place go there; the others anywhere, with the same chance.
-void choice_chain(Script& script, const ServicePort& port, const std::string& chain, const std::vector<Endpoint>& endpoints) {
+void choice_chain(Script& script, const ServicePort& port, const std::string& chain, const std::vector<Endpoint>& endpoints, bool is_new) {
   const Names names(port);
-  script.chain(chain);
+  script.chain(chain, is_new);
   if (port.affinity_seconds > 0)
     for (const Endpoint& e : endpoints)
       script.rule(chain, "{} saddr @{} goto {}", script.family().name, names.affinity(e), names.endpoint(e));
@@ -102,9 +100,9 @@ void choice_chain(Script& script, const ServicePort& port, const std::string& ch
 }
 
 /// Of traffic from outside: policy Local keeps the client's address and needs an endpoint here; else its source is this node from here on.
-void external_chain(Script& script, const ServicePort& port) {
+void external_chain(Script& script, const ServicePort& port, bool is_new) {
   const Names names(port);
-  script.chain(names.external());
+  script.chain(names.external(), is_new);
   if (!port.external_local) script.rule(names.external(), "jump mark-for-masquerade");
   script.rule(names.external(), "goto {}", port.external_local ? names.local() : names.service());
 }
@@ -126,6 +124,7 @@ std::vector<Element> elements_of(const ServicePort& port) {
     else
       out.push_back({"no-endpoint-services", key, port.endpoints.empty() ? "goto refuse" : "drop"});
   };
+  out.push_back({"cluster-ips", port.cluster_ip, "goto refuse"});
   add(port.cluster_ip, port.internal_local, port.internal_local ? names.local() : names.service());
   for (const std::string& ip : port.external_ips) add(ip, port.external_local, names.external());
   if (port.node_port != 0) {
@@ -139,17 +138,24 @@ std::vector<Element> elements_of(const ServicePort& port) {
   return out;
 }
 
-void put(Script& script, const ServicePort& port, const RuleOptions& options) {
+/// The chains of a port. `old`: what is there of it, with the same names; nothing of that is written again which stays. `has_endpoints`:
+/// also the chains of its endpoints are there.
+void put(Script& script, const ServicePort& port, const ServicePort* old, bool has_endpoints, const RuleOptions& options) {
   const Names names(port);
+  const std::vector<Endpoint> before = has_endpoints ? endpoints_of(*old) : std::vector<Endpoint>{};
   for (const Endpoint& e : endpoints_of(port)) {
-    if (port.affinity_seconds > 0)
+    const auto known = std::ranges::find_if(before, [&](const Endpoint& one) { return one.address == e.address && one.port == e.port; });
+    if (known != before.end() && *known == e) continue;
+    if (port.affinity_seconds > 0 && known == before.end())
       script.line("add set {} {{ type {}; flags dynamic,timeout; timeout {}s; size 65535; }}", script.at(names.affinity(e)),
                   script.family().type, port.affinity_seconds);
-    endpoint_chain(script, port, e, options);
+    endpoint_chain(script, port, e, options, known == before.end());
   }
-  choice_chain(script, port, names.service(), port.endpoints);
-  choice_chain(script, port, names.local(), port.local_endpoints);
-  external_chain(script, port);
+  const bool is_new = old == nullptr;
+  if (!has_endpoints || old->endpoints != port.endpoints) choice_chain(script, port, names.service(), port.endpoints, is_new);
+  if (!has_endpoints || old->local_endpoints != port.local_endpoints)
+    choice_chain(script, port, names.local(), port.local_endpoints, is_new);
+  if (!has_endpoints || old->external_local != port.external_local) external_chain(script, port, is_new);
 }
 
 void drop_endpoints(Script& script, const ServicePort& of, const std::vector<Endpoint>& endpoints) {
@@ -187,16 +193,17 @@ void frame(Script& script) {
   script.line("add table {} {} {{ comment \"Services of the cluster, kept in step by berth\"; }}", f.name, script.table());
   for (const char* map : {"service-ips", "no-endpoint-services"})
     script.line("add map {} {{ type {} . inet_proto . inet_service : verdict; }}", script.at(map), f.type);
+  script.line("add map {} {{ type {} : verdict; }}", script.at("cluster-ips"), f.type);
   for (const char* map : {"service-nodeports", "no-endpoint-nodeports"})
     script.line("add map {} {{ type inet_proto . inet_service : verdict; }}", script.at(map));
-  script.chain("mark-for-masquerade");
+  script.chain("mark-for-masquerade", true);
   script.rule("mark-for-masquerade", "meta mark set meta mark or 0x4000");
-  script.chain("refuse");
+  script.chain("refuse", true);
   script.rule("refuse", "reject");
-  script.chain("services");
+  script.chain("services", true);
   script.rule("services", "{} daddr . meta l4proto . th dport vmap @service-ips", f.name);
   script.rule("services", "fib daddr type local {} daddr != {} meta l4proto . th dport vmap @service-nodeports", f.name, f.localhost);
-  script.chain("refusals");
+  script.chain("refusals", true);
   script.rule("refusals", "{} daddr . meta l4proto . th dport vmap @no-endpoint-services", f.name);
   script.rule("refusals", "fib daddr type local {} daddr != {} meta l4proto . th dport vmap @no-endpoint-nodeports", f.name, f.localhost);
   for (const auto& [chain, hook] :
@@ -210,6 +217,12 @@ void frame(Script& script) {
     script.line("add chain {} {{ type filter hook {} priority -110; policy accept; }}", script.at(chain), hook);
     script.line("flush chain {}", script.at(chain));
     script.rule(chain, "ct state new jump refusals");
+  }
+  // What is for a cluster address still, behind the change of addresses, is for a port that its Service does not have.
+  for (const char* hook : {"forward", "output"}) {
+    const std::string chain = fmt::format("unknown-ports-{}", hook);
+    script.line("add chain {} {{ type filter hook {} priority -90; policy accept; }}", script.at(chain), hook);
+    script.rule(chain, "ct state new {} daddr vmap @cluster-ips", f.name);
   }
   script.line("add chain {} {{ type nat hook postrouting priority 100; policy accept; }}", script.at("nat-postrouting"));
   script.line("flush chain {}", script.at("nat-postrouting"));
@@ -248,9 +261,10 @@ std::string family_between(const Family& family, const ServiceTable& before, con
     if (port.is_ipv6 != family.is_ipv6) continue;
     const auto old = before.find(name);
     if (old != before.end() && old->second == port) continue;
-    put(script, port, options);
-    if (old != before.end() && same_names(old->second, port) && old->second.affinity_seconds == port.affinity_seconds)
-      drop_rest(script, old->second, port);
+    const bool is_there = old != before.end() && same_names(old->second, port);
+    const bool has_endpoints = is_there && old->second.affinity_seconds == port.affinity_seconds;
+    put(script, port, is_there ? &old->second : nullptr, has_endpoints, options);
+    if (has_endpoints) drop_rest(script, old->second, port);
   }
   for (const auto& [where, verdict] : new_elements)
     if (const auto old = old_elements.find(where); old == old_elements.end() || old->second != verdict)

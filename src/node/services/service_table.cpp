@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 namespace berth::node::services {
 namespace {
@@ -31,6 +32,7 @@ struct Candidate {
   Endpoint endpoint;
   bool is_ready = true, serves_while_ending = false;
   bool has_hint = false, is_for_zone = false;
+  bool has_node_hint = false, is_for_node = false;
 };
 
 /// The port's number in a slice; nullopt: the slice has no such port.
@@ -57,6 +59,10 @@ Candidate candidate_of(const json::Value& endpoint, std::uint16_t port, const st
   for (const json::Value& hint : get_array(endpoint, {"hints", "forZones"})) {
     out.has_hint = true;
     out.is_for_zone |= get_string(hint, {"name"}) == zone;
+  }
+  for (const json::Value& hint : get_array(endpoint, {"hints", "forNodes"})) {
+    out.has_node_hint = true;
+    out.is_for_node |= get_string(hint, {"name"}) == node;
   }
   return out;
 }
@@ -87,7 +93,9 @@ void find_endpoints(const std::vector<const json::Value*>& slices, std::string_v
   const auto is_ready = [](const Candidate& one) { return one.is_ready; };
   const bool by_zone = !zone.empty() && std::ranges::all_of(all, [&](const Candidate& one) { return !is_ready(one) || one.has_hint; }) &&
                        std::ranges::any_of(all, [&](const Candidate& one) { return is_ready(one) && one.is_for_zone; });
-  into.endpoints = usable(all, [&](const Candidate& one) { return !by_zone || one.is_for_zone; });
+  const bool by_node = std::ranges::all_of(all, [&](const Candidate& one) { return !is_ready(one) || one.has_node_hint; }) &&
+                       std::ranges::any_of(all, [&](const Candidate& one) { return is_ready(one) && one.is_for_node; });
+  into.endpoints = usable(all, [&](const Candidate& one) { return by_node ? one.is_for_node : !by_zone || one.is_for_zone; });
   into.local_endpoints = usable(all, [](const Candidate& one) { return one.endpoint.is_local; });
 }
 
@@ -101,6 +109,16 @@ std::vector<std::string> balancer_addresses(const json::Value& service, bool ipv
 }
 
 }  // namespace
+
+int ready_endpoints_on(const std::vector<const json::Value*>& slices, const std::string& node) {
+  std::set<std::string_view> addresses;
+  for (const json::Value* slice : slices)
+    for (const json::Value& endpoint : get_array(*slice, {"endpoints"}))
+      if (const auto& listed = get_array(endpoint, {"addresses"});
+          get_string(endpoint, {"nodeName"}) == node && condition(endpoint, "ready", true) && !listed.empty() && listed[0].is_string())
+        addresses.insert(json::as_view(listed[0]));
+  return static_cast<int>(addresses.size());
+}
 
 void add_service(const json::Value& service, const std::vector<const json::Value*>& slices, const std::string& node,
                  const std::string& zone, ServiceTable& into) {

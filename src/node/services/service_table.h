@@ -37,10 +37,13 @@ struct ServicePort {
 /// By name and family ("a/b:http", "a/b:http/6").
 using ServiceTable = std::map<std::string, ServicePort>;
 
+/// Endpoints of this node that are ready, by address.
+int ready_endpoints_on(const std::vector<const json::Value*>& slices, const std::string& node);
+
 /// The ports of one Service. `slices`: its EndpointSlices (label kubernetes.io/service-name), any order. Headless and ExternalName Services
 /// have none, and those that another proxy serves (label service.kubernetes.io/service-proxy-name). Ready endpoints count; when there is
 /// none, those that still serve while they end. `zone`: this node's; endpoints with hints for other zones are left out when every endpoint
-/// has a hint and one is for this zone (topology aware routing).
+/// has a hint and one is for this zone (topology aware routing), and so are those for other nodes (trafficDistribution PreferSameNode).
 void add_service(const json::Value& service, const std::vector<const json::Value*>& slices, const std::string& node,
                  const std::string& zone, ServiceTable& into);
 

@@ -62,6 +62,21 @@ TEST(ServiceTable, HintsKeepTrafficInTheZoneWhenAllHaveThem) {
   EXPECT_EQ(port_of(service(""), slice(a + "," + b), "c").endpoints.size(), 2U);
 }
 
+TEST(ServiceTable, HintsForNodesKeepTrafficOnTheNode) {
+  const auto hint = [](const char* node) { return fmt::format(R"(,"hints":{{"forNodes":[{{"name":"{}"}}]}})", node); };
+  const std::string here = endpoint("10.0.0.1", "here", "", hint("here")), there = endpoint("10.0.0.2", "there", "", hint("there")),
+                    none = endpoint("10.0.0.3", "there", "");
+  EXPECT_EQ(addresses(port_of(service(""), slice(here + "," + there)).endpoints), Addresses{"10.0.0.1"});
+  EXPECT_EQ(port_of(service(""), slice(there)).endpoints.size(), 1U) << "none is for this node";
+  EXPECT_EQ(port_of(service(""), slice(here + "," + there + "," + none)).endpoints.size(), 3U) << "one has no hint";
+}
+
+TEST(ServiceTable, ABalancerIsToldOfReadyEndpointsHereAlone) {
+  const json::Value all = slice(endpoint("10.0.0.1", "here", "") + "," + endpoint("10.0.0.2", "here", R"("ready":false,"serving":true)") +
+                                "," + endpoint("10.0.0.3", "there", "") + "," + endpoint("10.0.0.1", "here", ""));
+  EXPECT_EQ(ready_endpoints_on({&all}, "here"), 1);
+}
+
 TEST(ServiceTable, HeadlessAndForeignServicesHaveNoRules) {
   ServiceTable table;
   add_service(parse(R"({"metadata":{"namespace":"a","name":"b"},"spec":{"clusterIP":"None","ports":[{"port":80}]}})"), {}, "here", "",
@@ -103,6 +118,7 @@ TEST(ServiceRules, APortThatChangesLeavesTheOthersAlone) {
   const std::string script = rules_between(before, after, {});
   EXPECT_NE(script.find("10.0.0.2:8080"), std::string::npos);
   EXPECT_EQ(script.find("10.96.0.77"), std::string::npos) << script;
+  EXPECT_EQ(script.find("10.0.0.1:8080"), std::string::npos) << "an endpoint that stays is not written again: " << script;
 }
 
 /// Some port with everything that a port may have, by chance.

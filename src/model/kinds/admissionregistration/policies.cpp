@@ -1,5 +1,6 @@
-// ValidatingAdmissionPolicies and their bindings.
+// ValidatingAdmissionPolicies, MutatingAdmissionPolicies and their bindings.
 #include "model/kinds/record.h"
+#include "model/validation/mutating_policy.h"
 
 namespace berth::model::kinds {
 namespace {
@@ -32,6 +33,13 @@ Array policy_cells(const Value& o, TimePoint now) {
           age_of(o, now)};
 }
 
+Array mutating_policy_cells(const Value& o, TimePoint now) {
+  const Value* kind = json::find(o, {"spec", "paramKind"});
+  return {name_of(o), get_array(o, {"spec", "mutations"}).size(),
+          kind == nullptr ? "<unset>" : fmt::format("{}/{}", get_string(*kind, {"apiVersion"}), get_string(*kind, {"kind"})),
+          age_of(o, now)};
+}
+
 Array policy_binding_cells(const Value& o, TimePoint now) {
   std::string param = "<unset>";
   if (const std::string_view name = get_string(o, {"spec", "paramRef", "name"}); !name.empty()) {
@@ -53,6 +61,36 @@ KindInfo validating_policy() {
              .strategy = kDefault,
              .rules = Rules{.create = validation::validating_admission_policy, .update = in_turn(validation::validating_admission_policy)},
              .printer = Printer{{{"Name"}, {"Validations", 0, "integer"}, {"ParamKind"}, {"Age"}}, policy_cells},
+             .selected = kDefault,
+             .scale = kDefault,
+             .life = Life{.update_needs_revision = true},
+             .counted = kDefault});
+}
+
+KindInfo mutating_policy() {
+  return Record("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies")
+      .categories({"api-extensions"})
+      .cluster()
+      .generation()
+      .does({.form = Form{.defaults = default_policy},
+             .strategy = kDefault,
+             .rules = Rules{.create = validation::mutating_admission_policy, .update = in_turn(validation::mutating_admission_policy)},
+             .printer = Printer{{{"Name"}, {"Mutations", 0, "integer"}, {"ParamKind"}, {"Age"}}, mutating_policy_cells},
+             .selected = kDefault,
+             .scale = kDefault,
+             .life = Life{.update_needs_revision = true},
+             .counted = kDefault});
+}
+
+KindInfo mutating_policy_binding() {
+  return Record("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")
+      .categories({"api-extensions"})
+      .cluster()
+      .generation()
+      .does({.form = Form{.defaults = default_binding},
+             .strategy = kDefault,
+             .rules = Rules{.create = validation::mutating_policy_binding, .update = in_turn(validation::mutating_policy_binding)},
+             .printer = Printer{{{"Name"}, {"PolicyName"}, {"ParamRef"}, {"Age"}}, policy_binding_cells},
              .selected = kDefault,
              .scale = kDefault,
              .life = Life{.update_needs_revision = true},
