@@ -41,7 +41,8 @@ class PublishedObjects : public ObjectCache {
   ObjectIndex index_;
   History history_;
   Revision published_ = 0;
-  /// Older snapshots are not listed any more, though watches may still resume there: pages of a list end with the interval of compaction, as over etcd.
+  /// Older snapshots are not listed any more, though watches may still resume there: pages of a list end with the interval of compaction,
+  /// as over etcd.
   std::atomic<Revision> listed_from_{0};
   /// Shared with the watches, which may outlive the cache.
   std::shared_ptr<std::atomic<Revision>> delivered_ = std::make_shared<std::atomic<Revision>>(0);

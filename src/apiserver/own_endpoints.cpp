@@ -36,7 +36,8 @@ struct OwnEndpoints::State : std::enable_shared_from_this<State> {
     const auto stored = server.cache->get(object_key(kind, "default", "kubernetes"));
     json::Object address{{"ip", server.options.advertise_address}};
     json::Object port{{"name", "https"}, {"port", static_cast<int>(server.options.advertise_port)}, {"protocol", "TCP"}};
-    json::Value subsets = json::Array{json::Object{{"addresses", json::Array{std::move(address)}}, {"ports", json::Array{std::move(port)}}}};
+    json::Value subsets =
+        json::Array{json::Object{{"addresses", json::Array{std::move(address)}}, {"ports", json::Array{std::move(port)}}}};
     json::Value document = json::Object{{"metadata", json::Object{{"name", "kubernetes"}, {"namespace", "default"}}}};
     if (stored != nullptr) {
       document = decode_object(*stored);

@@ -282,7 +282,8 @@ namespace {
 /// `timeout` of a request that is answered soon (WithRequestDeadline); sessions and watches have no such parameter.
 std::optional<model::ApiStatus> check_timeout(const Request& request) {
   const auto& sub = request.info.subresource;
-  if (request.info.verb == "watch" || sub == "proxy" || sub == "exec" || sub == "attach" || sub == "portforward" || sub == "log") return std::nullopt;
+  if (request.info.verb == "watch" || sub == "proxy" || sub == "exec" || sub == "attach" || sub == "portforward" || sub == "log")
+    return std::nullopt;
   const auto text = request.query.get("timeout");
   if (text.empty()) return std::nullopt;
   const auto parsed = parse_duration_ns(text);
@@ -333,7 +334,8 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   offer.watch = info.verb == "watch";
   offer.list = reads && info.subresource.empty() && (offer.watch || info.verb == "list");
   // What is only answered (reviews) has no other form.
-  offer.forms = (!kind.is_virtual || kind.has_verb("list")) && (info.subresource.empty() || info.subresource == "status" || info.subresource == "scale");
+  offer.forms = (!kind.is_virtual || kind.has_verb("list")) &&
+                (info.subresource.empty() || info.subresource == "status" || info.subresource == "scale");
   offer.protobuf = model::has_protobuf(kind);
   offer.kind = type;
   offer.checks_form = info.verb == "get" || info.verb == "list";

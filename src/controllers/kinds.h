@@ -21,8 +21,8 @@ const Kinds& kinds();
 /// The kinds whose objects can have owners and dependents: stored once (one entry per storage place), listable, watchable, deletable; no
 /// Events.
 const std::vector<Kind>& collectable_kinds();
-/// The preferred one of the API's own kinds for an owner reference's or scale target's apiVersion and kind (any known version of the group);
-/// null when unknown. Custom kinds: Cache::find_reference.
+/// The preferred one of the API's own kinds for an owner reference's or scale target's apiVersion and kind (any known version of the
+/// group); null when unknown. Custom kinds: Cache::find_reference.
 Kind kind_of_reference(std::string_view api_version, std::string_view kind);
 
 }  // namespace berth::controllers

@@ -128,7 +128,7 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
     std::string key;
     client::ObjectRef object;  ///< As it was decided on.
   };
-  std::unordered_map<std::string, Assumed> assumed;  ///< By uid.
+  std::unordered_map<std::string, Assumed> assumed;           ///< By uid.
   std::unordered_map<std::string, BindingPtr> pre_binding;    ///< By uid: their volumes are being bound, their node is not yet asked for.
   std::unordered_map<std::string, Preempting> preempting;     ///< By the preemptor's uid.
   std::unordered_map<std::string, std::string> preempted_by;  ///< A victim's uid to its preemptor's, while in `preempting`.

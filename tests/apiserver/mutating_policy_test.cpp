@@ -15,11 +15,11 @@ class MutatingPolicies : public ServerTest {
   Response policy(const std::string& name, const std::string& mutations, const std::string& more = "") {
     const auto document =
         json::read_first_yaml(fmt::format("{{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicy, metadata: {{name: "
-                                     "{}}}, spec: {{reinvocationPolicy: Never, "
-                                     "matchConstraints: {{resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [CREATE, "
-                                     "UPDATE], resources: [configmaps]}}]}}, "
-                                     "mutations: [{}]{}}}}}",
-                                     name, mutations, more.empty() ? "" : ", " + more));
+                                          "{}}}, spec: {{reinvocationPolicy: Never, "
+                                          "matchConstraints: {{resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [CREATE, "
+                                          "UPDATE], resources: [configmaps]}}]}}, "
+                                          "mutations: [{}]{}}}}}",
+                                          name, mutations, more.empty() ? "" : ", " + more));
     EXPECT_TRUE(document);
     return post(fmt::format("{}ies", kRoot), json::serialize(*document));
   }

@@ -146,7 +146,8 @@ TEST(Protobuf, MalformedTextIsRefused) {
 
 /// client-go sends CustomResourceDefinitions in protobuf: where JSON has a schema, a boolean or a list, the message says which.
 TEST(Protobuf, CustomResourceDefinitionsComeBackAsTheyWere) {
-  const auto document = json::parse(R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"foos.example.com"},
+  const auto document =
+      json::parse(R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"foos.example.com"},
     "spec":{"group":"example.com","names":{"kind":"Foo","plural":"foos"},"scope":"Cluster","versions":[{"name":"v1","served":true,"storage":true,
     "subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object","properties":{"a":{"type":"array","items":{"type":"string"}},
     "b":{"type":"object","additionalProperties":{"type":"integer","minimum":0.5,"default":3}},"c":{"type":"object","additionalProperties":true},

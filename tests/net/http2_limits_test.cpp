@@ -210,7 +210,8 @@ TEST_F(Http2Limits, OfAReaderThatTakesNothingNoFurtherRequestsAreTaken) {
   client.send(frame(kPing, 0, 0, "12345678"));
   ASSERT_TRUE(client.read_until([&] { return client.pongs == 1; }));
   EXPECT_EQ(handled, 6) << "3 MB each, 16 MiB of a connection";
-  client.send(frame(kSettings, 0, 0, setting(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 4'000'000)) + frame(kWindowUpdate, 0, 0, big_endian(1 << 30)));
+  client.send(frame(kSettings, 0, 0, setting(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 4'000'000)) +
+              frame(kWindowUpdate, 0, 0, big_endian(1 << 30)));
   ASSERT_TRUE(client.read_answer(39));
   EXPECT_EQ(client.answers[39].body.size(), 3'000'000U) << "they are taken up when it reads";
 }
