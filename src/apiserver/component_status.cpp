@@ -12,7 +12,9 @@ json::Object unhealthy(std::string error) { return {{"type", "Healthy"}, {"statu
 /// Whoever works holds the Lease of his name in kube-system.
 json::Object leader(const ObjectCache& cache, const std::string& name, TimePoint now) {
   const auto object = cache.get(make_key("coordination.k8s.io", "leases", "kube-system", name));
-  if (object == nullptr) return unhealthy(fmt::format("nobody holds the Lease kube-system/{}", name));
+  // `berth up` runs them without election: then nothing is known of them here.
+  if (object == nullptr)
+    return {{"type", "Healthy"}, {"status", "Unknown"}, {"error", fmt::format("nobody holds the Lease kube-system/{}", name)}};
   const auto lease = decode_object(*object);
   const auto renewed = parse_rfc3339(json::get_string(lease, {"spec", "renewTime"}));
   const auto duration = std::chrono::seconds(json::get_int(lease, {"spec", "leaseDurationSeconds"}));

@@ -8,7 +8,8 @@ Array component_status_cells(const Value& o, TimePoint) {
   std::string status = "Unknown", message, error;
   for (const Value& condition : get_array(o, {"conditions"})) {
     if (get_string(condition, {"type"}) != "Healthy") continue;
-    status = get_string(condition, {"status"}) == "True" ? "Healthy" : "Unhealthy";
+    const std::string_view said = get_string(condition, {"status"});
+    status = said == "True" ? "Healthy" : said == "Unknown" ? "Unknown" : "Unhealthy";
     message = get_string(condition, {"message"});
     error = get_string(condition, {"error"});
     break;
