@@ -121,6 +121,10 @@ struct Http2Session::Callbacks {
     return of(user).send_part(*stream, header, size) ? 0 : NGHTTP2_ERR_WOULDBLOCK;
   }
 
+  /// Frames of types that nobody knows are passed over; they are only counted, by on_begin_frame.
+  static int pass_over(nghttp2_session*, const nghttp2_frame_hd*, const std::uint8_t*, std::size_t, void*) { return NGHTTP2_ERR_CANCEL; }
+  static int unpack_nothing(nghttp2_session*, void**, const nghttp2_frame_hd*, void*) { return NGHTTP2_ERR_CANCEL; }
+
   static const nghttp2_session_callbacks* all() {
     static const nghttp2_session_callbacks* const made = [] {
       nghttp2_session_callbacks* out = nullptr;
@@ -135,6 +139,8 @@ struct Http2Session::Callbacks {
       nghttp2_session_callbacks_set_on_frame_send_callback(out, on_sent);
       nghttp2_session_callbacks_set_on_frame_not_send_callback(out, on_not_sent);
       nghttp2_session_callbacks_set_send_data_callback(out, send_data);
+      nghttp2_session_callbacks_set_on_extension_chunk_recv_callback(out, pass_over);
+      nghttp2_session_callbacks_set_unpack_extension_callback(out, unpack_nothing);
       return out;
     }();
     return made;
@@ -146,6 +152,7 @@ struct Http2Session::Callbacks {
       nghttp2_option_new(&out);
       nghttp2_option_set_no_closed_streams(out, 1);
       nghttp2_option_set_max_outbound_ack(out, 200);
+      for (unsigned type = 10; type < 256; ++type) nghttp2_option_set_user_recv_extension_type(out, static_cast<std::uint8_t>(type));
       return out;
     }();
     return made;

@@ -11,7 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 
 model::NodeView node(std::string_view extra) {
-  auto parsed = json::parse_yaml("kind: Node\nmetadata: {name: n, labels: {pool: a}, annotations: {machine.openshift.io/machine: m/n}}\n" +
+  auto parsed = json::parse_yaml("kind: Node\nmetadata: {name: worker, labels: {pool: a}, annotations: {machine.openshift.io/machine: m/n}}\n" +
                                  std::string(extra));
   EXPECT_TRUE(parsed) << parsed.error().message;
   return model::NodeView::parse(*parsed);
@@ -57,15 +57,15 @@ TEST(Moves, WhatTheAutoscalerDoesToItsNodesIsNot) {
   EXPECT_FALSE(moves.see_node(node(candidate + std::string(kReady))));
   const std::string leaving = "spec: {unschedulable: true, taints: [{key: ToBeDeletedByClusterAutoscaler, effect: NoSchedule}]}\n";
   EXPECT_FALSE(moves.see_node(node(leaving + std::string(kReady))));
-  EXPECT_FALSE(moves.node_gone("n", true));
+  EXPECT_FALSE(moves.node_gone("worker", true));
 }
 
 TEST(Moves, AMachineThatIsTakenAwayIsNewsToWhoeverSeesEverything) {
   Moves moves;
   moves.see_node(node(kReady));
-  EXPECT_TRUE(moves.node_gone("n", true));
+  EXPECT_TRUE(moves.node_gone("worker", true));
   moves.see_node(node(kReady));
-  EXPECT_FALSE(moves.node_gone("n", false)) << "the autoscaler may have drained it unseen";
+  EXPECT_FALSE(moves.node_gone("worker", false)) << "the autoscaler may have drained it unseen";
   EXPECT_FALSE(moves.node_gone("other", true));
 }
 
