@@ -55,7 +55,7 @@ TEST_F(MutatingPolicies, ApplyAJsonPatch) {
            "[JSONPatch{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('example.com/by'), value: request.userInfo.username}, "
            "JSONPatch{op: 'add', path: '/data/n', value: 'x'}]");
   bind("annotate");
-  const auto made = create(kMaps, config_map("a"));
+  const auto made = create(kMaps, R"({"metadata":{"name":"a","labels":{"own":"1"}},"data":{"own":"1"}})");
   EXPECT_NE(json::find(made, {"metadata", "labels", "example.com/by"}), nullptr) << json::serialize(made);
   EXPECT_EQ(text(made, {"data", "n"}), "x");
 }
@@ -88,11 +88,11 @@ TEST_F(MutatingPolicies, LookAgainWhenOthersChangedTheObject) {
   ASSERT_EQ(counted->status, 201) << counted->body;
   apply("c-late", "Object{data: {'late': 'yes'}}");
   for (const char* name : {"a-count", "b-again", "c-late"}) bind(name);
-  EXPECT_EQ(text(create(kMaps, config_map("a")), {"data", "seen"}), "early");
+  EXPECT_EQ(text(create(kMaps, config_map("a", R"({"own":"1"})")), {"data", "seen"}), "early");
   auto again = read(fmt::format("{}ies/b-again", kRoot));
   json::set(again, {"spec", "reinvocationPolicy"}, Value("IfNeeded"));
   ASSERT_EQ(put(fmt::format("{}ies/b-again", kRoot), again)->status, 200);
-  EXPECT_EQ(text(create(kMaps, config_map("b")), {"data", "seen"}), "late");
+  EXPECT_EQ(text(create(kMaps, config_map("b", R"({"own":"1"})")), {"data", "seen"}), "late");
 }
 
 TEST_F(MutatingPolicies, AreToldOfTheirMistakes) {
