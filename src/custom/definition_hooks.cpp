@@ -32,22 +32,22 @@ void set_definition_defaults(json::Object& doc) {
     if (!service->get_object().contains("port")) service->get_object()["port"] = 443;
 }
 
-std::string stored_version_of(const Value& doc) {
+std::optional<std::string> stored_version_of(const Value& doc) {
   for (const auto& version : json::get_array(doc, {"spec", "versions"}))
     if (json::get_bool(version, {"storage"})) return std::string(json::get_string(version, {"name"}));
-  return {};
+  return std::nullopt;
 }
 
 /// The storage version is one of those that objects may be stored in.
 void keep_stored_version(Value& doc) {
   const auto name = stored_version_of(doc);
-  if (name.empty()) return;
+  if (!name) return;
   auto& status = json::ensure_object(doc, {"status"});
   auto& list = status["storedVersions"];
   if (!list.is_array()) list = json::Array();
   const auto& versions = list.get_array();
-  if (std::ranges::none_of(versions, [&](const Value& one) { return one.is_string() && json::as_view(one) == name; }))
-    list.get_array().emplace_back(name);
+  if (std::ranges::none_of(versions, [&](const Value& one) { return one.is_string() && json::as_view(one) == *name; }))
+    list.get_array().emplace_back(*name);
 }
 
 void prepare_definition(Value& doc) {

@@ -54,6 +54,11 @@ std::string matches(const char* side, const std::set<std::string>& addresses, bo
   return fmt::format("{} {} {{ {} }}", v6 ? "ip6" : "ip", side, fmt::join(of_family, ", "));
 }
 
+/// A rule of both would be refused, and with it the whole transaction.
+bool is_of_other_family(const std::string& match, bool v6) {
+  return match.starts_with(v6 ? "ip " : "ip6 ") || match.starts_with(v6 ? "meta nfproto ipv4" : "meta nfproto ipv6");
+}
+
 class Compiler {
  public:
   explicit Compiler(const PolicyInput& input) : input_(input) {}
@@ -179,10 +184,10 @@ class Compiler {
         const std::string where = services::matches("daddr", addresses, v6);
         if (where.empty()) continue;
         const std::string match = fmt::format("{} {} dport {}", where, protocol, at);
+        if (&direction == &kEgress) rules.push_back(match + " accept");
         if (&direction == &kIngress)
-          for_peers(match);
-        else
-          rules.push_back(match + " accept");
+          for (const std::string& peer : peers.matches)
+            if (!is_of_other_family(peer, v6)) rules.push_back(fmt::format("{}{}{} accept", peer, peer.empty() ? "" : " ", match));
       }
   }
 
