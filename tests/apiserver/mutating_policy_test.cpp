@@ -52,7 +52,7 @@ TEST_F(MutatingPolicies, MergeAnApplyConfiguration) {
 
 TEST_F(MutatingPolicies, ApplyAJsonPatch) {
   patch_by("annotate",
-           "[JSONPatch{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('example.com/by'), value: request.userInfo.username}, "
+           "[JSONPatch{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('example.com/by'), value: request.namespace}, "
            "JSONPatch{op: 'add', path: '/data/n', value: 'x'}]");
   bind("annotate");
   const auto made = create(kMaps, R"({"metadata":{"name":"a","labels":{"own":"1"}},"data":{"own":"1"}})");
