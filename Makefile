@@ -4,7 +4,7 @@ BUILD  := build/$(PRESET)
 JOBS   ?= 2
 
 CHAOS_FAULTS ?= 40
-.PHONY: help setup build install plugin openb demo test documents parity simulate bench kill-test chaos overload attack asan tsan fuzz format-check package package-test clean
+.PHONY: help setup build install plugin openb demo test documents parity simulate bench kill-test chaos overload attack asan tsan fuzz check package package-test clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -93,8 +93,8 @@ asan tsan: setup
 fuzz: setup
 	@tools/fuzz $${FUZZ_SECONDS:-30}
 
-## make format-check   layers, words banned from cores, sleeping tests, file sizes
-format-check:
+## make check      layers, words banned from cores, sleeping tests, file sizes, and the format where clang-format is there
+check:
 	@tools/check
 
 clean:

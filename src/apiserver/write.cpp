@@ -73,8 +73,8 @@ json::Value created_status() {
   return json::Object{{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"status", "Success"}, {"code", 201}};
 }
 
-model::FieldErrors find_faults(const ApiServer::Impl& server, const WriteOperation& operation, const json::Value* old,
-                               json::Value& object) {
+model::FieldErrors complete_and_validate(const ApiServer::Impl& server, const WriteOperation& operation, const json::Value* old,
+                                         json::Value& object) {
   const auto& kind = *operation.kind;
   const auto& own = rules_of(kind);
   model::FieldErrors errors;

@@ -323,7 +323,8 @@ class Encoder {
     if (!take('[')) return false;
     if (take(']')) return true;
     do {
-      if (!take_null() && !value(element, number, depth)) return false;
+      // Null is a value among values of any kind, and left out among others.
+      if ((element.kind == Kind::kAny || !take_null()) && !value(element, number, depth)) return false;
     } while (take(','));
     return take(']');
   }

@@ -161,16 +161,20 @@ class DebugPages final : public Handler {
     if (sampler == nullptr) return answer(*writer, 500, "Could not enable CPU profiling: cpu profiling already in use\n");
     busy_ = true;
     if (profiler_.joinable()) profiler_.join();
-    profiler_ = std::thread([this, seconds, folded, sampler = std::move(sampler), writer = std::move(writer)] {
+    profiler_ = std::thread([this, seconds, folded, sampler = std::move(sampler), writer = std::move(writer)]() mutable {
       sample(*sampler, seconds);
       const auto taken = sampler->finish();
+      sampler.reset();
+      {
+        // Whoever has the answer may ask for the next one.
+        const std::lock_guard done(mutex_);
+        busy_ = false;
+      }
       const auto symbols = Symbols::load();
       if (folded)
         answer(*writer, 200, folded_stacks(taken, symbols));
       else
         answer(*writer, 200, pprof_of(taken, symbols, std::chrono::system_clock::now().time_since_epoch()), "application/octet-stream");
-      const std::lock_guard done(mutex_);
-      busy_ = false;
     });
   }
 

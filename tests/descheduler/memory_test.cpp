@@ -120,10 +120,10 @@ TEST(DeschedulerMemory, AsTheOriginalItRemembersNothing) {
 
 TEST(DeschedulerMemory, NobodyIsMovedToANodeThatTheAutoscalerWouldRemove) {
   World w;
-  w.node("a")
+  w.node("a", "{spec: {taints: [{key: away, effect: NoSchedule}]}}")
       .pods("p", 4, "a")
       .node("b", "{spec: {taints: [{key: DeletionCandidateOfClusterAutoscaler, value: '1', effect: PreferNoSchedule}]}}");
-  const CycleResult result = w.run(one_plugin(std::string(kCrowded), "{}"));
+  const CycleResult result = w.run(one_plugin("RemovePodsViolatingNodeTaints", "{}"));
   EXPECT_EQ(evicted(result), Names{});
   EXPECT_EQ(kept_because(result, "p-3"), "it would go to b, which the autoscaler wants to remove");
 }

@@ -4,7 +4,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace berth;
   static const auto document = *json::parse(R"({"a":[1,2.5,"x",null,true],"m":{"k":"v","n":{"d":[{"e":1}]}},"s":"text"})");
-  static const cel::Environment environment{{{"object", cel::dyn_type()}, {"i", cel::int_type()}, {"s", cel::string_type()}}, {}, nullptr, true};
+  static const cel::Environment environment{
+      {{"object", cel::dyn_type()}, {"i", cel::int_type()}, {"s", cel::string_type()}}, {}, nullptr, true};
   static const cel::Bindings bindings{
       {"object", cel::Value::borrowed_json(document)}, {"i", cel::Value::integer(7)}, {"s", cel::Value::borrowed_string("text")}};
   if (size > 4096) return 0;

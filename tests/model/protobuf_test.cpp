@@ -46,6 +46,7 @@ json::Value sample(const TypeRef& ref, int salt, int depth) {
     case Kind::kStruct:
       return sample_object(*ref.type, salt, depth);
     case Kind::kAny:
+      if (ref.type != nullptr) return json::Object{{"type", fmt::format("text {}", salt)}};
       return json::Object{{"f:a", json::Object{{"b", salt}}}};
     case Kind::kList:
       return json::Array{sample(*ref.element, salt, depth), sample(*ref.element, salt + 1, depth)};
@@ -162,7 +163,7 @@ TEST(Protobuf, CustomResourceDefinitionsComeBackAsTheyWere) {
     return json::find(json::get_array(from, {"spec", "versions"})[0], {"schema", "openAPIV3Schema", "properties"});
   };
   ASSERT_NE(schema(*decoded), nullptr);
-  EXPECT_EQ(json::serialize(*schema(*decoded)), json::serialize(*schema(*document)));
+  EXPECT_TRUE(json::equal(*schema(*decoded), *schema(*document))) << json::serialize(*schema(*decoded));
   EXPECT_NE(json::find(json::get_array(*decoded, {"spec", "versions"})[0], {"subresources", "status"}), nullptr);
 }
 

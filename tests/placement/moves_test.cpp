@@ -11,8 +11,8 @@ namespace {
 using namespace std::chrono_literals;
 
 model::NodeView node(std::string_view extra) {
-  auto parsed = json::parse_yaml("kind: Node\nmetadata: {name: worker, labels: {pool: a}, annotations: {machine.openshift.io/machine: m/n}}\n" +
-                                 std::string(extra));
+  auto parsed = json::parse_yaml(
+      "kind: Node\nmetadata: {name: worker, labels: {pool: a}, annotations: {machine.openshift.io/machine: m/n}}\n" + std::string(extra));
   EXPECT_TRUE(parsed) << parsed.error().message;
   return model::NodeView::parse(*parsed);
 }

@@ -119,7 +119,7 @@ TEST(Rest, ZonesThatAreEmptiedTooFastAreSeen) {
 duration: 1h
 nodes: [{name: box, count: 12, cpu: "4", memory: 8Gi, zones: [a]}]
 controllers: {flags: [--node-eviction-rate=0.5]}
-workloads: [{name: web, deployment: {replicas: 6}, pod: {cpu: 500m, memory: 256Mi}}]
+workloads: [{name: web, deployment: {replicas: 24}, pod: {cpu: 500m, memory: 256Mi}}]
 faults: [{at: 20m, lose: 3}]
 assert: [broken.zoneRates == 0]
 )yaml");

@@ -92,7 +92,7 @@ StepResult prepare_new(ApiServer::Impl& server, const WritePtr& operation) {
 
 StepResult validate_new(ApiServer::Impl& server, const WritePtr& operation) {
   auto& object = operation->admission.object;
-  if (const auto errors = find_faults(server, *operation, nullptr, object); !errors.empty())
+  if (const auto errors = complete_and_validate(server, *operation, nullptr, object); !errors.empty())
     return std::unexpected(model::invalid_object(operation->kind->group, operation->kind->kind, operation->name, errors));
   if (server.options.warns_of_objects) warn(*operation, nullptr, object);
   return Flow::kNext;

@@ -104,7 +104,8 @@ StepResult connect(ApiServer::Impl& server, const WritePtr& operation);
 }  // namespace steps
 
 /// Everything that is wrong with what would be stored; `old` is null at creation. What a kind's rules complete is completed in `object`.
-model::FieldErrors find_faults(const ApiServer::Impl& server, const WriteOperation& operation, const json::Value* old, json::Value& object);
+model::FieldErrors complete_and_validate(const ApiServer::Impl& server, const WriteOperation& operation, const json::Value* old,
+                                         json::Value& object);
 /// The rule of the kind that says who may write it.
 std::optional<model::ApiStatus> refuse_writer(const ApiServer::Impl& server, const WriteOperation& operation, const json::Value* old,
                                               const json::Value& object);

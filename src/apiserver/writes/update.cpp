@@ -196,7 +196,7 @@ StepResult prepare_change(ApiServer::Impl& server, const WritePtr& operation) {
 StepResult validate_change(ApiServer::Impl& server, const WritePtr& operation) {
   const auto& kind = *operation->kind;
   auto& object = operation->admission.object;
-  const auto errors = find_faults(server, *operation, &operation->admission.old_object, object);
+  const auto errors = complete_and_validate(server, *operation, &operation->admission.old_object, object);
   if (!errors.empty()) return std::unexpected(model::invalid_object(kind.group, kind.kind, operation->name, errors));
   if (server.options.warns_of_objects && operation->subresource.empty()) warn(*operation, &operation->admission.old_object, object);
   return Flow::kNext;

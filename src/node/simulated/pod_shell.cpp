@@ -14,6 +14,41 @@ constexpr std::size_t kMaxBytes = 1 << 20;
 using Words = std::vector<std::string>;
 
 ShellResult failed(int code, std::string text) { return {.err = std::move(text), .code = code}; }
+/// Nothing of the line runs behind it.
+ShellResult no_line(std::string_view why) { return {.err = fmt::format("sh: syntax error: {}\n", why), .code = 2, .ended = true}; }
+
+/// What stands between `;`, `&&`, `||` and ends of lines that no quotes hold.
+struct Statement {
+  std::string join;  ///< In front of it: ";", "&&" or "||".
+  std::string_view text;
+};
+std::vector<Statement> statements_of(std::string_view text) {
+  std::vector<Statement> out;
+  std::string join = ";";
+  std::size_t start = 0;
+  char quote = 0;
+  const auto end = [&](std::size_t at, std::string next) {
+    out.push_back({std::exchange(join, std::move(next)), text.substr(start, at - start)});
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\\' && quote != '\'') {
+      ++i;
+    } else if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == ';' || c == '\n') {
+      end(i, ";");
+      start = i + 1;
+    } else if ((c == '&' || c == '|') && i + 1 < text.size() && text[i + 1] == c) {
+      end(i, std::string(2, c));
+      start = ++i + 1;
+    }
+  }
+  end(text.size(), ";");
+  return out;
+}
 
 bool is_name_sign(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
@@ -199,30 +234,21 @@ ShellResult PodShell::run(const Words& command, const std::string& input) {
 
 ShellResult PodShell::line(std::string_view text, const std::string& input) {
   std::string fault;
-  const auto words = words_of(text, fault);
+  static_cast<void>(words_of(text, fault));  // What is no line at all does nothing.
   if (!fault.empty()) return failed(2, fmt::format("sh: {}\n", fault));
   ShellResult all;
-  std::vector<Word> part;
-  std::string join = ";";
-  const auto take = [&](const std::string& next) {
-    const bool runs = join == ";" || (join == "&&" ? last_ == 0 : last_ != 0);
-    if (!part.empty() && runs && !all.ended) {
-      ShellResult one = pipeline(part, input);
-      last_ = one.code;
-      all.ended = one.ended;
-      if (all.out.size() < kMaxBytes) all.out += one.out;
-      if (all.err.size() < kMaxBytes) all.err += one.err;
-    }
-    part.clear();
-    join = next;
-  };
-  for (const Word& word : words) {
-    if (word.is_operator && (word.text == ";" || word.text == "&&" || word.text == "||"))
-      take(word.text);
-    else
-      part.push_back(word);
+  for (const Statement& statement : statements_of(text)) {
+    const bool runs = statement.join == ";" || (statement.join == "&&" ? last_ == 0 : last_ != 0);
+    if (!runs) continue;
+    const auto words = words_of(statement.text, fault);  // With the variables as they are now.
+    if (words.empty()) continue;
+    const ShellResult one = pipeline(words, input);
+    last_ = one.code;
+    if (all.out.size() < kMaxBytes) all.out += one.out;
+    if (all.err.size() < kMaxBytes) all.err += one.err;
+    all.ended = one.ended;
+    if (all.ended) break;
   }
-  take(";");
   all.code = last_;
   return all;
 }
@@ -261,7 +287,7 @@ ShellResult PodShell::command(std::vector<Word> words, const std::string& input)
       swaps = true;
       continue;
     }
-    if (i + 1 >= words.size() || words[i + 1].is_operator) return failed(2, "sh: syntax error: a file is missing after " + sign + "\n");
+    if (i + 1 >= words.size() || words[i + 1].is_operator) return no_line("a file is missing after " + sign);
     const std::string path = path_of(words[++i].text);
     if (sign == "<") {
       const auto found = world_.files.find(path);
@@ -275,8 +301,7 @@ ShellResult PodShell::command(std::vector<Word> words, const std::string& input)
     }
   }
   static const std::set<std::string, std::less<>> unknown = {"for", "while", "until", "if", "case", "function", "{", "("};
-  if (!plain.empty() && unknown.contains(plain[0]))
-    return failed(2, fmt::format("sh: syntax error: the shell of a simulated pod knows no \"{}\"\n", plain[0]));
+  if (!plain.empty() && unknown.contains(plain[0])) return no_line(fmt::format("the shell of a simulated pod knows no \"{}\"", plain[0]));
   if (plain.size() == 1 && plain[0].find('=') != std::string::npos && is_name_sign(plain[0][0])) {
     const auto at = plain[0].find('=');
     world_.environment[plain[0].substr(0, at)] = plain[0].substr(at + 1);

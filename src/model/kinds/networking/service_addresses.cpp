@@ -40,6 +40,9 @@ std::string check_segment(std::string_view text) {
   return {};
 }
 
+/// Empty for what is no text: decoding has refused it.
+std::string_view text_of(const Value& value) { return value.is_string() ? json::as_view(value) : std::string_view(); }
+
 /// A finding where there is something to say.
 void refuse(Errors& errors, const Path& at, const Value& value, const std::string& sentences) {
   if (!sentences.empty()) errors.invalid(at, value, sentences);
@@ -74,9 +77,9 @@ void check_ranges(const Value& doc, Errors& errors) {
   const Array& ranges = get_array(doc, {"spec", "cidrs"});
   if (ranges.empty()) return errors.required(at, "at least one CIDR required");
   if (ranges.size() > 2) return errors.invalid(at, Value(ranges), "may only hold up to 2 values");
-  for (std::size_t i = 0; i < ranges.size(); ++i) refuse(errors, at[i], ranges[i], check_range(json::as_view(ranges[i])));
+  for (std::size_t i = 0; i < ranges.size(); ++i) refuse(errors, at[i], ranges[i], check_range(text_of(ranges[i])));
   if (ranges.size() < 2) return;
-  const auto first = validation::parse_cidr(json::as_view(ranges[0])), second = validation::parse_cidr(json::as_view(ranges[1]));
+  const auto first = validation::parse_cidr(text_of(ranges[0])), second = validation::parse_cidr(text_of(ranges[1]));
   if (first && second && first->is_v6 == second->is_v6)
     errors.invalid(at, Value(ranges), "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64");
 }
@@ -109,7 +112,7 @@ Array ip_address_cells(const Value& o, TimePoint now) {
 
 Array service_cidr_cells(const Value& o, TimePoint now) {
   std::vector<std::string> ranges;
-  for (const Value& range : get_array(o, {"spec", "cidrs"})) ranges.emplace_back(json::as_view(range));
+  for (const Value& range : get_array(o, {"spec", "cidrs"})) ranges.emplace_back(text_of(range));
   return {name_of(o), fmt::format("{}", fmt::join(ranges, ",")), age_of(o, now)};
 }
 
