@@ -115,7 +115,9 @@ void look_at_status(const json::Value& object, const std::string& kind, const st
 }  // namespace
 
 Invariants::Invariants(Cluster& cluster, double eviction_rate)
-    : cluster_(cluster), least_between_turns_(eviction_rate > 0 ? static_cast<std::int64_t>(1000 / eviction_rate) - 1 : 0) {
+    : cluster_(cluster),
+      least_between_turns_(eviction_rate > 0 ? std::chrono::milliseconds(static_cast<std::int64_t>(1000 / eviction_rate) - 1)
+                                             : Duration(0)) {
   cluster_.link("controllers").on_request = [this](const net::HttpRequest& request) { see(request); };
 }
 Invariants::~Invariants() { cluster_.link("controllers").on_request = nullptr; }

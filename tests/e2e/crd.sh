@@ -59,10 +59,10 @@ check "are told of" eventually 10 says "is already in use" kubectl get crd krono
 kubectl create configmap owner >/dev/null
 owner=$(kubectl get configmap owner -o jsonpath='{.metadata.uid}')
 crontab() { # METADATA: a crontab with these fields beside the others
-  printf '{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":%s,"spec":{"cronSpec":"0 3 * * *","image":"i"}}' "$1"
+  printf '{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":%s,"spec":{"cronSpec":"0 3 * * *"}}' "$1"
 }
 crontab '{"name":"owned","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"'"$owner"'"}]}' | kubectl apply -f - >/dev/null
-check "an owned object" says "owned" kubectl get ct owned
+check "an owned object" says "owned" kubectl get ct owned -o jsonpath='{.metadata.ownerReferences[0].kind} {.metadata.name}'
 kubectl delete configmap owner >/dev/null
 check "goes with its owner" eventually 20 says "not found" kubectl get ct owned
 kubectl create quota few --hard=count/crontabs.stable.example.com=1 >/dev/null

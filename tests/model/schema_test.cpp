@@ -17,7 +17,9 @@ TEST(Schema, EveryKindHasItsType) {
 
 TEST(Schema, EveryReferencedTypeHasFields) {
   for (const TypeDef* type : all_types())
-    EXPECT_FALSE(type->fields.empty() && !type->is_atomic && type->name.find("VolumeSource") == std::string::npos) << type->name;
+    EXPECT_FALSE(type->fields.empty() && !type->is_atomic && type->name.find("VolumeSource") == std::string::npos &&
+                 type->name != "apiextensions.v1.CustomResourceSubresourceStatus")
+        << type->name;
 }
 
 TEST(Schema, MergeKeysOfPodSpec) {
