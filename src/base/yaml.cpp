@@ -68,7 +68,6 @@ class Emitter {
   Emitter() {
     if (yaml_emitter_initialize(&emitter_) == 0) throw std::bad_alloc();
     yaml_emitter_set_unicode(&emitter_, 1);
-    yaml_emitter_set_width(&emitter_, -1);
     yaml_emitter_set_output(&emitter_, append, &out_);
   }
   ~Emitter() { yaml_emitter_delete(&emitter_); }

@@ -74,7 +74,7 @@ kubectl delete quota few >/dev/null
 kubectl create namespace held >/dev/null
 crontab '{"name":"held","namespace":"held","finalizers":["example.com/hold"]}' | kubectl apply -f - >/dev/null
 kubectl delete namespace held --wait=false >/dev/null
-check "a finalizer holds the namespace" eventually 20 says "example.com/hold in 1 resource instances" kubectl get namespace held -o yaml
+check "a finalizer holds the namespace" eventually 20 says "example.com/hold in 1 resource instances" kubectl get namespace held -o jsonpath='{.status.conditions[*].message}'
 kubectl -n held patch ct held --type=json -p '[{"op":"remove","path":"/metadata/finalizers"}]' >/dev/null
 check "until it falls" eventually 30 says "not found" kubectl get namespace held
 
