@@ -82,8 +82,13 @@ void Story::strike_nodes(const Fault& fault, Random& random) {
                      ? fault.text + ": there is none"
                      : fmt::format("{}{}", fault.text,
                                    fault.nodes.names.empty() && nodes.size() <= 5 ? fmt::format(" ({})", fmt::join(nodes, ", ")) : ""));
-  const auto each = [this, nodes, &fault](bool begins) {
+  const auto is_gone = [this](const std::string& node) {
+    apiserver::ObjectCache* cache = cluster_.cache();
+    return cache != nullptr && cache->get(apiserver::make_key("", "nodes", "", node)) == nullptr;
+  };
+  const auto each = [this, nodes, is_gone, &fault](bool begins) {
     for (const std::string& node : nodes) {
+      if (!begins && is_gone(node)) continue;  // Removed in the meantime, as lost machines are.
       if (fault.what == Fault::What::kLose)
         patch("", "nodes", "", node, annotation("sim.berth.dev/dead", begins ? json::Value("true") : json::Value(nullptr)));
       if (fault.what == Fault::What::kCordon)

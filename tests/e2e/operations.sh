@@ -55,7 +55,7 @@ check "... not even a directory" refused ls -d "$work"/other*
 check "check says what is wrong with a store" sh -c "cp -r '$work/data' '$work/hurt' && python3 -c \"
 import sqlite3; c=sqlite3.connect('$work/hurt/store.db'); c.execute(\\\"update log set value=replace(value,'web','wob') where key like '%deployments%web'\\\"); c.commit()\" && ! '$berth' check '$work/hurt' 2>'$work/err' && grep -q 'checksum does not fit' '$work/err'"
 check "no store" says "there is no store here" "$berth" check "$work"
-check "a word that is none" says 'is not save, verify or restore' "$berth" snapshot svae
+check "a word that is none" says 'is not save, verify, restore or move' "$berth" snapshot svae
 check "an unknown key names the nearest" says 'server.lisen: unknown field "lisen"; did you mean "listen"?' "$berth" server --config <(printf 'apiVersion: berth/v1\nkind: Configuration\nserver:\n  lisen: x\n') --validate
 check "an unknown role" says 'unknown field "schedular"; did you mean "scheduler"?' "$berth" server --config <(printf 'apiVersion: berth/v1\nkind: Configuration\nschedular: {}\n') --validate
 check "a scheduler's own file is still taken" says "is valid" "$berth" scheduler --config <(printf 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n') --validate
