@@ -54,12 +54,13 @@ endif()
 list(APPEND BERTH_PCH_FLAGS -DFMT_SHARED -DBOOST_CONTAINER_DYN_LINK -DBOOST_CONTAINER_NO_LIB -DBOOST_JSON_DYN_LINK -DBOOST_JSON_NO_LIB)
 # Further arguments: definitions with which the header is used.
 function(berth_precompile header)
+  # Copied here: the commands of both headers would copy the same file at the same time.
+  configure_file(${CMAKE_SOURCE_DIR}/cmake/${header} ${BERTH_PCH_DIR}/${header} COPYONLY)
   add_custom_command(
     OUTPUT ${BERTH_PCH_DIR}/${header}.gch
-    COMMAND ${CMAKE_COMMAND} -E copy_if_different ${CMAKE_SOURCE_DIR}/cmake/pch.h ${CMAKE_SOURCE_DIR}/cmake/${header} ${BERTH_PCH_DIR}
     COMMAND ${CMAKE_CXX_COMPILER} -std=c++23 ${BERTH_PCH_FLAGS} ${ARGN} -x c++-header ${header} -w -o ${header}.gch
     COMMAND sh -c "cat pch.h ${header} | sha256sum | cut -c1-64 > ${header}.gch.sum"
-    DEPENDS ${CMAKE_SOURCE_DIR}/cmake/pch.h ${CMAKE_SOURCE_DIR}/cmake/${header}
+    DEPENDS ${BERTH_PCH_DIR}/pch.h ${BERTH_PCH_DIR}/${header}
     WORKING_DIRECTORY ${BERTH_PCH_DIR} VERBATIM)
   string(REPLACE ".h" "" name ${header})
   add_custom_target(berth_${name} DEPENDS ${BERTH_PCH_DIR}/${header}.gch)
