@@ -11,11 +11,22 @@ namespace {
 using namespace steps;
 using S = Stage;
 
-constexpr std::array kCreateSteps = {
-    Step{S::kDecode, "decode", decode_new},
+template <std::size_t... Sizes>
+constexpr auto joined(const std::array<Step, Sizes>&... parts) {
+  std::array<Step, (Sizes + ...)> out{};
+  auto at = out.begin();
+  ((at = std::ranges::copy(parts, at).out), ...);
+  return out;
+}
+
+using Decoder = StepResult (*)(ApiServer::Impl&, const WritePtr&);
+constexpr std::array<Step, 1> decoded_by(Decoder decode) { return {Step{S::kDecode, "decode", decode}}; }
+
+constexpr std::array kNew = {
     Step{S::kRead, "check storable", check_storable},
     Step{S::kRead, "take name", take_name},
-    Step{S::kOwn, "own fields", own_new_fields},
+};
+constexpr std::array kNewAdmitted = {
     Step{S::kAsk, "ask", ask_of_creation},
     Step{S::kMutate, "mutate", mutate},
     // Who changes an object sees it before it has an identity, who judges it sees the whole.
@@ -27,64 +38,34 @@ constexpr std::array kCreateSteps = {
     Step{S::kAllocate, "allocate", allocate_new},
     Step{S::kStore, "store", store_new},
 };
+constexpr auto kCreateSteps = joined(decoded_by(decode_new), kNew, std::array{Step{S::kOwn, "own fields", own_new_fields}}, kNewAdmitted);
+/// What apply found nothing to update: it is decoded, and its owners are written down, already.
+constexpr auto kCreateAppliedSteps = joined(kNew, kNewAdmitted);
 
-constexpr std::array kCreateAppliedSteps = {
+constexpr std::array kChange = {
     Step{S::kRead, "check storable", check_storable},
-    Step{S::kRead, "take name", take_name},
-    Step{S::kAsk, "ask", ask_of_creation},
-    Step{S::kMutate, "mutate", mutate},
-    Step{S::kPrepare, "give identity", give_identity},
-    Step{S::kPrepare, "prepare", prepare_new},
-    Step{S::kValidate, "validate", validate_new},
-    Step{S::kJudge, "judge", judge},
-    Step{S::kAllocate, "allocate", allocate_new},
-    Step{S::kStore, "store", store_new},
+    Step{S::kRead, "read", read_current},
+    Step{S::kRead, "produce", produce_next},
+    Step{S::kRead, "check system fields", check_system_fields},
+    Step{S::kRead, "carry system fields", carry_system_fields},
 };
-
-/// Updates differ in what they decode and in who writes the owners down.
-constexpr auto update_steps(StepResult (*decode)(ApiServer::Impl&, const WritePtr&)) {
-  return std::array{
-      Step{S::kDecode, "decode", decode},
-      Step{S::kRead, "check storable", check_storable},
-      Step{S::kRead, "read", read_current},
-      Step{S::kRead, "produce", produce_next},
-      Step{S::kRead, "check system fields", check_system_fields},
-      Step{S::kRead, "carry system fields", carry_system_fields},
-      Step{S::kOwn, "own fields", own_changed_fields},
-      Step{S::kAsk, "ask", ask_of_update},
-      Step{S::kMutate, "mutate", mutate},
-      Step{S::kPrepare, "guard", guard_change},
-      Step{S::kPrepare, "prepare", prepare_change},
-      Step{S::kValidate, "validate", validate_change},
-      Step{S::kJudge, "judge", judge},
-      Step{S::kAllocate, "allocate", allocate_change},
-      Step{S::kStore, "store", store_if_changed},
-  };
-}
-constexpr auto kReplaceSteps = update_steps(decode_replacement);
-constexpr auto kPatchSteps = update_steps(decode_patch);
-constexpr auto kScaleSteps = update_steps(decode_scale);
-
-constexpr auto apply_steps(StepResult (*decode)(ApiServer::Impl&, const WritePtr&)) {
-  return std::array{
-      Step{S::kDecode, "decode", decode},
-      Step{S::kRead, "check storable", check_storable},
-      Step{S::kRead, "read", read_current},
-      Step{S::kRead, "produce", produce_next},
-      Step{S::kRead, "check system fields", check_system_fields},
-      Step{S::kRead, "carry system fields", carry_system_fields},
-      Step{S::kAsk, "ask", ask_of_update},
-      Step{S::kMutate, "mutate", mutate},
-      Step{S::kPrepare, "guard", guard_change},
-      Step{S::kPrepare, "prepare", prepare_change},
-      Step{S::kValidate, "validate", validate_change},
-      Step{S::kJudge, "judge", judge},
-      Step{S::kAllocate, "allocate", allocate_change},
-      Step{S::kStore, "store", store_if_changed},
-  };
-}
-constexpr auto kApplySteps = apply_steps(decode_apply);
-constexpr auto kScaleApplySteps = apply_steps(decode_scale_apply);
+constexpr std::array kChangeAdmitted = {
+    Step{S::kAsk, "ask", ask_of_update},
+    Step{S::kMutate, "mutate", mutate},
+    Step{S::kPrepare, "guard", guard_change},
+    Step{S::kPrepare, "prepare", prepare_change},
+    Step{S::kValidate, "validate", validate_change},
+    Step{S::kJudge, "judge", judge},
+    Step{S::kAllocate, "allocate", allocate_change},
+    Step{S::kStore, "store", store_if_changed},
+};
+constexpr std::array kChangeOwned = {Step{S::kOwn, "own fields", own_changed_fields}};
+constexpr auto kReplaceSteps = joined(decoded_by(decode_replacement), kChange, kChangeOwned, kChangeAdmitted);
+constexpr auto kPatchSteps = joined(decoded_by(decode_patch), kChange, kChangeOwned, kChangeAdmitted);
+constexpr auto kScaleSteps = joined(decoded_by(decode_scale), kChange, kChangeOwned, kChangeAdmitted);
+/// Apply writes the owners down when it produces the object.
+constexpr auto kApplySteps = joined(decoded_by(decode_apply), kChange, kChangeAdmitted);
+constexpr auto kScaleApplySteps = joined(decoded_by(decode_scale_apply), kChange, kChangeAdmitted);
 
 constexpr std::array kBindSteps = {
     Step{S::kDecode, "decode", decode_binding},

@@ -195,6 +195,31 @@ void match_conditions(const json::Array& conditions, const Path& at, Errors& err
   }
 }
 
+const Value* spec_of(const Value& doc) {
+  static const Value kEmpty = json::Object();
+  const Value* spec = json::find(doc, "spec");
+  return spec == nullptr ? &kEmpty : spec;
+}
+
+/// What policies of both sorts have. `more_of_match`: what else is wrong with the constraints; may be null.
+void policy_parts(const Value& spec, const Path& at, void (*more_of_match)(const Value*, const Path&, Errors&), Errors& errors) {
+  if (get_string(spec, {"failurePolicy"}).empty())
+    errors.required(at / "failurePolicy");
+  else
+    supported_value(spec, "failurePolicy", at, {"Fail", "Ignore"}, errors, true);
+  if (const Value* kind = json::find(spec, "paramKind")) param_kind(*kind, at / "paramKind", errors);
+  const Path constraints_at = at / "matchConstraints";
+  if (const Value* match = json::find(spec, "matchConstraints")) {
+    match_resources(*match, constraints_at, errors);
+    if (get_array(*match, {"resourceRules"}).empty()) errors.required(constraints_at / "resourceRules");
+    if (more_of_match != nullptr) more_of_match(match, constraints_at, errors);
+  } else {
+    errors.required(constraints_at);
+  }
+  match_conditions(get_array(spec, {"matchConditions"}), at / "matchConditions", errors);
+  variables(spec, at, errors);
+}
+
 }  // namespace
 
 void webhook_match_conditions(const Value& hook, const Path& hook_at, Errors& errors) {
@@ -203,23 +228,8 @@ void webhook_match_conditions(const Value& hook, const Path& hook_at, Errors& er
 
 void validating_admission_policy(const Value& doc, Errors& errors) {
   const Path at("spec");
-  const Value* spec = json::find(doc, "spec");
-  const Value empty = json::Object();
-  if (spec == nullptr) spec = &empty;
-  if (get_string(*spec, {"failurePolicy"}).empty())
-    errors.required(at / "failurePolicy");
-  else
-    supported_value(*spec, "failurePolicy", at, {"Fail", "Ignore"}, errors, true);
-  if (const Value* kind = json::find(*spec, "paramKind")) param_kind(*kind, at / "paramKind", errors);
-  const Path constraints_at = at / "matchConstraints";
-  if (const Value* match = json::find(*spec, "matchConstraints")) {
-    match_resources(*match, constraints_at, errors);
-    if (get_array(*match, {"resourceRules"}).empty()) errors.required(constraints_at / "resourceRules");
-  } else {
-    errors.required(constraints_at);
-  }
-  match_conditions(get_array(*spec, {"matchConditions"}), at / "matchConditions", errors);
-  variables(*spec, at, errors);
+  const Value* spec = spec_of(doc);
+  policy_parts(*spec, at, nullptr, errors);
   if (get_array(*spec, {"validations"}).empty() && get_array(*spec, {"auditAnnotations"}).empty()) {
     errors.required(at / "validations", "validations or auditAnnotations must contain at least one item");
     errors.required(at / "auditAnnotations", "validations or auditAnnotations must contain at least one item");
@@ -291,24 +301,8 @@ void mutation(const Value& one, const Path& at, Errors& errors) {
 
 void mutating_admission_policy(const Value& doc, Errors& errors) {
   const Path at("spec");
-  const Value* spec = json::find(doc, "spec");
-  const Value empty = json::Object();
-  if (spec == nullptr) spec = &empty;
-  if (get_string(*spec, {"failurePolicy"}).empty())
-    errors.required(at / "failurePolicy");
-  else
-    supported_value(*spec, "failurePolicy", at, {"Fail", "Ignore"}, errors, true);
-  if (const Value* kind = json::find(*spec, "paramKind")) param_kind(*kind, at / "paramKind", errors);
-  const Path constraints_at = at / "matchConstraints";
-  if (const Value* match = json::find(*spec, "matchConstraints")) {
-    match_resources(*match, constraints_at, errors);
-    if (get_array(*match, {"resourceRules"}).empty()) errors.required(constraints_at / "resourceRules");
-    mutating_operations(match, constraints_at, errors);
-  } else {
-    errors.required(constraints_at);
-  }
-  match_conditions(get_array(*spec, {"matchConditions"}), at / "matchConditions", errors);
-  variables(*spec, at, errors);
+  const Value* spec = spec_of(doc);
+  policy_parts(*spec, at, mutating_operations, errors);
   const Path mutations_at = at / "mutations";
   const json::Array& mutations = get_array(*spec, {"mutations"});
   if (mutations.empty()) errors.required(mutations_at, "mutations must contain at least one item");
