@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "apiserver/auth/pki.h"
+#include "security/pki.h"
 #include "base/base64.h"
 #include "base/config_reader.h"
 #include "cli/findings.h"
@@ -101,7 +101,7 @@ int run_webhook(const std::vector<std::string>& args) {
   if (!findings.may_start("webhook")) return 1;
   block_signals();
   if (host.empty()) host = address->host;
-  auto pair = apiserver::auth::Pki::self_signed_server(name, {host}, SystemClock().now());
+  auto pair = security::Pki::self_signed_server(name, {host}, SystemClock().now());
   if (!pair) return report(pair.error());
 
   const std::size_t rule_count = rules->size();

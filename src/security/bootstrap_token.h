@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 
-namespace berth::apiserver::auth {
+namespace berth::security {
 
 inline constexpr std::string_view kBootstrapTokenType = "bootstrap.kubernetes.io/token";
 inline constexpr std::string_view kBootstrapTokenPrefix = "bootstrap-token-";
@@ -45,4 +45,4 @@ TokenParts random_bootstrap_token();
 /// The detached signature of `content` by a token (JWS, HS256): what cluster-info carries as jws-kubeconfig-ID.
 std::string detached_signature(std::string_view content, const TokenParts& token);
 
-}  // namespace berth::apiserver::auth
+}  // namespace berth::security

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-namespace berth::apiserver::auth {
+namespace berth::security {
 
 struct KeyPair {
   std::string certificate_pem, private_key_pem;
@@ -83,4 +83,4 @@ class Pki {
   std::string service_account_key_pem_;
 };
 
-}  // namespace berth::apiserver::auth
+}  // namespace berth::security

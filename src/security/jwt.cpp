@@ -1,14 +1,14 @@
-#include "apiserver/auth/jwt.h"
+#include "security/jwt.h"
 
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/ecdsa.h>
 #include <openssl/sha.h>
 
-#include "apiserver/auth/encoding.h"
-#include "apiserver/auth/openssl.h"
+#include "security/uuid.h"
+#include "security/openssl.h"
 
-namespace berth::apiserver::auth {
+namespace berth::security {
 namespace {
 
 using DigestContext = std::unique_ptr<EVP_MD_CTX, FreeWith<EVP_MD_CTX_free>>;
@@ -192,4 +192,4 @@ std::optional<json::Value> unverified_claims(std::string_view token) {
   return parts ? decode_object(parts->claims) : std::nullopt;
 }
 
-}  // namespace berth::apiserver::auth
+}  // namespace berth::security

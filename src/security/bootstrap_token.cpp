@@ -1,4 +1,4 @@
-#include "apiserver/auth/bootstrap_token.h"
+#include "security/bootstrap_token.h"
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -8,7 +8,7 @@
 
 #include "base/base64.h"
 
-namespace berth::apiserver::auth {
+namespace berth::security {
 namespace {
 
 constexpr std::string_view kTokenAlphabet = "0123456789abcdefghijklmnopqrstuvwxyz";
@@ -105,4 +105,4 @@ std::string detached_signature(std::string_view content, const TokenParts& token
   return header + ".." + base64url_encode({reinterpret_cast<char*>(digest), size});
 }
 
-}  // namespace berth::apiserver::auth
+}  // namespace berth::security

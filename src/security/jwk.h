@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 
-namespace berth::apiserver::auth {
+namespace berth::security {
 
 /// The header of a token, unverified.
 struct TokenHeader {
@@ -32,4 +32,4 @@ class KeySet {
   std::shared_ptr<const std::vector<Entry>> keys_;
 };
 
-}  // namespace berth::apiserver::auth
+}  // namespace berth::security

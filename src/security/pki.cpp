@@ -1,4 +1,4 @@
-#include "apiserver/auth/pki.h"
+#include "security/pki.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -12,11 +12,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "apiserver/auth/jwt.h"
-#include "apiserver/auth/openssl.h"
-#include "apiserver/auth/rotation.h"
+#include "security/jwt.h"
+#include "security/openssl.h"
+#include "security/rotation.h"
 
-namespace berth::apiserver::auth {
+namespace berth::security {
 namespace {
 
 constexpr auto kDay = std::chrono::hours(24);
@@ -440,4 +440,4 @@ Result<std::string> rotate_signing_key(const std::string& directory, RotationSte
   return std::string("The old key is gone: the tokens that it signed are refused from now on.");
 }
 
-}  // namespace berth::apiserver::auth
+}  // namespace berth::security

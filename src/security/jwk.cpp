@@ -1,15 +1,15 @@
-#include "apiserver/auth/jwk.h"
+#include "security/jwk.h"
 
 #include <openssl/core_names.h>
 #include <openssl/ecdsa.h>
 #include <openssl/param_build.h>
 #include <openssl/rsa.h>
 
-#include "apiserver/auth/jwt.h"
-#include "apiserver/auth/openssl.h"
+#include "security/jwt.h"
+#include "security/openssl.h"
 #include "base/base64.h"
 
-namespace berth::apiserver::auth {
+namespace berth::security {
 namespace {
 
 using BigNumber = std::unique_ptr<BIGNUM, FreeWith<BN_free>>;
@@ -150,4 +150,4 @@ std::optional<json::Value> KeySet::verify(std::string_view token, const std::vec
   return std::nullopt;
 }
 
-}  // namespace berth::apiserver::auth
+}  // namespace berth::security

@@ -1,8 +1,8 @@
-#include "apiserver/auth/openssl.h"
+#include "security/openssl.h"
 
 #include <openssl/ec.h>
 
-namespace berth::apiserver::auth {
+namespace berth::security {
 namespace {
 
 std::string text_of(BIO* bio) {
@@ -66,4 +66,4 @@ std::string to_pem(X509* certificate) {
   return text_of(bio.get());
 }
 
-}  // namespace berth::apiserver::auth
+}  // namespace berth::security

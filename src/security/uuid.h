@@ -4,9 +4,9 @@
 
 #include "base/base64.h"
 
-namespace berth::apiserver::auth {
+namespace berth::security {
 
 /// RFC 4122 version 4, from the machine's cryptographic random source.
 std::string random_uuid();
 
-}  // namespace berth::apiserver::auth
+}  // namespace berth::security

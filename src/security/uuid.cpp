@@ -1,4 +1,4 @@
-#include "apiserver/auth/encoding.h"
+#include "security/uuid.h"
 
 #include <fmt/format.h>
 #include <openssl/rand.h>
@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-namespace berth::apiserver::auth {
+namespace berth::security {
 std::string random_uuid() {
   std::array<unsigned char, 16> b{};
   if (RAND_bytes(b.data(), b.size()) != 1) std::abort();  // Without randomness nothing here is safe.
@@ -20,4 +20,4 @@ std::string random_uuid() {
   return out;
 }
 
-}  // namespace berth::apiserver::auth
+}  // namespace berth::security

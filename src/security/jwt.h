@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 
-namespace berth::apiserver::auth {
+namespace berth::security {
 
 /// One private key and the algorithm that goes with it: ES256 for EC P-256, RS256 for RSA. Thread-safe after construction.
 class JwtKey {
@@ -39,4 +39,4 @@ class JwtKey {
 /// The claims without any check; nullopt when the token is malformed.
 std::optional<json::Value> unverified_claims(std::string_view token);
 
-}  // namespace berth::apiserver::auth
+}  // namespace berth::security

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-namespace berth::apiserver::auth {
+namespace berth::security {
 
 template <auto Free>
 struct FreeWith {
@@ -34,4 +34,4 @@ Result<Certificate> read_certificate(const std::string& pem, const std::string& 
 std::string to_pem(EVP_PKEY* key);
 std::string to_pem(X509* certificate);
 
-}  // namespace berth::apiserver::auth
+}  // namespace berth::security

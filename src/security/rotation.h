@@ -11,11 +11,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-namespace berth::apiserver::auth {
+namespace berth::security {
 
 enum class RotationStep { kPrepare, kSwitch, kFinish };
 /// What was done, and what is to be done next, in words. The error says which step comes first; nothing was changed then.
 Result<std::string> rotate_authority(const std::string& pki_directory, RotationStep step, TimePoint now);
 Result<std::string> rotate_signing_key(const std::string& pki_directory, RotationStep step);
 
-}  // namespace berth::apiserver::auth
+}  // namespace berth::security
