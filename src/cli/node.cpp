@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <random>
 
-#include "security/pki.h"
 #include "base/config_reader.h"
 #include "base/event_loop.h"
 #include "cli/compatibility.h"
@@ -23,6 +22,7 @@
 #include "node/agent/agent.h"
 #include "node/agent/leftovers.h"
 #include "node/agent/own_runtime.h"
+#include "security/pki.h"
 
 namespace berth::cli {
 namespace {

@@ -2,15 +2,13 @@
 
 #include <future>
 
-#include "security/bootstrap_token.h"
 #include "cli/parse.h"
 #include "net/certificates.h"
 #include "net/client.h"
+#include "security/bootstrap_token.h"
 
 namespace berth::cli {
 namespace {
-
-namespace auth = apiserver::auth;
 
 constexpr const char* kInfoPath = "/api/v1/namespaces/kube-public/configmaps/cluster-info";
 constexpr std::string_view kHashPrefix = "sha256:";

@@ -7,7 +7,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "security/pki.h"
 #include "base/event_loop.h"
 #include "cli/node_dns.h"
 #include "cli/node_settings.h"
@@ -17,6 +16,7 @@
 #include "node/agent/cgroups.h"
 #include "node/agent/leftovers.h"
 #include "node/agent/own_runtime.h"
+#include "security/pki.h"
 
 namespace berth::cli {
 namespace {

@@ -2,7 +2,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "security/bootstrap_token.h"
 #include "base/base64.h"
 #include "cli/join_documents.h"
 #include "cli/parse.h"
@@ -11,11 +10,11 @@
 #include "cli/verbs/verbs.h"
 #include "model/tables.h"
 #include "net/certificates.h"
+#include "security/bootstrap_token.h"
 
 namespace berth::cli {
 namespace {
 
-namespace auth = apiserver::auth;
 const model::Gvr kSecrets{"", "v1", "secrets"};
 
 std::vector<std::string> at_commas(const std::string& text) {
@@ -105,8 +104,8 @@ int run_token_create(const std::vector<std::string>& args) {
   if (!token) return report(token.error());
   auto session = Session::open(connection);
   if (!session) return report(session.error());
-  const auto made =
-      (*session)->client().create_and_wait(kSecrets, std::string(security::kBootstrapTokenNamespace), security::make_bootstrap_secret(*token));
+  const auto made = (*session)->client().create_and_wait(kSecrets, std::string(security::kBootstrapTokenNamespace),
+                                                         security::make_bootstrap_secret(*token));
   if (!made && made.error().code == 409)
     return report(fail(ErrorCode::kConflict,
                        fmt::format("there is a token {} already: `{} token delete {}` ends it", token->id, program_name(), token->id))

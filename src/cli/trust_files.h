@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "apiserver/auth/authenticator.h"
-#include "security/pki.h"
 #include "base/error.h"
+#include "security/pki.h"
 
 namespace CLI {
 class App;

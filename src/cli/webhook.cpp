@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "security/pki.h"
 #include "base/base64.h"
 #include "base/config_reader.h"
 #include "cli/findings.h"
@@ -13,6 +12,7 @@
 #include "cli/roles.h"
 #include "cli/session.h"
 #include "net/server.h"
+#include "security/pki.h"
 
 namespace berth::cli {
 namespace {

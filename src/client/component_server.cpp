@@ -1,11 +1,11 @@
 #include "client/component_server.h"
 
-#include "security/pki.h"
 #include "base/process_metrics.h"
 #include "base/version.h"
 #include "client/client.h"
 #include "client/delegated_auth.h"
 #include "net/debug_pages.h"
+#include "security/pki.h"
 
 namespace berth::client {
 namespace {

@@ -1,12 +1,10 @@
 // Bootstrap tokens: expired ones go, and the others sign what a machine that wants to join reads first.
-#include "security/bootstrap_token.h"
 #include "controllers/certificates.h"
 #include "controllers/common.h"
+#include "security/bootstrap_token.h"
 
 namespace berth::controllers {
 namespace {
-
-namespace auth = apiserver::auth;
 
 constexpr std::string_view kInfoNamespace = "kube-public", kInfoName = "cluster-info", kSignaturePrefix = "jws-kubeconfig-";
 

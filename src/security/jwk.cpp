@@ -5,9 +5,9 @@
 #include <openssl/param_build.h>
 #include <openssl/rsa.h>
 
+#include "base/base64.h"
 #include "security/jwt.h"
 #include "security/openssl.h"
-#include "base/base64.h"
 
 namespace berth::security {
 namespace {

@@ -5,7 +5,7 @@
 #include <openssl/ecdsa.h>
 #include <openssl/sha.h>
 
-#include "security/uuid.h"
+#include "base/base64.h"
 #include "security/openssl.h"
 
 namespace berth::security {

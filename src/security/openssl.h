@@ -1,4 +1,4 @@
-// OpenSSL handles that free themselves, PEM texts to keys and back. For the .cpp files of this folder only.
+// OpenSSL handles that free themselves, PEM texts to keys and back. For .cpp files only: OpenSSL's headers are heavy.
 #pragma once
 #include <openssl/bio.h>
 #include <openssl/err.h>

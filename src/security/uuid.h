@@ -1,8 +1,6 @@
-// base64 (base/base64.h) and random UUIDs.
+// Random UUIDs.
 #pragma once
 #include <string>
-
-#include "base/base64.h"
 
 namespace berth::security {
 

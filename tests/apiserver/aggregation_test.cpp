@@ -3,9 +3,9 @@
 
 #include "apiserver/aggregation/registrations.h"
 #include "apiserver/auth/authenticator.h"
-#include "security/pki.h"
 #include "base/base64.h"
 #include "net/server.h"
+#include "security/pki.h"
 #include "tests/apiserver/server_fixture.h"
 #include "tests/store/store_fixture.h"
 #include "tests/support/usage.h"

@@ -5,11 +5,12 @@
 #include <fstream>
 
 #include "apiserver/auth/authenticator.h"
-#include "security/uuid.h"
 #include "apiserver/auth/impersonation.h"
+#include "apiserver/auth/reviews.h"
+#include "base/base64.h"
 #include "security/jwt.h"
 #include "security/openssl.h"
-#include "apiserver/auth/reviews.h"
+#include "security/uuid.h"
 #include "tests/apiserver/auth_fixture.h"
 
 namespace berth::apiserver::auth {
@@ -196,7 +197,9 @@ TEST_F(AuthenticationTest, ASecretOfTokenTypeKeepsALegacyToken) {
   spec.bound_kind = "Secret";
   spec.bound_name = "kept";
   spec.bound_uid = "k";
-  const auto issuer = [&] { return std::string(json::get_string(*security::unverified_claims(parts_.tokens->issue(spec)->token), {"iss"})); };
+  const auto issuer = [&] {
+    return std::string(json::get_string(*security::unverified_claims(parts_.tokens->issue(spec)->token), {"iss"}));
+  };
   EXPECT_NE(issuer(), "kubernetes/serviceaccount");
   spec.expiration_seconds = std::int64_t{10} * 365 * 24 * 3600;
   EXPECT_EQ(issuer(), "kubernetes/serviceaccount");

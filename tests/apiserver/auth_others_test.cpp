@@ -5,8 +5,8 @@
 
 #include "apiserver/auth/authenticator.h"
 #include "apiserver/auth/authorization_config.h"
-#include "security/jwt.h"
 #include "apiserver/auth/oidc.h"
+#include "security/jwt.h"
 #include "security/openssl.h"
 #include "tests/apiserver/server_fixture.h"
 

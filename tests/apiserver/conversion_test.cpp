@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <future>
 
-#include "security/pki.h"
 #include "base/base64.h"
 #include "net/server.h"
+#include "security/pki.h"
 #include "tests/apiserver/server_fixture.h"
 
 namespace berth::apiserver::testing {

@@ -7,9 +7,9 @@
 
 #include <future>
 
-#include "security/pki.h"
 #include "net/address.h"
 #include "net/server.h"
+#include "security/pki.h"
 #include "tests/apiserver/server_fixture.h"
 #include "tests/store/store_fixture.h"
 #include "tests/support/usage.h"

@@ -6,9 +6,9 @@
 #include <fstream>
 #include <future>
 
-#include "security/pki.h"
 #include "apiserver/auth/service_account_tokens.h"
 #include "net/server.h"
+#include "security/pki.h"
 #include "tests/apiserver/server_fixture.h"
 #include "tests/store/store_fixture.h"
 

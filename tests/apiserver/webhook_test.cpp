@@ -2,9 +2,9 @@
 #include <future>
 
 #include "apiserver/admission/webhook_config.h"
-#include "security/pki.h"
 #include "base/base64.h"
 #include "net/server.h"
+#include "security/pki.h"
 #include "tests/apiserver/server_fixture.h"
 
 namespace berth::apiserver::testing {

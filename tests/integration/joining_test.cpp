@@ -7,7 +7,6 @@
 #include <fstream>
 
 #include "apiserver/auth/auth.h"
-#include "security/bootstrap_token.h"
 #include "apiserver/auth/revoked.h"
 #include "apiserver/server.h"
 #include "base/base64.h"
@@ -18,6 +17,7 @@
 #include "client/hooked_transport.h"
 #include "controllers/manager.h"
 #include "net/certificates.h"
+#include "security/bootstrap_token.h"
 #include "store/store.h"
 #include "tests/store/store_fixture.h"
 

@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <future>
 
-#include "security/pki.h"
 #include "cli/server_role.h"
 #include "net/client.h"
+#include "security/pki.h"
 #include "tests/store/store_fixture.h"
 
 namespace berth {

@@ -15,10 +15,10 @@
 #include "apiserver/auth/authenticator.h"
 #include "apiserver/auth/authorization_config.h"
 #include "apiserver/auth/oidc.h"
-#include "security/pki.h"
 #include "apiserver/auth/service_account_tokens.h"
 #include "apiserver/auth_interfaces.h"
 #include "apiserver/object_cache.h"
+#include "security/pki.h"
 
 namespace berth::apiserver::auth {
 

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <fstream>
 
-#include "security/bootstrap_token.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "security/bootstrap_token.h"
 
 namespace berth::apiserver::auth {
 namespace {
@@ -164,8 +164,8 @@ class ChainAuthenticator final : public Authenticator {
 
   /// plugin/pkg/auth/authenticator/token/bootstrap.
   std::optional<UserInfo> by_bootstrap_token(const security::TokenParts& parts) const {
-    const auto stored =
-        options_.cache->get(make_key("", "secrets", security::kBootstrapTokenNamespace, std::string(security::kBootstrapTokenPrefix) + parts.id));
+    const auto stored = options_.cache->get(
+        make_key("", "secrets", security::kBootstrapTokenNamespace, std::string(security::kBootstrapTokenPrefix) + parts.id));
     if (stored == nullptr) return std::nullopt;
     const auto document = json::parse(*stored->value);
     if (!document || json::find(*document, {"metadata", "deletionTimestamp"}) != nullptr) return std::nullopt;

@@ -2,8 +2,8 @@
 
 #include <future>
 
-#include "security/jwt.h"
 #include "net/client.h"
+#include "security/jwt.h"
 
 namespace berth::apiserver::auth {
 namespace {

@@ -5,10 +5,10 @@
 #include <mutex>
 #include <string>
 
-#include "security/jwk.h"
 #include "apiserver/auth/oidc_config.h"
 #include "apiserver/auth_interfaces.h"
 #include "base/clock.h"
+#include "security/jwk.h"
 
 namespace berth::apiserver::auth {
 

@@ -4,9 +4,10 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "security/uuid.h"
-#include "security/jwt.h"
+#include "base/base64.h"
 #include "base/json_scan.h"
+#include "security/jwt.h"
+#include "security/uuid.h"
 
 namespace berth::apiserver::auth {
 namespace {

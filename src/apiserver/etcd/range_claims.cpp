@@ -5,9 +5,9 @@
 
 #include <charconv>
 
-#include "security/uuid.h"
 #include "base/clock.h"
 #include "model/protobuf.h"
+#include "security/uuid.h"
 
 namespace berth::apiserver::etcd {
 namespace {

@@ -1,9 +1,9 @@
 // serviceaccounts/token, and the reviews that ask about users and permissions.
-#include "security/jwt.h"
 #include "apiserver/auth/reviews.h"
 #include "apiserver/body.h"
 #include "apiserver/writes/steps.h"
 #include "model/go_words.h"
+#include "security/jwt.h"
 
 namespace berth::apiserver {
 namespace {

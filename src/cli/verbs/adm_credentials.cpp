@@ -7,7 +7,6 @@
 #include <fstream>
 
 #include "apiserver/auth/revoked.h"
-#include "security/rotation.h"
 #include "base/base64.h"
 #include "base/config_reader.h"
 #include "cli/data_dir.h"
@@ -15,6 +14,7 @@
 #include "cli/session.h"
 #include "cli/verbs/adm.h"
 #include "net/certificates.h"
+#include "security/rotation.h"
 
 namespace berth::cli {
 namespace {
