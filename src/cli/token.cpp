@@ -8,7 +8,7 @@
 #include "cli/process.h"
 #include "cli/session.h"
 #include "cli/verbs/verbs.h"
-#include "model/tables.h"
+#include "model/tables/tables.h"
 #include "net/certificates.h"
 #include "security/bootstrap_token.h"
 

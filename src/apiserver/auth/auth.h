@@ -17,7 +17,7 @@
 #include "apiserver/auth/oidc.h"
 #include "apiserver/auth/service_account_tokens.h"
 #include "apiserver/auth_interfaces.h"
-#include "apiserver/object_cache.h"
+#include "apiserver/cache/object_cache.h"
 #include "security/pki.h"
 
 namespace berth::apiserver::auth {

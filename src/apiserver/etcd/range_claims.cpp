@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "base/clock.h"
-#include "model/protobuf.h"
+#include "model/protobuf/protobuf.h"
 #include "security/uuid.h"
 
 namespace berth::apiserver::etcd {

@@ -1,6 +1,6 @@
 // serviceaccounts/token, and the reviews that ask about users and permissions.
 #include "apiserver/auth/reviews.h"
-#include "apiserver/body.h"
+#include "apiserver/request/request_body.h"
 #include "apiserver/writes/steps.h"
 #include "model/go_words.h"
 #include "security/jwt.h"
