@@ -9,6 +9,7 @@
 #include "base/version.h"
 #include "cli/component_port.h"
 #include "cli/data_dir.h"
+#include "cli/real_node.h"
 #include "cli/server_credentials.h"
 #include "cli/server_presence.h"
 #include "cli/server_store.h"

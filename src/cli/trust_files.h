@@ -6,6 +6,7 @@
 
 #include "apiserver/auth/authenticator.h"
 #include "base/error.h"
+#include "net/client.h"
 #include "security/pki.h"
 
 namespace CLI {
