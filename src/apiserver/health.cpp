@@ -3,10 +3,10 @@
 
 #include "apiserver/aggregation/aggregator.h"
 #include "apiserver/impl.h"
-#include "apiserver/offer.h"
+#include "apiserver/request/offer.h"
 #include "base/base64.h"
 #include "base/process_metrics.h"
-#include "model/discovery.h"
+#include "model/published/discovery.h"
 
 namespace berth::apiserver {
 namespace {
