@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "apiserver/auth/encoding.h"
+#include "apiserver/etcd/stored_form.h"
 #include "base/clock.h"
 #include "model/protobuf.h"
 
@@ -38,6 +39,9 @@ struct RangeRecord {
     model::append_field(type, 2, "RangeAllocation");
     model::append_field(out, 1, type);
     model::append_field(out, 2, message);
+    // Two servers that take the same port at the same moment write the same bits: by these, each knows its own write (stored_form.h).
+    const auto mark = next_mark();
+    model::append_field(out, 15, {mark.data(), mark.size()});
     return make_bytes(std::move(out));
   }
 };
