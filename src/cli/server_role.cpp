@@ -411,7 +411,8 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
         opened_cache->shared, client::Client(role->in_process("system:apiserver", {"system:masters"}), nullptr, "berth-server"),
         *role->clock_,
         PresenceFacts{plan.etcd.options.prefix, plan.advertise_host, role->listener_->port(),
-                      server_identity(machine_name(), plan.advertise_host, role->listener_->port())});
+                      server_identity(machine_name(), plan.advertise_host, role->listener_->port()),
+                      [api = role->api_.get()] { api->repair_service_claims(); }});
   return role;
 }
 

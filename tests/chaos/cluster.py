@@ -2,6 +2,8 @@
 answers, and API servers of berth, each with a wall clock of its own."""
 import asyncio, base64, json, mmap, os, re, shutil, signal, socket, ssl, struct, subprocess, sys, threading, time
 
+PATIENCE = 300  # Seconds for something to start, on a machine that has other things to do.
+
 
 def free_ports(count):
     held = [socket.socket() for _ in range(count)]
@@ -206,10 +208,18 @@ class Process:
 
 class Cluster:
     def __init__(self, berth, work, members=3, servers=3):
-        self.berth, self.work = berth, work
+        self.berth, self.work, self.members, self.servers, self.clocks, self.disk = berth, work, [], [], [], None
+        self.networks = None
+        try:
+            self.begin(members, servers)
+        except BaseException:
+            self.close()
+            raise
+
+    def begin(self, members, servers):
+        berth, work = self.berth, self.work
         ports = free_ports(2 * members + servers)
         self.client_ports, peer_ports, self.server_ports = ports[:members], ports[members : 2 * members], ports[2 * members :]
-        self.members = []
         self.disk = Disk.make(f"{work}/m0", 900)  # etcd takes 64 MB for each of its first log files, and grows.
         Clock.build(work)
         self.networks = Networks(members)
@@ -222,17 +232,16 @@ class Cluster:
             self.members.append(Process(f"etcd m{i}", command, f"{work}/m{i}.log"))
         for member in self.members:
             member.start()
-        self.wait(lambda: self.etcdctl("endpoint", "health").returncode == 0, 60, "etcd")
+        self.wait(lambda: self.etcdctl("endpoint", "health").returncode == 0, PATIENCE, "etcd")
         self.links = [Link(host, port) for host, port in zip(self.hosts, self.client_ports)]
         urls = ",".join(f"http://127.0.0.1:{link.port}" for link in self.links)
-        self.servers, self.clocks = [], []
         for i in range(servers):
             command = [berth, "server", "--data-dir", f"{work}/s{i}", "--listen", f"127.0.0.1:{self.server_ports[i]}", "--etcd-servers", urls]
             command += ["--advertise-address", f"127.0.0.{i + 1}", "--memory-limit", "4Gi"]
             self.clocks.append(Clock(f"{work}/s{i}.clock"))
             self.servers.append(Process(f"server {i}", command, f"{work}/s{i}.log", self.clocks[i].env()))
         self.servers[0].start()
-        self.wait(lambda: self.ready(0, True), 120, "the first server")
+        self.wait(lambda: self.ready(0, True), PATIENCE, "the first server")
         for i in range(1, servers):
             os.makedirs(f"{work}/s{i}", exist_ok=True)
             shutil.copytree(f"{work}/s0/pki", f"{work}/s{i}/pki")
@@ -240,7 +249,7 @@ class Cluster:
                 if os.path.exists(f"{work}/s{i}/pki/{name}"):
                     os.remove(f"{work}/s{i}/pki/{name}")
             self.servers[i].start()
-            self.wait(lambda: self.ready(i), 120, f"server {i}")
+            self.wait(lambda: self.ready(i), PATIENCE, f"server {i}")
 
     def raise_quota_alarm(self):
         """By the interface that a member raises it by itself with."""
@@ -312,6 +321,7 @@ class Cluster:
     def close(self):
         for process in self.servers + self.members:
             process.kill()
-        self.networks.close()
+        if self.networks is not None:
+            self.networks.close()
         if self.disk is not None:
             self.disk.close()

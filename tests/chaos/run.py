@@ -127,9 +127,10 @@ def main():
     Networks.enter()
     work = tempfile.mkdtemp(prefix="berth-chaos.")
     dice = random.Random(seed)
-    cluster, components = Cluster(berth, work), None
+    cluster = components = None
     failed = []
     try:
+        cluster = Cluster(berth, work)
         history = History(cluster)
         time.sleep(1)
         components = Components(cluster, history.fault)
@@ -164,7 +165,8 @@ def main():
     finally:
         if components is not None:
             components.close()
-        cluster.close()
+        if cluster is not None:
+            cluster.close()
     for line in failed[:20]:
         print("FAIL", line)
     if failed:
