@@ -207,9 +207,9 @@ class Process:
 
 
 class Cluster:
-    def __init__(self, berth, work, members=3, servers=3):
+    def __init__(self, berth, work, members=3, servers=3, more=()):
         self.berth, self.work, self.members, self.servers, self.clocks, self.disk = berth, work, [], [], [], None
-        self.networks = None
+        self.networks, self.more = None, list(more)
         try:
             self.begin(members, servers)
         except BaseException:
@@ -237,7 +237,7 @@ class Cluster:
         urls = ",".join(f"http://127.0.0.1:{link.port}" for link in self.links)
         for i in range(servers):
             command = [berth, "server", "--data-dir", f"{work}/s{i}", "--listen", f"127.0.0.1:{self.server_ports[i]}", "--etcd-servers", urls]
-            command += ["--advertise-address", f"127.0.0.{i + 1}", "--memory-limit", "4Gi"]
+            command += ["--advertise-address", f"127.0.0.{i + 1}", "--memory-limit", "4Gi", *self.more]
             self.clocks.append(Clock(f"{work}/s{i}.clock"))
             self.servers.append(Process(f"server {i}", command, f"{work}/s{i}.log", self.clocks[i].env()))
         self.servers[0].start()
