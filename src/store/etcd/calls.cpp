@@ -68,11 +68,13 @@ pb::TxnRequest EtcdStore::WriteCall::transaction(std::int64_t lease) const {
     put->set_value(*write.value);
     put->set_lease(lease);
   } else {
-    // Before the deletion, so that the watch tells whose it is.
-    auto* put = request.add_success()->mutable_request_put();
-    put->set_key(fence->key + std::string(kDeletionMark));
-    put->set_value(sought->mark);
-    put->set_lease(fence->lease);
+    if (is_marked) {
+      // Before the deletion, so that the watch tells whose it is.
+      auto* put = request.add_success()->mutable_request_put();
+      put->set_key(fence->key + std::string(kDeletionMark));
+      put->set_value(sought->mark);
+      put->set_lease(fence->lease);
+    }
     request.add_success()->mutable_request_delete_range()->set_key(write.key);
   }
   request.add_failure()->mutable_request_range()->set_key(write.key);
@@ -105,6 +107,7 @@ void EtcdStore::WriteCall::answer(WriteAnswer given) {
 
 void EtcdStore::WriteCall::fenced(Revision revision) {
   if (!may_be_written) return send();
+  if (write.value == nullptr && !is_marked) return abandon(last_error);
   store.outcomes().wait(sought, revision, give_up, [this](Outcome outcome, Revision seen) {
     switch (outcome) {
       case Outcome::kWritten:
@@ -137,6 +140,9 @@ void EtcdStore::WriteCall::proceed(bool) {
   last_error = fmt::format("etcd at {}: {}", store.at(member).address, status.error_message());
   switch (judge(status)) {
     case Failure::kFinal:
+      // A full etcd still deletes, as long as nothing is put.
+      if (std::exchange(is_marked, false) && write.value == nullptr && status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED)
+        return send();
       return answer({WriteVerdict::kRejected, 0, {}, last_error});
     case Failure::kLeaseGone:
       store.forget_leases();

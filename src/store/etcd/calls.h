@@ -49,6 +49,7 @@ struct EtcdStore::WriteCall final : Call {
   std::unique_ptr<grpc::ClientAsyncResponseReader<pb::TxnResponse>> reader;
   grpc::Alarm alarm;
   bool is_pausing = false;
+  bool is_marked = true;        ///< A deletion carries its mark.
   bool may_be_written = false;  ///< A try ended without an answer, and nobody knows yet.
   FencePtr fence;               ///< As the last try compared it.
   std::string last_error = "etcd gives no lease";
