@@ -1,6 +1,7 @@
 #include "apiserver/server.h"
 
 #include "apiserver/aggregation/aggregator.h"
+#include "apiserver/cache/object_codec.h"
 #include "apiserver/conversion.h"
 #include "apiserver/impl.h"
 #include "apiserver/subresources/relay.h"
