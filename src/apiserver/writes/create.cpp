@@ -113,7 +113,7 @@ StepResult store_new(ApiServer::Impl& server, const WritePtr& operation) {
     server.services.release(operation->allocation);
     if (server.cache->get(object_key(kind, operation->ns, operation->name)) != nullptr)
       return std::unexpected(model::already_exists(kind.group, kind.plural, operation->name));
-    operation->done(WriteOutcome{nullptr, std::move(object), true});
+    operation->try_out(server, std::move(object), true);
     return Flow::kWaits;
   }
   // Kept only where the name may have to be chosen again.
