@@ -9,7 +9,7 @@
 namespace berth::cli {
 namespace {
 
-using apiserver::auth::KeyPair;
+using security::KeyPair;
 
 Result<void> read_bundle(const char* flag, const std::string& path, std::string& out) {
   if (path.empty()) return {};
@@ -104,7 +104,7 @@ apiserver::auth::FrontProxyRules TrustFlags::rules() const {
   return {std::move(names), username_headers, uid_headers, group_headers, extra_prefixes};
 }
 
-Result<Trust> trust_of(apiserver::auth::Pki& pki, const TrustFlags& flags, TimePoint now) {
+Result<Trust> trust_of(security::Pki& pki, const TrustFlags& flags, TimePoint now) {
   auto files = flags.read();
   if (!files) return std::unexpected(files.error());
   Trust out;
@@ -138,6 +138,14 @@ std::map<std::string, std::string> published_trust(const Trust& trust, const api
           {"requestheader-uid-headers", list_text(rules.uid_headers)},
           {"requestheader-group-headers", list_text(rules.group_headers)},
           {"requestheader-extra-headers-prefix", list_text(rules.extra_prefixes)}};
+}
+
+net::ClientConfig node_client_of(const Trust& trust) {
+  net::ClientConfig out;
+  out.certificate_pem = trust.kubelet_client.certificate_pem;
+  out.private_key_pem = trust.kubelet_client.private_key_pem;
+  out.ca_pem = trust.kubelet_ca_pem;
+  return out;
 }
 
 }  // namespace berth::cli

@@ -20,7 +20,9 @@ class Headers {
   void set(std::string_view name, std::string value);
   /// The first field's value, or empty.
   [[nodiscard]] std::string_view get(std::string_view name) const;
-  [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& fields() const { return fields_; }
+  [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& fields() const& { return fields_; }
+  /// Of headers that nobody else holds: by value, so that a loop over `headers_back(from).fields()` reads what is still there.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> fields() && { return std::move(fields_); }
 
  private:
   std::vector<std::pair<std::string, std::string>> fields_;

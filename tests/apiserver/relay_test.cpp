@@ -7,9 +7,9 @@
 
 #include <future>
 
-#include "apiserver/auth/pki.h"
 #include "net/address.h"
 #include "net/server.h"
+#include "security/pki.h"
 #include "tests/apiserver/server_fixture.h"
 #include "tests/store/store_fixture.h"
 #include "tests/support/usage.h"
@@ -23,7 +23,7 @@ using berth::test::usage_now;
 /// A node's agent as far as the relay sees it.
 class FakeAgent final : public net::Handler {
  public:
-  explicit FakeAgent(const auth::KeyPair& identity) {
+  explicit FakeAgent(const security::KeyPair& identity) {
     net::ServerConfig config;
     config.tls = net::TlsServerConfig{identity.certificate_pem, identity.private_key_pem, ""};
     server_ = std::move(*net::Server::start(config, *this));
@@ -70,6 +70,25 @@ class FakeAgent final : public net::Handler {
       echo(stream);
     });
   }
+  std::unique_ptr<net::Server> server_;
+};
+
+/// What listens on some port of a node, in plain HTTP, and answers with these headers.
+class Application final : public net::Handler {
+ public:
+  explicit Application(std::vector<std::pair<std::string, std::string>> said) : said_(std::move(said)) {
+    server_ = std::move(*net::Server::start({}, *this));
+  }
+  ~Application() override { server_->stop(0); }
+  void handle(net::HttpRequest, std::shared_ptr<net::ResponseWriter> writer) override {
+    net::HttpResponse answer{.status = 200, .headers = {}, .body = "<p>hello</p>"};
+    for (const auto& [name, value] : said_) answer.headers.add(name, value);
+    writer->respond(std::move(answer));
+  }
+  [[nodiscard]] std::uint16_t port() const { return server_->port(); }
+
+ private:
+  const std::vector<std::pair<std::string, std::string>> said_;
   std::unique_ptr<net::Server> server_;
 };
 
@@ -129,7 +148,7 @@ class RelayTest : public ::testing::Test {
     server_ = std::move(*net::Server::start(config, *api_));
     api_->serves_on(server_->port());
     client_ = std::move(*net::HttpClient::create({.url = fmt::format("http://127.0.0.1:{}", server_->port())}));
-    pki_.emplace(std::move(*auth::Pki::open({.directory = directory_.file("pki")}, clock_.now())));
+    pki_.emplace(std::move(*security::Pki::open({.directory = directory_.file("pki")}, clock_.now())));
   }
   void TearDown() override {
     client_.reset();
@@ -172,7 +191,7 @@ class RelayTest : public ::testing::Test {
   std::unique_ptr<ApiServer> api_;
   std::unique_ptr<net::Server> server_;
   std::unique_ptr<net::HttpClient> client_;
-  std::optional<auth::Pki> pki_;
+  std::optional<security::Pki> pki_;
 };
 
 /// A node's word on where it is reached must not lead the server, with its credentials towards nodes, to itself.
@@ -214,7 +233,7 @@ TEST_F(RelayTest, TheServerRefusesItsOwnIdentityTowardsNodes) {
 
 TEST_F(RelayTest, ServingCertificatesOfNodesAreVerified) {
   store::TemporaryDirectory other;
-  const auto stranger = auth::Pki::open({.directory = other.file("pki")}, clock_.now());
+  const auto stranger = security::Pki::open({.directory = other.file("pki")}, clock_.now());
   start({.ca_pem = stranger->ca_certificate_pem()});
   FakeAgent unknown(pki_->server()), known(stranger->server());
   node("unknown", "127.0.0.1", unknown.port());
@@ -232,7 +251,7 @@ TEST_F(RelayTest, ServingCertificatesOfNodesAreVerified) {
 }
 
 TEST_F(RelayTest, ACertificateOfAnotherNodeIsNotThisOnes) {
-  const auto identity = *auth::Pki::self_signed_server("system:node:mine", {"127.0.0.1"}, clock_.now());
+  const auto identity = *security::Pki::self_signed_server("system:node:mine", {"127.0.0.1"}, clock_.now());
   start({.ca_pem = identity.certificate_pem});
   FakeAgent agent(identity);
   node("mine", "127.0.0.1", agent.port());
@@ -309,6 +328,26 @@ TEST_F(RelayTest, AnUnreadLogHoldsTheNodeBack) {
   EXPECT_LT(usage_now().heap_bytes, before.heap_bytes + 6 * (std::size_t{3} << 19));
   sockets.clear();
   EXPECT_TRUE(comes_true([&] { return agent.open == 0; })) << "the node's end is told";
+}
+
+/// What an application says of its answer comes to the client as it was said, also where a page's own length is not passed on.
+TEST_F(RelayTest, HeadersOfAnApplicationComeWhole) {
+  start();
+  using Fields = std::vector<std::pair<std::string, std::string>>;
+  const Fields said = {{"Access-Control-Allow-Headers", "DNT,X-Mx-ReqToken,Keep-Alive,User-Agent,X-Requested-With"},
+                       {"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
+                       {"Access-Control-Allow-Origin", "*"},
+                       {"Cache-Control", "private"},
+                       {"Content-Type", "text/html; charset=utf-8"},
+                       {"Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT"}};
+  Application application(said);
+  node("n", "127.0.0.1", 1);
+  for (int i = 0; i < 20; ++i) {
+    const auto answer = send("GET", fmt::format("/api/v1/nodes/http:n:{}/proxy/", application.port()));
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(answer.body, "<p>hello</p>");
+    for (const auto& [name, value] : said) ASSERT_EQ(answer.headers.get(name), value) << name;
+  }
 }
 
 TEST_F(RelayTest, ProxiesLeadOnlyToWhatTheClusterRuns) {
