@@ -47,7 +47,8 @@ StepResult take_name(ApiServer::Impl&, const WritePtr& operation) {
   auto& document = operation->document;
   auto& metadata = json::ensure_object(document, {"metadata"});
   const auto sent_revision = json::get_string(document, {"metadata", "resourceVersion"});
-  if (sent_revision.find_first_not_of('0') != std::string_view::npos &&
+  // Only the store minds, which a dry run does not ask.
+  if (!operation->request->dry_run && sent_revision.find_first_not_of('0') != std::string_view::npos &&
       sent_revision.find_first_not_of("0123456789") == std::string_view::npos) {
     model::ApiStatus status;
     status.message = "resourceVersion should not be set on objects to be created";
