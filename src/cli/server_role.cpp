@@ -32,6 +32,7 @@
 #include "net/debug_pages.h"
 #include "net/server.h"
 #include "net/tls.h"
+#include "net/tracing/handler.h"
 
 namespace berth::cli {
 namespace {
@@ -151,6 +152,7 @@ void ServerFlags::add_to(CLI::App& app) {
   trust.add_to(app);
   etcd.add_to(app);
   security.add_to(app);
+  tracing.add_to(app);
   auth.add_to(app);
   add_validate_flag(app, validate_only);
   app.add_option("--max-requests-inflight", max_requests_inflight,
@@ -207,6 +209,7 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
     findings.error("--service-cluster-ip-range: " + range.error().message);
   out.etcd = etcd.plan(findings);
   out.security = security.plan(findings);
+  out.tracing = tracing.plan("berth-server", findings);
   out.auth = std::make_shared<const AuthPlan>(plan_auth(auth, findings));
   out.tls_cipher_suites = split(tls_cipher_suites);
   if (const auto known = net::check_tls_settings(tls_min_version, out.tls_cipher_suites); !known)
@@ -344,6 +347,12 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   auto api = apiserver::ApiServer::create(std::move(options));
   if (!api) return std::unexpected(api.error());
   role->api_ = std::move(*api);
+  if (plan.tracing) {
+    auto tracer = net::tracing::Tracer::start(*plan.tracing);
+    if (!tracer) return invalid(fmt::format("--tracing-config-file: {}", tracer.error().message));
+    role->tracer_ = std::move(*tracer);
+    role->traced_ = std::make_unique<net::tracing::TracedHandler>(*role->api_, role->tracer_);
+  }
   if (!encryption.key_services.empty())
     role->api_->add_ready_check("kms-providers", [services = encryption.key_services] {
       return std::ranges::all_of(services, [](const auto& one) { return one->trouble().empty(); });
@@ -385,7 +394,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   };
   role->tls_ = *server.tls;
   role->host_ = listen->host;
-  auto listener = net::Server::start(server, *role->api_);
+  auto listener = net::Server::start(server, role->traced_ ? *role->traced_ : *role->api_);
   if (!listener) return invalid(fmt::format("cannot serve on {}: {}", flags.listen, listener.error().message));
   role->listener_ = std::move(*listener);
   role->api_->serves_on(role->listener_->port());
@@ -494,7 +503,7 @@ ServerRole::~ServerRole() {
 
 std::shared_ptr<client::Transport> ServerRole::in_process(std::string user, std::vector<std::string> groups) {
   groups.emplace_back("system:authenticated");
-  return client::make_in_process_transport(*api_, {std::move(user), std::move(groups)});
+  return client::make_in_process_transport(traced_ ? *traced_ : *api_, {std::move(user), std::move(groups)});
 }
 
 int run_server(const std::vector<std::string>& args) {
