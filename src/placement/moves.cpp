@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <ranges>
+
+#include "placement/relabelled.h"
 
 namespace berth::placement {
 namespace {
@@ -22,6 +25,12 @@ bool is_ready(const model::NodeView& node) {
   return std::ranges::any_of(node.conditions, [](const auto& one) { return one.type == "Ready" && one.status == "True"; });
 }
 
+/// Put on by the node controller for what is counted below, some time after it.
+bool says_how_it_is(std::string_view taint) {
+  return taint == "node.kubernetes.io/not-ready" || taint == "node.kubernetes.io/unreachable" ||
+         taint == "node.kubernetes.io/unschedulable";
+}
+
 /// Of what decides who may be on the node and who should be: not its heartbeats, images and the autoscaler's own marks.
 std::uint64_t mark_of(const model::NodeView& node) {
   Mark mark;
@@ -30,7 +39,7 @@ std::uint64_t mark_of(const model::NodeView& node) {
     mark.add(value);
   }
   for (const model::Taint& taint : node.taints) {
-    if (taint.key == kLeaving || taint.key == kCandidate) continue;
+    if (taint.key == kLeaving || taint.key == kCandidate || says_how_it_is(taint.key)) continue;
     for (const std::string* part : {&taint.key, &taint.value, &taint.effect}) mark.add(*part);
   }
   for (const auto& [resource, amount] : node.allocatable) {
@@ -45,6 +54,11 @@ std::uint64_t mark_of(const model::NodeView& node) {
 }
 
 }  // namespace
+
+bool is_relabelled(const LabelPairs& before, const LabelPairs& after) {
+  const auto counts = [](const auto& label) { return !label.first.starts_with("topology.kubernetes.io/"); };
+  return !std::ranges::equal(before | std::views::filter(counts), after | std::views::filter(counts));
+}
 
 void Moves::evicted(const std::string& controller_uid) {
   if (!controller_uid.empty()) ++homeless_[controller_uid];

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "placement/relabelled.h"
 
 namespace berth::placement {
 namespace {
@@ -32,6 +33,12 @@ TEST(Moves, ThePodThatComesForAnEvictedOneIsMovedUntilSomethingChanges) {
   EXPECT_FALSE(moves.is_moved("second"));
 }
 
+TEST(Moves, WhatBindingCopiesFromTheNodeIsNoRelabelling) {
+  const LabelPairs waits = {{"app", "web"}}, bound = {{"app", "web"}, {"topology.kubernetes.io/zone", "a"}}, other = {{"app", "api"}};
+  EXPECT_FALSE(is_relabelled(waits, bound));
+  EXPECT_TRUE(is_relabelled(bound, other));
+}
+
 TEST(Moves, OnlyAwaitedSuccessorsTakeAPlace) {
   Moves moves;
   moves.evicted("rs");
@@ -47,6 +54,18 @@ TEST(Moves, ANodeThatFailsOrIsRelabelledIsNews) {
   EXPECT_TRUE(moves.see_node(node(kReady)));
   EXPECT_TRUE(moves.see_node(node("spec: {taints: [{key: storm, effect: NoSchedule}]}\n" + std::string(kReady))));
   EXPECT_TRUE(moves.see_node(node("spec: {unschedulable: true}\n" + std::string(kReady))));
+}
+
+TEST(Moves, TaintsThatSayHowANodeIsAreNoSecondNews) {
+  Moves moves;
+  const auto tainted = [](const char* key, std::string_view status) {
+    return node(std::string("spec: {taints: [{key: node.kubernetes.io/") + key + ", effect: NoExecute}]}\n" + std::string(status));
+  };
+  moves.see_node(node(kReady));
+  EXPECT_TRUE(moves.see_node(node(kNotReady)));
+  EXPECT_FALSE(moves.see_node(tainted("unreachable", kNotReady))) << "the node controller says it again, later";
+  EXPECT_TRUE(moves.see_node(tainted("unreachable", kReady)));
+  EXPECT_FALSE(moves.see_node(node(kReady)));
 }
 
 TEST(Moves, WhatTheAutoscalerDoesToItsNodesIsNot) {
