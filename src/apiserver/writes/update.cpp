@@ -216,7 +216,7 @@ StepResult store_if_changed(ApiServer::Impl& server, const WritePtr& operation) 
   const auto& kind = *operation->kind;
   if (operation->dry_run) {
     server.services.release(operation->allocation);
-    operation->done(WriteOutcome{nullptr, std::move(object), false});
+    operation->try_out(server, std::move(object), false);
     return Flow::kWaits;
   }
   Stored stored{.is_deleted = goes_with_write(kind, object)};
