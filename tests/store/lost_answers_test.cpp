@@ -203,5 +203,19 @@ TEST_F(LostAnswers, AnothersDeletionIsNotOnesOwn) {
   if (given.verdict != WriteVerdict::kUnknown) EXPECT_NE(given.verdict == WriteVerdict::kDone, theirs.has_value()) << given.message;
 }
 
+TEST(FullEtcd, StillDeletes) {
+  if (testing_support::etcd_program().empty()) GTEST_SKIP() << "etcd-server is not installed";
+  EtcdAny etcd({"--quota-backend-bytes", "3000000"});
+  const auto first = etcd.put(kKey, "1", 0);
+  std::optional<Revision> written = first;
+  for (int i = 0; i < 20 && written; ++i) {
+    const auto answer = etcd.store().write_and_wait({"/registry/fill" + std::to_string(i), make_bytes(std::string(700'000, 'x')), 0, {}});
+    written = answer.verdict == WriteVerdict::kDone ? std::optional(answer.revision) : std::nullopt;
+  }
+  ASSERT_FALSE(written.has_value());
+  EXPECT_EQ(etcd.store().write_and_wait({"/registry/one-more", make_bytes("1"), 0, {}}).verdict, WriteVerdict::kRejected);
+  EXPECT_TRUE(etcd.remove(kKey, first).has_value());
+}
+
 }  // namespace
 }  // namespace berth::store
