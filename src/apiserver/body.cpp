@@ -180,6 +180,19 @@ model::ApiResult<json::Value> parse_body(const Request& request, std::string_vie
   return std::move(*document);
 }
 
+namespace {
+
+/// What the YAML reader tells before anything else is looked for: keys that stand twice.
+std::vector<std::string> yaml_findings(const Request& request) {
+  const bool is_whole = request.info.verb == "create" || request.info.verb == "update";
+  if (!is_whole || !request.query.has("fieldValidation") || request.field_validation == FieldValidation::kIgnore) return {};
+  const auto format = body_format(request.http.headers.get("Content-Type"));
+  if (!format || *format != Format::kYaml) return {};
+  return json::go_repeated_keys(request.http.body);
+}
+
+}  // namespace
+
 model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document,
                                        const std::vector<std::string>& duplicates, bool fills, const StoredDocument& stored) {
   auto* object = document.if_object();
@@ -205,13 +218,16 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
     before = stored();
     if (before) report.unknown_fields = model::unknown_fields(kind, document, &*before);
   }
-  if (report.unknown_fields.empty() && duplicates.empty()) return {};
-  const StrictFindings findings(document, report.unknown_fields, duplicates);
-  if (request.field_validation == FieldValidation::kStrict)
+  auto repeated = yaml_findings(request);
+  if (report.unknown_fields.empty() && duplicates.empty() && repeated.empty()) return {};
+  auto lines = StrictFindings(document, report.unknown_fields, duplicates).lines;
+  if (request.field_validation == FieldValidation::kStrict) {
+    if (!repeated.empty()) lines.insert(lines.begin(), json::go_repeated_error(repeated));
     return std::unexpected(bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}", kind.kind,
-                                                   kind.version, kind.kind, fmt::join(findings.lines, ", "))));
+                                                   kind.version, kind.kind, fmt::join(lines, ", "))));
+  }
   if (request.field_validation == FieldValidation::kWarn)
-    for (const auto& line : findings.lines) request.warnings.push_back(line);
+    for (auto* found : {&repeated, &lines}) std::ranges::move(*found, std::back_inserter(request.warnings));
   // Who sends the parameter gets Kubernetes' behaviour, and so does a patch (kubectl's has no parameter: a typo would stay for ever). Who
   // writes a whole object and says nothing keeps fields that this server does not know yet (SPEC A3).
   if (!report.unknown_fields.empty() && !report.is_dropped && (request.query.has("fieldValidation") || request.info.verb == "patch"))

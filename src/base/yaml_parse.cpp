@@ -86,7 +86,8 @@ struct Open {
   std::string anchor;
   Size size{1, 0, 0};
   std::optional<std::string> key;
-  bool merges = false;  ///< The key is `<<`.
+  bool merges = false;   ///< The key is `<<`.
+  bool repeats = false;  ///< The key stands here already.
   std::string path;
   std::set<std::string> keys;  ///< Those that stand in the text, when places are wanted.
 };
@@ -171,7 +172,7 @@ class Builder {
     check_depth(event.place, stack_.size() + 1);
     count(event.place, {1, 0, 0});
     std::string path = note_place(event.place);
-    stack_.push_back({std::move(value), event.place, std::move(event.anchor), {1, 0, 0}, std::nullopt, false, std::move(path), {}});
+    stack_.push_back({std::move(value), event.place, std::move(event.anchor), {1, 0, 0}, std::nullopt, false, false, std::move(path), {}});
   }
 
   void close() {
@@ -220,6 +221,8 @@ class Builder {
       put_key(place, parent, node);
     } else {
       grow(parent, node.size);
+      if (std::exchange(parent.repeats, false))
+        places_->go_repeated.push_back(fmt::format("line {}: key {} already set in map", place.line, serialize(Value(*parent.key))));
       put_member(place, parent, std::move(node));
     }
   }
@@ -239,7 +242,8 @@ class Builder {
     if (places_ != nullptr && !parent.merges) {
       const std::string path = path_of(parent, *key);
       places_->lines.insert_or_assign(path, place.line);
-      if (!parent.keys.insert(*key).second) places_->repeated.push_back(path);
+      parent.repeats = !parent.keys.insert(*key).second;
+      if (parent.repeats) places_->repeated.push_back(path);
     }
     parent.key = std::move(*key);
   }
@@ -300,10 +304,20 @@ std::expected<std::vector<Value>, YamlFault> read(std::string_view text, YamlPla
 
 std::expected<std::vector<Value>, YamlFault> read_yaml(std::string_view text, YamlPlaces* places) { return read(text, places, false); }
 
-std::expected<Value, YamlFault> read_first_yaml(std::string_view text) {
-  auto documents = read(text, nullptr, true);
+std::expected<Value, YamlFault> read_first_yaml(std::string_view text, YamlPlaces* places) {
+  auto documents = read(text, places, true);
   if (!documents) return std::unexpected(std::move(documents.error()));
   return documents->empty() ? Value() : std::move(documents->front());
+}
+
+std::vector<std::string> go_repeated_keys(std::string_view text) {
+  YamlPlaces places;
+  if (!read_first_yaml(text, &places)) return {};
+  return std::move(places.go_repeated);
+}
+
+std::string go_repeated_error(const std::vector<std::string>& lines) {
+  return lines.empty() ? std::string() : fmt::format("yaml: unmarshal errors:\n  {}", fmt::join(lines, "\n  "));
 }
 
 Result<std::vector<Value>> parse_yaml_stream(std::string_view text) {

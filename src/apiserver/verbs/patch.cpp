@@ -209,6 +209,17 @@ model::ApiResult<Produce> strategic_patch(Authorizer& authorizer, const RequestP
   };
 }
 
+/// A configuration that says a field twice: refused, or told, as the client wants it.
+model::ApiResult<void> check_repeated(Request& request) {
+  if (request.field_validation == FieldValidation::kIgnore) return {};
+  auto repeated = json::go_repeated_keys(request.http.body);
+  if (!repeated.empty() && request.field_validation == FieldValidation::kStrict)
+    return std::unexpected(
+        model::bad_request("error strict decoding YAML: error converting YAML to JSON: " + json::go_repeated_error(repeated)));
+  std::ranges::move(repeated, std::back_inserter(request.warnings));
+  return {};
+}
+
 /// The configuration of an apply.
 struct Configuration {
   json::Value written;   ///< As the client wrote it.
@@ -219,12 +230,16 @@ model::ApiResult<Configuration> read_configuration(Request& request, const model
   if (!is_utf8(request.http.body))
     return std::unexpected(model::bad_request("error decoding YAML: error converting YAML to JSON: yaml: the body is not valid UTF-8"));
   // JSON is YAML, and read as JSON a tenth of the work; what of it is odd is left to the YAML reader's words.
-  const auto document_of = [](const std::string& body) -> std::expected<json::Value, json::YamlFault> {
+  bool is_plain = false;
+  const auto document_of = [&](const std::string& body) -> std::expected<json::Value, json::YamlFault> {
     std::vector<std::string> duplicates;
     json::ParseOptions strict;
     strict.duplicates = &duplicates;
     if (body.starts_with('{'))
-      if (auto document = json::parse(body, strict); document && duplicates.empty()) return std::move(*document);
+      if (auto document = json::parse(body, strict); document && duplicates.empty()) {
+        is_plain = true;
+        return std::move(*document);
+      }
     return json::read_first_yaml(body);
   };
   auto document = document_of(request.http.body);
@@ -253,6 +268,8 @@ model::ApiResult<Configuration> read_configuration(Request& request, const model
                     kind.group.empty() ? "/" + kind.version : kind.api_version(), kind.kind, *wrong);
     return std::unexpected(std::move(status));
   }
+  if (!is_plain)
+    if (auto checked = check_repeated(request); !checked) return std::unexpected(checked.error());
   Configuration out;
   out.written = config;
   if (auto decoded = decode_document(request, kind, config, {}, false); !decoded) return std::unexpected(decoded.error());
