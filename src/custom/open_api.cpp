@@ -1,13 +1,13 @@
 #include "custom/open_api.h"
 
+#include "custom/open_api_paths.h"
+
 namespace berth::custom {
 namespace {
 
 using json::Array;
 using json::Object;
 using json::Value;
-
-std::string reference(bool v3, std::string_view name) { return fmt::format("{}{}", v3 ? "#/components/schemas/" : "#/definitions/", name); }
 
 bool has_flag(const Object& schema, std::string_view name) {
   const auto* value = schema.if_contains(name);
@@ -62,9 +62,9 @@ constexpr std::string_view kObjectMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.O
 Object meta_reference(bool v3, std::string_view name, std::string_view text) {
   Object out{{"description", text}};
   if (v3) {
-    out["allOf"] = Array{Object{{"$ref", reference(true, name)}}};
+    out["allOf"] = Array{Object{{"$ref", openapi_reference(true, name)}}};
   } else {
-    out["$ref"] = reference(false, name);
+    out["$ref"] = openapi_reference(false, name);
   }
   return out;
 }
@@ -115,47 +115,6 @@ Object schema_of(const CustomKind& kind, bool v3) {
   return schema;
 }
 
-Object operation(const CustomKind& kind, bool v3, std::string_view verb, std::string_view method, bool writes) {
-  const auto& info = kind.info;
-  Array parameters;
-  if (writes)
-    for (const char* name : {"dryRun", "fieldManager", "fieldValidation"}) {
-      Object parameter{{"name", name}, {"in", "query"}, {"uniqueItems", true}};
-      if (v3) {
-        parameter["schema"] = Object{{"type", "string"}, {"uniqueItems", true}};
-      } else {
-        parameter["type"] = "string";
-      }
-      parameters.push_back(std::move(parameter));
-    }
-  const Object schema{{"$ref", reference(v3, openapi_name(info))}};
-  Object ok{{"description", "OK"}};
-  if (v3) {
-    ok["content"] = Object{{"application/json", Object{{"schema", schema}}}};
-  } else {
-    ok["schema"] = schema;
-  }
-  return {{"description", fmt::format("{} {}", verb, info.kind)},
-          {"operationId", fmt::format("{}{}{}{}", method, openapi_name(info), info.namespaced ? "Namespaced" : "", info.kind)},
-          {"parameters", std::move(parameters)},
-          {"responses", Object{{"200", std::move(ok)}}},
-          {"x-kubernetes-action", verb},
-          {"x-kubernetes-group-version-kind", Object{{"group", info.group}, {"kind", info.kind}, {"version", info.version}}}};
-}
-
-void add_paths(const CustomKind& kind, bool v3, Object& paths) {
-  const auto& info = kind.info;
-  const auto collection =
-      fmt::format("/apis/{}/{}{}{}", info.group, info.version, info.namespaced ? "/namespaces/{namespace}/" : "/", info.plural);
-  paths[collection] = Object{{"get", operation(kind, v3, "list", "list", false)}, {"post", operation(kind, v3, "post", "create", true)}};
-  const Object one{{"get", operation(kind, v3, "get", "read", false)},
-                   {"put", operation(kind, v3, "put", "replace", true)},
-                   {"patch", operation(kind, v3, "patch", "patch", true)},
-                   {"delete", operation(kind, v3, "delete", "delete", true)}};
-  paths[collection + "/{name}"] = one;
-  if (kind.version->has_status) paths[collection + "/{name}/status"] = one;
-}
-
 }  // namespace
 
 std::string openapi_name(const model::KindInfo& kind) {
@@ -180,17 +139,21 @@ void add_openapi(const CustomKind& kind, bool v3, Object& schemas, Object& paths
   const auto name = openapi_name(info);
   schemas[name] = std::move(object);
   Object list_properties;
-  add_type_meta(list_properties, v3, kListMeta, "Standard list metadata.");
+  add_type_meta(list_properties, v3, kListMeta,
+                "Standard list metadata. More info: "
+                "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds");
   list_properties["items"] =
-      Object{{"description", fmt::format("List of {}.", info.plural)},
+      Object{{"description",
+              fmt::format("List of {}. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md",
+                          info.plural)},
              {"type", "array"},
-             {"items", v3 ? Object{{"allOf", Array{Object{{"$ref", reference(v3, name)}}}}} : Object{{"$ref", reference(v3, name)}}}};
+             {"items", Object{{"$ref", openapi_reference(v3, name)}}}};
   schemas[name + "List"] = Object{{"description", fmt::format("{} is a list of {}", info.list_kind, info.kind)},
                                   {"type", "object"},
                                   {"required", Array{"items"}},
                                   {"properties", std::move(list_properties)},
                                   {"x-kubernetes-group-version-kind", gvk(info.list_kind)}};
-  add_paths(kind, v3, paths);
+  add_openapi_paths(kind, v3, schemas, paths);
 }
 
 }  // namespace berth::custom
