@@ -68,5 +68,20 @@ TEST_F(CustomOpenApi, FieldsThatSelectAreNamed) {
   EXPECT_EQ(json::serialize(Value(json::get_array(schema, {"x-kubernetes-selectable-fields"}))), R"([{"fieldPath":"spec.color"}])");
 }
 
+TEST_F(CustomOpenApi, WhoHasADocumentIsToldWhetherItIsTheSame) {
+  const auto ask = [&](const std::string& path, const std::string& tag) { return send("GET", path, "", "", {{"If-None-Match", tag}}); };
+  for (const char* path : {"/openapi/v2", "/openapi/v3", "/openapi/v3/api/v1"}) {
+    const std::string tag(get(path)->headers.get("ETag"));
+    ASSERT_TRUE(tag.size() > 2 && tag.front() == '"') << path;
+    const auto same = ask(path, tag);
+    EXPECT_EQ(same->status, 304) << path;
+    EXPECT_EQ(same->body, "") << path;
+    EXPECT_EQ(ask(path, "\"other\"")->status, 200) << path;
+  }
+  const std::string before(get("/openapi/v2")->headers.get("ETag"));
+  published(kOpenRoot, false);
+  EXPECT_EQ(ask("/openapi/v2", before)->status, 200);
+}
+
 }  // namespace
 }  // namespace berth::apiserver::testing
