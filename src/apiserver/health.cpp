@@ -1,7 +1,10 @@
 // Requests for no resource: discovery, health, version, metrics, OpenAPI.
+#include <openssl/sha.h>
+
 #include "apiserver/aggregation/aggregator.h"
 #include "apiserver/impl.h"
 #include "apiserver/request/offer.h"
+#include "base/base64.h"
 #include "base/process_metrics.h"
 #include "model/published/discovery.h"
 
@@ -50,6 +53,22 @@ constexpr std::string_view kStartHooks[] = {"poststarthook/start-apiserver-admis
                                             "poststarthook/apiservice-openapi-controller",
                                             "poststarthook/apiservice-openapiv3-controller"};
 
+/// Says of every kind that is stored in which version, as migrators of storage read it: eight bytes of the hash of GROUP/VERSION/KIND.
+void add_storage_hashes(const model::Kinds& kinds, std::string_view group, std::string_view version, std::optional<json::Value>& document) {
+  json::Value* resources = document ? json::find(*document, "resources") : nullptr;
+  if (resources == nullptr || !resources->is_array()) return;
+  for (json::Value& one : resources->get_array()) {
+    const auto name = json::get_string(one, {"name"});
+    for (const model::KindInfo* kind : kinds) {
+      if (kind->group != group || kind->version != version || kind->plural != name || kind->is_virtual) continue;
+      const auto text = fmt::format("{}/{}/{}", kind->storage_group, kind->storage_version, kind->kind);
+      std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+      SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+      one.get_object()["storageVersionHash"] = base64_encode({reinterpret_cast<const char*>(digest.data()), 8});
+    }
+  }
+}
+
 /// The name of a single check after "/livez/".
 std::string_view check_named(std::string_view path) {
   const auto slash = path.find('/', 1);
@@ -91,6 +110,8 @@ bool ApiServer::Impl::serve_discovery(const RequestPtr& request) {
     aggregator->add_versions(parts[1], document);
   }
   if (!core && parts.size() == 3) document = model::discovery_resources(kinds, parts[1], parts[2]);
+  if (core && parts.size() == 2) add_storage_hashes(kinds, "", parts[1], document);
+  if (!core && parts.size() == 3) add_storage_hashes(kinds, parts[1], parts[2], document);
   if (!document && !core && !model::discovery_group(kinds, parts[1])) return false;  // A group that nobody has heard of.
   if (document) {
     respond_json(*request, 200, *document);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <chrono>
 
 namespace berth::autoscaler {
 namespace {
@@ -28,6 +30,29 @@ const Membership* membership_of(const Snapshot& snapshot, std::string_view node,
         return &found;
       }
   return nullptr;
+}
+
+/// A node that nothing holds: goes now, or after which time.
+std::string when_it_goes(const Snapshot& snapshot, const Membership& member, std::string_view name, const Patience& patience) {
+  const auto facts = snapshot.nodes->find(name);
+  const bool is_working = facts != snapshot.nodes->end() && facts->second.is_working();
+  const GroupOverrides& own = member.group->overrides;
+  const Duration wanted =
+      is_working ? own.unneeded_time.value_or(patience.unneeded_time) : own.unready_time.value_or(patience.unready_time);
+  const placement::NodeInfo* node = snapshot.cluster->find_node(name);
+  if (patience.now == TimePoint{} || wanted == Duration::zero() || node == nullptr || node->node == nullptr) return "would go now";
+  const std::string rule = fmt::format("{} ({})", format_go_duration(wanted), is_working ? "unneededTime" : "for nodes that are not ready");
+  // An unneeded node carries the time at which it became one.
+  for (const model::Taint& taint : node->node->taints) {
+    std::int64_t since = 0;
+    const auto [end, wrong] = std::from_chars(taint.value.data(), taint.value.data() + taint.value.size(), since);
+    if (taint.key != kDeletionCandidateTaint || wrong != std::errc()) continue;
+    const Duration passed = std::max(patience.now - TimePoint(std::chrono::seconds(since)), Duration::zero());
+    if (passed >= wanted) return "would go now";
+    const Duration whole = std::chrono::duration_cast<std::chrono::seconds>(passed);
+    return fmt::format("is not needed: since {}, and goes after {}", format_go_duration(whole), rule);
+  }
+  return fmt::format("is not needed now, and goes after {} in which it is not", rule);
 }
 
 /// Why the autoscaler adds no node for a pod that it does not ask its groups about.
@@ -58,7 +83,7 @@ std::string advice_for(const Unremovable& node) {
   return {};
 }
 
-std::string explain_node(const Snapshot& snapshot, const Actions& actions, std::string_view node) {
+std::string explain_node(const Snapshot& snapshot, const Actions& actions, std::string_view node, const Patience& patience) {
   if (snapshot.nodes->find(node) == snapshot.nodes->end()) return {};
   Membership member;
   if (membership_of(snapshot, node, member) == nullptr) return fmt::format("Node {} stays: it belongs to no group that is scaled.\n", node);
@@ -66,7 +91,7 @@ std::string explain_node(const Snapshot& snapshot, const Actions& actions, std::
   if (member.instance->is_leaving) return head + " is being deleted: its machine is marked.\n";
   for (const NodeRemoval& removal : actions.remove)
     if (removal.node == node)
-      return fmt::format("{} would go now{}.\n", head,
+      return fmt::format("{} {}{}.\n", head, when_it_goes(snapshot, member, node, patience),
                          removal.is_empty ? "" : fmt::format(": {} pods move to other nodes", removal.evict.size()));
   for (const Unremovable& one : actions.status.unremovable) {
     if (one.node != node) continue;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "base/config_reader.h"
 
@@ -30,6 +31,8 @@ void read_bounds(const Reader& at, std::int64_t unit, Bounds& out) {
   if (!at.is_present() || !at.expect_object()) return;
   const std::int64_t low = at.integer("min", 0), high = at.integer("max", 0);
   if (low < 0 || high < low) return at.problem("max must be greater than or equal to min, and neither negative");
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (high > kMost) return at.problem("max", fmt::format("must be less than or equal to {}", kMost));
   out = {low * unit, high * unit};
 }
 
@@ -90,8 +93,9 @@ void read_scale_down(const Reader& at, Options& out) {
   if (at.has("utilizationThreshold")) {
     const std::string text = at.string("utilizationThreshold");
     const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), out.utilization_threshold);
-    if (text.empty() || wrong != std::errc() || end != text.data() + text.size() || out.utilization_threshold < 0 ||
-        out.utilization_threshold > 1)
+    // A number that is none is in no order with others.
+    const bool is_share = out.utilization_threshold >= 0 && out.utilization_threshold <= 1;
+    if (text.empty() || wrong != std::errc() || end != text.data() + text.size() || !is_share)
       at.problem("utilizationThreshold", fmt::format("\"{}\" is not a fraction of 1, as a string", text));
   }
   constexpr std::string_view kWords[] = {"Enabled", "Disabled"};

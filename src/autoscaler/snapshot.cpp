@@ -37,6 +37,7 @@ PodFacts PodFacts::parse(const json::Value& pod) {
     };
     out.is_unschedulable |= is("PodScheduled", "False", "Unschedulable");
     out.is_evicted |= is("DisruptionTarget", "True", "EvictionByEvictionAPI");
+    out.is_disrupted |= json::get_string(condition, {"type"}) == "DisruptionTarget" && json::get_string(condition, {"status"}) == "True";
   }
   const std::string_view phase = json::get_string(pod, {"status", "phase"}), restart = json::get_string(pod, {"spec", "restartPolicy"});
   out.is_finished = phase == "Failed" || (phase == "Succeeded" && restart != "Always");

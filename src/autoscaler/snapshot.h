@@ -37,6 +37,7 @@ struct PodFacts {
   bool has_local_storage = false;          ///< hostPath or an emptyDir on disk, but for volumes named by safe-to-evict-local-volumes.
   bool is_unschedulable = false;           ///< The scheduler said so: PodScheduled is False for Unschedulable.
   bool is_evicted = false;                 ///< The eviction API was asked for it.
+  bool is_disrupted = false;               ///< It has to leave: that API, a preemptor, a taint, its node's end or pressure.
   bool is_finished = false;                ///< Failed, or succeeded and never started again.
   std::optional<Duration> scale_up_delay;  ///< By annotation: no node is added for it before it is that old.
   std::optional<TimePoint> deletion_time;

@@ -231,11 +231,12 @@ GroupOverrides overrides_of(const json::Value& machine_set) {
     const auto read_share = [&](std::optional<double>& target) {
       double share = 0;
       const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), share);
-      if (wrong == std::errc() && end == text.data() + text.size()) return void(target = share);
-      out.problems.push_back(fmt::format("annotation {}: \"{}\" is not a number", name, text));
+      if (wrong == std::errc() && end == text.data() + text.size() && share >= 0 && share <= 1) return void(target = share);
+      out.problems.push_back(fmt::format("annotation {}: \"{}\" is not a share from 0 to 1", name, text));
     };
     const auto read_duration = [&](std::optional<Duration>& target) {
       target = parse_go_duration(text);
+      if (target && *target < Duration::zero()) target.reset();
       if (!target) out.problems.push_back(fmt::format("annotation {}: \"{}\" is not a duration", name, text));
     };
     if (option == "scaledownutilizationthreshold") read_share(out.utilization_threshold);
@@ -303,12 +304,17 @@ void World::remember(const Pod* before, const Pod* now) {
   };
   if (now == nullptr) {
     moves_.gone(uid(before));
-    if (!before->facts.is_evicted) moves_.changed();
+    // The news was that it had to leave: the last pods of a lost node end long after it was lost.
+    if (!before->facts.is_disrupted) moves_.changed();
   } else if (before == nullptr) {
     // Who has ended is not kept: each of its changes is a first one.
     if (!now->view().is_terminal() && !moves_.came(uid(now), controller(*now), now->facts.created)) moves_.changed();
   } else {
-    if (now->facts.is_evicted && !before->facts.is_evicted) moves_.evicted(controller(*now));
+    const bool has_to_leave = now->facts.is_disrupted && !before->facts.is_disrupted;
+    if (has_to_leave && now->facts.is_evicted)
+      moves_.evicted(controller(*now));
+    else if (has_to_leave)
+      moves_.changed();
     if (now->view().is_terminal() != before->view().is_terminal() || now->view().meta.labels != before->view().meta.labels)
       moves_.changed();
   }

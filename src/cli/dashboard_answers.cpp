@@ -49,7 +49,7 @@ Result<json::Value> node_live(const PlacementFlags& flags, const std::string& na
   if (!input) return std::unexpected(input.error());
   const auto scaling = scaling_of_live((*session)->client(), input->profiles_for_all());
   if (!scaling) return json::Value(json::Object{{"text", scaling.error().message}});
-  const std::string text = autoscaler::explain_node(scaling->snapshot, scaling->actions, name);
+  const std::string text = autoscaler::explain_node(scaling->snapshot, scaling->actions, name, scaling->patience);
   if (text.empty()) return fail(ErrorCode::kNotFound, fmt::format("nodes \"{}\" not found", name));
   return json::Value(json::Object{{"text", text}});
 }

@@ -183,7 +183,7 @@ int explain_node_of(const ExplainFlags& flags, const std::string& name) {
   if (!input) return report(input.error());
   const auto scaling = scaling_of(flags, *input);
   if (!scaling) return report(Error{ErrorCode::kNotFound, "there is no ClusterAutoscaler: nobody wants nodes to go"});
-  const std::string words = autoscaler::explain_node(scaling->snapshot, scaling->actions, name);
+  const std::string words = autoscaler::explain_node(scaling->snapshot, scaling->actions, name, scaling->patience);
   if (words.empty()) return report(Error{ErrorCode::kNotFound, fmt::format("nodes \"{}\" not found", name)});
   std::fwrite(words.data(), 1, words.size(), stdout);
   return 0;

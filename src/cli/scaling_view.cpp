@@ -28,7 +28,8 @@ Result<autoscaler::Options> scaling_options_of(const std::vector<json::Value>& d
 }
 
 ScalingView look_at_scaling(const std::vector<json::Value>& documents, autoscaler::Options options, const placement::Profiles& profiles) {
-  ScalingView out{std::make_unique<autoscaler::World>(), std::move(options), {}, {}};
+  ScalingView out{std::make_unique<autoscaler::World>(), std::move(options), {}, {}, {}};
+  out.patience = {SystemClock().now(), out.options.unneeded_time, out.options.unready_time};
   out.options.unneeded_time = out.options.unready_time = Duration::zero();
   for (json::Value document : documents) {
     if (json::get_string(document, {"kind"}) == "Pod" && json::get_string(document, {"spec", "nodeName"}).empty())
@@ -37,7 +38,7 @@ ScalingView look_at_scaling(const std::vector<json::Value>& documents, autoscale
     out.world->upsert(document);
   }
   out.snapshot = out.world->snapshot();
-  out.actions = autoscaler::Autoscaler(profiles, 0).step(out.snapshot, out.options, SystemClock().now());
+  out.actions = autoscaler::Autoscaler(profiles, 0).step(out.snapshot, out.options, out.patience.now);
   return out;
 }
 

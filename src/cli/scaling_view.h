@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "autoscaler/advice.h"
 #include "autoscaler/autoscaler.h"
 #include "autoscaler/world.h"
 #include "cli/session.h"
@@ -15,6 +16,7 @@ struct ScalingView {
   autoscaler::Options options;
   autoscaler::Snapshot snapshot;
   autoscaler::Actions actions;
+  autoscaler::Patience patience;  ///< As configured.
 };
 
 /// Everything that the autoscaler watches, as far as the server serves it.

@@ -24,6 +24,7 @@
 #include "cli/process.h"
 #include "cli/real_node.h"
 #include "cli/roles.h"
+#include "cli/server_credentials.h"
 #include "cli/server_presence.h"
 #include "cli/server_store.h"
 #include "cli/session.h"
@@ -113,23 +114,7 @@ Result<std::size_t> parse_memory_limit(const std::string& text) {
   return static_cast<std::size_t>(bytes);
 }
 
-/// Who the server is to node agents, which take what its own authority signed. Where somebody leads it elsewhere, it is worth no more.
-net::ClientConfig node_client_of(const Trust& trust) {
-  net::ClientConfig out;
-  out.certificate_pem = trust.kubelet_client.certificate_pem;
-  out.private_key_pem = trust.kubelet_client.private_key_pem;
-  out.ca_pem = trust.kubelet_ca_pem;
-  return out;
-}
-
 }  // namespace
-
-struct ServerRole::Credentials {
-  security::PkiOptions pki_options;
-  std::optional<security::Pki> pki;
-  std::shared_ptr<auth::ServiceAccountTokens> tokens;
-  std::unique_ptr<AuthReload> reload;
-};
 
 void ServerFlags::add_to(CLI::App& app) {
   data_dir = default_data_dir();
@@ -228,182 +213,6 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
   if (std::filesystem::exists(out.data_dir, error) && !std::filesystem::is_directory(out.data_dir, error))
     findings.error(fmt::format("--data-dir: {} is not a directory", out.data_dir));
   return out;
-}
-
-Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, const ServerPlan& plan, apiserver::NodeBackend backend) {
-  std::unique_ptr<ServerRole> role(new ServerRole());
-  const ListenAddress* listen = &plan.listen;
-  role->master_config_ = plan.master_config;
-  role->data_dir_ = plan.data_dir;
-  role->credentials_ = std::make_unique<Credentials>();
-  if (auto made = make_private_directory(role->data_dir_); !made) return std::unexpected(made.error());
-
-  role->clock_ = std::make_unique<SystemClock>();
-  role->loop_ = std::make_unique<ThreadLoop>("apiserver");
-  role->renewals_ = std::make_unique<ThreadLoop>("renewals");
-  role->service_cidr_ = flags.service_cidr;
-  const auto stale = std::make_shared<apiserver::encryption::StaleKeys>();
-  security::PkiOptions& pki_options = role->credentials_->pki_options;
-  pki_options.directory = role->data_dir_ + "/pki";
-  pki_options.names = {listen->host, plan.advertise_host};
-  const auto open_pki = [&role, &pki_options]() -> Result<void> {
-    auto opened = security::Pki::open(pki_options, role->clock_->now());
-    if (!opened) return std::unexpected(opened.error());
-    role->credentials_->pki.emplace(std::move(*opened));
-    return {};
-  };
-  std::unique_ptr<apiserver::ServiceClaims> claims;
-  // An etcd may be another cluster's: that is found out before anything in it is read or written.
-  auto opened_cache =
-      open_cache(plan, flags.no_sync, *role->clock_, stale, [&](const std::shared_ptr<store::SharedStore>& shared) -> Result<void> {
-        if (auto opened = open_pki(); !opened) return opened;
-        const auto& prefix = plan.etcd.options.prefix;
-        auto ranges = apiserver::etcd::open_range_claims(shared, {prefix, flags.service_cidr});
-        if (!ranges) return std::unexpected(ranges.error());
-        claims = std::move(*ranges);
-        return claim_prefix(*shared, prefix, role->credentials_->pki->ca_certificate_pem(), role->data_dir_);
-      });
-  if (!opened_cache) return std::unexpected(opened_cache.error());
-  auto* const cache = &opened_cache->cache;
-  if (!role->credentials_->pki)
-    if (auto opened = open_pki(); !opened) return std::unexpected(opened.error());
-  auto& pki = *role->credentials_->pki;
-  role->trust_flags_ = flags.trust;
-  auto trust = trust_of(pki, flags.trust, role->clock_->now());
-  if (!trust) return std::unexpected(trust.error());
-  role->trust_ = std::move(*trust);
-  role->ca_pem_ = role->trust_.kubeconfig_ca_pem;
-  auth::AuthOptions auth_options;
-  auth_options.cache = cache->get();
-  auth_options.clock = role->clock_.get();
-  auth_options.service_account_key_pem = pki.service_account_key_pem();
-  auth_options.token_file = flags.token_file;
-  auth_options.revoked_file = pki_options.directory + "/revoked";
-  if (const auto revoked = auth::read_revoked(auth_options.revoked_file); !revoked) return std::unexpected(revoked.error());
-  auto webhook = make_token_webhook(flags.auth, *role->clock_);
-  if (!webhook) return std::unexpected(webhook.error());
-  auto links = make_links(*plan.auth, *role->clock_);
-  if (!links) return std::unexpected(links.error());
-  const bool asks_others = plan.auth->asks_others(flags.auth);
-  auth_options.front_proxy = flags.trust.rules();
-  auth_options.webhook = std::move(*webhook);
-  auth_options.oidc = make_oidc(*plan.auth, *role->clock_);
-  auth_options.anonymous = plan.auth->anonymous;
-  auth_options.anonymous_paths = plan.auth->anonymous_paths;
-  // Node and RBAC alone need no chain.
-  if (asks_others || plan.auth->authorizers.size() != 1 || plan.auth->authorizers[0].type != auth::AuthorizerConfig::Type::kBuiltIn)
-    auth_options.links = std::move(*links);
-  auto parts = auth::make_auth(auth_options);
-  if (!parts) return std::unexpected(parts.error());
-  role->aggregation_ = std::move(parts->aggregation);
-  role->credentials_->tokens = parts->tokens;
-
-  apiserver::ServerOptions options;
-  options.metrics = std::make_shared<metrics::Registry>();
-  constexpr int kAskingThreads = 16;
-  options.asking_threads = asks_others ? kAskingThreads : 0;
-  role->credentials_->reload = std::make_unique<AuthReload>(flags.auth, parts->authenticator, parts->chain, *role->clock_);
-  options.is_stale = [stale](std::string_view key) { return stale->contains(key); };
-  const auto& encryption = plan.security.encryption;
-  if (!encryption.key_services.empty())
-    options.cannot_store = [encryption](std::string_view group, std::string_view plural) { return encryption.trouble_with(group, plural); };
-  for (const auto& service : encryption.key_services)
-    service->on_rotation([stale, covers = encryption.written_by(*service)] { stale->set_all(covers); });
-  if (stale->size() > 0)
-    log::warning(
-        "server",
-        "{} objects are stored otherwise than {} says first; `kubectl get RESOURCE -A -o json | kubectl replace -f -` rewrites them, "
-        "then old keys can go",
-        stale->size(), plan.security.encryption.file);
-  if (plan.security.audit.policy != nullptr) {
-    auto audit = apiserver::audit::Log::start(plan.security.audit, *options.metrics);
-    if (!audit) return std::unexpected(audit.error());
-    options.audit = std::move(*audit);
-  }
-  options.cache = std::move(*cache);
-  options.loop = role->loop_.get();
-  options.authenticator = parts->authenticator;
-  options.authorizer = parts->authorizer;
-  options.token_issuer = parts->tokens;
-  options.node_client = node_client_of(role->trust_);
-  options.admission = role->master_config_.admission;
-  options.node_backend = std::move(backend);
-  options.relaxed_leases_and_events = !flags.strict_durability;
-  options.warns_of_objects = !flags.compatibility.follows_documents();
-  options.service_cidr = flags.service_cidr;
-  options.service_claims = std::move(claims);
-  options.event_ttl = plan.event_ttl;
-  options.max_requests_inflight = flags.max_requests_inflight;
-  options.max_mutating_requests_inflight = flags.max_mutating_requests_inflight;
-  options.priority_and_fairness = flags.priority_and_fairness;
-  options.request_timeout = plan.request_timeout;
-  options.memory_limit_bytes = plan.memory_limit_bytes;
-  options.advertise_address = plan.advertise_host;
-  options.advertise_port = listen->port;
-  options.writes_endpoints = opened_cache->shared == nullptr;  // Otherwise they follow who lives (server_presence.h).
-  auto api = apiserver::ApiServer::create(std::move(options));
-  if (!api) return std::unexpected(api.error());
-  role->api_ = std::move(*api);
-  if (!encryption.key_services.empty())
-    role->api_->add_ready_check("kms-providers", [services = encryption.key_services] {
-      return std::ranges::all_of(services, [](const auto& one) { return one->trouble().empty(); });
-    });
-  role->api_->mount("/.well-known/openid-configuration", parts->openid, false);
-  role->api_->mount("/openid/v1/jwks", parts->openid, false);
-  role->metrics_ = std::make_shared<node::MetricsApi>();
-  role->api_->mount_group_version("metrics.k8s.io", "v1beta1", role->metrics_);
-  role->metrics_->connect(role->in_process("system:berth:metrics", {"system:masters"}));
-
-  const auto debug = net::make_debug_pages({.component = "kube-apiserver",
-                                            .flags = flags.app != nullptr ? shown_flags(*flags.app) : decltype(shown_flags(*flags.app)){},
-                                            .version = std::string(kBuildVersion),
-                                            .emulated = std::string(kKubernetesVersion),
-                                            .paths = {"/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz", "/version"},
-                                            .profiling = flags.profiling});
-  for (const char* page : {"/debug/pprof", "/flagz", "/statusz"}) role->api_->mount(page, debug, false);
-
-  net::ServerConfig server;
-  server.http2 = !flags.disable_http2;
-  if (flags.http2_max_streams > 0) server.max_streams = flags.http2_max_streams;
-  server.goaway_chance = flags.goaway_chance;
-  server.address = listen->host;
-  server.port = listen->port;
-  server.tls = net::TlsServerConfig{role->trust_.serving.certificate_pem,
-                                    role->trust_.serving.private_key_pem,
-                                    role->trust_.client_ca_pem,
-                                    flags.tls_min_version,
-                                    plan.tls_cipher_suites,
-                                    role->trust_.front_proxy_ca_pem};
-  role->api_->set_front_proxy(role->trust_.proxy_client.certificate_pem, role->trust_.proxy_client.private_key_pem);
-  if (auto published = role->api_->publish_client_trust(published_trust(role->trust_, flags.trust.rules())); !published)
-    return std::unexpected(published.error());
-  if (plan.memory_limit_bytes > 0) server.max_bodies_bytes = std::min(server.max_bodies_bytes, plan.memory_limit_bytes / 4);
-  server.may_send_body = [authenticator = parts->authenticator](const net::HttpRequest& head) {
-    if (authenticator->may_wait(head)) return true;  // Not asked here; all bodies together have a bound.
-    const auto user = authenticator->authenticate(head);
-    return user && !user->in_group("system:unauthenticated");
-  };
-  role->tls_ = *server.tls;
-  role->host_ = listen->host;
-  auto listener = net::Server::start(server, *role->api_);
-  if (!listener) return invalid(fmt::format("cannot serve on {}: {}", flags.listen, listener.error().message));
-  role->listener_ = std::move(*listener);
-  role->api_->serves_on(role->listener_->port());
-  const std::string shown_host = listen->host == "0.0.0.0" || listen->host == "::" ? "127.0.0.1" : listen->host;
-  role->url_ = fmt::format("https://{}:{}", url_host(shown_host), role->listener_->port());
-
-  role->join_url_ = fmt::format("https://{}:{}", url_host(plan.advertise_host), role->listener_->port());
-  role->kubeconfig_path_ = role->data_dir_ + "/admin.kubeconfig";
-  if (auto written = role->write_kubeconfigs(role->clock_->now()); !written) return std::unexpected(written.error());
-  if (auto published = role->publish_for_joining(); !published) return std::unexpected(published.error());
-  role->renew_later();
-  if (opened_cache->shared != nullptr)
-    role->presence_ = std::make_unique<ServerPresence>(
-        opened_cache->shared, client::Client(role->in_process("system:apiserver", {"system:masters"}), nullptr, "berth-server"),
-        *role->clock_,
-        PresenceFacts{plan.etcd.options.prefix, plan.advertise_host, role->listener_->port(),
-                      server_identity(machine_name(), plan.advertise_host, role->listener_->port())});
-  return role;
 }
 
 Result<void> ServerRole::write_kubeconfigs(TimePoint now) {

@@ -107,6 +107,7 @@ class ServerRole {
   Result<void> renew(TimePoint now);
 
  private:
+  struct Start;  ///< Its steps: server_start.cpp.
   ServerRole();
   Result<void> write_kubeconfigs(TimePoint now);
   void renew_later();

@@ -140,4 +140,12 @@ std::map<std::string, std::string> published_trust(const Trust& trust, const api
           {"requestheader-extra-headers-prefix", list_text(rules.extra_prefixes)}};
 }
 
+net::ClientConfig node_client_of(const Trust& trust) {
+  net::ClientConfig out;
+  out.certificate_pem = trust.kubelet_client.certificate_pem;
+  out.private_key_pem = trust.kubelet_client.private_key_pem;
+  out.ca_pem = trust.kubelet_ca_pem;
+  return out;
+}
+
 }  // namespace berth::cli

@@ -6,6 +6,7 @@
 
 #include "apiserver/auth/authenticator.h"
 #include "base/error.h"
+#include "net/client.h"
 #include "security/pki.h"
 
 namespace CLI {
@@ -47,5 +48,8 @@ Result<Trust> trust_of(security::Pki& pki, const TrustFlags& flags, TimePoint no
 
 /// What other servers are told of it (ConfigMap extension-apiserver-authentication).
 std::map<std::string, std::string> published_trust(const Trust& trust, const apiserver::auth::FrontProxyRules& rules);
+
+/// Who the server is to node agents, which take what its own authority signed. Where somebody leads it elsewhere, it is worth no more.
+net::ClientConfig node_client_of(const Trust& trust);
 
 }  // namespace berth::cli

@@ -77,6 +77,8 @@ struct CycleOptions {
   std::function<Answer(const Pod& pod, const std::string& node)> nominate;
   /// It was moved already and nothing has changed since: it stays, unless the engine's word is not asked either. Empty: nobody was.
   std::function<bool(const Pod&)> is_moved;
+  /// The autoscaler waits for nodes that it asked for: until they are there nobody is moved to make room for a pod that waits.
+  bool nodes_are_coming = false;
   /// Seconds since some start, for the runs' durations; may be empty.
   std::function<double()> stopwatch;
 };

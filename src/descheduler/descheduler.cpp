@@ -126,6 +126,7 @@ Result<CycleResult> Descheduler::run_once() {
   CycleOptions cycle;
   cycle.now = now();
   cycle.is_moved = [this](const Pod& pod) { return memory_.is_moved(pod); };
+  cycle.nodes_are_coming = options_.policy.makes_room() && nodes_are_coming();
   cycle.check = options_.check;
   cycle.lists_everyone = options_.lists_everyone;
   // The API knows the budgets as they are now, but its answers come late, and on a dry run it counts nothing.
@@ -140,6 +141,17 @@ Result<CycleResult> Descheduler::run_once() {
   for (const char* name : {"descheduler_descheduler_loop_duration_seconds", "descheduler_loop_duration_seconds"})
     metrics_->histogram(name, "Time taken to complete a full descheduling cycle", kLoopBounds).observe(monotonic_seconds() - start);
   return result;
+}
+
+bool Descheduler::nodes_are_coming() {
+  // Who may not read it, or has no autoscaler, makes room. One that died in the middle is not waited for.
+  constexpr Duration kLongestSilence = std::chrono::minutes(5);
+  const auto map = client_.get_and_wait({"", "v1", "configmaps"}, "kube-system", "cluster-autoscaler-status");
+  if (!map) return false;
+  const auto status = json::parse_yaml(json::get_string(*map, {"data", "status"}));
+  if (!status) return false;
+  const auto looked = parse_rfc3339(json::get_string(*status, {"clusterWide", "scaleUp", "lastProbeTime"}));
+  return looked && *looked + kLongestSilence > now() && json::get_string(*status, {"clusterWide", "scaleUp", "status"}) == "InProgress";
 }
 
 Answer Descheduler::nominate(const Pod& pod, const std::string& node) {

@@ -49,6 +49,8 @@ class Descheduler {
   /// Asks for the eviction; the answer comes from the transport's thread.
   std::future<Answer> evict(const Eviction& eviction);
   Answer nominate(const Pod& pod, const std::string& node);
+  /// By the status that a cluster autoscaler writes, berth's or another.
+  bool nodes_are_coming();
   /// What Prometheus says of nodes. A query that fails is its strategies' failure, and no other's.
   void ask_for_usage(Snapshot& snapshot);
   Result<std::string> prometheus_token(const PrometheusProvider& provider);

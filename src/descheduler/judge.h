@@ -2,7 +2,10 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "descheduler/packing.h"
 #include "descheduler/placement_check.h"
@@ -30,16 +33,39 @@ class Judge {
   [[nodiscard]] RoomPlan room_for(const std::vector<placement::PodInfoPtr>& gang, const PackingRules& rules);
   /// These moves of a plan were made, and these pods have their places.
   void carry_out(std::span<const Move> moves, std::span<const RoomPlan::Place> placed);
+  /// Those of a gang that waits are nowhere in the trial from now on; or where the scheduler would put them, as far as it would.
+  void lift_waiting(const std::vector<placement::PodInfoPtr>& gang);
+  void place_waiting(const std::vector<placement::PodInfoPtr>& gang);
   /// An accepted eviction that then did not happen.
   void undo(const Pod& pod);
   [[nodiscard]] const placement::Cluster& cluster() const { return trial_.cluster(); }
 
  private:
-  /// `may_be_equal`: the old node may be among the best, as long as there is another one.
-  Judgement decide(const Pod& pod, const placement::PodInfoPtr& replacement, const DestinationRule& rule, bool may_be_equal);
+  /// How a decision is judged.
+  struct Terms {
+    const DestinationRule* rule = nullptr;
+    bool may_be_equal = false;   ///< The old node may be among the best, as long as there is another one.
+    std::string preferred = {};  ///< Of equals: the destination; else the first by name.
+  };
+  struct Leaving {
+    placement::Eviction eviction;
+    std::string stand_in;  ///< The key of what holds its room.
+  };
+  void place_all_waiting();
+  Judgement decide(placement::Trial& trial, const Pod& pod, const placement::PodInfoPtr& replacement, const Terms& terms);
+  /// The same question while nobody evicted has ended yet. Accepted: the pod is on its way out there, and its replacement has its place.
+  Judgement decide_meanwhile(const Pod& pod, const DestinationRule& rule, const model::Labels* labels, std::string preferred);
+  /// In the trial where nobody has ended: it holds its room without being the pod any more.
+  Leaving leave(const placement::PodInfoPtr& pod);
+  void come_back(const Leaving& leaving);
 
   const Snapshot& snapshot_;
   placement::Trial trial_;
+  /// The same but for the evicted pods, which are still there: a replacement is placed before the old pod has ended, and what is to become
+  /// free is not free. Forked off at the first eviction.
+  std::optional<placement::Trial> meanwhile_;
+  std::map<std::string, Leaving, std::less<>> leaving_;  ///< The accepted ones, by the pod's key.
+  std::set<std::string, std::less<>> placed_waiting_;    ///< Keys of waiting pods that have places in thought.
   PlacementCheck check_;
   std::map<std::string, placement::Eviction, std::less<>> evicted_;  ///< The accepted ones, by the pod's key.
   /// The scheduler's name, the pod's signature, and the node that it is on.

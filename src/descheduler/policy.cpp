@@ -72,6 +72,12 @@ bool Policy::needs_metrics() const {
   });
 }
 
+bool Policy::makes_room() const {
+  return std::ranges::any_of(profiles, [](const Profile& profile) {
+    return std::ranges::any_of(profile.balance, [](const Plugin& plugin) { return plugin.strategy == Strategy::kDefragmentation; });
+  });
+}
+
 std::set<std::string> Policy::prometheus_queries() const {
   std::set<std::string> out;
   for (const Profile& profile : profiles)

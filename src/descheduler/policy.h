@@ -151,6 +151,7 @@ struct Policy {
 
   /// Some strategy reads actual use from metrics.k8s.io.
   [[nodiscard]] bool needs_metrics() const;
+  [[nodiscard]] bool makes_room() const;  ///< Some profile has Defragmentation.
   /// Those of all strategies, each once.
   [[nodiscard]] std::set<std::string> prometheus_queries() const;
 };

@@ -22,6 +22,12 @@ bool is_ready(const model::NodeView& node) {
   return std::ranges::any_of(node.conditions, [](const auto& one) { return one.type == "Ready" && one.status == "True"; });
 }
 
+/// Put on by the node controller for what is counted below, some time after it.
+bool says_how_it_is(std::string_view taint) {
+  return taint == "node.kubernetes.io/not-ready" || taint == "node.kubernetes.io/unreachable" ||
+         taint == "node.kubernetes.io/unschedulable";
+}
+
 /// Of what decides who may be on the node and who should be: not its heartbeats, images and the autoscaler's own marks.
 std::uint64_t mark_of(const model::NodeView& node) {
   Mark mark;
@@ -30,7 +36,7 @@ std::uint64_t mark_of(const model::NodeView& node) {
     mark.add(value);
   }
   for (const model::Taint& taint : node.taints) {
-    if (taint.key == kLeaving || taint.key == kCandidate) continue;
+    if (taint.key == kLeaving || taint.key == kCandidate || says_how_it_is(taint.key)) continue;
     for (const std::string* part : {&taint.key, &taint.value, &taint.effect}) mark.add(*part);
   }
   for (const auto& [resource, amount] : node.allocatable) {

@@ -96,6 +96,7 @@ struct Census::Pod {
 
 struct Census::Node {
   bool is_there = false, is_ready = false, is_cordoned = false;
+  bool was_ready = false;  ///< Ever.
   Amounts allocatable{}, requested{};
   TimePoint made{};
   double price = 0;
@@ -253,14 +254,15 @@ void Census::take_place(Pod& pod, std::string_view owners) {
   const auto lost = pod.owner.empty() ? homeless_.end() : homeless_.find(pod.owner);
   if (lost == homeless_.end()) return change_from_outside();
   pod.moved_at = outside_;
-  pod.troubles_at = troubles_;
-  if (--lost->second == 0) homeless_.erase(lost);
+  pod.troubles_at = lost->second.front();
+  lost->second.pop_front();
+  if (lost->second.empty()) homeless_.erase(lost);
 }
 
 void Census::note_eviction(const Pod& pod, std::string_view cause) {
   last_move_ = clock_.now();
   if (cause != "api") return trouble_from_outside();
-  if (!pod.owner.empty()) ++homeless_[pod.owner];
+  if (!pod.owner.empty()) homeless_[pod.owner].push_back(troubles_);
   if (pod.moved_at == outside_) ++now_.moved_again;
 }
 
@@ -344,6 +346,10 @@ void Census::see_node(const apiserver::WatchEvent& event) {
   count_node(1);
   if (node.is_there != was_there) last_move_ = clock_.now();
   if (node.is_there && !was_there) node.made = clock_.now();
+  // A fault is seen later than it happened. Who boots has not failed.
+  if (node.is_there && was_there && was_ready && !node.is_ready) trouble_from_outside();
+  if (node.is_there && was_there && !was_ready && node.is_ready && node.was_ready) change_from_outside();
+  node.was_ready = node.is_there && (node.was_ready || node.is_ready);
   now_.overcommitted_nodes += node.is_over() - was_over;
   if (!on_happening || is_replacing_) return;
   const Duration at = std::chrono::duration_cast<Duration>(clock_.now() - start_);

@@ -105,8 +105,9 @@ class Census {
   std::size_t waits_before_ = 0;
   std::int64_t outside_ = 0, troubles_ = 0;  ///< Changes from outside so far.
   TimePoint last_move_{};
-  std::unordered_map<std::string, std::int64_t> homeless_;  ///< Evicted pods whose successors have not come, by their controller's uid.
-  bool is_replacing_ = false;                               ///< A server's whole state comes: nothing of it is news.
+  /// Evicted pods whose successors have not come, by their controller's uid: of each the troubles when it was evicted.
+  std::unordered_map<std::string, std::deque<std::int64_t>> homeless_;
+  bool is_replacing_ = false;  ///< A server's whole state comes: nothing of it is news.
 };
 
 }  // namespace berth::simulator

@@ -220,7 +220,7 @@ TEST_F(AuthenticationTest, OpenIdDocumentsNameTheKey) {
 }
 
 TEST_F(AuthenticationTest, RsaKeysSignRs256) {
-  Key key(EVP_RSA_gen(2048));
+  security::Key key(EVP_RSA_gen(2048));
   auto rsa = security::JwtKey::from_pem(security::to_pem(key.get()));
   ASSERT_TRUE(rsa.has_value());
   EXPECT_EQ(rsa->algorithm(), "RS256");

@@ -77,6 +77,21 @@ TEST(Advice, AnEmptyNodeWouldGo) {
   EXPECT_EQ(node_words(cluster, "a-1"), "Node a-1 of MachineSet/m/a would go now.\n");
 }
 
+TEST(Advice, AnUnneededNodeSaysWhenItGoes) {
+  TestCluster cluster;
+  cluster.set("a", {.replicas = 1});
+  cluster.machine("a", "a-1");
+  cluster.options.unneeded_time = 0s;
+  const Actions pass = [&] {
+    const Snapshot snapshot = cluster.world.snapshot();
+    return cluster.core->step(snapshot, cluster.options, cluster.now);
+  }();
+  const auto words = [&](const Patience& patience) { return explain_node(cluster.world.snapshot(), pass, "a-1", patience); };
+  EXPECT_EQ(words({cluster.now, 10min, 20min}),
+            "Node a-1 of MachineSet/m/a is not needed now, and goes after 10m0s (unneededTime) in which it is not.\n");
+  EXPECT_EQ(words({cluster.now, 0s, 0s}), "Node a-1 of MachineSet/m/a would go now.\n");
+}
+
 TEST(Advice, EachGroupSaysWhyItDoesNotGrowForAPod) {
   TestCluster cluster;
   cluster.set("full", {.max = 1, .replicas = 1});

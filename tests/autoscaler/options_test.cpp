@@ -81,6 +81,9 @@ TEST(Options, WrongValuesNameTheirField) {
   for (const auto& [spec, field] :
        {std::pair("{scaleDown: {enabled: true, unneededTime: soon}}", "scaleDown.unneededTime"),
         std::pair("{scaleDown: {enabled: true, utilizationThreshold: '7'}}", "utilizationThreshold"),
+        std::pair("{scaleDown: {enabled: true, utilizationThreshold: nan}}", "scaleDown.utilizationThreshold"),
+        std::pair("{scaleDown: {enabled: true, utilizationThreshold: '-0.1'}}", "scaleDown.utilizationThreshold"),
+        std::pair("{resourceLimits: {memory: {min: 0, max: 9000000000000000000}}}", "resourceLimits.memory.max"),
         std::pair("{resourceLimits: {cores: {min: 9, max: 3}}}", "cores"), std::pair("{expanders: [Cheapest]}", "expanders"),
         std::pair("{maxNodeProvisionTime: 3}", "maxNodeProvisionTime"),
         std::pair("{resourceLimits: {gpus: [{min: 1, max: 2}]}}", "gpus")}) {

@@ -358,6 +358,24 @@ void move_pod(TestCluster& cluster, const std::string& name, const std::string& 
   cluster.world.remove("Pod", "default", name);
 }
 
+// The last pods of a lost node end long after it was lost: by then others may have been moved for other reasons.
+TEST(ScaleDown, TheEndOfPodsThatHadToLeaveIsNoSecondNews) {
+  Two cluster;
+  const auto put_lost = [&](const std::string& conditions) {
+    cluster.put(
+        "kind: Pod\nmetadata: {namespace: default, name: lost, uid: lost}\nspec: {nodeName: a-2, containers: [{name: c, image: "
+        "i}]}\nstatus: {phase: Running, conditions: [" +
+        conditions + "]}");
+  };
+  put_lost("");
+  cluster.pod("p", {.node = "a-2"});
+  (void)cluster.step();
+  put_lost("{type: DisruptionTarget, status: 'True', reason: DeletionByTaintManager}");
+  move_pod(cluster, "p", "q", "a-1");
+  cluster.world.remove("Pod", "default", "lost");
+  EXPECT_EQ(reason_of(cluster.step(), "a-1"), "HoldsMovedPod");
+}
+
 // By the descheduler or by a drain: its node does not go too, until something has changed.
 TEST(ScaleDown, ANodeThatAPodWasMovedToStays) {
   Two cluster;

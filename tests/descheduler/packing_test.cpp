@@ -226,6 +226,14 @@ TEST(Defragmentation, MovesForPodsThatWaitUnderTheEvictorsRules) {
   ASSERT_FALSE(none.notes.empty());
   EXPECT_NE(none.notes[0].find("no room is made for default/wanting"), std::string::npos) << none.notes[0];
 
+  World growing;
+  growing.node("n1").node("n2").pods("a", 2, "n1", Ground::asks("1")).pod("b", "n2", Ground::asks("2")).pod("wanting", "", waits);
+  growing.options.nodes_are_coming = true;
+  const CycleResult later = growing.run(policy);
+  EXPECT_TRUE(later.attempts.empty());
+  ASSERT_FALSE(later.notes.empty());
+  EXPECT_EQ(later.notes[0], "no room is made for default/wanting: the autoscaler is adding nodes, which come first");
+
   World limited;
   limited.node("n1").node("n2").pods("a", 4, "n1", Ground::asks("500m")).pods("b", 4, "n2", Ground::asks("500m")).pod("wanting", "", waits);
   const CycleResult beyond = limited.run(one_plugin("Defragmentation", "{}", "{}", "maxNoOfPodsToEvictPerNode: 1\n"));

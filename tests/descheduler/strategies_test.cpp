@@ -1,4 +1,6 @@
 // What each strategy chooses, and where the engine then puts it (SPEC G2, G4).
+#include <fmt/format.h>
+
 #include "descheduler/judge.h"
 #include "tests/descheduler/world.h"
 
@@ -547,6 +549,35 @@ profiles:
     }
     EXPECT_LT(round, 8) << "seed " << seed;
   }
+}
+
+// A replacement is placed before the old pod has ended.
+TEST(BetterPlace, RoomThatIsNotFreeYetIsNoPlace) {
+  const auto asks = [](std::string_view tolerated) {
+    return fmt::format(
+        "{{spec: {{tolerations: [{{key: {}, operator: Exists}}], containers: [{{name: c, image: i, resources: {{requests: "
+        "{{cpu: '3'}}}}}}]}}}}",
+        tolerated);
+  };
+  World world;
+  world.node("a", "{spec: {taints: [{key: wet, effect: NoSchedule}]}}").node("b", "{spec: {taints: [{key: dry, effect: NoSchedule}]}}");
+  world.node("c").pod("p", "a", asks("dry")).pod("q", "b", asks("wet"));
+  const CycleResult result = world.run(one_plugin("RemovePodsViolatingNodeTaints", "{}"));
+  EXPECT_EQ(moves(result), Names{"p a->c"});
+  EXPECT_NE(kept_because(result, "q").find("before those that leave have ended, it would fit nowhere"), std::string::npos)
+      << kept_because(result, "q");
+}
+
+TEST(BetterPlace, WhoWaitsHasItsPlaceFirst) {
+  const auto asks = [](std::string_view more) {
+    return fmt::format("{{spec: {{containers: [{{name: c, image: i, resources: {{requests: {{cpu: '3'}}}}}}]}}{}}}", more);
+  };
+  World alone, with_waiting;
+  for (World* world : {&alone, &with_waiting})
+    world->node("a", "{spec: {taints: [{key: wet, effect: NoSchedule}]}}").node("c").pod("p", "a", asks(""));
+  with_waiting.pod("w", "", asks(", status: {phase: Pending}"));
+  EXPECT_EQ(moves(alone.run(one_plugin("RemovePodsViolatingNodeTaints", "{}"))), Names{"p a->c"});
+  EXPECT_EQ(moves(with_waiting.run(one_plugin("RemovePodsViolatingNodeTaints", "{}"))), Names{});
 }
 
 }  // namespace

@@ -143,7 +143,8 @@ class World {
   void run(Duration d) { loop_.run_for(d); }
   client::Client& client() { return *client_; }
   VirtualLoop& loop() { return loop_; }
-  /// What the simulated nodes, and the controllers, speak to the server over.
+  /// What the test, the simulated nodes, and the controllers, speak to the server over.
+  Link& client_link() { return *client_link_; }
   Link& node_link() { return *node_link_; }
   Link& controller_link() { return *controller_link_; }
 

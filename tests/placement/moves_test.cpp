@@ -49,6 +49,18 @@ TEST(Moves, ANodeThatFailsOrIsRelabelledIsNews) {
   EXPECT_TRUE(moves.see_node(node("spec: {unschedulable: true}\n" + std::string(kReady))));
 }
 
+TEST(Moves, TaintsThatSayHowANodeIsAreNoSecondNews) {
+  Moves moves;
+  const auto tainted = [](const char* key, std::string_view status) {
+    return node(std::string("spec: {taints: [{key: node.kubernetes.io/") + key + ", effect: NoExecute}]}\n" + std::string(status));
+  };
+  moves.see_node(node(kReady));
+  EXPECT_TRUE(moves.see_node(node(kNotReady)));
+  EXPECT_FALSE(moves.see_node(tainted("unreachable", kNotReady))) << "the node controller says it again, later";
+  EXPECT_TRUE(moves.see_node(tainted("unreachable", kReady)));
+  EXPECT_FALSE(moves.see_node(node(kReady)));
+}
+
 TEST(Moves, WhatTheAutoscalerDoesToItsNodesIsNot) {
   Moves moves;
   EXPECT_FALSE(moves.see_node(node(kNotReady)));

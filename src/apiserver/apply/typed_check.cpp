@@ -95,14 +95,13 @@ class Check {
     if (object == nullptr) return say([&] { return fmt::format("expected map, got &{{{}}}", model::go_value(value)); });
     for (const auto& [key, member] : *object) {
       const auto* field = type.type->field(key);
-      below(".", key, [&] {
-        if (field == nullptr && type.type->is_open) return;
-        if (field == nullptr) {
-          say([] { return "field not declared in schema"; });
-        } else {
-          at(field->ref, field, member);
-        }
-      });
+      if (field == nullptr && type.type->is_open) continue;
+      if (field == nullptr) {
+        // The first one that nobody declared ends the look at its object, as in structured-merge-diff.
+        below(".", key, [&] { say([] { return "field not declared in schema"; }); });
+        return;
+      }
+      below(".", key, [&] { at(field->ref, field, member); });
     }
   }
 

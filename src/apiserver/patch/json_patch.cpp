@@ -120,6 +120,10 @@ class Application {
       }
       case Op::kReplace: {
         auto* found = operation.path.empty() ? nullptr : walk(target_, operation.path, 0);
+        // A member that is missing counts as null in the library that Kubernetes uses: it is set.
+        if (found == nullptr && !operation.path.empty())
+          if (auto* parent = walk(target_, operation.path, 1); parent != nullptr && parent->is_object())
+            found = &parent->get_object()[operation.path.back()];
         if (found == nullptr) return missing("replace", operation.path);
         *found = operation.value;
         return deepen(operation.path.size() + depth_of(operation.value));

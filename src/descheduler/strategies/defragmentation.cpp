@@ -86,11 +86,16 @@ void Context::make_room(const std::vector<PodPtr>& gang, const Plugin& plugin) {
   PackingRules rules;
   rules.why_it_stays = [&](const placement::PodInfo& info) { return why_not_moved(info, plugin); };
   rules.most_moves = plugin.max_moves;
+  judge_->lift_waiting(wanting);
   const RoomPlan plan = judge_->room_for(wanting, rules);
-  const auto note = [&](std::string_view why) { result_.notes.push_back(fmt::format("no room is made for {}: {}", who, why)); };
+  const auto note = [&](std::string_view why) {
+    judge_->place_waiting(wanting);
+    result_.notes.push_back(fmt::format("no room is made for {}: {}", who, why));
+  };
   if (!plan.why_not.empty()) return note(plan.why_not);
   // What fits as it is needs the scheduler alone.
   if (plan.moves.empty()) return judge_->carry_out({}, plan.placed);
+  if (options_.nodes_are_coming) return note("the autoscaler is adding nodes, which come first");
   if (const std::string why = why_beyond_limits(plan); !why.empty())
     return note(fmt::format("{} pods would have to go, and {}", plan.moves.size(), why));
   if (options_.nominate) {
