@@ -30,17 +30,12 @@ struct YamlFault {
 struct YamlPlaces {
   std::map<std::string, std::size_t, std::less<>> lines;  ///< Of keys and of entries, counted from 1. The last of two counts.
   std::vector<std::string> repeated;                      ///< Keys that their map has already.
-  std::vector<std::string> go_repeated;                   ///< The same as Go's reader tells them: by the line of the value.
 };
 
 /// As `parse_yaml_stream`. `places`, where given, is added to.
 [[nodiscard]] std::expected<std::vector<Value>, YamlFault> read_yaml(std::string_view text, YamlPlaces* places = nullptr);
-/// The first document, null when it is empty or there is none; what comes behind it is not looked at, as in Kubernetes.
-[[nodiscard]] std::expected<Value, YamlFault> read_first_yaml(std::string_view text, YamlPlaces* places = nullptr);
-/// What Go's strict reader says of keys that stand twice in the first document: "line 4: key "x" already set in map" of each; nothing of a
-/// text that is no YAML.
-[[nodiscard]] std::vector<std::string> go_repeated_keys(std::string_view text);
-/// All of them as one error.
-[[nodiscard]] std::string go_repeated_error(const std::vector<std::string>& lines);
+/// The first document, null when it is empty or there is none; what comes behind it is not looked at, as in Kubernetes. `repeated`: is told
+/// of keys that their map has already, in Kubernetes' words ("line 7: key "a" already set in map"), of a hundred at most.
+[[nodiscard]] std::expected<Value, YamlFault> read_first_yaml(std::string_view text, std::vector<std::string>* repeated = nullptr);
 
 }  // namespace berth::json

@@ -86,8 +86,7 @@ struct Open {
   std::string anchor;
   Size size{1, 0, 0};
   std::optional<std::string> key;
-  bool merges = false;   ///< The key is `<<`.
-  bool repeats = false;  ///< The key stands here already.
+  bool merges = false;  ///< The key is `<<`.
   std::string path;
   std::set<std::string> keys;  ///< Those that stand in the text, when places are wanted.
 };
@@ -95,7 +94,7 @@ struct Open {
 /// Makes the values of a stream's documents. Throws YamlFault and NoValue.
 class Builder {
  public:
-  explicit Builder(YamlPlaces* places) : places_(places) {}
+  Builder(YamlPlaces* places, std::vector<std::string>* repeated) : places_(places), repeated_(repeated) {}
 
   /// False at the end of the stream.
   bool take(YamlEvent event) {
@@ -172,7 +171,7 @@ class Builder {
     check_depth(event.place, stack_.size() + 1);
     count(event.place, {1, 0, 0});
     std::string path = note_place(event.place);
-    stack_.push_back({std::move(value), event.place, std::move(event.anchor), {1, 0, 0}, std::nullopt, false, false, std::move(path), {}});
+    stack_.push_back({std::move(value), event.place, std::move(event.anchor), {1, 0, 0}, std::nullopt, false, std::move(path), {}});
   }
 
   void close() {
@@ -221,8 +220,6 @@ class Builder {
       put_key(place, parent, node);
     } else {
       grow(parent, node.size);
-      if (std::exchange(parent.repeats, false))
-        places_->go_repeated.push_back(fmt::format("line {}: key {} already set in map", place.line, serialize(Value(*parent.key))));
       put_member(place, parent, std::move(node));
     }
   }
@@ -242,16 +239,17 @@ class Builder {
     if (places_ != nullptr && !parent.merges) {
       const std::string path = path_of(parent, *key);
       places_->lines.insert_or_assign(path, place.line);
-      parent.repeats = !parent.keys.insert(*key).second;
-      if (parent.repeats) places_->repeated.push_back(path);
+      if (!parent.keys.insert(*key).second) places_->repeated.push_back(path);
     }
     parent.key = std::move(*key);
   }
 
   /// What a merge brings takes the place of what stands above it, as in Kubernetes' library; of several maps the first counts.
-  static void put_member(YamlPlace place, Open& parent, Node node) {
+  void put_member(YamlPlace place, Open& parent, Node node) {
     Object& object = parent.value.get_object();
     if (!parent.merges) {
+      if (repeated_ != nullptr && repeated_->size() < kMaxRepeated && object.contains(*parent.key))
+        repeated_->push_back(fmt::format("line {}: key {} already set in map", place.line, json::serialize(Value(*parent.key))));
       object.insert_or_assign(*parent.key, std::move(node.value));
     } else {
       const auto merge = [&](const Value& from) {
@@ -266,7 +264,9 @@ class Builder {
     parent.key.reset();
   }
 
+  static constexpr std::size_t kMaxRepeated = 100;
   YamlPlaces* places_;
+  std::vector<std::string>* repeated_;
   std::vector<Open> stack_;
   std::unordered_map<std::string, Node> anchors_;
   std::size_t nodes_ = 0, text_bytes_ = 0;
@@ -281,11 +281,12 @@ YamlFault first_fault(YamlEvents& events, YamlFault refused) {
   }
 }
 
-std::expected<std::vector<Value>, YamlFault> read(std::string_view text, YamlPlaces* places, bool is_one_enough) {
+std::expected<std::vector<Value>, YamlFault> read(std::string_view text, YamlPlaces* places, bool is_one_enough,
+                                                  std::vector<std::string>* repeated = nullptr) {
   const bool has_utf16_mark = text.starts_with("\xfe\xff") || text.starts_with("\xff\xfe");
   if (!has_utf16_mark && !is_utf8(text)) return std::unexpected(refusal({}, "it is not valid UTF-8"));
   YamlEvents events(text);
-  Builder builder(places);
+  Builder builder(places, repeated);
   try {
     for (;;) {
       auto event = events.next();
@@ -304,20 +305,10 @@ std::expected<std::vector<Value>, YamlFault> read(std::string_view text, YamlPla
 
 std::expected<std::vector<Value>, YamlFault> read_yaml(std::string_view text, YamlPlaces* places) { return read(text, places, false); }
 
-std::expected<Value, YamlFault> read_first_yaml(std::string_view text, YamlPlaces* places) {
-  auto documents = read(text, places, true);
+std::expected<Value, YamlFault> read_first_yaml(std::string_view text, std::vector<std::string>* repeated) {
+  auto documents = read(text, nullptr, true, repeated);
   if (!documents) return std::unexpected(std::move(documents.error()));
   return documents->empty() ? Value() : std::move(documents->front());
-}
-
-std::vector<std::string> go_repeated_keys(std::string_view text) {
-  YamlPlaces places;
-  if (!read_first_yaml(text, &places)) return {};
-  return std::move(places.go_repeated);
-}
-
-std::string go_repeated_error(const std::vector<std::string>& lines) {
-  return lines.empty() ? std::string() : fmt::format("yaml: unmarshal errors:\n  {}", fmt::join(lines, "\n  "));
 }
 
 Result<std::vector<Value>> parse_yaml_stream(std::string_view text) {

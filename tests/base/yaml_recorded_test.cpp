@@ -55,16 +55,6 @@ INSTANTIATE_TEST_SUITE_P(Case, YamlRecorded, ::testing::Range<std::size_t>(0, 31
 
 TEST(YamlRecorded, NoCaseIsLeftOut) { EXPECT_EQ(recorded().size(), 313u); }
 
-TEST(YamlPlaces, RepeatedKeysAreToldByTheLineOfTheirValue) {
-  const auto said = [](std::string_view text) { return go_repeated_keys(text); };
-  using Lines = std::vector<std::string>;
-  EXPECT_EQ(said("a: 1\nb: 2\n"), Lines());
-  EXPECT_EQ(said("a: 1\nb:\n- c: 1\n  c: 2\na:\n  d: 1\n"),
-            (Lines{"line 4: key \"c\" already set in map", "line 6: key \"a\" already set in map"}));
-  EXPECT_EQ(said("a: 1\n---\na: 1\na: 2\n"), Lines()) << "of the first document alone";
-  EXPECT_EQ(said("a: ["), Lines());
-}
-
 TEST(YamlPlaces, KeysAndEntriesHaveLinesAndRepeatedKeysAreTold) {
   YamlPlaces places;
   ASSERT_TRUE(read_yaml("# head\na:\n  b.c: 1\n  list:\n  - x: 1\n  - k: 2\n    k: 3\na: 4\n", &places));
