@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <future>
 
-#include "apiserver/object_cache.h"
+#include "apiserver/cache/object_cache.h"
 #include "base/json_scan.h"
 #include "bench/bench.h"
 #include "store/store.h"

@@ -11,7 +11,7 @@
 #include "base/config_reader.h"
 #include "client/client.h"
 #include "client/kubeconfig.h"
-#include "model/protobuf.h"
+#include "model/protobuf/protobuf.h"
 
 namespace {
 

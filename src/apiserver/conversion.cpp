@@ -1,7 +1,7 @@
 #include "apiserver/conversion.h"
 
 #include "apiserver/impl.h"
-#include "apiserver/write.h"
+#include "apiserver/writes/write.h"
 #include "custom/objects.h"
 #include "model/kind_hooks.h"
 #include "model/schema.h"

@@ -1,9 +1,9 @@
 // Requests for no resource: discovery, health, version, metrics, OpenAPI.
 #include "apiserver/aggregation/aggregator.h"
 #include "apiserver/impl.h"
-#include "apiserver/offer.h"
+#include "apiserver/request/offer.h"
 #include "base/process_metrics.h"
-#include "model/discovery.h"
+#include "model/published/discovery.h"
 
 namespace berth::apiserver {
 namespace {

@@ -7,16 +7,16 @@
 #include <thread>
 
 #include "apiserver/admission/plugin.h"
-#include "apiserver/context.h"
-#include "apiserver/custom_resources.h"
-#include "apiserver/flow_objects.h"
-#include "apiserver/memory_guard.h"
-#include "apiserver/mirror.h"
-#include "apiserver/object_codec.h"
-#include "apiserver/own_endpoints.h"
+#include "apiserver/cache/mirror.h"
+#include "apiserver/cache/object_codec.h"
+#include "apiserver/kinds/custom_resources.h"
+#include "apiserver/kinds/service_allocator.h"
+#include "apiserver/request/context.h"
 #include "apiserver/server.h"
-#include "apiserver/service_allocator.h"
 #include "apiserver/streams.h"
+#include "apiserver/upkeep/flow_objects.h"
+#include "apiserver/upkeep/memory_guard.h"
+#include "apiserver/upkeep/own_endpoints.h"
 
 namespace berth::apiserver {
 

@@ -1,8 +1,8 @@
 // Every answer of the API server leaves through here.
-#include "apiserver/offer.h"
 #include "apiserver/representation/representation.h"
-#include "apiserver/work_estimate.h"
-#include "apiserver/write.h"
+#include "apiserver/request/offer.h"
+#include "apiserver/request/work_estimate.h"
+#include "apiserver/writes/write.h"
 #include "base/utf8.h"
 #include "model/kind_hooks.h"
 #include "model/schema.h"

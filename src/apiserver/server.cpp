@@ -1,11 +1,11 @@
 #include "apiserver/server.h"
 
 #include "apiserver/aggregation/aggregator.h"
-#include "apiserver/client_trust.h"
 #include "apiserver/conversion.h"
 #include "apiserver/impl.h"
-#include "apiserver/policy_status.h"
 #include "apiserver/subresources/relay.h"
+#include "apiserver/upkeep/client_trust.h"
+#include "apiserver/upkeep/policy_status.h"
 
 namespace berth::apiserver {
 

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <map>
 
+#include "apiserver/cache/object_codec.h"
 #include "apiserver/encryption/transform.h"
-#include "apiserver/object_codec.h"
 #include "cli/data_dir.h"
 #include "cli/keep.h"
 #include "cli/parse.h"

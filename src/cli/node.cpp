@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <random>
 
-#include "apiserver/auth/pki.h"
 #include "base/config_reader.h"
 #include "base/event_loop.h"
 #include "cli/compatibility.h"
@@ -23,6 +22,7 @@
 #include "node/agent/agent.h"
 #include "node/agent/leftovers.h"
 #include "node/agent/own_runtime.h"
+#include "security/pki.h"
 
 namespace berth::cli {
 namespace {
@@ -257,7 +257,7 @@ int run_agent(const std::vector<std::string>& args, JoinFlags* join) {
   }
   // A certificate of the node's own making, kept: the API server takes nodes' certificates as they are.
   const auto pki =
-      apiserver::auth::Pki::open({.directory = options.root + "/pki", .names = {options.address, options.node_name}}, SystemClock().now());
+      security::Pki::open({.directory = options.root + "/pki", .names = {options.address, options.node_name}}, SystemClock().now());
   if (!pki) return report(pki.error());
   options.certificate_pem = pki->server().certificate_pem;
   options.private_key_pem = pki->server().private_key_pem;

@@ -2,15 +2,13 @@
 
 #include <future>
 
-#include "apiserver/auth/bootstrap_token.h"
 #include "cli/parse.h"
 #include "net/certificates.h"
 #include "net/client.h"
+#include "security/bootstrap_token.h"
 
 namespace berth::cli {
 namespace {
-
-namespace auth = apiserver::auth;
 
 constexpr const char* kInfoPath = "/api/v1/namespaces/kube-public/configmaps/cluster-info";
 constexpr std::string_view kHashPrefix = "sha256:";
@@ -42,13 +40,13 @@ Result<json::Value> fetch_info(const std::string& server, const std::string& ca_
   return std::move(*document);
 }
 
-Result<void> check_signature(const json::Value& info, const auth::TokenParts& token) {
+Result<void> check_signature(const json::Value& info, const security::TokenParts& token) {
   const std::string key = "jws-kubeconfig-" + token.id;
   const std::string_view given = json::get_string(info, {"data", key});
   if (given.empty())
     return invalid(fmt::format("the cluster knows no token {}: it has expired, was deleted, was mistyped, or is not for signing; {}",
                                token.id, make_new_token()));
-  if (given != auth::detached_signature(json::get_string(info, {"data", "kubeconfig"}), token))
+  if (given != security::detached_signature(json::get_string(info, {"data", "kubeconfig"}), token))
     return invalid(fmt::format("the token {}.… is not the cluster's: its second half was mistyped, or this is another cluster", token.id));
   return {};
 }
@@ -97,7 +95,7 @@ Result<void> check_join_request(JoinRequest& request) {
     problems.push_back(fmt::format("\"{}\" is not an API server's address (HOST:PORT)", address));
   else if (address.rfind(':') == std::string::npos || address.ends_with(']'))
     request.server += ":6443";
-  if (!auth::split_bootstrap_token(request.token))
+  if (!security::split_bootstrap_token(request.token))
     problems.push_back(
         fmt::format("--token: \"{}\" is not of a token's form: six characters, a dot and sixteen more, of a-z and 0-9", request.token));
   if (request.ca_hashes.empty())
@@ -113,7 +111,7 @@ Result<void> check_join_request(JoinRequest& request) {
 }
 
 Result<JoinFacts> discover_cluster(const JoinRequest& request, const Fetch& fetch) {
-  const auto token = auth::split_bootstrap_token(request.token);
+  const auto token = security::split_bootstrap_token(request.token);
   if (!token) return invalid("the token is not of a token's form");
   const auto info = fetch_info(request.server, "", fetch);
   if (!info) return std::unexpected(info.error());

@@ -7,7 +7,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "apiserver/auth/pki.h"
 #include "base/event_loop.h"
 #include "cli/node_dns.h"
 #include "cli/node_settings.h"
@@ -17,6 +16,7 @@
 #include "node/agent/cgroups.h"
 #include "node/agent/leftovers.h"
 #include "node/agent/own_runtime.h"
+#include "security/pki.h"
 
 namespace berth::cli {
 namespace {
@@ -179,7 +179,7 @@ Result<std::unique_ptr<RealNode>> RealNode::start(const RealNodeFlags& flags, Re
     options.runtime.runtime_binary = binary_of(options.runtime.socket);
   }
   const auto pki =
-      apiserver::auth::Pki::open({.directory = options.root + "/pki", .names = {options.address, options.node_name}}, SystemClock().now());
+      security::Pki::open({.directory = options.root + "/pki", .names = {options.address, options.node_name}}, SystemClock().now());
   if (!pki) return std::unexpected(pki.error());
   options.certificate_pem = pki->server().certificate_pem;
   options.private_key_pem = pki->server().private_key_pem;

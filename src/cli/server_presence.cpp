@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/log.h"
-#include "model/protobuf.h"
+#include "model/protobuf/protobuf.h"
 
 namespace berth::cli {
 namespace {

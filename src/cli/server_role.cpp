@@ -10,8 +10,8 @@
 #include "apiserver/auth/auth.h"
 #include "apiserver/auth/authenticator.h"
 #include "apiserver/etcd/range_claims.h"
-#include "apiserver/memory_guard.h"
-#include "apiserver/service_allocator.h"
+#include "apiserver/kinds/service_allocator.h"
+#include "apiserver/upkeep/memory_guard.h"
 #include "base/base64.h"
 #include "base/config_reader.h"
 #include "base/log.h"
@@ -80,7 +80,7 @@ bool says_all(const std::string& kubeconfig, const client::KubeconfigEntry& entr
 
 /// One kubeconfig a user, beside the data.
 Result<void> write_user(const std::string& path, const std::string& user, const std::string& url, const std::string& ca,
-                        const Result<auth::KeyPair>& pair) {
+                        const Result<security::KeyPair>& pair) {
   if (!pair) return std::unexpected(pair.error());
   client::KubeconfigEntry entry;
   entry.user = user;
@@ -125,8 +125,8 @@ net::ClientConfig node_client_of(const Trust& trust) {
 }  // namespace
 
 struct ServerRole::Credentials {
-  auth::PkiOptions pki_options;
-  std::optional<auth::Pki> pki;
+  security::PkiOptions pki_options;
+  std::optional<security::Pki> pki;
   std::shared_ptr<auth::ServiceAccountTokens> tokens;
   std::unique_ptr<AuthReload> reload;
 };
@@ -243,11 +243,11 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   role->renewals_ = std::make_unique<ThreadLoop>("renewals");
   role->service_cidr_ = flags.service_cidr;
   const auto stale = std::make_shared<apiserver::encryption::StaleKeys>();
-  auth::PkiOptions& pki_options = role->credentials_->pki_options;
+  security::PkiOptions& pki_options = role->credentials_->pki_options;
   pki_options.directory = role->data_dir_ + "/pki";
   pki_options.names = {listen->host, plan.advertise_host};
   const auto open_pki = [&role, &pki_options]() -> Result<void> {
-    auto opened = auth::Pki::open(pki_options, role->clock_->now());
+    auto opened = security::Pki::open(pki_options, role->clock_->now());
     if (!opened) return std::unexpected(opened.error());
     role->credentials_->pki.emplace(std::move(*opened));
     return {};
@@ -422,7 +422,7 @@ Result<void> ServerRole::publish_for_joining() {
 }
 
 Result<void> ServerRole::renew(TimePoint now) {
-  auto fresh = auth::Pki::open(credentials_->pki_options, now);
+  auto fresh = security::Pki::open(credentials_->pki_options, now);
   if (!fresh) return std::unexpected(fresh.error());
   auto trust = trust_of(*fresh, trust_flags_, now);
   if (!trust) return std::unexpected(trust.error());
@@ -440,7 +440,7 @@ Result<void> ServerRole::renew(TimePoint now) {
 }
 
 Result<void> ServerRole::adopt(Trust trust) {
-  const auto differ = [](const auth::KeyPair& a, const auth::KeyPair& b) {
+  const auto differ = [](const security::KeyPair& a, const security::KeyPair& b) {
     return a.certificate_pem != b.certificate_pem || a.private_key_pem != b.private_key_pem;
   };
   const bool shows_other = differ(trust.serving, trust_.serving);

@@ -2,8 +2,8 @@
 #pragma once
 #include <memory>
 
+#include "apiserver/cache/object_cache.h"
 #include "apiserver/encryption/store.h"
-#include "apiserver/object_cache.h"
 #include "base/clock.h"
 #include "store/shared.h"
 

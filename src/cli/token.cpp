@@ -2,20 +2,19 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "apiserver/auth/bootstrap_token.h"
 #include "base/base64.h"
 #include "cli/join_documents.h"
 #include "cli/parse.h"
 #include "cli/process.h"
 #include "cli/session.h"
 #include "cli/verbs/verbs.h"
-#include "model/tables.h"
+#include "model/tables/tables.h"
 #include "net/certificates.h"
+#include "security/bootstrap_token.h"
 
 namespace berth::cli {
 namespace {
 
-namespace auth = apiserver::auth;
 const model::Gvr kSecrets{"", "v1", "secrets"};
 
 std::vector<std::string> at_commas(const std::string& text) {
@@ -29,13 +28,13 @@ std::vector<std::string> at_commas(const std::string& text) {
 }
 
 struct CreateFlags {
-  std::string token, ttl = "24h", groups = std::string(auth::kNodeTokenGroup), usages = "signing,authentication", description;
+  std::string token, ttl = "24h", groups = std::string(security::kNodeTokenGroup), usages = "signing,authentication", description;
   bool print_join_command = false;
 };
 
-Result<auth::BootstrapToken> token_of(const CreateFlags& flags, TimePoint now) {
-  auth::BootstrapToken out;
-  const auto parts = flags.token.empty() ? auth::random_bootstrap_token() : auth::split_bootstrap_token(flags.token);
+Result<security::BootstrapToken> token_of(const CreateFlags& flags, TimePoint now) {
+  security::BootstrapToken out;
+  const auto parts = flags.token.empty() ? security::random_bootstrap_token() : security::split_bootstrap_token(flags.token);
   if (!parts)
     return invalid(fmt::format("\"{}\" is not of a token's form: six characters, a dot and sixteen more, of a-z and 0-9", flags.token));
   out.id = parts->id;
@@ -51,9 +50,9 @@ Result<auth::BootstrapToken> token_of(const CreateFlags& flags, TimePoint now) {
   }
   out.extra_groups = at_commas(flags.groups);
   for (const std::string& group : out.extra_groups)
-    if (!auth::is_bootstrap_group(group))
+    if (!security::is_bootstrap_group(group))
       return invalid(fmt::format("--groups: \"{}\" is not a group below system:bootstrappers: (a-z, 0-9, : and -)", group));
-  if (!out.authenticates && !out.extra_groups.empty() && flags.groups != auth::kNodeTokenGroup)
+  if (!out.authenticates && !out.extra_groups.empty() && flags.groups != security::kNodeTokenGroup)
     return invalid("--groups: a token that does not authenticate has no groups");
   if (!out.authenticates) out.extra_groups.clear();
   out.description = flags.description;
@@ -105,8 +104,8 @@ int run_token_create(const std::vector<std::string>& args) {
   if (!token) return report(token.error());
   auto session = Session::open(connection);
   if (!session) return report(session.error());
-  const auto made =
-      (*session)->client().create_and_wait(kSecrets, std::string(auth::kBootstrapTokenNamespace), auth::make_bootstrap_secret(*token));
+  const auto made = (*session)->client().create_and_wait(kSecrets, std::string(security::kBootstrapTokenNamespace),
+                                                         security::make_bootstrap_secret(*token));
   if (!made && made.error().code == 409)
     return report(fail(ErrorCode::kConflict,
                        fmt::format("there is a token {} already: `{} token delete {}` ends it", token->id, program_name(), token->id))
@@ -125,14 +124,14 @@ int run_token_list(const std::vector<std::string>& args) {
   if (const auto code = parse_args(app, args)) return *code;
   auto session = Session::open(connection);
   if (!session) return report(session.error());
-  const auto secrets = (*session)->client().list_and_wait(kSecrets, std::string(auth::kBootstrapTokenNamespace),
-                                                          {.field_selector = fmt::format("type={}", auth::kBootstrapTokenType)});
+  const auto secrets = (*session)->client().list_and_wait(kSecrets, std::string(security::kBootstrapTokenNamespace),
+                                                          {.field_selector = fmt::format("type={}", security::kBootstrapTokenType)});
   if (!secrets) return report(secrets.error());
   const TimePoint now = SystemClock().now();
   constexpr const char* kFormat = "%-25s %-11s %-22s %-24s %-30s %s\n";
   if (!secrets->items.empty()) std::printf(kFormat, "TOKEN", "TTL", "EXPIRES", "USAGES", "DESCRIPTION", "EXTRA GROUPS");
   for (const json::Value& secret : secrets->items) {
-    const auto token = auth::read_bootstrap_secret(secret);
+    const auto token = security::read_bootstrap_secret(secret);
     if (!token) continue;
     const std::string ttl = !token->trouble.empty()  ? "<invalid>"
                             : token->is_expired(now) ? "<expired>"
@@ -165,14 +164,14 @@ int run_token_delete(const std::vector<std::string>& args) {
   int code = 0;
   for (const std::string& name : names) {
     const std::string id = name.substr(0, name.find('.'));
-    if (!auth::split_bootstrap_token(id + ".0123456789abcdef")) {
+    if (!security::split_bootstrap_token(id + ".0123456789abcdef")) {
       code = report(invalid(fmt::format("\"{}\" is neither a token's id (six characters of a-z and 0-9) nor a token", name)).error());
       continue;
     }
     client::Call call{.verb = "delete",
                       .gvr = kSecrets,
-                      .ns = std::string(auth::kBootstrapTokenNamespace),
-                      .name = std::string(auth::kBootstrapTokenPrefix) + id};
+                      .ns = std::string(security::kBootstrapTokenNamespace),
+                      .name = std::string(security::kBootstrapTokenPrefix) + id};
     const auto gone = (*session)->client().call_and_wait(std::move(call));
     if (gone)
       std::printf("token \"%s\" deleted\n", id.c_str());

@@ -9,7 +9,7 @@
 namespace berth::cli {
 namespace {
 
-using apiserver::auth::KeyPair;
+using security::KeyPair;
 
 Result<void> read_bundle(const char* flag, const std::string& path, std::string& out) {
   if (path.empty()) return {};
@@ -104,7 +104,7 @@ apiserver::auth::FrontProxyRules TrustFlags::rules() const {
   return {std::move(names), username_headers, uid_headers, group_headers, extra_prefixes};
 }
 
-Result<Trust> trust_of(apiserver::auth::Pki& pki, const TrustFlags& flags, TimePoint now) {
+Result<Trust> trust_of(security::Pki& pki, const TrustFlags& flags, TimePoint now) {
   auto files = flags.read();
   if (!files) return std::unexpected(files.error());
   Trust out;

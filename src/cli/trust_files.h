@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "apiserver/auth/authenticator.h"
-#include "apiserver/auth/pki.h"
 #include "base/error.h"
+#include "security/pki.h"
 
 namespace CLI {
 class App;
@@ -16,7 +16,7 @@ namespace berth::cli {
 
 /// What the files hold now; empty where no file was given.
 struct TrustFiles {
-  apiserver::auth::KeyPair serving, kubelet_client, proxy_client;
+  security::KeyPair serving, kubelet_client, proxy_client;
   std::string client_ca_pem, kubelet_ca_pem, request_header_ca_pem;
 };
 
@@ -36,14 +36,14 @@ struct TrustFlags {
 
 /// All of it, from the files and, where there are none, from the server's own directory.
 struct Trust {
-  apiserver::auth::KeyPair serving, kubelet_client, proxy_client;
+  security::KeyPair serving, kubelet_client, proxy_client;
   std::string client_ca_pem;       ///< Whose client certificates are users.
   std::string kubelet_ca_pem;      ///< Empty: nodes' serving certificates are not verified.
   std::string front_proxy_ca_pem;  ///< Whose client certificates may speak for others.
   std::string kubeconfig_ca_pem;   ///< What verifies `serving`.
 };
 /// Makes in `pki` what is missing there.
-Result<Trust> trust_of(apiserver::auth::Pki& pki, const TrustFlags& flags, TimePoint now);
+Result<Trust> trust_of(security::Pki& pki, const TrustFlags& flags, TimePoint now);
 
 /// What other servers are told of it (ConfigMap extension-apiserver-authentication).
 std::map<std::string, std::string> published_trust(const Trust& trust, const apiserver::auth::FrontProxyRules& rules);

@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "apiserver/auth/pki.h"
 #include "base/base64.h"
 #include "base/config_reader.h"
 #include "cli/findings.h"
@@ -13,6 +12,7 @@
 #include "cli/roles.h"
 #include "cli/session.h"
 #include "net/server.h"
+#include "security/pki.h"
 
 namespace berth::cli {
 namespace {
@@ -101,7 +101,7 @@ int run_webhook(const std::vector<std::string>& args) {
   if (!findings.may_start("webhook")) return 1;
   block_signals();
   if (host.empty()) host = address->host;
-  auto pair = apiserver::auth::Pki::self_signed_server(name, {host}, SystemClock().now());
+  auto pair = security::Pki::self_signed_server(name, {host}, SystemClock().now());
   if (!pair) return report(pair.error());
 
   const std::size_t rule_count = rules->size();

@@ -1,11 +1,11 @@
 #include "client/component_server.h"
 
-#include "apiserver/auth/pki.h"
 #include "base/process_metrics.h"
 #include "base/version.h"
 #include "client/client.h"
 #include "client/delegated_auth.h"
 #include "net/debug_pages.h"
+#include "security/pki.h"
 
 namespace berth::client {
 namespace {
@@ -128,7 +128,7 @@ Result<std::unique_ptr<ComponentServer>> ComponentServer::start(ComponentServerO
   config.max_connections = 500;
   config.tls = options.tls;
   if (config.tls->certificate_pem.empty()) {
-    auto pair = apiserver::auth::Pki::self_signed_server(options.name, {options.address}, SystemClock().now());
+    auto pair = security::Pki::self_signed_server(options.name, {options.address}, SystemClock().now());
     if (!pair) return std::unexpected(pair.error());
     config.tls->certificate_pem = std::move(pair->certificate_pem);
     config.tls->private_key_pem = std::move(pair->private_key_pem);

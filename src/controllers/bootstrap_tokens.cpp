@@ -1,18 +1,16 @@
 // Bootstrap tokens: expired ones go, and the others sign what a machine that wants to join reads first.
-#include "apiserver/auth/bootstrap_token.h"
 #include "controllers/certificates.h"
 #include "controllers/common.h"
+#include "security/bootstrap_token.h"
 
 namespace berth::controllers {
 namespace {
-
-namespace auth = apiserver::auth;
 
 constexpr std::string_view kInfoNamespace = "kube-public", kInfoName = "cluster-info", kSignaturePrefix = "jws-kubeconfig-";
 
 /// Of a Secret, without parsing it: those that may be bootstrap tokens.
 bool may_be_token(const Object& secret) {
-  return secret.ns() == auth::kBootstrapTokenNamespace && secret.bytes().find(auth::kBootstrapTokenType) != std::string::npos;
+  return secret.ns() == security::kBootstrapTokenNamespace && secret.bytes().find(security::kBootstrapTokenType) != std::string::npos;
 }
 
 class TokenCleaner final : public Controller {
@@ -27,7 +25,7 @@ class TokenCleaner final : public Controller {
     const auto [ns, name] = split_key(key);
     const ObjectRef secret = cache.get(kinds().secret, ns, name);
     if (!secret || secret->is_deleting()) return plan;
-    const auto token = auth::read_bootstrap_secret(*secret->parsed());
+    const auto token = security::read_bootstrap_secret(*secret->parsed());
     if (!token) return plan;
     if (token->is_expired(now))
       plan.writes.push_back(delete_object(kinds().secret, *secret));
@@ -55,11 +53,11 @@ class BootstrapSigner final : public Controller {
     const json::Value& document = *parsed;
     const std::string_view content = json::get_string(document, {"data", "kubeconfig"});
     json::Object wanted;
-    cache.for_each_in(kinds().secret, auth::kBootstrapTokenNamespace, [&](const ObjectRef& secret) {
+    cache.for_each_in(kinds().secret, security::kBootstrapTokenNamespace, [&](const ObjectRef& secret) {
       if (!may_be_token(*secret) || secret->is_deleting()) return;
-      const auto token = auth::read_bootstrap_secret(*secret->parsed());
+      const auto token = security::read_bootstrap_secret(*secret->parsed());
       if (token && token->trouble.empty() && token->signs && !token->is_expired(now) && !content.empty())
-        wanted[std::string(kSignaturePrefix) + token->id] = auth::detached_signature(content, {token->id, token->secret});
+        wanted[std::string(kSignaturePrefix) + token->id] = security::detached_signature(content, {token->id, token->secret});
     });
     json::Object present;
     for (const auto& [key, value] : json::get_object(document, {"data"}))

@@ -202,9 +202,12 @@ json::Object pod_from_template(const json::Value& pod_template, Kind owner_kind,
 
 Claim claim_pods(Kind owner_kind, const Object& owner, const model::Selector& selector, const Cache& cache, bool (*wants)(const PodInfo&)) {
   Claim claim;
-  for (const auto& [name, pod] : cache.pods_controlled(owner.uid())) {
+  const auto& controlled = cache.pods_controlled(owner.uid());
+  claim.pods.reserve(controlled.size());
+  LabelMemo matching;
+  for (const auto& [name, pod] : controlled) {
     if (pod->ns() != owner.ns()) continue;
-    if (selector.matches(pod->labels())) {
+    if (matching(*pod, [&](const model::Labels& labels) { return selector.matches(labels); })) {
       if (wants(*pod)) claim.pods.push_back(pod);
     } else if (!owner.is_deleting() && !pod->deleting) {
       claim.writes.push_back(release(kinds().pod, *pod->object, owner));

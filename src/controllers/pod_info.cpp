@@ -1,6 +1,10 @@
 #include "controllers/pod_info.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+
+#include "base/json_scan.h"
 
 namespace berth::controllers {
 namespace {
@@ -13,8 +17,15 @@ PodPhase phase_of(std::string_view text) {
   return PodPhase::kPending;
 }
 
-TimePoint time_at(const json::Value& root, json::Path path) {
-  const std::string_view text = json::get_string(root, path);
+/// A string's text, mostly as it stands.
+std::string text_of(std::string_view raw) {
+  bool is_plain = true;
+  const std::string_view text = json::unquote_plain(raw, is_plain);
+  return is_plain ? std::string(text) : json::unquote(raw);
+}
+
+TimePoint time_of(std::string_view raw) {
+  const std::string text = text_of(raw);
   return text.empty() ? TimePoint{} : parse_rfc3339(text).value_or(TimePoint{});
 }
 
@@ -27,39 +38,96 @@ std::int32_t parse_cost(std::string_view text) {
   return digits.size() > 1 && digits.starts_with('0') ? 0 : value;
 }
 
-void read_spec(const json::Value& document, PodInfo& info) {
-  info.node = json::get_string(document, {"spec", "nodeName"});
-  for (const json::Value& item : json::get_array(document, {"spec", "tolerations"})) {
+/// Pods of one template have the same: read again only where the text is another.
+std::vector<Toleration> read_tolerations(std::string_view raw) {
+  static thread_local std::pair<std::string, std::vector<Toleration>> last;
+  if (raw.empty() || raw == "null") return {};
+  if (last.first == raw) return last.second;
+  std::vector<Toleration> out;
+  json::for_each_element(raw, [&](std::string_view item) {
+    static const json::PathScanner scanner({"effect", "key", "operator", "value", "tolerationSeconds"});
+    std::array<std::string_view, 5> at;
+    if (!scanner.scan(item, at)) return;
     Toleration toleration;
-    toleration.effect = json::get_string(item, {"effect"});
-    if (!toleration.effect.empty() && toleration.effect != "NoExecute") continue;
-    toleration.key = json::get_string(item, {"key"});
-    toleration.op = json::get_string(item, {"operator"});
-    toleration.value = json::get_string(item, {"value"});
-    if (const json::Value* seconds = json::find(item, "tolerationSeconds"); seconds != nullptr && seconds->is_number())
-      toleration.seconds = json::get_int(item, {"tolerationSeconds"});
-    info.no_execute_tolerations.push_back(std::move(toleration));
-  }
-  info.has_resource_claims = !json::get_array(document, {"spec", "resourceClaims"}).empty();
-  for (const json::Value& volume : json::get_array(document, {"spec", "volumes"}))
-    if (json::find(volume, "persistentVolumeClaim") != nullptr || json::find(volume, "ephemeral") != nullptr) info.has_claim_volumes = true;
+    toleration.effect = text_of(at[0]);
+    if (!toleration.effect.empty() && toleration.effect != "NoExecute") return;
+    toleration.key = text_of(at[1]);
+    toleration.op = text_of(at[2]);
+    toleration.value = text_of(at[3]);
+    std::int64_t seconds = 0;
+    if (std::from_chars(at[4].data(), at[4].data() + at[4].size(), seconds).ec == std::errc()) toleration.seconds = seconds;
+    out.push_back(std::move(toleration));
+  });
+  last = {std::string(raw), out};
+  return out;
 }
 
-void read_status(const json::Value& document, PodInfo& info) {
-  info.phase = phase_of(json::get_string(document, {"status", "phase"}));
-  for (const json::Value& condition : json::get_array(document, {"status", "conditions"})) {
-    const std::string_view type = json::get_string(condition, {"type"});
-    const bool is_true = json::get_string(condition, {"status"}) == "True";
-    if (type == "Ready") {
+bool has_claim(std::string_view volumes) {
+  // Most pods have a token's volume and no other.
+  if (volumes.find("persistentVolumeClaim") == std::string_view::npos && volumes.find("ephemeral") == std::string_view::npos) return false;
+  bool found = false;
+  json::for_each_element(volumes, [&](std::string_view volume) {
+    static const json::PathScanner scanner({"persistentVolumeClaim", "ephemeral"});
+    std::array<std::string_view, 2> at;
+    if (scanner.scan(volume, at))
+      found = found || std::ranges::any_of(at, [](std::string_view raw) { return !raw.empty() && raw != "null"; });
+  });
+  return found;
+}
+
+void read_conditions(std::string_view raw, PodInfo& info) {
+  json::for_each_element(raw, [&](std::string_view condition) {
+    static const json::PathScanner scanner({"type", "status", "lastTransitionTime"});
+    std::array<std::string_view, 3> at;
+    if (!scanner.scan(condition, at)) return;
+    const bool is_true = at[1] == "\"True\"";
+    if (at[0] == "\"Ready\"") {
       info.ready = is_true;
-      info.ready_since = time_at(condition, {"lastTransitionTime"});
-    } else if (type == "PodScheduled") {
+      info.ready_since = time_of(at[2]);
+    } else if (at[0] == "\"PodScheduled\"") {
       info.scheduled_condition = is_true;
-      if (is_true) info.scheduled_since = time_at(condition, {"lastTransitionTime"});
+      if (is_true) info.scheduled_since = time_of(at[2]);
     }
-  }
-  for (const json::Value& status : json::get_array(document, {"status", "containerStatuses"}))
-    info.restarts = std::max(info.restarts, static_cast<std::int32_t>(json::get_int(status, {"restartCount"})));
+  });
+}
+
+void read_restarts(std::string_view raw, PodInfo& info) {
+  json::for_each_element(raw, [&](std::string_view status) {
+    static const json::PathScanner scanner({"restartCount"});
+    std::array<std::string_view, 1> at;
+    std::int32_t restarts = 0;
+    if (scanner.scan(status, at) && std::from_chars(at[0].data(), at[0].data() + at[0].size(), restarts).ec == std::errc())
+      info.restarts = std::max(info.restarts, restarts);
+  });
+}
+
+std::vector<OwnerReference> read_owners(std::string_view raw) {
+  std::vector<OwnerReference> owners;
+  json::for_each_element(raw, [&](std::string_view item) {
+    static const json::PathScanner scanner({"uid", "apiVersion", "kind", "name", "controller", "blockOwnerDeletion"});
+    std::array<std::string_view, 6> at;
+    if (!scanner.scan(item, at)) return;
+    OwnerReference owner;
+    owner.uid = text_of(at[0]);
+    if (owner.uid.empty()) return;
+    owner.api_version = text_of(at[1]);
+    owner.kind = text_of(at[2]);
+    owner.name = text_of(at[3]);
+    owner.is_controller = at[4] == "true";
+    owner.blocks_deletion = at[5] == "true";
+    owners.push_back(std::move(owner));
+  });
+  return owners;
+}
+
+std::int32_t read_cost(std::string_view annotations) {
+  constexpr std::string_view kCost = "controller.kubernetes.io/pod-deletion-cost";
+  std::int32_t cost = 0;
+  if (annotations.find("pod-deletion-cost") == std::string_view::npos) return cost;
+  json::for_each_member(annotations, [&](std::string_view key, std::string_view value) {
+    if (text_of(key) == kCost) cost = parse_cost(text_of(value));
+  });
+  return cost;
 }
 
 }  // namespace
@@ -80,20 +148,60 @@ std::vector<OwnerReference> owner_references(const json::Value& document) {
   return owners;
 }
 
+namespace {
+
+/// Equal labels of pods that come at about the same time are kept once.
+std::shared_ptr<const model::Labels> share(const model::Labels& labels) {
+  static thread_local std::array<std::shared_ptr<const model::Labels>, 16> recent;
+  static thread_local std::size_t next = 0;
+  const auto known = std::ranges::find_if(recent, [&](const auto& one) { return one != nullptr && *one == labels; });
+  if (known != recent.end()) return *known;
+  return recent[next++ % recent.size()] = std::make_shared<const model::Labels>(labels);
+}
+
+}  // namespace
+
+/// From the bytes, without a document: every revision of every pod passes here.
 PodRef make_pod_info(ObjectRef object) {
+  enum : std::size_t {
+    kCreated,
+    kDeleted,
+    kAnnotations,
+    kFinalizers,
+    kOwners,
+    kNode,
+    kTolerations,
+    kClaims,
+    kVolumes,
+    kPhase,
+    kConditions,
+    kContainers,
+    kPaths
+  };
+  static const json::PathScanner scanner({"metadata.creationTimestamp", "metadata.deletionTimestamp", "metadata.annotations",
+                                          "metadata.finalizers", "metadata.ownerReferences", "spec.nodeName", "spec.tolerations",
+                                          "spec.resourceClaims", "spec.volumes", "status.phase", "status.conditions",
+                                          "status.containerStatuses"});
   auto info = std::make_shared<PodInfo>();
-  const auto parsed = object->parsed();
-  const json::Value& document = *parsed;
   info->object = std::move(object);
+  info->shared_labels = share(info->object->labels());
   info->deleting = info->object->is_deleting();
-  info->created = time_at(document, {"metadata", "creationTimestamp"});
-  info->deletion_time = time_at(document, {"metadata", "deletionTimestamp"});
-  info->deletion_cost = parse_cost(json::get_string(document, {"metadata", "annotations", "controller.kubernetes.io/pod-deletion-cost"}));
-  for (const json::Value& finalizer : json::get_array(document, {"metadata", "finalizers"}))
-    if (finalizer.is_string() && json::as_view(finalizer) == "batch.kubernetes.io/job-tracking") info->has_job_finalizer = true;
-  info->owners = owner_references(document);
-  read_spec(document, *info);
-  read_status(document, *info);
+  std::array<std::string_view, kPaths> at;
+  if (!scanner.scan(info->object->bytes(), at)) return info;
+  info->created = time_of(at[kCreated]);
+  info->deletion_time = time_of(at[kDeleted]);
+  info->deletion_cost = read_cost(at[kAnnotations]);
+  json::for_each_element(at[kFinalizers], [&](std::string_view finalizer) {
+    if (text_of(finalizer) == "batch.kubernetes.io/job-tracking") info->has_job_finalizer = true;
+  });
+  info->owners = read_owners(at[kOwners]);
+  info->node = text_of(at[kNode]);
+  info->no_execute_tolerations = read_tolerations(at[kTolerations]);
+  json::for_each_element(at[kClaims], [&](std::string_view) { info->has_resource_claims = true; });
+  info->has_claim_volumes = has_claim(at[kVolumes]);
+  info->phase = phase_of(text_of(at[kPhase]));
+  read_conditions(at[kConditions], *info);
+  read_restarts(at[kContainers], *info);
   return info;
 }
 

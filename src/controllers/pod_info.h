@@ -1,5 +1,6 @@
 // What controllers need to know of a pod, read once per revision and shared by all of them.
 #pragma once
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };
 /// One revision of a pod, compact. Immutable, shared.
 struct PodInfo {
   ObjectRef object;
+  std::shared_ptr<const model::Labels> shared_labels;  ///< labels(); mostly the very same for pods of one template. Never null.
   std::string node;
   PodPhase phase = PodPhase::kPending;
   bool ready = false;
@@ -59,6 +61,24 @@ struct PodInfo {
 using PodRef = std::shared_ptr<const PodInfo>;
 
 PodRef make_pod_info(ObjectRef object);
+
+/// The answer to one question about labels, asked once for pods in a row that share theirs.
+class LabelMemo {
+ public:
+  template <typename Ask>
+  bool operator()(const PodInfo& pod, const Ask& ask) {
+    if (pod.shared_labels.get() != last_) {
+      last_ = pod.shared_labels.get();
+      answer_ = ask(*last_);
+    }
+    return answer_;
+  }
+
+ private:
+  const model::Labels* last_ = nullptr;
+  bool answer_ = false;
+};
+
 /// For claims of pods that no further condition narrows.
 inline bool any_pod(const PodInfo&) { return true; }
 

@@ -10,8 +10,10 @@ bool wants_active(const PodInfo& pod) { return pod.is_active(); }
 /// The pods of the set that are on their way out.
 std::int64_t count_terminating(const Object& owner, const model::Selector& selector, const Cache& cache) {
   std::int64_t count = 0;
+  LabelMemo matching;
   for (const auto& [name, pod] : cache.pods_controlled(owner.uid()))
-    count += pod->deleting && !pod->is_finished() && pod->ns() == owner.ns() && selector.matches(pod->labels());
+    count += pod->deleting && !pod->is_finished() && pod->ns() == owner.ns() &&
+             matching(*pod, [&](const model::Labels& labels) { return selector.matches(labels); });
   return count;
 }
 
@@ -82,7 +84,9 @@ Plan ReplicaSetController::reconcile(const std::string& key, TimePoint now, cons
           patch_status(kind_, *object, document, status_of(key, document, claim.pods, count_terminating(*object, selector, cache), now)))
     plan.writes.insert(plan.writes.begin(), std::move(*write));
   plan.requeue_after = next_availability(claim.pods, seconds_at(document, {"spec", "minReadySeconds"}), now);
-  plan.cooldown = std::min<Duration>(Duration(have), std::chrono::milliseconds(100));
+  // Every pass counts all pods. Where there is no pod to make, the count may be a little older.
+  plan.cooldown =
+      std::min<Duration>(have < wanted ? Duration(have) : Duration(3 * have), std::chrono::milliseconds(have < wanted ? 100 : 300));
   return plan;
 }
 
@@ -127,12 +131,15 @@ json::Object ReplicaSetController::status_of(const std::string& key, const json:
   const model::Labels template_labels = model::Labels::from_json(json::find(document, {"spec", "template", "metadata", "labels"}));
   const Duration min_ready = seconds_at(document, {"spec", "minReadySeconds"});
   std::int64_t labelled = 0, ready = 0, available = 0;
-  for (const PodRef& pod : pods) {
-    const auto& wanted = template_labels.pairs();
-    labelled += std::all_of(wanted.begin(), wanted.end(), [&](const auto& pair) {
-      const std::string* value = pod->labels().get(pair.first);
+  const auto has_all = [&wanted = template_labels.pairs()](const model::Labels& labels) {
+    return std::all_of(wanted.begin(), wanted.end(), [&](const auto& pair) {
+      const std::string* value = labels.get(pair.first);
       return value != nullptr && *value == pair.second;
     });
+  };
+  LabelMemo fully;
+  for (const PodRef& pod : pods) {
+    labelled += fully(*pod, has_all);
     ready += pod->ready;
     available += pod->is_available(min_ready, now);
   }

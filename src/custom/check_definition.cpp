@@ -126,24 +126,16 @@ class DefinitionCheck {
   /// As Go prints the versions' structs, what all have in common left out.
   [[nodiscard]] std::string shown_versions() const {
     if (json::find(doc_, {"spec", "versions"}) == nullptr) return "null";
-    json::Array out;
+    std::string out;
     for (const auto& version : json::get_array(doc_, {"spec", "versions"})) {
-      const auto part = [&](bool is_common, std::string_view field) {
-        const auto* value = json::find(version, field);
-        return is_common || value == nullptr ? Value(nullptr) : *value;
-      };
-      const auto* warning = json::find(version, "deprecationWarning");
-      out.push_back(json::Object{{"Name", json::get_string(version, {"name"})},
-                                 {"Served", json::get_bool(version, {"served"})},
-                                 {"Storage", json::get_bool(version, {"storage"})},
-                                 {"Deprecated", json::get_bool(version, {"deprecated"})},
-                                 {"DeprecationWarning", warning == nullptr ? Value(nullptr) : *warning},
-                                 {"Schema", part(common_.schema, "schema")},
-                                 {"Subresources", part(common_.subresources, "subresources")},
-                                 {"AdditionalPrinterColumns", part(common_.columns, "additionalPrinterColumns")},
-                                 {"SelectableFields", part(common_.selectable, "selectableFields")}});
+      json::Object own = version.is_object() ? version.get_object() : json::Object();
+      for (const auto& [is_common, field] :
+           {std::pair(common_.schema, "schema"), std::pair(common_.subresources, "subresources"),
+            std::pair(common_.columns, "additionalPrinterColumns"), std::pair(common_.selectable, "selectableFields")})
+        if (is_common) own.erase(field);
+      out += (out.empty() ? "" : ",") + go_form("CustomResourceDefinitionVersion", own);
     }
-    return model::escape_html(json::serialize(out));
+    return "[" + out + "]";
   }
 
   void deprecation(const Value& version, const std::string& at) {
@@ -192,39 +184,48 @@ class DefinitionCheck {
   }
 
   void root_with_status(const Value& document, const Schema& schema, const std::string& at) {
-    static const std::set<std::string_view> kAllowed = {"description",
-                                                        "type",
-                                                        "format",
-                                                        "title",
-                                                        "maximum",
-                                                        "exclusiveMaximum",
-                                                        "minimum",
-                                                        "exclusiveMinimum",
-                                                        "maxLength",
-                                                        "minLength",
-                                                        "pattern",
-                                                        "maxItems",
-                                                        "minItems",
-                                                        "uniqueItems",
-                                                        "multipleOf",
-                                                        "required",
-                                                        "items",
-                                                        "properties",
-                                                        "externalDocs",
-                                                        "example",
-                                                        "x-kubernetes-preserve-unknown-fields",
-                                                        "x-kubernetes-validations"};
+    static const std::set<std::string_view> kForbidden = {"id",
+                                                          "$schema",
+                                                          "$ref",
+                                                          "nullable",
+                                                          "default",
+                                                          "enum",
+                                                          "maxProperties",
+                                                          "minProperties",
+                                                          "allOf",
+                                                          "oneOf",
+                                                          "anyOf",
+                                                          "not",
+                                                          "additionalProperties",
+                                                          "patternProperties",
+                                                          "dependencies",
+                                                          "additionalItems",
+                                                          "definitions",
+                                                          "x-kubernetes-embedded-resource",
+                                                          "x-kubernetes-int-or-string",
+                                                          "x-kubernetes-list-map-keys",
+                                                          "x-kubernetes-list-type",
+                                                          "x-kubernetes-map-type"};
     if (!schema.type.empty() && schema.type != "object")
       return add(Type::kInvalid, at + ".type", model::go_quote(schema.type),
                  R"(only "object" is allowed as the type at the root of the schema if the status subresource is enabled)");
+    const auto is_there = [](const Value& value) {
+      const auto* text = value.if_string();
+      return !value.is_null() && value != Value(false) && (text == nullptr || !text->empty());
+    };
     for (const auto& [key, value] : document.get_object())
-      if (!kAllowed.contains(std::string_view(key)))
+      if (kForbidden.contains(std::string_view(key)) && (is_there(value) || key == "additionalProperties"))
         return add(
-            Type::kInvalid, at, shown(document),
+            Type::kInvalid, at, go_form("JSONSchemaProps", document),
             "only [Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems "
             "MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations] fields "
             "are "
             "allowed at the root of the schema if the status subresource is enabled");
+  }
+
+  /// As Go prints the struct.
+  static std::string go_form(std::string_view type, const Value& value) {
+    return model::escape_html(json::serialize(model::internal_form(fmt::format("apiextensions.v1.{}", type), &value)));
   }
 
   void scale_path(const Value& scale, std::string_view field, const std::string& path, std::initializer_list<std::string_view> roots,

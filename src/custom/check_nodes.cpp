@@ -319,32 +319,86 @@ class Nodes {
   std::vector<std::pair<std::string, std::uint64_t>> expensive_;
 };
 
-void check_default(const Schema& schema, const std::string& path, bool in_metadata, model::FieldErrors& errors, bool is_root = false) {
-  if (schema.default_value && !in_metadata) {
-    const auto at = path + ".default";
+/// The default values of a schema, each checked by its own part of it.
+class Defaults {
+ public:
+  explicit Defaults(model::FieldErrors& errors) : errors_(errors) {}
+
+  void root(const Schema& schema, const std::string& path) {
+    resource_ = &schema;
+    node(schema, path, true, false);
+  }
+
+ private:
+  void node(const Schema& schema, const std::string& path, bool is_resource, bool in_metadata) {
+    const auto* outer = resource_;
+    auto above = std::exchange(steps_, is_resource ? std::vector<std::string>() : steps_);
+    if (is_resource) resource_ = &schema;
+    if (schema.default_value) in_metadata ? metadata(schema, path + ".default") : plain(schema, path + ".default", is_resource);
+    if (schema.items != nullptr) below(*schema.items, path + ".items", "[0]", in_metadata && !is_resource);
+    for (const auto& [name, one] : schema.properties) {
+      const bool is_meta = name == "metadata" || name == "apiVersion" || name == "kind";
+      below(one, fmt::format("{}.properties[{}]", path, name), name, is_resource ? is_meta : in_metadata);
+    }
+    resource_ = outer;
+    steps_ = std::move(above);
+  }
+  void below(const Schema& schema, const std::string& path, std::string step, bool in_metadata) {
+    steps_.push_back(std::move(step));
+    node(schema, path, schema.is_embedded, schema.is_embedded ? false : in_metadata);
+    steps_.pop_back();
+  }
+
+  void add(std::string at, const Schema& schema, std::string why) {
+    errors_.push_back({Type::kInvalid, std::move(at), shown(*schema.default_value), std::move(why)});
+  }
+
+  /// Inside apiVersion, kind or metadata: a resource with nothing but the value there has to be one.
+  void metadata(const Schema& schema, const std::string& at) {
+    Value object = *schema.default_value;
+    for (auto step = steps_.rbegin(); step != steps_.rend(); ++step)
+      object = *step == "[0]" ? Value(json::Array{std::move(object)}) : Value(json::Object{{*step, std::move(object)}});
+    auto& members = object.get_object();
+    if (!members.contains("apiVersion")) members["apiVersion"] = "validation/v1";
+    if (!members.contains("kind")) members["kind"] = "Validation";
+    const std::string why = "must result in valid metadata: ";
+    if (const auto error = coerce_embedded(object, *resource_, "", false, nullptr, true)) return add(at, schema, why + error->render());
+    model::FieldErrors found;
+    check_embedded(object, *resource_, true, "", found);
+    if (found.empty()) return values(schema, at);
+    std::string all;
+    for (const auto& error : found) all += (all.empty() ? "" : ", ") + error.render();
+    add(at, schema, why + (found.size() > 1 ? "[" + all + "]" : all));
+  }
+
+  void plain(const Schema& schema, const std::string& at, bool is_resource) {
     auto pruned = *schema.default_value;
     prune(pruned, schema, schema.is_embedded, nullptr);
-    if (!json::equal(pruned, *schema.default_value))
-      errors.push_back({Type::kInvalid, at, shown(*schema.default_value), "must not have unknown fields"});
-    model::FieldErrors found;
+    if (!json::equal(pruned, *schema.default_value)) add(at, schema, "must not have unknown fields");
     auto coerced = *schema.default_value;
-    if (auto error = coerce_embedded(coerced, schema, at, false, nullptr)) found.push_back(std::move(*error));
-    if (found.empty()) check_embedded(*schema.default_value, schema, is_root, at, found);
-    if (found.empty()) check_schema(*schema.default_value, schema, at, nullptr, found);
+    if (auto error = coerce_embedded(coerced, schema, at, false, nullptr, is_resource)) return errors_.push_back(std::move(*error));
+    model::FieldErrors found;
+    check_embedded(*schema.default_value, schema, is_resource, at, found);
+    if (found.empty()) return values(schema, at);
+    std::ranges::move(found, std::back_inserter(errors_));
+  }
+
+  void values(const Schema& schema, const std::string& at) {
+    model::FieldErrors found;
+    check_schema(*schema.default_value, schema, at, nullptr, found);
     if (found.empty())
       if (const auto rules = RuleTree::compile(schema, false)) {
         RuleTree::Outcome outcome;
         rules->check(*schema.default_value, &*schema.default_value, nullptr, at, outcome);
         found = std::move(outcome.errors);
       }
-    std::ranges::move(found, std::back_inserter(errors));
+    std::ranges::move(found, std::back_inserter(errors_));
   }
-  if (schema.items != nullptr) check_default(*schema.items, path + ".items", in_metadata, errors);
-  for (const auto& [name, below] : schema.properties) {
-    const bool is_meta = name == "metadata" || name == "apiVersion" || name == "kind";
-    check_default(below, fmt::format("{}.properties[{}]", path, name), schema.is_embedded ? is_meta : in_metadata, errors);
-  }
-}
+
+  model::FieldErrors& errors_;
+  const Schema* resource_ = nullptr;  ///< The root, or the embedded resource that the node is in.
+  std::vector<std::string> steps_;    ///< From there down.
+};
 
 }  // namespace
 
@@ -366,7 +420,7 @@ model::FieldErrors check_nodes(const Schema& schema, const std::string& path, bo
 
 model::FieldErrors check_defaults(const Schema& schema, const std::string& path) {
   model::FieldErrors errors;
-  if (any_node(schema, [](const Schema& one) { return one.default_value.has_value(); })) check_default(schema, path, false, errors, true);
+  if (any_node(schema, [](const Schema& one) { return one.default_value.has_value(); })) Defaults(errors).root(schema, path);
   return errors;
 }
 

@@ -13,11 +13,7 @@ enum class Level { kRoot, kItem, kField };
 std::string property_path(const std::string& path, std::string_view name) { return fmt::format("{}.properties[{}]", path, name); }
 
 bool is_only_type(const Schema& schema, std::string_view type) {
-  return schema.type == type && schema.format.empty() && schema.properties.empty() && schema.items == nullptr && schema.any_of.empty() &&
-         schema.all_of.empty() && schema.one_of.empty() && schema.negated == nullptr && schema.enums.empty() && schema.pattern.empty() &&
-         !schema.maximum && !schema.minimum && !schema.max_length && !schema.min_length && !schema.default_value &&
-         schema.description.empty() && schema.title.empty() && !schema.nullable && !schema.is_int_or_string && !schema.preserves_unknown &&
-         schema.required.empty();
+  return schema.type == type && schema.said == 0 && schema.properties.empty() && schema.items == nullptr && !schema.default_value;
 }
 
 /// anyOf: integer, string: how int-or-string is written.
@@ -112,12 +108,7 @@ class Structural {
     if (level != Level::kRoot) return;
     const bool names_only =
         std::ranges::all_of(meta->properties, [](const auto& one) { return one.first == "name" || one.first == "generateName"; });
-    const bool is_plain = names_only && !meta->additional_allowed && meta->items == nullptr && meta->required.empty() &&
-                          meta->enums.empty() && meta->pattern.empty() && meta->format.empty() && meta->any_of.empty() &&
-                          meta->all_of.empty() && meta->one_of.empty() && meta->negated == nullptr && !meta->nullable &&
-                          meta->description.empty() && meta->title.empty() && !meta->preserves_unknown && !meta->is_embedded &&
-                          !meta->is_int_or_string && !meta->list_type && !meta->map_type && meta->rules.empty() && !meta->max_properties &&
-                          !meta->min_properties;
+    const bool is_plain = names_only && meta->said == 0 && meta->items == nullptr;
     if (!is_plain)
       add(Type::kForbidden, at, "", "must not specify anything other than name and generateName, but metadata is implicitly specified");
   }

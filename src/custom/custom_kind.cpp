@@ -6,7 +6,7 @@
 #include "custom/objects.h"
 #include "custom/validate.h"
 #include "model/kind_hooks.h"
-#include "model/tables.h"
+#include "model/tables/tables.h"
 #include "model/validation/validation.h"
 
 namespace berth::custom {

@@ -3,7 +3,7 @@
 #include "base/go/strings.h"
 #include "custom/check_definition.h"
 #include "custom/definition.h"
-#include "model/tables.h"
+#include "model/tables/tables.h"
 #include "model/validation/validation.h"
 
 namespace berth::custom {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <map>
-
 #include "model/go_words.h"
 #include "model/internal_form.h"
 #include "model/schema.h"
@@ -12,22 +10,6 @@
 
 namespace berth::custom {
 namespace {
-
-/// Members by name, as Go writes maps.
-json::Value sorted(const json::Value& value) {
-  if (const auto* list = value.if_array()) {
-    json::Array out;
-    for (const auto& element : *list) out.push_back(sorted(element));
-    return out;
-  }
-  const auto* object = value.if_object();
-  if (object == nullptr) return value;
-  std::map<std::string_view, const json::Value*> members;
-  for (const auto& [key, member] : *object) members.emplace(std::string_view(key.data(), key.size()), &member);
-  json::Object out;
-  for (const auto& [key, member] : members) out.emplace(key, sorted(*member));
-  return out;
-}
 
 /// A kind whose metadata is like everybody's.
 const model::KindInfo& plain_kind() {
@@ -40,7 +22,7 @@ const model::KindInfo& plain_kind() {
 std::string shown(const json::Value& value) {
   if (value.is_null()) return "null";
   if (value.is_string()) return model::go_quote(json::as_view(value));
-  if (value.is_object() || value.is_array()) return model::escape_html(json::serialize(sorted(value)));
+  if (value.is_object() || value.is_array()) return model::escape_html(json::serialize(model::sorted_members(value)));
   return json::serialize(value);
 }
 

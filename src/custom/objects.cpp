@@ -306,9 +306,9 @@ void check_embedded(const Value& value, const Schema& schema, bool is_root, cons
 }
 
 std::optional<model::FieldError> coerce_embedded(Value& value, const Schema& schema, const std::string& path, bool drops,
-                                                 std::vector<std::string>* unknown) {
+                                                 std::vector<std::string>* unknown, bool is_root) {
   if (auto* object = value.if_object()) {
-    if (schema.is_embedded) {
+    if (is_root || schema.is_embedded) {
       for (const std::string_view field : {"apiVersion", "kind"}) {
         const auto* member = object->if_contains(field);
         if (member == nullptr || member->is_string()) continue;

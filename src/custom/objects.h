@@ -26,9 +26,9 @@ void check_lists(const json::Value& object, const Schema& schema, model::FieldEr
 void check_embedded(const json::Value& object, const Schema& schema, bool is_root, const std::string& path, model::FieldErrors& errors);
 
 /// Brings the metadata of embedded resources into the form of ObjectMeta. An error where it has none: then nothing may be stored; with
-/// `drops` such fields are dropped instead.
+/// `drops` such fields are dropped instead. `is_root`: of the object itself as well.
 std::optional<model::FieldError> coerce_embedded(json::Value& object, const Schema& schema, const std::string& path, bool drops,
-                                                 std::vector<std::string>* unknown);
+                                                 std::vector<std::string>* unknown, bool is_root = false);
 
 /// "a.b", "a[0]", "a[key]".
 std::string child_path(const std::string& parent, std::string_view name);

@@ -1,5 +1,7 @@
 #include "custom/open_api.h"
 
+#include "custom/open_api_paths.h"
+
 namespace berth::custom {
 namespace {
 
@@ -7,6 +9,7 @@ using json::Array;
 using json::Object;
 using json::Value;
 
+<<<<<<< HEAD
 std::string reference(bool v3, std::string_view name) { return fmt::format("{}{}", v3 ? "#/components/schemas/" : "#/definitions/", name); }
 
 bool has_flag(const Object& schema, std::string_view name) {
@@ -32,6 +35,19 @@ void waive_nullable(Object& schema) {
   for (const auto& name : required->get_array()) {
     const auto* below = name.is_string() ? properties->get_object().if_contains(name.get_string()) : nullptr;
     if (below == nullptr || !below->is_object() || !has_flag(below->get_object(), "nullable")) left.push_back(name);
+=======
+/// What Swagger 2.0 has no word for goes (ToStructuralOpenAPIV2).
+void simplify(Value& schema) {
+  auto* object = schema.if_object();
+  if (object == nullptr) return;
+  for (const char* field : {"oneOf", "anyOf", "allOf", "not", "default", "x-kubernetes-validations"}) object->erase(field);
+  const auto flag = [&](std::string_view name) {
+    const auto* value = object->if_contains(name);
+    return value != nullptr && value->is_bool() && value->get_bool();
+  };
+  if (flag("nullable") || flag("x-kubernetes-preserve-unknown-fields") || flag("x-kubernetes-int-or-string")) {
+    for (const char* field : {"type", "items", "properties", "nullable"}) object->erase(field);
+>>>>>>> all
   }
   if (left.empty())
     schema.erase("required");
@@ -62,9 +78,9 @@ constexpr std::string_view kObjectMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.O
 Object meta_reference(bool v3, std::string_view name, std::string_view text) {
   Object out{{"description", text}};
   if (v3) {
-    out["allOf"] = Array{Object{{"$ref", reference(true, name)}}};
+    out["allOf"] = Array{Object{{"$ref", openapi_reference(true, name)}}};
   } else {
-    out["$ref"] = reference(false, name);
+    out["$ref"] = openapi_reference(false, name);
   }
   return out;
 }
@@ -85,6 +101,7 @@ void add_type_meta(Object& properties, bool v3, std::string_view metadata, std::
   properties["metadata"] = meta_reference(v3, metadata, metadata_text);
 }
 
+<<<<<<< HEAD
 constexpr std::string_view kMetadataText =
     "Standard object's metadata. More info: "
     "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
@@ -156,6 +173,8 @@ void add_paths(const CustomKind& kind, bool v3, Object& paths) {
   if (kind.version->has_status) paths[collection + "/{name}/status"] = one;
 }
 
+=======
+>>>>>>> all
 }  // namespace
 
 std::string openapi_name(const model::KindInfo& kind) {
@@ -180,17 +199,21 @@ void add_openapi(const CustomKind& kind, bool v3, Object& schemas, Object& paths
   const auto name = openapi_name(info);
   schemas[name] = std::move(object);
   Object list_properties;
-  add_type_meta(list_properties, v3, kListMeta, "Standard list metadata.");
+  add_type_meta(list_properties, v3, kListMeta,
+                "Standard list metadata. More info: "
+                "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds");
   list_properties["items"] =
-      Object{{"description", fmt::format("List of {}.", info.plural)},
+      Object{{"description",
+              fmt::format("List of {}. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md",
+                          info.plural)},
              {"type", "array"},
-             {"items", v3 ? Object{{"allOf", Array{Object{{"$ref", reference(v3, name)}}}}} : Object{{"$ref", reference(v3, name)}}}};
+             {"items", Object{{"$ref", openapi_reference(v3, name)}}}};
   schemas[name + "List"] = Object{{"description", fmt::format("{} is a list of {}", info.list_kind, info.kind)},
                                   {"type", "object"},
                                   {"required", Array{"items"}},
                                   {"properties", std::move(list_properties)},
                                   {"x-kubernetes-group-version-kind", gvk(info.list_kind)}};
-  add_paths(kind, v3, paths);
+  add_openapi_paths(kind, v3, schemas, paths);
 }
 
 }  // namespace berth::custom

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "cel/pattern.h"
+#include "model/schema.h"
 
 namespace berth::custom {
 namespace {
@@ -155,6 +156,28 @@ void read_extensions(const Value& document, Schema& schema) {
   read_rules(document, schema);
 }
 
+bool is_zero(const Value& value) {
+  if (const auto* text = value.if_string()) return text->empty();
+  return value.is_null() || value == Value(false);
+}
+
+/// Pointers of JSONSchemaProps and lists are there even when empty.
+std::size_t count_said(const Value& document) {
+  static const auto* type = model::find_type("apiextensions.v1.JSONSchemaProps");
+  static const std::set<std::string_view> kElsewhere = {"type", "default", "properties", "items"};
+  static const std::set<std::string_view> kNotKept = {"allOf", "anyOf", "oneOf", "enum"};
+  const auto counts = [&](std::string_view key, const Value& value) {
+    if (kElsewhere.contains(key) || type->field(key) == nullptr) return false;
+    if (key == "additionalProperties" || key == "x-kubernetes-list-type" || key == "x-kubernetes-map-type") return !value.is_null();
+    return !is_zero(value) && !(kNotKept.contains(key) && value.is_array() && value.get_array().empty());
+  };
+  std::size_t out = 0;
+  if (const auto* object = document.if_object())
+    for (const auto& [key, value] : *object)
+      if (counts(std::string_view(key), value)) ++out;
+  return out;
+}
+
 /// A format as validation knows it, without dashes; empty for those that it passes over (apiserver/validation/formats.go).
 std::string known_format(const Schema& schema) {
   static const std::set<std::string, std::less<>> kStrings = {
@@ -191,6 +214,7 @@ Schema read_schema(const Value& document) {
   schema.checked_format = known_format(schema);
   read_unsupported(document, schema);
   read_children(document, schema);
+  schema.said = count_said(document);
   return schema;
 }
 

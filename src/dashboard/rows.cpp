@@ -1,7 +1,7 @@
 #include "dashboard/rows.h"
 
 #include "base/clock.h"
-#include "model/pod_resources.h"
+#include "model/pods/pod_resources.h"
 #include "model/topology_labels.h"
 
 namespace berth::dashboard {

@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <map>
+#include <utility>
 
 #include "base/clock.h"
 #include "model/kind_hooks.h"
@@ -105,6 +106,8 @@ bool has_six_digits(std::string_view text) {
   return std::ranges::all_of(text.substr(20, 6), [](char c) { return c >= '0' && c <= '9'; }) && !(text[26] >= '0' && text[26] <= '9');
 }
 
+bool fits_int32(const json::Value& value) { return value.is_int64() && value.get_int64() >= INT32_MIN && value.get_int64() <= INT32_MAX; }
+
 json::Value zero_of(const TypeRef& ref);
 
 void fill(const TypeDef& type, json::Object& object) {
@@ -158,7 +161,8 @@ class Decoder {
       return failure(fmt::format("json: cannot unmarshal {} into Go value of type {}", json_word(doc),
                                  TypeRef{Kind::kStruct, type_of(kind_)}.go_name()));
     walk_struct(*type_of(kind_), doc.get_object(), nullptr);
-    if (!error_.empty()) return failure(error_);
+    if (!aborted_.empty()) return failure(aborted_);
+    if (!saved_.empty()) return failure(saved_);
     return {};
   }
 
@@ -167,18 +171,26 @@ class Decoder {
     return std::unexpected(
         bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: {}", kind_.kind, kind_.version, kind_.kind, why)));
   }
-  void set_error(std::string text) {
-    if (error_.empty()) error_ = std::move(text);
+  /// As encoding/json has it: the first mismatch is told at the end, unless a type's own decoder refuses something on the way.
+  void save(std::string text) {
+    if (saved_.empty()) saved_ = std::move(text);
   }
-  void mismatch(const json::Value& value, const TypeRef& ref, const TypeDef* owner, const Step* step) {
+  void abort(std::string text) {
+    if (aborted_.empty()) aborted_ = std::move(text);
+  }
+  [[nodiscard]] std::string mismatched(const json::Value& value, const TypeRef& ref, const TypeDef* owner, const Step* step) const {
     std::string word(json_word(value));
     if (word == "number" && (ref.kind == Kind::kInt32 || ref.kind == Kind::kInt64)) word += " " + json::serialize(value);
     const std::string owner_name = owner == nullptr ? "" : owner->name.substr(owner->name.rfind('.') + 1) + ".";
-    set_error(fmt::format("json: cannot unmarshal {} into Go struct field {}{} of type {}", word, owner_name, render(step, false),
-                          ref.go_name()));
+    return fmt::format("json: cannot unmarshal {} into Go struct field {}{} of type {}", word, owner_name, render(step, false),
+                       ref.go_name());
+  }
+  void mismatch(const json::Value& value, const TypeRef& ref, const TypeDef* owner, const Step* step) {
+    if (saved_.empty()) saved_ = mismatched(value, ref, owner, step);
   }
 
   void report_unknown(const Step& step) {
+    if (inside_own_decoder_ > 0) return;
     if (report_.unknown_fields.size() >= kMaxStrictFindings) return;
     std::size_t bytes = 0;
     for (const Step* at = &step; at != nullptr; at = at->parent) bytes += at->key.size() + 1;
@@ -202,7 +214,11 @@ class Decoder {
         continue;
       }
       walk(field->ref, it->value(), &type, &step);
-      if (!error_.empty()) return;
+      if (!aborted_.empty()) return;
+      if (it->value().is_null()) {
+        it = object.erase(it);
+        continue;
+      }
       // A handler of nothing but a dropped signal is none.
       const bool is_emptied = drops_ && it->value().is_object() && it->value().get_object().empty() && key == "lifecycle";
       drops_ = field->is_off;
@@ -227,7 +243,7 @@ class Decoder {
   void walk(const TypeRef& ref, json::Value& value, const TypeDef* owner, const Step* step) {
     switch (ref.kind) {
       case Kind::kAny:
-        if (ref.type != nullptr && value.is_object()) walk_struct(*ref.type, value.get_object(), step);
+        if (ref.either != TypeRef::Either::kNothing) walk_either(ref, value, owner, step);
         return;
       case Kind::kString:
         if (!value.is_string()) mismatch(value, ref, owner, step);
@@ -249,7 +265,7 @@ class Decoder {
       case Kind::kBytes:
         return walk_bytes(ref, value, owner, step);
       case Kind::kIntOrString:
-        if (!value.is_string() && !value.is_int64()) mismatch(value, ref, owner, step);
+        if (!value.is_string() && !fits_int32(value)) abort(mismatched(value, TypeRef{Kind::kInt32}, owner, step));
         return;
       case Kind::kStruct:
         if (!value.is_object()) return mismatch(value, ref, owner, step);
@@ -262,7 +278,7 @@ class Decoder {
           if (item.is_null() && ref.element->kind == Kind::kStruct) item.emplace_object();  // Go: null into a struct leaves it empty.
           if (item.is_null() && ref.element->kind == Kind::kString) item = "";
           walk(*ref.element, item, owner, &item_step);
-          if (!error_.empty()) return;
+          if (!aborted_.empty()) return;
         }
         return;
       }
@@ -272,17 +288,38 @@ class Decoder {
           const Step item_step{step, {member.key().data(), member.key().size()}, 0, false, true};
           if (member.value().is_null() && ref.element->kind == Kind::kString) member.value() = "";
           if (member.value().is_null() && ref.element->kind == Kind::kQuantity) member.value() = "0";
+          if (member.value().is_null() && ref.element->kind == Kind::kStruct) member.value().emplace_object();
           walk(*ref.element, member.value(), owner, &item_step);
-          if (!error_.empty()) return;
+          if (!aborted_.empty()) return;
         }
         return;
       }
     }
   }
 
+  /// A schema, or what stands for one: its Go type decodes itself, so that its first finding ends everything, and what it does not know
+  /// is not told.
+  void walk_either(const TypeRef& ref, json::Value& value, const TypeDef* owner, const Step* step) {
+    std::string outer = std::exchange(saved_, {});
+    ++inside_own_decoder_;
+    if (value.is_object()) {
+      walk_struct(*ref.type, value.get_object(), step);
+    } else if (ref.either == TypeRef::Either::kList) {
+      const TypeRef element{Kind::kStruct, ref.type};
+      if (value.is_array() && !value.get_array().empty())
+        walk(TypeRef{Kind::kList, nullptr, &element}, value, owner, step);
+      else
+        value = nullptr;
+    } else if (!value.is_bool()) {
+      abort("boolean or JSON schema expected");
+    }
+    --inside_own_decoder_;
+    if (!saved_.empty()) abort(std::move(saved_));
+    saved_ = std::move(outer);
+  }
+
   void walk_integer(const TypeRef& ref, json::Value& value, const TypeDef* owner, const Step* step) {
-    const bool fits = value.is_int64() && (ref.kind == Kind::kInt64 || (value.get_int64() >= INT32_MIN && value.get_int64() <= INT32_MAX));
-    if (!fits) mismatch(value, ref, owner, step);
+    if (ref.kind == Kind::kInt64 ? !value.is_int64() : !fits_int32(value)) mismatch(value, ref, owner, step);
   }
 
   void walk_quantity(json::Value& value) {
@@ -292,20 +329,20 @@ class Decoder {
     else if (value.is_number())
       text = json::serialize(value);
     const auto quantity = Quantity::parse(text);
-    if (!quantity) return set_error(std::string(kQuantityError));
+    if (!quantity) return abort(std::string(kQuantityError));
     const std::string canonical = quantity->to_string();
     if (!value.is_string() || canonical != text) value = canonical;
   }
 
   void walk_time(const TypeRef& ref, json::Value& value, const TypeDef* owner, const Step* step) {
-    if (!value.is_string()) return mismatch(value, ref, owner, step);
+    if (!value.is_string()) return abort(mismatched(value, TypeRef{Kind::kString}, owner, step));
     const std::string text(json::as_view(value));
     const auto time = parse_rfc3339(text);
     const char* layout = ref.kind == Kind::kTime ? "2006-01-02T15:04:05Z07:00" : "2006-01-02T15:04:05.000000Z07:00";
     if (time && ref.kind == Kind::kMicroTime && !has_six_digits(text))
-      return set_error(fmt::format("parsing time \"{}\" as \"{}\": cannot parse \"{}\" as \".000000\"", text, layout, text.substr(19)));
+      return abort(fmt::format("parsing time \"{}\" as \"{}\": cannot parse \"{}\" as \".000000\"", text, layout, text.substr(19)));
     if (!time) {
-      return set_error(fmt::format("parsing time \"{}\" as \"{}\": cannot parse \"{}\" as \"2006\"", text, layout, text));
+      return abort(fmt::format("parsing time \"{}\" as \"{}\": cannot parse \"{}\" as \"2006\"", text, layout, text));
     }
     const std::string canonical = ref.kind == Kind::kTime ? format_rfc3339(*time) : format_rfc3339_micro(*time);
     if (canonical != text) value = canonical;
@@ -319,7 +356,7 @@ class Decoder {
     const std::size_t data = i;
     while (i < text.size() && text[i] == '=') ++i;
     if (i != text.size() || text.size() % 4 != 0 || i - data > 2)
-      set_error(fmt::format("illegal base64 data at input byte {}", std::min(i, text.size())));
+      save(fmt::format("illegal base64 data at input byte {}", std::min(i, text.size())));
   }
 
   const KindInfo& kind_;
@@ -327,7 +364,8 @@ class Decoder {
   bool fills_;
   std::size_t told_bytes_ = 0;  ///< Of report_.unknown_fields.
   bool drops_ = false;          ///< The last field walked was of a feature that is off.
-  std::string error_;
+  int inside_own_decoder_ = 0;  ///< Depth of values whose Go types decode themselves.
+  std::string saved_, aborted_;
 };
 
 }  // namespace

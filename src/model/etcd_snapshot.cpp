@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "model/protobuf.h"
+#include "model/protobuf/protobuf.h"
 
 namespace berth::model {
 namespace {

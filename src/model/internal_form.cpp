@@ -139,8 +139,19 @@ Value zero(const TypeRef& ref) {
   }
 }
 
+/// JSONSchemaPropsOrBool, JSONSchemaPropsOrArray.
+Value render_either(const TypeRef& ref, const Value& value) {
+  const TypeRef one{Kind::kStruct, ref.type};
+  const TypeRef list{Kind::kList, nullptr, &one};
+  const Value schema = value.is_object() ? render(one, &value, true) : Value(nullptr);
+  if (ref.either == TypeRef::Either::kBool) return Object{{"Allows", value.is_object() || value == Value(true)}, {"Schema", schema}};
+  return Object{{"Schema", schema}, {"JSONSchemas", value.is_array() ? render(list, &value, true) : Value(nullptr)}};
+}
+
 Value render(const TypeRef& ref, const Value* value, bool is_pointer) {
   if (value == nullptr || value->is_null()) return is_pointer ? Value(nullptr) : zero(ref);
+  if (ref.either != TypeRef::Either::kNothing) return render_either(ref, *value);
+  if (ref.kind == Kind::kAny) return sorted_members(*value);
   if (ref.kind == Kind::kStruct && value->is_object()) return render_struct(ref.type->name, value->get_object());
   if (ref.kind == Kind::kList && value->is_array()) {
     json::Array out;
@@ -192,6 +203,21 @@ Value internal_form(std::string_view type, const Value* value, std::string_view 
 Value sorted_map(const Value& map) {
   static const TypeRef kText{Kind::kString, nullptr, nullptr};
   return render(TypeRef{Kind::kMap, nullptr, &kText}, &map, true);
+}
+
+Value sorted_members(const Value& value) {
+  if (const auto* list = value.if_array()) {
+    json::Array out;
+    for (const Value& element : *list) out.push_back(sorted_members(element));
+    return out;
+  }
+  const auto* object = value.if_object();
+  if (object == nullptr) return value;
+  std::map<std::string_view, const Value*> members;
+  for (const auto& [key, member] : *object) members.emplace(std::string_view(key.data(), key.size()), &member);
+  Object out;
+  for (const auto& [key, member] : members) out.emplace(key, sorted_members(*member));
+  return out;
 }
 
 std::string go_pretty_json(const Value& value) {

@@ -12,6 +12,8 @@ namespace berth::model {
 json::Value internal_form(std::string_view type, const json::Value* value, std::string_view shape = {});
 /// A map with its keys in order, as Go writes them.
 json::Value sorted_map(const json::Value& map);
+/// Members by name at every depth, as Go writes what has no type.
+json::Value sorted_members(const json::Value& value);
 
 /// encoding/json's MarshalIndent with an indent of one space.
 std::string go_pretty_json(const json::Value& value);

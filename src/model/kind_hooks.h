@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "model/kinds.h"
-#include "model/pod_resources.h"
+#include "model/pods/pod_resources.h"
 #include "model/schema.h"
 
 namespace berth::model {

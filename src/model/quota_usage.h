@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/kinds.h"
-#include "model/pod_resources.h"
+#include "model/pods/pod_resources.h"
 
 namespace berth::model {
 

@@ -196,14 +196,18 @@ class Tables {
                                                               {"bytes", Kind::kBytes},
                                                               {"intorstring", Kind::kIntOrString}};
     TypeRef ref;
+    if (const auto slash = text.rfind('/'); slash != std::string_view::npos && text.find_first_of("]}", slash) == std::string_view::npos) {
+      ref.named = text.substr(slash + 1);
+      text = text.substr(0, slash);
+    }
     if (text.starts_with('[') || text.starts_with('{')) {
       ref.kind = text[0] == '[' ? Kind::kList : Kind::kMap;
       ref.element = &elements_.emplace_back(read_type(text.substr(1, text.size() - 2)));
     } else if (const auto scalar = kScalars.find(text); scalar != kScalars.end()) {
       ref.kind = scalar->second;
-    } else if (text.starts_with("any:")) {
-      // Looked into where it is an object: a schema, or a boolean.
-      ref.type = &types_[std::string(text.substr(4))];
+    } else if (const auto bar = text.find('|'); bar != std::string_view::npos) {
+      ref.either = text.starts_with("bool") ? TypeRef::Either::kBool : TypeRef::Either::kList;
+      ref.type = &types_[std::string(text.substr(bar + 1))];
     } else {
       ref.kind = Kind::kStruct;
       ref.type = &types_[std::string(text)];  // May be read later; a node of a map stays where it is.
@@ -227,6 +231,7 @@ const Tables& tables() {
 }  // namespace
 
 std::string TypeRef::go_name() const {
+  if (!named.empty()) return std::string(named);
   switch (kind) {
     case Kind::kString:
     case Kind::kBytes:

@@ -36,6 +36,10 @@ struct TypeRef {
   Kind kind = Kind::kAny;
   const TypeDef* type = nullptr;     ///< kStruct; kAny: what it has when it is an object, where that is known.
   const TypeRef* element = nullptr;  ///< kList, kMap.
+  /// What else than an object of `type` may stand there: such a field has a decoder of its own in Go.
+  enum class Either { kNothing, kBool, kList };
+  Either either = Either::kNothing;
+  std::string_view named = {};  ///< Go's own name of the type ("v1.JSONSchemaURL"); empty: that of its shape.
   /// Go's name of it, as in decoder errors: "string", "int32", "v1.PodSpec", "[]v1.Container", "map[string]string".
   [[nodiscard]] std::string go_name() const;
 };

@@ -9,7 +9,8 @@
 // [list=atomic|set|map:KEY,KEY] [map=atomic] [off] [#NUMBER]. "off": of a feature that
 // is off by default, so that what is given is dropped. NUMBER is the field's in Kubernetes' protobuf form; "2.3" is field 3 of the
 // message in field 2, which JSON spreads into its parent. TYPE is any, string, int32, int64, double, bool, quantity, time, microtime,
-// bytes, intorstring, a type's name, [TYPE] or {TYPE}. A field line "@atomic" marks the whole type.
+// bytes, intorstring, a type's name, [TYPE] or {TYPE}; "bool|TYPE" and "list|TYPE" are a type's object or a boolean, or a list of them;
+// "TYPE/v1.Name" has a name of its own in Go. A field line "@atomic" marks the whole type.
 #pragma once
 #include <string_view>
 #include <vector>

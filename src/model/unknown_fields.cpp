@@ -13,14 +13,14 @@ const json::Value* member_of(const json::Value* value, std::string_view key) {
 }
 
 /// Walks what the schema knows of `doc`, beside the same places of `kept`; `unknown(path)` is asked about the others and says whether they
-/// go.
+/// go. `into_own`: into values whose Go types decode themselves, which tell of nothing unknown.
 template <typename Unknown>
 class Walk {
  public:
-  explicit Walk(Unknown unknown) : unknown_(std::move(unknown)) {}
+  Walk(bool into_own, Unknown unknown) : into_own_(into_own), unknown_(std::move(unknown)) {}
 
   void at(const TypeRef& ref, json::Value& value, const json::Value* kept) {
-    const bool is_struct = ref.kind == Kind::kStruct || (ref.kind == Kind::kAny && ref.type != nullptr);
+    const bool is_struct = ref.kind == Kind::kStruct || (into_own_ && ref.either != TypeRef::Either::kNothing);
     if (is_struct && value.is_object()) {
       structure(*ref.type, value.get_object(), kept);
     } else if (ref.kind == Kind::kMap && value.is_object()) {
@@ -61,6 +61,7 @@ class Walk {
     for (const auto& key : gone) object.erase(key);
   }
 
+  bool into_own_;
   Unknown unknown_;
   std::string path_;
 };
@@ -73,7 +74,7 @@ std::vector<std::string> unknown_fields(const KindInfo& kind, const json::Value&
   if (const auto& own = hooks_of(kind).form->unknown_fields) return own(doc, kept);
   std::vector<std::string> out;
   std::size_t bytes = 0;
-  Walk walk([&](const std::string& path) {
+  Walk walk(false, [&](const std::string& path) {
     if (out.size() >= kMaxStrictFindings || (bytes > 0 && bytes + path.size() > kMaxStrictFindingBytes)) return false;
     bytes += path.size();
     out.push_back(path);
@@ -85,7 +86,7 @@ std::vector<std::string> unknown_fields(const KindInfo& kind, const json::Value&
 
 void drop_unknown_fields(const KindInfo& kind, json::Value& doc, const json::Value* kept) {
   if (const auto& own = hooks_of(kind).form->drop_unknown_fields) return own(doc, kept);
-  Walk walk([](const std::string&) { return true; });
+  Walk walk(true, [](const std::string&) { return true; });
   walk.at(root_of(kind), doc, kept);
 }
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "model/kind_hooks.h"
-#include "model/pod_warnings.h"
+#include "model/pods/pod_warnings.h"
 
 namespace berth::model {
 

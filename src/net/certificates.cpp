@@ -12,26 +12,18 @@
 #include <map>
 #include <memory>
 
+#include "security/openssl.h"
+
 namespace berth::net {
 namespace {
 
-template <auto Free>
-struct Release {
-  template <typename T>
-  void operator()(T* handle) const {
-    Free(handle);
-  }
-};
-using CertBio = std::unique_ptr<BIO, Release<BIO_free_all>>;
-using CertX509 = std::unique_ptr<X509, Release<X509_free>>;
-using CertKey = std::unique_ptr<EVP_PKEY, Release<EVP_PKEY_free>>;
-using CertRequest = std::unique_ptr<X509_REQ, Release<X509_REQ_free>>;
+using CertRequest = std::unique_ptr<X509_REQ, security::FreeWith<X509_REQ_free>>;
 using Extensions =
     std::unique_ptr<STACK_OF(X509_EXTENSION),
                     decltype([](STACK_OF(X509_EXTENSION) * list) { sk_X509_EXTENSION_pop_free(list, X509_EXTENSION_free); })>;
-using Names = std::unique_ptr<GENERAL_NAMES, Release<GENERAL_NAMES_free>>;
+using Names = std::unique_ptr<GENERAL_NAMES, security::FreeWith<GENERAL_NAMES_free>>;
 
-CertBio pem_reader(std::string_view pem) { return CertBio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))); }
+security::Bio pem_reader(std::string_view pem) { return security::Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))); }
 
 std::string written(BIO* bio) {
   char* data = nullptr;
@@ -91,9 +83,9 @@ TimePoint point_of(const ASN1_TIME* time) {
 
 time_t seconds_of(TimePoint t) { return static_cast<time_t>(std::chrono::floor<std::chrono::seconds>(t).time_since_epoch().count()); }
 
-Result<CertX509> read_certificate_of(std::string_view pem) {
+Result<security::Certificate> read_certificate_of(std::string_view pem) {
   const auto bio = pem_reader(pem);
-  CertX509 certificate(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+  security::Certificate certificate(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
   if (!certificate) {
     last_error();
     return invalid("no certificate in PEM form");
@@ -117,7 +109,8 @@ bool add_to(X509* certificate, X509* issuer, int nid, const std::string& value) 
   X509V3_CTX context;
   X509V3_set_ctx_nodb(&context);
   X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
-  const std::unique_ptr<X509_EXTENSION, Release<X509_EXTENSION_free>> extension(X509V3_EXT_conf_nid(nullptr, &context, nid, value.c_str()));
+  const std::unique_ptr<X509_EXTENSION, security::FreeWith<X509_EXTENSION_free>> extension(
+      X509V3_EXT_conf_nid(nullptr, &context, nid, value.c_str()));
   return extension != nullptr && X509_add_ext(certificate, extension.get(), -1) == 1;
 }
 
@@ -173,7 +166,7 @@ bool set_serial(X509* certificate) {
   unsigned char serial[16];
   if (RAND_bytes(serial, sizeof serial) != 1) return false;
   serial[0] &= 0x7f;  // Serial numbers are positive.
-  const std::unique_ptr<BIGNUM, Release<BN_free>> number(BN_bin2bn(serial, sizeof serial, nullptr));
+  const std::unique_ptr<BIGNUM, security::FreeWith<BN_free>> number(BN_bin2bn(serial, sizeof serial, nullptr));
   return BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) != nullptr;
 }
 
@@ -245,7 +238,7 @@ Result<CertificateFacts> read_certificate_facts(std::string_view pem) {
   read_names(list.get(), names);
   out.names = std::move(names.dns_names);
   out.names.insert(out.names.end(), names.ip_addresses.begin(), names.ip_addresses.end());
-  const std::unique_ptr<BIGNUM, Release<BN_free>> number(ASN1_INTEGER_to_BN(X509_get_serialNumber(x), nullptr));
+  const std::unique_ptr<BIGNUM, security::FreeWith<BN_free>> number(ASN1_INTEGER_to_BN(X509_get_serialNumber(x), nullptr));
   char* digits = BN_bn2hex(number.get());
   for (const char* at = digits; at != nullptr && *at != '\0'; ++at)
     if (*at != '0' || !out.serial.empty()) out.serial += static_cast<char>(std::tolower(static_cast<unsigned char>(*at)));
@@ -265,7 +258,7 @@ Result<void> check_certificate_chain(std::string_view pem) {
   while (PEM_read_bio(bio.get(), &name, &header, &data, &size) == 1) {
     const std::string type = name, headers = header;
     const unsigned char* at = data;
-    const CertX509 certificate(d2i_X509(nullptr, &at, size));
+    const security::Certificate certificate(d2i_X509(nullptr, &at, size));
     OPENSSL_free(name);
     OPENSSL_free(header);
     OPENSSL_free(data);
@@ -288,7 +281,8 @@ Result<std::string> public_key_hash(std::string_view certificate_pem) {
 std::vector<std::string> public_key_hashes(std::string_view bundle_pem) {
   std::vector<std::string> out;
   const auto bio = pem_reader(bundle_pem);
-  while (const CertX509 certificate{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)}) out.push_back(key_hash(certificate.get()));
+  while (const security::Certificate certificate{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)})
+    out.push_back(key_hash(certificate.get()));
   ERR_clear_error();
   return out;
 }
@@ -299,7 +293,7 @@ Result<std::string> sign_certificate(const SigningAuthority& authority, const Ce
   const auto issuer = read_certificate_of(authority.certificate_pem);
   if (!issuer) return fail(ErrorCode::kCorrupt, "the signing authority's certificate: " + issuer.error().message);
   const auto key_bio = pem_reader(authority.private_key_pem);
-  const CertKey issuer_key(PEM_read_bio_PrivateKey(
+  const security::Key issuer_key(PEM_read_bio_PrivateKey(
       key_bio.get(), nullptr, [](char*, int, int, void*) { return 0; }, nullptr));
   if (!issuer_key || X509_check_private_key(issuer->get(), issuer_key.get()) != 1) {
     last_error();
@@ -307,7 +301,7 @@ Result<std::string> sign_certificate(const SigningAuthority& authority, const Ce
   }
   const unsigned char* at = reinterpret_cast<const unsigned char*>(facts.der.data());
   const CertRequest request(d2i_X509_REQ(nullptr, &at, static_cast<long>(facts.der.size())));
-  const CertX509 certificate(X509_new());
+  const security::Certificate certificate(X509_new());
   X509* x = certificate.get();
   const TimePoint authority_end = point_of(X509_get0_notAfter(issuer->get()));
   bool ok = request && x != nullptr && X509_set_version(x, 2) == 1 && set_serial(x) &&
@@ -326,13 +320,13 @@ Result<std::string> sign_certificate(const SigningAuthority& authority, const Ce
   const int type = EVP_PKEY_get_base_id(issuer_key.get());
   ok = ok && X509_sign(x, issuer_key.get(), type == EVP_PKEY_ED25519 ? nullptr : EVP_sha256()) > 0;
   if (!ok) return fail(ErrorCode::kInternal, "cannot sign: " + last_error());
-  const CertBio out(BIO_new(BIO_s_mem()));
+  const security::Bio out(BIO_new(BIO_s_mem()));
   PEM_write_bio_X509(out.get(), x);
   return written(out.get());
 }
 
 Result<NewRequest> make_certificate_request(const RequestSubject& subject) {
-  const CertKey key(EVP_EC_gen("P-256"));
+  const security::Key key(EVP_EC_gen("P-256"));
   const CertRequest request(X509_REQ_new());
   bool ok = key && request && X509_REQ_set_version(request.get(), 0) == 1 && X509_REQ_set_pubkey(request.get(), key.get()) == 1;
   X509_NAME* name = ok ? X509_REQ_get_subject_name(request.get()) : nullptr;
@@ -350,7 +344,7 @@ Result<NewRequest> make_certificate_request(const RequestSubject& subject) {
   }
   ok = ok && X509_REQ_sign(request.get(), key.get(), EVP_sha256()) > 0;
   if (!ok) return fail(ErrorCode::kInternal, "cannot make a certificate request: " + last_error());
-  const CertBio key_out(BIO_new(BIO_s_mem())), request_out(BIO_new(BIO_s_mem()));
+  const security::Bio key_out(BIO_new(BIO_s_mem())), request_out(BIO_new(BIO_s_mem()));
   PEM_write_bio_PrivateKey(key_out.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr);
   PEM_write_bio_X509_REQ(request_out.get(), request.get());
   return NewRequest{written(key_out.get()), written(request_out.get())};

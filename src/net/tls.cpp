@@ -8,27 +8,18 @@
 
 #include <ranges>
 
+#include "security/openssl.h"
+
 namespace berth::net {
 namespace {
 
-template <auto F>
-struct Free {
-  template <typename T>
-  void operator()(T* p) const {
-    F(p);
-  }
-};
-using BioPtr = std::unique_ptr<BIO, Free<BIO_free>>;
-using X509Ptr = std::unique_ptr<X509, Free<X509_free>>;
-using KeyPtr = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
-
-BioPtr bio_of(const std::string& pem) { return BioPtr(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))); }
+security::Bio bio_of(const std::string& pem) { return security::Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))); }
 
 /// Never asks on the terminal for a passphrase.
 int no_passphrase(char*, int, int, void*) { return 0; }
 
-std::vector<X509Ptr> read_certificates(const std::string& pem) {
-  std::vector<X509Ptr> out;
+std::vector<security::Certificate> read_certificates(const std::string& pem) {
+  std::vector<security::Certificate> out;
   const auto bio = bio_of(pem);
   while (X509* certificate = PEM_read_bio_X509(bio.get(), nullptr, no_passphrase, nullptr)) out.emplace_back(certificate);
   ERR_clear_error();
@@ -39,7 +30,7 @@ Result<void> use_identity(SSL_CTX* context, const std::string& certificate_pem, 
   const auto chain = read_certificates(certificate_pem);
   if (chain.empty()) return invalid("certificate: no PEM certificate found");
   const auto bio = bio_of(key_pem);
-  const KeyPtr key(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_passphrase, nullptr));
+  const security::Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_passphrase, nullptr));
   if (!key) {
     ERR_clear_error();
     return invalid("private key: no usable PEM private key found (keys with a passphrase are not supported)");
@@ -178,8 +169,8 @@ Result<void> set_ciphers(SSL_CTX* context, const std::vector<std::string>& suite
 
 /// The two kinds of authorities of a server that tells them apart.
 struct Authorities {
-  std::unique_ptr<X509_STORE, Free<X509_STORE_free>> clients{X509_STORE_new()}, proxies{X509_STORE_new()};
-  std::vector<X509Ptr> of_proxies;
+  std::unique_ptr<X509_STORE, security::FreeWith<X509_STORE_free>> clients{X509_STORE_new()}, proxies{X509_STORE_new()};
+  std::vector<security::Certificate> of_proxies;
 };
 
 int authorities_index() {
@@ -198,7 +189,7 @@ void tell_apart(SSL_CTX* context, const TlsServerConfig& config) {
 }
 
 bool is_vouched_for(X509_STORE* store, X509* certificate, STACK_OF(X509) * others) {
-  const std::unique_ptr<X509_STORE_CTX, Free<X509_STORE_CTX_free>> check(X509_STORE_CTX_new());
+  const std::unique_ptr<X509_STORE_CTX, security::FreeWith<X509_STORE_CTX_free>> check(X509_STORE_CTX_new());
   if (check == nullptr || X509_STORE_CTX_init(check.get(), store, certificate, others) != 1) return false;
   X509_STORE_CTX_set_purpose(check.get(), X509_PURPOSE_SSL_CLIENT);
   const bool is_good = X509_verify_cert(check.get()) == 1;
@@ -211,7 +202,7 @@ void find_authority(SSL* ssl, X509* certificate, PeerCertificate& out) {
   const auto* authorities = static_cast<const Authorities*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), authorities_index()));
   if (authorities == nullptr) return;
   auto* others = SSL_get_peer_cert_chain(ssl);
-  const bool may_be_proxy = sk_X509_num(others) > 1 || std::ranges::any_of(authorities->of_proxies, [&](const X509Ptr& one) {
+  const bool may_be_proxy = sk_X509_num(others) > 1 || std::ranges::any_of(authorities->of_proxies, [&](const security::Certificate& one) {
                               return X509_NAME_cmp(X509_get_subject_name(one.get()), X509_get_issuer_name(certificate)) == 0;
                             });
   if (!may_be_proxy) return;  // The usual case costs no second look.
@@ -313,7 +304,7 @@ std::optional<PeerCertificate> verified_peer(SSL* ssl) {
       if (!names.empty()) out.common_name = std::move(names.front());
     }
   }
-  const std::unique_ptr<BIGNUM, Free<BN_free>> number(ASN1_INTEGER_to_BN(X509_get_serialNumber(certificate), nullptr));
+  const std::unique_ptr<BIGNUM, security::FreeWith<BN_free>> number(ASN1_INTEGER_to_BN(X509_get_serialNumber(certificate), nullptr));
   char* digits = BN_bn2hex(number.get());
   for (const char* at = digits; at != nullptr && *at != '\0'; ++at)
     if (*at != '0' || !out.serial.empty()) out.serial += static_cast<char>(std::tolower(static_cast<unsigned char>(*at)));

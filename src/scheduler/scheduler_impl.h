@@ -156,9 +156,11 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   void pod_updated(const client::ObjectRef& before, const client::ObjectRef& after);
   void pod_deleted(const client::ObjectRef& object);
   /// A pod that has a node: in the cluster it takes its room.
-  void place(const client::ObjectRef& object, EventSet events);
+  /// `info`: what is known of it already; null: it is read.
+  void place(const client::ObjectRef& object, EventSet events, placement::PodInfoPtr info = nullptr);
   /// The watch says of a pod what was assumed of it, as far as placement asks: then it need not be read again. False: it must.
   bool confirm_assumed(const client::ObjectRef& object, const PodGlance& now);
+  [[nodiscard]] placement::PodInfoPtr with_status(const client::Object& object, const PodGlance& now);
   /// A pod that needs a node: ours to place, or somebody else's. `before` is its last revision, null at first sight.
   void want_node(const client::ObjectRef& object, const PodGlance& glance, const client::ObjectRef& before);
   void forget_waiting(const std::string& uid);

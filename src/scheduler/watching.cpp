@@ -224,7 +224,8 @@ void Scheduler::Impl::pod_updated(const ObjectRef& before, const ObjectRef& afte
                                 runs_with_other_resources(then.running_init, now.running_init);
     if (!same || runs_otherwise) events |= ClusterEvent::kAssignedPodResized;
     // Preemption goes by when pods started; nobody is woken by it.
-    if (!events.empty() || then.start_time != now.start_time) place(after, events);
+    if (!events.empty() || then.start_time != now.start_time)
+      place(after, events, same && then.claims == now.claims ? with_status(*after, now) : nullptr);
   }
   if (after->is_deleting()) victim_seen(after->uid());
   observe_event(then.node_name.empty() ? "AssignedPodAdd" : "AssignedPodUpdate", start);
@@ -246,10 +247,10 @@ void Scheduler::Impl::pod_deleted(const ObjectRef& object) {
   observe_event(node.is_valid() ? "AssignedPodDelete" : "UnschedulablePodDelete", start);
 }
 
-void Scheduler::Impl::place(const ObjectRef& object, EventSet events) {
+void Scheduler::Impl::place(const ObjectRef& object, EventSet events, PodInfoPtr info) {
   forget_waiting(object->uid());
   const bool confirmed = assumed.erase(object->uid()) != 0;
-  auto info = PodInfo::make(std::make_shared<model::PodView>(model::PodView::parse(*object->parsed())), cluster.era());
+  if (info == nullptr) info = PodInfo::make(std::make_shared<model::PodView>(model::PodView::parse(*object->parsed())), cluster.era());
   const PodInfoPtr before = cluster.find_pod(info->key);
   const NodeIndex node_before = cluster.pod_node(info->key);
   const placement::NodeInfo* node = node_before.is_valid() ? cluster.node(node_before) : nullptr;
@@ -271,6 +272,31 @@ void Scheduler::Impl::place(const ObjectRef& object, EventSet events) {
     change.pod = nullptr;
   }
   wake(events, node_after.is_valid() ? node_after : node_before, change);
+}
+
+/// A placed pod of which nothing but the status is another: what placement knows of it, with that status. Only that is read. Null: it is
+/// not known there.
+PodInfoPtr Scheduler::Impl::with_status(const Object& object, const PodGlance& now) {
+  static const json::PathScanner scanner({"status"});
+  std::array<std::string_view, 1> raw;
+  const PodInfoPtr known = cluster.find_pod(object.key());
+  const NodeIndex index = cluster.pod_node(object.key());
+  const placement::NodeInfo* node = index.is_valid() ? cluster.node(index) : nullptr;
+  if (known == nullptr || known->view().meta.uid != object.uid() || node == nullptr || node->name != now.node_name) return nullptr;
+  if (!scanner.scan(object.bytes(), raw)) return nullptr;
+  auto status = json::parse(raw[0]);
+  if (!status) return nullptr;
+  auto said = model::PodView::parse(json::Object{{"status", std::move(*status)}});
+  auto view = std::make_shared<model::PodView>(known->view());
+  view->node_name = now.node_name;  // Of what was assumed it is not there yet.
+  view->phase = std::move(said.phase);
+  view->start_time = std::move(said.start_time);
+  view->nominated_node_name = std::move(said.nominated_node_name);
+  view->container_statuses = std::move(said.container_statuses);
+  view->pod_level_status = std::move(said.pod_level_status);
+  view->resize_infeasible = said.resize_infeasible;
+  view->terminating_by_preemption = said.terminating_by_preemption;
+  return PodInfo::make(std::move(view), cluster.era());
 }
 
 bool Scheduler::Impl::confirm_assumed(const ObjectRef& object, const PodGlance& now) {

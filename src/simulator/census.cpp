@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/json_scan.h"
-#include "model/pod_resources.h"
+#include "model/pods/pod_resources.h"
 
 namespace berth::simulator {
 namespace {

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "apiserver/object_cache.h"
+#include "apiserver/cache/object_cache.h"
 #include "base/event_loop.h"
 #include "base/json.h"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "apiserver/object_cache.h"
+#include "apiserver/cache/object_cache.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"

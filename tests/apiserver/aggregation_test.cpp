@@ -3,9 +3,9 @@
 
 #include "apiserver/aggregation/registrations.h"
 #include "apiserver/auth/authenticator.h"
-#include "apiserver/auth/pki.h"
 #include "base/base64.h"
 #include "net/server.h"
+#include "security/pki.h"
 #include "tests/apiserver/server_fixture.h"
 #include "tests/store/store_fixture.h"
 #include "tests/support/usage.h"
@@ -20,7 +20,7 @@ constexpr const char* kServices = "/apis/apiregistration.k8s.io/v1/apiservices";
 /// An aggregated API server as somebody would write it: one kind, `jobs`, in shop.example.com/v1.
 class ShopServer final : public net::Handler {
  public:
-  ShopServer(const auth::KeyPair& identity, const std::string& proxy_ca) {
+  ShopServer(const security::KeyPair& identity, const std::string& proxy_ca) {
     net::ServerConfig config;
     config.tls = net::TlsServerConfig{identity.certificate_pem, identity.private_key_pem, "", "", {}, proxy_ca};
     server_ = std::move(*net::Server::start(config, *this));
@@ -87,7 +87,7 @@ class Aggregation : public ::testing::Test {
     server_ = std::move(*net::Server::start({}, *api_));
     api_->serves_on(server_->port());
     client_ = std::move(*net::HttpClient::create({.url = fmt::format("http://127.0.0.1:{}", server_->port())}));
-    pki_.emplace(std::move(*auth::Pki::open({.directory = directory_.file("pki")}, clock_.now())));
+    pki_.emplace(std::move(*security::Pki::open({.directory = directory_.file("pki")}, clock_.now())));
     const auto proxy = pki_->front_proxy(clock_.now());
     ASSERT_TRUE(proxy) << proxy.error().message;
     proxy_ca_ = proxy->ca_pem;
@@ -150,7 +150,7 @@ class Aggregation : public ::testing::Test {
   }
   SystemClock clock_;
   store::TemporaryDirectory directory_;
-  std::optional<auth::Pki> pki_;
+  std::optional<security::Pki> pki_;
   std::string proxy_ca_;
   std::unique_ptr<ShopServer> shop_;
   std::unique_ptr<ThreadLoop> loop_;
@@ -246,7 +246,7 @@ TEST_F(Aggregation, DiscoveryAndOpenApiAreMergedAndWithdrawn) {
 
 TEST_F(Aggregation, OnlyWhoTheBundleVouchesForIsBelieved) {
   service(shop_->port());
-  const auto stranger = auth::Pki::open({.directory = directory_.file("stranger")}, clock_.now());
+  const auto stranger = security::Pki::open({.directory = directory_.file("stranger")}, clock_.now());
   registration(shop_->port(), fmt::format(R"(,"caBundle":"{}")", base64_encode(stranger->ca_certificate_pem())));
   expect_condition(fmt::format(
       "False FailedDiscoveryCheck: failing or missing response from https://localhost:{}/apis/shop.example.com/v1: Get", shop_->port()));

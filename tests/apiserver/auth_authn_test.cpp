@@ -5,11 +5,12 @@
 #include <fstream>
 
 #include "apiserver/auth/authenticator.h"
-#include "apiserver/auth/encoding.h"
 #include "apiserver/auth/impersonation.h"
-#include "apiserver/auth/jwt.h"
-#include "apiserver/auth/openssl.h"
 #include "apiserver/auth/reviews.h"
+#include "base/base64.h"
+#include "security/jwt.h"
+#include "security/openssl.h"
+#include "security/uuid.h"
 #include "tests/apiserver/auth_fixture.h"
 
 namespace berth::apiserver::auth {
@@ -153,19 +154,19 @@ TEST_F(AuthenticationTest, ForgedTokensAreRefused) {
     EXPECT_TRUE(bad == good || !who(bad).has_value()) << i;
   }
   // Another key's signature over good claims.
-  auto other_key = make_ec_key();
-  auto forger = JwtKey::from_pem(to_pem(other_key->get()));
-  auto forged = forger->sign(unverified_claims(good)->get_object());
+  auto other_key = security::make_ec_key();
+  auto forger = security::JwtKey::from_pem(security::to_pem(other_key->get()));
+  auto forged = forger->sign(security::unverified_claims(good)->get_object());
   EXPECT_FALSE(who(*forged).has_value());
   // The right key, but another issuer.
-  auto own = JwtKey::from_pem(pki_->service_account_key_pem());
-  auto claims = unverified_claims(good)->get_object();
+  auto own = security::JwtKey::from_pem(pki_->service_account_key_pem());
+  auto claims = security::unverified_claims(good)->get_object();
   claims["iss"] = "https://elsewhere";
   EXPECT_FALSE(who(*own->sign(claims)).has_value());
 }
 
 TEST_F(AuthenticationTest, LegacyTokensLiveAsLongAsTheirSecret) {
-  auto own = JwtKey::from_pem(pki_->service_account_key_pem());
+  auto own = security::JwtKey::from_pem(pki_->service_account_key_pem());
   json::Object claims{{"iss", "kubernetes/serviceaccount"},
                       {"sub", "system:serviceaccount:dev:bot"},
                       {"kubernetes.io/serviceaccount/namespace", "dev"},
@@ -196,11 +197,13 @@ TEST_F(AuthenticationTest, ASecretOfTokenTypeKeepsALegacyToken) {
   spec.bound_kind = "Secret";
   spec.bound_name = "kept";
   spec.bound_uid = "k";
-  const auto issuer = [&] { return std::string(json::get_string(*unverified_claims(parts_.tokens->issue(spec)->token), {"iss"})); };
+  const auto issuer = [&] {
+    return std::string(json::get_string(*security::unverified_claims(parts_.tokens->issue(spec)->token), {"iss"}));
+  };
   EXPECT_NE(issuer(), "kubernetes/serviceaccount");
   spec.expiration_seconds = std::int64_t{10} * 365 * 24 * 3600;
   EXPECT_EQ(issuer(), "kubernetes/serviceaccount");
-  const auto claims = unverified_claims(parts_.tokens->issue(spec)->token);
+  const auto claims = security::unverified_claims(parts_.tokens->issue(spec)->token);
   EXPECT_EQ(json::get_string(*claims, {"kubernetes.io/serviceaccount/secret.name"}), "kept");
   EXPECT_EQ(json::find(*claims, {"exp"}), nullptr);
 }
@@ -218,7 +221,7 @@ TEST_F(AuthenticationTest, OpenIdDocumentsNameTheKey) {
 
 TEST_F(AuthenticationTest, RsaKeysSignRs256) {
   Key key(EVP_RSA_gen(2048));
-  auto rsa = JwtKey::from_pem(to_pem(key.get()));
+  auto rsa = security::JwtKey::from_pem(security::to_pem(key.get()));
   ASSERT_TRUE(rsa.has_value());
   EXPECT_EQ(rsa->algorithm(), "RS256");
   auto text = rsa->sign({{"a", 1}});
@@ -290,7 +293,7 @@ TEST_F(AuthenticationTest, PkiIsMadeOnceAndKeptPrivate) {
   auto admin = pki_->admin(clock_.now());
   ASSERT_TRUE(admin.has_value()) << admin.error().message;
   EXPECT_EQ(mode_of(pki + "/admin.key"), 0600U);
-  auto again = Pki::open({.directory = pki, .names = {"berth.example", "192.0.2.7"}}, clock_.now());
+  auto again = security::Pki::open({.directory = pki, .names = {"berth.example", "192.0.2.7"}}, clock_.now());
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->ca_certificate_pem(), pki_->ca_certificate_pem());
   EXPECT_EQ(again->server().certificate_pem, pki_->server().certificate_pem);
@@ -299,25 +302,25 @@ TEST_F(AuthenticationTest, PkiIsMadeOnceAndKeptPrivate) {
 }
 
 TEST_F(AuthenticationTest, CertificatesAreRenewedInTimeAndForNewNames) {
-  PkiOptions options{.directory = directory_.file("pki"), .names = {"berth.example", "192.0.2.7"}};
-  auto later = Pki::open(options, clock_.now() + std::chrono::hours(24 * 300));
+  security::PkiOptions options{.directory = directory_.file("pki"), .names = {"berth.example", "192.0.2.7"}};
+  auto later = security::Pki::open(options, clock_.now() + std::chrono::hours(24 * 300));
   ASSERT_TRUE(later.has_value());
   EXPECT_EQ(later->ca_certificate_pem(), pki_->ca_certificate_pem());
   EXPECT_NE(later->server().certificate_pem, pki_->server().certificate_pem);
   options.names.emplace_back("new.example");
-  auto named = Pki::open(options, clock_.now() + std::chrono::hours(24 * 300));
+  auto named = security::Pki::open(options, clock_.now() + std::chrono::hours(24 * 300));
   EXPECT_NE(named->server().certificate_pem, later->server().certificate_pem);
 }
 
 TEST_F(AuthenticationTest, DamagedPkiFilesAreReportedNotReplaced) {
   std::string path = directory_.file("pki/ca.key");
   std::ofstream(path) << "garbage";
-  auto opened = Pki::open({.directory = directory_.file("pki")}, clock_.now());
+  auto opened = security::Pki::open({.directory = directory_.file("pki")}, clock_.now());
   ASSERT_FALSE(opened.has_value());
   EXPECT_EQ(opened.error().code, ErrorCode::kCorrupt);
   EXPECT_NE(opened.error().message.find("ca.key"), std::string::npos) << opened.error().message;
   std::filesystem::remove(path);
-  opened = Pki::open({.directory = directory_.file("pki")}, clock_.now());
+  opened = security::Pki::open({.directory = directory_.file("pki")}, clock_.now());
   ASSERT_FALSE(opened.has_value()) << "a certificate without its key must not be replaced silently";
 }
 

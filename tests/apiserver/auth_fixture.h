@@ -21,7 +21,7 @@ class AuthFixture : public CacheFixture {
  protected:
   void SetUp() override {
     open();
-    auto pki = Pki::open({.directory = directory_.file("pki"), .names = {"berth.example", "192.0.2.7"}}, clock_.now());
+    auto pki = security::Pki::open({.directory = directory_.file("pki"), .names = {"berth.example", "192.0.2.7"}}, clock_.now());
     ASSERT_TRUE(pki.has_value()) << pki.error().message;
     pki_.emplace(std::move(*pki));
     auto parts = make_auth(
@@ -93,7 +93,7 @@ class AuthFixture : public CacheFixture {
   }
 
   store::TemporaryDirectory directory_;
-  std::optional<Pki> pki_;
+  std::optional<security::Pki> pki_;
   AuthParts parts_;
 };
 

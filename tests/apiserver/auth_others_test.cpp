@@ -5,9 +5,9 @@
 
 #include "apiserver/auth/authenticator.h"
 #include "apiserver/auth/authorization_config.h"
-#include "apiserver/auth/jwt.h"
 #include "apiserver/auth/oidc.h"
-#include "apiserver/auth/openssl.h"
+#include "security/jwt.h"
+#include "security/openssl.h"
 #include "tests/apiserver/server_fixture.h"
 
 namespace berth::apiserver::auth {
@@ -21,9 +21,9 @@ std::string problem_of(const std::string& text) {
   return parsed ? "none" : parsed.error().message;
 }
 
-JwtKey new_key() {
-  auto made = make_ec_key();
-  auto key = JwtKey::from_pem(to_pem(made->get()));
+security::JwtKey new_key() {
+  auto made = security::make_ec_key();
+  auto key = security::JwtKey::from_pem(security::to_pem(made->get()));
   EXPECT_TRUE(key);
   return std::move(*key);
 }
@@ -57,7 +57,7 @@ class OtherIssuers : public ::testing::Test {
     return user ? fmt::format("{} {}", user->name, fmt::join(user->groups, ",")) : user.error().message;
   }
   VirtualLoop loop_{*parse_rfc3339("2026-01-02T03:04:05Z")};
-  std::optional<JwtKey> key_ = new_key();
+  std::optional<security::JwtKey> key_ = new_key();
   std::unique_ptr<OidcIssuer> issuer_;
   int fetched_ = 0;
   bool is_down_ = false;

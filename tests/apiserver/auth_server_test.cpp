@@ -13,7 +13,7 @@ class SecuredServer : public ServerTest {
   void SetUp() override {
     auto cache = open_object_cache(store::make_memory_store(), loop_, {}, true);
     ASSERT_TRUE(cache) << cache.error().message;
-    auto pki = auth::Pki::open({.directory = directory_.file("pki")}, loop_.now());
+    auto pki = security::Pki::open({.directory = directory_.file("pki")}, loop_.now());
     ASSERT_TRUE(pki) << pki.error().message;
     auto parts = auth::make_auth({.cache = cache->get(), .clock = &loop_, .service_account_key_pem = pki->service_account_key_pem()});
     ASSERT_TRUE(parts) << parts.error().message;

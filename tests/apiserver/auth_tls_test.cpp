@@ -39,8 +39,8 @@ net::HttpResponse ask(net::ClientConfig config) {
 TEST(AuthTls, ServerIsVerifiedAndClientsAreKnown) {
   store::TemporaryDirectory directory, other_directory;
   SystemClock clock;
-  auto pki = Pki::open({.directory = directory.file("pki")}, clock.now());
-  auto stranger = Pki::open({.directory = other_directory.file("pki")}, clock.now());
+  auto pki = security::Pki::open({.directory = directory.file("pki")}, clock.now());
+  auto stranger = security::Pki::open({.directory = other_directory.file("pki")}, clock.now());
   ASSERT_TRUE(pki.has_value() && stranger.has_value());
   WhoAmI handler;
   net::ServerConfig config;

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <future>
 
-#include "apiserver/auth/pki.h"
 #include "base/base64.h"
 #include "net/server.h"
+#include "security/pki.h"
 #include "tests/apiserver/server_fixture.h"
 
 namespace berth::apiserver::testing {
@@ -63,9 +63,9 @@ class Conversion : public ServerTest {
   void SetUp() override {
     ServerTest::SetUp();
     directory_ = std::filesystem::temp_directory_path() / fmt::format("berth-conversion-test-{}", ::getpid());
-    auth::PkiOptions options;
+    security::PkiOptions options;
     options.directory = directory_;
-    auto pki = auth::Pki::open(options, SystemClock().now());
+    auto pki = security::Pki::open(options, SystemClock().now());
     ASSERT_TRUE(pki) << pki.error().message;
     net::ServerConfig config;
     config.tls = {pki->server().certificate_pem, pki->server().private_key_pem, ""};

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "apiserver/etcd/stored_form.h"
-#include "model/protobuf.h"
-#include "model/protobuf_reader.h"
+#include "model/protobuf/protobuf.h"
+#include "model/protobuf/reader.h"
 
 namespace berth::apiserver::etcd {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "apiserver/etcd/transfer.h"
-#include "model/protobuf.h"
+#include "model/protobuf/protobuf.h"
 #include "tests/support/etcd_process.h"
 
 namespace berth::apiserver::etcd {

@@ -1,6 +1,6 @@
 // What one request may cost the server, in work and in memory.
 #include "apiserver/apply/field_set.h"
-#include "apiserver/object_codec.h"
+#include "apiserver/cache/object_codec.h"
 #include "apiserver/patch/json_patch.h"
 #include "tests/apiserver/server_fixture.h"
 

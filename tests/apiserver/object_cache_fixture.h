@@ -6,7 +6,7 @@
 #include <future>
 #include <mutex>
 
-#include "apiserver/object_cache.h"
+#include "apiserver/cache/object_cache.h"
 #include "base/json.h"
 #include "store/store.h"
 

@@ -1,5 +1,5 @@
 // Answers in protobuf: what Go's clients ask for first.
-#include "model/protobuf.h"
+#include "model/protobuf/protobuf.h"
 
 #include "tests/apiserver/server_fixture.h"
 

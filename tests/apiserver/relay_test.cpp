@@ -7,9 +7,9 @@
 
 #include <future>
 
-#include "apiserver/auth/pki.h"
 #include "net/address.h"
 #include "net/server.h"
+#include "security/pki.h"
 #include "tests/apiserver/server_fixture.h"
 #include "tests/store/store_fixture.h"
 #include "tests/support/usage.h"
@@ -23,7 +23,7 @@ using berth::test::usage_now;
 /// A node's agent as far as the relay sees it.
 class FakeAgent final : public net::Handler {
  public:
-  explicit FakeAgent(const auth::KeyPair& identity) {
+  explicit FakeAgent(const security::KeyPair& identity) {
     net::ServerConfig config;
     config.tls = net::TlsServerConfig{identity.certificate_pem, identity.private_key_pem, ""};
     server_ = std::move(*net::Server::start(config, *this));
@@ -129,7 +129,7 @@ class RelayTest : public ::testing::Test {
     server_ = std::move(*net::Server::start(config, *api_));
     api_->serves_on(server_->port());
     client_ = std::move(*net::HttpClient::create({.url = fmt::format("http://127.0.0.1:{}", server_->port())}));
-    pki_.emplace(std::move(*auth::Pki::open({.directory = directory_.file("pki")}, clock_.now())));
+    pki_.emplace(std::move(*security::Pki::open({.directory = directory_.file("pki")}, clock_.now())));
   }
   void TearDown() override {
     client_.reset();
@@ -172,7 +172,7 @@ class RelayTest : public ::testing::Test {
   std::unique_ptr<ApiServer> api_;
   std::unique_ptr<net::Server> server_;
   std::unique_ptr<net::HttpClient> client_;
-  std::optional<auth::Pki> pki_;
+  std::optional<security::Pki> pki_;
 };
 
 /// A node's word on where it is reached must not lead the server, with its credentials towards nodes, to itself.
@@ -214,7 +214,7 @@ TEST_F(RelayTest, TheServerRefusesItsOwnIdentityTowardsNodes) {
 
 TEST_F(RelayTest, ServingCertificatesOfNodesAreVerified) {
   store::TemporaryDirectory other;
-  const auto stranger = auth::Pki::open({.directory = other.file("pki")}, clock_.now());
+  const auto stranger = security::Pki::open({.directory = other.file("pki")}, clock_.now());
   start({.ca_pem = stranger->ca_certificate_pem()});
   FakeAgent unknown(pki_->server()), known(stranger->server());
   node("unknown", "127.0.0.1", unknown.port());
@@ -232,7 +232,7 @@ TEST_F(RelayTest, ServingCertificatesOfNodesAreVerified) {
 }
 
 TEST_F(RelayTest, ACertificateOfAnotherNodeIsNotThisOnes) {
-  const auto identity = *auth::Pki::self_signed_server("system:node:mine", {"127.0.0.1"}, clock_.now());
+  const auto identity = *security::Pki::self_signed_server("system:node:mine", {"127.0.0.1"}, clock_.now());
   start({.ca_pem = identity.certificate_pem});
   FakeAgent agent(identity);
   node("mine", "127.0.0.1", agent.port());

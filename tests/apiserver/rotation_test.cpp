@@ -1,14 +1,14 @@
 // The exchange of the authority and of the key that signs tokens, step by step, with who is let in and who is believed at each of them.
-#include "apiserver/auth/rotation.h"
+#include "security/rotation.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <future>
 
-#include "apiserver/auth/pki.h"
 #include "apiserver/auth/service_account_tokens.h"
 #include "net/server.h"
+#include "security/pki.h"
 #include "tests/apiserver/server_fixture.h"
 #include "tests/store/store_fixture.h"
 
@@ -24,21 +24,21 @@ class WhoAsks final : public net::Handler {
 
 class Rotation : public ::testing::Test {
  protected:
-  Pki open() {
-    auto pki = Pki::open({.directory = directory_.file("pki")}, now_);
+  security::Pki open() {
+    auto pki = security::Pki::open({.directory = directory_.file("pki")}, now_);
     EXPECT_TRUE(pki) << pki.error().message;
     return std::move(*pki);
   }
-  std::string step(RotationStep which) {
-    const auto done = rotate_authority(directory_.file("pki"), which, now_);
+  std::string step(security::RotationStep which) {
+    const auto done = security::rotate_authority(directory_.file("pki"), which, now_);
     return done ? "" : done.error().message;
   }
-  std::string key_step(RotationStep which) {
-    const auto done = rotate_signing_key(directory_.file("pki"), which);
+  std::string key_step(security::RotationStep which) {
+    const auto done = security::rotate_signing_key(directory_.file("pki"), which);
     return done ? "" : done.error().message;
   }
   /// The server as a restart, or its own look at the directory, would have it.
-  void serve(const Pki& pki) {
+  void serve(const security::Pki& pki) {
     const net::TlsServerConfig tls{pki.server().certificate_pem, pki.server().private_key_pem, pki.ca_certificate_pem()};
     if (server_ == nullptr) {
       net::ServerConfig config;
@@ -49,7 +49,7 @@ class Rotation : public ::testing::Test {
     }
   }
   /// Whom the server takes a client for that trusts `ca` and shows `identity`; "refused" when either does not believe the other.
-  std::string seen(const std::string& ca, const KeyPair& identity) {
+  std::string seen(const std::string& ca, const security::KeyPair& identity) {
     net::ClientConfig config;
     config.url = fmt::format("https://127.0.0.1:{}", server_->port());
     config.ca_pem = ca;
@@ -76,11 +76,11 @@ TEST_F(Rotation, TheAuthorityIsExchangedWithoutAGap) {
   const auto old_admin = *before.admin(now_);
   serve(before);
   EXPECT_EQ(seen(old_ca, old_admin), "kubernetes-admin");
-  EXPECT_EQ(step(RotationStep::kSwitch), "nothing is prepared: the first step is prepare");
-  EXPECT_EQ(step(RotationStep::kFinish), "nothing is to be finished");
+  EXPECT_EQ(step(security::RotationStep::kSwitch), "nothing is prepared: the first step is prepare");
+  EXPECT_EQ(step(security::RotationStep::kFinish), "nothing is to be finished");
 
-  EXPECT_EQ(step(RotationStep::kPrepare), "");
-  EXPECT_EQ(step(RotationStep::kPrepare), "an exchange is under way: the next step is switch");
+  EXPECT_EQ(step(security::RotationStep::kPrepare), "");
+  EXPECT_EQ(step(security::RotationStep::kPrepare), "an exchange is under way: the next step is switch");
   auto prepared = open();
   const std::string both = prepared.ca_certificate_pem();
   EXPECT_NE(both, old_ca);
@@ -88,9 +88,9 @@ TEST_F(Rotation, TheAuthorityIsExchangedWithoutAGap) {
   serve(prepared);
   EXPECT_EQ(seen(old_ca, old_admin), "kubernetes-admin") << "who has not heard of it is served as before";
 
-  EXPECT_EQ(step(RotationStep::kFinish), "the old one still signs: the next step is switch");
-  EXPECT_EQ(step(RotationStep::kSwitch), "");
-  EXPECT_EQ(step(RotationStep::kSwitch), "that was done already: the next step is finish");
+  EXPECT_EQ(step(security::RotationStep::kFinish), "the old one still signs: the next step is switch");
+  EXPECT_EQ(step(security::RotationStep::kSwitch), "");
+  EXPECT_EQ(step(security::RotationStep::kSwitch), "that was done already: the next step is finish");
   auto switched = open();
   serve(switched);
   EXPECT_NE(switched.server().certificate_pem, before.server().certificate_pem);
@@ -100,12 +100,12 @@ TEST_F(Rotation, TheAuthorityIsExchangedWithoutAGap) {
   EXPECT_NE(new_admin.certificate_pem, old_admin.certificate_pem);
   EXPECT_EQ(seen(both, new_admin), "kubernetes-admin");
 
-  EXPECT_EQ(step(RotationStep::kFinish), "");
+  EXPECT_EQ(step(security::RotationStep::kFinish), "");
   auto finished = open();
   serve(finished);
   EXPECT_EQ(seen(finished.ca_certificate_pem(), new_admin), "kubernetes-admin");
   EXPECT_EQ(seen(finished.ca_certificate_pem(), old_admin), "refused");
-  EXPECT_EQ(step(RotationStep::kPrepare), "") << "and again, another year";
+  EXPECT_EQ(step(security::RotationStep::kPrepare), "") << "and again, another year";
 }
 
 TEST_F(Rotation, TokensOutliveTheSwitchAndEndWithTheFinish) {
@@ -117,21 +117,21 @@ TEST_F(Rotation, TokensOutliveTheSwitchAndEndWithTheFinish) {
   };
   const auto first_key = open().service_account_key_pem();
   auto tokens = tokens_with(first_key);
-  EXPECT_EQ(key_step(RotationStep::kSwitch), "nothing is prepared: the first step is prepare");
+  EXPECT_EQ(key_step(security::RotationStep::kSwitch), "nothing is prepared: the first step is prepare");
   const auto keys_published = [](const ServiceAccountTokens& of) {
     return json::get_array(*json::parse(of.json_web_keys()), {"keys"}).size();
   };
   EXPECT_EQ(keys_published(*tokens), 1U);
-  EXPECT_EQ(key_step(RotationStep::kPrepare), "");
+  EXPECT_EQ(key_step(security::RotationStep::kPrepare), "");
   const auto prepared = open().service_account_key_pem();
   EXPECT_TRUE(prepared.starts_with(first_key)) << "the old one signs";
   ASSERT_TRUE(tokens->set_keys(prepared));
   EXPECT_EQ(keys_published(*tokens), 2U) << "others can verify what the new one will sign";
-  EXPECT_EQ(key_step(RotationStep::kFinish), "the old one still signs: the next step is switch");
-  EXPECT_EQ(key_step(RotationStep::kSwitch), "");
+  EXPECT_EQ(key_step(security::RotationStep::kFinish), "the old one still signs: the next step is switch");
+  EXPECT_EQ(key_step(security::RotationStep::kSwitch), "");
   const auto switched = open().service_account_key_pem();
   EXPECT_TRUE(switched.ends_with(first_key));
-  EXPECT_EQ(key_step(RotationStep::kFinish), "");
+  EXPECT_EQ(key_step(security::RotationStep::kFinish), "");
   const auto finished = open().service_account_key_pem();
   EXPECT_EQ(finished.find(first_key), std::string::npos);
   EXPECT_TRUE(switched.starts_with(finished));
@@ -141,7 +141,7 @@ TEST_F(Rotation, TokensOutliveTheSwitchAndEndWithTheFinish) {
 
 TEST(RotationOfNothing, SaysThatThereIsNothing) {
   store::TemporaryDirectory directory;
-  const auto done = rotate_authority(directory.file("pki"), RotationStep::kPrepare, SystemClock().now());
+  const auto done = security::rotate_authority(directory.file("pki"), security::RotationStep::kPrepare, SystemClock().now());
   ASSERT_FALSE(done);
   EXPECT_NE(done.error().message.find("was a server ever started"), std::string::npos) << done.error().message;
 }

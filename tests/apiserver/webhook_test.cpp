@@ -2,9 +2,9 @@
 #include <future>
 
 #include "apiserver/admission/webhook_config.h"
-#include "apiserver/auth/pki.h"
 #include "base/base64.h"
 #include "net/server.h"
+#include "security/pki.h"
 #include "tests/apiserver/server_fixture.h"
 
 namespace berth::apiserver::testing {
@@ -37,9 +37,9 @@ class Webhooks : public ServerTest {
   void SetUp() override {
     ServerTest::SetUp();
     directory_ = std::filesystem::temp_directory_path() / fmt::format("berth-webhook-test-{}", ::getpid());
-    auth::PkiOptions options;
+    security::PkiOptions options;
     options.directory = directory_;
-    auto pki = auth::Pki::open(options, SystemClock().now());
+    auto pki = security::Pki::open(options, SystemClock().now());
     ASSERT_TRUE(pki) << pki.error().message;
     ca_ = pki->ca_certificate_pem();
     tls_ = {pki->server().certificate_pem, pki->server().private_key_pem, ""};

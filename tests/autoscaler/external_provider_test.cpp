@@ -13,7 +13,7 @@
 #include "autoscaler/external/service.h"
 #include "base/base64.h"
 #include "cluster_builder.h"
-#include "model/protobuf.h"
+#include "model/protobuf/protobuf.h"
 
 namespace berth::autoscaler::testing {
 namespace {

@@ -89,7 +89,7 @@ class GuardedWorld {
     auto cache = apiserver::open_object_cache(store::make_memory_store(), loop_, {}, true);
     static const std::string key = [] {
       const auto directory = fmt::format("/tmp/berth-fuzz-identity.{}", ::getpid());
-      const auto pki = apiserver::auth::Pki::open({.directory = directory}, TimePoint(std::chrono::seconds(1'767'322'800)));
+      const auto pki = security::Pki::open({.directory = directory}, TimePoint(std::chrono::seconds(1'767'322'800)));
       if (!pki) fuzz::broken(pki.error().message, {}, {});
       auto pem = pki->service_account_key_pem();
       std::filesystem::remove_all(directory);

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "model/protobuf.h"
+#include "model/protobuf/protobuf.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* bytes, std::size_t size) {
   using namespace berth;

@@ -7,7 +7,6 @@
 #include <fstream>
 
 #include "apiserver/auth/auth.h"
-#include "apiserver/auth/bootstrap_token.h"
 #include "apiserver/auth/revoked.h"
 #include "apiserver/server.h"
 #include "base/base64.h"
@@ -18,6 +17,7 @@
 #include "client/hooked_transport.h"
 #include "controllers/manager.h"
 #include "net/certificates.h"
+#include "security/bootstrap_token.h"
 #include "store/store.h"
 #include "tests/store/store_fixture.h"
 
@@ -54,7 +54,7 @@ bool is_signed_by(const std::string& certificate_pem, const std::string& authori
 class Joining : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto pki = auth::Pki::open({.directory = directory_.file("pki")}, loop_.now());
+    auto pki = security::Pki::open({.directory = directory_.file("pki")}, loop_.now());
     ASSERT_TRUE(pki) << pki.error().message;
     pki_.emplace(std::move(*pki));
     auto cache = apiserver::open_object_cache(store::make_memory_store(), loop_, {}, true);
@@ -106,14 +106,14 @@ class Joining : public ::testing::Test {
   client::Client node(const std::string& name) { return {as("system:node:" + name, {"system:nodes"}), nullptr, "test"}; }
 
   void put_token(std::optional<TimePoint> end, bool authenticates = true) {
-    auth::BootstrapToken token;
+    security::BootstrapToken token;
     token.id = "abcdef";
     token.secret = "0123456789abcdef";
     token.expiration = end;
     token.authenticates = authenticates;
     token.signs = true;
-    token.extra_groups = {std::string(auth::kNodeTokenGroup)};
-    const auto made = admin_->create_and_wait(kSecrets, "kube-system", auth::make_bootstrap_secret(token));
+    token.extra_groups = {std::string(security::kNodeTokenGroup)};
+    const auto made = admin_->create_and_wait(kSecrets, "kube-system", security::make_bootstrap_secret(token));
     ASSERT_TRUE(made) << made.error().message;
     loop_.run_for(seconds(1));
   }
@@ -170,7 +170,7 @@ class Joining : public ::testing::Test {
 
   VirtualLoop loop_{*parse_rfc3339("2026-01-02T03:04:05Z")};
   store::TemporaryDirectory directory_;
-  std::optional<auth::Pki> pki_;
+  std::optional<security::Pki> pki_;
   auth::AuthParts parts_;
   metrics::Registry metrics_;
   std::unique_ptr<apiserver::ApiServer> api_;
@@ -330,7 +330,7 @@ class JoiningOwnAddresses : public Joining {
  protected:
   void adjust(controllers::SigningOptions& signing) override {
     signing.approves_kubelet_serving = true;
-    kubelets_ = std::make_unique<auth::Pki>(std::move(*auth::Pki::open({.directory = directory_.file("kubelets")}, loop_.now())));
+    kubelets_ = std::make_unique<security::Pki>(std::move(*security::Pki::open({.directory = directory_.file("kubelets")}, loop_.now())));
     signing.own_authorities["kubelet-serving"].source = [this]() -> Result<net::SigningAuthority> {
       return net::SigningAuthority{kubelets_->ca_certificate_pem(), read_text(directory_, "kubelets/ca.key")};
     };
@@ -353,7 +353,7 @@ class JoiningOwnAddresses : public Joining {
     if (!got) return got.error().message.find("was not approved in time") != std::string::npos ? "waits" : got.error().message;
     return net::read_certificate_facts(got->certificate_pem)->common_name;
   }
-  std::unique_ptr<auth::Pki> kubelets_;
+  std::unique_ptr<security::Pki> kubelets_;
 };
 
 TEST_F(JoiningOwnAddresses, ANodeGetsWhatIsItsOwnAndNothingElse) {

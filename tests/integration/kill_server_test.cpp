@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <future>
 
-#include "apiserver/auth/pki.h"
 #include "cli/server_role.h"
 #include "net/client.h"
+#include "security/pki.h"
 #include "tests/store/store_fixture.h"
 
 namespace berth {
@@ -88,7 +88,7 @@ struct Known {
 
 std::unique_ptr<net::HttpClient> connect(const Child& child, const std::string& data_dir) {
   SystemClock clock;
-  auto pki = apiserver::auth::Pki::open({.directory = data_dir + "/pki"}, clock.now());
+  auto pki = security::Pki::open({.directory = data_dir + "/pki"}, clock.now());
   EXPECT_TRUE(pki.has_value());
   auto admin = pki->admin(clock.now());
   net::ClientConfig config;

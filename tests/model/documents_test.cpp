@@ -3,9 +3,9 @@
 
 #include <set>
 
-#include "model/discovery.h"
 #include "model/kinds.h"
-#include "model/openapi.h"
+#include "model/published/discovery.h"
+#include "model/published/openapi.h"
 
 namespace berth::model {
 namespace {

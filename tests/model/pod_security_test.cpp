@@ -1,5 +1,5 @@
 // The Pod Security Standards in the words of the real plugin.
-#include "model/pod_security.h"
+#include "model/pods/pod_security.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "model/protobuf.h"
+#include "model/protobuf/protobuf.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/schema.h"
-#include "model/tables.h"
+#include "model/tables/tables.h"
 #include "model/warnings.h"
 
 namespace berth::model {

@@ -1,5 +1,5 @@
 // The lines that `kubectl get` prints.
-#include "model/tables.h"
+#include "model/tables/tables.h"
 
 #include <gtest/gtest.h>
 

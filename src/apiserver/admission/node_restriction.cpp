@@ -3,7 +3,7 @@
 #include "apiserver/admission/plugins.h"
 #include "apiserver/admission/pod_audiences.h"
 #include "apiserver/admission/pod_helpers.h"
-#include "apiserver/object_codec.h"
+#include "apiserver/cache/object_codec.h"
 #include "model/go_words.h"
 
 namespace berth::apiserver {

@@ -9,8 +9,8 @@
 
 #include "apiserver/admission/config.h"
 #include "apiserver/auth_interfaces.h"
-#include "apiserver/mirror.h"
-#include "apiserver/object_cache.h"
+#include "apiserver/cache/mirror.h"
+#include "apiserver/cache/object_cache.h"
 #include "base/event_loop.h"
 #include "base/json.h"
 #include "model/api_status.h"

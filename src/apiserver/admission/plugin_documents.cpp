@@ -1,7 +1,7 @@
 // The configuration documents of the admission plugins, field by field, while their places in the file are known.
 #include "apiserver/admission/config.h"
 #include "apiserver/admission/pod_helpers.h"
-#include "model/pod_security.h"
+#include "model/pods/pod_security.h"
 
 namespace berth::apiserver {
 namespace {

@@ -1,6 +1,6 @@
 #include "apiserver/admission/pod_audiences.h"
 
-#include "apiserver/object_codec.h"
+#include "apiserver/cache/object_codec.h"
 
 namespace berth::apiserver {
 namespace {

@@ -1,6 +1,6 @@
 // Whom a pod's own tokens are for.
 #pragma once
-#include "apiserver/object_cache.h"
+#include "apiserver/cache/object_cache.h"
 #include "base/json.h"
 
 namespace berth::apiserver {

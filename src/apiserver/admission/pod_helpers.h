@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/json.h"
-#include "model/pod_resources.h"
+#include "model/pods/pod_resources.h"
 
 namespace berth::apiserver {
 

@@ -1,12 +1,12 @@
 // PodSecurity: namespaces say by label which of the Pod Security Standards their pods must keep (enforce), are warned about (warn) or
 // noted for in the audit log (audit): by label, and cluster-wide by PodSecurityConfiguration (defaults, exemptions).
-#include "model/pod_security.h"
+#include "model/pods/pod_security.h"
 
 #include <map>
 
 #include "apiserver/admission/plugins.h"
 #include "apiserver/admission/pod_helpers.h"
-#include "apiserver/object_codec.h"
+#include "apiserver/cache/object_codec.h"
 
 namespace berth::apiserver {
 namespace {

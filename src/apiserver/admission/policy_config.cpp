@@ -1,6 +1,6 @@
 #include "apiserver/admission/policy_config.h"
 
-#include "apiserver/kind_table.h"
+#include "apiserver/kinds/kind_table.h"
 #include "cel/objects.h"
 
 namespace berth::apiserver {

@@ -3,7 +3,7 @@
 // controller's recount.
 #include "apiserver/admission/plugins.h"
 #include "apiserver/admission/pod_helpers.h"
-#include "apiserver/object_codec.h"
+#include "apiserver/cache/object_codec.h"
 #include "model/quota_usage.h"
 
 namespace berth::apiserver {

@@ -1,7 +1,7 @@
 // What a ValidatingAdmissionPolicy's expressions look like against the types of what it matches
 // (apiserver/pkg/admission/plugin/policy/validating/typechecking.go): warnings for its status, never a reason to refuse it.
 #pragma once
-#include "apiserver/kind_table.h"
+#include "apiserver/kinds/kind_table.h"
 #include "base/json.h"
 
 namespace berth::apiserver {

@@ -1,7 +1,7 @@
 #include "apiserver/admission/webhook_client.h"
 
 #include "apiserver/auth/reviews.h"
-#include "apiserver/object_codec.h"
+#include "apiserver/cache/object_codec.h"
 #include "base/base64.h"
 #include "model/schema.h"
 #include "net/reactor.h"

@@ -1,6 +1,6 @@
 #include "apiserver/admission/webhook_config.h"
 
-#include "apiserver/kind_table.h"
+#include "apiserver/kinds/kind_table.h"
 #include "base/base64.h"
 #include "model/kind_hooks.h"
 

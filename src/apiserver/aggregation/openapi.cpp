@@ -1,6 +1,6 @@
 // OpenAPI documents with those of aggregated servers merged in (kube-aggregator/pkg/controllers/openapi, openapiv3).
 #include "apiserver/aggregation/aggregator.h"
-#include "apiserver/openapi_protobuf.h"
+#include "apiserver/openapi/openapi_protobuf.h"
 
 namespace berth::apiserver::aggregation {
 namespace {

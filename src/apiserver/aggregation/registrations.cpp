@@ -1,6 +1,6 @@
 #include "apiserver/aggregation/registrations.h"
 
-#include "apiserver/object_codec.h"
+#include "apiserver/cache/object_codec.h"
 #include "base/base64.h"
 
 namespace berth::apiserver::aggregation {

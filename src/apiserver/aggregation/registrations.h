@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apiserver/object_cache.h"
+#include "apiserver/cache/object_cache.h"
 
 namespace berth::apiserver::aggregation {
 

@@ -13,7 +13,24 @@ constexpr std::string_view kBeforeFirstApply = "before-first-apply";
 struct Entry {
   std::string manager, operation, api_version, subresource, time;
   FieldSet fields;
+  json::Value raw = nullptr;  ///< fieldsV1 as it stands in the document, where nobody looked into it: `fields` is empty then.
+
+  [[nodiscard]] bool is_empty() const { return raw.is_null() && fields.empty(); }
+  /// Reads what stands in the document.
+  void open() {
+    if (raw.is_null()) return;
+    fields = FieldSet::from_json(raw);
+    raw = nullptr;
+  }
 };
+
+/// Whether the two have a first step of their paths in common. The entries of a pod that its kubelet's status has nothing to do with, a
+/// hundred paths of its spec, are neither read nor written again.
+bool may_meet(const json::Value& raw, const FieldSet& set) {
+  const auto* object = raw.if_object();
+  if (object == nullptr) return true;
+  return std::ranges::any_of(set.children(), [&](const auto& child) { return object->contains(child.first); });
+}
 
 std::vector<Entry> read_entries(const json::Value& document) {
   std::vector<Entry> entries;
@@ -22,7 +39,9 @@ std::vector<Entry> read_entries(const json::Value& document) {
     if (fields == nullptr) continue;
     entries.push_back({std::string(json::get_string(entry, {"manager"})), std::string(json::get_string(entry, {"operation"})),
                        std::string(json::get_string(entry, {"apiVersion"})), std::string(json::get_string(entry, {"subresource"})),
-                       std::string(json::get_string(entry, {"time"})), FieldSet::from_json(*fields)});
+                       std::string(json::get_string(entry, {"time"})), FieldSet(), *fields});
+    // An empty set is none, however it is written.
+    if (!fields->is_object() || fields->get_object().empty()) entries.back().open();
   }
   return entries;
 }
@@ -38,18 +57,21 @@ void merge_oldest(std::vector<Entry>& entries) {
   const auto ancient = std::ranges::find_if(updates, [&](std::size_t i) { return entries[i].manager == kAncientManager; });
   auto& into = entries[ancient == updates.end() ? updates.front() : *ancient];
   std::vector<const FieldSet*> sets;
-  for (const auto i : updates) sets.push_back(&entries[i].fields);
+  for (const auto i : updates) {
+    entries[i].open();
+    sets.push_back(&entries[i].fields);
+  }
   auto all = FieldSet::union_of(sets);
   const auto latest = entries[updates.back()].time;
   for (const auto i : updates) entries[i].fields = {};
   into.manager = kAncientManager;
   into.time = latest;
   into.fields = std::move(all);
-  std::erase_if(entries, [](const Entry& entry) { return entry.fields.empty(); });
+  std::erase_if(entries, [](const Entry& entry) { return entry.is_empty(); });
 }
 
 void write_entries(json::Value& document, std::vector<Entry> entries) {
-  std::erase_if(entries, [](const Entry& entry) { return entry.fields.empty(); });
+  std::erase_if(entries, [](const Entry& entry) { return entry.is_empty(); });
   merge_oldest(entries);
   auto& metadata = json::ensure_object(document, {"metadata"});
   if (entries.empty()) {
@@ -60,11 +82,11 @@ void write_entries(json::Value& document, std::vector<Entry> entries) {
     return std::tie(a.operation, a.time, a.manager) < std::tie(b.operation, b.time, b.manager);  // "Apply" < "Update"
   });
   json::Array list;
-  for (const auto& entry : entries) {
+  for (auto& entry : entries) {
     json::Object object{{"manager", entry.manager}, {"operation", entry.operation}, {"apiVersion", entry.api_version}};
     if (!entry.time.empty()) object["time"] = entry.time;
     object["fieldsType"] = "FieldsV1";
-    object["fieldsV1"] = entry.fields.to_json();
+    object["fieldsV1"] = entry.raw.is_null() ? entry.fields.to_json() : std::move(entry.raw);
     if (!entry.subresource.empty()) object["subresource"] = entry.subresource;
     list.push_back(std::move(object));
   }
@@ -161,6 +183,7 @@ void track_update(const model::KindInfo& kind, const json::Value* live, json::Va
   std::vector<Entry> entries;
   if (live != nullptr) {
     if (writer.subresource.empty()) entries = read_entries(updated);
+    for (auto& entry : entries) entry.open();  // A client wrote them: in whatever form.
     if (entries.empty()) entries = read_entries(*live);
     if (entries.empty()) {
       json::erase(updated, {"metadata", "managedFields"});
@@ -171,16 +194,18 @@ void track_update(const model::KindInfo& kind, const json::Value* live, json::Va
   const auto api_version = kind.api_version();
   Entry* own = nullptr;
   for (auto& entry : entries) {
-    if (entry.manager == writer.manager && entry.operation == "Update" && entry.api_version == api_version &&
-        entry.subresource == writer.subresource) {
-      own = &entry;
-    } else {
-      entry.fields.subtract(comparison.changed);
-    }
+    const bool is_own = entry.manager == writer.manager && entry.operation == "Update" && entry.api_version == api_version &&
+                        entry.subresource == writer.subresource;
+    if (is_own) own = &entry;
+    const bool is_touched =
+        (is_own && !comparison.changed.empty()) || may_meet(entry.raw, comparison.changed) || may_meet(entry.raw, comparison.removed);
+    if (!is_touched) continue;
+    entry.open();
+    if (!is_own) entry.fields.subtract(comparison.changed);
     entry.fields.subtract(comparison.removed);
   }
   if (!comparison.changed.empty()) {
-    if (own == nullptr) own = &entries.emplace_back(Entry{writer.manager, "Update", api_version, writer.subresource, "", {}});
+    if (own == nullptr) own = &entries.emplace_back(Entry{writer.manager, "Update", api_version, writer.subresource, "", {}, nullptr});
     if (own->fields.empty()) {
       own->fields = std::move(comparison.changed);
     } else {
@@ -197,13 +222,15 @@ model::ApiResult<json::Value> apply(const model::KindInfo& kind, const json::Val
   const auto api_version = kind.api_version();
   const bool exists = json::find(live, {"metadata", "uid"}) != nullptr;
   auto entries = read_entries(live);
+  for (auto& entry : entries) entry.open();
   if (exists && entries.empty()) {
     Entry before{std::string(kBeforeFirstApply),
                  "Update",
                  api_version,
                  "",
                  format_rfc3339(writer.time),
-                 compare_documents(kind, nullptr, live, "").changed};
+                 compare_documents(kind, nullptr, live, "").changed,
+                 nullptr};
     entries.push_back(std::move(before));
   }
   const auto named = set_of(shape, written);
@@ -245,7 +272,7 @@ model::ApiResult<json::Value> apply(const model::KindInfo& kind, const json::Val
     entry.fields.subtract(comparison.removed);
   }
   if (!conflicts.empty() && !force) return std::unexpected(conflict_status(conflicts));
-  Entry own{writer.manager, "Apply", api_version, writer.subresource, format_rfc3339(writer.time), std::move(owned)};
+  Entry own{writer.manager, "Apply", api_version, writer.subresource, format_rfc3339(writer.time), std::move(owned), nullptr};
   // Who changes nothing has no time of a change: not yet, or still the old one.
   if (exists && comparison.changed.empty() && comparison.removed.empty()) own.time = last ? last->time : "";
   entries.push_back(std::move(own));

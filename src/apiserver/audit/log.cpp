@@ -3,7 +3,7 @@
 #include <future>
 
 #include "base/log.h"
-#include "model/protobuf.h"
+#include "model/protobuf/protobuf.h"
 
 namespace berth::apiserver::audit {
 namespace {

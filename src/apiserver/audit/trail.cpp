@@ -1,6 +1,6 @@
 #include "apiserver/audit/trail.h"
 
-#include "apiserver/auth/encoding.h"
+#include "security/uuid.h"
 
 namespace berth::apiserver::audit {
 namespace {
@@ -54,7 +54,7 @@ std::string audit_id(const net::HttpRequest& http) {
   const bool is_plain = !given.empty() && given.size() <= kLongest && std::ranges::all_of(given, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
   });
-  return is_plain ? std::string(given) : auth::random_uuid();
+  return is_plain ? std::string(given) : security::random_uuid();
 }
 
 std::string attempted(const net::HttpRequest& http) {

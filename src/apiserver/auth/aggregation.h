@@ -3,7 +3,7 @@
 #pragma once
 #include <memory>
 
-#include "apiserver/object_cache.h"
+#include "apiserver/cache/object_cache.h"
 
 namespace berth::apiserver::auth {
 

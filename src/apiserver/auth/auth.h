@@ -15,17 +15,17 @@
 #include "apiserver/auth/authenticator.h"
 #include "apiserver/auth/authorization_config.h"
 #include "apiserver/auth/oidc.h"
-#include "apiserver/auth/pki.h"
 #include "apiserver/auth/service_account_tokens.h"
 #include "apiserver/auth_interfaces.h"
-#include "apiserver/object_cache.h"
+#include "apiserver/cache/object_cache.h"
+#include "security/pki.h"
 
 namespace berth::apiserver::auth {
 
 struct AuthOptions {
   ObjectCache* cache = nullptr;         ///< Required; outlives the parts' use (their destruction may come later).
   const Clock* clock = nullptr;         ///< Required; outlives the parts.
-  std::string service_account_key_pem;  ///< Required: Pki::service_account_key_pem().
+  std::string service_account_key_pem;  ///< Required: security::Pki::service_account_key_pem().
   std::string issuer = "https://kubernetes.default.svc.cluster.local";
   /// Token file as kube-apiserver's --token-auth-file: lines `token,user,uid,"group1,group2"`. Empty: none.
   std::string token_file;

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <fstream>
 
-#include "apiserver/auth/bootstrap_token.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "security/bootstrap_token.h"
 
 namespace berth::apiserver::auth {
 namespace {
@@ -117,7 +117,7 @@ class ChainAuthenticator final : public Authenticator {
       if (auto known = options_.static_tokens.find(std::string(token)); known != options_.static_tokens.end())
         return authenticated(known->second);
     }
-    if (const auto parts = split_bootstrap_token(token); parts && options_.cache != nullptr && audiences.empty())
+    if (const auto parts = security::split_bootstrap_token(token); parts && options_.cache != nullptr && audiences.empty())
       if (auto user = by_bootstrap_token(*parts)) return authenticated(std::move(*user));
     if (options_.service_account_tokens != nullptr && (!has_others() || options_.service_account_tokens->is_own(token))) {
       auto user = options_.service_account_tokens->verify(token, audiences);
@@ -131,7 +131,7 @@ class ChainAuthenticator final : public Authenticator {
 
   /// Settled by what is here, without anybody else.
   [[nodiscard]] bool is_own(std::string_view token) const {
-    return options_.static_tokens.contains(std::string(token)) || split_bootstrap_token(token) ||
+    return options_.static_tokens.contains(std::string(token)) || security::split_bootstrap_token(token) ||
            (options_.service_account_tokens != nullptr && options_.service_account_tokens->is_own(token));
   }
   [[nodiscard]] bool has_others() const { return options_.webhook != nullptr || others_now()->oidc != nullptr; }
@@ -163,13 +163,13 @@ class ChainAuthenticator final : public Authenticator {
   }
 
   /// plugin/pkg/auth/authenticator/token/bootstrap.
-  std::optional<UserInfo> by_bootstrap_token(const TokenParts& parts) const {
-    const auto stored =
-        options_.cache->get(make_key("", "secrets", kBootstrapTokenNamespace, std::string(kBootstrapTokenPrefix) + parts.id));
+  std::optional<UserInfo> by_bootstrap_token(const security::TokenParts& parts) const {
+    const auto stored = options_.cache->get(
+        make_key("", "secrets", security::kBootstrapTokenNamespace, std::string(security::kBootstrapTokenPrefix) + parts.id));
     if (stored == nullptr) return std::nullopt;
     const auto document = json::parse(*stored->value);
     if (!document || json::find(*document, {"metadata", "deletionTimestamp"}) != nullptr) return std::nullopt;
-    const auto token = read_bootstrap_secret(*document);
+    const auto token = security::read_bootstrap_secret(*document);
     const bool is_it = token && token->trouble.empty() && token->id == parts.id && token->secret.size() == parts.secret.size() &&
                        CRYPTO_memcmp(token->secret.data(), parts.secret.data(), parts.secret.size()) == 0;
     if (!is_it || !token->authenticates || token->is_expired(options_.clock->now())) return std::nullopt;

@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "apiserver/object_cache.h"
+#include "apiserver/cache/object_cache.h"
 #include "base/json.h"
 
 namespace berth::apiserver::auth {

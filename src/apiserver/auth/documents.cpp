@@ -3,8 +3,8 @@
 #include <array>
 #include <future>
 
-#include "apiserver/auth/encoding.h"
 #include "base/json_scan.h"
+#include "security/uuid.h"
 
 namespace berth::apiserver::auth {
 
@@ -19,7 +19,8 @@ std::string rbac_key(const json::Value& document) {
 }
 
 Proposal make_proposal(json::Value document, std::optional<Revision> expected, TimePoint now) {
-  if (json::get_string(document, {"metadata", "uid"}).empty()) json::set(document, {"metadata", "uid"}, json::Value(random_uuid()));
+  if (json::get_string(document, {"metadata", "uid"}).empty())
+    json::set(document, {"metadata", "uid"}, json::Value(security::random_uuid()));
   if (json::find(document, {"metadata", "creationTimestamp"}) == nullptr)
     json::set(document, {"metadata", "creationTimestamp"}, json::Value(format_rfc3339(now)));
   json::set(document, {"metadata", "resourceVersion"}, json::Value(""));

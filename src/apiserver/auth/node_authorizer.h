@@ -5,7 +5,7 @@
 
 #include "apiserver/auth/rbac_rules.h"
 #include "apiserver/auth_interfaces.h"
-#include "apiserver/object_cache.h"
+#include "apiserver/cache/object_cache.h"
 
 namespace berth::apiserver::auth {
 

@@ -2,8 +2,8 @@
 
 #include <future>
 
-#include "apiserver/auth/jwt.h"
 #include "net/client.h"
+#include "security/jwt.h"
 
 namespace berth::apiserver::auth {
 namespace {
@@ -177,7 +177,7 @@ OidcIssuer::OidcIssuer(IssuerConfig config, FetchDocument fetch, const Clock& cl
     : config_(std::move(config)), fetch_(std::move(fetch)), clock_(clock) {}
 
 bool OidcIssuer::must_fetch(std::string_view token) const {
-  const auto header = token_header(token);
+  const auto header = security::token_header(token);
   const std::lock_guard lock(mutex_);
   if (!keys_) return true;
   return header && !header->key_id.empty() && !keys_->has(header->key_id) && clock_.now() - fetched_at_ >= kLeastPause;
@@ -197,7 +197,7 @@ Result<void> OidcIssuer::fetch_keys() {
   if (!keys_url.starts_with("https://")) return invalid(fmt::format("{}: has no jwks_uri with https://", where));
   const auto jwks = fetch_(keys_url, config_.ca_pem);
   if (!jwks) return std::unexpected(jwks.error());
-  auto keys = KeySet::parse(*jwks);
+  auto keys = security::KeySet::parse(*jwks);
   if (!keys) return invalid(fmt::format("{}: {}", keys_url, keys.error().message));
   const std::lock_guard lock(mutex_);
   keys_ = std::move(*keys);
@@ -214,7 +214,7 @@ Result<UserInfo> OidcIssuer::verify(std::string_view token) {
       if (!fetched && !keys_) return std::unexpected(fetched.error());
     }
   }
-  std::optional<KeySet> keys;
+  std::optional<security::KeySet> keys;
   {
     const std::lock_guard lock(mutex_);
     keys = keys_;
@@ -241,7 +241,7 @@ OidcAuthenticator::OidcAuthenticator(std::vector<IssuerConfig> issuers, FetchDoc
 }
 
 OidcIssuer* OidcAuthenticator::issuer_of(std::string_view token) const {
-  const auto claims = unverified_claims(token);
+  const auto claims = security::unverified_claims(token);
   if (!claims) return nullptr;
   const auto issuer = json::get_string(*claims, {"iss"});
   for (const auto& one : issuers_)

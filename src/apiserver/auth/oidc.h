@@ -5,10 +5,10 @@
 #include <mutex>
 #include <string>
 
-#include "apiserver/auth/jwk.h"
 #include "apiserver/auth/oidc_config.h"
 #include "apiserver/auth_interfaces.h"
 #include "base/clock.h"
+#include "security/jwk.h"
 
 namespace berth::apiserver::auth {
 
@@ -36,7 +36,7 @@ class OidcIssuer {
   const Clock& clock_;
   mutable std::mutex mutex_;
   std::mutex fetching_;
-  std::optional<KeySet> keys_;
+  std::optional<security::KeySet> keys_;
   TimePoint fetched_at_{};
 };
 

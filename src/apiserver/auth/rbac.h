@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "apiserver/auth_interfaces.h"
-#include "apiserver/object_cache.h"
+#include "apiserver/cache/object_cache.h"
 
 namespace berth::apiserver::auth {
 

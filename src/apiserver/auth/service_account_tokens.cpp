@@ -4,9 +4,10 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "apiserver/auth/encoding.h"
-#include "apiserver/auth/jwt.h"
+#include "base/base64.h"
 #include "base/json_scan.h"
+#include "security/jwt.h"
+#include "security/uuid.h"
 
 namespace berth::apiserver::auth {
 namespace {
@@ -86,11 +87,11 @@ bool is_gone(const StoredObject& object, std::int64_t now) {
   return deleted && std::chrono::duration_cast<std::chrono::seconds>(deleted->time_since_epoch()).count() < now - kLeewaySeconds;
 }
 
-Result<std::shared_ptr<const std::vector<JwtKey>>> read_keys(const std::string& pem) {
-  auto keys = JwtKey::all_from_pem(pem);
+Result<std::shared_ptr<const std::vector<security::JwtKey>>> read_keys(const std::string& pem) {
+  auto keys = security::JwtKey::all_from_pem(pem);
   if (!keys) return std::unexpected(keys.error());
   if (!keys->front().can_sign()) return invalid("the service account keys: the first one must be private, it signs");
-  return std::make_shared<const std::vector<JwtKey>>(std::move(*keys));
+  return std::make_shared<const std::vector<security::JwtKey>>(std::move(*keys));
 }
 
 }  // namespace
@@ -102,13 +103,13 @@ struct ServiceAccountTokens::Impl {
   std::vector<std::string> api_audiences;
   /// Tokens whose signature was found good: verifying one costs 100 µs, and clients send the same one with every request.
   mutable std::mutex mutex;
-  std::shared_ptr<const std::vector<JwtKey>> keys;  ///< Never empty.
+  std::shared_ptr<const std::vector<security::JwtKey>> keys;  ///< Never empty.
   mutable std::unordered_map<std::string, std::shared_ptr<const Claims>> remembered;
 
   [[nodiscard]] std::int64_t now_seconds() const {
     return std::chrono::duration_cast<std::chrono::seconds>(clock.now().time_since_epoch()).count();
   }
-  [[nodiscard]] std::shared_ptr<const std::vector<JwtKey>> present_keys() const {
+  [[nodiscard]] std::shared_ptr<const std::vector<security::JwtKey>> present_keys() const {
     const std::lock_guard lock(mutex);
     return keys;
   }
@@ -219,7 +220,7 @@ model::ApiResult<IssuedToken> ServiceAccountTokens::issue(const TokenSpec& spec)
                       {"exp", now + spec.expiration_seconds},
                       {"iat", now},
                       {"iss", impl_->options.issuer},
-                      {"jti", random_uuid()},
+                      {"jti", security::random_uuid()},
                       {"kubernetes.io", std::move(bound)},
                       {"nbf", now},
                       {"sub", fmt::format("system:serviceaccount:{}:{}", spec.ns, spec.service_account)}};
@@ -258,7 +259,7 @@ model::ApiResult<UserInfo> ServiceAccountTokens::verify(std::string_view token, 
 }
 
 bool ServiceAccountTokens::is_own(std::string_view token) const {
-  auto claims = unverified_claims(token);
+  auto claims = security::unverified_claims(token);
   if (!claims) return false;
   auto issuer = json::get_string(*claims, {"iss"});
   return issuer == impl_->options.issuer || issuer == kLegacyIssuer;
@@ -275,7 +276,7 @@ Result<void> ServiceAccountTokens::set_keys(const std::string& key_pem) {
 
 std::string ServiceAccountTokens::openid_configuration() const {
   json::Array algorithms;
-  for (const JwtKey& key : *impl_->present_keys())
+  for (const security::JwtKey& key : *impl_->present_keys())
     if (std::ranges::find(algorithms, json::Value(key.algorithm())) == algorithms.end()) algorithms.emplace_back(key.algorithm());
   return json::serialize(json::Object{{"issuer", impl_->options.issuer},
                                       {"jwks_uri", impl_->options.issuer + "/openid/v1/jwks"},
@@ -286,7 +287,7 @@ std::string ServiceAccountTokens::openid_configuration() const {
 
 std::string ServiceAccountTokens::json_web_keys() const {
   json::Array all;
-  for (const JwtKey& key : *impl_->present_keys()) {
+  for (const security::JwtKey& key : *impl_->present_keys()) {
     json::Object one = key.public_keys();
     for (json::Value& entry : one["keys"].get_array()) all.push_back(std::move(entry));
   }

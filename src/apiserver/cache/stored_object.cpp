@@ -1,7 +1,7 @@
 #include <array>
 
 #include "apiserver/cache/label_pool.h"
-#include "apiserver/object_cache.h"
+#include "apiserver/cache/object_cache.h"
 #include "base/json_scan.h"
 
 namespace berth::apiserver {

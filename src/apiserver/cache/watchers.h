@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "apiserver/cache/history.h"
-#include "apiserver/object_cache.h"
+#include "apiserver/cache/object_cache.h"
 
 namespace berth::apiserver {
 

@@ -5,9 +5,9 @@
 
 #include <charconv>
 
-#include "apiserver/auth/encoding.h"
 #include "base/clock.h"
-#include "model/protobuf.h"
+#include "model/protobuf/protobuf.h"
+#include "security/uuid.h"
 
 namespace berth::apiserver::etcd {
 namespace {
@@ -54,7 +54,7 @@ void append_number(std::string& out, int number, std::uint64_t value) {
 Bytes address_record(const std::string& address, const ClaimOwner& owner) {
   std::string metadata, time, parent, spec, message, type, out(kMark);
   model::append_field(metadata, 1, address);
-  model::append_field(metadata, 5, auth::random_uuid());
+  model::append_field(metadata, 5, security::random_uuid());
   append_number(time, 1,
                 static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(SystemClock().now() - TimePoint{}).count()));
   model::append_field(metadata, 8, time);

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "apiserver/service_claims.h"
+#include "apiserver/kinds/service_claims.h"
 #include "store/shared.h"
 
 namespace berth::apiserver::etcd {

@@ -12,8 +12,8 @@
 #include <thread>
 #include <unordered_map>
 
+#include "apiserver/cache/object_cache_impl.h"
 #include "apiserver/etcd/stored_form.h"
-#include "apiserver/object_cache_impl.h"
 #include "store/shared.h"
 
 namespace berth::apiserver::etcd {

@@ -7,7 +7,7 @@
 
 #include "apiserver/cache/index.h"
 #include "apiserver/etcd/older_definitions.h"
-#include "model/protobuf.h"
+#include "model/protobuf/protobuf.h"
 #include "model/schema.h"
 
 namespace berth::apiserver::etcd {

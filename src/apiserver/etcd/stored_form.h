@@ -10,8 +10,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "apiserver/cache/object_codec.h"
 #include "apiserver/encryption/store.h"
-#include "apiserver/object_codec.h"
 
 namespace berth::apiserver::etcd {
 

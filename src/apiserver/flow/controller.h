@@ -6,8 +6,8 @@
 //                       ├─ otherwise ── fair queue of its level ──> on a worker: levels by their shares, flows in turn
 //                       └─ no room, or waited too long ───────────> 429
 //
-// The levels and schemas are the cluster's objects (apiserver/flow_objects.h tells them); before they are read, and where the mandatory
-// ones are missing, the built-in ones stand in for them.
+// The levels and schemas are the cluster's objects (apiserver/upkeep/flow_objects.h tells them); before they are read, and where the
+// mandatory ones are missing, the built-in ones stand in for them.
 #pragma once
 #include <condition_variable>
 #include <mutex>

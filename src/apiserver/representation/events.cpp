@@ -2,9 +2,9 @@
 #include <array>
 #include <mutex>
 
+#include "apiserver/kinds/schema_bridge.h"
 #include "apiserver/representation/representation.h"
-#include "apiserver/schema_bridge.h"
-#include "model/protobuf.h"
+#include "model/protobuf/protobuf.h"
 
 namespace berth::apiserver {
 namespace {

@@ -1,9 +1,9 @@
 // One object, one document.
-#include "apiserver/body.h"
+#include "apiserver/kinds/schema_bridge.h"
 #include "apiserver/representation/representation.h"
-#include "apiserver/schema_bridge.h"
+#include "apiserver/request/request_body.h"
 #include "base/json_indented.h"
-#include "model/protobuf.h"
+#include "model/protobuf/protobuf.h"
 
 namespace berth::apiserver {
 

@@ -1,5 +1,5 @@
 // pods/binding: the one way in which a pod gets its node (pkg/registry/core/pod/storage/storage.go, BindingREST).
-#include "apiserver/body.h"
+#include "apiserver/request/request_body.h"
 #include "apiserver/subresources/conditions.h"
 #include "apiserver/writes/steps.h"
 #include "base/json_quote.h"

@@ -1,5 +1,5 @@
 // pods/eviction: deletion that disruption budgets may refuse (pkg/registry/core/pod/storage/eviction.go).
-#include "apiserver/body.h"
+#include "apiserver/request/request_body.h"
 #include "apiserver/subresources/conditions.h"
 #include "apiserver/writes/steps.h"
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string_view>
 
-#include "apiserver/request_info.h"
+#include "apiserver/request/request_info.h"
 #include "model/api_status.h"
 
 namespace berth::apiserver {

@@ -1,12 +1,12 @@
 // scale: replicas and selector of a workload as an autoscaling/v1 Scale.
 #include "apiserver/apply/managed_fields.h"
-#include "apiserver/body.h"
 #include "apiserver/patch/json_patch.h"
 #include "apiserver/patch/strategic_merge.h"
+#include "apiserver/request/request_body.h"
 #include "apiserver/writes/steps.h"
 #include "model/kind_hooks.h"
 #include "model/selector.h"
-#include "model/tables.h"
+#include "model/tables/tables.h"
 
 namespace berth::apiserver {
 namespace {

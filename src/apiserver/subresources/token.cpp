@@ -1,9 +1,9 @@
 // serviceaccounts/token, and the reviews that ask about users and permissions.
-#include "apiserver/auth/jwt.h"
 #include "apiserver/auth/reviews.h"
-#include "apiserver/body.h"
+#include "apiserver/request/request_body.h"
 #include "apiserver/writes/steps.h"
 #include "model/go_words.h"
+#include "security/jwt.h"
 
 namespace berth::apiserver {
 namespace {
@@ -93,7 +93,7 @@ json::Value token_answer(json::Value answer, const TokenSpec& spec, const Issued
   answered["expirationSeconds"] = spec.expiration_seconds;
   if (!answered.contains("boundObjectRef")) answered["boundObjectRef"] = nullptr;
   // Who asked for no audience is told whose the token is.
-  if (const auto claims = auth::unverified_claims(issued.token); claims && spec.audiences.empty())
+  if (const auto claims = security::unverified_claims(issued.token); claims && spec.audiences.empty())
     if (const auto* audiences = json::find(*claims, {"aud"})) answered["audiences"] = *audiences;
   answer.get_object()["status"] = json::Object{{"token", issued.token}, {"expirationTimestamp", format_rfc3339(issued.expires_at)}};
   return answer;

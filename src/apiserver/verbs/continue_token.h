@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "apiserver/object_cache.h"
+#include "apiserver/cache/object_cache.h"
 #include "base/error.h"
 
 namespace berth::apiserver {

@@ -1,5 +1,5 @@
 // The bodies of POST and PUT.
-#include "apiserver/body.h"
+#include "apiserver/request/request_body.h"
 #include "apiserver/writes/steps.h"
 #include "model/kind_hooks.h"
 

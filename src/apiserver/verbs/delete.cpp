@@ -1,6 +1,6 @@
 // DELETE: preconditions, grace, finalizers and propagation (apiserver/pkg/registry/rest/delete.go, registry/generic/registry/store.go).
-#include "apiserver/body.h"
-#include "apiserver/kind_rules.h"
+#include "apiserver/kinds/kind_rules.h"
+#include "apiserver/request/request_body.h"
 #include "apiserver/verbs/reading.h"
 #include "apiserver/writes/steps.h"
 #include "model/kind_hooks.h"

@@ -1,9 +1,9 @@
 // PATCH in its four languages. Which documents a patch sees and what its errors are called: apiserver/pkg/endpoints/handlers/patch.go.
 #include "apiserver/apply/managed_fields.h"
 #include "apiserver/apply/typed_merge.h"
-#include "apiserver/body.h"
 #include "apiserver/patch/json_patch.h"
 #include "apiserver/patch/strategic_merge.h"
+#include "apiserver/request/request_body.h"
 #include "apiserver/writes/steps.h"
 #include "base/utf8.h"
 #include "base/yaml.h"

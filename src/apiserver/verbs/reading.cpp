@@ -1,6 +1,6 @@
 #include "apiserver/verbs/reading.h"
 
-#include "apiserver/object_codec.h"
+#include "apiserver/cache/object_codec.h"
 #include "model/kind_hooks.h"
 #include "model/schema.h"
 

@@ -2,8 +2,8 @@
 #pragma once
 #include <optional>
 
-#include "apiserver/context.h"
-#include "apiserver/object_cache.h"
+#include "apiserver/cache/object_cache.h"
+#include "apiserver/request/context.h"
 
 namespace berth::apiserver {
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <mutex>
 
-#include "apiserver/context.h"
 #include "apiserver/representation/representation.h"
+#include "apiserver/request/context.h"
 
 namespace berth::apiserver {
 

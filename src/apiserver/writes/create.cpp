@@ -1,6 +1,6 @@
 // The steps of a creation.
 #include "apiserver/apply/managed_fields.h"
-#include "apiserver/kind_rules.h"
+#include "apiserver/kinds/kind_rules.h"
 #include "apiserver/writes/steps.h"
 #include "model/schema.h"
 

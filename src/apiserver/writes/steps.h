@@ -1,6 +1,6 @@
 // The steps of writes. Each does one thing to the operation; which write takes which, in which order, is data: lists.cpp.
 #pragma once
-#include "apiserver/write.h"
+#include "apiserver/writes/write.h"
 
 namespace berth::apiserver {
 

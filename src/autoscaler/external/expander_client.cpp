@@ -5,7 +5,7 @@
 #include "autoscaler/expander.h"
 #include "autoscaler/external/protocol.h"
 #include "base/base64.h"
-#include "model/protobuf.h"
+#include "model/protobuf/protobuf.h"
 
 namespace berth::autoscaler::external {
 namespace {

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "base/base64.h"
-#include "model/protobuf.h"
+#include "model/protobuf/protobuf.h"
 
 namespace berth::autoscaler::external {
 namespace {

@@ -7,7 +7,6 @@
 #include <fstream>
 
 #include "apiserver/auth/revoked.h"
-#include "apiserver/auth/rotation.h"
 #include "base/base64.h"
 #include "base/config_reader.h"
 #include "cli/data_dir.h"
@@ -15,6 +14,7 @@
 #include "cli/session.h"
 #include "cli/verbs/adm.h"
 #include "net/certificates.h"
+#include "security/rotation.h"
 
 namespace berth::cli {
 namespace {
@@ -175,12 +175,12 @@ int run_adm_rotate(const std::vector<std::string>& args) {
   app.add_option("--step", step, "prepare, switch or finish")->required()->check(CLI::IsMember({"prepare", "switch", "finish"}));
   app.add_option("--data-dir", data_dir, "The server's; ~/.berth when empty");
   if (const auto code = parse_args(app, args)) return *code;
-  const auto wanted = step == "prepare"  ? auth::RotationStep::kPrepare
-                      : step == "switch" ? auth::RotationStep::kSwitch
-                                         : auth::RotationStep::kFinish;
+  const auto wanted = step == "prepare"  ? security::RotationStep::kPrepare
+                      : step == "switch" ? security::RotationStep::kSwitch
+                                         : security::RotationStep::kFinish;
   const std::string directory = data_dir_of(data_dir) + "/pki";
   const auto done =
-      what == "ca" ? auth::rotate_authority(directory, wanted, SystemClock().now()) : auth::rotate_signing_key(directory, wanted);
+      what == "ca" ? security::rotate_authority(directory, wanted, SystemClock().now()) : security::rotate_signing_key(directory, wanted);
   if (!done) return report(done.error());
   std::printf("%s\n", done->c_str());
   return 0;

@@ -7,7 +7,7 @@
 #include <ranges>
 
 #include "model/quantity.h"
-#include "model/tables.h"
+#include "model/tables/tables.h"
 #include "model/views/pod_view.h"
 #include "placement/resource.h"
 

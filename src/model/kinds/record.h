@@ -14,8 +14,8 @@
 #include "model/kind_hooks.h"
 #include "model/quantity.h"
 #include "model/strategy.h"
-#include "model/table_cells.h"
-#include "model/tables.h"
+#include "model/tables/table_cells.h"
+#include "model/tables/tables.h"
 #include "model/validation/validation.h"
 
 namespace berth::model::kinds {

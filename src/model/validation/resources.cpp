@@ -1,7 +1,7 @@
 // Requests, limits and resource claims of containers and pods (validateResourceRequirements, validatePodResources).
 #include <fmt/format.h>
 
-#include "model/pod_resources.h"
+#include "model/pods/pod_resources.h"
 #include "model/quantity.h"
 #include "model/validation/pod_parts.h"
 

@@ -1,6 +1,6 @@
 // Deployments.
 #include "model/kinds/record.h"
-#include "model/pod_warnings.h"
+#include "model/pods/pod_warnings.h"
 #include "model/validation/workload_parts.h"
 
 namespace berth::model::kinds {

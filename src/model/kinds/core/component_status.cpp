@@ -1,4 +1,4 @@
-// ComponentStatuses: read only and never stored; the API server asks around when somebody looks (apiserver/component_status.h).
+// ComponentStatuses: read only and never stored; the API server asks around when somebody looks (apiserver/upkeep/component_status.h).
 #include "model/kinds/record.h"
 
 namespace berth::model::kinds {

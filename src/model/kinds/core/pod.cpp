@@ -1,7 +1,7 @@
 // Pods.
 #include "model/kinds/record.h"
-#include "model/pod_resources.h"
-#include "model/pod_warnings.h"
+#include "model/pods/pod_resources.h"
+#include "model/pods/pod_warnings.h"
 
 namespace berth::model::kinds {
 namespace {

@@ -1,6 +1,6 @@
 // RuntimeClasses.
 #include "model/kinds/record.h"
-#include "model/pod_warnings.h"
+#include "model/pods/pod_warnings.h"
 
 namespace berth::model::kinds {
 namespace {

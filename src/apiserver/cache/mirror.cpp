@@ -1,0 +1,67 @@
+#include "apiserver/cache/mirror.h"
+
+#include "apiserver/cache/object_codec.h"
+
+namespace berth::apiserver {
+
+struct Mirror::State final : WatchSink {
+  struct Entry {
+    ObjectPtr object;
+    Document document;
+  };
+  mutable std::mutex mutex;
+  mutable std::map<std::pair<std::string, std::string>, Entry> entries;  // (namespace, name)
+  std::uint64_t generation = 0;
+
+  bool deliver(const WatchEvent& event) override {
+    if (event.type == WatchEventType::kBookmark || event.object == nullptr) return true;
+    const std::lock_guard lock(mutex);
+    const auto key = std::pair(std::string(event.object->meta.ns), std::string(event.object->meta.name));
+    if (event.type == WatchEventType::kDeleted) {
+      entries.erase(key);
+    } else {
+      entries[key] = {event.object, nullptr};
+    }
+    ++generation;
+    return true;
+  }
+
+  static const Document& document_of(Entry& entry) {
+    if (entry.document == nullptr) entry.document = std::make_shared<const json::Value>(decode_object(*entry.object));
+    return entry.document;
+  }
+};
+
+Mirror::Mirror(ObjectCache& cache, std::string_view storage_group, std::string_view plural) : state_(std::make_shared<State>()) {
+  WatchFilter filter;
+  filter.prefix = make_prefix(storage_group, plural);
+  watch_ = cache.watch(std::move(filter), 0, true, state_);
+}
+
+Mirror::~Mirror() = default;
+
+Mirror::Document Mirror::get(std::string_view ns, std::string_view name) const {
+  const std::lock_guard lock(state_->mutex);
+  const auto found = state_->entries.find(std::pair(std::string(ns), std::string(name)));
+  return found == state_->entries.end() ? nullptr : State::document_of(found->second);
+}
+
+std::vector<Mirror::Document> Mirror::list(std::string_view ns) const {
+  std::vector<Document> out;
+  const std::lock_guard lock(state_->mutex);
+  auto at = state_->entries.lower_bound(std::pair(std::string(ns), std::string()));
+  for (; at != state_->entries.end() && (ns.empty() || at->first.first == ns); ++at) out.push_back(State::document_of(at->second));
+  return out;
+}
+
+bool Mirror::empty() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->entries.empty();
+}
+
+std::uint64_t Mirror::generation() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->generation;
+}
+
+}  // namespace berth::apiserver

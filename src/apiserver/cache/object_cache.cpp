@@ -1,0 +1,231 @@
+#include "apiserver/cache/object_cache.h"
+
+#include "apiserver/cache/object_cache_impl.h"
+
+namespace berth::apiserver {
+namespace {
+
+class WatchHandle final : public Watch {
+ public:
+  WatchHandle(std::shared_ptr<WatchState> state, std::shared_ptr<WatcherTable> table, std::shared_ptr<std::atomic<Revision>> delivered,
+              Revision known)
+      : state_(std::move(state)), table_(std::move(table)), delivered_(std::move(delivered)), known_(known) {}
+
+  ~WatchHandle() override {
+    {
+      std::lock_guard lock(state_->mutex);
+      state_->is_closed = true;
+    }
+    table_->remove(state_);
+  }
+
+  void request_bookmark() override {
+    std::lock_guard lock(state_->mutex);
+    if (state_->is_closed) return;
+    // What a watch has been given may be ahead of what all have: the group being published is on its way. A start in the future is not.
+    Revision reached = std::max(delivered_->load(std::memory_order_acquire), known_);
+    if (state_->delivered > reached && state_->delivered != start_) reached = state_->delivered;
+    if (!state_->sink->deliver({WatchEventType::kBookmark, nullptr, nullptr, reached})) state_->is_closed = true;
+    if (!state_->is_closed) state_->sink->flush();
+  }
+
+  void set_start(Revision start) { start_ = start; }
+
+ private:
+  std::shared_ptr<WatchState> state_;
+  std::shared_ptr<WatcherTable> table_;
+  std::shared_ptr<std::atomic<Revision>> delivered_;
+  Revision known_;      ///< Published when the watch began.
+  Revision start_ = 0;  ///< Where it was asked to begin.
+};
+
+/// Delivers the past from the starter's thread, then what was published meanwhile, then lets the publisher in.
+void replay(WatchState& state, const IndexSlice* initial, const std::vector<Change>& past, Revision snapshot) {
+  bool open = true;
+  if (initial != nullptr) {
+    initial->for_each([&](const ObjectPtr& object) {
+      if (matches(state.filter, *object)) open = state.sink->deliver({WatchEventType::kAdded, object, nullptr, object->revision});
+      return open;
+    });
+    open = open && state.sink->deliver({WatchEventType::kBookmark, nullptr, nullptr, snapshot});
+  }
+  std::vector<Change> changes = past;
+  for (;;) {
+    state.floor = state.delivered;
+    for (const Change& change : changes) {
+      ObjectPtr gone;
+      open = open && deliver_change(state, change, gone);
+    }
+    std::lock_guard lock(state.mutex);
+    if (!open) state.is_closed = true;
+    if (!open || state.pending.empty()) {
+      state.pending.clear();
+      state.is_replaying = false;
+      return;
+    }
+    changes.clear();
+    changes.swap(state.pending);
+  }
+}
+
+bool is_selective(const WatchFilter& filter) {
+  return filter.name || !filter.labels.is_everything() || !filter.fields.terms.empty() || filter.also;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ObjectCache>> ObjectCache::open(std::unique_ptr<store::Store> store, const Clock& clock, CacheOptions options,
+                                                       std::function<ObjectMeta(std::string_view key, const std::string& value)> meta_of,
+                                                       bool synchronous) {
+  auto cache = std::make_unique<ObjectCacheImpl>(std::move(store), clock, options, synchronous);
+  if (auto loaded = cache->load(meta_of); !loaded) return std::unexpected(loaded.error());
+  cache->start();
+  return cache;
+}
+
+ObjectCacheImpl::ObjectCacheImpl(std::unique_ptr<store::Store> store, const Clock& clock, CacheOptions options, bool synchronous)
+    : PublishedObjects(options, store->state().compacted_revision),
+      store_(std::move(store)),
+      clock_(clock),
+      options_(options),
+      synchronous_(synchronous) {}
+
+ObjectCacheImpl::~ObjectCacheImpl() {
+  {
+    std::lock_guard lock(queue_mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (writer_.joinable()) writer_.join();
+}
+
+ObjectPtr PublishedObjects::get(std::string_view key) const {
+  std::shared_lock lock(index_mutex_);
+  return index_.find(key);
+}
+
+ListResult PublishedObjects::list(const WatchFilter& filter, std::string_view after_key, std::size_t limit) const {
+  IndexSlice slice;
+  Revision revision;
+  {
+    std::shared_lock lock(index_mutex_);
+    slice = index_.slice(filter.prefix, after_key, is_selective(filter) ? 0 : limit);
+    revision = published_;
+  }
+  ListResult result = page(slice, filter, limit);
+  result.revision = revision;
+  return result;
+}
+
+ListResult PublishedObjects::page(const IndexSlice& slice, const WatchFilter& filter, std::size_t limit) const {
+  ListResult result;
+  const bool selective = is_selective(filter);
+  if (!selective) result.items.reserve(limit == 0 ? slice.total : std::min(limit, slice.total));
+  slice.for_each([&](const ObjectPtr& object) {
+    if (selective && !matches(filter, *object)) return true;
+    if (limit != 0 && result.items.size() == limit) {
+      result.more = true;
+      return false;
+    }
+    result.items.push_back(object);
+    return true;
+  });
+  if (!selective) {
+    result.remaining = static_cast<std::int64_t>(slice.total - result.items.size());
+    result.more = result.remaining > 0;
+  }
+  return result;
+}
+
+std::optional<ListResult> PublishedObjects::list_at(Revision revision, const WatchFilter& filter, std::string_view after_key,
+                                                    std::size_t limit) const {
+  if (revision < listed_from_) return std::nullopt;
+  IndexSlice slice;
+  std::vector<Change> changes;
+  {
+    std::shared_lock lock(index_mutex_);
+    if (!history_.reaches(filter.prefix, revision)) return std::nullopt;
+    changes = history_.after(filter.prefix, revision);
+    slice = index_.slice(filter.prefix, after_key, changes.empty() && !is_selective(filter) ? limit : 0);
+  }
+  if (changes.empty()) {
+    ListResult result = page(slice, filter, limit);
+    result.revision = revision;
+    return result;
+  }
+  // Taking the changes back, newest first, leaves for each changed key the state before the first of them.
+  std::map<std::string_view, ObjectPtr> before;
+  for (auto change = changes.rbegin(); change != changes.rend(); ++change) before[change->object->key] = change->previous;
+  const bool selective = is_selective(filter);
+  ListResult result;
+  result.revision = revision;
+  const auto take = [&](const ObjectPtr& object) {
+    if (object == nullptr || (selective && !matches(filter, *object))) return;
+    if (limit == 0 || result.items.size() < limit) {
+      result.items.push_back(object);
+    } else {
+      ++result.remaining;
+    }
+  };
+  auto old = before.upper_bound(after_key);
+  slice.for_each([&](const ObjectPtr& object) {
+    for (; old != before.end() && old->first < object->key; ++old) take(old->second);
+    if (old != before.end() && old->first == object->key) {
+      take(old->second);
+      ++old;
+    } else {
+      take(object);
+    }
+    return true;
+  });
+  for (; old != before.end(); ++old) take(old->second);
+  result.more = result.remaining > 0;
+  if (selective) result.remaining = 0;
+  return result;
+}
+
+std::unique_ptr<Watch> PublishedObjects::watch(WatchFilter filter, Revision after, bool initial_state, std::shared_ptr<WatchSink> sink) {
+  auto state = std::make_shared<WatchState>();
+  state->filter = std::move(filter);
+  state->sink = std::move(sink);
+  IndexSlice initial;
+  std::vector<Change> past;
+  Revision snapshot;
+  {
+    std::shared_lock lock(index_mutex_);
+    snapshot = published_;
+    if (initial_state) {
+      initial = index_.slice(state->filter.prefix, {}, 0);
+      state->delivered = snapshot;
+    } else {
+      if (!history_.reaches(state->filter.prefix, after)) return nullptr;
+      past = history_.after(state->filter.prefix, after);
+      state->delivered = after;
+    }
+    // Under the same lock: nothing can be published between the snapshot and the registration.
+    watchers_->add(state);
+  }
+  auto handle = std::make_unique<WatchHandle>(state, watchers_, delivered_, snapshot);
+  handle->set_start(state->delivered);
+  replay(*state, initial_state ? &initial : nullptr, past, snapshot);
+  return handle;
+}
+
+std::vector<std::pair<std::string, std::size_t>> PublishedObjects::counts() const {
+  std::shared_lock lock(index_mutex_);
+  return index_.counts();
+}
+
+void ObjectCacheImpl::wait_for(Revision revision, Duration timeout, std::function<void(bool)> done) {
+  if (revision <= this->revision() || synchronous_) {
+    done(revision <= this->revision());
+    return;
+  }
+  {
+    std::lock_guard lock(queue_mutex_);
+    waiters_.push_back({revision, clock_.now() + timeout, std::move(done)});
+  }
+  wake_.notify_one();
+}
+
+}  // namespace berth::apiserver

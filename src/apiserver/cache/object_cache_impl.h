@@ -1,0 +1,133 @@
+// ObjectCache over a store of one's own. See object_cache.h for what it promises; here is how. Over a shared store: etcd/shared_cache.h.
+//
+// Locks, in the order in which they may be taken:
+//   run_mutex_     (synchronous mode only) one thread at a time is the writer
+//   index_mutex_   index_, history_, published_: shared by readers, exclusive for the short moment in which a group is published
+//   the watcher table's own, then a watch's own
+//   queue_mutex_   what waits for the writer
+// Only the writer changes index_, so it reads it without a lock. No lock is held while the store works.
+#pragma once
+#include <condition_variable>
+#include <queue>
+#include <shared_mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "apiserver/cache/history.h"
+#include "apiserver/cache/index.h"
+#include "apiserver/cache/object_cache.h"
+#include "apiserver/cache/watchers.h"
+
+namespace berth::apiserver {
+
+/// What readers and watches see, whoever writes: the index, the history, the watches.
+class PublishedObjects : public ObjectCache {
+ public:
+  [[nodiscard]] ObjectPtr get(std::string_view key) const override;
+  [[nodiscard]] ListResult list(const WatchFilter& filter, std::string_view after_key, std::size_t limit) const override;
+  [[nodiscard]] std::optional<ListResult> list_at(Revision revision, const WatchFilter& filter, std::string_view after_key,
+                                                  std::size_t limit) const override;
+  [[nodiscard]] Revision revision() const override { return delivered_->load(std::memory_order_acquire); }
+  std::unique_ptr<Watch> watch(WatchFilter filter, Revision after, bool initial_state, std::shared_ptr<WatchSink> sink) override;
+  [[nodiscard]] std::vector<std::pair<std::string, std::size_t>> counts() const override;
+
+ protected:
+  PublishedObjects(const CacheOptions& options, Revision history_floor)
+      : history_(options.history_events, options.history_bytes, history_floor) {}
+  /// Makes the changes visible and hands them to the watches; then everything up to `reached` has been. One caller at a time.
+  void publish_changes(std::span<const Change> changes, Revision reached);
+
+  mutable std::shared_mutex index_mutex_;
+  ObjectIndex index_;
+  History history_;
+  Revision published_ = 0;
+  /// Older snapshots are not listed any more, though watches may still resume there: pages of a list end with the interval of compaction,
+  /// as over etcd.
+  std::atomic<Revision> listed_from_{0};
+  /// Shared with the watches, which may outlive the cache.
+  std::shared_ptr<std::atomic<Revision>> delivered_ = std::make_shared<std::atomic<Revision>>(0);
+  std::shared_ptr<WatcherTable> watchers_ = std::make_shared<WatcherTable>();
+
+ private:
+  ListResult page(const IndexSlice& slice, const WatchFilter& filter, std::size_t limit) const;
+};
+
+/// The cache over a store that only this process writes to.
+class ObjectCacheImpl final : public PublishedObjects {
+ public:
+  ObjectCacheImpl(std::unique_ptr<store::Store> store, const Clock& clock, CacheOptions options, bool synchronous);
+  ~ObjectCacheImpl() override;
+  using MetaOf = std::function<ObjectMeta(std::string_view key, const std::string& value)>;
+  Result<void> load(const MetaOf& meta_of);
+  void start();
+
+  void propose(Proposal proposal, std::function<void(ProposeResult)> result) override;
+  [[nodiscard]] bool is_read_only() const override { return read_only_.load(); }
+  void wait_for(Revision revision, Duration timeout, std::function<void(bool)> done) override;
+
+ private:
+  struct Pending {
+    Proposal proposal;
+    std::function<void(ProposeResult)> result;  ///< Empty for the cache's own deletions.
+  };
+  struct Waiter {
+    Revision revision;
+    TimePoint deadline;
+    std::function<void(bool)> done;
+  };
+  struct Expiry {
+    TimePoint when;
+    Revision revision;
+    std::string key;
+    bool operator>(const Expiry& o) const { return when > o.when; }
+  };
+  /// A group on its way: what it changes so far, so that later proposals see the earlier ones' effects.
+  struct Group {
+    std::vector<Change> changes;
+    std::vector<store::Record> records;
+    std::vector<ProposeResult> results;
+    std::unordered_map<std::string_view, ObjectPtr> overlay;  ///< Null: deleted. Keys point into the changes' objects.
+    std::vector<Expiry> expiries;
+    bool sync = false;
+  };
+
+  // object_cache_writer.cpp: the writer's side.
+  void run();
+  void run_synchronously();
+  Duration time_to_wait();
+  void process(std::vector<Pending> batch);
+  ProposeResult accept(Group& group, Proposal& proposal);
+  ProposeResult add_delete(Group& group, const ObjectPtr& current, Revision revision);
+  bool commit(Group& group);
+  void publish(Group& group);
+  void answer_waiters();
+  std::vector<Pending> take_expired();
+  void compact_step(bool idle);
+  void enter_read_only(const Error& error);
+  // object_cache_load.cpp
+  struct Loaded;
+  void apply_loaded(Loaded loaded);
+
+  std::unique_ptr<store::Store> store_;
+  const Clock& clock_;
+  const CacheOptions options_;
+  const bool synchronous_;
+  std::atomic<bool> read_only_{false};
+
+  std::mutex queue_mutex_;
+  std::condition_variable wake_;
+  std::deque<Pending> queue_;
+  std::vector<Waiter> waiters_;
+  bool stopping_ = false;
+
+  // The writer's own.
+  std::recursive_mutex run_mutex_;
+  bool is_running_ = false;
+  std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiries_;
+  TimePoint next_compaction_{};
+  Revision compacted_ = 0, compaction_goal_ = 0, revision_at_last_compaction_ = 0;
+  TimePoint last_compaction_step_{};
+  std::thread writer_;
+};
+
+}  // namespace berth::apiserver

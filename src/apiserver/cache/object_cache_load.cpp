@@ -1,0 +1,77 @@
+#include <future>
+
+#include "apiserver/cache/object_cache_impl.h"
+
+namespace berth::apiserver {
+namespace {
+
+constexpr std::size_t kBatch = 4096;
+
+}  // namespace
+
+/// A record with its object made; for a tombstone only the record.
+struct ObjectCacheImpl::Loaded {
+  store::Record record;
+  ObjectPtr object;
+  TimePoint expires_at{};
+};
+
+Result<void> ObjectCacheImpl::load(const MetaOf& meta_of) {
+  const store::StoreState state = store_->state();
+  compacted_ = state.compacted_revision;
+  // This thread reads the file and applies finished batches in order, others parse.
+  const std::size_t workers = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8);
+  std::deque<std::future<std::vector<Loaded>>> parsing;
+  const auto parse = [&meta_of](std::vector<store::Record> records) {
+    std::vector<Loaded> loaded(records.size());
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      store::Record& record = records[i];
+      if (record.value != nullptr) {
+        ObjectMeta meta = meta_of(record.key, *record.value);
+        loaded[i].object = std::make_shared<const StoredObject>(record.key, record.value, record.revision, record.create_revision, meta);
+        loaded[i].expires_at = meta.expires_at;
+      }
+      loaded[i].record = std::move(record);
+    }
+    return loaded;
+  };
+  const auto apply_first = [&] {
+    for (Loaded& loaded : parsing.front().get()) apply_loaded(std::move(loaded));
+    parsing.pop_front();
+  };
+
+  std::vector<store::Record> batch;
+  const auto flush = [&] {
+    if (parsing.size() >= workers) apply_first();
+    parsing.push_back(std::async(std::launch::async, parse, std::move(batch)));
+    batch = {};
+    batch.reserve(kBatch);
+  };
+  auto read = store_->read(0, [&](store::Record record) -> Result<void> {
+    batch.push_back(std::move(record));
+    if (batch.size() == kBatch) flush();
+    return {};
+  });
+  if (!read) return read;
+  flush();
+  while (!parsing.empty()) apply_first();
+  published_ = state.last_revision;
+  delivered_->store(published_);
+  return {};
+}
+
+void ObjectCacheImpl::apply_loaded(Loaded loaded) {
+  const bool in_history = loaded.record.revision > compacted_;
+  ObjectPtr current = loaded.record.previous_revision != 0 ? index_.find(loaded.record.key) : nullptr;
+  if (loaded.object == nullptr) {
+    if (current == nullptr) return;
+    if (in_history) history_.add({std::make_shared<const StoredObject>(*current, loaded.record.revision), current, true});
+    index_.erase(loaded.record.key);
+    return;
+  }
+  if (in_history) history_.add({loaded.object, current, false});
+  index_.put(loaded.object);
+  if (loaded.expires_at != TimePoint{}) expiries_.push({loaded.expires_at, loaded.object->revision, loaded.record.key});
+}
+
+}  // namespace berth::apiserver

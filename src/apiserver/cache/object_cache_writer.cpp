@@ -1,0 +1,257 @@
+#include <algorithm>
+
+#include "apiserver/cache/object_cache_impl.h"
+#include "base/log.h"
+
+namespace berth::apiserver {
+namespace {
+
+constexpr std::size_t kMaxGroup = 4096;                           // Proposals in one transaction.
+constexpr std::size_t kExpirySlice = 500;                         // Expired objects deleted in one group.
+constexpr Revision kCompactionStep = 1000;                        // Revisions; some milliseconds of the writer's time …
+constexpr auto kCompactionPause = std::chrono::milliseconds(50);  // … at most this often while writes are waiting.
+constexpr auto kLongestSleep = std::chrono::seconds(30);
+
+}  // namespace
+
+void ObjectCacheImpl::start() {
+  next_compaction_ = clock_.now() + options_.compaction_interval;
+  revision_at_last_compaction_ = published_;
+  if (!synchronous_) writer_ = std::thread([this] { run(); });
+}
+
+void ObjectCacheImpl::propose(Proposal proposal, std::function<void(ProposeResult)> result) {
+  {
+    std::lock_guard lock(queue_mutex_);
+    queue_.push_back({std::move(proposal), std::move(result)});
+  }
+  if (synchronous_) {
+    run_synchronously();
+  } else {
+    wake_.notify_one();
+  }
+}
+
+void ObjectCacheImpl::run() {
+  for (;;) {
+    std::vector<Pending> batch;
+    bool stop;
+    {
+      std::unique_lock lock(queue_mutex_);
+      if (queue_.empty() && !stopping_) {
+        auto pause = time_to_wait();
+        if (pause > Duration::zero()) wake_.wait_for(lock, pause);
+      }
+      std::size_t count = std::min(queue_.size(), kMaxGroup);
+      batch.assign(std::make_move_iterator(queue_.begin()), std::make_move_iterator(queue_.begin() + static_cast<std::ptrdiff_t>(count)));
+      queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(count));
+      stop = stopping_ && batch.empty();
+    }
+    if (stop) break;
+    bool idle = batch.empty();
+    for (auto& expired : take_expired()) batch.push_back(std::move(expired));
+    if (!batch.empty()) process(std::move(batch));
+    answer_waiters();
+    compact_step(idle);
+  }
+  answer_waiters();
+}
+
+void ObjectCacheImpl::run_synchronously() {
+  std::lock_guard run_lock(run_mutex_);
+  // A proposal made from within a callback or a delivery waits for the group under way; the outer call takes it next.
+  if (is_running_) return;
+  is_running_ = true;
+  for (;;) {
+    std::vector<Pending> batch;
+    {
+      std::lock_guard lock(queue_mutex_);
+      batch.assign(std::make_move_iterator(queue_.begin()), std::make_move_iterator(queue_.end()));
+      queue_.clear();
+    }
+    for (auto& expired : take_expired()) batch.push_back(std::move(expired));
+    if (batch.empty()) break;
+    process(std::move(batch));
+  }
+  compact_step(true);
+  is_running_ = false;
+}
+
+/// How long there is nothing to do. Requires queue_mutex_.
+Duration ObjectCacheImpl::time_to_wait() {
+  if (compaction_goal_ > compacted_ && !read_only_) return Duration::zero();
+  TimePoint now = clock_.now();
+  TimePoint next = std::min(now + kLongestSleep, next_compaction_);
+  if (!expiries_.empty() && !read_only_) next = std::min(next, expiries_.top().when);
+  for (const Waiter& waiter : waiters_) next = std::min(next, waiter.deadline);
+  return std::max(next - now, Duration(1000));
+}
+
+void ObjectCacheImpl::process(std::vector<Pending> batch) {
+  Group group;
+  group.changes.reserve(batch.size());
+  group.records.reserve(batch.size());
+  group.results.reserve(batch.size());
+  for (Pending& pending : batch) {
+    group.results.push_back(read_only_ ? ProposeResult(std::unexpected(ProposeError::kStorage)) : accept(group, pending.proposal));
+  }
+  if (!group.records.empty()) {
+    if (commit(group)) {
+      publish(group);
+    } else {
+      // Also those refused: what they were refused for may never have come to be.
+      std::fill(group.results.begin(), group.results.end(), ProposeResult(std::unexpected(ProposeError::kStorage)));
+    }
+  }
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (batch[i].result) batch[i].result(std::move(group.results[i]));
+  }
+}
+
+ProposeResult ObjectCacheImpl::accept(Group& group, Proposal& proposal) {
+  auto changed = group.overlay.find(proposal.key);
+  ObjectPtr current = changed != group.overlay.end() ? changed->second : index_.find(proposal.key);
+  if (proposal.expected == 0 && current != nullptr) return std::unexpected(ProposeError::kExists);
+  if (current == nullptr && (proposal.is_delete || proposal.expected.value_or(0) != 0)) return std::unexpected(ProposeError::kNotFound);
+  if (current != nullptr && proposal.expected && current->revision != *proposal.expected)
+    return std::unexpected(ProposeError::kRevisionMismatch);
+
+  Revision revision = published_ + static_cast<Revision>(group.changes.size()) + 1;
+  group.sync = group.sync || !proposal.relaxed_durability;
+  if (proposal.is_delete) return add_delete(group, current, revision);
+
+  proposal.value.insert(std::min(proposal.revision_offset, proposal.value.size()), std::to_string(revision));
+  proposal.value.shrink_to_fit();
+  auto object = std::make_shared<const StoredObject>(proposal.key, make_bytes(std::move(proposal.value)), revision,
+                                                     current != nullptr ? current->create_revision : revision, proposal.meta);
+  group.records.push_back({.revision = revision,
+                           .create_revision = object->create_revision,
+                           .previous_revision = current != nullptr ? current->revision : 0,
+                           .key = std::move(proposal.key),
+                           .value = object->value});
+  group.changes.push_back({object, current, false});
+  // The key of an entry must live as long as the entry: the change just added owns its text, whatever the older one did.
+  group.overlay.erase(object->key);
+  group.overlay.emplace(object->key, object);
+  if (proposal.expires_at != TimePoint{}) group.expiries.push_back({proposal.expires_at, revision, std::string(object->key)});
+  return object;
+}
+
+ProposeResult ObjectCacheImpl::add_delete(Group& group, const ObjectPtr& current, Revision revision) {
+  auto gone = std::make_shared<const StoredObject>(*current, revision);
+  group.records.push_back({.revision = revision,
+                           .create_revision = current->create_revision,
+                           .previous_revision = current->revision,
+                           .key = std::string(current->key),
+                           .value = nullptr});
+  group.changes.push_back({gone, current, true});
+  group.overlay.erase(gone->key);
+  group.overlay.emplace(gone->key, nullptr);
+  return gone;
+}
+
+bool ObjectCacheImpl::commit(Group& group) {
+  auto committed = store_->commit(group.records, group.sync);
+  if (committed) return true;
+  if (committed.error().code == ErrorCode::kUnavailable) {
+    // Nothing was written and the store is sound (a full disk): the next group may fare better.
+    log::error("store", "writes refused: {}", committed.error().message);
+  } else {
+    enter_read_only(committed.error());
+  }
+  return false;
+}
+
+void ObjectCacheImpl::enter_read_only(const Error& error) {
+  read_only_ = true;
+  log::error("store", "the store failed; from now on all writes are refused, reads go on. Restart after repairing it. Cause: {}",
+             error.message);
+}
+
+void PublishedObjects::publish_changes(std::span<const Change> changes, Revision reached) {
+  {
+    std::unique_lock lock(index_mutex_);
+    for (const Change& change : changes) {
+      if (change.is_delete) {
+        index_.erase(change.object->key);
+      } else {
+        index_.put(change.object);
+      }
+      history_.add(change);
+    }
+    published_ = reached;
+  }
+  watchers_->publish(changes);
+  delivered_->store(reached, std::memory_order_release);
+}
+
+void ObjectCacheImpl::publish(Group& group) {
+  publish_changes(group.changes, published_ + static_cast<Revision>(group.changes.size()));
+  for (Expiry& expiry : group.expiries) expiries_.push(std::move(expiry));
+}
+
+void ObjectCacheImpl::answer_waiters() {
+  std::vector<std::pair<Waiter, bool>> due;
+  {
+    std::lock_guard lock(queue_mutex_);
+    if (waiters_.empty()) return;
+    TimePoint now = clock_.now();
+    Revision reached = revision();
+    std::erase_if(waiters_, [&](Waiter& waiter) {
+      bool done = waiter.revision <= reached;
+      if (!done && waiter.deadline > now && !stopping_) return false;
+      due.emplace_back(std::move(waiter), done);
+      return true;
+    });
+  }
+  for (auto& [waiter, done] : due) waiter.done(done);
+}
+
+std::vector<ObjectCacheImpl::Pending> ObjectCacheImpl::take_expired() {
+  std::vector<Pending> deletions;
+  if (expiries_.empty() || read_only_) return deletions;
+  TimePoint now = clock_.now();
+  while (!expiries_.empty() && expiries_.top().when <= now && deletions.size() < kExpirySlice) {
+    Expiry expiry = expiries_.top();
+    expiries_.pop();
+    // A later write of the object has brought its own time.
+    auto current = index_.find(expiry.key);
+    if (current == nullptr || current->revision != expiry.revision) continue;
+    Proposal proposal;
+    proposal.key = std::move(expiry.key);
+    proposal.is_delete = true;
+    proposal.expected = expiry.revision;
+    proposal.relaxed_durability = true;
+    deletions.push_back({std::move(proposal), nullptr});
+  }
+  return deletions;
+}
+
+void ObjectCacheImpl::compact_step(bool idle) {
+  if (read_only_) return;
+  TimePoint now = clock_.now();
+  if (now >= next_compaction_) {
+    // At least one interval and the watch history's length stay, so that watches can resume after a restart.
+    Revision goal = std::min(revision_at_last_compaction_, published_ - static_cast<Revision>(options_.history_events));
+    compaction_goal_ = std::max(compaction_goal_, goal);
+    listed_from_ = revision_at_last_compaction_;
+    revision_at_last_compaction_ = published_;
+    next_compaction_ = now + options_.compaction_interval;
+  }
+  if (compaction_goal_ <= compacted_) return;
+  if (!idle && now - last_compaction_step_ < kCompactionPause) return;
+  Revision until = std::min(compaction_goal_, compacted_ + kCompactionStep);
+  if (auto done = store_->compact(until); !done) {
+    if (done.error().code == ErrorCode::kUnavailable) {
+      log::warning("store", "compaction postponed: {}", done.error().message);
+      compaction_goal_ = compacted_;
+    } else {
+      enter_read_only(done.error());
+    }
+    return;
+  }
+  compacted_ = until;
+  last_compaction_step_ = clock_.now();
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,100 @@
+#include "apiserver/kinds/kind_rules.h"
+
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "apiserver/kinds/certificate_rules.h"
+#include "apiserver/kinds/device_rules.h"
+#include "model/devices.h"
+
+namespace berth::apiserver {
+namespace {
+
+using json::Value;
+
+/// RBAC's own rule, which no configuration switches off: nobody grants more than he has (pkg/registry/rbac/clusterrole/policybased and its
+/// siblings). Judged on what mutation has left.
+std::optional<model::ApiStatus> refuse_escalation(const ApiServer::Impl& server, const WriteOperation& operation, const Value* old,
+                                                  const Value& object) {
+  const auto& kind = *operation.kind;
+  auto why = server.options.authorizer->check_escalation(operation.request->user, kind.kind, object, old);
+  if (!why) return std::nullopt;
+  return model::forbidden(kind.group, kind.plural, operation.name, *why);
+}
+
+DeviceWrite device_write(const WriteOperation& operation) {
+  return {*operation.kind, operation.subresource, operation.ns, operation.request->user, operation.request->info.verb};
+}
+
+KindRules device_class_rules() {
+  return {.check_last = [](const WriteOperation&, const Value* old, const Value& object) { return check_class_selectors(old, object); }};
+}
+
+KindRules resource_claim_rules() {
+  return {.check_first =
+              [](const ApiServer::Impl& server, const WriteOperation& operation, const Value* old, Value& object) {
+                const auto write = device_write(operation);
+                if (old == nullptr) return check_admin_access(write, json::find(object, "spec"), *server.cache);
+                if (operation.subresource != "status") return model::FieldErrors();
+                return check_claim_status(write, *old, object, *server.cache, *server.options.authorizer);
+              },
+          .check_last =
+              [](const WriteOperation&, const Value* old, const Value& object) {
+                return old == nullptr ? check_claim_selectors(json::find(object, "spec"), "spec") : model::FieldErrors();
+              }};
+}
+
+KindRules claim_template_rules() {
+  return {.check_first =
+              [](const ApiServer::Impl& server, const WriteOperation& operation, const Value* old, Value& object) {
+                if (old != nullptr) return model::FieldErrors();
+                return check_admin_access(device_write(operation), json::find(object, {"spec", "spec"}), *server.cache);
+              },
+          .check_last =
+              [](const WriteOperation&, const Value*, const Value& object) {
+                return check_claim_selectors(json::find(object, {"spec", "spec"}), "spec.spec");
+              }};
+}
+
+/// A taint without a time of its own was added now.
+KindRules resource_slice_rules() {
+  return {.check_first = [](const ApiServer::Impl& server, const WriteOperation&, const Value*, Value& object) {
+    model::devices::stamp_taints(object, server.now_text());
+    return model::FieldErrors();
+  }};
+}
+
+KindRules certificate_request_rules() {
+  return {.sign = [](const WriteOperation& operation, Value& object) { set_requestor(operation.request->user, object); },
+          .check_first = [](const ApiServer::Impl&, const WriteOperation&, const Value* old,
+                            Value& object) { return check_certificate_request(old, object); }};
+}
+
+using Name = std::pair<std::string_view, std::string_view>;  ///< Group and kind: all versions do the same.
+
+const std::map<Name, KindRules>& all_rules() {
+  static const std::map<Name, KindRules> rules = [] {
+    std::map<Name, KindRules> out;
+    for (const auto kind : {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
+      out[{"rbac.authorization.k8s.io", kind}] = {.guard = refuse_escalation};
+    out[{"certificates.k8s.io", "CertificateSigningRequest"}] = certificate_request_rules();
+    out[{"resource.k8s.io", "DeviceClass"}] = device_class_rules();
+    out[{"resource.k8s.io", "ResourceClaim"}] = resource_claim_rules();
+    out[{"resource.k8s.io", "ResourceClaimTemplate"}] = claim_template_rules();
+    out[{"resource.k8s.io", "ResourceSlice"}] = resource_slice_rules();
+    out[{"", "Service"}] = {.takes_addresses = true};
+    return out;
+  }();
+  return rules;
+}
+
+}  // namespace
+
+const KindRules& rules_of(const model::KindInfo& kind) {
+  static const KindRules none;
+  const auto found = all_rules().find({kind.group, kind.kind});
+  return found == all_rules().end() ? none : found->second;
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,70 @@
+#include "apiserver/kinds/schema_bridge.h"
+
+#include "model/tables/tables.h"
+
+namespace berth::apiserver {
+
+using model::TypeRef;
+
+Shape Shape::of(const model::KindInfo& kind) {
+  Shape shape;
+  shape.struct_ = model::type_of(kind);
+  static const TypeRef kStructRef = [] {
+    TypeRef ref;
+    ref.kind = TypeRef::Kind::kStruct;
+    return ref;
+  }();
+  shape.ref_ = &kStructRef;
+  return shape;
+}
+
+Shape Shape::member(std::string_view name) const {
+  Shape below;
+  if (struct_ != nullptr) {
+    below.field_ = struct_->field(name);
+    if (below.field_ != nullptr) below.ref_ = &below.field_->ref;
+  } else if (is_map()) {
+    below.ref_ = ref_->element;
+  }
+  if (below.ref_ != nullptr && below.ref_->kind == TypeRef::Kind::kStruct) below.struct_ = below.ref_->type;
+  return below;
+}
+
+Shape Shape::element() const {
+  Shape below;
+  if (is_list()) below.ref_ = ref_->element;
+  if (below.ref_ != nullptr && below.ref_->kind == TypeRef::Kind::kStruct) below.struct_ = below.ref_->type;
+  return below;
+}
+
+const std::vector<std::string>& Shape::list_keys() const {
+  static const std::vector<std::string> kNone;
+  return field_ == nullptr ? kNone : field_->list_keys;
+}
+
+bool Shape::is_atomic_object() const { return (field_ != nullptr && field_->is_atomic) || (struct_ != nullptr && struct_->is_atomic); }
+
+bool Shape::is_always_present(std::string_view name) const {
+  if (struct_ == nullptr) return false;
+  // Root objects' metadata stands in no table.
+  if (name == "metadata") return true;
+  const auto* field = struct_->field(name);
+  return field != nullptr && field->is_always_written;
+}
+
+const json::Value* list_key_default(std::string_view key) {
+  static const json::Value kProtocol("TCP");
+  return key == "protocol" ? &kProtocol : nullptr;
+}
+
+json::Value make_table(const model::KindInfo& kind, std::span<const json::Value> items, json::Object metadata,
+                       std::string_view object_policy, bool columns, TimePoint now) {
+  const auto include = object_policy == "None"     ? model::IncludeObject::kNone
+                       : object_policy == "Object" ? model::IncludeObject::kObject
+                                                   : model::IncludeObject::kMetadata;
+  auto table = model::make_table(kind, items, now, include, std::move(metadata));
+  if (!columns) table.get_object()["columnDefinitions"] = json::Array();
+  return table;
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,63 @@
+// /openapi/v2 and /openapi/v3, served as the bytes that were made once.
+#include "model/published/openapi.h"
+
+#include "apiserver/aggregation/aggregator.h"
+#include "apiserver/impl.h"
+#include "apiserver/openapi/openapi_protobuf.h"
+
+namespace berth::apiserver {
+namespace {
+
+void respond_bytes(ApiServer::Impl& server, Request& request, const Bytes& bytes, std::string_view content_type) {
+  server.account(request, 200);
+  auto headers = server.headers_for(request, content_type);
+  request.writer->respond_shared(200, std::move(headers), {bytes});
+}
+
+}  // namespace
+
+bool ApiServer::Impl::serve_openapi(const RequestPtr& request) {
+  const std::string_view path = request->http.path;
+  if (path == "/openapi/v2" && request->http.headers.get("Accept").find("proto-openapi.spec.v2") != std::string_view::npos) {
+    const auto plain = request->kinds->openapi_v2();
+    const auto own = [plain] {
+      // Made anew only where the kinds are others.
+      static std::mutex mutex;
+      static Bytes of, encoded;
+      const std::lock_guard lock(mutex);
+      if (of != plain) {
+        const auto document = json::parse(*plain);
+        encoded = make_bytes(document ? encode_openapi_protobuf(*document) : std::string());
+        of = plain;
+      }
+      return encoded;
+    };
+    respond_bytes(*this, *request, aggregator->openapi_v2_protobuf(plain, own),
+                  "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+    return true;
+  }
+  if (path == "/openapi/v2") {
+    respond_bytes(*this, *request, aggregator->openapi_v2(request->kinds->openapi_v2()), "application/json");
+    return true;
+  }
+  if (path == "/openapi/v3" || path == "/openapi/v3/") {
+    respond_bytes(*this, *request, aggregator->openapi_v3_index(request->kinds->openapi_v3_index()), "application/json");
+    return true;
+  }
+  constexpr std::string_view kPrefix = "/openapi/v3/";
+  if (!path.starts_with(kPrefix)) return false;
+  auto rest = path.substr(kPrefix.size());
+  Bytes document;
+  if (rest.starts_with("apis/")) {
+    rest.remove_prefix(5);
+    const auto slash = rest.find('/');
+    if (slash != std::string_view::npos) document = request->kinds->openapi_v3(rest.substr(0, slash), rest.substr(slash + 1));
+  } else if (rest.starts_with("api/")) {
+    document = model::openapi_v3("", rest.substr(4));
+  }
+  if (document == nullptr) return false;
+  respond_bytes(*this, *request, document, "application/json");
+  return true;
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,332 @@
+#include "apiserver/request/request_body.h"
+
+#include "base/utf8.h"
+#include "base/yaml.h"
+#include "model/go_words.h"
+#include "model/protobuf/protobuf.h"
+#include "model/unknown_fields.h"
+
+namespace berth::apiserver {
+
+using model::bad_request;
+
+namespace {
+
+/// Unknown and repeated fields in the order of the text, each in Kubernetes' words and once.
+class StrictFindings {
+ public:
+  StrictFindings(const json::Value& document, const std::vector<std::string>& unknown, const std::vector<std::string>& duplicates) {
+    std::vector<Sought> sought;
+    for (const auto& path : unknown) sought.push_back({path, path, sought.size(), false});
+    for (const auto& path : duplicates) sought.push_back({path, path, sought.size(), true});
+    if (!duplicates.empty()) walk(document, sought);
+    // All of them when nothing else is to be put in order.
+    for (const auto& one : sought)
+      if (!one.is_duplicate) add(one);
+  }
+  std::vector<std::string> lines;
+
+ private:
+  /// A finding on the way down: what of its path is left.
+  struct Sought {
+    std::string_view path, rest;
+    std::size_t order = 0;
+    bool is_duplicate = false;
+  };
+
+  void add(const Sought& found) {
+    if (lines.size() < model::kMaxStrictFindings && told_.insert(found.path).second)
+      lines.push_back(fmt::format("{} field \"{}\"", found.is_duplicate ? "duplicate" : "unknown", found.path));
+  }
+  /// Those that lead through `step` ("name" or "[0]").
+  static std::vector<Sought> through(const std::vector<Sought>& sought, std::string_view step) {
+    std::vector<Sought> below;
+    for (auto one : sought) {
+      if (!one.rest.starts_with(step)) continue;
+      one.rest.remove_prefix(step.size());
+      if (!one.rest.empty() && one.rest.front() != '.' && one.rest.front() != '[') continue;
+      if (one.rest.starts_with('.')) one.rest.remove_prefix(1);
+      below.push_back(one);
+    }
+    return below;
+  }
+  void walk(const json::Value& value, const std::vector<Sought>& sought) {
+    if (sought.empty()) return;
+    if (const auto* list = value.if_array()) {
+      for (std::size_t i = 0; i < list->size(); ++i) walk((*list)[i], through(sought, fmt::format("[{}]", i)));
+      return;
+    }
+    const auto* object = value.if_object();
+    if (object == nullptr) return;
+    std::vector<Sought> repeated;
+    for (const auto& [key, member] : *object) {
+      const auto below = through(sought, key);
+      const auto unknown = std::ranges::find_if(below, [](const Sought& one) { return one.rest.empty() && !one.is_duplicate; });
+      // Nobody looks into what is unknown.
+      if (unknown != below.end()) {
+        add(*unknown);
+        continue;
+      }
+      std::ranges::copy_if(below, std::back_inserter(repeated), [](const Sought& one) { return one.rest.empty(); });
+      walk(member, below);
+    }
+    // Repeated ones are told after the object's own members, in the order in which they were found.
+    std::ranges::sort(repeated, {}, &Sought::order);
+    for (const auto& one : repeated) add(one);
+  }
+
+  std::unordered_set<std::string_view> told_;
+};
+
+/// The Go package of a kind's internal type.
+std::string_view internal_package(std::string_view group) {
+  if (group.empty() || group == "events.k8s.io") return "core";
+  return group.substr(0, group.find('.'));
+}
+
+constexpr std::string_view kNoType =
+    "Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
+
+/// Why a document cannot even be asked for its kind; empty when it can.
+std::string kind_unreadable(const json::Value& document) {
+  if (!document.is_object()) return fmt::format("json: cannot unmarshal {} into {}", model::go_json_kind(document), kNoType);
+  for (const std::string_view field : {"apiVersion", "kind"}) {
+    const auto* value = json::find(document, {field});
+    if (value != nullptr && !value->is_string() && !value->is_null())
+      return fmt::format("json: cannot unmarshal {} into Go struct field .{} of type string", model::go_json_kind(*value), field);
+  }
+  return {};
+}
+
+}  // namespace
+
+json::Value by_name(json::Value value) {
+  if (auto* list = value.if_array()) {
+    for (auto& element : *list) element = by_name(std::move(element));
+  } else if (auto* object = value.if_object()) {
+    std::map<std::string, json::Value> members;
+    for (auto& [key, member] : *object) members.emplace(std::string(key), by_name(std::move(member)));
+    object->clear();
+    for (auto& [key, member] : members) (*object)[key] = std::move(member);
+  }
+  return value;
+}
+
+std::string internal_go_type(const model::KindInfo& kind) { return fmt::format("{}.{}", internal_package(kind.group), kind.kind); }
+
+std::optional<model::ApiStatus> check_type(const json::Value& document, std::string_view group, std::string_view version,
+                                           std::string_view kind) {
+  const auto given_version = json::get_string(document, {"apiVersion"});
+  const auto given_kind = json::get_string(document, {"kind"});
+  const auto slash = given_version.find('/');
+  auto its_group = slash == std::string_view::npos ? std::string_view() : given_version.substr(0, slash);
+  auto its_version = slash == std::string_view::npos ? given_version : given_version.substr(slash + 1);
+  if (given_version.empty()) {
+    its_group = group;
+    its_version = version;
+  }
+  const auto its_kind = given_kind.empty() ? kind : given_kind;
+  if (its_group == group && its_version == version && its_kind == kind) return std::nullopt;
+  const auto wanted = group.empty() ? std::string(version) : fmt::format("{}/{}", group, version);
+  const bool is_known = model::find_kind(its_group, its_version, its_kind) != nullptr || its_kind == "List";
+  if (is_known && its_group == group && its_kind == kind)
+    return bad_request(fmt::format("the API version in the data ({}) does not match the expected API version ({})", given_version, wanted));
+  std::string why =
+      is_known
+          ? fmt::format("converting ({}.{}) to ({}.{}): unknown conversion", its_version, its_kind, internal_package(group), kind)
+          : fmt::format(R"(no kind "{}" is registered for version "{}" in scheme "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30")",
+                        its_kind, its_group.empty() ? std::string(its_version) : fmt::format("{}/{}", its_group, its_version));
+  return bad_request(fmt::format(R"({} in version "{}" cannot be handled as a {}: {})", its_kind, its_version, kind, why));
+}
+
+model::ApiResult<json::Value> parse_body(const Request& request, std::string_view kind, std::vector<std::string>* duplicates) {
+  const std::string_view body = request.http.body;
+  const auto unreadable = [&](std::string_view why) {
+    if (kind == "DeleteOptions") return std::unexpected(bad_request(why));
+    return std::unexpected(bad_request(
+        fmt::format("the object provided is unrecognized (must be of type {}): {} ({})", kind, why, model::body_summary(body))));
+  };
+  constexpr std::string_view kNoKind = "couldn't get version/kind; json parse error: ";
+  if (request.http.headers.get("Content-Type").starts_with("application/vnd.kubernetes.protobuf")) {
+    if (request.custom != nullptr && kind != "DeleteOptions")
+      return std::unexpected(model::unsupported_media_type(
+          "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml"));
+    if (!body.starts_with(std::string_view("k8s\0", 4)))
+      return unreadable("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]");
+    auto decoded = model::decode_protobuf(body);
+    if (!decoded) return std::unexpected(bad_request(decoded.error().message));
+    return std::move(*decoded);
+  }
+  const auto format = body_format(request.http.headers.get("Content-Type"));
+  if (!format) return std::unexpected(format.error());
+  if (!is_utf8(body)) return unreadable(fmt::format("{}the body is not valid UTF-8", kNoKind));
+  std::optional<json::Value> document;
+  if (*format == Format::kYaml) {
+    auto parsed = json::read_first_yaml(body);
+    if (!parsed) return unreadable(parsed.error().go_words);
+    // Only the first document counts, and none is an empty object.
+    document = parsed->is_null() ? json::Value(json::Object()) : by_name(std::move(*parsed));
+  } else {
+    json::ParseOptions options;
+    options.duplicates = duplicates;
+    auto parsed = json::parse(body, options);
+    if (!parsed) {
+      const auto in_go_words = model::go_json_error(body);
+      return unreadable(std::string(kNoKind) + (in_go_words.empty() ? parsed.error().message : in_go_words));
+    }
+    document = parsed->is_null() ? json::Value(json::Object()) : std::move(*parsed);
+  }
+  if (const auto why = kind_unreadable(*document); !why.empty()) return unreadable(std::string(kNoKind) + why);
+  return std::move(*document);
+}
+
+namespace {
+
+/// What the YAML reader tells before anything else is looked for: keys that stand twice.
+std::vector<std::string> yaml_findings(const Request& request) {
+  const bool is_whole = request.info.verb == "create" || request.info.verb == "update";
+  if (!is_whole || !request.query.has("fieldValidation") || request.field_validation == FieldValidation::kIgnore) return {};
+  const auto format = body_format(request.http.headers.get("Content-Type"));
+  if (!format || *format != Format::kYaml) return {};
+  return json::go_repeated_keys(request.http.body);
+}
+
+}  // namespace
+
+model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document,
+                                       const std::vector<std::string>& duplicates, bool fills, const StoredDocument& stored) {
+  auto* object = document.if_object();
+  if (object == nullptr)
+    return std::unexpected(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): {}{}", kind.kind,
+                                                   "couldn't get version/kind; json parse error: ", kind_unreadable(document))));
+  if (auto wrong = check_type(document, kind.group, kind.version, kind.kind)) {
+    // Without types in Go another kind of the same version is read as well as this, and is wrong by its name.
+    const std::string given(json::get_string(document, {"kind"}));
+    if (request.custom == nullptr || given.empty() || json::get_string(document, {"apiVersion"}) != kind.api_version())
+      return std::unexpected(std::move(*wrong));
+    return std::unexpected(model::invalid_object(
+        kind.group, given, json::get_string(document, {"metadata", "name"}),
+        {{model::FieldError::Type::kInvalid, "kind", json::serialize(json::Value(given)), fmt::format("must be {}", kind.kind)}}));
+  }
+  (*object)["apiVersion"] = kind.api_version();
+  (*object)["kind"] = kind.kind;
+  model::DecodeReport report;
+  if (auto decoded = model::decode(kind, document, report, fills); !decoded) return decoded;
+  // What the server itself keeps and shows is no mistake of who sends it back.
+  std::optional<json::Value> before;
+  if (!report.unknown_fields.empty() && stored && !report.is_dropped) {
+    before = stored();
+    if (before) report.unknown_fields = model::unknown_fields(kind, document, &*before);
+  }
+  auto repeated = yaml_findings(request);
+  if (report.unknown_fields.empty() && duplicates.empty() && repeated.empty()) return {};
+  auto lines = StrictFindings(document, report.unknown_fields, duplicates).lines;
+  if (request.field_validation == FieldValidation::kStrict) {
+    if (!repeated.empty()) lines.insert(lines.begin(), json::go_repeated_error(repeated));
+    return std::unexpected(bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}", kind.kind,
+                                                   kind.version, kind.kind, fmt::join(lines, ", "))));
+  }
+  if (request.field_validation == FieldValidation::kWarn)
+    for (auto* found : {&repeated, &lines}) std::ranges::move(*found, std::back_inserter(request.warnings));
+  // Who sends the parameter gets Kubernetes' behaviour, and so does a patch (kubectl's has no parameter: a typo would stay for ever). Who
+  // writes a whole object and says nothing keeps fields that this server does not know yet (SPEC A3).
+  if (!report.unknown_fields.empty() && !report.is_dropped && (request.query.has("fieldValidation") || request.info.verb == "patch"))
+    model::drop_unknown_fields(kind, document, before ? &*before : nullptr);
+  return {};
+}
+
+model::ApiResult<json::Value> decode_object_body(Request& request, const StoredDocument& stored) {
+  std::vector<std::string> duplicates;
+  // Looking for duplicates is a pass of its own: for those who say that they want to know.
+  const bool looks = request.query.has("fieldValidation") && request.field_validation != FieldValidation::kIgnore;
+  auto document = parse_body(request, request.kind->kind, looks ? &duplicates : nullptr);
+  if (!document) return document;
+  if (auto decoded = decode_document(request, *request.kind, *document, duplicates, true, stored); !decoded)
+    return std::unexpected(decoded.error());
+  model::apply_defaults(*request.kind, *document);
+  return document;
+}
+
+model::ApiResult<void> match_path(const Request& request, json::Value& document, bool name_in_path) {
+  auto& metadata = json::ensure_object(document, {"metadata"});
+  if (request.kind->namespaced) {
+    const auto ns = json::get_string(document, {"metadata", "namespace"});
+    if (ns.empty()) {
+      metadata["namespace"] = request.info.ns;
+    } else if (ns != request.info.ns) {
+      return std::unexpected(bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+    }
+  } else {
+    metadata.erase("namespace");
+  }
+  if (!name_in_path) return {};
+  const auto name = json::get_string(document, {"metadata", "name"});
+  if (name.empty())
+    return std::unexpected(
+        bad_request(fmt::format("the name of the object ({} based on URL) was undeterminable: name must be provided", request.info.name)));
+  if (name != request.info.name) {
+    return std::unexpected(
+        bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, request.info.name)));
+  }
+  return {};
+}
+
+std::optional<model::ApiStatus> check_delete_options(const json::Value& options) {
+  const auto wrong_type = [&](std::string_view field, std::string_view type) {
+    return bad_request(fmt::format("json: cannot unmarshal {} into Go struct field DeleteOptions.{} of type {}",
+                                   model::go_json_kind(*json::find(options, {field})), field, type));
+  };
+  const auto* grace = json::find(options, "gracePeriodSeconds");
+  if (grace != nullptr && !grace->is_int64() && !grace->is_null()) return wrong_type("gracePeriodSeconds", "int64");
+  const auto* dry_run = json::find(options, "dryRun");
+  if (dry_run != nullptr && !dry_run->is_array() && !dry_run->is_null()) return wrong_type("dryRun", "[]string");
+  const auto* preconditions = json::find(options, "preconditions");
+  if (preconditions != nullptr && !preconditions->is_object() && !preconditions->is_null())
+    return wrong_type("preconditions", "v1.Preconditions");
+  const auto* policy = json::find(options, "propagationPolicy");
+  if (policy != nullptr && !policy->is_string() && !policy->is_null()) return wrong_type("propagationPolicy", "v1.DeletionPropagation");
+  model::FieldErrors errors;
+  const auto word = json::get_string(options, {"propagationPolicy"});
+  if (policy != nullptr && json::find(options, "orphanDependents") != nullptr)
+    errors.push_back({model::FieldError::Type::kInvalid, "propagationPolicy", json::serialize(*policy),
+                      "orphanDependents and deletionPropagation cannot be both set"});
+  if (policy != nullptr && !policy->is_null() && word != "Foreground" && word != "Background" && word != "Orphan")
+    errors.push_back({model::FieldError::Type::kNotSupported, "propagationPolicy", json::serialize(*policy),
+                      "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""});
+  const auto& dry_runs = json::get_array(options, {"dryRun"});
+  if (!std::ranges::all_of(dry_runs, [](const json::Value& one) { return one.is_string() && json::as_view(one) == "All"; }))
+    errors.push_back({model::FieldError::Type::kNotSupported, "dryRun", json::serialize(*dry_run), "supported values: \"All\""});
+  if (errors.empty()) return std::nullopt;
+  return model::invalid_object("meta.k8s.io", "DeleteOptions", "", errors);
+}
+
+model::ApiResult<json::Value> read_delete_options(const Request& request) {
+  json::Value options = json::Object();
+  if (!request.http.body.empty()) {
+    auto body = parse_body(request, "DeleteOptions");
+    if (!body) return body;
+    options = std::move(*body);
+    const auto kind = json::get_string(options, {"kind"});
+    if (!kind.empty() && kind != "DeleteOptions") {
+      const auto version = json::get_string(options, {"apiVersion"});
+      return std::unexpected(bad_request(fmt::format(
+          R"(no kind "{}" is registered for version "{}" in scheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27")",
+          kind, version.empty() ? "v1" : version)));
+    }
+  } else {
+    auto& object = options.get_object();
+    if (const auto grace = request.query.get("gracePeriodSeconds"); !grace.empty()) {
+      std::int64_t seconds = 0;
+      const auto [end, error] = std::from_chars(grace.data(), grace.data() + grace.size(), seconds);
+      if (error != std::errc() || end != grace.data() + grace.size())
+        return std::unexpected(bad_request(fmt::format("strconv.ParseInt: parsing \"{}\": invalid syntax", grace)));
+      object["gracePeriodSeconds"] = seconds;
+    }
+    if (const auto policy = request.query.get("propagationPolicy"); !policy.empty()) object["propagationPolicy"] = policy;
+    if (request.query.has("orphanDependents")) object["orphanDependents"] = request.query.flag("orphanDependents");
+  }
+  if (auto wrong = check_delete_options(options)) return std::unexpected(std::move(*wrong));
+  return options;
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,42 @@
+// Request bodies: from bytes to decoded, defaulted documents.
+#pragma once
+#include "apiserver/kinds/schema_bridge.h"
+#include "apiserver/request/context.h"
+
+namespace berth::apiserver {
+
+/// Parses the body as its Content-Type says. 415, or 400 with Kubernetes' words (`kind`: what the endpoint takes). Duplicate fields are
+/// appended to `duplicates` when given.
+model::ApiResult<json::Value> parse_body(const Request& request, std::string_view kind, std::vector<std::string>* duplicates = nullptr);
+
+/// The object as it is stored, in the request's version; nothing when there is none. Asked only when unknown fields were found.
+using StoredDocument = std::function<std::optional<json::Value>()>;
+
+/// Body of a create or update of request.kind: parsed, apiVersion and kind checked (filled in when absent), types checked, unknown and
+/// duplicate fields treated as fieldValidation says, defaulted. Unknown fields that the stored object has, too, are not complained about.
+model::ApiResult<json::Value> decode_object_body(Request& request, const StoredDocument& stored = {});
+
+/// The same for a document at hand: what follows parsing. Also for the results of patches. `fills`: as in model::decode.
+model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document,
+                                       const std::vector<std::string>& duplicates, bool fills = true, const StoredDocument& stored = {});
+
+/// The document with the members of every object in the order of their names: as Go writes maps, and reads YAML.
+json::Value by_name(json::Value value);
+
+/// Name and namespace of the document against those of the path: fills in what is absent, 400 for what differs.
+model::ApiResult<void> match_path(const Request& request, json::Value& document, bool name_in_path);
+
+/// A document of another type than the endpoint's, in the words of Kubernetes' decoder; empty when it fits. What is left out fits.
+std::optional<model::ApiStatus> check_type(const json::Value& document, std::string_view group, std::string_view version,
+                                           std::string_view kind);
+
+/// The Go type of a kind's internal object, as some messages show it: "core.ConfigMap".
+std::string internal_go_type(const model::KindInfo& kind);
+
+/// What is wrong with a DeleteOptions document, wherever it came from: 400 for types, 422 for values.
+std::optional<model::ApiStatus> check_delete_options(const json::Value& options);
+
+/// DeleteOptions from body and query merged (the body wins), or an error. An empty object when there are none.
+model::ApiResult<json::Value> read_delete_options(const Request& request);
+
+}  // namespace berth::apiserver

@@ -1,0 +1,59 @@
+#include "apiserver/upkeep/component_status.h"
+
+#include "apiserver/impl.h"
+#include "apiserver/writes/write.h"
+
+namespace berth::apiserver {
+namespace {
+
+json::Object healthy() { return {{"type", "Healthy"}, {"status", "True"}, {"message", "ok"}}; }
+json::Object unhealthy(std::string error) { return {{"type", "Healthy"}, {"status", "False"}, {"error", std::move(error)}}; }
+
+/// Whoever works holds the Lease of his name in kube-system.
+json::Object leader(const ObjectCache& cache, const std::string& name, TimePoint now) {
+  const auto object = cache.get(make_key("coordination.k8s.io", "leases", "kube-system", name));
+  // `berth up` runs them without election: then nothing is known of them here.
+  if (object == nullptr)
+    return {{"type", "Healthy"}, {"status", "Unknown"}, {"error", fmt::format("nobody holds the Lease kube-system/{}", name)}};
+  const auto lease = decode_object(*object);
+  const auto renewed = parse_rfc3339(json::get_string(lease, {"spec", "renewTime"}));
+  const auto duration = std::chrono::seconds(json::get_int(lease, {"spec", "leaseDurationSeconds"}));
+  if (renewed && *renewed + duration >= now) return healthy();
+  return unhealthy(fmt::format("the Lease kube-system/{} was last renewed at {}", name, json::get_string(lease, {"spec", "renewTime"})));
+}
+
+}  // namespace
+
+std::vector<ObjectPtr> component_statuses(const ObjectCache& cache, const model::KindInfo& kind, TimePoint now) {
+  const std::pair<std::string, json::Object> components[] = {
+      {"controller-manager", leader(cache, "kube-controller-manager", now)},
+      {"etcd-0", cache.is_read_only() ? unhealthy("the store takes no writes") : healthy()},
+      {"scheduler", leader(cache, "kube-scheduler", now)}};
+  std::vector<ObjectPtr> out;
+  for (const auto& [name, condition] : components) {
+    json::Value document = json::Object{{"apiVersion", kind.api_version()},
+                                        {"kind", kind.kind},
+                                        {"metadata", json::Object{{"name", name}, {"creationTimestamp", nullptr}}},
+                                        {"conditions", json::Array{condition}}};
+    out.push_back(std::make_shared<StoredObject>(make_key("", kind.plural, "", name), make_bytes(json::serialize(document)), 0, 0,
+                                                 extract_meta(kind, document)));
+  }
+  return out;
+}
+
+void ApiServer::Impl::component_status(const RequestPtr& request) {
+  const auto& info = request->info;
+  auto all = component_statuses(*cache, *request->kind, loop.now());
+  if (info.verb == "list" && info.name.empty()) {
+    ListResult result;
+    result.items = std::move(all);
+    result.revision = cache->revision();
+    return answer_list(*this, request, std::move(result), "", std::nullopt);
+  }
+  if (info.verb != "get" || info.name.empty()) return respond_status(*request, model::method_not_allowed());
+  for (const auto& one : all)
+    if (one->meta.name == info.name) return respond_object(*request, 200, one);
+  respond_status(*request, model::not_found("", request->kind->plural, info.name));
+}
+
+}  // namespace berth::apiserver

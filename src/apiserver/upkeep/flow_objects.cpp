@@ -1,0 +1,280 @@
+#include "apiserver/upkeep/flow_objects.h"
+
+#include <latch>
+
+#include "apiserver/impl.h"
+#include "apiserver/writes/write.h"
+#include "model/flow_control.h"
+
+namespace berth::apiserver {
+namespace {
+
+using model::flow_control::BootstrapObject;
+
+constexpr std::string_view kAutoUpdate = "apf.kubernetes.io/autoupdate-spec";
+constexpr Duration kLookAgain = std::chrono::minutes(1), kRebalance = std::chrono::seconds(10);
+
+const model::KindInfo& level_kind() { return *model::find_resource(model::flow_control::kGroup, "prioritylevelconfigurations"); }
+const model::KindInfo& schema_kind() { return *model::find_resource(model::flow_control::kGroup, "flowschemas"); }
+
+/// As Go's strconv.ParseBool.
+std::optional<bool> flag_of(std::string_view text) {
+  for (const std::string_view yes : {"1", "t", "T", "true", "TRUE", "True"})
+    if (text == yes) return true;
+  for (const std::string_view no : {"0", "f", "F", "false", "FALSE", "False"})
+    if (text == no) return false;
+  return std::nullopt;
+}
+
+std::optional<bool> auto_update_of(const json::Value& object) {
+  return flag_of(json::get_string(object, {"metadata", "annotations", kAutoUpdate}));
+}
+
+std::string name_of(const json::Value& object) { return std::string(json::get_string(object, {"metadata", "name"})); }
+
+/// The object as it should be, where it is not: its spec, and what it says about its being kept.
+std::optional<json::Value> kept_up(const json::Value& object, const BootstrapObject& wanted) {
+  const auto said = auto_update_of(object);
+  const bool is_kept = wanted.is_mandatory || said.value_or(json::get_int(object, {"metadata", "generation"}) == 1);
+  json::Value spec = *json::find(wanted.document, "spec");
+  // How much others may borrow of the exempt level is the administrator's matter.
+  if (const auto* exempt = json::find(object, {"spec", "exempt"});
+      exempt != nullptr && exempt->is_object() && spec.get_object().contains("exempt"))
+    spec.get_object()["exempt"] = *exempt;
+  const auto* present = json::find(object, "spec");
+  const bool differs = is_kept && (present == nullptr || !json::equal(*present, spec));
+  if (!differs && said == is_kept) return std::nullopt;
+  json::Value out = object;
+  json::set(out, {"metadata", "annotations", kAutoUpdate}, is_kept ? "true" : "false");
+  if (differs) {
+    out.get_object()["spec"] = std::move(spec);
+    json::set(out, {"metadata", "generation"}, json::get_int(object, {"metadata", "generation"}) + 1);
+  }
+  return out;
+}
+
+json::Object dangling_condition(const std::string& level, bool is_missing, const std::string& now) {
+  return {{"type", "Dangling"},
+          {"status", is_missing ? "True" : "False"},
+          {"lastTransitionTime", now},
+          {"reason", is_missing ? "NotFound" : "Found"},
+          {"message", fmt::format("This FlowSchema references the PriorityLevelConfiguration object named \"{}\" {}", level,
+                                  is_missing ? "but there is no such object" : "and it exists")}};
+}
+
+/// The schema with the condition that it should have, where it has another.
+std::optional<json::Value> with_condition(const json::Value& schema, bool is_missing, const std::string& now) {
+  const std::string level(json::get_string(schema, {"spec", "priorityLevelConfiguration", "name"}));
+  auto wanted = dangling_condition(level, is_missing, now);
+  json::Array conditions = json::get_array(schema, {"status", "conditions"});
+  const auto found = std::ranges::find_if(conditions, [](const auto& one) { return json::get_string(one, {"type"}) == "Dangling"; });
+  if (found == conditions.end()) {
+    conditions.emplace_back(std::move(wanted));
+  } else {
+    const auto is_same = [&](std::string_view key) { return json::get_string(*found, {key}) == json::as_view(wanted[key]); };
+    if (is_same("status") && is_same("reason") && is_same("message")) return std::nullopt;
+    *found = std::move(wanted);
+  }
+  json::Value out = schema;
+  json::ensure_object(out, {"status"})["conditions"] = std::move(conditions);
+  return out;
+}
+
+}  // namespace
+
+struct FlowObjects::State : std::enable_shared_from_this<State> {
+  /// Wakes its owner, whatever has changed.
+  struct Sink final : WatchSink {
+    std::weak_ptr<State> owner;
+    bool deliver(const WatchEvent&) override {
+      if (const auto state = owner.lock()) state->changed();
+      return true;
+    }
+  };
+  struct Stored {
+    ObjectPtr object;
+    json::Value document;
+  };
+  using ByName = std::map<std::string, Stored>;
+
+  explicit State(ApiServer::Impl& of) : server(of), uids(of.options.seed == 0 ? 0 : ~of.options.seed) {}
+
+  ApiServer::Impl& server;
+  NameSource uids;  ///< Of its own: other objects' names and uids are what they were before there were these.
+  std::mutex mutex;
+  bool is_stopped = false, is_scheduled = false;
+  TimerId look_again = TimerId::kNone, rebalance = TimerId::kNone;
+  std::mutex running;  ///< Held while objects are looked at.
+  std::vector<std::unique_ptr<Watch>> watches;
+
+  void changed() {
+    const std::lock_guard lock(mutex);
+    if (is_stopped || std::exchange(is_scheduled, true)) return;
+    server.loop.post([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->look();
+    });
+  }
+
+  /// Requires the mutex.
+  void schedule(TimerId& timer, Duration pause, void (State::*task)()) {
+    timer = server.loop.schedule_after(pause, [weak = weak_from_this(), &timer, pause, task] {
+      const auto self = weak.lock();
+      if (self == nullptr) return;
+      ((*self).*task)();
+      const std::lock_guard lock(self->mutex);
+      if (!self->is_stopped) self->schedule(timer, pause, task);
+    });
+  }
+
+  void share_out() {
+    const std::lock_guard lock(running);
+    if (!stopped() && server.flow_control != nullptr) server.flow_control->rebalance();
+  }
+
+  bool stopped() {
+    const std::lock_guard lock(mutex);
+    return is_stopped;
+  }
+
+  ByName read(const model::KindInfo& kind) const {
+    WatchFilter all;
+    all.prefix = make_prefix(kind.storage_group, kind.plural);
+    ByName out;
+    for (const auto& object : server.cache->list(all, "", 0).items)
+      out.emplace(std::string(object->meta.name), Stored{object, decode_object(*object)});
+    return out;
+  }
+
+  json::Value made(const model::KindInfo& kind, const BootstrapObject& wanted) {
+    json::Value out = wanted.document;
+    auto& metadata = json::ensure_object(out, {"metadata"});
+    metadata["uid"] = uids.uid();
+    metadata["creationTimestamp"] = server.now_text();
+    metadata["generation"] = 1;
+    metadata["annotations"] = json::Object{{kAutoUpdate, "true"}};
+    if (&kind == &schema_kind()) out = *with_condition(out, false, server.now_text());
+    return out;
+  }
+
+  /// `expected`: as in a Proposal.
+  void write(const model::KindInfo& kind, json::Value document, Revision expected, std::function<void(ProposeResult)> done) {
+    auto proposal = make_proposal(server, kind, std::move(document));
+    proposal.expected = expected;
+    server.cache->propose(std::move(proposal), std::move(done));
+  }
+
+  /// What follows from a refused write is another event, and so another look.
+  static void ignore(const ProposeResult&) {}
+
+  Result<void> make_missing() {
+    std::vector<std::pair<const model::KindInfo*, json::Value>> missing;
+    const auto add = [&](const model::KindInfo& kind, const std::vector<BootstrapObject>& objects) {
+      const auto present = read(kind);
+      for (const auto& object : objects)
+        if (!present.contains(name_of(object.document))) missing.emplace_back(&kind, made(kind, object));
+    };
+    add(level_kind(), model::flow_control::bootstrap_levels());
+    add(schema_kind(), model::flow_control::bootstrap_schemas());
+    std::latch stored(static_cast<std::ptrdiff_t>(missing.size()));
+    std::atomic<bool> failed{false};
+    for (auto& [kind, document] : missing)
+      write(*kind, std::move(document), 0, [&](ProposeResult result) {
+        if (!result && result.error() != ProposeError::kExists) failed = true;
+        stored.count_down();
+      });
+    stored.wait();
+    if (failed) return fail(ErrorCode::kInternal, "the objects of flow control could not be stored");
+    return {};
+  }
+
+  /// Brings objects of one kind to what they should be; true when something was written.
+  bool keep(const model::KindInfo& kind, const std::vector<BootstrapObject>& objects, const ByName& present) {
+    bool wrote = false;
+    for (const auto& wanted : objects) {
+      const auto found = present.find(name_of(wanted.document));
+      if (found == present.end()) {
+        write(kind, made(kind, wanted), 0, ignore);
+        wrote = true;
+        continue;
+      }
+      if (json::find(found->second.document, {"metadata", "deletionTimestamp"}) != nullptr) continue;
+      if (auto better = kept_up(found->second.document, wanted)) {
+        write(kind, std::move(*better), found->second.object->revision, ignore);
+        wrote = true;
+      }
+    }
+    for (const auto& [name, stored] : present) {
+      if (model::flow_control::bootstrap_object(kind.kind, name) != nullptr || !auto_update_of(stored.document).value_or(false)) continue;
+      if (has_finalizers(stored.document)) continue;
+      Proposal removal;
+      removal.key = object_key(kind, "", name);
+      removal.is_delete = true;
+      removal.expected = stored.object->revision;
+      server.cache->propose(std::move(removal), ignore);
+      wrote = true;
+    }
+    return wrote;
+  }
+
+  void look() {
+    const std::lock_guard lock(running);
+    {
+      const std::lock_guard guard(mutex);
+      if (is_stopped) return;
+      is_scheduled = false;
+    }
+    const auto levels = read(level_kind()), schemas = read(schema_kind());
+    tell(levels, schemas);
+    if (server.cache->is_read_only()) return;
+    // Conditions follow when the specs are as they should be.
+    const bool wrote_levels = keep(level_kind(), model::flow_control::bootstrap_levels(), levels);
+    if (keep(schema_kind(), model::flow_control::bootstrap_schemas(), schemas) || wrote_levels) return;
+    for (const auto& [name, stored] : schemas) {
+      const std::string level(json::get_string(stored.document, {"spec", "priorityLevelConfiguration", "name"}));
+      if (auto better = with_condition(stored.document, !levels.contains(level), server.now_text()))
+        write(schema_kind(), std::move(*better), stored.object->revision, ignore);
+    }
+  }
+
+  void tell(const ByName& levels, const ByName& schemas) const {
+    if (server.flow_control == nullptr) return;
+    std::vector<flow::PriorityLevel> read_levels;
+    std::vector<flow::FlowSchema> read_schemas;
+    for (const auto& [name, stored] : levels) read_levels.push_back(flow::read_level(stored.document));
+    for (const auto& [name, stored] : schemas) read_schemas.push_back(flow::read_schema(stored.document));
+    server.flow_control->configure(std::move(read_levels), std::move(read_schemas));
+  }
+};
+
+FlowObjects::FlowObjects(ApiServer::Impl& server) : state_(std::make_shared<State>(server)) {}
+FlowObjects::~FlowObjects() { stop(); }
+
+Result<void> FlowObjects::start() {
+  if (auto made = state_->make_missing(); !made) return made;
+  state_->tell(state_->read(level_kind()), state_->read(schema_kind()));
+  if (state_->server.options.single_threaded) return {};
+  for (const auto* kind : {&level_kind(), &schema_kind()}) {
+    auto sink = std::make_shared<State::Sink>();
+    sink->owner = state_;
+    WatchFilter all;
+    all.prefix = make_prefix(kind->storage_group, kind->plural);
+    state_->watches.push_back(state_->server.cache->watch(std::move(all), 0, true, std::move(sink)));
+  }
+  const std::lock_guard lock(state_->mutex);
+  state_->schedule(state_->look_again, kLookAgain, &State::look);
+  state_->schedule(state_->rebalance, kRebalance, &State::share_out);
+  return {};
+}
+
+void FlowObjects::stop() {
+  {
+    const std::lock_guard running(state_->running);
+    const std::lock_guard lock(state_->mutex);
+    state_->is_stopped = true;
+    state_->server.loop.cancel(state_->look_again);
+    state_->server.loop.cancel(state_->rebalance);
+  }
+  state_->watches.clear();
+}
+
+}  // namespace berth::apiserver

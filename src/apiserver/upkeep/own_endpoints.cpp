@@ -1,0 +1,76 @@
+#include "apiserver/upkeep/own_endpoints.h"
+
+#include "apiserver/impl.h"
+#include "apiserver/writes/write.h"
+#include "model/schema.h"
+
+namespace berth::apiserver {
+namespace {
+
+constexpr Duration kEndpointsPause = std::chrono::seconds(10);
+
+}  // namespace
+
+struct OwnEndpoints::State : std::enable_shared_from_this<State> {
+  explicit State(ApiServer::Impl& of) : server(of) {}
+
+  ApiServer::Impl& server;
+  std::mutex mutex;
+  bool is_stopped = false;
+  TimerId timer = TimerId::kNone;
+
+  /// Requires the mutex.
+  void schedule() {
+    timer = server.loop.schedule_after(kEndpointsPause, [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (self == nullptr) return;
+      const std::lock_guard lock(self->mutex);
+      if (self->is_stopped) return;
+      self->look();
+      self->schedule();
+    });
+  }
+
+  void look() const {
+    const auto& kind = *model::find_resource("", "endpoints");
+    const auto stored = server.cache->get(object_key(kind, "default", "kubernetes"));
+    json::Object address{{"ip", server.options.advertise_address}};
+    json::Object port{{"name", "https"}, {"port", static_cast<int>(server.options.advertise_port)}, {"protocol", "TCP"}};
+    json::Value subsets =
+        json::Array{json::Object{{"addresses", json::Array{std::move(address)}}, {"ports", json::Array{std::move(port)}}}};
+    json::Value document = json::Object{{"metadata", json::Object{{"name", "kubernetes"}, {"namespace", "default"}}}};
+    if (stored != nullptr) {
+      document = decode_object(*stored);
+      const json::Value* now = json::find(document, "subsets");
+      if (now != nullptr && json::equal(*now, subsets)) return;
+    }
+    document.get_object()["subsets"] = std::move(subsets);
+    document.get_object()["apiVersion"] = kind.api_version();
+    document.get_object()["kind"] = kind.kind;
+    auto& metadata = json::ensure_object(document, {"metadata"});
+    if (stored == nullptr) {
+      metadata["uid"] = server.names.uid();
+      metadata["creationTimestamp"] = server.now_text();
+      // kube-apiserver mirrors them itself; here the mirroring controller does.
+      model::apply_defaults(kind, document);
+      model::prepare_for_create(kind, document);
+    }
+    auto proposal = make_proposal(server, kind, std::move(document));
+    proposal.expected = stored == nullptr ? 0 : stored->revision;
+    server.cache->propose(std::move(proposal), [](const ProposeResult&) {});  // Whoever was faster is judged at the next look.
+  }
+};
+
+OwnEndpoints::OwnEndpoints(ApiServer::Impl& server) : state_(std::make_shared<State>(server)) {
+  const std::lock_guard lock(state_->mutex);
+  state_->look();
+  state_->schedule();
+}
+
+void OwnEndpoints::stop() {
+  const std::lock_guard lock(state_->mutex);
+  state_->is_stopped = true;
+  state_->server.loop.cancel(state_->timer);
+}
+
+}  // namespace berth::apiserver

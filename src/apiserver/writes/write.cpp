@@ -1,0 +1,104 @@
+#include "apiserver/writes/write.h"
+
+#include "apiserver/auth/reviews.h"
+#include "apiserver/kinds/kind_rules.h"
+#include "apiserver/writes/steps.h"
+#include "model/kind_hooks.h"
+#include "model/schema.h"
+#include "model/warnings.h"
+
+namespace berth::apiserver {
+
+model::ApiStatus precondition_conflict(const model::KindInfo& kind, std::string_view ns, std::string_view name, std::string_view what,
+                                       std::string_view asked, std::string_view present) {
+  const auto& own = model::hooks_of(kind).life->etcd_prefix;
+  const auto prefix = own.empty() ? std::string_view(kind.plural) : own;
+  const auto key = ns.empty() ? fmt::format("/registry/{}/{}", prefix, name) : fmt::format("/registry/{}/{}/{}", prefix, ns, name);
+  return model::conflict(
+      kind.group, kind.plural, name,
+      fmt::format("StorageError: invalid object, Code: 4, Key: {0}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
+                  "{1} in precondition: {2}, {1} in object meta: {3}",
+                  key, what, asked, present));
+}
+
+bool has_finalizers(const json::Value& document) { return !json::get_array(document, {"metadata", "finalizers"}).empty(); }
+
+std::optional<model::ApiStatus> refuse_creation(const ApiServer::Impl& server, const Request& request) {
+  Attributes creation;
+  creation.verb = "create";
+  creation.is_resource = true;
+  creation.group = request.info.group;
+  creation.version = request.info.version;
+  creation.resource = request.info.resource;
+  creation.ns = request.info.ns;
+  creation.name = request.info.name;
+  const auto decision = server.options.authorizer->authorize(request.user, creation);
+  if (decision.allowed) return std::nullopt;
+  return auth::forbidden_status(request.user, creation, decision.reason);
+}
+
+WritePtr make_write(ApiServer::Impl& server, const RequestPtr& request, WriteMode mode) {
+  auto operation = std::make_shared<WriteOperation>();
+  operation->request = request;
+  operation->mode = mode;
+  operation->kind = request->kind;
+  operation->ns = request->kind->namespaced ? request->info.ns : "";
+  operation->name = request->info.name;
+  operation->subresource = request->info.subresource;
+  operation->dry_run = request->dry_run;
+  operation->done = [&server, request](model::ApiResult<WriteOutcome> outcome) {
+    if (!outcome) return server.respond_status(*request, outcome.error());
+    const int code = outcome->created ? 201 : 200;
+    server.respond_written(request, code, std::move(*outcome));
+  };
+  return operation;
+}
+
+Proposal make_proposal(const ApiServer::Impl& server, const model::KindInfo& kind, json::Value document) {
+  const auto& stored = storage_kind(kind);
+  if (&stored != &kind) model::convert(kind, stored, document);
+  Proposal proposal;
+  proposal.meta = extract_meta(stored, document);
+  proposal.key = object_key(stored, proposal.meta.ns, proposal.meta.name);
+  auto encoded = encode_object(document);
+  proposal.value = std::move(encoded.value);
+  proposal.revision_offset = encoded.revision_offset;
+  const model::Life& life = *model::hooks_of(stored).life;
+  if (life.expires) proposal.expires_at = server.loop.now() + server.options.event_ttl;
+  proposal.relaxed_durability = server.options.relaxed_leases_and_events && life.may_be_lost;
+  return proposal;
+}
+
+json::Value created_status() {
+  return json::Object{{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"status", "Success"}, {"code", 201}};
+}
+
+model::FieldErrors complete_and_validate(const ApiServer::Impl& server, const WriteOperation& operation, const json::Value* old,
+                                         json::Value& object) {
+  const auto& kind = *operation.kind;
+  const auto& own = rules_of(kind);
+  model::FieldErrors errors;
+  if (own.check_first) errors = own.check_first(server, operation, old, object);
+  auto found = old == nullptr ? model::validate_create(kind, object) : model::validate_update(kind, *old, object, operation.subresource);
+  std::ranges::move(found, std::back_inserter(errors));
+  if (own.check_last && operation.subresource.empty())
+    std::ranges::move(own.check_last(operation, old, object), std::back_inserter(errors));
+  return errors;
+}
+
+std::optional<model::ApiStatus> refuse_writer(const ApiServer::Impl& server, const WriteOperation& operation, const json::Value* old,
+                                              const json::Value& object) {
+  const auto& own = rules_of(*operation.kind);
+  return own.guard ? own.guard(server, operation, old, object) : std::nullopt;
+}
+
+void warn(WriteOperation& operation, const json::Value* old_object, const json::Value& object) {
+  auto& warnings = operation.request->warnings;
+  std::unordered_set<std::string> seen(warnings.begin(), warnings.end());
+  for (auto& sentence : model::write_warnings(*operation.kind, old_object, object))
+    if (seen.insert(sentence).second) warnings.push_back(std::move(sentence));
+}
+
+bool takes_addresses(const model::KindInfo& kind) { return rules_of(kind).takes_addresses; }
+
+}  // namespace berth::apiserver
