@@ -35,6 +35,7 @@ struct YamlPlaces {
 
 /// As `parse_yaml_stream`. `places`, where given, is added to.
 [[nodiscard]] std::expected<std::vector<Value>, YamlFault> read_yaml(std::string_view text, YamlPlaces* places = nullptr);
+<<<<<<< HEAD
 /// The first document, null when it is empty or there is none; what comes behind it is not looked at, as in Kubernetes.
 [[nodiscard]] std::expected<Value, YamlFault> read_first_yaml(std::string_view text, YamlPlaces* places = nullptr);
 /// What Go's strict reader says of keys that stand twice in the first document: "line 4: key "x" already set in map" of each; nothing of a
@@ -42,5 +43,10 @@ struct YamlPlaces {
 [[nodiscard]] std::vector<std::string> go_repeated_keys(std::string_view text);
 /// All of them as one error.
 [[nodiscard]] std::string go_repeated_error(const std::vector<std::string>& lines);
+=======
+/// The first document, null when it is empty or there is none; what comes behind it is not looked at, as in Kubernetes. `repeated`: is told
+/// of keys that their map has already, in Kubernetes' words ("line 7: key "a" already set in map"), of a hundred at most.
+[[nodiscard]] std::expected<Value, YamlFault> read_first_yaml(std::string_view text, std::vector<std::string>* repeated = nullptr);
+>>>>>>> all
 
 }  // namespace berth::json
