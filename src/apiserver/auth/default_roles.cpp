@@ -213,6 +213,7 @@ std::vector<RoleRow> component_roles() {
 }
 
 /// Each is bound to the service account of its name in kube-system.
+// Longer than a screen: a table, a line a role.
 std::vector<RoleRow> controller_roles() {
   return {
       {"attachdetach-controller",
