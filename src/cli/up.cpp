@@ -198,6 +198,7 @@ std::unique_ptr<dashboard::Dashboard> start_dashboard_of_up(const std::string& p
 
 }  // namespace
 
+// Longer than a screen: flags, what is wrong with them, then the roles in the order in which they start and stop.
 int run_up(const std::vector<std::string>& args) {
   CLI::App app(
       "A whole cluster in one process: API server, scheduler, controllers, and nodes: this machine with real containers, or simulated "
