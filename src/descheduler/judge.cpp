@@ -42,7 +42,9 @@ Judge::Judge(const Snapshot& snapshot, const placement::Profiles& profiles, Plac
     : snapshot_(snapshot),
       trial_(placement::Trial::on_fork(snapshot.cluster, profiles,
                                        {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}})),
-      check_(check) {
+      check_(check),
+      has_unneeded_(std::ranges::any_of(snapshot.cluster.nodes(),
+                                        [](const placement::NodeInfo* node) { return node->node != nullptr && is_unneeded(*node); })) {
   if (check_ == PlacementCheck::kBetterPlace) place_all_waiting();
 }
 
@@ -203,12 +205,15 @@ Judgement Judge::decide(placement::Trial& trial, const Pod& pod, const placement
       return {false, "", fmt::format("it {} come back to {}", best.nodes.size() == 1 ? "would" : "could", pod.node)};
     }
     if (!destination.is_valid() || (preferred != nullptr && index == preferred->index)) destination = index;
+    // Thousands may be equally good: they are looked at where something could be said against them.
+    const bool has_rule = terms.rule != nullptr && *terms.rule;
+    if (!has_unneeded_ && !has_rule) continue;
     const placement::NodeInfo& node = *cluster.node(index);
     // What goes there keeps the node, or moves once more with it.
-    if (is_unneeded(node))
+    if (has_unneeded_ && is_unneeded(node))
       return {false, "",
               fmt::format("it {} go to {}, which the autoscaler wants to remove", best.nodes.size() == 1 ? "would" : "could", node.name)};
-    if (terms.rule == nullptr || !*terms.rule) continue;
+    if (!has_rule) continue;
     if (const std::string why = (*terms.rule)(node); !why.empty())
       return {false, "", fmt::format("it {} go to {}, {}", best.nodes.size() == 1 ? "would" : "could", node.name, why), true};
   }

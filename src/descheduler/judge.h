@@ -67,6 +67,7 @@ class Judge {
   std::map<std::string, Leaving, std::less<>> leaving_;  ///< The accepted ones, by the pod's key.
   std::set<std::string, std::less<>> placed_waiting_;    ///< Keys of waiting pods that have places in thought.
   PlacementCheck check_;
+  bool has_unneeded_;                                                ///< Some node carries a mark of the autoscaler.
   std::map<std::string, placement::Eviction, std::less<>> evicted_;  ///< The accepted ones, by the pod's key.
   /// The scheduler's name, the pod's signature, and the node that it is on.
   using RefusalKey = std::tuple<std::string, placement::Signature, std::string>;
