@@ -13,6 +13,7 @@
 #include "cli/findings.h"
 #include "cli/process.h"
 #include "cli/security_flags.h"
+#include "cli/tracing_flags.h"
 #include "cli/trust_files.h"
 #include "client/transport.h"
 #include "net/server.h"
@@ -33,9 +34,10 @@ struct ServerPlan {
   apiserver::MasterConfig master_config;
   EtcdPlan etcd;
   SecurityPlan security;
+  std::optional<net::tracing::TracerOptions> tracing;
   std::shared_ptr<const AuthPlan> auth;
   Duration event_ttl{};
-  Duration request_timeout = std::chrono::minutes(1);
+  Duration request_timeout = std::chrono::minutes(1), shutdown_delay{};
   std::string advertise_host;
   std::vector<std::string> tls_cipher_suites;
   std::size_t memory_limit_bytes = 0;  ///< 0: no limit.
@@ -62,10 +64,11 @@ struct ServerFlags {
   TrustFlags trust;
   int max_requests_inflight = 400, max_mutating_requests_inflight = 200;
   bool priority_and_fairness = true;
-  std::string request_timeout = "1m0s";
+  std::string request_timeout = "1m0s", shutdown_delay = "0s";
   std::string memory_limit = "75%";
   EtcdFlags etcd;
   SecurityFlags security;
+  TracingFlags tracing;
   AuthFlags auth;
   bool profiling = true, disable_http2 = false;
   std::uint32_t http2_max_streams = 0;
@@ -98,6 +101,8 @@ class ServerRole {
   [[nodiscard]] const net::TlsServerConfig& tls() const { return tls_; }
   [[nodiscard]] const std::string& host() const { return host_; }
   [[nodiscard]] apiserver::ApiServer& api() { return *api_; }
+  /// Null: nothing is traced.
+  [[nodiscard]] const std::shared_ptr<net::tracing::Tracer>& tracer() const { return tracer_; }
   /// What master-config.yaml says of the other components; empty without one.
   [[nodiscard]] const apiserver::MasterConfig& master_config() const { return master_config_; }
   /// Straight into the pipeline as a user of these groups.
@@ -115,16 +120,19 @@ class ServerRole {
   /// Puts into use what differs from trust_.
   Result<void> adopt(Trust trust);
 
+  Duration shutdown_delay_{};
   std::string data_dir_, kubeconfig_path_, url_, join_url_, ca_pem_, host_, service_cidr_;
   struct Credentials;
   std::unique_ptr<Credentials> credentials_;  ///< Certificates, keys, and the files about who is let in.
   net::TlsServerConfig tls_;
+  std::shared_ptr<net::tracing::Tracer> tracer_;
   TrustFlags trust_flags_;
   Trust trust_;  ///< In use; on the renewals' thread, once started.
   apiserver::MasterConfig master_config_;
   std::unique_ptr<SystemClock> clock_;
   std::unique_ptr<ThreadLoop> loop_, renewals_;
   std::unique_ptr<apiserver::ApiServer> api_;
+  std::unique_ptr<net::Handler> traced_;           ///< Around api_, where requests are traced.
   std::unique_ptr<apiserver::Watch> aggregation_;  ///< Of ClusterRoles; goes before the server and its cache.
   std::shared_ptr<node::MetricsApi> metrics_;      ///< metrics.k8s.io; stops before the server that it asks.
   std::unique_ptr<net::Server> listener_;

@@ -15,6 +15,7 @@
 #include "cli/server_store.h"
 #include "cli/session.h"
 #include "net/debug_pages.h"
+#include "net/tracing/handler.h"
 
 namespace berth::cli {
 
@@ -54,6 +55,7 @@ Result<void> ServerRole::Start::make_place() {
   role.loop_ = std::make_unique<ThreadLoop>("apiserver");
   role.renewals_ = std::make_unique<ThreadLoop>("renewals");
   role.service_cidr_ = flags.service_cidr;
+  role.shutdown_delay_ = plan.shutdown_delay;
   auto& pki_options = role.credentials_->pki_options;
   pki_options.directory = role.data_dir_ + "/pki";
   pki_options.names = {plan.listen.host, plan.advertise_host};
@@ -176,6 +178,12 @@ Result<void> ServerRole::Start::create_api(apiserver::NodeBackend backend) {
   auto api = apiserver::ApiServer::create(std::move(options));
   if (!api) return std::unexpected(api.error());
   role.api_ = std::move(*api);
+  if (plan.tracing) {
+    auto tracer = net::tracing::Tracer::start(*plan.tracing);
+    if (!tracer) return invalid(fmt::format("--tracing-config-file: {}", tracer.error().message));
+    role.tracer_ = std::move(*tracer);
+    role.traced_ = std::make_unique<net::tracing::TracedHandler>(*role.api_, role.tracer_);
+  }
   return {};
 }
 
@@ -218,7 +226,7 @@ Result<void> ServerRole::Start::listen() {
   };
   role.tls_ = *server.tls;
   role.host_ = plan.listen.host;
-  auto listener = net::Server::start(server, *role.api_);
+  auto listener = net::Server::start(server, role.traced_ ? *role.traced_ : *role.api_);
   if (!listener) return invalid(fmt::format("cannot serve on {}: {}", flags.listen, listener.error().message));
   role.listener_ = std::move(*listener);
   role.api_->serves_on(role.listener_->port());
@@ -238,7 +246,8 @@ Result<void> ServerRole::Start::announce() {
   role.presence_ = std::make_unique<ServerPresence>(
       opened.shared, client::Client(role.in_process("system:apiserver", {"system:masters"}), nullptr, "berth-server"), *role.clock_,
       PresenceFacts{plan.etcd.options.prefix, plan.advertise_host, role.listener_->port(),
-                    server_identity(machine_name(), plan.advertise_host, role.listener_->port())});
+                    server_identity(machine_name(), plan.advertise_host, role.listener_->port()),
+                    [api = role.api_.get()] { api->repair_service_claims(); }});
   return {};
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "placement/relabelled.h"
+
 namespace berth::descheduler {
 namespace {
 
@@ -37,7 +39,7 @@ void Memory::look_at(const Snapshot& snapshot, TimePoint now) {
       fresh.push_back(pod);
     else if (is_over && !known->second.is_over)
       changed(*before_);
-    else if (known->second.labels != meta.labels.pairs())
+    else if (placement::is_relabelled(known->second.labels, meta.labels.pairs()))
       changed(now);
     there.emplace(meta.uid, Seen{controller_of(*pod), pod->node, meta.labels.pairs(), is_over});
   }
@@ -76,8 +78,9 @@ void Memory::look_for_lost(const Snapshot& snapshot, const SeenPods& there) {
     // Its node failed: that nobody moved.
     const bool is_down = node != nullptr && node->node != nullptr && !is_ready(*node->node);
     const bool was_down = since != snapshot.ready_changed.end() && since->second >= *before_;
-    if (is_down || was_down || pod.controller.empty()) changed(*before_);
-    // From a node that is back it may as well have been evicted: who came for it stays until the next news.
+    if (is_down || pod.controller.empty()) changed(*before_);
+    if (was_down) changed(since->second);
+    // From a node that is back it may as well have been evicted: who came for it after that stays until the next news.
     if (!is_down) moves_.evicted(pod.controller);
   }
 }

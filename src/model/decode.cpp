@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "model/go_time.h"
 #include "model/kind_hooks.h"
 #include "model/quantity.h"
 #include "model/schema.h"
+#include "model/schema_text.h"
 #include "model/unknown_fields.h"
 
 namespace berth::model {
@@ -100,10 +102,69 @@ bool is_zero(const json::Value& value) {
   }
 }
 
-/// Go's layout of a MicroTime asks for exactly six digits of a second, after "2006-01-02T15:04:05".
-bool has_six_digits(std::string_view text) {
-  if (text.size() < 27 || text[19] != '.') return false;
-  return std::ranges::all_of(text.substr(20, 6), [](char c) { return c >= '0' && c <= '9'; }) && !(text[26] >= '0' && text[26] <= '9');
+/// What Go calls the fields whose types have names of their own, by "TYPE.FIELD".
+const std::map<std::string, std::string_view, std::less<>>& named_fields() {
+  static const auto all = [] {
+    std::map<std::string, std::string_view, std::less<>> out;
+    for (const std::string_view text : named_texts()) {
+      std::string_view type;
+      for (std::size_t start = 0; start < text.size();) {
+        const std::size_t end = std::min(text.find_first_of(" \n", start), text.size());
+        const std::string_view word = text.substr(start, end - start);
+        start = end + 1;
+        if (word.ends_with(':')) type = word.substr(0, word.size() - 1);
+        if (const std::size_t equals = word.find('='); equals != std::string_view::npos)
+          out.emplace(fmt::format("{}.{}", type, word.substr(0, equals)), word.substr(equals + 1));
+      }
+    }
+    return out;
+  }();
+  return all;
+}
+
+/// Go's name of what stands at the step: a field of the owner, or an element of one.
+std::string go_name_at(const TypeRef& ref, const TypeDef* owner, const Step* step) {
+  std::size_t depth = 0;
+  for (; step != nullptr && (step->is_index || step->is_key); step = step->parent) ++depth;
+  if (owner == nullptr || step == nullptr) return ref.go_name();
+  const auto found = named_fields().find(fmt::format("{}.{}", owner->name, step->key));
+  if (found == named_fields().end()) return ref.go_name();
+  std::string_view name = found->second;
+  for (; depth > 0; --depth) {
+    const std::size_t bracket = name.find(']');
+    if (bracket == std::string_view::npos) return ref.go_name();
+    name.remove_prefix(bracket + 1);
+  }
+  return std::string(name);
+}
+
+/// Where Go's base64 decoder stops; npos: it does not.
+std::size_t base64_mistake(std::string_view text) {
+  const auto is_line_end = [](char c) { return c == '\n' || c == '\r'; };
+  const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '+' || c == '/'; };
+  std::size_t in_group = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (is_line_end(c)) continue;
+    if (is_letter(c)) {
+      in_group = (in_group + 1) % 4;
+      continue;
+    }
+    if (c != '=' || in_group < 2) return at;
+    const auto next = [&] {
+      do ++at;
+      while (at < text.size() && is_line_end(text[at]));
+    };
+    const std::size_t first = at;
+    next();
+    if (in_group == 2) {
+      if (at >= text.size()) return text.size();
+      if (text[at] != '=') return first;
+      next();
+    }
+    return at < text.size() ? at : std::string_view::npos;
+  }
+  return in_group == 0 ? std::string_view::npos : text.size() - in_group;
 }
 
 bool fits_int32(const json::Value& value) { return value.is_int64() && value.get_int64() >= INT32_MIN && value.get_int64() <= INT32_MAX; }
@@ -183,7 +244,7 @@ class Decoder {
     if (word == "number" && (ref.kind == Kind::kInt32 || ref.kind == Kind::kInt64)) word += " " + json::serialize(value);
     const std::string owner_name = owner == nullptr ? "" : owner->name.substr(owner->name.rfind('.') + 1) + ".";
     return fmt::format("json: cannot unmarshal {} into Go struct field {}{} of type {}", word, owner_name, render(step, false),
-                       ref.go_name());
+                       go_name_at(ref, owner, step));
   }
   void mismatch(const json::Value& value, const TypeRef& ref, const TypeDef* owner, const Step* step) {
     if (saved_.empty()) saved_ = mismatched(value, ref, owner, step);
@@ -338,12 +399,8 @@ class Decoder {
     if (!value.is_string()) return abort(mismatched(value, TypeRef{Kind::kString}, owner, step));
     const std::string text(json::as_view(value));
     const auto time = parse_rfc3339(text);
-    const char* layout = ref.kind == Kind::kTime ? "2006-01-02T15:04:05Z07:00" : "2006-01-02T15:04:05.000000Z07:00";
-    if (time && ref.kind == Kind::kMicroTime && !has_six_digits(text))
-      return abort(fmt::format("parsing time \"{}\" as \"{}\": cannot parse \"{}\" as \".000000\"", text, layout, text.substr(19)));
-    if (!time) {
-      return abort(fmt::format("parsing time \"{}\" as \"{}\": cannot parse \"{}\" as \"2006\"", text, layout, text));
-    }
+    if (auto why = go_time_error(text, ref.kind == Kind::kMicroTime); !why.empty()) return abort(std::move(why));
+    if (!time) return abort(fmt::format("parsing time \"{}\": extra text: \"{}\"", text, text));
     const std::string canonical = ref.kind == Kind::kTime ? format_rfc3339(*time) : format_rfc3339_micro(*time);
     if (canonical != text) value = canonical;
   }
@@ -351,12 +408,7 @@ class Decoder {
   void walk_bytes(const TypeRef& ref, json::Value& value, const TypeDef* owner, const Step* step) {
     if (!value.is_string()) return mismatch(value, ref, owner, step);
     const std::string_view text = json::as_view(value);
-    std::size_t i = 0;
-    while (i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) != 0 || text[i] == '+' || text[i] == '/')) ++i;
-    const std::size_t data = i;
-    while (i < text.size() && text[i] == '=') ++i;
-    if (i != text.size() || text.size() % 4 != 0 || i - data > 2)
-      save(fmt::format("illegal base64 data at input byte {}", std::min(i, text.size())));
+    if (const auto at = base64_mistake(text); at != std::string_view::npos) save(fmt::format("illegal base64 data at input byte {}", at));
   }
 
   const KindInfo& kind_;

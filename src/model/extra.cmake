@@ -1,6 +1,6 @@
 # The facts of the kinds' fields, text files beside the records, become string literals: the binary needs no files, the build no tools.
 set(facts_functions "")
-foreach(fact schema zeros shapes enums descriptions)
+foreach(fact schema zeros named shapes enums descriptions)
   file(GLOB fact_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/model/kinds/*/*.${fact} ${CMAKE_SOURCE_DIR}/src/model/schema/*.${fact})
   set(literals "")
   foreach(fact_file ${fact_files})

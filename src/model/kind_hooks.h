@@ -84,6 +84,8 @@ struct Rules {
   /// Kubernetes' sentences about a name, a line each. Empty function: a DNS subdomain.
   std::function<std::string(std::string_view name)> name;
   bool has_foreign_finalizers = false;  ///< Of a custom kind: finalizers need no domain.
+  /// Kubernetes' own rules of the kind pass metadata over: only what all objects need is asked of it, and that when nothing else is wrong.
+  bool looks_at_metadata_last = false;
   std::function<void(const json::Value& doc, validation::Errors& errors)> create;
   /// `subresource`: "" or one of its own, never "status" or "finalize".
   std::function<void(const json::Value& old, const json::Value& doc, std::string_view subresource, validation::Errors& errors)> update;

@@ -167,6 +167,8 @@ class Tables {
         field.is_off = true;
       else if (text == "map=atomic")
         field.is_atomic = true;
+      else if (text == "map=granular")
+        field.is_granular = true;
       else if (text.starts_with('#')) {
         for (std::size_t at = 1; at < text.size();) {
           const std::size_t dot = std::min(text.find('.', at), text.size());

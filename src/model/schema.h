@@ -56,6 +56,7 @@ struct FieldDef {
   ListType list_type = ListType::kAtomic;
   std::vector<std::string> list_keys;  ///< kMap.
   bool is_atomic = false;              ///< A map or struct that is owned as a whole.
+  bool is_granular = false;            ///< A struct whose fields are owned one by one here, though its type is atomic elsewhere.
   bool omits_zero = false;             ///< Kubernetes never answers with it as "", 0, false, [] or {}: such a value says nothing.
   bool is_off = false;                 ///< Of a feature that is off by default: what is given is dropped.
   bool is_always_written = false;  ///< Kubernetes answers with it even when nobody gave it: "", 0, false, {} or, for lists and times, null.

@@ -6,7 +6,7 @@
 // that does so has a line "@custom".
 //
 // A type is a line with its name, its fields are the indented lines below: NAME TYPE [required] [patch=merge,retainKeys] [key=MERGE_KEY]
-// [list=atomic|set|map:KEY,KEY] [map=atomic] [off] [#NUMBER]. "off": of a feature that
+// [list=atomic|set|map:KEY,KEY] [map=atomic|granular] [off] [#NUMBER]. "off": of a feature that
 // is off by default, so that what is given is dropped. NUMBER is the field's in Kubernetes' protobuf form; "2.3" is field 3 of the
 // message in field 2, which JSON spreads into its parent. TYPE is any, string, int32, int64, double, bool, quantity, time, microtime,
 // bytes, intorstring, a type's name, [TYPE] or {TYPE}; "bool|TYPE" and "list|TYPE" are a type's object or a boolean, or a list of them;
@@ -21,6 +21,9 @@ const std::vector<std::string_view>& schema_texts();
 /// "TYPE: FIELD FIELD …" a type, going on in indented lines: the fields that are written even when they are zero.
 /// Where the field's name ends with "!", it is there even when nobody gave it.
 const std::vector<std::string_view>& zeros_texts();
+/// "TYPE: FIELD=GOTYPE FIELD=GOTYPE …" a type, going on in indented lines: what the decoder's errors call a field whose type has a name of
+/// its own in Go, as "[]v1.FinalizerName".
+const std::vector<std::string_view>& named_texts();
 /// "TYPE: MEMBER MEMBER …" a type, going on in indented lines: the members of the internal struct by their Go names. A field is the one of
 /// the same name whatever the letters' case, unless "Member=field" says which; "*": a pointer, null when absent; "?": left out when
 /// empty, as omitempty has it; "+metadata": the object's metadata stands here, its members beside the others.

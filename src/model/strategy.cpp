@@ -106,7 +106,7 @@ void prepare_for_create(const KindInfo& kind, Value& doc) {
   const Strategy& own = *hooks_of(kind).strategy;
   if (kind.generation && own.generation_from == GenerationFrom::kCreation)
     json::set(doc, {"metadata", "generation"}, 1);
-  else
+  else if (kind.generation)
     json::erase(doc, {"metadata", "generation"});
   if (has_status(kind) && !own.keeps_given_status) doc.get_object()["status"] = own.initial_status ? own.initial_status() : Value(Object());
   if (own.prepare_create) own.prepare_create(doc);
@@ -122,7 +122,12 @@ void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std:
   }
   if (!is_merged && has_status(kind)) strategy::copy_member(old, doc, "status");
   if (own.prepare_update) own.prepare_update(old, doc, subresource);
-  if (kind.generation) count_generation(own, old, doc, subresource);
+  if (kind.generation) return count_generation(own, old, doc, subresource);
+  // Nobody but a strategy moves it.
+  if (const Value* generation = json::find(old, {"metadata", "generation"}))
+    json::set(doc, {"metadata", "generation"}, *generation);
+  else
+    json::erase(doc, {"metadata", "generation"});
 }
 
 }  // namespace berth::model

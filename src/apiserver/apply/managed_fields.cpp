@@ -178,7 +178,7 @@ bool is_reset(const json::Value& updated) {
 void track_update(const model::KindInfo& kind, const json::Value* live, json::Value& updated, const Writer& writer) {
   if (is_reset(updated)) {
     json::erase(updated, {"metadata", "managedFields"});
-    return;
+    if (live != nullptr) return;
   }
   std::vector<Entry> entries;
   if (live != nullptr) {

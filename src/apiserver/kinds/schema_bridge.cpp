@@ -42,7 +42,10 @@ const std::vector<std::string>& Shape::list_keys() const {
   return field_ == nullptr ? kNone : field_->list_keys;
 }
 
-bool Shape::is_atomic_object() const { return (field_ != nullptr && field_->is_atomic) || (struct_ != nullptr && struct_->is_atomic); }
+bool Shape::is_atomic_object() const {
+  if (field_ != nullptr && (field_->is_atomic || field_->is_granular)) return field_->is_atomic;
+  return struct_ != nullptr && struct_->is_atomic;
+}
 
 bool Shape::is_always_present(std::string_view name) const {
   if (struct_ == nullptr) return false;

@@ -23,7 +23,7 @@ void created(ApiServer::Impl& server, const WritePtr& operation, ProposeResult r
     server.services.release(std::exchange(operation->allocation, {}));
     return try_again(server, operation, Stage::kAllocate);
   }
-  server.services.release(operation->allocation);
+  if (result.error() != ProposeError::kUncertain) server.services.release(operation->allocation);
   if (result.error() != ProposeError::kExists) return operation->fail(model::internal_error(server.cache->storage_failure()));
   // Somebody created meanwhile what was to be applied or replaced.
   if (!operation->produce) return operation->fail(model::already_exists(kind.group, kind.plural, operation->name));
@@ -47,7 +47,8 @@ StepResult take_name(ApiServer::Impl&, const WritePtr& operation) {
   auto& document = operation->document;
   auto& metadata = json::ensure_object(document, {"metadata"});
   const auto sent_revision = json::get_string(document, {"metadata", "resourceVersion"});
-  if (sent_revision.find_first_not_of('0') != std::string_view::npos &&
+  // Only the store minds, which a dry run does not ask.
+  if (!operation->request->dry_run && sent_revision.find_first_not_of('0') != std::string_view::npos &&
       sent_revision.find_first_not_of("0123456789") == std::string_view::npos) {
     model::ApiStatus status;
     status.message = "resourceVersion should not be set on objects to be created";

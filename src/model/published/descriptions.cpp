@@ -12,6 +12,7 @@ namespace {
 /// "Type" or "Type.field" without the package: the same words serve all versions.
 using Texts = std::map<std::string_view, std::string_view>;
 
+// Longer than a screen: a table, a line a field.
 const Texts& common_texts() {
   static const Texts table = {
       {".apiVersion", "Group and version of this representation of the object."},

@@ -114,6 +114,7 @@ class Writer {
         }
       }
       if (field.is_atomic && field.ref.kind != Kind::kAny) property["x-kubernetes-map-type"] = "atomic";
+      if (field.is_granular) property["x-kubernetes-map-type"] = "granular";
       properties[field.name] = std::move(property);
       if (field.required) required.emplace_back(field.name);
     }

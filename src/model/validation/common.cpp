@@ -295,8 +295,6 @@ void object_meta(const KindInfo& kind, const Value& doc, Errors& errors) {
     errors.required(at / "name", "name or generateName is required");
   } else if (const std::string why = check_name(kind, name); !why.empty()) {
     errors.invalid(at / "name", name, why);
-    if (const std::string segment = check_path_segment(name); !segment.empty() && segment != why)
-      errors.invalid(at / "name", name, segment);
   }
   if (kind.namespaced) {
     if (ns.empty())
@@ -329,6 +327,8 @@ void object_meta(const KindInfo& kind, const Value& doc, Errors& errors) {
     if (json::get_string(owner, {"kind"}).empty()) errors.invalid(one / "kind", "", "must not be empty");
     if (json::get_string(owner, {"name"}).empty()) errors.invalid(one / "name", "", "must not be empty");
     if (json::get_string(owner, {"uid"}).empty()) errors.invalid(one / "uid", "", "must not be empty");
+    if (json::get_string(owner, {"apiVersion"}) == "v1" && json::get_string(owner, {"kind"}) == "Event")
+      errors.invalid(one, owner, "/v1, Kind=Event is disallowed from being an owner");
     if (!json::get_bool(owner, {"controller"})) continue;
     const std::string name_of_this = fmt::format("{}/{}", json::get_string(owner, {"kind"}), json::get_string(owner, {"name"}));
     if (controller.empty())
@@ -447,10 +447,12 @@ void resource_list(const Value& holder, const Path& at, Errors& errors) {
 namespace berth::model {
 
 FieldErrors validate_create(const KindInfo& kind, const json::Value& doc) {
-  validation::Errors errors;
-  validation::object_meta(kind, doc, errors);
-  if (const auto& own = hooks_of(kind).rules->create) own(doc, errors);
-  return errors.take();
+  const Rules& rules = *hooks_of(kind).rules;
+  validation::Errors errors, last;
+  validation::object_meta(kind, doc, rules.looks_at_metadata_last ? last : errors);
+  if (rules.create) rules.create(doc, errors);
+  FieldErrors found = errors.take();
+  return found.empty() ? last.take() : found;
 }
 
 FieldErrors validate_update(const KindInfo& kind, const json::Value& old, const json::Value& doc, std::string_view subresource) {

@@ -102,7 +102,11 @@ KindInfo core_event() {
                "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "reportingComponent", "source", "type"})
       .does({.form = kDefault,
              .strategy = kDefault,
-             .rules = Rules{.name = validation::check_path_segment, .create = check_core_event, .update = in_turn(check_core_event)},
+             .rules = Rules{.name = validation::check_path_segment,
+                            .has_foreign_finalizers = true,
+                            .looks_at_metadata_last = true,
+                            .create = check_core_event,
+                            .update = in_turn(check_core_event)},
              .printer = event_printer(),
              // Without a source it is selected by who reports it (pkg/registry/core/event, ToSelectableFields).
              .selected = std::vector<SelectedField>{{.name = "source", .path = "source.component", .instead = "reportingComponent"}},
@@ -120,9 +124,7 @@ KindInfo event() {
       .does({.form = Form{.to_storage = [](Value& doc) { event_to_core(doc.get_object()); },
                           .from_storage = [](Value& doc) { event_from_core(doc.get_object()); }},
              .strategy = kDefault,
-             .rules = Rules{.name = validation::check_path_segment,
-                            .create = check_new_event,
-                            .update = in_turn(check_event, validation::event_update)},
+             .rules = Rules{.create = check_new_event, .update = in_turn(check_event, validation::event_update)},
              .printer = event_printer(),
              .selected = selected_by_new_names(),
              .scale = kDefault,
