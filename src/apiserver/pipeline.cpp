@@ -92,8 +92,11 @@ std::optional<model::ApiStatus> read_write_options(Request& request) {
 /// Whether a subresource takes what is asked of it. What it does not take is refused before anybody asks for the right to it: a right to
 /// watch or delete must not become one to what the path leads to.
 bool takes(const model::Subresource& sub, const Request& request) {
-  return std::ranges::find(sub.verbs, request.info.verb) != sub.verbs.end() &&
-         (request.http.method != "HEAD" || request.info.subresource == "proxy");
+  const auto& method = request.http.method;
+  const bool is_proxied = request.info.subresource == "proxy";
+  // What is behind a proxy may know OPTIONS; it has no verb, so that only a right to every verb is one to it.
+  if (method == "OPTIONS") return is_proxied;
+  return std::ranges::find(sub.verbs, request.info.verb) != sub.verbs.end() && (method != "HEAD" || is_proxied);
 }
 
 /// The kind of write that a request is; nothing for what no route takes.

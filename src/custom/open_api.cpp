@@ -9,67 +9,51 @@ using json::Array;
 using json::Object;
 using json::Value;
 
-bool is_set(const Object& object, std::string_view name) {
-  const auto* value = object.if_contains(name);
+bool has_flag(const Object& schema, std::string_view name) {
+  const auto* value = schema.if_contains(name);
   return value != nullptr && value->is_bool() && value->get_bool();
 }
 
-/// Swagger 2.0 knows no null: what may be one is not required.
-void require_no_nullable(Object& object) {
-  auto* required = object.if_contains("required");
-  if (required == nullptr || !required->is_array()) return;
-  const auto* additional = object.if_contains("additionalProperties");
-  if (additional != nullptr && additional->is_object() && is_set(additional->get_object(), "nullable")) {
-    object.erase("required");
-    return;
-  }
-  const auto* properties = object.if_contains("properties");
-  if (properties == nullptr || !properties->is_object()) return;
-  Array kept;
+template <typename Change>
+void for_each_below(Object& schema, Change change) {
+  for (const char* name : {"items", "additionalProperties"})
+    if (auto* below = schema.if_contains(name); below != nullptr && below->is_object()) change(below->get_object());
+  if (auto* properties = schema.if_contains("properties"); properties != nullptr && properties->is_object())
+    for (auto& [name, below] : properties->get_object())
+      if (below.is_object()) change(below.get_object());
+}
+
+/// Fields that may be null are not asked for: Swagger 2.0 knows no null.
+void waive_nullable(Object& schema) {
+  auto* required = schema.if_contains("required");
+  const auto* properties = schema.if_contains("properties");
+  if (required == nullptr || !required->is_array() || properties == nullptr || !properties->is_object()) return;
+  Array left;
   for (const auto& name : required->get_array()) {
-    const auto* property = name.is_string() ? properties->get_object().if_contains(json::as_view(name)) : nullptr;
-    if (property == nullptr || !property->is_object() || !is_set(property->get_object(), "nullable")) kept.push_back(name);
+    const auto* below = name.is_string() ? properties->get_object().if_contains(name.get_string()) : nullptr;
+    if (below == nullptr || !below->is_object() || !has_flag(below->get_object(), "nullable")) left.push_back(name);
   }
-  if (kept.empty()) {
-    object.erase("required");
-  } else {
-    *required = std::move(kept);
-  }
+  if (left.empty())
+    schema.erase("required");
+  else
+    *required = std::move(left);
 }
 
-/// An integer or a text, said in the words of OpenAPI (apiserver/schema/unfold.go).
-void unfold(Object& object) {
-  if (!is_set(object, "x-kubernetes-int-or-string")) return;
-  const auto pattern = [] { return Array{Object{{"type", "integer"}}, Object{{"type", "string"}}}; };
-  const Value wanted = pattern();
-  const auto* any = object.if_contains("anyOf");
-  const auto* all = object.if_contains("allOf");
-  const auto* first =
-      all != nullptr && all->is_array() && !all->get_array().empty() ? json::find(all->get_array().front(), "anyOf") : nullptr;
-  if ((any != nullptr && json::equal(*any, wanted)) || (first != nullptr && json::equal(*first, wanted))) return;
-  if (any == nullptr) {
-    object["anyOf"] = pattern();
-    return;
+/// What Swagger 2.0 has no word for goes, and what kubectl would read as "nothing else" (apiextensions' ToStructuralOpenAPIV2).
+void simplify(Object& schema) {
+  for (const char* field : {"oneOf", "anyOf", "allOf", "not"}) schema.erase(field);
+  waive_nullable(schema);
+  const bool is_open = has_flag(schema, "x-kubernetes-preserve-unknown-fields"), is_nullable = has_flag(schema, "nullable");
+  if (is_open || is_nullable)
+    for (const char* field : {"items", "properties"}) schema.erase(field);
+  if (is_nullable)
+    for (const char* field : {"type", "nullable"}) schema.erase(field);
+  const auto* type = schema.if_contains("type");
+  if (type != nullptr && type->is_string()) {
+    const bool is_bare_array = type->get_string() == "array" && !schema.contains("items");
+    if (is_bare_array || (is_open && type->get_string() == "object")) schema.erase("type");
   }
-  auto& list = object["allOf"];
-  if (!list.is_array()) list = Array();
-  list.get_array().insert(list.get_array().begin(), Object{{"anyOf", pattern()}});
-}
-
-/// What Swagger 2.0 has no word for goes (ToStructuralOpenAPIV2).
-void simplify(Value& schema) {
-  auto* object = schema.if_object();
-  if (object == nullptr) return;
-  for (const char* field : {"oneOf", "anyOf", "allOf", "not", "default"}) object->erase(field);
-  require_no_nullable(*object);
-  const auto flag = [&](std::string_view name) { return is_set(*object, name); };
-  if (flag("nullable") || flag("x-kubernetes-preserve-unknown-fields") || flag("x-kubernetes-int-or-string")) {
-    for (const char* field : {"type", "items", "properties", "nullable"}) object->erase(field);
-  }
-  if (auto* items = object->if_contains("items")) simplify(*items);
-  if (auto* additional = object->if_contains("additionalProperties")) simplify(*additional);
-  if (auto* properties = object->if_contains("properties"); properties != nullptr && properties->is_object())
-    for (auto& [name, below] : properties->get_object()) simplify(below);
+  for_each_below(schema, simplify);
 }
 
 constexpr std::string_view kObjectMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
@@ -101,34 +85,34 @@ void add_type_meta(Object& properties, bool v3, std::string_view metadata, std::
   properties["metadata"] = meta_reference(v3, metadata, metadata_text);
 }
 
-/// What every embedded resource has; and what extensions mean is said in OpenAPI's own words.
-void complete(Value& schema, bool v3) {
-  auto* object = schema.if_object();
-  if (object == nullptr) return;
-  if (auto* items = object->if_contains("items")) complete(*items, v3);
-  if (auto* additional = object->if_contains("additionalProperties")) complete(*additional, v3);
-  if (auto* properties = object->if_contains("properties"); properties != nullptr && properties->is_object())
-    for (auto& [name, below] : properties->get_object()) complete(below, v3);
-  if (v3) unfold(*object);
-  if (!is_set(*object, "x-kubernetes-embedded-resource")) return;
-  // kubectl would refuse unknown fields beside known ones.
-  if (!v3 && is_set(*object, "x-kubernetes-preserve-unknown-fields")) return;
-  auto& properties = (*object)["properties"];
-  if (!properties.is_object()) properties = Object();
-  add_type_meta(properties.get_object(), v3, kObjectMeta,
-                "Standard object's metadata. More info: "
-                "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata");
-  auto& required = (*object)["required"];
+constexpr std::string_view kMetadataText =
+    "Standard object's metadata. More info: "
+    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+
+/// Objects within objects have the fields of every object; in Swagger 2.0 not where anything else is allowed beside them, for kubectl
+/// would refuse that then.
+void complete_embedded(Object& schema, bool v3) {
+  for_each_below(schema, [&](Object& below) { complete_embedded(below, v3); });
+  if (!has_flag(schema, "x-kubernetes-embedded-resource") || (!v3 && has_flag(schema, "x-kubernetes-preserve-unknown-fields"))) return;
+  add_type_meta(json::ensure_object(schema["properties"], {}), v3, kObjectMeta, kMetadataText);
+  auto& required = schema["required"];
   if (!required.is_array()) required = Array();
   for (const char* name : {"kind", "apiVersion"})
     if (std::ranges::find(required.get_array(), Value(name)) == required.get_array().end()) required.get_array().emplace_back(name);
 }
 
-/// x-kubernetes-selectable-fields, where there are any.
-void add_selectable(const CustomKind& kind, Object& schema) {
-  Array fields;
-  for (const auto& [name, path] : kind.selectable) fields.push_back(Object{{"fieldPath", name}});
-  if (!fields.empty()) schema["x-kubernetes-selectable-fields"] = std::move(fields);
+/// The schema of one version as it is published. Where unknown fields are kept, Swagger 2.0 is told an object and no more: of properties
+/// kubectl would conclude that there are no others.
+Object schema_of(const CustomKind& kind, bool v3) {
+  const auto& document = kind.version->schema_document;
+  Object schema = document.is_object() && !kind.definition->preserves_unknown ? document.get_object() : Object();
+  const bool is_open = kind.definition->preserves_unknown || has_flag(schema, "x-kubernetes-preserve-unknown-fields");
+  if (!document.is_object() || (!v3 && is_open)) return {{"type", "object"}};
+  if (!v3) simplify(schema);
+  schema["type"] = "object";
+  add_type_meta(json::ensure_object(schema["properties"], {}), v3, kObjectMeta, kMetadataText);
+  complete_embedded(schema, v3);
+  return schema;
 }
 
 }  // namespace
@@ -146,21 +130,14 @@ std::string openapi_name(const model::KindInfo& kind) {
 void add_openapi(const CustomKind& kind, bool v3, Object& schemas, Object& paths) {
   const auto& info = kind.info;
   const auto gvk = [&](std::string_view name) { return Array{Object{{"group", info.group}, {"kind", name}, {"version", info.version}}}; };
-  Value schema =
-      kind.version->schema_document.is_object() && !kind.definition->preserves_unknown ? kind.version->schema_document : Value(Object());
-  if (!v3) simplify(schema);
-  complete(schema, v3);
-  auto& object = schema.get_object();
-  object["type"] = "object";
-  auto& properties = object["properties"];
-  if (!properties.is_object()) properties = Object();
-  add_type_meta(properties.get_object(), v3, kObjectMeta,
-                "Standard object's metadata. More info: "
-                "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata");
+  Object object = schema_of(kind, v3);
   object["x-kubernetes-group-version-kind"] = gvk(info.kind);
-  add_selectable(kind, object);
+  Array selectable;
+  for (const std::string& path : kind.version->selectable)
+    selectable.push_back(Object{{"fieldPath", path.substr(path.starts_with('.') ? 1 : 0)}});
+  if (!selectable.empty()) object["x-kubernetes-selectable-fields"] = std::move(selectable);
   const auto name = openapi_name(info);
-  schemas[name] = std::move(schema);
+  schemas[name] = std::move(object);
   Object list_properties;
   add_type_meta(list_properties, v3, kListMeta,
                 "Standard list metadata. More info: "
@@ -176,7 +153,6 @@ void add_openapi(const CustomKind& kind, bool v3, Object& schemas, Object& paths
                                   {"required", Array{"items"}},
                                   {"properties", std::move(list_properties)},
                                   {"x-kubernetes-group-version-kind", gvk(info.list_kind)}};
-  add_selectable(kind, schemas[name + "List"].get_object());
   add_openapi_paths(kind, v3, schemas, paths);
 }
 

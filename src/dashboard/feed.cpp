@@ -98,7 +98,8 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
     is_running = true;
     ++run;
     const auto watch = [&](RowKind kind, std::string resource, std::string selector) {
-      watched.push_back(std::make_unique<Watched>(Watched{kind, {"", "v1", std::move(resource)}, std::move(selector), nullptr, ""}));
+      watched.push_back(
+          std::make_unique<Watched>(Watched{kind, {"", "v1", std::move(resource)}, std::move(selector), nullptr, nullptr, ""}));
       ask(watched.back().get());
     };
     watch(RowKind::kNode, "nodes", "");
