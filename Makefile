@@ -67,6 +67,7 @@ kill-test: setup
 ## make chaos      three etcd members, three API servers, faults under writers and watches (CHAOS_FAULTS=N, CHAOS_SEED=N; docs/etcd.md)
 chaos: build
 	@tests/chaos/etcd.sh $(BUILD)/bin/berth
+	@tests/chaos/rolling.py $(BUILD)/bin/berth
 	@CHAOS_FAULTS=$(CHAOS_FAULTS) tests/chaos/run.py $(BUILD)/bin/berth
 
 ## make overload   one user does his worst in six ways; what is left to the others, in figures (OVERLOAD_SECONDS=, OVERLOAD_CONNECTIONS=)

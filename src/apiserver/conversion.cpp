@@ -106,13 +106,28 @@ void prune_converted(const Request& request, const model::KindInfo& kind, Value&
 
 }  // namespace
 
+namespace {
+
+/// Why an answer is no ConversionReview of v1; empty when it is one.
+std::string why_no_review(const Value& review) {
+  const auto kind = json::get_string(review, {"kind"});
+  const auto version = version_of(review);
+  if (kind == "ConversionReview" && version == "apiextensions.k8s.io/v1") return {};
+  if (kind == "ConversionReview" && version == "apiextensions.k8s.io/v1beta1")
+    return "converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion";
+  return fmt::format(R"(no kind "{}" is registered for version "{}" in scheme "k8s.io/apiserver/pkg/util/webhook/client.go:71")", kind,
+                     version);
+}
+
+}  // namespace
+
 std::expected<std::vector<Value>, std::string> read_conversion_review(const std::vector<Value>& sent, const Value& review,
                                                                       std::string_view review_version, std::string_view uid,
                                                                       std::string_view api_version) {
   const auto refuse = [](std::string why) { return std::unexpected("failed: " + std::move(why)); };
   const bool is_v1 = review_version == "v1";
-  if (is_v1 && (version_of(review) != "apiextensions.k8s.io/v1" || json::get_string(review, {"kind"}) != "ConversionReview"))
-    return refuse(fmt::format("expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got {}", gvk_text(review)));
+  if (is_v1)
+    if (auto why = why_no_review(review); !why.empty()) return refuse(std::move(why));
   const auto* response = json::find(review, "response");
   if (response == nullptr || !response->is_object()) return refuse("no response provided");
   if (const auto got = json::get_string(*response, {"uid"}); is_v1 && got != uid)
@@ -283,6 +298,13 @@ void WriteOperation::propose(ApiServer::Impl& server, Value object, std::functio
                               if (!stored) return self->fail(std::move(stored.error()));
                               then(make_proposal(server, storage_kind(*self->kind), std::move(*stored)));
                             });
+}
+
+void WriteOperation::try_out(ApiServer::Impl& server, Value object, bool is_created) {
+  if (!ApiServer::Impl::asks_converter(*request)) return done(WriteOutcome{nullptr, std::move(object), is_created});
+  propose(server, object, [self = shared_from_this(), object, is_created](const Proposal&) {
+    self->done(WriteOutcome{nullptr, object, is_created});
+  });
 }
 
 void ApiServer::Impl::show(const RequestPtr& request, int code, const ObjectPtr& object) {

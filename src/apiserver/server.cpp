@@ -1,6 +1,7 @@
 #include "apiserver/server.h"
 
 #include "apiserver/aggregation/aggregator.h"
+#include "apiserver/cache/object_codec.h"
 #include "apiserver/conversion.h"
 #include "apiserver/impl.h"
 #include "apiserver/subresources/relay.h"
@@ -231,6 +232,14 @@ void ApiServer::set_front_proxy(std::string certificate_pem, std::string private
 Result<void> ApiServer::publish_client_trust(const std::map<std::string, std::string>& data) {
   return apiserver::publish_client_trust(*impl_, data);
 }
+void ApiServer::repair_service_claims() {
+  WatchFilter all;
+  all.prefix = make_prefix("", "services");
+  std::vector<json::Value> services;
+  for (const auto& service : impl_->cache->list(all, "", 0).items) services.push_back(decode_object(*service));
+  impl_->services.repair(services);
+}
+
 void ApiServer::begin_shutdown() { impl_->shutting_down = true; }
 
 void ApiServer::add_ready_check(std::string name, std::function<bool()> check) {

@@ -124,6 +124,8 @@ class ApiServer : public net::Handler {
   Result<void> publish_client_trust(const std::map<std::string, std::string>& data);
   /// From now on /readyz fails ("shutdown"); used for a graceful stop.
   void begin_shutdown();
+  /// Over a shared store, every few minutes: addresses and node ports that no Service has any more are free again.
+  void repair_service_claims();
 
   struct Impl;
 

@@ -7,6 +7,7 @@
 
 #include "autoscaler/provisioning_request.h"
 #include "model/topology_labels.h"
+#include "placement/relabelled.h"
 
 namespace berth::autoscaler {
 namespace {
@@ -315,8 +316,8 @@ void World::remember(const Pod* before, const Pod* now) {
       moves_.evicted(controller(*now));
     else if (has_to_leave)
       moves_.changed();
-    if (now->view().is_terminal() != before->view().is_terminal() || now->view().meta.labels != before->view().meta.labels)
-      moves_.changed();
+    const bool has_ended = now->view().is_terminal() != before->view().is_terminal();
+    if (has_ended || placement::is_relabelled(before->view().meta.labels.pairs(), now->view().meta.labels.pairs())) moves_.changed();
   }
 }
 

@@ -34,7 +34,8 @@ struct YamlPlaces {
 
 /// As `parse_yaml_stream`. `places`, where given, is added to.
 [[nodiscard]] std::expected<std::vector<Value>, YamlFault> read_yaml(std::string_view text, YamlPlaces* places = nullptr);
-/// The first document, null when it is empty or there is none; what comes behind it is not looked at, as in Kubernetes.
-[[nodiscard]] std::expected<Value, YamlFault> read_first_yaml(std::string_view text);
+/// The first document, null when it is empty or there is none; what comes behind it is not looked at, as in Kubernetes. `repeated`: is told
+/// of keys that their map has already, in Kubernetes' words ("line 7: key "a" already set in map"), of a hundred at most.
+[[nodiscard]] std::expected<Value, YamlFault> read_first_yaml(std::string_view text, std::vector<std::string>* repeated = nullptr);
 
 }  // namespace berth::json

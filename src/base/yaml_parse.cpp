@@ -94,7 +94,7 @@ struct Open {
 /// Makes the values of a stream's documents. Throws YamlFault and NoValue.
 class Builder {
  public:
-  explicit Builder(YamlPlaces* places) : places_(places) {}
+  Builder(YamlPlaces* places, std::vector<std::string>* repeated) : places_(places), repeated_(repeated) {}
 
   /// False at the end of the stream.
   bool take(YamlEvent event) {
@@ -245,9 +245,11 @@ class Builder {
   }
 
   /// What a merge brings takes the place of what stands above it, as in Kubernetes' library; of several maps the first counts.
-  static void put_member(YamlPlace place, Open& parent, Node node) {
+  void put_member(YamlPlace place, Open& parent, Node node) {
     Object& object = parent.value.get_object();
     if (!parent.merges) {
+      if (repeated_ != nullptr && repeated_->size() < kMaxRepeated && object.contains(*parent.key))
+        repeated_->push_back(fmt::format("line {}: key {} already set in map", place.line, json::serialize(Value(*parent.key))));
       object.insert_or_assign(*parent.key, std::move(node.value));
     } else {
       const auto merge = [&](const Value& from) {
@@ -262,7 +264,9 @@ class Builder {
     parent.key.reset();
   }
 
+  static constexpr std::size_t kMaxRepeated = 100;
   YamlPlaces* places_;
+  std::vector<std::string>* repeated_;
   std::vector<Open> stack_;
   std::unordered_map<std::string, Node> anchors_;
   std::size_t nodes_ = 0, text_bytes_ = 0;
@@ -277,11 +281,12 @@ YamlFault first_fault(YamlEvents& events, YamlFault refused) {
   }
 }
 
-std::expected<std::vector<Value>, YamlFault> read(std::string_view text, YamlPlaces* places, bool is_one_enough) {
+std::expected<std::vector<Value>, YamlFault> read(std::string_view text, YamlPlaces* places, bool is_one_enough,
+                                                  std::vector<std::string>* repeated = nullptr) {
   const bool has_utf16_mark = text.starts_with("\xfe\xff") || text.starts_with("\xff\xfe");
   if (!has_utf16_mark && !is_utf8(text)) return std::unexpected(refusal({}, "it is not valid UTF-8"));
   YamlEvents events(text);
-  Builder builder(places);
+  Builder builder(places, repeated);
   try {
     for (;;) {
       auto event = events.next();
@@ -300,8 +305,8 @@ std::expected<std::vector<Value>, YamlFault> read(std::string_view text, YamlPla
 
 std::expected<std::vector<Value>, YamlFault> read_yaml(std::string_view text, YamlPlaces* places) { return read(text, places, false); }
 
-std::expected<Value, YamlFault> read_first_yaml(std::string_view text) {
-  auto documents = read(text, nullptr, true);
+std::expected<Value, YamlFault> read_first_yaml(std::string_view text, std::vector<std::string>* repeated) {
+  auto documents = read(text, nullptr, true, repeated);
   if (!documents) return std::unexpected(std::move(documents.error()));
   return documents->empty() ? Value() : std::move(documents->front());
 }

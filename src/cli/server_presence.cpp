@@ -11,6 +11,7 @@ namespace berth::cli {
 namespace {
 
 constexpr auto kRenewal = std::chrono::seconds(5);
+constexpr int kRenewalsBetweenRepairs = 36;       // Three minutes, as kube-apiserver's.
 constexpr auto kLife = std::chrono::seconds(15);  // kube-apiserver's.
 
 const model::Gvr kEndpoints{"", "v1", "endpoints"};
@@ -95,9 +96,10 @@ void ServerPresence::withdraw() {
 
 void ServerPresence::run() {
   std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, kRenewal, [this] { return stopping_; })) {
+  for (int renewals = 1; !wake_.wait_for(lock, kRenewal, [this] { return stopping_; }); ++renewals) {
     lock.unlock();
     renew();
+    if (renewals % kRenewalsBetweenRepairs == 0 && facts_.repair) facts_.repair();
     lock.lock();
   }
 }

@@ -5,6 +5,7 @@
 //   Lease kube-system/apiserver-…                who serves, for people
 #pragma once
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,7 +20,8 @@ struct PresenceFacts {
   std::string prefix;   ///< Of all keys.
   std::string address;  ///< Where this server is reached; one server an address, as in Kubernetes.
   std::uint16_t port = 6443;
-  std::string identity;  ///< The Lease's name.
+  std::string identity;          ///< The Lease's name.
+  std::function<void()> repair;  ///< Called every few minutes, from the presence's thread.
 };
 
 /// Renews from a thread of its own until withdraw() or destruction.

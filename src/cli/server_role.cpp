@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <thread>
 
 #include "apiserver/auth/auth.h"
 #include "apiserver/auth/authenticator.h"
@@ -160,6 +161,9 @@ void ServerFlags::add_to(CLI::App& app) {
   app.add_option("--http2-max-streams-per-connection", http2_max_streams, "Requests at once on one HTTP/2 connection; 0: 100")
       ->check(CLI::Range(0, 100'000))
       ->capture_default_str();
+  app.add_option("--shutdown-delay-duration", shutdown_delay,
+                 "How long it serves on when it is told to stop, no longer ready: time for load balancers to see that")
+      ->capture_default_str();
   app.add_option(
          "--goaway-chance", goaway_chance,
          "How likely a request over HTTP/2 is to end its connection in order, so that clients spread over several servers; at most 0.02")
@@ -206,6 +210,10 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
     findings.error(fmt::format("--request-timeout: \"{}\" is not a duration above zero", request_timeout));
   else
     out.request_timeout = *timeout;
+  if (const auto delay = parse_go_duration(shutdown_delay); !delay || *delay < Duration::zero())
+    findings.error(fmt::format("--shutdown-delay-duration: \"{}\" is not a duration of 0s or more", shutdown_delay));
+  else
+    out.shutdown_delay = *delay;
   if (max_requests_inflight < 0 || max_mutating_requests_inflight < 0 || max_requests_inflight + max_mutating_requests_inflight <= 0)
     findings.error("--max-requests-inflight and --max-mutating-requests-inflight: their sum must be above zero");
   out.data_dir = std::filesystem::absolute(data_dir);
@@ -293,7 +301,10 @@ ServerRole::~ServerRole() {
   if (api_) api_->begin_shutdown();
   if (presence_) presence_->withdraw();
   if (renewals_) renewals_->stop();
-  if (listener_) listener_->stop(1000);
+  // Requests under way are answered; a write that others' store keeps waiting is, within its own time.
+  const int grace_ms = presence_ ? 15'000 : 1000;
+  if (listener_) std::this_thread::sleep_for(shutdown_delay_);
+  if (listener_) listener_->stop(grace_ms);
   listener_.reset();
   if (metrics_) metrics_->stop();
   aggregation_.reset();

@@ -35,7 +35,7 @@ struct ServerPlan {
   SecurityPlan security;
   std::shared_ptr<const AuthPlan> auth;
   Duration event_ttl{};
-  Duration request_timeout = std::chrono::minutes(1);
+  Duration request_timeout = std::chrono::minutes(1), shutdown_delay{};
   std::string advertise_host;
   std::vector<std::string> tls_cipher_suites;
   std::size_t memory_limit_bytes = 0;  ///< 0: no limit.
@@ -62,7 +62,7 @@ struct ServerFlags {
   TrustFlags trust;
   int max_requests_inflight = 400, max_mutating_requests_inflight = 200;
   bool priority_and_fairness = true;
-  std::string request_timeout = "1m0s";
+  std::string request_timeout = "1m0s", shutdown_delay = "0s";
   std::string memory_limit = "75%";
   EtcdFlags etcd;
   SecurityFlags security;
@@ -115,6 +115,7 @@ class ServerRole {
   /// Puts into use what differs from trust_.
   Result<void> adopt(Trust trust);
 
+  Duration shutdown_delay_{};
   std::string data_dir_, kubeconfig_path_, url_, join_url_, ca_pem_, host_, service_cidr_;
   struct Credentials;
   std::unique_ptr<Credentials> credentials_;  ///< Certificates, keys, and the files about who is let in.

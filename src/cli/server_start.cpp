@@ -54,6 +54,7 @@ Result<void> ServerRole::Start::make_place() {
   role.loop_ = std::make_unique<ThreadLoop>("apiserver");
   role.renewals_ = std::make_unique<ThreadLoop>("renewals");
   role.service_cidr_ = flags.service_cidr;
+  role.shutdown_delay_ = plan.shutdown_delay;
   auto& pki_options = role.credentials_->pki_options;
   pki_options.directory = role.data_dir_ + "/pki";
   pki_options.names = {plan.listen.host, plan.advertise_host};
@@ -238,7 +239,8 @@ Result<void> ServerRole::Start::announce() {
   role.presence_ = std::make_unique<ServerPresence>(
       opened.shared, client::Client(role.in_process("system:apiserver", {"system:masters"}), nullptr, "berth-server"), *role.clock_,
       PresenceFacts{plan.etcd.options.prefix, plan.advertise_host, role.listener_->port(),
-                    server_identity(machine_name(), plan.advertise_host, role.listener_->port())});
+                    server_identity(machine_name(), plan.advertise_host, role.listener_->port()),
+                    [api = role.api_.get()] { api->repair_service_claims(); }});
   return {};
 }
 

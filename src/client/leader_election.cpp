@@ -6,7 +6,9 @@ namespace berth::client {
 namespace {
 
 const Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
-constexpr double kJitter = 1.2;                          // client-go's JitterFactor
+constexpr double kJitter = 1.2;  // client-go's JitterFactor
+/// Looks of who waits in a retry_period: a renewal counts from when it is seen, so that is how late a dead leader is noticed.
+constexpr int kLooks = 4;
 constexpr Duration kAskAgain = std::chrono::minutes(1);  ///< Whether a right that was missing was given.
 
 json::Value text(std::string_view s) { return json::Value(s); }
@@ -136,6 +138,14 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
 
   // --- what follows from an attempt ---
 
+  /// When the lease that somebody else holds will have run out; apart from the other candidates' by some of their ways to the server.
+  [[nodiscard]] Duration until_expiry(double chance) const {
+    constexpr Duration kApart = std::chrono::milliseconds(200);
+    if (lease.is_null() || !is_lease_valid()) return config.retry_period * 2;
+    const auto seconds = json::get_int(lease, {"spec", "leaseDurationSeconds"});
+    return observed_at + std::chrono::seconds(seconds) - loop->now() + std::chrono::duration_cast<Duration>(kApart * chance);
+  }
+
   void retry_after(Duration delay) {
     loop->cancel(retry_timer);
     retry_timer = loop->schedule_after(delay, [weak = weak_from_this()] {
@@ -200,8 +210,9 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
     if (state == State::kLeading) {
       retry_after(config.retry_period);
     } else {
-      const double stretch = 1 + kJitter * (static_cast<double>(random() >> 11) / static_cast<double>(1ULL << 53));
-      retry_after(std::chrono::duration_cast<Duration>(config.retry_period * stretch));
+      const double chance = static_cast<double>(random() >> 11) / static_cast<double>(1ULL << 53);
+      retry_after(
+          std::min(std::chrono::duration_cast<Duration>(config.retry_period / kLooks * (1 + kJitter * chance)), until_expiry(chance)));
     }
     report_holder();
   }

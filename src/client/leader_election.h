@@ -2,7 +2,8 @@
 //
 //   start --> acquiring --(lease free, expired or ours)--> leading --(not renewed within renew_deadline, or stop)--> stopped
 //                 ^  |                                        ^ |
-//                 +--+ every retry_period, with jitter        +-+ every retry_period
+//                 +--+ some times a retry_period, jittered,   +-+ every retry_period
+//                      and when the lease runs out
 //
 // Other candidates' clocks are never trusted: a lease counts as expired when its record did not change for its duration on our own clock.
 #pragma once

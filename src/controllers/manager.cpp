@@ -122,6 +122,9 @@ class Manager final : public ControllerManager {
     options.election.name = kName;
     options.election.identity = options_.identity;
     options.election.seed = options_.seed;
+    options.election.lease_duration = options_.lease_duration;
+    options.election.renew_deadline = options_.renew_deadline;
+    options.election.retry_period = options_.retry_period;
     options.user_agent = kName;
     client::LeaderCallbacks callbacks;
     callbacks.on_started_leading = [this] { watch(); };

@@ -1,6 +1,7 @@
 // kube-controller-manager's flags and OpenShift's controllerArguments.
 #include "base/clock.h"
 #include "base/config_reader.h"
+#include "client/leader_election.h"
 #include "controllers/manager.h"
 
 namespace berth::controllers {
@@ -320,12 +321,33 @@ Result<void> apply(ManagerOptions& options, std::string_view name, std::string_v
     options.leader_elect = value == "true";
     return {};
   }
+  for (const auto& [flag, duration] :
+       {std::pair("leader-elect-lease-duration", &options.lease_duration),
+        std::pair("leader-elect-renew-deadline", &options.renew_deadline), std::pair("leader-elect-retry-period", &options.retry_period)})
+    if (name == flag) {
+      const auto parsed = parse_go_duration(value);
+      if (!parsed || *parsed <= Duration::zero()) return invalid(fmt::format("--{}: \"{}\" is not a duration such as 15s", name, value));
+      *duration = *parsed;
+      return {};
+    }
   if (name == "controllers") return set_controllers(options, value, notes);
   if (name.starts_with("concurrent-") || name.starts_with("leader-elect-") || is_in(kUnusedFlags, name)) {
     notes.push_back(fmt::format("--{} is accepted and has no effect here", name));
     return {};
   }
   return invalid(fmt::format("unknown flag: --{}{}", name, near_flag(name)));
+}
+
+/// The three times of leader election fit together.
+Result<void> check_election(const ManagerOptions& options) {
+  client::LeaderElectionConfig election;
+  election.name = election.identity = "any";
+  election.lease_duration = options.lease_duration;
+  election.renew_deadline = options.renew_deadline;
+  election.retry_period = options.retry_period;
+  if (auto possible = client::LeaderElector::validate(election); !possible)
+    return invalid(fmt::format("--leader-elect-…: {}", possible.error().message));
+  return {};
 }
 
 }  // namespace
@@ -347,6 +369,7 @@ Result<ManagerOptions> parse_manager_flags(const std::vector<std::string>& flags
     }
     if (auto done = apply(options, name, value, notes); !done) return std::unexpected(done.error());
   }
+  if (auto possible = check_election(options); !possible) return std::unexpected(possible.error());
   return options;
 }
 
@@ -360,6 +383,7 @@ Result<ManagerOptions> parse_controller_arguments(const config::Arguments& argum
         problems.push_back(fmt::format("{}: {}", argument.place, done.error().message));
       for (const std::string& note : said) notes.push_back(fmt::format("{}: {}", argument.place, note));
     }
+  if (auto possible = check_election(options); !possible) problems.push_back(possible.error().message);
   if (!problems.empty()) return invalid(fmt::format("{}", fmt::join(problems, "\n")));
   return options;
 }
@@ -374,6 +398,9 @@ json::Value config_document(const ManagerOptions& options) {
   return json::Object{
       {"Generic", json::Object{{"Controllers", std::move(controllers)},
                                {"LeaderElection", json::Object{{"LeaderElect", options.leader_elect},
+                                                               {"LeaseDuration", format_go_duration(options.lease_duration)},
+                                                               {"RenewDeadline", format_go_duration(options.renew_deadline)},
+                                                               {"RetryPeriod", format_go_duration(options.retry_period)},
                                                                {"ResourceLock", "leases"},
                                                                {"ResourceName", "kube-controller-manager"},
                                                                {"ResourceNamespace", "kube-system"}}}}},

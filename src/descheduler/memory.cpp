@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "placement/relabelled.h"
+
 namespace berth::descheduler {
 namespace {
 
@@ -37,7 +39,7 @@ void Memory::look_at(const Snapshot& snapshot, TimePoint now) {
       fresh.push_back(pod);
     else if (is_over && !known->second.is_over)
       changed(*before_);
-    else if (known->second.labels != meta.labels.pairs())
+    else if (placement::is_relabelled(known->second.labels, meta.labels.pairs()))
       changed(now);
     there.emplace(meta.uid, Seen{controller_of(*pod), pod->node, meta.labels.pairs(), is_over});
   }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <ranges>
+
+#include "placement/relabelled.h"
 
 namespace berth::placement {
 namespace {
@@ -51,6 +54,11 @@ std::uint64_t mark_of(const model::NodeView& node) {
 }
 
 }  // namespace
+
+bool is_relabelled(const LabelPairs& before, const LabelPairs& after) {
+  const auto counts = [](const auto& label) { return !label.first.starts_with("topology.kubernetes.io/"); };
+  return !std::ranges::equal(before | std::views::filter(counts), after | std::views::filter(counts));
+}
 
 void Moves::evicted(const std::string& controller_uid) {
   if (!controller_uid.empty()) ++homeless_[controller_uid];

@@ -81,7 +81,8 @@ class Conversion : public ServerTest {
         R"({{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{{"name":"hosts.example.com"}},"spec":{{
           "group":"example.com","scope":"Namespaced","names":{{"plural":"hosts","kind":"Host"}},
           "conversion":{{"strategy":"Webhook","webhook":{{"conversionReviewVersions":["v1"],"clientConfig":{{"url":"https://127.0.0.1:{}/c","caBundle":"{}"}}}}}},
-          "versions":[{{"name":"v1","served":true,"storage":true,"schema":{}}},{{"name":"v2","served":true,"storage":false,"schema":{}}}]}}}})",
+          "versions":[{{"name":"v1","served":true,"storage":true,"schema":{}}},
+            {{"name":"v2","served":true,"storage":false,"schema":{},"selectableFields":[{{"jsonPath":".spec.host"}},{{"jsonPath":".spec.port"}}]}}]}}}})",
         hook_->port(), base64_encode(pki->ca_certificate_pem()), schema(R"("address":{"type":"string"})"),
         schema(R"("host":{"type":"string"},"port":{"type":"string"},"protocol":{"type":"string","default":"TCP"})"));
     create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body);
@@ -173,6 +174,32 @@ TEST_F(Conversion, WatchesInTheVersionAskedFor) {
   for (const Value& event : events) EXPECT_EQ(text(event, {"object", "spec", "host"}), "here");
 }
 
+TEST_F(Conversion, WatchesTellWhatLeavesASelectionByTheVersionsFields) {
+  auto watch = send("GET", fmt::format("{}?watch=true&fieldSelector=spec.host%3Dthere,spec.port%3D443", kV2));
+  ASSERT_EQ(ask("POST", kV2, in_v2("a"))->status, 201);
+  ASSERT_EQ(ask("POST", kV1, in_v1("elsewhere"))->status, 201);
+  ASSERT_EQ(ask("POST", kV2, in_v2("b"))->status, 201);
+  const auto change = [&](const char* patch) {
+    EXPECT_EQ(ask("PATCH", fmt::format("{}/a", kV2), patch, "application/merge-patch+json")->status, 200);
+  };
+  change(R"({"metadata":{"labels":{"x":"y"}}})");
+  change(R"({"spec":{"port":"80"}})");
+  change(R"({"metadata":{"labels":{"x":"z"}}})");  // Nobody's matter.
+  change(R"({"spec":{"port":"443"}})");
+  ASSERT_EQ(ask("DELETE", fmt::format("{}/b", kV2))->status, 200);
+  for (int i = 0; i < 2000 && watch->events().size() < 6; ++i) {
+    loop_.run_for(std::chrono::milliseconds(10));
+    std::this_thread::yield();
+    ask("GET", fmt::format("{}/a", kV2));  // Another round by the webhook's thread: the events were before it.
+  }
+  std::vector<std::string> seen;
+  for (const Value& event : watch->events())
+    seen.push_back(fmt::format("{} {} {}", text(event, {"type"}), text(event, {"object", "metadata", "name"}),
+                               text(event, {"object", "spec", "port"})));
+  EXPECT_EQ(seen,
+            (std::vector<std::string>{"ADDED a 443", "ADDED b 443", "MODIFIED a 443", "DELETED a 443", "ADDED a 443", "DELETED b 443"}));
+}
+
 TEST_F(Conversion, AWebhookThatLiesIsToldOf) {
   ASSERT_EQ(ask("POST", kV1, in_v1("a"))->status, 201);
   const auto expect = [&](std::function<void(json::Object&)> lie, std::string_view why) {
@@ -206,6 +233,8 @@ TEST_F(Conversion, AWebhookThatLiesIsToldOf) {
   expect([&](json::Object& review) { json::erase(object_of(review), {"metadata"}); },
          "returned invalid object: must have the same name: a != ");
   expect([](json::Object& review) { review.erase("response"); }, "failed: no response provided");
+  expect([](json::Object& review) { review["apiVersion"] = "apiextensions.k8s.io/v1beta1"; },
+         "failed: converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion");
   // What it says of labels counts, of everything else in metadata nothing does.
   converter_.lie = [&](json::Object& review) {
     json::set(object_of(review), {"metadata", "labels"}, json::Object{{"seen", "yes"}});
@@ -224,6 +253,7 @@ TEST_F(Conversion, AWebhookThatIsDownStoresNothing) {
   EXPECT_TRUE(text(answer->document(), {"message"})
                   .starts_with("conversion webhook for example.com/v2, Kind=Host failed: Post \"https://127.0.0.1:"))
       << answer->body;
+  EXPECT_EQ(ask("POST", fmt::format("{}?dryRun=All", kV2), in_v2("b"))->status, 500);
   EXPECT_EQ(ask("GET", fmt::format("{}/b", kV1))->status, 404);
   EXPECT_EQ(ask("GET", fmt::format("{}/a", kV2))->status, 500);
   EXPECT_EQ(ask("GET", kV2)->status, 500);

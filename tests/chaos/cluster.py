@@ -1,5 +1,8 @@
-"""Real processes for the fault runs: etcd members, each behind a link that can be slowed or cut, and API servers of berth."""
-import asyncio, base64, json, os, re, shutil, signal, socket, ssl, subprocess, threading, time
+"""Real processes for the fault runs: etcd members, each in a network of its own (as root) and behind a link that can be slowed, cut or made to lose
+answers, and API servers of berth, each with a wall clock of its own."""
+import asyncio, base64, json, mmap, os, re, shutil, signal, socket, ssl, struct, subprocess, sys, threading, time
+
+PATIENCE = 300  # Seconds for something to start, on a machine that has other things to do.
 
 
 def free_ports(count):
@@ -12,11 +15,93 @@ def free_ports(count):
     return ports
 
 
-class Link:
-    """A TCP relay to one etcd member: `delay` seconds each way, or cut."""
+class Networks:
+    """A network namespace a member, joined by cables (veth) to that of this process, which is none of the machine's (needs root)."""
 
-    def __init__(self, target):
-        self.target, self.delay, self.is_cut, self.open = target, 0.0, False, set()
+    @staticmethod
+    def enter():
+        """Begins this program anew in a namespace of its own, if that can be."""
+        if os.environ.get("CHAOS_NETWORK"):
+            return
+        probe = "ip link set lo up && ip link add p0 type veth peer name p1 && ip netns add chaos-$$ && ip netns del chaos-$$"
+        can = os.geteuid() == 0 and shutil.which("unshare") and shutil.which("ip")
+        if can and subprocess.run(["unshare", "--net", "sh", "-c", probe], capture_output=True).returncode == 0:
+            os.environ["CHAOS_NETWORK"] = "own"
+            os.execvp("unshare", ["unshare", "--net", sys.executable, *sys.argv])
+        os.environ["CHAOS_NETWORK"] = "none"
+
+    def __init__(self, count):
+        self.names = []
+        self.is_own = os.environ.get("CHAOS_NETWORK") == "own"
+        if not self.is_own:
+            return
+        self.ip("link", "set", "lo", "up")
+        with open("/proc/sys/net/ipv4/ip_forward", "w") as out:
+            out.write("1")
+        for i in range(count):
+            name = f"chaos-{os.getpid()}-{i}"
+            self.ip("netns", "add", name)
+            self.names.append(name)
+            self.ip("link", "add", f"cable{i}", "type", "veth", "peer", "name", "eth0", "netns", name)
+            self.ip("addr", "add", f"10.9.{i}.1/24", "dev", f"cable{i}")
+            self.ip("link", "set", f"cable{i}", "up")
+            self.ip("-n", name, "addr", "add", f"10.9.{i}.2/24", "dev", "eth0")
+            self.ip("-n", name, "link", "set", "lo", "up")
+            self.plug(i)
+
+    @staticmethod
+    def ip(*words):
+        subprocess.run(["ip", *words], check=True, capture_output=True)
+
+    def address(self, i):
+        return f"10.9.{i}.2" if self.is_own else "127.0.0.1"
+
+    def command(self, i):
+        return ["ip", "netns", "exec", self.names[i]] if self.is_own else []
+
+    def unplug(self, i):
+        self.ip("-n", self.names[i], "link", "set", "eth0", "down")
+
+    def plug(self, i):
+        self.ip("-n", self.names[i], "link", "set", "eth0", "up")
+        self.ip("-n", self.names[i], "route", "replace", "default", "via", f"10.9.{i}.1")
+
+    def close(self):
+        for name in self.names:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True)
+
+
+class Clock:
+    """What one process takes for the time of day (clock.c); needs a C compiler."""
+
+    library = None
+
+    @classmethod
+    def build(cls, work):
+        compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "clock.c")
+        if compiler and subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", f"{work}/clock.so", source], capture_output=True).returncode == 0:
+            cls.library = f"{work}/clock.so"
+
+    def __init__(self, path):
+        with open(path, "wb") as out:
+            out.write(struct.pack("q", 0))
+        with open(path, "r+b") as file:
+            self.at = mmap.mmap(file.fileno(), 8)
+        self.path = path
+
+    def env(self):
+        return dict(os.environ, CHAOS_CLOCK=self.path, LD_PRELOAD=self.library) if self.library else None
+
+    def jump(self, seconds):
+        self.at[:8] = struct.pack("q", seconds)
+
+
+class Link:
+    """A TCP relay to one etcd member: `delay` seconds each way, cut, or `deaf`: requests arrive, answers go nowhere."""
+
+    def __init__(self, host, target):
+        self.host, self.target, self.delay, self.is_cut, self.is_deaf, self.open = host, target, 0.0, False, False, set()
         self.loop = asyncio.new_event_loop()
         ready = threading.Event()
 
@@ -34,23 +119,29 @@ class Link:
         try:
             if self.is_cut:
                 return
-            other_reader, other_writer = await asyncio.open_connection("127.0.0.1", self.target)
+            other_reader, other_writer = await asyncio.open_connection(self.host, self.target)
         except OSError:
             return
         finally:
             if self.is_cut:
                 writer.transport.abort()
         self.open |= {writer, other_writer}
-        await asyncio.gather(self.pump(reader, other_writer), self.pump(other_reader, writer))
+        await asyncio.gather(self.pump(reader, other_writer), self.pump(other_reader, writer, True))
         self.open -= {writer, other_writer}
 
-    async def pump(self, reader, writer):
+    def reset(self):
+        for writer in list(self.open):
+            self.loop.call_soon_threadsafe(writer.transport.abort)
+
+    async def pump(self, reader, writer, is_answer=False):
         try:
             while data := await reader.read(65536):
                 if self.delay:
                     await asyncio.sleep(self.delay)
                 while self.is_cut:  # Nothing is said to either side, as when a cable is out.
                     await asyncio.sleep(0.05)
+                if is_answer and self.is_deaf:
+                    continue
                 writer.write(data)
                 await writer.drain()
         except (OSError, ConnectionError):
@@ -116,30 +207,41 @@ class Process:
 
 
 class Cluster:
-    def __init__(self, berth, work, members=3, servers=3):
-        self.berth, self.work = berth, work
+    def __init__(self, berth, work, members=3, servers=3, more=()):
+        self.berth, self.work, self.members, self.servers, self.clocks, self.disk = berth, work, [], [], [], None
+        self.networks, self.more = None, list(more)
+        try:
+            self.begin(members, servers)
+        except BaseException:
+            self.close()
+            raise
+
+    def begin(self, members, servers):
+        berth, work = self.berth, self.work
         ports = free_ports(2 * members + servers)
         self.client_ports, peer_ports, self.server_ports = ports[:members], ports[members : 2 * members], ports[2 * members :]
-        initial = ",".join(f"m{i}=http://127.0.0.1:{port}" for i, port in enumerate(peer_ports))
-        self.members = []
         self.disk = Disk.make(f"{work}/m0", 900)  # etcd takes 64 MB for each of its first log files, and grows.
+        Clock.build(work)
+        self.networks = Networks(members)
+        self.hosts = [self.networks.address(i) for i in range(members)]
+        initial = ",".join(f"m{i}=http://{self.hosts[i]}:{port}" for i, port in enumerate(peer_ports))
         for i in range(members):
-            client, peer = f"http://127.0.0.1:{self.client_ports[i]}", f"http://127.0.0.1:{peer_ports[i]}"
-            command = ["etcd", "--name", f"m{i}", "--data-dir", f"{work}/m{i}", "--listen-client-urls", client, "--advertise-client-urls", client]
+            client, peer = f"http://{self.hosts[i]}:{self.client_ports[i]}", f"http://{self.hosts[i]}:{peer_ports[i]}"
+            command = self.networks.command(i) + ["etcd", "--name", f"m{i}", "--data-dir", f"{work}/m{i}", "--listen-client-urls", client, "--advertise-client-urls", client]
             command += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", initial, "--unsafe-no-fsync"]
             self.members.append(Process(f"etcd m{i}", command, f"{work}/m{i}.log"))
         for member in self.members:
             member.start()
-        self.wait(lambda: self.etcdctl("endpoint", "health").returncode == 0, 60, "etcd")
-        self.links = [Link(port) for port in self.client_ports]
+        self.wait(lambda: self.etcdctl("endpoint", "health").returncode == 0, PATIENCE, "etcd")
+        self.links = [Link(host, port) for host, port in zip(self.hosts, self.client_ports)]
         urls = ",".join(f"http://127.0.0.1:{link.port}" for link in self.links)
-        self.servers = []
         for i in range(servers):
             command = [berth, "server", "--data-dir", f"{work}/s{i}", "--listen", f"127.0.0.1:{self.server_ports[i]}", "--etcd-servers", urls]
-            command += ["--advertise-address", f"127.0.0.{i + 1}", "--memory-limit", "4Gi"]
-            self.servers.append(Process(f"server {i}", command, f"{work}/s{i}.log"))
+            command += ["--advertise-address", f"127.0.0.{i + 1}", "--memory-limit", "4Gi", *self.more]
+            self.clocks.append(Clock(f"{work}/s{i}.clock"))
+            self.servers.append(Process(f"server {i}", command, f"{work}/s{i}.log", self.clocks[i].env()))
         self.servers[0].start()
-        self.wait(lambda: self.ready(0, True), 120, "the first server")
+        self.wait(lambda: self.ready(0, True), PATIENCE, "the first server")
         for i in range(1, servers):
             os.makedirs(f"{work}/s{i}", exist_ok=True)
             shutil.copytree(f"{work}/s0/pki", f"{work}/s{i}/pki")
@@ -147,7 +249,7 @@ class Cluster:
                 if os.path.exists(f"{work}/s{i}/pki/{name}"):
                     os.remove(f"{work}/s{i}/pki/{name}")
             self.servers[i].start()
-            self.wait(lambda: self.ready(i), 120, f"server {i}")
+            self.wait(lambda: self.ready(i), PATIENCE, f"server {i}")
 
     def raise_quota_alarm(self):
         """By the interface that a member raises it by itself with."""
@@ -160,16 +262,16 @@ class Cluster:
         import urllib.request
 
         member = json.loads(self.etcdctl("member", "list", "-w", "json").stdout)["members"][0]["ID"]
-        for port in self.client_ports:
+        for host, port in zip(self.hosts, self.client_ports):
             body = json.dumps({"action": action, "memberID": str(member), "alarm": "NOSPACE"}).encode()
             try:
-                urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/v3/maintenance/alarm", body), timeout=5).read()
+                urllib.request.urlopen(urllib.request.Request(f"http://{host}:{port}/v3/maintenance/alarm", body), timeout=5).read()
                 return
             except OSError:
                 pass
 
     def etcdctl(self, *words):
-        endpoints = ",".join(f"127.0.0.1:{port}" for port in self.client_ports)
+        endpoints = ",".join(f"{host}:{port}" for host, port in zip(self.hosts, self.client_ports))
         env = dict(os.environ, ETCDCTL_API="3")
         return subprocess.run(["etcdctl", "--command-timeout", "5s", "--endpoints", endpoints, *words], capture_output=True, text=True, env=env)
 
@@ -194,12 +296,12 @@ class Cluster:
         except OSError:
             return False
 
-    def request(self, i, method, path, body=None, timeout=20):
+    def request(self, i, method, path, body=None, timeout=20, kind=None):
         import http.client
 
         connection = http.client.HTTPSConnection("127.0.0.1", self.server_ports[i], context=self.tls(), timeout=timeout)
         try:
-            headers = {"Content-Type": "application/json"} if body is not None else {}
+            headers = {"Content-Type": kind or "application/json"} if body is not None else {}
             connection.request(method, path, json.dumps(body) if body is not None else None, headers)
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read() or b"null") if path.startswith("/api") else answer.read()
@@ -219,5 +321,7 @@ class Cluster:
     def close(self):
         for process in self.servers + self.members:
             process.kill()
+        if self.networks is not None:
+            self.networks.close()
         if self.disk is not None:
             self.disk.close()

@@ -1,28 +1,30 @@
-"""Clients that write, read and watch through any server, and what they saw: checked at the end.
+"""Clients that write, read and watch through any server, and what they saw: checked at the end (linear.py).
 
-Every writer has keys of its own and a counter that it shares with all. What was acknowledged must be there once; a read never shows less than
-what anybody was told before it began; a watch hears every write once, in order."""
+Registers (ConfigMaps: created, patched, swapped by resourceVersion, deleted, read) and lists that grow (ServiceAccounts: a JSON patch appends, which
+the server repeats by itself when somebody was faster; each of them must be there once). Every few seconds new ones are begun, so that a search stays
+small. Every value is written once, so a value that a watch tells at two revisions was written twice."""
 import http.client, json, random, threading, time
+from linear import check_list, check_register
 
 MAPS = "/api/v1/namespaces/default/configmaps"
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+LABEL = {"chaos": "yes"}
+REGISTERS, SECONDS = 3, 8  # At a time, and how long.
 
 
 class History:
     def __init__(self, cluster, writers=4):
         self.cluster, self.stopping, self.lock = cluster, False, threading.Lock()
-        self.acknowledged = {}  # name -> revision, of what was created and is still there
-        self.unknown, self.deleted = set(), set()
-        self.increments, self.maybe = 0, 0
-        self.newest = 0  # of any acknowledged write of the counter
+        self.registers, self.lists = {}, {}  # name -> operations
+        self.revisions = {}  # (name, value) -> the revision that its writer was told
+        self.acknowledged = self.unknown = self.refused = 0
         self.faults, self.requests, self.errors = [], 0, 0
-        self.last_success, self.longest_pause = time.monotonic(), 0.0
-        cluster.wait(lambda: cluster.request(0, "GET", MAPS)[0] == 200, 20, "a list")
-        counter = {"metadata": {"name": "counter", "labels": {"chaos": "yes"}}, "data": {"n": "0"}}
-        status, made = cluster.request(0, "POST", MAPS, counter)
-        assert status == 201, made
-        self.start_revision = made["metadata"]["resourceVersion"]
+        self.began = self.last_success = time.monotonic()
+        self.longest_pause = 0.0
+        status, now = self.insist("GET", MAPS)
+        revision = now["metadata"]["resourceVersion"]
+        self.watches = [Watch(self, i, MAPS, revision) for i in range(len(cluster.servers))]
         self.threads = [threading.Thread(target=self.write, args=(i,)) for i in range(writers)]
-        self.watches = [Watch(self, i, self.start_revision) for i in range(len(cluster.servers))]
         for thread in self.threads:
             thread.start()
 
@@ -30,140 +32,169 @@ class History:
         with self.lock:
             self.faults.append(text)
 
-    def ask(self, server, method, path, body=None):
+    def ask(self, server, method, path, body=None, kind=None):
         """None: nobody knows what came of it."""
-        self.requests += 1
         try:
-            status, answer = self.cluster.request(server, method, path, body, timeout=15)
-        except OSError:
-            self.errors += 1
-            return None
-        if status >= 500 or status == 429:
-            self.errors += 1
-            return None
+            status, answer = self.cluster.request(server, method, path, body, timeout=15, kind=kind)
+        except (OSError, ValueError):
+            status, answer = 0, None
         with self.lock:
+            self.requests += 1
+            if status == 0 or status >= 500 or status == 429:
+                self.errors += 1
+                return None
             now = time.monotonic()
             self.longest_pause = max(self.longest_pause, now - self.last_success)
             self.last_success = now
+        if status in (401, 403):
+            self.fault(f"{method} {path}: {status} {answer.get('message')}")
         return status, answer
 
+    def insist(self, method, path):
+        """From whichever server, until one answers."""
+        for attempt in range(300):
+            answer = self.ask(attempt % len(self.cluster.servers), method, path)
+            if answer is not None and answer[0] == 200:
+                return answer
+            time.sleep(0.2)  # A client's pace.
+        raise RuntimeError(f"{method} {path} was not answered for a minute")
+
     def write(self, number):
-        order = random.Random(number)
-        serial = 0
+        order, serial = random.Random(number), 0
         while not self.stopping:
-            server = order.randrange(len(self.cluster.servers))
-            what = order.random()
-            if what < 0.5:
-                serial += 1
-                self.create(server, f"w{number}-{serial}")
-            elif what < 0.8:
-                self.increment(server)
-            elif what < 0.9:
-                self.remove(server, number, order)
+            serial += 1
+            server, mine = order.randrange(len(self.cluster.servers)), f"w{number}-{serial}"
+            epoch = int((time.monotonic() - self.began) / SECONDS)
+            if order.random() < 0.25:
+                self.append(server, f"list-{epoch}", mine, order)
             else:
-                self.read(server)
-            time.sleep(0.005)  # A client's pace.
+                self.register(server, f"register-{epoch}-{order.randrange(REGISTERS)}", mine, order)
+            time.sleep(0.02)  # A client's pace.
 
-    def create(self, server, name):
-        answer = self.ask(server, "POST", MAPS, {"metadata": {"name": name, "labels": {"chaos": "yes"}}, "data": {"by": name}})
+    def note(self, table, name, start, answer, op):
+        op |= {"start": start, "end": None if answer is None else time.monotonic()}
         with self.lock:
+            table.setdefault(name, []).append(op)
             if answer is None:
-                self.unknown.add(name)
-            elif answer[0] == 201:
-                self.acknowledged[name] = int(answer[1]["metadata"]["resourceVersion"])
+                self.unknown += 1
+            elif op.get("ok", True):
+                self.acknowledged += op["kind"] != "read"
             else:
-                self.faults.append(f"creating {name}, which nobody else does: {answer[0]} {answer[1].get('message')}")
+                self.refused += 1
+            if answer is not None and op.get("ok") and op["kind"] not in ("delete", "append"):
+                self.revisions[name, op["value"]] = int(answer[1]["metadata"]["resourceVersion"])
 
-    def remove(self, server, number, order):
-        with self.lock:
-            mine = [name for name in self.acknowledged if name.startswith(f"w{number}-")]
-            if not mine:
-                return
-            name = order.choice(mine)
-            del self.acknowledged[name]
-        answer = self.ask(server, "DELETE", f"{MAPS}/{name}")
-        with self.lock:
-            if answer is None:
-                self.unknown.add(name)
-            elif answer[0] == 200:
-                self.deleted.add(name)
-            else:
-                self.faults.append(f"deleting {name}, which is there: {answer[0]}")
+    def register(self, server, name, mine, order):
+        path, what = f"{MAPS}/{name}", order.random()
+        document = {"metadata": {"name": name, "labels": LABEL}, "data": {"value": mine}}
+        start = time.monotonic()
+        if what < 0.2:
+            answer = self.ask(server, "POST", MAPS, document)
+            return self.note(self.registers, name, start, answer, self.told("create", answer, mine, (201,), (409,)))
+        if what < 0.35:
+            answer = self.ask(server, "PATCH", path, {"data": {"value": mine}}, "application/merge-patch+json")
+            return self.note(self.registers, name, start, answer, self.told("patch", answer, mine, (200,), (404,)))
+        if what < 0.4:
+            answer = self.ask(server, "DELETE", path)
+            return self.note(self.registers, name, start, answer, self.told("delete", answer, None, (200,), (404,)))
+        got = self.ask(server, "GET", path)
+        if got is None:
+            return None
+        seen = got[1]["data"]["value"] if got[0] == 200 else None
+        self.note(self.registers, name, start, got, {"kind": "read", "value": seen})
+        if seen is None or what < 0.55:
+            return None
+        document["metadata"]["resourceVersion"] = got[1]["metadata"]["resourceVersion"]
+        start = time.monotonic()
+        answer = self.ask(order.randrange(len(self.cluster.servers)), "PUT", path, document)
+        return self.note(self.registers, name, start, answer, self.told("swap", answer, mine, (200,), (404, 409)) | {"was": seen})
 
-    def increment(self, server):
-        before = self.newest
-        got = self.ask(server, "GET", f"{MAPS}/counter")
-        if got is None or got[0] != 200:
+    def append(self, server, name, mine, order):
+        start = time.monotonic()
+        if order.random() < 0.2:
+            got = self.ask(server, "GET", f"{ACCOUNTS}/{name}")
+            if got is not None and got[0] == 200:
+                self.note(self.lists, name, start, got, {"kind": "read", "seen": self.entries(got[1])})
             return
-        counter = got[1]
-        if int(counter["metadata"]["resourceVersion"]) < before:
-            self.fault(f"server {server} shows the counter at {counter['metadata']['resourceVersion']} after {before} was acknowledged")
-        counter["data"]["n"] = str(int(counter["data"]["n"]) + 1)
-        answer = self.ask(server, "PUT", f"{MAPS}/counter", counter)
-        with self.lock:
-            if answer is None:
-                self.maybe += 1
-            elif answer[0] == 200:
-                self.increments += 1
-                self.newest = max(self.newest, int(answer[1]["metadata"]["resourceVersion"]))
-            elif answer[0] != 409:
-                self.faults.append(f"incrementing: {answer[0]} {answer[1].get('message')}")
+        patch = [{"op": "add", "path": "/imagePullSecrets/-", "value": {"name": mine}}]
+        answer = self.ask(server, "PATCH", f"{ACCOUNTS}/{name}", patch, "application/json-patch+json")
+        if answer is not None and answer[0] == 404:
+            self.ask(server, "POST", ACCOUNTS, {"metadata": {"name": name, "labels": LABEL}, "imagePullSecrets": [{"name": "first"}]})
+            return
+        op = self.told("append", answer, mine, (200,), (409,))
+        self.note(self.lists, name, start, answer, op | ({"seen": self.entries(answer[1])} if op["ok"] and answer else {}))
 
-    def read(self, server):
-        with self.lock:
-            if not self.acknowledged:
-                return
-            name, revision = random.choice(list(self.acknowledged.items()))
-        answer = self.ask(server, "GET", f"{MAPS}/{name}")
-        with self.lock:
-            there = name in self.acknowledged
-        if answer is not None and answer[0] == 404 and there:
-            self.fault(f"server {server} does not show {name}, acknowledged at {revision}")
+    @staticmethod
+    def entries(account):
+        return [entry["name"] for entry in account.get("imagePullSecrets", [])]
+
+    def told(self, kind, answer, value, done, refused):
+        status = answer[0] if answer is not None else done[0]
+        if status not in done + refused:
+            self.fault(f"{kind} {value}: {status} {answer[1].get('message')}")
+        return {"kind": kind, "value": value, "ok": status in done}
 
     def finish(self):
         self.stopping = True
         for thread in self.threads:
             thread.join()
-        self.cluster.wait(lambda: self.ask(0, "GET", f"{MAPS}/counter") is not None, 60, "a read")
-        status, final = self.cluster.request(0, "GET", f"{MAPS}?labelSelector=chaos=yes")
-        names = {item["metadata"]["name"]: int(item["metadata"]["resourceVersion"]) for item in final["items"]}
-        count = next(int(item["data"]["n"]) for item in final["items"] if item["metadata"]["name"] == "counter")
-        for name, revision in self.acknowledged.items():
-            if names.get(name) != revision:
-                self.fault(f"{name} was acknowledged at {revision}; there is {names.get(name)}")
-        for name in self.deleted & names.keys():
-            self.fault(f"{name} was deleted, and is there")
-        for name in names.keys() - self.acknowledged.keys() - self.unknown - {"counter"}:
-            self.fault(f"{name} is there, and nobody wrote it")
-        if not self.increments <= count <= self.increments + self.maybe:
-            self.fault(f"the counter is {count} after {self.increments} increments and {self.maybe} of unknown outcome")
-        end = int(final["metadata"]["resourceVersion"])
+        now = time.monotonic()
+        finals = {}
+        for name in self.registers:
+            _, answer = next(a for a in iter(lambda: self.ask(0, "GET", f"{MAPS}/{name}"), 0) if a is not None)
+            finals[name] = answer["data"]["value"] if answer.get("data") else None
+            self.registers[name].append({"kind": "read", "value": finals[name], "start": now, "end": time.monotonic()})
+        _, all_now = self.insist("GET", f"{MAPS}?labelSelector=chaos%3Dyes")
+        end = int(all_now["metadata"]["resourceVersion"])
         for watch in self.watches:
             watch.finish(end)
-        self.compare(names)
+        self.check_watches({item["metadata"]["name"]: item["data"]["value"] for item in all_now["items"] if "value" in item.get("data", {})})
+        whole = [watch for watch in self.watches if not watch.gaps]
+        happened = {}
+        for name, value, _ in (whole[0].seen if whole else ()):
+            happened.setdefault(name, set()).add(value)
+        for name, operations in self.registers.items():
+            if wrong := check_register(operations, happened.get(name, set()) if whole else None):
+                self.fault(f"{name} is not linearizable: {wrong}")
+        for name, operations in self.lists.items():
+            _, answer = self.insist("GET", f"{ACCOUNTS}/{name}")
+            if wrong := check_list(operations, self.entries(answer)):
+                self.fault(f"{name}: {wrong}")
 
-    def compare(self, names):
+    def check_watches(self, live):
+        told = {}
         for watch in self.watches:
-            for name, revision in self.acknowledged.items():
-                if not watch.expired and (name, revision) not in watch.seen:
-                    self.fault(f"the watch at server {watch.server} never heard of {name} at {revision}")
-            if not watch.expired and watch.live.keys() != names.keys():
-                self.fault(f"the watch at server {watch.server} ends with other objects: {list(watch.live.keys() ^ names.keys())[:5]}")
-        whole = [watch for watch in self.watches if not watch.expired]
-        for watch in whole[1:]:
-            if watch.seen != whole[0].seen:
-                self.fault(f"watches differ in {len(watch.seen ^ whole[0].seen)} events: {list(watch.seen ^ whole[0].seen)[:5]}")
+            for name, value, revision in watch.seen:
+                if told.setdefault((name, value), revision) != revision:
+                    self.fault(f"{name}={value} was written at {told[name, value]} and at {revision}")
+            if watch.live != live:
+                self.fault(f"the watch at server {watch.server} ends with other objects: {list(set(watch.live.items()) ^ set(live.items()))[:5]}")
+        refused = {(name, op["value"]) for name, all_of in self.registers.items() for op in all_of
+                   if op["end"] is not None and not op.get("ok", True) and op["kind"] != "delete"}
+        for name, value in refused & told.keys():
+            self.fault(f"{name}={value} was refused, and written at {told[name, value]}")
+        for watch in self.watches:
+            for (name, value), revision in self.revisions.items():
+                if (name, value, revision) not in watch.seen and not watch.has_gap_at(revision):
+                    self.fault(f"the watch at server {watch.server} never heard of {name}={value}, acknowledged at {revision}")
+            for other in self.watches:
+                missing = {event for event in other.seen - watch.seen if not watch.has_gap_at(event[2])}
+                if missing:
+                    self.fault(f"the watch at server {watch.server} misses {len(missing)} events of the other's: {list(missing)[:3]}")
 
 
 class Watch:
-    """Follows one server, resuming where it was; 410 is counted, and the watch is then not compared."""
+    """Follows one server, resuming where it was. After a 410 it lists anew, as clients do: a gap, in which nothing is expected of it."""
 
-    def __init__(self, history, server, revision):
-        self.history, self.server, self.revision, self.expired = history, server, int(revision), 0
-        self.seen, self.live, self.reached, self.resumed = set(), {"counter": int(revision)}, threading.Event(), 0
-        self.wanted = None
+    def __init__(self, history, server, path, revision):
+        self.history, self.server, self.path, self.revision = history, server, path, int(revision)
+        self.seen, self.live, self.gaps, self.resumed = set(), {}, [], 0
+        self.reached, self.wanted = threading.Event(), None
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
+
+    def has_gap_at(self, revision):
+        return any(first < revision <= last for first, last in self.gaps)
 
     def run(self):
         cluster = self.history.cluster
@@ -171,7 +202,7 @@ class Watch:
             connection = http.client.HTTPSConnection("127.0.0.1", cluster.server_ports[self.server], context=cluster.tls(), timeout=8)
             try:
                 query = f"watch=1&labelSelector=chaos%3Dyes&allowWatchBookmarks=true&timeoutSeconds=60&resourceVersion={self.revision}"
-                connection.request("GET", f"{MAPS}?{query}")
+                connection.request("GET", f"{self.path}?{query}")
                 answer = connection.getresponse()
                 if answer.status == 410:
                     self.begin_anew()
@@ -187,10 +218,15 @@ class Watch:
             time.sleep(0.05)
 
     def begin_anew(self):
-        self.expired += 1
-        status, now = self.history.cluster.request(self.server, "GET", MAPS)
-        if status == 200:
-            self.revision = int(now["metadata"]["resourceVersion"])
+        status, now = self.history.cluster.request(self.server, "GET", f"{self.path}?labelSelector=chaos%3Dyes")
+        if status != 200:
+            return
+        revision = int(now["metadata"]["resourceVersion"])
+        if revision < self.revision:
+            self.history.fault(f"server {self.server} lists at {revision} after it had told {self.revision}")
+        self.gaps.append((self.revision, revision))
+        self.live = {item["metadata"]["name"]: item["data"]["value"] for item in now["items"] if "value" in item.get("data", {})}
+        self.revision = revision
 
     def hear(self, event):
         if event["type"] == "ERROR":
@@ -199,24 +235,28 @@ class Watch:
             return False
         revision = int(event["object"]["metadata"]["resourceVersion"])
         if event["type"] != "BOOKMARK":
-            name = event["object"]["metadata"]["name"]
+            name, value = event["object"]["metadata"]["name"], event["object"]["data"].get("value")
             if revision <= self.revision:
                 self.history.fault(f"the watch at server {self.server} hears {event['type']} {name} at {revision} after {self.revision}")
-            self.seen.add((name, revision))
+            if event["type"] == "ADDED" and name in self.live or event["type"] != "ADDED" and name not in self.live:
+                self.history.fault(f"the watch at server {self.server} hears {event['type']} {name} at {revision}, which it has{'' if name in self.live else ' not'}")
             if event["type"] == "DELETED":
                 self.live.pop(name, None)
             else:
-                self.live[name] = revision
+                self.live[name] = value
+                if value is not None:
+                    self.seen.add((name, value, revision))
         self.revision = max(self.revision, revision)
         if self.wanted is not None and self.revision >= self.wanted:
             self.reached.set()
         return not self.reached.is_set()
 
     def finish(self, end):
-        """Waits until the last write is heard of; a last one is made so that there is one."""
+        """Waits until the last write is heard of; one is made so that there is one. It is not among what is compared."""
         self.wanted = end
-        status, answer = self.history.cluster.request(0, "POST", MAPS, {"metadata": {"name": f"end-{self.server}", "labels": {"chaos": "yes"}}})
-        if status == 201 and not self.reached.wait(20):
-            self.history.fault(f"the watch at server {self.server} is at {self.revision}, not at {end}, after 20 s")
-        self.seen = {(name, revision) for name, revision in self.seen if revision <= end and not name.startswith("end-")}
-        self.live = {name: revision for name, revision in self.live.items() if not name.startswith("end-")}
+        name = f"end-{self.server}"
+        self.history.ask(0, "POST", MAPS, {"metadata": {"name": name, "labels": LABEL}, "data": {}})
+        if not self.reached.wait(30):
+            self.history.fault(f"the watch at server {self.server} is at {self.revision}, not at {end}, after 30 s")
+        self.seen = {event for event in self.seen if event[2] <= end}
+        self.live = {name: value for name, value in self.live.items() if value is not None}

@@ -2,9 +2,10 @@
 """run.py BERTH: three etcd members, three API servers, writers and watches through all of them, and faults (CHAOS_FAULTS, default 40;
 CHAOS_SEED). Ends with "N passed, N failed"; a failed run keeps its logs and says where."""
 import os, random, shutil, signal, sys, tempfile, time
-from cluster import Cluster
+from cluster import Clock, Cluster, Networks
 from components import Components
 from history import History
+from linear import self_test
 
 
 def faults_of(cluster, dice, components):
@@ -43,15 +44,36 @@ def faults_of(cluster, dice, components):
         time.sleep(4)
         one.is_cut = False
 
-    def reset(one):
-        for writer in list(one.open):
-            one.loop.call_soon_threadsafe(writer.transport.abort)
+    def lose_answers(one):
+        """The worst for who writes: all is done, and nobody is told."""
+        one.is_deaf = True
+        time.sleep(dice.uniform(0.05, 1.0))
+        one.reset()
+        one.is_deaf = False
+
+    def unplug():
+        """A member without peers and clients: it may believe that it leads for a while."""
+        one = dice.randrange(len(cluster.members))
+        cluster.networks.unplug(one)
+        time.sleep(5)
+        cluster.networks.plug(one)
+
+    def jump_clock():
+        clock = dice.choice(cluster.clocks)
+        clock.jump(dice.choice((3600, 90)))
+        time.sleep(3)
+        clock.jump(0)
+
+    def jump_components_clocks():
+        components.jump_clocks(dice.choice((3600, 90)))
+        time.sleep(3)
+        components.jump_clocks(0)
 
     def move_leader():
         cluster.etcdctl("move-leader", dice.choice(cluster.etcdctl("member", "list").stdout.split("\n")).split(",")[0])
 
     def compact():
-        revision = cluster.request(0, "GET", "/api/v1/namespaces/default/configmaps/counter")[1]["metadata"]["resourceVersion"]
+        revision = cluster.request(0, "GET", "/api/v1/namespaces/default/configmaps?limit=1")[1]["metadata"]["resourceVersion"]
         cluster.etcdctl("compact", revision)
 
     def alarm():
@@ -70,6 +92,10 @@ def faults_of(cluster, dice, components):
         cluster.members[0].start()
 
     table = {} if cluster.disk is None else {"fill a member's disk": fill_disk}
+    if cluster.networks.is_own:
+        table["pull a member's cable"] = unplug
+    if Clock.library:
+        table |= {"a server's clock jumps": jump_clock, "the components' clocks jump": jump_components_clocks}
     return table | {
         "quota alarm": alarm,
         "kill -9 the leading scheduler": lambda: components.kill_leader("scheduler"),
@@ -83,7 +109,9 @@ def faults_of(cluster, dice, components):
         "end a server in order": lambda: restart(server()),
         "slow link to a member": lambda: slow(link()),
         "cut link to a member": lambda: cut(link()),
-        "reset a member's connections": lambda: reset(link()),
+        "reset a member's connections": lambda: link().reset(),
+        "lose a member's answers": lambda: lose_answers(link()),
+        "lose every member's answers": lambda: [lose_answers(one) for one in cluster.links],
         "move etcd's leader": move_leader,
         "defragment all members": lambda: cluster.etcdctl("defrag"),
         "compact up to now": compact,
@@ -95,11 +123,14 @@ def main():
     if not shutil.which("etcd") or not shutil.which("etcdctl"):
         print("etcd is not installed: apt install etcd-server etcd-client\n0 passed, 0 failed")
         return 0
+    self_test()
+    Networks.enter()
     work = tempfile.mkdtemp(prefix="berth-chaos.")
     dice = random.Random(seed)
-    cluster, components = Cluster(berth, work), None
+    cluster = components = None
     failed = []
     try:
+        cluster = Cluster(berth, work)
         history = History(cluster)
         time.sleep(1)
         components = Components(cluster, history.fault)
@@ -122,17 +153,20 @@ def main():
         slowest = max((seconds for _, seconds in components.resumed), default=0)
         print(f"{components.handovers} handovers of leadership; work went on after at most {slowest:.1f} s when a leader died: "
               + ", ".join(f"{role} {seconds:.1f}" for role, seconds in components.resumed))
-        print(f"seed {seed}: {count} faults, {history.requests} requests, {history.errors} without an answer, {len(history.acknowledged)} objects, "
-              f"{history.increments} increments; watches resumed {[w.resumed for w in history.watches]}, expired "
-              f"{[w.expired for w in history.watches]}; longest time in which nobody was served {history.longest_pause:.1f} s")
+        print(f"seed {seed}: {count} faults, {history.requests} requests, {history.errors} without an answer, "
+              f"{history.acknowledged} writes acknowledged, {history.refused} refused, {history.unknown} of unknown outcome; watches resumed {[w.resumed for w in history.watches]}, expired "
+              f"{[len(w.gaps) for w in history.watches]}; longest time in which nobody was served {history.longest_pause:.1f} s")
         if history.longest_pause > 15:
             failed.append(f"nobody was served for {history.longest_pause:.1f} s")
+        if slowest > 15:
+            failed.append(f"work went on only {slowest:.1f} s after a leader's end")
     except RuntimeError as error:
         failed.append(str(error))
     finally:
         if components is not None:
             components.close()
-        cluster.close()
+        if cluster is not None:
+            cluster.close()
     for line in failed[:20]:
         print("FAIL", line)
     if failed:

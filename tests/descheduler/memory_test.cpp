@@ -73,6 +73,20 @@ TEST(DeschedulerMemory, ItLastsWhileNothingChanges) {
   EXPECT_FALSE(is_moved(looks.memory, later, "three")) << "a node has another taint";
 }
 
+TEST(DeschedulerMemory, WhatBindingWritesIsNoNews) {
+  const auto alone = [](const char* labels) {
+    return fmt::format("{{metadata: {{creationTimestamp: '{}', ownerReferences: [], labels: {{{}}}}}}}", at(2min), labels);
+  };
+  TwoLooks looks([&](World& w) { w.node("a").node("b").pod("one", "a").pod("three", "b", created(5min)).pod("bound", "", alone("")); });
+  EXPECT_TRUE(looks.moved("three"));
+  for (const auto& [labels, is_moved_still] : {std::pair("topology.kubernetes.io/zone: z", true), std::pair("tier: gold", false)}) {
+    World later;
+    later.node("a").node("b").pod("one", "a").pod("three", "b", created(5min)).pod("bound", "b", alone(labels));
+    look(looks.memory, later, 20min);
+    EXPECT_EQ(is_moved(looks.memory, later, "three"), is_moved_still) << labels;
+  }
+}
+
 TEST(DeschedulerMemory, AScaledDownControllerIsNews) {
   TwoLooks looks([](World& w) { w.node("a").node("b").pod("one", "a").pod("three", "b", created(5min)); });
   World later;

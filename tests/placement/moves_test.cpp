@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "placement/relabelled.h"
 
 namespace berth::placement {
 namespace {
@@ -30,6 +31,12 @@ TEST(Moves, ThePodThatComesForAnEvictedOneIsMovedUntilSomethingChanges) {
   EXPECT_TRUE(moves.is_moved("second")) << "what is not later than it is no news to it";
   moves.changed(TimePoint(6s));
   EXPECT_FALSE(moves.is_moved("second"));
+}
+
+TEST(Moves, WhatBindingCopiesFromTheNodeIsNoRelabelling) {
+  const LabelPairs waits = {{"app", "web"}}, bound = {{"app", "web"}, {"topology.kubernetes.io/zone", "a"}}, other = {{"app", "api"}};
+  EXPECT_FALSE(is_relabelled(waits, bound));
+  EXPECT_TRUE(is_relabelled(bound, other));
 }
 
 TEST(Moves, OnlyAwaitedSuccessorsTakeAPlace) {

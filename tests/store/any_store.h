@@ -121,7 +121,7 @@ class Hearer final : public Follower {
 
 class EtcdAny final : public AnyStore {
  public:
-  EtcdAny() { reopen(); }
+  explicit EtcdAny(std::vector<std::string> flags = {}) : etcd_(std::move(flags)) { reopen(); }
   std::optional<Revision> put(const std::string& key, const std::string& value, std::optional<Revision> expected) override {
     return write({key, make_bytes(value), expected, {}});
   }

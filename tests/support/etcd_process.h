@@ -53,6 +53,8 @@ class EtcdProcess {
 
   [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
   [[nodiscard]] pid_t pid() const { return pid_; }
+  void pause() { ::kill(pid_, SIGSTOP); }
+  void resume() { ::kill(pid_, SIGCONT); }
   void stop() {
     if (pid_ <= 0) return;
     ::kill(pid_, SIGKILL);

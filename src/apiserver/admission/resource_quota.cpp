@@ -124,7 +124,7 @@ class ResourceQuota final : public AdmissionPlugin {
         if (result) {
           ++booking->next;
           booking->attempts = 0;
-        } else if (result.error() == ProposeError::kStorage) {
+        } else if (is_of_storage(result.error())) {
           return booking->done(std::unexpected(model::internal_error("quota usage could not be stored")));
         }
         offload_([this, booking] { book_next(booking); });

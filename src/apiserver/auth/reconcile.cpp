@@ -79,7 +79,7 @@ Result<void> reconcile_one(ObjectCache& cache, const json::Value& wanted, TimePo
       written = propose_and_wait(cache, make_proposal(std::move(*document), current->revision, now));
     }
     if (written) return {};
-    if (written.error() == ProposeError::kStorage)
+    if (is_of_storage(written.error()))
       return fail(ErrorCode::kUnavailable, "the default roles cannot be written: the store failed");
   }
   return fail(ErrorCode::kConflict, "the default roles cannot be written: others keep changing them");

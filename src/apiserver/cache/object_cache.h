@@ -98,7 +98,15 @@ struct Proposal {
   TimePoint expires_at{};
 };
 
-enum class ProposeError { kExists, kNotFound, kRevisionMismatch, kStorage };
+enum class ProposeError {
+  kExists,
+  kNotFound,
+  kRevisionMismatch,
+  kStorage,    ///< Nothing was stored.
+  kUncertain,  ///< It may be stored or not (a store that others share): nothing that it took may be given back.
+};
+/// The client is told that the store failed, and nothing is tried again.
+constexpr bool is_of_storage(ProposeError error) { return error == ProposeError::kStorage || error == ProposeError::kUncertain; }
 
 /// `result` is called once from the writer thread (or, with a memory store, from within propose): keep it short.
 using ProposeResult = std::expected<ObjectPtr, ProposeError>;  ///< For a delete: the object as it was, with the deletion's revision.

@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <map>
 
+#include "apiserver/etcd/stored_form.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "model/protobuf/protobuf.h"
 #include "security/uuid.h"
 
@@ -38,6 +41,9 @@ struct RangeRecord {
     model::append_field(type, 2, "RangeAllocation");
     model::append_field(out, 1, type);
     model::append_field(out, 2, message);
+    // Two servers that take the same port at the same moment write the same bits: by these, each knows its own write (stored_form.h).
+    const auto mark = next_mark();
+    model::append_field(out, 15, {mark.data(), mark.size()});
     return make_bytes(std::move(out));
   }
 };
@@ -159,7 +165,50 @@ class RangeClaims final : public ServiceClaims {
     if (what == Claimed::kAddress) forget_address(index);
   }
 
+  void repair(Claimed what, const std::set<std::uint32_t>& held) override {
+    const Place& place = what == Claimed::kAddress ? addresses_ : ports_;
+    auto record = read(place);
+    if (!record) return;
+    std::set<std::uint32_t> leaks = what == Claimed::kAddress ? named_addresses() : std::set<std::uint32_t>();
+    for (std::uint32_t index = 0; index < place.size && index < record->bits.size() * 8; ++index)
+      if (record->has(index)) leaks.insert(index);
+    std::map<std::uint32_t, int> found;
+    for (const std::uint32_t index : leaks)
+      if (!held.contains(index)) found[index] = leaks_[what][index] + 1;
+    std::erase_if(found, [&](const auto& leak) {
+      if (leak.second < kTimesFound) return false;
+      log::warning(
+          "server", "{} {} was claimed for a Service that is not there: it is free again",
+          what == Claimed::kAddress ? "address" : "node port",
+          what == Claimed::kAddress ? render(base_ + 1 + leak.first) : std::to_string(options_.first_port + static_cast<int>(leak.first)));
+      release(what, leak.first);
+      return true;
+    });
+    leaks_[what] = std::move(found);
+  }
+
  private:
+  static constexpr int kTimesFound = 3;
+
+  /// Those that IPAddress objects give to Services.
+  std::set<std::uint32_t> named_addresses() {
+    std::set<std::uint32_t> out;
+    const std::string prefix = options_.prefix + "/ipaddresses/";
+    const auto found = store_->find(prefix, true);
+    if (!found) return out;
+    for (const auto& record : *found) {
+      in_addr address{};
+      if (!record.value->starts_with(kMark) || inet_pton(AF_INET, record.key.substr(prefix.size()).c_str(), &address) != 1) continue;
+      const auto message = model::bytes_field(std::string_view(*record.value).substr(kMark.size()), 2);
+      const auto parent = model::bytes_field(model::bytes_field(message, 2), 1);
+      const std::uint32_t number = ntohl(address.s_addr);
+      if (model::bytes_field(parent, 1).empty() && model::bytes_field(parent, 2) == "services" && number > base_ &&
+          number - base_ - 1 < addresses_.size)
+        out.insert(number - base_ - 1);
+    }
+    return out;
+  }
+
   struct Place {
     std::string key, range;
     std::uint32_t size = 0;
@@ -212,6 +261,7 @@ class RangeClaims final : public ServiceClaims {
   const RangeOptions options_;
   std::uint32_t base_ = 0;
   Place addresses_, ports_;
+  std::map<Claimed, std::map<std::uint32_t, int>> leaks_;  ///< How often in a row each was found. Of repair() alone.
 };
 
 }  // namespace

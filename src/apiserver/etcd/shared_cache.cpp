@@ -180,7 +180,8 @@ void SharedCache::answered(const FlightPtr& flight, store::WriteAnswer answer) {
       const std::lock_guard lock(mutex_);
       failure_ = answer.message;
     }
-    return complete(flight, std::unexpected(ProposeError::kStorage));
+    const bool is_unknown = answer.verdict == store::WriteVerdict::kUnknown;
+    return complete(flight, std::unexpected(is_unknown ? ProposeError::kUncertain : ProposeError::kStorage));
   }
   const auto error = !answer.present          ? ProposeError::kNotFound
                      : proposal.expected == 0 ? ProposeError::kExists

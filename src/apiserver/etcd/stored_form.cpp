@@ -96,15 +96,6 @@ Result<json::Value> from_protobuf(const model::KindInfo& kind, std::string_view 
   return model::decode_protobuf(with_version(stored, kind.api_version(), kind.kind), &has_unknown);
 }
 
-/// No two writes have the same, whoever makes them.
-std::array<char, 8> next_mark() {
-  static std::atomic<std::uint64_t> next = [] {
-    std::random_device random;
-    return std::uint64_t{random()} << 32 | random();
-  }();
-  return std::bit_cast<std::array<char, 8>>(next.fetch_add(0x9e3779b97f4a7c15ULL));
-}
-
 /// Makes the bytes of this write unlike those of any other with the same content: two servers that count one further at the same moment
 /// write the same object, and by its bytes alone the one whose answer was lost would take the other's write for its own. In protobuf it is
 /// a field behind those of runtime.Unknown that readers pass over, in JSON white space at the end.
@@ -138,6 +129,14 @@ Result<void> to_stored_version(const model::KindInfo& kind, json::Value& documen
 }
 
 }  // namespace
+
+std::array<char, 8> next_mark() {
+  static std::atomic<std::uint64_t> next = [] {
+    std::random_device random;
+    return std::uint64_t{random()} << 32 | random();
+  }();
+  return std::bit_cast<std::array<char, 8>>(next.fetch_add(0x9e3779b97f4a7c15ULL));
+}
 
 StoredForm::StoredForm(FormOptions options) : options_(std::move(options)) {
   for (const auto& kind : model::all_kinds()) {

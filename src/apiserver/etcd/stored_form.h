@@ -4,6 +4,7 @@
 //                 "//services/default/web"      <->  /registry/services/specs/default/web
 //                 "/machine.openshift.io/…"     <->  /registry/machine.openshift.io/…       JSON, as custom resources
 #pragma once
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,9 @@ struct FormOptions {
   encryption::Configuration encryption;
   std::shared_ptr<encryption::StaleKeys> stale;
 };
+
+/// No two writes have the same, whoever makes them.
+std::array<char, 8> next_mark();
 
 /// Thread-safe.
 class StoredForm {

@@ -426,7 +426,7 @@ void CustomResources::write(const StoredObject& base, Value document, const std:
   }
   // Somebody was faster: what was written is seen again in any case.
   context_.cache.propose(std::move(proposal), [follower = follower_, name](ProposeResult result) {
-    if (result || result.error() == ProposeError::kStorage) return;
+    if (result || is_of_storage(result.error())) return;
     const std::lock_guard lock(follower->mutex);
     if (follower->owner != nullptr) follower->owner->enqueue(name);
   });

@@ -265,6 +265,19 @@ void ServiceAllocator::release(const ServiceAllocation& allocation) {
   for (auto port : allocation.ports) give_back(Claimed::kPort, static_cast<std::uint32_t>(port));
 }
 
+void ServiceAllocator::repair(const std::vector<json::Value>& services) {
+  if (claims_ == nullptr) return;
+  std::set<std::uint32_t> addresses, ports;
+  for (const json::Value& service : services) {
+    if (const auto address = parse_ipv4(json::get_string(service, {"spec", "clusterIP"})); address && *address > base_)
+      addresses.insert(*address - base_ - 1);
+    for (const int port : node_ports_of(service))
+      if (port >= first_port_) ports.insert(static_cast<std::uint32_t>(port - first_port_));
+  }
+  claims_->repair(Claimed::kAddress, addresses);
+  claims_->repair(Claimed::kPort, ports);
+}
+
 void ServiceAllocator::release_unused(const json::Value& before, const json::Value* now) {
   const std::lock_guard lock(mutex_);
   const auto old_ip = json::get_string(before, {"spec", "clusterIP"});

@@ -50,6 +50,8 @@ class ServiceAllocator {
   /// `old_service`: null on creation.
   model::ApiResult<ServiceAllocation> allocate(json::Value& service, const json::Value* old_service);
   void release(const ServiceAllocation& allocation);
+  /// Where others claim, too: frees in time what none of all `services` holds (ServiceClaims::repair).
+  void repair(const std::vector<json::Value>& services);
   /// Gives back what a deleted Service, or its previous revision, held and `now` (null: nothing) does not.
   void release_unused(const json::Value& before, const json::Value* now);
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/error.h"
@@ -25,6 +26,10 @@ class ServiceClaims {
   /// Enters what a stored Service holds where it is not entered, or not as this Service's.
   virtual void confirm(Claimed what, std::uint32_t index, const ClaimOwner& owner) = 0;
   virtual void release(Claimed what, std::uint32_t index) = 0;
+  /// Frees what was claimed for a Service and is `held` by none, once three calls in a row have found it so: a server that died between the
+  /// claim and the Service, or never heard what came of it, left it behind. Minutes are to lie between two calls: a Service that is being
+  /// created is not held yet.
+  virtual void repair(Claimed what, const std::set<std::uint32_t>& held) = 0;
 };
 
 }  // namespace berth::apiserver

@@ -17,11 +17,15 @@ namespace {
 /// Unknown and repeated fields in the order of the text, each in Kubernetes' words and once.
 class StrictFindings {
  public:
-  StrictFindings(const json::Value& document, const std::vector<std::string>& unknown, const std::vector<std::string>& duplicates) {
+  /// Without types in Go (`is_custom`) what is repeated is found before what is unknown.
+  StrictFindings(const json::Value& document, const std::vector<std::string>& unknown, const std::vector<std::string>& duplicates,
+                 bool is_custom) {
+    if (is_custom)
+      for (const auto& path : duplicates) add({path, path, 0, true});
     std::vector<Sought> sought;
     for (const auto& path : unknown) sought.push_back({path, path, sought.size(), false});
     for (const auto& path : duplicates) sought.push_back({path, path, sought.size(), true});
-    if (!duplicates.empty()) walk(document, sought);
+    if (!duplicates.empty() && !is_custom) walk(document, sought);
     // All of them when nothing else is to be put in order.
     for (const auto& one : sought)
       if (!one.is_duplicate) add(one);
@@ -71,6 +75,9 @@ class StrictFindings {
       }
       std::ranges::copy_if(below, std::back_inserter(repeated), [](const Sought& one) { return one.rest.empty(); });
       walk(member, below);
+      // In what was said first, and is not there any more.
+      for (const auto& one : below)
+        if (one.is_duplicate && !one.rest.empty()) add(one);
     }
     // Repeated ones are told after the object's own members, in the order in which they were found.
     std::ranges::sort(repeated, {}, &Sought::order);
@@ -79,6 +86,12 @@ class StrictFindings {
 
   std::unordered_set<std::string_view> told_;
 };
+
+std::string strict_findings(const Repeated& repeated, const std::vector<std::string>& lines) {
+  std::string out;
+  if (!repeated.lines.empty()) out = fmt::format("yaml: unmarshal errors:\n  {}", fmt::join(repeated.lines, "\n  "));
+  return fmt::format("{}{}{}", out, out.empty() || lines.empty() ? "" : ", ", fmt::join(lines, ", "));
+}
 
 /// The Go package of a kind's internal type.
 std::string_view internal_package(std::string_view group) {
@@ -141,7 +154,7 @@ std::optional<model::ApiStatus> check_type(const json::Value& document, std::str
   return bad_request(fmt::format(R"({} in version "{}" cannot be handled as a {}: {})", its_kind, its_version, kind, why));
 }
 
-model::ApiResult<json::Value> parse_body(const Request& request, std::string_view kind, std::vector<std::string>* duplicates) {
+model::ApiResult<json::Value> parse_body(const Request& request, std::string_view kind, Repeated* repeated) {
   const std::string_view body = request.http.body;
   const auto unreadable = [&](std::string_view why) {
     if (kind == "DeleteOptions") return std::unexpected(bad_request(why));
@@ -164,13 +177,13 @@ model::ApiResult<json::Value> parse_body(const Request& request, std::string_vie
   if (!is_utf8(body)) return unreadable(fmt::format("{}the body is not valid UTF-8", kNoKind));
   std::optional<json::Value> document;
   if (*format == Format::kYaml) {
-    auto parsed = json::read_first_yaml(body);
+    auto parsed = json::read_first_yaml(body, repeated == nullptr ? nullptr : &repeated->lines);
     if (!parsed) return unreadable(parsed.error().go_words);
     // Only the first document counts, and none is an empty object.
     document = parsed->is_null() ? json::Value(json::Object()) : by_name(std::move(*parsed));
   } else {
     json::ParseOptions options;
-    options.duplicates = duplicates;
+    if (repeated != nullptr) options.duplicates = &repeated->fields;
     auto parsed = json::parse(body, options);
     if (!parsed) {
       const auto in_go_words = model::go_json_error(body);
@@ -182,8 +195,8 @@ model::ApiResult<json::Value> parse_body(const Request& request, std::string_vie
   return std::move(*document);
 }
 
-model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document,
-                                       const std::vector<std::string>& duplicates, bool fills, const StoredDocument& stored) {
+model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document, const Repeated& repeated,
+                                       bool fills, const StoredDocument& stored) {
   auto* object = document.if_object();
   if (object == nullptr)
     return std::unexpected(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): {}{}", kind.kind,
@@ -207,13 +220,15 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
     before = stored();
     if (before) report.unknown_fields = model::unknown_fields(kind, document, &*before);
   }
-  if (report.unknown_fields.empty() && duplicates.empty()) return {};
-  const StrictFindings findings(document, report.unknown_fields, duplicates);
+  if (report.unknown_fields.empty() && repeated.fields.empty() && repeated.lines.empty()) return {};
+  const StrictFindings findings(document, report.unknown_fields, repeated.fields, request.custom != nullptr);
   if (request.field_validation == FieldValidation::kStrict)
     return std::unexpected(bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}", kind.kind,
-                                                   kind.version, kind.kind, fmt::join(findings.lines, ", "))));
-  if (request.field_validation == FieldValidation::kWarn)
+                                                   kind.version, kind.kind, strict_findings(repeated, findings.lines))));
+  if (request.field_validation == FieldValidation::kWarn) {
+    for (const auto& line : repeated.lines) request.warnings.push_back(line);
     for (const auto& line : findings.lines) request.warnings.push_back(line);
+  }
   // Who sends the parameter gets Kubernetes' behaviour, and so does a patch (kubectl's has no parameter: a typo would stay for ever). Who
   // writes a whole object and says nothing keeps fields that this server does not know yet (SPEC A3).
   if (!report.unknown_fields.empty() && !report.is_dropped && (request.query.has("fieldValidation") || request.info.verb == "patch"))
@@ -242,12 +257,12 @@ void deduplicate_owners(Request& request, json::Value& document) {
 }
 
 model::ApiResult<json::Value> decode_object_body(Request& request, const StoredDocument& stored) {
-  std::vector<std::string> duplicates;
+  Repeated repeated;
   // Looking for duplicates is a pass of its own: for those who say that they want to know.
   const bool looks = request.query.has("fieldValidation") && request.field_validation != FieldValidation::kIgnore;
-  auto document = parse_body(request, request.kind->kind, looks ? &duplicates : nullptr);
+  auto document = parse_body(request, request.kind->kind, looks ? &repeated : nullptr);
   if (!document) return document;
-  if (auto decoded = decode_document(request, *request.kind, *document, duplicates, true, stored); !decoded)
+  if (auto decoded = decode_document(request, *request.kind, *document, repeated, true, stored); !decoded)
     return std::unexpected(decoded.error());
   model::apply_defaults(*request.kind, *document);
   deduplicate_owners(request, *document);

@@ -5,9 +5,15 @@
 
 namespace berth::apiserver {
 
-/// Parses the body as its Content-Type says. 415, or 400 with Kubernetes' words (`kind`: what the endpoint takes). Duplicate fields are
-/// appended to `duplicates` when given.
-model::ApiResult<json::Value> parse_body(const Request& request, std::string_view kind, std::vector<std::string>* duplicates = nullptr);
+/// What a body says twice.
+struct Repeated {
+  std::vector<std::string> fields;  ///< Paths, of JSON.
+  std::vector<std::string> lines;   ///< Sentences, of YAML.
+};
+
+/// Parses the body as its Content-Type says. 415, or 400 with Kubernetes' words (`kind`: what the endpoint takes). What it says twice is
+/// appended to `repeated` when given.
+model::ApiResult<json::Value> parse_body(const Request& request, std::string_view kind, Repeated* repeated = nullptr);
 
 /// The object as it is stored, in the request's version; nothing when there is none. Asked only when unknown fields were found.
 using StoredDocument = std::function<std::optional<json::Value>()>;
@@ -17,8 +23,8 @@ using StoredDocument = std::function<std::optional<json::Value>()>;
 model::ApiResult<json::Value> decode_object_body(Request& request, const StoredDocument& stored = {});
 
 /// The same for a document at hand: what follows parsing. Also for the results of patches. `fills`: as in model::decode.
-model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document,
-                                       const std::vector<std::string>& duplicates, bool fills = true, const StoredDocument& stored = {});
+model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document, const Repeated& repeated,
+                                       bool fills = true, const StoredDocument& stored = {});
 
 /// The document with the members of every object in the order of their names: as Go writes maps, and reads YAML.
 json::Value by_name(json::Value value);

@@ -191,7 +191,7 @@ StepResult bind_pod(ApiServer::Impl& server, const WritePtr& operation) {
   proposal.expected = pod->revision;
   server.cache->propose(std::move(proposal), [&server, operation](ProposeResult result) {
     if (result) return operation->done(WriteOutcome{.object = std::move(*result)});
-    if (result.error() == ProposeError::kStorage) return operation->fail(model::internal_error(server.cache->storage_failure()));
+    if (is_of_storage(result.error())) return operation->fail(model::internal_error(server.cache->storage_failure()));
     // Somebody else was faster; whoever bound it is told of by the words for that.
     try_again(server, operation, Stage::kStore);
   });

@@ -133,7 +133,7 @@ void book(ApiServer::Impl& server, const EvictionPtr& eviction) {
   proposal.expected = base->revision;
   server.cache->propose(std::move(proposal), [&server, eviction](ProposeResult result) {
     if (result) return server.offload([&server, eviction] { mark_and_delete(server, eviction); });
-    if (result.error() == ProposeError::kStorage || ++eviction->attempts >= kMaxEvictionAttempts)
+    if (is_of_storage(result.error()) || ++eviction->attempts >= kMaxEvictionAttempts)
       return server.respond_status(
           *eviction->request,
           budget_refusal(fmt::format("couldn't update PodDisruptionBudget \"{}\" due to conflicts", eviction->budget), 10));

@@ -38,7 +38,7 @@ Result<void> publish_client_trust(ApiServer::Impl& server, const std::map<std::s
     server.cache->propose(std::move(proposal), [&](ProposeResult result) { written.set_value(std::move(result)); });
     const auto result = written.get_future().get();
     if (result) return {};
-    if (result.error() == ProposeError::kStorage) break;
+    if (is_of_storage(result.error())) break;
   }
   return fail(ErrorCode::kInternal, fmt::format("ConfigMap {} could not be stored", kName));
 }

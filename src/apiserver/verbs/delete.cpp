@@ -125,7 +125,7 @@ void deleted(ApiServer::Impl& server, const WritePtr& deletion, const Mark& mark
     if (!before.is_null()) server.services.release_unused(before, nullptr);
     return deletion->done(WriteOutcome{.object = std::move(*result), .gone = mark.remove_now});
   }
-  if (result.error() == ProposeError::kStorage) return deletion->fail(model::internal_error(server.cache->storage_failure()));
+  if (is_of_storage(result.error())) return deletion->fail(model::internal_error(server.cache->storage_failure()));
   if (++deletion->attempts >= kMaxDeletionAttempts)
     return deletion->fail(model::modified_conflict(deletion->kind->group, deletion->kind->plural, deletion->name));
   try_again(server, deletion, Stage::kRead);

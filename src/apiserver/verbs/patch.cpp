@@ -88,7 +88,7 @@ json::Value shown_to(Authorizer& authorizer, const Request& request, json::Value
 
 /// What every patched document goes through before it is an update like any other. `strategic`: the patch, when it was a strategic one.
 model::ApiResult<json::Value> finish_patched(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind,
-                                             const json::Value& current, json::Value patched, const std::vector<std::string>& duplicates,
+                                             const json::Value& current, json::Value patched, const Repeated& repeated,
                                              const json::Value* strategic = nullptr) {
   if (!patched.is_object())
     return std::unexpected(invalid_patch(shown_to(authorizer, *request, std::move(patched)), "the patched document is not an object"));
@@ -97,7 +97,7 @@ model::ApiResult<json::Value> finish_patched(Authorizer& authorizer, const Reque
     patched.get_object()["apiVersion"] = kind.api_version();
     patched.get_object()["kind"] = kind.kind;
   }
-  if (auto decoded = decode_document(*request, kind, patched, duplicates, true, [&] { return std::optional(current); }); !decoded) {
+  if (auto decoded = decode_document(*request, kind, patched, repeated, true, [&] { return std::optional(current); }); !decoded) {
     auto& status = decoded.error();
     const auto strict = status.message.find("strict decoding error");
     const auto reason = strict != std::string::npos ? status.message.substr(strict) : bare_reason(status.message);
@@ -126,13 +126,13 @@ constexpr std::string_view kDecoding = "error decoding patch: ";
 
 struct ParsedPatch {
   json::Value document;
-  std::vector<std::string> duplicates;
+  Repeated repeated;
 };
 
 model::ApiResult<ParsedPatch> parse_patch(const Request& request, std::string_view before) {
   ParsedPatch out;
   json::ParseOptions options;
-  if (request.field_validation != FieldValidation::kIgnore) options.duplicates = &out.duplicates;
+  if (request.field_validation != FieldValidation::kIgnore) options.duplicates = &out.repeated.fields;
   auto patch = json::parse(request.http.body, options);
   if (patch) {
     out.document = std::move(*patch);
@@ -166,7 +166,7 @@ model::ApiResult<Produce> merge_patch(Authorizer& authorizer, const RequestPtr& 
   return [&authorizer, request, &kind, patch = std::move(*parsed)](const json::Value& current) -> model::ApiResult<json::Value> {
     auto patched = current;
     patch::apply_merge_patch(patched, patch.document);
-    return finish_patched(authorizer, request, kind, current, std::move(patched), patch.duplicates);
+    return finish_patched(authorizer, request, kind, current, std::move(patched), patch.repeated);
   };
 }
 
@@ -205,7 +205,7 @@ model::ApiResult<Produce> strategic_patch(Authorizer& authorizer, const RequestP
     auto patched = current;
     if (auto applied = patch::apply_strategic_merge(Shape::of(kind), patched, patch.document); !applied)
       return std::unexpected(refused_merge(applied.error().message));
-    return finish_patched(authorizer, request, kind, current, std::move(patched), patch.duplicates, &patch.document);
+    return finish_patched(authorizer, request, kind, current, std::move(patched), patch.repeated, &patch.document);
   };
 }
 
@@ -219,13 +219,14 @@ model::ApiResult<Configuration> read_configuration(Request& request, const model
   if (!is_utf8(request.http.body))
     return std::unexpected(model::bad_request("error decoding YAML: error converting YAML to JSON: yaml: the body is not valid UTF-8"));
   // JSON is YAML, and read as JSON a tenth of the work; what of it is odd is left to the YAML reader's words.
-  const auto document_of = [](const std::string& body) -> std::expected<json::Value, json::YamlFault> {
+  std::vector<std::string> repeated;
+  const auto document_of = [&](const std::string& body) -> std::expected<json::Value, json::YamlFault> {
     std::vector<std::string> duplicates;
     json::ParseOptions strict;
     strict.duplicates = &duplicates;
     if (body.starts_with('{'))
       if (auto document = json::parse(body, strict); document && duplicates.empty()) return std::move(*document);
-    return json::read_first_yaml(body);
+    return json::read_first_yaml(body, request.field_validation == FieldValidation::kIgnore ? nullptr : &repeated);
   };
   auto document = document_of(request.http.body);
   if (!document)
@@ -256,6 +257,10 @@ model::ApiResult<Configuration> read_configuration(Request& request, const model
   Configuration out;
   out.written = config;
   if (auto decoded = decode_document(request, kind, config, {}, false); !decoded) return std::unexpected(decoded.error());
+  if (!repeated.empty() && request.field_validation == FieldValidation::kStrict)
+    return std::unexpected(model::bad_request(fmt::format(
+        "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}", fmt::join(repeated, "\n  "))));
+  for (auto& line : repeated) request.warnings.push_back(std::move(line));
   const auto name = json::get_string(config, {"metadata", "name"});
   if (!name.empty() && name != request.info.name)
     return std::unexpected(

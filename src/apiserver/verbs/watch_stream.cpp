@@ -72,7 +72,7 @@ bool WatchStream::deliver(const WatchEvent& event) {
     if (queue_.size() + unconverted_.size() >= limit_ || queue_bytes_ >= byte_limit_) {
       fall_behind();
     } else if (converts_) {
-      unconverted_.push_back(std::move(pending));
+      unconverted_.push_back({std::move(pending), selects_converted_ ? event.previous : nullptr});
     } else {
       queue_bytes_ += pending.bytes();
       queue_.push_back(std::move(pending));
@@ -86,7 +86,7 @@ bool WatchStream::deliver(const WatchEvent& event) {
 }
 
 void WatchStream::convert_waiting() {
-  std::deque<EventFrames::Event> batch;
+  std::deque<Unconverted> batch;
   {
     const std::lock_guard lock(mutex_);
     if (converting_ || unconverted_.empty() || feed_ == Feed::kClosed || failed_) return;
@@ -94,14 +94,29 @@ void WatchStream::convert_waiting() {
     batch.swap(unconverted_);
   }
   std::vector<ObjectPtr> objects;
-  for (const auto& event : batch) objects.push_back(event.object);
+  for (const auto& one : batch) objects.push_back(one.event.object);
+  for (const auto& one : batch) objects.push_back(one.previous);
   server_.convert_ahead(request_, std::move(objects),
                         [self = shared_from_this(), batch = std::move(batch)](model::ApiResult<std::vector<ObjectPtr>> shown) mutable {
                           self->take_converted(std::move(batch), std::move(shown));
                         });
 }
 
-void WatchStream::take_converted(std::deque<EventFrames::Event> batch, model::ApiResult<std::vector<ObjectPtr>> shown) {
+bool WatchStream::select_converted(EventFrames::Event& event, const ObjectPtr& previous) const {
+  if (!selects_converted_ || event.object == nullptr || event.type == WatchEventType::kBookmark) return true;
+  const bool matched = event.type != WatchEventType::kAdded && previous != nullptr && selects_converted_(*previous);
+  const bool matches_now = event.type != WatchEventType::kDeleted && selects_converted_(*event.object);
+  if (event.type == WatchEventType::kDeleted || (!matched && !matches_now)) return matched;
+  if (matches_now) {
+    event.type = matched ? WatchEventType::kModified : WatchEventType::kAdded;
+  } else {
+    event.type = WatchEventType::kDeleted;
+    event.object = std::make_shared<const StoredObject>(*previous, event.revision);
+  }
+  return true;
+}
+
+void WatchStream::take_converted(std::deque<Unconverted> batch, model::ApiResult<std::vector<ObjectPtr>> shown) {
   {
     const std::lock_guard lock(mutex_);
     converting_ = false;
@@ -109,10 +124,11 @@ void WatchStream::take_converted(std::deque<EventFrames::Event> batch, model::Ap
       failed_ = std::move(shown.error());
     } else {
       for (std::size_t i = 0; i < batch.size(); ++i) {
-        batch[i].object = std::move((*shown)[i]);
-        if (selects_converted_ && batch[i].object != nullptr && !selects_converted_(*batch[i].object)) continue;
-        queue_bytes_ += batch[i].bytes();
-        queue_.push_back(std::move(batch[i]));
+        auto& event = batch[i].event;
+        event.object = std::move((*shown)[i]);
+        if (!select_converted(event, (*shown)[batch.size() + i])) continue;
+        queue_bytes_ += event.bytes();
+        queue_.push_back(std::move(event));
       }
     }
   }

@@ -59,7 +59,13 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   void close();
   /// Events of kinds that a webhook converts wait for it, one batch at a time, so that they keep their order.
   void convert_waiting();
-  void take_converted(std::deque<EventFrames::Event> batch, model::ApiResult<std::vector<ObjectPtr>> shown);
+  struct Unconverted {
+    EventFrames::Event event;
+    ObjectPtr previous;  ///< Where fields of the request's version select: what the object was. May be null.
+  };
+  void take_converted(std::deque<Unconverted> batch, model::ApiResult<std::vector<ObjectPtr>> shown);
+  /// Makes of an event, whose objects are converted, the one that who selects by fields sees; false: none.
+  bool select_converted(EventFrames::Event& event, const ObjectPtr& previous) const;
   void schedule_bookmark();
   /// Drops what is queued: its client is told to begin anew. With the mutex.
   void fall_behind();
@@ -76,7 +82,7 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   std::function<bool(const StoredObject&)> selects_converted_;  ///< Of converted objects: fields of the request's version. May be empty.
 
   std::mutex mutex_;
-  std::deque<EventFrames::Event> unconverted_;
+  std::deque<Unconverted> unconverted_;
   bool converting_ = false;
   std::optional<model::ApiStatus> failed_;  ///< The conversion: told once everything before it is.
   std::deque<EventFrames::Event> queue_;

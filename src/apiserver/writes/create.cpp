@@ -23,7 +23,7 @@ void created(ApiServer::Impl& server, const WritePtr& operation, ProposeResult r
     server.services.release(std::exchange(operation->allocation, {}));
     return try_again(server, operation, Stage::kAllocate);
   }
-  server.services.release(operation->allocation);
+  if (result.error() != ProposeError::kUncertain) server.services.release(operation->allocation);
   if (result.error() != ProposeError::kExists) return operation->fail(model::internal_error(server.cache->storage_failure()));
   // Somebody created meanwhile what was to be applied or replaced.
   if (!operation->produce) return operation->fail(model::already_exists(kind.group, kind.plural, operation->name));
@@ -114,7 +114,7 @@ StepResult store_new(ApiServer::Impl& server, const WritePtr& operation) {
     server.services.release(operation->allocation);
     if (server.cache->get(object_key(kind, operation->ns, operation->name)) != nullptr)
       return std::unexpected(model::already_exists(kind.group, kind.plural, operation->name));
-    operation->done(WriteOutcome{nullptr, std::move(object), true});
+    operation->try_out(server, std::move(object), true);
     return Flow::kWaits;
   }
   // Kept only where the name may have to be chosen again.

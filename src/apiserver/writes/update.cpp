@@ -116,8 +116,9 @@ void changed(ApiServer::Impl& server, const WritePtr& operation, Stored stored, 
     if (stored.is_deleted) return operation->done(WriteOutcome{nullptr, std::move(stored.now), false});
     return operation->done(WriteOutcome{std::move(*result), {}, false});
   }
-  server.services.release(std::exchange(operation->allocation, {}));
-  if (result.error() == ProposeError::kStorage) return operation->fail(model::internal_error(server.cache->storage_failure()));
+  const auto taken = std::exchange(operation->allocation, {});
+  if (result.error() != ProposeError::kUncertain) server.services.release(taken);
+  if (is_of_storage(result.error())) return operation->fail(model::internal_error(server.cache->storage_failure()));
   if (operation->insists_on_revision || ++operation->attempts >= kMaxAttempts)
     return operation->fail(model::modified_conflict(kind.group, kind.plural, operation->name));
   try_again(server, operation, Stage::kRead);
@@ -215,7 +216,7 @@ StepResult store_if_changed(ApiServer::Impl& server, const WritePtr& operation) 
   const auto& kind = *operation->kind;
   if (operation->dry_run) {
     server.services.release(operation->allocation);
-    operation->done(WriteOutcome{nullptr, std::move(object), false});
+    operation->try_out(server, std::move(object), false);
     return Flow::kWaits;
   }
   Stored stored{.is_deleted = goes_with_write(kind, object)};

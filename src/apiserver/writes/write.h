@@ -53,6 +53,8 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
 
   /// The last step: hands over to the writer what the attempt came to.
   void propose(ApiServer::Impl& server, json::Value document, std::function<void(Proposal)> then);
+  /// Instead of it where nothing is stored: what a webhook would be asked on the way is asked all the same.
+  void try_out(ApiServer::Impl& server, json::Value document, bool is_created);
 
   // State of the present attempt.
   std::size_t next_step = 0;

@@ -40,7 +40,7 @@ Failure judge(const grpc::Status& status) {
 }
 
 EtcdStore::WriteCall::WriteCall(EtcdStore& store, SharedWrite given, std::function<void(WriteAnswer)> then)
-    : Call(store), write(std::move(given)), done(std::move(then)) {
+    : Call(store), write(std::move(given)), done(std::move(then)), sought(store.outcomes().begin(write.key, write.value)) {
   give_up = std::chrono::steady_clock::now() + std::chrono::seconds(kWriteSeconds);
 }
 
@@ -68,6 +68,13 @@ pb::TxnRequest EtcdStore::WriteCall::transaction(std::int64_t lease) const {
     put->set_value(*write.value);
     put->set_lease(lease);
   } else {
+    if (is_marked) {
+      // Before the deletion, so that the watch tells whose it is.
+      auto* put = request.add_success()->mutable_request_put();
+      put->set_key(fence->key + std::string(kDeletionMark));
+      put->set_value(sought->mark);
+      put->set_lease(fence->lease);
+    }
     request.add_success()->mutable_request_delete_range()->set_key(write.key);
   }
   request.add_failure()->mutable_request_range()->set_key(write.key);
@@ -93,8 +100,28 @@ void EtcdStore::WriteCall::send() {
 }
 
 void EtcdStore::WriteCall::answer(WriteAnswer given) {
+  store.outcomes().end(sought);
   done(std::move(given));
   delete this;
+}
+
+void EtcdStore::WriteCall::fenced(Revision revision) {
+  if (!may_be_written) return send();
+  if (write.value == nullptr && !is_marked) return abandon(last_error);
+  store.outcomes().wait(sought, revision, give_up, [this](Outcome outcome, Revision seen) {
+    switch (outcome) {
+      case Outcome::kWritten:
+        return answer({WriteVerdict::kDone, seen, {}, {}});
+      case Outcome::kUnknown:
+        return abandon(last_error);
+      case Outcome::kNotWritten:
+        may_be_written = false;
+        break;
+      case Outcome::kUnwatched:
+        break;
+    }
+    retry();
+  });
 }
 
 void EtcdStore::WriteCall::abandon(const std::string& why) {
@@ -113,6 +140,9 @@ void EtcdStore::WriteCall::proceed(bool) {
   last_error = fmt::format("etcd at {}: {}", store.at(member).address, status.error_message());
   switch (judge(status)) {
     case Failure::kFinal:
+      // A full etcd still deletes, as long as nothing is put.
+      if (std::exchange(is_marked, false) && write.value == nullptr && status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED)
+        return send();
       return answer({WriteVerdict::kRejected, 0, {}, last_error});
     case Failure::kLeaseGone:
       store.forget_leases();
@@ -133,7 +163,7 @@ void EtcdStore::WriteCall::interpret() {
   const pb::KeyValue* there = nullptr;
   if (response.responses_size() > 0 && response.responses(0).response_range().kvs_size() > 0)
     there = &response.responses(0).response_range().kvs(0);
-  // An earlier try of this very write may be what stands there.
+  // Before anybody follows, what stands there is all that is known of an earlier try.
   const bool is_ours = may_be_written && (write.value == nullptr ? there == nullptr : there != nullptr && there->value() == *write.value);
   if (is_ours) {
     if (there != nullptr) given.revision = there->mod_revision();
@@ -224,8 +254,10 @@ void EtcdStore::FenceCall::answered() {
   }
   if (response.succeeded()) {
     ++from.version;
+    from.revision = response.header().revision();
   } else if (const auto& kvs = response.responses(0).response_range().kvs(); !kvs.empty()) {
     from.version = kvs[0].version();  // A try of this call's own without an answer.
+    from.revision = kvs[0].mod_revision();
   } else {
     from = store.new_fence();
     return send();

@@ -25,7 +25,9 @@ struct EtcdStore::Call {
 
 /// A transaction, sent until it is known what came of it. A try without an answer may still be on its way and take effect much later, after
 /// the key was deleted again, say: so every try compares the fence (a key of this process in etcd, there as long as the process) too, and
-/// before the next try the fence is raised. Then the earlier one is either done, which its bytes show, or never will be.
+/// before the next try the fence is raised. Then the earlier one is either done or never will be, and which of the two the watch says once
+/// it has passed the fence (outcomes.h). What the key holds by then says nothing: what was done may have been overwritten, and what was
+/// overwritten must not be done again.
 struct EtcdStore::WriteCall final : Call {
   WriteCall(EtcdStore& store, SharedWrite write, std::function<void(WriteAnswer)> done);
   void send();
@@ -33,18 +35,22 @@ struct EtcdStore::WriteCall final : Call {
   void abandon(const std::string& why) override;
   void answer(WriteAnswer given);
   void interpret();
+  /// No try so far can take effect after this revision.
+  void fenced(Revision revision);
   /// After a pause, unless its time is over.
   void retry();
   [[nodiscard]] pb::TxnRequest transaction(std::int64_t lease) const;
 
   SharedWrite write;
   std::function<void(WriteAnswer)> done;
+  SoughtPtr sought;
   std::chrono::steady_clock::time_point give_up;
   pb::TxnResponse response;
   std::unique_ptr<grpc::ClientAsyncResponseReader<pb::TxnResponse>> reader;
   grpc::Alarm alarm;
   bool is_pausing = false;
-  bool may_be_written = false;  ///< A try ended without an answer.
+  bool is_marked = true;        ///< A deletion carries its mark.
+  bool may_be_written = false;  ///< A try ended without an answer, and nobody knows yet.
   FencePtr fence;               ///< As the last try compared it.
   std::string last_error = "etcd gives no lease";
 };

@@ -57,7 +57,7 @@ EtcdStore::~EtcdStore() {
 
 Fence EtcdStore::new_fence() const {
   std::random_device random;
-  return {fmt::format("{}{}{:08x}{:08x}", options_.prefix, kFences, random(), random()), 0, 0};
+  return {fmt::format("{}{}{:08x}{:08x}", options_.prefix, kFences, random(), random()), 0, 0, 0};
 }
 
 bool EtcdStore::is_fence(std::string_view key) const {
@@ -92,7 +92,10 @@ void EtcdStore::tend_fence(bool renews) {
   stream->Finish();
 }
 
-void EtcdStore::leave(std::size_t failed) { current_.compare_exchange_strong(failed, (failed + 1) % members_.size()); }
+void EtcdStore::leave(std::size_t failed) {
+  std::size_t expected = failed;
+  if (current_.compare_exchange_strong(expected, (failed + 1) % members_.size()) && members_.size() > 1) reconnect_from(failed);
+}
 
 void EtcdStore::run_queue() {
   void* tag = nullptr;
@@ -160,10 +163,11 @@ void EtcdStore::raise_fence(WriteCall* call) {
     }
   }
   if (raise != nullptr) return raise->send();
-  call->retry();
+  call->fenced(fence()->revision);
 }
 
 void EtcdStore::fence_raised(std::optional<Fence> now, const std::string& why) {
+  const auto revision = now ? std::optional(now->revision) : std::nullopt;
   std::vector<WriteCall*> waiting;
   {
     const std::lock_guard lock(calls_mutex_);
@@ -172,12 +176,10 @@ void EtcdStore::fence_raised(std::optional<Fence> now, const std::string& why) {
     waiting.swap(fenced_);
   }
   for (WriteCall* call : waiting) {
-    if (!now)
-      call->abandon(why);
-    else if (call->may_be_written)
-      call->retry();
+    if (revision)
+      call->fenced(*revision);
     else
-      call->send();
+      call->abandon(why);
   }
 }
 
@@ -335,6 +337,7 @@ void EtcdStore::follow(Revision after, Follower& follower) {
   }
   reached_ = after;
   following_ = true;
+  outcomes_.begin_following();
   watch_thread_ = std::thread([this, after, &follower] { run_watch(after, follower); });
 }
 
@@ -347,6 +350,7 @@ void EtcdStore::stop() {
   watch_wake_.notify_all();
   if (watch_thread_.joinable()) watch_thread_.join();
   following_ = false;
+  outcomes_.stop_following();
 }
 
 void EtcdStore::reconnect() {
@@ -396,27 +400,47 @@ bool EtcdStore::read_stream(Follower& follower) {
         context->TryCancel();
         break;
       }
-      if (response.created()) continue;
-      std::vector<SharedRecord> records;
-      records.reserve(static_cast<std::size_t>(response.events_size()));
-      // What the header says is the member's revision, not how far this watch is, unless the answer is about nothing else.
-      const int events = response.events_size();
-      const Revision reached = events == 0 ? response.header().revision() : response.events(events - 1).kv().mod_revision();
-      for (pb::Event& event : *response.mutable_events())
-        if (!is_fence(event.kv().key())) records.push_back(record_of(*event.mutable_kv(), event.type() == pb::Event::DELETE));
-      if (reached <= reached_.load()) continue;
-      follower.changed(std::move(records), reached);
-      reached_ = reached;
+      if (!response.created()) tell(response, follower);
     }
   }
   const grpc::Status status = stream->Finish();
-  const std::lock_guard lock(watch_mutex_);
-  if (!watch_stopping_ && !is_lost) {
+  bool is_failed = false;
+  {
+    const std::lock_guard lock(watch_mutex_);
+    is_failed = !watch_stopping_ && !is_lost;
+  }
+  if (is_failed) {
     log::warning("etcd", "the watch at {} ended ({}); it goes on at another member or again", members_[used].address,
                  status.error_message().empty() ? "cancelled" : status.error_message());
     leave(used);
   }
   return !is_lost;
+}
+
+void EtcdStore::tell(pb::WatchResponse& response, Follower& follower) {
+  // What the header says is the member's revision, not how far this watch is, unless the answer is about nothing else.
+  const int events = response.events_size();
+  const Revision reached = events == 0 ? response.header().revision() : response.events(events - 1).kv().mod_revision();
+  if (reached <= reached_.load()) return;
+  std::vector<SharedRecord> records;
+  records.reserve(static_cast<std::size_t>(events));
+  std::pair<std::string, Revision> mark;  // Of a deletion, and when.
+  for (pb::Event& event : *response.mutable_events()) {
+    pb::KeyValue& kv = *event.mutable_kv();
+    const bool is_gone = event.type() == pb::Event::DELETE;
+    if (is_fence(kv.key())) {
+      if (!is_gone && kv.key().ends_with(kDeletionMark)) mark = {kv.value(), kv.mod_revision()};
+      continue;
+    }
+    if (!is_gone)
+      outcomes_.saw_put(kv.key(), kv.value(), kv.mod_revision());
+    else if (mark.second == kv.mod_revision())
+      outcomes_.saw_deletion(kv.key(), mark.first, kv.mod_revision());
+    records.push_back(record_of(kv, is_gone));
+  }
+  follower.changed(std::move(records), reached);
+  reached_ = reached;
+  outcomes_.reached(reached);
 }
 
 void EtcdStore::run_guard() {
@@ -429,6 +453,7 @@ void EtcdStore::run_guard() {
       watch_wake_.wait_for(lock, kLook, [this] { return closing_.load(); });
       if (closing_) return;
     }
+    outcomes_.expire(Outcomes::Clock::now());
     if (++looks % kRenewal == 0) tend_fence(true);
     if (!following_) continue;
     const Revision before = reached_.load();

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "rpc.grpc.pb.h"
+#include "store/etcd/outcomes.h"
 #include "store/shared.h"
 
 namespace berth::store::etcd {
@@ -37,8 +38,11 @@ Failure judge(const grpc::Status& status);
 struct Fence {
   std::string key;
   std::int64_t version = 0, lease = 0;
+  Revision revision = 0;  ///< At which it was raised to this version.
 };
 using FencePtr = std::shared_ptr<const Fence>;
+/// Behind the fence's key: what the last deletion put beside itself.
+inline constexpr std::string_view kDeletionMark = "/deletion";
 inline constexpr int kFenceSeconds = 60;  ///< Of its lease, which is renewed as long as the process lives.
 
 /// The key right behind all that begin with `prefix`.
@@ -72,15 +76,16 @@ class EtcdStore final : public SharedStore {
   struct LeaseCall;
   [[nodiscard]] std::size_t member() const { return current_.load(); }
   Member& at(std::size_t index) { return members_[index]; }
-  /// The next calls go to another member; nothing when somebody has moved on from `failed` already.
+  /// The next calls go to another member, and the watch, too; nothing when somebody has moved on from `failed` already.
   void leave(std::size_t failed);
   grpc::CompletionQueue& queue() { return queue_; }
+  Outcomes& outcomes() { return outcomes_; }
   [[nodiscard]] bool is_closing() const { return closing_.load(); }
   [[nodiscard]] FencePtr fence();
   /// One that never was: under a name of its own.
   [[nodiscard]] Fence new_fence() const;
   [[nodiscard]] bool is_fence(std::string_view key) const;
-  /// Sends `call` again once no earlier try of it can take effect any more.
+  /// Tells `call` once no earlier try of it can take effect any more.
   void raise_fence(WriteCall* call);
   void fence_raised(std::optional<Fence> now, const std::string& why);
   /// The lease for a key with this life, or null: `call` is sent again when it is there.
@@ -97,6 +102,8 @@ class EtcdStore final : public SharedStore {
   void run_watch(Revision after, Follower& follower);
   /// Reads one stream until it ends; false: what is next is compacted.
   bool read_stream(Follower& follower);
+  /// What the watch brought: to whom it concerns.
+  void tell(pb::WatchResponse& response, Follower& follower);
   void run_guard();
   /// Keeps the fence's lease alive; without `renews` it is given back.
   void tend_fence(bool renews);
@@ -124,6 +131,8 @@ class EtcdStore final : public SharedStore {
   std::map<std::int64_t, LeaseState> leases_;  ///< By seconds. Under calls_mutex_.
   std::mutex fill_mutex_;
   std::map<std::int64_t, std::int64_t> fill_leases_;  ///< By seconds. Under fill_mutex_.
+
+  Outcomes outcomes_;
 
   std::mutex watch_mutex_;
   std::condition_variable watch_wake_;
