@@ -40,6 +40,7 @@ std::string pod_body(std::size_t i) {
       i);
 }
 
+// Longer than a screen: one scenario, from its requests to its figures.
 json::Object run(const Options& options) {
   VirtualLoop loop(*parse_rfc3339("2026-01-02T03:04:05Z"));
   const double memory_before = rss_mb();

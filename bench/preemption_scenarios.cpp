@@ -149,6 +149,7 @@ json::Object preemption_full(const Options& options) {
 /// The same cluster as its users see it: racks and zones, tainted and labelled nodes, GPUs on every tenth, host ports, pods that keep
 /// others of their kind away, a hundred pods an app, and a budget for every thirtieth app whose allowance changes with every eviction.
 /// Sixteen kinds of preemptor in turn.
+// Longer than a screen: one scenario, from its cluster to its figures.
 json::Object preemption_mixed(const Options& options) {
   const auto node_count = static_cast<std::size_t>(100'000 * options.scale);
   auto framework = *Framework::create(default_profile(Era::k136));
@@ -245,6 +246,7 @@ json::Object preemption_mixed(const Options& options) {
 }
 
 /// What the index leaves to the plain form (docs/scheduling.md): a zone's spread, company, or solitude, and a bound claim.
+// Longer than a screen: one scenario, from its cluster to its figures.
 json::Object preemption_plain(const Options& options) {
   const auto node_count = std::max<std::size_t>(6, static_cast<std::size_t>(20'000 * options.scale));
   auto framework = *Framework::create(default_profile(Era::k136));

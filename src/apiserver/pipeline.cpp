@@ -92,8 +92,11 @@ std::optional<model::ApiStatus> read_write_options(Request& request) {
 /// Whether a subresource takes what is asked of it. What it does not take is refused before anybody asks for the right to it: a right to
 /// watch or delete must not become one to what the path leads to.
 bool takes(const model::Subresource& sub, const Request& request) {
-  return std::ranges::find(sub.verbs, request.info.verb) != sub.verbs.end() &&
-         (request.http.method != "HEAD" || request.info.subresource == "proxy");
+  const auto& method = request.http.method;
+  const bool is_proxied = request.info.subresource == "proxy";
+  // What is behind a proxy may know OPTIONS; it has no verb, so that only a right to every verb is one to it.
+  if (method == "OPTIONS") return is_proxied;
+  return std::ranges::find(sub.verbs, request.info.verb) != sub.verbs.end() && (method != "HEAD" || is_proxied);
 }
 
 /// The kind of write that a request is; nothing for what no route takes.
@@ -291,6 +294,35 @@ std::optional<model::ApiStatus> check_timeout(const Request& request) {
   return model::bad_request(fmt::format("invalid timeout specified in the request URL - {}", parsed.error()));
 }
 
+/// In which form and media type the answer goes.
+std::optional<model::ApiStatus> choose_form(Request& request, bool reads) {
+  const auto& kind = *request.kind;
+  const auto& info = request.info;
+  const auto type = internal_go_type(kind);
+  Offer offer;
+  offer.watch = info.verb == "watch";
+  offer.list = reads && info.subresource.empty() && (offer.watch || info.verb == "list");
+  // What is only answered (reviews) has no other form.
+  offer.forms = (!kind.is_virtual || kind.has_verb("list")) &&
+                (info.subresource.empty() || info.subresource == "status" || info.subresource == "scale");
+  offer.protobuf = model::has_protobuf(kind);
+  offer.kind = type;
+  offer.checks_form = info.verb == "get" || info.verb == "list";
+  auto accept = negotiate(request.http.headers.get("Accept"), offer);
+  // Logs and streams choose their own media type.
+  const bool is_stream = info.subresource == "log" || info.subresource == "exec" || info.subresource == "attach" ||
+                         info.subresource == "portforward" || info.subresource == "proxy";
+  if (!accept && !is_stream) return accept.error();
+  if (accept) request.accept = *accept;
+  if (const auto include = request.query.get("includeObject");
+      request.accept.form == ObjectForm::kTable && !include.empty() && include != "None" && include != "Metadata" && include != "Object")
+    return model::bad_request(
+        fmt::format("Unable to convert to Table as requested: includeObject: Invalid value: \"{}\": must be 'Metadata', 'Object', "
+                    "'None', or empty",
+                    include));
+  return std::nullopt;
+}
+
 }  // namespace
 
 void ApiServer::Impl::dispatch(const RequestPtr& request) {
@@ -329,29 +361,7 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   }
 
   const bool reads = info.verb == "get" || info.verb == "list" || info.verb == "watch";
-  const auto type = internal_go_type(kind);
-  Offer offer;
-  offer.watch = info.verb == "watch";
-  offer.list = reads && info.subresource.empty() && (offer.watch || info.verb == "list");
-  // What is only answered (reviews) has no other form.
-  offer.forms = (!kind.is_virtual || kind.has_verb("list")) &&
-                (info.subresource.empty() || info.subresource == "status" || info.subresource == "scale");
-  offer.protobuf = model::has_protobuf(kind);
-  offer.kind = type;
-  offer.checks_form = info.verb == "get" || info.verb == "list";
-  auto accept = negotiate(request->http.headers.get("Accept"), offer);
-  // Logs and streams choose their own media type.
-  const bool is_stream = info.subresource == "log" || info.subresource == "exec" || info.subresource == "attach" ||
-                         info.subresource == "portforward" || info.subresource == "proxy";
-  if (!accept && !is_stream) return respond_status(*request, accept.error());
-  if (accept) request->accept = *accept;
-  if (const auto include = request->query.get("includeObject");
-      request->accept.form == ObjectForm::kTable && !include.empty() && include != "None" && include != "Metadata" && include != "Object")
-    return respond_status(
-        *request, model::bad_request(fmt::format(
-                      "Unable to convert to Table as requested: includeObject: Invalid value: \"{}\": must be 'Metadata', 'Object', "
-                      "'None', or empty",
-                      include)));
+  if (const auto wrong = choose_form(*request, reads)) return respond_status(*request, *wrong);
   if (!reads) {
     if (auto wrong = read_write_options(*request)) return respond_status(*request, *wrong);
   }

@@ -65,7 +65,11 @@ std::string why_not_asked(const Pod& pod, const Snapshot& snapshot, const Option
     return fmt::format("its priority {} is below podPriorityThreshold ({})", view.priority, options.pod_priority_threshold);
   if (!view.nominated_node_name.empty() && snapshot.cluster->find_node(view.nominated_node_name) != nullptr)
     return fmt::format("it waits for the end of other pods on node {}", view.nominated_node_name);
-  return "there is room for it on a node that is there or on its way, or it is younger than its scale-up delay";
+  constexpr std::string_view kHasRoom = "there is room for it on a node that is there or on its way";
+  const Duration delay = std::max(pod.facts.scale_up_delay.value_or(Duration::zero()), options.new_pod_scale_up_delay);
+  if (delay <= Duration::zero()) return std::string(kHasRoom);
+  return fmt::format("{}, or it is not yet {} old ({})", kHasRoom, format_go_duration(delay),
+                     delay == pod.facts.scale_up_delay ? fmt::format("its annotation {}", kPodScaleUpDelay) : "newPodScaleUpDelay");
 }
 
 }  // namespace

@@ -231,6 +231,7 @@ Value add_values(const Value& a, const Value& b) {
   return no_such_overload();
 }
 
+// Longer than a screen: a table, a line an operator.
 void add_operators(Registry& r) {
   r.add(op::kConditional, "conditional", "(bool, A, A): A");
   r.add(op::kAnd, "logical_and", "(bool, bool): bool");

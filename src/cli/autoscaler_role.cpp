@@ -81,11 +81,10 @@ json::Value shown(const autoscaler::Actions& actions) {
   json::Array requests;
   for (const autoscaler::RequestUpdate& update : actions.requests)
     requests.push_back(json::Object{{"request", update.request->key()}, {"status", update.status()}});
-  return json::Object{{"grow", std::move(grow)},
-                      {"remove", std::move(remove)},
-                      {"pods", std::move(pods)},
-                      {"requests", std::move(requests)},
-                      {"staying", std::move(nodes)}};
+  return json::Object{
+      {"grow", std::move(grow)},     {"remove", std::move(remove)},
+      {"pods", std::move(pods)},     {"requests", std::move(requests)},
+      {"staying", std::move(nodes)}, {"problems", json::Array(actions.status.problems.begin(), actions.status.problems.end())}};
 }
 
 void print(const autoscaler::Actions& actions) {
@@ -101,6 +100,7 @@ void print(const autoscaler::Actions& actions) {
     for (const autoscaler::RequestCondition& one : update.conditions)
       fmt::print("request {}: {}={} {}: {}\n", update.request->key(), one.type, one.status, one.reason, one.message);
   if (actions.grow.empty() && actions.remove.empty()) fmt::print("nothing to do\n");
+  for (const std::string& problem : actions.status.problems) fmt::print(stderr, "warning: {}\n", problem);
 }
 
 /// The ClusterAutoscaler of an options file, each of whose documents is read with its own lines.

@@ -189,6 +189,7 @@ DeschedulerRole::~DeschedulerRole() {
   thread_.join();
 }
 
+// Longer than a screen: flags, what is wrong with them, then the parts in the order in which they start and stop.
 int run_descheduler(const std::vector<std::string>& args) {
   CLI::App app(
       "Evicts pods that have a better place by now, as a DeschedulerPolicy says, so that the scheduler moves them. A pod goes only if the\n"

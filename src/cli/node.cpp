@@ -170,6 +170,7 @@ std::unique_ptr<IdentityThread> look_after(const client::Connection& known, cons
   return std::make_unique<IdentityThread>(std::move(*keeper), transport);
 }
 
+// Longer than a screen: flags, what is wrong with them, then the agent's parts in the order in which they start and stop.
 int run_agent(const std::vector<std::string>& args, JoinFlags* join) {
   CLI::App app{join == nullptr
                    ? "This machine as a node: runs pods as real containers through a CRI runtime (containerd).\nNeeds root, a running "

@@ -68,6 +68,7 @@ void print_text(const std::vector<Placed>& all, bool is_summary) {
 
 }  // namespace
 
+// Longer than a screen: flags, what is wrong with them, then the question and its answer in both forms.
 int run_place(const std::vector<std::string>& args) {
   CLI::App app(
       "Answers where pods would go, without touching the cluster: each pod counts as running for those after it.\n"

@@ -118,7 +118,7 @@ class PodPrograms final : public node::simulated::ProgramRunner {
     std::erase_if(runs_, [](auto& entry) {
       const std::lock_guard inner(entry.second->mutex);
       if (!entry.second->is_over) return false;
-      entry.second->thread.detach();  // It has nothing left to do.
+      entry.second->thread.join();  // Saying so was the last thing it did.
       return true;
     });
     auto run = std::make_shared<ProgramRun>();

@@ -15,8 +15,10 @@
 #include "cli/roles.h"
 #include "cli/server_role.h"
 #include "cli/session.h"
+#include "cli/tracing_flags.h"
 #include "client/kubeconfig.h"
 #include "client/leader_election.h"
+#include "client/traced_transport.h"
 #include "model/quantity.h"
 #include "scheduler/config/arguments.h"
 #include "scheduler/config/shown.h"
@@ -198,6 +200,8 @@ int run_scheduler(const std::vector<std::string>& args) {
   connection.add_to(app);
   SchedulerFlags flags;
   flags.add_to(app);
+  TracingFlags tracing;
+  tracing.add_to(app);
   ComponentPortFlags port;
   port.add_to(app, 10259);
   bool leader_elect = true, validate_only = false;
@@ -210,6 +214,7 @@ int run_scheduler(const std::vector<std::string>& args) {
   const auto master = findings.take(read_master_config(master_config));
   auto config = findings.take(flags.config(master.value_or(apiserver::MasterConfig{}), master_config));
   port.check(findings);
+  const auto traced = tracing.plan("berth-scheduler", findings);
   std::optional<client::LeaderElectionConfig> election;
   std::string kubeconfig = connection.kubeconfig;
   if (config) {
@@ -224,7 +229,14 @@ int run_scheduler(const std::vector<std::string>& args) {
   block_signals();
   auto transport = client::transport_from_kubeconfig(kubeconfig, connection.context);
   if (!transport) return report(transport.error());
-  SchedulerRole role(*transport, flags.options(*config), election);
+  auto options = flags.options(*config);
+  if (traced) {
+    auto tracer = net::tracing::Tracer::start(*traced);
+    if (!tracer) return report(tracer.error());
+    options.tracer = *tracer;
+    *transport = client::with_tracing(*transport, *tracer);
+  }
+  SchedulerRole role(*transport, std::move(options), election);
   role.publish(published_of(*config, flags.hard_budgets));
   if (auto started = role.start(); !started) return report(started.error());
   auto served = serve_component(port, role.port_options(*config));

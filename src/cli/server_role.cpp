@@ -137,6 +137,7 @@ void ServerFlags::add_to(CLI::App& app) {
   trust.add_to(app);
   etcd.add_to(app);
   security.add_to(app);
+  tracing.add_to(app);
   auth.add_to(app);
   add_validate_flag(app, validate_only);
   app.add_option("--max-requests-inflight", max_requests_inflight,
@@ -196,6 +197,7 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
     findings.error("--service-cluster-ip-range: " + range.error().message);
   out.etcd = etcd.plan(findings);
   out.security = security.plan(findings);
+  out.tracing = tracing.plan("berth-server", findings);
   out.auth = std::make_shared<const AuthPlan>(plan_auth(auth, findings));
   out.tls_cipher_suites = split(tls_cipher_suites);
   if (const auto known = net::check_tls_settings(tls_min_version, out.tls_cipher_suites); !known)
@@ -314,7 +316,7 @@ ServerRole::~ServerRole() {
 
 std::shared_ptr<client::Transport> ServerRole::in_process(std::string user, std::vector<std::string> groups) {
   groups.emplace_back("system:authenticated");
-  return client::make_in_process_transport(*api_, {std::move(user), std::move(groups)});
+  return client::make_in_process_transport(traced_ ? *traced_ : *api_, {std::move(user), std::move(groups)});
 }
 
 int run_server(const std::vector<std::string>& args) {

@@ -13,6 +13,7 @@
 #include "cli/findings.h"
 #include "cli/process.h"
 #include "cli/security_flags.h"
+#include "cli/tracing_flags.h"
 #include "cli/trust_files.h"
 #include "client/transport.h"
 #include "net/server.h"
@@ -33,6 +34,7 @@ struct ServerPlan {
   apiserver::MasterConfig master_config;
   EtcdPlan etcd;
   SecurityPlan security;
+  std::optional<net::tracing::TracerOptions> tracing;
   std::shared_ptr<const AuthPlan> auth;
   Duration event_ttl{};
   Duration request_timeout = std::chrono::minutes(1), shutdown_delay{};
@@ -66,6 +68,7 @@ struct ServerFlags {
   std::string memory_limit = "75%";
   EtcdFlags etcd;
   SecurityFlags security;
+  TracingFlags tracing;
   AuthFlags auth;
   bool profiling = true, disable_http2 = false;
   std::uint32_t http2_max_streams = 0;
@@ -98,6 +101,8 @@ class ServerRole {
   [[nodiscard]] const net::TlsServerConfig& tls() const { return tls_; }
   [[nodiscard]] const std::string& host() const { return host_; }
   [[nodiscard]] apiserver::ApiServer& api() { return *api_; }
+  /// Null: nothing is traced.
+  [[nodiscard]] const std::shared_ptr<net::tracing::Tracer>& tracer() const { return tracer_; }
   /// What master-config.yaml says of the other components; empty without one.
   [[nodiscard]] const apiserver::MasterConfig& master_config() const { return master_config_; }
   /// Straight into the pipeline as a user of these groups.
@@ -120,12 +125,14 @@ class ServerRole {
   struct Credentials;
   std::unique_ptr<Credentials> credentials_;  ///< Certificates, keys, and the files about who is let in.
   net::TlsServerConfig tls_;
+  std::shared_ptr<net::tracing::Tracer> tracer_;
   TrustFlags trust_flags_;
   Trust trust_;  ///< In use; on the renewals' thread, once started.
   apiserver::MasterConfig master_config_;
   std::unique_ptr<SystemClock> clock_;
   std::unique_ptr<ThreadLoop> loop_, renewals_;
   std::unique_ptr<apiserver::ApiServer> api_;
+  std::unique_ptr<net::Handler> traced_;           ///< Around api_, where requests are traced.
   std::unique_ptr<apiserver::Watch> aggregation_;  ///< Of ClusterRoles; goes before the server and its cache.
   std::shared_ptr<node::MetricsApi> metrics_;      ///< metrics.k8s.io; stops before the server that it asks.
   std::unique_ptr<net::Server> listener_;

@@ -15,6 +15,7 @@
 #include "cli/server_store.h"
 #include "cli/session.h"
 #include "net/debug_pages.h"
+#include "net/tracing/handler.h"
 
 namespace berth::cli {
 
@@ -177,6 +178,12 @@ Result<void> ServerRole::Start::create_api(apiserver::NodeBackend backend) {
   auto api = apiserver::ApiServer::create(std::move(options));
   if (!api) return std::unexpected(api.error());
   role.api_ = std::move(*api);
+  if (plan.tracing) {
+    auto tracer = net::tracing::Tracer::start(*plan.tracing);
+    if (!tracer) return invalid(fmt::format("--tracing-config-file: {}", tracer.error().message));
+    role.tracer_ = std::move(*tracer);
+    role.traced_ = std::make_unique<net::tracing::TracedHandler>(*role.api_, role.tracer_);
+  }
   return {};
 }
 
@@ -219,7 +226,7 @@ Result<void> ServerRole::Start::listen() {
   };
   role.tls_ = *server.tls;
   role.host_ = plan.listen.host;
-  auto listener = net::Server::start(server, *role.api_);
+  auto listener = net::Server::start(server, role.traced_ ? *role.traced_ : *role.api_);
   if (!listener) return invalid(fmt::format("cannot serve on {}: {}", flags.listen, listener.error().message));
   role.listener_ = std::move(*listener);
   role.api_->serves_on(role.listener_->port());

@@ -56,6 +56,24 @@ class CronJobController final : public Controller {
     ObjectRef object;
     json::Value document;
   };
+  /// One look at a CronJob: what it is, and what comes of looking.
+  struct Look {
+    const Object& cron;
+    const json::Value& document;
+    TimePoint now;
+    Plan& plan;
+    json::Object status;
+    std::vector<OwnedJob> jobs;
+    std::vector<const OwnedJob*> active;
+    void tell(std::string_view type, std::string_view reason, std::string message) {
+      plan.events.push_back(note_about(kinds().cron_job, cron, type, reason, std::move(message)));
+    }
+  };
+  /// Finds the active ones, tells of surprises, and lets go of finished ones beyond the limits.
+  static void take_stock(Look& look);
+  /// What is due by the schedule, where there is one and it may run.
+  void follow_schedule(Look& look, const Cache& cache);
+  void run_due(Look& look, TimePoint due, const Cache& cache) const;
   /// Deletes the oldest; the uids of what goes.
   static std::set<std::string> trim(Plan& plan, const Object& cron, std::vector<const OwnedJob*> jobs, std::int64_t keep);
   void start(Plan& plan, const Object& cron, const json::Value& document, TimePoint scheduled, json::Object& status, TimePoint now) const;
@@ -100,30 +118,21 @@ void CronJobController::start(Plan& plan, const Object& cron, const json::Value&
   status["lastScheduleTime"] = format_rfc3339(scheduled);
 }
 
-Plan CronJobController::reconcile(const std::string& key, TimePoint now, const Cache& cache) {
-  Plan plan;
-  const auto [ns, name] = split_key(key);
-  const ObjectRef cron = cache.get(kinds().cron_job, ns, name);
-  if (!cron) return plan;
-  const auto parsed = cron->parsed();
-  const json::Value& document = *parsed;
-  std::vector<OwnedJob> jobs;
-  for (const ObjectRef& job : cache.controlled(kinds().job, cron->uid())) jobs.push_back({job, job->document()});
-  json::Object status = json::get_object(document, {"status"});
-  std::vector<const OwnedJob*> active, succeeded, failed;
+void CronJobController::take_stock(Look& look) {
+  const json::Value& document = look.document;
+  std::vector<const OwnedJob*> succeeded, failed;
   TimePoint last_success = read_time(document, {"status", "lastSuccessfulTime"});
   std::set<std::string> known;
   for (const json::Value& entry : json::get_array(document, {"status", "active"}))
     known.insert(std::string(json::get_string(entry, {"uid"})));
-  for (const OwnedJob& job : jobs) {
+  for (const OwnedJob& job : look.jobs) {
     if (!is_finished(job.document)) {
       // A Job that somebody made by hand (kubectl create job --from) is not one of the schedule's.
       const bool scheduled = json::find(job.document, {"metadata", "annotations", kScheduledTime}) != nullptr;
       if (known.contains(job.object->uid()) || scheduled)
-        active.push_back(&job);
+        look.active.push_back(&job);
       else
-        plan.events.push_back(note_about(kinds().cron_job, *cron, "Warning", "UnexpectedJob",
-                                         "Saw a job that the controller did not create or forgot: " + job.object->name()));
+        look.tell("Warning", "UnexpectedJob", "Saw a job that the controller did not create or forgot: " + job.object->name());
       continue;
     }
     const bool ok = condition_status(job.document, "Complete") == "True";
@@ -132,82 +141,96 @@ Plan CronJobController::reconcile(const std::string& key, TimePoint now, const C
   }
   for (const json::Value& entry : json::get_array(document, {"status", "active"})) {
     const std::string_view uid = json::get_string(entry, {"uid"});
-    if (std::none_of(jobs.begin(), jobs.end(), [&](const OwnedJob& job) { return job.object->uid() == uid; }))
-      plan.events.push_back(note_about(kinds().cron_job, *cron, "Normal", "MissingJob",
-                                       fmt::format("Active job went missing: {}", json::get_string(entry, {"name"}))));
+    if (std::none_of(look.jobs.begin(), look.jobs.end(), [&](const OwnedJob& job) { return job.object->uid() == uid; }))
+      look.tell("Normal", "MissingJob", fmt::format("Active job went missing: {}", json::get_string(entry, {"name"})));
   }
-  std::set<std::string> gone = trim(plan, *cron, succeeded, json::get_int(document, {"spec", "successfulJobsHistoryLimit"}, 3));
-  gone.merge(trim(plan, *cron, failed, json::get_int(document, {"spec", "failedJobsHistoryLimit"}, 1)));
-  for (const OwnedJob& job : jobs)
+  const auto limit = [&](const char* field, std::int64_t usual) { return json::get_int(document, {"spec", field}, usual); };
+  std::set<std::string> gone = trim(look.plan, look.cron, succeeded, limit("successfulJobsHistoryLimit", 3));
+  gone.merge(trim(look.plan, look.cron, failed, limit("failedJobsHistoryLimit", 1)));
+  for (const OwnedJob& job : look.jobs)
     if (is_finished(job.document) && known.contains(job.object->uid()) && !gone.contains(job.object->uid()))
-      plan.events.push_back(note_about(kinds().cron_job, *cron, "Normal", "SawCompletedJob",
-                                       fmt::format("Saw completed job: {}, condition: {}", job.object->name(),
-                                                   condition_status(job.document, "Complete") == "True" ? "Complete" : "Failed")));
+      look.tell("Normal", "SawCompletedJob",
+                fmt::format("Saw completed job: {}, condition: {}", job.object->name(),
+                            condition_status(job.document, "Complete") == "True" ? "Complete" : "Failed"));
+  if (last_success != TimePoint{}) look.status["lastSuccessfulTime"] = format_rfc3339(last_success);
+}
+
+void CronJobController::follow_schedule(Look& look, const Cache& cache) {
+  const json::Value& document = look.document;
+  const std::string zone_name(json::get_string(document, {"spec", "timeZone"}));
+  const auto zone = zones_.try_emplace(zone_name).first;
+  if (!zone->second) zone->second = load_zone(zone_name);
+  const std::string_view text = json::get_string(document, {"spec", "schedule"});
+  const auto schedule = CronSchedule::parse(text);
+  if (!zone->second)
+    return look.tell("Warning", "UnknownTimeZone", fmt::format("invalid timeZone: \"{}\": unknown time zone {}", zone_name, zone_name));
+  if (!schedule)
+    return look.tell("Warning", "UnparseableSchedule", fmt::format("unparseable schedule: \"{}\" : {}", text, schedule.error().message));
+  if (look.cron.is_deleting() || json::get_bool(document, {"spec", "suspend"})) return;
+  TimePoint earliest =
+      std::max(read_time(document, {"metadata", "creationTimestamp"}), read_time(document, {"status", "lastScheduleTime"}));
+  const bool has_deadline = json::find(document, {"spec", "startingDeadlineSeconds"}) != nullptr;
+  const Duration deadline = seconds_at(document, {"spec", "startingDeadlineSeconds"});
+  if (has_deadline) earliest = std::max(earliest, look.now - deadline);
+  // The latest of the missed times is made up for; more than 100 are a sign of a wrong clock.
+  std::optional<TimePoint> due;
+  int missed = 0;
+  std::optional<TimePoint> upcoming = schedule->next(earliest, *zone->second);
+  for (; upcoming && *upcoming <= look.now && missed <= 10'000; upcoming = schedule->next(*upcoming, *zone->second))
+    due = upcoming, ++missed;
+  if (missed > 100)
+    look.tell("Warning", "TooManyMissedTimes",
+              fmt::format("too many missed start times: {}. Set or decrease .spec.startingDeadlineSeconds or check clock skew", missed));
+  if (due && has_deadline && *due + deadline < look.now)
+    look.tell("Warning", "MissSchedule", "Missed scheduled time to start a job: " + rfc1123(*due));
+  else if (due)
+    run_due(look, *due, cache);
+  if (upcoming && *upcoming > look.now) look.plan.requeue_after = *upcoming - look.now + std::chrono::milliseconds(100);
+}
+
+void CronJobController::run_due(Look& look, TimePoint due, const Cache& cache) const {
+  const std::string_view policy = json::get_string(look.document, {"spec", "concurrencyPolicy"});
+  if (policy == "Forbid" && !look.active.empty())
+    return look.tell("Normal", "JobAlreadyActive", "Not starting job because prior execution is running and concurrency policy is Forbid");
+  if (policy == "Replace") {
+    for (const OwnedJob* job : look.active) {
+      Write write = delete_object(kinds().job, *job->object);
+      write.on_success = note_about(kinds().cron_job, look.cron, "Normal", "SuccessfulDelete", "Deleted job " + job->object->name());
+      look.plan.writes.push_back(std::move(write));
+    }
+    look.active.clear();
+  }
+  const std::int64_t minute = std::chrono::duration_cast<std::chrono::minutes>(due.time_since_epoch()).count();
+  if (!cache.get(kinds().job, look.cron.ns(), fmt::format("{}-{}", look.cron.name(), minute)))
+    start(look.plan, look.cron, look.document, due, look.status, look.now);
+  else
+    look.status["lastScheduleTime"] = format_rfc3339(due);
+}
+
+Plan CronJobController::reconcile(const std::string& key, TimePoint now, const Cache& cache) {
+  Plan plan;
+  const auto [ns, name] = split_key(key);
+  const ObjectRef cron = cache.get(kinds().cron_job, ns, name);
+  if (!cron) return plan;
+  const auto parsed = cron->parsed();
+  const json::Value& document = *parsed;
+  Look look{*cron, document, now, plan, json::get_object(document, {"status"}), {}, {}};
+  for (const ObjectRef& job : cache.controlled(kinds().job, cron->uid())) look.jobs.push_back({job, job->document()});
+  take_stock(look);
+  follow_schedule(look, cache);
   json::Array references;
-  for (const OwnedJob* job : active)
+  for (const OwnedJob* job : look.active)
     references.push_back(json::Object{{"apiVersion", "batch/v1"},
                                       {"kind", "Job"},
                                       {"namespace", ns},
                                       {"name", job->object->name()},
                                       {"uid", job->object->uid()},
                                       {"resourceVersion", std::to_string(job->object->revision())}});
-  if (last_success != TimePoint{}) status["lastSuccessfulTime"] = format_rfc3339(last_success);
-
-  const std::string zone_name(json::get_string(document, {"spec", "timeZone"}));
-  const auto zone = zones_.try_emplace(zone_name).first;
-  if (!zone->second) zone->second = load_zone(zone_name);
-  const auto schedule = CronSchedule::parse(json::get_string(document, {"spec", "schedule"}));
-  if (!zone->second) {
-    plan.events.push_back(note_about(kinds().cron_job, *cron, "Warning", "UnknownTimeZone",
-                                     fmt::format("invalid timeZone: \"{}\": unknown time zone {}", zone_name, zone_name)));
-  } else if (!schedule) {
-    plan.events.push_back(note_about(
-        kinds().cron_job, *cron, "Warning", "UnparseableSchedule",
-        fmt::format("unparseable schedule: \"{}\" : {}", json::get_string(document, {"spec", "schedule"}), schedule.error().message)));
-  } else if (!cron->is_deleting() && !json::get_bool(document, {"spec", "suspend"})) {
-    TimePoint earliest =
-        std::max(read_time(document, {"metadata", "creationTimestamp"}), read_time(document, {"status", "lastScheduleTime"}));
-    const bool has_deadline = json::find(document, {"spec", "startingDeadlineSeconds"}) != nullptr;
-    const Duration deadline = seconds_at(document, {"spec", "startingDeadlineSeconds"});
-    if (has_deadline) earliest = std::max(earliest, now - deadline);
-    // The latest of the missed times is made up for; more than 100 are a sign of a wrong clock.
-    std::optional<TimePoint> due;
-    int missed = 0;
-    std::optional<TimePoint> upcoming = schedule->next(earliest, *zone->second);
-    for (; upcoming && *upcoming <= now && missed <= 10'000; upcoming = schedule->next(*upcoming, *zone->second)) due = upcoming, ++missed;
-    if (missed > 100)
-      plan.events.push_back(note_about(
-          kinds().cron_job, *cron, "Warning", "TooManyMissedTimes",
-          fmt::format("too many missed start times: {}. Set or decrease .spec.startingDeadlineSeconds or check clock skew", missed)));
-    const std::string_view policy = json::get_string(document, {"spec", "concurrencyPolicy"});
-    if (due && has_deadline && *due + deadline < now) {
-      plan.events.push_back(
-          note_about(kinds().cron_job, *cron, "Warning", "MissSchedule", "Missed scheduled time to start a job: " + rfc1123(*due)));
-    } else if (due && policy == "Forbid" && !active.empty()) {
-      plan.events.push_back(note_about(kinds().cron_job, *cron, "Normal", "JobAlreadyActive",
-                                       "Not starting job because prior execution is running and concurrency policy is Forbid"));
-    } else if (due) {
-      if (policy == "Replace") {
-        for (const OwnedJob* job : active) {
-          Write write = delete_object(kinds().job, *job->object);
-          write.on_success = note_about(kinds().cron_job, *cron, "Normal", "SuccessfulDelete", "Deleted job " + job->object->name());
-          plan.writes.push_back(std::move(write));
-        }
-        references.clear();
-      }
-      if (!cache.get(kinds().job, ns,
-                     fmt::format("{}-{}", name, std::chrono::duration_cast<std::chrono::minutes>(due->time_since_epoch()).count())))
-        start(plan, *cron, document, *due, status, now);
-      else
-        status["lastScheduleTime"] = format_rfc3339(*due);
-    }
-    if (upcoming && *upcoming > now) plan.requeue_after = *upcoming - now + std::chrono::milliseconds(100);
-  }
   if (references.empty())
-    status.erase("active");
+    look.status.erase("active");
   else
-    status["active"] = std::move(references);
-  if (auto write = patch_status(kinds().cron_job, *cron, document, status, true)) {
+    look.status["active"] = std::move(references);
+  if (auto write = patch_status(kinds().cron_job, *cron, document, look.status, true)) {
     write->stage = 1;
     plan.writes.push_back(std::move(*write));
   }

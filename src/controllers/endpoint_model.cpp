@@ -178,6 +178,21 @@ std::optional<TimePoint> TriggerTimes::next(const std::string& service, TimePoin
   return is_new ? std::optional(created) : earliest;
 }
 
+unsigned __int128 place_of(const Value& port, bool in_slice) {
+  const std::string_view name = get_string(port, {"name"}), protocol = get_string(port, {"protocol"}, "TCP"),
+                         app_protocol = get_string(port, {"appProtocol"}, "<nil>");
+  const std::int64_t number = get_int(port, {"port"});
+  const std::string text =
+      in_slice ? fmt::format("(v1.EndpointPort){{Name:(*string){} Protocol:(*v1.Protocol){} Port:(*int32){} AppProtocol:(*string){}}}",
+                             name, protocol, number, app_protocol)
+               : fmt::format("(v1.EndpointPort){{Name:(string){} Port:(int32){} Protocol:(v1.Protocol){} AppProtocol:(*string){}}}", name,
+                             number, protocol, app_protocol);
+  constexpr auto wide = [](std::uint64_t high, std::uint64_t low) { return static_cast<unsigned __int128>(high) << 64 | low; };
+  unsigned __int128 hash = wide(0x6c62272e07bb0142U, 0x62b821756295c58dU);
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * wide(0x1000000U, 0x13bU);
+  return hash;
+}
+
 std::string ports_key(const Array& ports) {
   Array fixed;
   for (const Value& port : ports) {
@@ -186,6 +201,7 @@ std::string ports_key(const Array& ports) {
     if (!get_string(port, {"appProtocol"}).empty()) one["appProtocol"] = get_string(port, {"appProtocol"});
     fixed.push_back(std::move(one));
   }
+  std::ranges::sort(fixed, {}, [](const Value& port) { return place_of(port, true); });
   return json::serialize(fixed);
 }
 

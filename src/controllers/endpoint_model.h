@@ -57,6 +57,9 @@ struct WantedSlices {
   std::size_t max_per_slice = kMaxPerSlice;
   bool placeholder = false;  ///< Keep one empty slice when there is no endpoint at all.
 };
+/// Where a port stands among others: FNV-1a of 128 bits over it as Go prints it, the order that clients have always seen. `in_slice`: a
+/// port of an EndpointSlice (whose fields Go holds by pointers), not of Endpoints.
+unsigned __int128 place_of(const json::Value& port, bool in_slice);
 /// The key of WantedSlices::by_ports: the ports in one canonical JSON form, with a name each (be it empty).
 std::string ports_key(const json::Array& ports);
 /// Adds the writes that turn `present` into what is wanted while touching as few slices as possible: endpoints stay in the slice they are

@@ -62,6 +62,7 @@ std::vector<Subset> repack(const std::vector<Address>& addresses, const std::map
   }
   std::vector<Subset> subsets;
   for (auto& [indexes, ports] : ports_of) {
+    std::ranges::sort(ports, {}, [](const Value& port) { return place_of(port, false); });
     Subset subset{.ports = std::move(ports), .ready = {}, .unready = {}};
     for (const std::size_t index : indexes) (addresses[index].is_ready ? subset.ready : subset.unready).push_back(addresses[index].object);
     subsets.push_back(std::move(subset));

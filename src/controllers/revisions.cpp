@@ -1,5 +1,7 @@
 #include "controllers/revisions.h"
 
+#include "model/internal_form.h"
+
 namespace berth::controllers {
 namespace {
 
@@ -69,7 +71,8 @@ Revisions sync_revisions(Plan& plan, Kind owner_kind, const Object& owner, const
                         {"labels", std::move(labels)},
                         {"ownerReferences", json::Array{owner_reference(owner_kind, owner)}}};
   if (const json::Value* annotations = json::find(document, {"metadata", "annotations"})) metadata["annotations"] = *annotations;
-  json::Object data{{"spec", json::Object{{"template", std::move(pod_template)}}}};
+  // Byte for byte what Go writes of a map: clients compare a template with its revision so (pkg/controller/daemon Match).
+  json::Object data{{"spec", json::Object{{"template", model::sorted_members(pod_template)}}}};
   plan.writes.push_back(create_object(kinds().controller_revision, owner.ns(),
                                       json::Object{{"apiVersion", "apps/v1"},
                                                    {"kind", "ControllerRevision"},

@@ -137,8 +137,12 @@ class VolumeBinder final : public Controller {
       set_phase(plan, volume, document, "Released", now);
       return;
     }
+    // Kubernetes' own deleter of directories takes those below /tmp alone; here nobody deletes any.
+    const std::string_view directory = get_string(document, {"spec", "hostPath", "path"});
     const std::string message =
-        fmt::format("error getting deleter volume plugin for volume \"{}\": no deletable volume plugin matched", volume.name());
+        directory.empty() || (directory.starts_with("/tmp/") && directory.size() > 5)
+            ? fmt::format("error getting deleter volume plugin for volume \"{}\": no deletable volume plugin matched", volume.name())
+            : fmt::format("host_path deleter only supports /tmp/.+ but received provided {}", directory);
     if (get_string(document, {"status", "phase"}) != "Failed")
       plan.events.push_back(note_about(kinds().persistent_volume, volume, "Warning", "VolumeFailedDelete", message));
     set_phase(plan, volume, document, "Failed", now, message);
@@ -263,7 +267,8 @@ class VolumeBinder final : public Controller {
                                                                          {"kind", "PersistentVolumeClaim"},
                                                                          {"namespace", claim.ns()},
                                                                          {"name", claim.name()},
-                                                                         {"uid", claim.uid()}}}}}};
+                                                                         {"uid", claim.uid()},
+                                                                         {"resourceVersion", std::to_string(claim.revision())}}}}}};
       if (get_string(volume_document, {"spec", "claimRef", "name"}).empty())
         patch["metadata"] = json::Object{{"annotations", json::Object{{kBoundByController, "yes"}}}};
       plan.writes.push_back(patch_object(kinds().persistent_volume, volume, std::move(patch)));
@@ -352,7 +357,8 @@ class VolumeBinder final : public Controller {
                                                 {"kind", "PersistentVolumeClaim"},
                                                 {"namespace", claim.ns()},
                                                 {"name", claim.name()},
-                                                {"uid", claim.uid()}}},
+                                                {"uid", claim.uid()},
+                                                {"resourceVersion", std::to_string(claim.revision())}}},
                       {"nodeAffinity", json::Object{{"required", json::Object{{"nodeSelectorTerms", json::Array{term}}}}}}};
     Write write = create_object(
         kinds().persistent_volume, "",

@@ -5,6 +5,7 @@
 #include "client/informer.h"
 #include "dashboard/rows.h"
 #include "dashboard/sessions.h"
+#include "dashboard/slim.h"
 
 namespace berth::dashboard {
 namespace {
@@ -21,6 +22,7 @@ struct Watched {
   RowKind kind;
   model::Gvr gvr;
   std::string field_selector;
+  std::unique_ptr<client::Client> client;  ///< Sees slim objects.
   std::unique_ptr<client::Informer> informer;
   std::string problem;  ///< Why it is not watched.
 };
@@ -96,7 +98,8 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
     is_running = true;
     ++run;
     const auto watch = [&](RowKind kind, std::string resource, std::string selector) {
-      watched.push_back(std::make_unique<Watched>(Watched{kind, {"", "v1", std::move(resource)}, std::move(selector), nullptr, ""}));
+      watched.push_back(
+          std::make_unique<Watched>(Watched{kind, {"", "v1", std::move(resource)}, std::move(selector), nullptr, nullptr, ""}));
       ask(watched.back().get());
     };
     watch(RowKind::kNode, "nodes", "");
@@ -138,8 +141,10 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
 
   void watch(Watched& one) {
     set_problem(one, "");
+    one.informer.reset();
+    one.client = std::make_unique<client::Client>(with_slim_objects(client.transport(), one.kind), &loop, "berth-dashboard");
     one.informer = std::make_unique<client::Informer>(
-        client, one.gvr,
+        *one.client, one.gvr,
         client::InformerOptions{.ns = namespace_of(one), .label_selector = {}, .field_selector = one.field_selector, .page = 1000});
     const RowKind kind = one.kind;
     one.informer->add_handler({[this, kind](const client::ObjectRef& object) { changed(kind, object); },
@@ -154,7 +159,8 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void changed(RowKind kind, const client::ObjectRef& object) {
-    std::string line = json::serialize(row_of(kind, object->document())) + "\n";
+    std::string line(row_in(object->bytes()));
+    line += '\n';
     std::string key = key_of(kind, object->ns(), object->name());
     Bytes& row = rows[key];
     if (row && *row == line) return;  // Heartbeats and the like.

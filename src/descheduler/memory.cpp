@@ -78,8 +78,9 @@ void Memory::look_for_lost(const Snapshot& snapshot, const SeenPods& there) {
     // Its node failed: that nobody moved.
     const bool is_down = node != nullptr && node->node != nullptr && !is_ready(*node->node);
     const bool was_down = since != snapshot.ready_changed.end() && since->second >= *before_;
-    if (is_down || was_down || pod.controller.empty()) changed(*before_);
-    // From a node that is back it may as well have been evicted: who came for it stays until the next news.
+    if (is_down || pod.controller.empty()) changed(*before_);
+    if (was_down) changed(since->second);
+    // From a node that is back it may as well have been evicted: who came for it after that stays until the next news.
     if (!is_down) moves_.evicted(pod.controller);
   }
 }

@@ -7,6 +7,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
+#include <mutex>
 #include <thread>
 
 namespace berth::net {
@@ -66,6 +67,10 @@ class GenericServer final : public GrpcService {
  public:
   explicit GenericServer(Handler handler) : handler_(std::move(handler)) {}
   ~GenericServer() override {
+    {
+      const std::lock_guard lock(mutex_);
+      is_stopping_ = true;
+    }
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
     if (queue_ != nullptr) queue_->Shutdown();
     if (thread_.joinable()) thread_.join();
@@ -101,7 +106,10 @@ class GenericServer final : public GrpcService {
     enum class Step { kAccepted, kRead, kAnswered } step = Step::kAccepted;
   };
 
+  /// Not of a server that is going: gRPC aborts the program for that.
   void accept() {
+    const std::lock_guard lock(mutex_);
+    if (is_stopping_) return;
     auto* call = new CallState;
     service_.RequestCall(&call->context, &call->stream, queue_.get(), queue_.get(), call);
   }
@@ -134,6 +142,8 @@ class GenericServer final : public GrpcService {
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
+  std::mutex mutex_;
+  bool is_stopping_ = false;
   std::thread thread_;
 };
 

@@ -69,6 +69,7 @@ std::string_view Headers::get(std::string_view name) const {
   return {};
 }
 
+// Longer than a screen: a table, a line a status.
 std::string_view reason_phrase(int status) {
   switch (status) {
     case 100:

@@ -1,5 +1,7 @@
 #include "net/http2_session.h"
 
+// Longer than a file should be: one connection's state machine, every part of which nghttp2 calls back with the same session.
+
 #include <nghttp2/nghttp2.h>
 
 #include <random>

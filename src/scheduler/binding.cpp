@@ -36,6 +36,26 @@ void Scheduler::Impl::take_slot(Binding& binding) {
   ++bindings_in_flight;
 }
 
+void Scheduler::Impl::begin_span(Binding& binding) {
+  if (!options.tracer) return;
+  const model::PodView& pod = binding.info->view();
+  auto& span = binding.span.emplace(options.tracer->begin("Schedule pod", net::tracing::SpanKind::kInternal, std::nullopt));
+  span.start_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(binding.started.time_since_epoch()).count();
+  span.attributes = {{"k8s.namespace.name", pod.meta.ns},
+                     {"k8s.pod.name", pod.meta.name},
+                     {"k8s.pod.uid", pod.meta.uid},
+                     {"k8s.node.name", binding.node_name},
+                     {"scheduler.profile", pod.scheduler_name},
+                     {"scheduler.attempts", std::int64_t{binding.entry.attempts}}};
+}
+
+void Scheduler::Impl::end_span(Binding& binding, const std::string& error) {
+  if (!binding.span) return;
+  binding.span->error = error;
+  options.tracer->end(std::move(*binding.span));
+  binding.span.reset();
+}
+
 void Scheduler::Impl::give_slot(Binding& binding) {
   if (!binding.holds_slot) return;
   binding.holds_slot = false;
@@ -205,6 +225,8 @@ void Scheduler::Impl::post_binding(const BindingPtr& binding) {
   call.subresource = std::move(wanted.subresource);
   call.body = std::move(wanted.body);
   call.answer = client::Answer::kNone;
+  std::optional<net::tracing::Scope> scope;
+  if (binding->span) scope.emplace(binding->span->context);
   client.call(std::move(call), [weak = weak_from_this(), binding](client::ApiResult<json::Value> result) {
     const auto self = weak.lock();
     if (!self) return;
@@ -234,6 +256,7 @@ void Scheduler::Impl::find_out(const BindingPtr& binding, const std::string& why
 
 void Scheduler::Impl::binding_done(Binding& binding) {
   give_slot(binding);
+  end_span(binding, {});
   queue.done(binding.entry.pod.uid);
   const model::PodView& pod = binding.info->view();
   observe_point("Bind", pod.scheduler_name, seconds_since(binding.step_started));
@@ -278,6 +301,7 @@ void Scheduler::Impl::give_place_back(Binding& binding) {
 void Scheduler::Impl::binding_failed(BindingPtr binding, Step step, const std::string& why) {
   if (std::exchange(binding->is_over, true)) return;
   give_slot(*binding);
+  end_span(*binding, why);
   const placement::PodInfoPtr& info = binding->info;
   const std::string& uid = binding->entry.pod.uid;
   pre_binding.erase(uid);

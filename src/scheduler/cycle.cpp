@@ -133,6 +133,7 @@ void Scheduler::Impl::commit(const Attempt& attempt, NodeIndex node) {
                                                    .step_started = loop.now(),
                                                    .reservation = std::move(*reserved),
                                                    .writes = std::move(*writes)});
+  begin_span(*binding);
   take_slot(*binding);
   if (promised != binding->node_name) wake_for_nomination(info, promised);
   permit(binding);

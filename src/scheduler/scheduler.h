@@ -23,6 +23,10 @@
 #include "scheduler/queue.h"
 #include "scheduler/worker.h"
 
+namespace berth::net::tracing {
+class Tracer;
+}
+
 namespace berth::scheduler {
 
 struct SchedulerOptions {
@@ -42,6 +46,8 @@ struct SchedulerOptions {
   std::size_t cycles_per_turn = 128;
   std::string host = "berth";                  ///< The machine's name: events are reported by SCHEDULERNAME-HOST.
   std::shared_ptr<metrics::Registry> metrics;  ///< Made when null.
+  /// A span from a decision to its binding, and the client's requests below it; null: nothing is traced.
+  std::shared_ptr<net::tracing::Tracer> tracer;
   /// Sees every preemption before it is carried out, with the cluster it was planned on (simulations judge it). What it makes of the choice
   /// is carried out: tests break a rule on purpose that way. May be empty.
   std::function<void(const placement::Cluster&, const placement::PodInfoPtr& preemptor, placement::Candidate& choice)> on_preemption;

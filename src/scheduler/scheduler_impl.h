@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "net/tracing/tracer.h"
 #include "placement/trial.h"
 #include "scheduler/consulted.h"
 #include "scheduler/extender.h"
@@ -78,6 +79,7 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
     TimerId deadline = TimerId::kNone;
     bool has_its_claims = false;
     bool holds_slot = false;  ///< Counts in bindings_in_flight.
+    std::optional<net::tracing::Span> span{};
     bool told_of_conditions = false;
     bool is_over = false;  ///< It failed; answers that still come say nothing.
   };
@@ -159,6 +161,8 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   /// `info`: what is known of it already; null: it is read.
   void place(const client::ObjectRef& object, EventSet events, placement::PodInfoPtr info = nullptr);
   /// The watch says of a pod what was assumed of it, as far as placement asks: then it need not be read again. False: it must.
+  void begin_span(Binding& binding);
+  void end_span(Binding& binding, const std::string& error);
   bool confirm_assumed(const client::ObjectRef& object, const PodGlance& now);
   [[nodiscard]] placement::PodInfoPtr with_status(const client::Object& object, const PodGlance& now);
   /// A pod that needs a node: ours to place, or somebody else's. `before` is its last revision, null at first sight.

@@ -3,6 +3,7 @@
 
 namespace berth::simulator {
 
+// Longer than a screen: a document.
 std::string_view scenario_schema() {
   return R"json({
   "$schema": "http://json-schema.org/draft-07/schema#",

@@ -84,6 +84,7 @@ void check_always(const Scenario& scenario, const Census& census, const Sample& 
 
 }  // namespace
 
+// Longer than a screen: the life of a run, in its order.
 Result<Outcome> run(const Scenario& scenario, const RunOptions& options) {
   Outcome out;
   out.title = scenario.title;

@@ -54,6 +54,7 @@ const json::Value& field_of(const json::Value& change, std::string_view name) {
   return out == nullptr ? kNone : *out;
 }
 
+// Longer than a screen: a table, a line a verb.
 const std::vector<Verb>& verbs() {
   using V = const json::Value&;
   static const std::vector<Verb> table = {

@@ -49,6 +49,25 @@ TEST_F(Contract, StrictDecodingNamesMistakesInTheOrderOfTheText) {
       "field \"metadata.name\", duplicate field \"data.x\", unknown field \"foo\"");
 }
 
+TEST_F(Contract, KeysThatStandTwiceInYamlAreTold) {
+  const std::string text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  x: one\n  x: two\n";
+  const std::string said = "line 7: key \"x\" already set in map";
+  const auto created = [&](std::string_view validation) {
+    return send("POST", fmt::format("{}?fieldValidation={}", kMaps, validation), text, "application/yaml");
+  };
+  EXPECT_EQ(message(created("Strict")),
+            "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: yaml: unmarshal errors:\n  " + said);
+  const auto warned = created("Warn");
+  EXPECT_EQ(warned->status, 201) << warned->body;
+  EXPECT_EQ(warned->headers.get("Warning"), "299 - \"line 7: key \\\"x\\\" already set in map\"");
+  const auto applied = [&](std::string_view validation) {
+    return patch(fmt::format("{}/a?fieldManager=m&force=true&fieldValidation={}", kMaps, validation), text, "apply");
+  };
+  EXPECT_EQ(message(applied("Strict")), "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  " + said);
+  EXPECT_EQ(applied("Warn")->headers.get("Warning"), warned->headers.get("Warning"));
+  EXPECT_EQ(applied("Ignore")->headers.get("Warning"), "");
+}
+
 TEST_F(Contract, ParametersOfWrites) {
   const auto said = [&](const std::string& query) { return message(post(std::string(kMaps) + "?" + query, config_map("q"))); };
   EXPECT_EQ(said("dryRun=All&dryRun=x"),

@@ -73,25 +73,6 @@ class FakeAgent final : public net::Handler {
   std::unique_ptr<net::Server> server_;
 };
 
-/// What listens on some port of a node, in plain HTTP, and answers with these headers.
-class Application final : public net::Handler {
- public:
-  explicit Application(std::vector<std::pair<std::string, std::string>> said) : said_(std::move(said)) {
-    server_ = std::move(*net::Server::start({}, *this));
-  }
-  ~Application() override { server_->stop(0); }
-  void handle(net::HttpRequest, std::shared_ptr<net::ResponseWriter> writer) override {
-    net::HttpResponse answer{.status = 200, .headers = {}, .body = "<p>hello</p>"};
-    for (const auto& [name, value] : said_) answer.headers.add(name, value);
-    writer->respond(std::move(answer));
-  }
-  [[nodiscard]] std::uint16_t port() const { return server_->port(); }
-
- private:
-  const std::vector<std::pair<std::string, std::string>> said_;
-  std::unique_ptr<net::Server> server_;
-};
-
 class Socket {
  public:
   explicit Socket(std::uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -328,26 +309,6 @@ TEST_F(RelayTest, AnUnreadLogHoldsTheNodeBack) {
   EXPECT_LT(usage_now().heap_bytes, before.heap_bytes + 6 * (std::size_t{3} << 19));
   sockets.clear();
   EXPECT_TRUE(comes_true([&] { return agent.open == 0; })) << "the node's end is told";
-}
-
-/// What an application says of its answer comes to the client as it was said, also where a page's own length is not passed on.
-TEST_F(RelayTest, HeadersOfAnApplicationComeWhole) {
-  start();
-  using Fields = std::vector<std::pair<std::string, std::string>>;
-  const Fields said = {{"Access-Control-Allow-Headers", "DNT,X-Mx-ReqToken,Keep-Alive,User-Agent,X-Requested-With"},
-                       {"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
-                       {"Access-Control-Allow-Origin", "*"},
-                       {"Cache-Control", "private"},
-                       {"Content-Type", "text/html; charset=utf-8"},
-                       {"Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT"}};
-  Application application(said);
-  node("n", "127.0.0.1", 1);
-  for (int i = 0; i < 20; ++i) {
-    const auto answer = send("GET", fmt::format("/api/v1/nodes/http:n:{}/proxy/", application.port()));
-    ASSERT_EQ(answer.status, 200) << answer.body;
-    EXPECT_EQ(answer.body, "<p>hello</p>");
-    for (const auto& [name, value] : said) ASSERT_EQ(answer.headers.get(name), value) << name;
-  }
 }
 
 TEST_F(RelayTest, ProxiesLeadOnlyToWhatTheClusterRuns) {

@@ -172,6 +172,25 @@ TEST_F(Subresource, WhatGoesOnToANodeHasNothingOfTheConnection) {
   EXPECT_EQ(onward.headers.fields(), (std::vector<std::pair<std::string, std::string>>{{"Content-Type", "text/plain"}, {"Accept", "*/*"}}));
 }
 
+/// What is behind a proxy may know more methods than the API does.
+TEST_F(Subresource, ProxiesPassEveryMethod) {
+  std::string asked;
+  ServerOptions options;
+  options.node_backend = [&](const std::string&, net::HttpRequest& request, std::shared_ptr<net::ResponseWriter>& writer) {
+    asked = request.method;
+    writer->respond({});
+    return true;
+  };
+  start(std::move(options));
+  create(kPods, pod("p"));
+  for (const char* method : {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}) {
+    EXPECT_EQ(send(method, "/api/v1/nodes/n1/proxy/x")->status, 200) << method;
+    EXPECT_EQ(asked, method);
+  }
+  EXPECT_STATUS(send("OPTIONS", std::string(kPods) + "/p/exec"), 405, "MethodNotAllowed");
+  EXPECT_STATUS(send("OPTIONS", std::string(kPods) + "/p"), 405, "MethodNotAllowed");
+}
+
 TEST_F(Subresource, LogsComeFromTheNode) {
   ServerOptions options;
   options.node_backend = [](const std::string& node, net::HttpRequest& request, std::shared_ptr<net::ResponseWriter>& writer) {

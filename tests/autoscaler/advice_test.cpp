@@ -106,6 +106,16 @@ TEST(Advice, EachGroupSaysWhyItDoesNotGrowForAPod) {
   EXPECT_EQ(pod_words(cluster, "default/p"), "Groups of nodes that could grow for it:\n  grows: [{MachineSet/m/large 0->1 (max: 10)}]\n");
 }
 
+TEST(Advice, APodThatWaitsByItsAnnotationSaysSo) {
+  TestCluster cluster;
+  cluster.set("a", {.cpu = "16"});
+  cluster.pod("p", {.cpu = "7", .extra_metadata = ", annotations: {cluster-autoscaler.kubernetes.io/pod-scale-up-delay: 1h}"});
+  EXPECT_NE(pod_words(cluster, "default/p")
+                .find("or it is not yet 1h0m0s old (its annotation cluster-autoscaler.kubernetes.io/pod-scale-up-delay)"),
+            std::string::npos)
+      << pod_words(cluster, "default/p");
+}
+
 TEST(Advice, APodThatNoGroupIsAskedAboutSaysWhy) {
   TestCluster cluster;
   cluster.set("a", {});

@@ -1,4 +1,5 @@
 // DaemonSets under a virtual clock.
+#include "model/internal_form.h"
 #include "tests/controllers/workload_world.h"
 
 namespace berth::controllers {
@@ -139,6 +140,16 @@ TEST_F(Daemons, RollWithinMaxUnavailable) {
   EXPECT_EQ(count("a:2"), 4);
   EXPECT_EQ(json::get_int(set(), {"status", "updatedNumberScheduled"}), 4);
   EXPECT_EQ(world.api.all(kinds().controller_revision).size(), 2u);
+}
+
+/// A client that asks which revision a template is compares bytes, and Go writes maps by name.
+TEST_F(Daemons, ARevisionsBytesAreInGosOrder) {
+  node("a");
+  put();
+  run();
+  const json::Value kept = *json::find(world.api.all(kinds().controller_revision).at(0), {"data"});
+  EXPECT_EQ(json::serialize(kept), json::serialize(model::sorted_members(kept)));
+  EXPECT_TRUE(json::serialize(kept).starts_with(R"({"spec":{"template":{"$patch":"replace",)")) << json::serialize(kept);
 }
 
 TEST_F(Daemons, ARevisionOfTheSameTemplateIsNotPassedForEver) {

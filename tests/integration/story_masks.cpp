@@ -71,7 +71,10 @@ void mask_all(Value& value) {
   } else if (auto* object = value.if_object()) {
     json::Object out;
     for (auto& [key, member] : *object) {
-      mask_all(member);
+      if (key == "resourceVersion" || key == "nodePort")
+        member = "N";
+      else
+        mask_all(member);
       out[mask(key)] = std::move(member);
     }
     *object = std::move(out);
@@ -172,7 +175,6 @@ Value shown(std::string_view resource, Value item) {
                                                       "cronjobs",
                                                       "replicationcontrollers",
                                                       "poddisruptionbudgets",
-                                                      "resourcequotas",
                                                       "horizontalpodautoscalers"};
   Value& metadata = *json::find(item, "metadata");
   const json::Array managers = managers_of(metadata);
@@ -202,10 +204,18 @@ Value shown(std::string_view resource, Value item) {
 Value shown_event(const Value& item) {
   std::string_view source = json::get_string(item, {"source", "component"});
   if (source.empty()) source = json::get_string(item, {"reportingComponent"});
+  constexpr std::string_view kCombined = "(combined from similar events): ";
+  std::string_view message = json::get_string(item, {"message"});
+  if (message.starts_with(kCombined)) message.remove_prefix(kCombined.size());
   const auto about =
       fmt::format("{}/{}", json::get_string(item, {"involvedObject", "kind"}), json::get_string(item, {"involvedObject", "name"}));
-  return json::Array{
-      Value(mask(about)), json::get_string(item, {"type"}), json::get_string(item, {"reason"}), Value(mask(message)), source, count};
+  json::Array out;
+  out.emplace_back(mask(about));
+  out.emplace_back(json::get_string(item, {"type"}));
+  out.emplace_back(json::get_string(item, {"reason"}));
+  out.emplace_back(mask(message));
+  out.emplace_back(source);
+  return out;
 }
 
 }  // namespace berth::integration

@@ -55,6 +55,20 @@ TEST(Onward, OnlyWhatIsMeantForTheFarEndPasses) {
             (Names{"Accept", "Content-Type", "If-None-Match", "X-Own", "X-Remote-User", "X-Stream-Protocol-Version"}));
 }
 
+/// A loop over them is how answers are rewritten: what it reads must outlive the headers that nobody else holds.
+TEST(Onward, HeadersBackAreWholeInALoop) {
+  const Fields said = {{"Access-Control-Allow-Headers", "DNT,X-Mx-ReqToken,Keep-Alive,User-Agent,X-Requested-With"},
+                       {"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
+                       {"Cache-Control", "private"},
+                       {"Content-Type", "text/html; charset=utf-8"},
+                       {"Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT"}};
+  const auto answer = with_fields(said, "").headers;
+  static_assert(!std::is_reference_v<decltype(headers_back(answer).fields())>);
+  Headers rewritten;
+  for (const auto& [name, value] : headers_back(answer).fields()) rewritten.add(name, value);
+  EXPECT_EQ(rewritten.fields(), said);
+}
+
 TEST(Onward, ABodyPassesWhereOneBelongs) {
   const auto plain = with_fields({}, "hello");
   const auto upgrade = with_fields({{"Connection", "keep-alive"}, {"Connection", "upgrade"}, {"Upgrade", "SPDY/3.1"}}, "hello");

@@ -91,7 +91,7 @@ class EtcdProcess {
     posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
     ::posix_spawn(&pid_, words[0].c_str(), &actions, nullptr, argv.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
-    for (int tries = 0; tries < 400 && !accepts(); ++tries) ::poll(nullptr, 0, 25);
+    for (int tries = 0; tries < 4000 && !accepts(); ++tries) ::poll(nullptr, 0, 25);
   }
 
  private:

@@ -37,6 +37,7 @@ struct AdmissionRequest {
   json::Value old_object;  ///< Null for creations.
   json::Value options;     ///< CreateOptions, UpdateOptions, DeleteOptions, PatchOptions as sent, or null.
   std::vector<std::string>* warnings = nullptr;
+  std::string_view traceparent;  ///< The request's, for whoever is asked about it; empty: none. The request keeps it.
   std::function<void(std::string key, std::string value)> annotate;  ///< Into the audit log; may be empty.
   /// What is served, as the request sees it; null: the API's own kinds.
   KindTablePtr kinds;

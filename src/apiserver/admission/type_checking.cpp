@@ -134,8 +134,10 @@ json::Array check_policy_types(const Value& policy, const KindTablePtr& kinds) {
     for (const auto& [kind, environment] : environments) {
       const auto compiled = compile_expression(text, environment, {});
       if (compiled.error.empty()) continue;
+      std::string_view said = compiled.error;
+      if (constexpr std::string_view kPrefix = "compilation failed: "; said.starts_with(kPrefix)) said.remove_prefix(kPrefix.size());
       warning += fmt::format("{}{}{}, Kind={}: {}\n", warning.empty() ? "" : "\n", kind->group.empty() ? "/" : "", kind->api_version(),
-                             kind->kind, compiled.error);
+                             kind->kind, said);
     }
     if (!warning.empty()) out.push_back(json::Object{{"fieldRef", std::move(field)}, {"warning", std::move(warning)}});
   };

@@ -178,7 +178,8 @@ WebhookClient::~WebhookClient() {
   if (reactor) reactor->stop();
 }
 
-void WebhookClient::post(const Webhook& webhook, std::string review, std::string_view user_agent, std::function<void(PostAnswer)> done) {
+void WebhookClient::post(const Webhook& webhook, std::string review, std::string_view user_agent, std::function<void(PostAnswer)> done,
+                         std::string_view traceparent) {
   const auto endpoint = locate(webhook);
   if (!endpoint) return done({0, "", endpoint.error().message});
   const auto client = client_for(webhook, *endpoint);
@@ -190,6 +191,7 @@ void WebhookClient::post(const Webhook& webhook, std::string review, std::string
   http.headers.add("Content-Type", "application/json");
   http.headers.add("Accept", "application/json");
   http.headers.add("User-Agent", std::string(user_agent));
+  if (!traceparent.empty()) http.headers.add("traceparent", std::string(traceparent));
   http.body = std::move(review);
   // A service is called by its name, whatever its address.
   const auto host =
@@ -209,13 +211,14 @@ void WebhookClient::call(const Webhook& webhook, const AdmissionRequest& request
                          std::function<void(WebhookAnswer)> done) {
   const auto uid = uid_();
   auto review = json::serialize(make_admission_review(request, form, uid, webhook.is_v1));
-  post(webhook, std::move(review), "kube-apiserver-admission", [webhook, uid, done = std::move(done)](PostAnswer posted) {
+  auto answered = [webhook, uid, done = std::move(done)](PostAnswer posted) {
     if (posted.status != 0) return done(read_admission_review(webhook, uid, posted.status, posted.body));
     WebhookAnswer answer;
     answer.failure =
         posted.failure.starts_with("Post ") ? fmt::format("failed to call webhook: {}", posted.failure) : std::move(posted.failure);
     done(std::move(answer));
-  });
+  };
+  post(webhook, std::move(review), "kube-apiserver-admission", std::move(answered), request.traceparent);
 }
 
 }  // namespace berth::apiserver

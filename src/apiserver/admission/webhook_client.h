@@ -34,7 +34,8 @@ class WebhookClient {
   /// `form`: the kind from match_webhook. `done` is called once, possibly from the client's I/O thread.
   void call(const Webhook& webhook, const AdmissionRequest& request, const model::KindInfo& form, std::function<void(WebhookAnswer)> done);
   /// Sends a review of any kind. `done` as above.
-  void post(const Webhook& webhook, std::string review, std::string_view user_agent, std::function<void(PostAnswer)> done);
+  void post(const Webhook& webhook, std::string review, std::string_view user_agent, std::function<void(PostAnswer)> done,
+            std::string_view traceparent = {});
 
  private:
   struct Endpoint {

@@ -40,9 +40,9 @@ std::vector<RoleRow> user_facing_roles() {
        {"READ core pods/attach,pods/exec,pods/portforward,pods/proxy,secrets,services/proxy", "impersonate core serviceaccounts",
         "WRITE core pods,pods/attach,pods/exec,pods/portforward,pods/proxy", "create core pods/eviction",
         "WRITE core "
-        "configmaps,events,persistentvolumeclaims,replicationcontrollers,replicationcontrollers/scale,secrets,serviceaccounts,services,"
+        "configmaps,persistentvolumeclaims,replicationcontrollers,replicationcontrollers/scale,secrets,serviceaccounts,services,"
         "services/proxy",
-        "create core serviceaccounts/token",
+        "create core serviceaccounts/token", "WRITE core,events.k8s.io events",
         "WRITE apps "
         "daemonsets,deployments,deployments/rollback,deployments/scale,replicasets,replicasets/scale,statefulsets,statefulsets/scale",
         "WRITE autoscaling horizontalpodautoscalers", "WRITE batch cronjobs,jobs",
@@ -56,9 +56,9 @@ std::vector<RoleRow> user_facing_roles() {
       {"system:aggregate-to-view",
        {"READ core configmaps,endpoints,persistentvolumeclaims,persistentvolumeclaims/status,pods,replicationcontrollers,"
         "replicationcontrollers/scale,serviceaccounts,services,services/status",
-        "READ core bindings,events,limitranges,namespaces/status,pods/log,pods/status,replicationcontrollers/status,resourcequotas,"
+        "READ core bindings,limitranges,namespaces/status,pods/log,pods/status,replicationcontrollers/status,resourcequotas,"
         "resourcequotas/status",
-        "READ core namespaces", "READ discovery.k8s.io endpointslices",
+        "READ core namespaces", "READ core,events.k8s.io events", "READ discovery.k8s.io endpointslices",
         "READ apps "
         "controllerrevisions,daemonsets,daemonsets/status,deployments,deployments/scale,deployments/status,replicasets,replicasets/scale,"
         "replicasets/status,statefulsets,statefulsets/scale,statefulsets/status",
@@ -213,6 +213,7 @@ std::vector<RoleRow> component_roles() {
 }
 
 /// Each is bound to the service account of its name in kube-system.
+// Longer than a screen: a table, a line a role.
 std::vector<RoleRow> controller_roles() {
   return {
       {"attachdetach-controller",

@@ -168,6 +168,7 @@ std::optional<int> ServiceAllocator::take_free_port() {
   return std::nullopt;
 }
 
+// Longer than a screen: addresses and ports are taken in turn, and all given back where one fails.
 model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& service, const json::Value* old_service) {
   const std::lock_guard lock(mutex_);
   ServiceAllocation taken;

@@ -8,9 +8,25 @@
 namespace berth::apiserver {
 namespace {
 
+/// The version of a document by its bytes, read once for as long as they are kept.
+std::string tag_of(const Bytes& bytes) {
+  static std::mutex mutex;
+  static std::map<const std::string*, std::pair<std::weak_ptr<const std::string>, std::string>> known;
+  const std::lock_guard lock(mutex);
+  if (const auto found = known.find(bytes.get()); found != known.end() && found->second.first.lock() == bytes) return found->second.second;
+  std::erase_if(known, [](const auto& entry) { return entry.second.first.expired(); });
+  return known.insert_or_assign(bytes.get(), std::pair(bytes, fmt::format("\"{:016X}\"", std::hash<std::string_view>()(*bytes))))
+      .first->second.second;
+}
+
+/// Who has a document already is told that it is still the same: clients ask often, and all kinds together are a megabyte.
 void respond_bytes(ApiServer::Impl& server, Request& request, const Bytes& bytes, std::string_view content_type) {
-  server.account(request, 200);
+  const auto tag = tag_of(bytes);
+  const bool is_known = net::has_token(request.http.headers.get("If-None-Match"), tag);
+  server.account(request, is_known ? 304 : 200);
   auto headers = server.headers_for(request, content_type);
+  headers.set("ETag", tag);
+  if (is_known) return request.writer->respond_shared(304, std::move(headers), {});
   request.writer->respond_shared(200, std::move(headers), {bytes});
 }
 

@@ -17,6 +17,7 @@ AdmissionRequest& begin_asking(WriteOperation& operation, Operation verb) {
   admission.dry_run = operation.dry_run;
   admission.kinds = operation.request->kinds;
   admission.warnings = &operation.request->warnings;
+  admission.traceparent = operation.request->http.headers.get("traceparent");
   if (const auto trail = operation.request->audit; trail != nullptr)
     admission.annotate = [trail](std::string key, std::string value) { trail->annotate(std::move(key), std::move(value)); };
   return admission;

@@ -221,6 +221,7 @@ void image_flags(CLI::App& app, Description& into) {
 }
 void no_flags(CLI::App&, Description&) {}
 
+// Longer than a screen: a table of what `create` makes by name.
 const std::vector<Type>& types() {
   static const std::vector<Type> table = {
       {{"sa", "serviceaccount"},

@@ -19,6 +19,7 @@ std::string list_query(const std::string& selector, const std::string& field_sel
 
 }  // namespace
 
+// Longer than a screen: flags, what is wrong with them, then each way of showing what was found.
 int run_get(const std::vector<std::string>& args) {
   CLI::App app("Shows objects as a table, or whole with -o", "berth get");
   ConnectionFlags flags;

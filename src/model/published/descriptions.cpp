@@ -12,6 +12,7 @@ namespace {
 /// "Type" or "Type.field" without the package: the same words serve all versions.
 using Texts = std::map<std::string_view, std::string_view>;
 
+// Longer than a screen: a table, a line a field.
 const Texts& common_texts() {
   static const Texts table = {
       {".apiVersion", "Group and version of this representation of the object."},
@@ -161,7 +162,7 @@ const Texts& common_texts() {
       {"ObjectMeta.uid", "Unique in time and space. Set by the system."},
       {"ObjectMeta.resourceVersion", "Opaque version of the object, for concurrency and watches."},
       {"ObjectMeta.generation", "Counts changes of the desired state."},
-      {"ObjectMeta.creationTimestamp", "When the object was created. Set by the system."},
+      {"ObjectMeta.creationTimestamp", "CreationTimestamp is a timestamp: when the server created the object. Set by the system."},
       {"ObjectMeta.deletionTimestamp", "When the object is to be gone. Set by a graceful deletion."},
       {"ObjectMeta.finalizers", "While any is left, the object is not removed."},
       {"ObjectMeta.ownerReferences", "Objects this one depends on; it goes with the last of them."},

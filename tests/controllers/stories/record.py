@@ -41,7 +41,7 @@ def masked(value):
     if isinstance(value, list):
         return [masked(one) for one in value]
     if isinstance(value, dict):
-        return {mask(k): masked(v) for k, v in value.items()}
+        return {mask(k): "N" if k in ("resourceVersion", "nodePort") else masked(v) for k, v in value.items()}
     return value
 
 
@@ -58,7 +58,7 @@ def shown(resource, item):
     fields = metadata.pop("managedFields", None)
     item.pop("apiVersion", None)
     item.pop("kind", None)
-    if resource in ("deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "cronjobs", "replicationcontrollers", "poddisruptionbudgets", "resourcequotas", "horizontalpodautoscalers"):
+    if resource in ("deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "cronjobs", "replicationcontrollers", "poddisruptionbudgets", "horizontalpodautoscalers"):
         metadata["managers"] = managers(fields or [])
     if resource == "pods":
         status = item["status"]

@@ -4,10 +4,10 @@
     record.py record KUBECTL KUBECONFIG ANSWERS.jsonl.gz [GROUP,...]
     record.py replay KUBECTL KUBECONFIG ANSWERS.jsonl.gz [GROUP,...]
 
-One line an answer: [group, line, exit code, stdout, stderr]. Masked are ages, times, uids, addresses, revisions, ports, node names and the
+Without groups all are recorded, and those are replayed that were. One line an answer: [group, line, exit code, stdout, stderr]. Masked are ages, times, uids, addresses, revisions, ports, node names and the
 random ends of names; columns are as wide as what is masked makes them, so runs of spaces count as two. The groups run beside each other.
 """
-import gzip, json, os, re, subprocess, sys, tempfile, threading
+import difflib, gzip, json, os, re, shutil, subprocess, sys, tempfile, threading
 
 sys.path.insert(0, os.path.dirname(__file__))
 import lines
@@ -17,12 +17,12 @@ MASKS = [(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"
          (r"(?<![a-z])node-[123](?![0-9a-z])", "NODE"), (r"(resourceVersion\"?: ?\"?)\d+", r"\1N"), (r"(uid\"?: ?\"?)[0-9a-f]{8}\S*", r"\1UID"),
          (r"-[bcdfghjklmnpqrstvwxz2456789]{5}(?![a-z0-9])", "-xxxxx"), (r"([nN]odePort(\"?: ?|:.*?)\"?)3\d{4}", r"\1NODEPORT"), (r":3[0-2]\d{3}/", ":NODEPORT/"),
          (r"(?<![a-z0-9.])(<invalid>|\d+(s|m\d+s|m|h\d+m|h|d))( ago|(?=\s|$|\)| \(x))", "AGE"), (r"AGE ago", "AGE"), (r"\(x\d+ over AGE\)", "(xN)"), (r"/tmp/\S+", "TMP"), (r"(Time|Elapsed|took):? ?\d+\S*s", r"\1 SPAN"), (r"[IEWF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ ", ""),
-         (r"\.go:\d+\]", ".go]"), (r"-{3,}", "--"), (r"={3,}", "=="), (r"[ \t]{2,}", "  "), (r"[ \t]+\n", "\n")]
+         (r"(?<![a-zA-Z0-9])[bcdfghjklmnpqrstvwxz2456789]{7,10}(?![a-zA-Z0-9])", "HASH"), (r"(Resource Version: +)\d+", r"\1N"), (r"\.go:\d+\]", ".go]"), (r"-{3,}", "--"), (r"={3,}", "=="), (r"[ \t]{2,}", "  "), (r"[ \t]+\n", "\n")]
 MASKS = [(re.compile(p, re.M), w) for p, w in MASKS]
 
 
 def mask(text):
-    for pattern, word in MASKS:
+    for pattern, word in MASKS * 2:  # What stood between two of a kind is between words then.
         text = pattern.sub(word, text)
     return text.strip()
 
@@ -34,15 +34,13 @@ def run(kubectl, kubeconfig, name, answer):
                 out.write(text)
         os.mkdir(f"{work}/.bin")
         os.symlink(os.path.realpath(kubectl), f"{work}/.bin/kubectl")
-        config = open(kubeconfig).read()
-        with open(f"{work}/.config", "w") as out:
-            out.write(re.sub(r"context: \{", f"context: {{namespace: {name}, ", config, count=1))
+        shutil.copy(kubeconfig, f"{work}/.config")
         env = {"PATH": f"{work}/.bin:{os.environ['PATH']}", "KUBECONFIG": f"{work}/.config", "HOME": work, "LC_ALL": "C", "TZ": "UTC", "TMPDIR": "/tmp"}
 
         def sh(line):
             done = subprocess.run(["bash", "-c", line], cwd=work, env=env, capture_output=True, text=True, timeout=180, stdin=subprocess.DEVNULL)
             return done.returncode, mask(done.stdout), mask(done.stderr)
-        sh(f"kubectl create namespace {name}; kubectl wait --for=create sa/default cm/kube-root-ca.crt --timeout=30s")
+        sh(f"kubectl config set-context --current --namespace={name}; kubectl create namespace {name}; kubectl wait --for=create sa/default cm/kube-root-ca.crt --timeout=30s")
         for number, line in enumerate(lines.GROUPS[name]):
             if line.startswith("~"):
                 sh(line[1:])
@@ -53,7 +51,6 @@ def run(kubectl, kubeconfig, name, answer):
 
 def main():
     mode, kubectl, kubeconfig, file = sys.argv[1:5]
-    names = sys.argv[5].split(",") if len(sys.argv) > 5 else list(lines.GROUPS)
     known, lock, answers, bad = {}, threading.Lock(), {}, []
     if mode == "replay":
         for line in gzip.open(file, "rt"):
@@ -62,16 +59,18 @@ def main():
 
     def answer(name, line, *said):
         with lock:
+            if mode == "replay" and not known.get((name, line)):
+                return  # A line that only leads to others.
             answers.setdefault(name, []).append([name, line, *said])
             if mode == "replay":
-                wanted = known.get((name, line), [None]).pop(0) if known.get((name, line)) else None
+                wanted = known[name, line].pop(0)
                 if wanted != list(said):
                     bad.append(line)
                     print(f"FAIL {name}: {line}")
-                    for what, a, b in zip(("code", "stdout", "stderr"), wanted or ["(unknown)"] * 3, said):
+                    for what, a, b in zip(("code", "stdout", "stderr"), wanted, said):
                         if a != b:
-                            import difflib
                             print("\n".join(f"     {d}" for d in list(difflib.unified_diff(str(a).splitlines(), str(b).splitlines(), "wanted " + what, "got", lineterm="", n=0))[:12]))
+    names = sys.argv[5].split(",") if len(sys.argv) > 5 else sorted({key[0] for key in known}) or list(lines.GROUPS)
     waiting = list(names)
 
     def work():
@@ -90,6 +89,11 @@ def main():
             for name in names:
                 for one in answers.get(name, []):
                     out.write((json.dumps(one, separators=(",", ":")) + "\n").encode())
+    missing = [] if mode == "record" else [key for key, left in known.items() if left and key[0] in names]
+    for key in missing:
+        print(f"FAIL {key[0]}: {key[1]}: never asked")
+    bad += missing
+    count += len(missing)
     print(f"{count - len(bad)} passed, {len(bad)} failed")
     return 1 if bad or count == 0 else 0
 
