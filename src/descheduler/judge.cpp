@@ -24,12 +24,15 @@ bool waits_for_a_place(const Pod& pod) {
   return pod.node.empty() && !pod.view().is_terminal() && !pod.view().meta.is_deleting && pod.view().scheduling_gates.empty();
 }
 
-/// Holds a pod's room, counts nowhere as it, and is on its way out.
+/// Holds a pod's room and is on its way out.
 placement::PodInfoPtr stand_in_for(const placement::PodInfo& pod, placement::Era era) {
   auto view = std::make_shared<model::PodView>(pod.view());
   view->meta.name += "-leaving";
   view->meta.uid += "-leaving";
   view->meta.is_deleting = true;
+  // Devices and volumes go over to the replacement: it holds room alone.
+  view->resource_claims.clear();
+  view->volumes.clear();
   return placement::PodInfo::make(std::move(view), era);
 }
 
@@ -146,7 +149,7 @@ Judge::Leaving Judge::leave(const placement::PodInfoPtr& pod) {
   Leaving out{trial.evict(pod), {}};
   if (!out.eviction.node.is_valid()) return out;
   const placement::PodInfoPtr stand_in = stand_in_for(*pod, trial.cluster().era());
-  trial.cluster().assume(stand_in, out.eviction.node);
+  trial.hold(stand_in, out.eviction.node);
   out.stand_in = stand_in->key;
   return out;
 }
