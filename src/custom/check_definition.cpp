@@ -362,8 +362,9 @@ class DefinitionCheck {
     }
     const auto* service = json::find(config, "service");
     if (service == nullptr) return;
-    for (const char* field : {"name", "namespace"})
-      if (json::get_string(*service, {field}).empty()) add(Type::kRequired, fmt::format("{}.service.{}", at, field), "", "");
+    // Kubernetes takes the one for the other (validation.go).
+    for (const auto& [field, told] : {std::pair("namespace", "name"), std::pair("name", "namespace")})
+      if (json::get_string(*service, {field}).empty()) add(Type::kRequired, fmt::format("{}.service.{}", at, told), "", "");
     if (const auto port = json::get_int(*service, {"port"}, 443); port < 1 || port > 65535)
       add(Type::kInvalid, at + ".service.port", std::to_string(port), "port is not valid: must be between 1 and 65535, inclusive");
     service_path(std::string(json::get_string(*service, {"path"})), at + ".service.path");

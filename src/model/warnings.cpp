@@ -13,16 +13,21 @@ using validation::check_dns1123_label;
 using validation::Path;
 using Sentences = std::vector<std::string>;
 
-void surprising_name_warning(const Value& doc, Sentences& out) {
+namespace {
+
+void name_warning(const Value& doc, std::string_view use, Sentences& out) {
   const std::string why = check_dns1123_label(get_string(doc, {"metadata", "name"}));
   if (why.empty()) return;
   std::string listed = why;
   std::ranges::replace(listed, '\n', ' ');
-  out.push_back(
-      fmt::format("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label "
-                  "is recommended: [{}]",
-                  listed));
+  out.push_back(fmt::format("metadata.name: this is used in {}, which can result in surprising behavior; a DNS label is recommended: [{}]",
+                            use, listed));
 }
+
+}  // namespace
+
+void surprising_hostname_warning(const Value& pod, Sentences& out) { name_warning(pod, "the Pod's hostname", out); }
+void surprising_name_warning(const Value& doc, Sentences& out) { name_warning(doc, "Pod names and hostnames", out); }
 
 void template_warnings(const Value& doc, json::Path where, const Path& at, Sentences& out) {
   if (const Value* found = json::find(doc, where)) pod_warnings(*found, &at, out);

@@ -60,7 +60,7 @@ class Components:
         if process is None:
             return
         process.kill()
-        self.expect_work(role)
+        self.expect_work(role, process)
         process.start()
 
     def freeze_leader(self, role):
@@ -76,7 +76,13 @@ class Components:
             clock.jump(seconds)
         self.jumped = time.monotonic()
 
-    def expect_work(self, role):
+    def supervise(self, role, but=None):
+        """Who lost the leadership ends, as Kubernetes' components do, and is started again, as by systemd."""
+        for process in self.processes[role]:
+            if process is not but and process.process.poll() is not None:
+                process.start()
+
+    def expect_work(self, role, killed=None):
         """How long it takes until a new pod has a node, or a new ReplicaSet its pod."""
         self.serial += 1
         name, began = f"work-{self.serial}", time.monotonic()
@@ -91,6 +97,7 @@ class Components:
         while not done():
             if time.monotonic() - began > 60:
                 return self.note(f"no {role} worked for 60 s after its leader's end")
+            self.supervise(role, killed)
             time.sleep(0.2)  # A client's pace.
         self.resumed.append((role, time.monotonic() - began))
 

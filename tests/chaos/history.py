@@ -235,7 +235,7 @@ class Watch:
             return False
         revision = int(event["object"]["metadata"]["resourceVersion"])
         if event["type"] != "BOOKMARK":
-            name, value = event["object"]["metadata"]["name"], event["object"]["data"].get("value")
+            name, value = event["object"]["metadata"]["name"], event["object"].get("data", {}).get("value")
             if revision <= self.revision:
                 self.history.fault(f"the watch at server {self.server} hears {event['type']} {name} at {revision} after {self.revision}")
             if event["type"] == "ADDED" and name in self.live or event["type"] != "ADDED" and name not in self.live:

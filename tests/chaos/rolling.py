@@ -2,7 +2,7 @@
 """rolling.py BERTH [NEW]: three API servers on one etcd are stopped in order and started again (as NEW, when given: an upgrade) one after the other,
 twice, under clients that write and read through them. No request may fail beyond what clients do by themselves: a connection that was refused,
 or that ended before anything of the request was taken, is made anew at another server. Ends with "N passed, N failed"."""
-import http.client, json, os, random, shutil, subprocess, sys, tempfile, threading, time
+import http.client, json, os, random, shutil, ssl, sys, tempfile, threading, time
 from cluster import Cluster
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -59,19 +59,20 @@ class Client:
             try:
                 self.connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json"})
                 answer = self.connection.getresponse()
-                text = answer.read()
-                if answer.will_close:
-                    self.close()
-                return answer.status, text
-            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError) as error:
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
                 # Ended while nothing was under way on it: what Go's and everybody's HTTP clients repeat on a new connection.
                 self.close()
                 if fresh:
                     raise
                 self.moved += 1
+                continue
             except OSError:
                 self.close()
                 raise
+            text = answer.read()
+            if answer.will_close:
+                self.close()
+            return answer.status, text
         raise OSError("five connections in a row were ended")
 
     def close(self):

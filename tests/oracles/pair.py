@@ -54,6 +54,7 @@ def pack(args):
                 continue  # Who asks is another in process.
             answers, first = [], {}
             for number, answer in enumerate(story["answers"]):
+                answer["o"] = oracle.mask(answer["o"])
                 kept = {"c": answer["c"], **({"w": answer["w"]} if answer["w"] else {})}
                 base = first.setdefault(answer["c"] < 300 and answer["c"], number) if isinstance(answer["o"], dict) else number
                 change = oracle.difference(story["answers"][base]["o"], answer["o"]) if base != number else None

@@ -66,7 +66,8 @@ class Priority final : public AdmissionPlugin {
           "the integer value of priority ({}) must not be provided in pod spec; priority admission controller computed {} from the given "
           "PriorityClass name",
           json::serialize(*given), value)));
-    if (const auto given = json::get_string(request.object, {"spec", "preemptionPolicy"}); !given.empty() && given != policy)
+    if (const auto given = json::get_string(request.object, {"spec", "preemptionPolicy"});
+        json::find(request.object, {"spec", "preemptionPolicy"}) != nullptr && given != policy)
       return std::unexpected(request.forbidden(fmt::format(
           "the string value of PreemptionPolicy ({}) must not be provided in pod spec; priority admission controller computed {} from the "
           "given PriorityClass name",

@@ -1,5 +1,7 @@
 #include "apiserver/request/request_body.h"
 
+#include <algorithm>
+
 #include "base/utf8.h"
 #include "base/yaml.h"
 #include "model/go_words.h"
@@ -234,6 +236,26 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
   return {};
 }
 
+/// An owner that is named twice in the same words counts once, and who sent it is told.
+void deduplicate_owners(Request& request, json::Value& document) {
+  auto* owners = json::find(document, {"metadata", "ownerReferences"});
+  if (owners == nullptr || !owners->is_array() || owners->get_array().size() < 2) return;
+  json::Array once;
+  std::vector<std::string> twice;
+  for (auto& owner : owners->get_array()) {
+    if (std::ranges::any_of(once, [&](const json::Value& other) { return json::equal(other, owner); }))
+      twice.emplace_back(json::get_string(owner, {"uid"}));
+    else
+      once.push_back(owner);
+  }
+  if (twice.empty()) return;
+  *owners = std::move(once);
+  request.warnings.push_back(
+      fmt::format(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such "
+                  "requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+                  fmt::join(twice, ", ")));
+}
+
 model::ApiResult<json::Value> decode_object_body(Request& request, const StoredDocument& stored) {
   Repeated repeated;
   // Looking for duplicates is a pass of its own: for those who say that they want to know.
@@ -243,6 +265,7 @@ model::ApiResult<json::Value> decode_object_body(Request& request, const StoredD
   if (auto decoded = decode_document(request, *request.kind, *document, repeated, true, stored); !decoded)
     return std::unexpected(decoded.error());
   model::apply_defaults(*request.kind, *document);
+  deduplicate_owners(request, *document);
   return document;
 }
 

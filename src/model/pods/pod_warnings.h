@@ -13,6 +13,8 @@ void pod_warnings(const json::Value& pod, const validation::Path* at, std::vecto
 void template_warnings(const json::Value& doc, json::Path where, const validation::Path& at, std::vector<std::string>& out);
 /// Of a JobSpec.
 void job_spec_warnings(const json::Value& spec, const validation::Path& at, std::vector<std::string>& out);
+/// Of a pod's name, which becomes its hostname.
+void surprising_hostname_warning(const json::Value& pod, std::vector<std::string>& out);
 /// Of the name of a workload whose pods are called after it.
 void surprising_name_warning(const json::Value& doc, std::vector<std::string>& out);
 /// An update that leaves the spec alone. `old` is null at creation.

@@ -118,6 +118,12 @@ void persistent_iscsi(const Value& source, const Path& at, Errors& errors) { isc
 void glusterfs(const Value& source, const Path& at, Errors& errors) {
   need(source, "endpoints", at, errors);
   need(source, "path", at, errors);
+  const Value* ns = json::find(source, "endpointsNamespace");
+  if (ns == nullptr || !ns->is_string()) return;
+  if (ns->get_string().empty())
+    errors.invalid(at / "endpointsNamespace", "", "if the endpointnamespace is set, it must be a valid namespace name");
+  else
+    label(json::as_view(*ns), at / "endpointsNamespace", errors);
 }
 
 void flocker(const Value& source, const Path& at, Errors& errors) {
@@ -337,6 +343,22 @@ void persistent_azure_file(const Value& source, const Path& at, Errors& errors) 
   if (const Value* ns = json::find(source, "secretNamespace"); ns != nullptr && *ns == "") errors.required(at / "secretNamespace");
 }
 
+/// A volume's secret stands in a namespace of its own.
+void secret_namespace(const Value& source, const Path& at, Errors& errors) {
+  if (const Value* secret = json::find(source, "secretRef"); secret != nullptr && get_string(*secret, {"namespace"}).empty())
+    errors.required(at / "secretRef" / "namespace");
+}
+
+void persistent_cinder(const Value& source, const Path& at, Errors& errors) {
+  cinder(source, at, errors);
+  secret_namespace(source, at, errors);
+}
+
+void persistent_storage_os(const Value& source, const Path& at, Errors& errors) {
+  storage_os(source, at, errors);
+  secret_namespace(source, at, errors);
+}
+
 constexpr Source kPersistentSources[] = {{"hostPath", host_path},
                                          {"gcePersistentDisk", gce_disk, "", "persistentDisk"},
                                          {"awsElasticBlockStore", aws_disk},
@@ -347,7 +369,7 @@ constexpr Source kPersistentSources[] = {{"hostPath", host_path},
                                          {"quobyte", quobyte},
                                          {"cephfs", ceph, "cephFS"},
                                          {"iscsi", persistent_iscsi},
-                                         {"cinder", cinder},
+                                         {"cinder", persistent_cinder},
                                          {"fc", fibre_channel},
                                          {"flexVolume", flex_volume},
                                          {"azureFile", persistent_azure_file},
@@ -357,7 +379,7 @@ constexpr Source kPersistentSources[] = {{"hostPath", host_path},
                                          {"azureDisk", azure_disk},
                                          {"scaleIO", scale_io},
                                          {"local", local},
-                                         {"storageos", storage_os},
+                                         {"storageos", persistent_storage_os},
                                          {"csi", persistent_csi}};
 
 }  // namespace

@@ -226,7 +226,9 @@ KindInfo pod() {
                             .warnings =
                                 [](const Value* old, const Value& doc, Sentences& out) {
                                   // Nobody reads what is said about the update of a pod: programs make them.
-                                  if (old == nullptr) pod_warnings(doc, nullptr, out);
+                                  if (old != nullptr) return;
+                                  surprising_hostname_warning(doc, out);
+                                  pod_warnings(doc, nullptr, out);
                                 }},
              .printer = Printer{{{"Name"},
                                  {"Ready"},
