@@ -30,10 +30,12 @@
 #include "cli/server_store.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
+#include "client/traced_transport.h"
 #include "model/quantity.h"
 #include "net/debug_pages.h"
 #include "net/server.h"
 #include "net/tls.h"
+#include "node/metrics_api.h"
 
 namespace berth::cli {
 namespace {
@@ -316,7 +318,8 @@ ServerRole::~ServerRole() {
 
 std::shared_ptr<client::Transport> ServerRole::in_process(std::string user, std::vector<std::string> groups) {
   groups.emplace_back("system:authenticated");
-  return client::make_in_process_transport(traced_ ? *traced_ : *api_, {std::move(user), std::move(groups)});
+  auto transport = client::make_in_process_transport(traced_ ? *traced_ : *api_, {std::move(user), std::move(groups)});
+  return tracer_ ? client::with_tracing(std::move(transport), tracer_) : transport;
 }
 
 int run_server(const std::vector<std::string>& args) {

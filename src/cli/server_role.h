@@ -17,10 +17,16 @@
 #include "cli/trust_files.h"
 #include "client/transport.h"
 #include "net/server.h"
-#include "node/metrics_api.h"
 
 namespace CLI {
 class App;
+}
+
+namespace berth::net::tracing {
+class Tracer;
+}
+namespace berth::node {
+class MetricsApi;
 }
 
 namespace berth::cli {
@@ -34,7 +40,7 @@ struct ServerPlan {
   apiserver::MasterConfig master_config;
   EtcdPlan etcd;
   SecurityPlan security;
-  std::optional<net::tracing::TracerOptions> tracing;
+  std::shared_ptr<const net::tracing::TracerOptions> tracing;  ///< Null: none.
   std::shared_ptr<const AuthPlan> auth;
   Duration event_ttl{};
   Duration request_timeout = std::chrono::minutes(1), shutdown_delay{};
@@ -105,7 +111,7 @@ class ServerRole {
   [[nodiscard]] const std::shared_ptr<net::tracing::Tracer>& tracer() const { return tracer_; }
   /// What master-config.yaml says of the other components; empty without one.
   [[nodiscard]] const apiserver::MasterConfig& master_config() const { return master_config_; }
-  /// Straight into the pipeline as a user of these groups.
+  /// Straight into the pipeline as a user of these groups; traced, where requests are.
   std::shared_ptr<client::Transport> in_process(std::string user, std::vector<std::string> groups);
   /// Reads the certificates' directory anew: what ends soon is replaced, what was replaced there (an authority in exchange, keys) is put
   /// into use. Called by itself from time to time; on one thread at a time.

@@ -16,6 +16,7 @@
 #include "cli/session.h"
 #include "net/debug_pages.h"
 #include "net/tracing/handler.h"
+#include "node/metrics_api.h"
 
 namespace berth::cli {
 

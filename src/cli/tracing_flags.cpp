@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/config_reader.h"
+#include "net/tracing/tracer.h"
 
 namespace berth::cli {
 
@@ -13,14 +14,14 @@ void TracingFlags::add_to(CLI::App& app) {
       "TracingConfiguration: the OpenTelemetry collector (OTLP over gRPC) that gets traces of requests, and how many in a million");
 }
 
-std::optional<net::tracing::TracerOptions> TracingFlags::plan(const std::string& service, Findings& findings) const {
-  if (config_file.empty()) return std::nullopt;
+std::shared_ptr<const net::tracing::TracerOptions> TracingFlags::plan(const std::string& service, Findings& findings) const {
+  if (config_file.empty()) return nullptr;
   const auto text = findings.take(config::read_whole_file(config_file));
-  if (!text) return std::nullopt;
+  if (!text) return nullptr;
   auto options = findings.take(parse_tracing_configuration(*text, config_file));
-  if (!options) return std::nullopt;
+  if (!options) return nullptr;
   options->service = service;
-  return std::move(*options);
+  return std::make_shared<const net::tracing::TracerOptions>(std::move(*options));
 }
 
 Result<net::tracing::TracerOptions> parse_tracing_configuration(std::string_view text, const std::string& file) {

@@ -1,13 +1,16 @@
 // --tracing-config-file: where traces go and how many of them (kube-apiserver's flag and file).
 #pragma once
-#include <optional>
+#include <memory>
 #include <string>
+#include <string_view>
 
 #include "cli/findings.h"
-#include "net/tracing/tracer.h"
 
 namespace CLI {
 class App;
+}
+namespace berth::net::tracing {
+struct TracerOptions;
 }
 
 namespace berth::cli {
@@ -15,8 +18,8 @@ namespace berth::cli {
 struct TracingFlags {
   std::string config_file;
   void add_to(CLI::App& app);
-  /// Reads the file; nullopt without one, or when it is wrong.
-  [[nodiscard]] std::optional<net::tracing::TracerOptions> plan(const std::string& service, Findings& findings) const;
+  /// Reads the file; null without one, or when it is wrong.
+  [[nodiscard]] std::shared_ptr<const net::tracing::TracerOptions> plan(const std::string& service, Findings& findings) const;
 };
 
 /// TracingConfiguration (apiserver.config.k8s.io v1, v1beta1, v1alpha1). The error lists all that is wrong, with line and path.

@@ -20,7 +20,6 @@
 #include "cli/server_role.h"
 #include "cli/session.h"
 #include "cli/up_descheduler.h"
-#include "client/traced_transport.h"
 #include "node/simulated/simulated_nodes.h"
 
 namespace berth::cli {
@@ -253,9 +252,7 @@ int run_up(const std::vector<std::string>& args) {
   ControllersRole controllers_role(role.in_process("system:kube-controller-manager", {"system:masters"}), plan.controllers_options);
   auto scheduler_options = flags.scheduler.options(plan.scheduler_config);
   scheduler_options.tracer = role.tracer();
-  auto scheduler_transport = role.in_process("system:kube-scheduler", {"system:masters"});
-  if (role.tracer()) scheduler_transport = client::with_tracing(std::move(scheduler_transport), role.tracer());
-  SchedulerRole scheduler_role(std::move(scheduler_transport), std::move(scheduler_options));
+  SchedulerRole scheduler_role(role.in_process("system:kube-scheduler", {"system:masters"}), std::move(scheduler_options));
   scheduler_role.publish(published_of(plan.scheduler_config, flags.scheduler.hard_budgets));
   if (auto started = scheduler_role.start(); !started) return report(started.error());
   const auto serve = [&](const char* flag, const std::string& port, std::uint16_t usual_port, client::ComponentServerOptions options) {

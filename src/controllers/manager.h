@@ -32,7 +32,7 @@ struct ManagerOptions {
   bool trace = false;
   bool leader_elect = false;  ///< With the Lease kube-system/kube-controller-manager.
   Duration lease_duration = std::chrono::seconds(15), renew_deadline = std::chrono::seconds(10), retry_period = std::chrono::seconds(2);
-  std::string identity;       ///< For the Lease.
+  std::string identity;  ///< For the Lease.
   std::uint64_t seed = 0;
 };
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "net/tracing/tracer.h"
+
 namespace berth::cli::testing {
 namespace {
 

@@ -79,8 +79,7 @@ Result<void> reconcile_one(ObjectCache& cache, const json::Value& wanted, TimePo
       written = propose_and_wait(cache, make_proposal(std::move(*document), current->revision, now));
     }
     if (written) return {};
-    if (is_of_storage(written.error()))
-      return fail(ErrorCode::kUnavailable, "the default roles cannot be written: the store failed");
+    if (is_of_storage(written.error())) return fail(ErrorCode::kUnavailable, "the default roles cannot be written: the store failed");
   }
   return fail(ErrorCode::kConflict, "the default roles cannot be written: others keep changing them");
 }

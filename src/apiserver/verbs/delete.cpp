@@ -254,8 +254,18 @@ void remove_collection(ApiServer::Impl& server, const RequestPtr& request) {
   auto all = std::make_shared<CollectionDeletion>();
   all->request = request;
   all->options = std::move(*delete_options);
+  // What is selected by fields of the request's version is known once the objects are in it.
+  const auto also = ApiServer::Impl::asks_converter(*request) ? std::exchange(filter->also, nullptr) : nullptr;
   all->found = server.cache->list(*filter, "", 0);
-  delete_next(server, all);
+  if (!also) return delete_next(server, all);
+  server.convert_ahead(request, all->found.items, [&server, all, also](model::ApiResult<std::vector<ObjectPtr>> shown) {
+    if (!shown) return server.respond_status(*all->request, shown.error());
+    std::vector<ObjectPtr> selected;
+    for (std::size_t i = 0; i < shown->size(); ++i)
+      if (also(*(*shown)[i])) selected.push_back(all->found.items[i]);
+    all->found.items = std::move(selected);
+    delete_next(server, all);
+  });
 }
 
 }  // namespace berth::apiserver
