@@ -228,7 +228,7 @@ TEST_F(FlowObjectsServer, WhatIsWrongIsSaidInKubernetesWords) {
   refused(kLevels, level_called("x", -1), "spec.limited.nominalConcurrencyShares: Invalid value: -1: must be a non-negative integer");
   refused(kLevels, level_called("x", 1, R"({"type":"Queue","queuing":{"queues":512,"handSize":8}})"),
           "required entropy bits of deckSize 512 and handSize 8 should not be greater than 60");
-  refused(kLevels, R"({"metadata":{"name":"x"},"spec":{"type":"Exempt"}})", "type must be 'Exempt' if and only if name is 'exempt'");
+  refused(kLevels, R"({"metadata":{"name":"x"},"spec":{"type":"Exempt"}})", "must be 'Exempt' if and only if `name` is 'exempt'");
 }
 
 TEST_F(FlowObjectsServer, TenMillionQueuesCostNothing) {

@@ -153,7 +153,18 @@ void sort_owners(Array& entries) {
   std::stable_sort(entries.begin(), entries.end(), [&](const Value& a, const Value& b) { return name_of(a) < name_of(b); });
 }
 
+/// On purpose: pods above BestEffort tolerate memory pressure here (SPEC D5), as they do there with PodTolerationRestriction.
+void drop_memory_pressure(Object& object) {
+  Value* tolerations = object.if_contains("tolerations");
+  if (tolerations == nullptr || !tolerations->is_array()) return;
+  Array& list = tolerations->get_array();
+  list.erase(std::remove_if(list.begin(), list.end(),
+                            [](const Value& one) { return json::get_string(one, {"key"}) == "node.kubernetes.io/memory-pressure"; }),
+             list.end());
+}
+
 void mask_object(Object& object) {
+  drop_memory_pressure(object);
   for (auto& [key, member] : object) mask(member, key);
   if (Value* metadata = object.if_contains("metadata"); metadata != nullptr && metadata->is_object()) mask_metadata(metadata->get_object());
   if (Value* owners = object.if_contains("managedFields"); owners != nullptr && owners->is_array()) sort_owners(owners->get_array());

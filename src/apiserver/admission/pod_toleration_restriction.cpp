@@ -47,14 +47,12 @@ class PodTolerationRestriction final : public AdmissionPlugin {
   [[nodiscard]] std::string_view name() const override { return "PodTolerationRestriction"; }
 
   Admitted mutate(AdmissionRequest& request) override {
-    if (!request.is("", "pods") || request.operation != Operation::kCreate) return {};
+    if (!is_of_pod(request)) return {};
     json::Array extra;
-    if (auto from_namespace = annotation(request, kDefaultsAnnotation); !from_namespace) {
-      return std::unexpected(from_namespace.error());
-    } else if (*from_namespace) {
-      extra = **from_namespace;
-    } else {
-      extra = default_;
+    if (request.operation == Operation::kCreate) {
+      auto from_namespace = annotation(request, kDefaultsAnnotation);
+      if (!from_namespace) return std::unexpected(from_namespace.error());
+      extra = *from_namespace ? **from_namespace : default_;
     }
     const auto& own = json::get_array(request.object, {"spec", "tolerations"});
     for (const auto& mine : own)
@@ -74,7 +72,7 @@ class PodTolerationRestriction final : public AdmissionPlugin {
   }
 
   Admitted validate(const AdmissionRequest& request) override {
-    if (!request.is("", "pods") || request.operation != Operation::kCreate) return {};
+    if (!is_of_pod(request)) return {};
     auto from_namespace = annotation(request, kWhitelistAnnotation);
     if (!from_namespace) return std::unexpected(from_namespace.error());
     const json::Array& whitelist = *from_namespace ? **from_namespace : whitelist_;
@@ -82,11 +80,17 @@ class PodTolerationRestriction final : public AdmissionPlugin {
     for (const auto& toleration : json::get_array(request.object, {"spec", "tolerations"}))
       if (std::none_of(whitelist.begin(), whitelist.end(), [&](const auto& w) { return is_covered_by_whitelist(w, toleration); }))
         return std::unexpected(request.forbidden(
-            "pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist"));
+            fmt::format("pod tolerations (possibly merged with namespace default tolerations) conflict with its {} whitelist",
+                        *from_namespace ? "namespace" : "cluster")));
     return {};
   }
 
  private:
+  /// A pod written back as its author has it gets again on update what it got when it was made.
+  static bool is_of_pod(const AdmissionRequest& request) {
+    return request.is("", "pods") && (request.operation == Operation::kCreate || request.operation == Operation::kUpdate);
+  }
+
   static bool conflicts(const json::Value& a, const json::Value& b) {
     return json::get_string(a, {"key"}) == json::get_string(b, {"key"}) &&
            json::get_string(a, {"effect"}) == json::get_string(b, {"effect"}) &&

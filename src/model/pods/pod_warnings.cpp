@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
+#include "model/go_words.h"
 #include "model/quantity.h"
 
 namespace berth::model {
@@ -110,8 +112,88 @@ void volumes(const Value& spec, const Path& spec_at, Sentences& out) {
       const Path claim_at = ephemeral / "volumeClaimTemplate";
       claim_warnings(*claim, claim_at / "spec", out);
     }
-    if (json::find(volume, "projected") != nullptr && get_array(volume, {"projected", "sources"}).empty())
-      out.push_back(fmt::format("volume \"{}\" (Projected) has no sources provided", get_string(volume, {"name"})));
+  }
+}
+
+/// The files of one volume, in their order, and which of them stand in each other's way: the same path, or one below the other.
+class VirtualPaths {
+ public:
+  VirtualPaths(std::string_view volume, std::string description, Sentences& out)
+      : volume_(volume), description_(std::move(description)), out_(out) {}
+
+  void add(std::string_view given, const std::string& source) {
+    const std::string path(given.substr(0, given.find_last_not_of('/') + 1));
+    if (path.empty()) return;
+    std::string shown = go_quote(path);
+    if (!source.empty()) shown += fmt::format(" ({})", source);
+    for (const std::size_t other : in_the_way_of(path)) {
+      if (out_.size() >= kEnoughSentences) return;
+      out_.push_back(fmt::format("volume {} ({}): overlapping paths: {} with {}", go_quote(volume_), description_, shown, shown_[other]));
+    }
+    by_path_[path].push_back(shown_.size());
+    shown_.push_back(std::move(shown));
+  }
+  void add_all(const json::Array& items, const std::string& source) {
+    for (const Value& item : items) add(get_string(item, {"path"}), source);
+  }
+
+ private:
+  [[nodiscard]] std::vector<std::size_t> in_the_way_of(const std::string& path) const {
+    std::vector<std::size_t> found;
+    const auto take = [&](const std::vector<std::size_t>& some) { found.insert(found.end(), some.begin(), some.end()); };
+    for (std::size_t end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1))
+      if (const auto above = by_path_.find(path.substr(0, end)); above != by_path_.end()) take(above->second);
+    if (const auto same = by_path_.find(path); same != by_path_.end()) take(same->second);
+    const std::string folder = path + '/';
+    for (auto below = by_path_.lower_bound(folder); below != by_path_.end() && below->first.starts_with(folder); ++below) {
+      if (found.size() >= kEnoughSentences) break;
+      take(below->second);
+    }
+    std::ranges::sort(found);
+    return found;
+  }
+
+  std::string_view volume_;
+  std::string description_;
+  Sentences& out_;
+  std::map<std::string, std::vector<std::size_t>> by_path_;  ///< Numbers in shown_.
+  std::vector<std::string> shown_;
+};
+
+void projected_paths(const Value& volume, std::string_view name, Sentences& out) {
+  VirtualPaths paths(name, "Projected", out);
+  for (const Value& source : get_array(volume, {"projected", "sources"})) {
+    if (const auto* object = source.if_object(); object == nullptr || object->empty()) {
+      out.push_back(fmt::format("volume {} (Projected) has no sources provided", go_quote(name)));
+    } else if (const auto& keys = get_array(source, {"configMap", "items"}); !keys.empty()) {
+      paths.add_all(keys, "ConfigMap " + go_quote(get_string(source, {"configMap", "name"})));
+    } else if (const auto& secret = get_array(source, {"secret", "items"}); !secret.empty()) {
+      paths.add_all(secret, "Secret " + go_quote(get_string(source, {"secret", "name"})));
+    } else if (const auto& fields = get_array(source, {"downwardAPI", "items"}); !fields.empty()) {
+      paths.add_all(fields, "DownwardAPI");
+    } else if (json::find(source, "serviceAccountToken") != nullptr) {
+      paths.add(get_string(source, {"serviceAccountToken", "path"}), "ServiceAccountToken");
+    } else if (const Value* bundle = json::find(source, "clusterTrustBundle")) {
+      const char* by = json::find(*bundle, "name") != nullptr ? "name" : "signerName";
+      paths.add(get_string(*bundle, {"path"}), "ClusterTrustBundle " + go_quote(get_string(*bundle, {by})));
+    } else if (const Value* certificate = json::find(source, "podCertificate")) {
+      paths.add(get_string(*certificate, {"certificateChainPath"}), "PodCertificate chain");
+      paths.add(get_string(*certificate, {"keyPath"}), "PodCertificate key");
+      paths.add(get_string(*certificate, {"credentialBundlePath"}), "PodCertificate credential bundle");
+    }
+  }
+}
+
+/// Of two files of a volume that stand in each other's way, one is lost or neither can be made.
+void overlapping_paths(const Value& spec, Sentences& out) {
+  for (const Value& volume : get_array(spec, {"volumes"})) {
+    const std::string_view name = get_string(volume, {"name"});
+    VirtualPaths(name, "ConfigMap " + go_quote(get_string(volume, {"configMap", "name"})), out)
+        .add_all(get_array(volume, {"configMap", "items"}), "");
+    VirtualPaths(name, "Secret " + go_quote(get_string(volume, {"secret", "secretName"})), out)
+        .add_all(get_array(volume, {"secret", "items"}), "");
+    VirtualPaths(name, "DownwardAPI", out).add_all(get_array(volume, {"downwardAPI", "items"}), "");
+    projected_paths(volume, name, out);
   }
 }
 
@@ -243,6 +325,7 @@ void pod_warnings(const Value& pod, const Path* at, Sentences& out) {
   placement(spec, spec_at, out);
   old_annotations(pod, meta / "annotations", out);
   volumes(spec, spec_at, out);
+  overlapping_paths(spec, out);
   repeated(spec, "hostAliases", "ip", spec_at, out);
   repeated(spec, "imagePullSecrets", "name", spec_at, out);
   const Path secrets = spec_at / "imagePullSecrets";

@@ -215,7 +215,7 @@ void level_spec(const Value& doc, Errors& errors) {
   const Path spec("spec");
   const std::string_view type = json::get_string(doc, {"spec", "type"});
   const bool is_named_exempt = json::get_string(doc, {"metadata", "name"}) == "exempt";
-  if (is_named_exempt != (type == "Exempt")) errors.invalid(spec / "type", type, "type must be 'Exempt' if and only if name is 'exempt'");
+  if (is_named_exempt != (type == "Exempt")) errors.invalid(spec / "type", type, "must be 'Exempt' if and only if `name` is 'exempt'");
   const Value *exempt = json::find(doc, {"spec", "exempt"}), *limited = json::find(doc, {"spec", "limited"});
   if (type == "Exempt") {
     const Path at = spec / "exempt";

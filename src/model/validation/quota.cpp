@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "model/internal_form.h"
 #include "model/quantity.h"
 #include "model/validation/pod_parts.h"
 
@@ -110,7 +111,7 @@ void scopes(const Value& doc, Errors& errors) {
       errors.invalid(expressions / "operator", op, "not a valid selector operator");
     }
   }
-  scope_pairs(doc, expressions, expressions, *selector, names, errors);
+  scope_pairs(doc, expressions, expressions, internal_form("core.v1.ScopeSelector", selector), names, errors);
 }
 
 /// Counted in whole things (IsIntegerResourceName).

@@ -51,7 +51,7 @@ std::vector<KindInfo> apiregistration_group() {
                  .printer = Printer{{{"Name"}, {"Service"}, {"Available"}, {"Age"}}, api_service_cells},
                  .selected = kDefault,
                  .scale = kDefault,
-                 .life = kDefault,
+                 .life = Life{.update_needs_revision = true},
                  .counted = kDefault})};
 }
 

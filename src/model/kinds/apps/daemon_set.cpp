@@ -8,7 +8,12 @@
 namespace berth::model::kinds {
 namespace {
 
+/// extensions/v1beta1's templateGeneration, which apps/v1 shows as an annotation.
+constexpr std::string_view kTemplateGeneration = "deprecated.daemonset.template.generation";
+
 void default_daemon_set(Object& doc) {
+  // Whoever writes the object owns it, for its conversion always says the count.
+  put_string(make_child(make_child(doc, "metadata"), "annotations"), kTemplateGeneration, "0");
   Object& spec = make_child(doc, "spec");
   Object& strategy = make_child(spec, "updateStrategy");
   put_string(strategy, "type", "RollingUpdate");
@@ -65,9 +70,6 @@ Array daemon_set_cells(const Value& o, TimePoint now) {
           tables::selector_text(o, {"spec", "selector"})};
 }
 
-/// extensions/v1beta1's templateGeneration, which apps/v1 shows as an annotation.
-constexpr std::string_view kTemplateGeneration = "deprecated.daemonset.template.generation";
-
 void count_template_generation(const Value& old, Value& doc) {
   std::int64_t generation = 1;
   const std::string_view before = json::get_string(old, {"metadata", "annotations", kTemplateGeneration});
@@ -75,6 +77,11 @@ void count_template_generation(const Value& old, Value& doc) {
   const Value *was = json::find(old, {"spec", "template"}), *is = json::find(doc, {"spec", "template"});
   if (was != nullptr && is != nullptr && !json::equal(*was, *is)) ++generation;
   json::set(doc, {"metadata", "annotations", kTemplateGeneration}, Value(std::to_string(generation)));
+}
+
+void keep_template_generation(const Value& old, Value& doc) {
+  json::set(doc, {"metadata", "annotations", kTemplateGeneration},
+            Value(json::get_string(old, {"metadata", "annotations", kTemplateGeneration})));
 }
 
 void check_daemon_set(const Value& doc, Errors& errors) { check_daemon_set_spec(validation::spec_of(doc), Path("spec"), errors); }
@@ -107,7 +114,8 @@ KindInfo daemon_set() {
                      [](Value& doc) {
                        json::set(doc, {"metadata", "annotations", kTemplateGeneration}, "1");
                      },
-                 .prepare_update = [](const Value& old, Value& doc, std::string_view) { count_template_generation(old, doc); }},
+                 .prepare_update = [](const Value& old, Value& doc, std::string_view) { count_template_generation(old, doc); },
+                 .prepare_status = [](const Value& old, Value& doc, std::string_view) { keep_template_generation(old, doc); }},
              .rules = Rules{.create = check_daemon_set,
                             .update = in_turn(validation::immutable_selector, check_daemon_set),
                             .status = check_daemon_set_status,

@@ -75,8 +75,9 @@ Rules slice_rules() {
   return {.create = [](const Value& doc, Errors& errors) { validation::endpoint_slice(nullptr, doc, errors); },
           .update = in_turn([](const Value& old, const Value& doc, Errors& errors) { validation::endpoint_slice(&old, doc, errors); }),
           .warnings =
-              [](const Value*, const Value& doc, Sentences& out) {
-                if (get_string(doc, {"addressType"}) == "FQDN") out.emplace_back("spec.addressType: FQDN endpoints are deprecated");
+              [](const Value* old, const Value& doc, Sentences& out) {
+                if (old == nullptr && get_string(doc, {"addressType"}) == "FQDN")
+                  out.emplace_back("spec.addressType: FQDN endpoints are deprecated");
               }};
 }
 

@@ -1,6 +1,7 @@
 // Addresses of Services as objects: the ranges that they come from, and each that is given away.
 #include <arpa/inet.h>
 
+#include "model/internal_form.h"
 #include "model/kinds/record.h"
 #include "model/validation/ip_range.h"
 
@@ -68,7 +69,8 @@ void check_same_parent(const Value& old, const Value& doc, Errors& errors) {
   const Path spec("spec");
   const Value* now = json::find(doc, {"spec", "parentRef"});
   const Value* before = json::find(old, {"spec", "parentRef"});
-  if (now != nullptr && before != nullptr && *now != *before) errors.invalid(spec / "parentRef", *now, kImmutable);
+  if (now != nullptr && before != nullptr && *now != *before)
+    errors.invalid(spec / "parentRef", internal_form("networking.v1.ParentReference", now), kImmutable);
 }
 
 void check_ranges(const Value& doc, Errors& errors) {

@@ -42,7 +42,12 @@ void add_devices(const json::Value& claim, ResourceAmounts& usage) {
   for (const auto& [name, devices] : total) usage[name + ".deviceclass.resource.k8s.io/devices"] = Quantity::from_value(devices);
 }
 
-void same_spec(const Value& old, const Value& doc, Errors& errors) { immutable(old, doc, {"spec"}, Path("spec"), errors); }
+void same_spec(const Value& old, const Value& doc, Errors& errors) {
+  immutable(old, doc, {"spec"}, Path("spec"), errors, "resource.v1.ResourceClaimSpec");
+}
+void same_template(const Value& old, const Value& doc, Errors& errors) {
+  immutable(old, doc, {"spec"}, Path("spec"), errors, "resource.v1.ResourceClaimTemplateSpec");
+}
 
 }  // namespace
 
@@ -65,15 +70,15 @@ KindInfo resource_claim() {
 
 KindInfo resource_claim_template() {
   return Record("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates")
-      .does(
-          {.form = Form{.defaults = devices::default_claim_template},
-           .strategy = kDefault,
-           .rules = Rules{.create = validation::resource_claim_template, .update = in_turn(validation::resource_claim_template, same_spec)},
-           .printer = kDefault,
-           .selected = kDefault,
-           .scale = kDefault,
-           .life = Life{.is_answered_when_deleted = true},
-           .counted = kDefault});
+      .does({.form = Form{.defaults = devices::default_claim_template},
+             .strategy = kDefault,
+             .rules = Rules{.create = validation::resource_claim_template,
+                            .update = in_turn(validation::resource_claim_template, same_template)},
+             .printer = kDefault,
+             .selected = kDefault,
+             .scale = kDefault,
+             .life = Life{.is_answered_when_deleted = true},
+             .counted = kDefault});
 }
 
 }  // namespace berth::model::kinds
