@@ -83,7 +83,7 @@ struct Strategy {
 struct Rules {
   /// Kubernetes' sentences about a name, a line each. Empty function: a DNS subdomain.
   std::function<std::string(std::string_view name)> name;
-  bool has_foreign_finalizers = false;  ///< Of a custom kind: finalizers need no domain.
+  bool has_foreign_finalizers = false;  ///< Finalizers need no domain: custom kinds, and groups that do not ask core's rules.
   /// Kubernetes' own rules of the kind pass metadata over: only what all objects need is asked of it, and that when nothing else is wrong.
   bool looks_at_metadata_last = false;
   std::function<void(const json::Value& doc, validation::Errors& errors)> create;

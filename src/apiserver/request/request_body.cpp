@@ -1,10 +1,12 @@
 #include "apiserver/request/request_body.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/utf8.h"
 #include "base/yaml.h"
 #include "model/go_words.h"
+#include "model/internal_form.h"
 #include "model/protobuf/protobuf.h"
 #include "model/unknown_fields.h"
 
@@ -242,11 +244,12 @@ void deduplicate_owners(Request& request, json::Value& document) {
   if (owners == nullptr || !owners->is_array() || owners->get_array().size() < 2) return;
   json::Array once;
   std::vector<std::string> twice;
+  std::unordered_set<std::string> seen;
   for (auto& owner : owners->get_array()) {
-    if (std::ranges::any_of(once, [&](const json::Value& other) { return json::equal(other, owner); }))
-      twice.emplace_back(json::get_string(owner, {"uid"}));
-    else
+    if (seen.insert(json::serialize(model::sorted_members(owner))).second)
       once.push_back(owner);
+    else
+      twice.emplace_back(json::get_string(owner, {"uid"}));
   }
   if (twice.empty()) return;
   *owners = std::move(once);

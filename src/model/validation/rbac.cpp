@@ -48,7 +48,10 @@ void role_binding(const Value& doc, bool cluster, Errors& errors) {
     errors.not_supported(ref / "apiGroup", get_string(doc, {"roleRef", "apiGroup"}), {"rbac.authorization.k8s.io"});
   if (kind != "ClusterRole" && (cluster || kind != "Role"))
     errors.not_supported(ref / "kind", kind, cluster ? Strings{"ClusterRole"} : Strings{"Role", "ClusterRole"});
-  if (get_string(doc, {"roleRef", "name"}).empty()) errors.required(ref / "name");
+  if (const std::string_view name = get_string(doc, {"roleRef", "name"}); name.empty())
+    errors.required(ref / "name");
+  else if (const std::string why = check_path_segment(name); !why.empty())
+    errors.invalid(ref / "name", name, why);
   const Path at("subjects");
   std::size_t i = 0;
   for (const Value& subject : get_array(doc, {"subjects"})) {

@@ -8,17 +8,17 @@ namespace {
 void match_resources(Object& spec, std::string_view field) {
   Object* match = child(spec, field);
   if (match == nullptr) return;
-  put_string(*match, "matchPolicy", "Equivalent");
+  put(*match, "matchPolicy", "Equivalent");
   put(*match, "namespaceSelector", Object());
   put(*match, "objectSelector", Object());
-  each(*match, "resourceRules", [](Object& rule) { put_string(rule, "scope", "*"); });
-  each(*match, "excludeResourceRules", [](Object& rule) { put_string(rule, "scope", "*"); });
+  each(*match, "resourceRules", [](Object& rule) { put(rule, "scope", "*"); });
+  each(*match, "excludeResourceRules", [](Object& rule) { put(rule, "scope", "*"); });
 }
 
 void default_policy(Object& doc) {
   Object* spec = child(doc, "spec");
   if (spec == nullptr) return;
-  put_string(*spec, "failurePolicy", "Fail");
+  put(*spec, "failurePolicy", "Fail");
   match_resources(*spec, "matchConstraints");
 }
 
@@ -59,7 +59,9 @@ KindInfo validating_policy() {
       .generation()
       .does({.form = Form{.defaults = default_policy},
              .strategy = kDefault,
-             .rules = Rules{.create = validation::validating_admission_policy, .update = in_turn(validation::validating_admission_policy)},
+             .rules = Rules{.has_foreign_finalizers = true,
+                            .create = validation::validating_admission_policy,
+                            .update = in_turn(validation::validating_admission_policy)},
              .printer = Printer{{{"Name"}, {"Validations", 0, "integer"}, {"ParamKind"}, {"Age"}}, policy_cells},
              .selected = kDefault,
              .scale = kDefault,
@@ -74,7 +76,9 @@ KindInfo mutating_policy() {
       .generation()
       .does({.form = Form{.defaults = default_policy},
              .strategy = kDefault,
-             .rules = Rules{.create = validation::mutating_admission_policy, .update = in_turn(validation::mutating_admission_policy)},
+             .rules = Rules{.has_foreign_finalizers = true,
+                            .create = validation::mutating_admission_policy,
+                            .update = in_turn(validation::mutating_admission_policy)},
              .printer = Printer{{{"Name"}, {"Mutations", 0, "integer"}, {"ParamKind"}, {"Age"}}, mutating_policy_cells},
              .selected = kDefault,
              .scale = kDefault,
@@ -89,7 +93,9 @@ KindInfo mutating_policy_binding() {
       .generation()
       .does({.form = Form{.defaults = default_binding},
              .strategy = kDefault,
-             .rules = Rules{.create = validation::mutating_policy_binding, .update = in_turn(validation::mutating_policy_binding)},
+             .rules = Rules{.has_foreign_finalizers = true,
+                            .create = validation::mutating_policy_binding,
+                            .update = in_turn(validation::mutating_policy_binding)},
              .printer = Printer{{{"Name"}, {"PolicyName"}, {"ParamRef"}, {"Age"}}, policy_binding_cells},
              .selected = kDefault,
              .scale = kDefault,
@@ -104,7 +110,8 @@ KindInfo validating_policy_binding() {
       .generation()
       .does({.form = Form{.defaults = default_binding},
              .strategy = kDefault,
-             .rules = Rules{.create = validation::policy_binding, .update = in_turn(validation::policy_binding)},
+             .rules =
+                 Rules{.has_foreign_finalizers = true, .create = validation::policy_binding, .update = in_turn(validation::policy_binding)},
              .printer = Printer{{{"Name"}, {"PolicyName"}, {"ParamRef"}, {"Age"}}, policy_binding_cells},
              .selected = kDefault,
              .scale = kDefault,

@@ -45,7 +45,8 @@ std::vector<KindInfo> apiregistration_group() {
           .subs({"status"})
           .does({.form = Form{.defaults = default_service},
                  .strategy = kDefault,
-                 .rules = Rules{.create = validation::api_service,
+                 .rules = Rules{.has_foreign_finalizers = true,
+                                .create = validation::api_service,
                                 .update = in_turn(validation::api_service),
                                 .status = [](const Value&, const Value& doc, Errors& errors) { service_registration_status(doc, errors); }},
                  .printer = Printer{{{"Name"}, {"Service"}, {"Available"}, {"Age"}}, api_service_cells},

@@ -22,7 +22,7 @@ std::vector<KindInfo> coordination_group() {
   return {Record("coordination.k8s.io", "v1", "Lease", "leases")
               .does({.form = kDefault,
                      .strategy = kDefault,
-                     .rules = Rules{.create = check_lease, .update = in_turn(check_lease)},
+                     .rules = Rules{.has_foreign_finalizers = true, .create = check_lease, .update = in_turn(check_lease)},
                      .printer = Printer{{{"Name"}, {"Holder"}, {"Age"}}, lease_cells},
                      .selected = kDefault,
                      .scale = kDefault,

@@ -22,7 +22,8 @@ std::vector<KindInfo> node_group() {
               .cluster()
               .does({.form = kDefault,
                      .strategy = kDefault,
-                     .rules = Rules{.create = validation::runtime_class,
+                     .rules = Rules{.has_foreign_finalizers = true,
+                                    .create = validation::runtime_class,
                                     .update = in_turn(validation::runtime_class, same_handler),
                                     .warnings = [](const Value*, const Value& doc, Sentences& out) { warn_of_runtime_class(doc, out); }},
                      .printer = Printer{{{"Name"}, {"Handler"}, {"Age"}}, runtime_class_cells},

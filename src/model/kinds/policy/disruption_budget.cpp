@@ -85,7 +85,12 @@ std::shared_ptr<const KindHooks> budget_hooks() {
                         [] {
                           return Value{{"disruptionsAllowed", 0}, {"currentHealthy", 0}, {"desiredHealthy", 0}, {"expectedPods", 0}};
                         }},
-       .rules = Rules{.create = check_budget, .update = in_turn(check_budget), .status = check_budget_status},
+       .rules = Rules{.name = validation::check_path_segment,
+                      .has_foreign_finalizers = true,
+                      .looks_at_metadata_last = true,
+                      .create = check_budget,
+                      .update = in_turn(check_budget),
+                      .status = check_budget_status},
        .printer = Printer{{{"Name"}, {"Min Available"}, {"Max Unavailable"}, {"Allowed Disruptions", 0, "integer"}, {"Age"}}, budget_cells},
        .selected = kDefault,
        .scale = kDefault,
