@@ -174,6 +174,17 @@ TEST_F(Conversion, WatchesInTheVersionAskedFor) {
   for (const Value& event : events) EXPECT_EQ(text(event, {"object", "spec", "host"}), "here");
 }
 
+TEST_F(Conversion, ACollectionIsDeletedByTheVersionsFields) {
+  ASSERT_EQ(ask("POST", kV2, in_v2("a"))->status, 201);
+  ASSERT_EQ(ask("POST", kV1, in_v1("elsewhere"))->status, 201);
+  ASSERT_EQ(ask("POST", kV2, in_v2("b"))->status, 201);
+  const auto gone = ask("DELETE", fmt::format("{}?fieldSelector=spec.host%3Dthere", kV2));
+  EXPECT_EQ(gone->status, 200) << gone->body;
+  EXPECT_EQ(ask("GET", fmt::format("{}/a", kV1))->status, 404);
+  EXPECT_EQ(ask("GET", fmt::format("{}/b", kV1))->status, 404);
+  EXPECT_EQ(ask("GET", fmt::format("{}/elsewhere", kV1))->status, 200);
+}
+
 TEST_F(Conversion, WatchesTellWhatLeavesASelectionByTheVersionsFields) {
   auto watch = send("GET", fmt::format("{}?watch=true&fieldSelector=spec.host%3Dthere,spec.port%3D443", kV2));
   ASSERT_EQ(ask("POST", kV2, in_v2("a"))->status, 201);
