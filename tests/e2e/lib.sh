@@ -9,7 +9,8 @@ passed=0 failed=0 up_pid=
 
 start_up() { # start_up FLAGS...: berth up in the background, on $listen if set; sets KUBECONFIG
   : >"$work/up.log"  # Or the lines of the start before would be taken for this one's.
-  "$berth" up --data-dir "$work/data" --listen "${listen:-127.0.0.1:0}" "$@" >"$work/up.log" 2>&1 &
+  # Under nohup, too, a hangup is a signal to read the configuration again.
+  env --default-signal=HUP "$berth" up --data-dir "$work/data" --listen "${listen:-127.0.0.1:0}" "$@" >"$work/up.log" 2>&1 &
   up_pid=$!
   for _ in $(seq 300); do
     grep -q '^export KUBECONFIG=' "$work/up.log" && break
