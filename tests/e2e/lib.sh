@@ -25,7 +25,8 @@ stop_up() { # stop_up [SIGNAL]
   wait "$up_pid" 2>/dev/null
   up_pid=
 }
-cleanup() { stop_up KILL; rm -rf "$work"; }
+forget_rules() { :; }  # runtime.sh has one.
+cleanup() { stop_up KILL; forget_rules; rm -rf "$work"; }
 trap cleanup EXIT
 
 check() { # check DESCRIPTION COMMAND...: passes when the command does

@@ -1,5 +1,12 @@
 # Shared by tests of the real node agent: a containerd of our own on a small filesystem, with images made from busybox. Not executable: sourced.
 # shellcheck shell=bash
+tables() { nft list tables 2>/dev/null | awk '$3 ~ /^berth-/ {print $2, $3}' | sort; }
+tables_before=$(tables)
+# A node that is killed leaves its Services' rules, as kube-proxy does; the next script's node is not to meet them.
+forget_rules() {
+  comm -13 <(echo "$tables_before") <(tables) | while read -r family name; do [ -n "$name" ] && nft delete table "$family" "$name"; done
+}
+
 node_missing() { # prints what a real node would need and is not there
   [ "$(id -u)" = 0 ] || { echo "root"; return; }
   for tool in containerd ctr runc umoci busybox mkfs.ext4; do command -v "$tool" >/dev/null || { echo "$tool"; return; }; done
