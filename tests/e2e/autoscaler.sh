@@ -25,8 +25,8 @@ m scale machineset burst-us-east-1a --replicas=2 >/dev/null
 running() { [ "$(m get machines -o jsonpath='{.items[*].status.phase}' | tr ' ' '\n' | grep -c Running)" -eq "$1" ]; }
 nodes() { [ "$(kubectl get nodes -l pool=burst --no-headers 2>/dev/null | grep -c ' Ready')" -eq "$1" ]; }
 check "machines become nodes" eventually 20 nodes 2
-tells() { kubectl get nodes -l pool=burst -o jsonpath='{range .items[*]}{.metadata.annotations.machine\.openshift\.io/machine} {.spec.providerID} {.status.capacity.cpu}{"\n"}{end}' | grep -q '^openshift-machine-api/burst-.* simulated:///.* 2$'; }
-check "a node tells its machine" tells
+tells() { kubectl get nodes -l pool=burst -o jsonpath='{range .items[*]}{.metadata.annotations.machine\.openshift\.io/machine} {.spec.providerID} {.status.capacity.cpu}{"\n"}{end}' | grep '^openshift-machine-api/burst-.* simulated:///.* 2$'; }
+check "a node tells its machine" eventually 10 tells
 check "which says that it runs" eventually 5 sh -c "kubectl get machines -n openshift-machine-api -o jsonpath='{.items[*].status.phase}' | grep -q Running"
 check "nobody needs them: they go" eventually 20 nodes 0
 check "their machines too" eventually 5 running 0
