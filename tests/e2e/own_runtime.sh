@@ -9,6 +9,8 @@ runtime=$work/data/node/runtime socket=$runtime/containerd.sock busy=()
 calm() { for pid in "${busy[@]}"; do kill "$pid"; done 2>/dev/null; busy=(); }
 clean() { calm; stop_up KILL; sleep 1; "$berth" node reset --data-dir "$work/data" >/dev/null 2>&1; cleanup; }
 trap clean EXIT
+pod_groups() { find /sys/fs/cgroup -type d -path '*kubepods*pod*' 2>/dev/null | sort; }
+groups_before=$(pod_groups)
 # The shell of this script has no $work in its command line; pgrep leaves itself out.
 containerds() { pgrep -f "^[^ ]*containerd -c $runtime/containerd.toml"; }
 no_containerd() { [ -z "$(containerds)" ]; }
@@ -67,7 +69,7 @@ check "no containerd" no_containerd
 check "no bridge" [ ! -e "/sys/class/net/$link" ]
 check "no mount" [ "$(grep -c " $work/" /proc/mounts)" = 0 ]
 check "no directory" [ ! -e "$work/data/node" ]
-check "no cgroup of its pods" [ -z "$(find /sys/fs/cgroup -type d -path '*kubepods*pod*' 2>/dev/null)" ]
+check "no cgroup of its pods" [ -z "$(comm -13 <(echo "$groups_before") <(pod_groups))" ]
 check "a second reset says that nothing is here" says "no node was here" "$berth" node reset --data-dir "$work/data"
 start_real
 check "and the machine can be a node again" eventually 20 kubectl wait --for=condition=Ready node/real --timeout=1s
