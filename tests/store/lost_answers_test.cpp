@@ -11,7 +11,8 @@
 namespace berth::store {
 namespace {
 
-/// Between a store and its etcd. While it is deaf, what etcd answers goes nowhere; then all connections are ended.
+/// Between a store and its etcd. While it is deaf, what etcd answers goes nowhere, and a connection that lost something loses all that
+/// follows too, as with TCP: nobody hears the end of an answer whose beginning is lost. Then all connections are ended.
 class Relay {
  public:
   explicit Relay(int target) : target_(target) {
@@ -38,6 +39,10 @@ class Relay {
   }
 
  private:
+  struct Pair {
+    int client, server;
+    bool has_lost;
+  };
   static sockaddr_in loopback(int port) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -55,7 +60,7 @@ class Relay {
       ::close(server);
       return;
     }
-    pairs_.push_back({client, server});
+    pairs_.push_back({client, server, false});
   }
   /// False: one side has ended.
   bool pass(int from, int to, bool swallows) {
@@ -70,8 +75,8 @@ class Relay {
     return true;
   }
   void end(std::size_t i) {
-    ::close(pairs_[i].first);
-    ::close(pairs_[i].second);
+    ::close(pairs_[i].client);
+    ::close(pairs_[i].server);
     pairs_.erase(pairs_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   void run() {
@@ -79,16 +84,16 @@ class Relay {
       if (ends_all_.exchange(false))
         while (!pairs_.empty()) end(0);
       std::vector<pollfd> fds{{listener_, POLLIN, 0}};
-      for (const auto& [client, server] : pairs_) {
-        fds.push_back({client, POLLIN, 0});
-        fds.push_back({server, POLLIN, 0});
+      for (const Pair& pair : pairs_) {
+        fds.push_back({pair.client, POLLIN, 0});
+        fds.push_back({pair.server, POLLIN, 0});
       }
       ::poll(fds.data(), fds.size(), 10);
       for (std::size_t i = pairs_.size(); i-- > 0;) {
         const bool client_speaks = fds[1 + 2 * i].revents != 0, server_speaks = fds[2 + 2 * i].revents != 0;
-        if ((client_speaks && !pass(pairs_[i].first, pairs_[i].second, false)) ||
-            (server_speaks && !pass(pairs_[i].second, pairs_[i].first, is_deaf_)))
-          end(i);
+        Pair& pair = pairs_[i];
+        if (server_speaks && is_deaf_) pair.has_lost = true;
+        if ((client_speaks && !pass(pair.client, pair.server, false)) || (server_speaks && !pass(pair.server, pair.client, pair.has_lost))) end(i);
       }
       if (fds[0].revents != 0) accept();
     }
@@ -97,7 +102,7 @@ class Relay {
 
   const int target_;
   int listener_ = -1, port_ = 0;
-  std::vector<std::pair<int, int>> pairs_;
+  std::vector<Pair> pairs_;
   std::atomic<bool> is_deaf_{false}, ends_all_{false}, stopping_{false};
   std::thread thread_;
 };
