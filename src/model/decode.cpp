@@ -280,13 +280,6 @@ class Decoder {
         it = object.erase(it);
         continue;
       }
-      // A handler of nothing but a dropped signal is none.
-      const bool is_emptied = drops_ && it->value().is_object() && it->value().get_object().empty() && key == "lifecycle";
-      drops_ = field->is_off;
-      if (field->is_off || is_emptied) {
-        it = object.erase(it);
-        continue;
-      }
       // Storage does not tell an empty list from none.
       if (field->is_always_written && it->value().is_array() && it->value().get_array().empty()) it->value() = nullptr;
       if (field->omits_zero && is_zero(it->value())) {
@@ -347,7 +340,7 @@ class Decoder {
         if (!value.is_object()) return mismatch(value, ref, owner, step);
         for (auto& member : value.get_object()) {
           const Step item_step{step, {member.key().data(), member.key().size()}, 0, false, true};
-          if (member.value().is_null() && ref.element->kind == Kind::kString) member.value() = "";
+          if (member.value().is_null() && (ref.element->kind == Kind::kString || ref.element->kind == Kind::kBytes)) member.value() = "";
           if (member.value().is_null() && ref.element->kind == Kind::kQuantity) member.value() = "0";
           if (member.value().is_null() && ref.element->kind == Kind::kStruct) member.value().emplace_object();
           walk(*ref.element, member.value(), owner, &item_step);
@@ -415,7 +408,6 @@ class Decoder {
   DecodeReport& report_;
   bool fills_;
   std::size_t told_bytes_ = 0;  ///< Of report_.unknown_fields.
-  bool drops_ = false;          ///< The last field walked was of a feature that is off.
   int inside_own_decoder_ = 0;  ///< Depth of values whose Go types decode themselves.
   std::string saved_, aborted_;
 };

@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "apiserver/impl.h"
 #include "apiserver/verbs/watch_flush.h"
 
 namespace berth::apiserver {
