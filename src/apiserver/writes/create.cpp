@@ -2,6 +2,7 @@
 #include "apiserver/apply/managed_fields.h"
 #include "apiserver/kinds/kind_rules.h"
 #include "apiserver/writes/steps.h"
+#include "model/kind_hooks.h"
 #include "model/schema.h"
 
 namespace berth::apiserver {
@@ -72,7 +73,12 @@ StepResult own_new_fields(WritePipeline& writes, const WritePtr& operation) {
 StepResult give_identity(WritePipeline& writes, const WritePtr& operation) {
   auto& object = operation->admission.object;
   if (operation->name.empty()) operation->name = json::get_string(object, {"metadata", "name"});
+<<<<<<< HEAD
   if (operation->name.empty() && !operation->generate_name.empty()) operation->name = generated_name(writes, *operation);
+=======
+  if (operation->name.empty() && !operation->generate_name.empty()) operation->name = generated_name(server, *operation);
+  if (operation->name.empty() && model::hooks_of(*operation->kind).life->may_be_nameless) operation->name = server.names.uid();
+>>>>>>> all
   operation->admission.name = operation->name;
   auto& identity = json::ensure_object(object, {"metadata"});
   if (!operation->name.empty()) identity["name"] = operation->name;
