@@ -10,7 +10,6 @@
 #include <string>
 
 #include "apiserver/aggregation/registrations.h"
-#include "apiserver/impl.h"
 #include "apiserver/subresources/relay.h"
 
 namespace berth::apiserver::aggregation {
@@ -32,8 +31,11 @@ struct Known {
 /// Thread-safe but for look(), which runs on the server's loop.
 class Aggregator {
  public:
-  explicit Aggregator(ApiServer::Impl& server);
+  /// All outlive this.
+  Aggregator(Ground& ground, Responder& respond, Relays& relays);
   ~Aggregator();
+  /// Follows the registrations from now on, and looks at them once. Before any request.
+  void start();
   /// Nothing is asked any more. Idempotent.
   void stop();
 
@@ -81,7 +83,9 @@ class Aggregator {
   [[nodiscard]] std::map<std::string, Known> known() const;
   void forget_gone(const Table& table);
 
-  ApiServer::Impl& server_;
+  Ground& ground_;
+  Responder& respond_;
+  Relays& relays_;
   std::unique_ptr<Registrations> registrations_;
   std::atomic<bool> is_looking_{false};
   TimerId timer_ = TimerId::kNone;
