@@ -1,7 +1,8 @@
-// Service addresses on a real node: what the kernel's rules for ten thousand Services cost, in a network namespace of their own.
+// Service addresses on a real node: what ten thousand Services cost from their documents to the kernel's rules, in a network namespace of
+// their own.
 #include <fmt/format.h>
 #include <sched.h>
-#include <time.h>
+#include <sys/resource.h>
 
 #include <thread>
 
@@ -14,56 +15,77 @@ namespace {
 
 namespace services = node::services;
 
-double thread_cpu_seconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-}
-
-/// `count` Services of one port with two endpoints each; in round 1 the second endpoint of every one of them is another.
-services::ServiceTable table_of(int count, int round) {
-  services::ServiceTable out;
-  for (int i = 0; i < count; ++i) {
-    services::ServicePort port;
-    port.name = fmt::format("shop/service-{}:http", i);
-    port.protocol = "tcp";
-    port.cluster_ip = fmt::format("10.{}.{}.{}", 96 + i / 65536, i / 256 % 256, i % 256);
-    port.port = 80;
-    const auto address = [&](int which) { return fmt::format("10.{}.{}.{}", 128 + which, i / 256 % 256, i % 256); };
-    port.endpoints = {{address(0), 8080, true}, {address(1 + round), 8080, false}};
-    port.local_endpoints = {port.endpoints[0]};
-    out.emplace(port.name, std::move(port));
+/// Processor time of this thread, ours and the kernel's.
+struct Spent {
+  double user = 0, kernel = 0;
+  static Spent now() {
+    rusage use{};
+    ::getrusage(RUSAGE_THREAD, &use);
+    const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6; };
+    return {seconds(use.ru_utime), seconds(use.ru_stime)};
   }
-  return out;
-}
+};
+
+/// Runs the whole way from documents to the kernel.
+class Steps {
+ public:
+  Steps(services::Kernel& kernel, json::Object& out) : kernel_(kernel), out_(out), rules_({.table = "berth-bench"}) {}
+
+  /// Services `from` to `to` with the endpoints of `round`, by one transaction.
+  void step(const std::string& name, int from, int to, int round) {
+    std::vector<std::pair<std::string, std::string>> documents;
+    documents.reserve(static_cast<std::size_t>(to - from));
+    for (int i = from; i < to; ++i) documents.emplace_back(service_text(i), slice_text(i, round));
+    const Spent start = Spent::now();
+    for (const auto& [service, slice] : documents) take(service, slice);
+    const Spent read = Spent::now();
+    const std::string script = is_first_ ? rules_.whole() : rules_.step();
+    const Spent written = Spent::now();
+    if (const auto done = kernel_.run(script); !done) out_["error"] = done.error().message;
+    const Spent end = Spent::now();
+    is_first_ = false;
+    out_[name + "_cpu_seconds"] = end.user + end.kernel - start.user - start.kernel;
+    out_[name + "_reading_documents"] = read.user + read.kernel - start.user - start.kernel;
+    out_[name + "_making_rules"] = written.user + written.kernel - read.user - read.kernel;
+    out_[name + "_libnftables"] = end.user - written.user;
+    out_[name + "_kernel"] = end.kernel - written.kernel;
+  }
+
+ private:
+  static std::string service_text(int i) {
+    return fmt::format(
+        R"({{"metadata":{{"namespace":"shop","name":"service-{0}","uid":"5b0a-{0}","resourceVersion":"{0}"}},"spec":{{"clusterIP":"{1}","clusterIPs":["{1}"],"type":"ClusterIP","selector":{{"app":"app-{0}"}},"ports":[{{"name":"http","protocol":"TCP","port":80,"targetPort":8080}}]}}}})",
+        i, fmt::format("10.{}.{}.{}", 96 + i / 65536, i / 256 % 256, i % 256));
+  }
+  static std::string slice_text(int i, int round) {
+    const auto endpoint = [&](int which, const char* node) {
+      return fmt::format(
+          R"({{"addresses":["10.{}.{}.{}"],"conditions":{{"ready":true,"serving":true,"terminating":false}},"nodeName":"{}","targetRef":{{"kind":"Pod","namespace":"shop","name":"pod-{}-{}"}}}})",
+          128 + which, i / 256 % 256, i % 256, node, i, which);
+    };
+    return fmt::format(
+        R"({{"metadata":{{"namespace":"shop","name":"service-{0}-abcde","labels":{{"kubernetes.io/service-name":"service-{0}"}}}},"addressType":"IPv4","ports":[{{"name":"http","protocol":"TCP","port":8080}}],"endpoints":[{1},{2}]}})",
+        i, endpoint(0, "here"), endpoint(1 + round, "there"));
+  }
+  void take(const std::string& service, const std::string& slice) {
+    const auto service_document = json::parse(service), slice_document = json::parse(slice);
+    services::ServiceTable ports;
+    services::add_service(*service_document, {&*slice_document}, "here", "", ports);
+    for (auto& [name, port] : ports) rules_.set(name, std::move(port));
+  }
+
+  services::Kernel& kernel_;
+  json::Object& out_;
+  services::Rules rules_;
+  bool is_first_ = true;
+};
 
 json::Object measure(services::Kernel& kernel, int count) {
-  const services::RuleOptions options{.table = "berth-bench"};
-  const auto first = table_of(count, 0), second = table_of(count, 1);
-  const auto run = [&](const std::string& script, double& seconds, std::string& error) {
-    const double from = thread_cpu_seconds();
-    if (const auto done = kernel.run(script); !done) error = done.error().message;
-    seconds += thread_cpu_seconds() - from;
-  };
-  std::string error;
-  double made = 0, changed = 0, one = 0;
-  const double start = thread_cpu_seconds();
-  const std::string whole = services::whole_rules(first, options);
-  made = thread_cpu_seconds() - start;
-  run(whole, made, error);
-  const double from = thread_cpu_seconds();
-  const std::string step = services::rules_between(first, second, options);
-  changed = thread_cpu_seconds() - from;
-  run(step, changed, error);
-  auto last = second;
-  last.begin()->second.endpoints.pop_back();
-  const double alone = thread_cpu_seconds();
-  const std::string small = services::rules_between(second, last, options);
-  one = thread_cpu_seconds() - alone;
-  run(small, one, error);
-  json::Object out{
-      {"services", count}, {"first_cpu_seconds", made}, {"all_changed_cpu_seconds", changed}, {"one_changed_cpu_seconds", one}};
-  if (!error.empty()) out["error"] = error;
+  json::Object out{{"services", count}};
+  Steps steps(kernel, out);
+  steps.step("first", 0, count, 0);
+  steps.step("all_changed", 0, count, 1);
+  steps.step("one_changed", 0, 1, 0);
   return out;
 }
 
@@ -78,9 +100,9 @@ json::Object service_rules(const Options& options) {
   return out;
 }
 
-const Register kServiceRules({"ServiceRules/10000",
-                              "nftables for 10,000 Services of two endpoints: all made, one endpoint of each changed, one alone",
-                              service_rules});
+const Register kServiceRules(
+    {"ServiceRules/10000",
+     "10,000 Services of two endpoints, from documents to nftables: all made, one endpoint of each changed, one alone", service_rules});
 
 }  // namespace
 }  // namespace berth::bench

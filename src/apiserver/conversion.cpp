@@ -1,10 +1,5 @@
 #include "apiserver/conversion.h"
 
-#include "apiserver/impl.h"
-#include "apiserver/writes/write.h"
-#include "custom/objects.h"
-#include "model/kind_hooks.h"
-#include "model/schema.h"
 #include "model/validation/validation.h"
 
 namespace berth::apiserver {
@@ -83,25 +78,6 @@ model::ApiStatus failed(const Value& object, std::string_view what) {
   status.code = 500;
   status.message = fmt::format("conversion webhook for {} {}", gvk_text(object), what);
   return status;
-}
-
-/// The object with other bytes. They begin with what the object is, as stored ones do.
-ObjectPtr shown_object(const model::KindInfo& kind, const StoredObject& was, const Value& document) {
-  json::Object out{{"apiVersion", kind.api_version()}, {"kind", kind.kind}};
-  for (const auto& [key, member] : document.get_object()) out.emplace(key, member);
-  return std::make_shared<const StoredObject>(was.key, make_bytes(json::serialize(out)), was.revision, was.create_revision,
-                                              extract_meta(kind, document));
-}
-
-/// What a webhook gives back is as its version's schema has it; nothing is filled in.
-void prune_converted(const Request& request, const model::KindInfo& kind, Value& document) {
-  const auto& definition = *request.custom->kind->definition;
-  if (definition.preserves_unknown) return;
-  for (const auto& version : definition.versions) {
-    if (version.name != kind.version) continue;
-    custom::prune(document, *version.schema, true, nullptr);
-    custom::drop_nulls(document, *version.schema);
-  }
 }
 
 }  // namespace
@@ -218,101 +194,6 @@ void Conversions::next_part(const std::shared_ptr<Batch>& batch) {
                  std::ranges::move(*converted, std::back_inserter(batch->converted));
                  next_part(batch);
                });
-}
-
-bool ApiServer::Impl::asks_converter(const Request& request) {
-  return request.custom != nullptr && request.custom->kind->definition->conversion.has_value();
-}
-
-void ApiServer::Impl::convert_ahead(const RequestPtr& request, std::vector<ObjectPtr> objects, ShownObjects done) {
-  if (!asks_converter(*request)) return done(std::move(objects));
-  const auto& kind = *request->kind;
-  const auto own_version = kind.api_version();
-  const auto head = fmt::format(R"({{"apiVersion":"{}",)", own_version);
-  std::vector<std::size_t> places;
-  std::vector<Value> foreign;
-  for (std::size_t i = 0; i < objects.size(); ++i) {
-    if (objects[i] == nullptr || objects[i]->value == nullptr) continue;
-    const bool is_own = objects[i]->value->starts_with(head);
-    if (is_own && objects[i]->revision >= request->custom->valid_since) continue;
-    auto document = decode_object(*objects[i]);
-    if (is_own || version_of(document) == own_version) {
-      // Written under an older schema.
-      kind.hooks->form->from_storage(document);
-      objects[i] = shown_object(kind, *objects[i], document);
-      continue;
-    }
-    const auto* its = request->kinds->find_kind(kind.group, version_of(document).substr(kind.group.size() + 1), kind.kind);
-    if (its != nullptr && its->hooks != nullptr) its->hooks->form->from_storage(document);
-    places.push_back(i);
-    foreign.push_back(std::move(document));
-  }
-  if (foreign.empty()) return done(std::move(objects));
-  conversions->convert(request->custom->kind->definition, own_version, std::move(foreign),
-                       [this, request, objects = std::move(objects), places = std::move(places),
-                        done = std::move(done)](model::ApiResult<std::vector<Value>> converted) mutable {
-                         // Not on the thread that all webhooks' answers arrive on.
-                         offload([request, objects = std::move(objects), places = std::move(places), done = std::move(done),
-                                  converted = std::move(converted)]() mutable {
-                           if (!converted) return done(std::unexpected(std::move(converted.error())));
-                           for (std::size_t i = 0; i < places.size(); ++i) {
-                             auto& document = (*converted)[i];
-                             prune_converted(*request, *request->kind, document);
-                             objects[places[i]] = shown_object(*request->kind, *objects[places[i]], document);
-                           }
-                           done(std::move(objects));
-                         });
-                       });
-}
-
-void ApiServer::Impl::convert_to_storage(const RequestPtr& request, Value document, std::function<void(model::ApiResult<Value>)> done) {
-  const auto& stored = storage_kind(*request->kind);
-  const auto wanted = stored.api_version();
-  if (&stored == request->kind) return done(std::move(document));
-  std::vector<Value> one;
-  one.push_back(std::move(document));
-  conversions->convert(request->custom->kind->definition, wanted, std::move(one),
-                       [this, request, done = std::move(done)](model::ApiResult<std::vector<Value>> converted) mutable {
-                         offload([request, done = std::move(done), converted = std::move(converted)]() mutable {
-                           if (!converted) return done(std::unexpected(std::move(converted.error())));
-                           auto& stored_form = converted->front();
-                           prune_converted(*request, storage_kind(*request->kind), stored_form);
-                           done(std::move(stored_form));
-                         });
-                       });
-}
-
-void ApiServer::Impl::read_converted(const RequestPtr& request, const ObjectPtr& object,
-                                     std::function<void(model::ApiResult<Value>)> done) {
-  if (!asks_converter(*request)) return done(read_document(*request, *object));
-  convert_ahead(request, {object}, [this, request, done = std::move(done)](model::ApiResult<std::vector<ObjectPtr>> shown) {
-    if (!shown) return done(std::unexpected(std::move(shown.error())));
-    done(read_document(*request, *shown->front()));
-  });
-}
-
-void WriteOperation::propose(ApiServer::Impl& server, Value object, std::function<void(Proposal)> then) {
-  if (!ApiServer::Impl::asks_converter(*request) || request->kind != kind) return then(make_proposal(server, *kind, std::move(object)));
-  server.convert_to_storage(request, std::move(object),
-                            [&server, self = shared_from_this(), then = std::move(then)](model::ApiResult<Value> stored) {
-                              if (!stored) return self->fail(std::move(stored.error()));
-                              then(make_proposal(server, storage_kind(*self->kind), std::move(*stored)));
-                            });
-}
-
-void WriteOperation::try_out(ApiServer::Impl& server, Value object, bool is_created) {
-  if (!ApiServer::Impl::asks_converter(*request)) return done(WriteOutcome{nullptr, std::move(object), is_created});
-  propose(server, object, [self = shared_from_this(), object, is_created](const Proposal&) {
-    self->done(WriteOutcome{nullptr, object, is_created});
-  });
-}
-
-void ApiServer::Impl::show(const RequestPtr& request, int code, const ObjectPtr& object) {
-  if (!asks_converter(*request)) return respond_object(*request, code, object);
-  convert_ahead(request, {object}, [this, request, code](model::ApiResult<std::vector<ObjectPtr>> shown) {
-    if (!shown) return respond_status(*request, shown.error());
-    respond_object(*request, code, shown->front());
-  });
 }
 
 }  // namespace berth::apiserver

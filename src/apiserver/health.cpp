@@ -85,10 +85,10 @@ bool ApiServer::Impl::serve_discovery(const RequestPtr& request) {
   request->accept.format = status_format(accept);
   if (parts.size() == 1) {
     if (const auto version = aggregated_version(accept); !version.empty()) {
-      account(*request, 200);
+      respond.account(*request, 200);
       net::HttpResponse response;
       response.headers =
-          headers_for(*request, fmt::format("application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", version));
+          respond.headers_for(*request, fmt::format("application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", version));
       response.headers.add("Vary", "Accept");
       auto list = model::discovery_aggregated(request->kinds->kinds(), core, version);
       if (!core) aggregator->add_aggregated(list);
@@ -99,7 +99,7 @@ bool ApiServer::Impl::serve_discovery(const RequestPtr& request) {
     auto list = core ? model::discovery_core_versions(fmt::format("{}:{}", options.advertise_address, options.advertise_port))
                      : model::discovery_groups(request->kinds->kinds());
     if (!core) aggregator->add_groups(list);
-    respond_json(*request, 200, list);
+    respond.document(*request, 200, list);
     return true;
   }
   const auto& kinds = request->kinds->kinds();
@@ -114,9 +114,9 @@ bool ApiServer::Impl::serve_discovery(const RequestPtr& request) {
   if (!core && parts.size() == 3) add_storage_hashes(kinds, parts[1], parts[2], document);
   if (!document && !core && !model::discovery_group(kinds, parts[1])) return false;  // A group that nobody has heard of.
   if (document) {
-    respond_json(*request, 200, *document);
+    respond.document(*request, 200, *document);
   } else {
-    respond_status(*request, model::unknown_path());
+    respond.status(*request, model::unknown_path());
   }
   return true;
 }
@@ -135,7 +135,7 @@ void ApiServer::Impl::serve_health(const RequestPtr& request, const std::string&
   std::erase_if(checks, [&](const auto& check) { return std::find(excluded.begin(), excluded.end(), check.first) != excluded.end(); });
   if (parts.size() > 1) {
     std::erase_if(checks, [&](const auto& check) { return check.first != check_named(path); });
-    if (checks.empty()) return respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
+    if (checks.empty()) return respond.text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
   }
   bool ok = true;
   std::string text;
@@ -144,9 +144,9 @@ void ApiServer::Impl::serve_health(const RequestPtr& request, const std::string&
     note_indicator(parts[0], name, good);
     text += good ? fmt::format("[+]{} ok\n", name) : fmt::format("[-]{} failed: reason withheld\n", name);
   }
-  if (!ok) return respond_text(*request, 500, "text/plain; charset=utf-8", text + fmt::format("{} check failed\n", parts[0]));
+  if (!ok) return respond.text(*request, 500, "text/plain; charset=utf-8", text + fmt::format("{} check failed\n", parts[0]));
   const bool verbose = request->query.has("verbose") && parts.size() == 1;
-  respond_text(*request, 200, "text/plain; charset=utf-8", verbose ? text + fmt::format("{} check passed\n", parts[0]) : "ok");
+  respond.text(*request, 200, "text/plain; charset=utf-8", verbose ? text + fmt::format("{} check passed\n", parts[0]) : "ok");
 }
 
 void ApiServer::Impl::note_indicator(std::string_view endpoint, const std::string& name, bool good) {
@@ -170,7 +170,7 @@ void ApiServer::Impl::serve_metrics(const RequestPtr& request) {
                 {{"resource", group.empty() ? plural : plural + "." + group}})
         .set(static_cast<double>(count));
   }
-  respond_text(*request, 200, "text/plain; version=0.0.4; charset=utf-8", registry->expose() + metrics::expose_process());
+  respond.text(*request, 200, "text/plain; version=0.0.4; charset=utf-8", registry->expose() + metrics::expose_process());
 }
 
 bool ApiServer::Impl::serve_flow_dump(const RequestPtr& request) {
@@ -187,7 +187,7 @@ bool ApiServer::Impl::serve_flow_dump(const RequestPtr& request) {
     text = flow_control->dump_requests(!request->query.get("includeRequestDetails").empty());
   else
     return false;
-  respond_text(*request, 200, "text/plain; charset=utf-8", std::move(text));
+  respond.text(*request, 200, "text/plain; charset=utf-8", std::move(text));
   return true;
 }
 
@@ -204,29 +204,29 @@ bool is_routed_by_method(std::string_view path) {
 
 void ApiServer::Impl::non_resource(const RequestPtr& request) {
   const auto& path = request->http.path;
-  if (request->http.method != "GET" && is_routed_by_method(path)) return respond_status(*request, model::method_not_allowed());
+  if (request->http.method != "GET" && is_routed_by_method(path)) return respond.status(*request, model::method_not_allowed());
   for (std::string_view health : {"/healthz", "/livez", "/readyz"})
     if (path == health || (path.starts_with(std::string(health) + "/") && path.size() > health.size() + 1))
       return serve_health(request, path);
   if (path == "/metrics") return serve_metrics(request);
-  if (path == "/metrics/slis") return respond_text(*request, 200, "text/plain; version=0.0.4; charset=utf-8", indicators.expose());
+  if (path == "/metrics/slis") return respond.text(*request, 200, "text/plain; version=0.0.4; charset=utf-8", indicators.expose());
   if (path.starts_with("/debug/") && serve_flow_dump(request)) return;
   if (path == "/version" || path == "/version/") {
     request->accept.pretty = true;
-    return respond_json(*request, 200,
-                        json::Object{{"major", "1"},
-                                     {"minor", kKubernetesMinor},
-                                     {"emulationMajor", "1"},
-                                     {"emulationMinor", kKubernetesMinor},
-                                     {"minCompatibilityMajor", "1"},
-                                     {"minCompatibilityMinor", kCompatibilityMinor},
-                                     {"gitVersion", options.git_version},
-                                     {"gitCommit", "unknown"},
-                                     {"gitTreeState", "clean"},
-                                     {"buildDate", "1970-01-01T00:00:00Z"},
-                                     {"goVersion", "none"},
-                                     {"compiler", "gcc"},
-                                     {"platform", "linux/amd64"}});
+    return respond.document(*request, 200,
+                            json::Object{{"major", "1"},
+                                         {"minor", kKubernetesMinor},
+                                         {"emulationMajor", "1"},
+                                         {"emulationMinor", kKubernetesMinor},
+                                         {"minCompatibilityMajor", "1"},
+                                         {"minCompatibilityMinor", kCompatibilityMinor},
+                                         {"gitVersion", options.git_version},
+                                         {"gitCommit", "unknown"},
+                                         {"gitTreeState", "clean"},
+                                         {"buildDate", "1970-01-01T00:00:00Z"},
+                                         {"goVersion", "none"},
+                                         {"compiler", "gcc"},
+                                         {"platform", "linux/amd64"}});
   }
   if (serve_openapi(request) || serve_discovery(request)) return;
   if (path == "/") {
@@ -256,9 +256,9 @@ void ApiServer::Impl::non_resource(const RequestPtr& request) {
     }
     json::Array paths(known.begin(), known.end());
     request->accept.pretty = true;
-    return respond_json(*request, 200, json::Object{{"paths", std::move(paths)}});
+    return respond.document(*request, 200, json::Object{{"paths", std::move(paths)}});
   }
-  respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
+  respond.text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
 }
 
 }  // namespace berth::apiserver

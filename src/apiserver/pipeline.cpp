@@ -127,20 +127,19 @@ void ApiServer::Impl::handle(net::HttpRequest http, std::shared_ptr<net::Respons
   request->kinds = custom->table();
   request->received = loop.now();
   request->started = std::chrono::steady_clock::now();
-  const bool mutating = request->info.verb != "get" && request->info.verb != "list" && request->info.verb != "watch";
-  (mutating ? inflight_mutating : inflight_read)->add(1);
+  respond.begin(*request);
   if (request->http.body.size() > options.max_body_bytes) {
     model::ApiStatus status;
     status.code = 413;
     status.reason = "RequestEntityTooLarge";
     status.message = fmt::format("Request entity too large: limit is {}", options.max_body_bytes);
-    return respond_status(*request, status);
+    return respond.status(*request, status);
   }
   if (is_long_path(request->http.path) || request->http.path.find('\0') != std::string::npos)
-    return respond_status(*request, model::bad_request("the request path is malformed"));
+    return respond.status(*request, model::bad_request("the request path is malformed"));
   for (const auto& mount : mounts) {
     if (!mount.anonymous || !request->http.path.starts_with(mount.prefix)) continue;
-    account(*request, 200);
+    respond.account(*request, 200);
     return mount.handler->handle(std::move(request->http), std::move(request->writer));
   }
   let_in(request);
@@ -150,7 +149,7 @@ void ApiServer::Impl::ask(const RequestPtr& request, Task task) {
   constexpr int kMostAsking = 4096;
   if (++asking > kMostAsking) {
     --asking;
-    return respond_busy(*request);
+    return respond.busy(*request);
   }
   askers->post([this, task = std::move(task)] {
     task();
@@ -174,7 +173,7 @@ void ApiServer::Impl::let_through(const RequestPtr& request, bool may_wait_here)
   cache->catch_up([this, request](bool reached) {
     // Not on the store's thread, on which all writes of all servers arrive.
     if (reached) return offload([this, request] { schedule(request); });
-    respond_status(*request, model::internal_error(cache->storage_failure()));
+    respond.status(*request, model::internal_error(cache->storage_failure()));
   });
 }
 
@@ -211,7 +210,7 @@ void ApiServer::Impl::schedule(const RequestPtr& request) {
     if (seats > 0) request->seats = flow::Seats(*flow_control, request->where, seats);
     dispatch(request);
   };
-  work.reject = [this, request](std::string_view, int retry_after) { respond_busy(*request, retry_after); };
+  work.reject = [this, request](std::string_view, int retry_after) { respond.busy(*request, retry_after); };
   work.shrink = [request] { std::string().swap(request->http.body); };
   work.describe = [request] { return description_of(*request); };
   flow_control->submit(std::move(work));
@@ -221,13 +220,13 @@ bool ApiServer::Impl::authenticate(Request& request) {
   auto user = options.authenticator->authenticate(request.http);
   begin_audit(request, user ? &*user : nullptr);
   if (!user) {
-    respond_status(request, user.error());
+    respond.status(request, user.error());
     return false;
   }
   if (auth::is_impersonating(request.http.headers)) {
     auto acting = auth::apply_impersonation(request.http, *user, *options.authorizer);
     if (!acting) {
-      respond_status(request, acting.error());
+      respond.status(request, acting.error());
       return false;
     }
     *user = std::move(*acting);
@@ -239,7 +238,7 @@ bool ApiServer::Impl::authenticate(Request& request) {
     status.code = 403;
     status.reason = "Forbidden";
     status.message = fmt::format("{} is what the API server is to nodes: it asks nothing of itself", user->name);
-    respond_status(request, status);
+    respond.status(request, status);
     return false;
   }
   request.user = std::move(*user);
@@ -263,7 +262,7 @@ bool ApiServer::Impl::authorize(Request& request) {
         kind != nullptr && kind->has_subresource(request.info.subresource))
       sub = model::subresource_of(*kind, request.info.subresource);
   if (sub && !takes(*sub, request)) {
-    respond_status(request, model::method_not_allowed());
+    respond.status(request, model::method_not_allowed());
     return false;
   }
   auto decision = options.authorizer->authorize(request.user, attributes);
@@ -276,7 +275,7 @@ bool ApiServer::Impl::authorize(Request& request) {
     request.audit->annotate("authorization.k8s.io/reason", decision.reason);
   }
   if (decision.allowed) return true;
-  respond_status(request, auth::forbidden_status(request.user, attributes, decision.reason));
+  respond.status(request, auth::forbidden_status(request.user, attributes, decision.reason));
   return false;
 }
 
@@ -326,16 +325,16 @@ std::optional<model::ApiStatus> choose_form(Request& request, bool reads) {
 }  // namespace
 
 void ApiServer::Impl::dispatch(const RequestPtr& request) {
-  if (const auto wrong = check_timeout(*request)) return respond_status(*request, *wrong);
+  if (const auto wrong = check_timeout(*request)) return respond.status(*request, *wrong);
   for (const auto& mount : mounts) {
     if (mount.anonymous || !request->http.path.starts_with(mount.prefix)) continue;
-    account(*request, 200);
+    respond.account(*request, 200);
     return mount.handler->handle(std::move(request->http), std::move(request->writer));
   }
   if (aggregator->serve(request)) return;
   if (!request->info.is_resource) return non_resource(request);
   if (const auto mounted = mounted_groups.find({request->info.group, request->info.version}); mounted != mounted_groups.end()) {
-    account(*request, 200);
+    respond.account(*request, 200);
     return mounted->second->handle(std::move(request->http), std::move(request->writer));
   }
   dispatch_resource(request);
@@ -348,71 +347,71 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   // Below a group that is served everything that is not found has a Status (there a web service of its own answers).
   const bool has_own_kinds =
       info.group.empty() || std::ranges::any_of(model::all_kinds(), [&](const auto& one) { return one.group == info.group; });
-  if (request->kind == nullptr && !has_own_kinds) return respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
-  if (request->kind == nullptr) return respond_status(*request, model::unknown_path());
+  if (request->kind == nullptr && !has_own_kinds) return respond.text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
+  if (request->kind == nullptr) return respond.status(*request, model::unknown_path());
   const auto& kind = *request->kind;
   if (const auto warning = model::kind_warning(kind);
       !warning.empty() && (info.subresource.empty() || kind.has_subresource(info.subresource)))
     request->warnings.emplace_back(warning);
   const bool is_namespaces = model::hooks_of(kind).life->is_namespace;
   if (!kind.namespaced && !info.ns.empty() && !is_namespaces) {
-    if (request->custom != nullptr) return respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
-    return respond_status(*request, model::unknown_path());
+    if (request->custom != nullptr) return respond.text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
+    return respond.status(*request, model::unknown_path());
   }
 
   const bool reads = info.verb == "get" || info.verb == "list" || info.verb == "watch";
-  if (const auto wrong = choose_form(*request, reads)) return respond_status(*request, *wrong);
+  if (const auto wrong = choose_form(*request, reads)) return respond.status(*request, *wrong);
   if (!reads) {
-    if (auto wrong = read_write_options(*request)) return respond_status(*request, *wrong);
+    if (auto wrong = read_write_options(*request)) return respond.status(*request, *wrong);
   }
   // No resource has a route for HEAD, but what is behind a proxy may.
-  if (request->http.method == "HEAD" && info.subresource != "proxy") return respond_status(*request, model::method_not_allowed());
+  if (request->http.method == "HEAD" && info.subresource != "proxy") return respond.status(*request, model::method_not_allowed());
   if (!info.subresource.empty()) return dispatch_subresource(request);
 
   if (kind.is_virtual && kind.has_verb("list")) return component_status(request);  // Groups of others that are so are mounted.
   if (kind.is_virtual) {
-    if (!info.name.empty()) return respond_status(*request, model::unknown_path());
-    if (info.verb != "create") return respond_status(*request, model::method_not_allowed());
+    if (!info.name.empty()) return respond.status(*request, model::unknown_path());
+    if (info.verb != "create") return respond.status(*request, model::method_not_allowed());
     if (kind.plural == "bindings") return begin_write(*this, request, WriteMode::kBind);
     return review(request);
   }
   const bool needs_name = info.verb == "get" || info.verb == "update" || info.verb == "patch" || info.verb == "delete";
   // Kubernetes has no route from a namespaced resource straight to a name.
-  if (kind.namespaced && info.ns.empty() && needs_name && !info.name.empty()) return respond_status(*request, model::unknown_path());
+  if (kind.namespaced && info.ns.empty() && needs_name && !info.name.empty()) return respond.status(*request, model::unknown_path());
   // A collection across namespaces can be read, and only read.
   const bool across = kind.namespaced && info.ns.empty() && (needs_name || info.verb == "create" || info.verb == "deletecollection");
   const bool posts_to_name = info.verb == "create" && !info.name.empty();
   const bool writes_collection = (info.verb == "update" || info.verb == "patch") && info.name.empty();
   if (!kind.has_verb(info.verb) || across || posts_to_name || writes_collection)
-    return respond_status(*request, model::method_not_allowed());
+    return respond.status(*request, model::method_not_allowed());
   if (info.verb == "get") return get(request);
   if (info.verb == "list") return list(request);
   if (info.verb == "watch") return watch(request);
   if (info.verb == "create" && request->custom != nullptr && request->custom->is_terminating) {
     auto status = model::method_not_supported(info.group, info.resource, info.verb);
     status.message = "create not allowed while custom resource definition is terminating";
-    return respond_status(*request, status);
+    return respond.status(*request, status);
   }
   if (info.verb == "deletecollection") return remove_collection(*this, request);
   if (const auto mode = write_mode(*request)) return begin_write(*this, request, *mode);
-  respond_status(*request, model::method_not_allowed());
+  respond.status(*request, model::method_not_allowed());
 }
 
 void ApiServer::Impl::dispatch_subresource(const RequestPtr& request) {
   const auto& kind = *request->kind;
   const auto& info = request->info;
   if (!kind.has_subresource(info.subresource))
-    return respond_status(*request,
+    return respond.status(*request,
                           request->custom != nullptr ? model::not_found(kind.group, kind.plural, info.name) : model::unknown_path());
-  if (kind.namespaced && info.ns.empty()) return respond_status(*request, model::unknown_path());
+  if (kind.namespaced && info.ns.empty()) return respond.status(*request, model::unknown_path());
   const auto& sub = info.subresource;
-  if (!info.rest.empty() && sub != "proxy") return respond_status(*request, model::unknown_path());
+  if (!info.rest.empty() && sub != "proxy") return respond.status(*request, model::unknown_path());
   // Which verbs each of them takes was asked before (takes()).
   if (sub == "log") return proxy_to_node(*this, request);
   const bool is_session = sub == "exec" || sub == "attach" || sub == "portforward" || sub == "proxy";
   if (info.verb == "get" && !is_session) return sub == "scale" ? get_scale(*this, request) : get(request);
   if (const auto mode = is_session ? WriteMode::kConnect : write_mode(*request)) return begin_write(*this, request, *mode);
-  respond_status(*request, model::method_not_allowed());
+  respond.status(*request, model::method_not_allowed());
 }
 
 }  // namespace berth::apiserver

@@ -1,4 +1,5 @@
-// Every answer of the API server leaves through here.
+#include "apiserver/respond.h"
+
 #include "apiserver/representation/representation.h"
 #include "apiserver/request/offer.h"
 #include "apiserver/request/work_estimate.h"
@@ -46,14 +47,17 @@ void add_warnings(const std::vector<std::string>& sentences, net::Headers& heade
 
 }  // namespace
 
-net::Headers ApiServer::Impl::headers_for(const Request& request, std::string_view content_type) const {
+Responder::Responder(Ground& ground, Versions& versions, flow::Controller* flow_control)
+    : ground_(ground), versions_(versions), flow_control_(flow_control), metrics_(*ground.registry) {}
+
+net::Headers Responder::headers_for(const Request& request, std::string_view content_type) const {
   net::Headers headers;
   static NameSource audit_ids{std::random_device()()};
   const auto audit_id = request.http.headers.get("Audit-ID");
   headers.add("Audit-Id", audit_id.empty() ? audit_ids.uid() : std::string(audit_id));
   headers.add("Content-Type", std::string(content_type));
   headers.add("Cache-Control", "no-cache, private");
-  if (request.where.schema != nullptr && options.priority_and_fairness) {
+  if (request.where.schema != nullptr && ground_.options.priority_and_fairness) {
     headers.add("X-Kubernetes-Pf-Flowschema-Uid", request.where.schema->config.uid);
     headers.add("X-Kubernetes-Pf-Prioritylevel-Uid", request.where.place().config.uid);
   }
@@ -61,72 +65,27 @@ net::Headers ApiServer::Impl::headers_for(const Request& request, std::string_vi
   return headers;
 }
 
-void ApiServer::Impl::account(Request& request, int code) {
+void Responder::account(Request& request, int code) {
   if (request.answered) return;
   request.answered = true;
   request.seats.reset();
-  const bool mutating = request.info.verb != "get" && request.info.verb != "list" && request.info.verb != "watch";
-  (mutating ? inflight_mutating : inflight_read)->add(-1);
-  const bool is_resource = request.info.is_resource && request.kind != nullptr;
-  std::string verb = request.info.verb;
-  std::transform(verb.begin(), verb.end(), verb.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  if (verb == "CREATE") verb = "POST";
-  if (verb == "UPDATE") verb = "PUT";
-  if (verb == "PATCH" && media_type(request.http.headers.get("Content-Type")) == "application/apply-patch+yaml") verb = "APPLY";
-  const std::string_view scope = !is_resource                 ? ""
-                                 : !request.info.name.empty() ? "resource"
-                                 : !request.info.ns.empty()   ? "namespace"
-                                                              : "cluster";
-  std::string key =
-      fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", verb, request.dry_run, is_resource ? request.kind->group : "",
-                  is_resource ? request.kind->version : "", is_resource ? request.kind->plural : "", request.info.subresource, scope, code);
-  RequestMetrics found;
-  {
-    const std::shared_lock lock(request_metrics_mutex);
-    if (const auto at = request_metrics.find(key); at != request_metrics.end()) found = at->second;
-  }
-  if (found.total == nullptr) {
-    metrics::Labels labels = {{"verb", verb},
-                              {"group", is_resource ? request.kind->group : ""},
-                              {"version", is_resource ? request.kind->version : ""},
-                              {"resource", is_resource ? request.kind->plural : ""},
-                              {"subresource", is_resource ? request.info.subresource : ""},
-                              {"scope", std::string(scope)},
-                              {"component", "apiserver"},
-                              {"dry_run", request.dry_run ? "All" : ""}};
-    static const std::vector<double> kBounds = {0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2,
-                                                3,     4,     5,    6,   8,   10,  15,  20,  30,  45,   60};
-    found.duration = &registry->histogram(
-        "apiserver_request_duration_seconds",
-        "Response latency distribution in seconds for each verb, group, version, resource, subresource, scope and component.", kBounds,
-        labels);
-    labels.emplace_back("code", std::to_string(code));
-    found.total = &registry->counter(
-        "apiserver_request_total",
-        "Counter of apiserver requests broken out for each verb, group, version, resource, scope, component, and HTTP response code.",
-        labels);
-    const std::unique_lock lock(request_metrics_mutex);
-    request_metrics.emplace(std::move(key), found);
-  }
-  found.total->add();
-  if (request.info.verb != "watch")
-    found.duration->observe(std::chrono::duration<double>(std::chrono::steady_clock::now() - request.started).count());
+  metrics_.ended(request, code);
 }
 
-void ApiServer::Impl::respond_status(Request& request, const model::ApiStatus& status) {
+void Responder::status(Request& request, const model::ApiStatus& status) {
   account(request, status.code);
-  auto body = Representation(*this, request).as_is(status.to_json(), status_format(request.http.headers.get("Accept")));
+  auto answer = Representation(ground_.loop, request).as_is(status.to_json(), status_format(request.http.headers.get("Accept")));
   net::HttpResponse response;
   response.status = status.code;
-  response.headers = headers_for(request, body.content_type);
+  response.headers = headers_for(request, answer.content_type);
   // Who may not even ask is answered before any resource is looked up.
   if (status.code == 403 && request.kind == nullptr) response.headers.add("X-Content-Type-Options", "nosniff");
   if (status.retry_after_seconds > 0) response.headers.add("Retry-After", std::to_string(status.retry_after_seconds));
-  response.body = std::move(body.text);
+  response.body = std::move(answer.text);
   request.writer->respond(std::move(response));
 }
 
-void ApiServer::Impl::respond_busy(Request& request, int retry_after_seconds) {
+void Responder::busy(Request& request, int retry_after_seconds) {
   account(request, 429);
   net::HttpResponse response;
   response.status = 429;
@@ -137,7 +96,7 @@ void ApiServer::Impl::respond_busy(Request& request, int retry_after_seconds) {
   request.writer->respond(std::move(response));
 }
 
-void ApiServer::Impl::respond_text(Request& request, int code, std::string content_type, std::string body) {
+void Responder::text(Request& request, int code, std::string content_type, std::string body) {
   account(request, code);
   net::HttpResponse response;
   response.status = code;
@@ -147,66 +106,62 @@ void ApiServer::Impl::respond_text(Request& request, int code, std::string conte
   request.writer->respond(std::move(response));
 }
 
-void ApiServer::Impl::respond_body(Request& request, int code, Body body) {
+void Responder::body(Request& request, int code, Body what) {
   account(request, code);
   net::HttpResponse response;
   response.status = code;
-  response.headers = headers_for(request, body.content_type);
-  response.body = std::move(body.text);
+  response.headers = headers_for(request, what.content_type);
+  response.body = std::move(what.text);
   request.writer->respond(std::move(response));
 }
 
-void ApiServer::Impl::respond_json(Request& request, int code, const json::Value& document) {
-  respond_body(request, code, Representation(*this, request).as_is(document));
+void Responder::document(Request& request, int code, const json::Value& what) {
+  body(request, code, Representation(ground_.loop, request).as_is(what));
 }
 
-json::Value ApiServer::Impl::read_document(const Request& request, const StoredObject& object) const {
-  auto document = decode_object(object);
-  if (is_shown_as_stored(request, object)) return document;
-  if (&storage_kind(*request.kind) != request.kind) {
-    model::convert(storage_kind(*request.kind), *request.kind, document);
-  } else {
-    model::hooks_of(*request.kind).form->from_storage(document);
-    document.get_object()["apiVersion"] = request.kind->api_version();  // Another version may have been stored then.
-  }
-  return document;
-}
-
-void ApiServer::Impl::respond_object(Request& request, int code, const ObjectPtr& object) {
-  const Representation form(*this, request);
-  if (!form.is_stored_text(*object)) return respond_body(request, code, form.of(*object));
+void Responder::object(Request& request, int code, const ObjectPtr& shown) {
+  const Representation form(ground_.loop, request);
+  if (!form.is_stored_text(*shown)) return body(request, code, form.of(*shown));
   account(request, code);
-  request.writer->respond_shared(code, headers_for(request, content_type_of(Format::kJson)), {object->value});
+  request.writer->respond_shared(code, headers_for(request, content_type_of(Format::kJson)), {shown->value});
 }
 
-void ApiServer::Impl::respond_written(const RequestPtr& request, int code, WriteOutcome outcome) {
+void Responder::converted(const RequestPtr& request, int code, const ObjectPtr& stored) {
+  if (!asks_converter(*request)) return object(*request, code, stored);
+  versions_.convert_ahead(request, {stored}, [this, request, code](model::ApiResult<std::vector<ObjectPtr>> shown) {
+    if (!shown) return status(*request, shown.error());
+    object(*request, code, shown->front());
+  });
+}
+
+void Responder::written(const RequestPtr& request, int code, WriteOutcome outcome) {
   const auto answer = [this, request, code](const WriteOutcome& written) {
-    if (written.object != nullptr) return respond_object(*request, code, written.object);
-    respond_body(*request, code, Representation(*this, *request).of(written.document));
+    if (written.object != nullptr) return object(*request, code, written.object);
+    body(*request, code, Representation(ground_.loop, *request).of(written.document));
   };
   if (asks_converter(*request) && outcome.object != nullptr)
-    return offload([this, request, code, object = outcome.object] { show(request, code, object); });
+    return ground_.offload([this, request, code, object = outcome.object] { converted(request, code, object); });
   const bool is_costly = outcome.object == nullptr || is_costly_answer(*request, outcome.object->value->size());
   if (!is_costly) return answer(outcome);
   const auto written = std::make_shared<WriteOutcome>(std::move(outcome));
-  if (flow_control == nullptr) return answer(*written);
+  if (flow_control_ == nullptr) return answer(*written);
   // In its turn among the work of others, like the request itself.
   request->seats.reset();
   flow::Work work;
   work.where = request->where;
-  work.cost_us = estimate_work(*request, *cache, 1).cost_us;
+  work.cost_us = estimate_work(*request, *ground_.cache, 1).cost_us;
   work.run = [this, answer, written, where = work.where] {
-    const flow::Seats seats(*flow_control, where, 1);
+    const flow::Seats seats(*flow_control_, where, 1);
     answer(*written);
   };
-  flow_control->post(std::move(work));
+  flow_control_->post(std::move(work));
 }
 
-void ApiServer::Impl::respond_success(Request& request, int code, std::string_view name, std::string_view uid) {
+void Responder::success(Request& request, int code, std::string_view name, std::string_view uid) {
   json::Object details{{"name", name}, {"kind", request.kind->plural}};
   if (!request.kind->group.empty()) details["group"] = request.kind->group;
   if (!uid.empty()) details["uid"] = uid;
-  respond_json(
+  document(
       request, code,
       json::Object{
           {"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"status", "Success"}, {"details", std::move(details)}});

@@ -2,83 +2,12 @@
 
 #include "apiserver/aggregation/aggregator.h"
 #include "apiserver/cache/object_codec.h"
-#include "apiserver/conversion.h"
 #include "apiserver/impl.h"
 #include "apiserver/subresources/relay.h"
 #include "apiserver/upkeep/client_trust.h"
 #include "apiserver/upkeep/policy_status.h"
 
 namespace berth::apiserver {
-
-WorkerPool::WorkerPool(int threads) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
-}
-
-void WorkerPool::stop() {
-  std::deque<Task> dropped;
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-    dropped.swap(queue_);
-  }
-  wake_.notify_all();
-  for (auto& thread : threads_) thread.join();
-  threads_.clear();
-}
-
-void WorkerPool::post(Task task) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (stopping_) return;
-    queue_.push_back(std::move(task));
-  }
-  wake_.notify_one();
-}
-
-void WorkerPool::run() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
-    if (stopping_) return;
-    auto task = std::move(queue_.front());
-    queue_.pop_front();
-    lock.unlock();
-    task();
-    task = nullptr;
-    lock.lock();
-  }
-}
-
-NameSource::NameSource(std::uint64_t seed)
-    : random_(seed != 0 ? seed : (std::uint64_t{std::random_device{}()} << 32 | std::random_device{}())) {}
-
-std::uint64_t NameSource::next() {
-  const std::lock_guard lock(mutex_);
-  return random_();
-}
-
-std::string NameSource::suffix() {
-  static constexpr std::string_view kAlphabet = "bcdfghjklmnpqrstvwxz2456789";
-  auto bits = next();
-  std::string out;
-  for (int i = 0; i < 5; ++i) {
-    out += kAlphabet[bits % kAlphabet.size()];
-    bits /= kAlphabet.size();
-  }
-  return out;
-}
-
-std::string NameSource::uid() {
-  const auto high = (next() & 0xffffffffffff0fffULL) | 0x4000;
-  const auto low = (next() & 0x3fffffffffffffffULL) | 0x8000000000000000ULL;
-  std::string out(36, '-');
-  for (std::size_t digit = 0, at = 0; digit < 32; ++digit, ++at) {
-    if (digit == 8 || digit == 12 || digit == 16 || digit == 20) ++at;
-    const auto bits = digit < 16 ? high : low;
-    out[at] = "0123456789abcdef"[bits >> (60 - 4 * (digit % 16)) & 15];
-  }
-  return out;
-}
 
 Result<std::unique_ptr<ObjectCache>> open_object_cache(std::unique_ptr<store::Store> store, const Clock& clock, CacheOptions options,
                                                        bool synchronous, Duration event_ttl) {
@@ -87,34 +16,30 @@ Result<std::unique_ptr<ObjectCache>> open_object_cache(std::unique_ptr<store::St
       [event_ttl](std::string_view key, const std::string& value) { return extract_meta(key, value, event_ttl); }, synchronous);
 }
 
+namespace {
+
+std::unique_ptr<flow::Controller> make_flow_control(const ServerOptions& options, metrics::Registry& registry) {
+  if (options.single_threaded) return nullptr;
+  const int threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U));
+  flow::Limits limits{options.max_requests_inflight, options.max_mutating_requests_inflight, threads};
+  limits.is_fair = options.priority_and_fairness;
+  limits.longest_wait =
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::min<Duration>(options.request_timeout / 4, std::chrono::minutes(1)));
+  if (options.memory_limit_bytes > 0) limits.waiting_bytes = std::min(limits.waiting_bytes, options.memory_limit_bytes / 8);
+  return std::make_unique<flow::Controller>(limits, registry);
+}
+
+}  // namespace
+
 ApiServer::Impl::Impl(ServerOptions given)
-    : options(std::move(given)),
-      cache(std::move(options.cache)),
-      loop(*options.loop),
-      registry(options.metrics ? options.metrics : std::make_shared<metrics::Registry>()),
-      names(options.seed),
+    : Ground(std::move(given)),
+      flow_control(make_flow_control(options, *registry)),
+      versions(*this),
+      respond(*this, versions, flow_control.get()),
       streams(loop, options.single_threaded ? Duration::zero() : options.watch_flush_pause) {
   relays = std::make_unique<RelayClients>(options.node_client, options.service_cidr);
   if (options.advertise_port != 0) relays->serves_on(options.advertise_address, options.advertise_port);
-  if (!options.single_threaded) {
-    workers = std::make_unique<WorkerPool>(2);
-    if (options.asking_threads > 0) askers = std::make_unique<WorkerPool>(options.asking_threads);
-    const int threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U));
-    flow::Limits limits{options.max_requests_inflight, options.max_mutating_requests_inflight, threads};
-    limits.is_fair = options.priority_and_fairness;
-    limits.longest_wait =
-        std::chrono::duration_cast<std::chrono::milliseconds>(std::min<Duration>(options.request_timeout / 4, std::chrono::minutes(1)));
-    if (options.memory_limit_bytes > 0) limits.waiting_bytes = std::min(limits.waiting_bytes, options.memory_limit_bytes / 8);
-    flow_control = std::make_unique<flow::Controller>(limits, *registry);
-  }
-  inflight_read =
-      &registry->gauge("apiserver_current_inflight_requests",
-                       "Maximal number of currently used inflight request limit of this apiserver per request kind in last second.",
-                       {{"request_kind", "readOnly"}});
-  inflight_mutating =
-      &registry->gauge("apiserver_current_inflight_requests",
-                       "Maximal number of currently used inflight request limit of this apiserver per request kind in last second.",
-                       {{"request_kind", "mutating"}});
+  if (!options.single_threaded && options.asking_threads > 0) askers = std::make_unique<WorkerPool>(options.asking_threads);
   watchers = &registry->gauge("apiserver_registered_watchers", "Number of currently registered watchers.", {});
 }
 
@@ -131,54 +56,18 @@ ApiServer::Impl::~Impl() {
   if (flow_control != nullptr) flow_control->stop();
   if (workers != nullptr) workers->stop();
   policy_status.reset();
-  conversions.reset();
+  versions.stop();
   custom.reset();
   flow_objects.reset();
   admission.reset();
   aggregator.reset();
-  {
-    const std::lock_guard lock(mirrors_mutex);
-    mirrors.clear();
-  }
-  cache.reset();
+  close();
 }
 
 void ApiServer::Impl::shed_load(bool scarce) {
   constexpr std::size_t kBehindBytes = 1024 * 1024;
   flow_control->set_overloaded(scarce);
   if (scarce) streams.drop_behind(kBehindBytes);
-}
-
-void ApiServer::Impl::offload(Task task) {
-  if (workers != nullptr) {
-    workers->post(std::move(task));
-  } else {
-    task();
-  }
-}
-
-void ApiServer::Impl::defer(Task task) {
-  if (workers != nullptr) {
-    workers->post(std::move(task));
-  } else {
-    loop.post(std::move(task));
-  }
-}
-
-bool ApiServer::Impl::is_shown_as_stored(const Request& request, const StoredObject& object) {
-  if (request.kind == nullptr) return true;
-  // Whatever comes this far was converted, or is of the version that is asked for.
-  if (asks_converter(request))
-    return object.value != nullptr && object.value->starts_with(fmt::format(R"({{"apiVersion":"{}",)", request.kind->api_version()));
-  if (&request.kind->storage() != request.kind) return false;
-  return request.custom == nullptr || object.revision >= request.custom->valid_since;
-}
-
-Mirror& ApiServer::Impl::mirror(std::string_view group, std::string_view plural) {
-  const std::lock_guard lock(mirrors_mutex);
-  auto& slot = mirrors[{std::string(group), std::string(plural)}];
-  if (slot == nullptr) slot = std::make_unique<Mirror>(*cache, group, plural);
-  return *slot;
 }
 
 Result<void> ApiServer::Impl::start() {
@@ -198,7 +87,6 @@ Result<void> ApiServer::Impl::start() {
       CustomResourcesContext{*cache, loop, [this](Task task) { defer(std::move(task)); },
                              [this](std::string_view group, std::string_view plural) { streams.end(group, plural); }});
   custom->start();
-  conversions = std::make_unique<Conversions>(*cache, [this] { return names.uid(); });
   if (options.memory_limit_bytes > 0 && flow_control != nullptr)
     memory_guard = std::make_unique<MemoryGuard>(loop, options.memory_limit_bytes, [this](bool scarce) { shed_load(scarce); });
   if (auto made = bootstrap(); !made) return made;

@@ -201,6 +201,20 @@ json::Value zero_of(const TypeRef& ref) {
   }
 }
 
+/// What a null in a list or map is: Go leaves the element as it was made. Null where that is nothing that could be written.
+json::Value zero_for_null(const TypeRef& ref) {
+  switch (ref.kind) {
+    case Kind::kStruct:
+      return json::Object();
+    case Kind::kTime:
+    case Kind::kMicroTime:
+    case Kind::kIntOrString:
+      return nullptr;
+    default:
+      return zero_of(ref);
+  }
+}
+
 void fill_deep(const TypeRef& ref, json::Value& value) {
   if (ref.kind == Kind::kStruct && value.is_object()) {
     for (auto& member : value.get_object())
@@ -280,13 +294,6 @@ class Decoder {
         it = object.erase(it);
         continue;
       }
-      // A handler of nothing but a dropped signal is none.
-      const bool is_emptied = drops_ && it->value().is_object() && it->value().get_object().empty() && key == "lifecycle";
-      drops_ = field->is_off;
-      if (field->is_off || is_emptied) {
-        it = object.erase(it);
-        continue;
-      }
       // Storage does not tell an empty list from none.
       if (field->is_always_written && it->value().is_array() && it->value().get_array().empty()) it->value() = nullptr;
       if (field->omits_zero && is_zero(it->value())) {
@@ -336,8 +343,7 @@ class Decoder {
         std::size_t i = 0;
         for (json::Value& item : value.get_array()) {
           const Step item_step{step, {}, i++, true};
-          if (item.is_null() && ref.element->kind == Kind::kStruct) item.emplace_object();  // Go: null into a struct leaves it empty.
-          if (item.is_null() && ref.element->kind == Kind::kString) item = "";
+          if (item.is_null()) item = zero_for_null(*ref.element);
           walk(*ref.element, item, owner, &item_step);
           if (!aborted_.empty()) return;
         }
@@ -347,9 +353,7 @@ class Decoder {
         if (!value.is_object()) return mismatch(value, ref, owner, step);
         for (auto& member : value.get_object()) {
           const Step item_step{step, {member.key().data(), member.key().size()}, 0, false, true};
-          if (member.value().is_null() && ref.element->kind == Kind::kString) member.value() = "";
-          if (member.value().is_null() && ref.element->kind == Kind::kQuantity) member.value() = "0";
-          if (member.value().is_null() && ref.element->kind == Kind::kStruct) member.value().emplace_object();
+          if (member.value().is_null()) member.value() = zero_for_null(*ref.element);
           walk(*ref.element, member.value(), owner, &item_step);
           if (!aborted_.empty()) return;
         }
@@ -415,7 +419,6 @@ class Decoder {
   DecodeReport& report_;
   bool fills_;
   std::size_t told_bytes_ = 0;  ///< Of report_.unknown_fields.
-  bool drops_ = false;          ///< The last field walked was of a feature that is off.
   int inside_own_decoder_ = 0;  ///< Depth of values whose Go types decode themselves.
   std::string saved_, aborted_;
 };

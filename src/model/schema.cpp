@@ -34,6 +34,7 @@ class Tables {
       ordered_.push_back(&type);
     }
     mark_zeros();
+    mark_holders_of_off_fields();
   }
   const TypeDef* find(std::string_view name) const {
     const auto found = types_.find(name);
@@ -105,6 +106,18 @@ class Tables {
                            kind != Kind::kTime && kind != Kind::kMicroTime && kind != Kind::kIntOrString;
       }
     for (const std::string_view text : zeros_texts()) mark_kept(text);
+  }
+
+  /// Types may contain themselves: asked again until nothing is found any more.
+  void mark_holders_of_off_fields() {
+    for (bool is_new = true; is_new;) {
+      is_new = false;
+      for (auto& [name, type] : types_) {
+        if (type.holds_off_fields) continue;
+        type.holds_off_fields = std::ranges::any_of(type.fields, [&](const FieldDef& field) { return field.is_off || field.ref.holds_off_fields(); });
+        is_new |= type.holds_off_fields;
+      }
+    }
   }
 
   /// What is written although it is zero.
@@ -236,8 +249,9 @@ std::string TypeRef::go_name() const {
   if (!named.empty()) return std::string(named);
   switch (kind) {
     case Kind::kString:
-    case Kind::kBytes:
       return "string";
+    case Kind::kBytes:
+      return "[]uint8";
     case Kind::kInt32:
       return "int32";
     case Kind::kInt64:
@@ -266,6 +280,12 @@ std::string TypeRef::go_name() const {
       break;
   }
   return "interface {}";
+}
+
+bool TypeRef::holds_off_fields() const {
+  const TypeRef* ref = this;
+  while (ref->element != nullptr) ref = ref->element;
+  return ref->type != nullptr && ref->type->holds_off_fields;
 }
 
 const FieldDef* TypeDef::field(std::string_view field_name) const {

@@ -42,6 +42,8 @@ struct TypeRef {
   std::string_view named = {};  ///< Go's own name of the type ("v1.JSONSchemaURL"); empty: that of its shape.
   /// Go's name of it, as in decoder errors: "string", "int32", "v1.PodSpec", "[]v1.Container", "map[string]string".
   [[nodiscard]] std::string go_name() const;
+  /// In its struct, its items or values, or below: fields that are off.
+  [[nodiscard]] bool holds_off_fields() const;
 };
 
 struct FieldDef {
@@ -58,7 +60,7 @@ struct FieldDef {
   bool is_atomic = false;              ///< A map or struct that is owned as a whole.
   bool is_granular = false;            ///< A struct whose fields are owned one by one here, though its type is atomic elsewhere.
   bool omits_zero = false;             ///< Kubernetes never answers with it as "", 0, false, [] or {}: such a value says nothing.
-  bool is_off = false;                 ///< Of a feature that is off by default: what is given is dropped.
+  bool is_off = false;                 ///< Of a feature that is off by default: what is given is dropped (drop_off_fields).
   bool is_always_written = false;  ///< Kubernetes answers with it even when nobody gave it: "", 0, false, {} or, for lists and times, null.
   bool is_pointer = false;         ///< Of those always written: null when nobody gave it.
   std::vector<int> proto;          ///< Field numbers from the type's message down; empty: not known in protobuf form.
@@ -67,6 +69,7 @@ struct FieldDef {
 struct TypeDef {
   std::string name;  ///< "core.v1.PodSpec"
   bool is_atomic = false;
+  bool holds_off_fields = false;  ///< In itself or below: fields that are off.
   bool is_open = false;  ///< Other members are no mistake (custom kinds that preserve unknown fields).
   std::vector<FieldDef> fields;
   [[nodiscard]] const FieldDef* field(std::string_view name) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/kind_hooks.h"
+#include "model/off_fields.h"
 #include "model/schema.h"
 
 namespace berth::model {
@@ -104,6 +105,7 @@ void count_generation(const Strategy& own, const Value& old, Value& doc, std::st
 
 void prepare_for_create(const KindInfo& kind, Value& doc) {
   const Strategy& own = *hooks_of(kind).strategy;
+  drop_off_fields(kind, doc);
   if (kind.generation && own.generation_from == GenerationFrom::kCreation)
     json::set(doc, {"metadata", "generation"}, 1);
   else if (kind.generation)
@@ -114,6 +116,7 @@ void prepare_for_create(const KindInfo& kind, Value& doc) {
 
 void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std::string_view subresource, std::string_view now) {
   const Strategy& own = *hooks_of(kind).strategy;
+  drop_off_fields(kind, doc);
   const bool is_merged = own.merge_update && own.merge_update(old, doc, subresource, now);
   if (!is_merged && subresource == "status") {
     merge_status(own, old, doc);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "tests/apiserver/server_fixture.h"
@@ -254,11 +255,27 @@ class Oracle : public ServerTest, public ::testing::WithParamInterface<std::stri
     return json::equal(here, body) ? "" : fmt::format("here:  {}\nthere: {}", json::serialize(here), json::serialize(body));
   }
 
+  /// What the last answer with metadata said stands for {continue}, {rv}, {uid} and {name} in what is asked next.
+  void remember(const RecordedResponse& answer) {
+    const auto document = json::parse(answer.body);
+    if (!document) return;
+    for (const auto& [word, field] :
+         {std::pair{"{continue}", "continue"}, {"{rv}", "resourceVersion"}, {"{uid}", "uid"}, {"{name}", "name"}})
+      if (const auto text = json::get_string(*document, {"metadata", field}); !text.empty()) last_[word] = text;
+  }
+  [[nodiscard]] std::string filled(std::string text) const {
+    for (const auto& [word, value] : last_)
+      for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += value.size()) text.replace(at, word.size(), value);
+    return text;
+  }
+
   static std::string body_of(const Array& steps, std::size_t number) {
     const Value body = whole(steps, number, "b");
     if (body.is_null() && json::find(steps[number], "b") == nullptr && json::find(steps[number], "of") == nullptr) return {};
     return body.is_string() ? std::string(json::as_view(body)) : json::serialize(body);
   }
+
+  std::map<std::string, std::string> last_;
 };
 
 TEST_P(Oracle, IsAnsweredAlike) {
@@ -269,10 +286,13 @@ TEST_P(Oracle, IsAnsweredAlike) {
   const char* list = std::getenv("BERTH_ORACLE_DIFFERENCES");  // Where differences are written instead of being failures.
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Value& step = steps[i];
-    const std::string method(json::get_string(step, {"m"})), path(json::get_string(step, {"p"})), body = body_of(steps, i);
+    if (json::find(step, "wait") != nullptr) loop_.run_for(std::chrono::seconds(2));
+    const std::string method(json::get_string(step, {"m"})), path = filled(std::string(json::get_string(step, {"p"}))),
+                                                             body = filled(body_of(steps, i));
     const auto answer = send(method, path, body, std::string(json::get_string(step, {"t"}, "application/json")),
                              {{"User-Agent", "recorder"}, {"Accept", std::string(json::get_string(step, {"a"}, "application/json"))}});
     const std::string name = fmt::format("{} {}", GetParam(), i);
+    remember(*answer);
     if (list == nullptr && known_differences().contains(name)) continue;
     const std::string why = compare(answers[i], whole(answers, i, "o"), *answer);
     if (why.empty()) continue;

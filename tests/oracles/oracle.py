@@ -2,9 +2,9 @@
 
 A story is a list of steps on one fresh namespace and on names of its own. A step: {"m": method, "p": path, and where they are not the usual "t": media type
 of the body, "a": Accept, "u": user; "b": body, or "of": the number of an earlier step whose body is taken with "set": [[path, value]...] and
-"drop": [path...] done to it}. An answer: {"c": status, "w": warnings, "o": document} or "of" and "set"/"drop" against an earlier answer.
+"drop": [path...] done to it; "wait": how many seconds earlier steps are given until this is asked}. An answer: {"c": status, "w": warnings, "o": document} or "of" and "set"/"drop" against an earlier answer.
 """
-import copy, gzip, http.client, json, re, ssl, urllib.parse
+import copy, gzip, http.client, json, re, ssl, time, urllib.parse
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 TIME = re.compile(r"(?!2026-01-01)20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -157,7 +157,12 @@ def play(server, story):
         if isinstance(body, (dict, list)) and "{rv}" in json.dumps(body) or isinstance(body, str) and "{rv}" in body:
             text = json.dumps(body) if not isinstance(body, str) else body
             body = text.replace("{rv}", last.get("rv", "0")).replace("{uid}", last.get("uid", ""))
-        answer = server.ask(sent, body)
+        if "wait" in step:
+            time.sleep(step["wait"])
+        try:
+            answer = server.ask(sent, body)
+        except (http.client.HTTPException, OSError):  # It panicked: the connection is gone.
+            answer = {"c": 0, "k": "", "w": [], "text": "null"}
         try:
             metadata = json.loads(answer["text"]).get("metadata", {})
             last.update({word: metadata[key] for word, key in (("continue", "continue"), ("rv", "resourceVersion"), ("uid", "uid"), ("name", "name")) if metadata.get(key)})

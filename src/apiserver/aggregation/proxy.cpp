@@ -48,7 +48,7 @@ bool Aggregator::serve(const RequestPtr& request) {
   if (!registration) return false;
   const auto located = registration->is_available() ? locate(*registration) : std::unexpected(Condition{});
   if (!located) {
-    server_.respond_text(*request, 503, "text/plain; charset=utf-8", "service unavailable\n");
+    server_.respond.text(*request, 503, "text/plain; charset=utf-8", "service unavailable\n");
     return true;
   }
   auto onward = net::onward_request(request->http, net::Onward::kWorkload);

@@ -23,8 +23,8 @@ std::string tag_of(const Bytes& bytes) {
 void respond_bytes(ApiServer::Impl& server, Request& request, const Bytes& bytes, std::string_view content_type) {
   const auto tag = tag_of(bytes);
   const bool is_known = net::has_token(request.http.headers.get("If-None-Match"), tag);
-  server.account(request, is_known ? 304 : 200);
-  auto headers = server.headers_for(request, content_type);
+  server.respond.account(request, is_known ? 304 : 200);
+  auto headers = server.respond.headers_for(request, content_type);
   headers.set("ETag", tag);
   if (is_known) return request.writer->respond_shared(304, std::move(headers), {});
   request.writer->respond_shared(200, std::move(headers), {bytes});

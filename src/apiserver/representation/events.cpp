@@ -89,10 +89,10 @@ struct SharedBatch {
 
 }  // namespace
 
-EventFrames::EventFrames(const ApiServer::Impl& server, const Request& request)
-    : server_(server),
+EventFrames::EventFrames(const Clock& clock, const Request& request)
+    : clock_(clock),
       request_(request),
-      form_(server, request),
+      form_(clock, request),
       is_plain_(request.accept.form == ObjectForm::kFull && &storage_kind(*request.kind) == request.kind) {}
 
 std::string_view EventFrames::content_type() const {
@@ -100,8 +100,7 @@ std::string_view EventFrames::content_type() const {
 }
 
 bool EventFrames::is_shared(const Event& event) const {
-  return is_plain_ && event.object != nullptr &&
-         (request_.custom == nullptr || ApiServer::Impl::is_shown_as_stored(request_, *event.object));
+  return is_plain_ && event.object != nullptr && (request_.custom == nullptr || is_shown_as_stored(request_, *event.object));
 }
 
 Bytes EventFrames::one(const Event& event) {
@@ -153,11 +152,11 @@ void EventFrames::append(std::string& out, const Event& event) {
 
 void EventFrames::append_json(std::string& out, const Event& event) {
   out += fmt::format(R"({{"type":"{}","object":)", type_name(event.type));
-  const auto document = server_.read_document(request_, *event.object);
+  const auto document = read_document(request_, *event.object);
   if (form_.is_table()) {
     json::Object metadata{{"resourceVersion", std::to_string(event.object->revision)}};
     json::serialize_to(out, make_table(*request_.kind, {&document, 1}, std::move(metadata), request_.query.get("includeObject"),
-                                       !std::exchange(has_sent_columns_, true), server_.loop.now()));
+                                       !std::exchange(has_sent_columns_, true), clock_.now()));
   } else {
     json::serialize_to(out, form_.is_partial() ? partial_metadata(document) : document);
   }
@@ -172,7 +171,7 @@ void EventFrames::append_protobuf(std::string& out, const Event& event) const {
         model::encode_protobuf(model::partial_metadata_type(), "meta.k8s.io/v1", "PartialObjectMetadata", *event.object->value);
     if (body) model::append_watch_frame(out, type_name(event.type), *body);
   } else {
-    append_message(out, *request_.kind, event.type, json::serialize(server_.read_document(request_, *event.object)));
+    append_message(out, *request_.kind, event.type, json::serialize(read_document(request_, *event.object)));
   }
 }
 

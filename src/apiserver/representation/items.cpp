@@ -35,9 +35,9 @@ Append append_stored(const model::KindInfo& kind, bool is_custom) {
   };
 }
 
-Append append_converted(const ApiServer::Impl& server, const RequestPtr& request) {
-  return [&server, request](std::string& out, const ObjectPtr& object) {
-    auto document = server.read_document(*request, *object);
+Append append_converted(const RequestPtr& request) {
+  return [request](std::string& out, const ObjectPtr& object) {
+    auto document = read_document(*request, *object);
     if (request->custom == nullptr) {
       document.get_object().erase("apiVersion");
       document.get_object().erase("kind");
@@ -46,12 +46,12 @@ Append append_converted(const ApiServer::Impl& server, const RequestPtr& request
   };
 }
 
-Append append_rows(const ApiServer::Impl& server, const RequestPtr& request) {
-  return [&server, request, now = server.loop.now(), policy = std::string(request->query.get("includeObject"))](std::string& out,
-                                                                                                                const ObjectPtr& object) {
-    const auto document = server.read_document(*request, *object);
-    json::serialize_to(out, make_table(*request->kind, {&document, 1}, {}, policy, false, now).at("rows").get_array()[0]);
-  };
+Append append_rows(const Clock& clock, const RequestPtr& request) {
+  return
+      [request, now = clock.now(), policy = std::string(request->query.get("includeObject"))](std::string& out, const ObjectPtr& object) {
+        const auto document = read_document(*request, *object);
+        json::serialize_to(out, make_table(*request->kind, {&document, 1}, {}, policy, false, now).at("rows").get_array()[0]);
+      };
 }
 
 /// The list without its items, as JSON, and the name of the member that holds them, which is the last.
@@ -60,12 +60,11 @@ struct Empty {
   std::string_view items;
 };
 
-Empty table_head(const ApiServer::Impl& server, const Request& request, const ListHead& head) {
+Empty table_head(const Clock& clock, const Request& request, const ListHead& head) {
   json::Object metadata{{"resourceVersion", std::to_string(head.revision)}};
   if (!head.continue_token.empty()) metadata["continue"] = head.continue_token;
   if (head.remaining) metadata["remainingItemCount"] = *head.remaining;
-  auto text =
-      json::serialize(make_table(*request.kind, {}, std::move(metadata), request.query.get("includeObject"), true, server.loop.now()));
+  auto text = json::serialize(make_table(*request.kind, {}, std::move(metadata), request.query.get("includeObject"), true, clock.now()));
   text.resize(text.size() - 2);  // "]}"
   return {std::move(text), "rows"};
 }
@@ -106,16 +105,15 @@ ListFrame indented_frame(const json::Value& empty, Append append) {
 
 /// A list's body says how long it is before its first item, so the items of a long one are measured first and written afterwards: twice the
 /// work, but no long list is ever held whole.
-ListFrame protobuf_frame(const ApiServer::Impl& server, const RequestPtr& request, const ListHead& head,
-                         const std::vector<ObjectPtr>& items) {
+ListFrame protobuf_frame(const RequestPtr& request, const ListHead& head, const std::vector<ObjectPtr>& items) {
   const auto& kind = *request->kind;
   const bool is_partial = request->accept.form != ObjectForm::kFull;
   const bool as_stored = &kind.storage() == &kind;
   const auto& type = is_partial ? model::partial_metadata_type() : *model::type_of(kind);
-  Append append = [&server, request, &type, as_stored](std::string& out, const ObjectPtr& object) {
+  Append append = [request, &type, as_stored](std::string& out, const ObjectPtr& object) {
     std::string item;
     const bool good = as_stored ? model::encode_message(type, *object->value, item)
-                                : model::encode_message(type, json::serialize(server.read_document(*request, *object)), item);
+                                : model::encode_message(type, json::serialize(read_document(*request, *object)), item);
     model::append_field(out, 2, good ? item : std::string_view());
   };
   std::string first;
@@ -142,24 +140,23 @@ ListFrame protobuf_frame(const ApiServer::Impl& server, const RequestPtr& reques
 
 }  // namespace
 
-ListFrame frame_list(ApiServer::Impl& server, const RequestPtr& request, const ListHead& head, const std::vector<ObjectPtr>& items) {
-  const Representation form(server, *request);
+ListFrame frame_list(const Clock& clock, const RequestPtr& request, const ListHead& head, const std::vector<ObjectPtr>& items) {
+  const Representation form(clock, *request);
   const auto& kind = *request->kind;
-  if (form.is_protobuf() && !form.is_table()) return protobuf_frame(server, request, head, items);
-  const bool as_stored =
-      std::ranges::all_of(items, [&](const ObjectPtr& item) { return ApiServer::Impl::is_shown_as_stored(*request, *item); });
+  if (form.is_protobuf() && !form.is_table()) return protobuf_frame(request, head, items);
+  const bool as_stored = std::ranges::all_of(items, [&](const ObjectPtr& item) { return is_shown_as_stored(*request, *item); });
   Empty empty;
   Append append;
   if (form.is_table()) {
-    empty = table_head(server, *request, head);
-    append = append_rows(server, request);
+    empty = table_head(clock, *request, head);
+    append = append_rows(clock, request);
   } else if (form.is_partial()) {
     empty = {list_head("PartialObjectMetadataList", "meta.k8s.io/v1", head), "items"};
     append = [](std::string& out, const ObjectPtr& object) { json::serialize_to(out, partial_metadata(decode_object(*object))); };
   } else {
     const bool is_custom = request->custom != nullptr;
     empty = {list_head(kind.list_kind, kind.api_version(), head, is_custom), "items"};
-    append = as_stored ? append_stored(kind, is_custom) : append_converted(server, request);
+    append = as_stored ? append_stored(kind, is_custom) : append_converted(request);
   }
   // People get a table's JSON indented, as single objects are; lists only when they ask.
   const bool is_yaml = request->accept.format == Format::kYaml;

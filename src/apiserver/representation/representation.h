@@ -7,7 +7,7 @@
 #pragma once
 #include <deque>
 
-#include "apiserver/impl.h"
+#include "apiserver/versions.h"
 
 namespace berth::apiserver {
 
@@ -20,7 +20,7 @@ struct Body {
 /// Of one request. A view: valid as long as the request.
 class Representation {
  public:
-  Representation(const ApiServer::Impl& server, const Request& request) : server_(server), request_(request) {}
+  Representation(const Clock& clock, const Request& request) : clock_(clock), request_(request) {}
 
   [[nodiscard]] bool is_table() const { return request_.accept.form == ObjectForm::kTable; }
   /// Of the metadata alone.
@@ -42,7 +42,7 @@ class Representation {
   [[nodiscard]] Body as_is(const json::Value& document, Format format) const;
 
  private:
-  const ApiServer::Impl& server_;
+  const Clock& clock_;
   const Request& request_;
 };
 
@@ -64,7 +64,7 @@ struct ListHead {
   std::optional<std::int64_t> remaining;
 };
 /// `items`: all of them: what is there decides on how they can be written, and a protobuf list says its length before its first item.
-ListFrame frame_list(ApiServer::Impl& server, const RequestPtr& request, const ListHead& head, const std::vector<ObjectPtr>& items);
+ListFrame frame_list(const Clock& clock, const RequestPtr& request, const ListHead& head, const std::vector<ObjectPtr>& items);
 
 /// The frames of one watch. What every watcher of the same things gets is made once for all of them. One thread at a time.
 class EventFrames {
@@ -77,7 +77,7 @@ class EventFrames {
     /// About what it takes, on the wire and in memory.
     [[nodiscard]] std::size_t bytes() const { return object ? object->value->size() + 40 : 200; }
   };
-  EventFrames(const ApiServer::Impl& server, const Request& request);
+  EventFrames(const Clock& clock, const Request& request);
   [[nodiscard]] std::string_view content_type() const;
   Bytes one(const Event& event);
   /// `size`: the sum of their bytes().
@@ -92,7 +92,7 @@ class EventFrames {
   void append_json(std::string& out, const Event& event);
   void append_protobuf(std::string& out, const Event& event) const;
 
-  const ApiServer::Impl& server_;
+  const Clock& clock_;
   const Request& request_;
   Representation form_;
   bool is_plain_;  ///< The stored version, whole.

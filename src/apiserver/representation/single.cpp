@@ -27,13 +27,13 @@ bool Representation::is_pretty() const {
 }
 
 bool Representation::is_stored_text(const StoredObject& object) const {
-  return request_.accept.form == ObjectForm::kFull && request_.accept.format == Format::kJson &&
-         ApiServer::Impl::is_shown_as_stored(request_, object) && !is_pretty();
+  return request_.accept.form == ObjectForm::kFull && request_.accept.format == Format::kJson && is_shown_as_stored(request_, object) &&
+         !is_pretty();
 }
 
 Body Representation::of(const StoredObject& object) const {
-  const bool as_stored = request_.kind != nullptr && ApiServer::Impl::is_shown_as_stored(request_, object);
-  if (!as_stored || !is_protobuf()) return of(server_.read_document(request_, object));
+  const bool as_stored = request_.kind != nullptr && is_shown_as_stored(request_, object);
+  if (!as_stored || !is_protobuf()) return of(read_document(request_, object));
   const bool is_whole = request_.accept.form == ObjectForm::kFull;
   auto text =
       is_whole ? model::encode_protobuf(*model::type_of(*request_.kind), request_.kind->api_version(), request_.kind->kind, *object.value)
@@ -47,8 +47,7 @@ Body Representation::of(const json::Value& document) const {
     json::Object metadata;
     if (const auto version = json::get_string(document, {"metadata", "resourceVersion"}); !version.empty())
       metadata["resourceVersion"] = version;
-    return as_is(
-        make_table(*request_.kind, {&document, 1}, std::move(metadata), request_.query.get("includeObject"), true, server_.loop.now()));
+    return as_is(make_table(*request_.kind, {&document, 1}, std::move(metadata), request_.query.get("includeObject"), true, clock_.now()));
   }
   return request_.accept.form == ObjectForm::kPartialMetadata ? as_is(partial_metadata(document)) : as_is(document);
 }

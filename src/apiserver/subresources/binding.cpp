@@ -163,8 +163,8 @@ StepResult decode_binding(ApiServer::Impl& server, const WritePtr& operation) {
   operation->admission.object_kind = "Binding";
   operation->document = std::move(*binding);
   operation->done = [&server, request](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return server.respond_status(*request, outcome.error());
-    server.respond_json(*request, 201, created_status());
+    if (!outcome) return server.respond.status(*request, outcome.error());
+    server.respond.document(*request, 201, created_status());
   };
   return Flow::kNext;
 }

@@ -77,8 +77,8 @@ void delete_pod(ApiServer::Impl& server, const EvictionPtr& eviction, bool guard
   auto deletion = make_write(server, request, WriteMode::kDeleteAdmitted);
   deletion->options = eviction->options;
   deletion->done = [&server, request](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return server.respond_status(*request, outcome.error());
-    server.respond_json(*request, 201, created_status());
+    if (!outcome) return server.respond.status(*request, outcome.error());
+    server.respond.document(*request, 201, created_status());
   };
   run_steps(server, std::move(deletion));
 }
@@ -112,7 +112,7 @@ void mark_and_delete(ApiServer::Impl& server, const EvictionPtr& eviction) {
     return updated;
   };
   operation->done = [&server, eviction](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return server.respond_status(*eviction->request, outcome.error());
+    if (!outcome) return server.respond.status(*eviction->request, outcome.error());
     // The mark is a change of our own.
     if (outcome->object != nullptr && !json::get_string(eviction->options, {"preconditions", "resourceVersion"}).empty())
       json::set(eviction->options, {"preconditions", "resourceVersion"}, json::Value(std::to_string(outcome->object->revision)));
@@ -127,14 +127,14 @@ void book(ApiServer::Impl& server, const EvictionPtr& eviction) {
   const auto base = server.cache->get(object_key(kind, request->info.ns, eviction->budget));
   if (base == nullptr) return mark_and_delete(server, eviction);
   auto budget = decode_object(*base);
-  if (auto refusal = take_disruption(budget, request->info.name, server.loop.now())) return server.respond_status(*request, *refusal);
+  if (auto refusal = take_disruption(budget, request->info.name, server.loop.now())) return server.respond.status(*request, *refusal);
   if (request->dry_run) return mark_and_delete(server, eviction);
   auto proposal = make_proposal(server, kind, std::move(budget));
   proposal.expected = base->revision;
   server.cache->propose(std::move(proposal), [&server, eviction](ProposeResult result) {
     if (result) return server.offload([&server, eviction] { mark_and_delete(server, eviction); });
     if (is_of_storage(result.error()) || ++eviction->attempts >= kMaxEvictionAttempts)
-      return server.respond_status(
+      return server.respond.status(
           *eviction->request,
           budget_refusal(fmt::format("couldn't update PodDisruptionBudget \"{}\" due to conflicts", eviction->budget), 10));
     server.offload([&server, eviction] { book(server, eviction); });
@@ -145,7 +145,7 @@ void book(ApiServer::Impl& server, const EvictionPtr& eviction) {
 void evict_admitted(ApiServer::Impl& server, const EvictionPtr& eviction) {
   const auto& request = eviction->request;
   const auto object = server.cache->get(object_key(*request->kind, request->info.ns, request->info.name));
-  if (object == nullptr) return server.respond_status(*request, model::not_found("", "pods", request->info.name));
+  if (object == nullptr) return server.respond.status(*request, model::not_found("", "pods", request->info.name));
   eviction->pod_uid = object->meta.uid;
   const auto pod = decode_object(*object);
   if (ignores_budgets(pod)) return delete_pod(server, eviction, true);
@@ -159,7 +159,7 @@ void evict_admitted(ApiServer::Impl& server, const EvictionPtr& eviction) {
   if (matching.size() > 1) {
     model::ApiStatus status;
     status.message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-    return server.respond_status(*request, status);
+    return server.respond.status(*request, status);
   }
   const auto& budget = *matching[0];
   if (!is_ready(pod)) {

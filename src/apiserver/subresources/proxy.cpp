@@ -240,10 +240,10 @@ net::HttpRequest without_upgrade(const net::HttpRequest& http) {
 void relay(ApiServer::Impl& server, const RequestPtr& request, const std::string& node, net::HttpRequest onward) {
   if (server.options.node_backend) {
     auto writer = request->writer;
-    if (server.options.node_backend(node, onward, writer)) return server.account(*request, 200);
+    if (server.options.node_backend(node, onward, writer)) return server.respond.account(*request, 200);
   }
   const auto object = server.cache->get(make_key("", "nodes", "", node));
-  if (object == nullptr) return server.respond_status(*request, model::not_found("", "nodes", node));
+  if (object == nullptr) return server.respond.status(*request, model::not_found("", "nodes", node));
   const auto document = decode_object(*object);
   const auto port = json::get_int(document, {"status", "daemonEndpoints", "kubeletEndpoint", "Port"});
   std::string address;
@@ -251,7 +251,7 @@ void relay(ApiServer::Impl& server, const RequestPtr& request, const std::string
     for (const auto& candidate : json::get_array(document, {"status", "addresses"}))
       if (address.empty() && json::get_string(candidate, {"type"}) == type) address = json::get_string(candidate, {"address"});
   if (address.empty() || port == 0)
-    return server.respond_status(*request, unavailable(fmt::format("node {} has no agent that can be reached", node)));
+    return server.respond.status(*request, unavailable(fmt::format("node {} has no agent that can be reached", node)));
 
   relay_to(server, request,
            {.url = fmt::format("https://{}:{}", in_url(address), port), .node = node, .failure = "error dialing backend: "},
@@ -262,22 +262,22 @@ void relay(ApiServer::Impl& server, const RequestPtr& request, const std::string
 void proxy_to_port(ApiServer::Impl& server, const RequestPtr& request, net::HttpRequest onward) {
   const auto name = parse_proxy_name(request->info.name);
   if (!name)
-    return server.respond_status(
+    return server.respond.status(
         *request, model::bad_request(fmt::format("invalid node request {}", json::serialize(json::Value(request->info.name)))));
   if (name->port.empty()) return relay(server, request, name->name, std::move(onward));
   const auto object = server.cache->get(make_key("", "nodes", "", name->name));
-  if (object == nullptr) return server.respond_status(*request, model::not_found("", "nodes", name->name));
+  if (object == nullptr) return server.respond.status(*request, model::not_found("", "nodes", name->name));
   const auto node = decode_object(*object);
   const auto agent = json::get_int(node, {"status", "daemonEndpoints", "kubeletEndpoint", "Port"});
   if (name->port == std::to_string(agent)) return relay(server, request, name->name, std::move(onward));
   if (json::find(node, {"metadata", "annotations", kSimulatedNode}) != nullptr)
-    return server.respond_status(*request,
+    return server.respond.status(*request,
                                  not_run_here(fmt::format("node {} is simulated: nothing listens on its port {}", name->name, name->port)));
   std::string address;
   for (std::string_view type : {"InternalIP", "ExternalIP"})
     for (const auto& one : json::get_array(node, {"status", "addresses"}))
       if (address.empty() && json::get_string(one, {"type"}) == type) address = json::get_string(one, {"address"});
-  if (!is_proxyable(address)) return server.respond_status(*request, model::bad_request("address not allowed"));
+  if (!is_proxyable(address)) return server.respond.status(*request, model::bad_request("address not allowed"));
   relay_to(server, request,
            {.url = url_of(*name, address, name->port),
             .on_host = true,
@@ -292,7 +292,7 @@ void proxy_to_node(ApiServer::Impl& server, const RequestPtr& request) {
   const auto& info = request->info;
   const bool is_proxied = info.subresource == "proxy";
   if (is_proxied && is_bare_root(request->http)) {
-    server.account(*request, 301);
+    server.respond.account(*request, 301);
     net::HttpResponse moved;
     moved.status = 301;
     moved.headers.add("Location", fmt::format("{}/{}{}", request->http.path, request->http.query.empty() ? "" : "?", request->http.query));
@@ -309,7 +309,7 @@ void proxy_to_node(ApiServer::Impl& server, const RequestPtr& request) {
   }
   if (is_proxied) {
     auto location = locate_proxied(*server.cache, *request);
-    if (!location) return server.respond_status(*request, location.error());
+    if (!location) return server.respond.status(*request, location.error());
     for (const auto& part : info.rest) onward.path += "/" + part;
     if (onward.path.empty() || request->http.path.ends_with('/')) onward.path += "/";
     onward.query = request->http.query;
@@ -319,14 +319,14 @@ void proxy_to_node(ApiServer::Impl& server, const RequestPtr& request) {
   // A log is asked of the node in plain HTTP, whatever the client wants it by.
   if (info.subresource == "log") onward = net::onward_request(without_upgrade(request->http), to);
   if (info.subresource == "log")
-    if (const auto wrong = check_log_options(request->query, info.name)) return server.respond_status(*request, *wrong);
+    if (const auto wrong = check_log_options(request->query, info.name)) return server.respond.status(*request, *wrong);
   const auto object = server.cache->get(object_key(*request->kind, info.ns, info.name));
-  if (object == nullptr) return server.respond_status(*request, model::not_found("", "pods", info.name));
+  if (object == nullptr) return server.respond.status(*request, model::not_found("", "pods", info.name));
   const auto pod = decode_object(*object);
   const std::string node(json::get_string(pod, {"spec", "nodeName"}));
   if (node.empty()) {
-    if (info.subresource == "log") return server.respond_text(*request, 200, "text/plain", "");
-    return server.respond_status(*request, model::bad_request(fmt::format("pod {} does not have a host assigned", info.name)));
+    if (info.subresource == "log") return server.respond.text(*request, 200, "text/plain", "");
+    return server.respond.status(*request, model::bad_request(fmt::format("pod {} does not have a host assigned", info.name)));
   }
   if (info.subresource == "portforward") {
     onward.path = fmt::format("/portForward/{}/{}", info.ns, info.name);
@@ -334,7 +334,7 @@ void proxy_to_node(ApiServer::Impl& server, const RequestPtr& request) {
     return relay(server, request, node, std::move(onward));
   }
   const auto container = choose_container(pod, request->query.get("container"));
-  if (!container) return server.respond_status(*request, container.error());
+  if (!container) return server.respond.status(*request, container.error());
   if (info.subresource == "log") {
     onward.path = fmt::format("/containerLogs/{}/{}/{}", info.ns, info.name, *container);
     onward.query = query_without(request->query, {"container"});

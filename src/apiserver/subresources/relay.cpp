@@ -40,8 +40,8 @@ model::ApiStatus unreachable(std::string message) {
 
 /// Nothing answers there. Of an aggregated server in plain words, as kube-aggregator does.
 void respond_unreachable(ApiServer::Impl& server, Request& request, const FarEnd& far, const std::string& why) {
-  if (far.upstream) return server.respond_text(request, 503, "text/plain; charset=utf-8", far.failure + why + "\n");
-  server.respond_status(request, unreachable(far.failure + why));
+  if (far.upstream) return server.respond.text(request, 503, "text/plain; charset=utf-8", far.failure + why + "\n");
+  server.respond.status(request, unreachable(far.failure + why));
 }
 
 std::string shown(const net::SocketAddress& where) {
@@ -83,7 +83,7 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
     status.code = 504;
     status.reason = "Timeout";
     status.message = "Timeout: request did not complete within the allotted duration";
-    server_.respond_status(*request_, status);
+    server_.respond.status(*request_, status);
   }
 
   void begin(int status, const net::Headers& from) {
@@ -95,7 +95,7 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
       return;
     }
     if (is_log() && net::is_websocket_request(request_->http)) return begin_socket();
-    server_.account(*request_, status);
+    server_.respond.account(*request_, status);
     net::Headers to_client;
     if (!far_.path_prefix.empty())
       to_client = moved_headers(from);
@@ -130,9 +130,9 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
     if (!answer) {
       let_go();
       refused_ = 400;
-      return server_.respond_status(*request_, model::bad_request("the WebSocket handshake is malformed"));
+      return server_.respond.status(*request_, model::bad_request("the WebSocket handshake is malformed"));
     }
-    server_.account(*request_, 101);
+    server_.respond.account(*request_, 101);
     is_base64_ = protocol == "base64.binary.k8s.io";
     auto own = request_->writer->upgrade(std::move(*answer));
     if (own == nullptr) return let_go();
@@ -193,7 +193,7 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
       socket_->close();
       return server_.relays->release_later(std::move(socket_));
     }
-    if (refused_ != 0 && is_log()) return server_.respond_status(*request_, refused_by_node(refused_, refusal_));
+    if (refused_ != 0 && is_log()) return server_.respond.status(*request_, refused_by_node(refused_, refusal_));
     if (page_ != nullptr) request_->writer->write(make_bytes(page_->finish()));
     request_->writer->finish();
   }
@@ -230,11 +230,11 @@ void relay_upgrade(ApiServer::Impl& server, const RequestPtr& request, const Far
       client->upgrade(std::move(onward), [&server, request, far](std::unique_ptr<net::RawStream> stream, net::HttpResponse response) {
         if (stream == nullptr) {
           if (response.status == 0) return respond_unreachable(server, *request, far, response.body);
-          server.account(*request, response.status);
+          server.respond.account(*request, response.status);
           response.headers = net::headers_back(response.headers);
           return request->writer->respond(std::move(response));
         }
-        server.account(*request, 101);
+        server.respond.account(*request, 101);
         auto own = request->writer->upgrade(std::move(response.headers));
         if (own != nullptr) net::splice(std::move(own), std::move(stream));
       });

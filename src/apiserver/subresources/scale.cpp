@@ -177,8 +177,8 @@ model::ApiResult<Produce> applied_scale(ApiServer::Impl& server, const RequestPt
 void read_scaled(ApiServer::Impl& server, const RequestPtr& request, const ObjectPtr& object,
                  std::function<void(const json::Value&)> then) {
   if (request->custom == nullptr) return then(decode_object(*object));
-  server.read_converted(request, object, [&server, request, then = std::move(then)](model::ApiResult<json::Value> workload) {
-    if (!workload) return server.respond_status(*request, workload.error());
+  server.versions.read_converted(request, object, [&server, request, then = std::move(then)](model::ApiResult<json::Value> workload) {
+    if (!workload) return server.respond.status(*request, workload.error());
     then(*workload);
   });
 }
@@ -186,11 +186,11 @@ void read_scaled(ApiServer::Impl& server, const RequestPtr& request, const Objec
 /// Answers with the Scale of what was written. That takes reading the object: no work for the thread that stored it.
 void answer_scale(ApiServer::Impl& server, const WritePtr& operation) {
   operation->done = [&server, request = operation->request](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return server.respond_status(*request, outcome.error());
+    if (!outcome) return server.respond.status(*request, outcome.error());
     server.offload([&server, request, written = std::make_shared<const WriteOutcome>(std::move(*outcome))] {
-      if (!written->object) return server.respond_json(*request, 200, scale_of(*request->kind, written->document));
+      if (!written->object) return server.respond.document(*request, 200, scale_of(*request->kind, written->document));
       read_scaled(server, request, written->object, [&server, request](const json::Value& workload) {
-        server.respond_json(*request, 200, scale_of(*request->kind, workload));
+        server.respond.document(*request, 200, scale_of(*request->kind, workload));
       });
     });
   };
@@ -201,10 +201,10 @@ void answer_scale(ApiServer::Impl& server, const WritePtr& operation) {
 void get_scale(ApiServer::Impl& server, const RequestPtr& request) {
   const auto& kind = *request->kind;
   const auto object = server.cache->get(object_key(kind, request->info.ns, request->info.name));
-  if (object == nullptr) return server.respond_status(*request, model::not_found(kind.group, kind.plural, request->info.name));
+  if (object == nullptr) return server.respond.status(*request, model::not_found(kind.group, kind.plural, request->info.name));
   read_scaled(server, request, object, [&server, request](const json::Value& workload) {
     const auto scale = scale_of(*request->kind, workload);
-    server.respond_json(*request, 200, request->accept.form == ObjectForm::kTable ? scale_table(scale, server.loop.now()) : scale);
+    server.respond.document(*request, 200, request->accept.form == ObjectForm::kTable ? scale_table(scale, server.loop.now()) : scale);
   });
 }
 

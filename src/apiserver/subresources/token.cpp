@@ -127,7 +127,8 @@ StepResult check_token_request(ApiServer::Impl& server, const WritePtr& operatio
 StepResult issue_token(ApiServer::Impl& server, const WritePtr& operation) {
   auto issued = server.options.token_issuer->issue(*operation->token);
   if (!issued) return std::unexpected(std::move(issued.error()));
-  server.respond_json(*operation->request, 201, token_answer(operation->admission.object, *operation->token, *issued, server.now_text()));
+  server.respond.document(*operation->request, 201,
+                          token_answer(operation->admission.object, *operation->token, *issued, server.now_text()));
   return Flow::kWaits;
 }
 
@@ -135,7 +136,7 @@ StepResult issue_token(ApiServer::Impl& server, const WritePtr& operation) {
 
 void ApiServer::Impl::review(const RequestPtr& request) {
   auto body = decode_object_body(*request);
-  if (!body) return respond_status(*request, body.error());
+  if (!body) return respond.status(*request, body.error());
   const auto& plural = request->kind->plural;
   auto& authorizer = *options.authorizer;
   model::ApiResult<json::Value> answer = std::unexpected(model::method_not_supported(request->kind->group, plural, "create"));
@@ -146,8 +147,8 @@ void ApiServer::Impl::review(const RequestPtr& request) {
   if (plural == "selfsubjectrulesreviews") answer = auth::review_self_subject_rules(authorizer, request->user, std::move(*body));
   if (plural == "selfsubjectreviews") answer = auth::review_self_subject(request->user, std::move(*body));
   if (plural == "selfsubjectreviews" && answer) json::set(*answer, {"metadata", "creationTimestamp"}, json::Value(now_text()));
-  if (!answer) return respond_status(*request, answer.error());
-  respond_json(*request, 201, *answer);
+  if (!answer) return respond.status(*request, answer.error());
+  respond.document(*request, 201, *answer);
 }
 
 }  // namespace berth::apiserver

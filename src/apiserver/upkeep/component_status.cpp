@@ -50,10 +50,10 @@ void ApiServer::Impl::component_status(const RequestPtr& request) {
     result.revision = cache->revision();
     return answer_list(*this, request, std::move(result), "", std::nullopt);
   }
-  if (info.verb != "get" || info.name.empty()) return respond_status(*request, model::method_not_allowed());
+  if (info.verb != "get" || info.name.empty()) return respond.status(*request, model::method_not_allowed());
   for (const auto& one : all)
-    if (one->meta.name == info.name) return respond_object(*request, 200, one);
-  respond_status(*request, model::not_found("", request->kind->plural, info.name));
+    if (one->meta.name == info.name) return respond.object(*request, 200, one);
+  respond.status(*request, model::not_found("", request->kind->plural, info.name));
 }
 
 }  // namespace berth::apiserver

@@ -17,7 +17,7 @@ StepResult decode_replacement(ApiServer::Impl& server, const WritePtr& operation
   const auto& request = operation->request;
   auto document = decode_object_body(*request, [&]() -> std::optional<json::Value> {
     const auto stored = server.cache->get(object_key(*request->kind, request->info.ns, request->info.name));
-    return stored == nullptr ? std::nullopt : std::optional(server.read_document(*request, *stored));
+    return stored == nullptr ? std::nullopt : std::optional(read_document(*request, *stored));
   });
   if (!document) return std::unexpected(std::move(document.error()));
   if (auto matched = match_path(*request, *document, true); !matched) return std::unexpected(std::move(matched.error()));

@@ -141,8 +141,8 @@ struct CollectionDeletion {
 
 void delete_next(ApiServer::Impl& server, const std::shared_ptr<CollectionDeletion>& all) {
   if (all->next == all->found.items.size())
-    return server.convert_ahead(all->request, all->found.items, [&server, all](model::ApiResult<std::vector<ObjectPtr>> shown) {
-      if (!shown) return server.respond_status(*all->request, shown.error());
+    return server.versions.convert_ahead(all->request, all->found.items, [&server, all](model::ApiResult<std::vector<ObjectPtr>> shown) {
+      if (!shown) return server.respond.status(*all->request, shown.error());
       all->found.items = std::move(*shown);
       answer_list(server, all->request, std::move(all->found), "", std::nullopt);
     });
@@ -154,7 +154,7 @@ void delete_next(ApiServer::Impl& server, const std::shared_ptr<CollectionDeleti
   deletion->done = [&server, all](model::ApiResult<WriteOutcome> outcome) {
     // Gone meanwhile is what was wanted.
     if (!outcome && !outcome.error().is("NotFound") && !outcome.error().is("Conflict"))
-      return server.respond_status(*all->request, outcome.error());
+      return server.respond.status(*all->request, outcome.error());
     server.offload([&server, all] { delete_next(server, all); });
   };
   run_steps(server, std::move(deletion));
@@ -178,12 +178,12 @@ StepResult decode_deletion(ApiServer::Impl& server, const WritePtr& deletion) {
   deletion->options = std::move(*delete_options);
   deletion->dry_run = request->dry_run;
   deletion->done = [&server, request](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return server.respond_status(*request, outcome.error());
+    if (!outcome) return server.respond.status(*request, outcome.error());
     if (outcome->gone && !life_of(*request->kind).is_answered_when_deleted)
-      return server.respond_success(*request, 200, request->info.name, outcome->object->meta.uid);
+      return server.respond.success(*request, 200, request->info.name, outcome->object->meta.uid);
     // On a dry run that changes something the object is what it was.
     if (!outcome->document.is_null()) outcome->object = nullptr;
-    server.respond_written(request, 200, std::move(*outcome));
+    server.respond.written(request, 200, std::move(*outcome));
   };
   return Flow::kNext;
 }
@@ -207,8 +207,8 @@ StepResult find_victim(ApiServer::Impl& server, const WritePtr& deletion) {
 }
 
 StepResult show_victim(ApiServer::Impl& server, const WritePtr& deletion) {
-  if (deletion->is_admitted || !ApiServer::Impl::asks_converter(*deletion->request)) return Flow::kNext;
-  server.read_converted(deletion->request, deletion->base, [&server, deletion](model::ApiResult<json::Value> shown) {
+  if (deletion->is_admitted || !asks_converter(*deletion->request)) return Flow::kNext;
+  server.versions.read_converted(deletion->request, deletion->base, [&server, deletion](model::ApiResult<json::Value> shown) {
     if (!shown) return deletion->fail(std::move(shown.error()));
     deletion->current = std::move(*shown);
     run_steps(server, deletion);
@@ -248,18 +248,18 @@ StepResult store_deletion(ApiServer::Impl& server, const WritePtr& deletion) {
 
 void remove_collection(ApiServer::Impl& server, const RequestPtr& request) {
   auto delete_options = take_delete_options(*request);
-  if (!delete_options) return server.respond_status(*request, delete_options.error());
+  if (!delete_options) return server.respond.status(*request, delete_options.error());
   auto filter = read_filter(*request);
-  if (!filter) return server.respond_status(*request, filter.error());
+  if (!filter) return server.respond.status(*request, filter.error());
   auto all = std::make_shared<CollectionDeletion>();
   all->request = request;
   all->options = std::move(*delete_options);
   // What is selected by fields of the request's version is known once the objects are in it.
-  const auto also = ApiServer::Impl::asks_converter(*request) ? std::exchange(filter->also, nullptr) : nullptr;
+  const auto also = asks_converter(*request) ? std::exchange(filter->also, nullptr) : nullptr;
   all->found = server.cache->list(*filter, "", 0);
   if (!also) return delete_next(server, all);
-  server.convert_ahead(request, all->found.items, [&server, all, also](model::ApiResult<std::vector<ObjectPtr>> shown) {
-    if (!shown) return server.respond_status(*all->request, shown.error());
+  server.versions.convert_ahead(request, all->found.items, [&server, all, also](model::ApiResult<std::vector<ObjectPtr>> shown) {
+    if (!shown) return server.respond.status(*all->request, shown.error());
     std::vector<ObjectPtr> selected;
     for (std::size_t i = 0; i < shown->size(); ++i)
       if (also(*(*shown)[i])) selected.push_back(all->found.items[i]);

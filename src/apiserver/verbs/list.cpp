@@ -1,4 +1,5 @@
 // Lists: pages as consistent snapshots, and answers of any size with one chunk of memory.
+#include "apiserver/impl.h"
 #include "apiserver/representation/representation.h"
 #include "apiserver/verbs/continue_token.h"
 #include "apiserver/verbs/reading.h"
@@ -102,9 +103,9 @@ std::size_t stored_bytes(const std::vector<ObjectPtr>& items) {
 
 /// Short lists at once, long ones chunk by chunk.
 void send_list(ApiServer::Impl& server, Request& request, ListFrame frame, std::vector<ObjectPtr> items) {
-  server.account(request, 200);
+  server.respond.account(request, 200);
   const std::size_t bytes = stored_bytes(items);
-  auto headers = server.headers_for(request, frame.content_type);
+  auto headers = server.respond.headers_for(request, frame.content_type);
   if (bytes > kChunkBytes) {
     request.writer->start_stream(200, std::move(headers));
     std::make_shared<ListStream>(request.writer, std::move(frame), std::move(items))->pump();
@@ -133,7 +134,7 @@ json::Value expired_token(const model::ApiStatus& status, const std::string& fre
 
 void ApiServer::Impl::list(const RequestPtr& request) {
   auto plan = make_plan(*request);
-  if (!plan) return respond_status(*request, plan.error());
+  if (!plan) return respond.status(*request, plan.error());
   // What is selected by fields of the request's version is known once the objects are in it.
   const auto also = asks_converter(*request) ? std::exchange(plan->filter.also, nullptr) : nullptr;
   const auto at_least = plan->at_least, exact = plan->exact;
@@ -143,7 +144,7 @@ void ApiServer::Impl::list(const RequestPtr& request) {
       auto past = cache->list_at(*plan.exact, plan.filter, plan.after_key, plan.limit);
       if (!past) {
         if (plan.after_key.empty())
-          return respond_status(*request, model::expired(fmt::format("The resourceVersion for the provided list is too old.")));
+          return respond.status(*request, model::expired(fmt::format("The resourceVersion for the provided list is too old.")));
         auto status = model::expired(
             "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue "
             "parameter, or use "
@@ -152,7 +153,7 @@ void ApiServer::Impl::list(const RequestPtr& request) {
             "objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the "
             "list.");
         const ContinueToken fresh{-1, plan.after_key.substr(plan.filter.prefix.size())};
-        return respond_json(*request, 410, expired_token(status, fresh.render()));
+        return respond.document(*request, 410, expired_token(status, fresh.render()));
       }
       result = std::move(*past);
     } else {
@@ -165,25 +166,26 @@ void ApiServer::Impl::list(const RequestPtr& request) {
       if (plan.filter.labels.is_everything() && plan.filter.fields.terms.empty() && !plan.filter.name) remaining = result.remaining;
     }
     if (!asks_converter(*request)) return answer_list(*this, request, std::move(result), token, remaining);
-    convert_ahead(request, result.items, [this, request, result, token, remaining, also](model::ApiResult<std::vector<ObjectPtr>> shown) {
-      if (!shown) return respond_status(*request, shown.error());
-      auto converted = result;
-      converted.items = std::move(*shown);
-      if (also) std::erase_if(converted.items, [&](const ObjectPtr& one) { return !also(*one); });
-      answer_list(*this, request, std::move(converted), token, remaining);
-    });
+    versions.convert_ahead(request, result.items,
+                           [this, request, result, token, remaining, also](model::ApiResult<std::vector<ObjectPtr>> shown) {
+                             if (!shown) return respond.status(*request, shown.error());
+                             auto converted = result;
+                             converted.items = std::move(*shown);
+                             if (also) std::erase_if(converted.items, [&](const ObjectPtr& one) { return !also(*one); });
+                             answer_list(*this, request, std::move(converted), token, remaining);
+                           });
   };
   const auto wanted = at_least ? at_least : exact;
   if (!wanted || *wanted <= cache->revision()) return run();
   cache->wait_for(*wanted, std::chrono::seconds(3), [this, request, run, wanted = *wanted](bool reached) {
     if (reached) return run();
-    respond_status(*request, too_large_revision(wanted, cache->revision()));
+    respond.status(*request, too_large_revision(wanted, cache->revision()));
   });
 }
 
 void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult result, const std::string& token,
                  std::optional<std::int64_t> remaining) {
-  auto frame = frame_list(server, request, {result.revision, token, remaining}, result.items);
+  auto frame = frame_list(server.loop, request, {result.revision, token, remaining}, result.items);
   send_list(server, *request, std::move(frame), std::move(result.items));
 }
 

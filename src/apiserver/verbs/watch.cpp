@@ -5,11 +5,11 @@
 namespace berth::apiserver {
 
 void ApiServer::Impl::watch(const RequestPtr& request) {
-  if (auto wrong = check_list_options(*request, true)) return respond_status(*request, *wrong);
+  if (auto wrong = check_list_options(*request, true)) return respond.status(*request, *wrong);
   auto filter = read_filter(*request);
-  if (!filter) return respond_status(*request, filter.error());
+  if (!filter) return respond.status(*request, filter.error());
   const auto revision = read_revision(request->query.get("resourceVersion"));
-  if (!revision) return respond_status(*request, revision.error());
+  if (!revision) return respond.status(*request, revision.error());
 
   WatchStream::Options stream;
   stream.bookmarks = request->query.flag("allowWatchBookmarks");
@@ -24,7 +24,7 @@ void ApiServer::Impl::watch(const RequestPtr& request) {
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(seconds.data(), seconds.data() + seconds.size(), number);
     if (error != std::errc() || end != seconds.data() + seconds.size())
-      return respond_status(*request, model::bad_request(fmt::format("strconv.ParseInt: parsing \"{}\": invalid syntax", seconds)));
+      return respond.status(*request, model::bad_request(fmt::format("strconv.ParseInt: parsing \"{}\": invalid syntax", seconds)));
     if (number > 0) stream.timeout = std::chrono::seconds(std::min<std::int64_t>(number, 1'000'000));
   }
   if (stream.initial_state && *revision && **revision > cache->revision()) {

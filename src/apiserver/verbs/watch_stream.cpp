@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "apiserver/impl.h"
 #include "apiserver/verbs/watch_flush.h"
 
 namespace berth::apiserver {
@@ -16,8 +17,8 @@ WatchStream::WatchStream(ApiServer::Impl& server, RequestPtr request, Options op
     : server_(server),
       request_(std::move(request)),
       options_(options),
-      frames_(server, *request_),
-      converts_(ApiServer::Impl::asks_converter(*request_)),
+      frames_(server.loop, *request_),
+      converts_(asks_converter(*request_)),
       in_initial_state_(options.initial_state) {}
 
 void WatchStream::start(WatchFilter filter, Revision after) {
@@ -28,8 +29,8 @@ void WatchStream::start(WatchFilter filter, Revision after) {
   writer.on_close([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->close();
   });
-  server_.account(*request_, 200);
-  writer.start_stream(200, server_.headers_for(*request_, frames_.content_type()));
+  server_.respond.account(*request_, 200);
+  writer.start_stream(200, server_.respond.headers_for(*request_, frames_.content_type()));
   if (converts_) selects_converted_ = std::exchange(filter.also, nullptr);
   auto watch = server_.cache->watch(std::move(filter), after, options_.initial_state, shared_from_this());
   if (watch == nullptr) {
@@ -96,10 +97,11 @@ void WatchStream::convert_waiting() {
   std::vector<ObjectPtr> objects;
   for (const auto& one : batch) objects.push_back(one.event.object);
   for (const auto& one : batch) objects.push_back(one.previous);
-  server_.convert_ahead(request_, std::move(objects),
-                        [self = shared_from_this(), batch = std::move(batch)](model::ApiResult<std::vector<ObjectPtr>> shown) mutable {
-                          self->take_converted(std::move(batch), std::move(shown));
-                        });
+  server_.versions.convert_ahead(
+      request_, std::move(objects),
+      [self = shared_from_this(), batch = std::move(batch)](model::ApiResult<std::vector<ObjectPtr>> shown) mutable {
+        self->take_converted(std::move(batch), std::move(shown));
+      });
 }
 
 bool WatchStream::select_converted(EventFrames::Event& event, const ObjectPtr& previous) const {
@@ -294,8 +296,8 @@ void WatchStream::schedule_bookmark() {
 }
 
 void WatchStream::refuse(const model::ApiStatus& status) {
-  server_.account(*request_, 200);
-  request_->writer->start_stream(200, server_.headers_for(*request_, frames_.content_type()));
+  server_.respond.account(*request_, 200);
+  request_->writer->start_stream(200, server_.respond.headers_for(*request_, frames_.content_type()));
   write_error(status);
 }
 

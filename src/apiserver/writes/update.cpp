@@ -140,7 +140,7 @@ StepResult read_current(ApiServer::Impl& server, const WritePtr& operation) {
     return Flow::kNext;
   }
   if (operation->request->custom != nullptr) {
-    server.read_converted(operation->request, operation->base, [&server, operation](model::ApiResult<json::Value> current) {
+    server.versions.read_converted(operation->request, operation->base, [&server, operation](model::ApiResult<json::Value> current) {
       if (!current) return operation->fail(std::move(current.error()));
       operation->current = std::move(*current);
       run_steps(server, operation);

@@ -47,9 +47,9 @@ WritePtr make_write(ApiServer::Impl& server, const RequestPtr& request, WriteMod
   operation->subresource = request->info.subresource;
   operation->dry_run = request->dry_run;
   operation->done = [&server, request](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return server.respond_status(*request, outcome.error());
+    if (!outcome) return server.respond.status(*request, outcome.error());
     const int code = outcome->created ? 201 : 200;
-    server.respond_written(request, code, std::move(*outcome));
+    server.respond.written(request, code, std::move(*outcome));
   };
   return operation;
 }
@@ -67,6 +67,22 @@ Proposal make_proposal(const ApiServer::Impl& server, const model::KindInfo& kin
   if (life.expires) proposal.expires_at = server.loop.now() + server.options.event_ttl;
   proposal.relaxed_durability = server.options.relaxed_leases_and_events && life.may_be_lost;
   return proposal;
+}
+
+void WriteOperation::propose(ApiServer::Impl& server, json::Value object, std::function<void(Proposal)> then) {
+  if (!asks_converter(*request) || request->kind != kind) return then(make_proposal(server, *kind, std::move(object)));
+  server.versions.convert_to_storage(request, std::move(object),
+                                     [&server, self = shared_from_this(), then = std::move(then)](model::ApiResult<json::Value> stored) {
+                                       if (!stored) return self->fail(std::move(stored.error()));
+                                       then(make_proposal(server, storage_kind(*self->kind), std::move(*stored)));
+                                     });
+}
+
+void WriteOperation::try_out(ApiServer::Impl& server, json::Value object, bool is_created) {
+  if (!asks_converter(*request)) return done(WriteOutcome{nullptr, std::move(object), is_created});
+  propose(server, object, [self = shared_from_this(), object, is_created](const Proposal&) {
+    self->done(WriteOutcome{nullptr, object, is_created});
+  });
 }
 
 json::Value created_status() {

@@ -21,7 +21,7 @@
 #include <fstream>
 #include <thread>
 
-#include "node/services/rules.h"
+#include "node/services/addresses.h"
 
 namespace berth::node::dns {
 namespace {

@@ -1,42 +1,21 @@
 #include "node/services/policy_table.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <iterator>
 #include <set>
 
-#include "node/services/rules.h"
+#include "node/services/addresses.h"
 
 namespace berth::node::services {
 namespace {
-
-bool is_v6(std::string_view address) { return address.find(':') != std::string_view::npos; }
 
 std::string lower_word(std::string_view text) {
   std::string out(text);
   std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return out;
-}
-
-/// A block with the bits behind its mask cleared, as the kernel compares it; empty: not a block.
-std::string canonical_block(std::string_view cidr) {
-  const auto slash = cidr.find('/');
-  const std::string address(cidr.substr(0, slash));
-  std::array<unsigned char, 16> bytes{};
-  const int family = is_v6(address) ? AF_INET6 : AF_INET;
-  if (::inet_pton(family, address.c_str(), bytes.data()) != 1) return {};
-  const int all = family == AF_INET6 ? 128 : 32;
-  int bits = all;
-  if (slash != std::string_view::npos) std::from_chars(cidr.data() + slash + 1, cidr.data() + cidr.size(), bits);
-  for (int bit = std::clamp(bits, 0, all); bit < all; ++bit)
-    bytes[static_cast<std::size_t>(bit / 8)] &= static_cast<unsigned char>(~(0x80U >> (bit % 8)));
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  return fmt::format("{}/{}", ::inet_ntop(family, bytes.data(), text.data(), text.size()), bits);
 }
 
 /// One direction of the rules: which side of a packet is the pod's peer.
@@ -49,7 +28,7 @@ constexpr Direction kEgress{"Egress", "egress", "to", "daddr", "saddr", "egress"
 std::string matches(const char* side, const std::set<std::string>& addresses, bool v6) {
   std::vector<std::string_view> of_family;
   for (const std::string& one : addresses)
-    if (is_v6(one) == v6) of_family.push_back(one);
+    if (is_ipv6_text(one) == v6) of_family.push_back(one);
   if (of_family.empty()) return {};
   return fmt::format("{} {} {{ {} }}", v6 ? "ip6" : "ip", side, fmt::join(of_family, ", "));
 }
@@ -151,9 +130,9 @@ class Compiler {
   static std::string block_match(const json::Value& block, const char* side) {
     const std::string cidr = canonical_block(json::get_string(block, {"cidr"}));
     if (cidr.empty()) return {};
-    const char* const family = is_v6(cidr) ? "ip6" : "ip";
-    std::string out =
-        cidr.ends_with("/0") ? fmt::format("meta nfproto {}", is_v6(cidr) ? "ipv6" : "ipv4") : fmt::format("{} {} {}", family, side, cidr);
+    const char* const family = is_ipv6_text(cidr) ? "ip6" : "ip";
+    std::string out = cidr.ends_with("/0") ? fmt::format("meta nfproto {}", is_ipv6_text(cidr) ? "ipv6" : "ipv4")
+                                           : fmt::format("{} {} {}", family, side, cidr);
     for (const json::Value& except : json::get_array(block, {"except"}))
       if (const std::string one = except.is_string() ? canonical_block(json::as_view(except)) : ""; !one.empty())
         out += fmt::format(" {} {} != {}", family, side, one);
@@ -196,11 +175,11 @@ class Compiler {
     const std::string own = fmt::format("pod-{}-{}", direction.map, digest(address));
     std::vector<std::string>& rules = out_.chains[own];
     if (rules.empty()) {
-      rules.push_back(fmt::format("{} {} {} accept", is_v6(address) ? "ip6" : "ip", direction.peer_side, address));
+      rules.push_back(fmt::format("{} {} {} accept", is_ipv6_text(address) ? "ip6" : "ip", direction.peer_side, address));
       rules.emplace_back("drop");
     }
     rules.insert(rules.end() - 1, "jump " + chain);
-    out_.guards[{fmt::format("{}{}", direction.map, is_v6(address) ? "6" : "4"), address}] = "goto " + own;
+    out_.guards[{fmt::format("{}{}", direction.map, is_ipv6_text(address) ? "6" : "4"), address}] = "goto " + own;
   }
 
   const PolicyInput& input_;

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "client/informer.h"
+#include "node/services/addresses.h"
 #include "node/services/health_ports.h"
 #include "node/services/rules.h"
 
@@ -28,6 +29,7 @@ struct Proxy::Impl : std::enable_shared_from_this<Impl> {
       : client(c),
         kernel(std::move(k)),
         options(std::move(o)),
+        rules({.table = options.table, .masquerades_local = options.masquerades_local}),
         services(c, kServices),
         slices(c, kSlices),
         own_node(c, kNodes, {.field_selector = "metadata.name=" + options.node}) {}
@@ -78,13 +80,14 @@ struct Proxy::Impl : std::enable_shared_from_this<Impl> {
   }
 
   /// The ports of one Service as they are now.
-  void refresh(const std::string& key, ServiceTable& into) {
-    for (const std::string& name : ports_of[key]) into.erase(name);
-    ports_of.erase(key);
+  void refresh(const std::string& key) {
     const auto slash = key.find('/');
     const std::string ns = key.substr(0, slash), name_of = key.substr(slash + 1);
     const auto service = services.get(ns, name_of);
-    if (!service) return health.set(ns, name_of, 0, 0);
+    if (!service) {
+      health.set(ns, name_of, 0, 0);
+      return take(key, {});
+    }
     std::vector<std::shared_ptr<const json::Value>> held;
     std::vector<const json::Value*> documents;
     for (const auto& slice : slices.by_index(kServiceOf, key)) {
@@ -96,46 +99,52 @@ struct Proxy::Impl : std::enable_shared_from_this<Impl> {
     add_service(*document, documents, options.node, zone, ports);
     const auto health_port = json::get_int(*document, {"spec", "healthCheckNodePort"});
     health.set(ns, name_of, static_cast<std::uint16_t>(health_port), health_port != 0 ? ready_endpoints_on(documents, options.node) : 0);
+    take(key, std::move(ports));
+  }
+
+  void take(const std::string& key, ServiceTable ports) {
+    std::vector<std::string>& names = ports_of[key];
+    for (const std::string& name : names)
+      if (!ports.contains(name)) rules.erase(name);
+    names.clear();
     for (auto& [name, port] : ports) {
-      ports_of[key].push_back(name);
-      into[name] = std::move(port);
+      names.push_back(name);
+      rules.set(name, std::move(port));
     }
+    if (names.empty()) ports_of.erase(key);
   }
 
   void apply() {
     is_due = false;
     if (!services.has_synced() || !slices.has_synced()) return later(options.pause);
-    ServiceTable next = wanted;
-    for (const std::string& key : dirty) refresh(key, next);
+    for (const std::string& key : dirty) refresh(key);
     dirty.clear();
-    wanted = std::move(next);
-    const RuleOptions rules{options.table, options.masquerades_local};
-    const std::string script = in_kernel ? rules_between(*in_kernel, wanted, rules) : whole_rules(wanted, rules);
+    const std::string script = is_in_kernel ? rules.step() : rules.whole();
     if (!script.empty()) {
       auto done = kernel->run(script);
       // Somebody else may have changed our tables: all anew.
-      if (!done && in_kernel) done = kernel->run(whole_rules(wanted, rules));
+      if (!done && is_in_kernel) done = kernel->run(rules.whole());
       if (!done) {
-        log::error("proxy", "the rules of {} Service ports were not taken: {}", wanted.size(), done.error().message);
-        in_kernel.reset();
+        log::error("proxy", "the rules of {} Service ports were not taken: {}", rules.size(), done.error().message);
+        is_in_kernel = false;
         return later(std::chrono::seconds(5));
       }
     }
-    if (!in_kernel) log::info("proxy", "{} ports of Services lead to their endpoints", wanted.size());
-    in_kernel = wanted;
+    if (!is_in_kernel) log::info("proxy", "{} ports of Services lead to their endpoints", rules.size());
+    is_in_kernel = true;
   }
 
   client::Client& client;
   std::unique_ptr<Kernel> kernel;
   const ProxyOptions options;
+  Rules rules;
   client::Informer services, slices, own_node;
   std::string zone;
   std::set<std::string> dirty;  ///< Services to look at.
   bool is_due = false;
   std::map<std::string, std::vector<std::string>> ports_of;
   HealthPorts health;
-  ServiceTable wanted;
-  std::optional<ServiceTable> in_kernel;  ///< What the kernel has; unknown at the start and after a failure.
+  bool is_in_kernel = false;  ///< Whether the kernel has what the rules were told; unknown at the start and after a failure.
 };
 
 Proxy::Proxy(client::Client& client, std::unique_ptr<Kernel> kernel, ProxyOptions options)

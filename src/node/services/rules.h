@@ -1,26 +1,35 @@
-// The table of Services as nftables: two tables of our own (ip and ip6), maps from address, protocol and port to a chain a
-// Service, a chain an endpoint. The shape is kube-proxy's nftables mode (KEP-3866). Pure: text for `nft -f`, each text one transaction of
-// the kernel.
+// The table of Services as nftables: two tables of our own (ip and ip6), kept in step by elements of maps (port_rules.h has the shape). The
+// first idea is kube-proxy's nftables mode (KEP-3866). Pure: text for `nft -f`, each text one transaction of the kernel.
 #pragma once
+#include <memory>
 #include <string>
 
+#include "node/services/port_rules.h"
 #include "node/services/service_table.h"
 
 namespace berth::node::services {
 
-struct RuleOptions {
-  std::string table = "berth";  ///< The name of our tables: nodes of one machine keep apart.
-  /// Traffic between pods of this machine does not pass the rules a second time on its way back (bridge-nf-call-iptables is off), so its
-  /// source is masqueraded.
-  bool masquerades_local = false;
+/// What the kernel's tables should hold, and what leads there from what it was last told. The price of a step is that of what changed in
+/// it. Not thread-safe.
+class Rules {
+ public:
+  explicit Rules(RuleOptions options);
+  ~Rules();
+  /// A port by its name in a ServiceTable; endpoints that stay keep their places.
+  void set(const std::string& name, ServicePort port);
+  void erase(const std::string& name);
+  [[nodiscard]] std::size_t size() const;
+  /// What changed since the last step, taken as told. Empty: nothing to do. Where two Services claim one address and port, the first by
+  /// name has it, as long as it is there.
+  std::string step();
+  /// Takes whatever is there of ours away and sets the whole, taken as told: for the beginning, and after a step that failed.
+  std::string whole();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
-/// Takes whatever is there of ours away and sets the whole table.
-std::string whole_rules(const ServiceTable& table, const RuleOptions& options);
-/// What leads from one table to the next: chains and elements of ports that changed, and no others. Empty: nothing to do.
-std::string rules_between(const ServiceTable& before, const ServiceTable& after, const RuleOptions& options);
-/// 16 hex digits of a text: names of chains and tables have room for that and a prefix, whatever it is.
-std::string digest(std::string_view text);
 /// Takes everything of ours away.
 std::string no_rules(const std::string& table);
 

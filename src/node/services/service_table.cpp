@@ -6,6 +6,8 @@
 #include <optional>
 #include <set>
 
+#include "node/services/addresses.h"
+
 namespace berth::node::services {
 namespace {
 
@@ -13,12 +15,12 @@ using json::get_array;
 using json::get_int;
 using json::get_string;
 
-bool is_ipv6(std::string_view address) { return address.find(':') != std::string_view::npos; }
-
-std::vector<std::string> of_family(const json::Array& addresses, bool ipv6) {
+/// What is no address (`canonical`: canonical_address or canonical_block) is left out: one bad word would stop the rules of all.
+std::vector<std::string> of_family(const json::Array& addresses, bool ipv6, std::string (*canonical)(std::string_view)) {
   std::vector<std::string> out;
   for (const json::Value& one : addresses)
-    if (one.is_string() && is_ipv6(json::as_view(one)) == ipv6) out.emplace_back(one.get_string());
+    if (one.is_string() && is_ipv6_text(json::as_view(one)) == ipv6)
+      if (std::string text = canonical(json::as_view(one)); !text.empty()) out.push_back(std::move(text));
   return out;
 }
 
@@ -51,7 +53,7 @@ bool condition(const json::Value& endpoint, std::string_view name, bool fallback
 Candidate candidate_of(const json::Value& endpoint, std::uint16_t port, const std::string& node, const std::string& zone) {
   Candidate out;
   const auto& addresses = get_array(endpoint, {"addresses"});
-  if (!addresses.empty() && addresses[0].is_string()) out.endpoint.address = addresses[0].get_string();
+  if (!addresses.empty() && addresses[0].is_string()) out.endpoint.address = canonical_address(json::as_view(addresses[0]));
   out.endpoint.port = port;
   out.endpoint.is_local = get_string(endpoint, {"nodeName"}) == node;
   out.is_ready = condition(endpoint, "ready", true);
@@ -103,8 +105,9 @@ void find_endpoints(const std::vector<const json::Value*>& slices, std::string_v
 std::vector<std::string> balancer_addresses(const json::Value& service, bool ipv6) {
   std::vector<std::string> out;
   for (const json::Value& ingress : get_array(service, {"status", "loadBalancer", "ingress"}))
-    if (const std::string ip(get_string(ingress, {"ip"})); !ip.empty() && is_ipv6(ip) == ipv6 && get_string(ingress, {"ipMode"}) != "Proxy")
-      out.push_back(ip);
+    if (std::string ip = canonical_address(get_string(ingress, {"ip"}));
+        !ip.empty() && is_ipv6_text(ip) == ipv6 && get_string(ingress, {"ipMode"}) != "Proxy")
+      out.push_back(std::move(ip));
   return out;
 }
 
@@ -128,8 +131,8 @@ void add_service(const json::Value& service, const std::vector<const json::Value
   json::Array addresses = get_array(service, {"spec", "clusterIPs"});
   if (addresses.empty()) addresses.emplace_back(get_string(service, {"spec", "clusterIP"}));
   for (const bool ipv6 : {false, true}) {
-    const auto own = of_family(addresses, ipv6);
-    if (own.empty() || own[0].empty()) continue;
+    const auto own = of_family(addresses, ipv6, canonical_address);
+    if (own.empty()) continue;
     for (const json::Value& port : get_array(service, {"spec", "ports"})) {
       ServicePort one;
       one.name = fmt::format("{}/{}:{}", get_string(service, {"metadata", "namespace"}), get_string(service, {"metadata", "name"}),
@@ -139,9 +142,10 @@ void add_service(const json::Value& service, const std::vector<const json::Value
       one.cluster_ip = own[0];
       one.port = static_cast<std::uint16_t>(get_int(port, {"port"}));
       one.node_port = static_cast<std::uint16_t>(get_int(port, {"nodePort"}));
-      one.external_ips = of_family(get_array(service, {"spec", "externalIPs"}), ipv6);
-      for (std::string& ip : balancer_addresses(service, ipv6)) one.external_ips.push_back(std::move(ip));
-      one.source_ranges = of_family(get_array(service, {"spec", "loadBalancerSourceRanges"}), ipv6);
+      one.external_ips = of_family(get_array(service, {"spec", "externalIPs"}), ipv6, canonical_address);
+      one.balancer_ips = balancer_addresses(service, ipv6);
+      one.external_ips.insert(one.external_ips.end(), one.balancer_ips.begin(), one.balancer_ips.end());
+      one.source_ranges = of_family(get_array(service, {"spec", "loadBalancerSourceRanges"}), ipv6, canonical_block);
       one.external_local = get_string(service, {"spec", "externalTrafficPolicy"}) == "Local";
       one.internal_local = get_string(service, {"spec", "internalTrafficPolicy"}) == "Local";
       if (get_string(service, {"spec", "sessionAffinity"}) == "ClientIP") {

@@ -27,7 +27,8 @@ struct ServicePort {
   std::vector<std::string> external_ips;                ///< spec.externalIPs and the load balancer's addresses (ipMode VIP).
   bool external_local = false, internal_local = false;  ///< Traffic policies "Local".
   int affinity_seconds = 0;                             ///< sessionAffinity ClientIP; 0: none.
-  std::vector<std::string> source_ranges;               ///< loadBalancerSourceRanges, for external_ips of the load balancer.
+  std::vector<std::string> balancer_ips;                ///< Those of external_ips that source_ranges are for.
+  std::vector<std::string> source_ranges;               ///< loadBalancerSourceRanges; none: everybody.
   std::vector<Endpoint> endpoints;                      ///< In order; for internal traffic with the policy Cluster.
   std::vector<Endpoint> local_endpoints;                ///< Those of them on this node.
   bool is_ipv6 = false;

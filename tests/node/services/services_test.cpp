@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
+#include <set>
+#include <sstream>
 
 #include "node/services/rules.h"
 #include "tests/node/services/own_network.h"
@@ -103,22 +106,135 @@ TEST(ServiceTable, BothFamiliesOfADualStackService) {
   EXPECT_EQ(addresses(table.at("shop/web:http/6").endpoints), Addresses{"fd00::1"});
 }
 
+TEST(ServiceTable, WhatIsNoAddressIsLeftOutAndAnAddressHasOneText) {
+  const json::Value strange = slice(R"({"addresses":["10.0.0.1 }; flush ruleset"]},{"addresses":["10.0.0.2"]})");
+  const auto port = port_of(service(R"(,"externalIPs":["192.0.2.1","nonsense"],"loadBalancerSourceRanges":["10.1.2.3/8"])"), strange);
+  EXPECT_EQ(addresses(port.endpoints), Addresses{"10.0.0.2"});
+  EXPECT_EQ(port.external_ips, Addresses{"192.0.2.1"});
+  EXPECT_EQ(port.source_ranges, Addresses{"10.0.0.0/8"});
+}
+
+/// What a kernel would hold after scripts of ours: the chains' rules, and the elements by map and key.
+struct Told {
+  std::map<std::string, std::vector<std::string>> chains;
+  std::map<std::string, std::map<std::string, std::string>> elements;
+
+  void take(const std::string& script) {
+    std::istringstream lines(script);
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      std::string verb, kind, family, table, name;
+      words >> verb >> kind >> family >> table >> name;
+      const std::string of = family + " " + name;
+      const std::string rest = line.substr(std::min(line.size(), line.find(name, line.find(table)) + name.size()));
+      if (kind == "table" && verb == "delete") *this = {};
+      if (kind == "chain" && verb == "delete") {
+        EXPECT_TRUE(chains.contains(of) && chains[of].empty()) << line;
+        chains.erase(of);
+      }
+      if (kind == "chain" && verb == "add") chains[of];
+      if (kind == "chain" && verb == "flush") chains[of].clear();
+      if (kind == "rule") chains[of].push_back(rest);
+      if (kind == "element") take_elements(verb == "add", elements[of], rest);
+    }
+  }
+  void take_elements(bool adds, std::map<std::string, std::string>& into, const std::string& rest) {
+    const auto from = rest.find('{') + 2, to = rest.rfind('}') - 1;
+    for (std::size_t at = from; at < to;) {
+      const auto end = std::min(rest.find(", ", at), to);
+      const std::string one = rest.substr(at, end - at);
+      at = end + 2;
+      const auto colon = one.find(" : ");
+      const std::string key = one.substr(0, colon);
+      if (adds) {
+        EXPECT_TRUE(into.emplace(key, colon == std::string::npos ? "" : one.substr(colon + 3)).second) << one << " is there already";
+      } else {
+        EXPECT_EQ(into.erase(key), 1U) << one << " is not there";
+      }
+    }
+  }
+  /// Where a port leads, whichever number its endpoints have.
+  [[nodiscard]] std::map<std::string, std::multiset<std::string>> meaning() const {
+    std::map<std::string, std::multiset<std::string>> out;
+    for (const auto& [map, held] : elements)
+      for (const auto& [key, value] : held) {
+        const bool is_numbered = map.ends_with("endpoints") && !map.ends_with("local-endpoints");
+        out[map + " " + (is_numbered ? key.substr(0, key.rfind(" . ")) : key)].insert(value);
+        if (is_numbered) out[map + " " + key].insert("taken");
+      }
+    return out;
+  }
+};
+
 TEST(ServiceRules, NothingChangedNothingIsSaid) {
-  ServiceTable table{{"shop/web:http", port_of(service(""), slice(endpoint("10.0.0.1", "here", "")))}};
-  EXPECT_EQ(rules_between(table, table, {}), "");
+  Rules rules{RuleOptions{}};
+  const auto port = port_of(service(""), slice(endpoint("10.0.0.1", "here", "")));
+  rules.set("shop/web:http", port);
+  EXPECT_NE(rules.whole(), "");
+  EXPECT_EQ(rules.step(), "");
+  rules.set("shop/web:http", port);
+  EXPECT_EQ(rules.step(), "");
 }
 
 TEST(ServiceRules, APortThatChangesLeavesTheOthersAlone) {
-  ServiceTable before{{"shop/web:http", port_of(service(""), slice(endpoint("10.0.0.1", "here", "")))}};
-  before["a/b:x"] = before.begin()->second;
-  before["a/b:x"].name = "a/b:x";
-  before["a/b:x"].cluster_ip = "10.96.0.77";
-  ServiceTable after = before;
-  after["shop/web:http"].endpoints.push_back({"10.0.0.2", 8080, false});
-  const std::string script = rules_between(before, after, {});
-  EXPECT_NE(script.find("10.0.0.2:8080"), std::string::npos);
+  Rules rules{RuleOptions{}};
+  auto port = port_of(service(""), slice(endpoint("10.0.0.1", "here", "")));
+  auto other = port;
+  other.name = "a/b:x";
+  other.cluster_ip = "10.96.0.77";
+  rules.set(port.name, port);
+  rules.set(other.name, other);
+  rules.whole();
+  port.endpoints.push_back({"10.0.0.2", 8080, false});
+  rules.set(port.name, port);
+  const std::string script = rules.step();
+  EXPECT_NE(script.find("10.0.0.2 . 8080"), std::string::npos);
   EXPECT_EQ(script.find("10.96.0.77"), std::string::npos) << script;
-  EXPECT_EQ(script.find("10.0.0.1:8080"), std::string::npos) << "an endpoint that stays is not written again: " << script;
+  EXPECT_EQ(script.find("10.0.0.1 . 8080"), std::string::npos) << "an endpoint that stays is not written again: " << script;
+}
+
+TEST(ServiceRules, EndpointsThatStayKeepTheirPlaces) {
+  Rules rules{RuleOptions{}};
+  auto port = port_of(service(""), slice(endpoint("10.0.0.1", "x", "")));
+  for (int i = 2; i <= 9; ++i) port.endpoints.push_back({fmt::format("10.0.0.{}", i), 8080, false});
+  rules.set(port.name, port);
+  rules.whole();
+  port.endpoints.erase(port.endpoints.begin());
+  rules.set(port.name, port);
+  const std::string script = rules.step();
+  EXPECT_NE(script.find("delete element ip berth endpoints { 10.96.0.10 . tcp . 80 . 0, 10.96.0.10 . tcp . 80 . 8 }"), std::string::npos)
+      << script;
+  EXPECT_NE(script.find("add element ip berth endpoints { 10.96.0.10 . tcp . 80 . 0 : 10.0.0.9 . 8080 }"), std::string::npos) << script;
+}
+
+TEST(ServiceRules, OfTwoThatClaimOneAddressTheFirstByNameHasItWhileItIsThere) {
+  Rules rules{RuleOptions{}};
+  auto first = port_of(service(R"(,"externalIPs":["192.0.2.1"])"), slice(endpoint("10.0.0.1", "x", "")));
+  auto second = first;
+  second.name = "shop/zoo:http", second.cluster_ip = "10.96.0.11", second.endpoints = {{"10.0.0.2", 8080, false}};
+  Told told;
+  rules.set(second.name, second);
+  told.take(rules.whole());
+  const auto leads = [&] { return told.elements["ip endpoints"]["192.0.2.1 . tcp . 80 . 0"]; };
+  EXPECT_EQ(leads(), "10.0.0.2 . 8080");
+  rules.set(first.name, first);
+  told.take(rules.step());
+  EXPECT_EQ(leads(), "10.0.0.1 . 8080");
+  rules.erase(first.name);
+  told.take(rules.step());
+  EXPECT_EQ(leads(), "10.0.0.2 . 8080");
+}
+
+TEST(ServiceRules, ABalancersAddressIsForItsRangesAlone) {
+  Rules rules{RuleOptions{}};
+  auto port = port_of(service(R"(,"loadBalancerSourceRanges":["203.0.113.0/24"])"), slice(endpoint("10.0.0.1", "x", "")));
+  port.external_ips = port.balancer_ips = {"192.0.2.7"};
+  rules.set(port.name, port);
+  Told told;
+  told.take(rules.whole());
+  ASSERT_EQ(told.elements["ip firewall-ips"].count("192.0.2.7 . tcp . 80"), 1U);
+  const std::string chain = told.elements["ip firewall-ips"]["192.0.2.7 . tcp . 80"].substr(5);
+  EXPECT_EQ(told.chains["ip " + chain], (std::vector<std::string>{" ip saddr 203.0.113.0/24 return", " drop"}));
 }
 
 /// Some port with everything that a port may have, by chance.
@@ -144,32 +260,65 @@ ServicePort random_port(int number, std::mt19937& random) {
   return port;
 }
 
+/// Some of twelve ports come, change and go.
+void change(ServiceTable& table, Rules& rules, std::mt19937& random) {
+  for (int changes = 1 + static_cast<int>(random() % 3); changes > 0; --changes) {
+    const ServicePort port = random_port(static_cast<int>(random() % 12), random);
+    if (random() % 4 == 0) {
+      rules.erase(port.name);
+      table.erase(port.name);
+    } else {
+      rules.set(port.name, port);
+      table[port.name] = port;
+    }
+  }
+}
+
+TEST(ServiceRules, EveryStepLeadsWhereTheWholeDoes) {
+  for (const bool masquerades : {false, true}) {
+    const RuleOptions options{.table = "berth-test", .masquerades_local = masquerades};
+    std::mt19937 random(11);
+    ServiceTable table;
+    Rules rules(options);
+    Told told;
+    told.take(rules.whole());
+    for (int step = 0; step < 200; ++step) {
+      change(table, rules, random);
+      told.take(rules.step());
+      Rules fresh(options);
+      for (const auto& [name, port] : table) fresh.set(name, port);
+      Told whole;
+      whole.take(fresh.whole());
+      ASSERT_EQ(told.meaning(), whole.meaning()) << "step " << step;
+      for (const auto& [chain, held] : whole.chains) {
+        if (chain.contains("service-") || chain.contains("local-")) continue;  // The order of endpoints is free.
+        ASSERT_EQ(told.chains[chain], held) << chain << ", step " << step;
+      }
+    }
+  }
+}
+
 TEST(ServiceRules, TheKernelTakesEveryStep) {
   in_own_network([](Kernel& kernel) {
-    std::mt19937 random(7);
-    const RuleOptions options{.table = "berth-test", .masquerades_local = true};
-    ServiceTable before;
-    const auto first = kernel.run(whole_rules(before, options));
-    ASSERT_TRUE(first.has_value()) << first.error().message;
-    for (int step = 0; step < 150; ++step) {
-      ServiceTable after = before;
-      for (int changes = 1 + static_cast<int>(random() % 3); changes > 0; --changes) {
-        const int number = static_cast<int>(random() % 12);
-        const ServicePort port = random_port(number, random);
-        if (random() % 4 == 0)
-          after.erase(port.name);
-        else
-          after[port.name] = port;
+    for (const bool masquerades : {false, true}) {
+      std::mt19937 random(7);
+      const RuleOptions options{.table = "berth-test", .masquerades_local = masquerades};
+      Rules rules(options);
+      ServiceTable table;
+      const auto first = kernel.run(rules.whole());
+      ASSERT_TRUE(first.has_value()) << first.error().message;
+      for (int step = 0; step < 150; ++step) {
+        change(table, rules, random);
+        const std::string script = rules.step();
+        if (script.empty()) continue;
+        const auto taken = kernel.run(script);
+        ASSERT_TRUE(taken.has_value()) << "step " << step << ": " << taken.error().message << "\n" << script;
       }
-      const std::string script = rules_between(before, after, options);
-      if (script.empty()) continue;
-      const auto taken = kernel.run(script);
-      ASSERT_TRUE(taken.has_value()) << "step " << step << ": " << taken.error().message << "\n" << script;
-      before = after;
+      for (const auto& [name, port] : table) rules.erase(name);
+      const auto emptied = kernel.run(rules.step());
+      ASSERT_TRUE(emptied.has_value()) << emptied.error().message;
+      EXPECT_TRUE(kernel.run(no_rules(options.table)).has_value());
     }
-    const auto emptied = kernel.run(rules_between(before, {}, options));
-    ASSERT_TRUE(emptied.has_value()) << emptied.error().message;
-    EXPECT_TRUE(kernel.run(no_rules(options.table)).has_value());
   });
 }
 

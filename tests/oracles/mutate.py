@@ -26,6 +26,7 @@ WHOLE = document("bases", "Base", [{"name": "v1", "served": True, "storage": Tru
                                     {"name": "v1beta1", "served": True, "storage": False, "deprecated": True, "deprecationWarning": "gone soon", "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}],
                  conversion={"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"service": {"name": "s", "namespace": "n", "path": "/x", "port": 443}}}})
 WHOLE["spec"]["names"].update(shortNames=["bs"], categories=["all"], singular="base", listKind="BaseList")
+WHOLE = json.loads(json.dumps(WHOLE))  # No part of it stands in two places.
 
 VALUES = [None, True, False, 0, -1, 1, 3, 1.5, 1e30, "", "x", "a b", "object", "string", "integer", "array", "number", "boolean", "v1", "1", "Base", "^a", "[", "a\nb", [], ["a"], ["a", "a"], [1], [{}], {}, S, {"type": "object"}, {"type": "array", "items": S}, {"a": S}, {"x-kubernetes-preserve-unknown-fields": True}]
 ALTERNATIVES = [[{"minLength": 1}], [S], [{"properties": {"a": {"minLength": 1}}}], [{"required": ["a"]}], [{"default": 1}], [{"not": {"type": "string"}}]]
@@ -83,6 +84,7 @@ OBJECTS = document("drawns", "Drawn", [{"name": "v1", "served": True, "storage":
     "deep": {"type": "object", "additionalProperties": {"type": "array", "minItems": 1, "items": {"type": "object", "properties": {"x": {"type": "string", "default": "d"}, "y": {"type": "integer", "enum": [1, 2]}}}}},
     "r": {"type": "array", "items": {"type": "string", "maxLength": 5, "x-kubernetes-validations": [{"rule": "self != 'bad'", "reason": "FieldValueForbidden"}]}, "maxItems": 10}},
     "x-kubernetes-validations": [{"rule": "!has(self.i) || !has(self.n) || double(self.i) >= self.n", "messageExpression": "'i is ' + string(self.i)"}]}}}}}])
+OBJECTS = json.loads(json.dumps(OBJECTS))
 GOOD = {"s": "abc", "i": 4, "l": [{"k": "a"}, {"k": "b", "v": 1}], "set": ["p", "q"], "m": {"x": "a"}, "ios": "50%", "emb": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"a": "b"}}, "spec": {"z": 1}}, "any": {"a": "x"}, "free": {"a": [1, {"b": None}]},
         "n": 1.5, "b": None, "date": "2026-01-02T03:04:05Z", "deep": {"k": [{"x": "y"}, {"y": 2}]}, "r": ["a", "b"]}
 MEMBERS = [None, True, 0, 5, -3, 1.25, 2.0, 100, "", "abc", "ABC", "a", "b", "bad", "toolongforthis", "10%", [], {}, ["a"], ["a", "a"], [1], {"a": "x"}, {"b": 7}, {"a": "x", "b": 1}, {"k": "a"}, [{"k": "a"}, {"k": "a"}], [{"v": 1}], {"apiVersion": "v1"}, {"unknown": 1}, [None]]
