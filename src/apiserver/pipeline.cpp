@@ -13,23 +13,6 @@ constexpr std::string_view kKubeletClients = "berth:kubelet-clients";  // auth/p
 
 bool is_long_path(const std::string& path) { return path.size() > 8 * 1024; }
 
-Attributes attributes_of(const Request& request) {
-  Attributes attributes;
-  attributes.verb = request.info.verb;
-  attributes.is_resource = request.info.is_resource;
-  attributes.path = request.info.path;
-  if (!request.info.is_resource) return attributes;
-  attributes.group = request.info.group;
-  attributes.version = request.info.version;
-  attributes.resource = request.info.resource;
-  attributes.subresource = request.info.subresource;
-  attributes.ns = request.info.ns;
-  attributes.name = request.info.name;
-  attributes.field_selector = request.query.get("fieldSelector");
-  attributes.label_selector = request.query.get("labelSelector");
-  return attributes;
-}
-
 flow::Description description_of(const Request& request) {
   const auto& info = request.info;
   return {request.user.name, info.verb,       info.path,

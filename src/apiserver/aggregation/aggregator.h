@@ -11,6 +11,7 @@
 
 #include "apiserver/aggregation/registrations.h"
 #include "apiserver/subresources/relay.h"
+#include "base/gate.h"
 
 namespace berth::apiserver::aggregation {
 
@@ -90,8 +91,12 @@ class Aggregator {
   std::atomic<bool> is_looking_{false};
   TimerId timer_ = TimerId::kNone;
   std::map<std::string, Check> checks_;  ///< On the loop alone.
-  /// Callbacks of requests under way hold it; empty: the aggregator is gone.
-  std::shared_ptr<std::pair<std::recursive_mutex, Aggregator*>> self_;
+  /// Callbacks of requests under way hold it; null within: the aggregator is gone.
+  struct Self {
+    Gate gate;
+    Aggregator* aggregator = nullptr;
+  };
+  std::shared_ptr<Self> self_;
 
   mutable std::mutex mutex_;
   std::map<std::string, Known> known_;  ///< By the APIService's name.

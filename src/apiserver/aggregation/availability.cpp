@@ -48,14 +48,14 @@ Condition unavailable(std::string reason, std::string message) { return {"False"
 }  // namespace
 
 Aggregator::Aggregator(Ground& ground, Responder& respond, Relays& relays)
-    : ground_(ground), respond_(respond), relays_(relays), self_(std::make_shared<std::pair<std::recursive_mutex, Aggregator*>>()) {
-  self_->second = this;
+    : ground_(ground), respond_(respond), relays_(relays), self_(std::make_shared<Self>()) {
+  self_->aggregator = this;
 }
 
 void Aggregator::start() {
   {
     // What is registered already calls back from within: the loop's look waits until there is something to look at.
-    const std::lock_guard lock(self_->first);
+    const std::lock_guard lock(self_->gate);
     registrations_ = std::make_unique<Registrations>(*ground_.cache, [this] { look_later(); });
   }
   look();
@@ -65,8 +65,8 @@ Aggregator::~Aggregator() { stop(); }
 
 void Aggregator::stop() {
   {
-    const std::lock_guard lock(self_->first);
-    self_->second = nullptr;
+    const std::lock_guard lock(self_->gate);
+    self_->aggregator = nullptr;
   }
   ground_.loop.cancel(timer_);
 }
@@ -74,8 +74,8 @@ void Aggregator::stop() {
 void Aggregator::look_later() {
   if (is_looking_.exchange(true)) return;
   ground_.loop.post([self = self_] {
-    const std::lock_guard lock(self->first);
-    if (self->second != nullptr) self->second->look();
+    const std::lock_guard lock(self->gate);
+    if (self->aggregator != nullptr) self->aggregator->look();
   });
 }
 
@@ -97,8 +97,8 @@ void Aggregator::look() {
   timer_ = TimerId::kNone;
   if (!has_remote) return;
   timer_ = ground_.loop.schedule_after(kLook, [self = self_] {
-    const std::lock_guard lock(self->first);
-    if (self->second != nullptr) self->second->look();
+    const std::lock_guard lock(self->gate);
+    if (self->aggregator != nullptr) self->aggregator->look();
   });
 }
 
@@ -181,8 +181,8 @@ void Aggregator::ask(const Registration& registration, const FarEnd& far) {
   send(far, path, [self = self_, &loop = ground_.loop, registration, far](net::HttpResponse response) {
     // On the loop, where everything else about checks is.
     loop.post([self, registration, far, response = std::move(response)]() mutable {
-      const std::lock_guard lock(self->first);
-      if (self->second != nullptr) self->second->take_answer(registration, far, std::move(response));
+      const std::lock_guard lock(self->gate);
+      if (self->aggregator != nullptr) self->aggregator->take_answer(registration, far, std::move(response));
     });
   });
 }
@@ -223,9 +223,9 @@ void Aggregator::take_answer(const Registration& registration, const FarEnd& far
 
 void Aggregator::ask_openapi(const std::string& name, const FarEnd& far, const std::string& group, const std::string& version) {
   const auto keep = [self = self_, name](const std::function<bool(Known&)>& change) {
-    const std::lock_guard lock(self->first);
-    if (self->second == nullptr) return;
-    auto& aggregator = *self->second;
+    const std::lock_guard lock(self->gate);
+    if (self->aggregator == nullptr) return;
+    auto& aggregator = *self->aggregator;
     const std::lock_guard inner(aggregator.mutex_);
     if (const auto found = aggregator.known_.find(name); found != aggregator.known_.end() && change(found->second))
       ++aggregator.generation_;

@@ -51,14 +51,6 @@ model::ApiResult<std::string> choose_container(const json::Value& pod, std::stri
   return std::unexpected(model::bad_request(fmt::format("container {} is not valid for pod {}", wanted, pod_name)));
 }
 
-model::ApiStatus unavailable(std::string_view message) {
-  model::ApiStatus status;
-  status.code = 503;
-  status.reason = "ServiceUnavailable";
-  status.message = message;
-  return status;
-}
-
 std::string in_url(std::string_view address) {
   return address.find(':') == std::string_view::npos ? std::string(address) : fmt::format("[{}]", address);
 }

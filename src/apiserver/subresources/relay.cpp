@@ -29,18 +29,10 @@ model::ApiStatus refused_by_node(int code, std::string message) {
   return status;
 }
 
-model::ApiStatus unreachable(std::string message) {
-  model::ApiStatus status;
-  status.code = 503;
-  status.reason = "ServiceUnavailable";
-  status.message = std::move(message);
-  return status;
-}
-
 /// Nothing answers there. Of an aggregated server in plain words, as kube-aggregator does.
 void respond_unreachable(Responder& respond, Request& request, const FarEnd& far, const std::string& why) {
   if (far.upstream) return respond.text(request, 503, "text/plain; charset=utf-8", far.failure + why + "\n");
-  respond.status(request, unreachable(far.failure + why));
+  respond.status(request, unavailable(far.failure + why));
 }
 
 std::string shown(const net::SocketAddress& where) {
@@ -241,6 +233,14 @@ void relay_upgrade(Responder& respond, const RequestPtr& request, const FarEnd& 
 }
 
 }  // namespace
+
+model::ApiStatus unavailable(std::string message) {
+  model::ApiStatus status;
+  status.code = 503;
+  status.reason = "ServiceUnavailable";
+  status.message = std::move(message);
+  return status;
+}
 
 /// What the checks of addresses ask, also when the server has gone.
 struct RelayClients::Own {

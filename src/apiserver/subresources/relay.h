@@ -67,6 +67,9 @@ class RelayClients {
   std::map<std::string, std::shared_ptr<net::HttpClient>> clients_;
 };
 
+/// 503: nobody is there whom the request could go to.
+model::ApiStatus unavailable(std::string message);
+
 /// Sends requests on. Thread-safe.
 struct Relays {
   /// Both outlive this.

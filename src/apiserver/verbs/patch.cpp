@@ -72,16 +72,7 @@ std::string converter_reason(std::string_view reason) {
 /// What an error may show: the patched document to those who may read it, to others their own patch. (Who may patch but not read an object
 /// is stopped by admission, which comes later: a node at other nodes' pods.)
 json::Value shown_to(Authorizer& authorizer, const Request& request, json::Value patched) {
-  Attributes reading;
-  reading.verb = "get";
-  reading.is_resource = true;
-  reading.group = request.info.group;
-  reading.version = request.info.version;
-  reading.resource = request.info.resource;
-  reading.subresource = request.info.subresource;
-  reading.ns = request.info.ns;
-  reading.name = request.info.name;
-  if (authorizer.authorize(request.user, reading).allowed) return patched;
+  if (authorizer.authorize(request.user, attributes_of(request, "get")).allowed) return patched;
   auto patch = json::parse(request.http.body);
   return patch ? std::move(*patch) : json::Value(json::Object());
 }

@@ -24,14 +24,8 @@ model::ApiStatus precondition_conflict(const model::KindInfo& kind, std::string_
 bool has_finalizers(const json::Value& document) { return !json::get_array(document, {"metadata", "finalizers"}).empty(); }
 
 std::optional<model::ApiStatus> refuse_creation(const Ground& ground, const Request& request) {
-  Attributes creation;
-  creation.verb = "create";
-  creation.is_resource = true;
-  creation.group = request.info.group;
-  creation.version = request.info.version;
-  creation.resource = request.info.resource;
-  creation.ns = request.info.ns;
-  creation.name = request.info.name;
+  auto creation = attributes_of(request, "create");
+  creation.subresource.clear();
   const auto decision = ground.options.authorizer->authorize(request.user, creation);
   if (decision.allowed) return std::nullopt;
   return auth::forbidden_status(request.user, creation, decision.reason);
