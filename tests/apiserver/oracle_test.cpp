@@ -93,9 +93,9 @@ bool digits_at(std::string_view text, std::size_t at, std::string_view pattern) 
   return true;
 }
 
-/// Uids, and times but those of the requests.
+/// Uids, times but those of the requests, the names of rules' types.
 std::string masked_text(std::string_view text) {
-  constexpr std::string_view kUid = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", kTime = "0000-00-00T00:00:00";
+  constexpr std::string_view kUid = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", kTime = "0000-00-00T00:00:00", kType = "selfType";
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     if (digits_at(text, at, kUid)) {
@@ -113,6 +113,11 @@ std::string masked_text(std::string_view text) {
         at = end + 1;
         continue;
       }
+    }
+    if (text.substr(at).starts_with(kType)) {
+      out += kType;
+      for (at += kType.size(); at < text.size() && digits_at(text, at, "0");) ++at;
+      continue;
     }
     out += text[at++];
   }
