@@ -29,11 +29,18 @@ struct NodeRemoval {
   std::vector<PodPtr> daemons;  ///< Evicted too, but nobody waits for them.
 };
 
+/// A machine that did not become a node in time, or never will: it goes, with one replica less.
+struct Deletion {
+  std::string group, instance;
+  bool has_failed = false;  ///< As its maker says; otherwise it is late.
+};
+
 struct GroupStatus {
   std::string id;
   std::int64_t min = 0, max = 0, target = 0;
   int ready = 0, unready = 0, not_started = 0, unregistered = 0, long_unregistered = 0, being_deleted = 0;
   int resource_unready = 0;  ///< Of `unready`: those whose device never came.
+  int failed = 0;            ///< Machines that will never be nodes.
   int upcoming = 0, candidates = 0;
   bool is_healthy = true, is_in_backoff = false, is_growing = false;
   std::string backoff_message;
@@ -61,8 +68,8 @@ struct Status {
 struct Actions {
   std::vector<Resize> grow;
   std::vector<Resize> give_up;  ///< Targets taken back for machines that never came to be; `to` < `from`.
-  /// Machines that did not become nodes in time, to be deleted with one replica less: group and instance.
-  std::vector<std::pair<std::string, std::string>> delete_instances;
+  std::vector<Deletion> delete_instances;
+  std::vector<std::string> failed_growth;  ///< Groups that were growing and whose machines failed.
   std::vector<NodeRemoval> remove;
   std::vector<std::pair<std::string, bool>> soft_taints;  ///< Node; whether it gets the taint or loses it.
   std::vector<Note> notes;

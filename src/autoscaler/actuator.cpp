@@ -325,8 +325,8 @@ void Actuator::carry_out(const Actions& actions, const Options& options) {
     impl_->provider->give_up(resize, [group = resize.group](const std::string& error) {
       if (!error.empty()) log::warning("autoscaler", "group {}: {}", group, error);
     });
-  for (const auto& [group, instance] : actions.delete_instances)
-    impl_->provider->remove(group, instance, "", [instance](const std::string& error) {
+  for (const auto& [group, instance, has_failed] : actions.delete_instances)
+    impl_->provider->remove(group, instance, "", [instance = instance](const std::string& error) {
       if (!error.empty()) log::warning("autoscaler", "machine {}: {}", instance, error);
     });
   for (const NodeRemoval& removal : actions.remove) impl_->remove(removal, options);

@@ -95,10 +95,12 @@ class Autoscaler::Step {
   void tell_of_gone_groups() {
     std::map<std::string, std::size_t> now;
     for (const NodeGroup& group : snapshot_.groups) now[group.id] = group.instances.size();
-    for (const auto& [id, nodes] : self_.groups_)
+    for (const auto& [id, nodes] : self_.groups_) {
+      if (snapshot_.left_alone.contains(id)) now.try_emplace(id, nodes);
       if (!now.contains(id))
         note({}, {}, true, "NodeGroupGone",
              fmt::format("Node group {} is gone or no longer scaled: its {} machines are left alone", id, nodes));
+    }
     self_.groups_ = std::move(now);
   }
 
@@ -113,9 +115,10 @@ class Autoscaler::Step {
     for (GroupStatus& group : out_.status.groups) {
       const NodeTemplate& known = template_of(group.id);
       if (known.node == nullptr) continue;
-      group.gpu_resource = gpu_resource_of(*known.node);
-      const std::string* name = known.node->labels().get(kAcceleratorLabel);
-      if (!group.gpu_resource.empty()) group.gpu_name = name == nullptr || name->empty() ? "generic" : *name;
+      group.gpu_resource = gpu_resource_of(*known.node, options_.accelerator_label);
+      const std::string* name = known.node->labels().get(options_.accelerator_label);
+      const bool is_listed = options_.gpu_types.empty() || name == nullptr || options_.gpu_types.contains(*name);
+      if (!group.gpu_resource.empty()) group.gpu_name = name == nullptr || name->empty() ? "generic" : is_listed ? *name : "not-listed";
     }
   }
 
@@ -333,7 +336,10 @@ class Autoscaler::Step {
                        .not_ready = {},
                        .limits = &limits,
                        .node_count = self_.state_.node_count(),
-                       .expander = {snapshot_.priorities, snapshot_.prices, self_.ask_expander_},
+                       .expander = {.priorities = snapshot_.priorities,
+                                    .prices = snapshot_.prices,
+                                    .pod_prices = snapshot_.pod_prices,
+                                    .ask = self_.ask_expander_},
                        .seed = self_.seed_ + self_.steps_,
                        .limit = limit_};
     for (const GroupStatus& group : out_.status.groups)

@@ -23,8 +23,10 @@ class ClusterState::Update {
     self_.not_started_.clear();
     for (const NodeGroup& group : snapshot_.groups) count_group(group);
     self_.unregistered_since_ = std::move(unregistered_since_);
+    self_.failed_ = std::move(failed_);
     count_all();
     for (std::size_t i = 0; i < snapshot_.groups.size(); ++i) {
+      note_failures(snapshot_.groups[i]);
       end_growth(snapshot_.groups[i], out_.status.groups[i]);
       judge(snapshot_.groups[i], out_.status.groups[i]);
       delete_late_machines(snapshot_.groups[i]);
@@ -61,13 +63,17 @@ class ClusterState::Update {
         const Readiness readiness = readiness_of(*node, now_);
         count(status, *node, readiness);
         if (readiness == Readiness::kNotStarted) not_started.push_back(instance.node);
+      } else if (!instance.failure.empty()) {
+        ++status.failed;
+        failed_.insert(instance.id);
+        if (!self_.failed_.contains(instance.id)) newly_failed_[group.id].push_back(&instance);
       } else {
         const auto before = self_.unregistered_since_.find(instance.id);
         const TimePoint since = unregistered_since_[instance.id] = before == self_.unregistered_since_.end() ? now_ : before->second;
         ++(since + provision_time(group) < now_ ? status.long_unregistered : status.unregistered);
       }
     }
-    const int present = status.ready + status.unready + status.long_unregistered;
+    const int present = status.ready + status.unready + status.long_unregistered + status.failed;
     status.upcoming = static_cast<int>(std::clamp<std::int64_t>(group.target - present, 0, 10'000));
     if (status.upcoming > 0) std::ranges::move(not_started, std::back_inserter(self_.not_started_));
     out_.status.groups.push_back(std::move(status));
@@ -90,13 +96,34 @@ class ClusterState::Update {
     }
   }
 
+  /// Machines that will never be nodes: their group pauses, if it was growing, and what pods wait for is looked for elsewhere.
+  void note_failures(const NodeGroup& group) {
+    const auto failed = newly_failed_.find(group.id);
+    if (failed == newly_failed_.end()) return;
+    constexpr std::size_t kMostTold = 3;
+    std::set<std::string> why;
+    for (const Instance* instance : failed->second) why.insert(instance->failure);
+    const std::vector<std::string> told(why.begin(), std::next(why.begin(), std::ssize(why) > 3 ? 3 : std::ssize(why)));
+    const std::string message = fmt::format("Failed adding {} nodes to group {}: {}{}", failed->second.size(), group.id,
+                                            fmt::join(told, ", "), why.size() > kMostTold ? ", ..." : "");
+    out_.notes.push_back({{}, {}, true, "ScaleUpFailed", message});
+    const auto growth = self_.growing_.find(group.id);
+    if (growth == self_.growing_.end()) return;
+    const Growth left{growth->second.since, growth->second.nodes - std::ssize(failed->second)};
+    out_.failed_growth.push_back(group.id);
+    self_.growth_failed(group.id, fmt::format("{}", fmt::join(told, ", ")), options_, now_);
+    if (left.nodes > 0) self_.growing_[group.id] = left;
+  }
+
   /// Growth has arrived, or did not become nodes in time: then the group pauses.
   void end_growth(const NodeGroup& group, const GroupStatus& status) {
     const auto growth = self_.growing_.find(group.id);
     if (growth == self_.growing_.end()) return;
     if (status.upcoming == 0 && status.long_unregistered == 0) {
       self_.growing_.erase(growth);
-      self_.backoffs_.erase(group.id);
+      // A pause that began meanwhile is for those of its machines that failed.
+      if (const auto pause = self_.backoffs_.find(group.id); pause != self_.backoffs_.end() && pause->second.until <= now_)
+        self_.backoffs_.erase(pause);
     } else if (growth->second.since + provision_time(group) < now_) {
       out_.notes.push_back(
           {{},
@@ -111,9 +138,10 @@ class ClusterState::Update {
   /// Healthy: what is missing of ready nodes is accounted for by growth under way, or little (IsNodeGroupHealthy).
   void judge(const NodeGroup& group, GroupStatus& status) const {
     const auto growth = self_.growing_.find(group.id);
-    const std::int64_t expected = group.target - status.long_unregistered - (growth == self_.growing_.end() ? 0 : growth->second.nodes);
+    const std::int64_t expected =
+        group.target - status.long_unregistered - status.failed - (growth == self_.growing_.end() ? 0 : growth->second.nodes);
     const int known = status.ready + status.unready + status.not_started;
-    if (known + status.being_deleted + status.unregistered + status.long_unregistered == 0)
+    if (known + status.being_deleted + status.unregistered + status.long_unregistered + status.failed == 0)
       status.is_healthy = group.target == 0 || expected == 0;
     else
       status.is_healthy = !are_too_many(expected - status.ready, known);
@@ -122,10 +150,15 @@ class ClusterState::Update {
   void delete_late_machines(const NodeGroup& group) {
     std::int64_t left = group.target;
     for (const Instance& instance : group.instances) {
-      if (instance.is_leaving || facts_of(instance.node) != nullptr || !is_late(group, instance) || left <= group.min) continue;
+      if (instance.is_leaving || facts_of(instance.node) != nullptr || left <= group.min) continue;
+      if (instance.failure.empty() && !is_late(group, instance)) continue;
       --left;
-      out_.delete_instances.emplace_back(group.id, instance.id);
-      out_.notes.push_back({{}, {}, false, "DeleteUnregistered", fmt::format("Removed unregistered node {}", instance.id)});
+      out_.delete_instances.push_back({group.id, instance.id, !instance.failure.empty()});
+      out_.notes.push_back({{},
+                            {},
+                            false,
+                            "DeleteUnregistered",
+                            fmt::format("Removed {} node {}", instance.failure.empty() ? "unregistered" : "failed", instance.id)});
     }
   }
 
@@ -146,6 +179,8 @@ class ClusterState::Update {
   TimePoint now_;
   Actions& out_;
   std::map<std::string, TimePoint> unregistered_since_;
+  std::set<std::string> failed_;
+  std::map<std::string, std::vector<const Instance*>> newly_failed_;  ///< By group.
 };
 
 void ClusterState::update(const Snapshot& snapshot, const Options& options, TimePoint now, Actions& out) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,7 @@ class ClusterState {
   std::map<std::string, Backoff> backoffs_;
   std::map<std::string, TimePoint> missing_since_;       ///< Groups whose target is above what there is of machines.
   std::map<std::string, TimePoint> unregistered_since_;  ///< Machines that are no nodes.
+  std::set<std::string> failed_;                         ///< Machines whose failure was told.
   Memberships memberships_;
   std::vector<std::string> not_started_;
   std::int64_t node_count_ = 0;

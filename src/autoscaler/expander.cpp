@@ -170,12 +170,17 @@ struct PriceTable {
 };
 
 /// The price of an option's nodes over that of what its pods ask for: helping more pods may cost more (expander/price).
-void keep_cheapest(std::vector<ExpansionOption>& options, const std::optional<std::string>& text, std::vector<Warning>& warnings) {
+void keep_cheapest(std::vector<ExpansionOption>& options, const ExpanderInput& input, std::vector<Warning>& warnings) {
   PriceTable table;
-  table.read(text, warnings);
+  table.read(input.prices, warnings);
+  const auto said = [&](const PodPtr& pod) { return input.pod_prices.find(shape_of(pod->info->wanted())); };
+  const auto is_priced = [&](const PodPtr& pod) { return said(pod) != input.pod_prices.end(); };
+  const bool are_all_priced = !input.pod_prices.empty() && std::ranges::all_of(options, [&](const ExpansionOption& option) {
+    return std::ranges::all_of(option.pods, is_priced);
+  });
   keep_lowest(options, [&](const ExpansionOption& option) {
     double pods = 0;
-    for (const PodPtr& pod : option.pods) pods += table.of(pod->info->wanted());
+    for (const PodPtr& pod : option.pods) pods += are_all_priced ? said(pod)->second : table.of(pod->info->wanted());
     // Pods that ask for nothing still have to be somewhere.
     constexpr double kLeast = 1e-6;
     return static_cast<double>(option.nodes) * table.of_node(option) / std::max(pods, kLeast);
@@ -197,6 +202,12 @@ void keep_asked(std::vector<ExpansionOption>& options, const ExpanderInput& inpu
 
 }  // namespace
 
+std::string shape_of(const placement::Resource& wanted) {
+  std::string out = fmt::format("{}m {}", wanted.cpu_milli, wanted.memory_bytes);
+  for (const auto& [name, amount] : wanted.scalars) out += fmt::format(" {}={}", name, amount);
+  return out;
+}
+
 std::vector<ExpansionOption> narrow(std::vector<ExpansionOption> options, const std::vector<Expander>& expanders,
                                     const ExpanderInput& input, std::vector<Warning>& warnings) {
   for (const Expander expander : expanders) {
@@ -217,7 +228,7 @@ std::vector<ExpansionOption> narrow(std::vector<ExpansionOption> options, const 
         keep_highest_priority(options, input.priorities, warnings);
         break;
       case Expander::kPrice:
-        keep_cheapest(options, input.prices, warnings);
+        keep_cheapest(options, input, warnings);
         break;
       case Expander::kGrpc:
         keep_asked(options, input, warnings);

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,9 +27,14 @@ struct ExpanderInput {
   /// YAML of the price expander's: an hour of a node by group or instance type, and of a core (cpu), a GiB (memory) or a device that pods
   /// ask for. {MachineSet/ns/name: 0.2, m5.large: 0.096, cpu: 0.033, memory: 0.0044}
   std::optional<std::string> prices;
+  /// Of an hour of pods, as the provider says, by shape_of. Used only where all pods of all options are among them.
+  std::map<std::string, double> pod_prices{};
   /// The groups that somebody else would grow (expander grpc). Blocks. Empty function: nobody to ask.
   std::function<Result<std::vector<std::string>>(const std::vector<ExpansionOption>& options)> ask;
 };
+
+/// What a pod asks for, as text: pods of one shape cost alike.
+std::string shape_of(const placement::Resource& wanted);
 
 /// An event's reason and message.
 struct Warning {

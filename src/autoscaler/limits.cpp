@@ -14,7 +14,7 @@ std::int64_t amount(const model::NodeView& node, std::string_view name) {
 
 Amounts amounts_of(const model::NodeView& node, const Options& options) {
   Amounts out{{"cpu", amount(node, "cpu")}, {"memory", amount(node, "memory")}};
-  const std::string* type = node.labels().get(kAcceleratorLabel);
+  const std::string* type = node.labels().get(options.accelerator_label);
   for (const GpuLimit& limit : options.gpus) {
     std::int64_t count = 0;
     if (type != nullptr && !type->empty()) {

@@ -1,6 +1,7 @@
 // What a ClusterAutoscaler object says, with its defaults (SPEC H1; the cluster autoscaler's flags).
 #pragma once
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,8 +42,10 @@ struct Options {
   Duration delay_after_failure = std::chrono::minutes(3);
   Duration unneeded_time = std::chrono::minutes(10);
   Duration unready_time = std::chrono::minutes(20);
-  double utilization_threshold = 0.5;      ///< Of CPU and memory.
-  double gpu_utilization_threshold = 0.5;  ///< Of GPUs, on nodes that have some: no field says it.
+  double utilization_threshold = 0.5;                         ///< Of CPU and memory.
+  double gpu_utilization_threshold = 0.5;                     ///< Of GPUs, on nodes that have some: no field says it.
+  std::string accelerator_label = "cluster-api/accelerator";  ///< What nodes with GPUs are labelled with, as the provider says.
+  std::set<std::string> gpu_types;                            ///< That label's values that metrics tell; empty: all.
   bool cordon_before_terminating = false;
 
   Duration max_node_provision_time = std::chrono::minutes(15);

@@ -103,12 +103,12 @@ void PassMetrics::pass(const Actions& actions, const Options& options, const pla
   describe_scale_down(status);
   count_taints(cluster);
   count_skipped(status);
-  count("old_unregistered_nodes_removed_count", "unregistered nodes removed by CA", std::ssize(actions.delete_instances));
+  const auto late = std::ranges::count(actions.delete_instances, false, &Deletion::has_failed);
+  count("old_unregistered_nodes_removed_count", "unregistered nodes removed by CA", late);
   for (const Note& note : actions.notes)
     if (note.reason == "ScaleUpTimedOut")
       count("failed_scale_ups_total", "times scale-up operation has failed", 1, {{"reason", "timeout"}});
-  count("failed_node_creations_total", "nodes which failed to be added by CA", std::ssize(actions.delete_instances),
-        {{"reason", "timeout"}});
+  count("failed_node_creations_total", "nodes which failed to be added by CA", late, {{"reason", "timeout"}});
   for (const Resize& resize : actions.give_up)
     count("failed_node_creations_total", "nodes which failed to be added by CA", resize.from - resize.to, {{"reason", "timeout"}});
   for (const NodeRemoval& removal : actions.remove) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,11 @@ struct ProviderState {
   bool is_usable = true;
   /// Groups that it does not speak of, or speaks of in ways that cannot be, are left out: they neither grow nor shrink.
   std::vector<NodeGroup> groups;
-  std::vector<std::string> problems;                 ///< For people.
-  std::map<std::string, std::string> failed_growth;  ///< Groups whose machines could not be made, and why.
+  std::vector<std::string> problems;         ///< For people.
+  std::set<std::string> left_alone;          ///< Groups that it has, and that are left out.
+  std::optional<std::string> gpu_label;      ///< What nodes with GPUs are labelled with; nullopt: it does not say.
+  std::set<std::string> gpu_types;           ///< That label's values; empty: it does not say.
+  std::map<std::string, double> pod_prices;  ///< Of an hour of waiting pods, by shape_of; only for the expander price.
 };
 
 /// Lives on the autoscaler's loop: every callback is called there, and none after the provider is gone.

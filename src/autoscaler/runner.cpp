@@ -95,9 +95,9 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   std::optional<std::pair<TimePoint, Duration>> last_read;  ///< Of both clocks.
   std::optional<TimePoint> waiting_since;                   ///< For own writes to be seen.
   std::vector<std::string> last_notes;
-  std::vector<RequestUpdate> held_requests;            ///< Until the groups that they stand on have grown.
-  std::set<std::string> told_problems, told_failures;  ///< Of the provider.
-  std::set<std::string> told;                          ///< Why kinds are waited for.
+  std::vector<RequestUpdate> held_requests;  ///< Until the groups that they stand on have grown.
+  std::set<std::string> told_problems;       ///< Of the provider.
+  std::set<std::string> told;                ///< Why kinds are waited for.
   bool stopped = false, leading = false, ready = false, has_machines = false, is_active = false, is_watching = false;
   TimerId timer = TimerId::kNone;
 
@@ -306,12 +306,15 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     if (state) {
       tell_problems(state->problems);
       if (!state->is_usable) return stand_still(std::move(state->problems), now);
-      for (const auto& [group, why] : state->failed_growth)
-        if (told_failures.insert(group + " " + why).second) core.grow_failed(group, why, current, now);
+      snapshot.left_alone = std::move(state->left_alone);
+      if (state->gpu_label) world.set_accelerator_label(*state->gpu_label);
+      current.gpu_types = std::move(state->gpu_types);
+      snapshot.pod_prices = std::move(state->pod_prices);
       snapshot.groups = std::move(state->groups);
       world.mark_incomplete_nodes(snapshot.groups);
       std::ranges::move(state->problems, std::back_inserter(snapshot.problems));
     }
+    current.accelerator_label = world.accelerator_label();
     const auto clock = [loop = client.loop()] { return loop->now(); };
     Actions actions = core.step(snapshot, current, now, {clock, now + options.max_pass_time, clock});
     if (options.dry_run) {
@@ -328,6 +331,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
                                 actions.status.left_nodes.size()));
     say_once(fmt::format("{}", fmt::join(odd, "; ")));
     metrics.pass(actions, current, world.cluster(), world.nodes(), now, length);
+    for (const std::string& group : actions.failed_growth) metrics.grow_failed(group);
     log_pass(actions, current.log_verbosity, length);
     write_status(report.write(actions.status, now), now);
   }

@@ -79,8 +79,9 @@ class Remover {
     });
   }
   [[nodiscard]] double threshold_of(const model::NodeView& node, const GroupOverrides& group) const {
-    return gpu_resource_of(node).empty() ? group.utilization_threshold.value_or(options_.utilization_threshold)
-                                         : group.gpu_utilization_threshold.value_or(options_.gpu_utilization_threshold);
+    return gpu_resource_of(node, options_.accelerator_label).empty()
+               ? group.utilization_threshold.value_or(options_.utilization_threshold)
+               : group.gpu_utilization_threshold.value_or(options_.gpu_utilization_threshold);
   }
 
   /// Finds the pods that must move; what holds the node, if anything does.
@@ -151,14 +152,14 @@ class Remover {
 
 }  // namespace
 
-std::string gpu_resource_of(const model::NodeView& node) {
+std::string gpu_resource_of(const model::NodeView& node, std::string_view accelerator_label) {
   for (const auto& [name, quantity] : node.allocatable)
     if (std::ranges::find(kGpuResources, name) != std::end(kGpuResources) && quantity.sign() > 0) return name;
-  return node.labels().get(kAcceleratorLabel) == nullptr ? "" : "nvidia.com/gpu";
+  return node.labels().get(accelerator_label) == nullptr ? "" : "nvidia.com/gpu";
 }
 
 double utilization_of(const NodeInfo& node, const PodMap& pods, const Options& options, TimePoint now, bool counts_all) {
-  const std::string gpu = gpu_resource_of(*node.node);
+  const std::string gpu = gpu_resource_of(*node.node, options.accelerator_label);
   const auto share = [&](const std::function<std::int64_t(const placement::Resource&)>& amount) {
     std::int64_t requested = 0, outside = 0;
     const auto count = [&](const PodInfoPtr& info) {

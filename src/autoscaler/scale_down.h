@@ -12,7 +12,7 @@
 namespace berth::autoscaler {
 
 /// The GPU resource that a node has or, by its label, is to have; empty: none.
-std::string gpu_resource_of(const model::NodeView& node);
+std::string gpu_resource_of(const model::NodeView& node, std::string_view accelerator_label);
 /// The larger share of CPU or memory that requests take of allocatable; of GPUs alone on a node that has some.
 /// `counts_all`: none of its pods is to be left out (being ignored, or ending for too long), so that the node's own sums do.
 double utilization_of(const placement::NodeInfo& node, const PodMap& pods, const Options& options, TimePoint now, bool counts_all = false);

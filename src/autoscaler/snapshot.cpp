@@ -82,7 +82,7 @@ bool is_startup_taint(std::string_view key) {
          key.starts_with("startup-taint.cluster-autoscaler.kubernetes.io/");
 }
 
-NodeFacts NodeFacts::parse(const json::Value& node) {
+NodeFacts NodeFacts::parse(const json::Value& node, std::string_view accelerator_label) {
   const auto time = [](const json::Value& from, std::string_view key) {
     return parse_rfc3339(json::get_string(from, {key})).value_or(TimePoint{});
   };
@@ -118,7 +118,7 @@ NodeFacts NodeFacts::parse(const json::Value& node) {
   out.cores = capacity("cpu");
   out.memory_bytes = capacity("memory");
   out.lacks_device =
-      json::find(node, {"metadata", "labels", kAcceleratorLabel}) != nullptr && std::ranges::none_of(kGpuResources, has_device);
+      json::find(node, {"metadata", "labels", accelerator_label}) != nullptr && std::ranges::none_of(kGpuResources, has_device);
   out.is_cordoned = json::get_bool(node, {"spec", "unschedulable"});
   for (const auto& [key, value] : json::get_object(node, {"metadata", "annotations"}))
     out.delays_deletion |= std::string_view(key.data(), key.size()).starts_with(kDelayDeletion);

@@ -81,7 +81,7 @@ struct NodeFacts {
   bool is_to_be_deleted = false, is_candidate = false;  ///< It has kToBeDeletedTaint; kDeletionCandidateTaint.
   std::int64_t cores = 0, memory_bytes = 0;             ///< Of its capacity, as the cluster's limits count them.
   TimePoint created{}, changed{};                       ///< changed: when its readiness last did.
-  static NodeFacts parse(const json::Value& node);
+  static NodeFacts parse(const json::Value& node, std::string_view accelerator_label = kAcceleratorLabel);
 
   /// Ready, with all that it is to have.
   [[nodiscard]] bool is_working() const { return is_ready && (is_cordoned || (!lacks_device && !lacks_slices && !is_starting)); }
@@ -104,6 +104,7 @@ struct Instance {
   std::string id;           ///< The provider's: "namespace/name" of the Machine.
   std::string node;         ///< Empty: it has not become a node yet.
   bool is_leaving = false;  ///< Deleted or marked for it: the group's target no longer counts it.
+  std::string failure{};    ///< Why it will never become a node, as its maker says; empty: it is or will be one.
 };
 
 /// ResourceSlices of one node, as documents.
@@ -144,6 +145,8 @@ struct Snapshot {
   /// ConfigMap cluster-autoscaler-price-expander's data.prices; nullopt when there is none.
   std::optional<std::string> prices;
   std::vector<std::string> problems;                                 ///< Why sets that somebody wants scaled are not.
+  std::set<std::string> left_alone;                                  ///< Groups that are there, and of which too little is known.
+  std::map<std::string, double> pod_prices;                          ///< Of an hour, as the provider says, by shape_of.
   std::vector<std::shared_ptr<const ProvisioningRequest>> requests;  ///< In order of creation.
 };
 

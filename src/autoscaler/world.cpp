@@ -137,6 +137,17 @@ std::string_view bound_of(const json::Value& scalable, std::string_view name) {
   return {};
 }
 
+/// What a machine in phase Failed says of it, in OpenShift's words or Cluster API's.
+std::string failure_of(const json::Value& machine) {
+  const auto either = [&](std::string_view one, std::string_view other) {
+    const std::string_view text = get_string(machine, {"status", one});
+    return std::string(text.empty() ? get_string(machine, {"status", other}) : text);
+  };
+  const std::string reason = either("errorReason", "failureReason"), message = either("errorMessage", "failureMessage");
+  if (reason.empty() && message.empty()) return "Failed";
+  return reason.empty() || message.empty() ? reason + message : reason + ": " + message;
+}
+
 }  // namespace
 
 const std::vector<WatchedKind>& watched_kinds() {
@@ -260,6 +271,7 @@ World::Machine World::parse_machine(const json::Value& machine, bool is_cluster_
   const json::Object& annotations = json::get_object(machine, {"metadata", "annotations"});
   out.is_leaving = !get_string(machine, {"metadata", "deletionTimestamp"}).empty() || annotations.contains(kDeleteMachine) ||
                    annotations.contains(kOldDeleteMachine) || annotations.contains(kClusterApiDeleteMachine);
+  if (get_string(machine, {"status", "phase"}) == "Failed") out.failure = failure_of(machine);
   return out;
 }
 
@@ -275,7 +287,14 @@ void World::see_node(const json::Value& node) {
         name;
   if (const std::string_view id = get_string(node, {"spec", "providerID"}); !id.empty()) node_of_provider_id_[std::string(id)] = name;
   kept_[key_of("Node", "", name)] = node;
-  nodes_[name] = NodeFacts::parse(node);
+  nodes_[name] = NodeFacts::parse(node, accelerator_label_);
+}
+
+void World::set_accelerator_label(const std::string& label) {
+  if (label == accelerator_label_) return;
+  accelerator_label_ = label;
+  for (auto& [name, facts] : nodes_)
+    if (const json::Value* node = find("Node", "", name)) facts = NodeFacts::parse(*node, label);
 }
 
 void World::see_pod(const json::Value& pod) {
@@ -415,11 +434,13 @@ const json::Value* World::find(std::string_view kind, std::string_view ns, std::
 }
 
 Instance World::instance_of(const std::string& key, const Machine& machine) const {
-  Instance out{key, machine.node, machine.is_leaving};
+  Instance out{.id = key, .node = machine.node, .is_leaving = machine.is_leaving};
   if (out.node.empty())
     if (const auto found = node_of_machine_.find(key); found != node_of_machine_.end()) out.node = found->second;
   if (out.node.empty() && !machine.provider_id.empty())
     if (const auto found = node_of_provider_id_.find(machine.provider_id); found != node_of_provider_id_.end()) out.node = found->second;
+  // What had a node may be broken; that it never will have one is said of others alone.
+  if (out.node.empty()) out.failure = machine.failure;
   return out;
 }
 

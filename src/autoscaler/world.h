@@ -63,10 +63,14 @@ class World {
 
   /// Holds until the next change. Nodes that have not published the devices of their group are marked so.
   [[nodiscard]] Snapshot snapshot();
+  /// What a node with a GPU is labelled with (kAcceleratorLabel); empty: nothing says so.
+  void set_accelerator_label(const std::string& label);
+  [[nodiscard]] const std::string& accelerator_label() const { return accelerator_label_; }
   /// The same of groups that somebody else tells of.
   void mark_incomplete_nodes(const std::vector<NodeGroup>& groups);
   [[nodiscard]] const placement::Cluster& cluster() const { return cluster_; }
   [[nodiscard]] const PodMap& pods() const { return pods_.all; }
+  [[nodiscard]] const PodMap& unplaced_pods() const { return pods_.unplaced; }
   [[nodiscard]] const NodeFactsMap& nodes() const { return nodes_; }
   /// The ClusterAutoscaler named default; null when there is none.
   [[nodiscard]] const json::Value* cluster_autoscaler() const { return cluster_autoscaler_.is_null() ? nullptr : &cluster_autoscaler_; }
@@ -78,6 +82,7 @@ class World {
   struct Machine {
     std::string set, ns, node, provider_id;  ///< set: its key among the kept.
     bool is_leaving = false;
+    std::string failure;  ///< Of one in phase Failed.
   };
   static Machine parse_machine(const json::Value& machine, bool is_cluster_api);
   /// The key of what is scaled: the set, or the MachineDeployment that owns it.
@@ -95,6 +100,7 @@ class World {
   [[nodiscard]] Instance instance_of(const std::string& key, const Machine& machine) const;
 
   placement::Era era_;
+  std::string accelerator_label_{kAcceleratorLabel};
   placement::Cluster cluster_;
   PodSets pods_;
   NodeFactsMap nodes_;

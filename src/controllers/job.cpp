@@ -201,7 +201,8 @@ JobController::Managed JobController::manage(Plan& plan, job::View& view, const 
   Creation creation = create_pods(view, missing, record.next_backoff, now);
   if (creation.pause > Duration{0}) {
     plan.requeue_after = creation.pause + std::chrono::milliseconds(1);
-    managed.active = 0;  // As Kubernetes tells while pods wait for their next try, whatever else runs.
+    // As Kubernetes tells while pods wait for their next try; beside ready ones its own API server refuses that, and the truth is told.
+    if (view.ready == 0) managed.active = 0;
     return managed;
   }
   for (Write& write : creation.writes) {

@@ -201,6 +201,20 @@ json::Value zero_of(const TypeRef& ref) {
   }
 }
 
+/// What a null in a list or map is: Go leaves the element as it was made. Null where that is nothing that could be written.
+json::Value zero_for_null(const TypeRef& ref) {
+  switch (ref.kind) {
+    case Kind::kStruct:
+      return json::Object();
+    case Kind::kTime:
+    case Kind::kMicroTime:
+    case Kind::kIntOrString:
+      return nullptr;
+    default:
+      return zero_of(ref);
+  }
+}
+
 void fill_deep(const TypeRef& ref, json::Value& value) {
   if (ref.kind == Kind::kStruct && value.is_object()) {
     for (auto& member : value.get_object())
@@ -329,8 +343,7 @@ class Decoder {
         std::size_t i = 0;
         for (json::Value& item : value.get_array()) {
           const Step item_step{step, {}, i++, true};
-          if (item.is_null() && ref.element->kind == Kind::kStruct) item.emplace_object();  // Go: null into a struct leaves it empty.
-          if (item.is_null() && ref.element->kind == Kind::kString) item = "";
+          if (item.is_null()) item = zero_for_null(*ref.element);
           walk(*ref.element, item, owner, &item_step);
           if (!aborted_.empty()) return;
         }
@@ -340,9 +353,7 @@ class Decoder {
         if (!value.is_object()) return mismatch(value, ref, owner, step);
         for (auto& member : value.get_object()) {
           const Step item_step{step, {member.key().data(), member.key().size()}, 0, false, true};
-          if (member.value().is_null() && (ref.element->kind == Kind::kString || ref.element->kind == Kind::kBytes)) member.value() = "";
-          if (member.value().is_null() && ref.element->kind == Kind::kQuantity) member.value() = "0";
-          if (member.value().is_null() && ref.element->kind == Kind::kStruct) member.value().emplace_object();
+          if (member.value().is_null()) member.value() = zero_for_null(*ref.element);
           walk(*ref.element, member.value(), owner, &item_step);
           if (!aborted_.empty()) return;
         }

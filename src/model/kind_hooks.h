@@ -130,6 +130,7 @@ struct Scale {
 /// From creation to deletion, beyond what all kinds do.
 struct Life {
   bool is_created_by_update = false;      ///< A PUT to a name that is free creates.
+  bool may_be_nameless = false;           ///< Sent without a name it gets a UUID as one.
   bool update_needs_revision = false;     ///< A PUT without a resourceVersion is refused.
   bool expires = false;                   ///< Goes after --event-ttl.
   bool may_be_lost = false;               ///< Written without waiting for the disk, where the server is told so.

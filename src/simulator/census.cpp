@@ -252,9 +252,13 @@ void Census::take_place(Pod& pod, std::string_view owners) {
     if (scanner.scan(owner, fields) && fields[0] == "true") pod.owner = plain(fields[1]);
   });
   const auto lost = pod.owner.empty() ? homeless_.end() : homeless_.find(pod.owner);
-  if (lost == homeless_.end()) return change_from_outside();
+  if (lost == homeless_.end()) {
+    ++arrivals_;
+    return change_from_outside();
+  }
   pod.moved_at = outside_;
-  pod.troubles_at = lost->second.front();
+  // A Job lets its pods wait before it makes them anew: who came meanwhile may have their places.
+  if (lost->second.front().arrivals == arrivals_) pod.troubles_at = lost->second.front().troubles;
   lost->second.pop_front();
   if (lost->second.empty()) homeless_.erase(lost);
 }
@@ -262,7 +266,7 @@ void Census::take_place(Pod& pod, std::string_view owners) {
 void Census::note_eviction(const Pod& pod, std::string_view cause) {
   last_move_ = clock_.now();
   if (cause != "api") return trouble_from_outside();
-  if (!pod.owner.empty()) homeless_[pod.owner].push_back(troubles_);
+  if (!pod.owner.empty()) homeless_[pod.owner].push_back({troubles_, arrivals_});
   if (pod.moved_at == outside_) ++now_.moved_again;
 }
 

@@ -103,10 +103,14 @@ class Census {
   TimePoint paid_until_;
   std::vector<float> waits_;
   std::size_t waits_before_ = 0;
-  std::int64_t outside_ = 0, troubles_ = 0;  ///< Changes from outside so far.
+  std::int64_t outside_ = 0, troubles_ = 0, arrivals_ = 0;  ///< Changes from outside so far.
+  /// What there was of them when a pod was evicted.
+  struct Homeless {
+    std::int64_t troubles = 0, arrivals = 0;
+  };
   TimePoint last_move_{};
-  /// Evicted pods whose successors have not come, by their controller's uid: of each the troubles when it was evicted.
-  std::unordered_map<std::string, std::deque<std::int64_t>> homeless_;
+  /// Evicted pods whose successors have not come, by their controller's uid.
+  std::unordered_map<std::string, std::deque<Homeless>> homeless_;
   bool is_replacing_ = false;  ///< A server's whole state comes: nothing of it is news.
 };
 

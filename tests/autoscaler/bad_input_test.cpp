@@ -60,6 +60,84 @@ TEST(BadInput, ANodeWhoseMachineIsForgottenStays) {
   cluster.pass(5min);
 }
 
+/// Group "a" was grown by two for pods that fit on no other group's nodes as cheaply; "b" would do as well.
+struct Failing : TestCluster {
+  Failing() {
+    set("a", {});
+    pods(2, {.cpu = "6"});
+    EXPECT_EQ(grown(step()), "[{MachineSet/m/a 0->2 (max: 10)}]");
+    set("a", {.replicas = 2});
+    set("b", {});
+    now += 10s;
+  }
+  void fail(const std::string& name, const std::string& status) {
+    put(
+        fmt::format("kind: Machine\nmetadata: {{namespace: m, name: {}, ownerReferences: [{{kind: MachineSet, name: a, uid: a, controller: "
+                    "true}}]}}\nstatus: {{phase: Failed, {}}}",
+                    name, status));
+  }
+};
+
+TEST(BadInput, AMachineThatHasFailedIsNotWaitedForAndGoes) {
+  Failing cluster;
+  cluster.fail("a-1", "errorReason: InvalidConfiguration, errorMessage: no such image");
+  cluster.machine("a", "a-2", false);
+  const Actions actions = cluster.step();
+  ASSERT_EQ(actions.delete_instances.size(), 1U);
+  EXPECT_EQ(actions.delete_instances[0].instance, "m/a-1");
+  EXPECT_TRUE(actions.delete_instances[0].has_failed);
+  EXPECT_EQ(actions.failed_growth, std::vector<std::string>{"MachineSet/m/a"});
+  EXPECT_EQ(grown(actions), "[{MachineSet/m/b 0->1 (max: 10)}]") << "the other one is still to come";
+  EXPECT_EQ(actions.status.groups[0].backoff_message, "InvalidConfiguration: no such image");
+  const auto told = [](const Actions& of) { return std::ranges::count(of.notes, "ScaleUpFailed", &Note::reason); };
+  EXPECT_EQ(told(actions), 1);
+  cluster.now += 10s;
+  EXPECT_EQ(told(cluster.step()), 0) << "once";
+}
+
+TEST(BadInput, AGroupWhoseMachinesFailPausesThoughOthersCome) {
+  Failing cluster;
+  cluster.fail("a-1", "failureReason: CreateError");
+  cluster.machine("a", "a-2");
+  (void)cluster.step();
+  cluster.world.remove("Machine", "m", "a-1");
+  cluster.set("a", {.replicas = 1});
+  cluster.pod("late", {.cpu = "7"});
+  cluster.set("b", {.max = 1, .replicas = 1});
+  cluster.now += 10s;
+  EXPECT_TRUE(cluster.step().grow.empty());
+  cluster.now += 5min;
+  EXPECT_FALSE(cluster.step().grow.empty());
+}
+
+TEST(BadInput, AMachineWithANodeIsNotDeletedForItsPhase) {
+  Two cluster;
+  cluster.put(
+      "kind: Machine\nmetadata: {namespace: m, name: a-2, ownerReferences: [{kind: MachineSet, name: a, uid: a, controller: true}]}\n"
+      "status: {phase: Failed, nodeRef: {name: a-2}, errorMessage: the instance was stopped}");
+  EXPECT_TRUE(cluster.step().delete_instances.empty());
+}
+
+TEST(BadInput, FailedMachinesKeepTheMinimum) {
+  Failing cluster;
+  cluster.set("a", {.min = 2, .replicas = 2});
+  cluster.fail("a-1", "errorMessage: quota");
+  cluster.fail("a-2", "errorMessage: quota");
+  EXPECT_TRUE(cluster.step().delete_instances.empty());
+}
+
+TEST(BadInput, AGroupThatIsLeftAloneIsNotCalledGone) {
+  Two cluster;
+  (void)cluster.step();
+  Snapshot snapshot = cluster.world.snapshot();
+  snapshot.groups.clear();
+  snapshot.left_alone = {"MachineSet/m/a"};
+  const auto told = [](const Actions& of) { return std::ranges::count(of.notes, "NodeGroupGone", &Note::reason); };
+  EXPECT_EQ(told(cluster.core->step(snapshot, cluster.options, cluster.now)), 0);
+  snapshot.left_alone.clear();
+  EXPECT_EQ(told(cluster.core->step(snapshot, cluster.options, cluster.now)), 1);
+}
+
 TEST(BadInput, ATargetBelowWhatIsThereTakesNoNodeBelowTheMinimum) {
   Two cluster({.min = 1, .replicas = 1});
   EXPECT_FALSE(cluster.run_until_removal(1h));

@@ -115,10 +115,49 @@ TEST(ExternalState, TemplatesAndOptionsOfOldAndNewProviders) {
   EXPECT_EQ(state.groups[0].overrides.gpu_utilization_threshold, std::nullopt);
   EXPECT_EQ(state.groups[0].overrides.unneeded_time, Duration(90s));
   EXPECT_EQ(state.groups[1].overrides.unneeded_time, Duration(60s));
-  // Templates are asked for once.
-  provided.script.asked.clear();
+}
+
+TEST(ExternalState, ATemplateThatChangesHoldsFromTheNextReadingOnAndOneThatIsSilentStays) {
+  Provided provided;
+  const auto cores = [&](const std::string& cpu) {
+    const std::string node = "{metadata: {name: t}, status: {capacity: {cpu: '" + cpu + "', memory: 32Gi, pods: '110'}}}";
+    provided.script.answers["NodeGroupTemplateNodeInfo a"] = "{nodeBytes: '" + node_bytes(node) + "', oldNode: ''}";
+    const ProviderState state = provided.read();
+    return model::find_resource(state.groups[0].template_node->allocatable, "cpu")->value();
+  };
+  EXPECT_EQ(cores("8"), 8);
+  EXPECT_EQ(cores("4"), 4);
+  provided.script.failures["NodeGroupTemplateNodeInfo a"] = {ErrorCode::kInternal, "not now"};
+  EXPECT_EQ(cores("2"), 4);
+}
+
+TEST(ExternalState, WhatGpusAreLabelledWithIsAskedOnceAndAnewOfWhoWasSilent) {
+  Provided provided;
+  provided.script.answers["GPULabel"] = "{label: cloud.example/accelerator}";
+  provided.script.answers["GetAvailableGPUTypes"] = "{gpuTypes: {fast: '', slow: ''}}";
+  const ProviderState state = provided.read();
+  EXPECT_EQ(state.gpu_label, "cloud.example/accelerator");
+  EXPECT_EQ(state.gpu_types, (std::set<std::string>{"fast", "slow"}));
+  provided.script.answers["GPULabel"] = "{label: other}";
+  EXPECT_EQ(provided.read().gpu_label, "cloud.example/accelerator");
+  provided.script.failures["NodeGroupNodes b"] = {ErrorCode::kUnavailable, "Deadline Exceeded"};
   (void)provided.read();
-  EXPECT_EQ(std::ranges::count(provided.script.asked, "NodeGroupTemplateNodeInfo a"), 0);
+  EXPECT_EQ(provided.read().gpu_label, "other");
+  Provided silent;
+  EXPECT_EQ(silent.read().gpu_label, std::nullopt);
+}
+
+TEST(ExternalState, PodsArePricedWhereTheExpanderGoesByPrices) {
+  Provided provided;
+  provided.script.answers["PricingPodPrice"] = "{price: 0.25}";
+  const std::vector<external::KnownPod> pods = {{"1000m 1", flow("{metadata: {name: p}, spec: {containers: []}}")}};
+  const external::Ask ask = [&](std::string_view method, const json::Value& request) { return provided.script(method, request); };
+  const auto read = [&] { return external::read_state(ask, provided.nodes, provided.options, TimePoint{}, provided.memory, pods); };
+  EXPECT_TRUE(read().pod_prices.empty());
+  provided.options.expanders = {Expander::kPrice};
+  EXPECT_EQ(read().pod_prices, (std::map<std::string, double>{{"1000m 1", 0.25}}));
+  provided.script.answers["PricingPodPrice"] = "{price: 0}";
+  EXPECT_TRUE(read().pod_prices.empty()) << "who knows no price says zero";
 }
 
 TEST(ExternalState, WhatIsNotAnsweredLeavesItsGroupAlone) {
@@ -177,15 +216,25 @@ TEST(ExternalState, AForgottenNodeIsNotTakenForNone) {
   EXPECT_EQ(ids(provided.read()), (Texts{"a", "b"}));
 }
 
-TEST(ExternalState, MachinesThatCannotBeMadeAreFailedGrowth) {
+TEST(ExternalState, MachinesThatCannotBeMadeHaveFailedButNoneThatRunsOrIsANode) {
   Provided provided;
+  provided.script.answers["NodeGroupTargetSize a"] = "{targetSize: 3}";
   provided.script.answers["NodeGroupNodes a"] =
-      "{instances: [{id: 'p://1'}, {id: 'p://3', status: {instanceState: instanceCreating, errorInfo: {errorCode: QUOTA, errorMessage: no "
-      "more, "
-      "instanceErrorClass: 1}}}]}";
+      "{instances: [{id: 'p://1', status: {instanceState: instanceCreating, errorInfo: {errorCode: LIE}}}, {id: 'p://2', status: "
+      "{instanceState: instanceRunning, errorInfo: {errorCode: SLOW}}}, {id: 'p://3', status: {instanceState: instanceCreating, errorInfo: "
+      "{errorCode: QUOTA, errorMessage: no more, instanceErrorClass: 1}}}]}";
   const ProviderState state = provided.read();
-  ASSERT_TRUE(state.failed_growth.contains("a"));
-  EXPECT_EQ(state.failed_growth.at("a"), "p://3: QUOTA: no more");
+  ASSERT_EQ(ids(state), (Texts{"a", "b"}));
+  ASSERT_EQ(state.groups[0].instances.size(), 3U);
+  EXPECT_EQ(state.groups[0].instances[0].failure, "");
+  EXPECT_EQ(state.groups[0].instances[1].failure, "");
+  EXPECT_EQ(state.groups[0].instances[2].failure, "p://3: QUOTA: no more");
+}
+
+TEST(ExternalState, DoubtfulGroupsAreStillThere) {
+  Provided provided;
+  provided.script.answers["NodeGroupTargetSize a"] = "{targetSize: -1}";
+  EXPECT_EQ(provided.read().left_alone, std::set<std::string>{"a"});
 }
 
 /// A provider over real gRPC on the loopback, for as many calls as a test makes.

@@ -227,7 +227,7 @@ TEST(ScaleUp, MachinesThatNeverComeAreGivenUpAndTheGroupPauses) {
   cluster.now += 60s;
   const Actions late = cluster.step();
   ASSERT_EQ(late.delete_instances.size(), 1U);
-  EXPECT_EQ(late.delete_instances[0].second, "m/a-1");
+  EXPECT_EQ(late.delete_instances[0].instance, "m/a-1");
   cluster.world.remove("Machine", "m", "a-1");
   cluster.set("a", {});
   EXPECT_EQ(message_for(cluster.step(), "p"), "NotTriggerScaleUp: pod didn't trigger scale-up: 1 in backoff after failed scale-up");

@@ -116,6 +116,21 @@ TEST_F(JobTest, FailuresWaitLongerEachTimeAndEndAtTheLimit) {
   EXPECT_TRUE(api.saw("BackoffLimitExceeded: Job has reached the specified backoff limit"));
 }
 
+TEST_F(JobTest, ReadyPodsAreActiveWhileOthersWaitForTheirNextTry) {
+  put_job("completions: 3, parallelism: 3");
+  settle();
+  api.run_pods();
+  settle();
+  ASSERT_EQ(json::get_int(job(), {"status", "ready"}), 3);
+  json::Value pod = pods()[0];
+  json::set(pod, {"status", "phase"}, "Failed");
+  api.put(kinds().pod, pod);
+  settle();
+  EXPECT_EQ(json::get_int(job(), {"status", "ready"}), 2);
+  EXPECT_EQ(json::get_int(job(), {"status", "active"}), 2) << "the API server refuses more ready pods than active ones";
+  EXPECT_EQ(json::get_int(job(), {"status", "failed"}), 1);
+}
+
 TEST_F(JobTest, ASuspendedJobHasNoPodsUntilItResumes) {
   put_job("suspend: true, completions: 1, parallelism: 1");
   settle();

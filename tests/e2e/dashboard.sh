@@ -16,6 +16,7 @@ find_chromium() {
 }
 url_in() { sed -n 's/^dashboard: //p' "$1" | tail -n 1; }
 start_dashboard() { # start_dashboard FLAGS...: in the background; sets dashboard_pid and url
+  : >"$work/dashboard.log"  # Or the lines of the one before would be taken for this one's.
   "$berth" dashboard --port 0 "$@" >"$work/dashboard.log" 2>&1 &
   dashboard_pid=$!
   eventually 20 grep -q '^dashboard: ' "$work/dashboard.log" || { cat "$work/dashboard.log"; return 1; }

@@ -85,12 +85,14 @@ TEST(Decode, WritesWhatKubernetesAlwaysWrites) {
   EXPECT_EQ(json::find(applied, "source"), nullptr) << "who applies owns only what he names";
 }
 
-TEST(Decode, DropsWhatBelongsToFeaturesThatAreOff) {
+TEST(Prepare, DropsWhatBelongsToFeaturesThatAreOff) {
   DecodeReport report;
   json::Value pod = json::parse(R"({"spec":{"schedulingGroup":{"podGroupName":"g"},
                                     "containers":[{"name":"c","lifecycle":{"stopSignal":"SIGINT"}}]}})")
                         .value();
   ASSERT_TRUE(decode(*find_kind("", "v1", "Pod"), pod, report));
+  EXPECT_NE(json::find(pod, {"spec", "schedulingGroup"}), nullptr) << "its writer owns it all the same";
+  prepare_for_create(*find_kind("", "v1", "Pod"), pod);
   EXPECT_EQ(json::find(pod, {"spec", "schedulingGroup"}), nullptr);
   EXPECT_EQ(json::find(json::get_array(pod, {"spec", "containers"})[0], "lifecycle"), nullptr) << "nothing was left of it";
   EXPECT_TRUE(report.unknown_fields.empty());

@@ -1,4 +1,5 @@
 // Lists: pages as consistent snapshots, and answers of any size with one chunk of memory.
+#include "apiserver/impl.h"
 #include "apiserver/representation/representation.h"
 #include "apiserver/verbs/continue_token.h"
 #include "apiserver/verbs/reading.h"

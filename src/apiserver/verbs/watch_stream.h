@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 
+#include "apiserver/impl.h"
 #include "apiserver/representation/representation.h"
 #include "apiserver/request/context.h"
 

@@ -2,6 +2,7 @@
 #include "apiserver/apply/managed_fields.h"
 #include "apiserver/kinds/kind_rules.h"
 #include "apiserver/writes/steps.h"
+#include "model/kind_hooks.h"
 #include "model/schema.h"
 
 namespace berth::apiserver {
@@ -73,6 +74,7 @@ StepResult give_identity(ApiServer::Impl& server, const WritePtr& operation) {
   auto& object = operation->admission.object;
   if (operation->name.empty()) operation->name = json::get_string(object, {"metadata", "name"});
   if (operation->name.empty() && !operation->generate_name.empty()) operation->name = generated_name(server, *operation);
+  if (operation->name.empty() && model::hooks_of(*operation->kind).life->may_be_nameless) operation->name = server.names.uid();
   operation->admission.name = operation->name;
   auto& identity = json::ensure_object(object, {"metadata"});
   if (!operation->name.empty()) identity["name"] = operation->name;

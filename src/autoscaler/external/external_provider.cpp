@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "autoscaler/expander.h"
 #include "autoscaler/external/protocol.h"
 #include "autoscaler/external/provider_state.h"
 #include "autoscaler/scale_up.h"
@@ -12,6 +15,7 @@ namespace berth::autoscaler {
 namespace {
 
 using external::KnownNode;
+using external::KnownPod;
 
 KnownNode known_node(const std::string& name, const json::Value* document, bool is_ready) {
   KnownNode out{.name = name, .is_ready = is_ready};
@@ -19,6 +23,30 @@ KnownNode known_node(const std::string& name, const json::Value* document, bool 
   out.provider_id = json::get_string(*document, {"spec", "providerID"});
   if (const json::Value* labels = json::find(*document, {"metadata", "labels"})) out.labels = *labels;
   if (const json::Value* annotations = json::find(*document, {"metadata", "annotations"})) out.annotations = *annotations;
+  return out;
+}
+
+/// One of each shape of pods that wait, with what it asks for.
+std::vector<KnownPod> known_pods(const PodMap& unplaced) {
+  constexpr std::size_t kMostShapes = 50;
+  std::map<std::string, json::Value> found;
+  for (const auto& [key, pod] : unplaced) {
+    if (!pod->facts.is_unschedulable) continue;
+    const placement::Resource& wanted = pod->info->wanted();
+    std::string shape = shape_of(wanted);
+    if (found.contains(shape)) continue;
+    if (found.size() >= kMostShapes) return {};
+    json::Object requests{{"cpu", fmt::format("{}m", wanted.cpu_milli)}, {"memory", std::to_string(wanted.memory_bytes)}};
+    for (const auto& [name, amount] : wanted.scalars) requests[name] = std::to_string(amount);
+    json::Object container{{"name", "all"}, {"resources", json::Object{{"requests", std::move(requests)}}}};
+    json::Object metadata{{"namespace", pod->view().ns()}, {"name", pod->view().name()}};
+    found.emplace(std::move(shape), json::Object{{"apiVersion", "v1"},
+                                                 {"kind", "Pod"},
+                                                 {"metadata", std::move(metadata)},
+                                                 {"spec", json::Object{{"containers", json::Array{std::move(container)}}}}});
+  }
+  std::vector<KnownPod> out;
+  for (auto& [shape, document] : found) out.push_back({shape, std::move(document)});
   return out;
 }
 
@@ -41,11 +69,13 @@ class ExternalProvider final : public Provider {
   void refresh(const Options& options, std::function<void(std::optional<ProviderState>)> done) override {
     std::vector<KnownNode> nodes;
     for (const auto& [name, facts] : world_.nodes()) nodes.push_back(known_node(name, world_.find("Node", "", name), facts.is_ready));
-    worker_.post([this, nodes = std::move(nodes), options, now = loop_.now(), done = std::move(done)] {
+    const bool asks_for_prices = std::ranges::find(options.expanders, Expander::kPrice) != options.expanders.end();
+    std::vector<KnownPod> pods = asks_for_prices ? known_pods(world_.unplaced_pods()) : std::vector<KnownPod>();
+    worker_.post([this, nodes = std::move(nodes), pods = std::move(pods), options, now = loop_.now(), done = std::move(done)] {
       const external::Ask ask_it = [this](std::string_view method, const json::Value& request) {
         return ask(method, request, timeout_ms_);
       };
-      auto state = std::make_shared<ProviderState>(external::read_state(ask_it, nodes, options, now, memory_));
+      auto state = std::make_shared<ProviderState>(external::read_state(ask_it, nodes, options, now, memory_, pods));
       answer([state, done] { done(std::move(*state)); });
     });
   }

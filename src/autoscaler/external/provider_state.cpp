@@ -80,8 +80,9 @@ model::NodeViewPtr node_of_bytes(std::string_view encoded) {
 
 class Reading {
  public:
-  Reading(const Ask& ask, const std::vector<KnownNode>& nodes, const Options& options, TimePoint now, Memory& memory)
-      : ask_(ask), nodes_(nodes), options_(options), now_(now), memory_(memory) {
+  Reading(const Ask& ask, const std::vector<KnownNode>& nodes, const Options& options, TimePoint now, Memory& memory,
+          const std::vector<KnownPod>& pods)
+      : ask_(ask), nodes_(nodes), pods_(pods), options_(options), now_(now), memory_(memory) {
     for (const KnownNode& node : nodes)
       if (!node.provider_id.empty()) node_of_.emplace(node.provider_id, &node);
   }
@@ -90,8 +91,11 @@ class Reading {
     if (const auto refreshed = must("Refresh", json::Object{}); !refreshed) return unusable();
     const auto listed = must("NodeGroups", json::Object{});
     if (!listed) return unusable();
+    ask_about_gpus();
     for (const json::Value& group : json::get_array(*listed, {"nodeGroups"})) add_group(group);
     ask_about_unlisted_nodes();
+    if (asks_for_prices()) add_pod_prices();
+    if (silences_ < kMostSilences) out_.left_alone = doubtful_;
     for (const std::string& id : doubtful_) std::erase_if(out_.groups, [&](const NodeGroup& group) { return group.id == id; });
     if (silences_ >= kMostSilences) return unusable();
     std::ranges::sort(out_.groups, {}, &NodeGroup::id);
@@ -111,7 +115,7 @@ class Reading {
     if (silences_ >= kMostSilences) return std::nullopt;
     auto answer = ask_(method, request);
     if (answer) return std::move(*answer);
-    silences_ += answer.error().code == ErrorCode::kUnavailable;
+    note_silence(answer.error());
     problem(fmt::format("provider: {}{}: {}", about, about.empty() ? std::string(method) : fmt::format(": {}", method),
                         answer.error().message));
     return std::nullopt;
@@ -125,9 +129,32 @@ class Reading {
       memory_.missing_methods.emplace(method);
       return std::nullopt;
     }
-    silences_ += answer.error().code == ErrorCode::kUnavailable;
-    problem(fmt::format("provider: {}: {}: {}", about, method, answer.error().message));
+    note_silence(answer.error());
+    problem(fmt::format("provider: {}{}: {}", about, about.empty() ? std::string(method) : fmt::format(": {}", method),
+                        answer.error().message));
     return std::nullopt;
+  }
+
+  /// Who comes back may be another one, with more to say.
+  void note_silence(const Error& error) {
+    if (error.code != ErrorCode::kUnavailable) return;
+    ++silences_;
+    memory_.missing_methods.clear();
+    memory_.gpu_label.reset();
+  }
+  [[nodiscard]] bool asks_for_prices() const { return std::ranges::find(options_.expanders, Expander::kPrice) != options_.expanders.end(); }
+
+  void ask_about_gpus() {
+    if (!memory_.gpu_label) {
+      const auto label = may("GPULabel", json::Object{}, "");
+      if (label) memory_.gpu_label = std::string(get_string(*label, {"label"}));
+      const auto types = label ? may("GetAvailableGPUTypes", json::Object{}, "") : std::nullopt;
+      if (types) memory_.gpu_types.clear();
+      if (types)
+        for (const auto& [name, details] : json::get_object(*types, {"gpuTypes"})) memory_.gpu_types.emplace(name.data(), name.size());
+    }
+    out_.gpu_label = memory_.gpu_label;
+    out_.gpu_types = memory_.gpu_types;
   }
 
   void add_group(const json::Value& said) {
@@ -149,7 +176,7 @@ class Reading {
     if (group.target < listed) return doubt(group.id, fmt::format("its size is {}, and it lists {} machines", group.target, listed));
     add_options(group);
     add_template(group);
-    if (std::ranges::find(options_.expanders, Expander::kPrice) != options_.expanders.end()) add_price(group);
+    if (asks_for_prices()) add_price(group);
     out_.groups.push_back(std::move(group));
   }
 
@@ -175,12 +202,12 @@ class Reading {
       }
       const std::string_view state = get_string(machine, {"status", "instanceState"});
       const auto node = node_of_.find(id);
-      group.instances.push_back({id, node == node_of_.end() ? "" : node->second->name, state == "instanceDeleting"});
+      group.instances.push_back(
+          {.id = id, .node = node == node_of_.end() ? "" : node->second->name, .is_leaving = state == "instanceDeleting"});
       count += state != "instanceDeleting";
       const std::string_view code = get_string(machine, {"status", "errorInfo", "errorCode"});
-      if (!code.empty() && state != "instanceDeleting")
-        out_.failed_growth.try_emplace(group.id,
-                                       fmt::format("{}: {}: {}", id, code, get_string(machine, {"status", "errorInfo", "errorMessage"})));
+      if (!code.empty() && state == "instanceCreating" && node == node_of_.end())
+        group.instances.back().failure = fmt::format("{}: {}: {}", id, code, get_string(machine, {"status", "errorInfo", "errorMessage"}));
       memory_.group_of[id] = group.id;
     }
     return count;
@@ -207,13 +234,13 @@ class Reading {
   }
 
   void add_template(NodeGroup& group) {
-    const auto known = memory_.templates.find(group.id);
-    if (known != memory_.templates.end()) {
-      std::tie(group.template_node, group.template_slices) = known->second;
+    const auto said = may("NodeGroupTemplateNodeInfo", json::Object{{"id", group.id}}, group.id);
+    if (!said) {
+      // What it would be does not change as long as nothing else is heard.
+      if (const auto known = memory_.templates.find(group.id); known != memory_.templates.end())
+        std::tie(group.template_node, group.template_slices) = known->second;
       return;
     }
-    const auto said = may("NodeGroupTemplateNodeInfo", json::Object{{"id", group.id}}, group.id);
-    if (!said) return;
     const std::string_view bytes = get_string(*said, {"nodeBytes"}), old = get_string(*said, {"oldNode"});
     group.template_node = node_of_bytes(bytes.empty() ? old : bytes);
     for (const json::Value& slice : json::get_array(*said, {"resourceSliceBytes"})) {
@@ -223,23 +250,42 @@ class Reading {
         problem(fmt::format("provider: {}: a device list of its template cannot be read as a ResourceSlice", group.id));
     }
     if (group.template_node != nullptr)
-      memory_.templates.emplace(group.id, std::pair(group.template_node, group.template_slices));
+      memory_.templates[group.id] = std::pair(group.template_node, group.template_slices);
     else if (!bytes.empty() || !old.empty())
       problem(fmt::format("provider: {}: its template cannot be read as a Node: the group cannot grow from zero", group.id));
+  }
+
+  /// The hour from now on, as both forms of the protocol have it.
+  [[nodiscard]] json::Object next_hour() const {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now_.time_since_epoch()).count();
+    const json::Object start = {{"seconds", std::to_string(seconds)}}, end = {{"seconds", std::to_string(seconds + 3600)}};
+    return {{"oldStart", start}, {"oldEnd", end}, {"startTimestamp", start}, {"endTimestamp", end}};
+  }
+  static std::optional<double> price_in(const std::optional<json::Value>& said) {
+    const json::Value* price = said ? json::find(*said, "price") : nullptr;
+    if (price == nullptr || !price->is_number() || !(price->to_number<double>() > 0)) return std::nullopt;
+    return price->to_number<double>();
   }
 
   void add_price(NodeGroup& group) {
     if (group.template_node == nullptr) return;
     json::Object labels;
     for (const auto& [key, value] : group.template_node->meta.labels.pairs()) labels[key] = value;
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now_.time_since_epoch()).count();
-    const json::Object start = {{"seconds", std::to_string(seconds)}}, end = {{"seconds", std::to_string(seconds + 3600)}};
-    const json::Object node = {{"name", group.template_node->name()}, {"labels", std::move(labels)}};
-    const auto said =
-        may("PricingNodePrice",
-            json::Object{{"node", node}, {"oldStart", start}, {"oldEnd", end}, {"startTimestamp", start}, {"endTimestamp", end}}, group.id);
-    const json::Value* price = said ? json::find(*said, "price") : nullptr;
-    if (price != nullptr && price->is_number() && price->to_number<double>() > 0) group.price_per_hour = price->to_number<double>();
+    json::Object request = next_hour();
+    request["node"] = json::Object{{"name", group.template_node->name()}, {"labels", std::move(labels)}};
+    group.price_per_hour = price_in(may("PricingNodePrice", request, group.id));
+  }
+
+  void add_pod_prices() {
+    for (const KnownPod& pod : pods_) {
+      std::string bytes;
+      if (!model::encode_message(*model::protobuf_type("v1", "Pod"), json::serialize(pod.document), bytes)) continue;
+      json::Object request = next_hour();
+      request["oldPod"] = request["podBytes"] = base64_encode(bytes);
+      const auto price = price_in(may("PricingPodPrice", request, get_string(pod.document, {"metadata", "name"})));
+      if (!price) return;  // Only whole lists of prices are used.
+      out_.pod_prices[pod.shape] = *price;
+    }
   }
 
   /// A node that no group lists is none's, or the list is not whole.
@@ -274,6 +320,7 @@ class Reading {
 
   const Ask& ask_;
   const std::vector<KnownNode>& nodes_;
+  const std::vector<KnownPod>& pods_;
   const Options& options_;
   TimePoint now_;
   Memory& memory_;
@@ -293,8 +340,9 @@ json::Value to_message(const KnownNode& node) {
   return out;
 }
 
-ProviderState read_state(const Ask& ask, const std::vector<KnownNode>& nodes, const Options& options, TimePoint now, Memory& memory) {
-  return Reading(ask, nodes, options, now, memory).run();
+ProviderState read_state(const Ask& ask, const std::vector<KnownNode>& nodes, const Options& options, TimePoint now, Memory& memory,
+                         const std::vector<KnownPod>& pods) {
+  return Reading(ask, nodes, options, now, memory, pods).run();
 }
 
 }  // namespace berth::autoscaler::external

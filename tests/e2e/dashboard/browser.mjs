@@ -114,8 +114,9 @@ export class Page {
   }
 
   /** Until the expression is true; the error shows what is on the page. */
+  /** Seconds of a quiet machine; a loaded one gets three times as many. */
   async until(expression, seconds = 20) {
-    const end = Date.now() + seconds * 1000;
+    const end = Date.now() + 3 * seconds * 1000;
     for (;;) {
       const value = await this.eval(expression).catch(() => undefined); // A page that is being left answers nothing.
       if (value) return value;

@@ -47,7 +47,7 @@ KindInfo limit_range() {
              .printer = created_at_printer(),
              .selected = kDefault,
              .scale = kDefault,
-             .life = Life{.is_created_by_update = true},
+             .life = Life{.is_created_by_update = true, .may_be_nameless = true},
              .counted = kDefault});
 }
 
