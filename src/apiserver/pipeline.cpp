@@ -257,12 +257,15 @@ void ApiServer::Impl::begin_audit(Request& request, const UserInfo* user) {
 bool ApiServer::Impl::authorize(Request& request) {
   auto attributes = attributes_of(request);
   std::optional<model::Subresource> sub;
-  if (!request.info.subresource.empty())
-    if (const auto* kind = request.kinds->find_resource(request.info.group, request.info.version, request.info.resource);
-        kind != nullptr && kind->has_subresource(request.info.subresource))
-      sub = model::subresource_of(*kind, request.info.subresource);
+  const model::KindInfo* kind = nullptr;
+  if (!request.info.subresource.empty()) {
+    kind = request.kinds->find_resource(request.info.group, request.info.version, request.info.resource);
+    if (kind != nullptr && kind->has_subresource(request.info.subresource)) sub = model::subresource_of(*kind, request.info.subresource);
+  }
   if (sub && !takes(*sub, request)) {
-    respond.status(request, model::method_not_allowed());
+    const bool is_custom = request.kinds->custom(*kind) != nullptr;
+    respond.status(request, is_custom ? model::method_not_supported(request.info.group, request.info.resource, request.info.verb)
+                                      : model::method_not_allowed());
     return false;
   }
   auto decision = options.authorizer->authorize(request.user, attributes);
@@ -297,8 +300,10 @@ std::optional<model::ApiStatus> check_timeout(const Request& request) {
 std::optional<model::ApiStatus> choose_form(Request& request, bool reads) {
   const auto& kind = *request.kind;
   const auto& info = request.info;
-  const auto type = internal_go_type(kind);
+  // What has no type in Go is answered without a router.
+  const auto type = request.custom != nullptr ? std::string("unstructured.Unstructured") : internal_go_type(kind);
   Offer offer;
+  offer.is_routed = request.custom == nullptr;
   offer.watch = info.verb == "watch";
   offer.list = reads && info.subresource.empty() && (offer.watch || info.verb == "list");
   // What is only answered (reviews) has no other form.
@@ -377,11 +382,17 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   }
   const bool needs_name = info.verb == "get" || info.verb == "update" || info.verb == "patch" || info.verb == "delete";
   // Kubernetes has no route from a namespaced resource straight to a name.
-  if (kind.namespaced && info.ns.empty() && needs_name && !info.name.empty()) return respond.status(*request, model::unknown_path());
-  // A collection across namespaces can be read, and only read.
+  if (kind.namespaced && info.ns.empty() && needs_name && !info.name.empty()) {
+    if (request->custom != nullptr) return respond.text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
+    return respond.status(*request, model::unknown_path());
+  }
+  // A collection across namespaces can be read, and only read: other paths of custom kinds are none.
+  if (request->custom != nullptr && kind.namespaced && info.ns.empty() && !reads)
+    return respond.text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
   const bool across = kind.namespaced && info.ns.empty() && (needs_name || info.verb == "create" || info.verb == "deletecollection");
   const bool posts_to_name = info.verb == "create" && !info.name.empty();
   const bool writes_collection = (info.verb == "update" || info.verb == "patch") && info.name.empty();
+  if (writes_collection && request->custom != nullptr) return respond.status(*request, model::bad_request("name must be provided"));
   if (!kind.has_verb(info.verb) || across || posts_to_name || writes_collection)
     return respond.status(*request, model::method_not_allowed());
   if (info.verb == "get") return get(request);
