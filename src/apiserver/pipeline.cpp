@@ -1,21 +1,10 @@
-// From the wire to the verb: who asks, whether they may, and for what.
-#include "apiserver/aggregation/aggregator.h"
-#include "apiserver/apply/managed_fields.h"
+#include "apiserver/pipeline.h"
+
 #include "apiserver/auth/impersonation.h"
 #include "apiserver/auth/reviews.h"
-#include "apiserver/impl.h"
-#include "apiserver/request/offer.h"
-#include "apiserver/request/request_body.h"
 #include "apiserver/request/work_estimate.h"
-#include "apiserver/subresources/relay.h"
-#include "apiserver/writes/write.h"
 #include "base/go/duration.h"
-#include "model/go_words.h"
-#include "model/kind_hooks.h"
-#include "model/protobuf/protobuf.h"
-#include "model/published/discovery.h"
 #include "model/subresources.h"
-#include "model/warnings.h"
 
 namespace berth::apiserver {
 namespace {
@@ -24,69 +13,11 @@ constexpr std::string_view kKubeletClients = "berth:kubelet-clients";  // auth/p
 
 bool is_long_path(const std::string& path) { return path.size() > 8 * 1024; }
 
-Attributes attributes_of(const Request& request) {
-  Attributes attributes;
-  attributes.verb = request.info.verb;
-  attributes.is_resource = request.info.is_resource;
-  attributes.path = request.info.path;
-  if (!request.info.is_resource) return attributes;
-  attributes.group = request.info.group;
-  attributes.version = request.info.version;
-  attributes.resource = request.info.resource;
-  attributes.subresource = request.info.subresource;
-  attributes.ns = request.info.ns;
-  attributes.name = request.info.name;
-  attributes.field_selector = request.query.get("fieldSelector");
-  attributes.label_selector = request.query.get("labelSelector");
-  return attributes;
-}
-
 flow::Description description_of(const Request& request) {
   const auto& info = request.info;
   return {request.user.name, info.verb,       info.path,
           info.ns,           info.name,       info.group.empty() ? info.version : info.group + "/" + info.version,
           info.resource,     info.subresource};
-}
-
-model::ApiStatus invalid_option(std::string_view options, model::FieldError::Type type, std::string field, std::string value,
-                                std::string detail) {
-  return model::invalid_object("meta.k8s.io", options, "", {{type, std::move(field), std::move(value), std::move(detail)}});
-}
-
-/// The parameters that all writes share.
-std::optional<model::ApiStatus> read_write_options(Request& request) {
-  using Type = model::FieldError::Type;
-  const std::string_view options_kind = request.info.verb == "create"             ? "CreateOptions"
-                                        : request.info.verb == "patch"            ? "PatchOptions"
-                                        : request.info.verb.starts_with("delete") ? "DeleteOptions"
-                                                                                  : "UpdateOptions";
-  const auto dry_runs = request.query.all("dryRun");
-  if (std::ranges::any_of(dry_runs, [](const auto& value) { return value != "All"; }))
-    return invalid_option(options_kind, Type::kNotSupported, "dryRun", json::serialize(json::Array(dry_runs.begin(), dry_runs.end())),
-                          "supported values: \"All\"");
-  request.dry_run = !dry_runs.empty();
-  if (const auto mode = request.query.get("fieldValidation"); !mode.empty()) {
-    if (mode == "Ignore") {
-      request.field_validation = FieldValidation::kIgnore;
-    } else if (mode == "Strict") {
-      request.field_validation = FieldValidation::kStrict;
-    } else if (mode != "Warn") {
-      return invalid_option(options_kind, Type::kNotSupported, "fieldValidation", fmt::format("\"{}\"", mode),
-                            "supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"");
-    }
-  }
-  request.field_manager = request.query.get("fieldManager");
-  request.field_manager_given = !request.field_manager.empty();
-  if (request.field_manager.size() > 128)
-    return invalid_option(options_kind, Type::kTooLong, "fieldManager", "", "may not be more than 128 bytes");
-  const auto unprintable = std::ranges::find_if(request.field_manager, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-  if (unprintable != request.field_manager.end())
-    return invalid_option(options_kind, Type::kInvalid, "fieldManager", model::go_quote(request.field_manager),
-                          fmt::format("invalid character U+{:04X} (at position {})", static_cast<unsigned char>(*unprintable),
-                                      unprintable - request.field_manager.begin()));
-  if (request.field_manager.empty()) request.field_manager = apply::manager_of_user_agent(request.http.headers.get("User-Agent"));
-  request.force = request.query.flag("force");
-  return std::nullopt;
 }
 
 /// Whether a subresource takes what is asked of it. What it does not take is refused before anybody asks for the right to it: a right to
@@ -99,103 +30,93 @@ bool takes(const model::Subresource& sub, const Request& request) {
   return std::ranges::find(sub.verbs, request.info.verb) != sub.verbs.end() && (method != "HEAD" || is_proxied);
 }
 
-/// The kind of write that a request is; nothing for what no route takes.
-std::optional<WriteMode> write_mode(const Request& request) {
-  const auto& [verb, sub] = std::tie(request.info.verb, request.info.subresource);
-  if (sub == "binding") return WriteMode::kBind;
-  if (sub == "eviction") return WriteMode::kEvict;
-  if (sub == "token") return WriteMode::kToken;
-  const bool is_apply = verb == "patch" && media_type(request.http.headers.get("Content-Type")) == "application/apply-patch+yaml";
-  if (sub == "scale") return is_apply ? WriteMode::kScaleApply : WriteMode::kScale;
-  if (verb == "update") return WriteMode::kReplace;
-  if (verb == "patch") return is_apply ? WriteMode::kApply : WriteMode::kPatch;
-  // status, finalize, ephemeralcontainers, resize are views of an object that is there.
-  if (!sub.empty()) return std::nullopt;
-  if (verb == "create") return WriteMode::kCreate;
-  if (verb == "delete") return WriteMode::kDelete;
-  return std::nullopt;
-}
-
 }  // namespace
 
-void ApiServer::Impl::handle(net::HttpRequest http, std::shared_ptr<net::ResponseWriter> writer) {
+RequestPipeline::RequestPipeline(Ground& ground, Responder& respond, const CustomResources& custom, Router& router,
+                                 flow::Controller* flow_control)
+    : ground_(ground), respond_(respond), custom_(custom), router_(router), flow_control_(flow_control) {
+  const auto& options = ground.options;
+  if (!options.single_threaded && options.asking_threads > 0) askers_ = std::make_unique<WorkerPool>(options.asking_threads);
+}
+
+void RequestPipeline::stop() {
+  if (askers_ != nullptr) askers_->stop();
+}
+
+void RequestPipeline::handle(net::HttpRequest http, std::shared_ptr<net::ResponseWriter> writer) {
   auto request = std::make_shared<Request>();
   request->http = std::move(http);
   request->writer = std::move(writer);
   request->query = Query(request->http.query);
   request->info = parse_request_info(request->http.method, request->http.path, request->query);
-  request->kinds = custom->table();
-  request->received = loop.now();
+  request->kinds = custom_.table();
+  request->received = ground_.loop.now();
   request->started = std::chrono::steady_clock::now();
-  respond.begin(*request);
-  if (request->http.body.size() > options.max_body_bytes) {
+  respond_.begin(*request);
+  if (request->http.body.size() > ground_.options.max_body_bytes) {
     model::ApiStatus status;
     status.code = 413;
     status.reason = "RequestEntityTooLarge";
-    status.message = fmt::format("Request entity too large: limit is {}", options.max_body_bytes);
-    return respond.status(*request, status);
+    status.message = fmt::format("Request entity too large: limit is {}", ground_.options.max_body_bytes);
+    return respond_.status(*request, status);
   }
   if (is_long_path(request->http.path) || request->http.path.find('\0') != std::string::npos)
-    return respond.status(*request, model::bad_request("the request path is malformed"));
-  for (const auto& mount : mounts) {
-    if (!mount.anonymous || !request->http.path.starts_with(mount.prefix)) continue;
-    respond.account(*request, 200);
-    return mount.handler->handle(std::move(request->http), std::move(request->writer));
-  }
+    return respond_.status(*request, model::bad_request("the request path is malformed"));
+  if (router_.serve_mounted(request, true)) return;
   let_in(request);
 }
 
-void ApiServer::Impl::ask(const RequestPtr& request, Task task) {
+void RequestPipeline::ask(const RequestPtr& request, Task task) {
   constexpr int kMostAsking = 4096;
-  if (++asking > kMostAsking) {
-    --asking;
-    return respond.busy(*request);
+  if (++asking_ > kMostAsking) {
+    --asking_;
+    return respond_.busy(*request);
   }
-  askers->post([this, task = std::move(task)] {
+  askers_->post([this, task = std::move(task)] {
     task();
-    --asking;
+    --asking_;
   });
 }
 
-void ApiServer::Impl::let_in(const RequestPtr& request) {
-  if (askers != nullptr && options.authenticator->may_wait(request->http))
+void RequestPipeline::let_in(const RequestPtr& request) {
+  if (askers_ != nullptr && ground_.options.authenticator->may_wait(request->http))
     return ask(request, [this, request] {
       if (authenticate(*request)) let_through(request, true);
     });
   if (authenticate(*request)) let_through(request, false);
 }
 
-void ApiServer::Impl::let_through(const RequestPtr& request, bool may_wait_here) {
-  if (askers != nullptr && !may_wait_here && options.authorizer->may_wait(request->user, attributes_of(*request)))
+void RequestPipeline::let_through(const RequestPtr& request, bool may_wait_here) {
+  if (askers_ != nullptr && !may_wait_here && ground_.options.authorizer->may_wait(request->user, attributes_of(*request)))
     return ask(request, [this, request] { let_through(request, true); });
   if (!authorize(*request)) return;
   if (!needs_newest(*request)) return schedule(request);
-  cache->catch_up([this, request](bool reached) {
+  ground_.cache->catch_up([this, request](bool reached) {
     // Not on the store's thread, on which all writes of all servers arrive.
-    if (reached) return offload([this, request] { schedule(request); });
-    respond.status(*request, model::internal_error(cache->storage_failure()));
+    if (reached) return ground_.offload([this, request] { schedule(request); });
+    respond_.status(*request, model::internal_error(ground_.cache->storage_failure()));
   });
 }
 
-bool ApiServer::Impl::needs_newest(const Request& request) const {
-  if (!cache->is_shared() || !request.info.is_resource) return false;
+bool RequestPipeline::needs_newest(const Request& request) const {
+  if (!ground_.cache->is_shared() || !request.info.is_resource) return false;
   const auto& verb = request.info.verb;
   if (verb == "get" || verb == "list" || verb == "watch") return request.query.get("resourceVersion").empty();
   // A creation's own condition is the store's to check; the namespace may be another server's news.
   if (verb != "create" || !request.info.subresource.empty()) return true;
-  return !request.info.ns.empty() && cache->get(make_key("", "namespaces", "", request.info.ns)) == nullptr;
+  return !request.info.ns.empty() && ground_.cache->get(make_key("", "namespaces", "", request.info.ns)) == nullptr;
 }
 
-void ApiServer::Impl::schedule(const RequestPtr& request) {
-  if (flow_control == nullptr) return dispatch(request);
-  request->where = flow_control->classify(request->user, attributes_of(*request));
-  auto estimate = estimate_work(*request, *cache, flow::Controller::most_seats(request->where));
+void RequestPipeline::schedule(const RequestPtr& request) {
+  if (flow_control_ == nullptr) return router_.dispatch(request);
+  request->where = flow_control_->classify(request->user, attributes_of(*request));
+  auto estimate = estimate_work(*request, *ground_.cache, flow::Controller::most_seats(request->where));
   // Limits of reads and writes alone never counted watches.
-  if (!options.priority_and_fairness && request->info.verb == "watch") estimate.seats = 0;
-  if (flow_control->runs_here(request->where, estimate.cost_us, estimate.seats)) {
+  if (!ground_.options.priority_and_fairness && request->info.verb == "watch") estimate.seats = 0;
+  if (flow_control_->runs_here(request->where, estimate.cost_us, estimate.seats)) {
     const auto from = std::chrono::steady_clock::now();
-    if (estimate.seats > 0) request->seats = flow::Seats(*flow_control, request->where, estimate.seats);
-    dispatch(request);
+    if (estimate.seats > 0) request->seats = flow::Seats(*flow_control_, request->where, estimate.seats);
+    router_.dispatch(request);
     return flow::Controller::spent(from);
   }
   flow::Work work;
@@ -207,26 +128,26 @@ void ApiServer::Impl::schedule(const RequestPtr& request) {
   if (const auto patience = parse_duration_ns(request->query.get("timeout")); patience && *patience > 0)
     work.longest_wait = std::max(std::chrono::milliseconds(1), std::chrono::milliseconds(*patience / 4'000'000));
   work.run = [this, request, seats = estimate.seats] {
-    if (seats > 0) request->seats = flow::Seats(*flow_control, request->where, seats);
-    dispatch(request);
+    if (seats > 0) request->seats = flow::Seats(*flow_control_, request->where, seats);
+    router_.dispatch(request);
   };
-  work.reject = [this, request](std::string_view, int retry_after) { respond.busy(*request, retry_after); };
+  work.reject = [this, request](std::string_view, int retry_after) { respond_.busy(*request, retry_after); };
   work.shrink = [request] { std::string().swap(request->http.body); };
   work.describe = [request] { return description_of(*request); };
-  flow_control->submit(std::move(work));
+  flow_control_->submit(std::move(work));
 }
 
-bool ApiServer::Impl::authenticate(Request& request) {
-  auto user = options.authenticator->authenticate(request.http);
+bool RequestPipeline::authenticate(Request& request) {
+  auto user = ground_.options.authenticator->authenticate(request.http);
   begin_audit(request, user ? &*user : nullptr);
   if (!user) {
-    respond.status(request, user.error());
+    respond_.status(request, user.error());
     return false;
   }
   if (auth::is_impersonating(request.http.headers)) {
-    auto acting = auth::apply_impersonation(request.http, *user, *options.authorizer);
+    auto acting = auth::apply_impersonation(request.http, *user, *ground_.options.authorizer);
     if (!acting) {
-      respond.status(request, acting.error());
+      respond_.status(request, acting.error());
       return false;
     }
     *user = std::move(*acting);
@@ -238,23 +159,23 @@ bool ApiServer::Impl::authenticate(Request& request) {
     status.code = 403;
     status.reason = "Forbidden";
     status.message = fmt::format("{} is what the API server is to nodes: it asks nothing of itself", user->name);
-    respond.status(request, status);
+    respond_.status(request, status);
     return false;
   }
   request.user = std::move(*user);
   return true;
 }
 
-void ApiServer::Impl::begin_audit(Request& request, const UserInfo* user) {
-  if (options.audit == nullptr) return;
+void RequestPipeline::begin_audit(Request& request, const UserInfo* user) {
+  if (ground_.options.audit == nullptr) return;
   static constexpr std::string_view kSessions[] = {"attach", "exec", "log", "portforward", "proxy"};
   const auto attributes = attributes_of(request);
   const bool is_long = request.info.verb == "watch" || std::ranges::find(kSessions, request.info.subresource) != std::end(kSessions);
-  request.audit = audit::Trail::begin(*options.audit, loop, {request.http, user, attributes, request.received, is_long});
+  request.audit = audit::Trail::begin(*ground_.options.audit, ground_.loop, {request.http, user, attributes, request.received, is_long});
   request.writer = audit::Trail::watch_answer(request.audit, std::move(request.writer));
 }
 
-bool ApiServer::Impl::authorize(Request& request) {
+bool RequestPipeline::authorize(Request& request) {
   auto attributes = attributes_of(request);
   std::optional<model::Subresource> sub;
   const model::KindInfo* kind = nullptr;
@@ -263,25 +184,30 @@ bool ApiServer::Impl::authorize(Request& request) {
     if (kind != nullptr && kind->has_subresource(request.info.subresource)) sub = model::subresource_of(*kind, request.info.subresource);
   }
   if (sub && !takes(*sub, request)) {
+<<<<<<< HEAD
     const bool is_custom = request.kinds->custom(*kind) != nullptr;
     respond.status(request, is_custom ? model::method_not_supported(request.info.group, request.info.resource, request.info.verb)
                                       : model::method_not_allowed());
+=======
+    respond_.status(request, model::method_not_allowed());
+>>>>>>> all
     return false;
   }
-  auto decision = options.authorizer->authorize(request.user, attributes);
+  auto decision = ground_.options.authorizer->authorize(request.user, attributes);
   if (decision.allowed && sub && sub->get_needs_create && attributes.verb == "get") {
     attributes.verb = "create";
-    decision = options.authorizer->authorize(request.user, attributes);
+    decision = ground_.options.authorizer->authorize(request.user, attributes);
   }
   if (request.audit != nullptr) {
     request.audit->annotate("authorization.k8s.io/decision", decision.allowed ? "allow" : "forbid");
     request.audit->annotate("authorization.k8s.io/reason", decision.reason);
   }
   if (decision.allowed) return true;
-  respond.status(request, auth::forbidden_status(request.user, attributes, decision.reason));
+  respond_.status(request, auth::forbidden_status(request.user, attributes, decision.reason));
   return false;
 }
 
+<<<<<<< HEAD
 namespace {
 
 /// `timeout` of a request that is answered soon (WithRequestDeadline); sessions and watches have no such parameter.
@@ -425,4 +351,6 @@ void ApiServer::Impl::dispatch_subresource(const RequestPtr& request) {
   respond.status(*request, model::method_not_allowed());
 }
 
+=======
+>>>>>>> all
 }  // namespace berth::apiserver

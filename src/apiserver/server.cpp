@@ -1,11 +1,9 @@
 #include "apiserver/server.h"
 
-#include "apiserver/aggregation/aggregator.h"
 #include "apiserver/cache/object_codec.h"
 #include "apiserver/impl.h"
-#include "apiserver/subresources/relay.h"
+#include "apiserver/upkeep/bootstrap.h"
 #include "apiserver/upkeep/client_trust.h"
-#include "apiserver/upkeep/policy_status.h"
 
 namespace berth::apiserver {
 
@@ -32,67 +30,62 @@ std::unique_ptr<flow::Controller> make_flow_control(const ServerOptions& options
 }  // namespace
 
 ApiServer::Impl::Impl(ServerOptions given)
-    : Ground(std::move(given)),
-      flow_control(make_flow_control(options, *registry)),
-      versions(*this),
-      respond(*this, versions, flow_control.get()),
-      streams(loop, options.single_threaded ? Duration::zero() : options.watch_flush_pause) {
-  relays = std::make_unique<RelayClients>(options.node_client, options.service_cidr);
-  if (options.advertise_port != 0) relays->serves_on(options.advertise_address, options.advertise_port);
-  if (!options.single_threaded && options.asking_threads > 0) askers = std::make_unique<WorkerPool>(options.asking_threads);
-  watchers = &registry->gauge("apiserver_registered_watchers", "Number of currently registered watchers.", {});
-}
+    : ground(std::move(given)),
+      flow_control(make_flow_control(ground.options, *ground.registry)),
+      versions(ground),
+      respond(ground, versions, flow_control.get()),
+      streams(ground.loop, ground.options.single_threaded ? Duration::zero() : ground.options.watch_flush_pause,
+              ground.registry->gauge("apiserver_registered_watchers", "Number of currently registered watchers.", {})),
+      reads{ground, versions, respond, streams},
+      relays(ground, respond),
+      nodes(ground, respond, relays),
+      custom(std::make_unique<CustomResources>(
+          CustomResourcesContext{*ground.cache, ground.loop, [this](Task task) { ground.defer(std::move(task)); },
+                                 [this](std::string_view group, std::string_view plural) { streams.end(group, plural); }})),
+      writes{ground, versions, respond, reads, nodes, *custom, {}, {}},
+      aggregator(std::make_unique<aggregation::Aggregator>(ground, respond, relays)),
+      pages(ground, respond, *aggregator, flow_control.get()),
+      router(writes, pages, *aggregator),
+      requests(ground, respond, *custom, router, flow_control.get()),
+      upkeep(ground, *custom, streams, flow_control.get()) {}
 
 ApiServer::Impl::~Impl() {
-  if (aggregator != nullptr) aggregator->stop();
-  relays->stop();
-  memory_guard.reset();
+  aggregator->stop();
+  relays.clients.stop();
+  upkeep.stop();
   streams.stop();
-  if (flow_objects != nullptr) flow_objects->stop();
-  if (own_endpoints != nullptr) own_endpoints->stop();
-  // Order matters: no worker may start a write on a cache that is going, and whoever watches the cache goes before it. The pool itself
-  // stays until the cache's writer is gone: its last callbacks still hand over tasks, which are dropped.
-  if (askers != nullptr) askers->stop();
+  // Order matters: no worker may start a write on a cache that is going, and whoever watches the cache goes before it.
+  requests.stop();
   if (flow_control != nullptr) flow_control->stop();
-  if (workers != nullptr) workers->stop();
-  policy_status.reset();
+  if (ground.workers != nullptr) ground.workers->stop();
   versions.stop();
+  upkeep.close();
   custom.reset();
-  flow_objects.reset();
-  admission.reset();
+  writes.admission.reset();
   aggregator.reset();
-  close();
-}
-
-void ApiServer::Impl::shed_load(bool scarce) {
-  constexpr std::size_t kBehindBytes = 1024 * 1024;
-  flow_control->set_overloaded(scarce);
-  if (scarce) streams.drop_behind(kBehindBytes);
+  ground.close();
 }
 
 Result<void> ApiServer::Impl::start() {
-  if (auto configured = services.configure(options.service_cidr, options.node_port_first, options.node_port_last); !configured)
+  auto& options = ground.options;
+  if (auto configured = writes.services.configure(options.service_cidr, options.node_port_first, options.node_port_last); !configured)
     return configured;
-  if (options.service_claims != nullptr) services.share(std::move(options.service_claims));
-  AdmissionContext context{*cache, loop, *options.authorizer, options.admission, net::ClientConfig{}, {}, {}, {}, {}, {}};
-  context.mirror = [this](std::string_view group, std::string_view plural) -> Mirror& { return mirror(group, plural); };
-  context.random_suffix = [this] { return names.suffix(); };
-  context.uid = [this] { return names.uid(); };
+  if (options.service_claims != nullptr) writes.services.share(std::move(options.service_claims));
+  AdmissionContext context{*ground.cache, ground.loop, *options.authorizer, options.admission, net::ClientConfig{}, {}, {}, {}, {}, {}};
+  context.mirror = [this](std::string_view group, std::string_view plural) -> Mirror& { return ground.mirror(group, plural); };
+  context.random_suffix = [this] { return ground.names.suffix(); };
+  context.uid = [this] { return ground.names.uid(); };
   context.kinds = [this] { return custom == nullptr ? nullptr : custom->table(); };
-  context.offload = [this](Task task) { offload(std::move(task)); };
+  context.offload = [this](Task task) { ground.offload(std::move(task)); };
   auto chain = AdmissionChain::create(std::move(context));
   if (!chain) return std::unexpected(chain.error());
-  admission = std::move(*chain);
-  custom = std::make_unique<CustomResources>(
-      CustomResourcesContext{*cache, loop, [this](Task task) { defer(std::move(task)); },
-                             [this](std::string_view group, std::string_view plural) { streams.end(group, plural); }});
+  writes.admission = std::move(*chain);
   custom->start();
-  if (options.memory_limit_bytes > 0 && flow_control != nullptr)
-    memory_guard = std::make_unique<MemoryGuard>(loop, options.memory_limit_bytes, [this](bool scarce) { shed_load(scarce); });
-  if (auto made = bootstrap(); !made) return made;
-  policy_status = std::make_unique<PolicyStatus>(*this);
-  flow_objects = std::make_unique<FlowObjects>(*this);
-  return flow_objects->start();
+  upkeep.guard_memory();
+  if (auto made = make_system_objects(ground); !made) return made;
+  aggregator->start();
+  if (auto made = make_own_service(ground, writes.services); !made) return made;
+  return upkeep.start();
 }
 
 Result<std::unique_ptr<ApiServer>> ApiServer::create(ServerOptions options) {
@@ -107,40 +100,39 @@ ApiServer::ApiServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ApiServer::~ApiServer() = default;
 
 void ApiServer::handle(net::HttpRequest request, std::shared_ptr<net::ResponseWriter> writer) {
-  impl_->handle(std::move(request), std::move(writer));
+  impl_->requests.handle(std::move(request), std::move(writer));
 }
-ObjectCache& ApiServer::cache() { return *impl_->cache; }
-metrics::Registry& ApiServer::metrics() { return *impl_->registry; }
-void ApiServer::serves_on(std::uint16_t port) { impl_->relays->serves_on(impl_->options.advertise_address, port); }
-void ApiServer::trust_node(const std::string& node, std::string ca_pem) { impl_->relays->trust_node(node, std::move(ca_pem)); }
-void ApiServer::set_node_client(net::ClientConfig node_client) { impl_->relays->set_node_client(std::move(node_client)); }
+ObjectCache& ApiServer::cache() { return *impl_->ground.cache; }
+metrics::Registry& ApiServer::metrics() { return *impl_->ground.registry; }
+void ApiServer::serves_on(std::uint16_t port) { impl_->relays.clients.serves_on(impl_->ground.options.advertise_address, port); }
+void ApiServer::trust_node(const std::string& node, std::string ca_pem) { impl_->relays.clients.trust_node(node, std::move(ca_pem)); }
+void ApiServer::set_node_client(net::ClientConfig node_client) { impl_->relays.clients.set_node_client(std::move(node_client)); }
 void ApiServer::set_front_proxy(std::string certificate_pem, std::string private_key_pem) {
-  impl_->relays->set_front_proxy(std::move(certificate_pem), std::move(private_key_pem));
+  impl_->relays.clients.set_front_proxy(std::move(certificate_pem), std::move(private_key_pem));
 }
 Result<void> ApiServer::publish_client_trust(const std::map<std::string, std::string>& data) {
-  return apiserver::publish_client_trust(*impl_, data);
+  return apiserver::publish_client_trust(impl_->ground, data);
 }
 void ApiServer::repair_service_claims() {
   WatchFilter all;
   all.prefix = make_prefix("", "services");
   std::vector<json::Value> services;
-  for (const auto& service : impl_->cache->list(all, "", 0).items) services.push_back(decode_object(*service));
-  impl_->services.repair(services);
+  for (const auto& service : impl_->ground.cache->list(all, "", 0).items) services.push_back(decode_object(*service));
+  impl_->writes.services.repair(services);
 }
 
-void ApiServer::begin_shutdown() { impl_->shutting_down = true; }
+void ApiServer::begin_shutdown() { impl_->pages.begin_shutdown(); }
 
 void ApiServer::add_ready_check(std::string name, std::function<bool()> check) {
-  const std::lock_guard lock(impl_->ready_mutex);
-  impl_->ready_checks.emplace_back(std::move(name), std::move(check));
+  impl_->pages.add_ready_check(std::move(name), std::move(check));
 }
 
 void ApiServer::mount(std::string prefix, std::shared_ptr<net::Handler> handler, bool anonymous) {
-  impl_->mounts.push_back({std::move(prefix), std::move(handler), anonymous});
+  impl_->router.mount(std::move(prefix), std::move(handler), anonymous);
 }
 
 void ApiServer::mount_group_version(std::string group, std::string version, std::shared_ptr<net::Handler> handler) {
-  impl_->mounted_groups[{std::move(group), std::move(version)}] = std::move(handler);
+  impl_->router.mount_group_version(std::move(group), std::move(version), std::move(handler));
 }
 
 }  // namespace berth::apiserver

@@ -5,17 +5,18 @@
 
 namespace berth::apiserver {
 
-Streams::Streams(EventLoop& loop, Duration pause) : flush_(std::make_shared<WatchFlush>(loop, pause)) {}
+Streams::Streams(EventLoop& loop, Duration pause, metrics::Gauge& count)
+    : flush_(std::make_shared<WatchFlush>(loop, pause)), count_(count) {}
 Streams::~Streams() = default;
 
 void Streams::add(std::shared_ptr<WatchStream> stream) {
   const std::lock_guard lock(mutex_);
-  streams_.insert(std::move(stream));
+  if (streams_.insert(std::move(stream)).second) count_.add(1);
 }
 
 void Streams::remove(const std::shared_ptr<WatchStream>& stream) {
   const std::lock_guard lock(mutex_);
-  streams_.erase(stream);
+  if (streams_.erase(stream) > 0) count_.add(-1);
 }
 
 std::set<std::shared_ptr<WatchStream>> Streams::open() const {

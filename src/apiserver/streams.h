@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/event_loop.h"
+#include "base/metrics.h"
 
 namespace berth::apiserver {
 
@@ -15,8 +16,8 @@ class WatchFlush;
 /// Thread-safe. A stream is added when it starts and takes itself out when it ends.
 class Streams {
  public:
-  /// `pause`: see WatchFlush.
-  Streams(EventLoop& loop, Duration pause);
+  /// `pause`: see WatchFlush. `count`: of those that are open.
+  Streams(EventLoop& loop, Duration pause, metrics::Gauge& count);
   ~Streams();
   [[nodiscard]] WatchFlush& flush() const { return *flush_; }
   void add(std::shared_ptr<WatchStream> stream);
@@ -31,6 +32,7 @@ class Streams {
  private:
   [[nodiscard]] std::set<std::shared_ptr<WatchStream>> open() const;
   std::shared_ptr<WatchFlush> flush_;
+  metrics::Gauge& count_;
   mutable std::mutex mutex_;
   std::set<std::shared_ptr<WatchStream>> streams_;
 };

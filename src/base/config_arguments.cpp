@@ -45,4 +45,15 @@ void refuse_near(const Reader& at, std::string_view name, std::span<const std::s
     at.problem(fmt::format("there is no {} \"{}\"{}", what, name, meant));
 }
 
+std::vector<std::string> split_at_commas(const std::vector<std::string>& entries) {
+  std::vector<std::string> out;
+  for (const std::string& entry : entries)
+    for (std::size_t start = 0; start < entry.size();) {
+      const std::size_t end = std::min(entry.find(',', start), entry.size());
+      out.push_back(entry.substr(start, end - start));
+      start = end + 1;
+    }
+  return out;
+}
+
 }  // namespace berth::config

@@ -23,4 +23,7 @@ Arguments read_arguments(const Reader& at);
 /// Any other is of a version or a plugin that is not known here: it is told.
 void refuse_near(const Reader& at, std::string_view name, std::span<const std::string_view> known, std::string_view what);
 
+/// The names of a flag that takes lists and may be repeated: --enable=a,b --enable=c.
+std::vector<std::string> split_at_commas(const std::vector<std::string>& entries);
+
 }  // namespace berth::config

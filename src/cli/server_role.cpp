@@ -42,17 +42,6 @@ namespace {
 
 namespace auth = apiserver::auth;
 
-std::vector<std::string> split(const std::vector<std::string>& entries) {
-  std::vector<std::string> out;
-  for (const std::string& entry : entries)
-    for (std::size_t start = 0; start < entry.size();) {
-      const std::size_t end = std::min(entry.find(',', start), entry.size());
-      out.push_back(entry.substr(start, end - start));
-      start = end + 1;
-    }
-  return out;
-}
-
 std::string directory_of(const std::string& path) { return std::filesystem::absolute(path).parent_path().string(); }
 
 void read_admission(const ServerFlags& flags, apiserver::AdmissionConfig& config, Findings& findings) {
@@ -61,12 +50,12 @@ void read_admission(const ServerFlags& flags, apiserver::AdmissionConfig& config
       findings.take(apiserver::parse_admission_configuration(*text, directory_of(flags.admission_config), config, flags.admission_config));
   for (const auto& [given, into] :
        {std::pair(&flags.enable_admission, &config.enable), std::pair(&flags.disable_admission, &config.disable)})
-    for (std::string& name : split(*given)) into->push_back(std::move(name));
+    for (std::string& name : config::split_at_commas(*given)) into->push_back(std::move(name));
   findings.take(apiserver::check_plugin_names(config));
 }
 
 void check_feature_gates(const std::vector<std::string>& entries, Findings& findings) {
-  for (const std::string& one : split(entries)) {
+  for (const std::string& one : config::split_at_commas(entries)) {
     const std::size_t equals = one.find('=');
     const std::string value = equals == std::string::npos ? "" : one.substr(equals + 1);
     if (value != "true" && value != "false")
@@ -201,7 +190,7 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
   out.security = security.plan(findings);
   out.tracing = tracing.plan("berth-server", findings);
   out.auth = std::make_shared<const AuthPlan>(plan_auth(auth, findings));
-  out.tls_cipher_suites = split(tls_cipher_suites);
+  out.tls_cipher_suites = config::split_at_commas(tls_cipher_suites);
   if (const auto known = net::check_tls_settings(tls_min_version, out.tls_cipher_suites); !known)
     findings.error("--tls-min-version, --tls-cipher-suites: " + known.error().message);
   out.advertise_host = !advertise_address.empty()                                ? advertise_address

@@ -2,6 +2,8 @@
 
 #include <mutex>
 
+#include "base/gate.h"
+
 namespace berth::client {
 namespace {
 
@@ -37,7 +39,7 @@ class HttpsTransport final : public Transport {
 
 /// Where an in-process answer goes.
 struct Exchange {
-  std::recursive_mutex mutex;
+  Gate gate;             ///< Of whoever listens, and of the state below.
   bool is_gone = false;  ///< Answered in full, or nobody listens any more.
   bool is_answered = false, is_stream = false;
   std::function<void(HttpResponse)> done;  ///< Of send and upgrade.
@@ -50,7 +52,7 @@ struct Exchange {
   void close() {
     std::function<void()> closed;
     {
-      std::lock_guard lock(mutex);
+      std::lock_guard lock(gate);
       is_gone = true;
       closed = std::exchange(on_close, nullptr);
     }
@@ -59,7 +61,7 @@ struct Exchange {
 
   void deliver(HttpResponse response) {
     {
-      std::lock_guard lock(mutex);
+      std::lock_guard lock(gate);
       if (is_gone) return;
       if (done) {
         std::exchange(done, nullptr)(std::move(response));
@@ -82,7 +84,7 @@ class InProcessWriter final : public net::ResponseWriter {
   explicit InProcessWriter(std::shared_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
 
   ~InProcessWriter() override {
-    std::unique_lock lock(exchange_->mutex);
+    std::unique_lock lock(exchange_->gate);
     if (!exchange_->is_answered) {
       exchange_->is_answered = true;
       lock.unlock();
@@ -112,7 +114,7 @@ class InProcessWriter final : public net::ResponseWriter {
 
   void start_stream(int status, net::Headers headers) override {
     if (!claim(true)) return;
-    std::lock_guard lock(exchange_->mutex);
+    std::lock_guard lock(exchange_->gate);
     if (exchange_->is_gone) return;
     if (exchange_->done)
       exchange_->collected = {.status = status, .headers = std::move(headers), .body = {}};
@@ -121,7 +123,7 @@ class InProcessWriter final : public net::ResponseWriter {
   }
 
   bool write(Bytes chunk) override {
-    std::unique_lock lock(exchange_->mutex);
+    std::unique_lock lock(exchange_->gate);
     if (exchange_->is_gone || !exchange_->is_stream) return false;
     if (exchange_->done && exchange_->collected.body.size() + chunk->size() > exchange_->max_collected) {
       exchange_->collected = {};
@@ -150,7 +152,7 @@ class InProcessWriter final : public net::ResponseWriter {
 
   void finish() override {
     {
-      std::lock_guard lock(exchange_->mutex);
+      std::lock_guard lock(exchange_->gate);
       if (!exchange_->is_stream || exchange_->is_gone) return;
       if (exchange_->done)
         std::exchange(exchange_->done, nullptr)(std::move(exchange_->collected));
@@ -162,7 +164,7 @@ class InProcessWriter final : public net::ResponseWriter {
 
   void on_close(std::function<void()> closed) override {
     {
-      std::lock_guard lock(exchange_->mutex);
+      std::lock_guard lock(exchange_->gate);
       if (!exchange_->is_gone) {
         exchange_->on_close = std::move(closed);
         return;
@@ -175,7 +177,7 @@ class InProcessWriter final : public net::ResponseWriter {
 
  private:
   bool claim(bool stream) {
-    std::lock_guard lock(exchange_->mutex);
+    std::lock_guard lock(exchange_->gate);
     if (std::exchange(exchange_->is_answered, true)) return false;
     exchange_->is_stream = stream;
     return true;
@@ -192,7 +194,7 @@ class InProcessStream final : public net::StreamHandle {
   ~InProcessStream() override {
     net::StreamCallbacks dropped;
     {
-      std::lock_guard lock(exchange_->mutex);
+      std::lock_guard lock(exchange_->gate);
       exchange_->is_gone = true;
       dropped = std::exchange(exchange_->stream, {});
     }

@@ -6,6 +6,7 @@
 #include "controllers/custom_kinds.h"
 #include "controllers/hpa_model.h"
 #include "controllers/hpa_other_metrics.h"
+#include "controllers/hpa_pods.h"
 #include "controllers/selector_words.h"
 #include "controllers/workloads.h"
 #include "model/quantity.h"
@@ -35,66 +36,12 @@ struct Target {
   model::Selector selector;
 };
 
-/// One entry of spec.metrics, resources only.
-struct Wanted {
-  std::string type, resource, container;  ///< "Resource" or "ContainerResource"; container: of the latter.
-  std::optional<std::int64_t> utilization_percent;
-  std::int64_t average_milli = 0;
-  [[nodiscard]] std::string name() const {
-    return fmt::format("{}{} resource{}", resource, container.empty() ? "" : " container",
-                       utilization_percent ? " utilization (percentage of request)" : "");
-  }
-};
-
 /// What one metric says, or why it says nothing.
 struct Answer {
   std::int64_t replicas = -1;
   std::string name, reason, error;  ///< Reason and error: of a metric that could not be read.
   json::Object status;              ///< Of status.currentMetrics.
 };
-
-hpa::Pod pod_facts(const PodInfo& info, const Value& document, const Wanted& wanted) {
-  hpa::Pod pod;
-  pod.name = info.name();
-  pod.is_deleting = info.deleting;
-  pod.is_failed = info.phase == PodPhase::kFailed;
-  pod.is_pending = info.phase == PodPhase::kPending;
-  pod.is_ready = info.ready;
-  pod.ready_changed = info.ready_since;
-  pod.has_ready_condition = find_condition(document, "Ready") != nullptr;
-  pod.started = read_time(document, {"status", "startTime"});
-  pod.request_milli = 0;
-  const auto count = [&](const Value& container) {
-    if (!wanted.container.empty() && get_string(container, {"name"}) != wanted.container) return;
-    const std::string_view request = get_string(container, {"resources", "requests", wanted.resource});
-    if (request.empty()) {
-      if (pod.request_milli) pod.container_without_request = get_string(container, {"name"});
-      pod.request_milli.reset();
-    } else if (pod.request_milli) {
-      *pod.request_milli += milli_of(request);
-    }
-  };
-  for (const Value& container : get_array(document, {"spec", "containers"})) count(container);
-  for (const Value& container : get_array(document, {"spec", "initContainers"}))
-    if (get_string(container, {"restartPolicy"}) == "Always") count(container);
-  return pod;
-}
-
-/// The use that a PodMetrics item tells; nullopt when it lacks the container or the resource.
-std::optional<hpa::Sample> sample_of(const Value& item, const Wanted& wanted) {
-  hpa::Sample sample;
-  sample.at = read_time(item, {"timestamp"});
-  sample.window = parse_go_duration(get_string(item, {"window"})).value_or(Duration{});
-  bool found = false;
-  for (const Value& container : get_array(item, {"containers"})) {
-    if (!wanted.container.empty() && get_string(container, {"name"}) != wanted.container) continue;
-    const std::string_view usage = get_string(container, {"usage", wanted.resource});
-    if (usage.empty()) return std::nullopt;
-    sample.milli += milli_of(usage);
-    found = true;
-  }
-  return found ? std::optional(sample) : std::nullopt;
-}
 
 /// Keys are "ns/name".
 class HorizontalPodAutoscalerController final : public Controller {
@@ -167,7 +114,7 @@ class HorizontalPodAutoscalerController final : public Controller {
       known.others[write.tag] = hpa::read_other_answer(write, result);
     } else if (write.verb == Write::Verb::kList) {
       known.answered = true;
-      known.items = result ? get_array(*result, {"items"}) : json::Array();
+      known.measured = result ? hpa::measured_pods(*result) : std::vector<hpa::Measured>();
       known.error = result ? "" : result.error().message;
     } else if (write.subresource == "scale" && result) {
       hpa::record_change(known.spec, known.before, known.after, known.history, now);
@@ -176,10 +123,11 @@ class HorizontalPodAutoscalerController final : public Controller {
 
  private:
   struct Known {
-    bool answered = false;  ///< `items` and `error` are the answer to this period's question.
-    json::Array items;
+    bool answered = false;  ///< `measured` and `error` are the answer to this period's question.
+    std::vector<hpa::Measured> measured;
     std::string error;
-    std::map<std::string, hpa::OtherAnswer> others;  ///< By the entry's place in spec.metrics.
+    std::map<std::string, hpa::RememberedPods> pods;  ///< By "resource/container".
+    std::map<std::string, hpa::OtherAnswer> others;   ///< By the entry's place in spec.metrics.
     hpa::History history;
     Value spec;                          ///< Of the change under way:
     std::int64_t before = 0, after = 0;  ///< what it makes of what.
@@ -431,7 +379,7 @@ class HorizontalPodAutoscalerController final : public Controller {
     }
     std::vector<hpa::Pod> pods;
     cache.for_each_matching(step.object.ns(), target.selector,
-                            [&](const PodRef& pod) { pods.push_back(pod_facts(*pod, pod->object->document(), Wanted{})); });
+                            [&](const PodRef& pod) { pods.push_back(hpa::pod_facts(*pod, pod->object->document(), hpa::Wanted{})); });
     const hpa::Tolerance tolerance = tolerance_of(step.document);
     json::Object current;
     if (metric.type == hpa::OtherMetric::Type::kPods) {
@@ -479,10 +427,10 @@ class HorizontalPodAutoscalerController final : public Controller {
     const Value* source = json::find(metric, field);
     static const Value kNone = json::Object();
     if (source == nullptr) source = &kNone;
-    Wanted wanted{.type = type,
-                  .resource = std::string(get_string(*source, {"name"})),
-                  .container = std::string(get_string(*source, {"container"})),
-                  .utilization_percent = {}};
+    hpa::Wanted wanted{.type = type,
+                       .resource = std::string(get_string(*source, {"name"})),
+                       .container = std::string(get_string(*source, {"container"})),
+                       .utilization_percent = {}};
     if (json::find(*source, {"target", "averageUtilization"}) != nullptr)
       wanted.utilization_percent = get_int(*source, {"target", "averageUtilization"});
     else
@@ -492,7 +440,7 @@ class HorizontalPodAutoscalerController final : public Controller {
     const std::string what = fmt::format("failed to get {} {}: ", wanted.resource, wanted.utilization_percent ? "utilization" : "usage");
     answer.name = wanted.container.empty() ? fmt::format("failed to get {} resource metric value: ", wanted.resource)
                                            : fmt::format("failed to get {} container metric value: ", wanted.container);
-    if (!step.known.error.empty() || step.known.items.empty()) {
+    if (!step.known.error.empty() || step.known.measured.empty()) {
       answer.error = fmt::format("{}unable to get metrics for resource {}: {}", what, wanted.resource,
                                  step.known.error.empty() ? "no metrics returned from resource metrics API"
                                                           : "unable to fetch metrics from resource metrics API: " + step.known.error);
@@ -503,10 +451,10 @@ class HorizontalPodAutoscalerController final : public Controller {
                    .samples = {},
                    .target_utilization_percent = wanted.utilization_percent,
                    .target_average_milli = wanted.average_milli};
-    cache.for_each_matching(step.object.ns(), target.selector,
-                            [&](const PodRef& pod) { load.pods.push_back(pod_facts(*pod, pod->object->document(), wanted)); });
-    for (const Value& item : step.known.items)
-      if (const auto sample = sample_of(item, wanted)) load.samples.emplace(get_string(item, {"metadata", "name"}), *sample);
+    load.pods = step.known.pods[wanted.resource + "/" + wanted.container].facts(cache, step.object.ns(), target.selector, wanted);
+    load.samples.reserve(step.known.measured.size());
+    for (const hpa::Measured& measured : step.known.measured)
+      if (const auto sample = sample_of(measured, wanted)) load.samples.emplace(measured.pod, *sample);
     const auto proposal = hpa::propose(load, target.replicas, tolerance_of(step.document), options_, step.now);
     if (!proposal) {
       answer.error = what + proposal.error().message;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <unordered_map>
 
 namespace berth::controllers::hpa {
 namespace {
@@ -16,9 +17,12 @@ using json::get_string;
 using json::Value;
 using std::chrono::seconds;
 
+/// Names are the load's.
+using ByPod = std::unordered_map<std::string_view, std::int64_t>;
+
 struct Grouped {
   std::int64_t ready = 0;
-  std::set<std::string> unready, missing, ignored;
+  std::set<std::string_view> unready, missing, ignored;
 };
 
 /// A pod that has just started burns CPU that says nothing about load.
@@ -52,8 +56,7 @@ struct Use {
 };
 
 /// The use of the pods in `milli`, as a share of the target.
-Result<Use> measure(const Load& load, const std::map<std::string, std::int64_t>& milli,
-                    const std::map<std::string, std::int64_t>& requests) {
+Result<Use> measure(const Load& load, const ByPod& milli, const ByPod& requests) {
   std::int64_t used = 0, requested = 0;
   for (const auto& [pod, value] : milli) {
     if (load.target_utilization_percent) {
@@ -200,7 +203,9 @@ Result<Proposal> propose(const Load& load, std::int64_t current_replicas, const 
                          const HorizontalPodAutoscalerOptions& options, TimePoint now) {
   if (load.pods.empty()) return invalid("no pods returned by selector while calculating replica count");
   const Grouped grouped = group(load, options, now);
-  std::map<std::string, std::int64_t> milli, requests;
+  ByPod milli, requests;
+  milli.reserve(load.samples.size());
+  requests.reserve(load.pods.size());
   for (const auto& [pod, sample] : load.samples)
     if (!grouped.ignored.contains(pod) && !grouped.unready.contains(pod)) milli.emplace(pod, sample.milli);
   if (load.target_utilization_percent) {
@@ -222,7 +227,7 @@ Result<Proposal> propose(const Load& load, std::int64_t current_replicas, const 
   }
 
   // What is not known is assumed to speak against the change.
-  for (const std::string& pod : grouped.missing) {
+  for (const std::string_view pod : grouped.missing) {
     if (use->ratio > 1.0)
       milli[pod] = 0;
     else if (use->ratio < 1.0)
@@ -230,7 +235,7 @@ Result<Proposal> propose(const Load& load, std::int64_t current_replicas, const 
                                                    : load.target_average_milli;
   }
   if (growing_with_unready)
-    for (const std::string& pod : grouped.unready) milli[pod] = 0;
+    for (const std::string_view pod : grouped.unready) milli[pod] = 0;
   const Result<Use> damped = measure(load, milli, requests);
   if (!damped) return std::unexpected(damped.error());
   if (tolerance.covers(damped->ratio) || (use->ratio < 1.0 && damped->ratio > 1.0) || (use->ratio > 1.0 && damped->ratio < 1.0)) return out;

@@ -2,9 +2,9 @@
 // horizontal.go). Pure arithmetic: samples, times and options in, numbers and reasons out.
 #pragma once
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/clock.h"
@@ -35,7 +35,7 @@ struct Pod {
 struct Load {
   std::string resource;  ///< "cpu": young pods count with care.
   std::vector<Pod> pods;
-  std::map<std::string, Sample> samples;                   ///< By pod.
+  std::unordered_map<std::string, Sample> samples;         ///< By pod.
   std::optional<std::int64_t> target_utilization_percent;  ///< Of the requests; else
   std::int64_t target_average_milli = 0;                   ///< a pod's share.
 };

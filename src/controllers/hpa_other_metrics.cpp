@@ -127,8 +127,8 @@ OtherAnswer read_other_answer(const Write& write, const ApiResult<Value>& result
   return out;
 }
 
-std::map<std::string, Sample> samples_of(const OtherAnswer& answer) {
-  std::map<std::string, Sample> out;
+std::unordered_map<std::string, Sample> samples_of(const OtherAnswer& answer) {
+  std::unordered_map<std::string, Sample> out;
   for (const Value& item : answer.items) {
     Sample sample;
     sample.milli = metric_milli(get_string(item, {"value"}));

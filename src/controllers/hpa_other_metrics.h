@@ -33,7 +33,7 @@ struct OtherAnswer {
 OtherAnswer read_other_answer(const Write& write, const ApiResult<json::Value>& result);
 
 /// The values by the object they describe.
-std::map<std::string, Sample> samples_of(const OtherAnswer& answer);
+std::unordered_map<std::string, Sample> samples_of(const OtherAnswer& answer);
 std::int64_t sum_milli(const OtherAnswer& answer);
 
 struct OtherProposal {

@@ -32,7 +32,7 @@ class StreamHandleImpl final : public StreamHandle {
   ~StreamHandleImpl() override {
     StreamCallbacks dropped;
     {
-      std::lock_guard lock(op_->stream->mutex);
+      std::lock_guard lock(op_->stream->gate);
       op_->stream->is_cancelled = true;
       dropped = std::exchange(op_->stream->callbacks, {});
     }

@@ -2,10 +2,10 @@
 #pragma once
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/gate.h"
 #include "net/address.h"
 #include "net/client.h"
 #include "net/connection.h"
@@ -25,9 +25,9 @@ Result<Url> parse_url(std::string_view text);
 
 class ClientSession;
 
-/// What a stream's handle and its session share; the mutex is held during callbacks.
+/// What a stream's handle and its session share.
 struct StreamControl {
-  std::recursive_mutex mutex;
+  Gate gate;  ///< Of the callbacks.
   bool is_cancelled = false;
   StreamCallbacks callbacks;
   std::atomic<bool> is_paused{false};

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/base64.h"
+#include "base/gate.h"
 #include "base/utf8.h"
 
 namespace berth::net {
@@ -182,7 +183,7 @@ struct WebSocket::State : std::enable_shared_from_this<WebSocket::State> {
 
   std::unique_ptr<RawStream> stream;
   const WebSocketRole role;
-  std::recursive_mutex callback_mutex;  ///< Held during callbacks; guards `callbacks`.
+  Gate gate;  ///< Of the callbacks.
   Callbacks callbacks;
   std::mutex send_mutex;
   bool is_close_sent = false;
@@ -211,7 +212,7 @@ struct WebSocket::State : std::enable_shared_from_this<WebSocket::State> {
 
   void finish(std::uint16_t code, std::string reason) {
     stream->close();
-    std::lock_guard lock(callback_mutex);
+    std::lock_guard lock(gate);
     callbacks.on_message = nullptr;
     if (callbacks.on_close) std::exchange(callbacks.on_close, nullptr)(code, std::move(reason));
   }
@@ -223,7 +224,7 @@ struct WebSocket::State : std::enable_shared_from_this<WebSocket::State> {
       switch (message.kind) {
         case WebSocketMessage::Kind::kText:
         case WebSocketMessage::Kind::kBinary: {
-          std::lock_guard lock(callback_mutex);
+          std::lock_guard lock(gate);
           if (callbacks.on_message) callbacks.on_message(message.kind, std::move(message.data));
           break;
         }
@@ -253,7 +254,7 @@ WebSocket::WebSocket(std::unique_ptr<RawStream> stream, WebSocketRole role, Call
 
 WebSocket::~WebSocket() {
   {
-    std::lock_guard lock(state_->callback_mutex);
+    std::lock_guard lock(state_->gate);
     state_->callbacks = {};
   }
   state_->send_close(kNormal, {});

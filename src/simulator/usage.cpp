@@ -13,21 +13,17 @@ namespace {
 using node::simulated::PodSimulation;
 
 /// The workload's name of a pod of a Deployment: "web-7c9d-x2x4" is of "web".
-std::string workload_of(const std::string& pod) {
+std::string_view workload_of(std::string_view pod) {
   const std::size_t last = pod.rfind('-');
-  const std::size_t before = last == std::string::npos || last == 0 ? std::string::npos : pod.rfind('-', last - 1);
-  return before == std::string::npos ? std::string() : pod.substr(0, before);
+  const std::size_t before = last == std::string_view::npos || last == 0 ? std::string_view::npos : pod.rfind('-', last - 1);
+  return before == std::string_view::npos ? std::string_view() : pod.substr(0, before);
 }
 
-json::Object usage_object(double cores, double bytes) {
-  return {{"cpu", fmt::format("{}n", std::llround(cores * 1e9))}, {"memory", fmt::format("{}Ki", std::llround(bytes) / 1024)}};
-}
-
-void answer(net::ResponseWriter& writer, int status, const json::Value& body) {
+void answer(net::ResponseWriter& writer, int status, std::string body) {
   net::HttpResponse response;
   response.status = status;
   response.headers.add("Content-Type", "application/json");
-  response.body = json::serialize(body);
+  response.body = std::move(body);
   writer.respond(std::move(response));
 }
 
@@ -38,29 +34,34 @@ Usage::Usage(const Census& census, TimePoint start, const std::vector<Workload>&
     if (!workload.load.empty()) loads_.emplace(workload.ns + "/" + workload.name, workload.load);
 }
 
-std::pair<double, double> Usage::of(const PodSimulation& pod, std::size_t container) const {
+std::pair<double, double> Usage::of(const PodSimulation& pod, std::size_t container, Share& share) const {
   const TimePoint now = cluster_->loop().now();
   double cores = pod.usage(container, "cpu", now);
   const double bytes = pod.usage(container, "memory", now);
   if (loads_.empty() || bytes + cores == 0) return {cores, bytes};
-  const std::string key = pod.spec().ns + "/" + workload_of(pod.spec().name);
-  if (const auto load = loads_.find(key); load != loads_.end()) {
-    const auto running = std::max<std::int64_t>(census_.running_of(key), 1);
-    const Duration time_of_day = now.time_since_epoch() % Duration(std::chrono::hours(24));
-    cores = curve_at(load->second, time_of_day) / static_cast<double>(running) /
-            static_cast<double>(std::max<std::size_t>(pod.spec().containers.size(), 1));
+  const std::string_view workload = workload_of(pod.spec().name);
+  if (share.workload != workload || share.ns != pod.spec().ns) {
+    share = {pod.spec().ns, std::string(workload), std::nullopt};
+    const std::string key = share.ns + "/" + share.workload;
+    if (const auto load = loads_.find(key); load != loads_.end()) {
+      const auto running = std::max<std::int64_t>(census_.running_of(key), 1);
+      const Duration time_of_day = now.time_since_epoch() % Duration(std::chrono::hours(24));
+      share.cores = curve_at(load->second, time_of_day) / static_cast<double>(running);
+    }
   }
+  if (share.cores) cores = *share.cores / static_cast<double>(std::max<std::size_t>(pod.spec().containers.size(), 1));
   return {cores, bytes};
 }
 
 Amounts Usage::total() const {
   Amounts out{};
   if (cluster_ == nullptr || cluster_->nodes() == nullptr) return out;
+  Share share;
   // Whole thousandths and bytes: a sum in any order is the same.
   cluster_->nodes()->fleet().for_each_pod("", [&](const PodSimulation& pod) {
     if (pod.phase() != node::PodPhase::kRunning) return;
     for (std::size_t i = 0; i < pod.spec().containers.size(); ++i) {
-      const auto [cores, bytes] = of(pod, i);
+      const auto [cores, bytes] = of(pod, i, share);
       out[kCpu] += std::llround(cores * 1000);
       out[kMemory] += std::llround(bytes);
     }
@@ -68,54 +69,54 @@ Amounts Usage::total() const {
   return out;
 }
 
-json::Array Usage::pods(const std::string& ns, const std::string& name, const std::string& selector) const {
+std::vector<std::string> Usage::pods(const std::string& ns, const std::string& name, const std::string& selector) const {
   apiserver::WatchFilter filter;
   filter.prefix = apiserver::make_prefix("", "pods", ns);
   if (!name.empty()) filter.name = name;
   if (auto parsed = model::Selector::parse(selector)) filter.labels = std::move(*parsed);
-  json::Array out;
+  std::vector<std::string> out;
   const std::string now = format_rfc3339(cluster_->loop().now());
+  Share share;
   for (const apiserver::ObjectPtr& object : cluster_->cache()->list(filter, "", 0).items) {
     const PodSimulation* pod = cluster_->nodes()->fleet().find_pod(object->meta.uid);
     if (pod == nullptr || pod->phase() != node::PodPhase::kRunning) continue;
-    json::Array containers;
+    // Names and labels of what was admitted need no quoting.
+    std::string& text = out.emplace_back();
+    auto at = std::back_inserter(text);
+    fmt::format_to(at,
+                   R"({{"kind":"PodMetrics","apiVersion":"metrics.k8s.io/v1beta1","metadata":{{"name":"{}","namespace":"{}","labels":{{)",
+                   object->meta.name, object->meta.ns);
+    const char* comma = "";
+    for (const auto& [key, value] : object->meta.labels().pairs())
+      fmt::format_to(at, R"({}"{}":"{}")", std::exchange(comma, ","), key, value);
+    fmt::format_to(at, R"(}}}},"timestamp":"{}","window":"10s","containers":[)", now);
     for (std::size_t i = 0; i < pod->spec().containers.size(); ++i) {
-      const auto [cores, bytes] = of(*pod, i);
-      containers.push_back(json::Object{{"name", pod->spec().containers[i].name}, {"usage", usage_object(cores, bytes)}});
+      const auto [cores, bytes] = of(*pod, i, share);
+      fmt::format_to(at, R"({}{{"name":"{}","usage":{{"cpu":"{}n","memory":"{}Ki"}}}})", i == 0 ? "" : ",", pod->spec().containers[i].name,
+                     std::llround(cores * 1e9), std::llround(bytes) / 1024);
     }
-    json::Object labels;
-    for (const auto& [key, value] : object->meta.labels().pairs()) labels[key] = value;
-    out.push_back(
-        json::Object{{"kind", "PodMetrics"},
-                     {"apiVersion", "metrics.k8s.io/v1beta1"},
-                     {"metadata", json::Object{{"name", object->meta.name}, {"namespace", object->meta.ns}, {"labels", std::move(labels)}}},
-                     {"timestamp", now},
-                     {"window", "10s"},
-                     {"containers", std::move(containers)}});
+    text += "]}";
   }
   return out;
 }
 
-json::Array Usage::nodes(const std::string& name) const {
-  json::Array out;
+std::vector<std::string> Usage::nodes(const std::string& name) const {
+  std::vector<std::string> out;
+  Share share;
   const std::string now = format_rfc3339(cluster_->loop().now());
   for (const std::string& node : cluster_->nodes()->fleet().node_names()) {
     if (!name.empty() && node != name) continue;
     std::int64_t nano = 0, bytes_used = 0;
     cluster_->nodes()->fleet().for_each_pod(node, [&](const PodSimulation& pod) {
       for (std::size_t i = 0; i < pod.spec().containers.size(); ++i) {
-        const auto [cores, bytes] = of(pod, i);
+        const auto [cores, bytes] = of(pod, i, share);
         nano += std::llround(cores * 1e9);
         bytes_used += std::llround(bytes);
       }
     });
-    out.push_back(
-        json::Object{{"kind", "NodeMetrics"},
-                     {"apiVersion", "metrics.k8s.io/v1beta1"},
-                     {"metadata", json::Object{{"name", node}}},
-                     {"timestamp", now},
-                     {"window", "10s"},
-                     {"usage", json::Object{{"cpu", fmt::format("{}n", nano)}, {"memory", fmt::format("{}Ki", bytes_used / 1024)}}}});
+    out.push_back(fmt::format(
+        R"({{"kind":"NodeMetrics","apiVersion":"metrics.k8s.io/v1beta1","metadata":{{"name":"{}"}},"timestamp":"{}","window":"10s","usage":{{"cpu":"{}n","memory":"{}Ki"}}}})",
+        node, now, nano, bytes_used / 1024));
   }
   return out;
 }
@@ -134,16 +135,15 @@ void Usage::handle(net::HttpRequest request, std::shared_ptr<net::ResponseWriter
   const bool is_nodes = path.size() >= 4 && path[3] == "nodes";
   const bool is_in_ns = path.size() >= 6 && path[3] == "namespaces" && path[5] == "pods";
   if (cluster_ == nullptr || cluster_->nodes() == nullptr || cluster_->cache() == nullptr)
-    return answer(*writer, 503, model::ApiStatus{503, "ServiceUnavailable", "no nodes are played"}.to_json());
+    return answer(*writer, 503, json::serialize(model::ApiStatus{503, "ServiceUnavailable", "no nodes are played"}.to_json()));
   const std::string name = is_nodes ? (path.size() > 4 ? path[4] : "") : is_in_ns && path.size() > 6 ? path[6] : "";
-  json::Array items = is_nodes ? nodes(name) : pods(is_in_ns ? path[4] : "", name, selector);
+  const std::vector<std::string> items = is_nodes ? nodes(name) : pods(is_in_ns ? path[4] : "", name, selector);
   if (name.empty())
     return answer(*writer, 200,
-                  json::Object{{"kind", is_nodes ? "NodeMetricsList" : "PodMetricsList"},
-                               {"apiVersion", "metrics.k8s.io/v1beta1"},
-                               {"metadata", json::Object{}},
-                               {"items", std::move(items)}});
-  if (items.empty()) return answer(*writer, 404, model::not_found("metrics.k8s.io", is_nodes ? "nodes" : "pods", name).to_json());
+                  fmt::format(R"({{"kind":"{}","apiVersion":"metrics.k8s.io/v1beta1","metadata":{{}},"items":[{}]}})",
+                              is_nodes ? "NodeMetricsList" : "PodMetricsList", fmt::join(items, ",")));
+  if (items.empty())
+    return answer(*writer, 404, json::serialize(model::not_found("metrics.k8s.io", is_nodes ? "nodes" : "pods", name).to_json()));
   answer(*writer, 200, items[0]);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,16 @@ class Usage final : public net::Handler {
   void handle(net::HttpRequest request, std::shared_ptr<net::ResponseWriter> writer) override;
 
  private:
+  /// What a pod of a workload with a load uses now; asked once for pods in a row that are of the same.
+  struct Share {
+    std::string ns, workload;
+    std::optional<double> cores;  ///< nullopt: it has no load, and each pod tells its own.
+  };
   /// One container's use now: cores and bytes.
-  [[nodiscard]] std::pair<double, double> of(const node::simulated::PodSimulation& pod, std::size_t container) const;
-  json::Array pods(const std::string& ns, const std::string& name, const std::string& selector) const;
-  json::Array nodes(const std::string& name) const;
+  [[nodiscard]] std::pair<double, double> of(const node::simulated::PodSimulation& pod, std::size_t container, Share& share) const;
+  /// The texts of PodMetrics: a simulated day asks for millions.
+  [[nodiscard]] std::vector<std::string> pods(const std::string& ns, const std::string& name, const std::string& selector) const;
+  [[nodiscard]] std::vector<std::string> nodes(const std::string& name) const;
 
   const Census& census_;
   TimePoint start_;

@@ -7,17 +7,6 @@ namespace {
 
 using config::Reader;
 
-std::vector<std::string> split(const std::vector<std::string>& entries) {
-  std::vector<std::string> out;
-  for (const std::string& entry : entries)
-    for (std::size_t start = 0; start < entry.size();) {
-      const std::size_t end = std::min(entry.find(',', start), entry.size());
-      out.push_back(entry.substr(start, end - start));
-      start = end + 1;
-    }
-  return out;
-}
-
 /// A plugin's document where the file itself has it, or in a file of its own that `file_field` names.
 void read_plugin(const std::string& name, const Reader& at, std::string_view file_field, const std::string& base_dir,
                  AdmissionConfig& config) {
@@ -160,7 +149,7 @@ constexpr std::string_view kApiServerFlags[] = {"enable-admission-plugins",
 
 void read_api_server_arguments(const Reader& at, const std::string& base_dir, AdmissionConfig& config) {
   for (const auto& [name, argument] : read_arguments(at)) {
-    const auto append = [values = split(argument.values)](std::vector<std::string>& into) {
+    const auto append = [values = config::split_at_commas(argument.values)](std::vector<std::string>& into) {
       into.insert(into.end(), values.begin(), values.end());
     };
     const Reader here = at.is_object() ? at.field(name) : at;

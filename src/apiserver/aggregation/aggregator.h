@@ -10,8 +10,8 @@
 #include <string>
 
 #include "apiserver/aggregation/registrations.h"
-#include "apiserver/impl.h"
 #include "apiserver/subresources/relay.h"
+#include "base/gate.h"
 
 namespace berth::apiserver::aggregation {
 
@@ -32,8 +32,11 @@ struct Known {
 /// Thread-safe but for look(), which runs on the server's loop.
 class Aggregator {
  public:
-  explicit Aggregator(ApiServer::Impl& server);
+  /// All outlive this.
+  Aggregator(Ground& ground, Responder& respond, Relays& relays);
   ~Aggregator();
+  /// Follows the registrations from now on, and looks at them once. Before any request.
+  void start();
   /// Nothing is asked any more. Idempotent.
   void stop();
 
@@ -81,13 +84,19 @@ class Aggregator {
   [[nodiscard]] std::map<std::string, Known> known() const;
   void forget_gone(const Table& table);
 
-  ApiServer::Impl& server_;
+  Ground& ground_;
+  Responder& respond_;
+  Relays& relays_;
   std::unique_ptr<Registrations> registrations_;
   std::atomic<bool> is_looking_{false};
   TimerId timer_ = TimerId::kNone;
   std::map<std::string, Check> checks_;  ///< On the loop alone.
-  /// Callbacks of requests under way hold it; empty: the aggregator is gone.
-  std::shared_ptr<std::pair<std::recursive_mutex, Aggregator*>> self_;
+  /// Callbacks of requests under way hold it; null within: the aggregator is gone.
+  struct Self {
+    Gate gate;
+    Aggregator* aggregator = nullptr;
+  };
+  std::shared_ptr<Self> self_;
 
   mutable std::mutex mutex_;
   std::map<std::string, Known> known_;  ///< By the APIService's name.

@@ -47,28 +47,35 @@ Condition unavailable(std::string reason, std::string message) { return {"False"
 
 }  // namespace
 
-Aggregator::Aggregator(ApiServer::Impl& server) : server_(server), self_(std::make_shared<std::pair<std::recursive_mutex, Aggregator*>>()) {
-  self_->second = this;
-  // What is registered already calls back from within: the loop's look waits until there is something to look at.
-  const std::lock_guard lock(self_->first);
-  registrations_ = std::make_unique<Registrations>(*server.cache, [this] { look_later(); });
+Aggregator::Aggregator(Ground& ground, Responder& respond, Relays& relays)
+    : ground_(ground), respond_(respond), relays_(relays), self_(std::make_shared<Self>()) {
+  self_->aggregator = this;
+}
+
+void Aggregator::start() {
+  {
+    // What is registered already calls back from within: the loop's look waits until there is something to look at.
+    const std::lock_guard lock(self_->gate);
+    registrations_ = std::make_unique<Registrations>(*ground_.cache, [this] { look_later(); });
+  }
+  look();
 }
 
 Aggregator::~Aggregator() { stop(); }
 
 void Aggregator::stop() {
   {
-    const std::lock_guard lock(self_->first);
-    self_->second = nullptr;
+    const std::lock_guard lock(self_->gate);
+    self_->aggregator = nullptr;
   }
-  server_.loop.cancel(timer_);
+  ground_.loop.cancel(timer_);
 }
 
 void Aggregator::look_later() {
   if (is_looking_.exchange(true)) return;
-  server_.loop.post([self = self_] {
-    const std::lock_guard lock(self->first);
-    if (self->second != nullptr) self->second->look();
+  ground_.loop.post([self = self_] {
+    const std::lock_guard lock(self->gate);
+    if (self->aggregator != nullptr) self->aggregator->look();
   });
 }
 
@@ -86,12 +93,12 @@ void Aggregator::look() {
       set_condition(registration, {"True", "Local", "Local APIServices are always available"});
     }
   }
-  server_.loop.cancel(timer_);
+  ground_.loop.cancel(timer_);
   timer_ = TimerId::kNone;
   if (!has_remote) return;
-  timer_ = server_.loop.schedule_after(kLook, [self = self_] {
-    const std::lock_guard lock(self->first);
-    if (self->second != nullptr) self->second->look();
+  timer_ = ground_.loop.schedule_after(kLook, [self = self_] {
+    const std::lock_guard lock(self->gate);
+    if (self->aggregator != nullptr) self->aggregator->look();
   });
 }
 
@@ -106,7 +113,7 @@ void Aggregator::forget_gone(const Table& table) {
 
 std::expected<Aggregator::Located, Condition> Aggregator::locate(const Registration& registration) const {
   const auto& [ns, name, port] = std::tie(registration.service_ns, registration.service_name, registration.service_port);
-  const auto object = server_.cache->get(make_key("", "services", ns, name));
+  const auto object = ground_.cache->get(make_key("", "services", ns, name));
   if (object == nullptr)
     return std::unexpected(unavailable("ServiceNotFound", fmt::format("service/{} in \"{}\" is not present", name, ns)));
   const auto service = decode_object(*object);
@@ -121,7 +128,7 @@ std::expected<Aggregator::Located, Condition> Aggregator::locate(const Registrat
     if (found == ports.end())
       return std::unexpected(
           unavailable("ServicePortError", fmt::format("service/{} in \"{}\" is not listening on port {}", name, ns, port)));
-    const auto slices = slices_of(*server_.cache, ns, name);
+    const auto slices = slices_of(*ground_.cache, ns, name);
     if (slices.empty())
       return std::unexpected(
           unavailable("EndpointsNotFound", fmt::format("cannot find endpointslices for service/{} in \"{}\"", name, ns)));
@@ -152,13 +159,13 @@ void Aggregator::look_at(const Registration& registration) {
     }
     return set_condition(registration, located.error());
   }
-  if (check.is_under_way || (server_.loop.now() < check.next && located->places == check.where)) return;
+  if (check.is_under_way || (ground_.loop.now() < check.next && located->places == check.where)) return;
   check.where = located->places;
   ask(registration, located->far);
 }
 
 void Aggregator::send(const FarEnd& far, std::string path, std::function<void(net::HttpResponse)> done) {
-  const auto client = server_.relays->client_for(far);
+  const auto client = relays_.clients.client_for(far);
   if (!client) return done({.status = 0, .headers = {}, .body = client.error().message});
   net::HttpRequest request;
   request.method = "GET";
@@ -171,11 +178,11 @@ void Aggregator::send(const FarEnd& far, std::string path, std::function<void(ne
 void Aggregator::ask(const Registration& registration, const FarEnd& far) {
   checks_[registration.name].is_under_way = true;
   const auto path = fmt::format("/apis/{}/{}", registration.group, registration.version);
-  send(far, path, [self = self_, &loop = server_.loop, registration, far](net::HttpResponse response) {
+  send(far, path, [self = self_, &loop = ground_.loop, registration, far](net::HttpResponse response) {
     // On the loop, where everything else about checks is.
     loop.post([self, registration, far, response = std::move(response)]() mutable {
-      const std::lock_guard lock(self->first);
-      if (self->second != nullptr) self->second->take_answer(registration, far, std::move(response));
+      const std::lock_guard lock(self->gate);
+      if (self->aggregator != nullptr) self->aggregator->take_answer(registration, far, std::move(response));
     });
   });
 }
@@ -191,7 +198,7 @@ void Aggregator::take_answer(const Registration& registration, const FarEnd& far
     failure = fmt::format("Get \"{}\": {}", url, response.body);
   else if (response.status < 200 || response.status > 299)
     failure = fmt::format("bad status from {}: {}", url, response.status);
-  const auto now = server_.loop.now();
+  const auto now = ground_.loop.now();
   check.next = now + (failure.empty() ? kAskAgain : kAskAgainSoon);
   {
     const std::lock_guard lock(mutex_);
@@ -216,9 +223,9 @@ void Aggregator::take_answer(const Registration& registration, const FarEnd& far
 
 void Aggregator::ask_openapi(const std::string& name, const FarEnd& far, const std::string& group, const std::string& version) {
   const auto keep = [self = self_, name](const std::function<bool(Known&)>& change) {
-    const std::lock_guard lock(self->first);
-    if (self->second == nullptr) return;
-    auto& aggregator = *self->second;
+    const std::lock_guard lock(self->gate);
+    if (self->aggregator == nullptr) return;
+    auto& aggregator = *self->aggregator;
     const std::lock_guard inner(aggregator.mutex_);
     if (const auto found = aggregator.known_.find(name); found != aggregator.known_.end() && change(found->second))
       ++aggregator.generation_;
@@ -246,7 +253,7 @@ void Aggregator::ask_openapi(const std::string& name, const FarEnd& far, const s
 void Aggregator::set_condition(const Registration& registration, const Condition& condition) {
   if (condition == Condition{registration.status, registration.reason, registration.message}) return;
   const auto& kind = *model::find_resource("apiregistration.k8s.io", "apiservices");
-  const auto object = server_.cache->get(object_key(kind, "", registration.name));
+  const auto object = ground_.cache->get(object_key(kind, "", registration.name));
   if (object == nullptr) return;
   const auto now = read_registration(*object);
   const bool is_other_service = now.service_ns != registration.service_ns || now.service_name != registration.service_name;
@@ -254,7 +261,7 @@ void Aggregator::set_condition(const Registration& registration, const Condition
   auto document = decode_object(*object);
   json::Object said{{"type", "Available"},
                     {"status", condition.status},
-                    {"lastTransitionTime", server_.now_text()},
+                    {"lastTransitionTime", ground_.now_text()},
                     {"reason", condition.reason},
                     {"message", condition.message}};
   json::Array conditions;
@@ -267,29 +274,29 @@ void Aggregator::set_condition(const Registration& registration, const Condition
   }
   conditions.push_back(std::move(said));
   json::set(document, {"status", "conditions"}, std::move(conditions));
-  auto proposal = make_proposal(server_, kind, std::move(document));
+  auto proposal = make_proposal(ground_, kind, std::move(document));
   proposal.expected = object->revision;  // Whoever was faster is looked at next.
-  server_.cache->propose(std::move(proposal), [](const ProposeResult&) {});
+  ground_.cache->propose(std::move(proposal), [](const ProposeResult&) {});
 }
 
 void Aggregator::restore_own() {
   const auto& kind = *model::find_resource("apiregistration.k8s.io", "apiservices");
   const auto table = registrations_->table();
   // Where others serve the same objects, theirs stand: of groups that only this server knows they would answer 404.
-  if (server_.cache->is_shared() && !table->empty()) return;
+  if (ground_.cache->is_shared() && !table->empty()) return;
   std::set<std::pair<std::string, std::string>> missing;
   for (const auto& one : model::all_kinds())
     if (one.group != kind.group && !table->contains({one.group, one.version})) missing.emplace(one.group, one.version);
   for (const auto& [group, version] : missing) {
-    auto document = own_api_service(group, version, server_.now_text());
+    auto document = own_api_service(group, version, ground_.now_text());
     document.get_object()["apiVersion"] = kind.api_version();
     document.get_object()["kind"] = kind.kind;
     auto& metadata = json::ensure_object(document, {"metadata"});
-    metadata["uid"] = server_.names.uid();
-    metadata["creationTimestamp"] = server_.now_text();
-    auto proposal = make_proposal(server_, kind, std::move(document));
+    metadata["uid"] = ground_.names.uid();
+    metadata["creationTimestamp"] = ground_.now_text();
+    auto proposal = make_proposal(ground_, kind, std::move(document));
     proposal.expected = 0;
-    server_.cache->propose(std::move(proposal), [](const ProposeResult&) {});
+    ground_.cache->propose(std::move(proposal), [](const ProposeResult&) {});
   }
 }
 

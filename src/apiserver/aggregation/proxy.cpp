@@ -48,7 +48,7 @@ bool Aggregator::serve(const RequestPtr& request) {
   if (!registration) return false;
   const auto located = registration->is_available() ? locate(*registration) : std::unexpected(Condition{});
   if (!located) {
-    server_.respond.text(*request, 503, "text/plain; charset=utf-8", "service unavailable\n");
+    respond_.text(*request, 503, "text/plain; charset=utf-8", "service unavailable\n");
     return true;
   }
   auto onward = net::onward_request(request->http, net::Onward::kWorkload);
@@ -60,7 +60,7 @@ bool Aggregator::serve(const RequestPtr& request) {
   }
   onward.path = request->http.path;
   onward.query = request->http.query;
-  relay_to(server_, request, located->far, std::move(onward));
+  relays_.send_on(request, located->far, std::move(onward));
   return true;
 }
 

@@ -13,14 +13,14 @@ class WatchHandle final : public Watch {
 
   ~WatchHandle() override {
     {
-      std::lock_guard lock(state_->mutex);
+      std::lock_guard lock(state_->gate);
       state_->is_closed = true;
     }
     table_->remove(state_);
   }
 
   void request_bookmark() override {
-    std::lock_guard lock(state_->mutex);
+    std::lock_guard lock(state_->gate);
     if (state_->is_closed) return;
     // What a watch has been given may be ahead of what all have: the group being published is on its way. A start in the future is not.
     Revision reached = std::max(delivered_->load(std::memory_order_acquire), known_);
@@ -56,7 +56,7 @@ void replay(WatchState& state, const IndexSlice* initial, const std::vector<Chan
       ObjectPtr gone;
       open = open && deliver_change(state, change, gone);
     }
-    std::lock_guard lock(state.mutex);
+    std::lock_guard lock(state.gate);
     if (!open) state.is_closed = true;
     if (!open || state.pending.empty()) {
       state.pending.clear();

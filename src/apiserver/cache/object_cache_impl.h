@@ -1,9 +1,9 @@
 // ObjectCache over a store of one's own. See object_cache.h for what it promises; here is how. Over a shared store: etcd/shared_cache.h.
 //
 // Locks, in the order in which they may be taken:
-//   run_mutex_     (synchronous mode only) one thread at a time is the writer
+//   run_gate_      (synchronous mode only) one thread at a time is the writer
 //   index_mutex_   index_, history_, published_: shared by readers, exclusive for the short moment in which a group is published
-//   the watcher table's own, then a watch's own
+//   the watcher table's own; a watch's gate is passed before all of these, or after run_gate_ alone
 //   queue_mutex_   what waits for the writer
 // Only the writer changes index_, so it reads it without a lock. No lock is held while the store works.
 #pragma once
@@ -121,8 +121,7 @@ class ObjectCacheImpl final : public PublishedObjects {
   bool stopping_ = false;
 
   // The writer's own.
-  std::recursive_mutex run_mutex_;
-  bool is_running_ = false;
+  Gate run_gate_;
   std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiries_;
   TimePoint next_compaction_{};
   Revision compacted_ = 0, compaction_goal_ = 0, revision_at_last_compaction_ = 0;

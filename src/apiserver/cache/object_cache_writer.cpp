@@ -58,10 +58,9 @@ void ObjectCacheImpl::run() {
 }
 
 void ObjectCacheImpl::run_synchronously() {
-  std::lock_guard run_lock(run_mutex_);
   // A proposal made from within a callback or a delivery waits for the group under way; the outer call takes it next.
-  if (is_running_) return;
-  is_running_ = true;
+  if (run_gate_.is_behind()) return;
+  const std::lock_guard run_lock(run_gate_);
   for (;;) {
     std::vector<Pending> batch;
     {
@@ -74,7 +73,6 @@ void ObjectCacheImpl::run_synchronously() {
     process(std::move(batch));
   }
   compact_step(true);
-  is_running_ = false;
 }
 
 /// How long there is nothing to do. Requires queue_mutex_.

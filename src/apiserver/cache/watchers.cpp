@@ -124,7 +124,7 @@ void WatcherTable::publish(std::span<const Change> changes) {
   for (auto& state : touched_) {
     bool keep;
     {
-      std::lock_guard lock(state->mutex);
+      std::lock_guard lock(state->gate);
       keep = deliver_due(*state, changes);
     }
     state->due.clear();

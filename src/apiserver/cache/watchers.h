@@ -15,29 +15,30 @@
 
 #include "apiserver/cache/history.h"
 #include "apiserver/cache/object_cache.h"
+#include "base/gate.h"
 
 namespace berth::apiserver {
 
 /// Does `object`, known to be below the filter's prefix, match the rest of it?
 bool matches(const WatchFilter& filter, const StoredObject& object);
 
-/// One watch. `mutex` serialises everything that reaches the sink, and lets the sink's deliver destroy its own Watch.
+/// One watch.
 struct WatchState {
   WatchFilter filter;
   std::shared_ptr<WatchSink> sink;
-  std::recursive_mutex mutex;
+  Gate gate;  ///< Of the sink, whose deliver may destroy its own Watch.
   bool is_closed = false;
   bool is_replaying = true;  ///< The starter delivers the past; what is published meanwhile waits in `pending`.
   std::vector<Change> pending;
   Revision delivered = 0;  ///< Everything up to it was delivered, or was before the watch's start.
   /// `delivered` before the changes being handed over now: several of them may share one revision.
   Revision floor = 0;
-  /// Which changes of the group being published may concern it. The publisher's own, without the mutex.
+  /// Which changes of the group being published may concern it. The publisher's own, outside the gate.
   std::vector<std::uint32_t> due;
 };
 
 /// Turns one change into the event this watch sees, if any, as Kubernetes does: leaving the selector is a deletion of the previous state.
-/// `gone` caches that state under the new revision, for all watchers of one change. Requires state.mutex. False: the sink gave up.
+/// `gone` caches that state under the new revision, for all watchers of one change. Behind state.gate. False: the sink gave up.
 bool deliver_change(WatchState& state, const Change& change, ObjectPtr& gone);
 
 /// Thread-safe.

@@ -15,10 +15,10 @@ using json::Value;
 
 /// RBAC's own rule, which no configuration switches off: nobody grants more than he has (pkg/registry/rbac/clusterrole/policybased and its
 /// siblings). Judged on what mutation has left.
-std::optional<model::ApiStatus> refuse_escalation(const ApiServer::Impl& server, const WriteOperation& operation, const Value* old,
+std::optional<model::ApiStatus> refuse_escalation(const Ground& ground, const WriteOperation& operation, const Value* old,
                                                   const Value& object) {
   const auto& kind = *operation.kind;
-  auto why = server.options.authorizer->check_escalation(operation.request->user, kind.kind, object, old);
+  auto why = ground.options.authorizer->check_escalation(operation.request->user, kind.kind, object, old);
   if (!why) return std::nullopt;
   return model::forbidden(kind.group, kind.plural, operation.name, *why);
 }
@@ -33,11 +33,11 @@ KindRules device_class_rules() {
 
 KindRules resource_claim_rules() {
   return {.check_first =
-              [](const ApiServer::Impl& server, const WriteOperation& operation, const Value* old, Value& object) {
+              [](const Ground& ground, const WriteOperation& operation, const Value* old, Value& object) {
                 const auto write = device_write(operation);
-                if (old == nullptr) return check_admin_access(write, json::find(object, "spec"), *server.cache);
+                if (old == nullptr) return check_admin_access(write, json::find(object, "spec"), *ground.cache);
                 if (operation.subresource != "status") return model::FieldErrors();
-                return check_claim_status(write, *old, object, *server.cache, *server.options.authorizer);
+                return check_claim_status(write, *old, object, *ground.cache, *ground.options.authorizer);
               },
           .check_last =
               [](const WriteOperation&, const Value* old, const Value& object) {
@@ -47,9 +47,9 @@ KindRules resource_claim_rules() {
 
 KindRules claim_template_rules() {
   return {.check_first =
-              [](const ApiServer::Impl& server, const WriteOperation& operation, const Value* old, Value& object) {
+              [](const Ground& ground, const WriteOperation& operation, const Value* old, Value& object) {
                 if (old != nullptr) return model::FieldErrors();
-                return check_admin_access(device_write(operation), json::find(object, {"spec", "spec"}), *server.cache);
+                return check_admin_access(device_write(operation), json::find(object, {"spec", "spec"}), *ground.cache);
               },
           .check_last =
               [](const WriteOperation&, const Value*, const Value& object) {
@@ -59,15 +59,15 @@ KindRules claim_template_rules() {
 
 /// A taint without a time of its own was added now.
 KindRules resource_slice_rules() {
-  return {.check_first = [](const ApiServer::Impl& server, const WriteOperation&, const Value*, Value& object) {
-    model::devices::stamp_taints(object, server.now_text());
+  return {.check_first = [](const Ground& ground, const WriteOperation&, const Value*, Value& object) {
+    model::devices::stamp_taints(object, ground.now_text());
     return model::FieldErrors();
   }};
 }
 
 KindRules certificate_request_rules() {
   return {.sign = [](const WriteOperation& operation, Value& object) { set_requestor(operation.request->user, object); },
-          .check_first = [](const ApiServer::Impl&, const WriteOperation&, const Value* old,
+          .check_first = [](const Ground&, const WriteOperation&, const Value* old,
                             Value& object) { return check_certificate_request(old, object); }};
 }
 

@@ -13,13 +13,12 @@ namespace berth::apiserver {
 /// Every function may be empty. `old` is null at creation.
 struct KindRules {
   /// Before anything is prepared or validated: may this user write this at all?
-  std::function<std::optional<model::ApiStatus>(const ApiServer::Impl&, const WriteOperation&, const json::Value* old,
-                                                const json::Value& object)>
+  std::function<std::optional<model::ApiStatus>(const Ground&, const WriteOperation&, const json::Value* old, const json::Value& object)>
       guard;
   /// At creation, before validation: what only the server knows.
   std::function<void(const WriteOperation&, json::Value& object)> sign;
   /// Findings that come before those of the model; may complete the object.
-  std::function<model::FieldErrors(const ApiServer::Impl&, const WriteOperation&, const json::Value* old, json::Value& object)> check_first;
+  std::function<model::FieldErrors(const Ground&, const WriteOperation&, const json::Value* old, json::Value& object)> check_first;
   /// Findings that come after those of the model; of the object itself, not of its subresources.
   std::function<model::FieldErrors(const WriteOperation&, const json::Value* old, const json::Value& object)> check_last;
   bool takes_addresses = false;  ///< Its addresses and ports come from the server's ranges (ServiceAllocator).

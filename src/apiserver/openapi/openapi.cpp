@@ -1,9 +1,8 @@
 // /openapi/v2 and /openapi/v3, served as the bytes that were made once.
 #include "model/published/openapi.h"
 
-#include "apiserver/aggregation/aggregator.h"
-#include "apiserver/impl.h"
 #include "apiserver/openapi/openapi_protobuf.h"
+#include "apiserver/own_pages.h"
 
 namespace berth::apiserver {
 namespace {
@@ -19,20 +18,20 @@ std::string tag_of(const Bytes& bytes) {
       .first->second.second;
 }
 
+}  // namespace
+
 /// Who has a document already is told that it is still the same: clients ask often, and all kinds together are a megabyte.
-void respond_bytes(ApiServer::Impl& server, Request& request, const Bytes& bytes, std::string_view content_type) {
+void OwnPages::respond_bytes(Request& request, const Bytes& bytes, std::string_view content_type) {
   const auto tag = tag_of(bytes);
   const bool is_known = net::has_token(request.http.headers.get("If-None-Match"), tag);
-  server.respond.account(request, is_known ? 304 : 200);
-  auto headers = server.respond.headers_for(request, content_type);
+  respond_.account(request, is_known ? 304 : 200);
+  auto headers = respond_.headers_for(request, content_type);
   headers.set("ETag", tag);
   if (is_known) return request.writer->respond_shared(304, std::move(headers), {});
   request.writer->respond_shared(200, std::move(headers), {bytes});
 }
 
-}  // namespace
-
-bool ApiServer::Impl::serve_openapi(const RequestPtr& request) {
+bool OwnPages::serve_openapi(const RequestPtr& request) {
   const std::string_view path = request->http.path;
   if (path == "/openapi/v2" && request->http.headers.get("Accept").find("proto-openapi.spec.v2") != std::string_view::npos) {
     const auto plain = request->kinds->openapi_v2();
@@ -48,16 +47,15 @@ bool ApiServer::Impl::serve_openapi(const RequestPtr& request) {
       }
       return encoded;
     };
-    respond_bytes(*this, *request, aggregator->openapi_v2_protobuf(plain, own),
-                  "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+    respond_bytes(*request, aggregator_.openapi_v2_protobuf(plain, own), "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
     return true;
   }
   if (path == "/openapi/v2") {
-    respond_bytes(*this, *request, aggregator->openapi_v2(request->kinds->openapi_v2()), "application/json");
+    respond_bytes(*request, aggregator_.openapi_v2(request->kinds->openapi_v2()), "application/json");
     return true;
   }
   if (path == "/openapi/v3" || path == "/openapi/v3/") {
-    respond_bytes(*this, *request, aggregator->openapi_v3_index(request->kinds->openapi_v3_index()), "application/json");
+    respond_bytes(*request, aggregator_.openapi_v3_index(request->kinds->openapi_v3_index()), "application/json");
     return true;
   }
   constexpr std::string_view kPrefix = "/openapi/v3/";
@@ -72,7 +70,7 @@ bool ApiServer::Impl::serve_openapi(const RequestPtr& request) {
     document = model::openapi_v3("", rest.substr(4));
   }
   if (document == nullptr) return false;
-  respond_bytes(*this, *request, document, "application/json");
+  respond_bytes(*request, document, "application/json");
   return true;
 }
 

@@ -45,4 +45,9 @@ struct Request {
 };
 using RequestPtr = std::shared_ptr<Request>;
 
+/// What the request asks for, as authorizers are asked of it; of a resource also which of its objects.
+Attributes attributes_of(const Request& request);
+/// The same object by another verb: whether somebody may also read what he patches, or create what he would replace.
+Attributes attributes_of(const Request& request, std::string verb);
+
 }  // namespace berth::apiserver

@@ -79,7 +79,7 @@ std::optional<model::ApiStatus> check_binding(const Request& request, const json
                       "supported values: \"Node\", \"<empty>\""});
   if (json::get_string(binding, {"target", "name"}).empty()) errors.push_back({model::FieldError::Type::kRequired, "target.name", "", ""});
   if (errors.empty()) return std::nullopt;
-  // What the binding's own code finds is no finding about an object: an error of the server, by its words.
+  // What the binding's own code finds is no finding about an object: an error of the writes, by its words.
   model::ApiStatus status;
   status.code = 500;
   for (const auto& error : errors) status.message += (status.message.empty() ? "" : ", ") + error.render();
@@ -148,7 +148,7 @@ ObjectMeta bound_meta(const StoredObject& pod, const model::KindInfo& kind, std:
 
 namespace steps {
 
-StepResult decode_binding(ApiServer::Impl& server, const WritePtr& operation) {
+StepResult decode_binding(WritePipeline& writes, const WritePtr& operation) {
   const auto& request = operation->request;
   auto binding = parse_body(*request, "Binding");
   if (!binding) return std::unexpected(std::move(binding.error()));
@@ -162,23 +162,23 @@ StepResult decode_binding(ApiServer::Impl& server, const WritePtr& operation) {
   operation->admission.object_api_version = "v1";
   operation->admission.object_kind = "Binding";
   operation->document = std::move(*binding);
-  operation->done = [&server, request](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return server.respond.status(*request, outcome.error());
-    server.respond.document(*request, 201, created_status());
+  operation->done = [&writes, request](model::ApiResult<WriteOutcome> outcome) {
+    if (!outcome) return writes.respond.status(*request, outcome.error());
+    writes.respond.document(*request, 201, created_status());
   };
   return Flow::kNext;
 }
 
-StepResult bind_pod(ApiServer::Impl& server, const WritePtr& operation) {
+StepResult bind_pod(WritePipeline& writes, const WritePtr& operation) {
   const auto& binding = operation->admission.object;
   const auto& pods = *operation->kind;
-  const auto pod = server.cache->get(object_key(pods, operation->ns, operation->name));
+  const auto pod = writes.ground.cache->get(object_key(pods, operation->ns, operation->name));
   if (pod == nullptr) return std::unexpected(model::not_found(pods.group, pods.plural, operation->name));
-  auto bytes = operation->dry_run ? std::nullopt : bound_bytes(*pod, binding, server.loop.now());
+  auto bytes = operation->dry_run ? std::nullopt : bound_bytes(*pod, binding, writes.ground.loop.now());
   if (!bytes) {
     const auto shared = std::make_shared<const json::Value>(std::move(operation->admission.object));
-    operation->produce = [&server, shared, name = operation->name](const json::Value& current) {
-      return bound(current, *shared, name, server.loop.now());
+    operation->produce = [&writes, shared, name = operation->name](const json::Value& current) {
+      return bound(current, *shared, name, writes.ground.loop.now());
     };
     enter(*operation, WriteMode::kMark, Stage::kDecode);
     return Flow::kNext;
@@ -189,11 +189,11 @@ StepResult bind_pod(ApiServer::Impl& server, const WritePtr& operation) {
   proposal.revision_offset = bytes->revision_offset;
   proposal.meta = bound_meta(*pod, pods, json::get_string(binding, {"target", "name"}));
   proposal.expected = pod->revision;
-  server.cache->propose(std::move(proposal), [&server, operation](ProposeResult result) {
+  writes.ground.cache->propose(std::move(proposal), [&writes, operation](ProposeResult result) {
     if (result) return operation->done(WriteOutcome{.object = std::move(*result)});
-    if (is_of_storage(result.error())) return operation->fail(model::internal_error(server.cache->storage_failure()));
+    if (is_of_storage(result.error())) return operation->fail(model::internal_error(writes.ground.cache->storage_failure()));
     // Somebody else was faster; whoever bound it is told of by the words for that.
-    try_again(server, operation, Stage::kStore);
+    try_again(writes, operation, Stage::kStore);
   });
   return Flow::kWaits;
 }

@@ -84,7 +84,7 @@ std::optional<std::string> take_options(Request& request, const json::Value& opt
 
 namespace steps {
 
-StepResult decode_connect(ApiServer::Impl&, const WritePtr& operation) {
+StepResult decode_connect(WritePipeline&, const WritePtr& operation) {
   const auto& request = *operation->request;
   operation->admission.object_api_version = "v1";
   operation->admission.object_kind = model::subresource_of(*request.kind, request.info.subresource).kind;
@@ -94,12 +94,12 @@ StepResult decode_connect(ApiServer::Impl&, const WritePtr& operation) {
   return Flow::kNext;
 }
 
-StepResult connect(ApiServer::Impl& server, const WritePtr& operation) {
+StepResult connect(WritePipeline& writes, const WritePtr& operation) {
   const auto& admitted = operation->admission.object;
   if (!json::equal(operation->document, admitted))
     if (const auto trouble = take_options(*operation->request, admitted))
       return std::unexpected(model::internal_error("admission: " + *trouble));
-  proxy_to_node(server, operation->request);
+  writes.nodes.serve(operation->request);
   return Flow::kWaits;
 }
 

@@ -70,17 +70,17 @@ bool ignores_budgets(const json::Value& pod) {
   return phase == "Succeeded" || phase == "Failed" || phase == "Pending" || json::find(pod, {"metadata", "deletionTimestamp"}) != nullptr;
 }
 
-void delete_pod(ApiServer::Impl& server, const EvictionPtr& eviction, bool guard_uid) {
+void delete_pod(WritePipeline& writes, const EvictionPtr& eviction, bool guard_uid) {
   const auto& request = eviction->request;
   if (guard_uid && json::get_string(eviction->options, {"preconditions", "uid"}).empty())
     json::set(eviction->options, {"preconditions", "uid"}, json::Value(eviction->pod_uid));
-  auto deletion = make_write(server, request, WriteMode::kDeleteAdmitted);
+  auto deletion = make_write(writes, request, WriteMode::kDeleteAdmitted);
   deletion->options = eviction->options;
-  deletion->done = [&server, request](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return server.respond.status(*request, outcome.error());
-    server.respond.document(*request, 201, created_status());
+  deletion->done = [&writes, request](model::ApiResult<WriteOutcome> outcome) {
+    if (!outcome) return writes.respond.status(*request, outcome.error());
+    writes.respond.document(*request, 201, created_status());
   };
-  run_steps(server, std::move(deletion));
+  run_steps(writes, std::move(deletion));
 }
 
 /// Who asked for another pod, or another state of it, leaves no mark on this one.
@@ -99,67 +99,68 @@ std::optional<model::ApiStatus> broken_precondition(const json::Value& options, 
 }
 
 /// Says on the pod why it goes, then deletes it.
-void mark_and_delete(ApiServer::Impl& server, const EvictionPtr& eviction) {
+void mark_and_delete(WritePipeline& writes, const EvictionPtr& eviction) {
   const auto& request = eviction->request;
-  if (request->dry_run) return delete_pod(server, eviction, true);
-  auto operation = make_write(server, request, WriteMode::kMark);
+  if (request->dry_run) return delete_pod(writes, eviction, true);
+  auto operation = make_write(writes, request, WriteMode::kMark);
   operation->subresource = "status";
-  operation->produce = [&server, eviction](const json::Value& pod) -> model::ApiResult<json::Value> {
+  operation->produce = [&writes, eviction](const json::Value& pod) -> model::ApiResult<json::Value> {
     if (auto status = broken_precondition(eviction->options, pod)) return std::unexpected(std::move(*status));
     auto updated = pod;
     json::erase(updated, {"metadata", "resourceVersion"});
-    set_condition(updated, "DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting", server.loop.now(), true);
+    set_condition(updated, "DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting", writes.ground.loop.now(), true);
     return updated;
   };
-  operation->done = [&server, eviction](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return server.respond.status(*eviction->request, outcome.error());
+  operation->done = [&writes, eviction](model::ApiResult<WriteOutcome> outcome) {
+    if (!outcome) return writes.respond.status(*eviction->request, outcome.error());
     // The mark is a change of our own.
     if (outcome->object != nullptr && !json::get_string(eviction->options, {"preconditions", "resourceVersion"}).empty())
       json::set(eviction->options, {"preconditions", "resourceVersion"}, json::Value(std::to_string(outcome->object->revision)));
-    server.offload([&server, eviction] { delete_pod(server, eviction, true); });
+    writes.ground.offload([&writes, eviction] { delete_pod(writes, eviction, true); });
   };
-  run_steps(server, std::move(operation));
+  run_steps(writes, std::move(operation));
 }
 
-void book(ApiServer::Impl& server, const EvictionPtr& eviction) {
+void book(WritePipeline& writes, const EvictionPtr& eviction) {
   const auto& request = eviction->request;
   const auto& kind = *model::find_resource("policy", "v1", "poddisruptionbudgets");
-  const auto base = server.cache->get(object_key(kind, request->info.ns, eviction->budget));
-  if (base == nullptr) return mark_and_delete(server, eviction);
+  const auto base = writes.ground.cache->get(object_key(kind, request->info.ns, eviction->budget));
+  if (base == nullptr) return mark_and_delete(writes, eviction);
   auto budget = decode_object(*base);
-  if (auto refusal = take_disruption(budget, request->info.name, server.loop.now())) return server.respond.status(*request, *refusal);
-  if (request->dry_run) return mark_and_delete(server, eviction);
-  auto proposal = make_proposal(server, kind, std::move(budget));
+  if (auto refusal = take_disruption(budget, request->info.name, writes.ground.loop.now()))
+    return writes.respond.status(*request, *refusal);
+  if (request->dry_run) return mark_and_delete(writes, eviction);
+  auto proposal = make_proposal(writes.ground, kind, std::move(budget));
   proposal.expected = base->revision;
-  server.cache->propose(std::move(proposal), [&server, eviction](ProposeResult result) {
-    if (result) return server.offload([&server, eviction] { mark_and_delete(server, eviction); });
+  writes.ground.cache->propose(std::move(proposal), [&writes, eviction](ProposeResult result) {
+    if (result) return writes.ground.offload([&writes, eviction] { mark_and_delete(writes, eviction); });
     if (is_of_storage(result.error()) || ++eviction->attempts >= kMaxEvictionAttempts)
-      return server.respond.status(
+      return writes.respond.status(
           *eviction->request,
           budget_refusal(fmt::format("couldn't update PodDisruptionBudget \"{}\" due to conflicts", eviction->budget), 10));
-    server.offload([&server, eviction] { book(server, eviction); });
+    writes.ground.offload([&writes, eviction] { book(writes, eviction); });
   });
 }
 
 /// Finds the budget that has a say, and goes by it.
-void evict_admitted(ApiServer::Impl& server, const EvictionPtr& eviction) {
+void evict_admitted(WritePipeline& writes, const EvictionPtr& eviction) {
   const auto& request = eviction->request;
-  const auto object = server.cache->get(object_key(*request->kind, request->info.ns, request->info.name));
-  if (object == nullptr) return server.respond.status(*request, model::not_found("", "pods", request->info.name));
+  const auto object = writes.ground.cache->get(object_key(*request->kind, request->info.ns, request->info.name));
+  if (object == nullptr) return writes.respond.status(*request, model::not_found("", "pods", request->info.name));
   eviction->pod_uid = object->meta.uid;
   const auto pod = decode_object(*object);
-  if (ignores_budgets(pod)) return delete_pod(server, eviction, true);
+  if (ignores_budgets(pod)) return delete_pod(writes, eviction, true);
 
   std::vector<Mirror::Document> matching;
-  for (auto& budget : server.mirror("policy", "poddisruptionbudgets").list(request->info.ns)) {
+  for (auto& budget : writes.ground.mirror("policy", "poddisruptionbudgets").list(request->info.ns)) {
     const auto selector = model::Selector::from_label_selector(json::find(*budget, {"spec", "selector"}));
     if (selector && selector->matches(object->meta.labels())) matching.push_back(budget);
   }
-  if (matching.empty()) return mark_and_delete(server, eviction);
+  if (matching.empty()) return mark_and_delete(writes, eviction);
   if (matching.size() > 1) {
     model::ApiStatus status;
     status.message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-    return server.respond.status(*request, status);
+    return writes.respond.status(*request, status);
   }
   const auto& budget = *matching[0];
   if (!is_ready(pod)) {
@@ -167,17 +168,17 @@ void evict_admitted(ApiServer::Impl& server, const EvictionPtr& eviction) {
     const bool healthy = json::get_int(budget, {"status", "currentHealthy"}) >= desired && desired > 0;
     // A pod that is down anyway does not count against a budget that is otherwise met.
     if (healthy || json::get_string(budget, {"spec", "unhealthyPodEvictionPolicy"}) == "AlwaysAllow")
-      return mark_and_delete(server, eviction);
+      return mark_and_delete(writes, eviction);
   }
   eviction->budget = json::get_string(budget, {"metadata", "name"});
-  book(server, eviction);
+  book(writes, eviction);
 }
 
 }  // namespace
 
 namespace steps {
 
-StepResult decode_eviction(ApiServer::Impl&, const WritePtr& operation) {
+StepResult decode_eviction(WritePipeline&, const WritePtr& operation) {
   const auto& request = operation->request;
   auto body = parse_body(*request, "Eviction");
   if (!body) return std::unexpected(std::move(body.error()));
@@ -197,11 +198,11 @@ StepResult decode_eviction(ApiServer::Impl&, const WritePtr& operation) {
   return Flow::kNext;
 }
 
-StepResult evict(ApiServer::Impl& server, const WritePtr& operation) {
+StepResult evict(WritePipeline& writes, const WritePtr& operation) {
   auto eviction = std::make_shared<Eviction>();
   eviction->request = operation->request;
   eviction->options = std::move(operation->options);
-  evict_admitted(server, eviction);
+  evict_admitted(writes, eviction);
   return Flow::kWaits;
 }
 

@@ -1,8 +1,7 @@
 // log, exec, attach, portforward and nodes/proxy: relayed to the agent of the pod's node. pods/proxy and services/proxy: to the pods
 // themselves.
-#include "apiserver/impl.h"
 #include "apiserver/subresources/log_options.h"
-#include "apiserver/subresources/relay.h"
+#include "apiserver/subresources/node_proxy.h"
 #include "net/address.h"
 #include "net/onward.h"
 
@@ -50,14 +49,6 @@ model::ApiResult<std::string> choose_container(const json::Value& pod, std::stri
   for (const auto* list : {&containers, &init, &ephemeral})
     if (std::find(list->begin(), list->end(), wanted) != list->end()) return wanted;
   return std::unexpected(model::bad_request(fmt::format("container {} is not valid for pod {}", wanted, pod_name)));
-}
-
-model::ApiStatus unavailable(std::string_view message) {
-  model::ApiStatus status;
-  status.code = 503;
-  status.reason = "ServiceUnavailable";
-  status.message = message;
-  return status;
 }
 
 std::string in_url(std::string_view address) {
@@ -237,62 +228,13 @@ net::HttpRequest without_upgrade(const net::HttpRequest& http) {
   return out;
 }
 
-void relay(ApiServer::Impl& server, const RequestPtr& request, const std::string& node, net::HttpRequest onward) {
-  if (server.options.node_backend) {
-    auto writer = request->writer;
-    if (server.options.node_backend(node, onward, writer)) return server.respond.account(*request, 200);
-  }
-  const auto object = server.cache->get(make_key("", "nodes", "", node));
-  if (object == nullptr) return server.respond.status(*request, model::not_found("", "nodes", node));
-  const auto document = decode_object(*object);
-  const auto port = json::get_int(document, {"status", "daemonEndpoints", "kubeletEndpoint", "Port"});
-  std::string address;
-  for (std::string_view type : {"InternalIP", "ExternalIP", "Hostname"})
-    for (const auto& candidate : json::get_array(document, {"status", "addresses"}))
-      if (address.empty() && json::get_string(candidate, {"type"}) == type) address = json::get_string(candidate, {"address"});
-  if (address.empty() || port == 0)
-    return server.respond.status(*request, unavailable(fmt::format("node {} has no agent that can be reached", node)));
-
-  relay_to(server, request,
-           {.url = fmt::format("https://{}:{}", in_url(address), port), .node = node, .failure = "error dialing backend: "},
-           std::move(onward));
-}
-
-/// nodes/[SCHEME:]NAME[:PORT]/proxy (pkg/registry/core/node ResourceLocation): the agent, or what else listens on a node's port.
-void proxy_to_port(ApiServer::Impl& server, const RequestPtr& request, net::HttpRequest onward) {
-  const auto name = parse_proxy_name(request->info.name);
-  if (!name)
-    return server.respond.status(
-        *request, model::bad_request(fmt::format("invalid node request {}", json::serialize(json::Value(request->info.name)))));
-  if (name->port.empty()) return relay(server, request, name->name, std::move(onward));
-  const auto object = server.cache->get(make_key("", "nodes", "", name->name));
-  if (object == nullptr) return server.respond.status(*request, model::not_found("", "nodes", name->name));
-  const auto node = decode_object(*object);
-  const auto agent = json::get_int(node, {"status", "daemonEndpoints", "kubeletEndpoint", "Port"});
-  if (name->port == std::to_string(agent)) return relay(server, request, name->name, std::move(onward));
-  if (json::find(node, {"metadata", "annotations", kSimulatedNode}) != nullptr)
-    return server.respond.status(*request,
-                                 not_run_here(fmt::format("node {} is simulated: nothing listens on its port {}", name->name, name->port)));
-  std::string address;
-  for (std::string_view type : {"InternalIP", "ExternalIP"})
-    for (const auto& one : json::get_array(node, {"status", "addresses"}))
-      if (address.empty() && json::get_string(one, {"type"}) == type) address = json::get_string(one, {"address"});
-  if (!is_proxyable(address)) return server.respond.status(*request, model::bad_request("address not allowed"));
-  relay_to(server, request,
-           {.url = url_of(*name, address, name->port),
-            .on_host = true,
-            .failure = std::string(kNoService),
-            .path_prefix = path_before(request->http.path, onward.path)},
-           std::move(onward));
-}
-
 }  // namespace
 
-void proxy_to_node(ApiServer::Impl& server, const RequestPtr& request) {
+void NodeProxy::serve(const RequestPtr& request) {
   const auto& info = request->info;
   const bool is_proxied = info.subresource == "proxy";
   if (is_proxied && is_bare_root(request->http)) {
-    server.respond.account(*request, 301);
+    respond_.account(*request, 301);
     net::HttpResponse moved;
     moved.status = 301;
     moved.headers.add("Location", fmt::format("{}/{}{}", request->http.path, request->http.query.empty() ? "" : "?", request->http.query));
@@ -305,40 +247,40 @@ void proxy_to_node(ApiServer::Impl& server, const RequestPtr& request) {
     for (const auto& part : info.rest) path += "/" + part;
     onward.path = path.empty() ? "/" : path;
     onward.query = request->http.query;
-    return proxy_to_port(server, request, std::move(onward));
+    return to_port(request, std::move(onward));
   }
   if (is_proxied) {
-    auto location = locate_proxied(*server.cache, *request);
-    if (!location) return server.respond.status(*request, location.error());
+    auto location = locate_proxied(*ground_.cache, *request);
+    if (!location) return respond_.status(*request, location.error());
     for (const auto& part : info.rest) onward.path += "/" + part;
     if (onward.path.empty() || request->http.path.ends_with('/')) onward.path += "/";
     onward.query = request->http.query;
     location->path_prefix = path_before(request->http.path, onward.path);
-    return relay_to(server, request, *location, std::move(onward));
+    return relays_.send_on(request, *location, std::move(onward));
   }
   // A log is asked of the node in plain HTTP, whatever the client wants it by.
   if (info.subresource == "log") onward = net::onward_request(without_upgrade(request->http), to);
   if (info.subresource == "log")
-    if (const auto wrong = check_log_options(request->query, info.name)) return server.respond.status(*request, *wrong);
-  const auto object = server.cache->get(object_key(*request->kind, info.ns, info.name));
-  if (object == nullptr) return server.respond.status(*request, model::not_found("", "pods", info.name));
+    if (const auto wrong = check_log_options(request->query, info.name)) return respond_.status(*request, *wrong);
+  const auto object = ground_.cache->get(object_key(*request->kind, info.ns, info.name));
+  if (object == nullptr) return respond_.status(*request, model::not_found("", "pods", info.name));
   const auto pod = decode_object(*object);
   const std::string node(json::get_string(pod, {"spec", "nodeName"}));
   if (node.empty()) {
-    if (info.subresource == "log") return server.respond.text(*request, 200, "text/plain", "");
-    return server.respond.status(*request, model::bad_request(fmt::format("pod {} does not have a host assigned", info.name)));
+    if (info.subresource == "log") return respond_.text(*request, 200, "text/plain", "");
+    return respond_.status(*request, model::bad_request(fmt::format("pod {} does not have a host assigned", info.name)));
   }
   if (info.subresource == "portforward") {
     onward.path = fmt::format("/portForward/{}/{}", info.ns, info.name);
     onward.query = query_without(request->query, {});
-    return relay(server, request, node, std::move(onward));
+    return to_agent(request, node, std::move(onward));
   }
   const auto container = choose_container(pod, request->query.get("container"));
-  if (!container) return server.respond.status(*request, container.error());
+  if (!container) return respond_.status(*request, container.error());
   if (info.subresource == "log") {
     onward.path = fmt::format("/containerLogs/{}/{}/{}", info.ns, info.name, *container);
     onward.query = query_without(request->query, {"container"});
-    return relay(server, request, node, std::move(onward));
+    return to_agent(request, node, std::move(onward));
   }
   // The agent's own names of the streams.
   onward.path = fmt::format("/{}/{}/{}/{}", info.subresource, info.ns, info.name, *container);
@@ -347,7 +289,54 @@ void proxy_to_node(ApiServer::Impl& server, const RequestPtr& request) {
     if (request->query.flag(ours)) onward.query += fmt::format("{}{}=1", onward.query.empty() ? "" : "&", theirs);
   for (const auto& argument : request->query.all("command"))
     onward.query += fmt::format("{}command={}", onward.query.empty() ? "" : "&", net::percent_encode(argument));
-  relay(server, request, node, std::move(onward));
+  to_agent(request, node, std::move(onward));
+}
+
+void NodeProxy::to_agent(const RequestPtr& request, const std::string& node, net::HttpRequest onward) {
+  if (ground_.options.node_backend) {
+    auto writer = request->writer;
+    if (ground_.options.node_backend(node, onward, writer)) return respond_.account(*request, 200);
+  }
+  const auto object = ground_.cache->get(make_key("", "nodes", "", node));
+  if (object == nullptr) return respond_.status(*request, model::not_found("", "nodes", node));
+  const auto document = decode_object(*object);
+  const auto port = json::get_int(document, {"status", "daemonEndpoints", "kubeletEndpoint", "Port"});
+  std::string address;
+  for (std::string_view type : {"InternalIP", "ExternalIP", "Hostname"})
+    for (const auto& candidate : json::get_array(document, {"status", "addresses"}))
+      if (address.empty() && json::get_string(candidate, {"type"}) == type) address = json::get_string(candidate, {"address"});
+  if (address.empty() || port == 0)
+    return respond_.status(*request, unavailable(fmt::format("node {} has no agent that can be reached", node)));
+
+  relays_.send_on(request, {.url = fmt::format("https://{}:{}", in_url(address), port), .node = node, .failure = "error dialing backend: "},
+                  std::move(onward));
+}
+
+void NodeProxy::to_port(const RequestPtr& request, net::HttpRequest onward) {
+  const auto name = parse_proxy_name(request->info.name);
+  if (!name)
+    return respond_.status(*request,
+                           model::bad_request(fmt::format("invalid node request {}", json::serialize(json::Value(request->info.name)))));
+  if (name->port.empty()) return to_agent(request, name->name, std::move(onward));
+  const auto object = ground_.cache->get(make_key("", "nodes", "", name->name));
+  if (object == nullptr) return respond_.status(*request, model::not_found("", "nodes", name->name));
+  const auto node = decode_object(*object);
+  const auto agent = json::get_int(node, {"status", "daemonEndpoints", "kubeletEndpoint", "Port"});
+  if (name->port == std::to_string(agent)) return to_agent(request, name->name, std::move(onward));
+  if (json::find(node, {"metadata", "annotations", kSimulatedNode}) != nullptr)
+    return respond_.status(*request,
+                           not_run_here(fmt::format("node {} is simulated: nothing listens on its port {}", name->name, name->port)));
+  std::string address;
+  for (std::string_view type : {"InternalIP", "ExternalIP"})
+    for (const auto& one : json::get_array(node, {"status", "addresses"}))
+      if (address.empty() && json::get_string(one, {"type"}) == type) address = json::get_string(one, {"address"});
+  if (!is_proxyable(address)) return respond_.status(*request, model::bad_request("address not allowed"));
+  relays_.send_on(request,
+                  {.url = url_of(*name, address, name->port),
+                   .on_host = true,
+                   .failure = std::string(kNoService),
+                   .path_prefix = path_before(request->http.path, onward.path)},
+                  std::move(onward));
 }
 
 }  // namespace berth::apiserver

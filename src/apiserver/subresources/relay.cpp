@@ -1,6 +1,5 @@
 #include "apiserver/subresources/relay.h"
 
-#include "apiserver/impl.h"
 #include "apiserver/subresources/html_links.h"
 #include "base/base64.h"
 #include "net/address.h"
@@ -30,18 +29,10 @@ model::ApiStatus refused_by_node(int code, std::string message) {
   return status;
 }
 
-model::ApiStatus unreachable(std::string message) {
-  model::ApiStatus status;
-  status.code = 503;
-  status.reason = "ServiceUnavailable";
-  status.message = std::move(message);
-  return status;
-}
-
 /// Nothing answers there. Of an aggregated server in plain words, as kube-aggregator does.
-void respond_unreachable(ApiServer::Impl& server, Request& request, const FarEnd& far, const std::string& why) {
-  if (far.upstream) return server.respond.text(request, 503, "text/plain; charset=utf-8", far.failure + why + "\n");
-  server.respond.status(request, unreachable(far.failure + why));
+void respond_unreachable(Responder& respond, Request& request, const FarEnd& far, const std::string& why) {
+  if (far.upstream) return respond.text(request, 503, "text/plain; charset=utf-8", far.failure + why + "\n");
+  respond.status(request, unavailable(far.failure + why));
 }
 
 std::string shown(const net::SocketAddress& where) {
@@ -52,8 +43,8 @@ std::string shown(const net::SocketAddress& where) {
 /// A streamed answer, passed on as it comes. Kept alive by its stream's callbacks; the answer's end, or the client's, cuts that circle.
 class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
  public:
-  StreamRelay(ApiServer::Impl& server, RequestPtr request, const FarEnd& far, std::shared_ptr<net::HttpClient> client)
-      : server_(server), request_(std::move(request)), far_(far), client_(std::move(client)) {}
+  StreamRelay(Relays& relays, RequestPtr request, const FarEnd& far, std::shared_ptr<net::HttpClient> client)
+      : relays_(relays), request_(std::move(request)), far_(far), client_(std::move(client)) {}
 
   void start(net::HttpRequest onward) {
     net::StreamCallbacks callbacks;
@@ -64,10 +55,10 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
     auto stream = client_->stream(std::move(onward), std::move(callbacks));
     const std::lock_guard lock(mutex_);
     stream_ = std::move(stream);
-    if (is_over_) server_.relays->release_later(std::move(stream_));
+    if (is_over_) relays_.clients.release_later(std::move(stream_));
     if (stream_ && is_held_) stream_->pause();
     if (far_.upstream)
-      server_.loop.schedule_after(kUpstreamPatience, [weak = weak_from_this()] {
+      relays_.loop.schedule_after(kUpstreamPatience, [weak = weak_from_this()] {
         if (const auto self = weak.lock()) self->time_out();
       });
   }
@@ -83,7 +74,7 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
     status.code = 504;
     status.reason = "Timeout";
     status.message = "Timeout: request did not complete within the allotted duration";
-    server_.respond.status(*request_, status);
+    relays_.respond.status(*request_, status);
   }
 
   void begin(int status, const net::Headers& from) {
@@ -95,7 +86,7 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
       return;
     }
     if (is_log() && net::is_websocket_request(request_->http)) return begin_socket();
-    server_.respond.account(*request_, status);
+    relays_.respond.account(*request_, status);
     net::Headers to_client;
     if (!far_.path_prefix.empty())
       to_client = moved_headers(from);
@@ -130,9 +121,9 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
     if (!answer) {
       let_go();
       refused_ = 400;
-      return server_.respond.status(*request_, model::bad_request("the WebSocket handshake is malformed"));
+      return relays_.respond.status(*request_, model::bad_request("the WebSocket handshake is malformed"));
     }
-    server_.respond.account(*request_, 101);
+    relays_.respond.account(*request_, 101);
     is_base64_ = protocol == "base64.binary.k8s.io";
     auto own = request_->writer->upgrade(std::move(*answer));
     if (own == nullptr) return let_go();
@@ -155,7 +146,7 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
   }
 
   void wait_for_socket() {
-    server_.loop.schedule_after(kSocketPause, [self = shared_from_this(), socket = socket_] {
+    relays_.loop.schedule_after(kSocketPause, [self = shared_from_this(), socket = socket_] {
       if (socket->queued_bytes() >= kMaxQueuedBytes) return self->wait_for_socket();
       self->hold(false);
     });
@@ -187,13 +178,13 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
   }
 
   void finish(const std::string& error) {
-    if (!is_started_.exchange(true)) return respond_unreachable(server_, *request_, far_, error);
+    if (!is_started_.exchange(true)) return respond_unreachable(relays_.respond, *request_, far_, error);
     if (!has_begun_) return;
     if (socket_ != nullptr) {
       socket_->close();
-      return server_.relays->release_later(std::move(socket_));
+      return relays_.clients.release_later(std::move(socket_));
     }
-    if (refused_ != 0 && is_log()) return server_.respond.status(*request_, refused_by_node(refused_, refusal_));
+    if (refused_ != 0 && is_log()) return relays_.respond.status(*request_, refused_by_node(refused_, refusal_));
     if (page_ != nullptr) request_->writer->write(make_bytes(page_->finish()));
     request_->writer->finish();
   }
@@ -202,10 +193,10 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
     const std::lock_guard lock(mutex_);
     is_over_ = true;
     // Not here: this may be called from within one of the stream's own callbacks.
-    if (stream_) server_.relays->release_later(std::move(stream_));
+    if (stream_) relays_.clients.release_later(std::move(stream_));
   }
 
-  ApiServer::Impl& server_;
+  Relays& relays_;
   const RequestPtr request_;
   const FarEnd far_;
   const std::shared_ptr<net::HttpClient> client_;
@@ -224,17 +215,17 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
   bool is_held_ = false, is_over_ = false;
 };
 
-void relay_upgrade(ApiServer::Impl& server, const RequestPtr& request, const FarEnd& far, const std::shared_ptr<net::HttpClient>& client,
+void relay_upgrade(Responder& respond, const RequestPtr& request, const FarEnd& far, const std::shared_ptr<net::HttpClient>& client,
                    net::HttpRequest onward) {
   auto call_off =
-      client->upgrade(std::move(onward), [&server, request, far](std::unique_ptr<net::RawStream> stream, net::HttpResponse response) {
+      client->upgrade(std::move(onward), [&respond, request, far](std::unique_ptr<net::RawStream> stream, net::HttpResponse response) {
         if (stream == nullptr) {
-          if (response.status == 0) return respond_unreachable(server, *request, far, response.body);
-          server.respond.account(*request, response.status);
+          if (response.status == 0) return respond_unreachable(respond, *request, far, response.body);
+          respond.account(*request, response.status);
           response.headers = net::headers_back(response.headers);
           return request->writer->respond(std::move(response));
         }
-        server.respond.account(*request, 101);
+        respond.account(*request, 101);
         auto own = request->writer->upgrade(std::move(response.headers));
         if (own != nullptr) net::splice(std::move(own), std::move(stream));
       });
@@ -242,6 +233,14 @@ void relay_upgrade(ApiServer::Impl& server, const RequestPtr& request, const Far
 }
 
 }  // namespace
+
+model::ApiStatus unavailable(std::string message) {
+  model::ApiStatus status;
+  status.code = 503;
+  status.reason = "ServiceUnavailable";
+  status.message = std::move(message);
+  return status;
+}
 
 /// What the checks of addresses ask, also when the server has gone.
 struct RelayClients::Own {
@@ -375,11 +374,16 @@ void RelayClients::release_later(std::shared_ptr<void> what) {
   if (reactor) reactor->post([what = std::move(what)] {});
 }
 
-void relay_to(ApiServer::Impl& server, const RequestPtr& request, const FarEnd& far, net::HttpRequest onward) {
-  auto client = server.relays->client_for(far);
-  if (!client) return respond_unreachable(server, *request, far, client.error().message);
-  if (!onward.headers.get("Upgrade").empty()) return relay_upgrade(server, request, far, *client, std::move(onward));
-  std::make_shared<StreamRelay>(server, request, far, std::move(*client))->start(std::move(onward));
+Relays::Relays(Ground& ground, Responder& answers)
+    : loop(ground.loop), respond(answers), clients(ground.options.node_client, ground.options.service_cidr) {
+  if (ground.options.advertise_port != 0) clients.serves_on(ground.options.advertise_address, ground.options.advertise_port);
+}
+
+void Relays::send_on(const RequestPtr& request, const FarEnd& far, net::HttpRequest onward) {
+  auto client = clients.client_for(far);
+  if (!client) return respond_unreachable(respond, *request, far, client.error().message);
+  if (!onward.headers.get("Upgrade").empty()) return relay_upgrade(respond, request, far, *client, std::move(onward));
+  std::make_shared<StreamRelay>(*this, request, far, std::move(*client))->start(std::move(onward));
 }
 
 }  // namespace berth::apiserver

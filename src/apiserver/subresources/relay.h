@@ -5,7 +5,7 @@
 #include <mutex>
 #include <string>
 
-#include "apiserver/impl.h"
+#include "apiserver/respond.h"
 #include "net/client.h"
 
 namespace berth::net {
@@ -67,11 +67,21 @@ class RelayClients {
   std::map<std::string, std::shared_ptr<net::HttpClient>> clients_;
 };
 
-/// Sends a request on and its answer back, or joins the two connections when it asks for an upgrade. Whatever either side does, at most a
-/// megabyte is held between them, and when one goes the other's request is called off.
-void relay_to(ApiServer::Impl& server, const RequestPtr& request, const FarEnd& far, net::HttpRequest onward);
+/// 503: nobody is there whom the request could go to.
+model::ApiStatus unavailable(std::string message);
 
-/// Sessions, logs and proxied requests: to the agent of the node, or to the pod (subresources/proxy.cpp).
-void proxy_to_node(ApiServer::Impl& server, const RequestPtr& request);
+/// Sends requests on. Thread-safe.
+struct Relays {
+  /// Both outlive this.
+  Relays(Ground& ground, Responder& respond);
+
+  /// Sends a request on and its answer back, or joins the two connections when it asks for an upgrade. Whatever either side does, at most a
+  /// megabyte is held between them, and when one goes the other's request is called off.
+  void send_on(const RequestPtr& request, const FarEnd& far, net::HttpRequest onward);
+
+  EventLoop& loop;
+  Responder& respond;
+  RelayClients clients;
+};
 
 }  // namespace berth::apiserver

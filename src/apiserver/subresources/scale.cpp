@@ -153,7 +153,7 @@ model::ApiResult<NextScale> next_scale(Request& request) {
 using Produce = std::function<model::ApiResult<json::Value>(const json::Value& current)>;
 
 /// Server-side apply of a Scale: the workload's replicas then belong to the applier, as a field of the workload.
-model::ApiResult<Produce> applied_scale(ApiServer::Impl& server, const RequestPtr& request) {
+model::ApiResult<Produce> applied_scale(WritePipeline& writes, const RequestPtr& request) {
   if (!request->field_manager_given)
     return std::unexpected(model::invalid_object(
         "meta.k8s.io", "PatchOptions", "", {{model::FieldError::Type::kRequired, "fieldManager", "", "is required for apply patch"}}));
@@ -167,8 +167,8 @@ model::ApiResult<Produce> applied_scale(ApiServer::Impl& server, const RequestPt
                                     {"kind", kind.kind},
                                     {"metadata", json::Object{{"name", request->info.name}, {"namespace", request->info.ns}}}};
   if (json::find(*scale, {"spec", "replicas"}) != nullptr) set_at_path(config, scale_rules(kind).spec_replicas, json::Value(*replicas));
-  return [&server, request, &kind, config = std::move(config)](const json::Value& current) {
-    auto applied = apply::apply(kind, current, config, config, {request->field_manager, "scale", server.loop.now()}, request->force);
+  return [&writes, request, &kind, config = std::move(config)](const json::Value& current) {
+    auto applied = apply::apply(kind, current, config, config, {request->field_manager, "scale", writes.ground.loop.now()}, request->force);
     // Who conflicts is named in the terms of a Scale.
     if (!applied) {
       const auto version = fmt::format(" using {}", kind.api_version());
@@ -180,23 +180,23 @@ model::ApiResult<Produce> applied_scale(ApiServer::Impl& server, const RequestPt
 }
 
 /// The object in the request's version.
-void read_scaled(ApiServer::Impl& server, const RequestPtr& request, const ObjectPtr& object,
+void read_scaled(Versions& versions, Responder& respond, const RequestPtr& request, const ObjectPtr& object,
                  std::function<void(const json::Value&)> then) {
   if (request->custom == nullptr) return then(decode_object(*object));
-  server.versions.read_converted(request, object, [&server, request, then = std::move(then)](model::ApiResult<json::Value> workload) {
-    if (!workload) return server.respond.status(*request, workload.error());
+  versions.read_converted(request, object, [&respond, request, then = std::move(then)](model::ApiResult<json::Value> workload) {
+    if (!workload) return respond.status(*request, workload.error());
     then(*workload);
   });
 }
 
 /// Answers with the Scale of what was written. That takes reading the object: no work for the thread that stored it.
-void answer_scale(ApiServer::Impl& server, const WritePtr& operation) {
-  operation->done = [&server, request = operation->request](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return server.respond.status(*request, outcome.error());
-    server.offload([&server, request, written = std::make_shared<const WriteOutcome>(std::move(*outcome))] {
-      if (!written->object) return server.respond.document(*request, 200, scale_of(*request->kind, written->document));
-      read_scaled(server, request, written->object, [&server, request](const json::Value& workload) {
-        server.respond.document(*request, 200, scale_of(*request->kind, workload));
+void answer_scale(WritePipeline& writes, const WritePtr& operation) {
+  operation->done = [&writes, request = operation->request](model::ApiResult<WriteOutcome> outcome) {
+    if (!outcome) return writes.respond.status(*request, outcome.error());
+    writes.ground.offload([&writes, request, written = std::make_shared<const WriteOutcome>(std::move(*outcome))] {
+      if (!written->object) return writes.respond.document(*request, 200, scale_of(*request->kind, written->document));
+      read_scaled(writes.versions, writes.respond, request, written->object, [&writes, request](const json::Value& workload) {
+        writes.respond.document(*request, 200, scale_of(*request->kind, workload));
       });
     });
   };
@@ -204,31 +204,37 @@ void answer_scale(ApiServer::Impl& server, const WritePtr& operation) {
 
 }  // namespace
 
-void get_scale(ApiServer::Impl& server, const RequestPtr& request) {
+void get_scale(Reads& reads, const RequestPtr& request) {
   const auto& kind = *request->kind;
+<<<<<<< HEAD
   const auto object = server.cache->get(object_key(kind, request->info.ns, request->info.name));
   if (object == nullptr) return server.respond.status(*request, model::not_found(kind.group, kind.plural, request->info.name));
   read_scaled(server, request, object, [&server, request](const json::Value& workload) {
     // A custom kind's object without replicas has no scale to show, though it can be given one.
     if (const auto& path = scale_rules(*request->kind).spec_replicas; request->custom != nullptr && at_path(workload, path) == nullptr)
       return server.respond.status(*request, model::internal_error(fmt::format("the spec replicas field \".{}\" does not exist", path)));
+=======
+  const auto object = reads.ground.cache->get(object_key(kind, request->info.ns, request->info.name));
+  if (object == nullptr) return reads.respond.status(*request, model::not_found(kind.group, kind.plural, request->info.name));
+  read_scaled(reads.versions, reads.respond, request, object, [&reads, request](const json::Value& workload) {
+>>>>>>> all
     const auto scale = scale_of(*request->kind, workload);
-    server.respond.document(*request, 200, request->accept.form == ObjectForm::kTable ? scale_table(scale, server.loop.now()) : scale);
+    reads.respond.document(*request, 200, request->accept.form == ObjectForm::kTable ? scale_table(scale, reads.ground.loop.now()) : scale);
   });
 }
 
 namespace steps {
 
-StepResult decode_scale_apply(ApiServer::Impl& server, const WritePtr& operation) {
-  answer_scale(server, operation);
-  auto applied = applied_scale(server, operation->request);
+StepResult decode_scale_apply(WritePipeline& writes, const WritePtr& operation) {
+  answer_scale(writes, operation);
+  auto applied = applied_scale(writes, operation->request);
   if (!applied) return std::unexpected(std::move(applied.error()));
   operation->produce = std::move(*applied);
   return Flow::kNext;
 }
 
-StepResult decode_scale(ApiServer::Impl& server, const WritePtr& operation) {
-  answer_scale(server, operation);
+StepResult decode_scale(WritePipeline& writes, const WritePtr& operation) {
+  answer_scale(writes, operation);
   const auto& request = operation->request;
   auto next = next_scale(*request);
   if (!next) return std::unexpected(std::move(next.error()));

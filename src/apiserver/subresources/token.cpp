@@ -103,9 +103,10 @@ json::Value token_answer(json::Value answer, const TokenSpec& spec, const Issued
 
 namespace steps {
 
-StepResult decode_token(ApiServer::Impl& server, const WritePtr& operation) {
+StepResult decode_token(WritePipeline& writes, const WritePtr& operation) {
   const auto& request = operation->request;
-  if (server.options.token_issuer == nullptr) return std::unexpected(model::not_found("", "serviceaccounts/token", request->info.name));
+  if (writes.ground.options.token_issuer == nullptr)
+    return std::unexpected(model::not_found("", "serviceaccounts/token", request->info.name));
   auto body = parse_body(*request, "TokenRequest");
   if (!body) return std::unexpected(std::move(body.error()));
   if (auto wrong = check_type(*body, "authentication.k8s.io", "v1", "TokenRequest")) return std::unexpected(std::move(*wrong));
@@ -117,38 +118,21 @@ StepResult decode_token(ApiServer::Impl& server, const WritePtr& operation) {
   return Flow::kNext;
 }
 
-StepResult check_token_request(ApiServer::Impl& server, const WritePtr& operation) {
-  auto spec = token_spec(*operation->request, *server.cache, operation->admission.object);
+StepResult check_token_request(WritePipeline& writes, const WritePtr& operation) {
+  auto spec = token_spec(*operation->request, *writes.ground.cache, operation->admission.object);
   if (!spec) return std::unexpected(std::move(spec.error()));
   operation->token = std::make_shared<const TokenSpec>(std::move(*spec));
   return Flow::kNext;
 }
 
-StepResult issue_token(ApiServer::Impl& server, const WritePtr& operation) {
-  auto issued = server.options.token_issuer->issue(*operation->token);
+StepResult issue_token(WritePipeline& writes, const WritePtr& operation) {
+  auto issued = writes.ground.options.token_issuer->issue(*operation->token);
   if (!issued) return std::unexpected(std::move(issued.error()));
-  server.respond.document(*operation->request, 201,
-                          token_answer(operation->admission.object, *operation->token, *issued, server.now_text()));
+  writes.respond.document(*operation->request, 201,
+                          token_answer(operation->admission.object, *operation->token, *issued, writes.ground.now_text()));
   return Flow::kWaits;
 }
 
 }  // namespace steps
-
-void ApiServer::Impl::review(const RequestPtr& request) {
-  auto body = decode_object_body(*request);
-  if (!body) return respond.status(*request, body.error());
-  const auto& plural = request->kind->plural;
-  auto& authorizer = *options.authorizer;
-  model::ApiResult<json::Value> answer = std::unexpected(model::method_not_supported(request->kind->group, plural, "create"));
-  if (plural == "tokenreviews") answer = auth::review_token(*options.authenticator, std::move(*body));
-  if (plural == "subjectaccessreviews") answer = auth::review_subject_access(authorizer, std::move(*body));
-  if (plural == "localsubjectaccessreviews") answer = auth::review_local_subject_access(authorizer, std::move(*body), request->info.ns);
-  if (plural == "selfsubjectaccessreviews") answer = auth::review_self_subject_access(authorizer, request->user, std::move(*body));
-  if (plural == "selfsubjectrulesreviews") answer = auth::review_self_subject_rules(authorizer, request->user, std::move(*body));
-  if (plural == "selfsubjectreviews") answer = auth::review_self_subject(request->user, std::move(*body));
-  if (plural == "selfsubjectreviews" && answer) json::set(*answer, {"metadata", "creationTimestamp"}, json::Value(now_text()));
-  if (!answer) return respond.status(*request, answer.error());
-  respond.document(*request, 201, *answer);
-}
 
 }  // namespace berth::apiserver

@@ -1,7 +1,5 @@
-// What must be there before anybody asks: namespaces, PriorityClasses, the kubernetes Service (controlplane's bootstrap controllers).
-#include "apiserver/aggregation/aggregator.h"
-#include "apiserver/impl.h"
-#include "apiserver/upkeep/own_endpoints.h"
+#include "apiserver/upkeep/bootstrap.h"
+
 #include "apiserver/writes/write.h"
 #include "model/schema.h"
 
@@ -9,26 +7,26 @@ namespace berth::apiserver {
 namespace {
 
 /// Writes one object if it is missing and waits until it is stored.
-Result<void> ensure(ApiServer::Impl& server, const model::KindInfo& kind, json::Value document) {
+Result<void> ensure(Ground& ground, const model::KindInfo& kind, json::Value document) {
   const std::string ns(json::get_string(document, {"metadata", "namespace"}));
   const std::string name(json::get_string(document, {"metadata", "name"}));
-  if (server.cache->get(object_key(kind, ns, name)) != nullptr) return {};
+  if (ground.cache->get(object_key(kind, ns, name)) != nullptr) return {};
   document.get_object()["apiVersion"] = kind.api_version();
   document.get_object()["kind"] = kind.kind;
   auto& metadata = json::ensure_object(document, {"metadata"});
-  metadata["uid"] = server.names.uid();
-  metadata["creationTimestamp"] = server.now_text();
+  metadata["uid"] = ground.names.uid();
+  metadata["creationTimestamp"] = ground.now_text();
   model::apply_defaults(kind, document);
   const json::Value* status = json::find(document, "status");
   json::Value kept = status == nullptr ? json::Value() : *status;
   model::prepare_for_create(kind, document);
   if (kept.is_object()) document.get_object()["status"] = std::move(kept);
-  auto proposal = make_proposal(server, kind, std::move(document));
+  auto proposal = make_proposal(ground, kind, std::move(document));
   proposal.expected = 0;
   std::mutex mutex;
   std::condition_variable arrived;
   std::optional<ProposeResult> result;
-  server.cache->propose(std::move(proposal), [&](ProposeResult outcome) {
+  ground.cache->propose(std::move(proposal), [&](ProposeResult outcome) {
     const std::lock_guard lock(mutex);
     result = std::move(outcome);
     arrived.notify_one();
@@ -94,36 +92,37 @@ AddressBook address_book(const ObjectCache& cache) {
 
 }  // namespace
 
-Result<void> ApiServer::Impl::bootstrap() {
+Result<void> make_system_objects(Ground& ground) {
   const auto& namespaces = *model::find_resource("", "namespaces");
   // The last is where the documents' machines are: MachineSets and their autoscalers are created there by whoever types them.
   for (std::string_view name : {"default", "kube-system", "kube-public", "kube-node-lease", "openshift-machine-api"})
-    if (auto made = ensure(*this, namespaces, system_namespace(name)); !made) return made;
+    if (auto made = ensure(ground, namespaces, system_namespace(name)); !made) return made;
   const auto& classes = *model::find_resource("scheduling.k8s.io", "v1", "priorityclasses");
-  if (auto made = ensure(*this, classes,
+  if (auto made = ensure(ground, classes,
                          system_class("system-node-critical", 2000001000,
                                       "Used for system critical pods that must not be moved from their current node."));
       !made)
     return made;
   if (auto made = ensure(
-          *this, classes,
+          ground, classes,
           system_class("system-cluster-critical", 2000000000,
                        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."));
       !made)
     return made;
+  return {};
+}
 
-  aggregator = std::make_unique<aggregation::Aggregator>(*this);
-  aggregator->look();
-
+Result<void> make_own_service(Ground& ground, ServiceAllocator& services) {
+  const auto& options = ground.options;
   const auto& ranges = *model::find_resource("networking.k8s.io", "servicecidrs");
-  if (auto made = ensure(*this, ranges, default_service_cidr(options.service_cidr, now_text())); !made) return made;
-  services.consult(address_book(*cache));
+  if (auto made = ensure(ground, ranges, default_service_cidr(options.service_cidr, ground.now_text())); !made) return made;
+  services.consult(address_book(*ground.cache));
 
   WatchFilter all_services;
   all_services.prefix = make_prefix("", "services");
-  for (const auto& service : cache->list(all_services, "", 0).items) services.adopt(decode_object(*service));
+  for (const auto& service : ground.cache->list(all_services, "", 0).items) services.adopt(decode_object(*service));
   const auto& service_kind = *model::find_resource("", "services");
-  if (cache->get(object_key(service_kind, "default", "kubernetes")) == nullptr) {
+  if (ground.cache->get(object_key(service_kind, "default", "kubernetes")) == nullptr) {
     const auto slash = options.service_cidr.find('/');
     std::string first = options.service_cidr.substr(0, slash);
     first = first.substr(0, first.rfind('.') + 1) + std::to_string(std::atoi(first.c_str() + first.rfind('.') + 1) + 1);
@@ -138,9 +137,8 @@ Result<void> ApiServer::Impl::bootstrap() {
                      {"spec", json::Object{{"type", "ClusterIP"}, {"clusterIP", first}, {"ports", json::Array{std::move(port)}}}}};
     if (auto allocation = services.allocate(service, nullptr); !allocation)
       return invalid("the kubernetes Service: " + allocation.error().message);
-    if (auto made = ensure(*this, service_kind, std::move(service)); !made) return made;
+    if (auto made = ensure(ground, service_kind, std::move(service)); !made) return made;
   }
-  if (options.advertise_port != 0 && options.writes_endpoints) own_endpoints = std::make_unique<OwnEndpoints>(*this);
   return {};
 }
 

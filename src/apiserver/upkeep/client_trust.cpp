@@ -4,24 +4,23 @@
 
 #include <future>
 
-#include "apiserver/impl.h"
 #include "apiserver/writes/write.h"
 #include "model/kinds.h"
 
 namespace berth::apiserver {
 
-Result<void> publish_client_trust(ApiServer::Impl& server, const std::map<std::string, std::string>& data) {
+Result<void> publish_client_trust(Ground& ground, const std::map<std::string, std::string>& data) {
   constexpr int kAttempts = 5;
   const auto& kind = *model::find_resource("", "configmaps");
   constexpr const char* kName = "extension-apiserver-authentication";
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const auto present = server.cache->get(object_key(kind, "kube-system", kName));
+    const auto present = ground.cache->get(object_key(kind, "kube-system", kName));
     json::Value document = json::Object{{"apiVersion", "v1"}, {"kind", "ConfigMap"}};
     if (present != nullptr) {
       document = decode_object(*present);
     } else {
       document.get_object()["metadata"] = json::Object{
-          {"name", kName}, {"namespace", "kube-system"}, {"uid", server.names.uid()}, {"creationTimestamp", server.now_text()}};
+          {"name", kName}, {"namespace", "kube-system"}, {"uid", ground.names.uid()}, {"creationTimestamp", ground.now_text()}};
     }
     bool is_other = present == nullptr;
     auto& entries = json::ensure_object(document, {"data"});
@@ -32,10 +31,10 @@ Result<void> publish_client_trust(ApiServer::Impl& server, const std::map<std::s
       entries[key] = value;
     }
     if (!is_other) return {};
-    auto proposal = make_proposal(server, kind, std::move(document));
+    auto proposal = make_proposal(ground, kind, std::move(document));
     proposal.expected = present == nullptr ? 0 : present->revision;
     std::promise<ProposeResult> written;
-    server.cache->propose(std::move(proposal), [&](ProposeResult result) { written.set_value(std::move(result)); });
+    ground.cache->propose(std::move(proposal), [&](ProposeResult result) { written.set_value(std::move(result)); });
     const auto result = written.get_future().get();
     if (result) return {};
     if (is_of_storage(result.error())) break;

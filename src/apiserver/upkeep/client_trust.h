@@ -2,11 +2,11 @@
 #include <map>
 #include <string>
 
-#include "apiserver/server.h"
+#include "apiserver/ground.h"
 
 namespace berth::apiserver {
 
 /// Sets these keys of the ConfigMap, leaving others; waits for the store.
-Result<void> publish_client_trust(ApiServer::Impl& server, const std::map<std::string, std::string>& data);
+Result<void> publish_client_trust(Ground& ground, const std::map<std::string, std::string>& data);
 
 }  // namespace berth::apiserver

@@ -1,8 +1,5 @@
 #include "apiserver/upkeep/component_status.h"
 
-#include "apiserver/impl.h"
-#include "apiserver/writes/write.h"
-
 namespace berth::apiserver {
 namespace {
 
@@ -41,19 +38,20 @@ std::vector<ObjectPtr> component_statuses(const ObjectCache& cache, const model:
   return out;
 }
 
-void ApiServer::Impl::component_status(const RequestPtr& request) {
+void answer_component_status(Reads& reads, const RequestPtr& request) {
+  const auto& cache = *reads.ground.cache;
   const auto& info = request->info;
-  auto all = component_statuses(*cache, *request->kind, loop.now());
+  auto all = component_statuses(cache, *request->kind, reads.ground.loop.now());
   if (info.verb == "list" && info.name.empty()) {
     ListResult result;
     result.items = std::move(all);
-    result.revision = cache->revision();
-    return answer_list(*this, request, std::move(result), "", std::nullopt);
+    result.revision = cache.revision();
+    return reads.answer_list(request, std::move(result), "", std::nullopt);
   }
-  if (info.verb != "get" || info.name.empty()) return respond.status(*request, model::method_not_allowed());
+  if (info.verb != "get" || info.name.empty()) return reads.respond.status(*request, model::method_not_allowed());
   for (const auto& one : all)
-    if (one->meta.name == info.name) return respond.object(*request, 200, one);
-  respond.status(*request, model::not_found("", request->kind->plural, info.name));
+    if (one->meta.name == info.name) return reads.respond.object(*request, 200, one);
+  reads.respond.status(*request, model::not_found("", request->kind->plural, info.name));
 }
 
 }  // namespace berth::apiserver

@@ -3,12 +3,15 @@
 #pragma once
 #include <vector>
 
-#include "apiserver/cache/object_cache.h"
+#include "apiserver/verbs/reads.h"
 #include "model/kinds.h"
 
 namespace berth::apiserver {
 
 /// In order of name. `now`: what leases are judged by.
 std::vector<ObjectPtr> component_statuses(const ObjectCache& cache, const model::KindInfo& kind, TimePoint now);
+
+/// GET of one or all.
+void answer_component_status(Reads& reads, const RequestPtr& request);
 
 }  // namespace berth::apiserver

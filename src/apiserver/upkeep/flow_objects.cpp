@@ -2,7 +2,6 @@
 
 #include <latch>
 
-#include "apiserver/impl.h"
 #include "apiserver/writes/write.h"
 #include "model/flow_control.h"
 
@@ -97,9 +96,10 @@ struct FlowObjects::State : std::enable_shared_from_this<State> {
   };
   using ByName = std::map<std::string, Stored>;
 
-  explicit State(ApiServer::Impl& of) : server(of), uids(of.options.seed == 0 ? 0 : ~of.options.seed) {}
+  State(Ground& of, flow::Controller* told) : ground(of), flow_control(told), uids(of.options.seed == 0 ? 0 : ~of.options.seed) {}
 
-  ApiServer::Impl& server;
+  Ground& ground;
+  flow::Controller* flow_control;
   NameSource uids;  ///< Of its own: other objects' names and uids are what they were before there were these.
   std::mutex mutex;
   bool is_stopped = false, is_scheduled = false;
@@ -110,14 +110,14 @@ struct FlowObjects::State : std::enable_shared_from_this<State> {
   void changed() {
     const std::lock_guard lock(mutex);
     if (is_stopped || std::exchange(is_scheduled, true)) return;
-    server.loop.post([weak = weak_from_this()] {
+    ground.loop.post([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->look();
     });
   }
 
   /// Requires the mutex.
   void schedule(TimerId& timer, Duration pause, void (State::*task)()) {
-    timer = server.loop.schedule_after(pause, [weak = weak_from_this(), &timer, pause, task] {
+    timer = ground.loop.schedule_after(pause, [weak = weak_from_this(), &timer, pause, task] {
       const auto self = weak.lock();
       if (self == nullptr) return;
       ((*self).*task)();
@@ -128,7 +128,7 @@ struct FlowObjects::State : std::enable_shared_from_this<State> {
 
   void share_out() {
     const std::lock_guard lock(running);
-    if (!stopped() && server.flow_control != nullptr) server.flow_control->rebalance();
+    if (!stopped() && flow_control != nullptr) flow_control->rebalance();
   }
 
   bool stopped() {
@@ -140,7 +140,7 @@ struct FlowObjects::State : std::enable_shared_from_this<State> {
     WatchFilter all;
     all.prefix = make_prefix(kind.storage_group, kind.plural);
     ByName out;
-    for (const auto& object : server.cache->list(all, "", 0).items)
+    for (const auto& object : ground.cache->list(all, "", 0).items)
       out.emplace(std::string(object->meta.name), Stored{object, decode_object(*object)});
     return out;
   }
@@ -149,18 +149,18 @@ struct FlowObjects::State : std::enable_shared_from_this<State> {
     json::Value out = wanted.document;
     auto& metadata = json::ensure_object(out, {"metadata"});
     metadata["uid"] = uids.uid();
-    metadata["creationTimestamp"] = server.now_text();
+    metadata["creationTimestamp"] = ground.now_text();
     metadata["generation"] = 1;
     metadata["annotations"] = json::Object{{kAutoUpdate, "true"}};
-    if (&kind == &schema_kind()) out = *with_condition(out, false, server.now_text());
+    if (&kind == &schema_kind()) out = *with_condition(out, false, ground.now_text());
     return out;
   }
 
   /// `expected`: as in a Proposal.
   void write(const model::KindInfo& kind, json::Value document, Revision expected, std::function<void(ProposeResult)> done) {
-    auto proposal = make_proposal(server, kind, std::move(document));
+    auto proposal = make_proposal(ground, kind, std::move(document));
     proposal.expected = expected;
-    server.cache->propose(std::move(proposal), std::move(done));
+    ground.cache->propose(std::move(proposal), std::move(done));
   }
 
   /// What follows from a refused write is another event, and so another look.
@@ -210,7 +210,7 @@ struct FlowObjects::State : std::enable_shared_from_this<State> {
       removal.key = object_key(kind, "", name);
       removal.is_delete = true;
       removal.expected = stored.object->revision;
-      server.cache->propose(std::move(removal), ignore);
+      ground.cache->propose(std::move(removal), ignore);
       wrote = true;
     }
     return wrote;
@@ -225,40 +225,40 @@ struct FlowObjects::State : std::enable_shared_from_this<State> {
     }
     const auto levels = read(level_kind()), schemas = read(schema_kind());
     tell(levels, schemas);
-    if (server.cache->is_read_only()) return;
+    if (ground.cache->is_read_only()) return;
     // Conditions follow when the specs are as they should be.
     const bool wrote_levels = keep(level_kind(), model::flow_control::bootstrap_levels(), levels);
     if (keep(schema_kind(), model::flow_control::bootstrap_schemas(), schemas) || wrote_levels) return;
     for (const auto& [name, stored] : schemas) {
       const std::string level(json::get_string(stored.document, {"spec", "priorityLevelConfiguration", "name"}));
-      if (auto better = with_condition(stored.document, !levels.contains(level), server.now_text()))
+      if (auto better = with_condition(stored.document, !levels.contains(level), ground.now_text()))
         write(schema_kind(), std::move(*better), stored.object->revision, ignore);
     }
   }
 
   void tell(const ByName& levels, const ByName& schemas) const {
-    if (server.flow_control == nullptr) return;
+    if (flow_control == nullptr) return;
     std::vector<flow::PriorityLevel> read_levels;
     std::vector<flow::FlowSchema> read_schemas;
     for (const auto& [name, stored] : levels) read_levels.push_back(flow::read_level(stored.document));
     for (const auto& [name, stored] : schemas) read_schemas.push_back(flow::read_schema(stored.document));
-    server.flow_control->configure(std::move(read_levels), std::move(read_schemas));
+    flow_control->configure(std::move(read_levels), std::move(read_schemas));
   }
 };
 
-FlowObjects::FlowObjects(ApiServer::Impl& server) : state_(std::make_shared<State>(server)) {}
+FlowObjects::FlowObjects(Ground& ground, flow::Controller* flow_control) : state_(std::make_shared<State>(ground, flow_control)) {}
 FlowObjects::~FlowObjects() { stop(); }
 
 Result<void> FlowObjects::start() {
   if (auto made = state_->make_missing(); !made) return made;
   state_->tell(state_->read(level_kind()), state_->read(schema_kind()));
-  if (state_->server.options.single_threaded) return {};
+  if (state_->ground.options.single_threaded) return {};
   for (const auto* kind : {&level_kind(), &schema_kind()}) {
     auto sink = std::make_shared<State::Sink>();
     sink->owner = state_;
     WatchFilter all;
     all.prefix = make_prefix(kind->storage_group, kind->plural);
-    state_->watches.push_back(state_->server.cache->watch(std::move(all), 0, true, std::move(sink)));
+    state_->watches.push_back(state_->ground.cache->watch(std::move(all), 0, true, std::move(sink)));
   }
   const std::lock_guard lock(state_->mutex);
   state_->schedule(state_->look_again, kLookAgain, &State::look);
@@ -271,8 +271,8 @@ void FlowObjects::stop() {
     const std::lock_guard running(state_->running);
     const std::lock_guard lock(state_->mutex);
     state_->is_stopped = true;
-    state_->server.loop.cancel(state_->look_again);
-    state_->server.loop.cancel(state_->rebalance);
+    state_->ground.loop.cancel(state_->look_again);
+    state_->ground.loop.cancel(state_->rebalance);
   }
   state_->watches.clear();
 }

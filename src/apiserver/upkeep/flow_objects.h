@@ -3,7 +3,8 @@
 #pragma once
 #include <memory>
 
-#include "apiserver/server.h"
+#include "apiserver/flow/controller.h"
+#include "apiserver/ground.h"
 
 namespace berth::apiserver {
 
@@ -17,8 +18,8 @@ namespace berth::apiserver {
 /// At once after every change, and once a minute. Thread-safe.
 class FlowObjects {
  public:
-  /// `server` outlives this; its cache goes after stop().
-  explicit FlowObjects(ApiServer::Impl& server);
+  /// Both outlive this; the cache goes after stop(). `flow_control` may be null: then nobody is told.
+  FlowObjects(Ground& ground, flow::Controller* flow_control);
   ~FlowObjects();
   FlowObjects(const FlowObjects&) = delete;
   FlowObjects& operator=(const FlowObjects&) = delete;

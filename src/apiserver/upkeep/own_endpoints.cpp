@@ -1,6 +1,5 @@
 #include "apiserver/upkeep/own_endpoints.h"
 
-#include "apiserver/impl.h"
 #include "apiserver/writes/write.h"
 #include "model/schema.h"
 
@@ -12,16 +11,16 @@ constexpr Duration kEndpointsPause = std::chrono::seconds(10);
 }  // namespace
 
 struct OwnEndpoints::State : std::enable_shared_from_this<State> {
-  explicit State(ApiServer::Impl& of) : server(of) {}
+  explicit State(Ground& of) : ground(of) {}
 
-  ApiServer::Impl& server;
+  Ground& ground;
   std::mutex mutex;
   bool is_stopped = false;
   TimerId timer = TimerId::kNone;
 
   /// Requires the mutex.
   void schedule() {
-    timer = server.loop.schedule_after(kEndpointsPause, [weak = weak_from_this()] {
+    timer = ground.loop.schedule_after(kEndpointsPause, [weak = weak_from_this()] {
       const auto self = weak.lock();
       if (self == nullptr) return;
       const std::lock_guard lock(self->mutex);
@@ -33,9 +32,9 @@ struct OwnEndpoints::State : std::enable_shared_from_this<State> {
 
   void look() const {
     const auto& kind = *model::find_resource("", "endpoints");
-    const auto stored = server.cache->get(object_key(kind, "default", "kubernetes"));
-    json::Object address{{"ip", server.options.advertise_address}};
-    json::Object port{{"name", "https"}, {"port", static_cast<int>(server.options.advertise_port)}, {"protocol", "TCP"}};
+    const auto stored = ground.cache->get(object_key(kind, "default", "kubernetes"));
+    json::Object address{{"ip", ground.options.advertise_address}};
+    json::Object port{{"name", "https"}, {"port", static_cast<int>(ground.options.advertise_port)}, {"protocol", "TCP"}};
     json::Value subsets =
         json::Array{json::Object{{"addresses", json::Array{std::move(address)}}, {"ports", json::Array{std::move(port)}}}};
     json::Value document = json::Object{{"metadata", json::Object{{"name", "kubernetes"}, {"namespace", "default"}}}};
@@ -49,19 +48,19 @@ struct OwnEndpoints::State : std::enable_shared_from_this<State> {
     document.get_object()["kind"] = kind.kind;
     auto& metadata = json::ensure_object(document, {"metadata"});
     if (stored == nullptr) {
-      metadata["uid"] = server.names.uid();
-      metadata["creationTimestamp"] = server.now_text();
+      metadata["uid"] = ground.names.uid();
+      metadata["creationTimestamp"] = ground.now_text();
       // kube-apiserver mirrors them itself; here the mirroring controller does.
       model::apply_defaults(kind, document);
       model::prepare_for_create(kind, document);
     }
-    auto proposal = make_proposal(server, kind, std::move(document));
+    auto proposal = make_proposal(ground, kind, std::move(document));
     proposal.expected = stored == nullptr ? 0 : stored->revision;
-    server.cache->propose(std::move(proposal), [](const ProposeResult&) {});  // Whoever was faster is judged at the next look.
+    ground.cache->propose(std::move(proposal), [](const ProposeResult&) {});  // Whoever was faster is judged at the next look.
   }
 };
 
-OwnEndpoints::OwnEndpoints(ApiServer::Impl& server) : state_(std::make_shared<State>(server)) {
+OwnEndpoints::OwnEndpoints(Ground& ground) : state_(std::make_shared<State>(ground)) {
   const std::lock_guard lock(state_->mutex);
   state_->look();
   state_->schedule();
@@ -70,7 +69,7 @@ OwnEndpoints::OwnEndpoints(ApiServer::Impl& server) : state_(std::make_shared<St
 void OwnEndpoints::stop() {
   const std::lock_guard lock(state_->mutex);
   state_->is_stopped = true;
-  state_->server.loop.cancel(state_->timer);
+  state_->ground.loop.cancel(state_->timer);
 }
 
 }  // namespace berth::apiserver

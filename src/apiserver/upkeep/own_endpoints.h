@@ -3,14 +3,14 @@
 #pragma once
 #include <memory>
 
-#include "apiserver/server.h"
+#include "apiserver/ground.h"
 
 namespace berth::apiserver {
 
 /// Looks at once and every ten seconds, on the server's loop, until stop() or destruction.
 class OwnEndpoints {
  public:
-  explicit OwnEndpoints(ApiServer::Impl& server);
+  explicit OwnEndpoints(Ground& ground);
   ~OwnEndpoints() { stop(); }
   OwnEndpoints(const OwnEndpoints&) = delete;
   OwnEndpoints& operator=(const OwnEndpoints&) = delete;

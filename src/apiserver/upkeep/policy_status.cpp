@@ -2,33 +2,33 @@
 
 #include "apiserver/admission/type_checking.h"
 #include "apiserver/apply/managed_fields.h"
-#include "apiserver/impl.h"
 #include "apiserver/writes/write.h"
 
 namespace berth::apiserver {
 
 struct PolicyStatus::Follower final : WatchSink, std::enable_shared_from_this<Follower> {
   std::mutex mutex;
-  ApiServer::Impl* server = nullptr;  ///< Null once the status is kept no more.
+  Ground* ground = nullptr;  ///< Null once the status is kept no more.
+  const CustomResources* custom = nullptr;
 
   bool deliver(const WatchEvent& event) override {
     if (event.object == nullptr || event.type == WatchEventType::kDeleted) return true;
     const std::lock_guard lock(mutex);
-    if (server != nullptr)
-      server->defer([self = shared_from_this(), key = std::string(event.object->key)] {
-        ApiServer::Impl* there = nullptr;
+    if (ground != nullptr)
+      ground->defer([self = shared_from_this(), key = std::string(event.object->key)] {
+        Ground* there = nullptr;
         {
           const std::lock_guard inner(self->mutex);
-          there = self->server;
+          there = self->ground;
         }
         // Whoever runs tasks ends before the server does.
-        if (there != nullptr) look_at(*there, key);
+        if (there != nullptr) look_at(*there, *self->custom, key);
       });
     return true;
   }
 
-  static void look_at(ApiServer::Impl& server, const std::string& key) {
-    const auto object = server.cache->get(key);
+  static void look_at(const Ground& ground, const CustomResources& custom, const std::string& key) {
+    const auto object = ground.cache->get(key);
     if (object == nullptr) return;
     const auto old = decode_object(*object);
     const auto generation = json::get_int(old, {"metadata", "generation"});
@@ -38,28 +38,29 @@ struct PolicyStatus::Follower final : WatchSink, std::enable_shared_from_this<Fo
     auto& status = json::ensure_object(document, {"status"});
     status["observedGeneration"] = generation;
     json::Object checking;
-    if (auto warnings = check_policy_types(document, server.custom->table()); !warnings.empty())
+    if (auto warnings = check_policy_types(document, custom.table()); !warnings.empty())
       checking["expressionWarnings"] = std::move(warnings);
     status["typeChecking"] = std::move(checking);
-    apply::track_update(kind, &old, document, {"validatingadmissionpolicy-status", "status", server.loop.now()});
-    auto proposal = make_proposal(server, kind, std::move(document));
+    apply::track_update(kind, &old, document, {"validatingadmissionpolicy-status", "status", ground.loop.now()});
+    auto proposal = make_proposal(ground, kind, std::move(document));
     proposal.expected = object->revision;
     // Who was faster is looked at next.
-    server.cache->propose(std::move(proposal), [](const ProposeResult&) {});
+    ground.cache->propose(std::move(proposal), [](const ProposeResult&) {});
   }
 };
 
-PolicyStatus::PolicyStatus(ApiServer::Impl& server) : follower_(std::make_shared<Follower>()) {
-  follower_->server = &server;
+PolicyStatus::PolicyStatus(Ground& ground, const CustomResources& custom) : follower_(std::make_shared<Follower>()) {
+  follower_->ground = &ground;
+  follower_->custom = &custom;
   WatchFilter all;
   all.prefix = make_prefix("admissionregistration.k8s.io", "validatingadmissionpolicies");
-  watch_ = server.cache->watch(std::move(all), 0, true, follower_);
+  watch_ = ground.cache->watch(std::move(all), 0, true, follower_);
 }
 
 PolicyStatus::~PolicyStatus() {
   {
     const std::lock_guard lock(follower_->mutex);
-    follower_->server = nullptr;
+    follower_->ground = nullptr;
   }
   watch_.reset();
 }

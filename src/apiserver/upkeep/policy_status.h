@@ -3,15 +3,15 @@
 #pragma once
 #include <memory>
 
-#include "apiserver/cache/object_cache.h"
-#include "apiserver/server.h"
+#include "apiserver/ground.h"
+#include "apiserver/kinds/custom_resources.h"
 
 namespace berth::apiserver {
 
-/// Follows the policies from its construction to its destruction; what is under way then is left. `server` outlives it.
+/// Follows the policies from its construction to its destruction; what is under way then is left. Both outlive it.
 class PolicyStatus {
  public:
-  explicit PolicyStatus(ApiServer::Impl& server);
+  PolicyStatus(Ground& ground, const CustomResources& custom);
   ~PolicyStatus();
   PolicyStatus(const PolicyStatus&) = delete;
   PolicyStatus& operator=(const PolicyStatus&) = delete;

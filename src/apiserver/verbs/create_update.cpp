@@ -5,7 +5,7 @@
 
 namespace berth::apiserver::steps {
 
-StepResult decode_new(ApiServer::Impl&, const WritePtr& operation) {
+StepResult decode_new(WritePipeline&, const WritePtr& operation) {
   auto document = decode_object_body(*operation->request);
   if (!document) return std::unexpected(std::move(document.error()));
   if (auto matched = match_path(*operation->request, *document, false); !matched) return std::unexpected(std::move(matched.error()));
@@ -13,19 +13,19 @@ StepResult decode_new(ApiServer::Impl&, const WritePtr& operation) {
   return Flow::kNext;
 }
 
-StepResult decode_replacement(ApiServer::Impl& server, const WritePtr& operation) {
+StepResult decode_replacement(WritePipeline& writes, const WritePtr& operation) {
   const auto& request = operation->request;
   auto document = decode_object_body(*request, [&]() -> std::optional<json::Value> {
-    const auto stored = server.cache->get(object_key(*request->kind, request->info.ns, request->info.name));
+    const auto stored = writes.ground.cache->get(object_key(*request->kind, request->info.ns, request->info.name));
     return stored == nullptr ? std::nullopt : std::optional(read_document(*request, *stored));
   });
   if (!document) return std::unexpected(std::move(document.error()));
   if (auto matched = match_path(*request, *document, true); !matched) return std::unexpected(std::move(matched.error()));
   if (model::hooks_of(*request->kind).life->is_created_by_update && operation->subresource.empty()) {
-    operation->produce_new = [&server, request, document = *document]() -> model::ApiResult<json::Value> {
+    operation->produce_new = [&writes, request, document = *document]() -> model::ApiResult<json::Value> {
       if (const auto uid = json::get_string(document, {"metadata", "uid"}); !uid.empty())
         return std::unexpected(precondition_conflict(*request->kind, request->info.ns, request->info.name, "UID", uid, ""));
-      if (auto refused = refuse_creation(server, *request)) return std::unexpected(std::move(*refused));
+      if (auto refused = refuse_creation(writes.ground, *request)) return std::unexpected(std::move(*refused));
       auto fresh = document;
       json::erase(fresh, {"metadata", "resourceVersion"});
       return fresh;

@@ -116,20 +116,20 @@ Mark mark_deleted(const WriteOperation& deletion, json::Value& document, TimePoi
   return {};
 }
 
-void deleted(ApiServer::Impl& server, const WritePtr& deletion, const Mark& mark, const json::Value& before, ProposeResult result) {
+void deleted(WritePipeline& writes, const WritePtr& deletion, const Mark& mark, const json::Value& before, ProposeResult result) {
   if (result && mark.remove_next) {
     // The state that was asked for is the one before this step.
     json::erase(deletion->options, {"preconditions", "resourceVersion"});
-    return try_again(server, deletion, Stage::kRead);
+    return try_again(writes, deletion, Stage::kRead);
   }
   if (result) {
-    if (!before.is_null()) server.services.release_unused(before, nullptr);
+    if (!before.is_null()) writes.services.release_unused(before, nullptr);
     return deletion->done(WriteOutcome{.object = std::move(*result), .gone = mark.remove_now});
   }
-  if (is_of_storage(result.error())) return deletion->fail(model::internal_error(server.cache->storage_failure()));
+  if (is_of_storage(result.error())) return deletion->fail(model::internal_error(writes.ground.cache->storage_failure()));
   if (++deletion->attempts >= kMaxDeletionAttempts)
     return deletion->fail(model::modified_conflict(deletion->kind->group, deletion->kind->plural, deletion->name));
-  try_again(server, deletion, Stage::kRead);
+  try_again(writes, deletion, Stage::kRead);
 }
 
 /// A collection's deletion: a few at a time, the first error ends it.
@@ -141,25 +141,29 @@ struct CollectionDeletion {
   std::size_t next = 0;
 };
 
-void delete_next(ApiServer::Impl& server, const std::shared_ptr<CollectionDeletion>& all) {
+void delete_next(WritePipeline& writes, const std::shared_ptr<CollectionDeletion>& all) {
   if (all->next == all->found.items.size())
-    return server.versions.convert_ahead(all->request, all->found.items, [&server, all](model::ApiResult<std::vector<ObjectPtr>> shown) {
-      if (!shown) return server.respond.status(*all->request, shown.error());
+    return writes.versions.convert_ahead(all->request, all->found.items, [&writes, all](model::ApiResult<std::vector<ObjectPtr>> shown) {
+      if (!shown) return writes.respond.status(*all->request, shown.error());
       all->found.items = std::move(*shown);
+<<<<<<< HEAD
       answer_list(server, all->request, std::move(all->found), all->rest.token, all->rest.remaining);
+=======
+      writes.reads.answer_list(all->request, std::move(all->found), "", std::nullopt);
+>>>>>>> all
     });
   const auto& object = *all->found.items[all->next++];
-  auto deletion = make_write(server, all->request, WriteMode::kDeleteMember);
+  auto deletion = make_write(writes, all->request, WriteMode::kDeleteMember);
   deletion->ns = object.meta.ns;
   deletion->name = object.meta.name;
   deletion->options = all->options;
-  deletion->done = [&server, all](model::ApiResult<WriteOutcome> outcome) {
+  deletion->done = [&writes, all](model::ApiResult<WriteOutcome> outcome) {
     // Gone meanwhile is what was wanted.
     if (!outcome && !outcome.error().is("NotFound") && !outcome.error().is("Conflict"))
-      return server.respond.status(*all->request, outcome.error());
-    server.offload([&server, all] { delete_next(server, all); });
+      return writes.respond.status(*all->request, outcome.error());
+    writes.ground.offload([&writes, all] { delete_next(writes, all); });
   };
-  run_steps(server, std::move(deletion));
+  run_steps(writes, std::move(deletion));
 }
 
 /// DeleteOptions of the request, which may make it a dry run.
@@ -173,26 +177,26 @@ model::ApiResult<json::Value> take_delete_options(Request& request) {
 
 namespace steps {
 
-StepResult decode_deletion(ApiServer::Impl& server, const WritePtr& deletion) {
+StepResult decode_deletion(WritePipeline& writes, const WritePtr& deletion) {
   const auto& request = deletion->request;
   auto delete_options = take_delete_options(*request);
   if (!delete_options) return std::unexpected(std::move(delete_options.error()));
   deletion->options = std::move(*delete_options);
   deletion->dry_run = request->dry_run;
-  deletion->done = [&server, request](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return server.respond.status(*request, outcome.error());
+  deletion->done = [&writes, request](model::ApiResult<WriteOutcome> outcome) {
+    if (!outcome) return writes.respond.status(*request, outcome.error());
     if (outcome->gone && !life_of(*request->kind).is_answered_when_deleted)
-      return server.respond.success(*request, 200, request->info.name, outcome->object->meta.uid);
+      return writes.respond.success(*request, 200, request->info.name, outcome->object->meta.uid);
     // On a dry run that changes something the object is what it was.
     if (!outcome->document.is_null()) outcome->object = nullptr;
-    server.respond.written(request, 200, std::move(*outcome));
+    writes.respond.written(request, 200, std::move(*outcome));
   };
   return Flow::kNext;
 }
 
-StepResult find_victim(ApiServer::Impl& server, const WritePtr& deletion) {
+StepResult find_victim(WritePipeline& writes, const WritePtr& deletion) {
   const auto& kind = *deletion->kind;
-  deletion->base = server.cache->get(object_key(kind, deletion->ns, deletion->name));
+  deletion->base = writes.ground.cache->get(object_key(kind, deletion->ns, deletion->name));
   if (deletion->base == nullptr) return std::unexpected(model::not_found(kind.group, kind.plural, deletion->name));
   if (auto wrong = check_preconditions(*deletion, *deletion->base)) return std::unexpected(std::move(*wrong));
   deletion->current = decode_object(*deletion->base);
@@ -208,25 +212,25 @@ StepResult find_victim(ApiServer::Impl& server, const WritePtr& deletion) {
   return Flow::kNext;
 }
 
-StepResult show_victim(ApiServer::Impl& server, const WritePtr& deletion) {
+StepResult show_victim(WritePipeline& writes, const WritePtr& deletion) {
   if (deletion->is_admitted || !asks_converter(*deletion->request)) return Flow::kNext;
-  server.versions.read_converted(deletion->request, deletion->base, [&server, deletion](model::ApiResult<json::Value> shown) {
+  writes.versions.read_converted(deletion->request, deletion->base, [&writes, deletion](model::ApiResult<json::Value> shown) {
     if (!shown) return deletion->fail(std::move(shown.error()));
     deletion->current = std::move(*shown);
-    run_steps(server, deletion);
+    run_steps(writes, deletion);
   });
   return Flow::kWaits;
 }
 
-StepResult store_deletion(ApiServer::Impl& server, const WritePtr& deletion) {
+StepResult store_deletion(WritePipeline& writes, const WritePtr& deletion) {
   const auto& kind = *deletion->kind;
   // Who is asked of the deletion may take his time: what is marked is what is there by then.
   if (deletion->is_admitted && deletion->current.is_null()) {
-    if (auto found = find_victim(server, deletion); !found) return found;
+    if (auto found = find_victim(writes, deletion); !found) return found;
   }
   auto document = std::exchange(deletion->current, {});
-  if (&kind == &KindTable::definitions()) server.custom->begin_deletion(document);
-  const auto mark = mark_deleted(*deletion, document, server.loop.now());
+  if (&kind == &KindTable::definitions()) writes.custom.begin_deletion(document);
+  const auto mark = mark_deleted(*deletion, document, writes.ground.loop.now());
   if (mark.unchanged) {
     deletion->done(WriteOutcome{.object = deletion->base});
     return Flow::kWaits;
@@ -236,40 +240,51 @@ StepResult store_deletion(ApiServer::Impl& server, const WritePtr& deletion) {
     return Flow::kWaits;
   }
   auto before = takes_addresses(kind) && mark.remove_now ? document : json::Value();
-  auto proposal = make_proposal(server, storage_kind(kind), std::move(document));
+  auto proposal = make_proposal(writes.ground, storage_kind(kind), std::move(document));
   proposal.expected = deletion->base->revision;
   proposal.is_delete = mark.remove_now;
   if (mark.remove_now) proposal.value.clear();
-  server.cache->propose(std::move(proposal), [&server, deletion, mark, before = std::move(before)](ProposeResult result) {
-    deleted(server, deletion, mark, before, std::move(result));
+  writes.ground.cache->propose(std::move(proposal), [&writes, deletion, mark, before = std::move(before)](ProposeResult result) {
+    deleted(writes, deletion, mark, before, std::move(result));
   });
   return Flow::kWaits;
 }
 
 }  // namespace steps
 
-void remove_collection(ApiServer::Impl& server, const RequestPtr& request) {
+void remove_collection(WritePipeline& writes, const RequestPtr& request) {
   auto delete_options = take_delete_options(*request);
-  if (!delete_options) return server.respond.status(*request, delete_options.error());
+  if (!delete_options) return writes.respond.status(*request, delete_options.error());
   auto filter = read_filter(*request);
+<<<<<<< HEAD
   if (!filter) return server.respond.status(*request, filter.error());
   const auto limit = read_limit(*request);
   if (!limit) return server.respond.status(*request, limit.error());
+=======
+  if (!filter) return writes.respond.status(*request, filter.error());
+>>>>>>> all
   auto all = std::make_shared<CollectionDeletion>();
   all->request = request;
   all->options = std::move(*delete_options);
   // What is selected by fields of the request's version is known once the objects are in it.
   const auto also = asks_converter(*request) ? std::exchange(filter->also, nullptr) : nullptr;
+<<<<<<< HEAD
   all->found = server.cache->list(*filter, "", *limit);
   all->rest = rest_after(all->found, *filter);
   if (!also) return delete_next(server, all);
   server.versions.convert_ahead(request, all->found.items, [&server, all, also](model::ApiResult<std::vector<ObjectPtr>> shown) {
     if (!shown) return server.respond.status(*all->request, shown.error());
+=======
+  all->found = writes.ground.cache->list(*filter, "", 0);
+  if (!also) return delete_next(writes, all);
+  writes.versions.convert_ahead(request, all->found.items, [&writes, all, also](model::ApiResult<std::vector<ObjectPtr>> shown) {
+    if (!shown) return writes.respond.status(*all->request, shown.error());
+>>>>>>> all
     std::vector<ObjectPtr> selected;
     for (std::size_t i = 0; i < shown->size(); ++i)
       if (also(*(*shown)[i])) selected.push_back(all->found.items[i]);
     all->found.items = std::move(selected);
-    delete_next(server, all);
+    delete_next(writes, all);
   });
 }
 

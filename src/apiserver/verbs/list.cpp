@@ -1,8 +1,8 @@
 // Lists: pages as consistent snapshots, and answers of any size with one chunk of memory.
-#include "apiserver/impl.h"
 #include "apiserver/representation/representation.h"
 #include "apiserver/verbs/continue_token.h"
 #include "apiserver/verbs/reading.h"
+#include "apiserver/verbs/reads.h"
 
 namespace berth::apiserver {
 namespace {
@@ -119,10 +119,10 @@ std::size_t stored_bytes(const std::vector<ObjectPtr>& items) {
 }
 
 /// Short lists at once, long ones chunk by chunk.
-void send_list(ApiServer::Impl& server, Request& request, ListFrame frame, std::vector<ObjectPtr> items) {
-  server.respond.account(request, 200);
+void send_list(Responder& respond, Request& request, ListFrame frame, std::vector<ObjectPtr> items) {
+  respond.account(request, 200);
   const std::size_t bytes = stored_bytes(items);
-  auto headers = server.respond.headers_for(request, frame.content_type);
+  auto headers = respond.headers_for(request, frame.content_type);
   if (bytes > kChunkBytes) {
     request.writer->start_stream(200, std::move(headers));
     std::make_shared<ListStream>(request.writer, std::move(frame), std::move(items))->pump();
@@ -149,7 +149,7 @@ json::Value expired_token(const model::ApiStatus& status, const std::string& fre
 
 }  // namespace
 
-void ApiServer::Impl::list(const RequestPtr& request) {
+void Reads::list(const RequestPtr& request) {
   auto plan = make_plan(*request);
   if (!plan) return respond.status(*request, plan.error());
   // What is selected by fields of the request's version is known once the objects are in it.
@@ -157,8 +157,8 @@ void ApiServer::Impl::list(const RequestPtr& request) {
   const auto at_least = plan->at_least, exact = plan->exact;
   const auto run = [this, request, also, plan = std::move(*plan)] {
     ListResult result;
-    if (plan.exact && *plan.exact != cache->revision()) {
-      auto past = cache->list_at(*plan.exact, plan.filter, plan.after_key, plan.limit);
+    if (plan.exact && *plan.exact != ground.cache->revision()) {
+      auto past = ground.cache->list_at(*plan.exact, plan.filter, plan.after_key, plan.limit);
       if (!past) {
         if (plan.after_key.empty())
           return respond.status(*request, model::expired(fmt::format("The resourceVersion for the provided list is too old.")));
@@ -174,8 +174,9 @@ void ApiServer::Impl::list(const RequestPtr& request) {
       }
       result = std::move(*past);
     } else {
-      result = cache->list(plan.filter, plan.after_key, plan.limit);
+      result = ground.cache->list(plan.filter, plan.after_key, plan.limit);
     }
+<<<<<<< HEAD
     const auto [token, remaining] = rest_after(result, plan.filter);
     if (!asks_converter(*request)) return answer_list(*this, request, std::move(result), token, remaining);
     versions.convert_ahead(
@@ -187,19 +188,35 @@ void ApiServer::Impl::list(const RequestPtr& request) {
           if (also) std::erase_if(converted.items, [&](const ObjectPtr& one) { return !also(*one); });
           answer_list(*this, request, std::move(converted), token, remaining);
         });
+=======
+    std::string token;
+    std::optional<std::int64_t> remaining;
+    if (result.more && !result.items.empty()) {
+      token = ContinueToken{result.revision, std::string(result.items.back()->key.substr(plan.filter.prefix.size()))}.render();
+      if (plan.filter.labels.is_everything() && plan.filter.fields.terms.empty() && !plan.filter.name) remaining = result.remaining;
+    }
+    if (!asks_converter(*request)) return answer_list(request, std::move(result), token, remaining);
+    versions.convert_ahead(request, result.items,
+                           [this, request, result, token, remaining, also](model::ApiResult<std::vector<ObjectPtr>> shown) {
+                             if (!shown) return respond.status(*request, shown.error());
+                             auto converted = result;
+                             converted.items = std::move(*shown);
+                             if (also) std::erase_if(converted.items, [&](const ObjectPtr& one) { return !also(*one); });
+                             answer_list(request, std::move(converted), token, remaining);
+                           });
+>>>>>>> all
   };
   const auto wanted = at_least ? at_least : exact;
-  if (!wanted || *wanted <= cache->revision()) return run();
-  cache->wait_for(*wanted, std::chrono::seconds(3), [this, request, run, wanted = *wanted](bool reached) {
+  if (!wanted || *wanted <= ground.cache->revision()) return run();
+  ground.cache->wait_for(*wanted, std::chrono::seconds(3), [this, request, run, wanted = *wanted](bool reached) {
     if (reached) return run();
-    respond.status(*request, too_large_revision(wanted, cache->revision()));
+    respond.status(*request, too_large_revision(wanted, ground.cache->revision()));
   });
 }
 
-void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult result, const std::string& token,
-                 std::optional<std::int64_t> remaining) {
-  auto frame = frame_list(server.loop, request, {result.revision, token, remaining}, result.items);
-  send_list(server, *request, std::move(frame), std::move(result.items));
+void Reads::answer_list(const RequestPtr& request, ListResult result, const std::string& token, std::optional<std::int64_t> remaining) {
+  auto frame = frame_list(ground.loop, request, {result.revision, token, remaining}, result.items);
+  send_list(respond, *request, std::move(frame), std::move(result.items));
 }
 
 }  // namespace berth::apiserver

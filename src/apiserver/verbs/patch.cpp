@@ -72,16 +72,7 @@ std::string converter_reason(std::string_view reason) {
 /// What an error may show: the patched document to those who may read it, to others their own patch. (Who may patch but not read an object
 /// is stopped by admission, which comes later: a node at other nodes' pods.)
 json::Value shown_to(Authorizer& authorizer, const Request& request, json::Value patched) {
-  Attributes reading;
-  reading.verb = "get";
-  reading.is_resource = true;
-  reading.group = request.info.group;
-  reading.version = request.info.version;
-  reading.resource = request.info.resource;
-  reading.subresource = request.info.subresource;
-  reading.ns = request.info.ns;
-  reading.name = request.info.name;
-  if (authorizer.authorize(request.user, reading).allowed) return patched;
+  if (authorizer.authorize(request.user, attributes_of(request, "get")).allowed) return patched;
   auto patch = json::parse(request.http.body);
   return patch ? std::move(*patch) : json::Value(json::Object());
 }
@@ -301,12 +292,12 @@ void keep_last_applied(json::Value& merged, const json::Value& written) {
   }
 }
 
-void set_apply(ApiServer::Impl& server, const RequestPtr& request, WriteOperation& operation, Configuration config) {
+void set_apply(WritePipeline& writes, const RequestPtr& request, WriteOperation& operation, Configuration config) {
   const auto shared = std::make_shared<const Configuration>(std::move(config));
   const auto& kind = *operation.kind;
-  const auto run = [&server, request, &kind, shared,
+  const auto run = [&writes, request, &kind, shared,
                     subresource = operation.subresource](const json::Value& live) -> model::ApiResult<json::Value> {
-    const apply::Writer writer{request->field_manager, subresource, server.loop.now()};
+    const apply::Writer writer{request->field_manager, subresource, writes.ground.loop.now()};
     auto merged = apply::apply(kind, live, shared->document, shared->written, writer, request->force);
     if (!merged) return merged;
     if (subresource.empty() && request->field_manager == "kubectl") keep_last_applied(*merged, shared->written);
@@ -317,8 +308,8 @@ void set_apply(ApiServer::Impl& server, const RequestPtr& request, WriteOperatio
   };
   operation.produce = run;
   if (!operation.subresource.empty()) return;
-  operation.produce_new = [&server, request, run, shared]() -> model::ApiResult<json::Value> {
-    if (auto refused = refuse_creation(server, *request)) return std::unexpected(std::move(*refused));
+  operation.produce_new = [&writes, request, run, shared]() -> model::ApiResult<json::Value> {
+    if (auto refused = refuse_creation(writes.ground, *request)) return std::unexpected(std::move(*refused));
     if (!json::get_string(shared->document, {"metadata", "uid"}).empty())
       return std::unexpected(
           model::conflict(request->kind->group, request->kind->plural, request->info.name,
@@ -352,9 +343,9 @@ model::ApiResult<Produce> produce_of(Authorizer& authorizer, const RequestPtr& r
 
 namespace steps {
 
-StepResult decode_patch(ApiServer::Impl& server, const WritePtr& operation) {
+StepResult decode_patch(WritePipeline& writes, const WritePtr& operation) {
   const auto& request = operation->request;
-  auto produce = produce_of(*server.options.authorizer, request, *operation->kind);
+  auto produce = produce_of(*writes.ground.options.authorizer, request, *operation->kind);
   const bool is_of_type = produce || produce.error().code != 415;
   if (is_of_type && request->query.has("force"))
     return std::unexpected(invalid_patch_option(model::FieldError::Type::kForbidden, "force", "may not be specified for non-apply patch"));
@@ -363,13 +354,13 @@ StepResult decode_patch(ApiServer::Impl& server, const WritePtr& operation) {
   return Flow::kNext;
 }
 
-StepResult decode_apply(ApiServer::Impl& server, const WritePtr& operation) {
+StepResult decode_apply(WritePipeline& writes, const WritePtr& operation) {
   const auto& request = operation->request;
   if (!request->field_manager_given)
     return std::unexpected(invalid_patch_option(model::FieldError::Type::kRequired, "fieldManager", "is required for apply patch"));
   auto config = read_configuration(*request, *operation->kind);
   if (!config) return std::unexpected(std::move(config.error()));
-  set_apply(server, request, *operation, std::move(*config));
+  set_apply(writes, request, *operation, std::move(*config));
   return Flow::kNext;
 }
 

@@ -1,10 +1,10 @@
-#include "apiserver/impl.h"
 #include "apiserver/verbs/reading.h"
+#include "apiserver/verbs/reads.h"
 #include "apiserver/verbs/watch_stream.h"
 
 namespace berth::apiserver {
 
-void ApiServer::Impl::watch(const RequestPtr& request) {
+void Reads::watch(const RequestPtr& request) {
   if (auto wrong = check_list_options(*request, true)) return respond.status(*request, *wrong);
   auto filter = read_filter(*request);
   if (!filter) return respond.status(*request, filter.error());
@@ -19,7 +19,7 @@ void ApiServer::Impl::watch(const RequestPtr& request) {
   stream.initial_state = has_choice ? send_initial : !*revision || **revision == 0;
   // Who takes bookmarks and starts with what is there learns where that ends without asking for it.
   stream.mark_initial_end = stream.bookmarks && stream.initial_state;
-  stream.timeout = options.default_watch_timeout;
+  stream.timeout = ground.options.default_watch_timeout;
   if (const auto seconds = request->query.get("timeoutSeconds"); !seconds.empty()) {
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(seconds.data(), seconds.data() + seconds.size(), number);
@@ -27,16 +27,16 @@ void ApiServer::Impl::watch(const RequestPtr& request) {
       return respond.status(*request, model::bad_request(fmt::format("strconv.ParseInt: parsing \"{}\": invalid syntax", seconds)));
     if (number > 0) stream.timeout = std::chrono::seconds(std::min<std::int64_t>(number, 1'000'000));
   }
-  if (stream.initial_state && *revision && **revision > cache->revision()) {
+  if (stream.initial_state && *revision && **revision > ground.cache->revision()) {
     // "Not older than" what is not there yet: waited for, like a list.
     const auto open = std::make_shared<WatchStream>(*this, request, stream);
-    return cache->wait_for(**revision, std::chrono::seconds(3),
-                           [this, open, filter = std::move(*filter), wanted = **revision](bool reached) mutable {
-                             if (reached) return open->start(std::move(filter), wanted);
-                             open->refuse(too_large_revision(wanted, cache->revision()));
-                           });
+    return ground.cache->wait_for(**revision, std::chrono::seconds(3),
+                                  [this, open, filter = std::move(*filter), wanted = **revision](bool reached) mutable {
+                                    if (reached) return open->start(std::move(filter), wanted);
+                                    open->refuse(too_large_revision(wanted, ground.cache->revision()));
+                                  });
   }
-  const Revision after = *revision && **revision > 0 ? **revision : cache->revision();
+  const Revision after = *revision && **revision > 0 ? **revision : ground.cache->revision();
   std::make_shared<WatchStream>(*this, request, stream)->start(std::move(*filter), after);
 }
 

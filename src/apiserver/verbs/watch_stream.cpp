@@ -2,7 +2,6 @@
 
 #include <mutex>
 
-#include "apiserver/impl.h"
 #include "apiserver/verbs/watch_flush.h"
 
 namespace berth::apiserver {
@@ -13,41 +12,40 @@ constexpr std::size_t kBatchBytes = 64 * 1024;
 
 }  // namespace
 
-WatchStream::WatchStream(ApiServer::Impl& server, RequestPtr request, Options options)
-    : server_(server),
+WatchStream::WatchStream(Reads& reads, RequestPtr request, Options options)
+    : reads_(reads),
       request_(std::move(request)),
       options_(options),
-      frames_(server.loop, *request_),
+      frames_(reads.ground.loop, *request_),
       converts_(asks_converter(*request_)),
       in_initial_state_(options.initial_state) {}
 
 void WatchStream::start(WatchFilter filter, Revision after) {
   auto& writer = *request_->writer;
   const auto seats = std::move(request_->seats);  // Until what was there has been said.
-  server_.streams.add(shared_from_this());
-  server_.watchers->add(1);
+  reads_.streams.add(shared_from_this());
   writer.on_close([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->close();
   });
-  server_.respond.account(*request_, 200);
-  writer.start_stream(200, server_.respond.headers_for(*request_, frames_.content_type()));
+  reads_.respond.account(*request_, 200);
+  writer.start_stream(200, reads_.respond.headers_for(*request_, frames_.content_type()));
   if (converts_) selects_converted_ = std::exchange(filter.also, nullptr);
-  auto watch = server_.cache->watch(std::move(filter), after, options_.initial_state, shared_from_this());
+  auto watch = reads_.ground.cache->watch(std::move(filter), after, options_.initial_state, shared_from_this());
   if (watch == nullptr) {
-    write_error(model::expired(fmt::format("too old resource version: {} ({})", after, server_.cache->revision())));
+    write_error(model::expired(fmt::format("too old resource version: {} ({})", after, reads_.ground.cache->revision())));
     return close();
   }
   {
     const std::lock_guard lock(mutex_);
     writer_ = Writer::kIdle;
     // What was there at the start is as long as it is: only falling behind afterwards is the client's fault.
-    limit_ = queue_.size() + unconverted_.size() + server_.options.watch_queue_events;
-    byte_limit_ = queue_bytes_ + server_.options.watch_queue_bytes;
+    limit_ = queue_.size() + unconverted_.size() + reads_.ground.options.watch_queue_events;
+    byte_limit_ = queue_bytes_ + reads_.ground.options.watch_queue_bytes;
     // The client may have gone while the initial state was delivered: then the watch ends here, with this function.
     if (feed_ != Feed::kClosed) {
       watch_ = std::move(watch);
       if (options_.timeout > Duration::zero())
-        timeout_timer_ = server_.loop.schedule_after(options_.timeout, [weak = weak_from_this()] {
+        timeout_timer_ = reads_.ground.loop.schedule_after(options_.timeout, [weak = weak_from_this()] {
           if (const auto self = weak.lock()) self->finish();
         });
     }
@@ -80,7 +78,7 @@ bool WatchStream::deliver(const WatchEvent& event) {
     }
   }
   if (converts_)
-    server_.defer([weak = weak_from_this()] {
+    reads_.ground.defer([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->convert_waiting();
     });
   return true;
@@ -97,7 +95,7 @@ void WatchStream::convert_waiting() {
   std::vector<ObjectPtr> objects;
   for (const auto& one : batch) objects.push_back(one.event.object);
   for (const auto& one : batch) objects.push_back(one.previous);
-  server_.versions.convert_ahead(
+  reads_.versions.convert_ahead(
       request_, std::move(objects),
       [self = shared_from_this(), batch = std::move(batch)](model::ApiResult<std::vector<ObjectPtr>> shown) mutable {
         self->take_converted(std::move(batch), std::move(shown));
@@ -155,7 +153,7 @@ void WatchStream::drop_if_behind(std::size_t most_bytes) {
 }
 
 void WatchStream::flush() {
-  WatchFlush& flush = server_.streams.flush();
+  WatchFlush& flush = reads_.streams.flush();
   if (flush.pause() <= Duration::zero()) return pump();
   bool waits = false;
   {
@@ -172,7 +170,7 @@ void WatchStream::flush_turn() {
   {
     const std::lock_guard lock(mutex_);
     waits_for_turn_ = false;
-    last_flush_ = server_.streams.flush().now();
+    last_flush_ = reads_.streams.flush().now();
   }
   pump();
 }
@@ -224,7 +222,7 @@ void WatchStream::pump() {
   lock.unlock();
   if (gone) return close();
   if (is_behind) {
-    write_error(model::expired(fmt::format("too old resource version (the watch is behind revision {})", server_.cache->revision())));
+    write_error(model::expired(fmt::format("too old resource version (the watch is behind revision {})", reads_.ground.cache->revision())));
     return close();
   }
   if (failed) {
@@ -268,19 +266,18 @@ void WatchStream::close() {
     unconverted_.clear();
     queue_bytes_ = 0;
     watch = std::move(watch_);
-    server_.loop.cancel(bookmark_timer_);
-    server_.loop.cancel(timeout_timer_);
+    reads_.ground.loop.cancel(bookmark_timer_);
+    reads_.ground.loop.cancel(timeout_timer_);
   }
-  server_.watchers->add(-1);
   const auto self = shared_from_this();
   watch.reset();
-  server_.streams.remove(self);
+  reads_.streams.remove(self);
 }
 
 void WatchStream::schedule_bookmark() {
   const std::lock_guard lock(mutex_);
   if (feed_ == Feed::kClosed) return;
-  bookmark_timer_ = server_.loop.schedule_after(server_.options.bookmark_interval, [weak = weak_from_this()] {
+  bookmark_timer_ = reads_.ground.loop.schedule_after(reads_.ground.options.bookmark_interval, [weak = weak_from_this()] {
     const auto self = weak.lock();
     if (self == nullptr) return;
     std::shared_ptr<Watch> watch;
@@ -296,8 +293,8 @@ void WatchStream::schedule_bookmark() {
 }
 
 void WatchStream::refuse(const model::ApiStatus& status) {
-  server_.respond.account(*request_, 200);
-  request_->writer->start_stream(200, server_.respond.headers_for(*request_, frames_.content_type()));
+  reads_.respond.account(*request_, 200);
+  request_->writer->start_stream(200, reads_.respond.headers_for(*request_, frames_.content_type()));
   write_error(status);
 }
 

@@ -4,9 +4,8 @@
 #include <memory>
 #include <mutex>
 
-#include "apiserver/impl.h"
 #include "apiserver/representation/representation.h"
-#include "apiserver/request/context.h"
+#include "apiserver/verbs/reads.h"
 
 namespace berth::apiserver {
 
@@ -36,7 +35,7 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
     bool mark_initial_end = false;  ///< sendInitialEvents: a bookmark with the annotation ends the initial state.
     Duration timeout{};
   };
-  WatchStream(ApiServer::Impl& server, RequestPtr request, Options options);
+  WatchStream(Reads& reads, RequestPtr request, Options options);
 
   /// Starts the answer and the cache's watch. `after`: events later than that revision; answers 410 when that is too old.
   void start(WatchFilter filter, Revision after);
@@ -74,7 +73,7 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   bool take(std::deque<EventFrames::Event>& batch, std::size_t& size);
   void write_error(const model::ApiStatus& status);
 
-  ApiServer::Impl& server_;
+  Reads& reads_;
   RequestPtr request_;
   Options options_;
   EventFrames frames_;  ///< Of whoever writes.

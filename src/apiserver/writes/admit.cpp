@@ -34,17 +34,17 @@ json::Value options_of(const WriteOperation& operation, Operation verb) {
   return options;
 }
 
-StepResult ask(const WritePtr& operation, ApiServer::Impl& server, bool mutating) {
+StepResult ask(const WritePtr& operation, WritePipeline& writes, bool mutating) {
   if (operation->is_admitted) return Flow::kNext;
-  auto answered = [&server, operation, mutating](Admitted admitted) {
+  auto answered = [&writes, operation, mutating](Admitted admitted) {
     if (!admitted) return operation->fail(std::move(admitted.error()));
     operation->is_admitted = !mutating;
-    run_steps(server, operation);
+    run_steps(writes, operation);
   };
   if (mutating) {
-    server.admission->mutate(operation->admission, std::move(answered));
+    writes.admission->mutate(operation->admission, std::move(answered));
   } else {
-    server.admission->validate(operation->admission, std::move(answered));
+    writes.admission->validate(operation->admission, std::move(answered));
   }
   return Flow::kWaits;
 }
@@ -53,7 +53,7 @@ StepResult ask(const WritePtr& operation, ApiServer::Impl& server, bool mutating
 
 namespace steps {
 
-StepResult ask_of_creation(ApiServer::Impl&, const WritePtr& operation) {
+StepResult ask_of_creation(WritePipeline&, const WritePtr& operation) {
   auto& admission = begin_asking(*operation, Operation::kCreate);
   admission.options = options_of(*operation, Operation::kCreate);
   admission.object = std::move(operation->document);
@@ -61,7 +61,7 @@ StepResult ask_of_creation(ApiServer::Impl&, const WritePtr& operation) {
   return Flow::kNext;
 }
 
-StepResult ask_of_update(ApiServer::Impl&, const WritePtr& operation) {
+StepResult ask_of_update(WritePipeline&, const WritePtr& operation) {
   auto& admission = begin_asking(*operation, Operation::kUpdate);
   admission.options = options_of(*operation, Operation::kUpdate);
   admission.object = std::move(operation->document);
@@ -69,7 +69,7 @@ StepResult ask_of_update(ApiServer::Impl&, const WritePtr& operation) {
   return Flow::kNext;
 }
 
-StepResult ask_of_deletion(ApiServer::Impl&, const WritePtr& operation) {
+StepResult ask_of_deletion(WritePipeline&, const WritePtr& operation) {
   // Whoever was faster changes nothing in what was asked.
   if (operation->is_admitted) return Flow::kNext;
   auto& admission = begin_asking(*operation, Operation::kDelete);
@@ -78,29 +78,29 @@ StepResult ask_of_deletion(ApiServer::Impl&, const WritePtr& operation) {
   return Flow::kNext;
 }
 
-StepResult ask_of_body(ApiServer::Impl&, const WritePtr& operation) {
+StepResult ask_of_body(WritePipeline&, const WritePtr& operation) {
   auto& admission = begin_asking(*operation, Operation::kCreate);
   admission.options = options_of(*operation, Operation::kCreate);
   admission.object = std::move(operation->document);
   return Flow::kNext;
 }
 
-StepResult ask_of_session(ApiServer::Impl&, const WritePtr& operation) {
+StepResult ask_of_session(WritePipeline&, const WritePtr& operation) {
   auto& admission = begin_asking(*operation, Operation::kConnect);
   admission.dry_run = false;  // No session is one.
   admission.object = operation->document;
   return Flow::kNext;
 }
 
-StepResult ask_nobody(ApiServer::Impl&, const WritePtr& operation) {
+StepResult ask_nobody(WritePipeline&, const WritePtr& operation) {
   auto& admission = begin_asking(*operation, Operation::kUpdate);
   admission.object = std::move(operation->document);
   admission.old_object = std::move(operation->current);
   return Flow::kNext;
 }
 
-StepResult mutate(ApiServer::Impl& server, const WritePtr& operation) { return ask(operation, server, true); }
-StepResult judge(ApiServer::Impl& server, const WritePtr& operation) { return ask(operation, server, false); }
+StepResult mutate(WritePipeline& writes, const WritePtr& operation) { return ask(operation, writes, true); }
+StepResult judge(WritePipeline& writes, const WritePtr& operation) { return ask(operation, writes, false); }
 
 }  // namespace steps
 }  // namespace berth::apiserver

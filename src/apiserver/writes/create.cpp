@@ -11,25 +11,25 @@ namespace {
 constexpr int kMaxNameAttempts = 8;  ///< For generateName.
 constexpr std::size_t kMaxBaseLength = 58;
 
-std::string generated_name(ApiServer::Impl& server, const WriteOperation& operation) {
-  return operation.generate_name.substr(0, kMaxBaseLength) + server.names.suffix();
+std::string generated_name(WritePipeline& writes, const WriteOperation& operation) {
+  return operation.generate_name.substr(0, kMaxBaseLength) + writes.ground.names.suffix();
 }
 
-void created(ApiServer::Impl& server, const WritePtr& operation, ProposeResult result) {
+void created(WritePipeline& writes, const WritePtr& operation, ProposeResult result) {
   if (result) return operation->done(WriteOutcome{std::move(*result), {}, true});
   const auto& kind = *operation->kind;
   if (result.error() == ProposeError::kExists && !operation->generate_name.empty() && ++operation->attempts < kMaxNameAttempts) {
-    operation->name = generated_name(server, *operation);
+    operation->name = generated_name(writes, *operation);
     json::set(operation->admission.object, {"metadata", "name"}, json::Value(operation->name));
-    server.services.release(std::exchange(operation->allocation, {}));
-    return try_again(server, operation, Stage::kAllocate);
+    writes.services.release(std::exchange(operation->allocation, {}));
+    return try_again(writes, operation, Stage::kAllocate);
   }
-  if (result.error() != ProposeError::kUncertain) server.services.release(operation->allocation);
-  if (result.error() != ProposeError::kExists) return operation->fail(model::internal_error(server.cache->storage_failure()));
+  if (result.error() != ProposeError::kUncertain) writes.services.release(operation->allocation);
+  if (result.error() != ProposeError::kExists) return operation->fail(model::internal_error(writes.ground.cache->storage_failure()));
   // Somebody created meanwhile what was to be applied or replaced.
   if (!operation->produce) return operation->fail(model::already_exists(kind.group, kind.plural, operation->name));
   operation->mode = operation->mode == WriteMode::kCreateApplied ? WriteMode::kApply : WriteMode::kReplace;
-  try_again(server, operation, Stage::kRead);
+  try_again(writes, operation, Stage::kRead);
 }
 
 }  // namespace
@@ -37,14 +37,14 @@ void created(ApiServer::Impl& server, const WritePtr& operation, ProposeResult r
 namespace steps {
 
 /// What cannot be encrypted now is not stored.
-StepResult check_storable(ApiServer::Impl& server, const WritePtr& operation) {
-  if (!server.options.cannot_store) return Flow::kNext;
-  const auto why = server.options.cannot_store(operation->kind->storage_group, operation->kind->plural);
+StepResult check_storable(WritePipeline& writes, const WritePtr& operation) {
+  if (!writes.ground.options.cannot_store) return Flow::kNext;
+  const auto why = writes.ground.options.cannot_store(operation->kind->storage_group, operation->kind->plural);
   if (why.empty()) return Flow::kNext;
   return std::unexpected(model::internal_error(why));
 }
 
-StepResult take_name(ApiServer::Impl&, const WritePtr& operation) {
+StepResult take_name(WritePipeline&, const WritePtr& operation) {
   auto& document = operation->document;
   auto& metadata = json::ensure_object(document, {"metadata"});
   const auto sent_revision = json::get_string(document, {"metadata", "resourceVersion"});
@@ -63,29 +63,29 @@ StepResult take_name(ApiServer::Impl&, const WritePtr& operation) {
   return Flow::kNext;
 }
 
-StepResult own_new_fields(ApiServer::Impl& server, const WritePtr& operation) {
-  if (server.options.tracks_every_writer)
+StepResult own_new_fields(WritePipeline& writes, const WritePtr& operation) {
+  if (writes.ground.options.tracks_every_writer)
     apply::track_update(*operation->kind, nullptr, operation->document,
-                        {operation->request->field_manager, operation->subresource, server.loop.now()});
+                        {operation->request->field_manager, operation->subresource, writes.ground.loop.now()});
   return Flow::kNext;
 }
 
-StepResult give_identity(ApiServer::Impl& server, const WritePtr& operation) {
+StepResult give_identity(WritePipeline& writes, const WritePtr& operation) {
   auto& object = operation->admission.object;
   if (operation->name.empty()) operation->name = json::get_string(object, {"metadata", "name"});
-  if (operation->name.empty() && !operation->generate_name.empty()) operation->name = generated_name(server, *operation);
-  if (operation->name.empty() && model::hooks_of(*operation->kind).life->may_be_nameless) operation->name = server.names.uid();
+  if (operation->name.empty() && !operation->generate_name.empty()) operation->name = generated_name(writes, *operation);
+  if (operation->name.empty() && model::hooks_of(*operation->kind).life->may_be_nameless) operation->name = writes.ground.names.uid();
   operation->admission.name = operation->name;
   auto& identity = json::ensure_object(object, {"metadata"});
   if (!operation->name.empty()) identity["name"] = operation->name;
-  identity["uid"] = server.names.uid();
-  identity["creationTimestamp"] = server.now_text();
+  identity["uid"] = writes.ground.names.uid();
+  identity["creationTimestamp"] = writes.ground.now_text();
   return Flow::kNext;
 }
 
-StepResult prepare_new(ApiServer::Impl& server, const WritePtr& operation) {
+StepResult prepare_new(WritePipeline& writes, const WritePtr& operation) {
   auto& object = operation->admission.object;
-  if (auto refused = refuse_writer(server, *operation, nullptr, object)) return std::unexpected(std::move(*refused));
+  if (auto refused = refuse_writer(writes.ground, *operation, nullptr, object)) return std::unexpected(std::move(*refused));
   // What plugins added has defaults, too (serviceAccountName has an older twin that follows it).
   model::apply_defaults(*operation->kind, object);
   model::prepare_for_create(*operation->kind, object);
@@ -93,38 +93,38 @@ StepResult prepare_new(ApiServer::Impl& server, const WritePtr& operation) {
   return Flow::kNext;
 }
 
-StepResult validate_new(ApiServer::Impl& server, const WritePtr& operation) {
+StepResult validate_new(WritePipeline& writes, const WritePtr& operation) {
   auto& object = operation->admission.object;
-  if (const auto errors = complete_and_validate(server, *operation, nullptr, object); !errors.empty())
+  if (const auto errors = complete_and_validate(writes.ground, *operation, nullptr, object); !errors.empty())
     return std::unexpected(model::invalid_object(operation->kind->group, operation->kind->kind, operation->name, errors));
-  if (server.options.warns_of_objects) warn(*operation, nullptr, object);
+  if (writes.ground.options.warns_of_objects) warn(*operation, nullptr, object);
   return Flow::kNext;
 }
 
-StepResult allocate_new(ApiServer::Impl& server, const WritePtr& operation) {
+StepResult allocate_new(WritePipeline& writes, const WritePtr& operation) {
   if (!takes_addresses(*operation->kind)) return Flow::kNext;
-  auto allocation = server.services.allocate(operation->admission.object, nullptr);
+  auto allocation = writes.services.allocate(operation->admission.object, nullptr);
   if (!allocation) return std::unexpected(std::move(allocation.error()));
   operation->allocation = std::move(*allocation);
   return Flow::kNext;
 }
 
-StepResult store_new(ApiServer::Impl& server, const WritePtr& operation) {
+StepResult store_new(WritePipeline& writes, const WritePtr& operation) {
   auto& object = operation->admission.object;
   const auto& kind = *operation->kind;
   if (operation->dry_run) {
-    server.services.release(operation->allocation);
-    if (server.cache->get(object_key(kind, operation->ns, operation->name)) != nullptr)
+    writes.services.release(operation->allocation);
+    if (writes.ground.cache->get(object_key(kind, operation->ns, operation->name)) != nullptr)
       return std::unexpected(model::already_exists(kind.group, kind.plural, operation->name));
-    operation->try_out(server, std::move(object), true);
+    operation->try_out(writes, std::move(object), true);
     return Flow::kWaits;
   }
   // Kept only where the name may have to be chosen again.
   const bool may_repeat = !operation->generate_name.empty();
-  operation->propose(server, may_repeat ? object : std::move(object), [&server, operation](Proposal proposal) {
+  operation->propose(writes, may_repeat ? object : std::move(object), [&writes, operation](Proposal proposal) {
     proposal.expected = 0;
-    server.cache->propose(std::move(proposal),
-                          [&server, operation](ProposeResult result) { created(server, operation, std::move(result)); });
+    writes.ground.cache->propose(std::move(proposal),
+                                 [&writes, operation](ProposeResult result) { created(writes, operation, std::move(result)); });
   });
   return Flow::kWaits;
 }

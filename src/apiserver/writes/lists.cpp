@@ -19,7 +19,7 @@ constexpr auto joined(const std::array<Step, Sizes>&... parts) {
   return out;
 }
 
-using Decoder = StepResult (*)(ApiServer::Impl&, const WritePtr&);
+using Decoder = StepResult (*)(WritePipeline&, const WritePtr&);
 constexpr std::array<Step, 1> decoded_by(Decoder decode) { return {Step{S::kDecode, "decode", decode}}; }
 
 constexpr std::array kNew = {
@@ -182,9 +182,9 @@ std::size_t first_of(WriteMode mode, const auto& is_wanted) {
 
 }  // namespace
 
-void run_steps(ApiServer::Impl& server, WritePtr operation) {
+void run_steps(WritePipeline& writes, WritePtr operation) {
   for (auto list = steps_of(operation->mode); operation->next_step < list.size(); list = steps_of(operation->mode)) {
-    auto flow = list[operation->next_step++].run(server, operation);
+    auto flow = list[operation->next_step++].run(writes, operation);
     if (!flow) return operation->fail(std::move(flow.error()));
     if (*flow == Flow::kWaits) return;
   }
@@ -195,13 +195,11 @@ void enter(WriteOperation& operation, WriteMode mode, Stage behind) {
   operation.next_step = first_of(mode, [behind](Stage stage) { return stage > behind; });
 }
 
-void try_again(ApiServer::Impl& server, const WritePtr& operation, Stage from) {
+void try_again(WritePipeline& writes, const WritePtr& operation, Stage from) {
   operation->next_step = first_of(operation->mode, [from](Stage stage) { return stage >= from; });
-  server.offload([&server, operation] { run_steps(server, operation); });
+  writes.ground.offload([&writes, operation] { run_steps(writes, operation); });
 }
 
-void begin_write(ApiServer::Impl& server, const RequestPtr& request, WriteMode mode) {
-  run_steps(server, make_write(server, request, mode));
-}
+void begin_write(WritePipeline& writes, const RequestPtr& request, WriteMode mode) { run_steps(writes, make_write(writes, request, mode)); }
 
 }  // namespace berth::apiserver

@@ -30,84 +30,84 @@ enum class Stage {
 struct Step {
   Stage stage;
   std::string_view name;
-  StepResult (*run)(ApiServer::Impl& server, const WritePtr& operation);
+  StepResult (*run)(WritePipeline& writes, const WritePtr& operation);
 };
 
 /// Goes on in another list, behind the stage: an update becomes a creation, or the other way round.
 void enter(WriteOperation& operation, WriteMode mode, Stage behind);
 /// Tries again from the first step of the stage, on another thread where there is one.
-void try_again(ApiServer::Impl& server, const WritePtr& operation, Stage from);
+void try_again(WritePipeline& writes, const WritePtr& operation, Stage from);
 
 namespace steps {
 
 // Decoding: verbs/ and subresources/, where the verbs are.
-StepResult decode_new(ApiServer::Impl& server, const WritePtr& operation);
-StepResult decode_replacement(ApiServer::Impl& server, const WritePtr& operation);
-StepResult decode_patch(ApiServer::Impl& server, const WritePtr& operation);
-StepResult decode_apply(ApiServer::Impl& server, const WritePtr& operation);
-StepResult decode_scale(ApiServer::Impl& server, const WritePtr& operation);
-StepResult decode_scale_apply(ApiServer::Impl& server, const WritePtr& operation);
-StepResult decode_binding(ApiServer::Impl& server, const WritePtr& operation);
-StepResult decode_eviction(ApiServer::Impl& server, const WritePtr& operation);
-StepResult decode_token(ApiServer::Impl& server, const WritePtr& operation);
-StepResult decode_connect(ApiServer::Impl& server, const WritePtr& operation);
-StepResult decode_deletion(ApiServer::Impl& server, const WritePtr& operation);
+StepResult decode_new(WritePipeline& writes, const WritePtr& operation);
+StepResult decode_replacement(WritePipeline& writes, const WritePtr& operation);
+StepResult decode_patch(WritePipeline& writes, const WritePtr& operation);
+StepResult decode_apply(WritePipeline& writes, const WritePtr& operation);
+StepResult decode_scale(WritePipeline& writes, const WritePtr& operation);
+StepResult decode_scale_apply(WritePipeline& writes, const WritePtr& operation);
+StepResult decode_binding(WritePipeline& writes, const WritePtr& operation);
+StepResult decode_eviction(WritePipeline& writes, const WritePtr& operation);
+StepResult decode_token(WritePipeline& writes, const WritePtr& operation);
+StepResult decode_connect(WritePipeline& writes, const WritePtr& operation);
+StepResult decode_deletion(WritePipeline& writes, const WritePtr& operation);
 
 // admit.cpp
-StepResult ask_of_creation(ApiServer::Impl& server, const WritePtr& operation);
-StepResult ask_of_update(ApiServer::Impl& server, const WritePtr& operation);
-StepResult ask_of_deletion(ApiServer::Impl& server, const WritePtr& operation);
+StepResult ask_of_creation(WritePipeline& writes, const WritePtr& operation);
+StepResult ask_of_update(WritePipeline& writes, const WritePtr& operation);
+StepResult ask_of_deletion(WritePipeline& writes, const WritePtr& operation);
 /// Of the body itself, which is no object of the resource.
-StepResult ask_of_body(ApiServer::Impl& server, const WritePtr& operation);
-StepResult ask_of_session(ApiServer::Impl& server, const WritePtr& operation);
+StepResult ask_of_body(WritePipeline& writes, const WritePtr& operation);
+StepResult ask_of_session(WritePipeline& writes, const WritePtr& operation);
 /// Nobody is asked: what was asked of is another object, or another request's.
-StepResult ask_nobody(ApiServer::Impl& server, const WritePtr& operation);
-StepResult mutate(ApiServer::Impl& server, const WritePtr& operation);
-StepResult judge(ApiServer::Impl& server, const WritePtr& operation);
+StepResult ask_nobody(WritePipeline& writes, const WritePtr& operation);
+StepResult mutate(WritePipeline& writes, const WritePtr& operation);
+StepResult judge(WritePipeline& writes, const WritePtr& operation);
 
 // create.cpp
-StepResult check_storable(ApiServer::Impl& server, const WritePtr& operation);
-StepResult take_name(ApiServer::Impl& server, const WritePtr& operation);
-StepResult own_new_fields(ApiServer::Impl& server, const WritePtr& operation);
-StepResult give_identity(ApiServer::Impl& server, const WritePtr& operation);
-StepResult prepare_new(ApiServer::Impl& server, const WritePtr& operation);
-StepResult validate_new(ApiServer::Impl& server, const WritePtr& operation);
-StepResult allocate_new(ApiServer::Impl& server, const WritePtr& operation);
-StepResult store_new(ApiServer::Impl& server, const WritePtr& operation);
+StepResult check_storable(WritePipeline& writes, const WritePtr& operation);
+StepResult take_name(WritePipeline& writes, const WritePtr& operation);
+StepResult own_new_fields(WritePipeline& writes, const WritePtr& operation);
+StepResult give_identity(WritePipeline& writes, const WritePtr& operation);
+StepResult prepare_new(WritePipeline& writes, const WritePtr& operation);
+StepResult validate_new(WritePipeline& writes, const WritePtr& operation);
+StepResult allocate_new(WritePipeline& writes, const WritePtr& operation);
+StepResult store_new(WritePipeline& writes, const WritePtr& operation);
 
 // update.cpp
-StepResult read_current(ApiServer::Impl& server, const WritePtr& operation);
-StepResult produce_next(ApiServer::Impl& server, const WritePtr& operation);
-StepResult check_system_fields(ApiServer::Impl& server, const WritePtr& operation);
-StepResult carry_system_fields(ApiServer::Impl& server, const WritePtr& operation);
-StepResult own_changed_fields(ApiServer::Impl& server, const WritePtr& operation);
-StepResult guard_change(ApiServer::Impl& server, const WritePtr& operation);
-StepResult prepare_change(ApiServer::Impl& server, const WritePtr& operation);
-StepResult validate_change(ApiServer::Impl& server, const WritePtr& operation);
-StepResult allocate_change(ApiServer::Impl& server, const WritePtr& operation);
+StepResult read_current(WritePipeline& writes, const WritePtr& operation);
+StepResult produce_next(WritePipeline& writes, const WritePtr& operation);
+StepResult check_system_fields(WritePipeline& writes, const WritePtr& operation);
+StepResult carry_system_fields(WritePipeline& writes, const WritePtr& operation);
+StepResult own_changed_fields(WritePipeline& writes, const WritePtr& operation);
+StepResult guard_change(WritePipeline& writes, const WritePtr& operation);
+StepResult prepare_change(WritePipeline& writes, const WritePtr& operation);
+StepResult validate_change(WritePipeline& writes, const WritePtr& operation);
+StepResult allocate_change(WritePipeline& writes, const WritePtr& operation);
 /// Nothing is stored where nothing changed.
-StepResult store_if_changed(ApiServer::Impl& server, const WritePtr& operation);
+StepResult store_if_changed(WritePipeline& writes, const WritePtr& operation);
 
 // verbs/delete.cpp
-StepResult find_victim(ApiServer::Impl& server, const WritePtr& operation);
+StepResult find_victim(WritePipeline& writes, const WritePtr& operation);
 /// Who is asked of it sees it in the request's version.
-StepResult show_victim(ApiServer::Impl& server, const WritePtr& operation);
-StepResult store_deletion(ApiServer::Impl& server, const WritePtr& operation);
+StepResult show_victim(WritePipeline& writes, const WritePtr& operation);
+StepResult store_deletion(WritePipeline& writes, const WritePtr& operation);
 
 // subresources/
-StepResult bind_pod(ApiServer::Impl& server, const WritePtr& operation);
-StepResult evict(ApiServer::Impl& server, const WritePtr& operation);
-StepResult check_token_request(ApiServer::Impl& server, const WritePtr& operation);
-StepResult issue_token(ApiServer::Impl& server, const WritePtr& operation);
-StepResult connect(ApiServer::Impl& server, const WritePtr& operation);
+StepResult bind_pod(WritePipeline& writes, const WritePtr& operation);
+StepResult evict(WritePipeline& writes, const WritePtr& operation);
+StepResult check_token_request(WritePipeline& writes, const WritePtr& operation);
+StepResult issue_token(WritePipeline& writes, const WritePtr& operation);
+StepResult connect(WritePipeline& writes, const WritePtr& operation);
 
 }  // namespace steps
 
 /// Everything that is wrong with what would be stored; `old` is null at creation. What a kind's rules complete is completed in `object`.
-model::FieldErrors complete_and_validate(const ApiServer::Impl& server, const WriteOperation& operation, const json::Value* old,
+model::FieldErrors complete_and_validate(const Ground& ground, const WriteOperation& operation, const json::Value* old,
                                          json::Value& object);
 /// The rule of the kind that says who may write it.
-std::optional<model::ApiStatus> refuse_writer(const ApiServer::Impl& server, const WriteOperation& operation, const json::Value* old,
+std::optional<model::ApiStatus> refuse_writer(const Ground& ground, const WriteOperation& operation, const json::Value* old,
                                               const json::Value& object);
 /// Warnings about the object, each sentence once, however often the write is tried.
 void warn(WriteOperation& operation, const json::Value* old_object, const json::Value& object);

@@ -108,30 +108,30 @@ struct Stored {
   json::Value now;  ///< Kept where it is needed afterwards.
 };
 
-void changed(ApiServer::Impl& server, const WritePtr& operation, Stored stored, ProposeResult result) {
+void changed(WritePipeline& writes, const WritePtr& operation, Stored stored, ProposeResult result) {
   const auto& kind = *operation->kind;
   if (result) {
     if (changes_addresses(*operation))
-      server.services.release_unused(operation->admission.old_object, stored.is_deleted ? nullptr : &stored.now);
+      writes.services.release_unused(operation->admission.old_object, stored.is_deleted ? nullptr : &stored.now);
     // Who took the last finalizer away sees the object without it.
     if (stored.is_deleted) return operation->done(WriteOutcome{nullptr, std::move(stored.now), false});
     return operation->done(WriteOutcome{std::move(*result), {}, false});
   }
   const auto taken = std::exchange(operation->allocation, {});
-  if (result.error() != ProposeError::kUncertain) server.services.release(taken);
-  if (is_of_storage(result.error())) return operation->fail(model::internal_error(server.cache->storage_failure()));
+  if (result.error() != ProposeError::kUncertain) writes.services.release(taken);
+  if (is_of_storage(result.error())) return operation->fail(model::internal_error(writes.ground.cache->storage_failure()));
   if (operation->insists_on_revision || ++operation->attempts >= kMaxAttempts)
     return operation->fail(model::modified_conflict(kind.group, kind.plural, operation->name));
-  try_again(server, operation, Stage::kRead);
+  try_again(writes, operation, Stage::kRead);
 }
 
 }  // namespace
 
 namespace steps {
 
-StepResult read_current(ApiServer::Impl& server, const WritePtr& operation) {
+StepResult read_current(WritePipeline& writes, const WritePtr& operation) {
   const auto& kind = *operation->kind;
-  operation->base = server.cache->get(object_key(kind, operation->ns, operation->name));
+  operation->base = writes.ground.cache->get(object_key(kind, operation->ns, operation->name));
   if (operation->base == nullptr) {
     if (!operation->produce_new) return std::unexpected(model::not_found(kind.group, kind.plural, operation->name));
     auto fresh = operation->produce_new();
@@ -141,10 +141,10 @@ StepResult read_current(ApiServer::Impl& server, const WritePtr& operation) {
     return Flow::kNext;
   }
   if (operation->request->custom != nullptr) {
-    server.versions.read_converted(operation->request, operation->base, [&server, operation](model::ApiResult<json::Value> current) {
+    writes.versions.read_converted(operation->request, operation->base, [&writes, operation](model::ApiResult<json::Value> current) {
       if (!current) return operation->fail(std::move(current.error()));
       operation->current = std::move(*current);
-      run_steps(server, operation);
+      run_steps(writes, operation);
     });
     return Flow::kWaits;
   } else {
@@ -154,7 +154,7 @@ StepResult read_current(ApiServer::Impl& server, const WritePtr& operation) {
   return Flow::kNext;
 }
 
-StepResult produce_next(ApiServer::Impl&, const WritePtr& operation) {
+StepResult produce_next(WritePipeline&, const WritePtr& operation) {
   auto updated = operation->produce(operation->current);
   if (!updated) return std::unexpected(std::move(updated.error()));
   if (auto wrong = check_preconditions(*operation, *updated)) return std::unexpected(std::move(*wrong));
@@ -162,67 +162,67 @@ StepResult produce_next(ApiServer::Impl&, const WritePtr& operation) {
   return Flow::kNext;
 }
 
-StepResult check_system_fields(ApiServer::Impl&, const WritePtr& operation) {
+StepResult check_system_fields(WritePipeline&, const WritePtr& operation) {
   if (auto wrong = check_system_metadata(*operation->kind, operation->current, operation->document))
     return std::unexpected(std::move(*wrong));
   return Flow::kNext;
 }
 
-StepResult carry_system_fields(ApiServer::Impl&, const WritePtr& operation) {
+StepResult carry_system_fields(WritePipeline&, const WritePtr& operation) {
   carry_metadata(operation->current, operation->document);
   json::ensure_object(operation->document, {"metadata"})["resourceVersion"] = std::to_string(operation->base->revision);
   if (auto wrong = check_finalizers(*operation->kind, operation->current, operation->document)) return std::unexpected(std::move(*wrong));
   return Flow::kNext;
 }
 
-StepResult own_changed_fields(ApiServer::Impl& server, const WritePtr& operation) {
+StepResult own_changed_fields(WritePipeline& writes, const WritePtr& operation) {
   apply::track_update(*operation->kind, &operation->current, operation->document,
-                      {operation->request->field_manager, operation->subresource, server.loop.now()});
+                      {operation->request->field_manager, operation->subresource, writes.ground.loop.now()});
   return Flow::kNext;
 }
 
-StepResult guard_change(ApiServer::Impl& server, const WritePtr& operation) {
-  if (auto refused = refuse_writer(server, *operation, &operation->admission.old_object, operation->admission.object))
+StepResult guard_change(WritePipeline& writes, const WritePtr& operation) {
+  if (auto refused = refuse_writer(writes.ground, *operation, &operation->admission.old_object, operation->admission.object))
     return std::unexpected(std::move(*refused));
   return Flow::kNext;
 }
 
-StepResult prepare_change(ApiServer::Impl& server, const WritePtr& operation) {
+StepResult prepare_change(WritePipeline& writes, const WritePtr& operation) {
   constexpr std::array<std::string_view, 5> kWithStrategy = {"status", "approval", "finalize", "ephemeralcontainers", "resize"};
   const bool has_strategy = std::ranges::find(kWithStrategy, operation->subresource) != kWithStrategy.end();
   model::prepare_for_update(*operation->kind, operation->admission.old_object, operation->admission.object,
-                            has_strategy ? std::string_view(operation->subresource) : std::string_view(), server.now_text());
+                            has_strategy ? std::string_view(operation->subresource) : std::string_view(), writes.ground.now_text());
   return Flow::kNext;
 }
 
-StepResult validate_change(ApiServer::Impl& server, const WritePtr& operation) {
+StepResult validate_change(WritePipeline& writes, const WritePtr& operation) {
   const auto& kind = *operation->kind;
   auto& object = operation->admission.object;
-  const auto errors = complete_and_validate(server, *operation, &operation->admission.old_object, object);
+  const auto errors = complete_and_validate(writes.ground, *operation, &operation->admission.old_object, object);
   if (!errors.empty()) return std::unexpected(model::invalid_object(kind.group, kind.kind, operation->name, errors));
-  if (server.options.warns_of_objects && operation->subresource.empty()) warn(*operation, &operation->admission.old_object, object);
+  if (writes.ground.options.warns_of_objects && operation->subresource.empty()) warn(*operation, &operation->admission.old_object, object);
   return Flow::kNext;
 }
 
-StepResult allocate_change(ApiServer::Impl& server, const WritePtr& operation) {
+StepResult allocate_change(WritePipeline& writes, const WritePtr& operation) {
   if (!changes_addresses(*operation)) return Flow::kNext;
-  auto allocation = server.services.allocate(operation->admission.object, &operation->admission.old_object);
+  auto allocation = writes.services.allocate(operation->admission.object, &operation->admission.old_object);
   if (!allocation) return std::unexpected(std::move(allocation.error()));
   operation->allocation = std::move(*allocation);
   return Flow::kNext;
 }
 
-StepResult store_if_changed(ApiServer::Impl& server, const WritePtr& operation) {
+StepResult store_if_changed(WritePipeline& writes, const WritePtr& operation) {
   auto& object = operation->admission.object;
   const auto& kind = *operation->kind;
   if (operation->dry_run) {
-    server.services.release(operation->allocation);
-    operation->try_out(server, std::move(object), false);
+    writes.services.release(operation->allocation);
+    operation->try_out(writes, std::move(object), false);
     return Flow::kWaits;
   }
   Stored stored{.is_deleted = goes_with_write(kind, object)};
   // What is stored in another version than the stored one moves there with the first write, even of the same.
-  const bool is_stale = (server.options.is_stale && server.options.is_stale(operation->base->key)) ||
+  const bool is_stale = (writes.ground.options.is_stale && writes.ground.options.is_stale(operation->base->key)) ||
                         (operation->request->custom != nullptr &&
                          !operation->base->value->starts_with(fmt::format(R"({{"apiVersion":"{}",)", storage_kind(kind).api_version())));
   if (!stored.is_deleted && !is_stale && apply::is_same_state(operation->admission.old_object, object)) {
@@ -230,12 +230,12 @@ StepResult store_if_changed(ApiServer::Impl& server, const WritePtr& operation) 
     return Flow::kWaits;
   }
   if (changes_addresses(*operation) || stored.is_deleted) stored.now = object;
-  operation->propose(server, std::move(object), [&server, operation, stored = std::move(stored)](Proposal proposal) {
+  operation->propose(writes, std::move(object), [&writes, operation, stored = std::move(stored)](Proposal proposal) {
     proposal.expected = operation->base->revision;
     proposal.is_delete = stored.is_deleted;
     if (stored.is_deleted) proposal.value.clear();
-    server.cache->propose(std::move(proposal),
-                          [&server, operation, stored](ProposeResult result) { changed(server, operation, stored, std::move(result)); });
+    writes.ground.cache->propose(
+        std::move(proposal), [&writes, operation, stored](ProposeResult result) { changed(writes, operation, stored, std::move(result)); });
   });
   return Flow::kWaits;
 }

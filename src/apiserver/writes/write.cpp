@@ -23,21 +23,15 @@ model::ApiStatus precondition_conflict(const model::KindInfo& kind, std::string_
 
 bool has_finalizers(const json::Value& document) { return !json::get_array(document, {"metadata", "finalizers"}).empty(); }
 
-std::optional<model::ApiStatus> refuse_creation(const ApiServer::Impl& server, const Request& request) {
-  Attributes creation;
-  creation.verb = "create";
-  creation.is_resource = true;
-  creation.group = request.info.group;
-  creation.version = request.info.version;
-  creation.resource = request.info.resource;
-  creation.ns = request.info.ns;
-  creation.name = request.info.name;
-  const auto decision = server.options.authorizer->authorize(request.user, creation);
+std::optional<model::ApiStatus> refuse_creation(const Ground& ground, const Request& request) {
+  auto creation = attributes_of(request, "create");
+  creation.subresource.clear();
+  const auto decision = ground.options.authorizer->authorize(request.user, creation);
   if (decision.allowed) return std::nullopt;
   return auth::forbidden_status(request.user, creation, decision.reason);
 }
 
-WritePtr make_write(ApiServer::Impl& server, const RequestPtr& request, WriteMode mode) {
+WritePtr make_write(WritePipeline& writes, const RequestPtr& request, WriteMode mode) {
   auto operation = std::make_shared<WriteOperation>();
   operation->request = request;
   operation->mode = mode;
@@ -46,15 +40,15 @@ WritePtr make_write(ApiServer::Impl& server, const RequestPtr& request, WriteMod
   operation->name = request->info.name;
   operation->subresource = request->info.subresource;
   operation->dry_run = request->dry_run;
-  operation->done = [&server, request](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return server.respond.status(*request, outcome.error());
+  operation->done = [&writes, request](model::ApiResult<WriteOutcome> outcome) {
+    if (!outcome) return writes.respond.status(*request, outcome.error());
     const int code = outcome->created ? 201 : 200;
-    server.respond.written(request, code, std::move(*outcome));
+    writes.respond.written(request, code, std::move(*outcome));
   };
   return operation;
 }
 
-Proposal make_proposal(const ApiServer::Impl& server, const model::KindInfo& kind, json::Value document) {
+Proposal make_proposal(const Ground& ground, const model::KindInfo& kind, json::Value document) {
   const auto& stored = storage_kind(kind);
   if (&stored != &kind) model::convert(kind, stored, document);
   Proposal proposal;
@@ -64,23 +58,23 @@ Proposal make_proposal(const ApiServer::Impl& server, const model::KindInfo& kin
   proposal.value = std::move(encoded.value);
   proposal.revision_offset = encoded.revision_offset;
   const model::Life& life = *model::hooks_of(stored).life;
-  if (life.expires) proposal.expires_at = server.loop.now() + server.options.event_ttl;
-  proposal.relaxed_durability = server.options.relaxed_leases_and_events && life.may_be_lost;
+  if (life.expires) proposal.expires_at = ground.loop.now() + ground.options.event_ttl;
+  proposal.relaxed_durability = ground.options.relaxed_leases_and_events && life.may_be_lost;
   return proposal;
 }
 
-void WriteOperation::propose(ApiServer::Impl& server, json::Value object, std::function<void(Proposal)> then) {
-  if (!asks_converter(*request) || request->kind != kind) return then(make_proposal(server, *kind, std::move(object)));
-  server.versions.convert_to_storage(request, std::move(object),
-                                     [&server, self = shared_from_this(), then = std::move(then)](model::ApiResult<json::Value> stored) {
+void WriteOperation::propose(WritePipeline& writes, json::Value object, std::function<void(Proposal)> then) {
+  if (!asks_converter(*request) || request->kind != kind) return then(make_proposal(writes.ground, *kind, std::move(object)));
+  writes.versions.convert_to_storage(request, std::move(object),
+                                     [&writes, self = shared_from_this(), then = std::move(then)](model::ApiResult<json::Value> stored) {
                                        if (!stored) return self->fail(std::move(stored.error()));
-                                       then(make_proposal(server, storage_kind(*self->kind), std::move(*stored)));
+                                       then(make_proposal(writes.ground, storage_kind(*self->kind), std::move(*stored)));
                                      });
 }
 
-void WriteOperation::try_out(ApiServer::Impl& server, json::Value object, bool is_created) {
+void WriteOperation::try_out(WritePipeline& writes, json::Value object, bool is_created) {
   if (!asks_converter(*request)) return done(WriteOutcome{nullptr, std::move(object), is_created});
-  propose(server, object, [self = shared_from_this(), object, is_created](const Proposal&) {
+  propose(writes, object, [self = shared_from_this(), object, is_created](const Proposal&) {
     self->done(WriteOutcome{nullptr, object, is_created});
   });
 }
@@ -89,12 +83,12 @@ json::Value created_status() {
   return json::Object{{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"status", "Success"}, {"code", 201}};
 }
 
-model::FieldErrors complete_and_validate(const ApiServer::Impl& server, const WriteOperation& operation, const json::Value* old,
+model::FieldErrors complete_and_validate(const Ground& ground, const WriteOperation& operation, const json::Value* old,
                                          json::Value& object) {
   const auto& kind = *operation.kind;
   const auto& own = rules_of(kind);
   model::FieldErrors errors;
-  if (own.check_first) errors = own.check_first(server, operation, old, object);
+  if (own.check_first) errors = own.check_first(ground, operation, old, object);
   auto found = old == nullptr ? model::validate_create(kind, object) : model::validate_update(kind, *old, object, operation.subresource);
   std::ranges::move(found, std::back_inserter(errors));
   if (own.check_last && operation.subresource.empty())
@@ -102,10 +96,10 @@ model::FieldErrors complete_and_validate(const ApiServer::Impl& server, const Wr
   return errors;
 }
 
-std::optional<model::ApiStatus> refuse_writer(const ApiServer::Impl& server, const WriteOperation& operation, const json::Value* old,
+std::optional<model::ApiStatus> refuse_writer(const Ground& ground, const WriteOperation& operation, const json::Value* old,
                                               const json::Value& object) {
   const auto& own = rules_of(*operation.kind);
-  return own.guard ? own.guard(server, operation, old, object) : std::nullopt;
+  return own.guard ? own.guard(ground, operation, old, object) : std::nullopt;
 }
 
 void warn(WriteOperation& operation, const json::Value* old_object, const json::Value& object) {

@@ -1,6 +1,6 @@
 // Writes: what one of them carries through its steps. The lists of steps, and the order that none of them may leave: writes/lists.cpp.
 #pragma once
-#include "apiserver/impl.h"
+#include "apiserver/writes/pipeline.h"
 
 namespace berth::apiserver {
 
@@ -31,6 +31,9 @@ struct WriteOutcome {
   bool gone = false;  ///< The deletion took it away at once.
 };
 
+struct WriteOperation;
+using WritePtr = std::shared_ptr<WriteOperation>;
+
 /// One write, through all its attempts. Documents are in the version of `kind`.
 struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   RequestPtr request;
@@ -52,9 +55,9 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   std::function<void(model::ApiResult<WriteOutcome>)> done;
 
   /// The last step: hands over to the writer what the attempt came to.
-  void propose(ApiServer::Impl& server, json::Value document, std::function<void(Proposal)> then);
+  void propose(WritePipeline& writes, json::Value document, std::function<void(Proposal)> then);
   /// Instead of it where nothing is stored: what a webhook would be asked on the way is asked all the same.
-  void try_out(ApiServer::Impl& server, json::Value document, bool is_created);
+  void try_out(WritePipeline& writes, json::Value document, bool is_created);
 
   // State of the present attempt.
   std::size_t next_step = 0;
@@ -73,25 +76,25 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
 
 /// A write on behalf of a request to its own resource, which is answered with what is written: 201 for what was made, 200 for what was
 /// there.
-WritePtr make_write(ApiServer::Impl& server, const RequestPtr& request, WriteMode mode);
+WritePtr make_write(WritePipeline& writes, const RequestPtr& request, WriteMode mode);
 
 /// Goes on with the step that is next, up to the last one or to one that waits.
-void run_steps(ApiServer::Impl& server, WritePtr operation);
+void run_steps(WritePipeline& writes, WritePtr operation);
 
 /// make_write, then run_steps.
-void begin_write(ApiServer::Impl& server, const RequestPtr& request, WriteMode mode);
+void begin_write(WritePipeline& writes, const RequestPtr& request, WriteMode mode);
 
 /// GET of a Scale (subresources/scale.cpp).
-void get_scale(ApiServer::Impl& server, const RequestPtr& request);
+void get_scale(Reads& reads, const RequestPtr& request);
 
 /// DELETE of a collection: a few at a time, the first error ends it (verbs/delete.cpp).
-void remove_collection(ApiServer::Impl& server, const RequestPtr& request);
+void remove_collection(WritePipeline& writes, const RequestPtr& request);
 
 /// A PUT or an apply that would create: that is a right of its own. Empty when the user has it.
-std::optional<model::ApiStatus> refuse_creation(const ApiServer::Impl& server, const Request& request);
+std::optional<model::ApiStatus> refuse_creation(const Ground& ground, const Request& request);
 
 /// Encodes a document of `kind` for its key, converted to the stored version.
-Proposal make_proposal(const ApiServer::Impl& server, const model::KindInfo& kind, json::Value document);
+Proposal make_proposal(const Ground& ground, const model::KindInfo& kind, json::Value document);
 
 bool has_finalizers(const json::Value& document);
 

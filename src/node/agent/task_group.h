@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <functional>
 #include <limits>
+#include <list>
 #include <mutex>
 #include <thread>
 
@@ -12,37 +13,52 @@ namespace berth::node::agent {
 class TaskGroup {
  public:
   TaskGroup() = default;
-  ~TaskGroup() { wait(); }
+  ~TaskGroup() {
+    wait();
+    join_ended();
+  }
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
 
-  /// Until no task is under way.
+  /// Until no task is under way. Not from within one.
   void wait() {
     std::unique_lock lock(mutex_);
-    idle_.wait(lock, [this] { return running_ == 0; });
+    idle_.wait(lock, [this] { return running_.empty(); });
   }
 
   void run(std::function<void()> task) { run_up_to(std::numeric_limits<int>::max(), std::move(task)); }
 
   /// False, and nothing runs, when `max` tasks are under way.
   bool run_up_to(int max, std::function<void()> task) {
-    {
-      std::lock_guard lock(mutex_);
-      if (running_ >= max) return false;
-      ++running_;
-    }
-    std::thread([this, task = std::move(task)] {
+    join_ended();
+    const std::lock_guard lock(mutex_);
+    if (static_cast<std::int64_t>(running_.size()) >= max) return false;
+    const auto place = running_.emplace(running_.end());
+    // It takes itself out only when it has the mutex: when its place is filled.
+    *place = std::thread([this, place, task = std::move(task)]() mutable {
       task();
-      std::lock_guard lock(mutex_);
-      if (--running_ == 0) idle_.notify_all();
-    }).detach();
+      task = nullptr;
+      const std::lock_guard end(mutex_);
+      ended_.splice(ended_.end(), running_, place);
+      if (running_.empty()) idle_.notify_all();
+    });
     return true;
   }
 
  private:
+  /// Threads whose task is over have nothing left to wait for.
+  void join_ended() {
+    std::list<std::thread> ended;
+    {
+      const std::lock_guard lock(mutex_);
+      ended.swap(ended_);
+    }
+    for (auto& thread : ended) thread.join();
+  }
+
   std::mutex mutex_;
   std::condition_variable idle_;
-  int running_ = 0;
+  std::list<std::thread> running_, ended_;
 };
 
 }  // namespace berth::node::agent

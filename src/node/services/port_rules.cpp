@@ -21,9 +21,9 @@ std::string host_port(const Endpoint& e, bool is_ipv6) {
 }
 
 /// Compiles one port. Chains and sets of its own begin with the port's digest, so that ports never meet.
-class Compiler {
+class PortCompiler {
  public:
-  Compiler(const ServicePort& port, const RuleOptions& options)
+  PortCompiler(const ServicePort& port, const RuleOptions& options)
       : port_(port), options_(options), family_(kFamilies[port.is_ipv6 ? 1 : 0]), key_(digest(port.name + "/" + port.protocol)) {}
 
   PortRules run() {
@@ -118,7 +118,8 @@ class Compiler {
   void firewall() {
     if (port_.source_ranges.empty() || port_.balancer_ips.empty()) return;
     Chain& rules = out_.chains["firewall-" + key_];
-    for (const std::string& range : port_.source_ranges) rules.push_back(range.ends_with("/0") ? "return" : fmt::format("{} saddr {} return", family_.name, range));
+    for (const std::string& range : port_.source_ranges)
+      rules.push_back(range.ends_with("/0") ? "return" : fmt::format("{} saddr {} return", family_.name, range));
     rules.emplace_back("drop");
     for (const std::string& ip : port_.balancer_ips)
       element("firewall-ips", fmt::format("{} . {} . {}", ip, port_.protocol, port_.port), "goto firewall-" + key_);
@@ -133,7 +134,7 @@ class Compiler {
 
 }  // namespace
 
-PortRules rules_of_port(const ServicePort& port, const RuleOptions& options) { return Compiler(port, options).run(); }
+PortRules rules_of_port(const ServicePort& port, const RuleOptions& options) { return PortCompiler(port, options).run(); }
 
 Chain rules_of_shared(const std::string& name, const Family& family, const RuleOptions& options, std::vector<std::string>& needs) {
   const std::string count = name.substr(name.rfind('-') + 1);

@@ -1,8 +1,7 @@
-// Requests for no resource: discovery, health, version, metrics, OpenAPI.
+#include "apiserver/own_pages.h"
+
 #include <openssl/sha.h>
 
-#include "apiserver/aggregation/aggregator.h"
-#include "apiserver/impl.h"
 #include "apiserver/request/offer.h"
 #include "base/base64.h"
 #include "base/process_metrics.h"
@@ -77,29 +76,33 @@ std::string_view check_named(std::string_view path) {
 
 }  // namespace
 
-bool ApiServer::Impl::serve_discovery(const RequestPtr& request) {
+void OwnPages::serve_group_versions(const RequestPtr& request, bool core) {
+  if (const auto version = aggregated_version(request->http.headers.get("Accept")); !version.empty()) {
+    respond_.account(*request, 200);
+    net::HttpResponse response;
+    response.headers =
+        respond_.headers_for(*request, fmt::format("application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", version));
+    response.headers.add("Vary", "Accept");
+    auto list = model::discovery_aggregated(request->kinds->kinds(), core, version);
+    if (!core) aggregator_.add_aggregated(list);
+    response.body = json::serialize(list);
+    request->writer->respond(std::move(response));
+    return;
+  }
+  auto list = core ? model::discovery_core_versions(fmt::format("{}:{}", ground_.options.advertise_address, ground_.options.advertise_port))
+                   : model::discovery_groups(request->kinds->kinds());
+  if (!core) aggregator_.add_groups(list);
+  respond_.document(*request, 200, list);
+}
+
+bool OwnPages::serve_discovery(const RequestPtr& request) {
   const auto parts = split(request->http.path);
   if (parts.empty() || (parts[0] != "api" && parts[0] != "apis")) return false;
   const auto accept = request->http.headers.get("Accept");
   const bool core = parts[0] == "api";
   request->accept.format = status_format(accept);
   if (parts.size() == 1) {
-    if (const auto version = aggregated_version(accept); !version.empty()) {
-      respond.account(*request, 200);
-      net::HttpResponse response;
-      response.headers =
-          respond.headers_for(*request, fmt::format("application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", version));
-      response.headers.add("Vary", "Accept");
-      auto list = model::discovery_aggregated(request->kinds->kinds(), core, version);
-      if (!core) aggregator->add_aggregated(list);
-      response.body = json::serialize(list);
-      request->writer->respond(std::move(response));
-      return true;
-    }
-    auto list = core ? model::discovery_core_versions(fmt::format("{}:{}", options.advertise_address, options.advertise_port))
-                     : model::discovery_groups(request->kinds->kinds());
-    if (!core) aggregator->add_groups(list);
-    respond.document(*request, 200, list);
+    serve_group_versions(request, core);
     return true;
   }
   const auto& kinds = request->kinds->kinds();
@@ -107,35 +110,35 @@ bool ApiServer::Impl::serve_discovery(const RequestPtr& request) {
   if (core && parts.size() == 2) document = parts[1] == "v1" ? model::discovery_resources(kinds, "", "v1") : std::nullopt;
   if (!core && parts.size() == 2) {
     document = model::discovery_group(kinds, parts[1]);
-    aggregator->add_versions(parts[1], document);
+    aggregator_.add_versions(parts[1], document);
   }
   if (!core && parts.size() == 3) document = model::discovery_resources(kinds, parts[1], parts[2]);
   if (core && parts.size() == 2) add_storage_hashes(kinds, "", parts[1], document);
   if (!core && parts.size() == 3) add_storage_hashes(kinds, parts[1], parts[2], document);
   if (!document && !core && !model::discovery_group(kinds, parts[1])) return false;  // A group that nobody has heard of.
   if (document) {
-    respond.document(*request, 200, *document);
+    respond_.document(*request, 200, *document);
   } else {
-    respond.status(*request, model::unknown_path());
+    respond_.status(*request, model::unknown_path());
   }
   return true;
 }
 
-void ApiServer::Impl::serve_health(const RequestPtr& request, const std::string& path) {
+void OwnPages::serve_health(const RequestPtr& request, const std::string& path) {
   const auto parts = split(path);
-  std::vector<std::pair<std::string, bool>> checks = {{"ping", true}, {"log", true}, {"etcd", !cache->is_read_only()}};
+  std::vector<std::pair<std::string, bool>> checks = {{"ping", true}, {"log", true}, {"etcd", !ground_.cache->is_read_only()}};
   for (const std::string_view hook : kStartHooks) checks.emplace_back(hook, true);
   if (parts[0] == "readyz") {
     checks.emplace_back("informer-sync", true);
-    const std::lock_guard lock(ready_mutex);
-    for (const auto& [name, check] : ready_checks) checks.emplace_back(name, check());
-    checks.emplace_back("shutdown", !shutting_down);
+    const std::lock_guard lock(ready_mutex_);
+    for (const auto& [name, check] : ready_checks_) checks.emplace_back(name, check());
+    checks.emplace_back("shutdown", !shutting_down_);
   }
   const auto excluded = request->query.all("exclude");
   std::erase_if(checks, [&](const auto& check) { return std::find(excluded.begin(), excluded.end(), check.first) != excluded.end(); });
   if (parts.size() > 1) {
     std::erase_if(checks, [&](const auto& check) { return check.first != check_named(path); });
-    if (checks.empty()) return respond.text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
+    if (checks.empty()) return respond_.text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
   }
   bool ok = true;
   std::string text;
@@ -144,50 +147,50 @@ void ApiServer::Impl::serve_health(const RequestPtr& request, const std::string&
     note_indicator(parts[0], name, good);
     text += good ? fmt::format("[+]{} ok\n", name) : fmt::format("[-]{} failed: reason withheld\n", name);
   }
-  if (!ok) return respond.text(*request, 500, "text/plain; charset=utf-8", text + fmt::format("{} check failed\n", parts[0]));
+  if (!ok) return respond_.text(*request, 500, "text/plain; charset=utf-8", text + fmt::format("{} check failed\n", parts[0]));
   const bool verbose = request->query.has("verbose") && parts.size() == 1;
-  respond.text(*request, 200, "text/plain; charset=utf-8", verbose ? text + fmt::format("{} check passed\n", parts[0]) : "ok");
+  respond_.text(*request, 200, "text/plain; charset=utf-8", verbose ? text + fmt::format("{} check passed\n", parts[0]) : "ok");
 }
 
-void ApiServer::Impl::note_indicator(std::string_view endpoint, const std::string& name, bool good) {
+void OwnPages::note_indicator(std::string_view endpoint, const std::string& name, bool good) {
   const std::string type(endpoint);
-  indicators
+  indicators_
       .gauge("kubernetes_healthcheck", "[STABLE] This metric records the result of a single healthcheck.", {{"name", name}, {"type", type}})
       .set(good ? 1 : 0);
-  indicators
+  indicators_
       .counter("kubernetes_healthchecks_total", "[STABLE] This metric records the results of all healthcheck.",
                {{"name", name}, {"status", good ? "success" : "error"}, {"type", type}})
       .add();
 }
 
-void ApiServer::Impl::serve_metrics(const RequestPtr& request) {
-  for (const auto& [prefix, count] : cache->counts()) {
+void OwnPages::serve_metrics(const RequestPtr& request) {
+  for (const auto& [prefix, count] : ground_.cache->counts()) {
     const auto slash = prefix.rfind('/');
     const auto group = prefix.substr(1, slash == 0 ? 0 : slash - 1);
     const auto plural = prefix.substr(slash + 1);
-    registry
+    ground_.registry
         ->gauge("apiserver_storage_objects", "Number of stored objects at the time of last check split by kind.",
                 {{"resource", group.empty() ? plural : plural + "." + group}})
         .set(static_cast<double>(count));
   }
-  respond.text(*request, 200, "text/plain; version=0.0.4; charset=utf-8", registry->expose() + metrics::expose_process());
+  respond_.text(*request, 200, "text/plain; version=0.0.4; charset=utf-8", ground_.registry->expose() + metrics::expose_process());
 }
 
-bool ApiServer::Impl::serve_flow_dump(const RequestPtr& request) {
+bool OwnPages::serve_flow_dump(const RequestPtr& request) {
   constexpr std::string_view kPrefix = "/debug/api_priority_and_fairness/";
   std::string_view what = request->http.path;
-  if (flow_control == nullptr || !what.starts_with(kPrefix)) return false;
+  if (flow_control_ == nullptr || !what.starts_with(kPrefix)) return false;
   what.remove_prefix(kPrefix.size());
   std::string text;
   if (what == "dump_priority_levels")
-    text = flow_control->dump_priority_levels();
+    text = flow_control_->dump_priority_levels();
   else if (what == "dump_queues")
-    text = flow_control->dump_queues();
+    text = flow_control_->dump_queues();
   else if (what == "dump_requests")
-    text = flow_control->dump_requests(!request->query.get("includeRequestDetails").empty());
+    text = flow_control_->dump_requests(!request->query.get("includeRequestDetails").empty());
   else
     return false;
-  respond.text(*request, 200, "text/plain; charset=utf-8", std::move(text));
+  respond_.text(*request, 200, "text/plain; charset=utf-8", std::move(text));
   return true;
 }
 
@@ -202,63 +205,72 @@ bool is_routed_by_method(std::string_view path) {
 
 }  // namespace
 
-void ApiServer::Impl::non_resource(const RequestPtr& request) {
+void OwnPages::serve(const RequestPtr& request) {
   const auto& path = request->http.path;
-  if (request->http.method != "GET" && is_routed_by_method(path)) return respond.status(*request, model::method_not_allowed());
+  if (request->http.method != "GET" && is_routed_by_method(path)) return respond_.status(*request, model::method_not_allowed());
   for (std::string_view health : {"/healthz", "/livez", "/readyz"})
     if (path == health || (path.starts_with(std::string(health) + "/") && path.size() > health.size() + 1))
       return serve_health(request, path);
   if (path == "/metrics") return serve_metrics(request);
-  if (path == "/metrics/slis") return respond.text(*request, 200, "text/plain; version=0.0.4; charset=utf-8", indicators.expose());
+  if (path == "/metrics/slis") return respond_.text(*request, 200, "text/plain; version=0.0.4; charset=utf-8", indicators_.expose());
   if (path.starts_with("/debug/") && serve_flow_dump(request)) return;
-  if (path == "/version" || path == "/version/") {
-    request->accept.pretty = true;
-    return respond.document(*request, 200,
-                            json::Object{{"major", "1"},
-                                         {"minor", kKubernetesMinor},
-                                         {"emulationMajor", "1"},
-                                         {"emulationMinor", kKubernetesMinor},
-                                         {"minCompatibilityMajor", "1"},
-                                         {"minCompatibilityMinor", kCompatibilityMinor},
-                                         {"gitVersion", options.git_version},
-                                         {"gitCommit", "unknown"},
-                                         {"gitTreeState", "clean"},
-                                         {"buildDate", "1970-01-01T00:00:00Z"},
-                                         {"goVersion", "none"},
-                                         {"compiler", "gcc"},
-                                         {"platform", "linux/amd64"}});
-  }
+  if (path == "/version" || path == "/version/") return serve_version(request);
   if (serve_openapi(request) || serve_discovery(request)) return;
-  if (path == "/") {
-    std::set<std::string> known = {"/.well-known/openid-configuration",
-                                   "/api",
-                                   "/api/v1",
-                                   "/apis",
-                                   "/apis/",
-                                   "/healthz",
-                                   "/healthz/etcd",
-                                   "/livez",
-                                   "/livez/etcd",
-                                   "/livez/ping",
-                                   "/metrics",
-                                   "/metrics/slis",
-                                   "/openapi/v2",
-                                   "/openapi/v3",
-                                   "/readyz",
-                                   "/readyz/etcd",
-                                   "/readyz/ping",
-                                   "/openid/v1/jwks",
-                                   "/version"};
-    for (const auto* kind : request->kinds->kinds()) {
-      if (kind->group.empty()) continue;
-      known.insert("/apis/" + kind->group);
-      known.insert(fmt::format("/apis/{}/{}", kind->group, kind->version));
-    }
-    json::Array paths(known.begin(), known.end());
-    request->accept.pretty = true;
-    return respond.document(*request, 200, json::Object{{"paths", std::move(paths)}});
+  if (path == "/") return serve_index(request);
+  respond_.text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
+}
+
+void OwnPages::serve_version(const RequestPtr& request) {
+  request->accept.pretty = true;
+  respond_.document(*request, 200,
+                    json::Object{{"major", "1"},
+                                 {"minor", kKubernetesMinor},
+                                 {"emulationMajor", "1"},
+                                 {"emulationMinor", kKubernetesMinor},
+                                 {"minCompatibilityMajor", "1"},
+                                 {"minCompatibilityMinor", kCompatibilityMinor},
+                                 {"gitVersion", ground_.options.git_version},
+                                 {"gitCommit", "unknown"},
+                                 {"gitTreeState", "clean"},
+                                 {"buildDate", "1970-01-01T00:00:00Z"},
+                                 {"goVersion", "none"},
+                                 {"compiler", "gcc"},
+                                 {"platform", "linux/amd64"}});
+}
+
+void OwnPages::serve_index(const RequestPtr& request) {
+  std::set<std::string> known = {"/.well-known/openid-configuration",
+                                 "/api",
+                                 "/api/v1",
+                                 "/apis",
+                                 "/apis/",
+                                 "/healthz",
+                                 "/healthz/etcd",
+                                 "/livez",
+                                 "/livez/etcd",
+                                 "/livez/ping",
+                                 "/metrics",
+                                 "/metrics/slis",
+                                 "/openapi/v2",
+                                 "/openapi/v3",
+                                 "/readyz",
+                                 "/readyz/etcd",
+                                 "/readyz/ping",
+                                 "/openid/v1/jwks",
+                                 "/version"};
+  for (const auto* kind : request->kinds->kinds()) {
+    if (kind->group.empty()) continue;
+    known.insert("/apis/" + kind->group);
+    known.insert(fmt::format("/apis/{}/{}", kind->group, kind->version));
   }
-  respond.text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
+  json::Array paths(known.begin(), known.end());
+  request->accept.pretty = true;
+  respond_.document(*request, 200, json::Object{{"paths", std::move(paths)}});
+}
+
+void OwnPages::add_ready_check(std::string name, std::function<bool()> check) {
+  const std::lock_guard lock(ready_mutex_);
+  ready_checks_.emplace_back(std::move(name), std::move(check));
 }
 
 }  // namespace berth::apiserver

@@ -1,0 +1,34 @@
+#include "apiserver/upkeep/upkeep.h"
+
+namespace berth::apiserver {
+
+void Upkeep::guard_memory() {
+  constexpr std::size_t kBehindBytes = 1024 * 1024;
+  if (ground_.options.memory_limit_bytes == 0 || flow_control_ == nullptr) return;
+  memory_guard_ = std::make_unique<MemoryGuard>(ground_.loop, ground_.options.memory_limit_bytes, [this](bool scarce) {
+    flow_control_->set_overloaded(scarce);
+    if (scarce) streams_.drop_behind(kBehindBytes);
+  });
+}
+
+Result<void> Upkeep::start() {
+  const auto& options = ground_.options;
+  if (options.advertise_port != 0 && options.writes_endpoints) own_endpoints_ = std::make_unique<OwnEndpoints>(ground_);
+  policy_status_ = std::make_unique<PolicyStatus>(ground_, custom_);
+  flow_objects_ = std::make_unique<FlowObjects>(ground_, flow_control_);
+  return flow_objects_->start();
+}
+
+void Upkeep::stop() {
+  memory_guard_.reset();
+  if (flow_objects_ != nullptr) flow_objects_->stop();
+  if (own_endpoints_ != nullptr) own_endpoints_->stop();
+}
+
+void Upkeep::close() {
+  policy_status_.reset();
+  flow_objects_.reset();
+  own_endpoints_.reset();
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,40 @@
+// What the server keeps in order between requests.
+#pragma once
+#include "apiserver/flow/controller.h"
+#include "apiserver/kinds/custom_resources.h"
+#include "apiserver/streams.h"
+#include "apiserver/upkeep/flow_objects.h"
+#include "apiserver/upkeep/memory_guard.h"
+#include "apiserver/upkeep/own_endpoints.h"
+#include "apiserver/upkeep/policy_status.h"
+
+namespace berth::apiserver {
+
+/// Its own Endpoints, the objects of flow control, the status of policies, the process's memory.
+class Upkeep {
+ public:
+  /// `flow_control`: null when single-threaded. All outlive this.
+  Upkeep(Ground& ground, const CustomResources& custom, Streams& streams, flow::Controller* flow_control)
+      : ground_(ground), custom_(custom), streams_(streams), flow_control_(flow_control) {}
+
+  /// Before any write: memory is watched from now on.
+  void guard_memory();
+  /// When what must be there is there.
+  Result<void> start();
+  /// Nothing is looked at any more. Idempotent.
+  void stop();
+  /// Lets go of the cache. After stop(), when the workers have stopped, too.
+  void close();
+
+ private:
+  Ground& ground_;
+  const CustomResources& custom_;
+  Streams& streams_;
+  flow::Controller* flow_control_;
+  std::unique_ptr<MemoryGuard> memory_guard_;    ///< Null without a limit.
+  std::unique_ptr<OwnEndpoints> own_endpoints_;  ///< Null where somebody else keeps them, or nobody.
+  std::unique_ptr<PolicyStatus> policy_status_;
+  std::unique_ptr<FlowObjects> flow_objects_;
+};
+
+}  // namespace berth::apiserver
