@@ -26,6 +26,7 @@ struct SimulateFlags {
   std::string scenario, duration, json_file, csv_file, html_file, recording_file, output = "text";
   std::vector<std::string> others;
   std::int64_t seed = -1, seeds = 0;
+  std::size_t threads = 0;
   bool shows_schema = false, validate_only = false, is_quiet = false, is_verbose = false;
 
   void add_to(CLI::App& app) {
@@ -41,6 +42,7 @@ struct SimulateFlags {
     app.add_option("--csv", csv_file, "Write the series to this file");
     app.add_option("--html", html_file, "Write a page with plots to this file, which needs nothing else");
     app.add_option("--seeds", seeds, "Comparisons: how many seeds, from the scenario's on")->check(CLI::Range(1, 10'000));
+    app.add_option("--threads", threads, "Comparisons: how many runs at once (as many as there are processors)")->check(CLI::Range(1, 256));
     app.add_option("--recording", recording_file, "Write every change of an object to this file, for replays and the dashboard");
     app.add_flag("--schema", shows_schema, "Print the scenario files' JSON schema");
     app.add_flag("--validate", validate_only, "Only say what is wrong with the scenario");
@@ -152,8 +154,9 @@ Result<simulator::Comparison> load_sides(const SimulateFlags& flags) {
 
 int run_comparison(const SimulateFlags& flags, const simulator::Comparison& comparison, ProgressLine& progress) {
   if (!flags.recording_file.empty()) return report(Error{ErrorCode::kInvalid, "--recording: of one run alone, not of a comparison"});
-  const auto sides = simulator::compare(comparison.variants, flags.seeds > 0 ? flags.seeds : comparison.seeds,
-                                        [&](const std::string& who, const simulator::Progress& at) { progress.show(who, at); });
+  const auto sides = simulator::compare(
+      comparison.variants, flags.seeds > 0 ? flags.seeds : comparison.seeds,
+      {.on_progress = [&](const std::string& who, const simulator::Progress& at) { progress.show(who, at); }, .threads = flags.threads});
   progress.clear();
   if (!sides) return report(sides.error());
   if (const auto error = write_all(flags, *sides)) return report(*error);

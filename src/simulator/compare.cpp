@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
+#include <thread>
 
 #include "simulator/report.h"
 
@@ -41,25 +43,51 @@ Estimate estimate(const std::vector<double>& values) {
   return out;
 }
 
-Result<std::vector<Side>> compare(const std::vector<Variant>& variants, std::int64_t seeds,
-                                  const std::function<void(const std::string& who, const Progress&)>& on_progress) {
-  std::vector<Side> out;
-  for (const Variant& variant : variants) {
-    Side side{variant.name, {}};
-    for (std::int64_t i = 0; i < seeds; ++i) {
+Result<std::vector<Side>> compare(const std::vector<Variant>& variants, std::int64_t seeds, const CompareOptions& options) {
+  const auto each = static_cast<std::size_t>(std::max<std::int64_t>(seeds, 0)), count = variants.size() * each;
+  std::vector<std::optional<Result<Outcome>>> done(count);
+  std::mutex mutex;
+  std::size_t next = 0, first_running = 0;
+  bool has_failed = false;
+  // One run after the other: nothing of one is another's, so that it does not matter who plays it, nor when.
+  const auto play = [&] {
+    for (;;) {
+      std::unique_lock lock(mutex);
+      if (next == count || has_failed) return;
+      const std::size_t mine = next++;
+      lock.unlock();
+      const Variant& variant = variants[mine / each];
       Scenario scenario = variant.scenario;
-      scenario.seed += static_cast<std::uint64_t>(i);
-      RunOptions options;
-      if (on_progress)
-        options.on_progress = [&, who = fmt::format("{}, seed {}: ", variant.name, scenario.seed)](const Progress& progress) {
-          on_progress(who, progress);
+      scenario.seed += mine % each;
+      RunOptions run_options;
+      if (options.on_progress)
+        run_options.on_progress = [&, mine, who = fmt::format("{}, seed {}: ", variant.name, scenario.seed)](const Progress& progress) {
+          const std::lock_guard told(mutex);
+          if (mine == first_running) options.on_progress(who, progress);
         };
-      auto outcome = run(scenario, options);
-      if (!outcome) return fail(outcome.error().code, fmt::format("{}: {}", variant.name, outcome.error().message));
-      outcome->variant = variant.name;
-      side.outcomes.push_back(std::move(*outcome));
+      Result<Outcome> outcome = run(scenario, run_options);
+      lock.lock();
+      has_failed |= !outcome;
+      if (!outcome)
+        outcome = fail(outcome.error().code, fmt::format("{}: {}", variant.name, outcome.error().message));
+      else
+        outcome->variant = variant.name;
+      done[mine] = std::move(outcome);
+      while (first_running < count && done[first_running]) ++first_running;
     }
-    out.push_back(std::move(side));
+  };
+  {
+    const std::size_t wanted = options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
+    std::vector<std::jthread> helpers;
+    while (helpers.size() + 1 < std::min(wanted, count)) helpers.emplace_back(play);
+    play();
+  }
+  std::vector<Side> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i % each == 0) out.push_back({variants[i / each].name, {}});
+    if (!done[i]) continue;  // After a failure, which is told below or was before.
+    if (!*done[i]) return std::unexpected(done[i]->error());
+    out.back().outcomes.push_back(std::move(**done[i]));
   }
   return out;
 }

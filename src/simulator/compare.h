@@ -20,9 +20,14 @@ struct Side {
   std::vector<Outcome> outcomes;  ///< By seed.
 };
 
-/// All variants over seeds S, S+1, …: S is each scenario's own. `on_progress` gets who runs.
-Result<std::vector<Side>> compare(const std::vector<Variant>& variants, std::int64_t seeds,
-                                  const std::function<void(const std::string& who, const Progress&)>& on_progress);
+struct CompareOptions {
+  /// Gets who runs: of those that run at once the first. From any of the threads, one at a time; may be empty.
+  std::function<void(const std::string& who, const Progress&)> on_progress;
+  std::size_t threads = 0;  ///< Runs at once; 0: as many as there are processors.
+};
+/// All variants over seeds S, S+1, …: S is each scenario's own. What comes out does not depend on the threads. The error is that of one
+/// run.
+Result<std::vector<Side>> compare(const std::vector<Variant>& variants, std::int64_t seeds, const CompareOptions& options);
 
 struct ComparedFigure {
   std::string name, unit;

@@ -31,6 +31,8 @@ const model::KindInfo* kind_of_object(const json::Value& object) {
 json::Value make_node(const NodeSet& set, std::int64_t number) {
   const std::string name = fmt::format("{}-{}", set.name, number);
   json::Object labels{{"kubernetes.io/hostname", name},
+                      {"beta.kubernetes.io/os", "linux"},
+                      {"beta.kubernetes.io/arch", "amd64"},
                       {"kubernetes.io/os", "linux"},
                       {"kubernetes.io/arch", "amd64"},
                       {"node.kubernetes.io/instance-type", set.instance_type},

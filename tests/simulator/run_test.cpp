@@ -259,8 +259,11 @@ compare:
 )yaml",
                                      "s.yaml", "");
   ASSERT_TRUE(parsed) << parsed.error().message;
-  const auto sides = compare(parsed->variants, 3, {});
+  const auto sides = compare(parsed->variants, 3, {.on_progress = {}, .threads = 3});
   ASSERT_TRUE(sides);
+  const auto one_by_one = compare(parsed->variants, 3, {.on_progress = {}, .threads = 1});
+  ASSERT_TRUE(one_by_one);
+  EXPECT_EQ(json::serialize(to_json(*sides)), json::serialize(to_json(*one_by_one))) << "what runs at once is nobody's matter";
   ASSERT_EQ(sides->size(), 3U);
   // The same came to all of them.
   for (std::size_t seed = 0; seed < 3; ++seed) EXPECT_EQ((*sides)[0].outcomes[seed].arrivals, (*sides)[2].outcomes[seed].arrivals);
@@ -271,6 +274,18 @@ compare:
   EXPECT_EQ(cost->verdicts[2], "better");
   EXPECT_NE(to_text(*sides).find("packed - spread"), std::string::npos);
   EXPECT_NE(to_html(*sides).find("packed"), std::string::npos);
+}
+
+TEST(Comparison, TheFirstRunThatCannotBeIsTold) {
+  log::set_level(log::Level::kError);
+  const auto parsed = parse_scenario("duration: 10m\nnodes: [{count: 1}]\n", "s.yaml", "");
+  ASSERT_TRUE(parsed);
+  std::vector<Variant> variants(3, parsed->variants.front());
+  for (std::size_t i = 0; i < 3; ++i) variants[i].name = fmt::format("v{}", i);
+  variants[1].scenario.replay = variants[2].scenario.replay = "/nowhere/day.jsonl";
+  const auto sides = compare(variants, 2, {.on_progress = {}, .threads = 2});
+  ASSERT_FALSE(sides);
+  EXPECT_TRUE(sides.error().message.starts_with("v1: ")) << sides.error().message;
 }
 
 TEST(Comparison, AnIntervalIsStudents) {
