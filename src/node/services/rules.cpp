@@ -139,6 +139,8 @@ std::vector<Endpoint> in_places(std::vector<Endpoint> now, const std::vector<End
   return out;
 }
 
+}  // namespace
+
 /// One family's tables: what the kernel was told, and the ports as they should be.
 class FamilyRules {
  public:
@@ -274,8 +276,6 @@ class FamilyRules {
   std::unordered_map<std::string, Claims> claims_;
   std::set<std::string> shared_;
 };
-
-}  // namespace
 
 struct Rules::Impl {
   explicit Impl(RuleOptions given) : options(std::move(given)) {}
