@@ -58,6 +58,14 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
   bool stopped = false, is_quiet = false;
 
   [[nodiscard]] TimePoint now() const { return client.loop()->now(); }
+  /// For lengths of time alone.
+  [[nodiscard]] TimePoint steady_now() const { return callbacks.steady_clock ? TimePoint(callbacks.steady_clock()) : now(); }
+  /// True: the removal may not go on, and has ended.
+  bool is_stopped(const RemovalPtr& removal) {
+    const std::string why = callbacks.why_not ? callbacks.why_not(removal->plan) : "";
+    if (!why.empty()) fail(removal, "the removal is given up: " + why, true);
+    return !why.empty();
+  }
 
   /// Calls back only while this object lives.
   template <typename F>
@@ -134,7 +142,7 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
     auto removal = std::make_shared<Removal>();
     removal->plan = plan;
     removal->options = options;
-    removal->started = now();
+    removal->started = steady_now();
     removing.insert(plan.node);
     const std::optional<bool> cordon = options.cordon_before_terminating ? std::optional(true) : std::nullopt;
     patch_taints(plan.node, kToBeDeletedTaint, "NoSchedule", cordon, [removal](Impl& self, const ApiResult<json::Value>& result) {
@@ -172,6 +180,7 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void evict(const RemovalPtr& removal) {
+    if (is_stopped(removal)) return;
     std::vector<PodPtr> pods;
     for (const PodPtr& pod : removal->plan.evict) {
       if (!removal->refused.contains(pod->key())) continue;
@@ -182,7 +191,7 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
     }
     removal->under_way = static_cast<int>(pods.size());
     if (pods.empty()) {
-      removal->evicted = now();
+      removal->evicted = steady_now();
       return wait_for_end(removal);
     }
     for (const PodPtr& pod : pods) {
@@ -228,10 +237,10 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
     }
     if (--removal->under_way > 0) return;
     if (removal->refused.empty()) {
-      removal->evicted = now();
+      removal->evicted = steady_now();
       return wait_for_end(removal);
     }
-    if (removal->started + removal->options.max_pod_eviction_time <= now()) {
+    if (removal->started + removal->options.max_pod_eviction_time <= steady_now()) {
       for (const PodPtr& held : removal->plan.evict)
         if (removal->refused.contains(held->key())) event(about(*held), true, "ScaleDownFailed", "failed to delete pod for ScaleDown");
       if (callbacks.evictions_failed) callbacks.evictions_failed(static_cast<std::int64_t>(removal->refused.size()));
@@ -248,6 +257,7 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void wait_for_end(const RemovalPtr& removal) {
+    if (is_stopped(removal)) return;
     std::int64_t grace = 0;
     bool waits = false;
     for (const PodPtr& pod : removal->plan.evict) {
@@ -255,7 +265,7 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
       waits = waits || is_there(*pod);
     }
     const Duration most = std::min<Duration>(std::chrono::seconds(grace), removal->options.max_pod_grace_period) + std::chrono::seconds(10);
-    const bool may_wait = removal->evicted + most > now();
+    const bool may_wait = removal->evicted + most > steady_now();
     const auto wait = [removal](Impl& self) {
       self.later(std::chrono::milliseconds(250), [removal](Impl& later) { later.wait_for_end(removal); });
     };
@@ -273,7 +283,7 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
     // Somebody has something to do before the node goes, and says so by an annotation; but not for ever.
     const auto facts = world.nodes().find(removal->plan.node);
     const bool is_delayed = facts != world.nodes().end() && facts->second.delays_deletion;
-    if (is_delayed && removal->evicted + removal->options.max_deletion_delay > now())
+    if (is_delayed && removal->evicted + removal->options.max_deletion_delay > steady_now())
       return later(std::chrono::seconds(1), [removal](Impl& self) { self.wait_for_end(removal); });
     const NodeRemoval& plan = removal->plan;
     provider->remove(plan.group, plan.instance, plan.node, guarded([removal](Impl& self, const std::string& error) {

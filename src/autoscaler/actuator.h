@@ -20,6 +20,10 @@ struct ActuatorCallbacks {
   std::function<void(const std::string& node, bool was_empty, bool succeeded)> removal_ended;
   std::function<void(std::int64_t pods)> evicted;
   std::function<void(std::int64_t pods)> evictions_failed{};
+  /// Why a removal under way may not go on; empty: it may. Asked before each of its steps: what it was decided on may hold no more.
+  std::function<std::string(const NodeRemoval& removal)> why_not{};
+  /// A clock that nobody sets, for how long removals take; without it the loop's.
+  std::function<Duration()> steady_clock{};
 };
 
 /// The removal of a node:
@@ -28,8 +32,8 @@ struct ActuatorCallbacks {
 ///   replica less
 ///
 /// The scheduler may bind a pod to the node before it sees the taint: what the server has there is read after the taint, and again before
-/// the machine is marked. A pod that was not judged, and whatever else fails, takes the marks off the machine and the node again; the node
-/// stays.
+/// the machine is marked. A pod that was not judged, a `why_not`, and whatever else fails, takes the marks off the machine and the node
+/// again; the node stays.
 class Actuator {
  public:
   /// `world` and `events` must outlive it.

@@ -52,7 +52,8 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
                  {[this](const std::string& group, std::int64_t nodes) { grown(group, nodes); },
                   [this](const std::string& group, const std::string& message) { grow_failed(group, message); },
                   [this](const std::string& node, bool was_empty, bool succeeded) { removed(node, was_empty, succeeded); },
-                  [this](std::int64_t pods) { metrics.evicted(pods, true); }, [this](std::int64_t pods) { metrics.evicted(pods, false); }},
+                  [this](std::int64_t pods) { metrics.evicted(pods, true); }, [this](std::int64_t pods) { metrics.evicted(pods, false); },
+                  [this](const NodeRemoval& removal) { return why_given_up(removal); }, options.steady_clock},
                  provider) {
     if (options.grpc_expander_url.empty()) return;
     if (auto ask = external::connect_expander(options.grpc_expander_url, options.grpc_expander_ca_pem))
@@ -99,6 +100,8 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   std::set<std::string> told_problems;       ///< Of the provider.
   std::set<std::string> told;                ///< Why kinds are waited for.
   bool stopped = false, leading = false, ready = false, has_machines = false, is_active = false, is_watching = false;
+  std::string no_removals;                                              ///< Why none goes on; empty: they do.
+  std::map<std::string, std::pair<std::int64_t, std::int64_t>> bounds;  ///< Groups of the last pass: least and present size.
   TimerId timer = TimerId::kNone;
 
   template <typename F>
@@ -295,6 +298,9 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     if (!leading) return;
     follow_clock();
     const auto options_now = wanted();
+    no_removals = options_now            ? options_now->scale_down_enabled ? "" : "nodes are not to be removed any more"
+                  : last_problem.empty() ? "nobody wants nodes to be scaled any more"
+                                         : "the ClusterAutoscaler makes no sense any more";
     if (!options_now && !last_problem.empty()) return refuse_rules();
     if (!options_now) return retire();
     current = *options_now;
@@ -314,6 +320,8 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
       world.mark_incomplete_nodes(snapshot.groups);
       std::ranges::move(state->problems, std::back_inserter(snapshot.problems));
     }
+    bounds.clear();
+    for (const NodeGroup& group : snapshot.groups) bounds[group.id] = {group.min, group.target};
     current.accelerator_label = world.accelerator_label();
     const auto clock = [loop = client.loop()] { return loop->now(); };
     Actions actions = core.step(snapshot, current, now, {clock, now + options.max_pass_time, clock});
@@ -355,6 +363,15 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
          fmt::format("this machine's clock went {} by {}: how long nodes are unneeded and groups wait is counted on from before",
                      jump < Duration::zero() ? "back" : "forward", length)});
     actuator.carry_out(words, current);
+  }
+
+  /// What a removal stands on may be gone when its pods have left: rules, its group, room above the minimum.
+  std::string why_given_up(const NodeRemoval& removal) const {
+    if (!no_removals.empty()) return no_removals;
+    const auto group = bounds.find(removal.group);
+    if (group == bounds.end()) return fmt::format("group {} is gone, no longer scaled, or too little is known of it", removal.group);
+    const auto& [least, present] = group->second;
+    return present <= least ? fmt::format("group {} is at its minimum by now", removal.group) : "";
   }
 
   /// The rules make no sense: nothing is done by those that were there before, nor by defaults.

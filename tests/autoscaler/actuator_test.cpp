@@ -134,6 +134,8 @@ class ActuatorTest : public ::testing::Test {
   client::Client client{server, &loop, "test"};
   client::EventRecorder events{client, {.component = "cluster-autoscaler"}};
   std::vector<bool> ended;
+  std::string why_not;
+  bool stands_still = false;  ///< The clock that nobody sets.
   OwnWrites writes;
   Actuator actuator{
       client,
@@ -142,7 +144,9 @@ class ActuatorTest : public ::testing::Test {
       {.grown = [](const auto&...) {},
        .grow_failed = [](const auto&...) {},
        .removal_ended = [this](const auto&, bool, bool succeeded) { ended.push_back(succeeded); },
-       .evicted = [](auto) {}},
+       .evicted = [](auto) {},
+       .why_not = [this](const auto&) { return why_not; },
+       .steady_clock = [this] { return stands_still ? Duration(0) : loop.now().time_since_epoch(); }},
       std::make_shared<MachineApi>(
           client, world,
           WriteCallbacks{.write_started = [this](const std::string& resource) { writes.started(resource); },
@@ -326,6 +330,42 @@ TEST_F(ActuatorTest, ButNotForEver) {
   remove();
   loop.run_for(125s);
   EXPECT_EQ(ended, std::vector{true});
+}
+
+TEST_F(ActuatorTest, AClockThatIsSetShortensNoWait) {
+  stands_still = true;
+  server->put(kNode, yaml(fmt::format("kind: Node\nmetadata: {{name: a-1, uid: n, annotations: {{{}volumes: x}}}}\nstatus: {{allocatable: "
+                                      "{{cpu: '8', memory: 8Gi, pods: '110'}}}}",
+                                      kDelayDeletion)));
+  remove();
+  loop.run_for(3600s);
+  EXPECT_TRUE(ended.empty()) << "two hours by the clock that was set, none by the other";
+  EXPECT_FALSE(is_marked());
+}
+
+TEST_F(ActuatorTest, ARemovalThatNobodyWantsAnyMoreEndsBeforeItsMachineGoes) {
+  server->put(kNode, yaml(fmt::format("kind: Node\nmetadata: {{name: a-1, uid: n, annotations: {{{}volumes: x}}}}\nstatus: {{allocatable: "
+                                      "{{cpu: '8', memory: 8Gi, pods: '110'}}}}",
+                                      kDelayDeletion)));
+  remove();
+  loop.run_for(10s);
+  EXPECT_TRUE(is_tainted());
+  why_not = "its group is gone";
+  loop.run_for(10s);
+  EXPECT_EQ(ended, std::vector{false});
+  EXPECT_FALSE(is_tainted());
+  EXPECT_FALSE(is_marked());
+  EXPECT_EQ(replicas(), 3);
+}
+
+TEST_F(ActuatorTest, NobodyIsEvictedForARemovalThatIsGivenUp) {
+  pod("web", "w");
+  why_not = "scale-down was switched off";
+  remove();
+  loop.run_for(10s);
+  EXPECT_EQ(server->count("POST /api/v1/namespaces/default/pods/web/eviction"), 0);
+  EXPECT_EQ(ended, std::vector{false});
+  EXPECT_FALSE(is_tainted());
 }
 
 TEST_F(ActuatorTest, DaemonsOfThePlanAreEvictedAndNobodyWaitsForThem) {
