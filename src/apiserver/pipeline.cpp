@@ -178,12 +178,15 @@ void RequestPipeline::begin_audit(Request& request, const UserInfo* user) {
 bool RequestPipeline::authorize(Request& request) {
   auto attributes = attributes_of(request);
   std::optional<model::Subresource> sub;
-  if (!request.info.subresource.empty())
-    if (const auto* kind = request.kinds->find_resource(request.info.group, request.info.version, request.info.resource);
-        kind != nullptr && kind->has_subresource(request.info.subresource))
-      sub = model::subresource_of(*kind, request.info.subresource);
+  const model::KindInfo* kind = nullptr;
+  if (!request.info.subresource.empty()) {
+    kind = request.kinds->find_resource(request.info.group, request.info.version, request.info.resource);
+    if (kind != nullptr && kind->has_subresource(request.info.subresource)) sub = model::subresource_of(*kind, request.info.subresource);
+  }
   if (sub && !takes(*sub, request)) {
-    respond_.status(request, model::method_not_allowed());
+    const bool is_custom = request.kinds->custom(*kind) != nullptr;
+    respond_.status(request, is_custom ? model::method_not_supported(request.info.group, request.info.resource, request.info.verb)
+                                       : model::method_not_allowed());
     return false;
   }
   auto decision = ground_.options.authorizer->authorize(request.user, attributes);

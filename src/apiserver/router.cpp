@@ -90,8 +90,10 @@ std::optional<model::ApiStatus> check_timeout(const Request& request) {
 std::optional<model::ApiStatus> choose_form(Request& request, bool reads) {
   const auto& kind = *request.kind;
   const auto& info = request.info;
-  const auto type = internal_go_type(kind);
+  // What has no type in Go is answered without a router.
+  const auto type = request.custom != nullptr ? std::string("unstructured.Unstructured") : internal_go_type(kind);
   Offer offer;
+  offer.is_routed = request.custom == nullptr;
   offer.watch = info.verb == "watch";
   offer.list = reads && info.subresource.empty() && (offer.watch || info.verb == "list");
   // What is only answered (reviews) has no other form.
@@ -185,11 +187,15 @@ void Router::route_resource(const RequestPtr& request) {
   }
   const bool needs_name = info.verb == "get" || info.verb == "update" || info.verb == "patch" || info.verb == "delete";
   // Kubernetes has no route from a namespaced resource straight to a name.
-  if (kind.namespaced && info.ns.empty() && needs_name && !info.name.empty()) return respond_.status(*request, model::unknown_path());
+  // A collection across namespaces can be read, and only read: other paths of custom kinds are none.
+  const bool is_nowhere = kind.namespaced && info.ns.empty() && ((needs_name && !info.name.empty()) || !reads);
+  if (is_nowhere && request->custom != nullptr) return respond_.text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
+  if (is_nowhere && needs_name && !info.name.empty()) return respond_.status(*request, model::unknown_path());
   // A collection across namespaces can be read, and only read.
   const bool across = kind.namespaced && info.ns.empty() && (needs_name || info.verb == "create" || info.verb == "deletecollection");
   const bool posts_to_name = info.verb == "create" && !info.name.empty();
   const bool writes_collection = (info.verb == "update" || info.verb == "patch") && info.name.empty();
+  if (writes_collection && request->custom != nullptr) return respond_.status(*request, model::bad_request("name must be provided"));
   if (!kind.has_verb(info.verb) || across || posts_to_name || writes_collection)
     return respond_.status(*request, model::method_not_allowed());
   if (info.verb == "get") return reads_.get(request);

@@ -33,6 +33,7 @@ class AttributesClassProtection final : public Controller {
       if (event.after) sink.add(std::string(event.after->name()));
       return;
     }
+    if (!event.before && !event.after) return;
     const std::string user = fmt::format("{} {}", event.kind->kind, event.object().key());
     for (const std::string& one : classes_named_by(event.before)) {
       const auto users = users_.find(one);

@@ -32,6 +32,7 @@ const Kinds& kinds() {
     k.pod_disruption_budget = model::find_kind("policy", "v1", "PodDisruptionBudget");
     k.horizontal_pod_autoscaler = model::find_kind("autoscaling", "v2", "HorizontalPodAutoscaler");
     k.storage_class = model::find_kind("storage.k8s.io", "v1", "StorageClass");
+    k.volume_attributes_class = model::find_kind("storage.k8s.io", "v1", "VolumeAttributesClass");
     k.cluster_role = model::find_kind("rbac.authorization.k8s.io", "v1", "ClusterRole");
     k.resource_claim = model::find_kind("resource.k8s.io", "v1", "ResourceClaim");
     k.resource_claim_template = model::find_kind("resource.k8s.io", "v1", "ResourceClaimTemplate");

@@ -209,6 +209,7 @@ std::vector<ControllerPtr> make_controllers(const ManagerOptions& options) {
   all.push_back(make_horizontal_pod_autoscaler_controller(options.horizontal_pod_autoscaler));
   all.push_back(make_volume_binder());
   all.push_back(make_volume_protection_controller());
+  all.push_back(make_attributes_class_protection_controller());
   all.push_back(make_ephemeral_volume_controller());
   all.push_back(make_resource_claim_controller());
   all.push_back(make_service_cidr_controller());

@@ -20,6 +20,8 @@ ControllerPtr make_resource_quota_controller();
 ControllerPtr make_volume_binder();
 /// pkg/controller/volume/pvcprotection and pvprotection: takes the protection finalizers off what nobody uses any more.
 ControllerPtr make_volume_protection_controller();
+/// pkg/controller/volume/vacprotection: the protection finalizer of volume attributes classes, on and off.
+ControllerPtr make_attributes_class_protection_controller();
 /// pkg/controller/volume/ephemeral: the claims of pods' generic ephemeral volumes.
 ControllerPtr make_ephemeral_volume_controller();
 /// pkg/controller/resourceclaim: the claims of pods' templates, and claims that nobody uses any more.

@@ -52,6 +52,9 @@ class ApplyTypeBuilder {
     if (schema.list_type == "map") {
       out.list_type = FieldDef::ListType::kMap;
       out.list_keys = schema.list_map_keys;
+      for (const auto& key : out.list_keys)
+        if (const auto* below = schema.items == nullptr ? nullptr : schema.items->property(key); below != nullptr && below->default_value)
+          out.list_key_defaults.emplace(key, *below->default_value);
     }
     out.is_atomic = schema.map_type == "atomic";
     return out;

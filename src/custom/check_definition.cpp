@@ -59,6 +59,8 @@ class DefinitionCheck {
         (old_ == nullptr || !json::get_bool(*old_, {"spec", "preserveUnknownFields"})))
       add(Type::kInvalid, "spec.preserveUnknownFields", "true",
           "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead");
+    if (json::get_bool(doc_, {"spec", "preserveUnknownFields"}) && has_defaults())
+      add(Type::kInvalid, "spec.preserveUnknownFields", "true", "must be false in order to use defaults in the schema");
     conversion();
     if (old_ != nullptr) immutable();
     stored_versions();
@@ -75,8 +77,16 @@ class DefinitionCheck {
   void name() {
     if (old_ != nullptr) return;
     const auto wanted = fmt::format("{}.{}", text({"spec", "names", "plural"}), text({"spec", "group"}));
-    const auto given = text({"metadata", "name"});
-    if (given != wanted) add(Type::kInvalid, "metadata.name", model::go_quote(given), R"(must be spec.names.plural+"."+spec.group)");
+    for (const std::string_view field : {"generateName", "name"})
+      if (const auto given = text({"metadata", field}); !given.empty() && given != wanted)
+        add(Type::kInvalid, fmt::format("metadata.{}", field), model::go_quote(given), R"(must be spec.names.plural+"."+spec.group)");
+  }
+
+  [[nodiscard]] bool has_defaults() const {
+    return std::ranges::any_of(json::get_array(doc_, {"spec", "versions"}), [](const Value& version) {
+      const auto* schema = json::find(version, {"schema", "openAPIV3Schema"});
+      return schema != nullptr && any_node(read_schema(*schema), [](const Schema& one) { return one.default_value.has_value(); });
+    });
   }
 
   void group() {
@@ -334,8 +344,9 @@ class DefinitionCheck {
     const auto* webhook = json::find(doc_, {"spec", "conversion", "webhook"});
     const auto* config = webhook == nullptr ? nullptr : json::find(*webhook, "clientConfig");
     const std::string at = "spec.conversion.";
-    if (strategy.empty()) return add(Type::kRequired, at + "strategy", "", "");
-    if (strategy != "None" && strategy != "Webhook")
+    if (strategy.empty())
+      add(Type::kRequired, at + "strategy", "", "");
+    else if (strategy != "None" && strategy != "Webhook")
       add(Type::kNotSupported, at + "strategy", model::go_quote(strategy), R"(supported values: "None", "Webhook")");
     const auto& reviews =
         webhook == nullptr ? json::get_array(doc_, {"spec", "none"}) : json::get_array(*webhook, {"conversionReviewVersions"});

@@ -385,7 +385,7 @@ class Defaults {
 
   void values(const Schema& schema, const std::string& at) {
     model::FieldErrors found;
-    check_schema(*schema.default_value, schema, at, nullptr, found);
+    check_schema(*schema.default_value, schema, at, nullptr, found, true);
     if (found.empty())
       if (const auto rules = RuleTree::compile(schema, false)) {
         RuleTree::Outcome outcome;

@@ -1,6 +1,7 @@
 // The hooks of a custom kind: everything that the API server does with its objects goes by the schema.
 #include "base/go/strings.h"
 #include "custom/apply_types.h"
+#include "custom/column_texts.h"
 #include "custom/definition.h"
 #include "custom/metadata.h"
 #include "custom/objects.h"
@@ -208,21 +209,9 @@ Value cell_of(const Cell& cell, const Value& object, TimePoint now) {
   return Value(model::human_age(json::as_view(value), now));
 }
 
-constexpr std::string_view kNameText =
-    "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request "
-    "the "
-    "generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. "
-    "Cannot "
-    "be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
-
 model::Printer make_printer(const Version& version) {
   auto columns = version.columns;
-  if (columns.empty())
-    columns.push_back(
-        {"Age", "date", "",
-         "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in "
-         "happens-before order across separate operations.",
-         ".metadata.creationTimestamp", 0});
+  if (columns.empty()) columns.push_back({"Age", "date", "", std::string(kCreationText), ".metadata.creationTimestamp", 0});
   model::Printer out;
   out.columns.push_back({"Name", 0, "string", "name", std::string(kNameText)});
   auto cells = std::make_shared<std::vector<Cell>>();
@@ -277,7 +266,9 @@ model::Form make_form(const std::shared_ptr<CustomKind>& kind) {
     doc = std::move(whole.get_object());
   };
   // What is stored is read by the schema of the version that wrote it, as that stands now; another version then shows what it knows.
-  form.from_storage = [self](Value& doc) {
+  const auto has_embedded = [](const Version& one) { return any_node(*one.schema, [](const Schema& node) { return node.is_embedded; }); };
+  const bool coerces = std::ranges::any_of(kind->definition->versions, has_embedded);
+  form.from_storage = [self, coerces](Value& doc) {
     const auto written = json::get_string(doc, {"apiVersion"});
     const auto& versions = self->definition->versions;
     const auto writer = std::ranges::find_if(
@@ -285,6 +276,7 @@ model::Form make_form(const std::shared_ptr<CustomKind>& kind) {
     const auto& schema = writer == versions.end() ? *self->version->schema : *writer->schema;
     prune_all(*self->definition, schema, doc);
     set_defaults(doc, schema);
+    if (coerces) coerce_embedded(doc, schema, "", true, nullptr);
     if (&schema != self->version->schema.get()) prune_all(*self->definition, *self->version->schema, doc);
   };
   form.to_storage = [self](Value& doc) {

@@ -2,6 +2,7 @@
 // strategy.go).
 #include "base/go/strings.h"
 #include "custom/check_definition.h"
+#include "custom/column_texts.h"
 #include "custom/definition.h"
 #include "model/tables/tables.h"
 #include "model/validation/validation.h"
@@ -59,7 +60,7 @@ void prepare_definition(Value& doc) {
 
 model::Printer definition_printer() {
   model::Printer printer;
-  printer.columns = {{"Name", 0, "string", "name", ""}, {"Created At", 0, "date", "", ""}};
+  printer.columns = {{"Name", 0, "string", "name", std::string(kNameText)}, {"Created At", 0, "date", "", std::string(kCreationText)}};
   printer.cells = [](const Value& object, TimePoint) {
     return json::Array{Value(json::get_string(object, {"metadata", "name"})),
                        Value(json::get_string(object, {"metadata", "creationTimestamp"}))};
@@ -93,6 +94,7 @@ model::KindHooks definition_hooks() {
   strategy.kept_in_status_update = {"labels", "annotations", "finalizers", "ownerReferences"};
   hooks.strategy = strategy;
   model::Rules rules;
+  rules.has_foreign_finalizers = true;
   const auto report = [](model::FieldErrors found, model::validation::Errors& errors) {
     for (auto& error : found) errors.add(std::move(error));
   };

@@ -238,7 +238,7 @@ bool has_format(std::string_view format, std::string_view text) {
       {"isbn10", is_isbn10},
       {"isbn13", is_isbn13},
       {"creditcard", is_credit_card},
-      {"ssn", [](std::string_view s) { return matches(s, "^\\d{3}[- ]?\\d{2}[- ]?\\d{4}$"); }},
+      {"ssn", [](std::string_view s) { return s.size() == 11 && matches(s, "^\\d{3}[- ]?\\d{2}[- ]?\\d{4}$"); }},
       {"hexcolor", [](std::string_view s) { return matches(s, "^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"); }},
       {"rgbcolor",
        [](std::string_view s) {

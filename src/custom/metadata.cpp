@@ -42,6 +42,9 @@ std::string decode_metadata(json::Value& metadata, std::vector<std::string>* unk
   std::string why = decoded.error().message;
   if (const auto at = why.find("cannot be handled as a ConfigMap: "); at != std::string::npos)
     why = why.substr(at + std::string_view("cannot be handled as a ConfigMap: ").size());
+  // Decoded alone, not as a field.
+  constexpr std::string_view kAsField = "Go struct field ConfigMap.metadata of type";
+  if (const auto at = why.find(kAsField); at != std::string::npos) why.replace(at, kAsField.size(), "Go value of type");
   if (const auto at = why.find(".metadata."); at != std::string::npos) why.erase(at, std::string_view(".metadata").size());
   return why;
 }

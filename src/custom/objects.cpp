@@ -305,6 +305,25 @@ void check_embedded(const Value& value, const Schema& schema, bool is_root, cons
   }
 }
 
+namespace {
+
+/// The members of metadata that can be read alone stay.
+void drop_malformed(json::Object& resource, const Value& metadata) {
+  const auto* members = metadata.if_object();
+  if (members == nullptr) {
+    resource.erase("metadata");
+    return;
+  }
+  json::Object kept;
+  for (const auto& [key, member] : *members) {
+    Value alone = json::Object{{key, member}};
+    if (decode_metadata(alone, nullptr).empty()) kept.emplace(key, member);
+  }
+  resource["metadata"] = std::move(kept);
+}
+
+}  // namespace
+
 std::optional<model::FieldError> coerce_embedded(Value& value, const Schema& schema, const std::string& path, bool drops,
                                                  std::vector<std::string>* unknown, bool is_root) {
   if (auto* object = value.if_object()) {
@@ -320,7 +339,7 @@ std::optional<model::FieldError> coerce_embedded(Value& value, const Schema& sch
         std::vector<std::string> fields;
         const auto why = decode_metadata(*metadata, unknown == nullptr ? nullptr : &fields);
         if (!why.empty() && !drops) return model::FieldError{Type::kInvalid, child_path(path, "metadata"), shown(before), why};
-        if (!why.empty()) object->erase("metadata");
+        if (!why.empty()) drop_malformed(*object, before);
         for (const auto& field : fields) unknown->push_back(fmt::format("{}.{}", child_path(path, "metadata"), field));
       }
     }

@@ -78,7 +78,7 @@ class Declarer {
       auto element = declare(*schema.additional, schema.additional->is_embedded, name + ".@elem");
       if (!element) return std::nullopt;
       const auto most = schema.max_properties ? positive(*schema.max_properties) : (kMaxRequestBytes - 2) / (element->min_size + 6);
-      auto out = leaf(cel::map_type(leaf(cel::string_type(), kMaxRequestBytes, 2).type, element->type), most, 2);
+      auto out = leaf(cel::map_type(cel::string_type(), element->type), most, 2);
       out.element = std::make_unique<Declared>(std::move(*element));
       return out;
     }

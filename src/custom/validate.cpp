@@ -62,7 +62,7 @@ bool is_whole(double value) { return std::isfinite(value) && std::abs(value) <= 
 
 class Checker {
  public:
-  explicit Checker(std::string prefix) : prefix_(std::move(prefix)) {}
+  Checker(std::string prefix, bool of_default) : prefix_(std::move(prefix)), of_default_(of_default) {}
 
   Result check(const Value& value, const Schema& schema, const Where& at, Correlated* correlated) {
     auto result = check_here(value, schema, at, correlated);
@@ -81,7 +81,8 @@ class Checker {
       check_enum(value, schema, at, result);
       return result;
     }
-    if (has_type(schema)) check_type(value, schema, at, result);
+    // A default may be anything where an integer or a text is asked for: the extension says no type to who checks defaults.
+    if (has_type(schema) && !(of_default_ && schema.is_int_or_string)) check_type(value, schema, at, result);
     check_alternatives(value, schema, at, correlated, result);
     if (value.is_string()) check_string(json::as_view(value), value, schema, at, result);
     if (value.is_number()) check_number(value, schema, at, result);
@@ -139,7 +140,7 @@ class Checker {
     const bool is_text = value.is_string() || value.is_array();
     const bool fits = takes(schema, type) || (is_number && takes(schema, "integer") && is_whole(value.to_number<double>())) ||
                       (is_integer && takes(schema, "number"));
-    if (!is_text && !format.empty() && !fits && implied != format) return wrong_type(result, at, format, implied);
+    if (!is_text && !format.empty() && !fits && implied != format) return wrong_type(result, at, schema.format, implied);
     if (!takes(schema, "number") && !takes(schema, "integer") && !format.empty() && is_text) {
       ++result.matches;
       return;
@@ -338,13 +339,15 @@ class Checker {
   }
 
   std::string prefix_;
+  bool of_default_ = false;
 };
 
 }  // namespace
 
-void check_schema(const Value& value, const Schema& schema, const std::string& path, Correlated* correlated, model::FieldErrors& errors) {
+void check_schema(const Value& value, const Schema& schema, const std::string& path, Correlated* correlated, model::FieldErrors& errors,
+                  bool of_default) {
   const Where root;
-  auto result = Checker(path).check(value, schema, root, correlated);
+  auto result = Checker(path, of_default).check(value, schema, root, correlated);
   std::ranges::move(result.errors, std::back_inserter(errors));
 }
 

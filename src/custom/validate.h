@@ -9,8 +9,9 @@ namespace berth::custom {
 
 /// Appends what is wrong, up to 256 KiB of text. `path`: of the value, empty for a whole object. `correlated` (null at creation): the value
 /// and what it was; findings about unchanged places are forgiven.
+/// `of_default`: the value is a default of the schema.
 void check_schema(const json::Value& value, const Schema& schema, const std::string& path, Correlated* correlated,
-                  model::FieldErrors& errors);
+                  model::FieldErrors& errors, bool of_default = false);
 
 /// Whether rules (x-kubernetes-validations) are not to be asked after these findings.
 bool blocks_rules(const model::FieldErrors& errors);

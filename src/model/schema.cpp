@@ -114,7 +114,8 @@ class Tables {
       is_new = false;
       for (auto& [name, type] : types_) {
         if (type.holds_off_fields) continue;
-        type.holds_off_fields = std::ranges::any_of(type.fields, [&](const FieldDef& field) { return field.is_off || field.ref.holds_off_fields(); });
+        type.holds_off_fields =
+            std::ranges::any_of(type.fields, [&](const FieldDef& field) { return field.is_off || field.ref.holds_off_fields(); });
         is_new |= type.holds_off_fields;
       }
     }
@@ -301,6 +302,10 @@ std::string TypeDef::openapi_name() const {
 
 const TypeDef* find_type(std::string_view name) { return tables().find(name); }
 const std::vector<const TypeDef*>& all_types() { return tables().ordered(); }
+
+bool is_unstructured(const KindInfo& kind) {
+  return kind.hooks != nullptr && !kind.hooks->form.is_default() && kind.hooks->form->type != nullptr;
+}
 
 const TypeDef* type_of(const KindInfo& kind) {
   static const auto by_kind = [] {

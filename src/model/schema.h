@@ -56,11 +56,12 @@ struct FieldDef {
   // Server-side apply.
   enum class ListType { kAtomic, kSet, kMap };
   ListType list_type = ListType::kAtomic;
-  std::vector<std::string> list_keys;  ///< kMap.
-  bool is_atomic = false;              ///< A map or struct that is owned as a whole.
-  bool is_granular = false;            ///< A struct whose fields are owned one by one here, though its type is atomic elsewhere.
-  bool omits_zero = false;             ///< Kubernetes never answers with it as "", 0, false, [] or {}: such a value says nothing.
-  bool is_off = false;                 ///< Of a feature that is off by default: what is given is dropped (drop_off_fields).
+  std::vector<std::string> list_keys;                                 ///< kMap.
+  std::map<std::string, json::Value, std::less<>> list_key_defaults;  ///< Of keys that an item may leave out (custom kinds).
+  bool is_atomic = false;                                             ///< A map or struct that is owned as a whole.
+  bool is_granular = false;        ///< A struct whose fields are owned one by one here, though its type is atomic elsewhere.
+  bool omits_zero = false;         ///< Kubernetes never answers with it as "", 0, false, [] or {}: such a value says nothing.
+  bool is_off = false;             ///< Of a feature that is off by default: what is given is dropped (drop_off_fields).
   bool is_always_written = false;  ///< Kubernetes answers with it even when nobody gave it: "", 0, false, {} or, for lists and times, null.
   bool is_pointer = false;         ///< Of those always written: null when nobody gave it.
   std::vector<int> proto;          ///< Field numbers from the type's message down; empty: not known in protobuf form.
@@ -70,7 +71,7 @@ struct TypeDef {
   std::string name;  ///< "core.v1.PodSpec"
   bool is_atomic = false;
   bool holds_off_fields = false;  ///< In itself or below: fields that are off.
-  bool is_open = false;  ///< Other members are no mistake (custom kinds that preserve unknown fields).
+  bool is_open = false;           ///< Other members are no mistake (custom kinds that preserve unknown fields).
   std::vector<FieldDef> fields;
   [[nodiscard]] const FieldDef* field(std::string_view name) const;
   /// "io.k8s.api.core.v1.PodSpec"
@@ -82,6 +83,8 @@ struct TypeDef {
 
 /// The type of a kind's whole object; never null for a kind of all_kinds(), null for a custom kind whose hooks bring none.
 const TypeDef* type_of(const KindInfo& kind);
+/// Its objects have no type in Go: those of custom kinds.
+bool is_unstructured(const KindInfo& kind);
 /// By the name used in the tables ("meta.v1.LabelSelector"); null when unknown.
 const TypeDef* find_type(std::string_view name);
 /// All types, by name.

@@ -91,5 +91,60 @@ TEST_F(VolumeProtection, OtherFinalizersStay) {
   EXPECT_TRUE(has_finalizer(claim, "example.com/mine"));
 }
 
+/// A class that a volume or a claim names.
+class AttributesClassProtection : public ::testing::Test {
+ protected:
+  AttributesClassProtection() {
+    world.api.engine.add(make_attributes_class_protection_controller());
+    world.api.engine.start();
+    world.api.put(kinds().volume_attributes_class,
+                  yaml("{apiVersion: storage.k8s.io/v1, kind: VolumeAttributesClass, metadata: {name: gold}, driverName: d.example.com}"));
+    world.loop.run_for(seconds(1));
+  }
+  void use(const char* place) {
+    world.api.put(kinds().persistent_volume_claim,
+                  yaml(fmt::format("{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{name: c}}, {}}}", place)));
+    world.loop.run_for(seconds(1));
+  }
+  void remove() {
+    json::Value document = world.api.get(kinds().volume_attributes_class, "gold");
+    json::set(document, {"metadata", "deletionTimestamp"}, json::Value(format_rfc3339(world.loop.now())));
+    world.api.put(kinds().volume_attributes_class, document);
+    world.loop.run_for(seconds(1));
+  }
+  bool is_there() const { return !world.api.get(kinds().volume_attributes_class, "gold").is_null(); }
+  World world;
+};
+
+TEST_F(AttributesClassProtection, AClassThatWasMadeWithoutAdmissionGetsTheFinalizer) {
+  const json::Value document = world.api.get(kinds().volume_attributes_class, "gold");
+  EXPECT_EQ(json::serialize(json::Value(json::get_array(document, {"metadata", "finalizers"}))), R"(["kubernetes.io/vac-protection"])");
+}
+
+TEST_F(AttributesClassProtection, AnUnusedClassGoesAtOnce) {
+  remove();
+  EXPECT_FALSE(is_there());
+}
+
+TEST_F(AttributesClassProtection, AClassStaysUntilNoClaimNamesIt) {
+  use("spec: {volumeAttributesClassName: gold}");
+  remove();
+  EXPECT_TRUE(is_there());
+  use("spec: {volumeAttributesClassName: silver}, status: {currentVolumeAttributesClassName: gold}");
+  EXPECT_TRUE(is_there()) << "the volume has it still";
+  use("spec: {volumeAttributesClassName: silver}, status: {currentVolumeAttributesClassName: silver}");
+  EXPECT_FALSE(is_there());
+}
+
+TEST_F(AttributesClassProtection, AVolumeHoldsItToo) {
+  world.api.put(kinds().persistent_volume,
+                yaml("{apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: {volumeAttributesClassName: gold}}"));
+  remove();
+  EXPECT_TRUE(is_there());
+  world.api.erase(kinds().persistent_volume, "", "v");
+  world.loop.run_for(seconds(1));
+  EXPECT_FALSE(is_there());
+}
+
 }  // namespace
 }  // namespace berth::controllers

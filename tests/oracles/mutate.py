@@ -83,7 +83,7 @@ OBJECTS = document("drawns", "Drawn", [{"name": "v1", "served": True, "storage":
     **SPEC["properties"], "n": {"type": "number", "multipleOf": 0.5, "exclusiveMinimum": True, "minimum": 0}, "b": {"type": "boolean", "nullable": True}, "date": {"type": "string", "format": "date-time"},
     "deep": {"type": "object", "additionalProperties": {"type": "array", "minItems": 1, "items": {"type": "object", "properties": {"x": {"type": "string", "default": "d"}, "y": {"type": "integer", "enum": [1, 2]}}}}},
     "r": {"type": "array", "items": {"type": "string", "maxLength": 5, "x-kubernetes-validations": [{"rule": "self != 'bad'", "reason": "FieldValueForbidden"}]}, "maxItems": 10}},
-    "x-kubernetes-validations": [{"rule": "!has(self.i) || !has(self.n) || double(self.i) >= self.n", "messageExpression": "'i is ' + string(self.i)"}]}}}}}])
+    "x-kubernetes-validations": [{"rule": "!has(self.i) || !has(self.n) || double(self.i) >= self.n", "messageExpression": "self.i > 5 ? 'i is large' : 'i is small'"}]}}}}}])
 OBJECTS = json.loads(json.dumps(OBJECTS))
 GOOD = {"s": "abc", "i": 4, "l": [{"k": "a"}, {"k": "b", "v": 1}], "set": ["p", "q"], "m": {"x": "a"}, "ios": "50%", "emb": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"a": "b"}}, "spec": {"z": 1}}, "any": {"a": "x"}, "free": {"a": [1, {"b": None}]},
         "n": 1.5, "b": None, "date": "2026-01-02T03:04:05Z", "deep": {"k": [{"x": "y"}, {"y": 2}]}, "r": ["a", "b"]}

@@ -9,6 +9,7 @@ import copy, gzip, http.client, json, re, ssl, time, urllib.parse
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 TIME = re.compile(r"(?!2026-01-01)20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 AGE = re.compile(r"^(\d+[smhdy])+$|^<invalid>$")
+TYPE = re.compile(r"selfType\d+")  # Rules are compiled with a type of a random name.
 TOKEN = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
 
 
@@ -45,6 +46,7 @@ def mask_text(text):
     text = text.replace('"pkg/api/', '"k8s.io/kubernetes/pkg/api/')
     text = UUID.sub("UID", text)
     text = TIME.sub(lambda m: "TIME.F" if m.group(1) else "TIME", text)
+    text = TYPE.sub("selfType", text)
     return TOKEN.sub("TOKEN", text)
 
 

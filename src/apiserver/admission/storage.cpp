@@ -44,6 +44,7 @@ class StorageObjectInUseProtection final : public AdmissionPlugin {
     if (request.operation != Operation::kCreate) return {};
     if (request.is("", "persistentvolumes")) protect(request.object, "kubernetes.io/pv-protection");
     if (request.is("", "persistentvolumeclaims")) protect(request.object, "kubernetes.io/pvc-protection");
+    if (request.is("storage.k8s.io", "volumeattributesclasses")) protect(request.object, "kubernetes.io/vac-protection");
     return {};
   }
 

@@ -181,6 +181,12 @@ WebhookClient::~WebhookClient() {
 void WebhookClient::post(const Webhook& webhook, std::string review, std::string_view user_agent, std::function<void(PostAnswer)> done,
                          std::string_view traceparent) {
   const auto endpoint = locate(webhook);
+  // A service is found when it is dialled: by then the call has its address.
+  if (!endpoint && webhook.url.empty())
+    return done(
+        {0, "",
+         fmt::format("Post \"https://{}.{}.svc:{}{}?timeout={}s\": {}", webhook.service_name, webhook.service_ns, webhook.service_port,
+                     webhook.service_path.empty() ? "/" : webhook.service_path, webhook.timeout_ms / 1000, endpoint.error().message)});
   if (!endpoint) return done({0, "", endpoint.error().message});
   const auto client = client_for(webhook, *endpoint);
   if (!client) return done({0, "", client.error().message});

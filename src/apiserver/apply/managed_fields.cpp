@@ -112,6 +112,7 @@ void reset_fields(const model::KindInfo& kind, std::string_view subresource, Fie
     if (kind.has_subresource("status")) set.erase("f:status");
   } else if (subresource == "status") {
     set.erase("f:spec");
+    if (model::is_unstructured(kind)) set.erase("f:metadata");
     if (set.find("f:metadata") != nullptr) {
       auto& metadata = set.child("f:metadata");
       metadata.erase("f:deletionTimestamp");
@@ -179,6 +180,11 @@ void track_update(const model::KindInfo& kind, const json::Value* live, json::Va
   if (is_reset(updated)) {
     json::erase(updated, {"metadata", "managedFields"});
     if (live != nullptr) return;
+  }
+  // Whose fields nobody can tell belongs to nobody.
+  if (model::is_unstructured(kind) && (!is_typed(kind, updated) || (live != nullptr && !is_typed(kind, *live)))) {
+    json::erase(updated, {"metadata", "managedFields"});
+    return;
   }
   std::vector<Entry> entries;
   if (live != nullptr) {

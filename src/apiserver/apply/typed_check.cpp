@@ -46,6 +46,8 @@ constexpr std::size_t kMaxFindingBytes = 256 * 1024;
 
 class Check {
  public:
+  explicit Check(bool takes_stored) : takes_stored_(takes_stored) {}
+
   void at(const TypeRef& type, const FieldDef* field, const json::Value& value) {
     if (value.is_null()) return;
     switch (type.kind) {
@@ -117,11 +119,40 @@ class Check {
     std::set<std::string> seen;
     for (std::size_t i = 0; i < array->size(); ++i) {
       const auto& element = (*array)[i];
+      if (const auto why = why_nameless(field, element); !why.empty()) return say([&] { return fmt::format("element {}: {}", i, why); });
       const auto name = name_of(field, element, i);
-      if (field != nullptr && field->list_type != FieldDef::ListType::kAtomic && !seen.insert(name).second)
+      if (field != nullptr && field->list_type != FieldDef::ListType::kAtomic && !seen.insert(name).second && !takes_stored_)
         say([&] { return fmt::format("duplicate entries for key {}", name); });
       below("", name, [&] { at(*type.element, nullptr, element); });
     }
+  }
+
+  /// Why no path can name an element of a list that merges; empty: one can.
+  static std::string why_nameless(const FieldDef* field, const json::Value& element) {
+    if (field == nullptr || field->list_type == FieldDef::ListType::kAtomic) return {};
+    if (field->list_type == FieldDef::ListType::kSet) {
+      if (element.is_array()) return "not supported: associative list with lists as elements";
+      return element.is_object() ? "associative list without keys has an element that's a map type" : "";
+    }
+    if (element.is_null()) return "associative list with keys may not have a null element";
+    if (!element.is_object()) return "associative list with keys may not have non-map elements";
+    const auto is_known = [&](const std::string& key) {
+      return json::find(element, key) != nullptr || key_default(*field, key) != nullptr;
+    };
+    if (std::ranges::any_of(field->list_keys, is_known)) return {};
+    std::vector<std::string> keys;
+    for (const auto& key : field->list_keys) keys.push_back(model::go_quote(key));
+    return fmt::format(
+        "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any "
+        "key fields)",
+        fmt::join(keys, " "));
+  }
+
+  static const json::Value* key_default(const FieldDef& field, std::string_view key) {
+    static const json::Value kProtocol("TCP");
+    const auto found = field.list_key_defaults.find(key);
+    if (found != field.list_key_defaults.end()) return &found->second;
+    return key == "protocol" ? &kProtocol : nullptr;
   }
 
   /// `[name="c"]`, `[="x"]` of a set, `[3]` of a list that is taken whole.
@@ -133,12 +164,13 @@ class Check {
     std::string out;
     for (const auto key : keys) {
       const auto* value = json::find(element, key);
-      if (value == nullptr) value = list_key_default(key);
+      if (value == nullptr) value = key_default(*field, key);
       if (value != nullptr) out += fmt::format("{}{}={}", out.empty() ? "" : ",", key, json::serialize(*value));
     }
     return "[" + out + "]";
   }
 
+  const bool takes_stored_;  ///< What may have been stored: doubles in lists that merge are no mistake.
   std::string path_;
   std::size_t bytes_ = 0;
 };
@@ -146,7 +178,7 @@ class Check {
 }  // namespace
 
 std::optional<std::string> check_typed(const model::KindInfo& kind, const json::Value& config) {
-  Check check;
+  Check check(false);
   TypeRef root;
   root.kind = Kind::kStruct;
   root.type = model::type_of(kind);
@@ -155,6 +187,18 @@ std::optional<std::string> check_typed(const model::KindInfo& kind, const json::
   if (check.errors.empty()) return std::nullopt;
   if (check.errors.size() == 1) return check.errors.front();
   return fmt::format("errors:\n  {}", fmt::join(check.errors, "\n  "));
+}
+
+bool is_typed(const model::KindInfo& kind, const json::Value& object) {
+  const auto* type = model::type_of(kind);
+  if (type == nullptr || !object.is_object()) return type == nullptr;
+  Check check(true);
+  for (const auto& [key, member] : object.get_object()) {
+    const std::string_view name(key.data(), key.size());
+    if (name == "metadata") continue;  // Decoding saw to it.
+    if (const auto* field = type->field(name); field != nullptr) check.at(field->ref, field, member);
+  }
+  return check.errors.empty();
 }
 
 }  // namespace berth::apiserver::apply

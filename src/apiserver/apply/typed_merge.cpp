@@ -65,7 +65,9 @@ template <typename Element>
 void compare_member(const Shape& shape, const Element& element, const json::Value* before, const json::Value* after, bool always_present,
                     Difference& out) {
   FieldSet changed_below, removed_below;
-  compare_at(shape, before, after, always_present, changed_below, removed_below);
+  compare_at(shape, present(before), present(after), always_present, changed_below, removed_below);
+  // A null that was written was there: only what is in it now is new.
+  if (before != nullptr && before->is_null() && !changed_below.children().empty()) changed_below.set_member(false);
   if (!changed_below.empty()) out.changed.emplace_back(element(), std::move(changed_below));
   if (!removed_below.empty()) out.removed.emplace_back(element(), std::move(removed_below));
 }
@@ -81,17 +83,18 @@ Difference compare_objects(const Shape& shape, const json::Object* before, const
   const bool was_there = before != nullptr || always_present;
   for (const auto& [key, value] : new_members) {
     if (!left_out.empty() && key == left_out) continue;
-    // Of a new list item or pointer everything that is written is new, nulls included.
-    if (value.is_null() && !was_there) out.changed.emplace_back(field_element(key), FieldSet::of(true, {}));
+    const auto* old = old_members.if_contains(key);
+    const bool was_written = was_there && shape.is_always_present(key);
+    // What is written is new, nulls included.
+    if (value.is_null() && old == nullptr && !was_written) out.changed.emplace_back(field_element(key), FieldSet::of(true, {}));
     compare_member(
-        shape.member(key), [&] { return field_element(key); }, present(old_members.if_contains(key)), present(&value),
-        was_there && shape.is_always_present(key), out);
+        shape.member(key), [&] { return field_element(key); }, old, &value, was_written, out);
   }
   for (const auto& [key, value] : old_members) {
     if (new_members.contains(key) || (!left_out.empty() && key == left_out)) continue;
     if (value.is_null()) out.removed.emplace_back(field_element(key), FieldSet::of(true, {}));
     compare_member(
-        shape.member(key), [&] { return field_element(key); }, present(&value), nullptr,
+        shape.member(key), [&] { return field_element(key); }, &value, nullptr,
         (after != nullptr || always_present) && shape.is_always_present(key), out);
   }
   return out;
@@ -150,7 +153,7 @@ FieldSet collect(const Shape& shape, const json::Value& value) {
       auto below = collect(shape.member(key), member);
       // A map's key is owned by itself; a struct's field only where it ends.
       const bool empty_object = member.is_object() && member.get_object().empty();
-      if (shape.is_map() || member.is_null() || empty_object) below.set_member();
+      if (shape.is_map() || shape.is_untyped() || member.is_null() || empty_object) below.set_member();
       if (!below.empty()) children.emplace_back(field_element(key), std::move(below));
     }
     return FieldSet::of(false, std::move(children));
@@ -227,7 +230,7 @@ std::optional<std::string> key_element(const Shape& list, const json::Value& ele
   std::string out = "k:{";
   for (const auto key : keys) {
     const auto* value = object->if_contains(key);
-    if (value == nullptr) value = list_key_default(key);
+    if (value == nullptr) value = list.list_key_default(key);
     // A key may be absent (a topology constraint's, a port's host address); validation says where it may not.
     if (value == nullptr) continue;
     if (out.size() > 3) out += ',';
@@ -257,7 +260,7 @@ void merge(const Shape& shape, json::Value& live, const json::Value& config) {
   if (is_granular_object(shape, config) && live.is_object()) {
     auto& members = live.get_object();
     for (const auto& [key, value] : config.get_object()) {
-      if (value.is_null()) {
+      if (value.is_null() && !shape.keeps_nulls()) {
         members.erase(key);
       } else if (auto* present_value = members.if_contains(key)) {
         merge(shape.member(key), *present_value, value);

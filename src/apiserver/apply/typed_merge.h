@@ -9,6 +9,9 @@ namespace berth::apiserver::apply {
 /// structured-merge-diff; empty when all is well.
 std::optional<std::string> check_typed(const model::KindInfo& kind, const json::Value& config);
 
+/// Whether an object's members have the types that the kind's schema says. Of stored objects: an older schema may have let others in.
+bool is_typed(const model::KindInfo& kind, const json::Value& object);
+
 /// The paths a document names: what an applied configuration owns.
 FieldSet set_of(const Shape& shape, const json::Value& value);
 

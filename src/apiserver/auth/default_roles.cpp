@@ -310,6 +310,9 @@ std::vector<RoleRow> controller_roles() {
       {"validatingadmissionpolicy-status-controller",
        {"READ admissionregistration.k8s.io validatingadmissionpolicies",
         "get,patch,update admissionregistration.k8s.io validatingadmissionpolicies/status", kEvents}},
+      {"volumeattributesclass-protection-controller",
+       {"READ core persistentvolumeclaims", "READ core persistentvolumes", "get,list,update,watch storage.k8s.io volumeattributesclasses",
+        kEvents}},
   };
 }
 

@@ -9,6 +9,7 @@ using model::TypeRef;
 Shape Shape::of(const model::KindInfo& kind) {
   Shape shape;
   shape.struct_ = model::type_of(kind);
+  shape.keeps_nulls_ = model::is_unstructured(kind);
   static const TypeRef kStructRef = [] {
     TypeRef ref;
     ref.kind = TypeRef::Kind::kStruct;
@@ -20,6 +21,7 @@ Shape Shape::of(const model::KindInfo& kind) {
 
 Shape Shape::member(std::string_view name) const {
   Shape below;
+  below.keeps_nulls_ = keeps_nulls_;
   if (struct_ != nullptr) {
     below.field_ = struct_->field(name);
     if (below.field_ != nullptr) below.ref_ = &below.field_->ref;
@@ -32,6 +34,7 @@ Shape Shape::member(std::string_view name) const {
 
 Shape Shape::element() const {
   Shape below;
+  below.keeps_nulls_ = keeps_nulls_;
   if (is_list()) below.ref_ = ref_->element;
   if (below.ref_ != nullptr && below.ref_->kind == TypeRef::Kind::kStruct) below.struct_ = below.ref_->type;
   return below;
@@ -55,9 +58,11 @@ bool Shape::is_always_present(std::string_view name) const {
   return field != nullptr && field->is_always_written;
 }
 
-const json::Value* list_key_default(std::string_view key) {
+const json::Value* Shape::list_key_default(std::string_view key) const {
   static const json::Value kProtocol("TCP");
-  return key == "protocol" ? &kProtocol : nullptr;
+  if (field_ == nullptr) return nullptr;
+  if (const auto found = field_->list_key_defaults.find(key); found != field_->list_key_defaults.end()) return &found->second;
+  return key == "protocol" && !keeps_nulls_ ? &kProtocol : nullptr;
 }
 
 json::Value make_table(const model::KindInfo& kind, std::span<const json::Value> items, json::Object metadata,

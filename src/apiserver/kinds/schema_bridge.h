@@ -27,6 +27,12 @@ class Shape {
   [[nodiscard]] const std::vector<std::string>& list_keys() const;
   /// The object here is replaced whole (labelSelector, nodeSelector terms, …).
   [[nodiscard]] bool is_atomic_object() const;
+  /// The value of a list key that an element leaves out ("protocol" is TCP in ports), or null.
+  [[nodiscard]] const json::Value* list_key_default(std::string_view key) const;
+  /// Nothing is said of what stands here: members are owned one by one.
+  [[nodiscard]] bool is_untyped() const { return ref_ != nullptr && ref_->kind == model::TypeRef::Kind::kAny; }
+  /// A null that is applied stays one (objects without a type in Go).
+  [[nodiscard]] bool keeps_nulls() const { return keeps_nulls_; }
   /// A map from free keys to values, as opposed to a struct with fields.
   [[nodiscard]] bool is_map() const { return ref_ != nullptr && ref_->kind == model::TypeRef::Kind::kMap; }
   [[nodiscard]] bool is_struct() const { return struct_ != nullptr; }
@@ -49,10 +55,8 @@ class Shape {
   const model::TypeRef* ref_ = nullptr;
   const model::FieldDef* field_ = nullptr;  ///< Of which the value is the value; null at the root and below lists and maps.
   const model::TypeDef* struct_ = nullptr;
+  bool keeps_nulls_ = false;
 };
-
-/// The value of a list key that an element leaves out ("protocol" is TCP in ports), or null.
-const json::Value* list_key_default(std::string_view key);
 
 /// meta.k8s.io/v1 Table of documents of `kind` with Kubernetes' columns. `object_policy`: the includeObject parameter ("None", "Metadata",
 /// "Object"; empty: Metadata). Without `columns` the definitions are left out (later events of a watch).

@@ -103,7 +103,7 @@ bool route_accepts(std::string_view accept) {
 
 model::ApiResult<Negotiated> negotiate(std::string_view accept, const Offer& offer) {
   if (trim(accept).empty()) return Negotiated{};
-  if (!route_accepts(accept)) {
+  if (offer.is_routed && !route_accepts(accept)) {
     auto status = model::not_acceptable(
         fmt::format("406: Not Acceptable\n\nAvailable representations: {}{}", kBodies,
                     offer.list ? ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch" : ""));

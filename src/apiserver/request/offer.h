@@ -10,6 +10,7 @@ struct Offer {
   bool forms = true;         ///< Table and PartialObjectMetadata may be asked for; otherwise those alternatives are passed over.
   bool protobuf = false;     ///< Whole objects have a protobuf form. Of their metadata alone there always is one, of a Table never.
   bool checks_form = false;  ///< Whether the form must fit a list or a single object.
+  bool is_routed = true;     ///< A router looks at the bare media types first.
   std::string_view kind;     ///< Go's internal type of one object ("core.ConfigMap"), for what is said about forms that do not fit.
 };
 

@@ -145,14 +145,17 @@ std::optional<model::ApiStatus> check_type(const json::Value& document, std::str
   const auto its_kind = given_kind.empty() ? kind : given_kind;
   if (its_group == group && its_version == version && its_kind == kind) return std::nullopt;
   const auto wanted = group.empty() ? std::string(version) : fmt::format("{}/{}", group, version);
-  const bool is_known = model::find_kind(its_group, its_version, its_kind) != nullptr || its_kind == "List";
+  const bool is_definition = group == "apiextensions.k8s.io";
+  const bool is_known = (is_definition && its_group == group && its_version == "v1beta1" && its_kind == kind) ||
+                        model::find_kind(its_group, its_version, its_kind) != nullptr || its_kind == "List";
   if (is_known && its_group == group && its_kind == kind)
     return bad_request(fmt::format("the API version in the data ({}) does not match the expected API version ({})", given_version, wanted));
   std::string why =
-      is_known
-          ? fmt::format("converting ({}.{}) to ({}.{}): unknown conversion", its_version, its_kind, internal_package(group), kind)
-          : fmt::format(R"(no kind "{}" is registered for version "{}" in scheme "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30")",
-                        its_kind, its_group.empty() ? std::string(its_version) : fmt::format("{}/{}", its_group, its_version));
+      is_known ? fmt::format("converting ({}.{}) to ({}.{}): unknown conversion", its_version, its_kind, internal_package(group), kind)
+               : fmt::format(R"(no kind "{}" is registered for version "{}" in scheme "k8s.io/{}")", its_kind,
+                             its_group.empty() ? std::string(its_version) : fmt::format("{}/{}", its_group, its_version),
+                             is_definition ? "apiextensions-apiserver/pkg/apiserver/apiserver.go:55"
+                                           : "kubernetes/pkg/api/legacyscheme/scheme.go:30");
   return bad_request(fmt::format(R"({} in version "{}" cannot be handled as a {}: {})", its_kind, its_version, kind, why));
 }
 
@@ -197,6 +200,27 @@ model::ApiResult<json::Value> parse_body(const Request& request, std::string_vie
   return std::move(*document);
 }
 
+namespace {
+
+/// Without types in Go another kind is read as well as this, and is wrong by its name; so is another version in a patch.
+model::ApiStatus wrong_custom_type(const Request& request, const model::KindInfo& kind, const json::Value& document,
+                                   model::ApiStatus otherwise) {
+  const std::string its_kind(json::get_string(document, {"kind"})), its_version(json::get_string(document, {"apiVersion"}));
+  if (its_kind.empty() || its_version.empty()) return otherwise;
+  const auto slash = its_version.find('/');
+  const auto find = [&](std::string field, const std::string& given, const std::string& wanted) {
+    return model::invalid_object(
+        slash == std::string::npos ? "" : its_version.substr(0, slash), its_kind, json::get_string(document, {"metadata", "name"}),
+        {{model::FieldError::Type::kInvalid, std::move(field), json::serialize(json::Value(given)), fmt::format("must be {}", wanted)}});
+  };
+  if (its_version == kind.api_version()) return find("kind", its_kind, kind.kind);
+  if (request.info.verb == "patch") return find("apiVersion", its_version, kind.api_version());
+  return bad_request(
+      fmt::format("the API version in the data ({}) does not match the expected API version ({})", its_version, kind.api_version()));
+}
+
+}  // namespace
+
 model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document, const Repeated& repeated,
                                        bool fills, const StoredDocument& stored) {
   auto* object = document.if_object();
@@ -205,12 +229,7 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
                                                    "couldn't get version/kind; json parse error: ", kind_unreadable(document))));
   if (auto wrong = check_type(document, kind.group, kind.version, kind.kind)) {
     // Without types in Go another kind of the same version is read as well as this, and is wrong by its name.
-    const std::string given(json::get_string(document, {"kind"}));
-    if (request.custom == nullptr || given.empty() || json::get_string(document, {"apiVersion"}) != kind.api_version())
-      return std::unexpected(std::move(*wrong));
-    return std::unexpected(model::invalid_object(
-        kind.group, given, json::get_string(document, {"metadata", "name"}),
-        {{model::FieldError::Type::kInvalid, "kind", json::serialize(json::Value(given)), fmt::format("must be {}", kind.kind)}}));
+    return std::unexpected(request.custom == nullptr ? std::move(*wrong) : wrong_custom_type(request, kind, document, std::move(*wrong)));
   }
   (*object)["apiVersion"] = kind.api_version();
   (*object)["kind"] = kind.kind;

@@ -87,7 +87,11 @@ json::Value scale_table(const json::Value& scale, TimePoint now) {
 }
 
 model::ApiResult<std::int64_t> checked_replicas(const Request& request, const json::Value& scale) {
-  if (auto wrong = check_type(scale, "autoscaling", "v1", "Scale")) return std::unexpected(std::move(*wrong));
+  // The codec of a custom kind's scales cannot name what it failed to read.
+  constexpr std::string_view kUnnamed =
+      R"(no kind is registered for the type v1.Scale in scheme "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781")";
+  if (auto wrong = check_type(scale, "autoscaling", "v1", "Scale"))
+    return std::unexpected(request.custom != nullptr ? model::bad_request(kUnnamed) : std::move(*wrong));
   const auto name = json::get_string(scale, {"metadata", "name"});
   if (name.empty() && request.info.verb == "update")
     return std::unexpected(model::bad_request(
@@ -100,6 +104,8 @@ model::ApiResult<std::int64_t> checked_replicas(const Request& request, const js
     return std::unexpected(model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
   const auto* replicas = json::find(scale, {"spec", "replicas"});
   if (replicas == nullptr) return 0;
+  if (!replicas->is_int64() && request.custom != nullptr && request.info.verb == "update")
+    return std::unexpected(model::bad_request(kUnnamed));
   if (!replicas->is_int64())
     return std::unexpected(
         model::bad_request("Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal into Go struct field "
@@ -203,6 +209,9 @@ void get_scale(Reads& reads, const RequestPtr& request) {
   const auto object = reads.ground.cache->get(object_key(kind, request->info.ns, request->info.name));
   if (object == nullptr) return reads.respond.status(*request, model::not_found(kind.group, kind.plural, request->info.name));
   read_scaled(reads.versions, reads.respond, request, object, [&reads, request](const json::Value& workload) {
+    // A custom kind's object without replicas has no scale to show, though it can be given one.
+    if (const auto& path = scale_rules(*request->kind).spec_replicas; request->custom != nullptr && at_path(workload, path) == nullptr)
+      return reads.respond.status(*request, model::internal_error(fmt::format("the spec replicas field \".{}\" does not exist", path)));
     const auto scale = scale_of(*request->kind, workload);
     reads.respond.document(*request, 200, request->accept.form == ObjectForm::kTable ? scale_table(scale, reads.ground.loop.now()) : scale);
   });

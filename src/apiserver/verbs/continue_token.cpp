@@ -25,7 +25,10 @@ std::optional<std::string> decode(std::string_view text, std::size_t& bad) {
   std::string out;
   std::uint32_t bits = 0;
   int count = 0;
+  // The last of four makes no byte alone.
+  const bool is_cut = text.size() % 4 == 1;
   for (bad = 0; bad < text.size(); ++bad) {
+    if (is_cut && bad + 1 == text.size()) return std::nullopt;
     const auto value = kAlphabet.find(text[bad]);
     if (value == std::string_view::npos) return std::nullopt;
     bits = bits << 6 | static_cast<std::uint32_t>(value);

@@ -108,9 +108,10 @@ Mark mark_deleted(const WriteOperation& deletion, json::Value& document, TimePoi
   const bool holds_content = is_namespace && !json::get_array(document, {"spec", "finalizers"}).empty();
   if (grace.value_or(0) == 0 && finalizers.empty() && !holds_content) return {true, false};
   metadata["deletionTimestamp"] = format_rfc3339(now + std::chrono::seconds(grace.value_or(0)));
-  // A namespace ends when it is empty, whatever the time (pkg/registry/core/namespace/storage).
-  if (!is_namespace) metadata["deletionGracePeriodSeconds"] = grace.value_or(0);
-  if (deletion.kind->generation) metadata["generation"] = json::get_int(document, {"metadata", "generation"}) + 1;
+  // A namespace ends when it is empty, a definition when its objects are gone, whatever the time (their registries mark them themselves).
+  const bool is_definition = deletion.kind == &KindTable::definitions();
+  if (!is_namespace && !is_definition) metadata["deletionGracePeriodSeconds"] = grace.value_or(0);
+  if (deletion.kind->generation && !is_definition) metadata["generation"] = json::get_int(document, {"metadata", "generation"}) + 1;
   if (is_namespace) json::set(document, {"status", "phase"}, "Terminating");
   return {};
 }
@@ -136,6 +137,7 @@ struct CollectionDeletion {
   RequestPtr request;
   json::Value options;
   ListResult found;
+  Rest rest;  ///< What a limit leaves for the next request.
   std::size_t next = 0;
 };
 
@@ -144,7 +146,7 @@ void delete_next(WritePipeline& writes, const std::shared_ptr<CollectionDeletion
     return writes.versions.convert_ahead(all->request, all->found.items, [&writes, all](model::ApiResult<std::vector<ObjectPtr>> shown) {
       if (!shown) return writes.respond.status(*all->request, shown.error());
       all->found.items = std::move(*shown);
-      writes.reads.answer_list(all->request, std::move(all->found), "", std::nullopt);
+      writes.reads.answer_list(all->request, std::move(all->found), all->rest.token, all->rest.remaining);
     });
   const auto& object = *all->found.items[all->next++];
   auto deletion = make_write(writes, all->request, WriteMode::kDeleteMember);
@@ -251,12 +253,15 @@ void remove_collection(WritePipeline& writes, const RequestPtr& request) {
   if (!delete_options) return writes.respond.status(*request, delete_options.error());
   auto filter = read_filter(*request);
   if (!filter) return writes.respond.status(*request, filter.error());
+  const auto limit = read_limit(*request);
+  if (!limit) return writes.respond.status(*request, limit.error());
   auto all = std::make_shared<CollectionDeletion>();
   all->request = request;
   all->options = std::move(*delete_options);
   // What is selected by fields of the request's version is known once the objects are in it.
   const auto also = asks_converter(*request) ? std::exchange(filter->also, nullptr) : nullptr;
-  all->found = writes.ground.cache->list(*filter, "", 0);
+  all->found = writes.ground.cache->list(*filter, "", *limit);
+  all->rest = rest_after(all->found, *filter);
   if (!also) return delete_next(writes, all);
   writes.versions.convert_ahead(request, all->found.items, [&writes, all, also](model::ApiResult<std::vector<ObjectPtr>> shown) {
     if (!shown) return writes.respond.status(*all->request, shown.error());

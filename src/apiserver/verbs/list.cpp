@@ -42,6 +42,29 @@ class ListStream : public std::enable_shared_from_this<ListStream> {
   std::size_t next_ = 0;
 };
 
+}  // namespace
+
+model::ApiResult<std::size_t> read_limit(const Request& request) {
+  if (!request.query.has("limit")) return 0;
+  const auto limit = request.query.get("limit");
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(limit.data(), limit.data() + limit.size(), number);
+  if (error != std::errc() || end != limit.data() + limit.size())
+    return std::unexpected(model::bad_request(fmt::format(
+        "strconv.ParseInt: parsing \"{}\": {}", limit, error == std::errc::result_out_of_range ? "value out of range" : "invalid syntax")));
+  return number > 0 ? static_cast<std::size_t>(number) : 0;
+}
+
+Rest rest_after(const ListResult& page, const WatchFilter& filter) {
+  if (!page.more || page.items.empty()) return {};
+  Rest rest;
+  rest.token = ContinueToken{page.revision, std::string(page.items.back()->key.substr(filter.prefix.size()))}.render();
+  if (filter.labels.is_everything() && filter.fields.terms.empty() && !filter.name) rest.remaining = page.remaining;
+  return rest;
+}
+
+namespace {
+
 struct ListPlan {
   WatchFilter filter;
   std::size_t limit = 0;
@@ -57,15 +80,9 @@ model::ApiResult<ListPlan> make_plan(const Request& request) {
   if (!filter) return std::unexpected(filter.error());
   ListPlan plan;
   plan.filter = std::move(*filter);
-  if (const auto limit = request.query.get("limit"); request.query.has("limit")) {
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(limit.data(), limit.data() + limit.size(), number);
-    if (error != std::errc() || end != limit.data() + limit.size())
-      return std::unexpected(
-          model::bad_request(fmt::format("strconv.ParseInt: parsing \"{}\": {}", limit,
-                                         error == std::errc::result_out_of_range ? "value out of range" : "invalid syntax")));
-    plan.limit = number > 0 ? static_cast<std::size_t>(number) : 0;
-  }
+  const auto limit = read_limit(request);
+  if (!limit) return std::unexpected(limit.error());
+  plan.limit = *limit;
   // "Whatever you have" comes whole, as from Kubernetes' watch cache.
   if (request.query.get("resourceVersion") == "0") plan.limit = 0;
   const auto revision = read_revision(request.query.get("resourceVersion"));
@@ -159,21 +176,17 @@ void Reads::list(const RequestPtr& request) {
     } else {
       result = ground.cache->list(plan.filter, plan.after_key, plan.limit);
     }
-    std::string token;
-    std::optional<std::int64_t> remaining;
-    if (result.more && !result.items.empty()) {
-      token = ContinueToken{result.revision, std::string(result.items.back()->key.substr(plan.filter.prefix.size()))}.render();
-      if (plan.filter.labels.is_everything() && plan.filter.fields.terms.empty() && !plan.filter.name) remaining = result.remaining;
-    }
+    const auto [token, remaining] = rest_after(result, plan.filter);
     if (!asks_converter(*request)) return answer_list(request, std::move(result), token, remaining);
-    versions.convert_ahead(request, result.items,
-                           [this, request, result, token, remaining, also](model::ApiResult<std::vector<ObjectPtr>> shown) {
-                             if (!shown) return respond.status(*request, shown.error());
-                             auto converted = result;
-                             converted.items = std::move(*shown);
-                             if (also) std::erase_if(converted.items, [&](const ObjectPtr& one) { return !also(*one); });
-                             answer_list(request, std::move(converted), token, remaining);
-                           });
+    versions.convert_ahead(
+        request, result.items,
+        [this, request, result, token = token, remaining = remaining, also](model::ApiResult<std::vector<ObjectPtr>> shown) {
+          if (!shown) return respond.status(*request, shown.error());
+          auto converted = result;
+          converted.items = std::move(*shown);
+          if (also) std::erase_if(converted.items, [&](const ObjectPtr& one) { return !also(*one); });
+          answer_list(request, std::move(converted), token, remaining);
+        });
   };
   const auto wanted = at_least ? at_least : exact;
   if (!wanted || *wanted <= ground.cache->revision()) return run();

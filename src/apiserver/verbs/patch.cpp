@@ -90,6 +90,8 @@ model::ApiResult<json::Value> finish_patched(Authorizer& authorizer, const Reque
   }
   if (auto decoded = decode_document(*request, kind, patched, repeated, true, [&] { return std::optional(current); }); !decoded) {
     auto& status = decoded.error();
+    // A custom object that says to be something else is a finding of its own.
+    if (request->custom != nullptr && status.code == 422) return std::unexpected(std::move(status));
     const auto strict = status.message.find("strict decoding error");
     const auto reason = strict != std::string::npos ? status.message.substr(strict) : bare_reason(status.message);
     if (strategic == nullptr) return std::unexpected(invalid_patch(shown_to(authorizer, *request, std::move(patched)), reason));
@@ -328,12 +330,12 @@ model::ApiResult<Produce> produce_of(Authorizer& authorizer, const RequestPtr& r
   const auto type = media_type(request->http.headers.get("Content-Type"));
   if (type == "application/json-patch+json") return json_patch(authorizer, request, kind);
   if (type == "application/merge-patch+json") return merge_patch(authorizer, request, kind);
-  if (type != "application/strategic-merge-patch+json") return std::unexpected(model::unknown_patch_type());
   // What a custom kind's lists merge by is nowhere said (handlers/patch.go: no strategic merge for unstructured objects).
   if (request->custom != nullptr)
     return std::unexpected(
         model::unsupported_media_type("the body of the request was in an unknown format - accepted media types include: "
                                       "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"));
+  if (type != "application/strategic-merge-patch+json") return std::unexpected(model::unknown_patch_type());
   return strategic_patch(authorizer, request, kind);
 }
 

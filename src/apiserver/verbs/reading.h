@@ -13,6 +13,16 @@ model::ApiResult<WatchFilter> read_filter(const Request& request);
 /// A resourceVersion parameter: nullopt when absent; an error (500, as Kubernetes answers) when it is not a number.
 model::ApiResult<std::optional<Revision>> read_revision(std::string_view text);
 
+/// The limit parameter; 0: none. 400 when it is not a number.
+model::ApiResult<std::size_t> read_limit(const Request& request);
+
+/// What a page says of the objects after it.
+struct Rest {
+  std::string token;  ///< Empty: nothing is left.
+  std::optional<std::int64_t> remaining;
+};
+Rest rest_after(const ListResult& page, const WatchFilter& filter);
+
 /// What Kubernetes says about the combination of resourceVersion, resourceVersionMatch, continue and sendInitialEvents.
 std::optional<model::ApiStatus> check_list_options(const Request& request, bool is_watch);
 

@@ -85,7 +85,8 @@ std::optional<model::ApiStatus> check_preconditions(WriteOperation& operation, c
       return status;
     }
     if (revision != std::to_string(operation.base->revision)) return model::modified_conflict(kind.group, kind.plural, operation.name);
-  } else if (operation.request->info.verb == "update" && !asks_uid && model::hooks_of(kind).life->update_needs_revision) {
+  } else if (operation.request->info.verb == "update" && !asks_uid && operation.request->info.subresource != "scale" &&
+             model::hooks_of(kind).life->update_needs_revision) {
     return model::invalid_object(kind.group, kind.plural, operation.name,
                                  {{model::FieldError::Type::kInvalid, "metadata.resourceVersion", "0", "must be specified for an update"}});
   }
