@@ -84,6 +84,8 @@ Result<std::unique_ptr<Replay>> Replay::load(const std::string& file, bool as_wo
   if (!head) return std::unexpected(head.error());
   out->notes_ = head->notes;
   out->finish();
+  if (out->order_.empty() && out->initial_.empty() && out->actions_.empty())
+    return invalid(fmt::format("{}: nothing happens in it: no node and no pod comes", file));
   return out;
 }
 

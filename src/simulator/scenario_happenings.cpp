@@ -72,13 +72,22 @@ const std::vector<std::string_view>& component_names() {
   return names;
 }
 
-Fault read_fault(const config::Reader& at, const PartContext&) {
+void note_what_never_comes(const config::Reader& at, const Arrivals& when, const PartContext& context) {
+  if (context.duration <= Duration(0)) return;
+  const Duration first = !when.times.empty() ? when.times.front() : when.from;
+  if (first > context.duration)
+    at.note(
+        fmt::format("never comes: {} is after the scenario's end ({})", format_go_duration(first), format_go_duration(context.duration)));
+}
+
+Fault read_fault(const config::Reader& at, const PartContext& context) {
   Fault out;
   if (!at.expect_object()) return out;
   constexpr std::array<std::string_view, 9> kWhats = {"lose",       "delete",  "taint", "cordon", "slowApi",
                                                       "failingApi", "restart", "cut",   "clock"};
   at.only({"at", "rate", "from", "until", "for", "lose", "delete", "taint", "cordon", "slowApi", "failingApi", "restart", "cut", "clock"});
   out.when = read_when(at);
+  note_what_never_comes(at, out.when, context);
   out.lasts = read_lengths(at.field("for"));
   const auto given = std::ranges::count_if(kWhats, [&](std::string_view name) { return at.has(name); });
   if (given != 1) at.problem(fmt::format("one of {} is needed", fmt::join(kWhats, ", ")));
@@ -167,6 +176,9 @@ Change read_change(const config::Reader& at, const PartContext& context) {
   at.only({"at", "apply", "delete", "patch", "scale", "scheduler", "descheduler", "addNodes", "removeNodes", "drain", "uncordon"});
   out.at = read_times(at.field("at"));
   if (!at.has("at")) at.problem("at", "required");
+  Arrivals when;
+  when.times = out.at;
+  note_what_never_comes(at, when, context);
   const auto given = std::ranges::count_if(kWhats, [&](std::string_view name) { return at.has(name); });
   if (given != 1) at.problem(fmt::format("one of {} is needed", fmt::join(kWhats, ", ")));
   if (at.has("apply")) {

@@ -11,6 +11,8 @@ struct PartContext {
   std::vector<std::string>* notes = nullptr;
 };
 
+/// Says so when all of it is after the scenario's end: it is no mistake in a scenario that is made shorter for a try.
+void note_what_never_comes(const config::Reader& at, const Arrivals& when, const PartContext& context);
 NodeSet read_node_set(const config::Reader& at, const PartContext& context);
 NodeGroup read_node_group(const config::Reader& at, const PartContext& context);
 Workload read_workload(const config::Reader& at, const PartContext& context);

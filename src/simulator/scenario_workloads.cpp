@@ -169,6 +169,7 @@ Workload read_workload(const config::Reader& at, const PartContext& context) {
     out.arrivals = read_arrivals(at.field("arrivals"));
   else
     out.arrivals.times = {Duration(0)};
+  note_what_never_comes(at.field("arrivals"), out.arrivals, context);
   out.run_for = read_lengths(at.field("runFor"));
   out.keep_finished = read_span(at.field("keepFinished")).value_or(out.keep_finished);
   if (at.has("trace")) {

@@ -16,6 +16,13 @@ json::Value annotation(const char* key, json::Value value) {
   return json::Object{{"metadata", json::Object{{"annotations", json::Object{{key, std::move(value)}}}}}};
 }
 
+/// What is to be said of a choice that found less than it named.
+std::string how_many(const NodeChoice& choice, const std::vector<std::string>& found) {
+  if (found.empty()) return ": there is none";
+  const std::size_t wanted = std::max(choice.names.size(), static_cast<std::size_t>(std::max<std::int64_t>(choice.count, 0)));
+  return found.size() < wanted ? fmt::format(": there {} only {}", found.size() == 1 ? "is" : "are", found.size()) : "";
+}
+
 }  // namespace
 
 std::vector<std::string> Story::choose(const NodeChoice& choice, Random& random) const {
@@ -78,10 +85,10 @@ void Story::strike(const Fault& fault, Random& random) {
 
 void Story::strike_nodes(const Fault& fault, Random& random) {
   const std::vector<std::string> nodes = choose(fault.nodes, random);
-  tell_("fault", nodes.empty()
-                     ? fault.text + ": there is none"
-                     : fmt::format("{}{}", fault.text,
-                                   fault.nodes.names.empty() && nodes.size() <= 5 ? fmt::format(" ({})", fmt::join(nodes, ", ")) : ""));
+  tell_("fault",
+        fmt::format("{}{}{}", fault.text,
+                    fault.nodes.names.empty() && !nodes.empty() && nodes.size() <= 5 ? fmt::format(" ({})", fmt::join(nodes, ", ")) : "",
+                    how_many(fault.nodes, nodes)));
   const auto is_gone = [this](const std::string& node) {
     apiserver::ObjectCache* cache = cluster_.cache();
     return cache != nullptr && cache->get(apiserver::make_key("", "nodes", "", node)) == nullptr;
@@ -189,8 +196,11 @@ void Story::strike_component(const Fault& fault) {
 }
 
 void Story::carry_out(const Change& change) {
-  tell_("change", change.text);
   Random random(scenario_.seed, change.text);
+  const bool is_of_nodes =
+      change.what == Change::What::kRemoveNodes || change.what == Change::What::kDrain || change.what == Change::What::kUncordon;
+  const std::vector<std::string> nodes = is_of_nodes ? choose(change.nodes, random) : std::vector<std::string>();
+  tell_("change", change.text + (is_of_nodes ? how_many(change.nodes, nodes) : ""));
   switch (change.what) {
     case Change::What::kApply:
       for (const json::Value& object : change.objects) apply(object);
@@ -207,17 +217,16 @@ void Story::carry_out(const Change& change) {
     case Change::What::kAddNodes:
       return make_nodes(change.node_set);
     case Change::What::kRemoveNodes:
-      for (const std::string& node : choose(change.nodes, random)) remove("", "nodes", "", node);
+      for (const std::string& node : nodes) remove("", "nodes", "", node);
       return;
     case Change::What::kDrain:
-      for (const std::string& node : choose(change.nodes, random)) {
+      for (const std::string& node : nodes) {
         patch("", "nodes", "", node, json::Object{{"spec", json::Object{{"unschedulable", true}}}});
         drain(node, cluster_.loop().now() + kDrainLimit);
       }
       return;
     case Change::What::kUncordon:
-      for (const std::string& node : choose(change.nodes, random))
-        patch("", "nodes", "", node, json::Object{{"spec", json::Object{{"unschedulable", nullptr}}}});
+      for (const std::string& node : nodes) patch("", "nodes", "", node, json::Object{{"spec", json::Object{{"unschedulable", nullptr}}}});
       return;
   }
 }

@@ -7,8 +7,10 @@
 namespace berth::simulator {
 namespace {
 
-/// RFC 4180's fields of one line; `at` moves behind it. Quoted fields may have commas, quotes and line breaks.
-std::vector<std::string> read_line(std::string_view text, std::size_t& at) {
+/// RFC 4180's fields of one line; `at` moves behind it. Quoted fields may have commas, quotes and line breaks. `ends`: whether the text
+/// goes on, or ended with a line of its own and outside of quotes.
+std::vector<std::string> read_line(std::string_view text, std::size_t& at, bool& ends) {
+  ends = false;
   std::vector<std::string> fields(1);
   bool quoted = false;
   for (; at < text.size(); ++at) {
@@ -26,6 +28,7 @@ std::vector<std::string> read_line(std::string_view text, std::size_t& at) {
       fields.emplace_back();
     } else if (c == '\n') {
       ++at;
+      ends = true;
       break;
     } else if (c != '\r') {
       fields.back() += c;
@@ -46,6 +49,7 @@ struct TraceReader {
   Units units;
   std::map<std::string, std::size_t> columns;  ///< What a column means, and which it is.
   std::size_t line = 1;
+  std::size_t width = 0;  ///< Of the header.
   std::size_t problems = 0;
 
   void problem(const std::string& message) {
@@ -160,7 +164,7 @@ std::vector<TraceRow> read_trace(const config::Reader& at, const PartContext& co
   if (file.empty()) return at.problem("file", "required: a CSV file with a header"), out;
   const auto text = config::read_whole_file(resolve(context.directory, file));
   if (!text) return at.problem("file", text.error().message), out;
-  TraceReader reader{at.field("file"), file, {}, {}, 1, 0};
+  TraceReader reader{.at = at.field("file"), .file = file, .units = {}, .columns = {}};
   if (at.has("timeUnit")) {
     const std::string unit = at.string("timeUnit");
     const auto length = parse_go_duration("1" + unit);
@@ -169,12 +173,21 @@ std::vector<TraceRow> read_trace(const config::Reader& at, const PartContext& co
   }
   reader.units.of = read_texts(at.field("units"));
   std::size_t position = 0;
-  if (!find_columns(at, read_line(*text, position), reader)) return out;
+  bool ends = false;
+  const std::vector<std::string> header = read_line(*text, position, ends);
+  reader.width = header.size();
+  if (!find_columns(at, header, reader)) return out;
   std::map<AmountTexts, std::shared_ptr<const AmountTexts>> shared;
   while (position < text->size()) {
     ++reader.line;
-    const auto row = read_line(*text, position);
+    const auto row = read_line(*text, position, ends);
     if (row.size() == 1 && row[0].empty()) continue;
+    // A row that lacks its end would run for ever, or ask for nothing.
+    if (row.size() != reader.width) {
+      reader.problem(fmt::format("has {} column{}, the header {}{}", row.size(), row.size() == 1 ? "" : "s", reader.width,
+                                 row.size() < reader.width && !ends ? ": the file seems to be cut off" : ""));
+      continue;
+    }
     out.push_back(read_row(row, reader, shared));
   }
   if (reader.problems > 20) at.problem("file", fmt::format("{}: and {} problems more", file, reader.problems - 20));

@@ -45,7 +45,8 @@ struct Present::Impl {
     std::uint64_t revision = 0;
   };
   std::map<std::string, Seen, std::less<>> seen;
-  std::vector<std::string> mixed, cut_off, unnamed;
+  std::vector<std::string> mixed, cut_off, unnamed, not_amounts;
+  std::set<std::string> not_kept;  ///< Kinds of answers that are no objects: a Status, a Table.
   std::size_t without_kind = 0, finished = 0, terminating = 0, repeated = 0;
   bool uses_claims = false, uses_classes = false;
 
@@ -53,6 +54,7 @@ struct Present::Impl {
 
   void add(const json::Value& object, std::string_view source);
   void add_pod(const json::Value& object, const std::string& key);
+  void check_amounts(const json::Value* amounts, std::string_view whose);
   Result<void> finish();
   void check_places();
   void check_owners();
@@ -70,6 +72,8 @@ void Present::Impl::add(const json::Value& object, std::string_view source) {
     return;
   }
   if (name.empty()) {
+    if (kind == "Status") not_kept.insert(fmt::format("a Status: {}", json::get_string(object, {"message"}, "without a message")));
+    if (kind == "Table") not_kept.insert("a Table, which has no objects");
     unnamed.push_back(kind);
     return;
   }
@@ -93,6 +97,7 @@ void Present::Impl::add(const json::Value& object, std::string_view source) {
   tables.kinds.insert(kind);
   if (kind == "Pod") return add_pod(object, ns + "/" + name);
   if (kind == "Node") {
+    check_amounts(json::find(object, {"status", "allocatable"}), "Node " + name);
     cluster.upsert(object);
     if (options.keeps_documents)
       tables.texts.insert_or_assign("Node/" + name, std::make_shared<const std::string>(json::serialize(object)));
@@ -104,6 +109,9 @@ void Present::Impl::add(const json::Value& object, std::string_view source) {
 }
 
 void Present::Impl::add_pod(const json::Value& object, const std::string& key) {
+  for (const char* list : {"containers", "initContainers"})
+    for (const json::Value& container : json::get_array(object, {"spec", list}))
+      check_amounts(json::find(container, {"resources", "requests"}), "Pod " + key);
   auto view = std::make_shared<const model::PodView>(model::PodView::parse(object));
   if (view->containers.empty()) {
     cut_off.push_back(fmt::format("Pod {} has no spec.containers", key));
@@ -128,6 +136,15 @@ void Present::Impl::add_pod(const json::Value& object, const std::string& key) {
   record.reason = "it waited before";
   if (record.was_waiting) record.facts.is_ready = false;
   if (options.keeps_documents) tables.texts.insert_or_assign("Pod/" + key, std::make_shared<const std::string>(json::serialize(object)));
+}
+
+/// What no API server lets in would count as nothing in every sum.
+void Present::Impl::check_amounts(const json::Value* amounts, std::string_view whose) {
+  if (amounts == nullptr || !amounts->is_object()) return;
+  for (const auto& [resource, amount] : amounts->get_object()) {
+    const auto quantity = model::Quantity::parse(amount.is_string() ? json::as_view(amount) : std::string_view(json::serialize(amount)));
+    if (!quantity || quantity->sign() < 0) not_amounts.push_back(fmt::format("{}: {}: {}", whose, resource, json::serialize(amount)));
+  }
 }
 
 void Present::Impl::check_places() {
@@ -231,7 +248,11 @@ Result<void> Present::Impl::finish() {
   if (!mixed.empty())
     return invalid(
         fmt::format("the objects are of several clusters, or of several moments: {}. Give one dump of one cluster", some_of(mixed)));
-  if (cluster.nodes().empty()) return invalid("there is no Node among the objects: `kubectl get nodes,pods,… -A -o yaml` gives them");
+  if (!not_amounts.empty())
+    return invalid(fmt::format("amounts that no API server would have taken: {}. The dump is damaged", some_of(not_amounts)));
+  if (cluster.nodes().empty())
+    return invalid(fmt::format("there is no Node among the objects{}: `kubectl get nodes,pods,… -A -o yaml` gives them",
+                               not_kept.empty() ? "" : fmt::format(" (there is {})", fmt::join(not_kept, "; "))));
   check_places();
   check_owners();
   tell_what_lacks();

@@ -59,6 +59,15 @@ TEST(Strategy, AJobSelectsItsPodsByItsUid) {
   EXPECT_EQ(json::get_string(doc, {"spec", "template", "metadata", "labels", "job-name"}), "j");
 }
 
+TEST(Strategy, AJobThatBringsAnothersLabelsKeepsThemToBeRefused) {
+  Value doc =
+      parse(R"({"metadata":{"name":"j","uid":"u-1"},"spec":{"selector":{"matchLabels":{"batch.kubernetes.io/controller-uid":"old"}},)"
+            R"("template":{"metadata":{"labels":{"batch.kubernetes.io/controller-uid":"old"}},"spec":{}}}})");
+  prepare_for_create(kind("batch", "v1", "Job"), doc);
+  EXPECT_EQ(json::get_string(doc, {"spec", "selector", "matchLabels", "batch.kubernetes.io/controller-uid"}), "old");
+  EXPECT_EQ(json::get_string(doc, {"spec", "template", "metadata", "labels", "batch.kubernetes.io/controller-uid"}), "old");
+}
+
 TEST(Strategy, AManualSelectorIsLeftAlone) {
   Value doc = parse(
       R"({"metadata":{"name":"j","uid":"u-1"},"spec":{"manualSelector":true,"selector":{"matchLabels":{"a":"b"}},"template":{"spec":{}}}})");

@@ -64,6 +64,27 @@ TEST_F(Files, ATracesMistakesAreSaidWithTheirLine) {
   EXPECT_NE(no_column.error().message.find("did you mean \"at\"?"), std::string::npos) << no_column.error().message;
 }
 
+TEST_F(Files, ATraceThatIsCutOffIsRefusedWithItsLine) {
+  const auto problems = [&](const std::string& csv) {
+    write("t.csv", csv);
+    const auto parsed = parse("duration: 3h\nnodes: [{count: 1}]\nworkloads: [{name: t, trace: {file: t.csv, timeUnit: s}}]\n");
+    return parsed ? std::string() : parsed.error().message;
+  };
+  EXPECT_EQ(problems("at,end,cpu\n0,10,1\n5,20,1"), "") << "the last line may lack its end";
+  EXPECT_NE(problems("at,end,cpu\n0,10,1\n50").find("t.csv:3: has 1 column, the header 3: the file seems to be cut off"),
+            std::string::npos);
+  EXPECT_NE(problems("at,end,cpu\n0,10,1,7\n5,20,1\n").find("t.csv:2: has 4 columns, the header 3"), std::string::npos);
+}
+
+TEST_F(Files, ARecordingOfNothingIsRefused) {
+  write("r.jsonl", "{\"recording\":\"berth/v1\",\"start\":\"2026-03-02T00:00:00Z\",\"source\":\"berth record\"}\n");
+  const auto parsed = parse("duration: 10m\nreplay: r.jsonl\n");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  const auto outcome = run(parsed->variants[0].scenario);
+  ASSERT_FALSE(outcome);
+  EXPECT_NE(outcome.error().message.find("nothing happens in it"), std::string::npos) << outcome.error().message;
+}
+
 constexpr const char* kDay = R"yaml(
 duration: 4h
 seed: 9

@@ -89,5 +89,35 @@ TEST(ScenarioFile, TheSchemaKnowsEveryField) {
   }
 }
 
+TEST(Scenario, WhatNeverComesIsSaid) {
+  const auto parsed = parse_scenario(R"yaml(
+duration: 1h
+nodes: [{count: 1, cpu: "1", memory: 1Gi}]
+workloads: [{name: a, pod: {cpu: 1}, arrivals: {at: [2h, 3h]}}]
+faults: [{at: 30m, lose: 1}, {at: 61m, lose: 1}, {rate: 1/h, from: 2h, lose: 1}]
+changes: [{at: 2h, drain: 1}]
+)yaml",
+                                     "s.yaml", "");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  ASSERT_EQ(parsed->notes.size(), 4U);
+  EXPECT_EQ(parsed->notes[0], "s.yaml:4: workloads[0].arrivals: never comes: 2h0m0s is after the scenario's end (1h0m0s)");
+  for (const char* path : {"faults[1]", "faults[2]", "changes[0]"})
+    EXPECT_TRUE(std::ranges::any_of(parsed->notes, [&](const std::string& note) { return note.find(path) != std::string::npos; })) << path;
+}
+
+TEST(Scenario, AChoiceThatFindsLessThanItNamesSaysSo) {
+  const Outcome outcome = outcome_of(R"yaml(
+duration: 10m
+nodes: [{name: worker, count: 2, cpu: "1", memory: 1Gi}]
+faults: [{at: 1m, lose: 5, for: 1m}]
+changes: [{at: 5m, drain: [w9]}, {at: 6m, uncordon: [worker-1, w9]}]
+)yaml");
+  std::vector<std::string> texts;
+  for (const Happening& one : outcome.happenings)
+    if (one.kind == "fault" || one.kind == "change") texts.push_back(one.text);
+  EXPECT_EQ(texts, (std::vector<std::string>{"5 nodes lost (worker-1, worker-2): there are only 2", "5 nodes lost: over",
+                                             "w9 drained: there is none", "worker-1, w9 uncordoned: there is only 1"}));
+}
+
 }  // namespace
 }  // namespace berth::simulator

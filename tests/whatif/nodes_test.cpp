@@ -255,5 +255,22 @@ TEST(Each, OneThoughtAfterTheOtherIsAsEachByItself) {
   }
 }
 
+TEST(Dumps, AmountsThatNoServerWouldHaveTakenAreRefused) {
+  Dump dump = three_nodes();
+  dump.node("c1", "c", "four").pod("odd", "{a: b}", "", "1x", {.node = "b1"});
+  const auto answer = dump.try_ask("{changes: [{drain: a1}]}");
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().message,
+            "amounts that no API server would have taken: Node c1: cpu: \"four\", Pod shop/odd: cpu: \"1x\". The dump is damaged");
+}
+
+TEST(Dumps, AnErrorThatWasSavedInTheirPlaceIsTold) {
+  Dump dump;
+  dump.yaml("{kind: Status, apiVersion: v1, metadata: {}, status: Failure, message: Unauthorized, code: 401}");
+  const auto answer = dump.try_ask("{changes: []}");
+  ASSERT_FALSE(answer);
+  EXPECT_NE(answer.error().message.find("(there is a Status: Unauthorized)"), std::string::npos) << answer.error().message;
+}
+
 }  // namespace
 }  // namespace berth::whatif::testing

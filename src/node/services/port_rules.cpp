@@ -10,11 +10,9 @@
 namespace berth::node::services {
 namespace {
 
-/// A chain that all ports with as many endpoints share: how it finds them, whose source it leaves, and how many there are.
-std::string shared_chain(std::string_view map, bool is_masqueraded, std::size_t endpoints) {
-  return fmt::format("{}{}-{}", map, is_masqueraded ? "-masqueraded" : "", endpoints);
-}
-constexpr std::string_view kByAddress = "choose", kByNodePort = "choose-for-node";
+/// Names of shared chains: how the endpoints are found, and how many there are or which one it is.
+constexpr std::string_view kChoose = "choose-", kChooseMasqueraded = "choose-masqueraded-", kPick = "pick-";
+constexpr std::string_view kNode = "node-";  ///< In front: found by the node's port.
 
 std::string host_port(const Endpoint& e, bool is_ipv6) {
   return is_ipv6 ? fmt::format("[{}]:{}", e.address, e.port) : fmt::format("{}:{}", e.address, e.port);
@@ -38,30 +36,33 @@ class PortCompiler {
     firewall();
     std::ranges::sort(out_.elements);
     // A Service may name an address twice; what it said first holds.
-    const auto same = [](const Element& a, const Element& b) { return std::string_view(a.map) == b.map && a.key == b.key; };
+    const auto same = [](const Element& a, const Element& b) { return a.map == b.map && a.key == b.key; };
     const auto rest = std::ranges::unique(out_.elements, same);
     out_.elements.erase(rest.begin(), rest.end());
     return std::move(out_);
   }
 
  private:
-  void element(const char* map, std::string key, std::string value) { out_.elements.push_back({map, std::move(key), std::move(value)}); }
+  void element(std::string map, std::string key, std::string value) {
+    out_.elements.push_back({std::move(map), std::move(key), std::move(value)});
+  }
   [[nodiscard]] const std::vector<Endpoint>& usable(bool is_local) const { return is_local ? port_.local_endpoints : port_.endpoints; }
 
-  /// Where traffic goes that the table finds by `map`. From outside, policy Local keeps the client's address; else its source is this node
-  /// from here on.
-  std::string way(std::string_view map, bool is_local, bool from_outside) {
+  /// Where traffic for `key` goes, which is an address or, behind `prefix` kNode, a port of the node. From outside, policy Local keeps
+  /// the client's address; else its source is this node from here on.
+  std::string way(std::string_view prefix, const std::string& key, bool is_local, bool from_outside) {
     const bool is_masqueraded = from_outside && !is_local;
     if (port_.affinity_seconds > 0) return fmt::format("goto {}-{}", is_masqueraded ? "external" : is_local ? "local" : "service", key_);
-    std::string chain = shared_chain(map, is_masqueraded, usable(is_local).size());
-    out_.shared.insert(chain);
-    return "goto " + chain;
-  }
-  void choices(const char* map, const std::string& key, bool is_local) {
-    if (port_.affinity_seconds > 0) return;
     const auto& endpoints = usable(is_local);
     for (std::size_t i = 0; i < endpoints.size(); ++i)
-      element(map, fmt::format("{} . {}", key, i), fmt::format("{} . {}", endpoints[i].address, endpoints[i].port));
+      element(fmt::format("{}{}{}", prefix, kPick, i), key, fmt::format("{} . {}", endpoints[i].address, endpoints[i].port));
+    share(fmt::format("{}{}{}", prefix, kChoose, endpoints.size()));
+    if (is_masqueraded) share(fmt::format("{}{}{}", prefix, kChooseMasqueraded, endpoints.size()));
+    return "goto " + out_.shared.back();
+  }
+  void share(std::string chain) {
+    std::erase(out_.shared, chain);
+    out_.shared.push_back(std::move(chain));
   }
   /// Without endpoints at all a port is refused; with the policy Local and endpoints elsewhere alone, dropped.
   [[nodiscard]] const char* nowhere() const { return port_.endpoints.empty() ? "goto refuse" : "drop"; }
@@ -69,15 +70,13 @@ class PortCompiler {
   void address(const std::string& ip, bool is_local, bool from_outside) {
     const std::string key = fmt::format("{} . {} . {}", ip, port_.protocol, port_.port);
     if (usable(is_local).empty()) return element("no-endpoint-services", key, nowhere());
-    element("service-ips", key, way(kByAddress, is_local, from_outside));
-    choices("endpoints", key, is_local);
+    element("service-ips", key, way("", key, is_local, from_outside));
   }
   void node_port() {
     if (port_.node_port == 0) return;
     const std::string key = fmt::format("{} . {}", port_.protocol, port_.node_port);
     if (usable(port_.external_local).empty()) return element("no-endpoint-nodeports", key, nowhere());
-    element("service-nodeports", key, way(kByNodePort, port_.external_local, true));
-    choices("nodeport-endpoints", key, port_.external_local);
+    element("service-nodeports", key, way(kNode, key, port_.external_local, true));
   }
 
   // --- session affinity: clients that have a place go there; the others anywhere, with the same chance.
@@ -136,20 +135,28 @@ class PortCompiler {
 
 PortRules rules_of_port(const ServicePort& port, const RuleOptions& options) { return PortCompiler(port, options).run(); }
 
-Chain rules_of_shared(const std::string& name, const Family& family, const RuleOptions& options, std::vector<std::string>& needs) {
-  const std::string count = name.substr(name.rfind('-') + 1);
-  const bool by_node_port = name.starts_with(kByNodePort);
-  const std::string_view map = by_node_port ? kByNodePort : kByAddress;
-  if (name.find("-masqueraded-") != std::string::npos) {
-    needs.push_back(fmt::format("{}-{}", map, count));
-    return {"jump mark-for-masquerade", "goto " + needs.back()};
+SharedChain shared_chain(const std::string& name, const Family& family, const RuleOptions& options) {
+  SharedChain out;
+  const bool by_node_port = name.starts_with(kNode);
+  const std::string_view prefix = by_node_port ? kNode : "", rest = std::string_view(name).substr(prefix.size());
+  if (rest.starts_with(kPick)) {
+    if (options.masquerades_local) out.rules.emplace_back("jump mark-as-led");
+    const std::string key = by_node_port ? "meta l4proto . th dport" : fmt::format("{} daddr . meta l4proto . th dport", family.name);
+    out.rules.push_back(fmt::format("dnat {} to {} map @{}", family.name, key, name));
+    const std::string by = by_node_port ? "inet_proto . inet_service" : fmt::format("{} . inet_proto . inet_service", family.type);
+    out.map = fmt::format("type {} : {} . inet_service;", by, family.type);
+  } else if (rest.starts_with(kChooseMasqueraded)) {
+    out.rules = {"jump mark-for-masquerade", fmt::format("goto {}{}{}", prefix, kChoose, rest.substr(kChooseMasqueraded.size()))};
+  } else {
+    const std::string count(rest.substr(kChoose.size()));
+    std::string choices;
+    for (int i = 0; i < std::stoi(count); ++i) {
+      out.picks.push_back(fmt::format("{}{}{}", prefix, kPick, i));
+      choices += fmt::format("{}{} : goto {}", i == 0 ? "" : ", ", i, out.picks.back());
+    }
+    out.rules.push_back(fmt::format("numgen random mod {} vmap {{ {} }}", count, choices));
   }
-  Chain rules;
-  if (options.masquerades_local) rules.emplace_back("jump mark-as-led");
-  const std::string key = by_node_port ? "meta l4proto . th dport" : fmt::format("{} daddr . meta l4proto . th dport", family.name);
-  rules.push_back(fmt::format("dnat {} to {} . numgen random mod {} map @{}", family.name, key, count,
-                              by_node_port ? "nodeport-endpoints" : "endpoints"));
-  return rules;
+  return out;
 }
 
 }  // namespace berth::node::services

@@ -1,13 +1,13 @@
 // What one port of a Service needs in the kernel's tables. Pure: words of nft, without the commands around them.
 //
 // A packet's way: its address, protocol and port lead by the map `service-ips` to a chain that all Services with as many endpoints share
-// ("choose-3"); that draws a number and finds, by address, protocol, port and number, an endpoint in the map `endpoints`. So a Service
-// that changes is elements of maps that change, whose price in the kernel does not grow with their number; chains of its own it has only
-// for session affinity and for loadBalancerSourceRanges.
+// ("choose-3"); that draws a number and goes on to the chain of that number ("pick-1"), which finds an endpoint by address, protocol and
+// port in the map of its name. So a Service that changes is elements of maps that change, whose price in the kernel does not grow with
+// their number; chains of its own it has only for session affinity and for loadBalancerSourceRanges. (One map with the number in its key
+// would do, but nft 1.0.6 cannot read such a map again from the kernel, or takes it for TCP's alone.)
 #pragma once
 #include <compare>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -31,14 +31,8 @@ inline constexpr Family kFamilies[] = {{"ip", "ipv4_addr", "127.0.0.0/8", false}
 
 /// An element of a map, or of a set (no value).
 struct Element {
-  const char* map;
-  std::string key, value;
-  friend bool operator==(const Element& a, const Element& b) { return (a <=> b) == 0; }
-  friend std::strong_ordering operator<=>(const Element& a, const Element& b) {
-    if (const auto by_map = std::string_view(a.map) <=> std::string_view(b.map); by_map != 0) return by_map;
-    if (const auto by_key = a.key <=> b.key; by_key != 0) return by_key;
-    return a.value <=> b.value;
-  }
+  std::string map, key, value;
+  friend auto operator<=>(const Element&, const Element&) = default;
 };
 
 using Chain = std::vector<std::string>;  ///< Its rules.
@@ -47,11 +41,17 @@ struct PortRules {
   std::vector<Element> elements;            ///< In order.
   std::map<std::string, Chain> chains;      ///< Its own alone.
   std::map<std::string, std::string> sets;  ///< Its own alone: what stands in braces behind the name.
-  std::set<std::string> shared;             ///< Chains that it shares with others: rules_of_shared says what is in them.
+  /// Chains that it shares with others, in the order of their making; `shared_chain` says what is in them.
+  std::vector<std::string> shared;
 };
 
 PortRules rules_of_port(const ServicePort& port, const RuleOptions& options);
-/// `name`: one of PortRules::shared. Those that another one leads to are named in `needs`.
-Chain rules_of_shared(const std::string& name, const Family& family, const RuleOptions& options, std::vector<std::string>& needs);
+
+struct SharedChain {
+  Chain rules;
+  std::string map;                 ///< What stands in braces behind the map of the chain's name; empty: it has none.
+  std::vector<std::string> picks;  ///< Chains that it leads to and that no port names.
+};
+SharedChain shared_chain(const std::string& name, const Family& family, const RuleOptions& options);
 
 }  // namespace berth::node::services

@@ -6,6 +6,7 @@
 #include <array>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 namespace berth::node::services {
@@ -26,8 +27,8 @@ class Script {
   void rule(const std::string& chain, fmt::format_string<Args...> format, Args&&... args) {
     line("add rule {} {}", at(chain), fmt::format(format, std::forward<Args>(args)...));
   }
-  /// All elements of one map in one command: a command a piece would double the price.
-  void elements(const char* verb, const std::map<std::string_view, std::string>& by_map) {
+  /// All elements of one map in one command: a command apiece would double the price.
+  void elements(const char* verb, const std::map<std::string, std::string>& by_map) {
     for (const auto& [map, list] : by_map) line("{} element {} {{ {} }}", verb, at(map), list);
   }
   [[nodiscard]] const Family& family() const { return family_; }
@@ -40,7 +41,7 @@ class Script {
   std::string text_;
 };
 
-void add_to(std::map<std::string_view, std::string>& by_map, const Element& one, bool with_value) {
+void add_to(std::map<std::string, std::string>& by_map, const Element& one, bool with_value) {
   std::string& list = by_map[one.map];
   if (!list.empty()) list += ", ";
   list += one.key;
@@ -54,11 +55,6 @@ void maps(Script& script, const RuleOptions& options) {
   script.line("add map {} {{ type {} : verdict; }}", script.at("cluster-ips"), f.type);
   for (const char* map : {"service-nodeports", "no-endpoint-nodeports"})
     script.line("add map {} {{ type inet_proto . inet_service : verdict; }}", script.at(map));
-  constexpr const char* kNumber = "numgen random mod 65536";
-  script.line("add map {} {{ typeof {} daddr . meta l4proto . th dport . {} : {} daddr . th dport; }}", script.at("endpoints"), f.name,
-              kNumber, f.name);
-  script.line("add map {} {{ typeof meta l4proto . th dport . {} : {} daddr . th dport; }}", script.at("nodeport-endpoints"), kNumber,
-              f.name);
   script.line("add set {} {{ type {}{}; }}", script.at("local-endpoints"), f.type,
               options.masquerades_local ? "" : fmt::format(" . {}", f.type));
 }
@@ -124,7 +120,7 @@ void frame(Script& script, const RuleOptions& options) {
 std::vector<Endpoint> in_places(std::vector<Endpoint> now, const std::vector<Endpoint>& before) {
   if (before.empty() || now.empty()) return now;
   std::map<std::pair<std::string_view, std::uint16_t>, std::size_t> place;
-  for (std::size_t i = 0; i < before.size() && i < now.size(); ++i) place.emplace(std::pair(before[i].address, before[i].port), i);
+  for (std::size_t i = 0; i < before.size() && i < now.size(); ++i) place.try_emplace({before[i].address, before[i].port}, i);
   std::vector<std::optional<Endpoint>> placed(now.size());
   std::vector<const Endpoint*> others;
   for (const Endpoint& e : now)
@@ -138,6 +134,8 @@ std::vector<Endpoint> in_places(std::vector<Endpoint> now, const std::vector<End
   for (auto& one : placed) out.push_back(one ? std::move(*one) : **next++);
   return out;
 }
+
+}  // namespace
 
 /// One family's tables: what the kernel was told, and the ports as they should be.
 class FamilyRules {
@@ -167,7 +165,8 @@ class FamilyRules {
     Script script(family_, options.table);
     frame(script, options);
     claims_.clear();
-    shared_.clear();
+    users_.clear();
+    picks_.clear();
     told_.clear();
     for (const auto& [name, one] : ports_) told_.emplace(name, PortRules{});
     write_step(script, options);
@@ -203,7 +202,7 @@ class FamilyRules {
   void write_step(Script& script, const RuleOptions& options) {
     Touched touched;
     for (const auto& [name, before] : told_) claim(name, before, wanted(name), touched);
-    std::map<std::string_view, std::string> gone, come;
+    std::map<std::string, std::string> gone, come;
     for (const auto& [where, was] : touched) {
       const auto claims = claims_.find(where);
       const Element* const is = claims->second.empty() ? nullptr : &claims->second.front().element;
@@ -212,11 +211,10 @@ class FamilyRules {
       if (is == nullptr) claims_.erase(claims);
     }
     script.elements("delete", gone);
-    for (const auto& [name, before] : told_) {
-      const PortRules& after = wanted(name);
-      for (const std::string& chain : after.shared) share(script, chain, options);
-      make_own(script, before, after);
-    }
+    for (const auto& [name, before] : told_)
+      for (const std::string& chain : wanted(name).shared) share(script, chain, options);
+    for (const auto& [name, before] : told_) make_own(script, before, wanted(name));
+    leave_shared(script);
     script.elements("add", come);
     told_.clear();
   }
@@ -240,14 +238,32 @@ class FamilyRules {
     }
   }
 
-  /// A chain of all ports, and those that it needs; they stay, as few as there are different numbers of endpoints.
   void share(Script& script, const std::string& chain, const RuleOptions& options) {
-    if (!shared_.insert(chain).second) return;
-    std::vector<std::string> needs;
-    const Chain rules = rules_of_shared(chain, family_, options, needs);
-    for (const std::string& other : needs) share(script, other, options);
-    script.line("add chain {}", script.at(chain));
-    for (const std::string& rule : rules) script.rule(chain, "{}", rule);
+    if (++users_[chain] > 1) return;
+    const SharedChain shared = shared_chain(chain, family_, options);
+    for (const std::string& pick : shared.picks)
+      if (picks_.insert(pick).second) {
+        const SharedChain one = shared_chain(pick, family_, options);
+        script.line("add map {} {{ {} }}", script.at(pick), one.map);
+        make_chain(script, pick, one.rules);
+      }
+    make_chain(script, chain, shared.rules);
+  }
+  static void make_chain(Script& script, const std::string& name, const Chain& rules) {
+    script.line("add chain {}", script.at(name));
+    for (const std::string& rule : rules) script.rule(name, "{}", rule);
+  }
+  /// Shared chains of no port go; picks stay, which are as few as the most endpoints that a port ever had.
+  void leave_shared(Script& script) {
+    std::vector<std::string> unused;
+    for (const auto& [name, before] : told_)
+      for (const std::string& chain : before.shared)
+        if (--users_[chain] == 0) unused.push_back(chain);
+    for (const std::string& chain : unused) script.line("flush chain {}", script.at(chain));
+    for (const std::string& chain : unused) {
+      script.line("delete chain {}", script.at(chain));
+      users_.erase(chain);
+    }
   }
 
   /// A port's own chains and sets. A thing can go when nothing leads to it: all that stays is written anew before.
@@ -272,10 +288,9 @@ class FamilyRules {
   std::unordered_map<std::string, Port> ports_;
   std::map<std::string, PortRules> told_;  ///< Ports that changed since the last step, as the kernel was told of them.
   std::unordered_map<std::string, Claims> claims_;
-  std::set<std::string> shared_;
+  std::map<std::string, std::size_t> users_;  ///< Ports by shared chain.
+  std::set<std::string> picks_;
 };
-
-}  // namespace
 
 struct Rules::Impl {
   explicit Impl(RuleOptions given) : options(std::move(given)) {}

@@ -158,8 +158,8 @@ struct Told {
     std::map<std::string, std::multiset<std::string>> out;
     for (const auto& [map, held] : elements)
       for (const auto& [key, value] : held) {
-        const bool is_numbered = map.ends_with("endpoints") && !map.ends_with("local-endpoints");
-        out[map + " " + (is_numbered ? key.substr(0, key.rfind(" . ")) : key)].insert(value);
+        const bool is_numbered = map.contains("pick-");
+        out[(is_numbered ? map.substr(0, map.rfind('-')) : map) + " " + key].insert(value);
         if (is_numbered) out[map + " " + key].insert("taken");
       }
     return out;
@@ -202,9 +202,9 @@ TEST(ServiceRules, EndpointsThatStayKeepTheirPlaces) {
   port.endpoints.erase(port.endpoints.begin());
   rules.set(port.name, port);
   const std::string script = rules.step();
-  EXPECT_NE(script.find("delete element ip berth endpoints { 10.96.0.10 . tcp . 80 . 0, 10.96.0.10 . tcp . 80 . 8 }"), std::string::npos)
-      << script;
-  EXPECT_NE(script.find("add element ip berth endpoints { 10.96.0.10 . tcp . 80 . 0 : 10.0.0.9 . 8080 }"), std::string::npos) << script;
+  EXPECT_NE(script.find("add element ip berth pick-0 { 10.96.0.10 . tcp . 80 : 10.0.0.9 . 8080 }"), std::string::npos) << script;
+  EXPECT_NE(script.find("delete element ip berth pick-8 { 10.96.0.10 . tcp . 80 }"), std::string::npos) << script;
+  EXPECT_EQ(script.find("berth pick-4 {"), std::string::npos) << script;
 }
 
 TEST(ServiceRules, OfTwoThatClaimOneAddressTheFirstByNameHasItWhileItIsThere) {
@@ -215,7 +215,7 @@ TEST(ServiceRules, OfTwoThatClaimOneAddressTheFirstByNameHasItWhileItIsThere) {
   Told told;
   rules.set(second.name, second);
   told.take(rules.whole());
-  const auto leads = [&] { return told.elements["ip endpoints"]["192.0.2.1 . tcp . 80 . 0"]; };
+  const auto leads = [&] { return told.elements["ip pick-0"]["192.0.2.1 . tcp . 80"]; };
   EXPECT_EQ(leads(), "10.0.0.2 . 8080");
   rules.set(first.name, first);
   told.take(rules.step());

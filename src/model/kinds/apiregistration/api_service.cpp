@@ -45,7 +45,8 @@ std::vector<KindInfo> apiregistration_group() {
           .subs({"status"})
           .does({.form = Form{.defaults = default_service},
                  .strategy = kDefault,
-                 .rules = Rules{.has_foreign_finalizers = true,
+                 .rules = Rules{.name = validation::check_path_segment,  // The core group's end with a dot.
+                                .has_foreign_finalizers = true,
                                 .create = validation::api_service,
                                 .update = in_turn(validation::api_service),
                                 .status = [](const Value&, const Value& doc, Errors& errors) { service_registration_status(doc, errors); }},

@@ -42,12 +42,13 @@ void prepare_job(Value& doc) {
   const Object own = json::get_object(doc, {"metadata", "labels"});
   const bool shares = own.empty() || own == json::get_object(doc, {"spec", "template", "metadata", "labels"});
   Object& labels = json::ensure_object(doc, {"spec", "template", "metadata", "labels"});
-  labels["batch.kubernetes.io/controller-uid"] = uid;
-  labels["batch.kubernetes.io/job-name"] = name;
-  labels["controller-uid"] = uid;
-  labels["job-name"] = name;
+  // What is given stays, for the validation to refuse: a Job that was saved and is made again has the labels of another.
+  labels.emplace("batch.kubernetes.io/controller-uid", uid);
+  labels.emplace("batch.kubernetes.io/job-name", name);
+  labels.emplace("controller-uid", uid);
+  labels.emplace("job-name", name);
   if (shares) json::set(doc, {"metadata", "labels"}, Value(labels));
-  json::ensure_object(doc, {"spec", "selector", "matchLabels"})["batch.kubernetes.io/controller-uid"] = uid;
+  json::ensure_object(doc, {"spec", "selector", "matchLabels"}).emplace("batch.kubernetes.io/controller-uid", uid);
   // A Job without labels of its own shows its pods' (batch/v1 defaults).
   if (json::get_object(doc, {"metadata", "labels"}).empty())
     json::set(doc, {"metadata", "labels"}, Value(json::get_object(doc, {"spec", "template", "metadata", "labels"})));
