@@ -4,7 +4,7 @@ BUILD  := build/$(PRESET)
 JOBS   ?= 2
 
 CHAOS_FAULTS ?= 40
-.PHONY: help setup build install plugin openb demo test documents parity simulate bench kill-test chaos overload attack asan tsan fuzz check package package-test clean
+.PHONY: help setup build install plugin openb demo test documents parity simulate bench kill-test chaos overload attack asan tsan fuzz check tidy package package-test clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -97,6 +97,10 @@ fuzz: setup
 ## make check      layers, words banned from cores, sleeping tests, file sizes, and the format where clang-format is there
 check:
 	@tools/check
+
+## make tidy       clang-tidy's checks for mistakes and waste on what differs from main (FILES="…" or FILES=--all for others; clang-tidy-19)
+tidy:
+	@tools/tidy $(FILES)
 
 clean:
 	rm -rf build

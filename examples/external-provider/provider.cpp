@@ -12,6 +12,7 @@
 #include "client/client.h"
 #include "client/kubeconfig.h"
 #include "model/protobuf/protobuf.h"
+#include "model/quantity.h"
 
 namespace {
 
@@ -23,7 +24,7 @@ const model::Gvr kNodes{"", "v1", "nodes"};
 struct Group {
   std::int64_t min = 0, max = 0;
   std::string cpu, memory, zone;
-  double price = 0;
+  double price = 0, utilization_threshold = 0;  ///< 0: not said.
   std::int64_t next = 1;
   std::set<std::string> machines;  ///< Names of nodes; "example://NAME" to the autoscaler.
 };
@@ -38,6 +39,8 @@ class Provider {
       group.zone = get_string(one, {"zone"});
       if (const json::Value* price = json::find(one, "price"); price != nullptr && price->is_number())
         group.price = price->to_number<double>();
+      if (const json::Value* share = json::find(one, "utilizationThreshold"); share != nullptr && share->is_number())
+        group.utilization_threshold = share->to_number<double>();
       groups_.emplace(get_string(one, {"id"}), std::move(group));
     }
   }
@@ -49,6 +52,7 @@ class Provider {
     if (method == "GPULabel") return json::Object{{"label", "cluster-api/accelerator"}};
     if (method == "GetAvailableGPUTypes") return json::Object{{"gpuTypes", json::Object{}}};
     if (method == "PricingNodePrice") return price_of(std::string(get_string(request, {"node", "labels", "example/group"})));
+    if (method == "PricingPodPrice") return price_of_pod(get_string(request, {"podBytes"}));
     const std::string id(get_string(request, {"id"}));
     const auto found = groups_.find(id);
     if (found == groups_.end())
@@ -57,6 +61,7 @@ class Provider {
     Group& group = found->second;
     if (method == "NodeGroupTargetSize") return json::Object{{"targetSize", std::ssize(group.machines)}};
     if (method == "NodeGroupNodes") return machines_of(group);
+    if (method == "NodeGroupGetOptions") return options_of(group, request);
     if (method == "NodeGroupTemplateNodeInfo") return template_of(id, group);
     if (method == "NodeGroupIncreaseSize") return grow(id, group, json::get_int(request, {"delta"}));
     if (method == "NodeGroupDecreaseTargetSize") return fail(ErrorCode::kInternal, "every machine that was asked for is there");
@@ -85,6 +90,24 @@ class Provider {
     const auto found = groups_.find(id);
     if (found == groups_.end()) return fail(ErrorCode::kInternal, "no price is known of this node");
     return json::Object{{"price", found->second.price}};
+  }
+  /// By what its containers ask for.
+  static Result<json::Value> price_of_pod(std::string_view encoded) {
+    const std::string bytes = base64_decode(encoded).value_or("");
+    const auto pod = model::decode_protobuf(model::protobuf_head("v1", "Pod", bytes.size()) + bytes + std::string(model::protobuf_tail()));
+    if (!pod) return fail(ErrorCode::kInternal, "this is no Pod");
+    double price = 0;
+    for (const json::Value& container : json::get_array(*pod, {"spec", "containers"}))
+      for (const auto& [resource, rate] : {std::pair("cpu", 0.03), std::pair("memory", 0.004 / (1LL << 30))})
+        if (const auto amount = model::Quantity::parse(get_string(container, {"resources", "requests", resource})))
+          price += amount->as_double() * rate;
+    return json::Object{{"price", price}};
+  }
+  /// What the autoscaler would do anyway, but for what the group's file says.
+  static json::Value options_of(const Group& group, const json::Value& request) {
+    json::Object options = json::get_object(request, {"defaults"});
+    if (group.utilization_threshold > 0) options["scaleDownUtilizationThreshold"] = group.utilization_threshold;
+    return json::Object{{"nodeGroupAutoscalingOptions", std::move(options)}};
   }
   static json::Value machines_of(const Group& group) {
     json::Array out;

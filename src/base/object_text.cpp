@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <optional>
 #include <string>
 #include <vector>
@@ -256,7 +257,21 @@ Result<void> read_yaml(std::string_view text, const ObjectVisitor& each, std::st
 
 Result<void> for_each_object(std::string_view text, const ObjectVisitor& each, std::string_view word) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
-  return first != std::string_view::npos && text[first] == '{' ? read_json(text, each, word) : read_yaml(text, each, word);
+  auto done = first != std::string_view::npos && text[first] == '{' ? read_json(text, each, word) : read_yaml(text, each, word);
+  if (!done) return fail(done.error().code, told_of_cut(text, done.error().message));
+  return done;
+}
+
+std::string told_of_cut(std::string_view text, std::string message) {
+  if (message.contains("cut off") || message.contains("not valid UTF-8")) return message;
+  bool is_at_end = message.contains("unexpected end");
+  if (const std::size_t at = message.find(" at line "); !is_at_end && at != std::string::npos) {
+    std::size_t line = 0;
+    std::from_chars(message.data() + at + 9, message.data() + message.size(), line);
+    while (text.ends_with('\n')) text.remove_suffix(1);
+    is_at_end = line > 1 && line >= lines_in(text) + 1;
+  }
+  return is_at_end ? message + ": the file seems to be cut off" : message;
 }
 
 }  // namespace berth::config

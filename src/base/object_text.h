@@ -2,6 +2,7 @@
 // than one object at a time is held as values.
 #pragma once
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include "base/error.h"
@@ -16,5 +17,8 @@ using ObjectVisitor = std::function<void(json::Value object)>;
 ///
 /// `word`: objects whose text lacks it may be left out, unread. An error tells the line; objects may have been handed over before it.
 Result<void> for_each_object(std::string_view text, const ObjectVisitor& each, std::string_view word = {});
+
+/// The message about a text that cannot be read; of one that fails where it ends, with what probably happened to it.
+std::string told_of_cut(std::string_view text, std::string message);
 
 }  // namespace berth::config

@@ -227,6 +227,6 @@ void Cluster::set_steady_heartbeats(bool steady) {
   if (nodes_) nodes_->set_steady_heartbeats(steady_);
 }
 
-Link& Cluster::link(std::string_view component) { return *links_.find(component)->second; }
+Link& Cluster::link(std::string_view component) { return component == "user" ? *client_link_ : *links_.find(component)->second; }
 
 }  // namespace berth::simulator

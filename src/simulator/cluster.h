@@ -56,7 +56,7 @@ class Cluster {
   /// Never steady; before the start.
   void write_heartbeats() { steady_ = may_be_steady_ = false; }
 
-  /// "scheduler", "controllers", "nodes", "autoscaler", "descheduler".
+  /// "scheduler", "controllers", "nodes", "autoscaler", "descheduler"; "user" is client()'s.
   Link& link(std::string_view component);
   /// Straight to the server, whatever the faults; answers within the call. Fails while the server is down.
   client::Client& client() { return *client_; }

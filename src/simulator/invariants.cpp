@@ -7,12 +7,15 @@
 #include <set>
 
 #include "base/clock.h"
+#include "model/selector.h"
 
 namespace berth::simulator {
 namespace {
 
 constexpr std::size_t kMostTold = 5;
 constexpr std::string_view kNodesPath = "/api/v1/nodes/";
+/// Who evicts.
+constexpr std::array<const char*, 4> kEvictors = {"user", "descheduler", "autoscaler", "controllers"};
 
 struct Owner {
   const char *group, *plural, *kind;
@@ -54,6 +57,13 @@ bool gives_up(const json::Value& node) {
   });
 }
 
+/// What a budget asks for: its own number, or what its controller made of a share.
+std::int64_t wanted_by(const json::Value& budget) {
+  const json::Value* least = json::find(budget, {"spec", "minAvailable"});
+  return least != nullptr && least->is_number() ? json::get_int(budget, {"spec", "minAvailable"})
+                                                : json::get_int(budget, {"status", "desiredHealthy"});
+}
+
 /// Counts by name, with the first few in words.
 class Findings {
  public:
@@ -74,7 +84,8 @@ class Findings {
   }
 
  private:
-  std::map<std::string, std::int64_t> counts_ = {{"counts", 0}, {"leaving", 0}, {"onMissingNodes", 0}, {"orphans", 0}, {"unready", 0}};
+  std::map<std::string, std::int64_t> counts_ = {{"budgets", 0},        {"counts", 0},  {"leaving", 0},
+                                                 {"onMissingNodes", 0}, {"orphans", 0}, {"unready", 0}};
   json::Array told_;
 };
 
@@ -119,8 +130,46 @@ Invariants::Invariants(Cluster& cluster, double eviction_rate)
       least_between_turns_(eviction_rate > 0 ? std::chrono::milliseconds(static_cast<std::int64_t>(1000 / eviction_rate) - 1)
                                              : Duration(0)) {
   cluster_.link("controllers").on_request = [this](const net::HttpRequest& request) { see(request); };
+  for (const char* who : kEvictors) cluster_.link(who).on_eviction = [this](const std::string& path) { return see_eviction(path); };
 }
-Invariants::~Invariants() { cluster_.link("controllers").on_request = nullptr; }
+Invariants::~Invariants() {
+  cluster_.link("controllers").on_request = nullptr;
+  for (const char* who : kEvictors) cluster_.link(who).on_eviction = nullptr;
+}
+
+/// One that takes a healthy pod must leave as many healthy ones as each budget that selects it wants. Whether an unhealthy one may go is
+/// the budget's policy.
+std::function<void()> Invariants::see_eviction(const std::string& path) {
+  apiserver::ObjectCache* cache = cluster_.cache();
+  // /api/v1/namespaces/NS/pods/NAME/eviction
+  const std::size_t ns_at = path.find("/namespaces/"), pods_at = path.find("/pods/", ns_at), end = path.rfind('/');
+  if (cache == nullptr || ns_at == std::string::npos || pods_at == std::string::npos || end < pods_at + 6) return nullptr;
+  const std::string ns = path.substr(ns_at + 12, pods_at - ns_at - 12), name = path.substr(pods_at + 6, end - pods_at - 6);
+  const auto is_healthy = [](const apiserver::ObjectPtr& object) {
+    const auto pod = json::parse(*object->value);
+    return pod && is_ready(*pod) && json::find(*pod, {"metadata", "deletionTimestamp"}) == nullptr;
+  };
+  apiserver::WatchFilter pods;
+  pods.prefix = apiserver::make_prefix("", "pods", ns);
+  const auto victim = cache->get(apiserver::make_key("", "pods", ns, name));
+  if (victim == nullptr || !is_healthy(victim)) return nullptr;
+  std::vector<std::string> broken;
+  for (const json::Value& budget : all(*cache, "policy", "poddisruptionbudgets")) {
+    const auto selector = model::Selector::from_label_selector(json::find(budget, {"spec", "selector"}));
+    if (text_of(budget, {"metadata", "namespace"}) != ns || !selector || !selector->matches(victim->meta.labels())) continue;
+    pods.labels = *selector;
+    const std::int64_t left = std::ranges::count_if(cache->list(pods, "", 0).items, is_healthy) - 1;
+    if (left < wanted_by(budget))
+      broken.push_back(fmt::format("budget {}/{} wants {} healthy pods, and the eviction of {} at {} left {}", ns,
+                                   text_of(budget, {"metadata", "name"}), wanted_by(budget), name, format_rfc3339(cluster_.loop().now()),
+                                   left));
+  }
+  if (broken.empty()) return nullptr;
+  return [this, broken = std::move(broken)] {
+    if (broken_budgets_ == 0) first_broken_budget_ = broken.front();
+    broken_budgets_ += static_cast<std::int64_t>(broken.size());
+  };
+}
 
 /// Turns are patches that give a node up which is not given up yet, and that the server will take: a patch on an outdated revision is
 /// refused and made again.
@@ -151,6 +200,7 @@ void Invariants::see(const net::HttpRequest& request) {
 json::Value Invariants::now() const {
   Findings out;
   out.add("zoneRates", hasty_turns_, first_hasty_);
+  out.add("budgets", broken_budgets_, first_broken_budget_);
   apiserver::ObjectCache* cache = cluster_.cache();
   if (cache == nullptr) return out.to_json();
   std::set<std::string> uids, nodes;

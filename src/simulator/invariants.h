@@ -19,12 +19,15 @@ class Invariants {
   Invariants(const Invariants&) = delete;
   Invariants& operator=(const Invariants&) = delete;
 
-  /// {"zoneRates", "orphans", "onMissingNodes", "unready", "leaving", "counts", "total", "first"}: how often each is broken, zoneRates
-  /// since the start and the others at this moment; `first` says the first few in words. Reads every pod and workload.
+  /// {"zoneRates", "budgets", "orphans", "onMissingNodes", "unready", "leaving", "counts", "total", "first"}: how often each is broken,
+  /// zoneRates and budgets since the start and the others at this moment; `first` says the first few in words. Reads every pod and
+  /// workload.
   [[nodiscard]] json::Value now() const;
 
  private:
   void see(const net::HttpRequest& request);
+  /// Judges an eviction that is asked for; what is given back counts it.
+  std::function<void()> see_eviction(const std::string& path);
 
   Cluster& cluster_;
   Duration least_between_turns_;
@@ -32,6 +35,8 @@ class Invariants {
   std::int64_t starts_seen_ = 0;                ///< Of the controllers: those that start anew know nothing of turns before.
   std::int64_t hasty_turns_ = 0;
   std::string first_hasty_;
+  std::int64_t broken_budgets_ = 0;
+  std::string first_broken_budget_;
 };
 
 }  // namespace berth::simulator

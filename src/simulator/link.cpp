@@ -47,8 +47,12 @@ void Link::cut() {
 
 std::function<void(net::HttpResponse)> Link::counted(const net::HttpRequest& request, std::function<void(net::HttpResponse)> done) {
   if (request.method != "POST" || !request.path.ends_with("/eviction") || request.query.find("dryRun") != std::string::npos) return done;
-  return [counter = evictions_, done = std::move(done)](net::HttpResponse response) {
-    if (response.status >= 200 && response.status < 300) ++*counter;
+  return [counter = evictions_, accepted = on_eviction ? on_eviction(request.path) : nullptr,
+          done = std::move(done)](net::HttpResponse response) {
+    if (response.status >= 200 && response.status < 300) {
+      ++*counter;
+      if (accepted) accepted();
+    }
     done(std::move(response));
   };
 }
@@ -67,12 +71,13 @@ void Link::send(net::HttpRequest request, std::function<void(net::HttpResponse)>
                 R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"ServiceUnavailable","message":"injected","code":503})"});
     });
   if (on_request) on_request(request);
-  done = counted(request, std::move(done));
   if (delay_ > Duration(0))
     done = [this, alive = std::weak_ptr(evictions_), done = std::move(done), delay = delay_](net::HttpResponse response) {
       if (alive.expired()) return;
       loop_.schedule_after(delay, [done, response = std::move(response)]() mutable { done(std::move(response)); });
     };
+  // Counted when the server accepts, not when the answer arrives.
+  done = counted(request, std::move(done));
   inner_->send(std::move(request), std::move(done));
 }
 

@@ -30,6 +30,8 @@ class Link final : public client::Transport {
   std::function<void(std::string_view event)> on_event;
   /// Sees every request that reaches the server; may be empty.
   std::function<void(const net::HttpRequest&)> on_request;
+  /// Sees every eviction before the server does; what it gives back is called at once when the server has accepted it. May be empty.
+  std::function<std::function<void()>(const std::string& path)> on_eviction;
   /// Evictions that the server accepted.
   [[nodiscard]] std::int64_t evictions() const { return *evictions_; }
 

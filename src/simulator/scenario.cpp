@@ -91,7 +91,7 @@ void check_names(const config::Reader& root, const Scenario& scenario) {
   for (const Workload& workload : scenario.workloads)
     if (!names.insert(workload.ns + "/" + workload.name).second)
       root.problem("workloads", fmt::format("two are named {} in namespace {}", workload.name, workload.ns));
-  if (scenario.nodes.empty() && scenario.groups.empty() && scenario.initial.empty() && scenario.replay.empty())
+  if (scenario.nodes.empty() && scenario.groups.empty() && scenario.initial.empty() && scenario.replay.empty() && !root.has("from"))
     root.problem("nodes", "required, unless a dump (from) or a recording (replay) has some");
   if (!scenario.groups.empty() && !scenario.autoscaler)
     root.note("groups", "there is no autoscaler: groups keep their size (autoscaler: true)");

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/go/duration.h"
+#include "base/object_text.h"
 #include "model/etcd_snapshot.h"
 #include "model/quantity.h"
 #include "model/selector.h"
@@ -288,7 +289,7 @@ std::vector<json::Value> read_objects(const config::Reader& at, const std::strin
       return out;
     }
     auto documents = config::parse_stream(*text);
-    if (!documents) return at.problem(fmt::format("{}: {}", file, documents.error().message)), out;
+    if (!documents) return at.problem(fmt::format("{}: {}", file, config::told_of_cut(*text, documents.error().message))), out;
     for (const json::Value& document : *documents) add_documents(document, out);
   } else {
     at.problem("a file's name, an object, or a list of these");

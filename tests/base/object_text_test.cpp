@@ -194,5 +194,15 @@ TEST(PlainYaml, ChangedTextsAreTakenAsTheParserTakesThemOrNotAtAll) {
   EXPECT_GT(taken, 1000U);
 }
 
+TEST(ObjectText, WhatFailsWhereItEndsSeemsToBeCutOff) {
+  const std::string json = R"({"apiVersion": "v1", "kind": "List", "items": [{"kind": "Node", "metadata": {"name": "a"}}]})";
+  EXPECT_TRUE(error_of(json.substr(0, json.size() - 8)).ends_with("the file seems to be cut off"));
+  const std::string yaml = "apiVersion: v1\nitems:\n- kind: Node\n  metadata:\n    name: a\nkind: List\n";
+  EXPECT_EQ(error_of(yaml), "");
+  EXPECT_TRUE(error_of("apiVersion: v1\nitems:\n- kind: Node\n  metadata:\n    nam").ends_with("the file seems to be cut off"))
+      << error_of("apiVersion: v1\nitems:\n- kind: Node\n  metadata:\n    nam");
+  EXPECT_EQ(error_of("apiVersion: v1\nkind Node\nmetadata:\n  name: a\n  labels: {}\n").find("cut off"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace berth::config

@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+#include "simulator/cluster.h"
+#include "simulator/invariants.h"
 #include "tests/simulator/support.h"
 #include "tests/support/source_dir.h"
 
@@ -131,6 +133,50 @@ assert: [broken.zoneRates == 0]
   const auto judged = run(scenario, options);
   ASSERT_TRUE(judged) << judged.error().message;
   EXPECT_FALSE(judged->ok()) << "three nodes in six seconds";
+}
+
+TEST(Rest, AnEvictionThatLeavesABudgetShortIsSeen) {
+  log::set_level(log::Level::kError);
+  // A server alone: the budget's status is what it is told to be, and is wrong.
+  ClusterOptions options;
+  options.start = *parse_rfc3339("2026-03-02T00:00:00Z");
+  auto cluster = Cluster::create(options);
+  ASSERT_TRUE(cluster);
+  ASSERT_TRUE((*cluster)->start("server"));
+  const auto write = [&](std::string verb, client::Gvr gvr, std::string ns, std::string name, std::string subresource, const char* yaml) {
+    client::Call call{.verb = std::move(verb), .gvr = std::move(gvr), .ns = std::move(ns), .name = std::move(name)};
+    call.subresource = std::move(subresource);
+    if (call.verb == "patch") call.content_type = "application/merge-patch+json";
+    call.body = json::serialize(json::parse_yaml_stream(yaml)->front());
+    const auto done = (*cluster)->client().call_and_wait(std::move(call));
+    EXPECT_TRUE(done) << done.error().message;
+  };
+  const client::Gvr pods{"", "v1", "pods"}, budgets{"policy", "v1", "poddisruptionbudgets"};
+  write("create", {"", "v1", "namespaces"}, "", "", "", "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}");
+  for (const char* name : {"a", "b", "c"}) {
+    write("create", pods, "shop", "", "",
+          fmt::format(
+              "{{apiVersion: v1, kind: Pod, metadata: {{name: {}, labels: {{app: web}}}}, spec: {{containers: [{{name: c, image: i}}]}}}}",
+              name)
+              .c_str());
+    write("patch", pods, "shop", name, "status", "{status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}}");
+  }
+  write("create", budgets, "shop", "", "",
+        "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {minAvailable: 2, selector: {matchLabels: {app: "
+        "web}}}}");
+  write("patch", budgets, "shop", "web", "status",
+        "{status: {observedGeneration: 1, disruptionsAllowed: 2, currentHealthy: 3, desiredHealthy: 2, expectedPods: 3}}");
+  const Invariants invariants(**cluster, 0);
+  const auto evict = [&](const char* name) {
+    write("create", pods, "shop", name, "eviction",
+          fmt::format("{{apiVersion: policy/v1, kind: Eviction, metadata: {{name: {}, namespace: shop}}}}", name).c_str());
+  };
+  evict("a");
+  EXPECT_EQ(json::get_int(invariants.now(), {"budgets"}), 0) << "two are left, as it wants";
+  evict("b");
+  EXPECT_EQ(json::get_int(invariants.now(), {"budgets"}), 1);
+  const std::string first(json::as_view(json::get_array(invariants.now(), {"first"})[0]));
+  EXPECT_TRUE(first.starts_with("budget shop/web wants 2 healthy pods, and the eviction of b at ")) << first;
 }
 
 TEST(Rest, ANodeForAHomelessPodIsSeen) {

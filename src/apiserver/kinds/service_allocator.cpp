@@ -168,102 +168,115 @@ std::optional<int> ServiceAllocator::take_free_port() {
   return std::nullopt;
 }
 
-// Longer than a screen: addresses and ports are taken in turn, and all given back where one fails.
 model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& service, const json::Value* old_service) {
   const std::lock_guard lock(mutex_);
   ServiceAllocation taken;
-  const ClaimOwner owner = owner_of(service);
-  const auto fail = [&](model::ApiStatus status) {
-    for (auto address : taken.addresses) give_back(Claimed::kAddress, address);
-    for (auto port : taken.ports) give_back(Claimed::kPort, static_cast<std::uint32_t>(port));
-    return std::unexpected(std::move(status));
-  };
+  const auto old_ports = old_service ? node_ports_of(*old_service) : std::set<int>();
+  auto given = give_address(service, old_service, taken);
+  if (given) given = give_health_check_port(service, old_ports, taken);
+  if (given) given = give_node_ports(service, old_ports, taken);
+  if (given) return taken;
+  give_back(taken);
+  return std::unexpected(std::move(given.error()));
+}
+
+model::ApiResult<void> ServiceAllocator::give_address(json::Value& service, const json::Value* old_service, ServiceAllocation& taken) {
   auto& spec = json::ensure_object(service, {"spec"});
+  if (!wants_cluster_ip(service)) {
+    for (const char* field : {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"}) spec.erase(field);
+    return {};
+  }
   std::string cluster_ip(json::get_string(service, {"spec", "clusterIP"}));
   const auto old_ip = old_service ? json::get_string(*old_service, {"spec", "clusterIP"}) : std::string_view{};
-  if (wants_cluster_ip(service)) {
-    if (cluster_ip.empty() && !old_ip.empty() && wants_cluster_ip(*old_service)) cluster_ip = old_ip;
-    if (cluster_ip.empty()) {
-      auto chosen = take_address(std::nullopt, service);
-      if (!chosen) return fail(std::move(chosen.error()));
-      if (!*chosen) return fail(model::internal_error("failed to allocate a serviceIP: range is full"));
-      taken.addresses.push_back(**chosen);
-      cluster_ip = render(**chosen);
-    } else if (cluster_ip != "None" && cluster_ip != old_ip) {
-      const auto address = parse_ipv4(cluster_ip);
-      if (!address || !is_in_range(*address))
-        return fail(
-            invalid_service(service, "spec.clusterIPs", fmt::format("[\"{}\"]", cluster_ip),
-                            fmt::format("failed to allocate IP {}: the provided network does not match the current range", cluster_ip)));
-      auto chosen = take_address(*address, service);
-      if (!chosen) return fail(std::move(chosen.error()));
-      if (!*chosen)
-        return fail(invalid_service(service, "spec.clusterIPs", fmt::format("[\"{}\"]", cluster_ip),
-                                    fmt::format("failed to allocate IP {}: provided IP is already allocated", cluster_ip)));
-      taken.addresses.push_back(*address);
-    }
-    spec["clusterIP"] = cluster_ip;
-    spec["clusterIPs"] = json::Array{json::Value(cluster_ip)};
-    // A headless Service without a selector may have endpoints of any family.
-    const bool is_open = cluster_ip == "None" && json::get_object(service, {"spec", "selector"}).empty();
-    if (is_open && !spec.contains("ipFamilies") && !spec.contains("ipFamilyPolicy")) {
-      spec["ipFamilies"] = json::Array{"IPv4", "IPv6"};
-      spec["ipFamilyPolicy"] = "RequireDualStack";
-    }
-    if (!spec.contains("ipFamilies")) spec["ipFamilies"] = json::Array{"IPv4"};
-    if (!spec.contains("ipFamilyPolicy")) spec["ipFamilyPolicy"] = "SingleStack";
-  } else {
-    for (const char* field : {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"}) spec.erase(field);
+  if (cluster_ip.empty() && !old_ip.empty() && wants_cluster_ip(*old_service)) cluster_ip = old_ip;
+  if (cluster_ip.empty()) {
+    auto chosen = take_address(std::nullopt, service);
+    if (!chosen) return std::unexpected(std::move(chosen.error()));
+    if (!*chosen) return std::unexpected(model::internal_error("failed to allocate a serviceIP: range is full"));
+    taken.addresses.push_back(**chosen);
+    cluster_ip = render(**chosen);
+  } else if (cluster_ip != "None" && cluster_ip != old_ip) {
+    const auto refused = [&](std::string_view why) {
+      return std::unexpected(invalid_service(service, "spec.clusterIPs", fmt::format("[\"{}\"]", cluster_ip),
+                                             fmt::format("failed to allocate IP {}: {}", cluster_ip, why)));
+    };
+    const auto address = parse_ipv4(cluster_ip);
+    if (!address || !is_in_range(*address)) return refused("the provided network does not match the current range");
+    auto chosen = take_address(*address, service);
+    if (!chosen) return std::unexpected(std::move(chosen.error()));
+    if (!*chosen) return refused("provided IP is already allocated");
+    taken.addresses.push_back(*address);
   }
+  spec["clusterIP"] = cluster_ip;
+  spec["clusterIPs"] = json::Array{json::Value(cluster_ip)};
+  // A headless Service without a selector may have endpoints of any family.
+  const bool is_open = cluster_ip == "None" && json::get_object(service, {"spec", "selector"}).empty();
+  if (is_open && !spec.contains("ipFamilies") && !spec.contains("ipFamilyPolicy")) {
+    spec["ipFamilies"] = json::Array{"IPv4", "IPv6"};
+    spec["ipFamilyPolicy"] = "RequireDualStack";
+  }
+  if (!spec.contains("ipFamilies")) spec["ipFamilies"] = json::Array{"IPv4"};
+  if (!spec.contains("ipFamilyPolicy")) spec["ipFamilyPolicy"] = "SingleStack";
+  return {};
+}
 
-  const auto old_ports = old_service ? node_ports_of(*old_service) : std::set<int>();
-  if (wants_health_check_port(service)) {
-    const auto number = static_cast<int>(json::get_int(service, {"spec", "healthCheckNodePort"}));
-    if (number == 0 || !old_ports.contains(number)) {
-      auto chosen = take_port(number != 0 ? std::optional(static_cast<std::uint32_t>(number)) : std::nullopt, owner);
-      if (!chosen) return fail(std::move(chosen.error()));
-      if (!*chosen && number != 0)
-        return fail(invalid_service(service, "spec.healthCheckNodePort", std::to_string(number), "provided port is already allocated"));
-      if (!*chosen) return fail(model::internal_error("failed to allocate a HealthCheck NodePort: range is full"));
-      taken.ports.push_back(static_cast<int>(**chosen));
-      spec["healthCheckNodePort"] = static_cast<int>(**chosen);
-    }
-  }
-  if (!wants_node_ports(service)) return taken;
-  auto* ports = spec.if_contains("ports");
-  if (ports == nullptr || !ports->is_array()) return taken;
-  std::map<int, std::string> used_here;  // node port → protocol: TCP and UDP may share one.
+model::ApiResult<void> ServiceAllocator::give_health_check_port(json::Value& service, const std::set<int>& old_ports,
+                                                                ServiceAllocation& taken) {
+  if (!wants_health_check_port(service)) return {};
+  const auto number = static_cast<int>(json::get_int(service, {"spec", "healthCheckNodePort"}));
+  if (number != 0 && old_ports.contains(number)) return {};
+  auto chosen = take_port(number != 0 ? std::optional(static_cast<std::uint32_t>(number)) : std::nullopt, owner_of(service));
+  if (!chosen) return std::unexpected(std::move(chosen.error()));
+  if (!*chosen && number != 0)
+    return std::unexpected(
+        invalid_service(service, "spec.healthCheckNodePort", std::to_string(number), "provided port is already allocated"));
+  if (!*chosen) return std::unexpected(model::internal_error("failed to allocate a HealthCheck NodePort: range is full"));
+  taken.ports.push_back(static_cast<int>(**chosen));
+  json::ensure_object(service, {"spec"})["healthCheckNodePort"] = static_cast<int>(**chosen);
+  return {};
+}
+
+model::ApiResult<void> ServiceAllocator::give_node_ports(json::Value& service, const std::set<int>& old_ports, ServiceAllocation& taken) {
+  if (!wants_node_ports(service)) return {};
+  const ClaimOwner owner = owner_of(service);
+  auto* ports = json::ensure_object(service, {"spec"}).if_contains("ports");
+  if (ports == nullptr || !ports->is_array()) return {};
+  std::set<int> used_here;  // TCP and UDP may share one.
   for (std::size_t i = 0; i < ports->get_array().size(); ++i) {
     auto& port = ports->get_array()[i];
     if (!port.is_object()) continue;
     auto number = static_cast<int>(json::get_int(port, {"nodePort"}));
     if (number == 0) {
       auto free = take_port(std::nullopt, owner);
-      if (!free) return fail(std::move(free.error()));
-      if (!*free) return fail(model::internal_error("failed to allocate a nodePort: range is full"));
+      if (!free) return std::unexpected(std::move(free.error()));
+      if (!*free) return std::unexpected(model::internal_error("failed to allocate a nodePort: range is full"));
       number = static_cast<int>(**free);
       taken.ports.push_back(number);
       port.get_object()["nodePort"] = number;
     } else if (!old_ports.contains(number) && !used_here.contains(number)) {
-      const auto field = fmt::format("spec.ports[{}].nodePort", i);
+      const auto refused = [&](std::string why) {
+        return std::unexpected(invalid_service(service, fmt::format("spec.ports[{}].nodePort", i), std::to_string(number), std::move(why)));
+      };
       if (number < first_port_ || number > last_port_)
-        return fail(invalid_service(
-            service, field, std::to_string(number),
-            fmt::format("provided port is not in the valid range. The range of valid ports is {}-{}", first_port_, last_port_)));
+        return refused(fmt::format("provided port is not in the valid range. The range of valid ports is {}-{}", first_port_, last_port_));
       auto chosen = take_port(static_cast<std::uint32_t>(number), owner);
-      if (!chosen) return fail(std::move(chosen.error()));
-      if (!*chosen) return fail(invalid_service(service, field, std::to_string(number), "provided port is already allocated"));
+      if (!chosen) return std::unexpected(std::move(chosen.error()));
+      if (!*chosen) return refused("provided port is already allocated");
       taken.ports.push_back(number);
     }
-    used_here[number] = json::get_string(port, {"protocol"}, "TCP");
+    used_here.insert(number);
   }
-  return taken;
+  return {};
+}
+
+void ServiceAllocator::give_back(const ServiceAllocation& allocation) {
+  for (auto address : allocation.addresses) give_back(Claimed::kAddress, address);
+  for (auto port : allocation.ports) give_back(Claimed::kPort, static_cast<std::uint32_t>(port));
 }
 
 void ServiceAllocator::release(const ServiceAllocation& allocation) {
   const std::lock_guard lock(mutex_);
-  for (auto address : allocation.addresses) give_back(Claimed::kAddress, address);
-  for (auto port : allocation.ports) give_back(Claimed::kPort, static_cast<std::uint32_t>(port));
+  give_back(allocation);
 }
 
 void ServiceAllocator::repair(const std::vector<json::Value>& services) {

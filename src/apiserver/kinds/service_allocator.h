@@ -68,6 +68,11 @@ class ServiceAllocator {
   [[nodiscard]] bool is_free(std::uint32_t address, const json::Value& service) const;
   std::optional<int> take_free_port();
   void give_back(Claimed what, std::uint32_t taken);
+  void give_back(const ServiceAllocation& allocation);
+  // The parts of allocate: each notes in `taken` what it took, also where it fails. Under the lock.
+  model::ApiResult<void> give_address(json::Value& service, const json::Value* old_service, ServiceAllocation& taken);
+  model::ApiResult<void> give_health_check_port(json::Value& service, const std::set<int>& old_ports, ServiceAllocation& taken);
+  model::ApiResult<void> give_node_ports(json::Value& service, const std::set<int>& old_ports, ServiceAllocation& taken);
   std::unique_ptr<ServiceClaims> claims_;
   AddressBook book_;
   std::mutex mutex_;
