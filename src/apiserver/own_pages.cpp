@@ -115,7 +115,9 @@ bool OwnPages::serve_discovery(const RequestPtr& request) {
   if (!core && parts.size() == 3) document = model::discovery_resources(kinds, parts[1], parts[2]);
   if (core && parts.size() == 2) add_storage_hashes(kinds, "", parts[1], document);
   if (!core && parts.size() == 3) add_storage_hashes(kinds, parts[1], parts[2], document);
-  if (!document && !core && !model::discovery_group(kinds, parts[1])) return false;  // A group that nobody has heard of.
+  // A group that nobody has heard of, or a version that definitions alone could serve.
+  const auto is_own = [&](const auto& one) { return one.group == parts[1]; };
+  if (!document && !core && (!model::discovery_group(kinds, parts[1]) || std::ranges::none_of(model::all_kinds(), is_own))) return false;
   if (document) {
     respond_.document(*request, 200, *document);
   } else {

@@ -40,7 +40,7 @@ struct GroupStatus {
   std::int64_t min = 0, max = 0, target = 0;
   int ready = 0, unready = 0, not_started = 0, unregistered = 0, long_unregistered = 0, being_deleted = 0;
   int resource_unready = 0;  ///< Of `unready`: those whose device never came.
-  int failed = 0;            ///< Machines that will never be nodes.
+  int failed = 0;            ///< Machines that will never be nodes, from the second pass on.
   int upcoming = 0, candidates = 0;
   bool is_healthy = true, is_in_backoff = false, is_growing = false;
   std::string backoff_message;

@@ -64,9 +64,11 @@ class ClusterState::Update {
         count(status, *node, readiness);
         if (readiness == Readiness::kNotStarted) not_started.push_back(instance.node);
       } else if (!instance.failure.empty()) {
-        ++status.failed;
+        // It is deleted in this pass; what its pods need instead is for the next one, which sees what there is without it.
         failed_.insert(instance.id);
-        if (!self_.failed_.contains(instance.id)) newly_failed_[group.id].push_back(&instance);
+        const bool is_known = self_.failed_.contains(instance.id);
+        ++(is_known ? status.failed : status.unregistered);
+        if (!is_known) newly_failed_[group.id].push_back(&instance);
       } else {
         const auto before = self_.unregistered_since_.find(instance.id);
         const TimePoint since = unregistered_since_[instance.id] = before == self_.unregistered_since_.end() ? now_ : before->second;

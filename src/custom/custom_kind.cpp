@@ -6,6 +6,7 @@
 #include "custom/metadata.h"
 #include "custom/objects.h"
 #include "custom/validate.h"
+#include "model/go_words.h"
 #include "model/kind_hooks.h"
 #include "model/tables/tables.h"
 #include "model/validation/validation.h"
@@ -84,18 +85,32 @@ bool merge_update(bool has_status, const Value& old, Value& doc, std::string_vie
   return true;
 }
 
+/// Go's %T of a decoded value.
+std::string_view go_type(const Value& value) {
+  if (value.is_null()) return "<nil>";
+  if (value.is_string()) return "string";
+  if (value.is_bool()) return "bool";
+  if (value.is_array()) return "[]interface {}";
+  if (value.is_object()) return "map[string]interface {}";
+  return value.is_double() ? "float64" : "int64";
+}
+
 void check_replicas(const Value& doc, const std::string& path, model::FieldErrors& errors) {
-  const auto* value = find_dotted(doc, dotted_names(path));
-  if (value == nullptr) return;
+  const Value* value = &doc;
+  for (const auto& name : dotted_names(path)) {
+    if (!value->is_object()) {
+      errors.push_back({Type::kInvalid, path, "0",
+                        fmt::format("{} accessor error: {} is of the type {}, expected map[string]interface{{}}", path,
+                                    model::go_value(*value), go_type(*value))});
+      return;
+    }
+    value = json::find(*value, name);
+    if (value == nullptr) return;
+  }
   if (!value->is_int64()) {
     errors.push_back({Type::kInvalid, path, "0",
                       fmt::format("{} accessor error: {} is of the type {}, expected int64", path,
-                                  value->is_string() ? std::string(json::as_view(*value)) : json::serialize(*value),
-                                  value->is_string()   ? "string"
-                                  : value->is_double() ? "float64"
-                                  : value->is_bool()   ? "bool"
-                                  : value->is_array()  ? "[]interface {}"
-                                                       : "map[string]interface {}")});
+                                  value->is_string() ? std::string(json::as_view(*value)) : json::serialize(*value), go_type(*value))});
   } else if (value->get_int64() < 0) {
     errors.push_back({Type::kInvalid, path, shown(*value), "should be a non-negative integer"});
   } else if (value->get_int64() > INT32_MAX) {
@@ -280,7 +295,10 @@ model::Form make_form(const std::shared_ptr<CustomKind>& kind) {
     if (&schema != self->version->schema.get()) prune_all(*self->definition, *self->version->schema, doc);
   };
   form.to_storage = [self](Value& doc) {
-    if (const auto* stored = self->definition->stored_version()) prune_all(*self->definition, *stored->schema, doc);
+    const auto* stored = self->definition->stored_version();
+    if (stored == nullptr) return;
+    prune_all(*self->definition, *stored->schema, doc);
+    set_defaults(doc, *stored->schema);
   };
   return form;
 }

@@ -91,6 +91,10 @@ model::KindHooks definition_hooks() {
   model::Strategy strategy;
   strategy.prepare_create = prepare_definition;
   strategy.prepare_update = [](const Value&, Value& doc, std::string_view) { keep_stored_version(doc); };
+  // Nobody can say that nothing is stored in any version.
+  strategy.prepare_status = [](const Value&, Value& doc, std::string_view) {
+    if (json::get_array(doc, {"status", "storedVersions"}).empty()) keep_stored_version(doc);
+  };
   strategy.kept_in_status_update = {"labels", "annotations", "finalizers", "ownerReferences"};
   hooks.strategy = strategy;
   model::Rules rules;

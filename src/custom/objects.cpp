@@ -335,6 +335,7 @@ std::optional<model::FieldError> coerce_embedded(Value& value, const Schema& sch
         object->erase(field);
       }
       if (auto* metadata = object->if_contains("metadata")) {
+        if (drops && metadata->is_null()) *metadata = json::Object();
         const auto before = *metadata;
         std::vector<std::string> fields;
         const auto why = decode_metadata(*metadata, unknown == nullptr ? nullptr : &fields);

@@ -210,7 +210,9 @@ void track_update(const model::KindInfo& kind, const json::Value* live, json::Va
     if (!is_own) entry.fields.subtract(comparison.changed);
     entry.fields.subtract(comparison.removed);
   }
-  if (!comparison.changed.empty()) {
+  // A custom kind's replicas are nobody's once they were scaled: what moves them cannot be told in the version of a Scale.
+  const bool is_lost = writer.subresource == "scale" && model::is_unstructured(kind);
+  if (!comparison.changed.empty() && !is_lost) {
     if (own == nullptr) own = &entries.emplace_back(Entry{writer.manager, "Update", api_version, writer.subresource, "", {}, nullptr});
     if (own->fields.empty()) {
       own->fields = std::move(comparison.changed);

@@ -46,7 +46,7 @@ constexpr std::size_t kMaxFindingBytes = 256 * 1024;
 
 class Check {
  public:
-  explicit Check(bool takes_stored) : takes_stored_(takes_stored) {}
+  Check(const model::KindInfo& kind, bool takes_stored) : is_unstructured_(model::is_unstructured(kind)), takes_stored_(takes_stored) {}
 
   void at(const TypeRef& type, const FieldDef* field, const json::Value& value) {
     if (value.is_null()) return;
@@ -128,7 +128,7 @@ class Check {
   }
 
   /// Why no path can name an element of a list that merges; empty: one can.
-  static std::string why_nameless(const FieldDef* field, const json::Value& element) {
+  [[nodiscard]] std::string why_nameless(const FieldDef* field, const json::Value& element) const {
     if (field == nullptr || field->list_type == FieldDef::ListType::kAtomic) return {};
     if (field->list_type == FieldDef::ListType::kSet) {
       if (element.is_array()) return "not supported: associative list with lists as elements";
@@ -139,7 +139,8 @@ class Check {
     const auto is_known = [&](const std::string& key) {
       return json::find(element, key) != nullptr || key_default(*field, key) != nullptr;
     };
-    if (std::ranges::any_of(field->list_keys, is_known)) return {};
+    // A type in Go has a zero for every key.
+    if (!is_unstructured_ || std::ranges::any_of(field->list_keys, is_known)) return {};
     std::vector<std::string> keys;
     for (const auto& key : field->list_keys) keys.push_back(model::go_quote(key));
     return fmt::format(
@@ -170,6 +171,7 @@ class Check {
     return "[" + out + "]";
   }
 
+  const bool is_unstructured_;
   const bool takes_stored_;  ///< What may have been stored: doubles in lists that merge are no mistake.
   std::string path_;
   std::size_t bytes_ = 0;
@@ -178,7 +180,7 @@ class Check {
 }  // namespace
 
 std::optional<std::string> check_typed(const model::KindInfo& kind, const json::Value& config) {
-  Check check(false);
+  Check check(kind, false);
   TypeRef root;
   root.kind = Kind::kStruct;
   root.type = model::type_of(kind);
@@ -192,7 +194,7 @@ std::optional<std::string> check_typed(const model::KindInfo& kind, const json::
 bool is_typed(const model::KindInfo& kind, const json::Value& object) {
   const auto* type = model::type_of(kind);
   if (type == nullptr || !object.is_object()) return type == nullptr;
-  Check check(true);
+  Check check(kind, true);
   for (const auto& [key, member] : object.get_object()) {
     const std::string_view name(key.data(), key.size());
     if (name == "metadata") continue;  // Decoding saw to it.

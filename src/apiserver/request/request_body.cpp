@@ -227,6 +227,16 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
   if (object == nullptr)
     return std::unexpected(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): {}{}", kind.kind,
                                                    "couldn't get version/kind; json parse error: ", kind_unreadable(document))));
+  if (request.custom != nullptr && (request.info.verb == "create" || request.info.verb == "update")) {
+    // What has no type in Go says itself what it is.
+    if (json::get_string(document, {"kind"}).empty())
+      return std::unexpected(
+          bad_request(fmt::format("the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{}' ({})",
+                                  kind.kind, request.http.body, model::body_summary(request.http.body))));
+    if (json::get_string(document, {"apiVersion"}).empty())
+      return std::unexpected(
+          bad_request(fmt::format("the API version in the data () does not match the expected API version ({})", kind.api_version())));
+  }
   if (auto wrong = check_type(document, kind.group, kind.version, kind.kind)) {
     // Without types in Go another kind of the same version is read as well as this, and is wrong by its name.
     return std::unexpected(request.custom == nullptr ? std::move(*wrong) : wrong_custom_type(request, kind, document, std::move(*wrong)));

@@ -141,6 +141,10 @@ model::ApiResult<NextScale> next_scale(Request& request) {
       return present;
     };
   }
+  if (request.custom != nullptr && type != "application/merge-patch+json")
+    return std::unexpected(
+        model::unsupported_media_type("the body of the request was in an unknown format - accepted media types include: "
+                                      "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"));
   if (type == "application/merge-patch+json" || type == "application/strategic-merge-patch+json") {
     return [document = std::move(*document)](json::Value present) -> model::ApiResult<json::Value> {
       patch::apply_merge_patch(present, document);
