@@ -9,6 +9,7 @@ using json::get_string;
 
 constexpr std::string_view kMachineFinalizer = "machine.machine.openshift.io";
 constexpr std::string_view kMachineAnnotation = "machine.openshift.io/machine";
+constexpr std::string_view kNameTaken = "CreateError";
 
 /// "cpu=4,memory=16384Mi,…" of a MachineSet's annotations, as the simulated nodes read it; by the instance type what they leave out.
 std::string capacity_of(const json::Value& described, const InstanceSize& size) {
@@ -81,6 +82,8 @@ class MachineController final : public Controller {
       show(plan, *machine, document, node, now);
       return plan;
     }
+    // As in OpenShift that is final, whoever said so; but for a name that was taken, and may be free by now.
+    if (get_string(document, {"status", "phase"}) == "Failed" && get_string(document, {"status", "errorReason"}) != kNameTaken) return plan;
     const ObjectRef set = cache.get(kinds().machine_set, ns, machine->controller_name());
     const json::Value described = set ? set->document() : document;
     if (node != nullptr) {
@@ -155,7 +158,7 @@ class MachineController final : public Controller {
     status["phase"] = phase;
     status.erase("nodeRef");
     if (!problem.empty()) {
-      status["errorReason"] = "CreateError";
+      status["errorReason"] = kNameTaken;
       status["errorMessage"] = problem;
     }
     write_status(plan, machine, document, std::move(status), now);

@@ -98,6 +98,18 @@ TEST_F(MachinesTest, SomeMachinesNeverBoot) {
   EXPECT_TRUE(nodes().empty());
 }
 
+TEST_F(MachinesTest, AFailedMachineIsTriedNoMore) {
+  put_set(set_text(1, "{sim.berth.dev/boot-delay: 30s}"));
+  loop.run_for(seconds(5));
+  json::Value machine = machines()[0];
+  json::set(machine, {"status", "phase"}, "Failed");
+  json::set(machine, {"status", "errorReason"}, "InvalidConfiguration");
+  api.put(kinds().machine, machine);
+  loop.run_for(seconds(60));
+  EXPECT_TRUE(nodes().empty());
+  EXPECT_EQ(json::get_string(machines()[0], {"status", "phase"}), "Failed");
+}
+
 TEST_F(MachinesTest, TheMarkedMachineGoesFirst) {
   put_set(set_text(3));
   loop.run_for(seconds(2));

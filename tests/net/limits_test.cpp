@@ -14,10 +14,10 @@ FunctionHandler echo_handler() {
   });
 }
 
-/// Asks again and again, for ten seconds at most.
+/// Asks again and again, for a minute at most: a bound of failures, not a pace.
 template <class Condition>
 bool holds_soon(const Condition& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::yield();
