@@ -190,6 +190,7 @@ TEST(ExternalState, SizesThatCannotBeAreNotBelieved) {
   for (const auto& [answer, text, words] : std::vector<std::tuple<std::string, std::string, std::string>>{
            {"NodeGroupTargetSize a", "{targetSize: -1}", "its size is -1"},
            {"NodeGroupTargetSize a", "{targetSize: 1}", "its size is 1, and it lists 2 machines"},
+           {"NodeGroupTargetSize a", "{targetSize: 2000000000}", "its size is 2000000000, its maximum 5, and it lists 2 machines"},
            {"NodeGroups", "{nodeGroups: [{id: a, minSize: 4, maxSize: 1}]}", "sizes from 4 to 1 make no sense"},
            {"NodeGroups", "{nodeGroups: [{id: a, minSize: 0, maxSize: 5}, {id: a, minSize: 0, maxSize: 9}]}", "it is there twice"},
            {"NodeGroupNodes b", "{instances: [{id: 'p://1'}]}", "p://1 is listed in a as well"}}) {
@@ -216,6 +217,27 @@ TEST(ExternalState, AForgottenNodeIsNotTakenForNone) {
   provided.script.answers["NodeGroupForNode n1"] = "{nodeGroup: {id: ''}}";
   provided.nodes[0].is_ready = false;
   EXPECT_EQ(ids(provided.read()), (Texts{"a", "b"}));
+}
+
+TEST(ExternalState, AMaximumThatWasLoweredIsNoLie) {
+  Provided provided;
+  provided.script.answers["NodeGroups"] = "{nodeGroups: [{id: a, minSize: 0, maxSize: 1}]}";
+  EXPECT_EQ(ids(provided.read()), Texts{"a"});
+}
+
+TEST(ExternalState, ANodeWhoseMachineWasRemovedIsNotForgotten) {
+  Provided provided;
+  ASSERT_EQ(ids(provided.read()), (Texts{"a", "b"}));
+  provided.memory.removed = {"p://1"};
+  provided.script.answers["NodeGroupTargetSize a"] = "{targetSize: 1}";
+  provided.script.answers["NodeGroupNodes a"] = "{instances: [{id: 'p://2'}]}";
+  provided.script.answers["NodeGroupForNode n1"] = "{nodeGroup: {id: a}}";
+  const ProviderState state = provided.read();
+  EXPECT_EQ(ids(state), (Texts{"a", "b"})) << "its Node goes after it, and is ready until then";
+  EXPECT_EQ(state.problems, Texts{});
+  provided.nodes.erase(provided.nodes.begin());
+  (void)provided.read();
+  EXPECT_TRUE(provided.memory.removed.empty());
 }
 
 TEST(ExternalState, MachinesThatCannotBeMadeHaveFailedButNoneThatRunsOrIsANode) {

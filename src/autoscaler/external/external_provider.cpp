@@ -90,7 +90,12 @@ class ExternalProvider final : public Provider {
   void remove(const std::string& group, const std::string& instance, const std::string& node, Done done) override {
     KnownNode leaving = known_node(node.empty() ? instance : node, world_.find("Node", "", node), false);
     leaving.provider_id = instance;
-    send("NodeGroupDeleteNodes", json::Object{{"id", group}, {"nodes", json::Array{external::to_message(leaving)}}}, std::move(done));
+    json::Object request{{"id", group}, {"nodes", json::Array{external::to_message(leaving)}}};
+    worker_.post([this, instance, request = std::move(request), done = std::move(done)] {
+      const auto result = ask("NodeGroupDeleteNodes", request, timeout_ms_);
+      if (result) memory_.removed.insert(instance);
+      answer([done, error = result ? "" : result.error().message] { done(error); });
+    });
   }
 
  private:

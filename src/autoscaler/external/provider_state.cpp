@@ -174,6 +174,9 @@ class Reading {
       return doubt(group.id, fmt::format("sizes from {} to {} make no sense", group.min, group.max));
     if (group.target < 0) return doubt(group.id, fmt::format("its size is {}", group.target));
     if (group.target < listed) return doubt(group.id, fmt::format("its size is {}, and it lists {} machines", group.target, listed));
+    // A maximum that was lowered stops no machine that is there; more than either is a lie.
+    if (group.target > std::max(group.max, listed))
+      return doubt(group.id, fmt::format("its size is {}, its maximum {}, and it lists {} machines", group.target, group.max, listed));
     add_options(group);
     add_template(group);
     if (asks_for_prices()) add_price(group);
@@ -291,7 +294,9 @@ class Reading {
   /// A node that no group lists is none's, or the list is not whole.
   void ask_about_unlisted_nodes() {
     int questions = 0;
+    std::erase_if(memory_.removed, [&](const std::string& id) { return !node_of_.contains(id); });
     for (const KnownNode& node : nodes_) {
+      if (memory_.removed.contains(node.provider_id)) continue;  // The machine goes first, its Node after it.
       const std::string key = node.name + " " + node.provider_id;
       if (listed_.contains(node.provider_id)) {
         memory_.answers.erase(key);

@@ -37,6 +37,7 @@ struct Memory {
   std::map<std::string, std::string> group_of;  ///< Provider ids that were listed, and where.
   /// By group, with its devices: for when it is asked again and does not answer.
   std::map<std::string, std::pair<model::NodeViewPtr, Slices>> templates;
+  std::set<std::string> removed;               ///< Machines that were deleted, while their nodes are there.
   std::map<std::string, std::string> answers;  ///< Of NodeGroupForNode, by name and provider id.
   std::set<std::string> missing_methods;       ///< That the provider does not have.
   std::optional<std::string> gpu_label;        ///< With its values, asked once, as the real one does.
@@ -44,9 +45,9 @@ struct Memory {
 };
 
 /// Asks everything anew: Refresh, the groups, of each its size, machines, options and template, and of nodes that nobody lists whose they
-/// are. What does not come, or cannot be, leaves its group out and is told: a size below what is listed or below zero, bounds that
-/// cross, a machine in two groups, a ready node that was listed and is no more. What `pods` cost is asked with the expander price. Several
-/// calls without an answer end the reading.
+/// are. What does not come, or cannot be, leaves its group out and is told: a size below what is listed or below zero, or above both what
+/// is listed and the maximum, bounds that cross, a machine in two groups, a ready node that was listed and is no more. What `pods` cost is
+/// asked with the expander price. Several calls without an answer end the reading.
 ProviderState read_state(const Ask& ask, const std::vector<KnownNode>& nodes, const Options& options, TimePoint now, Memory& memory,
                          const std::vector<KnownPod>& pods = {});
 
