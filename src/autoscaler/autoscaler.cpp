@@ -336,10 +336,7 @@ class Autoscaler::Step {
                        .not_ready = {},
                        .limits = &limits,
                        .node_count = self_.state_.node_count(),
-                       .expander = {.priorities = snapshot_.priorities,
-                                    .prices = snapshot_.prices,
-                                    .pod_prices = snapshot_.pod_prices,
-                                    .ask = self_.ask_expander_},
+                       .expander = {snapshot_.priorities, snapshot_.prices, snapshot_.pod_prices, self_.ask_expander_},
                        .seed = self_.seed_ + self_.steps_,
                        .limit = limit_};
     for (const GroupStatus& group : out_.status.groups)

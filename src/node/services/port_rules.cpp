@@ -90,8 +90,8 @@ class PortCompiler {
   void affinity() {
     for (const auto* list : {&port_.endpoints, &port_.local_endpoints})
       for (const Endpoint& e : *list) {
-        out_.sets[clients_of(e)] =
-            fmt::format("type {}; flags dynamic,timeout; timeout {}s; size 65535;", family_.type, port_.affinity_seconds);
+        // No size is said: the kernel allows 65,535 clients then, but sets nothing aside for them (1 MiB a set, else).
+        out_.sets[clients_of(e)] = fmt::format("type {}; flags dynamic,timeout; timeout {}s;", family_.type, port_.affinity_seconds);
         Chain rules;
         if (options_.masquerades_local) rules.emplace_back("jump mark-as-led");
         rules.push_back(fmt::format("update @{} {{ {} saddr }}", clients_of(e), family_.name));
