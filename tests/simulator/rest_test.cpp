@@ -193,5 +193,23 @@ changes: [{at: 30m, drain: [box-1]}]
   EXPECT_EQ(outcome.samples.back().moved_again, 0) << to_text(outcome);
 }
 
+TEST(Rest, WhoTookThePlaceOfAPodThatWasMadeAnewLateIsNoEviction) {
+  // A Job makes its evicted pod anew ten seconds later. Alone, it is the eviction that a node is bought for; new load came first otherwise.
+  const auto nodes_for_homeless = [](const std::string& others) {
+    return outcome_of(R"yaml(
+duration: 10m
+nodes: [{name: box, count: 2, cpu: "4", memory: 8Gi}]
+groups: [{name: g, min: 0, max: 3, cpu: "4", memory: 8Gi, bootDelay: 1m}]
+autoscaler: true
+workloads:
+- {name: task, job: {completions: 2, parallelism: 2}, pod: {cpu: 3, memory: 256Mi}, runFor: 30m}
+)yaml" + others + "changes: [{at: 2m, drain: [box-1]}]\n")
+        .samples.back()
+        .moved_to_new_nodes;
+  };
+  EXPECT_EQ(nodes_for_homeless(""), 1);
+  EXPECT_EQ(nodes_for_homeless("- {name: dust, pod: {cpu: 1m, memory: 1Mi}, arrivals: {rate: 3600/h, until: 3m}, runFor: 10s}\n"), 0);
+}
+
 }  // namespace
 }  // namespace berth::simulator
