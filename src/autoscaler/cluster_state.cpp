@@ -102,12 +102,12 @@ class ClusterState::Update {
   void note_failures(const NodeGroup& group) {
     const auto failed = newly_failed_.find(group.id);
     if (failed == newly_failed_.end()) return;
-    constexpr std::size_t kMostTold = 3;
+    constexpr std::ptrdiff_t kMostTold = 3;
     std::set<std::string> why;
     for (const Instance* instance : failed->second) why.insert(instance->failure);
-    const std::vector<std::string> told(why.begin(), std::next(why.begin(), std::ssize(why) > 3 ? 3 : std::ssize(why)));
+    const std::vector<std::string> told(why.begin(), std::next(why.begin(), std::ssize(why) > kMostTold ? kMostTold : std::ssize(why)));
     const std::string message = fmt::format("Failed adding {} nodes to group {}: {}{}", failed->second.size(), group.id,
-                                            fmt::join(told, ", "), why.size() > kMostTold ? ", ..." : "");
+                                            fmt::join(told, ", "), std::ssize(why) > kMostTold ? ", ..." : "");
     out_.notes.push_back({{}, {}, true, "ScaleUpFailed", message});
     const auto growth = self_.growing_.find(group.id);
     if (growth == self_.growing_.end()) return;
