@@ -93,7 +93,8 @@ class Relay {
         const bool client_speaks = fds[1 + 2 * i].revents != 0, server_speaks = fds[2 + 2 * i].revents != 0;
         Pair& pair = pairs_[i];
         if (server_speaks && is_deaf_) pair.has_lost = true;
-        if ((client_speaks && !pass(pair.client, pair.server, false)) || (server_speaks && !pass(pair.server, pair.client, pair.has_lost))) end(i);
+        if ((client_speaks && !pass(pair.client, pair.server, false)) || (server_speaks && !pass(pair.server, pair.client, pair.has_lost)))
+          end(i);
       }
       if (fds[0].revents != 0) accept();
     }

@@ -146,7 +146,8 @@ void scaling_rules(const Value& rules, const Path& at, Errors& errors) {
       errors.invalid(one / "periodSeconds", Value(period), fmt::format("must be less than or equal to {}", kMaxPeriodSeconds));
   }
   const std::string_view tolerance = get_string(rules, {"tolerance"});
-  if (const auto quantity = Quantity::parse(tolerance); quantity && quantity->sign() < 0) errors.invalid(at / "tolerance", tolerance, kNegative);
+  if (const auto quantity = Quantity::parse(tolerance); quantity && quantity->sign() < 0)
+    errors.invalid(at / "tolerance", tolerance, kNegative);
 }
 
 }  // namespace
