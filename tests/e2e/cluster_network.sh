@@ -53,7 +53,7 @@ check "... and five dots" says "options ndots:5" conf client
 check "Default has the machine's" refused says "cluster.local" conf plain
 check "None has its own alone" says "nameserver 192.0.2.53" conf none
 address=$(kubectl get pod server -o jsonpath='{.status.podIP}')
-resolves() { in_pod -n "$1" "$2" -- getent ahostsv4 "$3" | grep -q "^$4 "; } # NAMESPACE POD NAME ADDRESS
+resolves() { in_pod -n "$1" "$2" -- getent ahostsv4 "$3" | grep "^$4 " >/dev/null; } # NAMESPACE POD NAME ADDRESS
 front=$(kubectl get service front -o jsonpath='{.spec.clusterIP}')
 check "a Service by its short name" eventually 20 resolves default client front "$front"
 check "... from elsewhere with its namespace" resolves other stranger front.default "$front"

@@ -33,9 +33,9 @@ X
 start_node --config "$work/node-config.yaml"
 field() { kubectl get "$1" "$2" -o jsonpath="$3"; }
 is() { [ "$(field "$1" "$2" "$3")" = "$4" ]; }
-evicted_for() { field pod "$1" '{.status.phase} {.status.reason} {.status.message}' | grep -q "Failed Evicted The node was low on resource: $2"; }
+evicted_for() { field pod "$1" '{.status.phase} {.status.reason} {.status.message}' | grep "Failed Evicted The node was low on resource: $2" >/dev/null; }
 condition_is() { is node real "{.status.conditions[?(@.type==\"$1\")].status}" "$2"; }
-has_event() { kubectl get events --field-selector "reason=$1" -o jsonpath='{range .items[*]}{.message}{"\n"}{end}' | grep -q "$2"; }
+has_event() { kubectl get events --field-selector "reason=$1" -o jsonpath='{range .items[*]}{.message}{"\n"}{end}' | grep "$2" >/dev/null; }
 pod() { # pod NAME COMMAND EXTRA-YAML-OF-CONTAINER EXTRA-YAML-OF-POD
   printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n  nodeName: real\n  terminationGracePeriodSeconds: 1\n%s\n  containers:\n  - name: c\n    image: berth.local/busybox:1\n    command: [sh, -c, %s]\n%s\n' "$1" "${4:-}" "'$2'" "${3:-}" | kubectl apply -f -
 }

@@ -12,7 +12,7 @@ Y
 start_up --nodes 2 --policy-config-file "$work/policy.yaml"
 eventually 20 kubectl wait --for=condition=Ready node --all --timeout=1s
 kubectl run web --image=pause >/dev/null
-refused_it() { kubectl get pod web -o jsonpath='{.status.conditions[?(@.type=="PodScheduled")].reason}' | grep -q Unschedulable; }
+refused_it() { kubectl get pod web -o jsonpath='{.status.conditions[?(@.type=="PodScheduled")].reason}' | grep Unschedulable >/dev/null; }
 check "the scheduler refuses the pod by its policy" eventually 20 refused_it
 check "so does explain, without being told of the policy" says "fits on none of 2 nodes" "$berth" explain pod web
 check "it names the label that the policy wants" says "lacks the label region (no node has it)" "$berth" explain pod web

@@ -1,5 +1,6 @@
 # Shared by the end-to-end scripts: starts a control plane on free ports, counts checks, stops everything by pid.
 # shellcheck shell=bash
+# With pipefail, `| grep -q` may fail who still writes when it has seen enough: `| grep … >/dev/null` reads to the end.
 set -uo pipefail
 berth=$(realpath "${1:?usage: SCRIPT path/of/berth}")
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)

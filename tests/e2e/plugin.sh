@@ -59,7 +59,7 @@ berth=$real
 eventually 20 kubectl wait --for=condition=Ready node --all --timeout=1s
 kubectl apply -f "$example/pods.yaml" >/dev/null
 index() { kubectl get pod "$1" -o jsonpath='{.spec.nodeName} {.metadata.annotations.alibabacloud\.com/gpu-index}'; }
-refused_by_plugin() { kubectl get pod share -o jsonpath='{.status.conditions[?(@.type=="PodScheduled")].message}' | grep -q 'had no GPU'; }
+refused_by_plugin() { kubectl get pod share -o jsonpath='{.status.conditions[?(@.type=="PodScheduled")].message}' | grep 'had no GPU' >/dev/null; }
 check "the scheduler refuses what the plugin refuses" eventually 20 refused_by_plugin
 kubectl get node node-1 -o json | sed 's/"name": "node-1"/"name": "gpu-1"/; s/"kubernetes.io\/hostname": "node-1"/"kubernetes.io\/hostname": "gpu-1", "alibabacloud.com\/gpu-card-model": "V100"/; s/"allocatable": {/"allocatable": {"alibabacloud.com\/gpu-count": "4",/; s/"uid": "[^"]*",//; s/"resourceVersion": "[^"]*",//' >"$work/node.json"
 kubectl create -f "$work/node.json" >/dev/null

@@ -10,7 +10,7 @@ phase() { kubectl get pod "$1" -o jsonpath='{.status.phase}'; }
 node_of() { kubectl get pod "$1" -o jsonpath='{.spec.nodeName}'; }
 is_on() { [ "$(node_of "$1")" = "$2" ] && [ "$(phase "$1")" = Running ] || { kubectl get pod "$1" -o wide; return 1; }; }
 is_off() { [ -n "$(node_of "$1")" ] && [ "$(node_of "$1")" != "$2" ] || { kubectl get pod "$1" -o wide; return 1; }; }
-is_pending() { [ -z "$(node_of "$1")" ] && kubectl get events --field-selector "involvedObject.name=$1,reason=FailedScheduling" -o name | grep -q .; }
+is_pending() { [ -z "$(node_of "$1")" ] && kubectl get events --field-selector "involvedObject.name=$1,reason=FailedScheduling" -o name | grep . >/dev/null; }
 is_gone() { ! kubectl get pod "$1" >/dev/null 2>&1; }
 untaint() { kubectl taint nodes --all "$@" >/dev/null 2>&1; }
 on_node1() { kubectl create --dry-run=client -o json -f "$1" | sed 's/"spec": {/"spec": {"nodeSelector": {"kubernetes.io\/hostname": "node-1"},/' | kubectl create -f -; }
@@ -90,7 +90,7 @@ check "the pod with one second is evicted" eventually 20 marked hasty
 not_ready() { [ "$(kubectl get pod patient -o jsonpath='{.status.conditions[?(@.type=="Ready")].status}')" = False ]; }
 check "the other stays, not Ready" eventually 20 not_ready
 kubectl annotate node node-2 sim.berth.dev/dead- >/dev/null
-no_taints() { kubectl describe node node-2 | grep -q '^Taints: *<none>'; }
+no_taints() { kubectl describe node node-2 | grep '^Taints: *<none>' >/dev/null; }
 check "the node comes back: the taints go" eventually 30 no_taints
 check "... and the pod is Ready again" eventually 30 kubectl wait --for=condition=Ready pod/patient --timeout=1s
 clear_pods
