@@ -281,6 +281,9 @@ TEST_F(FlowController, ALevelOfOnesOwnStarvesNobodyOfTheCluster) {
   own.rules[0].subjects = {{FlowSchema::Subject::Kind::kUser, "greedy", {}}};
   schemas.push_back(own);
   controller.configure(levels, schemas);
+  const int its_seats = work(controller, user("greedy"), 1e6, {}).where.place().nominal;
+  EXPECT_GT(its_seats, 0);
+  EXPECT_LE(its_seats, limits.inflight_read + limits.inflight_mutating) << "all shares are not more than all seats";
   const auto submit = [&](const UserInfo& who, std::function<void()> run) {
     auto one = work(controller, who, 1e6, {});
     one.run = [&controller, where = one.where, run = std::move(run)] {

@@ -108,7 +108,7 @@ void Controller::share_out() {
   nominal_sum_ = 0;
   for (auto& level : levels_) {
     const auto part = [&](int percent) { return static_cast<int>(std::min(1e9, std::round(level->nominal * (percent / 100.0)))); };
-    level->nominal = shares > 0 ? static_cast<int>(std::ceil(total * level->shares / shares)) : 0;
+    level->nominal = shares > 0 ? static_cast<int>(std::ceil(static_cast<double>(total) * level->shares / shares)) : 0;
     level->lower = level->nominal - part(level->lendable_percent);
     level->upper = level->nominal + (level->borrowing_limit_percent < 0 ? total : part(level->borrowing_limit_percent));
     nominal_sum_ += level->nominal;
