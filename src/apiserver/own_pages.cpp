@@ -58,13 +58,15 @@ void add_storage_hashes(const model::Kinds& kinds, std::string_view group, std::
   if (resources == nullptr || !resources->is_array()) return;
   for (json::Value& one : resources->get_array()) {
     const auto name = json::get_string(one, {"name"});
-    for (const model::KindInfo* kind : kinds) {
-      if (kind->group != group || kind->version != version || kind->plural != name || kind->is_virtual) continue;
-      const auto text = fmt::format("{}/{}/{}", kind->storage_group, kind->storage_version, kind->kind);
-      std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
-      SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-      one.get_object()["storageVersionHash"] = base64_encode({reinterpret_cast<const char*>(digest.data()), 8});
-    }
+    const auto found = std::ranges::find_if(kinds, [&](const model::KindInfo* kind) {
+      return kind->group == group && kind->version == version && kind->plural == name && !kind->is_virtual;
+    });
+    if (found == std::ranges::end(kinds)) continue;
+    const model::KindInfo& kind = **found;
+    const auto text = fmt::format("{}/{}/{}", kind.storage_group, kind.storage_version, kind.kind);
+    std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+    SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+    one.get_object()["storageVersionHash"] = base64_encode({reinterpret_cast<const char*>(digest.data()), 8});
   }
 }
 
