@@ -77,6 +77,11 @@ void Controller::stop() {
   wake_.notify_all();
   wake_exempt_.notify_all();
   for (auto& thread : threads_) thread.join();
+  // What still waits is dropped: it holds its level, which holds it.
+  std::vector<Waiting> dropped;
+  const std::lock_guard lock(mutex_);
+  for (auto& level : levels_)
+    while (auto waiting = level->queue.pop()) dropped.push_back(std::move(*waiting));
 }
 
 void Controller::count_dispatched(const Classified& where, int seats) const {
