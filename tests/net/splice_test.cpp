@@ -253,7 +253,7 @@ TEST(Splice, WhatTheFarEndLeftIsReadOrDroppedInTime) {
     EXPECT_TRUE(comes_true([&] { return usage_now().descriptors <= before.descriptors + 2; }))
         << "the other does not read, and the far end has gone";
   }
-  EXPECT_TRUE(comes_true([&] { return usage_now().descriptors == before.descriptors; }));
+  EXPECT_TRUE(comes_true([&] { return usage_now().descriptors <= before.descriptors; }));
 }
 
 TEST(Splice, SilenceEnds) {
