@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 
@@ -36,8 +38,9 @@ struct GrpcFailure {
 using GrpcAnswer = std::expected<std::string, GrpcFailure>;
 
 struct GrpcAddress {
-  std::string target;                                    ///< "host:port", "unix:///path"
-  std::string ca_pem, certificate_pem, private_key_pem;  ///< With one of them the connection is TLS; without plain.
+  std::string target;                                             ///< "host:port", "unix:///path"
+  std::string ca_pem, certificate_pem, private_key_pem;           ///< With one of them the connection is TLS; without plain.
+  std::vector<std::pair<std::string, std::string>> headers = {};  ///< Sent with every call; names in lower case.
 };
 
 /// Thread-safe; calls block.
