@@ -2,13 +2,13 @@
 // key management). What the bytes are is the caller's.
 #pragma once
 #include <atomic>
-#include <expected>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/expected.h"
 
 namespace berth::net {
 
@@ -33,7 +33,7 @@ struct GrpcFailure {
     return is(GrpcCode::kUnavailable) || is(GrpcCode::kDeadlineExceeded) || is(GrpcCode::kCancelled);
   }
 };
-using GrpcAnswer = std::expected<std::string, GrpcFailure>;
+using GrpcAnswer = Expected<std::string, GrpcFailure>;
 
 struct GrpcAddress {
   std::string target;                                    ///< "host:port", "unix:///path"
