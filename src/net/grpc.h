@@ -2,7 +2,6 @@
 // key management). What the bytes are is the caller's.
 #pragma once
 #include <atomic>
-#include <expected>
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/expected.h"
 
 namespace berth::net {
 
@@ -35,7 +35,7 @@ struct GrpcFailure {
     return is(GrpcCode::kUnavailable) || is(GrpcCode::kDeadlineExceeded) || is(GrpcCode::kCancelled);
   }
 };
-using GrpcAnswer = std::expected<std::string, GrpcFailure>;
+using GrpcAnswer = Expected<std::string, GrpcFailure>;
 
 struct GrpcAddress {
   std::string target;                                             ///< "host:port", "unix:///path"
