@@ -97,9 +97,9 @@ std::string why_no_review(const Value& review) {
 
 }  // namespace
 
-std::expected<std::vector<Value>, std::string> read_conversion_review(const std::vector<Value>& sent, const Value& review,
-                                                                      std::string_view review_version, std::string_view uid,
-                                                                      std::string_view api_version) {
+Expected<std::vector<Value>, std::string> read_conversion_review(const std::vector<Value>& sent, const Value& review,
+                                                                 std::string_view review_version, std::string_view uid,
+                                                                 std::string_view api_version) {
   const auto refuse = [](std::string why) { return std::unexpected("failed: " + std::move(why)); };
   const bool is_v1 = review_version == "v1";
   if (is_v1)

@@ -33,8 +33,8 @@ class Conversions {
 };
 
 /// Takes a ConversionReview that came back for `sent`; the error is what follows "conversion webhook for KIND ".
-std::expected<std::vector<json::Value>, std::string> read_conversion_review(const std::vector<json::Value>& sent, const json::Value& review,
-                                                                            std::string_view review_version, std::string_view uid,
-                                                                            std::string_view api_version);
+Expected<std::vector<json::Value>, std::string> read_conversion_review(const std::vector<json::Value>& sent, const json::Value& review,
+                                                                       std::string_view review_version, std::string_view uid,
+                                                                       std::string_view api_version);
 
 }  // namespace berth::apiserver

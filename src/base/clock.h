@@ -1,10 +1,11 @@
 // Time as a value. Cores never ask for the time, shells hand it to them (DESIGN "Functional core, imperative shell").
 #pragma once
 #include <chrono>
-#include <expected>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "base/expected.h"
 
 namespace berth {
 

@@ -1,7 +1,8 @@
 // The project's one value for expected failures below the API (the API's own failures are model::ApiStatus).
 #pragma once
-#include <expected>
 #include <string>
+
+#include "base/expected.h"
 
 namespace berth {
 
@@ -22,7 +23,7 @@ struct Error {
 };
 
 template <typename T>
-using Result = std::expected<T, Error>;
+using Result = Expected<T, Error>;
 
 inline std::unexpected<Error> fail(ErrorCode code, std::string message) { return std::unexpected(Error{code, std::move(message)}); }
 inline std::unexpected<Error> invalid(std::string message) { return fail(ErrorCode::kInvalid, std::move(message)); }

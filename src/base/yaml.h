@@ -1,12 +1,12 @@
 // YAML with what its values alone do not tell: where a field stands, what stands twice, and errors as Kubernetes words them.
 #pragma once
 #include <cstddef>
-#include <expected>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/expected.h"
 #include "base/json.h"
 
 namespace berth::json {
@@ -33,9 +33,9 @@ struct YamlPlaces {
 };
 
 /// As `parse_yaml_stream`. `places`, where given, is added to.
-[[nodiscard]] std::expected<std::vector<Value>, YamlFault> read_yaml(std::string_view text, YamlPlaces* places = nullptr);
+[[nodiscard]] Expected<std::vector<Value>, YamlFault> read_yaml(std::string_view text, YamlPlaces* places = nullptr);
 /// The first document, null when it is empty or there is none; what comes behind it is not looked at, as in Kubernetes. `repeated`: is told
 /// of keys that their map has already, in Kubernetes' words ("line 7: key "a" already set in map"), of a hundred at most.
-[[nodiscard]] std::expected<Value, YamlFault> read_first_yaml(std::string_view text, std::vector<std::string>* repeated = nullptr);
+[[nodiscard]] Expected<Value, YamlFault> read_first_yaml(std::string_view text, std::vector<std::string>* repeated = nullptr);
 
 }  // namespace berth::json

@@ -16,7 +16,7 @@ YamlEvents::YamlEvents(std::string_view text) {
   yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
 }
 
-std::expected<YamlEvent, YamlFault> YamlEvents::next() {
+Expected<YamlEvent, YamlFault> YamlEvents::next() {
   yaml_event_t event;
   if (yaml_parser_parse(&parser_, &event) == 0) return std::unexpected(fault());
   YamlEvent out;

@@ -3,10 +3,10 @@
 #include <yaml.h>
 
 #include <cstddef>
-#include <expected>
 #include <string>
 #include <string_view>
 
+#include "base/expected.h"
 #include "base/yaml.h"
 
 namespace berth::json {
@@ -29,7 +29,7 @@ class YamlEvents {
   YamlEvents(const YamlEvents&) = delete;
   YamlEvents& operator=(const YamlEvents&) = delete;
 
-  [[nodiscard]] std::expected<YamlEvent, YamlFault> next();
+  [[nodiscard]] Expected<YamlEvent, YamlFault> next();
 
  private:
   [[nodiscard]] YamlFault fault() const;

@@ -281,8 +281,8 @@ YamlFault first_fault(YamlEvents& events, YamlFault refused) {
   }
 }
 
-std::expected<std::vector<Value>, YamlFault> read(std::string_view text, YamlPlaces* places, bool is_one_enough,
-                                                  std::vector<std::string>* repeated = nullptr) {
+Expected<std::vector<Value>, YamlFault> read(std::string_view text, YamlPlaces* places, bool is_one_enough,
+                                             std::vector<std::string>* repeated = nullptr) {
   const bool has_utf16_mark = text.starts_with("\xfe\xff") || text.starts_with("\xff\xfe");
   if (!has_utf16_mark && !is_utf8(text)) return std::unexpected(refusal({}, "it is not valid UTF-8"));
   YamlEvents events(text);
@@ -303,9 +303,9 @@ std::expected<std::vector<Value>, YamlFault> read(std::string_view text, YamlPla
 
 }  // namespace
 
-std::expected<std::vector<Value>, YamlFault> read_yaml(std::string_view text, YamlPlaces* places) { return read(text, places, false); }
+Expected<std::vector<Value>, YamlFault> read_yaml(std::string_view text, YamlPlaces* places) { return read(text, places, false); }
 
-std::expected<Value, YamlFault> read_first_yaml(std::string_view text, std::vector<std::string>* repeated) {
+Expected<Value, YamlFault> read_first_yaml(std::string_view text, std::vector<std::string>* repeated) {
   auto documents = read(text, nullptr, true, repeated);
   if (!documents) return std::unexpected(std::move(documents.error()));
   return documents->empty() ? Value() : std::move(documents->front());

@@ -6,7 +6,6 @@
 // Pure: no clock, no threads, no random source. A Program is immutable and may be evaluated from several threads at once. No input
 // crashes, and depth, cost and memory are bounded; what goes wrong is told in the words of cel-go and of Kubernetes.
 #pragma once
-#include <expected>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/expected.h"
 #include "cel/type.h"
 #include "cel/value.h"
 
@@ -90,7 +90,7 @@ struct EvalError {
 };
 
 struct Evaluation {
-  std::expected<Value, EvalError> value;
+  Expected<Value, EvalError> value;
   std::uint64_t cost = 0;  ///< What was spent, also after a failure; in cel-go's units.
 };
 
@@ -113,6 +113,6 @@ class Program {
 };
 
 /// Parses and checks. The environment is not needed afterwards.
-std::expected<Program, CompileError> compile(std::string_view expression, const Environment& environment);
+Expected<Program, CompileError> compile(std::string_view expression, const Environment& environment);
 
 }  // namespace berth::cel

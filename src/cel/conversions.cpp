@@ -160,7 +160,7 @@ Value to_timestamp(const Args& args) {
 Value same(const Args& args) { return args[0]; }
 
 /// The local civil time of a timestamp, in the zone of the second argument when there is one.
-std::expected<Civil, Value> civil_of(const Args& args) {
+Expected<Civil, Value> civil_of(const Args& args) {
   std::int64_t offset = 0;
   if (args.size() > 1) {
     const auto found = zone_offset(args[1].text(), args[0].seconds());

@@ -30,7 +30,7 @@ const Environment& device_environment() {
   return environment;
 }
 
-std::expected<Program, std::string> compile_device_selector(std::string_view expression) {
+Expected<Program, std::string> compile_device_selector(std::string_view expression) {
   auto program = compile(expression, device_environment());
   if (!program) return std::unexpected("compilation failed: " + program.error().text);
   const Type& type = program->output_type();

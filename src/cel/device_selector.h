@@ -1,9 +1,9 @@
 // Expressions that select devices (resource.k8s.io; dynamic-resource-allocation/cel/compile.go): their environment and their limits.
 #pragma once
-#include <expected>
 #include <string>
 #include <string_view>
 
+#include "base/expected.h"
 #include "cel/cel.h"
 
 namespace berth::cel {
@@ -12,6 +12,6 @@ namespace berth::cel {
 const Environment& device_environment();
 
 /// A selector's program; or what is wrong with it, in Kubernetes' words ("compilation failed: …", "must evaluate to bool …").
-std::expected<Program, std::string> compile_device_selector(std::string_view expression);
+Expected<Program, std::string> compile_device_selector(std::string_view expression);
 
 }  // namespace berth::cel

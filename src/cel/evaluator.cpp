@@ -169,7 +169,7 @@ class Evaluator {
     return value;
   }
 
-  static std::expected<std::int64_t, Value> list_index(const Value& key) {
+  static Expected<std::int64_t, Value> list_index(const Value& key) {
     if (key.kind() == Kind::kInt) return key.as_int();
     if (key.kind() == Kind::kUint && key.as_uint() <= static_cast<std::uint64_t>(INT64_MAX))
       return static_cast<std::int64_t>(key.as_uint());
@@ -449,7 +449,7 @@ bool is_conversion(std::string_view name) {
 
 /// What the planner replaces: literals of constants, conversions of constants, membership in constants, known patterns. The error is a
 /// constant's failure.
-std::expected<void, std::string> fold_constants(Node& n) {
+Expected<void, std::string> fold_constants(Node& n) {
   for (auto& child : n.children)
     if (auto done = fold_constants(*child); !done) return done;
   const auto all_constant = [&] {
@@ -506,7 +506,7 @@ std::optional<Value> Bindings::find(std::string_view name) const {
   return std::nullopt;
 }
 
-std::expected<Program, CompileError> compile(std::string_view expression, const Environment& environment) {
+Expected<Program, CompileError> compile(std::string_view expression, const Environment& environment) {
   Issues issues(expression);
   auto root = parse_expression(expression, environment.has_bind, issues);
   if (root != nullptr) check_expression(root, environment, issues);

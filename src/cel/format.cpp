@@ -11,7 +11,7 @@ namespace berth::cel {
 namespace {
 
 using Kind = Value::Kind;
-using Text = std::expected<std::string, std::string>;
+using Text = Expected<std::string, std::string>;
 constexpr int kDefaultPrecision = 6;
 
 Text text_of(const Value& v, int depth);

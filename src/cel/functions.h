@@ -72,7 +72,7 @@ Value no_such_overload();
 Value no_such_overload(std::string_view function, std::span<const Value> args);
 
 /// Values of mixed types in the order of <; nullopt with an error: they have none.
-std::expected<int, Value> compare_values(const Value& a, const Value& b);
+Expected<int, Value> compare_values(const Value& a, const Value& b);
 Value add_values(const Value& a, const Value& b);
 
 /// A list that grows while a comprehension collects.

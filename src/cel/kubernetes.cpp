@@ -27,7 +27,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
   }
 }
 
-std::expected<std::uint64_t, std::string> read_number(std::string_view text, std::string_view name, std::string_view title) {
+Expected<std::uint64_t, std::string> read_number(std::string_view text, std::string_view name, std::string_view title) {
   if (!only(text, kDigits)) return std::unexpected(fmt::format("Invalid character(s) found in {} number {}", name, go::quote(text)));
   if (has_leading_zeroes(text)) return std::unexpected(fmt::format("{} number must not contain leading zeroes {}", title, go::quote(text)));
   std::uint64_t out = 0;
@@ -202,7 +202,7 @@ void add_formats(Registry& r) {
 
 }  // namespace
 
-std::expected<Semver, std::string> Semver::parse(std::string_view text) {
+Expected<Semver, std::string> Semver::parse(std::string_view text) {
   if (text.empty()) return std::unexpected("Version string empty");
   const auto first = text.find('.');
   const auto second = first == std::string_view::npos ? first : text.find('.', first + 1);
@@ -249,7 +249,7 @@ std::expected<Semver, std::string> Semver::parse(std::string_view text) {
   return out;
 }
 
-std::expected<Semver, std::string> Semver::parse_tolerant(std::string_view text) {
+Expected<Semver, std::string> Semver::parse_tolerant(std::string_view text) {
   if (text.starts_with('v')) text.remove_prefix(1);
   std::vector<std::string> parts;
   while (parts.size() < 2 && text.find('.') != std::string_view::npos) {

@@ -16,7 +16,7 @@ std::unexpected<std::string> parse_error(std::string_view text, std::string_view
 }
 
 /// netip.ParseAddr; sets `zone` for IPv6 addresses with one.
-std::expected<IpValue, std::string> parse_address(std::string_view text, std::string& zone) {
+Expected<IpValue, std::string> parse_address(std::string_view text, std::string& zone) {
   IpValue out;
   const auto first = text.find_first_of(".:%");
   if (first == std::string_view::npos) return parse_error(text, "unable to parse IP");
@@ -113,7 +113,7 @@ Value contains_cidr(const CidrValue& outer, const CidrValue& inner) {
 
 }  // namespace
 
-std::expected<IpValue, std::string> IpValue::parse(std::string_view text) {
+Expected<IpValue, std::string> IpValue::parse(std::string_view text) {
   std::string zone;
   auto ip = parse_address(text, zone);
   if (!ip) return std::unexpected(fmt::format("IP Address {} parse error during conversion from string: {}", go::quote(text), ip.error()));
@@ -150,7 +150,7 @@ std::string IpValue::text() const {
   return out;
 }
 
-std::expected<CidrValue, std::string> CidrValue::parse(std::string_view text) {
+Expected<CidrValue, std::string> CidrValue::parse(std::string_view text) {
   const auto wrong = [&](std::string_view why) {
     return std::unexpected(
         fmt::format("network address parse error during conversion from string: netip.ParsePrefix({}): {}", go::quote(text), why));

@@ -1,8 +1,8 @@
 // The libraries' own value types, and helpers on values. Internal to the folder.
 #pragma once
 #include <array>
-#include <expected>
 
+#include "base/expected.h"
 #include "cel/value.h"
 
 namespace berth::cel {
@@ -24,9 +24,9 @@ class QuantityValue final : public Opaque {
 /// Semantic Versioning 2.0.0 as blang/semver reads it.
 class Semver final : public Opaque {
  public:
-  static std::expected<Semver, std::string> parse(std::string_view text);
+  static Expected<Semver, std::string> parse(std::string_view text);
   /// With a leading "v", short versions and leading zeros.
-  static std::expected<Semver, std::string> parse_tolerant(std::string_view text);
+  static Expected<Semver, std::string> parse_tolerant(std::string_view text);
   [[nodiscard]] std::string_view type_name() const override { return "kubernetes.Semver"; }
   [[nodiscard]] bool equals(const Opaque& other) const override { return compare(static_cast<const Semver&>(other)) == 0; }
   [[nodiscard]] int compare(const Semver& other) const;
@@ -37,7 +37,7 @@ class Semver final : public Opaque {
 /// An IPv4 (4 bytes) or IPv6 (16 bytes) address.
 class IpValue final : public Opaque {
  public:
-  static std::expected<IpValue, std::string> parse(std::string_view text);
+  static Expected<IpValue, std::string> parse(std::string_view text);
   [[nodiscard]] std::string_view type_name() const override { return "net.IP"; }
   [[nodiscard]] bool equals(const Opaque& other) const override { return same(static_cast<const IpValue&>(other)); }
   [[nodiscard]] bool same(const IpValue& o) const { return is_v4 == o.is_v4 && bytes == o.bytes; }
@@ -49,7 +49,7 @@ class IpValue final : public Opaque {
 
 class CidrValue final : public Opaque {
  public:
-  static std::expected<CidrValue, std::string> parse(std::string_view text);
+  static Expected<CidrValue, std::string> parse(std::string_view text);
   [[nodiscard]] std::string_view type_name() const override { return "net.CIDR"; }
   [[nodiscard]] bool equals(const Opaque& other) const override {
     const auto& o = static_cast<const CidrValue&>(other);
@@ -64,7 +64,7 @@ class CidrValue final : public Opaque {
 class UrlValue final : public Opaque {
  public:
   /// url.ParseRequestURI, then url.Parse. The error is Go's: `parse "x": invalid URI for request`.
-  static std::expected<UrlValue, std::string> parse(std::string_view text);
+  static Expected<UrlValue, std::string> parse(std::string_view text);
   [[nodiscard]] std::string_view type_name() const override { return "kubernetes.URL"; }
   [[nodiscard]] bool equals(const Opaque& other) const override { return text == static_cast<const UrlValue&>(other).text; }
   std::string text, scheme, host, escaped_path, query;

@@ -181,7 +181,7 @@ void add_comparison(Registry& r, std::string_view name, std::string_view word, C
 
 }  // namespace
 
-std::expected<int, Value> compare_values(const Value& a, const Value& b) {
+Expected<int, Value> compare_values(const Value& a, const Value& b) {
   if (is_number(a) && is_number(b)) {
     const int order = compare_numbers(a, b);
     if (order == -2) return std::unexpected(Value::error("NaN values cannot be ordered"));

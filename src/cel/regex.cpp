@@ -65,7 +65,7 @@ std::shared_ptr<const re2::RE2> compile(std::string_view text) {
 }
 
 /// The pattern of a call, from compile time or made now.
-std::expected<std::shared_ptr<const re2::RE2>, std::string> pattern_of(const Args& args) {
+Expected<std::shared_ptr<const re2::RE2>, std::string> pattern_of(const Args& args) {
   if (args.compiled != nullptr) return std::shared_ptr<const re2::RE2>(static_cast<const re2::RE2*>(args.compiled), [](const re2::RE2*) {});
   auto made = compile(args[1].text());
   if (!made->ok()) return std::unexpected(go_words(*made));
@@ -114,7 +114,7 @@ Value find_all(const Args& args) {
 
 }  // namespace
 
-std::expected<std::shared_ptr<const void>, std::string> compile_pattern(std::string_view pattern) {
+Expected<std::shared_ptr<const void>, std::string> compile_pattern(std::string_view pattern) {
   auto made = compile(pattern);
   if (!made->ok()) return std::unexpected(go_words(*made));
   return std::shared_ptr<const void>(std::move(made));

@@ -20,7 +20,7 @@ int hex_value(char c) {
 bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 
 /// One escape after the backslash at `at`; moves `at` behind it.
-std::expected<void, std::string> unescape_one(std::string_view text, std::size_t& at, bool is_bytes, std::string& out) {
+Expected<void, std::string> unescape_one(std::string_view text, std::size_t& at, bool is_bytes, std::string& out) {
   if (at + 1 >= text.size()) return std::unexpected("unable to unescape string, found '\\' as last character");
   const char c = text[at + 1];
   at += 2;
@@ -85,7 +85,7 @@ std::vector<std::string_view> split_points(std::string_view text) {
   return out;
 }
 
-std::expected<std::string, std::string> unescape(std::string_view literal, bool is_bytes) {
+Expected<std::string, std::string> unescape(std::string_view literal, bool is_bytes) {
   std::string text;
   for (std::size_t i = 0; i < literal.size(); ++i) {
     if (literal[i] != '\r') {

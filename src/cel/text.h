@@ -1,12 +1,12 @@
 // Text as the language sees it: code points, escapes, Go's ways of printing.
 #pragma once
 #include <cstdint>
-#include <expected>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/expected.h"
 #include "base/go/float.h"
 #include "base/go/strings.h"
 #include "base/utf8.h"
@@ -20,7 +20,7 @@ char32_t utf8_at(std::string_view text, std::size_t at);
 /// The code points of a text, each as its own bytes.
 std::vector<std::string_view> split_points(std::string_view text);
 /// A string literal's text (with its quotes), or why it has none.
-std::expected<std::string, std::string> unescape(std::string_view literal, bool is_bytes);
+Expected<std::string, std::string> unescape(std::string_view literal, bool is_bytes);
 
 /// time.Duration's seconds as the language prints a duration: "3725.5s".
 std::string duration_text(std::int64_t seconds, std::int32_t nanos);

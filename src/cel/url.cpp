@@ -109,7 +109,7 @@ Value get_query(const Args& a) {
 
 }  // namespace
 
-std::expected<UrlValue, std::string> UrlValue::parse(std::string_view text) {
+Expected<UrlValue, std::string> UrlValue::parse(std::string_view text) {
   const auto wrong = [&](const std::string& why) { return std::unexpected(fmt::format("parse {}: {}", go::quote(text), why)); };
   for (const char c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) return wrong("net/url: invalid control character in URL");

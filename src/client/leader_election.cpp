@@ -10,6 +10,7 @@ constexpr double kJitter = 1.2;  // client-go's JitterFactor
 /// Looks of who waits in a retry_period: a renewal counts from when it is seen, so that is how late a dead leader is noticed.
 constexpr int kLooks = 4;
 constexpr Duration kAskAgain = std::chrono::minutes(1);  ///< Whether a right that was missing was given.
+constexpr Duration kLeastPatience = std::chrono::seconds(1);
 
 json::Value text(std::string_view s) { return json::Value(s); }
 
@@ -38,7 +39,7 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
   std::string holder, reported_holder;
   std::string said;  ///< The last warning.
   TimePoint said_at{};
-  TimerId retry_timer = TimerId::kNone, deadline_timer = TimerId::kNone;
+  TimerId retry_timer = TimerId::kNone, deadline_timer = TimerId::kNone, patience_timer = TimerId::kNone;
 
   [[nodiscard]] bool holds_lease() const { return holder == config.identity; }
 
@@ -77,6 +78,7 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
 
   void try_once() {
     ++attempt;
+    lose_patience_after(patience());
     if (state == State::kLeading && holds_lease() && is_lease_valid()) {
       client.update(kLeases, config.ns, config.name, next_lease(), answer([](Impl& self, ApiResult<json::Value> result) {
                       if (result) return self.succeeded(std::move(*result));
@@ -146,7 +148,25 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
     return observed_at + std::chrono::seconds(seconds) - loop->now() + std::chrono::duration_cast<Duration>(kApart * chance);
   }
 
+  /// Of one attempt. A server that was stopped, or whose cable is out, never answers and closes nothing; client-go's locks have as much time.
+  [[nodiscard]] Duration patience() const { return std::max<Duration>(config.renew_deadline / 2, kLeastPatience); }
+
+  /// An attempt without an answer is as one that failed: the next one goes over another connection. What the server still makes of it is
+  /// found by reading.
+  void lose_patience_after(Duration delay) {
+    loop->cancel(patience_timer);
+    patience_timer = loop->schedule_after(delay, [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (!self || self->is_destroyed || self->state == State::kStopped) return;
+      ++self->attempt;
+      self->say(fmt::format("lease {}/{}: the server has not answered for {}", self->config.ns, self->config.name,
+                            format_go_duration(self->patience())));
+      self->retry_after(Duration::zero());
+    });
+  }
+
   void retry_after(Duration delay) {
+    loop->cancel(patience_timer);
     loop->cancel(retry_timer);
     retry_timer = loop->schedule_after(delay, [weak = weak_from_this()] {
       const auto self = weak.lock();
@@ -227,6 +247,7 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
     state = State::kStopped;
     is_without = false;
     ++attempt;
+    loop->cancel(patience_timer);
     loop->cancel(retry_timer);
     loop->cancel(deadline_timer);
     if (was_leading && callbacks.on_stopped_leading) callbacks.on_stopped_leading();
@@ -269,6 +290,7 @@ LeaderElector::LeaderElector(Client& client, LeaderElectionConfig config, Leader
 
 LeaderElector::~LeaderElector() {
   impl_->is_destroyed = true;
+  impl_->loop->cancel(impl_->patience_timer);
   impl_->loop->cancel(impl_->retry_timer);
   impl_->loop->cancel(impl_->deadline_timer);
 }

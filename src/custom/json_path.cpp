@@ -276,7 +276,7 @@ void take(const Step& step, const json::Value& value, Found& out) {
 
 }  // namespace
 
-std::expected<JsonPath, std::string> JsonPath::parse(std::string_view text) {
+Expected<JsonPath, std::string> JsonPath::parse(std::string_view text) {
   Parser parser{text, 0, {}, {}};
   parser.run();
   if (!parser.error.empty()) return std::unexpected(parser.error);

@@ -312,7 +312,7 @@ std::vector<std::string_view> path_tokens(std::string_view path) {
   return out;
 }
 
-std::expected<std::string, std::string> unquoted(std::string_view text) {
+Expected<std::string, std::string> unquoted(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '\\' || i + 1 == text.size()) {
@@ -329,10 +329,10 @@ std::expected<std::string, std::string> unquoted(std::string_view text) {
 
 }  // namespace
 
-std::expected<FieldPath, std::string> resolve_field_path(std::string_view path, const Schema& schema, bool allows_brackets) {
+Expected<FieldPath, std::string> resolve_field_path(std::string_view path, const Schema& schema, bool allows_brackets) {
   FieldPath out;
   out.schema = &schema;
-  const auto step = [&](const std::string& name) -> std::expected<void, std::string> {
+  const auto step = [&](const std::string& name) -> Expected<void, std::string> {
     if (out.schema == nullptr) return std::unexpected("does not refer to a valid field");
     if (out.first.empty()) out.first = name;
     if (!out.schema->properties.empty()) {

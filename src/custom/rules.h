@@ -83,6 +83,6 @@ struct FieldPath {
   std::string first;  ///< The first name.
   const Schema* schema = nullptr;
 };
-std::expected<FieldPath, std::string> resolve_field_path(std::string_view path, const Schema& schema, bool allows_brackets = true);
+Expected<FieldPath, std::string> resolve_field_path(std::string_view path, const Schema& schema, bool allows_brackets = true);
 
 }  // namespace berth::custom

@@ -1,9 +1,9 @@
 // metav1.Status as a value: the API's one way to fail, in the server and in the client.
 #pragma once
-#include <expected>
 #include <string>
 #include <vector>
 
+#include "base/expected.h"
 #include "base/json.h"
 
 namespace berth::model {
@@ -16,7 +16,7 @@ struct StatusCause {
 
 /// A failed request. `reason` is metav1.StatusReason ("NotFound", "AlreadyExists", "Conflict", "Invalid", "Forbidden", "BadRequest",
 /// "Unauthorized", "Expired", "TooManyRequests", …). Code 0 means the server could not be reached (reason "TransportError").
-struct ApiStatus {
+struct [[nodiscard]] ApiStatus {
   int code = 500;
   std::string reason;
   std::string message;
@@ -31,7 +31,7 @@ struct ApiStatus {
 };
 
 template <typename T>
-using ApiResult = std::expected<T, ApiStatus>;
+using ApiResult = Expected<T, ApiStatus>;
 
 // Kubernetes' standard errors with its words (apimachinery/pkg/api/errors). `resource` is the plural, `group` may be empty.
 ApiStatus not_found(std::string_view group, std::string_view resource, std::string_view name);

@@ -2,13 +2,15 @@
 // key management). What the bytes are is the caller's.
 #pragma once
 #include <atomic>
-#include <expected>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
+#include "base/expected.h"
 
 namespace berth::net {
 
@@ -33,11 +35,12 @@ struct GrpcFailure {
     return is(GrpcCode::kUnavailable) || is(GrpcCode::kDeadlineExceeded) || is(GrpcCode::kCancelled);
   }
 };
-using GrpcAnswer = std::expected<std::string, GrpcFailure>;
+using GrpcAnswer = Expected<std::string, GrpcFailure>;
 
 struct GrpcAddress {
-  std::string target;                                    ///< "host:port", "unix:///path"
-  std::string ca_pem, certificate_pem, private_key_pem;  ///< With one of them the connection is TLS; without plain.
+  std::string target;                                             ///< "host:port", "unix:///path"
+  std::string ca_pem, certificate_pem, private_key_pem;           ///< With one of them the connection is TLS; without plain.
+  std::vector<std::pair<std::string, std::string>> headers = {};  ///< Sent with every call; names in lower case.
 };
 
 /// Thread-safe; calls block.

@@ -67,10 +67,10 @@ class RawStream {
   /// Calls `more` once, when queued_bytes() is below a quarter megabyte or the stream is over; at once where that is so already.
   virtual void on_drain(std::function<void()> more) { more(); }
   /// Calls `ended` once when the peer has ended or is gone, whether or not all it sent was read.
-  virtual void on_end(std::function<void()> ended) {}
+  virtual void on_end(std::function<void()> /*ended*/) {}
   /// From now on the stream is closed when no byte went either way for `idle`, or when the peer took nothing of what waits for it for
   /// `unread`. Zero: never. A stream that was closed and whose last bytes nobody takes ends after a minute in any case.
-  virtual void set_patience(std::chrono::milliseconds idle, std::chrono::milliseconds unread) {}
+  virtual void set_patience(std::chrono::milliseconds /*idle*/, std::chrono::milliseconds /*unread*/) {}
 };
 
 /// The answering side of one request. May be used from any thread, by one at a time. Exactly one of respond, start_stream, upgrade is

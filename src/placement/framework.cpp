@@ -295,8 +295,8 @@ Status Framework::run_pre_score(CycleState& state, const PodInfo& pod, std::span
   return Status::success();
 }
 
-std::expected<std::vector<Framework::ScoreRow>, Status> Framework::run_score(const CycleState& state, const PodInfo& pod,
-                                                                             std::span<const NodeInfo* const> feasible) const {
+Expected<std::vector<Framework::ScoreRow>, Status> Framework::run_score(const CycleState& state, const PodInfo& pod,
+                                                                        std::span<const NodeInfo* const> feasible) const {
   std::vector<ScoreRow> out;
   const auto failed = [&](const Plugin& plugin, const Status& status) {
     Status error = Status::error(fmt::format("running Score plugins: plugin \"{}\" failed with: {}", plugin.name(), status.message()));

@@ -334,8 +334,8 @@ class Framework {
     std::string_view plugin;
     std::vector<std::int64_t> scores;
   };
-  std::expected<std::vector<ScoreRow>, Status> run_score(const CycleState& state, const PodInfo& pod,
-                                                         std::span<const NodeInfo* const> feasible) const;
+  Expected<std::vector<ScoreRow>, Status> run_score(const CycleState& state, const PodInfo& pod,
+                                                    std::span<const NodeInfo* const> feasible) const;
   /// PreFilter and Filter of the Reserve plugins alone: what their Reserve goes by, for a pod that was decided without a cycle of its own.
   Status prepare_reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node) const;
   /// All or nothing: when one fails, all are told to unreserve, in the opposite order.

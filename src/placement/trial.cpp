@@ -253,7 +253,7 @@ std::optional<Candidate> Trial::victims_on(const PodInfo& pod, NodeIndex node, S
 
 // Changes
 
-std::expected<Reservation, Status> Trial::reserve(const PodInfoPtr& pod, NodeIndex node) {
+Expected<Reservation, Status> Trial::reserve(const PodInfoPtr& pod, NodeIndex node) {
   Cluster& cluster = impl_->cluster;
   const FrameworkPtr& framework = impl_->profiles.of(*pod);
   if (framework == nullptr) return std::unexpected(no_profile(*pod));

@@ -11,13 +11,13 @@
 //
 // Every plugin's Reserve runs whenever a pod is put somewhere, so that the next question counts its devices and volumes as given away.
 #pragma once
-#include <expected>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/expected.h"
 #include "placement/engine.h"
 #include "placement/preemption.h"
 #include "placement/profiles.h"
@@ -116,7 +116,7 @@ class Trial {
 
   /// Reserve, then assume: the pod is on `node` from now on, with what the Reserve plugins give it. On failure nothing has changed: what an
   /// earlier plugin reserved is given back. Whether the node fits is asked of the Reserve plugins' own filters alone.
-  [[nodiscard]] std::expected<Reservation, Status> reserve(const PodInfoPtr& pod, NodeIndex node);
+  [[nodiscard]] Expected<Reservation, Status> reserve(const PodInfoPtr& pod, NodeIndex node);
   /// Unreserve in the opposite order, and the pod is nowhere. What changed meanwhile through other hands stays.
   void undo(Reservation& reservation);
   /// The pod counts on the node whatever the node says of it: with what Reserve gives it, or where that fails with its room alone.

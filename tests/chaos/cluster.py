@@ -228,7 +228,7 @@ class Cluster:
         for i in range(members):
             client, peer = f"http://{self.hosts[i]}:{self.client_ports[i]}", f"http://{self.hosts[i]}:{peer_ports[i]}"
             command = self.networks.command(i) + ["etcd", "--name", f"m{i}", "--data-dir", f"{work}/m{i}", "--listen-client-urls", client, "--advertise-client-urls", client]
-            command += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", initial, "--unsafe-no-fsync"]
+            command += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", initial, "--unsafe-no-fsync", "--pre-vote"]
             self.members.append(Process(f"etcd m{i}", command, f"{work}/m{i}.log"))
         for member in self.members:
             member.start()

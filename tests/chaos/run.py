@@ -150,16 +150,18 @@ def main():
         components.finish()
         history.finish()
         failed = history.faults
-        slowest = max((seconds for _, seconds in components.resumed), default=0)
+        slowest = max((seconds for _, seconds, _ in components.resumed), default=0)
         print(f"{components.handovers} handovers of leadership; work went on after at most {slowest:.1f} s when a leader died: "
-              + ", ".join(f"{role} {seconds:.1f}" for role, seconds in components.resumed))
+              + ", ".join(f"{role} {seconds:.1f}" for role, seconds, _ in components.resumed)
+              + f"; the machine gave this program no time for up to {max((starved for _, _, starved in components.resumed), default=0):.1f} s of these")
         print(f"seed {seed}: {count} faults, {history.requests} requests, {history.errors} without an answer, "
               f"{history.acknowledged} writes acknowledged, {history.refused} refused, {history.unknown} of unknown outcome; watches resumed {[w.resumed for w in history.watches]}, expired "
               f"{[len(w.gaps) for w in history.watches]}; longest time in which nobody was served {history.longest_pause:.1f} s")
         if history.longest_pause > 15:
             failed.append(f"nobody was served for {history.longest_pause:.1f} s")
-        if slowest > 15:
-            failed.append(f"work went on only {slowest:.1f} s after a leader's end")
+        for role, seconds, starved in components.resumed:
+            if seconds - starved > 15:
+                failed.append(f"work of the {role} went on only {seconds:.1f} s after a leader's end ({starved:.1f} s of them without a processor)")
     except RuntimeError as error:
         failed.append(str(error))
     finally:

@@ -16,12 +16,15 @@ class LeaseServer final : public net::Handler {
  public:
   json::Value lease;
   std::set<std::string> cut_off, forbidden;
+  std::set<std::string> unanswered;  ///< Whose requests are taken, and never answered: a stopped process closes no connection.
+  std::vector<std::shared_ptr<net::ResponseWriter>> held;
   bool lose_answers = false;
   int writes = 0;
 
   void handle(net::HttpRequest request, std::shared_ptr<net::ResponseWriter> writer) override {
     if (cut_off.contains(std::string(request.headers.get("User-Agent"))))
       return writer->respond({.status = 0, .headers = {}, .body = "no route"});
+    if (unanswered.contains(std::string(request.headers.get("User-Agent")))) return held.push_back(std::move(writer));
     if (forbidden.contains(request.method)) return refuse(*writer, 403, "Forbidden");
     auto body = json::parse(request.body.empty() ? "{}" : request.body).value();
     if (request.method == "GET") {
@@ -199,6 +202,38 @@ TEST_F(LeaderElectionTest, ALostAnswerDoesNotLoseTheLead) {
   EXPECT_TRUE(a.elector.is_leader());
   EXPECT_EQ(a.stopped, 0);
   EXPECT_EQ(json::get_int(server.lease, {"spec", "leaseTransitions"}), 0);
+}
+
+TEST_F(LeaderElectionTest, AWaitingCandidateWhoIsNotAnsweredAsksAgain) {
+  Candidate a(server, loop, "a"), b(server, loop, "b");
+  a.elector.start();
+  loop.run_ready();
+  b.elector.start();
+  loop.run_for(30s);
+  // Its server stands still for a moment, and what was asked meanwhile is lost for good.
+  server.unanswered.insert("b");
+  loop.run_for(3s);
+  server.unanswered.clear();
+  server.cut_off.insert("a");
+  loop.run_for(17s);
+  EXPECT_TRUE(b.elector.is_leader());
+  EXPECT_EQ(b.waited.back(), "lease kube-system/scheduler: the server has not answered for 5s");
+}
+
+TEST_F(LeaderElectionTest, ALeaderWhoIsNotAnsweredOnceGoesOnLeading) {
+  Candidate a(server, loop, "a");
+  a.elector.start();
+  loop.run_ready();
+  server.unanswered.insert("a");
+  loop.run_for(3s);
+  server.unanswered.clear();
+  loop.run_for(1min);
+  EXPECT_TRUE(a.elector.is_leader());
+  EXPECT_EQ(a.stopped, 0);
+  server.unanswered.insert("a");
+  loop.run_for(13s);
+  EXPECT_FALSE(a.elector.is_leader()) << "before its lease runs out for others";
+  EXPECT_EQ(a.stopped, 1);
 }
 
 TEST_F(LeaderElectionTest, ARestartedHolderGoesOnWithItsLease) {

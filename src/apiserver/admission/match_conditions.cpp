@@ -199,7 +199,7 @@ MatchConditions MatchConditions::compile(const json::Array& conditions, bool has
   return out;
 }
 
-std::expected<bool, std::string> MatchConditions::evaluate(const cel::Activation& variables, bool ignores_failure) const {
+Expected<bool, std::string> MatchConditions::evaluate(const cel::Activation& variables, bool ignores_failure) const {
   std::vector<std::string> failures;
   std::vector<ExpressionResult> results;
   auto budget = kMatchConditionsCostBudget;

@@ -65,7 +65,7 @@ class MatchConditions {
   [[nodiscard]] bool empty() const { return conditions_.empty(); }
   /// Whether all hold. A condition that is false decides; a failure counts only without one: with `ignores_failure` the answer is then
   /// no, otherwise the error.
-  [[nodiscard]] std::expected<bool, std::string> evaluate(const cel::Activation& variables, bool ignores_failure) const;
+  [[nodiscard]] Expected<bool, std::string> evaluate(const cel::Activation& variables, bool ignores_failure) const;
 
  private:
   std::vector<Expression> conditions_;

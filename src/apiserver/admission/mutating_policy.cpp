@@ -53,7 +53,7 @@ void find_atomics(const Shape& shape, const Value& value, const std::string& pat
   }
 }
 
-using Changed = std::expected<void, std::string>;
+using Changed = Expected<void, std::string>;
 
 Changed apply_configuration(const cel::Value& value, const model::KindInfo& form, Value& object) {
   if (const auto why = cel::misplaced_types(value, "Object"); !why.empty()) return std::unexpected("type mismatch: " + why);
@@ -212,9 +212,8 @@ class MutatingPolicy final : public AdmissionPlugin {
     return has_changed;
   }
 
-  static std::expected<bool, std::string> mutate_once(const Mutation& mutation, const AdmissionVariables& variables,
-                                                      const PolicyVariables& composed, const model::KindInfo& form,
-                                                      AdmissionRequest& request) {
+  static Expected<bool, std::string> mutate_once(const Mutation& mutation, const AdmissionVariables& variables,
+                                                 const PolicyVariables& composed, const model::KindInfo& form, AdmissionRequest& request) {
     auto budget = kPolicyCostBudget;
     const auto result = run_expression(mutation.expression, variables, composed, budget);
     if (!result.value) return std::unexpected(result.error);

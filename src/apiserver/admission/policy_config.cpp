@@ -241,8 +241,8 @@ std::shared_ptr<const PolicySource::List> PolicySource::current() {
   return compiled_;
 }
 
-std::expected<std::vector<Mirror::Document>, std::string> collect_params(const AdmissionContext& context, const Policy& policy,
-                                                                         const PolicyBinding& binding, const AdmissionRequest& request) {
+Expected<std::vector<Mirror::Document>, std::string> collect_params(const AdmissionContext& context, const Policy& policy,
+                                                                    const PolicyBinding& binding, const AdmissionRequest& request) {
   if (policy.param_kind == nullptr || !binding.has_param_ref) return std::vector<Mirror::Document>{nullptr};
   const auto& kind = *policy.param_kind;
   std::string ns;

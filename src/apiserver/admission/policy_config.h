@@ -74,8 +74,8 @@ class PolicySource {
 };
 
 /// The parameters that a binding names; one null where there are none to be had. The error: why the binding cannot be used.
-std::expected<std::vector<Mirror::Document>, std::string> collect_params(const AdmissionContext& context, const Policy& policy,
-                                                                         const PolicyBinding& binding, const AdmissionRequest& request);
+Expected<std::vector<Mirror::Document>, std::string> collect_params(const AdmissionContext& context, const Policy& policy,
+                                                                    const PolicyBinding& binding, const AdmissionRequest& request);
 
 /// `variables`: each is computed when first asked for, once per validation; its cost counts against the same budget.
 class PolicyVariables final : public cel::Map {

@@ -163,7 +163,7 @@ class MutatingWebhook final : public AdmissionPlugin {
   }
 
   /// True when the patch changed something; the error says why it cannot be applied.
-  static std::expected<bool, std::string> apply(AdmissionRequest& request, const model::KindInfo& form, const json::Value& document) {
+  static Expected<bool, std::string> apply(AdmissionRequest& request, const model::KindInfo& form, const json::Value& document) {
     const auto operations = patch::parse_json_patch(document);
     if (!operations) return std::unexpected(operations.error().message);
     auto patched = request.object;

@@ -78,7 +78,7 @@ class Aggregator {
   void set_condition(const Registration& registration, const Condition& condition);
   void restore_own();
   /// The error is the condition that says why there is nobody to ask.
-  [[nodiscard]] std::expected<Located, Condition> locate(const Registration& registration) const;
+  [[nodiscard]] Expected<Located, Condition> locate(const Registration& registration) const;
   void send(const FarEnd& far, std::string path, std::function<void(net::HttpResponse)> done);
 
   [[nodiscard]] std::map<std::string, Known> known() const;

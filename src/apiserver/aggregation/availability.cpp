@@ -111,7 +111,7 @@ void Aggregator::forget_gone(const Table& table) {
   if (std::erase_if(known_, [&](const auto& entry) { return !remote.contains(entry.first); }) > 0) ++generation_;
 }
 
-std::expected<Aggregator::Located, Condition> Aggregator::locate(const Registration& registration) const {
+Expected<Aggregator::Located, Condition> Aggregator::locate(const Registration& registration) const {
   const auto& [ns, name, port] = std::tie(registration.service_ns, registration.service_name, registration.service_port);
   const auto object = ground_.cache->get(make_key("", "services", ns, name));
   if (object == nullptr)

@@ -109,7 +109,7 @@ enum class ProposeError {
 constexpr bool is_of_storage(ProposeError error) { return error == ProposeError::kStorage || error == ProposeError::kUncertain; }
 
 /// `result` is called once from the writer thread (or, with a memory store, from within propose): keep it short.
-using ProposeResult = std::expected<ObjectPtr, ProposeError>;  ///< For a delete: the object as it was, with the deletion's revision.
+using ProposeResult = Expected<ObjectPtr, ProposeError>;  ///< For a delete: the object as it was, with the deletion's revision.
 
 enum class WatchEventType { kAdded, kModified, kDeleted, kBookmark, kError };
 

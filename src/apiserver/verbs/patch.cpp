@@ -236,7 +236,7 @@ model::ApiResult<Configuration> read_configuration(Request& request, const model
     return std::unexpected(model::bad_request("error decoding YAML: error converting YAML to JSON: yaml: the body is not valid UTF-8"));
   // JSON is YAML, and read as JSON a tenth of the work; what of it is odd is left to the YAML reader's words.
   std::vector<std::string> repeated;
-  const auto document_of = [&](const std::string& body) -> std::expected<json::Value, json::YamlFault> {
+  const auto document_of = [&](const std::string& body) -> Expected<json::Value, json::YamlFault> {
     std::vector<std::string> duplicates;
     json::ParseOptions strict;
     strict.duplicates = &duplicates;

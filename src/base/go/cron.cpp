@@ -16,7 +16,7 @@ namespace berth::go {
 namespace {
 
 template <typename T>
-using Parsed = std::expected<T, std::string>;
+using Parsed = Expected<T, std::string>;
 
 struct Field {
   int low, high;
@@ -123,7 +123,7 @@ Parsed<CronFields> read_fields(std::string_view text) {
 
 }  // namespace
 
-std::expected<CronFields, std::string> parse_cron(std::string_view text) {
+Expected<CronFields, std::string> parse_cron(std::string_view text) {
   if (text.empty()) return std::unexpected("empty spec string");
   if (!text.starts_with('@')) {
     std::string spaced(text);

@@ -2,9 +2,10 @@
 #pragma once
 #include <bitset>
 #include <cstdint>
-#include <expected>
 #include <string>
 #include <string_view>
+
+#include "base/expected.h"
 
 namespace berth::go {
 
@@ -18,6 +19,6 @@ struct CronFields {
 /// Five fields (minute, hour, day of month, month, day of week; lists, ranges, steps, names), @hourly, @daily, @midnight, @weekly,
 /// @monthly,
 /// @yearly, @annually or @every DURATION. Errors in the library's words.
-[[nodiscard]] std::expected<CronFields, std::string> parse_cron(std::string_view text);
+[[nodiscard]] Expected<CronFields, std::string> parse_cron(std::string_view text);
 
 }  // namespace berth::go

@@ -38,7 +38,7 @@ std::string quote_in_time(std::string_view text) {
 
 }  // namespace
 
-std::expected<std::int64_t, std::string> parse_duration_ns(std::string_view text) {
+Expected<std::int64_t, std::string> parse_duration_ns(std::string_view text) {
   const auto invalid = [&] { return std::unexpected(fmt::format("time: invalid duration {}", quote_in_time(text))); };
   constexpr std::uint64_t kLimit = std::uint64_t{1} << 63;
   std::string_view s = text;

@@ -167,7 +167,7 @@ void time_zone(const Value& spec, const Path& spec_at, Errors& errors) {
 
 }  // namespace
 
-std::expected<std::pair<std::int64_t, std::int64_t>, std::string> index_interval(std::string_view part, std::int64_t completions) {
+Expected<std::pair<std::int64_t, std::int64_t>, std::string> index_interval(std::string_view part, std::int64_t completions) {
   const std::size_t dash = part.find('-');
   if (dash != std::string_view::npos && part.find('-', dash + 1) != std::string_view::npos)
     return std::unexpected(
@@ -186,7 +186,7 @@ std::expected<std::pair<std::int64_t, std::int64_t>, std::string> index_interval
   return std::pair(bounds[0], bounds[1]);
 }
 
-std::expected<std::int64_t, std::string> count_indexes(std::string_view text, std::int64_t completions) {
+Expected<std::int64_t, std::string> count_indexes(std::string_view text, std::int64_t completions) {
   std::int64_t total = 0, last = -1;
   for (std::size_t start = 0; start <= text.size() && !text.empty();) {
     const std::size_t end = std::min(text.find(',', start), text.size());

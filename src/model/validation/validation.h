@@ -2,12 +2,12 @@
 // validate_update (schema.h).
 // Kubernetes: pkg/apis/*/validation, apimachinery/pkg/api/validation, apimachinery/pkg/util/validation.
 #pragma once
-#include <expected>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/expected.h"
 #include "base/json.h"
 #include "model/api_status.h"
 #include "model/kinds.h"
@@ -157,9 +157,9 @@ void mounts(const VolumeNames& volumes, const Value& container, const Path& cont
 /// env and envFrom of one container.
 void environment(const Value& container, const Path& container_at, Errors& errors);
 /// The first and the last index of "1" or "3-5" below `completions`; what is wrong with it.
-std::expected<std::pair<std::int64_t, std::int64_t>, std::string> index_interval(std::string_view part, std::int64_t completions);
+Expected<std::pair<std::int64_t, std::int64_t>, std::string> index_interval(std::string_view part, std::int64_t completions);
 /// How many indexes "1,3-5" names below `completions`; what is wrong with it.
-std::expected<std::int64_t, std::string> count_indexes(std::string_view text, std::int64_t completions);
+Expected<std::int64_t, std::string> count_indexes(std::string_view text, std::int64_t completions);
 /// The names of a quota's resources, and what may be counted of them, in one of its lists.
 void quota_amounts(const Value& doc, json::Path list, const Path& at, Errors& errors);
 /// The downward API's references; `allowed` are the field paths that this place can give.

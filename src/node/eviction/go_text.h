@@ -2,10 +2,10 @@
 // compare what is said.
 #pragma once
 #include <cstdint>
-#include <expected>
 #include <string>
 #include <string_view>
 
+#include "base/expected.h"
 #include "base/go/duration.h"
 #include "base/go/float.h"
 #include "base/go/strings.h"
@@ -15,7 +15,7 @@ namespace berth::node::eviction {
 
 /// The text of the error as value: these functions have nothing else to say.
 template <typename T>
-using TextResult = std::expected<T, std::string>;
+using TextResult = Expected<T, std::string>;
 
 /// strconv.ParseFloat(text, 32) as a float: decimal, exponents, "inf", "infinity", "nan" in any case, hexadecimal floats, underscores
 /// between digits. Errors: `strconv.ParseFloat: parsing "x": invalid syntax` or `…: value out of range`.

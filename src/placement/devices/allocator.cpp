@@ -79,7 +79,7 @@ void AllocatedState::add(const model::Allocation& allocation) {
 struct Allocator::Search {
   enum class Outcome : std::uint8_t { kDone, kNotHere, kTooMany };
   /// kTooMany: more devices than a claim can hold, whatever is chosen before.
-  using Found = std::expected<Outcome, AllocationError>;
+  using Found = Expected<Outcome, AllocationError>;
 
   Allocator& owner;
   const model::NodeView& node;
@@ -98,17 +98,17 @@ struct Allocator::Search {
   [[nodiscard]] std::string claim_name(std::size_t index) const { return claims[index]->meta.key(); }
 
   std::optional<AllocationError> prepare();
-  std::expected<std::size_t, AllocationError> prepare_request(const DeviceRequest& request, const std::string& parent, RequestKey key);
-  std::expected<bool, AllocationError> collect_all(RequestData& data, RequestKey key);
-  std::expected<bool, AllocationError> is_selectable(RequestKey key, const RequestData& data, const ResourceSliceView& slice,
-                                                     const DeviceView& device);
-  std::expected<bool, AllocationError> selectors_match(const std::vector<std::string>& selectors, const std::string& whose,
-                                                       const std::string& driver, const DeviceView& device);
+  Expected<std::size_t, AllocationError> prepare_request(const DeviceRequest& request, const std::string& parent, RequestKey key);
+  Expected<bool, AllocationError> collect_all(RequestData& data, RequestKey key);
+  Expected<bool, AllocationError> is_selectable(RequestKey key, const RequestData& data, const ResourceSliceView& slice,
+                                                const DeviceView& device);
+  Expected<bool, AllocationError> selectors_match(const std::vector<std::string>& selectors, const std::string& whose,
+                                                  const std::string& driver, const DeviceView& device);
   Found next(std::size_t claim, std::size_t request);
   Found first_available(RequestKey key);
   Found next_device(RequestKey key, std::size_t index, Location start);
   Found try_candidate(RequestKey key, std::size_t index, const Candidate& candidate, Location next_start);
-  std::expected<bool, AllocationError> take(RequestKey key, const Candidate& candidate, bool must);
+  Expected<bool, AllocationError> take(RequestKey key, const Candidate& candidate, bool must);
   void give_back(RequestKey key, const Candidate& candidate);
   bool take_counters(const Candidate& candidate);
   void give_back_counters(const Candidate& candidate);
@@ -204,8 +204,8 @@ std::optional<AllocationError> Allocator::Search::prepare() {
 }
 
 /// How many devices it takes.
-std::expected<std::size_t, AllocationError> Allocator::Search::prepare_request(const DeviceRequest& request, const std::string& parent,
-                                                                               RequestKey key) {
+Expected<std::size_t, AllocationError> Allocator::Search::prepare_request(const DeviceRequest& request, const std::string& parent,
+                                                                          RequestKey key) {
   const std::string what = fmt::format("claim {}, request {}", claim_name(key.claim), request.name);
   if (request.unknown_selector)
     return std::unexpected(
@@ -230,7 +230,7 @@ std::expected<std::size_t, AllocationError> Allocator::Search::prepare_request(c
   return devices;
 }
 
-std::expected<bool, AllocationError> Allocator::Search::collect_all(RequestData& data, RequestKey key) {
+Expected<bool, AllocationError> Allocator::Search::collect_all(RequestData& data, RequestKey key) {
   for (const Pool& pool : pools) {
     if (pool.is_incomplete || pool.is_invalid)
       return std::unexpected(
@@ -248,8 +248,8 @@ std::expected<bool, AllocationError> Allocator::Search::collect_all(RequestData&
   return true;
 }
 
-std::expected<bool, AllocationError> Allocator::Search::selectors_match(const std::vector<std::string>& selectors, const std::string& whose,
-                                                                        const std::string& driver, const DeviceView& device) {
+Expected<bool, AllocationError> Allocator::Search::selectors_match(const std::vector<std::string>& selectors, const std::string& whose,
+                                                                   const std::string& driver, const DeviceView& device) {
   for (std::size_t i = 0; i < selectors.size(); ++i) {
     const auto matched = owner.matcher_.matches(selectors[i], driver, device);
     if (!matched) return std::unexpected(fatal(fmt::format("{}: selector #{}: {}", whose, i, matched.error())));
@@ -259,8 +259,8 @@ std::expected<bool, AllocationError> Allocator::Search::selectors_match(const st
 }
 
 /// Whether the device is one that the request's class and its own selectors mean, and that the node reaches.
-std::expected<bool, AllocationError> Allocator::Search::is_selectable(RequestKey key, const RequestData& data,
-                                                                      const ResourceSliceView& slice, const DeviceView& device) {
+Expected<bool, AllocationError> Allocator::Search::is_selectable(RequestKey key, const RequestData& data, const ResourceSliceView& slice,
+                                                                 const DeviceView& device) {
   const auto [at, is_new] = matches.try_emplace({{slice.driver, slice.pool, device.name}, key}, false);
   if (!is_new) return at->second;
   auto matched = selectors_match(data.device_class->selectors, "class " + data.device_class->meta.name, slice.driver, device);
@@ -355,7 +355,7 @@ Allocator::Search::Found Allocator::Search::try_candidate(RequestKey key, std::s
   return found;
 }
 
-std::expected<bool, AllocationError> Allocator::Search::take(RequestKey key, const Candidate& candidate, bool must) {
+Expected<bool, AllocationError> Allocator::Search::take(RequestKey key, const Candidate& candidate, bool must) {
   const RequestData& data = requests.at(key);
   const DeviceRequest& request = *data.request;
   const DeviceView& device = *candidate.device;

@@ -1,7 +1,6 @@
 // Which devices a pod's claims get on a node: the first solution of an exhaustive search in a fixed order (dynamic-resource-allocation,
 // structured/internal/incubating). Pure and deterministic; the same devices as kube-scheduler's allocator picks.
 #pragma once
-#include <expected>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/expected.h"
 #include "model/views/device_views.h"
 #include "model/views/node_view.h"
 #include "placement/devices/capacity.h"
@@ -47,7 +47,7 @@ struct AllocationError {
 };
 
 /// The answer for one node: one allocation a claim, or nullopt when they cannot all be had.
-using AllocationAnswer = std::expected<std::optional<std::vector<std::shared_ptr<const model::Allocation>>>, AllocationError>;
+using AllocationAnswer = Expected<std::optional<std::vector<std::shared_ptr<const model::Allocation>>>, AllocationError>;
 
 class Allocator {
  public:

@@ -63,20 +63,19 @@ cel::Value by_domain(const std::map<std::string, T, std::less<>>& members, const
 }  // namespace
 
 struct Matcher::Impl {
-  std::map<std::string, std::expected<cel::Program, std::string>, std::less<>> programs;
+  std::map<std::string, Expected<cel::Program, std::string>, std::less<>> programs;
 };
 
 Matcher::Matcher() : impl_(std::make_unique<Impl>()) {}
 Matcher::~Matcher() = default;
 
-std::expected<bool, std::string> Matcher::matches(const std::string& expression, const std::string& driver,
-                                                  const model::DeviceView& device) {
+Expected<bool, std::string> Matcher::matches(const std::string& expression, const std::string& driver, const model::DeviceView& device) {
   auto at = impl_->programs.find(expression);
   if (at == impl_->programs.end()) {
     auto compiled = cel::compile_device_selector(expression);
     at = impl_->programs
-             .emplace(expression, compiled ? std::expected<cel::Program, std::string>(*compiled)
-                                           : std::unexpected("CEL compile error: " + compiled.error()))
+             .emplace(expression,
+                      compiled ? Expected<cel::Program, std::string>(*compiled) : std::unexpected("CEL compile error: " + compiled.error()))
              .first;
   }
   if (!at->second) return std::unexpected(at->second.error());

@@ -1,9 +1,9 @@
 // Device selectors: expressions over one device (dynamic-resource-allocation/cel).
 #pragma once
-#include <expected>
 #include <memory>
 #include <string>
 
+#include "base/expected.h"
 #include "model/views/device_views.h"
 
 namespace berth::placement::devices {
@@ -15,8 +15,8 @@ class Matcher {
   ~Matcher();
   /// Whether the device is one of those that the expression selects; or why that cannot be said ("CEL runtime error: …", "CEL compile
   /// error: …").
-  [[nodiscard]] std::expected<bool, std::string> matches(const std::string& expression, const std::string& driver,
-                                                         const model::DeviceView& device);
+  [[nodiscard]] Expected<bool, std::string> matches(const std::string& expression, const std::string& driver,
+                                                    const model::DeviceView& device);
 
  private:
   struct Impl;

@@ -233,7 +233,7 @@ std::optional<ClaimRelease> DynamicResources::find_release(const CycleState& sta
 
 }  // namespace
 
-std::expected<std::vector<ClaimPtr>, std::string> claims_of(const model::PodView& pod, const Cluster& cluster) {
+Expected<std::vector<ClaimPtr>, std::string> claims_of(const model::PodView& pod, const Cluster& cluster) {
   std::vector<ClaimPtr> out;
   for (const auto& entry : pod.resource_claims) {
     if (entry.claim_name.empty() && entry.template_name.empty())

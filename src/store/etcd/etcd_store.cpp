@@ -410,11 +410,19 @@ bool EtcdStore::read_stream(Follower& follower) {
     is_failed = !watch_stopping_ && !is_lost;
   }
   if (is_failed) {
-    log::warning("etcd", "the watch at {} ended ({}); it goes on at another member or again", members_[used].address,
-                 status.error_message().empty() ? "cancelled" : status.error_message());
+    complain(members_[used].address, status.error_message().empty() ? "cancelled" : status.error_message());
     leave(used);
   }
   return !is_lost;
+}
+
+void EtcdStore::complain(const std::string& address, const std::string& why) {
+  constexpr auto kSilence = std::chrono::seconds(10);
+  const auto now = std::chrono::steady_clock::now();
+  if (why == last_complaint_ && now - complained_at_ < kSilence) return;
+  last_complaint_ = why;
+  complained_at_ = now;
+  log::warning("etcd", "the watch at {} ended ({}); it goes on at another member or again", address, why);
 }
 
 void EtcdStore::tell(pb::WatchResponse& response, Follower& follower) {

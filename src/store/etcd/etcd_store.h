@@ -102,6 +102,8 @@ class EtcdStore final : public SharedStore {
   void run_watch(Revision after, Follower& follower);
   /// Reads one stream until it ends; false: what is next is compacted.
   bool read_stream(Follower& follower);
+  /// The watch ended. While etcd has no leader it does so many times a second, which is said once in a while. On the watch's thread.
+  void complain(const std::string& address, const std::string& why);
   /// What the watch brought: to whom it concerns.
   void tell(pb::WatchResponse& response, Follower& follower);
   void run_guard();
@@ -139,6 +141,8 @@ class EtcdStore final : public SharedStore {
   std::unique_ptr<grpc::ClientContext> watch_context_;
   bool watch_stopping_ = false;
   std::size_t watch_member_ = 0;
+  std::string last_complaint_;
+  std::chrono::steady_clock::time_point complained_at_{};
   std::atomic<Revision> reached_{0};
   std::atomic<bool> following_{false};
   std::thread queue_thread_, watch_thread_, guard_thread_;
