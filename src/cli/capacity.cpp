@@ -4,7 +4,7 @@
 
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
-#include "cli/whatif_input.h"
+#include "cli/whatif_ask.h"
 
 namespace berth::cli {
 namespace {
@@ -55,11 +55,18 @@ int run_pack(const std::vector<std::string>& args) {
       "berth pack");
   WhatIfFlags flags;
   std::vector<std::string> shapes;
+  std::string check;
+  app.add_option("--check", check, "A saved plan (-o json): what has changed since, and whether it still holds; exit with 3 if not");
   app.add_option("--shape", shapes,
                  "New nodes of this shape instead of those that are there; several: the cheapest is taken (the fewest, without prices)")
       ->allow_extra_args(false);
   flags.add_to(app, "--config,--scheduler-config", {"text", "json", "yaml", "html"});
   if (const auto code = parse_args(app, args)) return *code;
+  if (!check.empty()) {
+    if (shapes.empty()) return check_answer(check, flags);
+    std::fprintf(stderr, "error: --check asks what the saved plan was asked: no --shape stands beside it\n");
+    return 2;
+  }
   json::Object request;
   json::Array list;
   for (const std::string& shape : shapes) list.emplace_back(shape);

@@ -6,11 +6,12 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <thread>
 
 #include "base/config_reader.h"
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
-#include "cli/whatif_input.h"
+#include "cli/whatif_ask.h"
 
 namespace berth::cli {
 namespace {
@@ -232,7 +233,8 @@ Error Changes::placed(Error error) const {
 
 struct Flags {
   WhatIfFlags common;
-  std::string each, by, autoscaler;
+  std::string each, by, autoscaler, check;
+  std::size_t processes = std::max(1U, std::thread::hardware_concurrency());
   std::vector<std::string> fail_on;
   bool preempt = false;
   std::vector<std::unique_ptr<std::vector<std::string>>> values;
@@ -270,6 +272,11 @@ struct Flags {
                    "budget (broken, or one that refuses an eviction)")
         ->delimiter(',')
         ->check(CLI::IsMember({"pending", "evictions", "budget"}));
+    app.add_option("--processes", processes, "How many processes share the losses of --each; the answer is the same")
+        ->check(CLI::Range(1, 256))
+        ->capture_default_str();
+    app.add_option("--check", check,
+                   "A saved answer (-o json) instead of changes: what has changed since, and whether it still holds; exit with 3 if not");
     common.add_to(app, "--scheduler-config", {"text", "json", "yaml", "html"});
   }
 };
@@ -315,6 +322,8 @@ int run_what_if(const std::vector<std::string>& args) {
       "  berth what-if --drain node-7\n"
       "  berth what-if --cluster dump.yaml --fail zone=b --scale shop/web=300 -o json\n"
       "  berth what-if --each node --fail-on pending          # does any single loss leave something pending?\n"
+      "  berth what-if --drain node-7 -o json >plan.json; berth what-if --check plan.json      # does it still hold?\n"
+      "  berth what-if --drain node-7 -o json >plan.json; berth what-if --check plan.json      # does it still hold?\n"
       "  berth what-if -f new.yaml --add 10×m5.2xlarge --prices prices.yaml",
       "berth what-if");
   Flags flags;
@@ -326,6 +335,11 @@ int run_what_if(const std::vector<std::string>& args) {
   if (!flags.each.empty()) question["each"] = flags.each;
   if (!flags.by.empty()) question["by"] = flags.by;
   if (flags.preempt) question["preempt"] = true;
+  if (!flags.check.empty()) {
+    if (changes.empty() && question.empty()) return check_answer(flags.check, flags.common);
+    std::fprintf(stderr, "error: --check asks what the saved answer was asked: no other change, --each or --preempt stands beside it\n");
+    return 2;
+  }
   if (changes.empty() && !question.contains("each") && !flags.preempt) {
     std::fprintf(stderr,
                  "error: say what changes: --drain NODE, --fail zone=b, --add 3×TYPE, --scale NS/NAME=N, -f FILE, … or --each node\n");
@@ -336,7 +350,7 @@ int run_what_if(const std::vector<std::string>& args) {
   if (!present) return report(present.error());
   Changes origins = changes;
   question["changes"] = changes.take();
-  auto answer = present->ask(json::Value(std::move(question)));
+  auto answer = ask_with_processes(*present, json::Value(std::move(question)), flags.processes);
   if (!answer) return report(origins.placed(answer.error()));
   print_answer(*answer, flags.common);
   return fails(*answer, flags.fail_on) ? 3 : 0;

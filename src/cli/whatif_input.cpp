@@ -114,6 +114,7 @@ Result<whatif::Present> read_present(const WhatIfFlags& flags) {
   Dumps dumps;
   KnownSchedulers known;
   if (is_live) {
+    options.asked_at = format_rfc3339(options.now);
     auto session = Session::open(flags.placement.connection);
     if (!session) return std::unexpected(session.error());
     if (!flags.placement.has_configuration()) known = read_known_schedulers((*session)->client());

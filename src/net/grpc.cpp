@@ -34,11 +34,12 @@ std::shared_ptr<grpc::ChannelCredentials> credentials_for(const GrpcAddress& add
 class ChannelCalls final : public GrpcCalls {
  public:
   explicit ChannelCalls(const GrpcAddress& address)
-      : channel_(grpc::CreateChannel(address.target, credentials_for(address))), stub_(channel_) {}
+      : headers_(address.headers), channel_(grpc::CreateChannel(address.target, credentials_for(address))), stub_(channel_) {}
 
   GrpcAnswer call(const std::string& method, const std::string& request, int timeout_ms, const std::atomic<bool>* cancel) override {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms));
+    for (const auto& [name, value] : headers_) context.AddMetadata(name, value);
     grpc::CompletionQueue queue;
     const auto reader = stub_.PrepareUnaryCall(&context, method, to_buffer(request), &queue);
     grpc::ByteBuffer answer;
@@ -59,6 +60,7 @@ class ChannelCalls final : public GrpcCalls {
   }
 
  private:
+  const std::vector<std::pair<std::string, std::string>> headers_;
   std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub stub_;
 };

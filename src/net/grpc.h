@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/expected.h"
@@ -36,8 +38,9 @@ struct GrpcFailure {
 using GrpcAnswer = Expected<std::string, GrpcFailure>;
 
 struct GrpcAddress {
-  std::string target;                                    ///< "host:port", "unix:///path"
-  std::string ca_pem, certificate_pem, private_key_pem;  ///< With one of them the connection is TLS; without plain.
+  std::string target;                                             ///< "host:port", "unix:///path"
+  std::string ca_pem, certificate_pem, private_key_pem;           ///< With one of them the connection is TLS; without plain.
+  std::vector<std::pair<std::string, std::string>> headers = {};  ///< Sent with every call; names in lower case.
 };
 
 /// Thread-safe; calls block.

@@ -67,6 +67,11 @@ Budgets::Id Budgets::put(const json::Value& document) {
   return id;
 }
 
+const Budget* Budgets::find(std::string_view key) const {
+  const auto known = by_key_.find(key);
+  return known == by_key_.end() || all_[known->second].is_gone ? nullptr : &all_[known->second];
+}
+
 bool Budgets::erase(std::string_view key) {
   const auto found = by_key_.find(key);
   if (found == by_key_.end() || all_[found->second].is_gone) return false;

@@ -51,6 +51,8 @@ class Budgets {
   [[nodiscard]] std::size_t size() const { return all_.size(); }
   [[nodiscard]] bool empty() const { return all_.empty(); }
   [[nodiscard]] std::vector<std::string> names() const;
+  /// By "namespace/name"; null when absent or gone.
+  [[nodiscard]] const Budget* find(std::string_view key) const;
 
   /// One healthy pod more or less. Returns whether the number allowed changed.
   bool count(Id id, int by);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "whatif/whatif.h"
 
@@ -199,6 +200,15 @@ std::string to_html(const json::Value& answer) {
     out += "<h2>Notes</h2>\n<ul>";
     for (const json::Value& note : notes) out += "<li>" + escaped(json::as_view(note));
     out += "</ul>\n";
+  }
+  if (const json::Value* moment = json::find(answer, "of"); moment != nullptr && !moment->get_object().empty()) {
+    out += "<p class=key>Of the cluster at ";
+    bool is_first = true;
+    for (const auto& [key, words] :
+         {std::pair("revision", "revision"), std::pair("newest", "the newest change at"), std::pair("asked", "asked at")})
+      if (const std::string text = field(*moment, key); !text.empty())
+        out += fmt::format("{}{} {}", std::exchange(is_first, false) ? "" : ", ", words, text);
+    out += ".</p>\n";
   }
   return out + "</main></body></html>\n";
 }

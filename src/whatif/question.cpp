@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "whatif/components.h"
 #include "whatif/steps.h"
@@ -222,7 +223,16 @@ Result<void> apply_changes(World& world, const json::Value& question) {
   return {};
 }
 
-Result<json::Object> each_loss(World& world, const json::Value& question) {
+void join_losses(json::Value& answer, const json::Value& next) {
+  json::Object& out = answer.get_object();
+  out["eachPending"] = json::get_int(answer, {"eachPending"}) + json::get_int(next, {"eachPending"});
+  for (const json::Value& one : json::get_array(next, {"each"})) out["each"].get_array().push_back(one);
+  json::Array& notes = out["notes"].get_array();
+  for (const json::Value& note : json::get_array(next, {"notes"}))
+    if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
+}
+
+Result<json::Object> each_loss(World& world, const json::Value& question, Part part) {
   const std::string each(json::get_string(question, {"each"})), by(json::get_string(question, {"by"}, "fail"));
   if (json::find(question, "each") == nullptr) return json::Object();
   if (each.empty()) return invalid("each: \"node\", \"zone\" or a label's key is wanted");
@@ -233,7 +243,8 @@ Result<json::Object> each_loss(World& world, const json::Value& question) {
   if (!losses) return std::unexpected(losses.error());
   json::Array found;
   std::int64_t failing = 0;
-  for (const auto& [lost, nodes] : *losses) {
+  const std::size_t first = losses->size() * part.index / part.count, last = losses->size() * (part.index + 1) / part.count;
+  for (const auto& [lost, nodes] : std::span(*losses).subspan(first, last - first)) {
     if (nodes.size() == world.cluster().node_count() && nodes.size() > 1)
       world.note(fmt::format("{} is all there is: nothing survives its loss", lost));
     const std::size_t moves = world.moves.size(), departures = world.departures.size();

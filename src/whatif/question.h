@@ -10,8 +10,8 @@ namespace berth::whatif {
 
 /// The error begins with the change's path: "changes[2].drain: …".
 Result<void> apply_changes(World& world, const json::Value& question);
-/// `each` of the answer: {"eachCount", "each"}; empty when it was not asked.
-Result<json::Object> each_loss(World& world, const json::Value& question);
+/// `each` of the answer: {"eachCount", "eachPending", "each"}, the latter two of this part; empty when it was not asked.
+Result<json::Object> each_loss(World& world, const json::Value& question, Part part = {});
 /// For every pod of `pending` (of an answer), who would have to go for it.
 void add_preemption(World& world, json::Array& pending);
 

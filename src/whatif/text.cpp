@@ -203,14 +203,48 @@ void add_fullness(std::string& out, const json::Value& answer, std::size_t most)
   if (!nodes.empty()) out += "\nNodes:\n" + table({"NODE", "ZONE", "STATE", "PODS", "CPU", "MEMORY"}, nodes, most);
 }
 
+/// "revision 1234, the newest change at 2026-…"
+std::string moment_words(const json::Value& moment) {
+  std::string out;
+  const auto add = [&](std::string_view key, std::string_view words) {
+    if (const std::string text = text_of(moment, key); !text.empty()) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", words, text);
+  };
+  add("revision", "revision");
+  add("newest", "the newest change at");
+  add("asked", "asked at");
+  return out;
+}
+
 std::string notes_of(const json::Value& answer) {
   std::string out;
   for (const json::Value& note : json::get_array(answer, {"notes"}))
     out += (out.empty() ? "\nNotes:\n  - " : "  - ") + std::string(json::as_view(note)) + "\n";
+  const json::Value* moment = json::find(answer, "of");
+  if (const std::string words = moment == nullptr ? "" : moment_words(*moment); !words.empty())
+    out += fmt::format("\nOf the cluster at {}.\n", words);
   return out;
 }
 
 }  // namespace
+
+std::string text_of_look(const json::Value& look) {
+  std::string out;
+  const std::string then = moment_words(*json::find(look, "then")), now = moment_words(*json::find(look, "now"));
+  if (!then.empty()) out += fmt::format("The answer is of the cluster at {}.\n", then);
+  if (!now.empty()) out += fmt::format("The cluster by now: {}.\n", now);
+  const auto list = [&](std::string_view key, std::string_view head) {
+    const json::Array& lines = json::get_array(look, {key});
+    constexpr std::size_t kMost = 40;
+    if (!lines.empty()) out += fmt::format("\n{}\n", head);
+    for (std::size_t i = 0; i < std::min(kMost, lines.size()); ++i) out += fmt::format("  - {}\n", json::as_view(lines[i]));
+    if (lines.size() > kMost) out += fmt::format("  … and {} more (-o json has all)\n", lines.size() - kMost);
+  };
+  list("changed", "Changed since, of what the answer speaks of:");
+  list("differences", "Asked again, the answer is another:");
+  out += json::get_bool(look, {"holds"}) ? "\nThe answer still holds.\n"
+                                         : "\nThe cluster has outrun the answer: ask again before you act on it.\n";
+  return out;
+}
 
 std::string to_text(const json::Value& answer, std::size_t most_rows) {
   std::string out;

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "whatif/answer.h"
+#include "whatif/outrun.h"
 #include "whatif/question.h"
 
 namespace berth::whatif {
@@ -39,6 +40,7 @@ struct Present::Impl {
   placement::Cluster cluster;
   std::optional<placement::Trial> trial;
   Tables tables;
+  Moment moment;
   std::vector<std::string> notes;
   struct Seen {
     std::string uid, source;
@@ -60,6 +62,7 @@ struct Present::Impl {
   void check_owners();
   void tell_what_lacks();
   void count_budgets();
+  [[nodiscard]] json::Object moment_told() const;
 };
 
 void Present::Impl::add(const json::Value& object, std::string_view source) {
@@ -93,6 +96,7 @@ void Present::Impl::add(const json::Value& object, std::string_view source) {
     if (revision < known->second.revision) return;
     known->second.revision = revision;
   }
+  moment.see(object);
   if (is_left_out(object, kind)) return;
   tables.kinds.insert(kind);
   if (kind == "Pod") return add_pod(object, ns + "/" + name);
@@ -274,14 +278,21 @@ void Present::add(const json::Value& object, std::string_view source) { impl_->a
 Result<void> Present::finish() { return impl_->finish(); }
 const std::vector<std::string>& Present::notes() const { return impl_->notes; }
 
-Result<json::Value> Present::ask(const json::Value& question) {
+/// Of which moment answers are.
+json::Object Present::Impl::moment_told() const {
+  json::Object out = moment.to_json();
+  if (!options.asked_at.empty()) out["asked"] = options.asked_at;
+  return out;
+}
+
+Result<json::Value> Present::ask(const json::Value& question, Part part) {
   World world(impl_->trial->fork(), impl_->tables, impl_->options);
   world.tables().budgets.start();
   const Fullness before = Fullness::of(world.cluster());
   world.begin_change(-1, "it waited, and fits already");
   world.settle();
   if (auto done = apply_changes(world, question); !done) return std::unexpected(done.error());
-  auto each = each_loss(world, question);
+  auto each = each_loss(world, question, part);
   if (!each) return std::unexpected(each.error());
   json::Object more = std::move(*each);
   if (const json::Value* request = json::find(question, "capacity")) {
@@ -297,7 +308,31 @@ Result<json::Value> Present::ask(const json::Value& question) {
   json::Object out = answer_of(world, world.baseline != nullptr ? *world.baseline : before, impl_->notes);
   if (json::get_bool(question, {"preempt"})) add_preemption(world, out["pending"].get_array());
   for (auto& [key, value] : more) out[key] = std::move(value);
-  return json::Value(std::move(out));
+  json::Value answer(std::move(out));
+  json::Array seen = seen_by(answer, question, impl_->cluster, impl_->tables);
+  answer.get_object()["of"] = impl_->moment_told();
+  answer.get_object()["question"] = question;
+  answer.get_object()["seen"] = std::move(seen);
+  return answer;
+}
+
+Result<json::Value> Present::look_again(const json::Value& answer) {
+  const json::Value* question = json::find(answer, "question");
+  if (question == nullptr || json::find(answer, "summary") == nullptr)
+    return invalid("this is no answer of what-if, capacity or pack: `-o json` or `-o yaml` saves one, with its question");
+  auto now = ask(*question);
+  json::Array changed, differing;
+  for (const std::string& one : changed_since(json::get_array(answer, {"seen"}), impl_->cluster, impl_->tables)) changed.emplace_back(one);
+  if (now)
+    for (const std::string& one : differences(answer, *now)) differing.emplace_back(one);
+  else
+    differing.emplace_back(fmt::format("the question has no answer any more: {}", now.error().message));
+  const json::Value* then = json::find(answer, "of");
+  return json::Value(json::Object{{"holds", differing.empty()},
+                                  {"then", then == nullptr ? json::Value(json::Object()) : *then},
+                                  {"now", impl_->moment_told()},
+                                  {"changed", std::move(changed)},
+                                  {"differences", std::move(differing)}});
 }
 
 Result<json::Value> ask(std::span<const json::Value> objects, const json::Value& question, Options options) {

@@ -29,7 +29,14 @@ struct Options {
   std::string default_namespace = "default";        ///< Of manifests and names without one.
   json::Value prices;                               ///< A price an hour by instance type ({"m5.large": 0.096}); null: no cost is told.
   std::vector<std::string> kinds_that_were_listed;  ///< Plural names whose absence means "there are none": of a live cluster.
-  bool keeps_documents = true;                      ///< Of nodes and pods: the changes descheduler and autoscaler need them.
+  std::string asked_at;         ///< Of a live cluster: when it was read (RFC 3339); empty for files, which say themselves.
+  bool keeps_documents = true;  ///< Of nodes and pods: the changes descheduler and autoscaler need them.
+};
+
+/// Which of the single losses (`each`) are tried here: one of so many parts of them, in their order. Answers of all parts put together by
+/// `join_losses` are the answer of the whole, byte for byte: so that processes can share the work.
+struct Part {
+  std::size_t index = 0, count = 1;
 };
 
 /// A cluster as it is. Single-threaded.
@@ -49,12 +56,19 @@ class Present {
 
   /// The answer. The error says which change is wrong and what was meant perhaps; then nothing was answered. Not const: the engine learns.
   /// After `finish`.
-  Result<json::Value> ask(const json::Value& question);
+  Result<json::Value> ask(const json::Value& question, Part part = {});
+  /// Holds an answer of an earlier moment against this present: {"holds", "then", "now" (moments), "changed" (of what it speaks of, a
+  /// sentence each), "differences" (of what the same question is answered with now)}. It holds while there are no differences. The error:
+  /// `answer` is none, or its question has no answer here any more.
+  Result<json::Value> look_again(const json::Value& answer);
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Adds the losses of the next part to an answer.
+void join_losses(json::Value& answer, const json::Value& next);
 
 /// One question about one set of objects.
 Result<json::Value> ask(std::span<const json::Value> objects, const json::Value& question, Options options);
@@ -63,5 +77,7 @@ Result<json::Value> ask(std::span<const json::Value> objects, const json::Value&
 std::string to_text(const json::Value& answer, std::size_t most_rows = 40);
 /// The same as one page that needs nothing else: styles and plots are in it, names are escaped.
 std::string to_html(const json::Value& answer);
+/// What `look_again` found, for people.
+std::string text_of_look(const json::Value& look);
 
 }  // namespace berth::whatif

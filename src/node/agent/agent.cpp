@@ -11,6 +11,8 @@
 #include "client/event_recorder.h"
 #include "net/server.h"
 #include "node/agent/garbage_collector.h"
+#include "node/agent/image_volumes.h"
+#include "node/agent/images.h"
 #include "node/agent/leftovers.h"
 #include "node/agent/node_pods.h"
 #include "node/agent/node_reporter.h"
@@ -79,6 +81,8 @@ class AgentImpl final : public Agent {
 
   Result<void> prepare() {
     if (const auto checked = check_settings(); !checked) return checked;
+    if (auto snapshots = cri::Snapshots::open(options_.runtime.socket))
+      image_volumes_ = std::make_unique<ImageVolumes>(*runtime_, std::move(*snapshots));
     if (const auto version = runtime_->call("RuntimeService/Version", json::Object{}, 5000)) {
       runtime_name_ = json::get_string(*version, {"runtime_name"});
       runtime_version_ = fmt::format("{}://{}", runtime_name_, plain_version(json::get_string(*version, {"runtime_version"})));
@@ -126,6 +130,7 @@ class AgentImpl final : public Agent {
     });
     ready.get_future().wait();
     MonitorEnvironment monitored{*runtime_,
+                                 image_volumes_.get(),
                                  cgroups_,
                                  *pods_,
                                  options_.root,
@@ -222,6 +227,7 @@ class AgentImpl final : public Agent {
     environment_->node_name = options_.node_name;
     environment_->host_ip = options_.address;
     environment_->runtime_name = runtime_name_;
+    environment_->image_volumes = image_volumes_.get();
     environment_->node_memory_bytes = machine_.memory_bytes;
     environment_->allocatable = resources_.allocatable;
     environment_->swap.is_counted = cgroups_.counts_swap(paths_.pods_cgroup);
@@ -276,7 +282,7 @@ class AgentImpl final : public Agent {
   }
 
   void make_collector() {
-    CollectorEnvironment environment{*runtime_, clock_, paths_.image_fs, {}, {}, {}};
+    CollectorEnvironment environment{*runtime_, clock_, paths_.image_fs, {}, {}, {}, {}};
     environment.is_synced = [this] { return pods_->is_synced(); };
     environment.pod = [this](const std::string& uid) {
       const std::shared_ptr<PodWorker> worker = pods_->worker(uid);
@@ -287,6 +293,14 @@ class AgentImpl final : public Agent {
     };
     environment.node_event = [this](const std::string& type, const std::string& reason, const std::string& message) {
       node_event(type, reason, message);
+    };
+    environment.volume_images = [this] {
+      std::vector<std::string> out;
+      for (const auto& worker : pods_->workers())
+        if (!worker->is_stopped())
+          for (const json::Value& volume : json::get_array(worker->pod(), {"spec", "volumes"}))
+            if (json::find(volume, "image")) out.push_back(canonical_image(json::get_string(volume, {"image", "reference"})));
+      return out;
     };
     collector_.emplace(std::move(environment), eviction::container_gc_policy(options_.settings),
                        eviction::image_gc_policy(options_.settings));
@@ -480,6 +494,7 @@ class AgentImpl final : public Agent {
   EventLoop& loop_;
   AgentOptions options_;
   std::unique_ptr<cri::Channel> runtime_;
+  std::unique_ptr<ImageVolumes> image_volumes_;
   Cgroups cgroups_;
   SystemClock clock_;
   MachinePaths paths_;

@@ -17,6 +17,7 @@ namespace berth::node::agent {
 struct PlacedVolume {
   std::string host_path;
   bool read_only = false;
+  bool is_image = false;  ///< An image's root filesystem: nothing can be made in it.
 };
 
 /// What containers may swap.

@@ -85,6 +85,8 @@ Result<void> GarbageCollector::observe_images(TimePoint now) {
   const auto containers = environment_.runtime.call("RuntimeService/ListContainers", json::Object{});
   if (!containers) return std::unexpected(containers.error());
   std::set<std::string> names, used;
+  if (environment_.volume_images)
+    for (std::string& name : environment_.volume_images()) names.insert(std::move(name));
   for (const json::Value& container : json::get_array(*containers, {"containers"})) {
     names.emplace(json::get_string(container, {"image_ref"}));
     names.emplace(json::get_string(container, {"image", "image"}));

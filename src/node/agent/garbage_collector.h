@@ -22,6 +22,8 @@ struct CollectorEnvironment {
   /// The API's pods are known: what none of them owns may go.
   std::function<bool()> is_synced;
   std::function<eviction::PodExistence(const std::string& uid)> pod;
+  /// What image volumes of live pods are made of, as canonical_image names it. May be empty.
+  std::function<std::vector<std::string>()> volume_images;
   std::function<void(const std::string& type, const std::string& reason, const std::string& message)> node_event;
 };
 

@@ -134,6 +134,11 @@ std::string image_repository(std::string_view image) {
   return name.find('/') == std::string_view::npos ? fmt::format("docker.io/library/{}", name) : fmt::format("docker.io/{}", name);
 }
 
+std::string canonical_image(std::string_view image) {
+  const std::string whole = with_default_tag(std::string(image));
+  return image_repository(whole) + whole.substr(tag_position(whole));
+}
+
 std::vector<json::Object> image_credentials(std::string_view image, const std::vector<json::Value>& secrets) {
   const std::string repository = image_repository(image);
   std::vector<std::pair<std::string, json::Object>> found;

@@ -18,6 +18,9 @@ namespace berth::node::agent {
 /// "docker.io/library/busybox" for "busybox:1": host and repository, as credentials name them.
 [[nodiscard]] std::string image_repository(std::string_view image);
 
+/// "docker.io/library/busybox:latest" for "busybox": as runtimes list it.
+[[nodiscard]] std::string canonical_image(std::string_view image);
+
 /// The CRI's AuthConfigs of the secrets (kubernetes.io/dockerconfigjson and dockercfg) that are for this image, the most specific first.
 [[nodiscard]] std::vector<json::Object> image_credentials(std::string_view image, const std::vector<json::Value>& secrets);
 

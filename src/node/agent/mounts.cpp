@@ -164,6 +164,9 @@ Result<json::Array> container_mounts(const PodContext& context, std::size_t inde
       if (("/" + sub + "/").find("/../") != std::string::npos)
         return invalid(fmt::format("unable to provision SubPath `{}`: must not contain '..'", sub));
       auto bound = bind_sub_path(context, name, host, sub, container_name, number);
+      if (!bound && volume->second.is_image)
+        return fail(ErrorCode::kNotFound,
+                    fmt::format("{}: subPath \"{}\" of volume \"{}\" is not in the image", kImageVolumeMountFailed, sub, name));
       if (!bound) {
         // The pod's owner need not know what lies on the machine.
         log::warning("node", "pod {}/{}: {}", context.spec.ns, context.spec.name, bound.error().message);

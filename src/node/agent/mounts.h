@@ -5,9 +5,13 @@
 namespace berth::node::agent {
 
 /// The mounts for the container's CRI configuration. Makes files and bind mounts below the pod's directory: a subPath is opened inside its
-/// volume, whatever links a pod made there. `termination_file` becomes the host's path of the termination message, or stays empty.
+/// volume, whatever links a pod made there. kNotFound: an image volume has no such subPath. `termination_file` becomes the host's path of
+/// the termination message, or stays empty.
 [[nodiscard]] Result<json::Array> container_mounts(const PodContext& context, std::size_t index, int attempt,
                                                    const std::map<std::string, std::string>& variables, std::string& termination_file);
+
+/// How messages about image volumes begin (the CRI's word).
+inline constexpr const char* kImageVolumeMountFailed = "ImageVolumeMountFailed";
 
 /// A file below a directory, up to 1 MiB, never through a link that leads out of it. Nullopt: there is none that can be read.
 [[nodiscard]] std::optional<std::string> read_file_beneath(const std::string& directory, const std::string& path);

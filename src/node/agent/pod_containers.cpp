@@ -1,6 +1,5 @@
 // PodWorker: what happens to one container at a time.
 #include "base/log.h"
-#include "node/agent/images.h"
 #include "node/agent/mounts.h"
 #include "node/agent/pod_worker.h"
 #include "node/agent/termination_message.h"
@@ -10,8 +9,6 @@ namespace {
 
 using Kind = ContainerState::Kind;
 constexpr Duration kConfigRetry = std::chrono::seconds(10);
-constexpr Duration kFirstImageBackoff = std::chrono::seconds(10), kMaxImageBackoff = std::chrono::seconds(300);
-constexpr Duration kShowPullError = std::chrono::seconds(3);  // ErrImagePull is to be seen before ImagePullBackOff.
 constexpr Duration kBackoffReset = std::chrono::minutes(10);  // A container that ran so long starts its back-off anew.
 constexpr std::int64_t kMinimumGraceSeconds = 2;
 constexpr Duration kShowStartError = std::chrono::seconds(1);  // So long at least the reason is to be seen before the back-off.
@@ -45,13 +42,6 @@ json::Value container_user(const json::Value& status) {
   for (const json::Value& group : json::get_array(*user, {"supplemental_groups"})) groups.push_back(json::Value(number(group)));
   if (!groups.empty()) out["supplementalGroups"] = std::move(groups);
   return json::Object{{"linux", std::move(out)}};
-}
-
-/// Why nothing can be pulled under this name.
-std::optional<std::string> wrong_image_name(const std::string& image) {
-  const auto wrong = wrong_image_reference(image);
-  if (!wrong) return std::nullopt;
-  return fmt::format("Failed to apply default image tag \"{0}\": couldn't parse image name \"{0}\": {1}", image, *wrong);
 }
 
 }  // namespace
@@ -195,17 +185,7 @@ bool PodWorker::wait_for_backoff(std::size_t i, TimePoint now, TimePoint& next) 
   }
   if (now >= own.not_before) return false;
   next = std::min(next, own.not_before);
-  if (own.image_error.empty() || record.state.reason == "ImagePullBackOff") return true;
-  // The first part of the pause shows what went wrong, the rest that there is a pause.
-  const TimePoint shift = own.not_before - own.image_backoff.value_or(Duration::zero()) + kShowPullError;
-  if (now < shift) {
-    next = std::min(next, shift);
-    return true;
-  }
-  const std::string image(json::get_string(container_spec(pod_, i), {"image"}));
-  emit("Normal", "BackOff", fmt::format("Back-off pulling image \"{}\"", image), i);
-  emit("Warning", "Failed", "Error: ImagePullBackOff", i);
-  set_waiting(i, "ImagePullBackOff", fmt::format("Back-off pulling image \"{}\": ErrImagePull: {}", image, own.image_error));
+  show_image_backoff(i, now, next);
   return true;
 }
 
@@ -218,96 +198,6 @@ void PodWorker::set_waiting(std::size_t i, std::string reason, std::string messa
   record.is_ready = record.is_started = false;
 }
 
-/// kInvalid: ErrImageNeverPull or InvalidImageName; otherwise the pull failed.
-Result<PodWorker::PulledImage> PodWorker::ensure_image(const json::Value& container, std::size_t i) {
-  const std::string given(json::get_string(container, {"image"})), image = with_default_tag(given), policy = pull_policy(container);
-  if (const auto wrong = wrong_image_name(given)) {
-    emit("Warning", "InspectFailed", *wrong, i);
-    return invalid(*wrong);
-  }
-  const json::Value spec = json::Object{{"image", json::Object{{"image", image}}}};
-  const auto look = [&]() -> Result<PulledImage> {
-    const auto status = environment_.runtime.call("ImageService/ImageStatus", spec);
-    if (!status) return std::unexpected(status.error());
-    return PulledImage{std::string(json::get_string(*status, {"image", "id"})), *status};
-  };
-  if (policy != "Always") {
-    auto there = look();
-    if (!there) return there;
-    if (!there->reference.empty()) {
-      emit("Normal", "Pulled", fmt::format("Container image \"{}\" already present on machine and can be accessed by the pod", given), i);
-      return there;
-    }
-    if (policy == "Never") {
-      const std::string message = fmt::format("Container image \"{}\" is not present with pull policy of Never", given);
-      emit("Warning", "ErrImageNeverPull", message, i);
-      return fail(ErrorCode::kConflict, message);
-    }
-  }
-  const auto began = std::chrono::steady_clock::now();
-  emit("Normal", "Pulling", fmt::format("Pulling image \"{}\"", given), i);
-  if (const auto pulled = pull_image(container, image, i); !pulled) return std::unexpected(pulled.error());
-  auto there = look();
-  if (!there) return there;
-  const std::string took =
-      format_milliseconds(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began).count());
-  emit("Normal", "Pulled",
-       fmt::format("Successfully pulled image \"{}\" in {} ({} including waiting). Image size: {} bytes.", given, took, took,
-                   json::get_string(there->status, {"image", "size"}, "0")),
-       i);
-  return there;
-}
-
-/// With every credential of the pod's that is for the registry, then with none.
-Result<void> PodWorker::pull_image(const json::Value&, const std::string& image, std::size_t i) {
-  std::vector<json::Value> secrets;
-  std::vector<std::string> missing;
-  for (const json::Value& reference : json::get_array(pod_, {"spec", "imagePullSecrets"})) {
-    const std::string name(json::get_string(reference, {"name"}));
-    if (auto secret = environment_.objects.secret(spec_.ns, name))
-      secrets.push_back(std::move(*secret));
-    else
-      missing.push_back(name);
-  }
-  if (!missing.empty())
-    emit("Warning", "FailedToRetrieveImagePullSecret",
-         fmt::format("Unable to retrieve some image pull secrets ({}); attempting to pull the image may not succeed.",
-                     fmt::join(missing, ", ")),
-         i);
-  std::vector<json::Object> credentials = image_credentials(image, secrets);
-  if (credentials.empty()) credentials.emplace_back();
-  Error error{ErrorCode::kInternal, {}};
-  for (json::Object& auth : credentials) {
-    json::Object request{{"image", json::Object{{"image", image}}}};
-    if (!auth.empty()) request["auth"] = std::move(auth);
-    const auto pulled = environment_.runtime.call("ImageService/PullImage", request, 3'600'000, &interrupt_);
-    if (pulled) return {};
-    error = pulled.error();
-    if (interrupt_) break;
-  }
-  return std::unexpected(error);
-}
-
-void PodWorker::image_failed(std::size_t i, const json::Value& container, const Error& error, TimePoint now, TimePoint& next) {
-  Container& own = containers_[i];
-  if (error.code == ErrorCode::kInvalid || error.code == ErrorCode::kConflict) {
-    const char* reason = error.code == ErrorCode::kInvalid ? "InvalidImageName" : "ErrImageNeverPull";
-    emit("Warning", "Failed", fmt::format("Error: {}", reason), i);
-    set_waiting(i, reason, error.message);
-    own.not_before = now + kConfigRetry;
-  } else {
-    // An unknown code says nothing: it is left out.
-    own.image_error = error.code == ErrorCode::kNotFound || error.code == ErrorCode::kUnavailable ? rpc_error(error) : error.message;
-    own.image_backoff = own.image_backoff ? std::min(*own.image_backoff * 2, kMaxImageBackoff) : kFirstImageBackoff;
-    emit("Warning", "Failed", fmt::format("Failed to pull image \"{}\": {}", json::get_string(container, {"image"}), own.image_error), i);
-    emit("Warning", "Failed", "Error: ErrImagePull", i);
-    set_waiting(i, "ErrImagePull", own.image_error);
-    own.not_before = environment_.clock.now() + *own.image_backoff;
-    next = std::min(next, own.not_before - *own.image_backoff + kShowPullError);
-  }
-  next = std::min(next, own.not_before);
-}
-
 void PodWorker::start_container(PodContext& context, std::size_t i, TimePoint now, TimePoint& next) {
   const json::Value& container = container_spec(pod_, i);
   Container& own = containers_[i];
@@ -318,6 +208,7 @@ void PodWorker::start_container(PodContext& context, std::size_t i, TimePoint no
     own.not_before = environment_.clock.now() + kConfigRetry;
     next = std::min(next, own.not_before);
   };
+  if (!place_image_volumes(context, i, now, next)) return;
   const auto image = ensure_image(container, i);
   if (interrupt_) return;
   if (!image) return image_failed(i, container, image.error(), now, next);
@@ -330,7 +221,9 @@ void PodWorker::start_container(PodContext& context, std::size_t i, TimePoint no
   if (const auto refused = check_run_as_non_root(context, container, image->status)) return failed("CreateContainerConfigError", *refused);
   std::string termination_file;
   auto mounts = container_mounts(context, i, attempt, plan->variables, termination_file);
-  if (!mounts) return failed("CreateContainerConfigError", mounts.error().message);
+  if (!mounts)
+    return failed(mounts.error().code == ErrorCode::kNotFound ? "CreateContainerError" : "CreateContainerConfigError",
+                  mounts.error().message);
   json::Object& config = plan->config.as_object();
   config["mounts"] = std::move(*mounts);
   config["image"] = json::Object{{"image", image->reference}};

@@ -297,6 +297,7 @@ TimePoint PodWorker::sync_running(TimePoint now) {
     if (mounted) volumes_ = context.volumes;
   }
   context.volumes = volumes_;
+  context.volumes.insert(image_volumes_.begin(), image_volumes_.end());
   next = std::min(next, volumes_due_);
   if (!mounted && !volumes_ready_) {
     emit("Warning", "FailedMount", mounted.error().message, containers_.size());
@@ -474,6 +475,8 @@ void PodWorker::stop_everything(const Stop& stop) {
     return;
   }
   // What a pod kept on the node goes with its containers: memory-backed volumes would otherwise hold the memory that it was evicted for.
+  if (environment_.image_volumes) environment_.image_volumes->release(directory());
+  image_volumes_.clear();
   if (const auto removed = tear_down_volumes(directory()); !removed)
     log::warning("node", "pod {}/{}: {}", spec_.ns, spec_.name, removed.error().message);
   volumes_ready_ = false;

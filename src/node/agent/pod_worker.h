@@ -17,6 +17,7 @@
 #include "base/event_loop.h"
 #include "node/admission.h"
 #include "node/agent/cgroups.h"
+#include "node/agent/image_volumes.h"
 #include "node/agent/probes.h"
 #include "node/agent/task_group.h"
 #include "node/agent/volumes.h"
@@ -41,6 +42,7 @@ struct PodEnvironment {
   DnsConfig host_dns;                    ///< The machine's resolv.conf.
   std::vector<std::string> cluster_dns;  ///< Name servers of the cluster; empty: it has none.
   std::string cluster_domain = "cluster.local";
+  ImageVolumes* image_volumes = nullptr;  ///< Null: this node mounts no images.
   ObjectSource objects;
   TokenSource tokens;
   /// Something of the pod changed: its status, or it is finished. Any thread; must not block.
@@ -119,7 +121,8 @@ class PodWorker {
     ProbeCounter startup, readiness, liveness;
     int crashes = 0;  ///< Restarts that count for the next back-off.
     std::optional<Duration> image_backoff;
-    std::string image_error;  ///< Why the last pull failed, until the next try.
+    std::string image_error;   ///< Why the last pull failed, until the next try.
+    std::string failed_image;  ///< What that was: the container's image, or a volume's.
     TimePoint not_before{};
   };
   enum class ProbeKind { kStartup, kReadiness, kLiveness };
@@ -156,6 +159,9 @@ class PodWorker {
     std::string reference;
     json::Value status;  ///< ImageService/ImageStatus's answer.
   };
+  void show_image_backoff(std::size_t i, TimePoint now, TimePoint& next);
+  // pod_images.cpp
+  bool place_image_volumes(PodContext& context, std::size_t i, TimePoint now, TimePoint& next);
   Result<PulledImage> ensure_image(const json::Value& container, std::size_t i);
   Result<void> pull_image(const json::Value& container, const std::string& image, std::size_t i);
   void image_failed(std::size_t i, const json::Value& container, const Error& error, TimePoint now, TimePoint& next);
@@ -210,7 +216,7 @@ class PodWorker {
   bool look_ = true;  ///< The runtime's state must be read before anything is decided.
   bool is_deleting_ = false;
   TimePoint volumes_due_{};
-  std::map<std::string, PlacedVolume> volumes_;
+  std::map<std::string, PlacedVolume> volumes_, image_volumes_;
   Duration mount_backoff_{};
   TokenCache token_cache_;
   std::optional<CgroupLimits> applied_limits_;

@@ -83,6 +83,7 @@ void RuntimeMonitor::remove_orphans(const json::Value& sandboxes) {
     const json::Value id = json::Object{{"pod_sandbox_id", json::get_string(sandbox, {"id"})}};
     (void)environment_.runtime.call("RuntimeService/StopPodSandbox", id, 60'000);
     (void)environment_.runtime.call("RuntimeService/RemovePodSandbox", id, 60'000);
+    if (environment_.image_volumes) environment_.image_volumes->release(directory);
     (void)tear_down_volumes(directory);
     for (const char* qos : {"", "/burstable", "/besteffort"})
       (void)environment_.cgroups.remove(environment_.pods_cgroup + qos + "/pod" + uid);
@@ -149,6 +150,7 @@ void RuntimeMonitor::remove_orphaned_directories() {
   for (const auto& entry : fs::directory_iterator(environment_.root + "/pods", error)) {
     const std::string uid = entry.path().filename();
     if (environment_.pods.contains(uid) || seen_.contains(uid)) continue;
+    if (environment_.image_volumes) environment_.image_volumes->release(entry.path());
     (void)tear_down_volumes(entry.path());
   }
   for (const auto& entry : fs::directory_iterator(environment_.root + "/logs", error)) {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "node/agent/cgroups.h"
+#include "node/agent/image_volumes.h"
 #include "node/agent/node_pods.h"
 #include "node/cri/channel.h"
 
@@ -15,6 +16,7 @@ namespace berth::node::agent {
 
 struct MonitorEnvironment {
   cri::Channel& runtime;
+  ImageVolumes* image_volumes = nullptr;
   const Cgroups& cgroups;
   NodePods& pods;
   std::string root;         ///< The agent's directory.

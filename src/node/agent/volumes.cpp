@@ -331,6 +331,7 @@ Result<void> set_up_volumes(PodContext& context, const ObjectSource& objects, co
   for (const json::Value& volume : json::get_array(context.pod, {"spec", "volumes"})) {
     const std::string name(json::get_string(volume, {"name"}));
     if (!is_mounted(context.pod, name)) continue;  // What no container looks at need not be there.
+    if (json::find(volume, "image")) continue;     // Pulled and mounted with the containers that see it (PodWorker::place_image_volumes).
     auto placed = place_volume(setup, volume, name);
     if (!placed && !claim_name(context.pod, volume).empty())
       return fail(placed.error().code,
