@@ -12,6 +12,7 @@
 #include "apiserver/request/negotiate.h"
 #include "apiserver/request/request_info.h"
 #include "model/kinds.h"
+#include "model/schema.h"
 #include "net/http.h"
 
 namespace berth::apiserver {
@@ -36,8 +37,11 @@ struct Request {
   FieldValidation field_validation = FieldValidation::kWarn;
   std::string field_manager;  ///< The parameter, or what the user agent says.
   bool field_manager_given = false;
-  bool force = false;                   ///< Apply takes fields over.
-  std::vector<std::string> warnings;    ///< Become Warning headers.
+  bool force = false;                 ///< Apply takes fields over.
+  std::vector<std::string> warnings;  ///< Become Warning headers.
+  bool sends_empty = false;           ///< Its object has empty lists or maps that storage does not keep.
+  /// Empty lists and maps of its object that say nothing: refusals show them.
+  std::vector<model::DecodeReport::LeftOut> left_out;
   std::shared_ptr<audit::Trail> audit;  ///< Null: nothing is written of it.
   bool answered = false;
   flow::Classified where;  ///< Nowhere, where no flow control is.

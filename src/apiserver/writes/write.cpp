@@ -91,7 +91,16 @@ model::FieldErrors complete_and_validate(const Ground& ground, const WriteOperat
   const auto& own = rules_of(kind);
   model::FieldErrors errors;
   if (own.check_first) errors = own.check_first(ground, operation, old, object);
-  auto found = old == nullptr ? model::validate_create(kind, object) : model::validate_update(kind, *old, object, operation.subresource);
+  const auto validate = [&](const json::Value& seen) {
+    return old == nullptr ? model::validate_create(kind, seen) : model::validate_update(kind, *old, seen, operation.subresource);
+  };
+  auto found = validate(object);
+  // What says nothing is shown all the same where it is a part of what is refused.
+  if (const auto& left_out = operation.request->left_out; !found.empty() && !left_out.empty()) {
+    auto shown = validate(model::as_sent(object, left_out));
+    const auto is_alike = [](const model::FieldError& a, const model::FieldError& b) { return a.type == b.type && a.field == b.field; };
+    if (std::ranges::equal(found, shown, is_alike)) found = std::move(shown);
+  }
   std::ranges::move(found, std::back_inserter(errors));
   if (own.check_last && operation.subresource.empty())
     std::ranges::move(own.check_last(operation, old, object), std::back_inserter(errors));
