@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "model/empty_values.h"
 #include "model/go_time.h"
 #include "model/kind_hooks.h"
 #include "model/quantity.h"
@@ -255,7 +256,8 @@ void fill_deep(const TypeRef& ref, json::Value& value) {
 
 class Decoder {
  public:
-  Decoder(const KindInfo& kind, DecodeReport& report, bool fills) : kind_(kind), report_(report), fills_(fills) {}
+  Decoder(const KindInfo& kind, DecodeReport& report, bool fills, EmptyValues* empty = nullptr)
+      : kind_(kind), report_(report), fills_(fills), empty_(empty) {}
 
   ApiResult<void> run(json::Value& doc) {
     if (!doc.is_object())
@@ -322,7 +324,7 @@ class Decoder {
       }
       const bool is_empty = (it->value().is_array() || it->value().is_object()) && is_zero(it->value());
       if (field->omits_zero && is_zero(it->value())) {
-        if (is_empty && report_.minds_empty) leave_out(step, it->value());
+        if (is_empty && empty_ != nullptr) leave_out(step, it->value());
         it = object.erase(it);
         continue;
       }
@@ -333,19 +335,19 @@ class Decoder {
   }
 
   void leave_out(const Step& step, const json::Value& value) {
-    if (report_.left_out.size() >= kMaxStrictFindings) return;
-    DecodeReport::LeftOut one{{}, value};
+    if (empty_->left_out.size() >= kMaxStrictFindings) return;
+    EmptyValues::LeftOut one{{}, value};
     for (const Step* at = &step; at != nullptr; at = at->parent)
       one.path.push_back(at->is_index ? std::to_string(at->index) : std::string(at->key));
     std::ranges::reverse(one.path);
-    report_.left_out.push_back(std::move(one));
+    empty_->left_out.push_back(std::move(one));
   }
 
   /// An empty list or map where something is always written.
   void take_empty(const FieldDef& field, json::Value& value) {
     const bool is_collection = field.ref.kind == Kind::kList || field.ref.kind == Kind::kMap;
-    if (fills_ && report_.minds_empty && is_collection)
-      report_.has_empty = true;
+    if (fills_ && empty_ != nullptr && is_collection)
+      empty_->has_written = true;
     else if (value.is_array() || (fills_ && is_collection))
       value = nullptr;
   }
@@ -460,6 +462,7 @@ class Decoder {
   const KindInfo& kind_;
   DecodeReport& report_;
   bool fills_;
+  EmptyValues* empty_;          ///< Null: nobody minds.
   std::size_t told_bytes_ = 0;  ///< Of report_.unknown_fields.
   int inside_own_decoder_ = 0;  ///< Depth of values whose Go types decode themselves.
   std::string saved_, aborted_;
@@ -472,14 +475,19 @@ ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& rep
   return Decoder(kind, report, fills).run(doc);
 }
 
+ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report, EmptyValues& empty) {
+  if (const auto& own = hooks_of(kind).form->decode) return own(doc, report, true);
+  return Decoder(kind, report, true, &empty).run(doc);
+}
+
 void forget_empty(const KindInfo& kind, json::Value& doc) {
   // These are stored as JSON, which keeps what is empty.
   if (is_unstructured(kind) || kind.group == "apiextensions.k8s.io" || kind.group == "apiregistration.k8s.io") return;
   forget_deep(TypeRef{Kind::kStruct, type_of(kind)}, doc);
 }
 
-json::Value as_sent(json::Value doc, const std::vector<DecodeReport::LeftOut>& left_out) {
-  for (const auto& [path, value] : left_out) {
+json::Value as_sent(json::Value doc, const EmptyValues& empty) {
+  for (const auto& [path, value] : empty.left_out) {
     json::Value* at = &doc;
     for (std::size_t i = 0; at != nullptr && i + 1 < path.size(); ++i) {
       if (auto* list = at->if_array()) {

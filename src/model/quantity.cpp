@@ -10,10 +10,12 @@ namespace berth::model {
 namespace {
 
 constexpr std::int64_t kNano = 1'000'000'000;
+/// A decimal amount of 10^37 units of 1e-9 and more is not counted but told: kHuge, and on it the power of ten of its first digit in units
+/// of 2^64, and on that its first 18 digits, rounded up. So larger ones are larger, and what is alike is alike.
+constexpr __int128 kHuge = static_cast<__int128>(1'000'000'000'000'000'000) * 1'000'000'000'000'000'000 * 10;
+constexpr int kHugePower = 37, kToldDigits = 18;
+constexpr std::int64_t kToldRange = 1'000'000'000'000'000'000;
 constexpr __int128 kCap = static_cast<__int128>(std::numeric_limits<std::int64_t>::max()) * kNano;
-constexpr int kMostDigits = 38;  ///< Of a 128-bit integer, whatever they are.
-constexpr __int128 kHuge = static_cast<__int128>(10'000'000'000'000'000'000U) * 10'000'000'000'000'000'000U;  ///< 10^38.
-constexpr __int128 kMost = static_cast<__int128>((static_cast<unsigned __int128>(1) << 127U) - 1);
 
 struct Suffix {
   Quantity::Format format = Quantity::Format::kDecimalSI;
@@ -131,6 +133,60 @@ __int128 scale_small(std::uint64_t digits, int power, int binary, __int128 cap) 
   return value > cap ? cap : value;
 }
 
+/// 0.DIGITS × 10^(power + 1), in units of 1e-9.
+struct Told {
+  std::int64_t power = 0, digits = 0;
+};
+
+__int128 tell(Told told) {
+  if (told.digits >= kToldRange) told = {told.power + 1, told.digits / 10};
+  return kHuge + (static_cast<__int128>(told.power) << 64U) + told.digits;
+}
+
+Told told_of(__int128 magnitude) {
+  if (magnitude >= kHuge)
+    return {static_cast<std::int64_t>((magnitude - kHuge) >> 64U),
+            static_cast<std::int64_t>(static_cast<unsigned __int128>(magnitude - kHuge) & ~std::uint64_t{0})};
+  Told out{-1, 0};
+  for (__int128 rest = magnitude; rest != 0; rest /= 10) ++out.power;
+  for (int at = kToldDigits - 1; at > out.power; --at) magnitude *= 10;
+  for (std::int64_t at = kToldDigits - 1; at < out.power; ++at) magnitude = magnitude / 10 + (magnitude % 10 != 0);
+  if (magnitude >= kToldRange) return {out.power + 1, static_cast<std::int64_t>(magnitude / 10)};
+  out.digits = static_cast<std::int64_t>(magnitude);
+  return out;
+}
+
+/// Of the digits of a text, times 10^power; `digits` has no leading zero.
+__int128 tell_text(const std::string& digits, std::int64_t power) {
+  Told told{power + static_cast<std::int64_t>(digits.size()) - 1, 0};
+  for (std::size_t i = 0; i < kToldDigits; ++i) told.digits = told.digits * 10 + (i < digits.size() ? digits[i] - '0' : 0);
+  if (digits.size() > kToldDigits && digits.find_first_not_of('0', kToldDigits) != std::string::npos) ++told.digits;
+  return tell(told);
+}
+
+/// The sum of two of which one is told.
+__int128 add_told(__int128 a, __int128 b) {
+  const __int128 size_a = a < 0 ? -a : a, size_b = b < 0 ? -b : b;
+  if (size_a < size_b) return add_told(b, a);
+  if (size_a == size_b && (a < 0) != (b < 0)) return 0;
+  Told large = told_of(size_a);
+  const Told small = told_of(size_b);
+  std::int64_t rest = small.digits;
+  for (std::int64_t at = small.power; at < large.power && rest > 1; ++at) rest = rest / 10 + (rest % 10 != 0);
+  large.digits += (a < 0) == (b < 0) ? rest : -rest;
+  if (large.digits >= kToldRange) large = {large.power + 1, large.digits / 10};
+  for (; large.digits < kToldRange / 10; --large.power) large.digits *= 10;
+  __int128 out = 0;
+  if (large.power >= kHugePower) {
+    out = tell(large);
+  } else {
+    out = large.digits;
+    for (std::int64_t at = kToldDigits - 1; at < large.power; ++at) out *= 10;
+    for (std::int64_t at = kToldDigits - 1; at > large.power; --at) out = out / 10 + (out % 10 != 0);
+  }
+  return a < 0 ? -out : out;
+}
+
 std::int64_t saturate(__int128 value) {
   if (value > std::numeric_limits<std::int64_t>::max()) return std::numeric_limits<std::int64_t>::max();
   if (value < std::numeric_limits<std::int64_t>::min()) return std::numeric_limits<std::int64_t>::min();
@@ -153,17 +209,24 @@ std::string decimal_text(__int128 value) {
   return out;
 }
 
-std::string decimal_canonical(__int128 nano, int thousands, bool exponent_form) {
-  int exponent = -9 + 3 * thousands;
+std::string decimal_canonical(__int128 nano, bool exponent_form) {
+  std::int64_t exponent = -9;
+  const __int128 magnitude = nano < 0 ? -nano : nano;
+  if (magnitude >= kHuge) {
+    const Told told = told_of(magnitude);
+    nano = nano < 0 ? -told.digits : told.digits;
+    exponent += told.power - kToldDigits + 1;
+    for (; exponent % 3 != 0; --exponent) nano *= 10;
+  }
+  // Kubernetes has no suffix beyond E, and goes on with zeros.
   while (nano % 1000 == 0 && (exponent_form || exponent < 18)) {
     nano /= 1000;
     exponent += 3;
   }
   if (exponent_form) return decimal_text(nano) + (exponent == 0 ? "" : "e" + std::to_string(exponent));
   constexpr std::string_view kSuffixes[] = {"n", "u", "m", "", "k", "M", "G", "T", "P", "E"};
-  std::string out = decimal_text(nano);
-  if (exponent > 18) out.append(static_cast<std::size_t>(std::min(exponent, 1000) - 18), '0');  // Kubernetes has no larger suffix.
-  return out + std::string(kSuffixes[(std::min(exponent, 18) + 9) / 3]);
+  const std::size_t zeros = exponent > 18 ? static_cast<std::size_t>(std::min<std::int64_t>(exponent, 1000) - 18) : 0;
+  return decimal_text(nano) + std::string(zeros, '0') + std::string(kSuffixes[(std::min<std::int64_t>(exponent, 18) + 9) / 3]);
 }
 
 }  // namespace
@@ -201,15 +264,13 @@ std::optional<Quantity> Quantity::parse(std::string_view text) {
   Quantity out;
   out.format_ = suffix->format;
   // An int32 exponent and a text's length both fit easily; the sum is clamped where it can no longer matter.
-  auto power = static_cast<int>(std::clamp<std::int64_t>(9LL + suffix->power_of_ten - fraction_digits, -1'000'000'000, 1'000'000'000));
+  const auto power =
+      static_cast<int>(std::clamp<std::int64_t>(9LL + suffix->power_of_ten - fraction_digits, -1'000'000'000, 1'000'000'000));
   const bool is_binary = suffix->format == Format::kBinarySI;
-  if (const int size = static_cast<int>(std::min<std::size_t>(digits.size(), 1U << 20U));
-      !is_binary && !digits.empty() && size + power > kMostDigits) {
-    out.thousands_ = (size + power - kMostDigits + 2) / 3;
-    power -= 3 * out.thousands_;
-  }
-  const __int128 cap = is_binary ? kCap : kMost;
-  if (digits.size() <= 18) {
+  const __int128 cap = is_binary ? kCap : kHuge;
+  if (!is_binary && !digits.empty() && static_cast<std::int64_t>(digits.size()) + power > kHugePower) {
+    out.nano_ = tell_text(digits, power);
+  } else if (digits.size() <= 18) {
     std::uint64_t value = 0;
     for (const char c : digits) value = value * 10 + static_cast<std::uint64_t>(c - '0');
     out.nano_ = scale_small(value, power, suffix->power_of_two, cap);
@@ -235,22 +296,23 @@ Quantity Quantity::from_milli(std::int64_t milli, Format format) {
   return out;
 }
 
-std::int64_t Quantity::value() const { return saturate(divide_up(nano(), kNano)); }
+std::int64_t Quantity::value() const { return saturate(divide_up(nano_, kNano)); }
 
-std::int64_t Quantity::milli_value() const { return saturate(divide_up(nano(), kNano / 1000)); }
-
-__int128 Quantity::nano() const { return thousands_ == 0 ? nano_ : nano_ < 0 ? -kMost : kMost; }
+std::int64_t Quantity::milli_value() const { return saturate(divide_up(nano_, kNano / 1000)); }
 
 double Quantity::as_double() const {
-  const double value = static_cast<double>(nano_) / 1e9;
-  return thousands_ == 0 ? value : value * std::pow(1000.0, thousands_);
+  const __int128 magnitude = nano_ < 0 ? -nano_ : nano_;
+  if (magnitude < kHuge) return static_cast<double>(nano_) / 1e9;
+  const Told told = told_of(magnitude);
+  return static_cast<double>(nano_ < 0 ? -told.digits : told.digits) *
+         std::pow(10.0, static_cast<double>(told.power - kToldDigits + 1 - 9));
 }
 
 std::string Quantity::to_string() const {
   if (nano_ == 0) return "0";
   const __int128 magnitude = nano_ < 0 ? -nano_ : nano_;
-  if (format_ != Format::kBinarySI || thousands_ != 0 || nano_ % kNano != 0 || magnitude < static_cast<__int128>(1024) * kNano)
-    return decimal_canonical(nano_, thousands_, format_ == Format::kDecimalExponent);
+  if (format_ != Format::kBinarySI || nano_ % kNano != 0 || magnitude < static_cast<__int128>(1024) * kNano)
+    return decimal_canonical(nano_, format_ == Format::kDecimalExponent);
   __int128 whole = nano_ / kNano;
   int step = 0;
   while (step < 6 && whole % 1024 == 0) {
@@ -261,47 +323,21 @@ std::string Quantity::to_string() const {
   return decimal_text(whole) + std::string(kSuffixes[step]);
 }
 
-/// One of them is of 10^29 or more: of two with the same sign the one that counts larger units is farther from zero.
-std::strong_ordering Quantity::compare_huge(const Quantity& a, const Quantity& b) {
-  if (a.sign() != b.sign()) return a.sign() <=> b.sign();
-  return a.sign() > 0 ? a.thousands_ <=> b.thousands_ : b.thousands_ <=> a.thousands_;
-}
-
-void Quantity::add(const Quantity& o, bool is_taken_away) {
-  if (nano_ == 0) format_ = o.format_;
-  int thousands = std::max(thousands_, o.thousands_);
-  // Beside what is that much larger, no digit of the other is kept.
-  const auto in_units = [&](__int128 value, int units) {
-    for (int i = std::min(thousands - units, kMostDigits); i > 0 && value != 0; --i) value = divide_up(value, 1000);
-    return value;
-  };
-  const __int128 mine = in_units(nano_, thousands_), other = in_units(is_taken_away ? -o.nano_ : o.nano_, o.thousands_);
-  __int128 sum = 0;
-  if (__builtin_add_overflow(mine, other, &sum)) {
-    sum = divide_up(mine, 1000) + divide_up(other, 1000);
-    ++thousands;
-  }
-  // In the smallest units that hold it, so that alike is alike.
-  if (sum == 0) thousands = 0;
-  for (; thousands > 0 && sum < kHuge / 1000 && sum > -kHuge / 1000; --thousands) sum *= 1000;
-  for (; sum >= kHuge || sum <= -kHuge; ++thousands) sum = divide_up(sum, 1000);
-  nano_ = sum;
-  thousands_ = thousands;
-}
-
 Quantity& Quantity::operator+=(const Quantity& o) {
-  __int128 sum = 0;
-  const bool is_plain = thousands_ == 0 && o.thousands_ == 0 && nano_ != 0 && !__builtin_add_overflow(nano_, o.nano_, &sum);
-  if (is_plain && sum < kHuge && sum > -kHuge)
-    nano_ = sum;
+  if (nano_ == 0) format_ = o.format_;
+  const auto is_counted = [](__int128 value) { return value < kHuge && value > -kHuge; };
+  if (is_counted(nano_) && is_counted(o.nano_) && is_counted(nano_ + o.nano_))
+    nano_ += o.nano_;
   else
-    add(o, false);
+    nano_ = add_told(nano_, o.nano_);
   return *this;
 }
 
 Quantity& Quantity::operator-=(const Quantity& o) {
-  add(o, true);
-  return *this;
+  if (nano_ == 0) format_ = o.format_;
+  Quantity negated = o;
+  negated.nano_ = -o.nano_;
+  return *this += negated;
 }
 
 }  // namespace berth::model

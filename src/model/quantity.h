@@ -1,6 +1,5 @@
 // resource.Quantity (apimachinery/pkg/api/resource): decimal and binary suffixes, exact.
 #pragma once
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,8 +7,7 @@
 
 namespace berth::model {
 
-/// An exact amount in units of 1e-9, as Kubernetes keeps it (finer values round up away from zero, larger binary ones are capped at
-/// 2^63-1). Decimal ones of 10^29 and more keep their first 36 digits.
+/// An exact amount in units of 1e-9, as Kubernetes keeps it (finer values round up away from zero, larger ones are capped at 2^63-1).
 class Quantity {
  public:
   enum class Format { kDecimalSI, kBinarySI, kDecimalExponent };
@@ -24,8 +22,7 @@ class Quantity {
   [[nodiscard]] std::int64_t value() const;
   /// Rounded up to thousandths; saturates.
   [[nodiscard]] std::int64_t milli_value() const;
-  /// Saturates.
-  [[nodiscard]] __int128 nano() const;
+  [[nodiscard]] __int128 nano() const { return nano_; }
   [[nodiscard]] double as_double() const;
   [[nodiscard]] bool is_zero() const { return nano_ == 0; }
   [[nodiscard]] int sign() const { return nano_ < 0 ? -1 : nano_ > 0; }
@@ -37,18 +34,12 @@ class Quantity {
   Quantity& operator-=(const Quantity& o);
   friend Quantity operator+(Quantity a, const Quantity& b) { return a += b; }
   friend Quantity operator-(Quantity a, const Quantity& b) { return a -= b; }
-  friend std::strong_ordering operator<=>(const Quantity& a, const Quantity& b) {
-    return a.thousands_ == b.thousands_ ? a.nano_ <=> b.nano_ : compare_huge(a, b);
-  }
-  friend bool operator==(const Quantity& a, const Quantity& b) { return a.nano_ == b.nano_ && a.thousands_ == b.thousands_; }
+  friend auto operator<=>(const Quantity& a, const Quantity& b) { return a.nano_ <=> b.nano_; }
+  friend bool operator==(const Quantity& a, const Quantity& b) { return a.nano_ == b.nano_; }
 
  private:
-  static std::strong_ordering compare_huge(const Quantity& a, const Quantity& b);
-  void add(const Quantity& o, bool is_taken_away);
-
   __int128 nano_ = 0;
   Format format_ = Format::kDecimalSI;
-  std::int32_t thousands_ = 0;  ///< nano_ counts this many times 1000: only where it would not fit otherwise.
 };
 
 }  // namespace berth::model

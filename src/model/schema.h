@@ -92,28 +92,14 @@ const std::vector<const TypeDef*>& all_types();
 
 /// What decode saw that is not an error by itself.
 struct DecodeReport {
-  /// An empty list or map that was taken out: the keys and indices that lead there.
-  struct LeftOut {
-    std::vector<std::string> path;
-    json::Value value;
-  };
-
   std::vector<std::string> unknown_fields;  ///< "spec.containers[0].foo"; as many as model/unknown_fields.h says.
   bool is_dropped = false;                  ///< They have been taken out.
-  /// Asked for: an empty list or map that is always written stays what it is until it is stored, and `left_out` says what is not there.
-  bool minds_empty = false;
-  bool has_empty = false;  ///< One that is always written.
-  std::vector<LeftOut> left_out;
 };
 
 /// Checks every known field's type as Go's decoder would (400 with its words), canonicalises quantities and times as a Go round trip does,
 /// drops nulls and zeros that say nothing (FieldDef::omits_zero) and, with `fills`, adds those that are always written. Unknown fields are
 /// kept (SPEC A3) and reported. `doc` is half-changed after an error.
 ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report, bool fills = true);
-/// Kubernetes' storage of built-in kinds does not tell an empty list or map from none: null where one is always written.
-void forget_empty(const KindInfo& kind, json::Value& doc);
-/// The document with what decode took out of it, as the sender wrote it: findings show that.
-json::Value as_sent(json::Value doc, const std::vector<DecodeReport::LeftOut>& left_out);
 /// Adds what is always written (FieldDef::is_always_written) and not there. For a document that passed decode.
 void fill_always_written(const KindInfo& kind, json::Value& doc);
 /// Between the versions that share one storage (HPA v1 and v2, core and events.k8s.io Events, PriorityClass v1beta1). Sets apiVersion and

@@ -91,6 +91,8 @@ TEST(Quantity, KeepsDecimalsBeyondTheIntegers) {
   EXPECT_GT(parse("1e60"), parse("1e30"));
   EXPECT_LT(parse("-1e60"), parse("-1e30"));
   EXPECT_EQ((parse("1e30") + parse("1e30")).to_string(), "2e30");
+  EXPECT_EQ((parse("9e27") + parse("9e27")).to_string(), "18e27");
+  EXPECT_EQ((parse("1e30") - parse("999e27")).to_string(), "1e27");
   EXPECT_EQ(parse("2e30") - parse("1e30"), parse("1e30"));
   EXPECT_EQ(parse("1e30") - parse("1e30"), parse("0"));
   // Binary ones end where the integers do.

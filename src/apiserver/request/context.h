@@ -11,8 +11,8 @@
 #include "apiserver/kinds/kind_table.h"
 #include "apiserver/request/negotiate.h"
 #include "apiserver/request/request_info.h"
+#include "model/empty_values.h"
 #include "model/kinds.h"
-#include "model/schema.h"
 #include "net/http.h"
 
 namespace berth::apiserver {
@@ -37,11 +37,9 @@ struct Request {
   FieldValidation field_validation = FieldValidation::kWarn;
   std::string field_manager;  ///< The parameter, or what the user agent says.
   bool field_manager_given = false;
-  bool force = false;                 ///< Apply takes fields over.
-  std::vector<std::string> warnings;  ///< Become Warning headers.
-  bool sends_empty = false;           ///< Its object has empty lists or maps that storage does not keep.
-  /// Empty lists and maps of its object that say nothing: refusals show them.
-  std::vector<model::DecodeReport::LeftOut> left_out;
+  bool force = false;                   ///< Apply takes fields over.
+  std::vector<std::string> warnings;    ///< Become Warning headers.
+  model::EmptyValues empty;             ///< Of its object.
   std::shared_ptr<audit::Trail> audit;  ///< Null: nothing is written of it.
   bool answered = false;
   flow::Classified where;  ///< Nowhere, where no flow control is.

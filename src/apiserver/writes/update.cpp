@@ -223,7 +223,7 @@ StepResult store_if_changed(WritePipeline& writes, const WritePtr& operation) {
     operation->try_out(writes, std::move(object), false);
     return Flow::kWaits;
   }
-  if (operation->request->sends_empty) model::forget_empty(kind, object);
+  if (operation->request->empty.has_written) model::forget_empty(kind, object);
   Stored stored{.is_deleted = goes_with_write(kind, object)};
   // What is stored in another version than the stored one moves there with the first write, even of the same.
   const bool is_stale = (writes.ground.options.is_stale && writes.ground.options.is_stale(operation->base->key)) ||

@@ -94,10 +94,11 @@ model::FieldErrors complete_and_validate(const Ground& ground, const WriteOperat
   const auto validate = [&](const json::Value& seen) {
     return old == nullptr ? model::validate_create(kind, seen) : model::validate_update(kind, *old, seen, operation.subresource);
   };
-  auto found = validate(object);
-  // What says nothing is shown all the same where it is a part of what is refused.
-  if (const auto& left_out = operation.request->left_out; !found.empty() && !left_out.empty()) {
-    auto shown = validate(model::as_sent(object, left_out));
+  const model::EmptyValues& empty = operation.request->empty;
+  // What is new is looked at as it was sent. Beside what is there, what is empty says nothing, but is shown where it is refused.
+  auto found = old == nullptr && !empty.left_out.empty() ? validate(model::as_sent(object, empty)) : validate(object);
+  if (old != nullptr && !found.empty() && !empty.left_out.empty()) {
+    auto shown = validate(model::as_sent(object, empty));
     const auto is_alike = [](const model::FieldError& a, const model::FieldError& b) { return a.type == b.type && a.field == b.field; };
     if (std::ranges::equal(found, shown, is_alike)) found = std::move(shown);
   }
