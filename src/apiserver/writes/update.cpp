@@ -256,6 +256,7 @@ StepResult store_if_changed(WritePipeline& writes, const WritePtr& operation) {
     operation->try_out(writes, std::move(object), false);
     return Flow::kWaits;
   }
+  if (operation->request->empty.has_written) model::forget_empty(kind, object);
   // What is stored in another version than the stored one moves there with the first write, even of the same.
   const bool is_stale = (writes.ground.options.is_stale && writes.ground.options.is_stale(operation->base->key)) ||
                         (operation->request->custom != nullptr &&
