@@ -65,7 +65,7 @@ std::optional<Untouched> Untouched::take(ObjectPtr base, json::Value& rest) {
     is_whole = copy_without(value, kOwners, out.owners_at_, text);
     return true;
   });
-  if (!is_read || !is_whole || out.spec_at_.text.empty()) return std::nullopt;
+  if (!is_read || !is_whole || !out.spec_at_.text.starts_with('{')) return std::nullopt;
   auto document = json::parse(text);
   if (!document) return std::nullopt;
   rest = std::move(*document);
@@ -90,13 +90,14 @@ void Untouched::fill_before(json::Value& rest) const {
 
 void Untouched::fill_after(const model::KindInfo& kind, json::Value& rest) const {
   put_owners(rest, owners_at_, owners());
-  if (is_sent_) {
+  if (is_sent_ && !is_settled_) {
     if (sent_spec_) put_back(rest.get_object(), spec_at_, *sent_spec_);
     return;
   }
   auto spec = json::parse(spec_at_.text);
   if (!spec) return;
   put_back(rest.get_object(), spec_at_, std::move(*spec));
+  if (is_settled_) return;
   model::DecodeReport report;
   if (model::decode(kind, rest, report, true)) model::apply_defaults(kind, rest);
 }
