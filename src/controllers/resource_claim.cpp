@@ -101,7 +101,11 @@ class ResourceClaims final : public Controller {
 
   void on_pod(const Event& event, KeySink& sink) {
     const PodRef& pod = event.pod_after ? event.pod_after : event.pod_before;
-    if (!pod || !pod->has_resource_claims) return;
+    if (!pod) return;
+    const bool needs_none = !event.after || is_done(*pod);
+    if (needs_none && !pod->extended_claim.empty()) sink.add(fmt::format("{}{}/{}", kClaimPrefix, pod->ns(), pod->extended_claim));
+    if (!event.after && (pod->has_resource_claims || !pod->extended_claim.empty())) gone_.insert(pod->uid());
+    if (!pod->has_resource_claims) return;
     const std::string key = pod->object->key();
     for (const Entry& entry : entries_of(*pod->object->parsed())) {
       for (auto [index, name] : {std::pair(&by_claim_, &entry.claim), std::pair(&by_template_, &entry.claim_template)}) {
@@ -112,10 +116,9 @@ class ResourceClaims final : public Controller {
         else if (const auto found = index->find(user_of); found != index->end() && found->second.erase(key) != 0 && found->second.empty())
           index->erase(found);
       }
-      if ((!event.after || is_done(*pod)) && !entry.claim.empty()) sink.add(fmt::format("{}{}/{}", kClaimPrefix, pod->ns(), entry.claim));
+      if (needs_none && !entry.claim.empty()) sink.add(fmt::format("{}{}/{}", kClaimPrefix, pod->ns(), entry.claim));
     }
-    if (event.after && !is_done(*pod)) sink.add(std::string(kPodPrefix) + key);
-    if (!event.after) gone_.insert(pod->uid());
+    if (!needs_none) sink.add(std::string(kPodPrefix) + key);
   }
 
   Plan sync_pod(std::string_view ns, std::string_view name, const Cache& cache) {

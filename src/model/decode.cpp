@@ -31,7 +31,7 @@ struct Step {
 
 /// The Go struct that carries a field inside its owner, unseen in JSON but not in the decoder's words; empty: the owner itself.
 std::string_view embedded_struct(const TypeDef& owner, const FieldDef& field) {
-  if (field.proto.size() != 2) return {};
+  if (field.proto.size() < 2) return {};
   static const std::map<std::string_view, std::string_view> kNames = {{"core.v1.Volume", "VolumeSource"},
                                                                       {"core.v1.PersistentVolumeSpec", "PersistentVolumeSource"},
                                                                       {"core.v1.ConfigMapEnvSource", "LocalObjectReference"},
@@ -43,7 +43,14 @@ std::string_view embedded_struct(const TypeDef& owner, const FieldDef& field) {
                                                                       {"core.v1.SecretProjection", "LocalObjectReference"},
                                                                       {"core.v1.Probe", "ProbeHandler"},
                                                                       {"networking.v1.IngressRule", "IngressRuleValue"},
-                                                                      {"core.v1.EphemeralContainer", "EphemeralContainerCommon"}};
+                                                                      {"core.v1.EphemeralContainer", "EphemeralContainerCommon"},
+                                                                      {"resource.v1.DeviceClassConfiguration", "DeviceConfiguration"},
+                                                                      {"resource.v1.DeviceClaimConfiguration", "DeviceConfiguration"},
+                                                                      {"resource.v1.DeviceAllocationConfiguration", "DeviceConfiguration"},
+                                                                      {"admissionregistration.v1.RuleWithOperations", "Rule"}};
+  // A struct in a struct, as field numbers in messages of messages tell.
+  if (owner.name == "admissionregistration.v1.NamedRuleWithOperations")
+    return field.proto.size() == 3 ? "RuleWithOperations.Rule" : "RuleWithOperations";
   const auto found = kNames.find(owner.name);
   return found == kNames.end() ? std::string_view() : found->second;
 }

@@ -289,6 +289,8 @@ class Cluster:
         return self.context
 
     def ready(self, i, first=False):
+        if self.servers[i].process.poll() is not None:
+            raise RuntimeError(f"server {i} ended by itself with {self.servers[i].process.returncode}")
         if first and not os.path.exists(f"{self.work}/s0/admin.kubeconfig"):
             return False
         try:

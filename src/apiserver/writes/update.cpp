@@ -4,6 +4,7 @@
 #include "apiserver/writes/steps.h"
 #include "model/kind_hooks.h"
 #include "model/schema.h"
+#include "model/validation/metadata_looks.h"
 
 namespace berth::apiserver {
 namespace {
@@ -40,18 +41,20 @@ std::optional<model::ApiStatus> check_finalizers(const model::KindInfo& kind, co
   for (const auto& finalizer : finalizers_of(updated))
     if (!before.contains(finalizer)) added += fmt::format("{}\"{}\"", added.empty() ? "" : ", ", finalizer);
   if (added.empty()) return std::nullopt;
-  return model::invalid_object(
-      kind.group, kind.kind, json::get_string(current, {"metadata", "name"}),
-      {{model::FieldError::Type::kForbidden, "metadata.finalizers", "",
-        fmt::format("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", added)}});
+  const model::FieldError refused{
+      model::FieldError::Type::kForbidden, "metadata.finalizers", "",
+      fmt::format("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", added)};
+  const auto looks = static_cast<std::size_t>(model::metadata_looks(kind).changes);
+  return model::invalid_object(kind.group, kind.kind, json::get_string(current, {"metadata", "name"}), model::FieldErrors(looks, refused));
 }
 
 /// The system's own metadata, which a client may leave out but not change (apimachinery: ValidateObjectMetaAccessorUpdate). What is set on
 /// an object that is going stays as it is, whatever is sent.
 std::optional<model::ApiStatus> check_system_metadata(const model::KindInfo& kind, const json::Value& current, const json::Value& updated) {
   model::FieldErrors errors;
-  const auto refuse = [&](std::string_view field, std::string value) {
-    errors.push_back({model::FieldError::Type::kInvalid, fmt::format("metadata.{}", field), std::move(value), "field is immutable"});
+  const auto refuse = [&](std::string_view field, const std::string& value) {
+    for (int i = 0; i < model::metadata_looks(kind).changes; ++i)
+      errors.push_back({model::FieldError::Type::kInvalid, fmt::format("metadata.{}", field), value, "field is immutable"});
   };
   const auto uid = json::get_string(updated, {"metadata", "uid"});
   if (!uid.empty() && uid != json::get_string(current, {"metadata", "uid"})) refuse("uid", json::serialize(json::Value(uid)));

@@ -12,8 +12,10 @@ namespace berth::apiserver {
 model::ApiStatus precondition_conflict(const model::KindInfo& kind, std::string_view ns, std::string_view name, std::string_view what,
                                        std::string_view asked, std::string_view present) {
   const auto& own = model::hooks_of(kind).life->etcd_prefix;
+  // Servers inside the server (definitions, other servers) keep theirs under their group.
+  const auto folder = kind.group == "apiextensions.k8s.io" || kind.group == "apiregistration.k8s.io" ? fmt::format("/{}", kind.group) : "";
   const auto prefix = own.empty() ? std::string_view(kind.plural) : own;
-  const auto key = ns.empty() ? fmt::format("/registry/{}/{}", prefix, name) : fmt::format("/registry/{}/{}/{}", prefix, ns, name);
+  const auto key = ns.empty() ? fmt::format("{}/{}/{}", folder, prefix, name) : fmt::format("{}/{}/{}/{}", folder, prefix, ns, name);
   return model::conflict(
       kind.group, kind.plural, name,
       fmt::format("StorageError: invalid object, Code: 4, Key: {0}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
