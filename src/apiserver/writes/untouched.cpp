@@ -90,14 +90,13 @@ void Untouched::fill_before(json::Value& rest) const {
 
 void Untouched::fill_after(const model::KindInfo& kind, json::Value& rest) const {
   put_owners(rest, owners_at_, owners());
-  if (is_sent_ && !is_settled_) {
+  if (is_sent_) {
     if (sent_spec_) put_back(rest.get_object(), spec_at_, *sent_spec_);
     return;
   }
   auto spec = json::parse(spec_at_.text);
   if (!spec) return;
   put_back(rest.get_object(), spec_at_, std::move(*spec));
-  if (is_settled_) return;
   model::DecodeReport report;
   if (model::decode(kind, rest, report, true)) model::apply_defaults(kind, rest);
 }

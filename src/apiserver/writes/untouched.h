@@ -23,7 +23,7 @@ class Untouched {
   /// The write is prepared: from here on the spec is as stored, whatever was sent.
   void settle() {
     sent_spec_.reset();
-    is_settled_ = true;
+    is_sent_ = false;
   }
 
   /// metadata.managedFields as they are stored, a list in JSON; empty: there are none.
@@ -34,8 +34,8 @@ class Untouched {
 
   /// The stored object in front of the write, given what take() left of it.
   void fill_before(json::Value& rest) const;
-  /// The object as it would be. Until settle() with the spec that was sent; what nobody sent is read and defaulted as everything that a
-  /// write gets to see.
+  /// The object as it would be. Until settle() with the spec that was sent, if any was; what is stored is read and defaulted as
+  /// everything that a write gets to see.
   void fill_after(const model::KindInfo& kind, json::Value& rest) const;
 
   /// The object as it will be, in bytes.
@@ -49,7 +49,6 @@ class Untouched {
   std::optional<std::string> owners_;
   std::optional<json::Value> sent_spec_;
   bool is_sent_ = false;  ///< The spec is what was sent, even where nothing was.
-  bool is_settled_ = false;
 };
 
 }  // namespace berth::apiserver
