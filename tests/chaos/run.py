@@ -139,7 +139,7 @@ def main():
         while len(plan) < count:  # Every kind before any twice.
             plan += dice.sample(sorted(table), len(table))
         for number, name in enumerate(plan[:count]):
-            print(f"{number + 1}/{count} {name}", flush=True)
+            print(f"{time.strftime('%H:%M:%S')} {number + 1}/{count} {name}", flush=True)
             try:
                 table[name]()
             except OSError:
