@@ -30,6 +30,7 @@ class HookedTransport final : public Transport {
     if (hooks_->before) hooks_->before(request);
     inner_->upgrade(std::move(request), std::move(done));
   }
+  [[nodiscard]] bool is_in_process() const override { return inner_->is_in_process(); }
 
  private:
   std::shared_ptr<Transport> inner_;

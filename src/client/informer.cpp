@@ -25,6 +25,8 @@ constexpr Duration kShortWatch = std::chrono::seconds(1);
 /// How long after its agreed end a watch may stay silent before it is given up.
 constexpr Duration kWatchOverdue = std::chrono::seconds(30);
 constexpr int kMinWatchSeconds = 300;  // client-go's reflector: five to ten minutes
+/// Watches are begun anew to find dead connections and to spread over servers. Within a process there is neither.
+constexpr int kMinWatchSecondsInProcess = 12 * 3600;
 
 std::uint64_t hash_of(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325ULL) {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
@@ -213,7 +215,8 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
   void begin_watch() {
     session = std::make_shared<WatchSession>();
     session->started = loop->now();
-    const int seconds = kMinWatchSeconds + static_cast<int>(random() % kMinWatchSeconds);
+    const int shortest = transport->is_in_process() ? kMinWatchSecondsInProcess : kMinWatchSeconds;
+    const int seconds = shortest + static_cast<int>(random() % static_cast<unsigned>(shortest));
     auto query = fmt::format("watch=true&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}", net::percent_encode(last_revision),
                              seconds);
     later(std::chrono::seconds(seconds) + kWatchOverdue, &Impl::rewatch);

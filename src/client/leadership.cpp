@@ -39,6 +39,7 @@ class FencedTransport final : public Transport {
   void upgrade(net::HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)> done) override {
     below_->upgrade(std::move(request), std::move(done));
   }
+  [[nodiscard]] bool is_in_process() const override { return below_->is_in_process(); }
 
  private:
   std::shared_ptr<Transport> below_;

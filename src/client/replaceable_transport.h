@@ -24,13 +24,14 @@ class ReplaceableTransport final : public Transport {
   void upgrade(net::HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)> done) override {
     present()->upgrade(std::move(request), std::move(done));
   }
+  [[nodiscard]] bool is_in_process() const override { return present()->is_in_process(); }
 
  private:
-  std::shared_ptr<Transport> present() {
+  [[nodiscard]] std::shared_ptr<Transport> present() const {
     const std::lock_guard lock(mutex_);
     return now_;
   }
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::shared_ptr<Transport> now_, before_;
 };
 

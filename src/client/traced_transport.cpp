@@ -34,6 +34,7 @@ class TracedTransport final : public Transport {
   void upgrade(net::HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)> done) override {
     inner_->upgrade(std::move(request), std::move(done));
   }
+  [[nodiscard]] bool is_in_process() const override { return inner_->is_in_process(); }
 
  private:
   std::shared_ptr<Transport> inner_;

@@ -226,6 +226,7 @@ class InProcessTransport final : public Transport {
   void upgrade(HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, HttpResponse)> done) override {
     send(std::move(request), [done = std::move(done)](HttpResponse response) { done(nullptr, std::move(response)); });
   }
+  [[nodiscard]] bool is_in_process() const override { return true; }
 
  private:
   void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {

@@ -13,6 +13,8 @@ class Transport {
   virtual void send(net::HttpRequest request, std::function<void(net::HttpResponse)> done) = 0;
   virtual std::unique_ptr<net::StreamHandle> stream(net::HttpRequest request, net::StreamCallbacks callbacks) = 0;
   virtual void upgrade(net::HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)> done) = 0;
+  /// The server is in this process: no connection can be lost unnoticed, and there is no other server to move to.
+  [[nodiscard]] virtual bool is_in_process() const { return false; }
 };
 
 /// Gives the bearer token for a request, or an empty one. Called from any thread.

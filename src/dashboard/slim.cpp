@@ -78,6 +78,7 @@ class SlimTransport final : public client::Transport {
   void upgrade(net::HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)> done) override {
     inner_->upgrade(std::move(request), std::move(done));
   }
+  [[nodiscard]] bool is_in_process() const override { return inner_->is_in_process(); }
 
  private:
   std::shared_ptr<client::Transport> inner_;

@@ -74,18 +74,27 @@ void Scheduler::Impl::observe(const char* result, const PodInfoPtr& info, double
       .observe(seconds);
 }
 
+metrics::Histogram& Scheduler::Impl::frequent(const std::array<std::string_view, 4>& key,
+                                              const std::function<metrics::Histogram&()>& make) {
+  if (const auto known = frequent_series.find(key); known != frequent_series.end()) return *known->second;
+  std::array<std::string_view, 4> kept;
+  for (std::size_t i = 0; i < key.size(); ++i) kept[i] = frequent_texts.emplace_back(key[i]);
+  return *frequent_series.emplace(kept, &make()).first->second;
+}
+
 void Scheduler::Impl::observe_point(const char* point, const std::string& profile, double seconds, const char* status) {
-  registry
-      ->histogram("scheduler_framework_extension_point_duration_seconds", "Latency for running all plugins of a specific extension point.",
-                  metrics::exponential_buckets(0.0001, 2, 12), {{"extension_point", point}, {"profile", profile}, {"status", status}})
-      .observe(seconds);
+  frequent({"point", point, profile, status}, [&]() -> metrics::Histogram& {
+    return registry->histogram(
+        "scheduler_framework_extension_point_duration_seconds", "Latency for running all plugins of a specific extension point.",
+        metrics::exponential_buckets(0.0001, 2, 12), {{"extension_point", point}, {"profile", profile}, {"status", status}});
+  }).observe(seconds);
 }
 
 void Scheduler::Impl::observe_event(const std::string& label, TimePoint start) {
-  registry
-      ->histogram("scheduler_event_handling_duration_seconds", "Event handling latency in seconds.",
-                  metrics::exponential_buckets(0.0001, 2, 12), {{"event", label}})
-      .observe(seconds_since(start));
+  frequent({"event", label, "", ""}, [&]() -> metrics::Histogram& {
+    return registry->histogram("scheduler_event_handling_duration_seconds", "Event handling latency in seconds.",
+                               metrics::exponential_buckets(0.0001, 2, 12), {{"event", label}});
+  }).observe(seconds_since(start));
 }
 
 void Scheduler::Impl::observe_events(EventSet events, TimePoint start) {
@@ -118,25 +127,20 @@ void Scheduler::Impl::count_gate(Waiting& entry, bool is_gated) {
 }
 
 void Scheduler::Impl::update_gauges() {
+  if (gauges[0] == nullptr) {
+    std::size_t next = 0;
+    for (const char* name : {"active", "backoff", "unschedulable", "gated"})
+      gauges[next++] = &registry->gauge("scheduler_pending_pods", "Number of pending pods, by the queue type.", {{"queue", name}});
+    for (const char* type : {"nodes", "pods", "assumed_pods"})
+      gauges[next++] = &registry->gauge("scheduler_cache_size", "Number of nodes, pods, and assumed (bound) pods in the scheduler cache.",
+                                        {{"type", type}});
+    gauges[next] = &registry->gauge("scheduler_goroutines", "Number of running goroutines split by the work they do such as binding.",
+                                    {{"operation", "binding"}});
+  }
   const auto sizes = queue.sizes();
-  const auto pending = [&](const char* name, std::size_t value) {
-    registry->gauge("scheduler_pending_pods", "Number of pending pods, by the queue type.", {{"queue", name}})
-        .set(static_cast<double>(value));
-  };
-  pending("active", sizes.active);
-  pending("backoff", sizes.backoff);
-  pending("unschedulable", sizes.unschedulable);
-  pending("gated", sizes.gated);
-  const auto cached = [&](const char* type, std::size_t value) {
-    registry->gauge("scheduler_cache_size", "Number of nodes, pods, and assumed (bound) pods in the scheduler cache.", {{"type", type}})
-        .set(static_cast<double>(value));
-  };
-  cached("nodes", cluster.node_count());
-  cached("pods", cluster.pod_count());
-  cached("assumed_pods", assumed.size());
-  registry
-      ->gauge("scheduler_goroutines", "Number of running goroutines split by the work they do such as binding.", {{"operation", "binding"}})
-      .set(static_cast<double>(bindings_in_flight));
+  const std::array<std::size_t, 8> values = {sizes.active,         sizes.backoff,       sizes.unschedulable, sizes.gated,
+                                             cluster.node_count(), cluster.pod_count(), assumed.size(),      bindings_in_flight};
+  for (std::size_t i = 0; i < values.size(); ++i) gauges[i]->set(static_cast<double>(values[i]));
 }
 
 Scheduler::Scheduler(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -164,6 +164,7 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   void begin_span(Binding& binding);
   void end_span(Binding& binding, const std::string& error);
   bool confirm_assumed(const client::ObjectRef& object, const PodGlance& now);
+  bool take_away_ended(const client::Object& object);
   [[nodiscard]] placement::PodInfoPtr with_status(const client::Object& object, const PodGlance& now);
   /// A pod that needs a node: ours to place, or somebody else's. `before` is its last revision, null at first sight.
   void want_node(const client::ObjectRef& object, const PodGlance& glance, const client::ObjectRef& before);
@@ -300,6 +301,11 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   void count_rejection(const std::string& uid, PluginSet rejected_by, bool holds);
   void count_gate(Waiting& entry, bool is_gated);
   void update_gauges();
+  /// Series that every pod adds to, found once: a look-up by name and labels costs more than what is added. Keys: family, then labels.
+  std::map<std::array<std::string_view, 4>, metrics::Histogram*> frequent_series;
+  std::deque<std::string> frequent_texts;  ///< What these keys point into.
+  metrics::Histogram& frequent(const std::array<std::string_view, 4>& key, const std::function<metrics::Histogram&()>& make);
+  std::array<metrics::Gauge*, 8> gauges{};  ///< update_gauges' own, in its order.
 };
 
 }  // namespace berth::scheduler

@@ -125,7 +125,7 @@ void Scheduler::Impl::node_added(const ObjectRef& object) {
   observe_events(ClusterEvent::kNodeAdded, start);
 }
 
-void Scheduler::Impl::node_updated(const ObjectRef& before, const ObjectRef& after) {
+void Scheduler::Impl::node_updated(const ObjectRef&, const ObjectRef& after) {
   const TimePoint start = loop.now();
   auto view = std::make_shared<model::NodeView>(model::NodeView::parse(*after->parsed()));
   const placement::NodeInfo* known = cluster.find_node(view->name());
@@ -214,7 +214,7 @@ void Scheduler::Impl::pod_updated(const ObjectRef& before, const ObjectRef& afte
   if (then.node_name.empty()) {
     if (!confirm_assumed(after, now)) place(after, ClusterEvent::kAssignedPodAdded);
   } else if (now.is_terminal() != then.is_terminal()) {
-    place(after, ClusterEvent::kAssignedPodDeleted);
+    if (!now.is_terminal() || !take_away_ended(*after)) place(after, ClusterEvent::kAssignedPodDeleted);
   } else {
     EventSet events;
     if (before->labels() != after->labels()) events |= ClusterEvent::kAssignedPodLabels;
@@ -272,6 +272,19 @@ void Scheduler::Impl::place(const ObjectRef& object, EventSet events, PodInfoPtr
     change.pod = nullptr;
   }
   wake(events, node_after.is_valid() ? node_after : node_before, change);
+}
+
+/// A placed pod has ended: it holds no room any more, and nothing of its new revision is read. False: it is not known there.
+bool Scheduler::Impl::take_away_ended(const Object& object) {
+  const std::string key = object.key();
+  const PodInfoPtr known = cluster.find_pod(key);
+  const NodeIndex index = cluster.pod_node(key);
+  if (known == nullptr || !index.is_valid()) return false;
+  forget_waiting(object.uid());
+  assumed.erase(object.uid());
+  cluster.remove_pod(key);
+  wake(ClusterEvent::kAssignedPodDeleted, index, {.pod_before = known.get()});
+  return true;
 }
 
 /// A placed pod of which nothing but the status is another: what placement knows of it, with that status. Only that is read. Null: it is

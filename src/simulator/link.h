@@ -38,6 +38,7 @@ class Link final : public client::Transport {
   void send(net::HttpRequest request, std::function<void(net::HttpResponse)> done) override;
   std::unique_ptr<net::StreamHandle> stream(net::HttpRequest request, net::StreamCallbacks callbacks) override;
   void upgrade(net::HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)> done) override;
+  [[nodiscard]] bool is_in_process() const override { return inner_ != nullptr && inner_->is_in_process(); }
 
  private:
   struct Stream;

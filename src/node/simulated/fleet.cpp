@@ -501,7 +501,7 @@ const PodSimulation* Fleet::find_pod(std::string_view ns, std::string_view name)
 }
 
 const PodSimulation* Fleet::find_pod(std::string_view uid) const {
-  const auto found = pods_.find(std::string(uid));
+  const auto found = pods_.find(uid);
   return found == pods_.end() ? nullptr : &found->second->sim;
 }
 

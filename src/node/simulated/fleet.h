@@ -201,7 +201,11 @@ class Fleet {
   std::map<int, int> indexes_;                      ///< Numbers in use, each with how many nodes use it.
   std::optional<int> last_index_;                   ///< Given to a node of this fleet.
   std::unordered_map<std::string, int> strangers_;  ///< Numbers of other fleets' nodes, by name.
-  std::unordered_map<std::string, PodRef> pods_;    ///< By uid.
+  struct TextHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  std::unordered_map<std::string, PodRef, TextHash, std::equal_to<>> pods_;  ///< By uid.
   /// By time, and of equal times by who came first: the same inputs have the same order.
   template <typename Ref>
   using Wakes = std::map<std::pair<TimePoint, std::uint64_t>, Ref>;

@@ -151,6 +151,7 @@ void PodSimulation::step(TimePoint t) {
 }
 
 void PodSimulation::run_container(std::size_t i, TimePoint t) {
+  phase_.reset();
   ContainerRecord& record = state_.containers[i];
   const ContainerBehaviour& b = behaviour_.containers[i];
   if (record.state.kind != Kind::kRunning) return start_container(i, t);
@@ -166,6 +167,7 @@ void PodSimulation::run_container(std::size_t i, TimePoint t) {
 }
 
 void PodSimulation::start_container(std::size_t i, TimePoint t) {
+  phase_.reset();
   ContainerRecord& record = state_.containers[i];
   const ContainerSpec& container = spec_.containers[i];
   if (record.state.kind == Kind::kTerminated) record.last = record.state;
@@ -183,6 +185,7 @@ void PodSimulation::start_container(std::size_t i, TimePoint t) {
 }
 
 void PodSimulation::end_container(std::size_t i, int exit_code, std::string_view reason, TimePoint t) {
+  phase_.reset();
   ContainerRecord& record = state_.containers[i];
   const ContainerSpec& container = spec_.containers[i];
   ContainerState ended = record.state;
@@ -223,6 +226,7 @@ void PodSimulation::stop(Duration grace, TimePoint now) {
 void PodSimulation::fail(std::string reason, std::string message, Duration grace, TimePoint now, bool is_disruption) {
   if (is_terminal()) return;
   stop(grace, now);
+  phase_.reset();
   state_.failure_reason = std::move(reason);
   state_.failure_message = std::move(message);
   if (is_disruption)
@@ -233,6 +237,7 @@ void PodSimulation::fail(std::string reason, std::string message, Duration grace
 
 void PodSimulation::reject(std::string reason, std::string message) {
   if (is_terminal()) return;
+  phase_.reset();
   state_.failure_reason = std::move(reason);
   state_.failure_message = std::move(message);
   state_.is_rejected = true;
@@ -271,6 +276,7 @@ void PodSimulation::add_output(std::size_t container, std::string_view container
 }
 
 void PodSimulation::finish_stop(TimePoint t) {
+  phase_.reset();
   const bool killed = stop_delay_ > stop_grace_;
   for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
     ContainerRecord& record = state_.containers[i];
@@ -297,6 +303,7 @@ void PodSimulation::finish_stop(TimePoint t) {
 /// A new generation: resources may have been resized, which simulated containers take at once. True when it is one.
 bool PodSimulation::take_generation(const json::Value& pod) {
   if (json::get_int(pod, {"metadata", "generation"}) == spec_.generation) return false;
+  phase_.reset();
   PodSpec fresh = read_pod_spec(pod);
   spec_.generation = fresh.generation;
   spec_.resources = std::move(fresh.resources);
@@ -306,9 +313,25 @@ bool PodSimulation::take_generation(const json::Value& pod) {
   return true;
 }
 
+/// Ephemeral containers come while the pod runs; what is there stays as it is.
+bool PodSimulation::take_newcomers(const json::Value& pod, const PodBehaviour& fresh) {
+  const std::size_t known = spec_.containers.size();
+  if (fresh.containers.size() <= known || json::get_array(pod, {"spec", "ephemeralContainers"}).empty()) return false;
+  PodSpec newer = read_pod_spec(pod);
+  for (std::size_t i = known; i < std::min(newer.containers.size(), fresh.containers.size()); ++i) {
+    spec_.containers.push_back(std::move(newer.containers[i]));
+    behaviour_.containers.push_back(fresh.containers[i]);
+    ContainerRecord& record = state_.containers.emplace_back();
+    record.state.reason = "ContainerCreating";
+    record.image_id = "";
+  }
+  return true;
+}
+
 bool PodSimulation::update(const json::Value& pod, TimePoint now) {
   const PodBehaviour fresh = read_behaviour(pod);
   bool changed = take_generation(pod);
+  changed = take_newcomers(pod, fresh) || changed;
   for (std::size_t i = 0; i < std::min(fresh.containers.size(), behaviour_.containers.size()); ++i) {
     if (fresh.containers[i].is_ever_ready == behaviour_.containers[i].is_ever_ready) continue;
     behaviour_.containers[i].is_ever_ready = fresh.containers[i].is_ever_ready;

@@ -60,7 +60,10 @@ class PodSimulation {
   /// True once no container runs any more after stop or fail.
   [[nodiscard]] bool is_stopped() const { return stopped_; }
   [[nodiscard]] bool is_stopping() const { return stop_at_.has_value(); }
-  [[nodiscard]] PodPhase phase() const { return pod_phase(spec_, state_); }
+  [[nodiscard]] PodPhase phase() const {
+    if (!phase_) phase_ = pod_phase(spec_, state_);
+    return *phase_;
+  }
   [[nodiscard]] bool is_terminal() const { return phase() == PodPhase::kSucceeded || phase() == PodPhase::kFailed; }
   [[nodiscard]] const PodSpec& spec() const { return spec_; }
   [[nodiscard]] const PodState& state() const { return state_; }
@@ -74,6 +77,7 @@ class PodSimulation {
 
  private:
   bool take_generation(const json::Value& pod);
+  bool take_newcomers(const json::Value& pod, const PodBehaviour& fresh);
   void step(TimePoint t);
   void start_container(std::size_t i, TimePoint t);
   void end_container(std::size_t i, int exit_code, std::string_view reason, TimePoint t);
@@ -97,6 +101,7 @@ class PodSimulation {
   /// By container: what its program wrote in its last run, the newest lines.
   std::map<std::size_t, std::deque<std::string>> program_output_;
   std::vector<PodEvent> events_;
+  mutable std::optional<PodPhase> phase_;  ///< Of `state_`; forgotten by whatever changes that: asked far more often than it changes.
 };
 
 }  // namespace berth::node::simulated
