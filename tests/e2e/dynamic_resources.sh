@@ -56,7 +56,8 @@ check "and runs" kubectl wait --for=condition=Ready pod/named --timeout=30s
 claim=$(kubectl get pod named -o jsonpath='{.status.extendedResourceClaimStatus.resourceClaimName}')
 check "its status says which request is whose" says "c example.com/gpu container-0-request-0" \
   kubectl get pod named -o jsonpath='{range .status.extendedResourceClaimStatus.requestMappings[0]}{.containerName} {.resourceName} {.requestName}{end}'
-check "its claim has two devices" says "2 allocated,reserved" sh -c "echo \$(kubectl get resourceclaim $claim -o jsonpath='{.status.allocation.devices.results[*].device}' | wc -w) \$(kubectl get resourceclaim $claim --no-headers)"
+check "its claim has two devices" test 2 = "$(kubectl get resourceclaim "$claim" -o jsonpath='{.status.allocation.devices.results[*].device}' | wc -w)"
+check "which are its pod's" says "allocated,reserved" kubectl get resourceclaim "$claim"
 check "the pod goes" kubectl delete pod named --wait=true --timeout=30s
 check "and its claim with it" eventually 20 refused kubectl get resourceclaim "$claim"
 
