@@ -87,7 +87,9 @@ check "without the configuration it is refused, with what to do" says "--encrypt
 
 # Refused, with what to do, and nothing written.
 revision() { ctl get / -w json | sed -E 's/.*"revision":([0-9]+).*/\1/'; }
-kill "$a_pid"; eventually 10 refused kill -0 "$a_pid"; before=$(revision)
+kill "$a_pid"; eventually 120 refused kill -0 "$a_pid"; before=$(revision)
+# Leases that run out meanwhile count revisions, too: what counts is the newest of what is there.
+newest() { ctl get "" --prefix --sort-by MODIFY --order DESCEND --limit 1 -w json | sed -E 's/.*"mod_revision":([0-9]+).*/\1/'; }
 check "another cluster's server on this prefix is refused" says "belongs to another cluster" attempt --etcd-servers "$one_url"
 check "... and what to copy is said" says "copy ca.crt" attempt --etcd-servers "$one_url"
 start_etcd two http
@@ -95,7 +97,7 @@ check "members of two clusters are refused" says "members of different clusters"
 check "nobody there" says "no etcd answers" attempt --etcd-servers "http://127.0.0.1:$(free_port)"
 check "another address range than the others' is refused" says "--service-cluster-ip-range must be the same" timeout 60 "$berth" server --data-dir "$work/a" --listen 127.0.0.1:0 --etcd-servers "$one_url" --service-cluster-ip-range 10.32.0.0/16
 check "a prefix that is none" says "must begin with /" attempt --etcd-servers "$one_url" --etcd-prefix registry
-check "nothing was written" [ "$(revision)" = "$before" ]
+check "nothing was written" [ "$(newest)" -le "$before" ]
 
 # TLS.
 tls=$work/tls; mkdir "$tls"
