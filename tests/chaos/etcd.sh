@@ -35,7 +35,7 @@ a create service nodeport web --tcp=80 >/dev/null
 kubectl --kubeconfig "$a_config" create -f - >/dev/null <<<'{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"}}'
 for key in configmaps/default/hello services/specs/default/web services/endpoints/default/kubernetes minions/n1 namespaces/default \
   apiregistration.k8s.io/apiservices/v1.apps clusterroles/cluster-admin ranges/serviceips ranges/servicenodeports masterleases/127.0.0.1; do
-  check "/registry/$key is there" has "/registry/$key"
+  check "/registry/$key is there" eventually 60 has "/registry/$key"
 done
 check "objects are protobuf in Kubernetes' envelope" sh -c "etcdctl --endpoints $one_url get /registry/configmaps/default/hello --print-value-only | head -c 4 | grep -q k8s"
 check "API services are JSON, without a revision" sh -c "etcdctl --endpoints $one_url get /registry/apiregistration.k8s.io/apiservices/v1.apps --print-value-only | python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(\"resourceVersion\" in d[\"metadata\"])'"
