@@ -226,6 +226,7 @@ StepResult prepare_change(WritePipeline& writes, const WritePtr& operation) {
   const bool has_strategy = std::ranges::find(kWithStrategy, operation->subresource) != kWithStrategy.end();
   model::prepare_for_update(*operation->kind, operation->admission.old_object, operation->admission.object,
                             has_strategy ? std::string_view(operation->subresource) : std::string_view(), writes.ground.now_text());
+  if (operation->untouched) operation->untouched->settle();
   return Flow::kNext;
 }
 
@@ -256,6 +257,7 @@ StepResult store_if_changed(WritePipeline& writes, const WritePtr& operation) {
     operation->try_out(writes, std::move(object), false);
     return Flow::kWaits;
   }
+  if (operation->request->empty.has_written) model::forget_empty(kind, object);
   // What is stored in another version than the stored one moves there with the first write, even of the same.
   const bool is_stale = (writes.ground.options.is_stale && writes.ground.options.is_stale(operation->base->key)) ||
                         (operation->request->custom != nullptr &&
