@@ -1,5 +1,6 @@
 // The API server's promises (issue 2 "Speed and size"): all over HTTPS, client and server on the same two cores.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "bench/api_load.h"
 
@@ -58,11 +59,13 @@ void add_server(json::Object& out, Target& target) {
 json::Object api_create(const Options& options) {
   auto target = Target::open(options);
   if (!target) return failure(target.error().message);
-  if (auto error = make_namespace(**target, "bench")) return failure(*error);
+  // Several clients may load the servers of one cluster at a time.
+  const std::string ns = (*target)->server() != nullptr ? "bench" : fmt::format("bench-{}", getpid());
+  if (auto error = make_namespace(**target, ns)) return failure(*error);
   const auto count = static_cast<std::size_t>(100'000 * options.scale);
   const double empty_mb = (*target)->server() != nullptr ? (*target)->server()->rss_mb() : 0;
   json::Object out;
-  add_load(out, create_pods(**target, "bench", count));
+  add_load(out, create_pods(**target, ns, count));
   add_server(out, **target);
   if ((*target)->server() != nullptr) {
     out["server_empty_mb"] = std::round(empty_mb);

@@ -122,15 +122,32 @@ class Reader {
   static Value one_line(std::string_view text) {
     if (text == "{}") return Object();
     if (text == "[]") return Array();
-    if (text[0] == '"') {
-      const bool is_simple = text.size() >= 2 && text.find('"', 1) == text.size() - 1 && !text.contains('\\');
-      if (!is_simple) throw NotPlain{};
-      return Value(text.substr(1, text.size() - 2));
-    }
+    if (text[0] == '"') return double_quoted(text);
     if (text[0] == '\'') return single_quoted(text);
     check_plain(text);
     if (!yaml_infinity(text).empty()) throw NotPlain{};
     return yaml_value(text);
+  }
+
+  /// With the escapes that texts of one line mostly have; the others are the YAML parser's.
+  static Value double_quoted(std::string_view text) {
+    std::string out;
+    for (std::size_t i = 1; i < text.size(); ++i) {
+      if (text[i] == '"') {
+        if (i + 1 == text.size()) return Value(out);
+        break;
+      }
+      if (text[i] != '\\') {
+        out += text[i];
+        continue;
+      }
+      constexpr std::string_view kEscaped = "\"\\nt", kMeant = "\"\\\n\t";
+      const std::size_t which = i + 1 < text.size() ? kEscaped.find(text[i + 1]) : std::string_view::npos;
+      if (which == std::string_view::npos) break;
+      out += kMeant[which];
+      ++i;
+    }
+    throw NotPlain{};
   }
 
   static Value single_quoted(std::string_view text) {

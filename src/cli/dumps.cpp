@@ -1,6 +1,7 @@
 #include "cli/dumps.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -17,17 +18,39 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Without a second copy of what may be a gigabyte.
+/// Without a second copy of what may be a gigabyte, and without clearing what is overwritten.
 Result<std::string> read_file(const std::string& path) {
   std::error_code error;
   std::ifstream in(path, std::ios::binary);
   if (!in || fs::is_directory(path, error)) return fail(ErrorCode::kNotFound, fmt::format("{}: cannot be read", path));
   std::string out;
-  if (const auto size = fs::file_size(path, error); !error) out.resize(size);
-  in.read(out.data(), static_cast<std::streamsize>(out.size()));
-  out.resize(static_cast<std::size_t>(in.gcount()));
+  const auto size = fs::file_size(path, error);
+  out.resize_and_overwrite(error ? 0 : size, [&](char* to, std::size_t most) {
+    in.read(to, static_cast<std::streamsize>(most));
+    return static_cast<std::size_t>(in.gcount());
+  });
   return out;
 }
+
+/// "dump.yaml: 120000 objects" on a terminal, while a large file is read.
+class ReadingLine {
+ public:
+  ReadingLine(const std::string& file, std::size_t bytes) : file_(file), is_shown_(bytes > (64U << 20) && isatty(STDERR_FILENO) != 0) {}
+  ~ReadingLine() {
+    if (is_shown_) std::fputs("\r\x1b[K", stderr);
+  }
+  ReadingLine(const ReadingLine&) = delete;
+  ReadingLine& operator=(const ReadingLine&) = delete;
+  void count() {
+    constexpr std::size_t kEvery = 5000;
+    if (++objects_ % kEvery == 0 && is_shown_) std::fprintf(stderr, "\r%s: %zu objects\x1b[K", file_.c_str(), objects_);
+  }
+
+ private:
+  const std::string& file_;
+  bool is_shown_;
+  std::size_t objects_ = 0;
+};
 
 std::string read_stream(std::istream& in) {
   std::ostringstream text;
@@ -80,7 +103,11 @@ Result<void> Dumps::for_each(const Visitor& each, std::string_view word) const {
       read = std::move(*text);
     }
     const std::string& text = kept == kept_.end() ? read : kept->second;
-    const auto with_file = [&](json::Value object) { each(std::move(object), file); };
+    ReadingLine line(file, text.size());
+    const auto with_file = [&](json::Value object) {
+      line.count();
+      each(std::move(object), file);
+    };
     if (model::is_etcd_snapshot(text)) {
       const auto notes = model::read_etcd_snapshot(text, with_file);
       if (!notes) return invalid(fmt::format("{}: {}", file, notes.error().message));

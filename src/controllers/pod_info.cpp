@@ -176,12 +176,13 @@ PodRef make_pod_info(ObjectRef object) {
     kPhase,
     kConditions,
     kContainers,
+    kExtendedClaim,
     kPaths
   };
   static const json::PathScanner scanner({"metadata.creationTimestamp", "metadata.deletionTimestamp", "metadata.annotations",
                                           "metadata.finalizers", "metadata.ownerReferences", "spec.nodeName", "spec.tolerations",
                                           "spec.resourceClaims", "spec.volumes", "status.phase", "status.conditions",
-                                          "status.containerStatuses"});
+                                          "status.containerStatuses", "status.extendedResourceClaimStatus.resourceClaimName"});
   auto info = std::make_shared<PodInfo>();
   info->object = std::move(object);
   info->shared_labels = share(info->object->labels());
@@ -198,6 +199,7 @@ PodRef make_pod_info(ObjectRef object) {
   info->node = text_of(at[kNode]);
   info->no_execute_tolerations = read_tolerations(at[kTolerations]);
   json::for_each_element(at[kClaims], [&](std::string_view) { info->has_resource_claims = true; });
+  info->extended_claim = text_of(at[kExtendedClaim]);
   info->has_claim_volumes = has_claim(at[kVolumes]);
   info->phase = phase_of(text_of(at[kPhase]));
   read_conditions(at[kConditions], *info);

@@ -90,10 +90,16 @@ struct Rules {
   /// `subresource`: "" or one of its own, never "status" or "finalize".
   std::function<void(const json::Value& old, const json::Value& doc, std::string_view subresource, validation::Errors& errors)> update;
   std::function<void(const json::Value& old, const json::Value& doc, validation::Errors& errors)> status;
+  /// Whether `status`, and what the strategy does around a write of the status, look at more than metadata and status. Asked with documents
+  /// that may lack the spec, which such a write leaves as it is. Empty: nobody knows, so that both get the whole.
+  std::function<bool(const json::Value& old, const json::Value& doc)> status_reads_rest = {};
   /// Sentences about a write that is in order; `old` is null at creation. Status and other subresources are never warned of.
   std::function<void(const json::Value* old, const json::Value& doc, std::vector<std::string>& sentences)> warnings;
   std::string_view deprecation;  ///< What every request to the kind is told.
 };
+
+/// A status_reads_rest of rules that look at nothing else.
+inline bool reads_status_alone(const json::Value&, const json::Value&) { return false; }
 
 /// A column of a table.
 struct Column {

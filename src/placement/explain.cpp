@@ -16,11 +16,12 @@ namespace {
 /// How far a node is from taking the pod: another node than the pod names is furthest, then one that no eviction helps; then by number of
 /// rejections and size of shortage.
 using Distance = std::tuple<bool, bool, std::size_t, double>;
-Distance distance(const PodInfo& pod, const NodeInfo& node, const std::vector<std::string>& pins, const NodeReport& report) {
+Distance distance(const Cluster& cluster, const PodInfo& pod, const NodeInfo& node, const std::vector<std::string>& pins,
+                  const NodeReport& report) {
   const bool is_hopeless =
       std::ranges::any_of(report.rejections, [](const auto& one) { return one.code == "UnschedulableAndUnresolvable"; });
   double missing = 0;
-  for (const auto& one : shortages(pod, node))
+  for (const auto& one : shortages(cluster, pod, node))
     missing += static_cast<double>(saturating_sub(one.asked, one.free)) / static_cast<double>(std::max<std::int64_t>(one.asked, 1));
   return {!pins.empty() && !is_pinned_to(pins, node), is_hopeless, report.rejections.size(), missing};
 }
@@ -113,7 +114,7 @@ void Explainer::report_nodes() {
       report.rejections.push_back(
           {std::string(status.plugin), std::string(code_name(status.code)), status.reasons, lacks.of(node, status.plugin)});
     for (const auto& rejection : report.rejections) report.lacks.insert(report.lacks.end(), rejection.lacks.begin(), rejection.lacks.end());
-    rejected.emplace_back(distance(*pod_, node, pins, report), node.name, one.node, std::move(report));
+    rejected.emplace_back(distance(cluster_, *pod_, node, pins, report), node.name, one.node, std::move(report));
   }
   std::ranges::sort(rejected, [](const auto& a, const auto& b) {
     return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
@@ -205,7 +206,7 @@ void Explainer::relax(const std::vector<NodeIndex>& nearest) {
     const NodeInfo& node = *cluster_.node(index);
     for (const auto& taint : untolerated(*pod_, node))
       if (std::ranges::find(taints, taint) == taints.end() && taints.size() < 16) taints.push_back(taint);
-    for (const auto& one : shortages(*pod_, node)) {
+    for (const auto& one : shortages(cluster_, *pod_, node)) {
       if (one.resource == "pods") continue;
       const auto [at, is_new] = largest_free.emplace(one.resource, one.free);
       if (!is_new) at->second = std::max(at->second, one.free);

@@ -109,11 +109,16 @@ struct PreBindWrite {
   // Of a resource claim (DynamicResources): no merge patch, but a reservation for the pod, with the allocation unless it has one.
   std::string uid;
   std::shared_ptr<const model::Allocation> allocation;
+  /// Null, or the claim that is made first; `uid` stands for its own until then, and `pod_status` is what the pod's status says of it,
+  /// but for its name (resourceClaimName).
+  json::Value to_create{};
+  json::Object pod_status{};
 };
 
 /// A claim that is to give its devices back, so that the pod can get others (DynamicResources' PostFilter).
 struct ClaimRelease {
   std::string ns, name, uid;
+  bool is_deleted = false;  ///< It goes as a whole: an earlier attempt made it.
 };
 
 struct Evaluation;

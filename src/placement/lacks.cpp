@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/config_reader.h"
+#include "placement/devices/extended.h"
 #include "placement/explain.h"
 #include "placement/node_match.h"
 
@@ -21,7 +22,7 @@ std::string_view last_part(std::string_view key) { return key.substr(key.rfind('
 
 }  // namespace
 
-std::vector<Shortage> shortages(const PodInfo& pod, const NodeInfo& node) {
+std::vector<Shortage> shortages(const Cluster& cluster, const PodInfo& pod, const NodeInfo& node) {
   std::vector<Shortage> out;
   const auto check = [&](std::string_view name, std::int64_t asked, std::int64_t used, std::int64_t allocatable) {
     const std::int64_t free = saturating_sub(allocatable, used);
@@ -33,7 +34,9 @@ std::vector<Shortage> shortages(const PodInfo& pod, const NodeInfo& node) {
   check("ephemeral-storage", wanted.ephemeral_storage_bytes, node.requested.ephemeral_storage_bytes,
         node.allocatable.ephemeral_storage_bytes);
   check("pods", 1, static_cast<std::int64_t>(node.pods.size()), node.allocatable.allowed_pods);
-  for (const auto& [name, amount] : wanted.scalars) check(name, amount, node.requested.scalar(name), node.allocatable.scalar(name));
+  for (const auto& [name, amount] : wanted.scalars)
+    if (!devices::is_left_to_devices(cluster, node.allocatable, name))
+      check(name, amount, node.requested.scalar(name), node.allocatable.scalar(name));
   return out;
 }
 
@@ -97,7 +100,7 @@ bool is_pinned_to(const std::vector<std::string>& pins, const NodeInfo& node) {
 std::vector<std::string> Lacks::of(const NodeInfo& node, std::string_view plugin) {
   std::vector<std::string> out;
   if (plugin == "NodeResourcesFit") {
-    for (const auto& one : shortages(pod_, node))
+    for (const auto& one : shortages(cluster_, pod_, node))
       out.push_back(fmt::format("{}: {} more (asks {}, free {} of {})", one.resource,
                                 format_amount(one.resource, saturating_sub(one.asked, one.free)), format_amount(one.resource, one.asked),
                                 format_amount(one.resource, one.free), format_amount(one.resource, one.allocatable)));

@@ -15,8 +15,8 @@ struct Shortage {
   std::string resource;
   std::int64_t asked = 0, free = 0, allocatable = 0;
 };
-/// The resources of which the node has less free than the pod asks for.
-std::vector<Shortage> shortages(const PodInfo& pod, const NodeInfo& node);
+/// The resources of which the node has less free than the pod asks for; those that come by devices instead are not counted.
+std::vector<Shortage> shortages(const Cluster& cluster, const PodInfo& pod, const NodeInfo& node);
 /// The taints with NoSchedule or NoExecute that the pod does not tolerate.
 std::vector<model::Taint> untolerated(const PodInfo& pod, const NodeInfo& node);
 /// The terms' requirements of the pod's required node affinity that the node fails, by the term that it is nearest to.

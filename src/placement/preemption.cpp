@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "placement/devices/extended.h"
 #include "placement/plugins/pod_claims.h"
 #include "placement/preemption_words.h"
 #include "placement/trial.h"
@@ -241,8 +242,8 @@ Status dynamic_resources(const Framework& framework, const Cluster& cluster, con
     }
   }
   const auto claims = claims_of(pod.view(), cluster);
-  if (!claims || claims->empty() || failed.pre_filter.plugin == "DynamicResources")
-    return Status::unschedulable("no new claims to deallocate");
+  const bool has_none = claims && claims->empty() && devices::backed_resources(pod.wanted(), cluster).empty();
+  if (!claims || has_none || failed.pre_filter.plugin == "DynamicResources") return Status::unschedulable("no new claims to deallocate");
   CycleState state = framework.new_cycle(cluster);
   for (const Plugin* plugin : framework.pre_filters()) {
     if (plugin->name() != "DynamicResources" || !plugin->pre_filter(state, pod).status.is_success()) continue;
@@ -250,7 +251,8 @@ Status dynamic_resources(const Framework& framework, const Cluster& cluster, con
       if (rejected.status.plugin == plugin->name()) (void)plugin->filter(state, pod, *cluster.node(rejected.node));
     out.release = plugin->find_release(state, pod);
   }
-  return Status::unschedulable(out.release ? "deallocation of ResourceClaim completed" : "still not schedulable");
+  if (!out.release) return Status::unschedulable("still not schedulable");
+  return Status::unschedulable(out.release->is_deleted ? "deletion of ResourceClaim completed" : "deallocation of ResourceClaim completed");
 }
 
 }  // namespace

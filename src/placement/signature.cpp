@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "placement/devices/extended.h"
 #include "placement/plugins/inter_pod_affinity.h"
 
 namespace berth::placement {
@@ -172,6 +173,13 @@ void Signer::request() {
   add(pod_.scoring_request);
   add(static_cast<std::int64_t>(pod_.spec_request != nullptr));
   if (pod_.spec_request != nullptr) add(*pod_.spec_request);
+  add(backed_resources());
+}
+
+/// What device classes back of what it asks for, where the classes are known.
+std::vector<std::string> Signer::backed_resources() const {
+  if (onlookers_ == nullptr) return {};
+  return devices::backed_resources(pod_.wanted(), onlookers_->cluster());
 }
 
 void Signer::host_ports() {
@@ -249,6 +257,10 @@ void Signer::annotation(std::string_view key) {
 }
 
 void Signer::resource_claims() {
+  if (!backed_resources().empty()) {
+    add("devices");
+    identity();  // A claim of its own is made for it.
+  }
   const auto& claims = pod_.view().resource_claims;
   if (claims.empty() || !begin(kResourceClaims)) return;
   add(static_cast<std::int64_t>(claims.size()));

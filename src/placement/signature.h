@@ -125,6 +125,8 @@ class Signer {
   [[nodiscard]] Signature finish() &&;
 
  private:
+  [[nodiscard]] std::vector<std::string> backed_resources() const;
+
   enum Fact : std::uint32_t {
     kPriority = 1,
     kNodeName = 2,

@@ -6,6 +6,7 @@
 
 #include "placement/attempt.h"
 #include "placement/cluster_journal.h"
+#include "placement/devices/extended.h"
 #include "placement/plugins/pod_claims.h"
 #include "placement/plugins/volumes.h"
 #include "placement/preemptor.h"
@@ -28,6 +29,15 @@ std::vector<ClaimPtr> claims_there(const model::PodView& pod, const Cluster& clu
     if (auto claim = name.empty() ? nullptr : cluster.find_claim(pod.ns(), name)) out.push_back(std::move(claim));
   }
   return out;
+}
+
+/// The claim made for what the pod asks for by the names of resources goes with it, and to `claims`.
+void take_extended_claim(const model::PodView& pod, Cluster& cluster, std::vector<ClaimPtr>& claims) {
+  cluster.set_pending_allocation(devices::extended_claim_uid(pod), nullptr);
+  const ClaimPtr own = cluster.device_classes().empty() ? nullptr : devices::find_extended_claim(pod, cluster);
+  if (own == nullptr) return;
+  claims.push_back(own);
+  cluster.remove("ResourceClaim", own->meta.ns, own->meta.name);
 }
 
 std::vector<std::shared_ptr<const PersistentVolumeClaimView>> ephemeral_claims(const model::PodView& pod, const Cluster& cluster) {
@@ -325,8 +335,9 @@ Eviction Trial::evict(const PodInfoPtr& pod) {
   const model::PodView& view = pod->view();
   Eviction out{pod, cluster.pod_node(pod->key), claims_there(view, cluster), ephemeral_claims(view, cluster)};
   cluster.remove_pod(pod->key);
+  take_extended_claim(view, cluster, out.claims);
   for (const ClaimPtr& claim : out.claims) {
-    if (!claim->is_reserved_for(view.meta.uid)) continue;
+    if (!claim->is_reserved_for(view.meta.uid) || devices::is_extended_claim(*claim)) continue;
     auto left = std::make_shared<model::ResourceClaimView>(*claim);
     std::erase(left->reserved_for, view.meta.uid);
     // A claim that nobody uses is deallocated (controller/resourceclaim).
@@ -341,6 +352,7 @@ PodInfoPtr Trial::renew(const Eviction& eviction, const model::Labels* labels) {
   const model::PodView& before = eviction.pod->view();
   PodInfoPtr successor = successor_of(*eviction.pod, cluster.era(), labels);
   for (const ClaimPtr& claim : eviction.claims) {
+    if (devices::is_extended_claim(*claim)) continue;  // The scheduler makes another one.
     auto made = std::make_shared<model::ResourceClaimView>(*claim);
     if (!hand_over(made->meta, before, successor->view())) continue;
     cluster.set_pending_allocation(claim->meta.uid, nullptr);

@@ -86,6 +86,7 @@ void Scheduler::Impl::next_pre_bind(const BindingPtr& binding) {
     return wait_for_claims(binding);
   }
   const placement::PreBindWrite& write = binding->writes[binding->written];
+  if (!write.to_create.is_null()) return create_claim(binding);
   if (!write.uid.empty()) {
     const ObjectRef claim = informers.get(kResourceClaims).get(write.ns, write.name);
     return claim != nullptr ? bind_claim(binding, claim->document(), 0) : read_claim(binding, 0);

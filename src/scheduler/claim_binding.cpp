@@ -1,8 +1,10 @@
 // What binding does with a pod's resource claims: the devices that were decided become the claim's own, and the pod one of its users.
 //
-//   finalizer --> allocation and reservation --> conditions of the devices hold?
-//       ^                 |                            | failed, or too late: unreserve, try again
-//       +-- conflict: read the claim again ------------+
+//   (creation) --> finalizer --> allocation and reservation --> conditions of the devices hold?
+//                      ^                 |                            | failed, or too late: unreserve, try again
+//                      +-- conflict: read the claim again ------------+
+//
+// Created is the claim for what containers ask for by the name of a resource that a class backs; the pod's status names it.
 #include <fmt/format.h>
 
 #include "base/log.h"
@@ -26,6 +28,30 @@ bool uses(const model::PodView& pod, const placement::Cluster& cluster, std::str
 }
 
 }  // namespace
+
+/// From here on the binding knows the claim by its own name and uid.
+void Scheduler::Impl::create_claim(const BindingPtr& binding) {
+  const placement::PreBindWrite& write = binding->writes[binding->written];
+  client.create(kResourceClaims, write.ns, write.to_create, [weak = weak_from_this(), binding](client::ApiResult<json::Value> made) {
+    const auto self = weak.lock();
+    if (!self) return;
+    placement::PreBindWrite& mine = binding->writes[binding->written];
+    if (!made) {
+      if (!binding->is_over)
+        self->binding_failed(binding, kClaimStep,
+                             fmt::format("create claim for extended resources {}/<extended-resources>: {}", mine.ns, made.error().message));
+      return;
+    }
+    const std::string uid(json::get_string(*made, {"metadata", "uid"})), name(json::get_string(*made, {"metadata", "name"}));
+    if (binding->is_over) return self->delete_claim(mine.ns, name, uid);
+    self->cluster.set_pending_allocation(mine.uid, nullptr);
+    self->cluster.set_pending_allocation(uid, mine.allocation);
+    mine.uid = uid;
+    mine.name = name;
+    mine.to_create = nullptr;
+    self->bind_claim(binding, std::move(*made), 0);
+  });
+}
 
 /// One step of writing the claim that `written` points at; `document` is the claim as it is known now.
 void Scheduler::Impl::bind_claim(const BindingPtr& binding, json::Value document, int conflicts) {
@@ -91,8 +117,26 @@ void Scheduler::Impl::claim_is_bound(const BindingPtr& binding, const json::Valu
   const std::string text(json::get_string(claim, {"metadata", "resourceVersion"}));
   (void)std::from_chars(text.data(), text.data() + text.size(), revision);
   binding->written_at.push_back(revision);
-  ++binding->written;
+  const placement::PreBindWrite& write = binding->writes[binding->written++];
+  if (!write.pod_status.empty()) return tell_of_claim(binding, write);
   next_pre_bind(binding);
+}
+
+/// The pod's status names the claim that was made for it.
+void Scheduler::Impl::tell_of_claim(const BindingPtr& binding, const placement::PreBindWrite& write) {
+  json::Value status(write.pod_status);
+  json::set(status, {"extendedResourceClaimStatus", "resourceClaimName"}, json::Value(write.name));
+  const model::PodView& pod = binding->info->view();
+  client.patch(
+      kPods, pod.meta.ns, pod.meta.name, client::PatchType::kMerge, {{"metadata", {{"uid", pod.meta.uid}}}, {"status", std::move(status)}},
+      [weak = weak_from_this(), binding](const client::ApiResult<json::Value>& answer) {
+        const auto self = weak.lock();
+        if (!self || binding->is_over) return;
+        if (answer) return self->next_pre_bind(binding);
+        self->binding_failed(binding, kClaimStep,
+                             fmt::format("update pod {} ExtendedResourceClaimStatus: {}", binding->info->key, answer.error().message));
+      },
+      "status");
 }
 
 /// Whether all devices of the claim at `index` are ready for the pod. A failure ends the binding.
@@ -127,11 +171,17 @@ Scheduler::Impl::ClaimState Scheduler::Impl::claim_state(const BindingPtr& bindi
   return ClaimState::kWaiting;
 }
 
-/// The pod does not use the claims after all. What they were given stays theirs, until somebody takes it back.
+/// The pod does not use the claims after all. What they were given stays theirs, until somebody takes it back; a claim that was made for
+/// this binding goes.
 void Scheduler::Impl::unreserve_claims(const Binding& binding) {
+  for (const placement::PreBindWrite& write : binding.writes) {
+    if (write.pod_status.empty() || !write.to_create.is_null()) continue;
+    cluster.set_pending_allocation(write.uid, nullptr);
+    delete_claim(write.ns, write.name, write.uid);
+  }
   for (std::size_t i = 0; i < binding.written; ++i) {
     const placement::PreBindWrite& write = binding.writes[i];
-    if (write.uid.empty()) continue;
+    if (write.uid.empty() || !write.pod_status.empty()) continue;
     const ObjectRef known = informers.get(kResourceClaims).get(write.ns, write.name);
     if (write.allocation != nullptr && known != nullptr && known->uid() == write.uid && known->revision() < binding.written_at[i])
       cluster.set_pending_allocation(write.uid, write.allocation);  // The watch will say so in a moment.
@@ -141,10 +191,22 @@ void Scheduler::Impl::unreserve_claims(const Binding& binding) {
   }
 }
 
+/// Without the finalizer that protects what is in use: it was made for one binding, and that failed.
+void Scheduler::Impl::delete_claim(const std::string& ns, const std::string& name, const std::string& uid) {
+  const json::Value without{{"metadata", {{"uid", uid}, {"$deleteFromPrimitiveList/finalizers", json::Array{kFinalizer}}}}};
+  client.patch(kResourceClaims, ns, name, client::PatchType::kStrategicMerge, without,
+               [weak = weak_from_this(), ns, name, uid](const client::ApiResult<json::Value>&) {
+                 client::DeleteOptions only_this;
+                 only_this.precondition_uid = uid;
+                 if (const auto self = weak.lock()) self->client.remove(kResourceClaims, ns, name, only_this, kIgnoreClaimAnswer);
+               });
+}
+
 /// The claim gives its devices back, so that the pod can get others.
 void Scheduler::Impl::release_claim(const placement::ClaimRelease& claim) {
   const ObjectRef object = informers.get(kResourceClaims).get(claim.ns, claim.name);
   if (object == nullptr || object->uid() != claim.uid) return;
+  if (claim.is_deleted) return delete_claim(claim.ns, claim.name, claim.uid);
   const std::string revision(json::get_string(object->document(), {"metadata", "resourceVersion"}));
   client.patch(kResourceClaims, claim.ns, claim.name, client::PatchType::kMerge,
                {{"metadata", {{"uid", claim.uid}, {"resourceVersion", revision}}},
@@ -158,7 +220,7 @@ void Scheduler::Impl::claim_changed(const std::string& key, const placement::Cla
   const auto found = waiting_for_claim.find(key);
   const std::set<std::string> users = found != waiting_for_claim.end() ? found->second : std::set<std::string>();
   for (const std::string& uid : users) gate_by_claims(uid, waiting.at(uid));
-  const bool gave_back = before != nullptr && before->allocation != nullptr && after != nullptr && after->allocation == nullptr;
+  const bool gave_back = before != nullptr && (after == nullptr || (before->allocation != nullptr && after->allocation == nullptr));
   if (gave_back) return wake(ClusterEvent::kResourceClaim, {});
   if (after == nullptr) return;
   static constexpr std::array<std::string_view, 1> kPlugin = {"DynamicResources"};

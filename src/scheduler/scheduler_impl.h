@@ -238,9 +238,12 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
 
   // claim_binding.cpp
   enum class ClaimState : std::uint8_t { kReady, kWaiting, kFailed };
+  void create_claim(const BindingPtr& binding);
   void bind_claim(const BindingPtr& binding, json::Value document, int conflicts);
   void read_claim(const BindingPtr& binding, int conflicts);
   void claim_is_bound(const BindingPtr& binding, const json::Value& claim);
+  void tell_of_claim(const BindingPtr& binding, const placement::PreBindWrite& write);
+  void delete_claim(const std::string& ns, const std::string& name, const std::string& uid);
   [[nodiscard]] ClaimState claim_state(const BindingPtr& binding, std::size_t index);
   void unreserve_claims(const Binding& binding);
   void release_claim(const placement::ClaimRelease& claim);

@@ -5,6 +5,7 @@
 
 #include "model/topology_labels.h"
 #include "placement/node_match.h"
+#include "whatif/retries.h"
 #include "whatif/steps.h"
 
 namespace berth::whatif {
@@ -22,6 +23,14 @@ std::optional<std::int64_t> tolerated_for(const model::PodView& pod, const model
     if (!out || (seconds >= 0 && (*out < 0 || seconds < *out))) out = seconds;
   }
   return out;
+}
+
+/// Nobody knows of a pod on a lost node that it has ended: a StatefulSet's successor would have its name, and some Jobs want to know first.
+bool waits_for_its_end(const World& world, const Record& record) {
+  if (record.owner() == nullptr) return false;
+  if (record.owner()->kind != "Job") return record.owner()->kind == "StatefulSet";
+  const json::Value* job = world.tables().find("Job", record.view().ns(), record.owner()->name);
+  return job != nullptr && verdict_of(*job, record.view(), {}).waits;
 }
 
 /// Everybody leaves a node whose NoExecute taints he does not tolerate for ever.
@@ -42,8 +51,7 @@ void evict_by_taints(World& world, const std::string& node, bool is_lost) {
         world.leave(pod, {.outcome = "deleted", .reason = world.reason(), .by = {}, .comes_back = false, .is_parked = false, .when = {}});
       continue;
     }
-    // Nobody knows that such a pod has ended, and its successor would have its name.
-    const bool waits = is_lost && record.owner() != nullptr && record.owner()->kind == "StatefulSet";
+    const bool waits = is_lost && waits_for_its_end(world, record);
     world.leave(pod, {.outcome = "evicted",
                       .reason = world.reason(),
                       .by = {},

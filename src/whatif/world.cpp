@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "whatif/retries.h"
+
 namespace berth::whatif {
 
 using placement::NodeIndex;
@@ -51,6 +53,7 @@ World World::fork() {
   out.change_ = change_;
   out.reason_ = reason_;
   out.node_states = node_states;
+  out.job_failures_ = job_failures_;
   return out;
 }
 
@@ -163,9 +166,28 @@ World::Remaking World::remaking_of(const Record& record) {
     note(fmt::format("pods of {} {} are supposed to be made anew by it", owner->kind, owner->name));
     return {};
   }
-  if (tables_.find(owner->kind, record.view().ns(), owner->name) != nullptr) return {};
+  const json::Value* object = tables_.find(owner->kind, record.view().ns(), owner->name);
+  if (object != nullptr) return owner->kind == "Job" ? remaking_by_job(record, *object) : Remaking{};
   if (!tables_.kinds.contains(owner->kind)) return {};  // Said once when the cluster was read.
   return {false, fmt::format("its {} {} is not there any more: nothing makes it anew", owner->kind, owner->name)};
+}
+
+/// A pod that is taken away is a failed one to its Job.
+World::Remaking World::remaking_by_job(const Record& record, const json::Value& job) {
+  const std::string uid = record.owner()->uid, index = index_of(record.view());
+  const auto count = [&](const std::string& key) -> std::int64_t& {
+    remember([this, key, was = job_failures_[key]] { job_failures_[key] = was; });
+    return job_failures_[key];
+  };
+  std::int64_t &of_job = count(uid), &of_index = count(uid + "/" + index);
+  const JobVerdict verdict = verdict_of(job, record.view(), {of_job, of_index});
+  of_job += verdict.counts;
+  of_index += verdict.counts;
+  if (verdict.gives_up.empty()) return {};
+  if (verdict.gives_up.contains("fails"))
+    note(fmt::format("Job {}/{} fails by this: its other pods end too, which the answer leaves where they are", record.view().ns(),
+                     record.owner()->name));
+  return {false, verdict.gives_up};
 }
 
 PodInfoPtr World::take_off(const Record& record, bool renews) {

@@ -150,6 +150,8 @@ class World {
   void block(const std::string& pod, const Refusal& refusal);
   /// What was parked may be placed from here on.
   void unpark();
+  /// This one before all others that wait.
+  void try_now(const std::string& pod) { (void)attempt(pod); }
   /// Schedules what waits until nothing more finds a place.
   void settle();
   /// In order of the scheduler's queue; parked ones left out.
@@ -188,6 +190,7 @@ class World {
     std::string why;  ///< Why not.
   };
   Remaking remaking_of(const Record& record);
+  Remaking remaking_by_job(const Record& record, const json::Value& job);
   placement::PodInfoPtr take_off(const Record& record, bool renews);
   bool attempt(const std::string& pod);
   bool preempt(const std::string& pod, std::string& words);
@@ -207,6 +210,7 @@ class World {
   int change_ = -1;
   std::string reason_;
   std::set<std::string> waiting_, told_;
+  std::map<std::string, std::int64_t> job_failures_;  ///< Of this question, by the Job's uid, and by uid and index.
   std::set<Budgets::Id> unsynced_;
   std::uint64_t epoch_ = 0;  ///< Counts everything that may change a verdict.
   std::uint64_t failed_epoch_ = 0;

@@ -134,7 +134,8 @@ TEST(PlainYaml, IsWhatTheParserMakesOfIt) {
        {"a: 1\n", "a:\n  b: x\n  c:\n  - 1\n  - d: e\n    f: null\n  - - 1\n    - 2\ng: 'it''s'\n",
         "a: \"0\"\nb: 0x1f\nc: yes\nd: 1_000\ne: -1\n", "- a\n- b: 1\n- c:\n  - d\n  e:\n",
         "a: |\n  x\n    y\n\n  z\nb: |-\n  one\n\n\nc: {}\nd: []\n", "a:b: c\nurl: http://x:80/y\nm: a, b [c] \"d\"\n", "a: 1\na: 2\n",
-        "e: 1e3\nf: .5\ng: 017\nh: 2026-01-01\n", "k8s.io/a: b\n? : c\n", "a: ~\nb: Null\nc: n\n"}) {
+        "e: 1e3\nf: .5\ng: 017\nh: 2026-01-01\n", "k8s.io/a: b\n? : c\n", "a: ~\nb: Null\nc: n\n", "a: \"b\\n\\\"c\\\\ \\td\"\nb: \"\"\n",
+        "a: \"b\\\"\n", "a: \"b\\\\\"\n"}) {
     const auto plain = json::parse_plain_yaml(text);
     const auto parsed = json::parse_yaml_stream(text);
     if (plain) {
@@ -144,12 +145,13 @@ TEST(PlainYaml, IsWhatTheParserMakesOfIt) {
     }
   }
   EXPECT_TRUE(json::parse_plain_yaml("a:\n  b: x\n  c:\n  - 1\n  - d: e\n    f: null\n"));
+  EXPECT_TRUE(json::parse_plain_yaml("a: \"b\\n\\\"c\\\\\"\n"));
   EXPECT_TRUE(json::parse_plain_yaml("a: |\n  x\n    y\n\n  z\nb: |-\n  one\n\n\nc: {}\n"));
 }
 
 TEST(PlainYaml, LeavesTheRestToTheParser) {
   for (const std::string_view text :
-       {"a: b\n c\n",    "a: \"b\\n\"\n",  "a: \"b\n  c\"\n", "a: b # c\n", "a: &x b\n", "a: *x\n",   "a: !!str 1\n",    "a: >\n  b\n",
+       {"a: b\n c\n",    "a: \"\\x41\"\n", "a: \"b\n  c\"\n", "a: b # c\n", "a: &x b\n", "a: *x\n",   "a: !!str 1\n",    "a: >\n  b\n",
         "a: |2\n   b\n", "a: {b: c}\n",    "a: [b]\n",        "\"a\": b\n", "a: b: c\n", "a:\tb\n",   "a: b \n",         "---\na: b\n",
         "# c\na: b\n",   "a: b\n\nc: d\n", "a: ü\n",          "<<: b\n",    "null: b\n", "a:\n  b\n", "a: 1\n   b: 2\n", "- a\nb: 1\n",
         "a: 1\n- b\n",   "a: |\n\n  b\n",  "a: |\n  b",       "a: '\n",     "- \n",      "",          "a: \"b\" c\n",    "a\n",

@@ -1,6 +1,6 @@
 """Two schedulers and two controller managers over the servers of a fault run: who leads is read from their own words, what happened to the Leases
 from a watch. Never may a Lease change hands before it ran out or was given back, and work goes on when a leader dies."""
-import datetime, http.client, json, re, signal, subprocess, threading, time
+import datetime, http.client, json, os, re, signal, subprocess, threading, time, typing
 from cluster import Clock, Process
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -15,10 +15,18 @@ CONTROLLERS = [word for setting in ("lease-duration=12s", "renew-deadline=8s", "
 KINDS = {"scheduler": "kube-scheduler", "controllers": "kube-controller-manager"}
 
 
+class Resumption(typing.NamedTuple):
+    role: str
+    taken: float  # Seconds from a leader's end until another had the Lease …
+    worked: float  # … and until it had done something.
+    starved: float  # Seconds of these in which this program was given no processor.
+    load: float  # The machine's, a processor.
+
+
 class Components:
     def __init__(self, cluster, note):
         self.cluster, self.note, self.stopping, self.serial = cluster, note, False, 0
-        self.resumed = []  # (role, seconds from a leader's end to work done by the next, of these those in which this process was not run)
+        self.resumed = []  # Of each leader's end: Resumption.
         self.handovers, self.leases, self.clocks, self.jumped = 0, {}, [], 0.0
         self.processes = {role: [] for role in KINDS}
         with open(f"{cluster.work}/scheduler.yaml", "w") as out:
@@ -111,15 +119,18 @@ class Components:
             template = {"metadata": {"labels": {"of": name}}, "spec": spec}
             self.insist("POST", SETS, {"metadata": {"name": name}, "spec": {"replicas": 1, "selector": {"matchLabels": {"of": name}}, "template": template}})
             done = lambda: self.get(f"{PODS}?labelSelector=of%3D{name}").get("items")
-        starved = 0.0
+        starved, taken, holder = 0.0, None, lambda: self.leases.get(KINDS[role], {}).get("spec", {}).get("holderIdentity")
+        was = holder()
         while not done():
+            taken = taken or (time.monotonic() - began if holder() != was else None)
             if time.monotonic() - began > 60 + starved:
                 return self.note(f"no {role} worked for 60 s after its leader's end")
             self.supervise(role, killed)
             slept = time.monotonic()
             time.sleep(0.2)  # A client's pace.
             starved += max(0.0, time.monotonic() - slept - 0.21)
-        self.resumed.append((role, time.monotonic() - began, starved))
+        worked = time.monotonic() - began
+        self.resumed.append(Resumption(role, taken or worked, worked, starved, os.getloadavg()[0] / os.cpu_count()))
 
     def insist(self, method, path, body):
         for attempt in range(40):

@@ -42,6 +42,8 @@ views() { # views MODE URL [MORE]: runs the browser, doing with the cluster what
   local views_pid=$!
   while kill -0 "$views_pid" 2>/dev/null; do
     if [ -e "$REQUESTS/happen" ]; then rm "$REQUESTS/happen"; happen >"$work/happen.log" 2>&1; fi
+    if [ -e "$REQUESTS/outdate" ]; then rm "$REQUESTS/outdate"; kubectl cordon node-2 >/dev/null; fi
+    if [ -e "$REQUESTS/undo" ]; then rm "$REQUESTS/undo"; kubectl uncordon node-2 >/dev/null; fi
     if [ -e "$REQUESTS/freeze" ]; then rm "$REQUESTS/freeze"; kill -STOP "$up_pid"; fi
     if [ -e "$REQUESTS/thaw" ]; then rm "$REQUESTS/thaw"; kill -CONT "$up_pid"; fi
     if [ -e "$REQUESTS/stop" ]; then rm "$REQUESTS/stop"; stop_up; fi

@@ -42,6 +42,7 @@ class CertificateSigning final : public AdmissionPlugin {
  public:
   explicit CertificateSigning(const AdmissionContext& context) : authorizer_(context.authorizer) {}
   [[nodiscard]] std::string_view name() const override { return "CertificateSigning"; }
+  [[nodiscard]] bool wants_whole(const AdmissionRequest& request) override { return request.is(kCertificateGroup, kRequests, "status"); }
   Admitted validate(const AdmissionRequest& request) override {
     if (request.operation != Operation::kUpdate || !request.is(kCertificateGroup, kRequests, "status")) return {};
     const auto same = [&](std::string_view field) {

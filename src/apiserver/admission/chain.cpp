@@ -7,8 +7,11 @@ struct Entry {
   std::string_view name;
   PluginResult (*make)(const AdmissionContext&);
   enum class When { kDefault, kConfigured, kEnabled } when;
+  /// Whether it does nothing about any write of a status; else it is asked what it wants to see (wants_whole).
+  enum class Status { kAsked, kPassedOver } status = Status::kPassedOver;
 };
 using When = Entry::When;
+constexpr auto kAsked = Entry::Status::kAsked;
 
 // Kubernetes' order (pkg/kubeapiserver/options/plugins.go), OpenShift's two where OpenShift has them. Of each, why it stands there.
 constexpr std::array<Entry, 30> kOrder = {{
@@ -22,7 +25,7 @@ constexpr std::array<Entry, 30> kOrder = {{
     // Adds the token volume that every later look at volumes has to see.
     {"ServiceAccount", make_service_account, When::kDefault},
     // Refuses a node's foreign writes before anything is derived from them.
-    {"NodeRestriction", make_node_restriction, When::kDefault},
+    {"NodeRestriction", make_node_restriction, When::kDefault, kAsked},
     // A new node is not-ready before anybody can place on it.
     {"TaintNodesByCondition", make_taint_nodes_by_condition, When::kDefault},
     {"AlwaysPullImages", make_always_pull_images, When::kConfigured},
@@ -44,7 +47,7 @@ constexpr std::array<Entry, 30> kOrder = {{
     {"RuntimeClass", make_runtime_class, When::kDefault},
     // Who approves and who signs needs the right to it by the signer's name; nobody asks a signer for system:masters.
     {"CertificateApproval", make_certificate_approval, When::kDefault},
-    {"CertificateSigning", make_certificate_signing, When::kDefault},
+    {"CertificateSigning", make_certificate_signing, When::kDefault, kAsked},
     {"CertificateSubjectRestriction", make_certificate_subject_restriction, When::kDefault},
     {"DefaultIngressClass", make_default_ingress_class, When::kDefault},
     {"DenyServiceExternalIPs", make_deny_service_external_ips, When::kEnabled},
@@ -53,13 +56,13 @@ constexpr std::array<Entry, 30> kOrder = {{
     // Judges the selector as merged from everywhere above.
     {"PodNodeConstraints", make_pod_node_constraints, When::kConfigured},
     // The cluster's own policies change what the built-in plugins made …
-    {"MutatingAdmissionPolicy", make_mutating_policy, When::kDefault},
+    {"MutatingAdmissionPolicy", make_mutating_policy, When::kDefault, kAsked},
     // … and users' code, which is slower to ask, what they made of it …
-    {"MutatingAdmissionWebhook", make_mutating_webhook, When::kDefault},
+    {"MutatingAdmissionWebhook", make_mutating_webhook, When::kDefault, kAsked},
     // … the policies judge what everybody made …
-    {"ValidatingAdmissionPolicy", make_validating_policy, When::kDefault},
+    {"ValidatingAdmissionPolicy", make_validating_policy, When::kDefault, kAsked},
     // … and so does users' code, which is slower to ask.
-    {"ValidatingAdmissionWebhook", make_validating_webhook, When::kDefault},
+    {"ValidatingAdmissionWebhook", make_validating_webhook, When::kDefault, kAsked},
     // Last: it reserves, so nothing after it may refuse.
     {"ResourceQuota", make_resource_quota, When::kDefault},
 }};
@@ -129,27 +132,29 @@ Result<std::unique_ptr<AdmissionChain>> AdmissionChain::create(AdmissionContext 
     if (!is_on(entry, config)) continue;
     auto plugin = entry.make(chain->context_);
     if (!plugin) return fail(plugin.error().code, fmt::format("admission plugin {}: {}", entry.name, plugin.error().message));
-    chain->plugins_.push_back(std::move(*plugin));
+    chain->plugins_.push_back({std::move(*plugin), entry.status == Entry::Status::kPassedOver});
   }
   return chain;
 }
 
 std::vector<std::string_view> AdmissionChain::names() const {
   std::vector<std::string_view> names;
-  for (const auto& plugin : plugins_) names.push_back(plugin->name());
+  for (const auto& link : plugins_) names.push_back(link.plugin->name());
   return names;
 }
 
 void AdmissionChain::step(std::size_t index, bool mutating, AdmissionRequest* request, AdmitDone done) const {
   for (; index < plugins_.size(); ++index) {
-    if (!plugins_[index]->handles(request->operation)) continue;
-    if (plugins_[index]->may_wait()) break;
-    auto admitted = mutating ? plugins_[index]->mutate(*request) : plugins_[index]->validate(*request);
+    const auto& [plugin, passes_status_over] = plugins_[index];
+    if (!plugin->handles(request->operation)) continue;
+    if (request->fill_in && !passes_status_over && plugin->wants_whole(*request)) std::exchange(request->fill_in, nullptr)();
+    if (plugin->may_wait()) break;
+    auto admitted = mutating ? plugin->mutate(*request) : plugin->validate(*request);
     if (!admitted) return done(std::move(admitted));
   }
   if (index == plugins_.size()) {
     if (mutating)
-      for (const auto& plugin : plugins_)
+      for (const auto& [plugin, passes_status_over] : plugins_)
         if (plugin->handles(request->operation) && plugin->wants_second_look(*request)) return done(plugin->mutate(*request));
     return done({});
   }
@@ -158,9 +163,9 @@ void AdmissionChain::step(std::size_t index, bool mutating, AdmissionRequest* re
     step(index + 1, mutating, request, std::move(done));
   };
   if (mutating) {
-    plugins_[index]->mutate_async(*request, std::move(next));
+    plugins_[index].plugin->mutate_async(*request, std::move(next));
   } else {
-    plugins_[index]->validate_async(*request, std::move(next));
+    plugins_[index].plugin->validate_async(*request, std::move(next));
   }
 }
 

@@ -113,6 +113,7 @@ class MutatingPolicy final : public AdmissionPlugin {
   [[nodiscard]] std::string_view name() const override { return "MutatingAdmissionPolicy"; }
   [[nodiscard]] bool handles(Operation) const override { return true; }
 
+  [[nodiscard]] bool wants_whole(const AdmissionRequest&) override { return !source_.empty(); }
   Admitted validate(const AdmissionRequest& request) override {
     if (request.kind->group != "admissionregistration.k8s.io" || !request.kind->kind.starts_with("MutatingAdmissionPolicy")) return {};
     return check_policy(request, context_.authorizer, source_.policies(), context_.kinds ? context_.kinds() : nullptr);

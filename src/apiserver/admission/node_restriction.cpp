@@ -45,6 +45,9 @@ class NodeRestriction final : public AdmissionPlugin {
   explicit NodeRestriction(const AdmissionContext& context) : cache_(context.cache), authorizer_(context.authorizer) {}
   [[nodiscard]] std::string_view name() const override { return "NodeRestriction"; }
 
+  [[nodiscard]] bool wants_whole(const AdmissionRequest& request) override {
+    return !node_of(*request.user).empty() && !request.is("", "pods", "status");
+  }
   // In the mutating pass, as in Kubernetes: what a node may not do is refused before other plugins derive anything from it.
   Admitted mutate(AdmissionRequest& request) override {
     const auto node = node_of(*request.user);
@@ -85,7 +88,8 @@ class NodeRestriction final : public AdmissionPlugin {
                  ? Admitted()
                  : refuse(fmt::format("node \"{}\" can only delete pods with spec.nodeName set to itself", node));
     if (request.subresource == "status") {
-      if (!bound_here(request.old_object, node))
+      const auto its_node = request.stored != nullptr ? request.stored->meta.field("spec.nodeName") : std::string_view();
+      if (its_node != node)
         return refuse(fmt::format("node \"{}\" can only update pod status for pods with spec.nodeName set to itself", node));
       const auto& before = json::get_object(request.old_object, {"metadata", "labels"});
       const auto& after = json::get_object(request.object, {"metadata", "labels"});

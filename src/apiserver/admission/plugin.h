@@ -35,7 +35,11 @@ struct AdmissionRequest {
   bool dry_run = false;
   json::Value object;      ///< Null for deletions.
   json::Value old_object;  ///< Null for creations.
-  json::Value options;     ///< CreateOptions, UpdateOptions, DeleteOptions, PatchOptions as sent, or null.
+  /// Updates: the object as it is stored.
+  ObjectPtr stored;
+  /// Set where object and old_object lack the spec and the field owners, which the write leaves alone: fills them in, once.
+  std::function<void()> fill_in;
+  json::Value options;  ///< CreateOptions, UpdateOptions, DeleteOptions, PatchOptions as sent, or null.
   std::vector<std::string>* warnings = nullptr;
   std::string_view traceparent;  ///< The request's, for whoever is asked about it; empty: none. The request keeps it.
   std::function<void(std::string key, std::string value)> annotate;  ///< Into the audit log; may be empty.
@@ -90,6 +94,9 @@ class AdmissionPlugin {
   [[nodiscard]] virtual std::string_view name() const = 0;
   /// Sessions and proxied requests, whose object is their options, are asked of those alone that say so.
   [[nodiscard]] virtual bool handles(Operation operation) const { return operation != Operation::kConnect; }
+  /// Whether it looks at more than metadata and status of the objects of this request, which may lack the rest. Not asked of plugins that
+  /// pass over writes of a status (chain.cpp).
+  [[nodiscard]] virtual bool wants_whole(const AdmissionRequest&) { return true; }
   virtual Admitted mutate(AdmissionRequest&) { return {}; }
   /// After all others, once: whether they left something that it wants to look at again.
   [[nodiscard]] virtual bool wants_second_look(const AdmissionRequest&) const { return false; }
@@ -114,8 +121,12 @@ class AdmissionChain {
  private:
   explicit AdmissionChain(AdmissionContext context) : context_(std::move(context)) {}
   void step(std::size_t index, bool mutating, AdmissionRequest* request, AdmitDone done) const;
+  struct Link {
+    std::unique_ptr<AdmissionPlugin> plugin;
+    bool passes_status_over = false;
+  };
   AdmissionContext context_;
-  std::vector<std::unique_ptr<AdmissionPlugin>> plugins_;
+  std::vector<Link> plugins_;
 };
 
 }  // namespace berth::apiserver

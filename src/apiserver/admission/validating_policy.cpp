@@ -33,6 +33,7 @@ class ValidatingPolicy final : public AdmissionPlugin {
   [[nodiscard]] std::string_view name() const override { return "ValidatingAdmissionPolicy"; }
   [[nodiscard]] bool handles(Operation) const override { return true; }
 
+  [[nodiscard]] bool wants_whole(const AdmissionRequest&) override { return !source_.empty(); }
   Admitted validate(const AdmissionRequest& request) override {
     if (request.kind->group == "admissionregistration.k8s.io" && request.kind->kind.find("AdmissionPolicy") != std::string::npos) {
       // Nobody may lock himself out of the policies' own configuration.

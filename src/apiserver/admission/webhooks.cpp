@@ -21,6 +21,11 @@ class WebhookSource {
     std::shared_ptr<const Webhook> webhook;
     const model::KindInfo* form = nullptr;
   };
+  /// Whether any webhook may be called, whatever its match conditions say. Metadata is all that it looks at.
+  bool may_match(const AdmissionRequest& request) {
+    if (configurations_.empty()) return false;
+    return std::ranges::any_of(*current(), [&](const auto& webhook) { return match_resources(*webhook, request, namespaces_) != nullptr; });
+  }
   /// The webhooks that are to be called; the error: match conditions that fail where failure means refusal.
   model::ApiResult<std::vector<Match>> matching(const AdmissionRequest& request) {
     std::vector<Match> out;
@@ -92,6 +97,7 @@ class MutatingWebhook final : public AdmissionPlugin {
   [[nodiscard]] bool handles(Operation) const override { return true; }
 
   [[nodiscard]] bool may_wait() const override { return true; }
+  [[nodiscard]] bool wants_whole(const AdmissionRequest& request) override { return source_.may_match(request); }
   void mutate_async(AdmissionRequest& request, AdmitDone done) override {
     auto matches = source_.matching(request);
     if (!matches) return done(std::unexpected(std::move(matches.error())));
@@ -191,6 +197,7 @@ class ValidatingWebhook final : public AdmissionPlugin {
   [[nodiscard]] bool handles(Operation) const override { return true; }
 
   [[nodiscard]] bool may_wait() const override { return true; }
+  [[nodiscard]] bool wants_whole(const AdmissionRequest& request) override { return source_.may_match(request); }
   void validate_async(const AdmissionRequest& request, AdmitDone done) override {
     if (auto sound = check_expressions(request); !sound) return done(std::move(sound));
     auto found = source_.matching(request);

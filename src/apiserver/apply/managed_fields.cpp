@@ -1,6 +1,8 @@
 #include "apiserver/apply/managed_fields.h"
 
 #include "apiserver/apply/typed_merge.h"
+#include "base/json_quote.h"
+#include "base/json_scan.h"
 
 namespace berth::apiserver::apply {
 namespace {
@@ -13,24 +15,34 @@ constexpr std::string_view kBeforeFirstApply = "before-first-apply";
 struct Entry {
   std::string manager, operation, api_version, subresource, time;
   FieldSet fields;
-  json::Value raw = nullptr;  ///< fieldsV1 as it stands in the document, where nobody looked into it: `fields` is empty then.
+  json::Value raw = nullptr;   ///< fieldsV1 as it stands in the document, where nobody looked into it: `fields` is empty then.
+  std::string_view text = {};  ///< The same where it stands in bytes.
 
-  [[nodiscard]] bool is_empty() const { return raw.is_null() && fields.empty(); }
+  [[nodiscard]] bool is_closed() const { return !raw.is_null() || !text.empty(); }
+  [[nodiscard]] bool is_empty() const { return !is_closed() && fields.empty(); }
   /// Reads what stands in the document.
   void open() {
+    if (!text.empty()) {
+      const auto read = json::parse(std::exchange(text, {}));
+      fields = read ? FieldSet::from_json(*read) : FieldSet();
+    }
     if (raw.is_null()) return;
     fields = FieldSet::from_json(raw);
     raw = nullptr;
   }
+  /// Whether the two have a first step of their paths in common. The entries of a pod that its kubelet's status has nothing to do with, a
+  /// hundred paths of its spec, are neither read nor written again.
+  [[nodiscard]] bool may_meet(const FieldSet& set) const {
+    bool meets = false;
+    const auto is_in = [&](std::string_view element) { return set.find(element) != nullptr; };
+    if (!text.empty())
+      return !json::for_each_member(text, [&](std::string_view key, std::string_view) { meets = meets || is_in(json::unquote(key)); }) ||
+             meets;
+    const auto* object = raw.if_object();
+    if (object == nullptr) return true;
+    return std::ranges::any_of(*object, [&](const auto& member) { return is_in(member.key()); });
+  }
 };
-
-/// Whether the two have a first step of their paths in common. The entries of a pod that its kubelet's status has nothing to do with, a
-/// hundred paths of its spec, are neither read nor written again.
-bool may_meet(const json::Value& raw, const FieldSet& set) {
-  const auto* object = raw.if_object();
-  if (object == nullptr) return true;
-  return std::ranges::any_of(set.children(), [&](const auto& child) { return object->contains(child.first); });
-}
 
 std::vector<Entry> read_entries(const json::Value& document) {
   std::vector<Entry> entries;
@@ -43,6 +55,21 @@ std::vector<Entry> read_entries(const json::Value& document) {
     // An empty set is none, however it is written.
     if (!fields->is_object() || fields->get_object().empty()) entries.back().open();
   }
+  return entries;
+}
+
+/// Of a list in bytes, which the entries are views of.
+std::vector<Entry> read_entries(std::string_view list) {
+  enum : std::size_t { kManager, kOperation, kVersion, kSubresource, kTime, kFields, kPaths };
+  static const json::PathScanner scanner({"manager", "operation", "apiVersion", "subresource", "time", "fieldsV1"});
+  std::vector<Entry> entries;
+  json::for_each_element(list, [&](std::string_view element) {
+    std::array<std::string_view, kPaths> at;
+    if (!scanner.scan(element, at) || at[kFields].empty() || at[kFields] == "null") return;
+    entries.push_back({json::unquote(at[kManager]), json::unquote(at[kOperation]), json::unquote(at[kVersion]),
+                       json::unquote(at[kSubresource]), json::unquote(at[kTime]), FieldSet(), nullptr, at[kFields]});
+    if (at[kFields].front() != '{' || at[kFields].size() < 3) entries.back().open();
+  });
   return entries;
 }
 
@@ -70,17 +97,22 @@ void merge_oldest(std::vector<Entry>& entries) {
   std::erase_if(entries, [](const Entry& entry) { return entry.is_empty(); });
 }
 
-void write_entries(json::Value& document, std::vector<Entry> entries) {
+/// As they are written down: those that own something, in order.
+void put_in_order(std::vector<Entry>& entries) {
   std::erase_if(entries, [](const Entry& entry) { return entry.is_empty(); });
   merge_oldest(entries);
+  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.operation, a.time, a.manager) < std::tie(b.operation, b.time, b.manager);  // "Apply" < "Update"
+  });
+}
+
+void write_entries(json::Value& document, std::vector<Entry> entries) {
+  put_in_order(entries);
   auto& metadata = json::ensure_object(document, {"metadata"});
   if (entries.empty()) {
     metadata.erase("managedFields");
     return;
   }
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return std::tie(a.operation, a.time, a.manager) < std::tie(b.operation, b.time, b.manager);  // "Apply" < "Update"
-  });
   json::Array list;
   for (auto& entry : entries) {
     json::Object object{{"manager", entry.manager}, {"operation", entry.operation}, {"apiVersion", entry.api_version}};
@@ -91,6 +123,31 @@ void write_entries(json::Value& document, std::vector<Entry> entries) {
     list.push_back(std::move(object));
   }
   metadata["managedFields"] = std::move(list);
+}
+
+std::string text_of(std::vector<Entry> entries) {
+  put_in_order(entries);
+  std::string out;
+  for (const auto& entry : entries) {
+    const auto add = [&](std::string_view key, std::string_view value) {
+      out.append(key);
+      json::quote_to(out, value);
+    };
+    out += out.empty() ? '[' : ',';
+    add(R"({"manager":)", entry.manager);
+    add(R"(,"operation":)", entry.operation);
+    add(R"(,"apiVersion":)", entry.api_version);
+    if (!entry.time.empty()) add(R"(,"time":)", entry.time);
+    out += R"(,"fieldsType":"FieldsV1","fieldsV1":)";
+    if (entry.text.empty())
+      json::serialize_to(out, entry.fields.to_json());
+    else
+      out += entry.text;
+    if (!entry.subresource.empty()) add(R"(,"subresource":)", entry.subresource);
+    out += '}';
+  }
+  if (!out.empty()) out += ']';
+  return out;
 }
 
 /// Takes out what nobody owns: the object's identity and what the server itself keeps.
@@ -164,20 +221,56 @@ model::ApiStatus conflict_status(const std::vector<std::pair<std::string, std::s
   return status;
 }
 
-bool is_reset(const json::Value& updated) {
-  const auto& list = json::get_array(updated, {"metadata", "managedFields"});
+/// What the entries come to when the writer has changed the document so.
+void give_changed(std::vector<Entry>& entries, const model::KindInfo& kind, Comparison comparison, const Writer& writer) {
+  const auto api_version = kind.api_version();
+  Entry* own = nullptr;
+  for (auto& entry : entries) {
+    const bool is_own = entry.manager == writer.manager && entry.operation == "Update" && entry.api_version == api_version &&
+                        entry.subresource == writer.subresource;
+    if (is_own) own = &entry;
+    const bool is_touched =
+        (is_own && !comparison.changed.empty()) || entry.may_meet(comparison.changed) || entry.may_meet(comparison.removed);
+    if (!is_touched) continue;
+    entry.open();
+    if (!is_own) entry.fields.subtract(comparison.changed);
+    entry.fields.subtract(comparison.removed);
+  }
+  // A custom kind's replicas are nobody's once they were scaled: what moves them cannot be told in the version of a Scale.
+  const bool is_lost = writer.subresource == "scale" && model::is_unstructured(kind);
+  if (comparison.changed.empty() || is_lost) return;
+  if (own == nullptr) own = &entries.emplace_back(Entry{writer.manager, "Update", api_version, writer.subresource, "", {}, nullptr});
+  if (own->fields.empty()) {
+    own->fields = std::move(comparison.changed);
+  } else {
+    own->fields.unite(comparison.changed);
+  }
+  own->time = format_rfc3339(writer.time);
+}
+
+}  // namespace
+
+bool forgets_owners(const json::Value& sent) {
+  const auto& list = json::get_array(sent, {"metadata", "managedFields"});
   // An empty list, too, when it is really there.
   if (list.empty()) {
-    const auto* given = json::find(updated, {"metadata", "managedFields"});
+    const auto* given = json::find(sent, {"metadata", "managedFields"});
     return given != nullptr && given->is_array();
   }
   return list.size() == 1 && list[0].is_object() && list[0].get_object().empty();
 }
 
-}  // namespace
+std::string track_status(const model::KindInfo& kind, const json::Value& live, const json::Value& updated, const Writer& writer,
+                         std::string_view owners) {
+  auto entries = read_entries(owners);
+  // Whose fields nobody can tell belongs to nobody.
+  if (entries.empty()) return {};
+  give_changed(entries, kind, compare_documents(kind, &live, updated, writer.subresource), writer);
+  return text_of(std::move(entries));
+}
 
 void track_update(const model::KindInfo& kind, const json::Value* live, json::Value& updated, const Writer& writer) {
-  if (is_reset(updated)) {
+  if (forgets_owners(updated)) {
     json::erase(updated, {"metadata", "managedFields"});
     if (live != nullptr) return;
   }
@@ -196,31 +289,7 @@ void track_update(const model::KindInfo& kind, const json::Value* live, json::Va
       return;
     }
   }
-  auto comparison = compare_documents(kind, live, updated, writer.subresource);
-  const auto api_version = kind.api_version();
-  Entry* own = nullptr;
-  for (auto& entry : entries) {
-    const bool is_own = entry.manager == writer.manager && entry.operation == "Update" && entry.api_version == api_version &&
-                        entry.subresource == writer.subresource;
-    if (is_own) own = &entry;
-    const bool is_touched =
-        (is_own && !comparison.changed.empty()) || may_meet(entry.raw, comparison.changed) || may_meet(entry.raw, comparison.removed);
-    if (!is_touched) continue;
-    entry.open();
-    if (!is_own) entry.fields.subtract(comparison.changed);
-    entry.fields.subtract(comparison.removed);
-  }
-  // A custom kind's replicas are nobody's once they were scaled: what moves them cannot be told in the version of a Scale.
-  const bool is_lost = writer.subresource == "scale" && model::is_unstructured(kind);
-  if (!comparison.changed.empty() && !is_lost) {
-    if (own == nullptr) own = &entries.emplace_back(Entry{writer.manager, "Update", api_version, writer.subresource, "", {}, nullptr});
-    if (own->fields.empty()) {
-      own->fields = std::move(comparison.changed);
-    } else {
-      own->fields.unite(comparison.changed);
-    }
-    own->time = format_rfc3339(writer.time);
-  }
+  give_changed(entries, kind, compare_documents(kind, live, updated, writer.subresource), writer);
   write_entries(updated, std::move(entries));
 }
 
@@ -295,23 +364,35 @@ std::string manager_of_user_agent(std::string_view user_agent) {
   return name.empty() ? "unknown" : name;
 }
 
+namespace {
+
+bool are_same_entries(const json::Value* mine, const json::Value* theirs) {
+  static const json::Array kNone;
+  const auto& first = mine != nullptr && mine->is_array() ? mine->get_array() : kNone;
+  const auto& second = theirs != nullptr && theirs->is_array() ? theirs->get_array() : kNone;
+  if (first.size() != second.size()) return false;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    auto one = first[i];
+    auto other = second[i];
+    json::erase(one, {"time"});
+    json::erase(other, {"time"});
+    if (!json::equal(one, other)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool are_same_owners(std::string_view before, std::string_view after) {
+  if (before == after) return true;
+  const auto one = json::parse(before.empty() ? "[]" : before), other = json::parse(after.empty() ? "[]" : after);
+  return one && other && are_same_entries(&*one, &*other);
+}
+
 bool is_same_state(const json::Value& a, const json::Value& b) {
   const auto& left = a.get_object();
   const auto& right = b.get_object();
   if (left.size() != right.size()) return false;
-  const auto same_fields = [](const json::Value* mine, const json::Value* theirs) {
-    const auto& first = mine != nullptr && mine->is_array() ? mine->get_array() : json::Array();
-    const auto& second = theirs != nullptr && theirs->is_array() ? theirs->get_array() : json::Array();
-    if (first.size() != second.size()) return false;
-    for (std::size_t i = 0; i < first.size(); ++i) {
-      auto one = first[i];
-      auto other = second[i];
-      json::erase(one, {"time"});
-      json::erase(other, {"time"});
-      if (!json::equal(one, other)) return false;
-    }
-    return true;
-  };
   for (const auto& [key, value] : left) {
     const auto* other = right.if_contains(key);
     if (other == nullptr) return false;
@@ -324,7 +405,7 @@ bool is_same_state(const json::Value& a, const json::Value& b) {
     const auto counted = [](const json::Object& metadata) {
       return metadata.size() - metadata.count("resourceVersion") - metadata.count("managedFields");
     };
-    if (counted(mine) != counted(theirs) || !same_fields(mine.if_contains("managedFields"), theirs.if_contains("managedFields")))
+    if (counted(mine) != counted(theirs) || !are_same_entries(mine.if_contains("managedFields"), theirs.if_contains("managedFields")))
       return false;
     for (const auto& [field, member] : mine) {
       if (std::string_view(field) == "resourceVersion" || std::string_view(field) == "managedFields") continue;

@@ -17,7 +17,16 @@ void write_member(std::string& out, std::string_view key, const json::Value& val
   json::serialize_to(out, value);
 }
 
-std::size_t write_metadata(std::string& out, const json::Object& metadata) {
+void write_kept(std::string& out, KeptMember& kept, bool& first) {
+  if (kept.text.empty()) return;
+  if (!std::exchange(first, false)) out += ',';
+  json::quote_to(out, kept.name);
+  out += ':';
+  out += kept.text;
+  kept.text = {};
+}
+
+std::size_t write_metadata(std::string& out, const json::Object& metadata, KeptMember kept) {
   out += '{';
   bool first = true;
   for (const auto key : kIdentity)
@@ -26,11 +35,14 @@ std::size_t write_metadata(std::string& out, const json::Object& metadata) {
   const std::size_t offset = out.size();
   out += '"';
   first = false;
+  if (kept.behind == "resourceVersion" || std::ranges::find(kIdentity, kept.behind) != kIdentity.end()) write_kept(out, kept, first);
   for (const auto& [key, value] : metadata) {
     const std::string_view name(key.data(), key.size());
     if (name == "resourceVersion" || std::find(kIdentity.begin(), kIdentity.end(), name) != kIdentity.end()) continue;
     write_member(out, name, value, first);
+    if (name == kept.behind) write_kept(out, kept, first);
   }
+  write_kept(out, kept, first);
   out += '}';
   return offset;
 }
@@ -119,9 +131,10 @@ const ScanPlan& scan_plan(std::string_view group_and_plural) {
 
 }  // namespace
 
-EncodedObject encode_object(const json::Value& document) {
+EncodedObject encode_object(const json::Value& document, const KeptMembers& kept_members) {
   EncodedObject out;
-  out.value.reserve(2048);
+  auto kept = kept_members.of_root;
+  out.value.reserve(2048 + kept.text.size() + kept_members.of_metadata.text.size());
   const auto& object = document.get_object();
   out.value += '{';
   bool first = true;
@@ -131,17 +144,21 @@ EncodedObject encode_object(const json::Value& document) {
   first = false;
   static const json::Object kEmpty;
   const auto* metadata = object.if_contains("metadata");
-  out.revision_offset = write_metadata(out.value, metadata != nullptr && metadata->is_object() ? metadata->get_object() : kEmpty);
+  out.revision_offset =
+      write_metadata(out.value, metadata != nullptr && metadata->is_object() ? metadata->get_object() : kEmpty, kept_members.of_metadata);
+  if (kept.behind == "metadata") write_kept(out.value, kept, first);
   for (const auto& [key, value] : object) {
     const std::string_view name(key.data(), key.size());
     if (name == "apiVersion" || name == "kind" || name == "metadata") continue;
     write_member(out.value, name, value, first);
+    if (name == kept.behind) write_kept(out.value, kept, first);
   }
+  write_kept(out.value, kept, first);
   out.value += '}';
   return out;
 }
 
-ObjectMeta extract_meta(const model::KindInfo& kind, const json::Value& document) {
+ObjectMeta extract_meta(const model::KindInfo& kind, const json::Value& document, const StoredObject* has_spec) {
   ObjectMeta meta;
   meta.ns = json::get_string(document, {"metadata", "namespace"});
   meta.name = json::get_string(document, {"metadata", "name"});
@@ -149,7 +166,12 @@ ObjectMeta extract_meta(const model::KindInfo& kind, const json::Value& document
   meta.labels = model::Labels::from_json(json::find(document, {"metadata", "labels"}));
   for (const auto& field : kind.field_selectors) {
     if (field.starts_with("metadata.")) continue;
-    const auto* value = find_dotted(document, source_path(kind, field));
+    const auto path = source_path(kind, field);
+    if (has_spec != nullptr && path.starts_with("spec.")) {
+      if (const auto text = has_spec->meta.field(field); !text.empty()) meta.fields.emplace_back(field, text);
+      continue;
+    }
+    const auto* value = find_dotted(document, path);
     std::string text =
         value != nullptr && !value->is_object() && !value->is_array() ? scalar_text(*value) : std::string(when_absent(kind, field));
     if (!text.empty()) meta.fields.emplace_back(field, std::move(text));

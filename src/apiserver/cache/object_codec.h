@@ -14,12 +14,23 @@ struct EncodedObject {
   std::size_t revision_offset = 0;  ///< Between those quotes.
 };
 
-/// Writes a document with apiVersion, kind and the identifying metadata first (name, generateName, namespace, uid, resourceVersion), the
-/// rest in its own order. A resourceVersion in the document is left out.
-EncodedObject encode_object(const json::Value& document);
+/// A member that a document lacks, in bytes.
+struct KeptMember {
+  std::string_view name;
+  std::string_view behind;  ///< The member that it stands behind, where that is there; otherwise it is the last.
+  std::string_view text;    ///< Empty: there is none.
+};
+struct KeptMembers {
+  KeptMember of_root, of_metadata;
+};
 
-/// What selectors and indexes need of a document of `kind` (storage version).
-ObjectMeta extract_meta(const model::KindInfo& kind, const json::Value& document);
+/// Writes a document with apiVersion, kind and the identifying metadata first (name, generateName, namespace, uid, resourceVersion), the
+/// rest in its own order. A resourceVersion in the document is left out. `kept`: what the document lacks.
+EncodedObject encode_object(const json::Value& document, const KeptMembers& kept = {});
+
+/// What selectors and indexes need of a document of `kind` (storage version). `has_spec`: the document lacks its spec, which is this
+/// object's, if given.
+ObjectMeta extract_meta(const model::KindInfo& kind, const json::Value& document, const StoredObject* has_spec = nullptr);
 /// The same from a stored record, without building a document. Unknown kinds give names and labels only.
 ObjectMeta extract_meta(std::string_view key, const std::string& value, Duration event_ttl);
 

@@ -1,4 +1,5 @@
 // The bodies of POST and PUT.
+#include "apiserver/apply/managed_fields.h"
 #include "apiserver/request/request_body.h"
 #include "apiserver/writes/steps.h"
 #include "model/kind_hooks.h"
@@ -31,6 +32,7 @@ StepResult decode_replacement(WritePipeline& writes, const WritePtr& operation) 
       return fresh;
     };
   }
+  operation->is_of_status_alone = operation->subresource == "status" && !apply::forgets_owners(*document);
   operation->produce = [document = std::move(*document)](const json::Value&) -> model::ApiResult<json::Value> { return document; };
   return Flow::kNext;
 }

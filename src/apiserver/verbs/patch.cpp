@@ -112,7 +112,24 @@ model::ApiResult<json::Value> finish_patched(Authorizer& authorizer, const Reque
   return patched;
 }
 
-using Produce = std::function<model::ApiResult<json::Value>(const json::Value&)>;
+struct Produce {
+  std::function<model::ApiResult<json::Value>(const json::Value&)> run;
+  bool is_of_status_alone = false;  ///< As WriteOperation's.
+};
+
+/// Whether a merge patch names nothing but the status, and of the metadata anything but the field owners.
+bool names_status_alone(const json::Value& patch) {
+  static constexpr std::array<std::string_view, 4> kPlain = {"apiVersion", "kind", "metadata", "status"};
+  for (const auto& [key, value] : patch.get_object()) {
+    const std::string_view name(key);
+    if (std::ranges::find(kPlain, name) == kPlain.end()) return false;
+    if (name != "metadata") continue;
+    if (!value.is_object()) return false;
+    for (const auto& [field, member] : value.get_object())
+      if (std::string_view(field) == "managedFields" || std::string_view(field).starts_with('$')) return false;
+  }
+  return true;
+}
 
 /// The words around an error: Kubernetes' decoders of the three languages differ in them.
 constexpr std::string_view kDecoding = "error decoding patch: ";
@@ -142,13 +159,15 @@ model::ApiResult<Produce> json_patch(Authorizer& authorizer, const RequestPtr& r
   if (document.is_null()) document = json::Array();
   auto operations = patch::parse_json_patch(document);
   if (!operations) return std::unexpected(operations.error());
-  return [&authorizer, request, &kind, operations = std::move(*operations)](const json::Value& current) -> model::ApiResult<json::Value> {
+  const auto run = [&authorizer, request, &kind,
+                    operations = std::move(*operations)](const json::Value& current) -> model::ApiResult<json::Value> {
     auto patched = current;
     if (auto applied = patch::apply_json_patch(patched, operations); !applied) {
       return std::unexpected(model::unprocessable());
     }
     return finish_patched(authorizer, request, kind, current, std::move(patched), {});
   };
+  return Produce{run};
 }
 
 model::ApiResult<Produce> merge_patch(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind) {
@@ -156,11 +175,13 @@ model::ApiResult<Produce> merge_patch(Authorizer& authorizer, const RequestPtr& 
   if (!parsed) return std::unexpected(parsed.error());
   if (auto map = expect_map(parsed->document, kDecoding); !map) return std::unexpected(map.error());
   if (parsed->document.is_null()) return std::unexpected(model::bad_request("Invalid JSON Patch"));
-  return [&authorizer, request, &kind, patch = std::move(*parsed)](const json::Value& current) -> model::ApiResult<json::Value> {
+  const bool is_of_status_alone = names_status_alone(parsed->document);
+  auto run = [&authorizer, request, &kind, patch = std::move(*parsed)](const json::Value& current) -> model::ApiResult<json::Value> {
     auto patched = current;
     patch::apply_merge_patch(patched, patch.document);
     return finish_patched(authorizer, request, kind, current, std::move(patched), patch.repeated);
   };
+  return Produce{std::move(run), is_of_status_alone};
 }
 
 /// 1e1 is 10 here: the converter takes a whole number however it is written.
@@ -194,12 +215,14 @@ model::ApiResult<Produce> strategic_patch(Authorizer& authorizer, const RequestP
   if (auto map = expect_map(parsed->document, ""); !map) return std::unexpected(map.error());
   if (parsed->document.is_null()) parsed->document = json::Object();
   make_whole(parsed->document);
-  return [&authorizer, request, &kind, patch = std::move(*parsed)](const json::Value& current) -> model::ApiResult<json::Value> {
+  const bool is_of_status_alone = names_status_alone(parsed->document);
+  auto run = [&authorizer, request, &kind, patch = std::move(*parsed)](const json::Value& current) -> model::ApiResult<json::Value> {
     auto patched = current;
     if (auto applied = patch::apply_strategic_merge(Shape::of(kind), patched, patch.document); !applied)
       return std::unexpected(refused_merge(applied.error().message));
     return finish_patched(authorizer, request, kind, current, std::move(patched), patch.repeated, &patch.document);
   };
+  return Produce{std::move(run), is_of_status_alone};
 }
 
 /// The configuration of an apply.
@@ -350,7 +373,8 @@ StepResult decode_patch(WritePipeline& writes, const WritePtr& operation) {
   if (is_of_type && request->query.has("force"))
     return std::unexpected(invalid_patch_option(model::FieldError::Type::kForbidden, "force", "may not be specified for non-apply patch"));
   if (!produce) return std::unexpected(std::move(produce.error()));
-  operation->produce = std::move(*produce);
+  operation->produce = std::move(produce->run);
+  operation->is_of_status_alone = produce->is_of_status_alone;
   return Flow::kNext;
 }
 

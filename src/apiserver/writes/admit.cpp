@@ -8,6 +8,8 @@ namespace {
 AdmissionRequest& begin_asking(WriteOperation& operation, Operation verb) {
   auto& admission = operation.admission;
   operation.is_admitted = false;
+  admission.fill_in = nullptr;
+  admission.stored = nullptr;
   admission.operation = verb;
   admission.kind = operation.kind;
   admission.subresource = operation.subresource;
@@ -66,6 +68,8 @@ StepResult ask_of_update(WritePipeline&, const WritePtr& operation) {
   admission.options = options_of(*operation, Operation::kUpdate);
   admission.object = std::move(operation->document);
   admission.old_object = std::move(operation->current);
+  admission.stored = operation->base;
+  if (operation->untouched) admission.fill_in = [self = operation.get()] { self->fill_in(); };
   return Flow::kNext;
 }
 

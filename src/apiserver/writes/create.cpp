@@ -119,6 +119,7 @@ StepResult store_new(WritePipeline& writes, const WritePtr& operation) {
     operation->try_out(writes, std::move(object), true);
     return Flow::kWaits;
   }
+  if (operation->request->empty.has_written) model::forget_empty(kind, object);
   // Kept only where the name may have to be chosen again.
   const bool may_repeat = !operation->generate_name.empty();
   operation->propose(writes, may_repeat ? object : std::move(object), [&writes, operation](Proposal proposal) {

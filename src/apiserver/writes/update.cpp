@@ -1,8 +1,10 @@
 // The steps of a change to what is there.
 #include "apiserver/apply/managed_fields.h"
+#include "apiserver/kinds/kind_rules.h"
 #include "apiserver/writes/steps.h"
 #include "model/kind_hooks.h"
 #include "model/schema.h"
+#include "model/validation/metadata_looks.h"
 
 namespace berth::apiserver {
 namespace {
@@ -39,18 +41,20 @@ std::optional<model::ApiStatus> check_finalizers(const model::KindInfo& kind, co
   for (const auto& finalizer : finalizers_of(updated))
     if (!before.contains(finalizer)) added += fmt::format("{}\"{}\"", added.empty() ? "" : ", ", finalizer);
   if (added.empty()) return std::nullopt;
-  return model::invalid_object(
-      kind.group, kind.kind, json::get_string(current, {"metadata", "name"}),
-      {{model::FieldError::Type::kForbidden, "metadata.finalizers", "",
-        fmt::format("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", added)}});
+  const model::FieldError refused{
+      model::FieldError::Type::kForbidden, "metadata.finalizers", "",
+      fmt::format("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", added)};
+  const auto looks = static_cast<std::size_t>(model::metadata_looks(kind).changes);
+  return model::invalid_object(kind.group, kind.kind, json::get_string(current, {"metadata", "name"}), model::FieldErrors(looks, refused));
 }
 
 /// The system's own metadata, which a client may leave out but not change (apimachinery: ValidateObjectMetaAccessorUpdate). What is set on
 /// an object that is going stays as it is, whatever is sent.
 std::optional<model::ApiStatus> check_system_metadata(const model::KindInfo& kind, const json::Value& current, const json::Value& updated) {
   model::FieldErrors errors;
-  const auto refuse = [&](std::string_view field, std::string value) {
-    errors.push_back({model::FieldError::Type::kInvalid, fmt::format("metadata.{}", field), std::move(value), "field is immutable"});
+  const auto refuse = [&](std::string_view field, const std::string& value) {
+    for (int i = 0; i < model::metadata_looks(kind).changes; ++i)
+      errors.push_back({model::FieldError::Type::kInvalid, fmt::format("metadata.{}", field), value, "field is immutable"});
   };
   const auto uid = json::get_string(updated, {"metadata", "uid"});
   if (!uid.empty() && uid != json::get_string(current, {"metadata", "uid"})) refuse("uid", json::serialize(json::Value(uid)));
@@ -100,7 +104,20 @@ bool goes_with_write(const model::KindInfo& kind, const json::Value& object) {
          (!model::hooks_of(kind).life->is_namespace || json::get_array(object, {"spec", "finalizers"}).empty());
 }
 
+/// Whether the write can do with the object's metadata and status: where nobody asks for more on the way, the rest stays bytes.
+bool may_leave_rest(const WriteOperation& operation) {
+  const auto& kind = *operation.kind;
+  const auto& own = rules_of(kind);
+  return operation.is_of_status_alone && operation.subresource == "status" && operation.request->custom == nullptr &&
+         &storage_kind(kind) == &kind && !own.guard && !own.check_first && model::hooks_of(kind).rules->status_reads_rest;
+}
+
 bool changes_addresses(const WriteOperation& operation) { return takes_addresses(*operation.kind) && operation.subresource.empty(); }
+
+bool has_same_owners(const WriteOperation& operation) {
+  const auto& untouched = operation.untouched;
+  return !untouched || apply::are_same_owners(untouched->owners_before(), untouched->owners());
+}
 
 /// What was decided, as the store sees it.
 struct Stored {
@@ -147,16 +164,27 @@ StepResult read_current(WritePipeline& writes, const WritePtr& operation) {
       run_steps(writes, operation);
     });
     return Flow::kWaits;
-  } else {
-    operation->current = decode_object(*operation->base);
-    if (const auto& stored = storage_kind(kind); &stored != &kind) model::convert(stored, kind, operation->current);
   }
+  operation->untouched.reset();
+  if (may_leave_rest(*operation)) operation->untouched = Untouched::take(operation->base, operation->current);
+  if (operation->untouched) return Flow::kNext;
+  operation->current = decode_object(*operation->base);
+  if (const auto& stored = storage_kind(kind); &stored != &kind) model::convert(stored, kind, operation->current);
   return Flow::kNext;
 }
 
 StepResult produce_next(WritePipeline&, const WritePtr& operation) {
+  const auto told = operation->request->warnings.size();
   auto updated = operation->produce(operation->current);
+  if (!updated && operation->untouched) {
+    // Errors show the whole.
+    operation->untouched.reset();
+    operation->request->warnings.resize(told);
+    operation->current = decode_object(*operation->base);
+    updated = operation->produce(operation->current);
+  }
   if (!updated) return std::unexpected(std::move(updated.error()));
+  if (operation->untouched) operation->untouched->set_aside(*updated, operation->mode == WriteMode::kReplace);
   if (auto wrong = check_preconditions(*operation, *updated)) return std::unexpected(std::move(*wrong));
   operation->document = std::move(*updated);
   return Flow::kNext;
@@ -176,8 +204,12 @@ StepResult carry_system_fields(WritePipeline&, const WritePtr& operation) {
 }
 
 StepResult own_changed_fields(WritePipeline& writes, const WritePtr& operation) {
-  apply::track_update(*operation->kind, &operation->current, operation->document,
-                      {operation->request->field_manager, operation->subresource, writes.ground.loop.now()});
+  const apply::Writer writer{operation->request->field_manager, operation->subresource, writes.ground.loop.now()};
+  if (auto& untouched = operation->untouched)
+    untouched->set_owners(
+        apply::track_status(*operation->kind, operation->current, operation->document, writer, untouched->owners_before()));
+  else
+    apply::track_update(*operation->kind, &operation->current, operation->document, writer);
   return Flow::kNext;
 }
 
@@ -189,9 +221,12 @@ StepResult guard_change(WritePipeline& writes, const WritePtr& operation) {
 
 StepResult prepare_change(WritePipeline& writes, const WritePtr& operation) {
   constexpr std::array<std::string_view, 5> kWithStrategy = {"status", "approval", "finalize", "ephemeralcontainers", "resize"};
+  const auto& reads_rest = model::hooks_of(*operation->kind).rules->status_reads_rest;
+  if (operation->untouched && reads_rest(operation->admission.old_object, operation->admission.object)) operation->fill_in();
   const bool has_strategy = std::ranges::find(kWithStrategy, operation->subresource) != kWithStrategy.end();
   model::prepare_for_update(*operation->kind, operation->admission.old_object, operation->admission.object,
                             has_strategy ? std::string_view(operation->subresource) : std::string_view(), writes.ground.now_text());
+  if (operation->untouched) operation->untouched->settle();
   return Flow::kNext;
 }
 
@@ -215,17 +250,19 @@ StepResult allocate_change(WritePipeline& writes, const WritePtr& operation) {
 StepResult store_if_changed(WritePipeline& writes, const WritePtr& operation) {
   auto& object = operation->admission.object;
   const auto& kind = *operation->kind;
+  Stored stored{.is_deleted = goes_with_write(kind, object)};
+  if (operation->dry_run || stored.is_deleted) operation->fill_in();  // The answer is the document.
   if (operation->dry_run) {
     writes.services.release(operation->allocation);
     operation->try_out(writes, std::move(object), false);
     return Flow::kWaits;
   }
-  Stored stored{.is_deleted = goes_with_write(kind, object)};
+  if (operation->request->empty.has_written) model::forget_empty(kind, object);
   // What is stored in another version than the stored one moves there with the first write, even of the same.
   const bool is_stale = (writes.ground.options.is_stale && writes.ground.options.is_stale(operation->base->key)) ||
                         (operation->request->custom != nullptr &&
                          !operation->base->value->starts_with(fmt::format(R"({{"apiVersion":"{}",)", storage_kind(kind).api_version())));
-  if (!stored.is_deleted && !is_stale && apply::is_same_state(operation->admission.old_object, object)) {
+  if (!stored.is_deleted && !is_stale && apply::is_same_state(operation->admission.old_object, object) && has_same_owners(*operation)) {
     operation->done(WriteOutcome{operation->base, {}, false});
     return Flow::kWaits;
   }

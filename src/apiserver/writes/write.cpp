@@ -12,8 +12,10 @@ namespace berth::apiserver {
 model::ApiStatus precondition_conflict(const model::KindInfo& kind, std::string_view ns, std::string_view name, std::string_view what,
                                        std::string_view asked, std::string_view present) {
   const auto& own = model::hooks_of(kind).life->etcd_prefix;
+  // Servers inside the server (definitions, other servers) keep theirs under their group.
+  const auto folder = kind.group == "apiextensions.k8s.io" || kind.group == "apiregistration.k8s.io" ? fmt::format("/{}", kind.group) : "";
   const auto prefix = own.empty() ? std::string_view(kind.plural) : own;
-  const auto key = ns.empty() ? fmt::format("/registry/{}/{}", prefix, name) : fmt::format("/registry/{}/{}/{}", prefix, ns, name);
+  const auto key = ns.empty() ? fmt::format("{}/{}/{}", folder, prefix, name) : fmt::format("{}/{}/{}/{}", folder, prefix, ns, name);
   return model::conflict(
       kind.group, kind.plural, name,
       fmt::format("StorageError: invalid object, Code: 4, Key: {0}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
@@ -48,13 +50,13 @@ WritePtr make_write(WritePipeline& writes, const RequestPtr& request, WriteMode 
   return operation;
 }
 
-Proposal make_proposal(const Ground& ground, const model::KindInfo& kind, json::Value document) {
+Proposal make_proposal(const Ground& ground, const model::KindInfo& kind, json::Value document, const Untouched* untouched) {
   const auto& stored = storage_kind(kind);
   if (&stored != &kind) model::convert(kind, stored, document);
   Proposal proposal;
-  proposal.meta = extract_meta(stored, document);
+  proposal.meta = untouched != nullptr ? untouched->meta(stored, document) : extract_meta(stored, document);
   proposal.key = object_key(stored, proposal.meta.ns, proposal.meta.name);
-  auto encoded = encode_object(document);
+  auto encoded = untouched != nullptr ? untouched->encode(document) : encode_object(document);
   proposal.value = std::move(encoded.value);
   proposal.revision_offset = encoded.revision_offset;
   const model::Life& life = *model::hooks_of(stored).life;
@@ -63,8 +65,16 @@ Proposal make_proposal(const Ground& ground, const model::KindInfo& kind, json::
   return proposal;
 }
 
+void WriteOperation::fill_in() {
+  if (!untouched) return;
+  untouched->fill_before(admission.old_object);
+  untouched->fill_after(*kind, admission.object);
+  untouched.reset();
+}
+
 void WriteOperation::propose(WritePipeline& writes, json::Value object, std::function<void(Proposal)> then) {
-  if (!asks_converter(*request) || request->kind != kind) return then(make_proposal(writes.ground, *kind, std::move(object)));
+  if (!asks_converter(*request) || request->kind != kind)
+    return then(make_proposal(writes.ground, *kind, std::move(object), untouched ? &*untouched : nullptr));
   writes.versions.convert_to_storage(request, std::move(object),
                                      [&writes, self = shared_from_this(), then = std::move(then)](model::ApiResult<json::Value> stored) {
                                        if (!stored) return self->fail(std::move(stored.error()));
@@ -89,7 +99,17 @@ model::FieldErrors complete_and_validate(const Ground& ground, const WriteOperat
   const auto& own = rules_of(kind);
   model::FieldErrors errors;
   if (own.check_first) errors = own.check_first(ground, operation, old, object);
-  auto found = old == nullptr ? model::validate_create(kind, object) : model::validate_update(kind, *old, object, operation.subresource);
+  const auto validate = [&](const json::Value& seen) {
+    return old == nullptr ? model::validate_create(kind, seen) : model::validate_update(kind, *old, seen, operation.subresource);
+  };
+  const model::EmptyValues& empty = operation.request->empty;
+  // What is new is looked at as it was sent. Beside what is there, what is empty says nothing, but is shown where it is refused.
+  auto found = old == nullptr && !empty.left_out.empty() ? validate(model::as_sent(object, empty)) : validate(object);
+  if (old != nullptr && !found.empty() && !empty.left_out.empty()) {
+    auto shown = validate(model::as_sent(object, empty));
+    const auto is_alike = [](const model::FieldError& a, const model::FieldError& b) { return a.type == b.type && a.field == b.field; };
+    if (std::ranges::equal(found, shown, is_alike)) found = std::move(shown);
+  }
   std::ranges::move(found, std::back_inserter(errors));
   if (own.check_last && operation.subresource.empty())
     std::ranges::move(own.check_last(operation, old, object), std::back_inserter(errors));

@@ -1,6 +1,7 @@
 // Writes: what one of them carries through its steps. The lists of steps, and the order that none of them may leave: writes/lists.cpp.
 #pragma once
 #include "apiserver/writes/pipeline.h"
+#include "apiserver/writes/untouched.h"
 
 namespace berth::apiserver {
 
@@ -45,6 +46,8 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
 
   /// Update: the new document from the present one. Called once an attempt.
   std::function<model::ApiResult<json::Value>(const json::Value& current)> produce;
+  /// `produce` leaves the spec and the field owners alone, whatever they are; of a whole object that is sent they count for nothing.
+  bool is_of_status_alone = false;
   /// Update of something that is not there: the document to create; empty: 404.
   std::function<model::ApiResult<json::Value>()> produce_new;
   /// Create: what to create. Of what is no object of `kind` (Binding, Eviction, TokenRequest, options of a session): the body.
@@ -63,6 +66,8 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   std::size_t next_step = 0;
   ObjectPtr base;
   json::Value current;  ///< Until admission.old_object takes it over.
+  /// What `current`, `document` and the objects of admission lack: nobody has asked for it yet.
+  std::optional<Untouched> untouched;
   AdmissionRequest admission;
   bool is_admitted = false;  ///< Deletions: asked once, however often it is tried.
   ServiceAllocation allocation;
@@ -70,6 +75,9 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   std::string generate_name;
   bool insists_on_revision = false;
   int attempts = 0;
+
+  /// The objects of admission get what they lack.
+  void fill_in();
 
   void fail(model::ApiStatus status) { done(std::unexpected(std::move(status))); }
 };
@@ -93,8 +101,8 @@ void remove_collection(WritePipeline& writes, const RequestPtr& request);
 /// A PUT or an apply that would create: that is a right of its own. Empty when the user has it.
 std::optional<model::ApiStatus> refuse_creation(const Ground& ground, const Request& request);
 
-/// Encodes a document of `kind` for its key, converted to the stored version.
-Proposal make_proposal(const Ground& ground, const model::KindInfo& kind, json::Value document);
+/// Encodes a document of `kind` for its key, converted to the stored version. `untouched`: what the document lacks, if given.
+Proposal make_proposal(const Ground& ground, const model::KindInfo& kind, json::Value document, const Untouched* untouched = nullptr);
 
 bool has_finalizers(const json::Value& document);
 

@@ -60,17 +60,47 @@ void hook_rules(const Value& hook, const Path& hook_at, Errors& errors) {
   }
 }
 
-void service_reference(const Value& hook, const Path& hook_at, Errors& errors) {
-  const Value* service = json::find(hook, {"clientConfig", "service"});
-  if (service == nullptr) return;
-  const Path config = hook_at / "clientConfig";
-  const Path at = config / "service";
-  if (get_string(*service, {"name"}).empty()) errors.required(at / "name", "service name is required");
-  if (get_string(*service, {"namespace"}).empty()) errors.required(at / "namespace", "service namespace is required");
-  if (const std::string_view path = get_string(*service, {"path"}); !path.empty() && !path.starts_with('/'))
-    errors.invalid(at / "path", path, "must start with a '/'");
-  if (const std::int64_t port = get_int(*service, {"port"}, 443); port < 1 || port > 65535)
+/// Each step of a service's path is a name.
+void service_path(std::string_view path, const Path& at, Errors& errors) {
+  if (path.empty() || path == "/") return;
+  if (path == "//") return errors.invalid(at, path, "segment[0] may not be empty");
+  if (!path.starts_with('/')) errors.invalid(at, path, "must start with a '/'");
+  std::string_view rest = path.substr(1);
+  if (rest.ends_with('/')) rest.remove_suffix(1);
+  for (std::size_t i = 0, start = 0; start <= rest.size(); ++i) {
+    const std::size_t end = std::min(rest.find('/', start), rest.size());
+    const std::string_view step = rest.substr(start, end - start);
+    start = end + 1;
+    if (step.empty())
+      errors.invalid(at, path, fmt::format("segment[{}] may not be empty", i));
+    else if (const std::string why = check_dns1123_subdomain(step); !why.empty())
+      errors.invalid(at, path, fmt::format("segment[{}]: {}", i, why));
+  }
+}
+
+/// apiserver/pkg/util/webhook, ValidateWebhookService, whose callers hand over name and namespace in the other order: a missing name is
+/// told of the namespace.
+void service_reference(const Value& service, const Path& at, Errors& errors) {
+  if (get_string(service, {"namespace"}).empty()) errors.required(at / "name");
+  if (get_string(service, {"name"}).empty()) errors.required(at / "namespace");
+  if (const std::int64_t port = get_int(service, {"port"}, 443); port < 1 || port > 65535)
     errors.invalid(at / "port", Value(port), "port is not valid: must be between 1 and 65535, inclusive");
+  service_path(get_string(service, {"path"}), at / "path", errors);
+}
+
+/// Where the webhook is: a URL or a Service.
+void hook_client(const Value& hook, const Path& at, Errors& errors) {
+  const Value *url = json::find(hook, {"clientConfig", "url"}), *service = json::find(hook, {"clientConfig", "service"});
+  if ((url == nullptr) == (service == nullptr)) return errors.required(at, "exactly one of url or service is required");
+  if (url != nullptr) return webhook_url(get_string(hook, {"clientConfig", "url"}), at / "url", errors);
+  service_reference(*service, at / "service", errors);
+}
+
+void hook_name(std::string_view name, const Path& at, Errors& errors) {
+  if (name.empty()) return errors.required(at);
+  if (const std::string why = check_dns1123_subdomain(name); !why.empty()) return errors.invalid(at, name, why);
+  if (std::count(name.begin(), name.end(), '.') < 2)
+    errors.invalid(at, name, "should be a domain with at least three segments separated by dots");
 }
 
 }  // namespace
@@ -105,10 +135,7 @@ void webhooks(const Value& doc, Errors& errors) {
   for (const Value& hook : get_array(doc, {"webhooks"})) {
     const Path one = at[i++];
     const std::string_view name = get_string(hook, {"name"});
-    if (name.empty())
-      errors.required(one / "name");
-    else if (std::count(name.begin(), name.end(), '.') < 2)
-      errors.invalid(one / "name", name, "should be a domain with at least three segments separated by dots");
+    hook_name(name, one / "name", errors);
     if (!names.insert(name).second) errors.duplicate(one / "name", Value(name));
     const std::int64_t timeout = get_int(hook, {"timeoutSeconds"}, 10);
     if (timeout < 1 || timeout > 30)
@@ -118,16 +145,12 @@ void webhooks(const Value& doc, Errors& errors) {
     supported_value(hook, "reinvocationPolicy", one, {"IfNeeded", "Never"}, errors, true);
     review_versions(hook, one, errors);
     hook_rules(hook, one, errors);
-    service_reference(hook, one, errors);
+    hook_client(hook, one / "clientConfig", errors);
     const std::string_view effects = get_string(hook, {"sideEffects"});
-    if (effects.empty())
+    if (json::find(hook, "sideEffects") == nullptr)
       errors.required(one / "sideEffects", "must specify one of None, NoneOnDryRun");
     else if (effects != "None" && effects != "NoneOnDryRun")
       errors.not_supported(one / "sideEffects", effects, {"None", "NoneOnDryRun"});
-    const bool has_url = !get_string(hook, {"clientConfig", "url"}).empty(),
-               has_service = json::find(hook, {"clientConfig", "service"}) != nullptr;
-    if (has_url == has_service) errors.required(one / "clientConfig", "exactly one of url or service is required");
-    if (has_url) webhook_url(get_string(hook, {"clientConfig", "url"}), one / "clientConfig" / "url", errors);
     if (const Value* selector = json::find(hook, "namespaceSelector")) label_selector(*selector, one / "namespaceSelector", errors);
     if (const Value* selector = json::find(hook, "objectSelector")) label_selector(*selector, one / "objectSelector", errors);
     webhook_match_conditions(hook, one, errors);

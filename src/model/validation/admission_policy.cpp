@@ -203,7 +203,7 @@ const Value* spec_of(const Value& doc) {
 
 /// What policies of both sorts have. `more_of_match`: what else is wrong with the constraints; may be null.
 void policy_parts(const Value& spec, const Path& at, void (*more_of_match)(const Value*, const Path&, Errors&), Errors& errors) {
-  if (get_string(spec, {"failurePolicy"}).empty())
+  if (json::find(spec, "failurePolicy") == nullptr)
     errors.required(at / "failurePolicy");
   else
     supported_value(spec, "failurePolicy", at, {"Fail", "Ignore"}, errors, true);

@@ -6,6 +6,7 @@
 #include "model/quantity.h"
 #include "model/schema.h"
 #include "model/selector.h"
+#include "model/validation/metadata_looks.h"
 #include "model/validation/validation.h"
 
 namespace berth::model::validation {
@@ -281,6 +282,38 @@ void finalizer_name(std::string_view name, const Path& at, const Path& unknown_a
     errors.invalid(unknown_at, name, "name is neither a standard finalizer name nor is it fully qualified");
 }
 
+namespace {
+
+void owner_references(const Value& doc, const Path& one, Errors& errors) {
+  std::string controller;
+  // Kubernetes names the list, not the entry.
+  for (const Value& owner : json::get_array(doc, {"metadata", "ownerReferences"})) {
+    if (json::get_string(owner, {"apiVersion"}).empty()) errors.invalid(one / "apiVersion", "", "version must not be empty");
+    if (json::get_string(owner, {"kind"}).empty()) errors.invalid(one / "kind", "", "must not be empty");
+    if (json::get_string(owner, {"name"}).empty()) errors.invalid(one / "name", "", "must not be empty");
+    if (json::get_string(owner, {"uid"}).empty()) errors.invalid(one / "uid", "", "must not be empty");
+    if (json::get_string(owner, {"apiVersion"}) == "v1" && json::get_string(owner, {"kind"}) == "Event")
+      errors.invalid(one, owner, "/v1, Kind=Event is disallowed from being an owner");
+    if (!json::get_bool(owner, {"controller"})) continue;
+    const std::string name_of_this = fmt::format("{}/{}", json::get_string(owner, {"kind"}), json::get_string(owner, {"name"}));
+    if (controller.empty())
+      controller = name_of_this;
+    else
+      errors.invalid(one, Value(json::get_array(doc, {"metadata", "ownerReferences"})),
+                     fmt::format("Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+                                 controller, name_of_this));
+  }
+}
+
+/// What creation and update look at alike.
+void tags_and_owners(const Value& doc, const Path& at, Errors& errors) {
+  if (const Value* map = json::find(doc, {"metadata", "labels"})) labels(*map, at / "labels", errors);
+  if (const Value* map = json::find(doc, {"metadata", "annotations"})) annotations(*map, at / "annotations", errors);
+  owner_references(doc, at / "ownerReferences", errors);
+}
+
+}  // namespace
+
 void object_meta(const KindInfo& kind, const Value& doc, Errors& errors) {
   const Path at("metadata");
   const std::string_view name = json::get_string(doc, {"metadata", "name"}), generate = json::get_string(doc, {"metadata", "generateName"});
@@ -306,8 +339,7 @@ void object_meta(const KindInfo& kind, const Value& doc, Errors& errors) {
   }
   if (json::get_int(doc, {"metadata", "generation"}) < 0)
     errors.invalid(at / "generation", *json::find(doc, {"metadata", "generation"}), kNegative);
-  if (const Value* map = json::find(doc, {"metadata", "labels"})) labels(*map, at / "labels", errors);
-  if (const Value* map = json::find(doc, {"metadata", "annotations"})) annotations(*map, at / "annotations", errors);
+  tags_and_owners(doc, at, errors);
   const Path finalizers = at / "finalizers";
   const bool is_builtin = !hooks_of(kind).rules->has_foreign_finalizers;
   std::size_t index = 0;
@@ -318,25 +350,6 @@ void object_meta(const KindInfo& kind, const Value& doc, Errors& errors) {
       finalizer_name(text, finalizers, one, errors);
     else if (const std::string why = check_qualified_name(text); !why.empty())
       errors.invalid(finalizers, text, why);
-  }
-  std::string controller;
-  const Path owners = at / "ownerReferences";
-  for (const Value& owner : json::get_array(doc, {"metadata", "ownerReferences"})) {
-    const Path& one = owners;  // Kubernetes names the list, not the entry.
-    if (json::get_string(owner, {"apiVersion"}).empty()) errors.invalid(one / "apiVersion", "", "version must not be empty");
-    if (json::get_string(owner, {"kind"}).empty()) errors.invalid(one / "kind", "", "must not be empty");
-    if (json::get_string(owner, {"name"}).empty()) errors.invalid(one / "name", "", "must not be empty");
-    if (json::get_string(owner, {"uid"}).empty()) errors.invalid(one / "uid", "", "must not be empty");
-    if (json::get_string(owner, {"apiVersion"}) == "v1" && json::get_string(owner, {"kind"}) == "Event")
-      errors.invalid(one, owner, "/v1, Kind=Event is disallowed from being an owner");
-    if (!json::get_bool(owner, {"controller"})) continue;
-    const std::string name_of_this = fmt::format("{}/{}", json::get_string(owner, {"kind"}), json::get_string(owner, {"name"}));
-    if (controller.empty())
-      controller = name_of_this;
-    else
-      errors.invalid(owners, Value(json::get_array(doc, {"metadata", "ownerReferences"})),
-                     fmt::format("Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
-                                 controller, name_of_this));
   }
 }
 
@@ -456,9 +469,17 @@ FieldErrors validate_create(const KindInfo& kind, const json::Value& doc) {
 }
 
 FieldErrors validate_update(const KindInfo& kind, const json::Value& old, const json::Value& doc, std::string_view subresource) {
-  validation::Errors errors;
-  validation::object_meta(kind, doc, errors);
-  validation::object_meta_update(old, doc, errors);
+  validation::Errors errors, whole, change;
+  validation::object_meta(kind, doc, whole);
+  validation::object_meta_update(old, doc, change);
+  if (!whole.empty()) validation::tags_and_owners(doc, validation::Path("metadata"), change);
+  const auto tell = [&](const FieldErrors& found, int times) {
+    for (int i = 0; i < times; ++i)
+      for (const FieldError& one : found) errors.add(one);
+  };
+  const MetadataLooks looks = metadata_looks(kind);
+  tell(whole.take(), looks.whole);
+  tell(change.take(), looks.changes);
   const Rules& own = *hooks_of(kind).rules;
   if (subresource == "status" && own.status) own.status(old, doc, errors);
   if (subresource != "status" && subresource != "finalize" && own.update) own.update(old, doc, subresource, errors);

@@ -246,6 +246,21 @@ void allocated(const Value& doc, std::string_view list, std::string_view contain
 
 }  // namespace
 
+bool pod_status_reads_spec(const Value& old, const Value& doc) {
+  if (get_string(doc, {"status", "qosClass"}).empty()) return true;
+  const std::string_view nominated = get_string(doc, {"status", "nominatedNodeName"});
+  if (!nominated.empty() && nominated != get_string(old, {"status", "nominatedNodeName"})) return true;
+  for (const char* field : {"resourceClaimStatuses", "extendedResourceClaimStatus"})
+    if (json::find(doc, {"status", field}) != nullptr) return true;
+  for (const char* list : {"containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"}) {
+    for (const Value& before : get_array(old, {"status", list}))
+      if (json::find(before, {"state", "terminated"}) != nullptr) return true;
+    for (const Value& now : get_array(doc, {"status", list}))
+      if (json::find(now, {"user", "linux"}) != nullptr || json::find(now, "allocatedResourcesStatus") != nullptr) return true;
+  }
+  return false;
+}
+
 void pod_status(const Value& old, const Value& doc, Errors& errors) {
   const Path at("status");
   conditions(doc, at, errors);

@@ -133,6 +133,8 @@ void ephemeral_containers_update(const Value& old, const Value& doc, Errors& err
 void pod_resize(const Value& old, const Value& doc, Errors& errors);
 /// What controllers and nodes may write into a status.
 void pod_status(const Value& old, const Value& doc, Errors& errors);
+/// Whether that, or what is prepared before it, looks at the spec: for these two, whose spec is the same and may be left out.
+bool pod_status_reads_spec(const Value& old, const Value& doc);
 void job_status(const Value& old, const Value& doc, Errors& errors);
 /// How two internal forms differ: a unified diff of their indented JSON, as Kubernetes shows it where an update is forbidden.
 std::string difference(const Value& before, const Value& after);

@@ -64,7 +64,7 @@ OverlayOptions overlay_options(const std::vector<std::string>& options, std::siz
     std::string base = lower.substr(0, lower.find(':'));
     for (std::size_t from = 0; from < lower.size(); from = std::min(lower.find(':', from), lower.size() - 1) + 1) {
       const std::string_view one = std::string_view(lower).substr(from, lower.find(':', from) - from);
-      while (!one.starts_with(base + "/") && !base.empty()) base.resize(std::min(base.size(), base.rfind('/')));
+      while (!one.starts_with(base + "/") && !base.empty()) base.resize(base.find('/') == std::string::npos ? 0 : base.rfind('/'));
     }
     out.base = base;
     std::string shorter;

@@ -7,6 +7,7 @@
 
 #include "placement/devices/allocator.h"
 #include "placement/devices/binding.h"
+#include "placement/devices/extended.h"
 #include "placement/plugins/factories.h"
 #include "placement/plugins/pod_claims.h"
 
@@ -19,19 +20,29 @@ using AllocationPtr = std::shared_ptr<const model::Allocation>;
 constexpr std::string_view kCannotAllocate = "cannot allocate all claims";
 constexpr std::string_view kNotOnNode = "resourceclaim not available on the node";
 
+/// What the claims get on one node.
+struct OnNode {
+  std::vector<AllocationPtr> allocations;            ///< Of `to_allocate`, then of the extended claim.
+  const devices::ExtendedClaim* extended = nullptr;  ///< Null: the node has all that the pod's containers ask for by name.
+};
+
 /// What is found out about nodes while they are asked: shared by the copies of one cycle's state.
 struct Findings {
   std::vector<ClaimPtr> claims;                       ///< In the pod's order.
   std::vector<const ResourceClaimView*> to_allocate;  ///< Those without an allocation.
   std::unique_ptr<devices::Matcher> matcher;
   std::unique_ptr<devices::Allocator> allocator;  ///< Null when nothing is to be allocated.
-  std::map<std::string, std::vector<AllocationPtr>, std::less<>> by_node;
-  std::set<std::size_t> unavailable;  ///< Claims whose devices some node cannot use.
+  std::map<std::string, OnNode, std::less<>> by_node;
+  std::set<std::size_t> unavailable;                                    ///< Claims whose devices some node cannot use.
+  bool asks_by_name = false;                                            ///< Containers ask for resources that classes back.
+  ClaimPtr left_over;                                                   ///< The claim that an earlier attempt made for those.
+  std::map<std::vector<std::string>, devices::ExtendedClaim> extended;  ///< By what the node has none of.
 };
 
 struct State : Cloneable<State> {
   std::shared_ptr<Findings> findings;
   std::vector<std::pair<ClaimPtr, AllocationPtr>> reserved;
+  const devices::ExtendedClaim* extended = nullptr;  ///< The last of `reserved`, unless null.
 };
 
 class DynamicResources final : public Plugin {
@@ -98,14 +109,17 @@ std::unique_ptr<devices::Allocator> make_allocator(const Cluster& cluster, devic
 }
 
 PreFilterOutcome DynamicResources::pre_filter(CycleState& state, const PodInfo& pod) const {
-  if (pod.view().resource_claims.empty()) return {Status::skip(), {}};
   const Cluster& cluster = state.cluster();
+  const bool asks_by_name = !devices::backed_resources(pod.wanted(), cluster).empty();
+  if (pod.view().resource_claims.empty() && !asks_by_name) return {Status::skip(), {}};
   auto claims = claims_of(pod.view(), cluster);
   if (!claims) return {Status::unresolvable(claims.error()), {}};
-  if (claims->empty()) return {Status::skip(), {}};
+  if (claims->empty() && !asks_by_name) return {Status::skip(), {}};
   auto data = std::make_unique<State>();
   data->findings = std::make_shared<Findings>();
   Findings& findings = *data->findings;
+  findings.asks_by_name = asks_by_name;
+  if (asks_by_name) findings.left_over = devices::find_extended_claim(pod.view(), cluster);
   findings.claims = std::move(*claims);
   for (const ClaimPtr& claim : findings.claims) {
     if (claim->allocation != nullptr) continue;
@@ -114,7 +128,7 @@ PreFilterOutcome DynamicResources::pre_filter(CycleState& state, const PodInfo& 
     if (auto why = missing_class(*claim, cluster); !why.empty()) return {Status::unresolvable(std::move(why)), {}};
     findings.to_allocate.push_back(claim.get());
   }
-  if (!findings.to_allocate.empty()) {
+  if (!findings.to_allocate.empty() || asks_by_name) {
     findings.matcher = std::make_unique<devices::Matcher>();
     findings.allocator = make_allocator(cluster, *findings.matcher);
   }
@@ -122,10 +136,25 @@ PreFilterOutcome DynamicResources::pre_filter(CycleState& state, const PodInfo& 
   return {};
 }
 
-Status DynamicResources::filter(const CycleState& state, const PodInfo&, const NodeInfo& node) const {
+/// The claim for what the node itself has none of; null where it lacks nothing.
+const devices::ExtendedClaim* extended_on(const Cluster& cluster, const PodInfo& pod, const NodeInfo& node, Findings& findings) {
+  if (!findings.asks_by_name) return nullptr;
+  std::vector<std::string> lacks;
+  for (const auto& resource : devices::backed_resources(pod.wanted(), cluster))
+    if (devices::is_left_to_devices(cluster, node.allocatable, resource)) lacks.push_back(resource);
+  if (lacks.empty()) return nullptr;
+  const auto known = findings.extended.find(lacks);
+  if (known != findings.extended.end()) return &known->second;
+  auto made = devices::make_extended_claim(pod.view(), lacks, cluster);
+  return &findings.extended.emplace(std::move(lacks), std::move(made)).first->second;
+}
+
+Status DynamicResources::filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const {
   const auto* data = state.get<State>(slot());
   if (data == nullptr) return Status::success();
   Findings& findings = *data->findings;
+  // Whether its devices would still do is not asked: it is deleted, and the pod tried again.
+  if (findings.left_over != nullptr) return Status::unresolvable("cannot schedule extended resource claim");
   bool is_available = true;
   for (std::size_t i = 0; i < findings.claims.size(); ++i) {
     const ResourceClaimView& claim = *findings.claims[i];
@@ -136,19 +165,22 @@ Status DynamicResources::filter(const CycleState& state, const PodInfo&, const N
     findings.unavailable.insert(i);
     is_available = false;
   }
-  std::optional<std::vector<AllocationPtr>> allocations;
-  if (findings.allocator != nullptr) {
-    auto answer = findings.allocator->allocate(*node.node, findings.to_allocate);
+  std::optional<OnNode> found;
+  const auto* extended = extended_on(state.cluster(), pod, node, findings);
+  auto to_allocate = findings.to_allocate;
+  if (extended != nullptr) to_allocate.push_back(extended->view.get());
+  if (!to_allocate.empty()) {
+    auto answer = findings.allocator->allocate(*node.node, to_allocate);
     using Kind = devices::AllocationError::Kind;
     if (!answer && answer.error().kind == Kind::kExhausted)
       return Status::error(fmt::format("node {}: timed out trying to allocate devices", node.name));
     if (!answer && answer.error().kind == Kind::kThisNode) return Status::unresolvable(answer.error().message);
     if (!answer) return Status::error(answer.error().message);
     if (!*answer) return Status::unresolvable(std::string(kCannotAllocate));
-    allocations = std::move(*answer);
+    found = OnNode{std::move(**answer), extended};
   }
   if (!is_available) return Status::unresolvable(std::string(kNotOnNode));
-  if (allocations) findings.by_node.insert_or_assign(node.name, std::move(*allocations));
+  if (found) findings.by_node.insert_or_assign(node.name, std::move(*found));
   return Status::success();
 }
 
@@ -162,7 +194,7 @@ std::expected<std::int64_t, Status> DynamicResources::score(const CycleState& st
   std::int64_t out = 0;
   std::size_t next = 0;
   for (const ClaimPtr& claim : data->findings->claims) {
-    const model::Allocation& allocation = claim->allocation != nullptr ? *claim->allocation : *found->second[next++];
+    const model::Allocation& allocation = claim->allocation != nullptr ? *claim->allocation : *found->second.allocations[next++];
     std::set<std::string_view> taken;
     for (const auto& device : allocation.devices) taken.insert(device.request);
     for (const auto& group : claim->requests)
@@ -183,15 +215,21 @@ Status DynamicResources::normalize(const CycleState&, const PodInfo&, std::span<
 
 Status DynamicResources::reserve(CycleState& state, const PodInfo&, const NodeInfo& node, Cluster& cluster) const {
   auto* data = state.get<State>(slot());
-  if (data == nullptr || data->findings->to_allocate.empty()) return Status::success();
+  if (data == nullptr) return Status::success();
   const auto found = data->findings->by_node.find(node.name);
-  if (found == data->findings->by_node.end()) return Status::error("claim allocation not found for node");
+  if (found == data->findings->by_node.end())
+    return data->findings->to_allocate.empty() ? Status::success() : Status::error("claim allocation not found for node");
+  const auto take = [&](const ClaimPtr& claim, const AllocationPtr& allocation) {
+    data->reserved.emplace_back(claim, allocation);
+    cluster.set_pending_allocation(claim->meta.uid, allocation);
+  };
   std::size_t next = 0;
   for (const ClaimPtr& claim : data->findings->claims) {
     if (claim->allocation != nullptr) continue;
-    data->reserved.emplace_back(claim, found->second[next++]);
-    cluster.set_pending_allocation(claim->meta.uid, data->reserved.back().second);
+    take(claim, found->second.allocations[next++]);
   }
+  data->extended = found->second.extended;
+  if (data->extended != nullptr) take(data->extended->view, found->second.allocations.back());
   return Status::success();
 }
 
@@ -201,6 +239,7 @@ void DynamicResources::unreserve(CycleState& state, const PodInfo&, const NodeIn
   for (const auto& [claim, allocation] : data->reserved)
     if (cluster.pending_allocation(claim->meta.uid) == allocation) cluster.set_pending_allocation(claim->meta.uid, nullptr);
   data->reserved.clear();
+  data->extended = nullptr;
 }
 
 std::expected<std::vector<PreBindWrite>, Status> DynamicResources::pre_bind(const CycleState& state, const PodInfo& pod,
@@ -216,6 +255,14 @@ std::expected<std::vector<PreBindWrite>, Status> DynamicResources::pre_bind(cons
       if (reserved == claim) write.allocation = allocation;
     out.push_back(std::move(write));
   }
+  if (data->extended != nullptr) {
+    PreBindWrite write{"resource.k8s.io", "resourceclaims", pod.view().ns(), {}, {}, false};
+    write.allocation = data->reserved.back().second;
+    write.uid = data->extended->view->meta.uid;
+    write.to_create = data->extended->document;
+    write.pod_status = {{"extendedResourceClaimStatus", {{"requestMappings", data->extended->mappings}}}};
+    out.push_back(std::move(write));
+  }
   return out;
 }
 
@@ -228,6 +275,7 @@ std::optional<ClaimRelease> DynamicResources::find_release(const CycleState& sta
     if (claim.reserved_for.size() > 1 || (claim.reserved_for.size() == 1 && !claim.is_reserved_for(pod.view().meta.uid))) continue;
     return ClaimRelease{claim.meta.ns, claim.meta.name, claim.meta.uid};
   }
+  if (const auto& claim = data->findings->left_over) return ClaimRelease{claim->meta.ns, claim->meta.name, claim->meta.uid, true};
   return std::nullopt;
 }
 

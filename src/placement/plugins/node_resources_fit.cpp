@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "placement/columns/node_amounts.h"
+#include "placement/devices/extended.h"
 #include "placement/plugins/factories.h"
 #include "placement/scorers/resource_allocation.h"
 
@@ -47,10 +48,10 @@ class NodeResourcesFit final : public Plugin {
     return true;
   }
 
-  Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
+  Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
     Verdict verdict;
     if (static_cast<std::int64_t>(node.pods.size()) + 1 > node.allocatable.allowed_pods) verdict.reasons.emplace_back("Too many pods");
-    check_request(pod.wanted(), node, verdict);
+    check_request(state.cluster(), pod.wanted(), node, verdict);
     if (verdict.reasons.empty()) return Status::success();
     // 1.36 knows when even an empty node would be too small.
     const bool hopeless = verdict.exceeds_node && era_ != Era::k120;
@@ -80,7 +81,7 @@ class NodeResourcesFit final : public Plugin {
   }
   [[nodiscard]] EventSet events_to_register() const override {
     using enum ClusterEvent;
-    return kNewNode | EventSet{kNodeAllocatable, kAssignedPodDeleted, kAssignedPodResized, kOwnScaledDown};
+    return kNewNode | EventSet{kNodeAllocatable, kAssignedPodDeleted, kAssignedPodResized, kOwnScaledDown, kDevices};
   }
   [[nodiscard]] bool queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const override;
 
@@ -97,7 +98,7 @@ class NodeResourcesFit final : public Plugin {
     out.exceeds_node |= verdict.exceeds_node;
   }
 
-  void check_request(const Resource& wanted, const NodeInfo& node, Verdict& out) const {
+  void check_request(const Cluster& cluster, const Resource& wanted, const NodeInfo& node, Verdict& out) const {
     if (wanted.cpu_milli == 0 && wanted.memory_bytes == 0 && wanted.ephemeral_storage_bytes == 0 && wanted.scalars.empty()) return;
     check("cpu", wanted.cpu_milli, node.requested.cpu_milli, node.allocatable.cpu_milli, out);
     check("memory", wanted.memory_bytes, node.requested.memory_bytes, node.allocatable.memory_bytes, out);
@@ -105,6 +106,7 @@ class NodeResourcesFit final : public Plugin {
           node.allocatable.ephemeral_storage_bytes, out);
     for (const auto& [resource, amount] : wanted.scalars) {
       if (is_ignored(resource)) continue;
+      if (era_ != Era::k120 && devices::is_left_to_devices(cluster, node.allocatable, resource)) continue;
       check(resource, amount, node.requested.scalar(resource), node.allocatable.scalar(resource), out);
     }
   }
@@ -122,11 +124,13 @@ class NodeResourcesFit final : public Plugin {
 };
 
 /// The request would fit on the node if nothing else were there.
-bool fits_empty_node(const Resource& wanted, const Resource& room) {
+bool fits_empty_node(const Cluster& cluster, const Resource& wanted, const Resource& room) {
   if (room.allowed_pods < 1 || wanted.cpu_milli > room.cpu_milli || wanted.memory_bytes > room.memory_bytes ||
       wanted.ephemeral_storage_bytes > room.ephemeral_storage_bytes)
     return false;
-  return std::ranges::all_of(wanted.scalars, [&](const auto& one) { return one.second <= room.scalar(one.first); });
+  return std::ranges::all_of(wanted.scalars, [&](const auto& one) {
+    return one.second <= room.scalar(one.first) || devices::is_left_to_devices(cluster, room, one.first);
+  });
 }
 
 /// `more` has more than `less` of something that the pod asks for.
@@ -138,15 +142,17 @@ bool has_more_of(const Resource& wanted, const Resource& less, const Resource& m
                              [&](const auto& one) { return one.second != 0 && more.scalar(one.first) > less.scalar(one.first); });
 }
 
-bool NodeResourcesFit::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
+bool NodeResourcesFit::queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const {
   const Resource& wanted = pending.wanted();
+  if (change.event == ClusterEvent::kDevices) return !devices::backed_resources(wanted, cluster).empty();
   if (change.event == ClusterEvent::kNodeTaints) return true;
   if (change.node != nullptr) {
     const Resource room = Resource::from_list(change.node->allocatable);
-    if (!fits_empty_node(wanted, room)) return false;
+    if (!fits_empty_node(cluster, wanted, room)) return false;
     if (change.node_before == nullptr) return true;
     const Resource before = Resource::from_list(change.node_before->allocatable);
-    return room.allowed_pods > before.allowed_pods || has_more_of(wanted, before, room);
+    return room.allowed_pods > before.allowed_pods || has_more_of(wanted, before, room) ||
+           std::ranges::any_of(wanted.scalars, [&](const auto& one) { return devices::is_left_to_devices(cluster, room, one.first); });
   }
   if (change.event == ClusterEvent::kAssignedPodResized && change.pod != nullptr && change.pod_before != nullptr)
     return has_more_of(wanted, change.pod->request.total, change.pod_before->request.total);

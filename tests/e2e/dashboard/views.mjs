@@ -119,6 +119,16 @@ async function small() {
     await page.says("scale shop/web to 40");
     await page.until("document.querySelectorAll('figure canvas').length === 2", 40);
   });
+  await check("an answer that the cluster has outrun says so, and can be asked again", async () => {
+    await page.says("Of the cluster");
+    please("outdate");
+    await page.says("The cluster has moved on", 30);
+    await page.says("node-2 is cordoned");
+    await page.click(".stale button", "Ask the same again");
+    await page.until("!document.querySelector('.stale')", 40);
+    await page.says("Of the cluster");
+    please("undo");
+  });
   await check("a question that makes no sense is answered in words", async () => {
     await page.eval(`location.hash = "#/what-if/" + encodeURIComponent(JSON.stringify([{ drain: "nobody" }]))`);
     await page.until("document.querySelector('[role=alert]')?.innerText.includes('nobody')", 30);

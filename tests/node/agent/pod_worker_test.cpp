@@ -163,6 +163,30 @@ TEST_F(PodWorkerTest, AFailingPullShowsItsErrorThenItsBackOff) {
   ASSERT_TRUE(eventually_phase("Running"));
 }
 
+TEST_F(PodWorkerTest, AContainerWaitsForTheImageOfItsVolume) {
+  start(
+      pod("{volumes: [{name: v, image: {reference: 'data:1', pullPolicy: IfNotPresent}}, {name: w, image: {reference: 'other:1'}}],"
+          " containers: [{name: c, image: 'app:1', volumeMounts: [{name: v, mountPath: /v}]}, {name: d, image: 'app:1'}]}"));
+  ASSERT_TRUE(eventually([&] { return container_field(0, {"state", "waiting", "reason"}) == "ErrImagePull"; }));
+  EXPECT_TRUE(has_event("Normal Pulling Pulling image \"data:1\""));
+  ASSERT_TRUE(eventually([&] { return runtime_.running("d").has_value(); })) << "it does not see the volume";
+  EXPECT_FALSE(has_event("Normal Pulling Pulling image \"other:1\"")) << "nobody sees it";
+  pass(std::chrono::seconds(4));
+  ASSERT_TRUE(eventually([&] { return container_field(0, {"state", "waiting", "reason"}) == "ImagePullBackOff"; }));
+  EXPECT_TRUE(container_field(0, {"state", "waiting", "message"}).starts_with("Back-off pulling image \"data:1\": ErrImagePull: "));
+  runtime_.pullable.insert("data:1");
+  pass(std::chrono::seconds(7));
+  ASSERT_TRUE(eventually([&] { return container_field(0, {"state", "waiting", "reason"}) == "CreateContainerError"; }));
+  EXPECT_EQ(container_field(0, {"state", "waiting", "message"}), "ImageVolumeMountFailed: this node's container runtime mounts no images");
+}
+
+TEST_F(PodWorkerTest, AnImageVolumeThatMayNotBePulledIsMissed) {
+  start(
+      pod("{volumes: [{name: v, image: {reference: 'data:1', pullPolicy: Never}}],"
+          " containers: [{name: c, image: 'app:1', volumeMounts: [{name: v, mountPath: /v}]}]}"));
+  ASSERT_TRUE(eventually([&] { return container_field(0, {"state", "waiting", "reason"}) == "ErrImageNeverPull"; }));
+}
+
 TEST_F(PodWorkerTest, AnImageNameInUpperCaseIsInvalid) {
   start(pod("containers: [{name: c, image: 'App:1'}]"));
   ASSERT_TRUE(eventually([&] { return container_field(0, {"state", "waiting", "reason"}) == "InvalidImageName"; }));

@@ -151,6 +151,19 @@ test("what-if: what has changed since the answer is said", () => {
   now.apply({ gone: "node", name: "node-0" }, 0);
   now.apply({ gone: "pod", ns: "shop", name: "web-3" }, 0); // Nobody spoke of it.
   assert.deepEqual(outrun(answer, before, now).sort(), ["node node-0 is gone", "node node-1 is not ready", "pod bank/web-0 is on node-2"]);
+  // A pod that waits depends on every node: also on one that comes.
+  const waits = { pending: [{ pod: "bank/new-1" }] };
+  const later = before.fork();
+  assert.deepEqual(outrun(waits, before, later), []);
+  later.apply({ ...before.nodes.get("node-1")!.row!, name: "node-9" }, 0);
+  assert.deepEqual(outrun(waits, before, later), ["node node-9 has come"]);
+  assert.deepEqual(outrun(answer, before, later), []);
+  // A node that others have filled meanwhile; a pod of the same name that is another one.
+  later.apply({ ...before.pods.get("shop/web-3")!, name: "web-77", node: "node-1" }, 0);
+  assert.deepEqual(outrun(answer, before, later), [`node node-1 has ${later.nodes.get("node-1")!.used.pods} pods (was: ${before.nodes.get("node-1")!.used.pods})`]);
+  const other = before.fork();
+  other.apply({ ...before.pods.get("bank/web-0")!, uid: "another" }, 0);
+  assert.deepEqual(outrun({ ...answer, seen: [{ kind: "Pod", name: "bank/web-0", uid: "one" }] }, before, other), ["pod bank/web-0 is another one of that name"]);
   now.apply({ gone: "pod", ns: "bank", name: "web-0" }, 0);
   assert.ok(outrun(answer, before, now).includes("pod bank/web-0 is gone"));
 });

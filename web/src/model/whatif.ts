@@ -1,5 +1,5 @@
 // Questions and answers of what-if (docs/what-if.md), and the answer as a cluster to draw.
-import type { Cluster } from "./cluster";
+import type { Cluster, NodeState as ClusterNode } from "./cluster";
 import { type PodRow, keyOf } from "./rows";
 
 export type Change = Record<string, unknown>;
@@ -59,6 +59,10 @@ export interface Answer {
   each?: Loss[];
   eachCount?: number;
   notes?: string[];
+  /** The moment that the answer is of: the newest revision among the objects, and when they were read. */
+  of?: { revision?: string; newest?: string; asked?: string };
+  /** What the answer speaks of, as the server saw it. */
+  seen?: { kind: string; name: string; uid?: string }[];
 }
 
 /** One change in words. */
@@ -101,23 +105,41 @@ export function after(present: Cluster, answer: Answer): Cluster {
   return out;
 }
 
-/** What of the answer no longer speaks of the cluster as it is: its pods that have gone elsewhere, its nodes that are gone or other than they were. In words. */
+/** What of the answer no longer speaks of the cluster as it is: its pods that have gone elsewhere or are others, its nodes that are gone, changed or filled otherwise. In words. */
 export function outrun(answer: Answer, before: Cluster, now: Cluster): string[] {
   const out: string[] = [];
+  const uids = new Map((answer.seen ?? []).filter((one) => one.kind === "Pod").map((one) => [one.name, one.uid]));
   const pods = [...(answer.evictions ?? []), ...(answer.moves ?? []), ...(answer.pending ?? [])].map((one) => one.pod);
   for (const pod of new Set(pods)) {
-    const was = before.pods.get(pod), is = now.pods.get(pod);
+    const was = before.pods.get(pod), is = now.pods.get(pod), uid = uids.get(pod);
     if (was && !is) out.push(`pod ${pod} is gone`);
+    else if (is?.uid && uid && is.uid !== uid) out.push(`pod ${pod} is another one of that name`);
     else if (is && (is.node ?? "") !== (was?.node ?? "")) out.push(`pod ${pod} is ${is.node ? `on ${is.node}` : "without a node"}`);
+    else if (is?.deleting && !was?.deleting) out.push(`pod ${pod} is being deleted`);
   }
-  const nodes = [...(answer.nodes ?? []).map((one) => one.name), ...(answer.moves ?? []).map((one) => one.to)];
-  for (const name of new Set(nodes)) {
-    const was = before.nodes.get(name)?.row, is = now.nodes.get(name)?.row;
-    if (was && !is) out.push(`node ${name} is gone`);
-    else if (was && is && !was.ready !== !is.ready) out.push(`node ${name} is ${is.ready ? "ready" : "not ready"}`);
-    else if (was && is && !was.cordoned !== !is.cordoned) out.push(`node ${name} is ${is.cordoned ? "cordoned" : "schedulable"}`);
+  // Where every node was asked whether it takes a pod, every node matters; elsewhere those that the answer names.
+  const asksAll = (answer.pending ?? []).length > 0 || answer.each !== undefined;
+  const named = [...(answer.nodes ?? []).map((one) => one.name), ...(answer.moves ?? []).flatMap((one) => [one.to, one.from ?? ""])];
+  const nodes = new Set(asksAll ? [...before.nodes.keys(), ...now.nodes.keys()] : named);
+  for (const name of nodes) {
+    const words = nodeChange(before.nodes.get(name), now.nodes.get(name));
+    if (words) out.push(`node ${name} ${words}`);
   }
   return out;
+}
+
+/** Empty: the node is as it was, for all that an answer depends on. */
+function nodeChange(before: ClusterNode | undefined, now: ClusterNode | undefined): string {
+  const was = before?.row, is = now?.row;
+  if (!was) return is ? "has come" : "";
+  if (!is) return "is gone";
+  if (!was.ready !== !is.ready) return `is ${is.ready ? "ready" : "not ready"}`;
+  if (!was.cordoned !== !is.cordoned) return `is ${is.cordoned ? "cordoned" : "schedulable"}`;
+  if (String(was.taints ?? []) !== String(is.taints ?? [])) return "has other taints";
+  if (was.cpu !== is.cpu || was.memory !== is.memory || was.gpu !== is.gpu) return "has other amounts";
+  const then = before?.used, used = now?.used;
+  if (then && used && then.pods !== used.pods) return `has ${used.pods} pods (was: ${then.pods})`;
+  return then && used && (then.cpu !== used.cpu || then.memory !== used.memory) ? "has other pods" : "";
 }
 
 function split(key: string): { ns: string; name: string } {

@@ -26,6 +26,8 @@ const verbs: [Verb, string][] = [
 
 interface Result {
   answer: Answer;
+  /** Asks the same anew. */
+  again(): void;
   before: Cluster;
   after: Cluster;
 }
@@ -40,7 +42,7 @@ export function WhatIfView(props: { asked: string }) {
     const mine = ++round.current;
     setState((before) => ({ ...before, isAsking: true, error: undefined }));
     sendJson<Answer>("POST", "/berth/what-if", each ? { changes: what, each } : { changes: what }).then(
-      (answer) => mine === round.current && setState({ isAsking: false, result: { answer, before: live.cluster.fork(), after: after(live.cluster, answer) } }),
+      (answer) => mine === round.current && setState({ isAsking: false, result: { answer, again: () => ask(what, each), before: live.cluster.fork(), after: after(live.cluster, answer) } }),
       (error: unknown) => mine === round.current && setState({ isAsking: false, error: error instanceof Error ? error.message : String(error) }),
     );
   };
@@ -82,7 +84,7 @@ export function WhatIfView(props: { asked: string }) {
         <span role="status">{state.isAsking ? "Asking…" : ""}</span>
       </div>
       {state.error && <p class="bad" role="alert">{state.error}</p>}
-      {state.result && <Shown result={state.result} />}
+      {state.result && <Shown result={state.result} isAsking={state.isAsking} />}
     </section>
   );
 }
@@ -173,7 +175,7 @@ function marksOf(answer: Answer): Map<string, What> {
   return out;
 }
 
-function Shown({ result }: { result: Result }) {
+function Shown({ result, isAsking }: { result: Result; isAsking: boolean }) {
   const { answer } = result;
   const { isDark, live } = useApp();
   const { resource, by } = useMapChoices();
@@ -187,7 +189,7 @@ function Shown({ result }: { result: Result }) {
   const map = { resource, colouring, search: new Search(""), isDark, now: live.now(), marks, version: 0, height: 320 };
   return (
     <>
-      <Outrun result={result} />
+      <Outrun result={result} isAsking={isAsking} />
       <dl class="facts" aria-label="Summary">
         {summary.map(([name, value]) => (
           <div>
@@ -223,14 +225,25 @@ function Shown({ result }: { result: Result }) {
   );
 }
 
-/** An answer is about a moment: what has changed since then is said before anybody acts on it. */
-function Outrun({ result }: { result: Result }) {
+/** An answer is about a moment: which, and what has changed since then, is said before anybody acts on it. */
+function Outrun({ result, isAsking }: { result: Result; isAsking: boolean }) {
   const { live } = useApp();
   const version = useChanges(live, 2000);
   const changed = useMemo(() => outrun(result.answer, result.before, live.cluster), [result, version]);
-  if (changed.length === 0) return null;
+  const { revision, asked } = result.answer.of ?? {};
+  const moment = [asked && `at ${new Date(asked).toLocaleTimeString()}`, revision && `revision ${revision}`].filter((one) => one).join(", ");
   const more = changed.length > 3 ? ` and ${count(changed.length - 3)} more` : "";
-  return <p class="warn" role="status">The cluster has moved on since this was asked: {changed.slice(0, 3).join(", ")}{more}. Ask again before you act on it.</p>;
+  return (
+    <>
+      {moment && <p class="quiet">Of the cluster {moment}.</p>}
+      {changed.length > 0 && (
+        <div class="stale" role="status">
+          <p class="warn">The cluster has moved on since this was asked: {changed.slice(0, 3).join(", ")}{more}. Ask again before you act on it.</p>
+          <button type="button" disabled={isAsking} onClick={result.again}>Ask the same again</button>
+        </div>
+      )}
+    </>
+  );
 }
 
 function words(name: string): string {

@@ -119,6 +119,7 @@ KindInfo daemon_set() {
              .rules = Rules{.create = check_daemon_set,
                             .update = in_turn(validation::immutable_selector, check_daemon_set),
                             .status = check_daemon_set_status,
+                            .status_reads_rest = reads_status_alone,
                             .warnings = workload_warnings},
              .printer = Printer{{{"Name"},
                                  {"Desired", 0, "integer"},

@@ -93,6 +93,7 @@ KindInfo deployment() {
                             .update = in_turn(check_deployment, validation::immutable_selector),
                             .status = [](const Value& old, const Value& doc,
                                          Errors& errors) { validation::status_counters(deployment_counters(), old, doc, errors); },
+                            .status_reads_rest = reads_status_alone,
                             .warnings = named_workload_warnings},
              .printer =
                  Printer{{{"Name"}, {"Ready"}, {"Up-to-date"}, {"Available"}, {"Age"}, {"Containers", 1}, {"Images", 1}, {"Selector", 1}},

@@ -57,6 +57,7 @@ KindInfo replica_set() {
              .rules = Rules{.create = check_replica_set,
                             .update = in_turn(check_replica_set, validation::immutable_selector),
                             .status = check_replica_set_status,
+                            .status_reads_rest = reads_status_alone,
                             .warnings = named_workload_warnings},
              .printer = Printer{{{"Name"},
                                  {"Desired", 0, "integer"},

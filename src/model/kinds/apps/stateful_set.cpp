@@ -175,6 +175,7 @@ KindInfo stateful_set() {
                             .create = check_new_set,
                             .update = in_turn(check_changed_set, check_set_update),
                             .status = check_set_status,
+                            .status_reads_rest = reads_status_alone,
                             .warnings = warn_of_set},
              .printer = Printer{{{"Name"}, {"Ready"}, {"Age"}, {"Containers", 1}, {"Images", 1}}, stateful_set_cells},
              .selected = kDefault,

@@ -176,7 +176,8 @@ Rules autoscaler_rules() {
   return {.create = [](const Value& doc, Errors& errors) { validation::horizontal_pod_autoscaler(nullptr, doc, errors); },
           .update =
               in_turn([](const Value& old, const Value& doc, Errors& errors) { validation::horizontal_pod_autoscaler(&old, doc, errors); }),
-          .status = [](const Value&, const Value& doc, Errors& errors) { autoscaler_status(doc, errors); }};
+          .status = [](const Value&, const Value& doc, Errors& errors) { autoscaler_status(doc, errors); },
+          .status_reads_rest = reads_status_alone};
 }
 
 std::shared_ptr<const KindHooks> v2_hooks() {

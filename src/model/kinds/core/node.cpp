@@ -77,6 +77,8 @@ KindInfo node() {
              .rules = Rules{.create = validation::node,
                             .update = in_turn(validation::node, validation::node_update),
                             .status = validation::node_update,
+                            // Of a spec that stays as it is, it finds nothing.
+                            .status_reads_rest = reads_status_alone,
                             .warnings = [](const Value*, const Value& doc, Sentences& out) { warn_of_node(doc, out); }},
              .printer = Printer{{{"Name"},
                                  {"Status"},

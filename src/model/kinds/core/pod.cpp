@@ -223,6 +223,7 @@ KindInfo pod() {
              .rules = Rules{.create = validation::pod,
                             .update = validation::pod_update,
                             .status = validation::pod_status,
+                            .status_reads_rest = validation::pod_status_reads_spec,
                             .warnings =
                                 [](const Value* old, const Value& doc, Sentences& out) {
                                   // Nobody reads what is said about the update of a pod: programs make them.
