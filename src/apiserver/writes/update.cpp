@@ -226,6 +226,7 @@ StepResult prepare_change(WritePipeline& writes, const WritePtr& operation) {
   const bool has_strategy = std::ranges::find(kWithStrategy, operation->subresource) != kWithStrategy.end();
   model::prepare_for_update(*operation->kind, operation->admission.old_object, operation->admission.object,
                             has_strategy ? std::string_view(operation->subresource) : std::string_view(), writes.ground.now_text());
+  if (operation->untouched) operation->untouched->settle();
   return Flow::kNext;
 }
 
