@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <random>
 
 #include "base/config_reader.h"
@@ -81,6 +82,7 @@ int run_reset(const std::vector<std::string>& args) {
   if (const auto code = parse_args(app, args)) return *code;
   if (geteuid() != 0) return report(fail(ErrorCode::kUnavailable, "berth node reset must run as root").error());
   if (!data_dir.empty()) options.root = data_dir + "/node";
+  options.root = std::filesystem::absolute(options.root).lexically_normal().string();  // Sockets and rules are named by the whole path.
   const auto done = node::agent::reset_node(options);
   if (!done) return report(done.error());
   for (const std::string& line : *done) std::printf("%s\n", line.c_str());

@@ -65,7 +65,7 @@ std::optional<Untouched> Untouched::take(ObjectPtr base, json::Value& rest) {
     is_whole = copy_without(value, kOwners, out.owners_at_, text);
     return true;
   });
-  if (!is_read || !is_whole || out.spec_at_.text.empty()) return std::nullopt;
+  if (!is_read || !is_whole || !out.spec_at_.text.starts_with('{')) return std::nullopt;
   auto document = json::parse(text);
   if (!document) return std::nullopt;
   rest = std::move(*document);

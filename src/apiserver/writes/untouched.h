@@ -20,6 +20,12 @@ class Untouched {
   /// Puts aside what `sent`, the object as it would be, has in these places: of a whole object that somebody sent, and of defaults.
   void set_aside(json::Value& sent, bool is_kept);
 
+  /// The write is prepared: from here on the spec is as stored, whatever was sent.
+  void settle() {
+    sent_spec_.reset();
+    is_sent_ = false;
+  }
+
   /// metadata.managedFields as they are stored, a list in JSON; empty: there are none.
   [[nodiscard]] std::string_view owners_before() const { return owners_at_.text; }
   /// As they will be stored; those before unless set.
@@ -28,7 +34,8 @@ class Untouched {
 
   /// The stored object in front of the write, given what take() left of it.
   void fill_before(json::Value& rest) const;
-  /// The object as it would be. What nobody sent is as stored, read and defaulted as everything that a write gets to see.
+  /// The object as it would be. Until settle() with the spec that was sent, if any was; what is stored is read and defaulted as
+  /// everything that a write gets to see.
   void fill_after(const model::KindInfo& kind, json::Value& rest) const;
 
   /// The object as it will be, in bytes.

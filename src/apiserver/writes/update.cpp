@@ -226,6 +226,7 @@ StepResult prepare_change(WritePipeline& writes, const WritePtr& operation) {
   const bool has_strategy = std::ranges::find(kWithStrategy, operation->subresource) != kWithStrategy.end();
   model::prepare_for_update(*operation->kind, operation->admission.old_object, operation->admission.object,
                             has_strategy ? std::string_view(operation->subresource) : std::string_view(), writes.ground.now_text());
+  if (operation->untouched) operation->untouched->settle();
   return Flow::kNext;
 }
 
@@ -249,6 +250,7 @@ StepResult allocate_change(WritePipeline& writes, const WritePtr& operation) {
 StepResult store_if_changed(WritePipeline& writes, const WritePtr& operation) {
   auto& object = operation->admission.object;
   const auto& kind = *operation->kind;
+  if (operation->request->empty.has_written) model::forget_empty(kind, object);
   Stored stored{.is_deleted = goes_with_write(kind, object)};
   if (operation->dry_run || stored.is_deleted) operation->fill_in();  // The answer is the document.
   if (operation->dry_run) {
