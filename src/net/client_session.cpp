@@ -3,6 +3,7 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include "base/left_threads.h"
 #include "net/raw_stream.h"
 
 namespace berth::net {

@@ -11,7 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/left_threads.h"
+namespace berth {
+class LeavableThread;
+}
 
 namespace berth::net {
 
@@ -65,7 +67,7 @@ class Reactor : public std::enable_shared_from_this<Reactor> {
   [[nodiscard]] std::size_t sink_count() const { return sinks_.size(); }
 
  private:
-  Reactor() = default;
+  Reactor();
   void run();
   void run_posted();
   void run_timers();
@@ -77,7 +79,7 @@ class Reactor : public std::enable_shared_from_this<Reactor> {
   std::mutex mutex_;
   std::vector<Task> posted_;
   bool stopping_ = false, wake_sent_ = false;
-  LeavableThread thread_;
+  std::unique_ptr<LeavableThread> thread_;
   std::atomic<std::thread::id> thread_id_;
 
   std::unordered_map<EventSink*, std::shared_ptr<EventSink>> sinks_;

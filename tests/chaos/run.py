@@ -125,6 +125,7 @@ def main():
         return 0
     self_test()
     Networks.enter()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # Its processes and networks end with it.
     work = tempfile.mkdtemp(prefix="berth-chaos.")
     dice = random.Random(seed)
     cluster = components = None
