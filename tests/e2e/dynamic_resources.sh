@@ -66,4 +66,12 @@ kind: DeviceClass
 metadata: {name: wrong}
 spec: {selectors: [{cel: {expression: "device.foo"}}]}
 Y
+slow=$(kubectl apply -f - 2>&1 <<'Y'
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: slow}
+spec: {selectors: [{cel: {expression: "device.attributes.all(a, device.attributes.all(b, device.attributes.all(c, device.attributes.all(d, a != b || c != d))))"}}]}
+Y
+)
+check "and one that could take too long" test "${slow##*: }" = "too complex, exceeds cost limit"
 finish

@@ -232,7 +232,8 @@ struct NamedDevices : Devices {
     for (const auto& one : json::get_array(write.to_create, {"spec", "devices", "requests"}))
       out += fmt::format("{}={}:{} ", json::get_string(one, {"name"}), json::get_string(one, {"exactly", "deviceClassName"}),
                          json::get_int(one, {"exactly", "count"}));
-    for (const auto& one : json::get_array(json::Value(write.pod_status), {"extendedResourceClaimStatus", "requestMappings"}))
+    const json::Value status(write.pod_status);
+    for (const auto& one : json::get_array(status, {"extendedResourceClaimStatus", "requestMappings"}))
       out += fmt::format("; {} {}", json::get_string(one, {"containerName"}), json::get_string(one, {"requestName"}));
     framework->run_unreserve(state, *of, on, cluster);
     return out;
