@@ -94,11 +94,12 @@ asan tsan: setup
 fuzz: setup
 	@tools/fuzz $${FUZZ_SECONDS:-30}
 
-## make check      layers, words banned from cores, sleeping tests, file sizes, and the format where clang-format is there
+## make check      layers, words banned from cores, sleeping tests, sizes, format; then clang-tidy for two minutes on what differs from main
 check:
 	@tools/check
+	@if command -v $${CLANG_TIDY:-clang-tidy-19} >/dev/null; then tools/tidy --seconds 120; else echo "clang-tidy-19 is not there: mistakes and waste not looked for"; fi
 
-## make tidy       clang-tidy's checks for mistakes and waste on what differs from main (FILES="…" or FILES=--all for others; clang-tidy-19)
+## make tidy       clang-tidy's checks for mistakes and waste on all that differs from main (FILES="…" or FILES=--all for others; clang-tidy-19)
 tidy:
 	@tools/tidy $(FILES)
 

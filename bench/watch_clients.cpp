@@ -81,12 +81,12 @@ std::string WatchClients::ask_http2(Link& link) {
   nghttp2_session_callbacks* callbacks = nullptr;
   nghttp2_session_callbacks_new(&callbacks);
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(
-      callbacks, [](nghttp2_session* session, std::uint8_t, std::int32_t, const std::uint8_t* data, std::size_t size, void* user) {
+      callbacks, [](nghttp2_session*, std::uint8_t, std::int32_t, const std::uint8_t* data, std::size_t size, void* user) {
         auto* self = static_cast<WatchClients*>(user);
         self->count(*self->reading_, reinterpret_cast<const char*>(data), size);
         return 0;
       });
-  nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, [](nghttp2_session* session, const nghttp2_frame* frame, void* user) {
+  nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, [](nghttp2_session*, const nghttp2_frame* frame, void* user) {
     auto* self = static_cast<WatchClients*>(user);
     if (frame->hd.type == NGHTTP2_HEADERS) ++self->reading_->answers;
     return 0;

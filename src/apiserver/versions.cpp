@@ -124,8 +124,8 @@ void Versions::convert_to_storage(const RequestPtr& request, Value document, Doc
 
 void Versions::read_converted(const RequestPtr& request, const ObjectPtr& object, Document done) {
   if (!asks_converter(*request)) return done(read_document(*request, *object));
-  convert_ahead(request, {object}, [this, request, done = std::move(done)](model::ApiResult<std::vector<ObjectPtr>> shown) {
-    if (!shown) return done(std::unexpected(std::move(shown.error())));
+  convert_ahead(request, {object}, [this, request, done = std::move(done)](const model::ApiResult<std::vector<ObjectPtr>>& shown) {
+    if (!shown) return done(std::unexpected(shown.error()));
     done(read_document(*request, *shown->front()));
   });
 }

@@ -51,6 +51,7 @@ Result<std::unique_ptr<dashboard::Dashboard>> start_dashboard(DashboardPlan plan
     if (!transport) return std::unexpected(transport.error());
     options.transport = std::move(*transport);
     options.ns = plan.connection.ns;
+    options.own_ns = connection->ns.empty() ? "default" : connection->ns;
     options.about = {{"context", connection->context}, {"server", connection->http.url}, {"user", connection->user}};
     options.answers = dashboard_answers(plan.connection);
     options.answers.metrics = std::move(plan.metrics);

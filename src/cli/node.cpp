@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <random>
 
 #include "base/config_reader.h"
@@ -81,6 +82,7 @@ int run_reset(const std::vector<std::string>& args) {
   if (const auto code = parse_args(app, args)) return *code;
   if (geteuid() != 0) return report(fail(ErrorCode::kUnavailable, "berth node reset must run as root").error());
   if (!data_dir.empty()) options.root = data_dir + "/node";
+  options.root = std::filesystem::absolute(options.root).lexically_normal().string();  // Sockets and rules are named by the whole path.
   const auto done = node::agent::reset_node(options);
   if (!done) return report(done.error());
   for (const std::string& line : *done) std::printf("%s\n", line.c_str());
@@ -170,23 +172,23 @@ std::unique_ptr<IdentityThread> look_after(const client::Connection& known, cons
   return std::make_unique<IdentityThread>(std::move(*keeper), transport);
 }
 
-// Longer than a screen: flags, what is wrong with them, then the agent's parts in the order in which they start and stop.
-int run_agent(const std::vector<std::string>& args, JoinFlags* join) {
-  CLI::App app{join == nullptr
-                   ? "This machine as a node: runs pods as real containers through a CRI runtime (containerd).\nNeeds root, a running "
-                     "containerd and a writable cgroup hierarchy. `berth node join` makes it a node of a cluster by a token, `berth node "
-                     "reset` takes everything of it away again."
-                   : "Makes this machine a node of a cluster, by an address, a token and the hash of the cluster's authority, and runs it. "
-                     "`berth token create --print-join-command` on the cluster prints what to type.\nThe kubeconfig stays in "
-                     "--root-dir: `berth node --kubeconfig ROOT/kubelet.kubeconfig` runs the node again.",
-               join == nullptr ? "berth node" : "berth node join"};
+/// Everything that `berth node` and `berth node join` are told.
+struct AgentCommand {
+  JoinFlags* join = nullptr;  ///< Null: the node has joined before.
   ConnectionFlags connection;
+  NodeFlags flags;
+  node::agent::AgentOptions options;
+
+  void add_to(CLI::App& app);
+  /// Reads the files and looks at all flags; changes nothing on the machine.
+  void check(const CLI::App& app, Findings& findings);
+};
+
+void AgentCommand::add_to(CLI::App& app) {
   if (join == nullptr)
     connection.add_to(app);
   else
     join->add_to(app);
-  node::agent::AgentOptions options;
-  NodeFlags flags;
   options.node_name = machine_name();
   options.address = machine_address();
   app.add_option("--node-name", options.node_name, "the node's name")->capture_default_str();
@@ -218,8 +220,9 @@ int run_agent(const std::vector<std::string>& args, JoinFlags* join) {
       "Serves the cluster's names to the pods of this node (package pdns-recursor), unless clusterDNS says who does (default true)");
   app.add_option("--node-cgroup", options.node_cgroup,
                  "the cgroup that stands for the machine, such as /node1; its memory limit is the node's memory");
-  if (const auto code = parse_args(app, args)) return *code;
-  Findings findings;
+}
+
+void AgentCommand::check(const CLI::App& app, Findings& findings) {
   read_settings(flags, options, findings);
   if (join == nullptr) {
     check_connection(connection.kubeconfig, connection.context, findings);
@@ -233,69 +236,139 @@ int run_agent(const std::vector<std::string>& args, JoinFlags* join) {
   if (flags.own_runtime)
     if (const auto lacking = node::agent::missing_for_own_runtime(); !lacking.empty())
       findings.error(fmt::format("--own-runtime: {} missing", fmt::join(lacking, ", ")));
-  if (flags.validate_only) return findings.print_validation("the configuration is valid");
-  if (!findings.may_start("node")) return 1;
-  if (join != nullptr) {
-    if (auto made = make_private_directory(options.root); !made) return report(made.error());
-    connection.kubeconfig = options.root + "/kubelet.kubeconfig";
-    if (const auto joined = join_cluster(*join, options.node_name, connection.kubeconfig); !joined) return report(joined.error());
-    if (join->register_only) return 0;
-  }
-  const auto known = client::load_kubeconfig(connection.kubeconfig, connection.context);
-  if (!known) return report(known.error());
-  if (flags.client_ca.empty()) options.client_ca_pem = known->http.ca_pem;
-  if (auto made = make_private_directory(options.root); !made) return report(made.error());
   if (options.runtime.socket.starts_with("unix://")) options.runtime.socket.erase(0, std::string_view("unix://").size());
-  block_signals();
-  const auto lock = node::agent::DirectoryLock::take(options.root);
-  if (!lock) return report(lock.error());
-  std::unique_ptr<node::agent::OwnRuntime> runtime;
-  if (flags.own_runtime) {
-    auto started = node::agent::OwnRuntime::start({.directory = options.root + "/runtime"});
-    if (!started) return report(started.error());
-    runtime = std::move(*started);
-    options.runtime = {runtime->socket(), runtime->binary()};
+}
+
+/// The agent and what runs beside it, in the order in which they start; they end in the opposite one.
+class RunningNode {
+ public:
+  RunningNode(AgentCommand& command, client::Connection known)
+      : flags_(command.flags), options_(std::move(command.options)), connection_(command.connection), known_(std::move(known)) {}
+
+  /// The directory for this process alone, the runtime where it is the node's own, and what the endpoints show at first.
+  Result<void> prepare();
+  /// The way to the API server, with a certificate that is renewed.
+  Result<void> connect();
+  Result<void> start_agent();
+  void start_services();
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+ private:
+  const NodeFlags& flags_;
+  node::agent::AgentOptions options_;  ///< The agent's, once it has started.
+  const ConnectionFlags& connection_;
+  const client::Connection known_;
+  const std::string name_ = options_.node_name, address_ = options_.address, root_ = options_.root;
+  std::optional<node::agent::DirectoryLock> lock_;
+  std::unique_ptr<node::agent::OwnRuntime> runtime_;
+  std::shared_ptr<client::ReplaceableTransport> transport_;
+  ThreadLoop loop_{"node"};
+  std::optional<client::Client> client_, blocking_;
+  std::unique_ptr<IdentityThread> identity_;
+  std::unique_ptr<NodeDns> names_;
+  std::unique_ptr<node::agent::Agent> agent_;
+  std::unique_ptr<ServingThread> serving_;  ///< Goes before the agent, to which it gives what it gets.
+  std::unique_ptr<ServiceProxy> proxy_;
+};
+
+Result<void> RunningNode::prepare() {
+  auto lock = node::agent::DirectoryLock::take(root_);
+  if (!lock) return std::unexpected(lock.error());
+  lock_ = std::move(*lock);
+  if (flags_.own_runtime) {
+    auto started = node::agent::OwnRuntime::start({.directory = root_ + "/runtime"});
+    if (!started) return std::unexpected(started.error());
+    runtime_ = std::move(*started);
+    options_.runtime = {runtime_->socket(), runtime_->binary()};
   }
   // A certificate of the node's own making, kept: the API server takes nodes' certificates as they are.
-  const auto pki =
-      security::Pki::open({.directory = options.root + "/pki", .names = {options.address, options.node_name}}, SystemClock().now());
-  if (!pki) return report(pki.error());
-  options.certificate_pem = pki->server().certificate_pem;
-  options.private_key_pem = pki->server().private_key_pem;
-  const auto first = client::transport_for(*known);
-  if (!first) return report(first.error());
-  const auto transport = std::make_shared<client::ReplaceableTransport>(*first);
-  ThreadLoop loop("node");
-  client::Client client(transport, &loop, "berth-node"), blocking(transport, nullptr, "berth-node");
-  const std::string name = options.node_name;
-  const auto identity = look_after(*known, connection, name, transport);
-  const std::vector<std::string> names{options.node_name, options.address};
-  const std::string root = options.root, pki_directory = root + "/pki";
-  std::unique_ptr<NodeDns> names_served;
-  if (flags.serves_names && options.settings.cluster_dns.empty()) {
-    names_served = std::make_unique<NodeDns>(transport, name, root, options.settings.cluster_domain);
-    options.settings.cluster_dns = names_served->servers();
+  const auto pki = security::Pki::open({.directory = root_ + "/pki", .names = {address_, name_}}, SystemClock().now());
+  if (!pki) return std::unexpected(pki.error());
+  options_.certificate_pem = pki->server().certificate_pem;
+  options_.private_key_pem = pki->server().private_key_pem;
+  if (flags_.client_ca.empty()) options_.client_ca_pem = known_.http.ca_pem;
+  return {};
+}
+
+Result<void> RunningNode::connect() {
+  const auto first = client::transport_for(known_);
+  if (!first) return std::unexpected(first.error());
+  transport_ = std::make_shared<client::ReplaceableTransport>(*first);
+  client_.emplace(transport_, &loop_, "berth-node");
+  blocking_.emplace(transport_, nullptr, "berth-node");
+  identity_ = look_after(known_, connection_, name_, transport_);
+  return {};
+}
+
+Result<void> RunningNode::start_agent() {
+  if (flags_.serves_names && options_.settings.cluster_dns.empty()) {
+    names_ = std::make_unique<NodeDns>(transport_, name_, root_, options_.settings.cluster_domain);
+    options_.settings.cluster_dns = names_->servers();
   }
-  auto agent = node::agent::Agent::start(client, blocking, std::move(options));
-  if (!agent) return report(agent.error());
-  // Only a node of its own name may ask. Goes before the agent, to which it gives what it gets.
-  std::unique_ptr<ServingThread> serving;
-  if (flags.orders_serving && identity != nullptr)
-    serving = std::make_unique<ServingThread>(
+  auto started = node::agent::Agent::start(*client_, *blocking_, std::move(options_));
+  if (!started) return std::unexpected(started.error());
+  agent_ = std::move(*started);
+  return {};
+}
+
+void RunningNode::start_services() {
+  // Only a node of its own name may ask for a certificate of the cluster's.
+  if (flags_.orders_serving && identity_ != nullptr)
+    serving_ = std::make_unique<ServingThread>(
         ServingKeeper(
-            {.node = name,
-             .names = names,
-             .directory = pki_directory,
+            {.node = name_,
+             .names = {name_, address_},
+             .directory = root_ + "/pki",
              .share = static_cast<double>(std::random_device{}() % 1000) / 1000,
              .wait = {},
-             .use = [&agent](const NodeIdentity& one) { return (*agent)->show_certificate(one.certificate_pem, one.private_key_pem); }}),
-        transport);
-  std::unique_ptr<ServiceProxy> proxy;
-  if (flags.serves_services) proxy = ServiceProxy::start(transport, name, root, names_served ? names_served->own_address() : "");
-  std::printf("node %s is running; Ctrl-C stops the agent, containers keep running\n", name.c_str());
+             .use = [this](const NodeIdentity& one) { return agent_->show_certificate(one.certificate_pem, one.private_key_pem); }}),
+        transport_);
+  if (flags_.serves_services) proxy_ = ServiceProxy::start(transport_, name_, root_, names_ ? names_->own_address() : "");
+}
+
+/// Until a signal comes.
+Result<void> run_until_stopped(RunningNode& node) {
+  if (auto done = node.prepare(); !done) return done;
+  if (auto done = node.connect(); !done) return done;
+  if (auto done = node.start_agent(); !done) return done;
+  node.start_services();
+  std::printf("node %s is running; Ctrl-C stops the agent, containers keep running\n", node.name().c_str());
   std::fflush(stdout);
   wait_for_signal();
-  return 0;
+  return {};
+}
+
+int run_agent(const std::vector<std::string>& args, JoinFlags* join) {
+  CLI::App app{join == nullptr
+                   ? "This machine as a node: runs pods as real containers through a CRI runtime (containerd).\nNeeds root, a running "
+                     "containerd and a writable cgroup hierarchy. `berth node join` makes it a node of a cluster by a token, `berth node "
+                     "reset` takes everything of it away again."
+                   : "Makes this machine a node of a cluster, by an address, a token and the hash of the cluster's authority, and runs it. "
+                     "`berth token create --print-join-command` on the cluster prints what to type.\nThe kubeconfig stays in "
+                     "--root-dir: `berth node --kubeconfig ROOT/kubelet.kubeconfig` runs the node again.",
+               join == nullptr ? "berth node" : "berth node join"};
+  AgentCommand command{.join = join};
+  command.add_to(app);
+  if (const auto code = parse_args(app, args)) return *code;
+  Findings findings;
+  command.check(app, findings);
+  if (command.flags.validate_only) return findings.print_validation("the configuration is valid");
+  if (!findings.may_start("node")) return 1;
+  const std::string root = command.options.root;
+  ConnectionFlags& connection = command.connection;
+  if (join != nullptr) {
+    if (auto made = make_private_directory(root); !made) return report(made.error());
+    connection.kubeconfig = root + "/kubelet.kubeconfig";
+    if (const auto joined = join_cluster(*join, command.options.node_name, connection.kubeconfig); !joined) return report(joined.error());
+    if (join->register_only) return 0;
+  }
+  auto known = client::load_kubeconfig(connection.kubeconfig, connection.context);
+  if (!known) return report(known.error());
+  if (auto made = make_private_directory(root); !made) return report(made.error());
+  block_signals();
+  RunningNode node(command, std::move(*known));
+  const auto ran = run_until_stopped(node);
+  return ran ? 0 : report(ran.error());
 }
 
 }  // namespace

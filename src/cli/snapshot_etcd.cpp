@@ -1,5 +1,6 @@
 #include "cli/snapshot_etcd.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -30,9 +31,23 @@ std::string told(const std::map<std::string, std::int64_t>& left) {
   return out;
 }
 
+constexpr std::string_view kBetween = "store.db.moving-";
+
+/// Removes what moves that were killed have left in the directory: as much as the store itself.
+void remove_left_between(const fs::path& data_dir) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(data_dir, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kBetween)) continue;
+    const auto process = static_cast<pid_t>(std::strtol(name.c_str() + kBetween.size(), nullptr, 10));
+    if (process > 0 && (::kill(process, 0) == 0 || errno != ESRCH)) continue;
+    fs::remove(entry.path(), ignored);
+  }
+}
+
 /// A snapshot that is there only between the two halves of a move; removed with this.
 struct Between {
-  explicit Between(const fs::path& data_dir) : path(data_dir / fmt::format("store.db.moving-{}", ::getpid())) {}
+  explicit Between(const fs::path& data_dir) : path(data_dir / fmt::format("{}{}", kBetween, ::getpid())) { remove_left_between(data_dir); }
   ~Between() {
     std::error_code ignored;
     fs::remove(path, ignored);

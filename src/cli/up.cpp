@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "cli/autoscaler_role.h"
 #include "cli/controllers_role.h"
-#include "cli/dashboard_role.h"
 #include "cli/findings.h"
 #include "cli/node_settings.h"
 #include "cli/parse.h"
@@ -19,6 +18,7 @@
 #include "cli/scheduler_role.h"
 #include "cli/server_role.h"
 #include "cli/session.h"
+#include "cli/up_dashboard.h"
 #include "cli/up_descheduler.h"
 #include "node/simulated/simulated_nodes.h"
 
@@ -178,26 +178,192 @@ UpPlan UpFlags::plan(Findings& findings) {
   return out;
 }
 
-/// Says where it is; a cluster without one is a cluster.
-std::unique_ptr<dashboard::Dashboard> start_dashboard_of_up(const std::string& port, const std::string& kubeconfig,
-                                                            std::function<std::string()> metrics) {
-  if (port == "0") return nullptr;
-  DashboardPlan plan;
-  plan.connection.kubeconfig = kubeconfig;
-  plan.port = port;
-  plan.metrics = std::move(metrics);
-  auto started = start_dashboard(std::move(plan));
-  if (!started) {
-    std::printf("no dashboard: %s\n", started.error().message.c_str());
-    return nullptr;
+/// What the nodes of this start are: `berth up` takes this machine where it can, unless simulated nodes are asked for.
+struct NodesChoice {
+  RealNodeMode mode = RealNodeMode::kAuto;
+  std::string no_real_node;  ///< Why there is none; empty where nobody asked, or where there is one.
+  [[nodiscard]] bool has_real_node() const { return mode != RealNodeMode::kOff && no_real_node.empty(); }
+};
+
+Result<NodesChoice> choose_nodes(const RealNodeFlags& real, bool nodes_given, SimulatedNodesOptions& nodes) {
+  NodesChoice out;
+  out.mode = real.mode == "on" ? RealNodeMode::kOn : real.mode == "off" || nodes_given ? RealNodeMode::kOff : RealNodeMode::kAuto;
+  if (out.mode != RealNodeMode::kOff) out.no_real_node = RealNode::missing(real, out.mode);
+  if (out.mode == RealNodeMode::kOn && !out.no_real_node.empty())
+    return fail(ErrorCode::kUnavailable, "--real-node on: " + out.no_real_node);
+  if (!out.has_real_node()) return out;
+  if (!nodes_given) nodes.nodes = 0;
+  nodes.node_template.taints.push_back(simulated_taint());
+  return out;
+}
+
+/// The roles of the cluster in this process. They start in the order of the functions and end in the opposite order, that of the members:
+/// each goes before the server that its transport leads to, and its port before it.
+class UpCluster {
+ public:
+  UpCluster(UpFlags& flags, UpPlan& plan, NodesChoice choice) : flags_(flags), plan_(plan), choice_(std::move(choice)) {}
+
+  Result<void> start_server(const RememberedFlags& remembered);
+  void start_simulated_nodes();
+  void start_controllers();
+  Result<void> start_scheduler();
+  /// The ports of controllers and scheduler, the descheduler where there is a policy for it, the autoscaler and its port.
+  Result<void> start_around_them();
+  Result<void> start_real_node();
+  /// Last: it asks the server and the scheduler.
+  void start_dashboard();
+
+  [[nodiscard]] std::string nodes_shown() const;
+  [[nodiscard]] ServerRole& server() const { return *server_; }
+  void log_ports() const;
+  [[nodiscard]] bool has_real_node() const { return real_node_ != nullptr; }
+
+ private:
+  using Port = std::unique_ptr<client::ComponentServer>;
+  [[nodiscard]] std::shared_ptr<client::Transport> as(const std::string& user) { return server_->in_process(user, {"system:masters"}); }
+  Result<void> serve(Port& port, const char* flag, const std::string& wanted, std::uint16_t usual, client::ComponentServerOptions options);
+
+  UpFlags& flags_;
+  UpPlan& plan_;
+  const NodesChoice choice_;
+  std::unique_ptr<ServerRole> server_;
+  std::unique_ptr<NodesRole> nodes_;
+  std::unique_ptr<ControllersRole> controllers_;
+  std::unique_ptr<SchedulerRole> scheduler_;
+  Port scheduler_port_, controllers_port_;
+  std::unique_ptr<UpDescheduler> descheduler_;
+  std::unique_ptr<AutoscalerRole> autoscaler_;
+  Port autoscaler_port_;
+  std::unique_ptr<RealNode> real_node_;
+  std::shared_ptr<void> dashboard_;
+  std::shared_ptr<SimulatedNodes::Backend> backend_ = std::make_shared<SimulatedNodes::Backend>();
+};
+
+Result<void> UpCluster::start_server(const RememberedFlags& remembered) {
+  // Nodes answer the server's kubelet requests (logs), but start after it: the backend is filled in when they do.
+  auto started = ServerRole::start(
+      flags_.server, plan_.server,
+      [backend = backend_](const std::string& node, net::HttpRequest& request, std::shared_ptr<net::ResponseWriter>& writer) {
+        return *backend && (*backend)(node, request, writer);
+      });
+  if (!started) return std::unexpected(started.error());
+  server_ = std::move(*started);
+  return remembered.save();
+}
+
+void UpCluster::start_simulated_nodes() {
+  taint_simulated_nodes(as("system:berth:nodes"), choice_.has_real_node());
+  SimulatedNodesOptions& nodes = flags_.nodes;
+  nodes.programs = make_pod_programs({.transport = as("system:berth:nodes"),
+                                      .server = {.server = server_->url(), .ca_pem = server_->ca_pem()},
+                                      .directory = server_->data_dir() + "/programs"});
+  nodes_ = std::make_unique<NodesRole>(as("system:berth:nodes"), nodes, backend_);
+  nodes.programs.reset();  // The role has it; it must go before the server that its transport leads to.
+}
+
+void UpCluster::start_controllers() {
+  plan_.controllers_options.root_ca_pem = server_->ca_pem();
+  auto& signing = plan_.controllers_options.signing;
+  if (signing.certificate_file.empty()) {
+    signing.certificate_file = server_->data_dir() + "/pki/ca.crt";
+    signing.key_file = server_->data_dir() + "/pki/ca.key";
   }
-  std::printf("dashboard: %s\n", (*started)->url().c_str());
-  return std::move(*started);
+  signing.authority = authority_from_files(signing.certificate_file, signing.key_file);
+  controllers_ = std::make_unique<ControllersRole>(as("system:kube-controller-manager"), plan_.controllers_options);
+}
+
+Result<void> UpCluster::start_scheduler() {
+  auto options = flags_.scheduler.options(plan_.scheduler_config);
+  options.tracer = server_->tracer();
+  scheduler_ = std::make_unique<SchedulerRole>(as("system:kube-scheduler"), std::move(options));
+  scheduler_->publish(published_of(plan_.scheduler_config, flags_.scheduler.hard_budgets));
+  return scheduler_->start();
+}
+
+Result<void> UpCluster::serve(Port& port, const char* flag, const std::string& wanted, std::uint16_t usual,
+                              client::ComponentServerOptions options) {
+  options.address = server_->host();
+  options.tls = server_->tls();
+  auto served = serve_component_of_up(flag, wanted, usual, std::move(options));
+  if (!served) return std::unexpected(served.error());
+  port = std::move(*served);
+  return {};
+}
+
+Result<void> UpCluster::start_around_them() {
+  if (auto served =
+          serve(scheduler_port_, "--scheduler-secure-port", flags_.scheduler_port, 10259, scheduler_->port_options(plan_.scheduler_config));
+      !served)
+    return served;
+  if (auto served = serve(controllers_port_, "--controllers-secure-port", flags_.controllers_port, 10257, controllers_->port_options());
+      !served)
+    return served;
+  descheduler_ = std::move(plan_.descheduler);
+  if (descheduler_) descheduler_->start(as("system:descheduler"));
+  auto profiles = placement::Profiles::create(plan_.scheduler_config.profiles);
+  if (!profiles) return std::unexpected(profiles.error());
+  profiles->set_otherwise(profiles->find(plan_.scheduler_config.profiles.front().scheduler_name));
+  autoscaler_ = std::make_unique<AutoscalerRole>(as("system:serviceaccount:openshift-machine-api:cluster-autoscaler"),
+                                                 autoscaler::RunnerOptions{.profiles = *profiles, .scan_interval = plan_.scan_interval});
+  return serve(autoscaler_port_, "--autoscaler-secure-port", flags_.autoscaler_port, 8085, autoscaler_->port_options());
+}
+
+Result<void> UpCluster::start_real_node() {
+  if (!choice_.has_real_node()) return {};
+  const RealNodeFlags& real = flags_.real;
+  auto started =
+      RealNode::start(real, choice_.mode,
+                      {server_->data_dir(), server_->ca_pem(), server_->in_process("system:node:" + real_node_name(real), {"system:nodes"}),
+                       as("system:berth:network")});
+  if (!started) return std::unexpected(started.error());
+  real_node_ = std::move(*started);
+  server_->api().trust_node(real_node_->name(), real_node_->serving_ca_pem());
+  return {};
+}
+
+void UpCluster::start_dashboard() {
+  dashboard_ =
+      start_dashboard_of_up(flags_.dashboard_port, server_->kubeconfig_path(), scheduler_->port_options(plan_.scheduler_config).metrics);
+}
+
+std::string UpCluster::nodes_shown() const {
+  const std::string simulated = fmt::format("{} simulated nodes in {} zones", flags_.nodes.nodes, flags_.nodes.zones);
+  if (!real_node_) return simulated;
+  return fmt::format("real node {} (containers by {}){}", real_node_->name(), real_node_->runtime(),
+                     flags_.nodes.nodes > 0 ? fmt::format(", {} beside it", simulated) : "");
+}
+
+void UpCluster::log_ports() const {
+  for (const auto& [name, port] : {std::pair("scheduler", scheduler_port_.get()), std::pair("controllers", controllers_port_.get()),
+                                   std::pair("autoscaler", autoscaler_port_.get())})
+    if (port != nullptr)
+      log::info("up", "{}: /metrics, /healthz and /configz on https://{}:{}", name, url_host(server_->host()), port->port());
+}
+
+/// Until a signal comes. The first role that cannot start ends those before it.
+Result<void> run_cluster(UpCluster& cluster, const RememberedFlags& remembered, const std::string& no_real_node) {
+  if (auto started = cluster.start_server(remembered); !started) return started;
+  cluster.start_simulated_nodes();
+  cluster.start_controllers();
+  if (auto started = cluster.start_scheduler(); !started) return started;
+  if (auto started = cluster.start_around_them(); !started) return started;
+  if (auto started = cluster.start_real_node(); !started) return started;
+  const ServerRole& server = cluster.server();
+  std::printf("berth is up: %s, API server on %s\n", cluster.nodes_shown().c_str(), server.url().c_str());
+  for (const std::string& note : remembered.notes()) std::printf("%s\n", note.c_str());
+  cluster.start_dashboard();
+  if (!no_real_node.empty()) std::printf("no real node: %s\n", no_real_node.c_str());
+  std::printf("export KUBECONFIG=%s\n", shell_word(server.kubeconfig_path()).c_str());
+  std::fflush(stdout);
+  cluster.log_ports();
+  wait_for_signal();
+  if (cluster.has_real_node()) log::info("up", "containers of the real node run on; the next start takes them over");
+  log::info("up", "stopping; everything is kept in {}", server.data_dir());
+  return {};
 }
 
 }  // namespace
 
-// Longer than a screen: flags, what is wrong with them, then the roles in the order in which they start and stop.
 int run_up(const std::vector<std::string>& args) {
   CLI::App app(
       "A whole cluster in one process: API server, scheduler, controllers, and nodes: this machine with real containers, or simulated "
@@ -212,97 +378,13 @@ int run_up(const std::vector<std::string>& args) {
   UpPlan plan = flags.plan(findings);
   if (flags.server.validate_only) return findings.print_validation("the configuration is valid");
   if (!findings.may_start("up")) return 1;
-  SimulatedNodesOptions& nodes = flags.nodes;
-  const RealNodeFlags& real = flags.real;
   block_signals();
   raise_file_limit();
-  const bool nodes_given = app.count("--nodes") > 0;
-  const RealNodeMode mode = real.mode == "on"                   ? RealNodeMode::kOn
-                            : real.mode == "off" || nodes_given ? RealNodeMode::kOff
-                                                                : RealNodeMode::kAuto;
-  const std::string no_real_node = mode == RealNodeMode::kOff ? "" : RealNode::missing(real, mode);
-  if (mode == RealNodeMode::kOn && !no_real_node.empty())
-    return report(fail(ErrorCode::kUnavailable, "--real-node on: " + no_real_node).error());
-  const bool has_real_node = mode != RealNodeMode::kOff && no_real_node.empty();
-  if (has_real_node && !nodes_given) nodes.nodes = 0;
-  if (has_real_node) nodes.node_template.taints.push_back(simulated_taint());
-
-  // Nodes answer the server's kubelet requests (logs), but start after it: the backend is filled in when they do.
-  auto backend = std::make_shared<SimulatedNodes::Backend>();
-  auto api = ServerRole::start(flags.server, plan.server,
-                               [backend](const std::string& node, net::HttpRequest& request, std::shared_ptr<net::ResponseWriter>& writer) {
-                                 return *backend && (*backend)(node, request, writer);
-                               });
-  if (!api) return report(api.error());
-  ServerRole& role = **api;
-  if (const auto saved = remembered->save(); !saved) return report(saved.error());
-  taint_simulated_nodes(role.in_process("system:berth:nodes", {"system:masters"}), has_real_node);
-  nodes.programs = make_pod_programs({.transport = role.in_process("system:berth:nodes", {"system:masters"}),
-                                      .server = {.server = role.url(), .ca_pem = role.ca_pem()},
-                                      .directory = role.data_dir() + "/programs"});
-  NodesRole node_role(role.in_process("system:berth:nodes", {"system:masters"}), nodes, backend);
-  nodes.programs.reset();  // The role has it; it must go before the server that its transport leads to.
-  plan.controllers_options.root_ca_pem = role.ca_pem();
-  auto& signing = plan.controllers_options.signing;
-  if (signing.certificate_file.empty()) {
-    signing.certificate_file = role.data_dir() + "/pki/ca.crt";
-    signing.key_file = role.data_dir() + "/pki/ca.key";
-  }
-  signing.authority = authority_from_files(signing.certificate_file, signing.key_file);
-  ControllersRole controllers_role(role.in_process("system:kube-controller-manager", {"system:masters"}), plan.controllers_options);
-  auto scheduler_options = flags.scheduler.options(plan.scheduler_config);
-  scheduler_options.tracer = role.tracer();
-  SchedulerRole scheduler_role(role.in_process("system:kube-scheduler", {"system:masters"}), std::move(scheduler_options));
-  scheduler_role.publish(published_of(plan.scheduler_config, flags.scheduler.hard_budgets));
-  if (auto started = scheduler_role.start(); !started) return report(started.error());
-  const auto serve = [&](const char* flag, const std::string& port, std::uint16_t usual_port, client::ComponentServerOptions options) {
-    options.address = role.host();
-    options.tls = role.tls();
-    return serve_component_of_up(flag, port, usual_port, std::move(options));
-  };
-  auto scheduler_served = serve("--scheduler-secure-port", flags.scheduler_port, 10259, scheduler_role.port_options(plan.scheduler_config));
-  if (!scheduler_served) return report(scheduler_served.error());
-  auto controllers_served = serve("--controllers-secure-port", flags.controllers_port, 10257, controllers_role.port_options());
-  if (!controllers_served) return report(controllers_served.error());
-  // Goes before the server that its transport leads to.
-  const std::unique_ptr<UpDescheduler> descheduler = std::move(plan.descheduler);
-  if (descheduler) descheduler->start(role.in_process("system:descheduler", {"system:masters"}));
-  auto profiles = placement::Profiles::create(plan.scheduler_config.profiles);
-  if (!profiles) return report(profiles.error());
-  profiles->set_otherwise(profiles->find(plan.scheduler_config.profiles.front().scheduler_name));
-  AutoscalerRole autoscaler_role(role.in_process("system:serviceaccount:openshift-machine-api:cluster-autoscaler", {"system:masters"}),
-                                 {.profiles = *profiles, .scan_interval = plan.scan_interval});
-  auto autoscaler_served = serve("--autoscaler-secure-port", flags.autoscaler_port, 8085, autoscaler_role.port_options());
-  if (!autoscaler_served) return report(autoscaler_served.error());
-  std::unique_ptr<RealNode> real_node;
-  std::string shown = fmt::format("{} simulated nodes in {} zones", nodes.nodes, nodes.zones);
-  if (has_real_node) {
-    auto started =
-        RealNode::start(real, mode,
-                        {role.data_dir(), role.ca_pem(), role.in_process("system:node:" + real_node_name(real), {"system:nodes"}),
-                         role.in_process("system:berth:network", {"system:masters"})});
-    if (!started) return report(started.error());
-    real_node = std::move(*started);
-    role.api().trust_node(real_node->name(), real_node->serving_ca_pem());
-    shown = fmt::format("real node {} (containers by {}){}", real_node->name(), real_node->runtime(),
-                        nodes.nodes > 0 ? fmt::format(", {} beside it", shown) : "");
-  }
-  std::printf("berth is up: %s, API server on %s\n", shown.c_str(), role.url().c_str());
-  for (const std::string& note : remembered->notes()) std::printf("%s\n", note.c_str());
-  // It asks the server and the scheduler: it goes first.
-  const auto dashboard =
-      start_dashboard_of_up(flags.dashboard_port, role.kubeconfig_path(), scheduler_role.port_options(plan.scheduler_config).metrics);
-  if (!no_real_node.empty()) std::printf("no real node: %s\n", no_real_node.c_str());
-  std::printf("export KUBECONFIG=%s\n", shell_word(role.kubeconfig_path()).c_str());
-  std::fflush(stdout);
-  for (const auto& [name, served] : {std::pair("scheduler", scheduler_served->get()), std::pair("controllers", controllers_served->get()),
-                                     std::pair("autoscaler", autoscaler_served->get())})
-    if (served != nullptr)
-      log::info("up", "{}: /metrics, /healthz and /configz on https://{}:{}", name, url_host(role.host()), served->port());
-  wait_for_signal();
-  if (real_node) log::info("up", "containers of the real node run on; the next start takes them over");
-  log::info("up", "stopping; everything is kept in {}", role.data_dir());
-  return 0;
+  const auto choice = choose_nodes(flags.real, app.count("--nodes") > 0, flags.nodes);
+  if (!choice) return report(choice.error());
+  UpCluster cluster(flags, plan, *choice);
+  const auto ran = run_cluster(cluster, *remembered, choice->no_real_node);
+  return ran ? 0 : report(ran.error());
 }
 
 }  // namespace berth::cli

@@ -30,9 +30,12 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
 
   State state = State::kStopped;
   bool is_destroyed = false;
-  bool is_without = false;    ///< Leads, and may not have the lease.
-  std::uint64_t attempt = 0;  ///< Answers to earlier attempts are ignored.
-  json::Value lease;          ///< As last read or written; null when unknown.
+  bool is_without = false;      ///< Leads, and may not have the lease.
+  std::uint64_t attempt = 0;    ///< The newest.
+  std::uint64_t acting = 0;     ///< Whose step is run.
+  std::uint64_t concluded = 0;  ///< Attempts up to this one have come to something: their answers are ignored …
+  std::uint64_t taken_by = 0;   ///< … except of writes that took or renewed the lease later than this one did.
+  json::Value lease;            ///< As last read or written; null when unknown.
   std::string observed_spec;
   TimePoint observed_at{};
   TimePoint written_at{};  ///< When the last write of the lease was sent: the others' clocks cannot start before.
@@ -68,23 +71,37 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
 
   template <typename Step>
   Client::Done answer(Step step) {
-    return [weak = weak_from_this(), id = attempt, step](ApiResult<json::Value> result) {
+    return [weak = weak_from_this(), id = acting, step](ApiResult<json::Value> result) {
       const auto self = weak.lock();
-      if (self && !self->is_destroyed && self->attempt == id) step(*self, std::move(result));
+      if (!self || self->is_destroyed || id <= self->concluded) return;
+      self->acting = id;
+      step(*self, std::move(result));
+    };
+  }
+
+  /// Of a write that takes or renews the lease.
+  template <typename Step>
+  Client::Done write_answer(Step otherwise) {
+    return [weak = weak_from_this(), id = acting, sent = written_at, otherwise](ApiResult<json::Value> result) {
+      const auto self = weak.lock();
+      if (!self || self->is_destroyed) return;
+      const bool is_in_time = id > self->taken_by && sent + self->config.lease_duration > self->loop->now();
+      if (!(result && is_in_time) && id <= self->concluded) return;
+      self->acting = id;
+      if (result && is_in_time) return self->succeeded(sent, std::move(*result));
+      otherwise(*self, std::move(result));
     };
   }
 
   // --- one attempt: update what we hold, or read, then create or update ---
 
   void try_once() {
-    ++attempt;
+    acting = ++attempt;
     lose_patience_after(patience());
     if (state == State::kLeading && holds_lease() && is_lease_valid()) {
-      client.update(kLeases, config.ns, config.name, next_lease(), answer([](Impl& self, ApiResult<json::Value> result) {
-                      if (result) return self.succeeded(std::move(*result));
-                      // Somebody else wrote, or the write's answer was lost: look before giving up.
-                      self.read();
-                    }));
+      const auto next = next_lease();
+      // Somebody else wrote, or the write's answer was lost: look before giving up.
+      client.update(kLeases, config.ns, config.name, next, write_answer([](Impl& self, const ApiResult<json::Value>&) { self.read(); }));
       return;
     }
     read();
@@ -92,7 +109,7 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
 
   void read() {
     client.get(kLeases, config.ns, config.name, answer([](Impl& self, ApiResult<json::Value> result) {
-                 if (!result) return result.error().is("NotFound") ? self.create() : self.refused(result.error());
+                 if (!result) return result.error().is("NotFound") ? self.create() : self.refused(result);
                  self.observe(std::move(*result));
                  // The right was given meanwhile, and somebody else was first.
                  if (self.is_without && !self.holder.empty() && !self.holds_lease() && self.is_lease_valid()) return self.lost();
@@ -104,20 +121,14 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
   void create() {
     lease = json::Value(nullptr);
     holder.clear();
-    client.create(kLeases, config.ns, next_lease(),
-                  answer([](Impl& self, ApiResult<json::Value> result) { self.wrote(std::move(result)); }));
+    const auto next = next_lease();
+    client.create(kLeases, config.ns, next, write_answer([](Impl& self, const ApiResult<json::Value>& result) { self.refused(result); }));
   }
 
   void write() {
-    client.update(kLeases, config.ns, config.name, next_lease(),
-                  answer([](Impl& self, ApiResult<json::Value> result) { self.wrote(std::move(result)); }));
-  }
-
-  void wrote(ApiResult<json::Value> result) {
-    if (result)
-      succeeded(std::move(*result));
-    else
-      refused(result.error());
+    const auto next = next_lease();
+    client.update(kLeases, config.ns, config.name, next,
+                  write_answer([](Impl& self, const ApiResult<json::Value>& result) { self.refused(result); }));
   }
 
   /// The lease with us as its holder from now on.
@@ -148,20 +159,18 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
     return observed_at + std::chrono::seconds(seconds) - loop->now() + std::chrono::duration_cast<Duration>(kApart * chance);
   }
 
-  /// Of one attempt. A server that was stopped, or whose cable is out, never answers and closes nothing; client-go's locks have as much time.
+  /// A server that was stopped, or whose cable is out, never answers and closes nothing; client-go's locks have as much time.
   [[nodiscard]] Duration patience() const { return std::max<Duration>(config.renew_deadline / 2, kLeastPatience); }
 
-  /// An attempt without an answer is as one that failed: the next one goes over another connection. What the server still makes of it is
-  /// found by reading.
+  /// Without an answer by then another attempt goes over another connection, beside this one, which may be slow and no more.
   void lose_patience_after(Duration delay) {
     loop->cancel(patience_timer);
     patience_timer = loop->schedule_after(delay, [weak = weak_from_this()] {
       const auto self = weak.lock();
       if (!self || self->is_destroyed || self->state == State::kStopped) return;
-      ++self->attempt;
       self->say(fmt::format("lease {}/{}: the server has not answered for {}", self->config.ns, self->config.name,
                             format_go_duration(self->patience())));
-      self->retry_after(Duration::zero());
+      self->try_once();
     });
   }
 
@@ -174,11 +183,13 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
     });
   }
 
-  void refused(const ApiStatus& status) {
-    if (status.code == 403 && config.goes_without)
-      lead_without(status.message);
+  void refused(const ApiResult<json::Value>& result) {
+    if (result)
+      failed("the answer came after the lease that it gave had run out");
+    else if (result.error().code == 403 && config.goes_without)
+      lead_without(result.error().message);
     else
-      failed(status.message);
+      failed(result.error().message);
   }
 
   void lead_without(const std::string& why) {
@@ -186,6 +197,7 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
         "leading without the Lease {}/{}: {}; grant get, create and update on it, and run no second one of this name until then", config.ns,
         config.name, why));
     const bool is_new = state == State::kAcquiring;
+    concluded = attempt;
     state = State::kLeading;
     is_without = true;
     loop->cancel(deadline_timer);
@@ -194,15 +206,19 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
     if (is_new && callbacks.on_started_leading) callbacks.on_started_leading();
   }
 
-  void succeeded(json::Value written) {
+  /// The write, sent then, took or renewed the lease.
+  void succeeded(TimePoint sent, json::Value written) {
+    taken_by = acting;
+    concluded = attempt;
     is_without = false;
     observe(std::move(written));
     const bool is_new = state == State::kAcquiring;
     state = State::kLeading;
-    if (callbacks.on_renewed) callbacks.on_renewed(written_at + config.lease_duration);
-    // The next renewal begins in retry_period, and then has renew_deadline to succeed.
+    if (callbacks.on_renewed) callbacks.on_renewed(sent + config.lease_duration);
+    // The next renewal begins in retry_period, and then has renew_deadline to succeed, and never longer than the lease.
     loop->cancel(deadline_timer);
-    deadline_timer = loop->schedule_after(config.retry_period + config.renew_deadline, [weak = weak_from_this()] {
+    const TimePoint deadline = std::min(loop->now() + config.retry_period + config.renew_deadline, sent + config.lease_duration);
+    deadline_timer = loop->schedule_at(deadline, [weak = weak_from_this()] {
       const auto self = weak.lock();
       if (self && !self->is_destroyed) self->lost();
     });
@@ -223,6 +239,8 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
   }
 
   void failed(const std::string& why) {
+    if (acting != attempt) return;  // A later one is under way.
+    concluded = attempt;
     if (!why.empty())
       say(fmt::format("lease {}/{}: {}", config.ns, config.name, why));
     else if (state == State::kAcquiring)
@@ -246,7 +264,7 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
     const bool was_leading = state == State::kLeading;
     state = State::kStopped;
     is_without = false;
-    ++attempt;
+    taken_by = concluded = ++attempt;
     loop->cancel(patience_timer);
     loop->cancel(retry_timer);
     loop->cancel(deadline_timer);

@@ -180,7 +180,7 @@ Write ask_permission(const json::Value& request, const std::string& permission) 
   return write;
 }
 
-Plan ApprovingController::reconcile(const std::string& key, TimePoint now, const Cache& cache) {
+Plan ApprovingController::reconcile(const std::string& key, TimePoint, const Cache& cache) {
   Plan plan;
   const auto answers = std::exchange(answers_[key], {});
   answers_.erase(key);

@@ -127,6 +127,22 @@ Write create_object(Kind kind, std::string ns, json::Value body) {
   return write;
 }
 
+void plan_disruption(const Object& pod, std::string_view reason, std::string_view message, TimePoint now, Plan& plan) {
+  json::Array conditions{json::Object{{"type", "DisruptionTarget"},
+                                      {"status", "True"},
+                                      {"reason", reason},
+                                      {"message", message},
+                                      {"observedGeneration", json::get_int(*pod.parsed(), {"metadata", "generation"})},
+                                      {"lastTransitionTime", format_rfc3339(now)}}};
+  Write mark = patch_object(kinds().pod, pod, {{"status", json::Object{{"conditions", std::move(conditions)}}}});
+  mark.patch_type = PatchType::kStrategicMerge;
+  mark.subresource = "status";
+  plan.writes.push_back(std::move(mark));
+  Write remove = delete_object(kinds().pod, pod);
+  remove.stage = 1;
+  plan.writes.push_back(std::move(remove));
+}
+
 json::Object owner_reference(Kind kind, const Object& owner, bool is_controller) {
   return {{"apiVersion", kind->api_version()}, {"kind", kind->kind},        {"name", owner.name()}, {"uid", owner.uid()},
           {"controller", is_controller},       {"blockOwnerDeletion", true}};

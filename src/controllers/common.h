@@ -21,6 +21,9 @@ Write patch_object(Kind kind, const Object& object, json::Object patch, bool loc
 Write delete_object(Kind kind, const Object& object);
 Write create_object(Kind kind, std::string ns, json::Value body);
 
+/// The pod says why it goes (condition DisruptionTarget), then it is deleted. Locked: who saved it meanwhile has the last word.
+void plan_disruption(const Object& pod, std::string_view reason, std::string_view message, TimePoint now, Plan& plan);
+
 json::Object owner_reference(Kind kind, const Object& owner, bool is_controller = true);
 bool has_finalizer(const json::Value& document, std::string_view name);
 /// A locked patch that removes (or adds) one finalizer.

@@ -76,7 +76,7 @@ class CronJobController final : public Controller {
   void run_due(Look& look, TimePoint due, const Cache& cache) const;
   /// Deletes the oldest; the uids of what goes.
   static std::set<std::string> trim(Plan& plan, const Object& cron, std::vector<const OwnedJob*> jobs, std::int64_t keep);
-  void start(Plan& plan, const Object& cron, const json::Value& document, TimePoint scheduled, json::Object& status, TimePoint now) const;
+  void start(Plan& plan, const Object& cron, const json::Value& document, TimePoint scheduled, json::Object& status) const;
 
   std::map<std::string, std::optional<TimeZone>> zones_;
 };
@@ -98,8 +98,8 @@ std::set<std::string> CronJobController::trim(Plan& plan, const Object& cron, st
   return gone;
 }
 
-void CronJobController::start(Plan& plan, const Object& cron, const json::Value& document, TimePoint scheduled, json::Object& status,
-                              TimePoint now) const {
+void CronJobController::start(Plan& plan, const Object& cron, const json::Value& document, TimePoint scheduled,
+                              json::Object& status) const {
   const std::int64_t minute = std::chrono::duration_cast<std::chrono::minutes>(scheduled.time_since_epoch()).count();
   const std::string name = fmt::format("{}-{}", cron.name(), minute);
   json::Object metadata{
@@ -202,7 +202,7 @@ void CronJobController::run_due(Look& look, TimePoint due, const Cache& cache) c
   }
   const std::int64_t minute = std::chrono::duration_cast<std::chrono::minutes>(due.time_since_epoch()).count();
   if (!cache.get(kinds().job, look.cron.ns(), fmt::format("{}-{}", look.cron.name(), minute)))
-    start(look.plan, look.cron, look.document, due, look.status, look.now);
+    start(look.plan, look.cron, look.document, due, look.status);
   else
     look.status["lastScheduleTime"] = format_rfc3339(due);
 }

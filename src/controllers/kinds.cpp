@@ -35,6 +35,7 @@ const Kinds& kinds() {
     k.volume_attributes_class = model::find_kind("storage.k8s.io", "v1", "VolumeAttributesClass");
     k.cluster_role = model::find_kind("rbac.authorization.k8s.io", "v1", "ClusterRole");
     k.resource_claim = model::find_kind("resource.k8s.io", "v1", "ResourceClaim");
+    k.resource_slice = model::find_kind("resource.k8s.io", "v1", "ResourceSlice");
     k.resource_claim_template = model::find_kind("resource.k8s.io", "v1", "ResourceClaimTemplate");
     k.certificate_signing_request = model::find_kind("certificates.k8s.io", "v1", "CertificateSigningRequest");
     k.subject_access_review = model::find_kind("authorization.k8s.io", "v1", "SubjectAccessReview");

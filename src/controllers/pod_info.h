@@ -40,7 +40,7 @@ struct PodInfo {
   bool has_job_finalizer = false;
   bool has_claim_volumes = false;  ///< Names a PersistentVolumeClaim or has an ephemeral volume.
   bool has_resource_claims = false;
-  std::string extended_claim;  ///< status.extendedResourceClaimStatus.resourceClaimName
+  std::string extended_claim;      ///< status.extendedResourceClaimStatus.resourceClaimName
   std::int32_t restarts = 0;       ///< The largest restartCount of its containers.
   std::int32_t deletion_cost = 0;  ///< controller.kubernetes.io/pod-deletion-cost
   TimePoint created{}, ready_since{}, scheduled_since{}, deletion_time{};

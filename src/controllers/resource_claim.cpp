@@ -5,6 +5,7 @@
 #include <set>
 
 #include "controllers/common.h"
+#include "controllers/pod_claims.h"
 #include "controllers/services.h"
 
 namespace berth::controllers {
@@ -20,40 +21,12 @@ constexpr std::string_view kPodPrefix = "pod:", kClaimPrefix = "claim:";
 
 bool is_done(const PodInfo& pod) { return pod.is_finished() || (pod.deleting && pod.node.empty()); }
 
-/// What an entry of spec.resourceClaims stands for.
-struct Entry {
-  std::string name, claim, claim_template;
-  bool has_status = false;  ///< The claim of the template is known.
-};
-
-std::vector<Entry> entries_of(const Value& pod) {
-  std::vector<Entry> out;
-  for (const Value& item : get_array(pod, {"spec", "resourceClaims"})) {
-    Entry& one = out.emplace_back();
-    one.name = get_string(item, {"name"});
-    one.claim = get_string(item, {"resourceClaimName"});
-    one.claim_template = get_string(item, {"resourceClaimTemplateName"});
-    if (one.claim_template.empty()) continue;
-    for (const Value& status : get_array(pod, {"status", "resourceClaimStatuses"})) {
-      if (get_string(status, {"name"}) != one.name) continue;
-      one.has_status = true;
-      one.claim = get_string(status, {"resourceClaimName"});
-    }
-  }
-  return out;
-}
-
 /// "POD-CLAIM-", shortened on both sides where a name could not hold it.
 std::string generated_name(std::string_view pod, std::string_view claim) {
   constexpr std::size_t kMost = 57;
   std::string out = fmt::format("{}-{}-", pod, claim);
   if (out.size() <= kMost) return out;
   return fmt::format("{}-{}", pod.substr(0, pod.size() * kMost / out.size()), claim.substr(0, claim.size() * kMost / out.size()));
-}
-
-bool is_reserved_for(const Value& claim, std::string_view uid) {
-  return std::ranges::any_of(get_array(claim, {"status", "reservedFor"}),
-                             [&](const Value& user) { return get_string(user, {"uid"}) == uid; });
 }
 
 /// Keys are "pod:NS/NAME" and "claim:NS/NAME".
@@ -107,7 +80,7 @@ class ResourceClaims final : public Controller {
     if (!event.after && (pod->has_resource_claims || !pod->extended_claim.empty())) gone_.insert(pod->uid());
     if (!pod->has_resource_claims) return;
     const std::string key = pod->object->key();
-    for (const Entry& entry : entries_of(*pod->object->parsed())) {
+    for (const PodClaim& entry : pod_claims(*pod->object->parsed())) {
       for (auto [index, name] : {std::pair(&by_claim_, &entry.claim), std::pair(&by_template_, &entry.claim_template)}) {
         if (name->empty()) continue;
         const std::string user_of = pod->ns() + "/" + *name;
@@ -128,7 +101,7 @@ class ResourceClaims final : public Controller {
     const auto parsed = pod->object->parsed();
     const Value& document = *parsed;
     json::Array statuses;
-    for (const Entry& entry : entries_of(document)) {
+    for (const PodClaim& entry : pod_claims(document)) {
       if (const std::string why = make_claim(*pod, entry, cache, plan, statuses); !why.empty()) {
         const std::string text = fmt::format("PodResourceClaim {}: {}", entry.name, why);
         plan.events.push_back(note_about(kinds().pod, *pod->object, "Warning", "FailedResourceClaimCreation", text));
@@ -153,11 +126,11 @@ class ResourceClaims final : public Controller {
   }
 
   /// The claim of an entry, if a template asks for one that is not there. Empty, or what is wrong.
-  std::string make_claim(const PodInfo& pod, const Entry& entry, const Cache& cache, Plan& plan, json::Array& statuses) {
+  std::string make_claim(const PodInfo& pod, const PodClaim& entry, const Cache& cache, Plan& plan, json::Array& statuses) {
     if (entry.claim_template.empty() || (entry.has_status && entry.claim.empty())) return {};
     if (entry.has_status) {
       const ObjectRef known = cache.get(kinds().resource_claim, pod.ns(), entry.claim);
-      if (known && is_of(*known, pod)) return {};
+      if (known && is_of_pod(*known, pod)) return {};
     }
     for (const ObjectRef& claim : cache.controlled(kinds().resource_claim, pod.uid())) {
       if (get_string(*claim->parsed(), {"metadata", "annotations", kPodClaimAnnotation}) != entry.name) continue;
@@ -190,10 +163,10 @@ class ResourceClaims final : public Controller {
   }
 
   void reserve(const PodInfo& pod, const Value& document, const Cache& cache, Plan& plan) {
-    for (const Entry& entry : entries_of(document)) {
+    for (const PodClaim& entry : pod_claims(document)) {
       if (entry.claim.empty()) continue;
       const ObjectRef claim = cache.get(kinds().resource_claim, pod.ns(), entry.claim);
-      if (!claim || (!entry.claim_template.empty() && !is_of(*claim, pod))) return;
+      if (!claim || (!entry.claim_template.empty() && !is_of_pod(*claim, pod))) return;
       const auto now_parsed = claim->parsed();
       const Value& now = *now_parsed;
       if (json::find(now, {"status", "allocation"}) == nullptr || is_reserved_for(now, pod.uid())) continue;
@@ -273,11 +246,6 @@ class ResourceClaims final : public Controller {
     write.tag = uid;
     plan.writes.push_back(std::move(write));
     return true;
-  }
-
-  static bool is_of(const client::Object& claim, const PodInfo& pod) {
-    return std::ranges::any_of(owner_references(*claim.parsed()),
-                               [&](const OwnerReference& owner) { return owner.is_controller && owner.uid == pod.uid(); });
   }
 
   Index by_claim_, by_template_;

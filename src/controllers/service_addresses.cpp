@@ -110,7 +110,7 @@ class IpAddresses final : public Controller {
   [[nodiscard]] std::string_view name() const override { return "service-ip-address-controller"; }
   [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().service, kinds().ip_address}; }
 
-  void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
+  void on_event(const Event& event, const Cache&, TimePoint, KeySink& sink) override {
     if (event.kind == kinds().ip_address) return sink.add(event.object().name());
     for (const ObjectRef& service : {event.before, event.after}) {
       if (!service) continue;

@@ -26,5 +26,7 @@ ControllerPtr make_attributes_class_protection_controller();
 ControllerPtr make_ephemeral_volume_controller();
 /// pkg/controller/resourceclaim: the claims of pods' templates, and claims that nobody uses any more.
 ControllerPtr make_resource_claim_controller();
+/// pkg/controller/devicetainteviction: pods leave devices that are tainted.
+ControllerPtr make_device_taint_eviction_controller();
 
 }  // namespace berth::controllers

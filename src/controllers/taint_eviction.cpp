@@ -131,20 +131,7 @@ Plan TaintEvictionController::reconcile(const std::string& key, TimePoint now, c
   }
   scheduled_.erase(key);
   plan.events.push_back(note_about(kinds().pod, *pod->object, "Normal", "TaintManagerEviction", "Marking for deletion Pod " + key));
-  json::Array conditions{json::Object{{"type", "DisruptionTarget"},
-                                      {"status", "True"},
-                                      {"reason", "DeletionByTaintManager"},
-                                      {"message", "Taint manager: deleting due to NoExecute taint"},
-                                      {"observedGeneration", json::get_int(*pod->object->parsed(), {"metadata", "generation"})},
-                                      {"lastTransitionTime", format_rfc3339(now)}}};
-  // Locked: a toleration may have come that this step has not seen.
-  Write mark = patch_object(kinds().pod, *pod->object, {{"status", json::Object{{"conditions", std::move(conditions)}}}});
-  mark.patch_type = PatchType::kStrategicMerge;
-  mark.subresource = "status";
-  plan.writes.push_back(std::move(mark));
-  Write remove = delete_object(kinds().pod, *pod->object);
-  remove.stage = 1;
-  plan.writes.push_back(std::move(remove));
+  plan_disruption(*pod->object, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint", now, plan);
   return plan;
 }
 

@@ -56,7 +56,7 @@ class DashboardImpl final : public Dashboard, private net::Handler {
         }()) {
     if (options_.transport) {
       relay_.emplace(options_.transport, loop_, options_.allows_changes);
-      feed_.emplace(options_.transport, loop_, FeedOptions{.ns = options_.ns});
+      feed_.emplace(options_.transport, loop_, FeedOptions{.ns = options_.ns, .own_ns = options_.own_ns});
     }
   }
 

@@ -22,6 +22,7 @@ struct Options {
   std::uint16_t port = 0;                        ///< 0: any free one.
   std::shared_ptr<client::Transport> transport;  ///< To the cluster, as the user. Null: recordings only.
   std::string ns;                                ///< Pods of this namespace only; empty: of all.
+  std::string own_ns;                            ///< Whose pods are shown where those of all may not be listed.
   std::string recording_file;                    ///< Shown first; or empty.
   bool allows_changes = false;
   json::Object about;  ///< For the page: "context", "server", "user".

@@ -25,6 +25,7 @@ struct Watched {
   std::unique_ptr<client::Client> client;  ///< Sees slim objects.
   std::unique_ptr<client::Informer> informer;
   std::string problem;  ///< Why it is not watched.
+  std::string only;     ///< The one namespace that it is watched in where all may not be; `problem` says why.
 };
 
 /// "0/node-1", "1shop/web-1": a row's name among all rows, in the order in which a page wants them.
@@ -99,7 +100,7 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
     ++run;
     const auto watch = [&](RowKind kind, std::string resource, std::string selector) {
       watched.push_back(
-          std::make_unique<Watched>(Watched{kind, {"", "v1", std::move(resource)}, std::move(selector), nullptr, nullptr, ""}));
+          std::make_unique<Watched>(Watched{kind, {"", "v1", std::move(resource)}, std::move(selector), nullptr, nullptr, "", ""}));
       ask(watched.back().get());
     };
     watch(RowKind::kNode, "nodes", "");
@@ -132,15 +133,28 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
                   const auto self = weak.lock();
                   if (!self || self->is_stopped || self->run != of) return;
                   if (page) return self->watch(*one);
-                  self->set_problem(*one, page.error().message);
+                  if (page.error().code == 403 && self->may_narrow(*one)) {
+                    one->only = self->options.own_ns;
+                    self->set_problem(*one, page.error().message);
+                    return self->ask(one);
+                  }
+                  if (one->only.empty()) self->set_problem(*one, page.error().message);
+                  one->only.clear();  // Rights may come: all of it is asked for again.
                   self->in(kAskAgain, [one](Impl& again) { again.ask(one); });
                 });
   }
 
-  [[nodiscard]] std::string namespace_of(const Watched& one) const { return one.kind == RowKind::kNode ? std::string() : options.ns; }
+  /// A user of one namespace sees that one, and is told so.
+  [[nodiscard]] bool may_narrow(const Watched& one) const {
+    return one.kind != RowKind::kNode && one.only.empty() && options.ns.empty() && !options.own_ns.empty();
+  }
+  [[nodiscard]] std::string namespace_of(const Watched& one) const {
+    if (one.kind == RowKind::kNode) return {};
+    return one.only.empty() ? options.ns : one.only;
+  }
 
   void watch(Watched& one) {
-    set_problem(one, "");
+    if (one.only.empty()) set_problem(one, "");
     one.informer.reset();
     one.client = std::make_unique<client::Client>(with_slim_objects(client.transport(), one.kind), &loop, "berth-dashboard");
     one.informer = std::make_unique<client::Informer>(
@@ -246,8 +260,12 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
     json::Array problems;
     bool is_synced = !watched.empty();
     for (const auto& one : watched) {
-      if (!one->problem.empty()) problems.push_back(json::Object{{"what", one->gvr.resource}, {"message", one->problem}});
-      is_synced = is_synced && (!one->problem.empty() || (one->informer && one->informer->has_synced()));
+      if (!one->problem.empty()) {
+        json::Object problem{{"what", one->gvr.resource}, {"message", one->problem}};
+        if (one->informer && !one->only.empty()) problem["only"] = one->only;
+        problems.push_back(std::move(problem));
+      }
+      is_synced = is_synced && ((!one->problem.empty() && !one->informer) || (one->informer && one->informer->has_synced()));
     }
     if (!unreachable.empty()) problems.push_back(json::Object{{"what", "cluster"}, {"message", unreachable}});
     return json::serialize(json::Object{{"kind", "state"}, {"synced", is_synced}, {"problems", std::move(problems)}}) + "\n";

@@ -12,6 +12,7 @@ namespace berth::dashboard {
 
 struct FeedOptions {
   std::string ns;                              ///< Pods and events of this namespace only; empty: of all.
+  std::string own_ns;                          ///< Shown alone where the pods of all may not be listed; empty: none.
   Duration linger = std::chrono::seconds(30);  ///< How long the cluster is watched on after the last page has gone.
   Duration heartbeat = std::chrono::seconds(5);
 };
@@ -19,8 +20,8 @@ struct FeedOptions {
 /// Watches nothing until somebody looks. A page that takes its lines slowly gets each object's latest state only: what waits for it is a
 /// set of names, never a queue of states.
 ///
-/// Lines: rows; {"kind":"state","synced":B,"problems":[{"what","message"}]} when everything that is known was sent, when that changes, and
-/// with every heartbeat.
+/// Lines: rows; {"kind":"state","synced":B,"problems":[{"what","message","only"}]} (`only`: the namespace that is shown nevertheless) when
+/// everything that is known was sent, when that changes, and with every heartbeat.
 ///
 /// Made, used and destroyed on any thread but the loop's; the loop outlives it.
 class Feed {

@@ -1,11 +1,14 @@
 // Type checks of request bodies, in the words of the API server's decoder.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/clock.h"
+#include "model/empty_values.h"
 #include "model/go_time.h"
 #include "model/kind_hooks.h"
 #include "model/quantity.h"
@@ -222,6 +225,24 @@ json::Value zero_for_null(const TypeRef& ref) {
   }
 }
 
+void forget_deep(const TypeRef& ref, json::Value& value) {
+  if (ref.kind == Kind::kStruct && value.is_object()) {
+    for (auto& member : value.get_object()) {
+      const FieldDef* field = ref.type->field({member.key().data(), member.key().size()});
+      if (field == nullptr) continue;
+      const bool is_collection = field->ref.kind == Kind::kList || field->ref.kind == Kind::kMap;
+      if (field->is_always_written && is_collection && is_zero(member.value()))
+        member.value() = nullptr;
+      else
+        forget_deep(field->ref, member.value());
+    }
+  } else if (ref.kind == Kind::kList && value.is_array()) {
+    for (json::Value& item : value.get_array()) forget_deep(*ref.element, item);
+  } else if (ref.kind == Kind::kMap && value.is_object()) {
+    for (auto& member : value.get_object()) forget_deep(*ref.element, member.value());
+  }
+}
+
 void fill_deep(const TypeRef& ref, json::Value& value) {
   if (ref.kind == Kind::kStruct && value.is_object()) {
     for (auto& member : value.get_object())
@@ -236,7 +257,8 @@ void fill_deep(const TypeRef& ref, json::Value& value) {
 
 class Decoder {
  public:
-  Decoder(const KindInfo& kind, DecodeReport& report, bool fills) : kind_(kind), report_(report), fills_(fills) {}
+  Decoder(const KindInfo& kind, DecodeReport& report, bool fills, EmptyValues* empty = nullptr)
+      : kind_(kind), report_(report), fills_(fills), empty_(empty) {}
 
   ApiResult<void> run(json::Value& doc) {
     if (!doc.is_object())
@@ -301,18 +323,34 @@ class Decoder {
         it = object.erase(it);
         continue;
       }
-      // Storage does not tell an empty list from none.
-      if (field->is_always_written && it->value().is_array() && it->value().get_array().empty()) it->value() = nullptr;
+      const bool is_empty = (it->value().is_array() || it->value().is_object()) && is_zero(it->value());
       if (field->omits_zero && is_zero(it->value())) {
+        if (is_empty && empty_ != nullptr) leave_out(step, it->value());
         it = object.erase(it);
         continue;
       }
-      // Kubernetes' store knows no empty lists.
-      if (fills_ && field->is_always_written && (field->ref.kind == Kind::kList || field->ref.kind == Kind::kMap) && is_zero(it->value()))
-        it->value() = nullptr;
+      if (is_empty && field->is_always_written) take_empty(*field, it->value());
       ++it;
     }
     if (fills_ && !type.always_written.empty()) fill(type, object);
+  }
+
+  void leave_out(const Step& step, const json::Value& value) {
+    if (empty_->left_out.size() >= kMaxStrictFindings) return;
+    EmptyValues::LeftOut one{{}, value};
+    for (const Step* at = &step; at != nullptr; at = at->parent)
+      one.path.push_back(at->is_index ? std::to_string(at->index) : std::string(at->key));
+    std::ranges::reverse(one.path);
+    empty_->left_out.push_back(std::move(one));
+  }
+
+  /// An empty list or map where something is always written.
+  void take_empty(const FieldDef& field, json::Value& value) {
+    const bool is_collection = field.ref.kind == Kind::kList || field.ref.kind == Kind::kMap;
+    if (fills_ && empty_ != nullptr && is_collection)
+      empty_->has_written = true;
+    else if (value.is_array() || (fills_ && is_collection))
+      value = nullptr;
   }
 
   void walk(const TypeRef& ref, json::Value& value, const TypeDef* owner, const Step* step) {
@@ -425,6 +463,7 @@ class Decoder {
   const KindInfo& kind_;
   DecodeReport& report_;
   bool fills_;
+  EmptyValues* empty_;          ///< Null: nobody minds.
   std::size_t told_bytes_ = 0;  ///< Of report_.unknown_fields.
   int inside_own_decoder_ = 0;  ///< Depth of values whose Go types decode themselves.
   std::string saved_, aborted_;
@@ -435,6 +474,35 @@ class Decoder {
 ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report, bool fills) {
   if (const auto& own = hooks_of(kind).form->decode) return own(doc, report, fills);
   return Decoder(kind, report, fills).run(doc);
+}
+
+ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report, EmptyValues& empty) {
+  if (const auto& own = hooks_of(kind).form->decode) return own(doc, report, true);
+  return Decoder(kind, report, true, &empty).run(doc);
+}
+
+void forget_empty(const KindInfo& kind, json::Value& doc) {
+  // These are stored as JSON, which keeps what is empty.
+  static const std::set<std::string_view> kServersInside = {"apiextensions.k8s.io", "apiregistration.k8s.io"};
+  if (is_unstructured(kind) || kServersInside.contains(kind.group)) return;
+  forget_deep(TypeRef{Kind::kStruct, type_of(kind)}, doc);
+}
+
+json::Value as_sent(json::Value doc, const EmptyValues& empty) {
+  for (const auto& [path, value] : empty.left_out) {
+    json::Value* at = &doc;
+    for (std::size_t i = 0; at != nullptr && i + 1 < path.size(); ++i) {
+      if (auto* list = at->if_array()) {
+        std::size_t index = list->size();
+        std::from_chars(path[i].data(), path[i].data() + path[i].size(), index);
+        at = index < list->size() ? &(*list)[index] : nullptr;
+      } else {
+        at = at->is_object() ? at->get_object().if_contains(path[i]) : nullptr;
+      }
+    }
+    if (at != nullptr && at->is_object() && !at->get_object().contains(path.back())) at->get_object()[path.back()] = value;
+  }
+  return doc;
 }
 
 void fill_always_written(const KindInfo& kind, json::Value& doc) {

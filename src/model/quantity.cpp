@@ -1,6 +1,8 @@
 #include "model/quantity.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -8,6 +10,11 @@ namespace berth::model {
 namespace {
 
 constexpr std::int64_t kNano = 1'000'000'000;
+/// A decimal amount of 10^37 units of 1e-9 and more is not counted but told: kHuge, and on it the power of ten of its first digit in units
+/// of 2^64, and on that its first 18 digits, rounded up. So larger ones are larger, and what is alike is alike.
+constexpr __int128 kHuge = static_cast<__int128>(1'000'000'000'000'000'000) * 1'000'000'000'000'000'000 * 10;
+constexpr int kHugePower = 37, kToldDigits = 18;
+constexpr std::int64_t kToldRange = 1'000'000'000'000'000'000;
 constexpr __int128 kCap = static_cast<__int128>(std::numeric_limits<std::int64_t>::max()) * kNano;
 
 struct Suffix {
@@ -84,11 +91,11 @@ class BigNumber {
     while (!words_.empty() && words_.back() == 0) words_.pop_back();
     return static_cast<std::uint32_t>(rest);
   }
-  [[nodiscard]] __int128 capped() const {
-    if (words_.size() > 3) return kCap;
-    __int128 value = 0;
-    for (std::size_t i = words_.size(); i-- > 0;) value = value << 32 | words_[i];
-    return value > kCap ? kCap : value;
+  [[nodiscard]] __int128 capped(__int128 cap) const {
+    if (words_.size() > 4) return cap;
+    unsigned __int128 value = 0;
+    for (std::size_t i = words_.size(); i-- > 0;) value = value << 32U | words_[i];
+    return value > static_cast<unsigned __int128>(cap) ? cap : static_cast<__int128>(value);
   }
 
  private:
@@ -96,10 +103,10 @@ class BigNumber {
 };
 
 /// digits × 10^power × 2^binary, rounded up, capped.
-__int128 scale_digits(const std::string& digits, int power, int binary) {
+__int128 scale_digits(const std::string& digits, int power, int binary, __int128 cap) {
   const auto size = static_cast<int>(digits.size());
   if (size == 0) return 0;
-  if (power + size > 40) return kCap;
+  if (power + size > 40) return cap;
   if (power + size < -60) return 1;
   BigNumber number;
   for (const char c : digits) number.multiply_add(10, static_cast<std::uint32_t>(c - '0'));
@@ -108,22 +115,76 @@ __int128 scale_digits(const std::string& digits, int power, int binary) {
   bool inexact = false;
   for (; power < 0; ++power) inexact |= number.divide(10) != 0;
   if (inexact) number.multiply_add(1, 1);
-  return number.capped();
+  return number.capped(cap);
 }
 
-__int128 scale_small(std::uint64_t digits, int power, int binary) {
+__int128 scale_small(std::uint64_t digits, int power, int binary, __int128 cap) {
   __int128 value = static_cast<__int128>(digits) << binary;  // Below 2^120: 18 digits and at most 2^60.
   if (digits == 0) return 0;
   if (power < -40) return 1;
   for (; power > 0; --power)
-    if (value > kCap || __builtin_mul_overflow(value, static_cast<__int128>(10), &value)) return kCap;
+    if (value > cap || __builtin_mul_overflow(value, static_cast<__int128>(10), &value)) return cap;
   bool inexact = false;
   for (; power < 0; ++power) {
     inexact |= value % 10 != 0;
     value /= 10;
   }
   value += inexact;
-  return value > kCap ? kCap : value;
+  return value > cap ? cap : value;
+}
+
+/// 0.DIGITS × 10^(power + 1), in units of 1e-9.
+struct Told {
+  std::int64_t power = 0, digits = 0;
+};
+
+__int128 tell(Told told) {
+  if (told.digits >= kToldRange) told = {told.power + 1, told.digits / 10};
+  return kHuge + (static_cast<__int128>(told.power) << 64U) + told.digits;
+}
+
+Told told_of(__int128 magnitude) {
+  if (magnitude >= kHuge)
+    return {static_cast<std::int64_t>((magnitude - kHuge) >> 64U),
+            static_cast<std::int64_t>(static_cast<unsigned __int128>(magnitude - kHuge) & ~std::uint64_t{0})};
+  Told out{-1, 0};
+  for (__int128 rest = magnitude; rest != 0; rest /= 10) ++out.power;
+  for (int at = kToldDigits - 1; at > out.power; --at) magnitude *= 10;
+  for (std::int64_t at = kToldDigits - 1; at < out.power; ++at) magnitude = magnitude / 10 + (magnitude % 10 != 0);
+  if (magnitude >= kToldRange) return {out.power + 1, static_cast<std::int64_t>(magnitude / 10)};
+  out.digits = static_cast<std::int64_t>(magnitude);
+  return out;
+}
+
+/// Of the digits of a text, times 10^power; `digits` has no leading zero.
+__int128 tell_text(const std::string& digits, std::int64_t power) {
+  Told told{power + static_cast<std::int64_t>(digits.size()) - 1, 0};
+  for (std::size_t i = 0; i < kToldDigits; ++i) told.digits = told.digits * 10 + (i < digits.size() ? digits[i] - '0' : 0);
+  if (digits.size() > kToldDigits && digits.find_first_not_of('0', kToldDigits) != std::string::npos) ++told.digits;
+  return tell(told);
+}
+
+/// The sum of two of which one is told.
+__int128 add_told(__int128 a, __int128 b) {
+  const __int128 size_a = a < 0 ? -a : a, size_b = b < 0 ? -b : b;
+  if (size_a < size_b) return add_told(b, a);
+  if (size_a == size_b && (a < 0) != (b < 0)) return 0;
+  Told large = told_of(size_a);
+  const Told small = told_of(size_b);
+  std::int64_t rest = small.digits;
+  for (std::int64_t at = small.power; at < large.power && rest > 1; ++at) rest = rest / 10 + (rest % 10 != 0);
+  large.digits += (a < 0) == (b < 0) ? rest : -rest;
+  if (large.digits >= kToldRange) large = {large.power + 1, large.digits / 10};
+  for (; large.digits < kToldRange / 10; --large.power) large.digits *= 10;
+  __int128 out = 0;
+  if (large.power >= kHugePower) {
+    out = tell(large);
+  } else {
+    out = large.digits;
+    for (std::int64_t at = kToldDigits - 1; at < large.power; ++at) out *= 10;
+    for (std::int64_t at = kToldDigits - 1; at > large.power; --at) out = out / 10 + (out % 10 != 0);
+  }
+  return a < 0 ? -out : out;
 }
 
 std::int64_t saturate(__int128 value) {
@@ -149,14 +210,23 @@ std::string decimal_text(__int128 value) {
 }
 
 std::string decimal_canonical(__int128 nano, bool exponent_form) {
-  int exponent = -9;
-  while (nano % 1000 == 0 && exponent < 18) {
+  std::int64_t exponent = -9;
+  const __int128 magnitude = nano < 0 ? -nano : nano;
+  if (magnitude >= kHuge) {
+    const Told told = told_of(magnitude);
+    nano = nano < 0 ? -told.digits : told.digits;
+    exponent += told.power - kToldDigits + 1;
+    for (; exponent % 3 != 0; --exponent) nano *= 10;
+  }
+  // Kubernetes has no suffix beyond E, and goes on with zeros.
+  while (nano % 1000 == 0 && (exponent_form || exponent < 18)) {
     nano /= 1000;
     exponent += 3;
   }
   if (exponent_form) return decimal_text(nano) + (exponent == 0 ? "" : "e" + std::to_string(exponent));
   constexpr std::string_view kSuffixes[] = {"n", "u", "m", "", "k", "M", "G", "T", "P", "E"};
-  return decimal_text(nano) + std::string(kSuffixes[(exponent + 9) / 3]);
+  const std::size_t zeros = exponent > 18 ? static_cast<std::size_t>(std::min<std::int64_t>(exponent, 1000) - 18) : 0;
+  return decimal_text(nano) + std::string(zeros, '0') + std::string(kSuffixes[(std::min<std::int64_t>(exponent, 18) + 9) / 3]);
 }
 
 }  // namespace
@@ -196,12 +266,16 @@ std::optional<Quantity> Quantity::parse(std::string_view text) {
   // An int32 exponent and a text's length both fit easily; the sum is clamped where it can no longer matter.
   const auto power =
       static_cast<int>(std::clamp<std::int64_t>(9LL + suffix->power_of_ten - fraction_digits, -1'000'000'000, 1'000'000'000));
-  if (digits.size() <= 18) {
+  const bool is_binary = suffix->format == Format::kBinarySI;
+  const __int128 cap = is_binary ? kCap : kHuge;
+  if (!is_binary && !digits.empty() && static_cast<std::int64_t>(digits.size()) + power > kHugePower) {
+    out.nano_ = tell_text(digits, power);
+  } else if (digits.size() <= 18) {
     std::uint64_t value = 0;
     for (const char c : digits) value = value * 10 + static_cast<std::uint64_t>(c - '0');
-    out.nano_ = scale_small(value, power, suffix->power_of_two);
+    out.nano_ = scale_small(value, power, suffix->power_of_two, cap);
   } else {
-    out.nano_ = scale_digits(digits, power, suffix->power_of_two);
+    out.nano_ = scale_digits(digits, power, suffix->power_of_two, cap);
   }
   if (negative) out.nano_ = -out.nano_;
   if (out.format_ == Format::kBinarySI && out.nano_ > 0 && out.nano_ < kNano) out.format_ = Format::kDecimalSI;
@@ -226,7 +300,13 @@ std::int64_t Quantity::value() const { return saturate(divide_up(nano_, kNano));
 
 std::int64_t Quantity::milli_value() const { return saturate(divide_up(nano_, kNano / 1000)); }
 
-double Quantity::as_double() const { return static_cast<double>(nano_) / 1e9; }
+double Quantity::as_double() const {
+  const __int128 magnitude = nano_ < 0 ? -nano_ : nano_;
+  if (magnitude < kHuge) return static_cast<double>(nano_) / 1e9;
+  const Told told = told_of(magnitude);
+  return static_cast<double>(nano_ < 0 ? -told.digits : told.digits) *
+         std::pow(10.0, static_cast<double>(told.power - kToldDigits + 1 - 9));
+}
 
 std::string Quantity::to_string() const {
   if (nano_ == 0) return "0";
@@ -245,14 +325,19 @@ std::string Quantity::to_string() const {
 
 Quantity& Quantity::operator+=(const Quantity& o) {
   if (nano_ == 0) format_ = o.format_;
-  if (__builtin_add_overflow(nano_, o.nano_, &nano_)) nano_ = o.nano_ < 0 ? -kCap : kCap;
+  const auto is_counted = [](__int128 value) { return value < kHuge && value > -kHuge; };
+  if (is_counted(nano_) && is_counted(o.nano_) && is_counted(nano_ + o.nano_))
+    nano_ += o.nano_;
+  else
+    nano_ = add_told(nano_, o.nano_);
   return *this;
 }
 
 Quantity& Quantity::operator-=(const Quantity& o) {
   if (nano_ == 0) format_ = o.format_;
-  if (__builtin_sub_overflow(nano_, o.nano_, &nano_)) nano_ = o.nano_ < 0 ? kCap : -kCap;
-  return *this;
+  Quantity negated = o;
+  negated.nano_ = -o.nano_;
+  return *this += negated;
 }
 
 }  // namespace berth::model

@@ -195,6 +195,37 @@ Names names_of(const std::vector<std::string>& names) {
 
 }  // namespace
 
+namespace {
+
+/// What Go's encoding/asn1 finds wrong with the outermost element, which is a sequence and all there is; empty: nothing.
+std::string sequence_mistake(std::string_view der) {
+  if (der.empty()) return "asn1: syntax error: sequence truncated";
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(der[at]); };
+  if (der.size() < 2) return "asn1: syntax error: truncated tag or length";
+  std::size_t length = byte(1), start = 2;
+  if ((length & 0x80U) != 0) {
+    const std::size_t count = length & 0x7fU;
+    if (count == 0) return "asn1: syntax error: indefinite length found (not DER)";
+    if (start + count > der.size()) return "asn1: syntax error: truncated tag or length";
+    if (count > 4) return "asn1: structure error: length too large";
+    for (length = 0; start < 2 + count; ++start) {
+      length = length << 8U | byte(start);
+      if (length == 0) return "asn1: structure error: superfluous leading zeros in length";
+    }
+    if (length < 0x80) return "asn1: structure error: non-minimal length";
+  }
+  if (byte(0) != 0x30)
+    return fmt::format(
+        "asn1: structure error: tags don't match (16 vs {{class:{} tag:{} length:{} isCompound:{}}}) {{optional:false explicit:false "
+        "application:false private:false defaultValue:<nil> tag:<nil> stringType:0 timeType:0 set:false omitEmpty:false}} "
+        "certificateRequest @{}",
+        byte(0) >> 6U, byte(0) & 0x1fU, length, (byte(0) & 0x20U) != 0, start);
+  if (length > der.size() - start) return "asn1: syntax error: data truncated";
+  return length < der.size() - start ? "asn1: syntax error: trailing data" : "";
+}
+
+}  // namespace
+
 Result<CertificateRequestFacts> read_certificate_request(std::string_view pem) {
   const auto bio = pem_reader(pem);
   char* name = nullptr;
@@ -212,6 +243,7 @@ Result<CertificateRequestFacts> read_certificate_request(std::string_view pem) {
   OPENSSL_free(header);
   OPENSSL_free(data);
   if (type != "CERTIFICATE REQUEST") return invalid("PEM block type must be CERTIFICATE REQUEST");
+  if (auto why = sequence_mistake(out.der); !why.empty()) return invalid(std::move(why));
   const unsigned char* at = reinterpret_cast<const unsigned char*>(out.der.data());
   const CertRequest request(d2i_X509_REQ(nullptr, &at, static_cast<long>(out.der.size())));
   if (!request) return invalid("x509: malformed certificate request: " + last_error());

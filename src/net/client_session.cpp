@@ -3,6 +3,7 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include "base/left_threads.h"
 #include "net/raw_stream.h"
 
 namespace berth::net {
@@ -164,14 +165,14 @@ void ClientPool::open_connection(ClientOpPtr op) {
       }
       waiting_for_address_.push_back(std::move(op));
       if (std::exchange(is_resolving_, true)) return;
-      // The system's resolver blocks, for seconds when the network is away.
-      std::thread([self = shared_from_this()] {
+      // The system's resolver blocks, for seconds when the network is away, and cannot be interrupted.
+      LeavableThread([self = shared_from_this()] {
         std::string why;
         auto found = resolve(self->options_.url.host, self->options_.url.port, false, why);
         --lookups;
         self->reactor_->post(
             [self, found = std::move(found), why = std::move(why)]() mutable { self->resolved(std::move(found), std::move(why)); });
-      }).detach();
+      }).leave();
       return;
     }
   }

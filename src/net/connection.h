@@ -35,7 +35,7 @@ class Driver {
   virtual void on_hangup() {}
   /// The socket took bytes from the write queue.
   virtual void on_output() {}
-  virtual void on_tick(MonotonicTime now) {}
+  virtual void on_tick(MonotonicTime /*now*/) {}
   /// Once, last. `why` is empty when this side closed in order.
   virtual void on_closed(const std::string& why) = 0;
 };

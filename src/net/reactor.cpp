@@ -6,7 +6,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/left_threads.h"
+
 namespace berth::net {
+
+Reactor::Reactor() = default;
 
 std::shared_ptr<Reactor> Reactor::start(std::string name) {
   std::shared_ptr<Reactor> reactor(new Reactor());
@@ -18,7 +22,7 @@ std::shared_ptr<Reactor> Reactor::start(std::string name) {
   event.data.ptr = nullptr;
   epoll_ctl(reactor->epoll_fd_, EPOLL_CTL_ADD, reactor->wake_fd_, &event);
   // The thread keeps the reactor alive: the last outside owner may let go from within a callback on this very thread.
-  reactor->thread_ = std::thread([reactor, name = std::move(name)] {
+  reactor->thread_ = std::make_unique<LeavableThread>([reactor, name = std::move(name)] {
     pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
     // Signals are other threads' business; OpenSSL's write(2) to a closed socket must give EPIPE, not SIGPIPE.
     sigset_t all;
@@ -31,7 +35,6 @@ std::shared_ptr<Reactor> Reactor::start(std::string name) {
 }
 
 Reactor::~Reactor() {
-  if (thread_.joinable()) thread_.detach();
   if (epoll_fd_ >= 0) ::close(epoll_fd_);
   if (wake_fd_ >= 0) ::close(wake_fd_);
 }
@@ -65,11 +68,10 @@ void Reactor::stop() {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(wake_fd_, &one, sizeof one);
   }
-  if (in_thread()) {
-    if (thread_.joinable()) thread_.detach();
-  } else if (thread_.joinable()) {
-    thread_.join();
-  }
+  if (in_thread())
+    thread_->leave();
+  else if (thread_->joinable())
+    thread_->join();
 }
 
 void Reactor::add(int fd, std::uint32_t events, std::shared_ptr<EventSink> sink) {

@@ -11,6 +11,10 @@
 #include <thread>
 #include <vector>
 
+namespace berth {
+class LeavableThread;
+}
+
 namespace berth::net {
 
 using MonotonicTime = std::chrono::steady_clock::time_point;
@@ -44,7 +48,7 @@ class Reactor : public std::enable_shared_from_this<Reactor> {
   /// Runs the task at once when already on the thread, otherwise posts it.
   void dispatch(Task task);
   [[nodiscard]] bool in_thread() const { return std::this_thread::get_id() == thread_id_.load(std::memory_order_relaxed); }
-  /// Ends the thread after the running task and joins it (detaches, when called from the thread itself). Idempotent.
+  /// Ends the thread after the running task and joins it; called from the thread itself it leaves it to end. Idempotent.
   void stop();
 
   void add(int fd, std::uint32_t events, std::shared_ptr<EventSink> sink);
@@ -63,7 +67,7 @@ class Reactor : public std::enable_shared_from_this<Reactor> {
   [[nodiscard]] std::size_t sink_count() const { return sinks_.size(); }
 
  private:
-  Reactor() = default;
+  Reactor();
   void run();
   void run_posted();
   void run_timers();
@@ -75,7 +79,7 @@ class Reactor : public std::enable_shared_from_this<Reactor> {
   std::mutex mutex_;
   std::vector<Task> posted_;
   bool stopping_ = false, wake_sent_ = false;
-  std::thread thread_;
+  std::unique_ptr<LeavableThread> thread_;
   std::atomic<std::thread::id> thread_id_;
 
   std::unordered_map<EventSink*, std::shared_ptr<EventSink>> sinks_;

@@ -279,7 +279,7 @@ void ServerSession::on_tick(MonotonicTime now) {
   if (now - waiting_since_ > allowed) connection_->close(is_idle ? "" : "the request came too slowly");
 }
 
-void ServerSession::on_closed(const std::string& why) {
+void ServerSession::on_closed(const std::string&) {
   const auto keep = shared_from_this();
   connection_.reset();
   if (const auto exchange = std::exchange(current_, nullptr)) let_go(exchange);

@@ -40,6 +40,12 @@ bool conflict(const HostPort& a, const HostPort& b) {
   return placement::ports_conflict({&x, 1}, {&y, 1});
 }
 
+/// Devices were claimed for what the pod asks for by the resource's name.
+bool comes_by_devices(const json::Value& pod, std::string_view resource) {
+  return std::ranges::any_of(json::get_array(pod, {"status", "extendedResourceClaimStatus", "requestMappings"}),
+                             [&](const json::Value& one) { return json::get_string(one, {"resourceName"}) == resource; });
+}
+
 Refusal predicate(std::string_view name, std::string_view why) {
   return {std::string(name), fmt::format("Predicate {} failed: {}", name, why)};
 }
@@ -65,7 +71,7 @@ PodDemand PodDemand::of(const json::Value& pod) {
   demand.ephemeral_bytes = eviction::pod_request(facts, "ephemeral-storage").value();
   for (const eviction::ContainerFacts& container : facts.containers)
     for (const auto& [name, quantity] : container.requests) {
-      if (name == "cpu" || name == "memory" || name == "ephemeral-storage") continue;
+      if (name == "cpu" || name == "memory" || name == "ephemeral-storage" || comes_by_devices(pod, name)) continue;
       if (std::ranges::none_of(demand.others, [&](const auto& known) { return known.first == name; }))
         demand.others.emplace_back(name, eviction::pod_request(facts, name).value());
     }

@@ -16,7 +16,8 @@ namespace {
 /// How far a node is from taking the pod: another node than the pod names is furthest, then one that no eviction helps; then by number of
 /// rejections and size of shortage.
 using Distance = std::tuple<bool, bool, std::size_t, double>;
-Distance distance(const Cluster& cluster, const PodInfo& pod, const NodeInfo& node, const std::vector<std::string>& pins, const NodeReport& report) {
+Distance distance(const Cluster& cluster, const PodInfo& pod, const NodeInfo& node, const std::vector<std::string>& pins,
+                  const NodeReport& report) {
   const bool is_hopeless =
       std::ranges::any_of(report.rejections, [](const auto& one) { return one.code == "UnschedulableAndUnresolvable"; });
   double missing = 0;

@@ -243,8 +243,7 @@ Status dynamic_resources(const Framework& framework, const Cluster& cluster, con
   }
   const auto claims = claims_of(pod.view(), cluster);
   const bool has_none = claims && claims->empty() && devices::backed_resources(pod.wanted(), cluster).empty();
-  if (!claims || has_none || failed.pre_filter.plugin == "DynamicResources")
-    return Status::unschedulable("no new claims to deallocate");
+  if (!claims || has_none || failed.pre_filter.plugin == "DynamicResources") return Status::unschedulable("no new claims to deallocate");
   CycleState state = framework.new_cycle(cluster);
   for (const Plugin* plugin : framework.pre_filters()) {
     if (plugin->name() != "DynamicResources" || !plugin->pre_filter(state, pod).status.is_success()) continue;

@@ -125,7 +125,7 @@ void Scheduler::Impl::node_added(const ObjectRef& object) {
   observe_events(ClusterEvent::kNodeAdded, start);
 }
 
-void Scheduler::Impl::node_updated(const ObjectRef& before, const ObjectRef& after) {
+void Scheduler::Impl::node_updated(const ObjectRef&, const ObjectRef& after) {
   const TimePoint start = loop.now();
   auto view = std::make_shared<model::NodeView>(model::NodeView::parse(*after->parsed()));
   const placement::NodeInfo* known = cluster.find_node(view->name());

@@ -145,7 +145,7 @@ void make_job(const config::Reader& at, Workload& out, json::Object pod) {
   if (!out.run_for) at.problem("runFor", "required of a job: how long its pods run");
 }
 
-void make_pod(const config::Reader& at, Workload& out, json::Object pod) {
+void make_pod(const config::Reader&, Workload& out, json::Object pod) {
   out.kind = Workload::Kind::kPod;
   json::Object& spec = pod["spec"].as_object();
   if (!spec.contains("restartPolicy") && (out.run_for || !out.trace.empty())) spec["restartPolicy"] = "Never";

@@ -254,8 +254,10 @@ void keep_daemons(World& world, const std::vector<std::string>& nodes) {
                               .comes_back = false,
                               .is_parked = false,
                               .when = {}});
-      if (!is_there && match.belongs)
-        world.add(pinned(*pod, node, world.cluster()), fmt::format("DaemonSet {} wants a pod on {}", name, node));
+      if (is_there || !match.belongs) continue;
+      const placement::PodInfoPtr daemon = pinned(*pod, node, world.cluster());
+      // Daemons tolerate that a node is not ready yet: they are there before anybody else may come.
+      if (world.add(daemon, fmt::format("DaemonSet {} wants a pod on {}", name, node))) world.try_now(daemon->key);
     }
   }
 }

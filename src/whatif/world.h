@@ -150,6 +150,8 @@ class World {
   void block(const std::string& pod, const Refusal& refusal);
   /// What was parked may be placed from here on.
   void unpark();
+  /// This one before all others that wait.
+  void try_now(const std::string& pod) { (void)attempt(pod); }
   /// Schedules what waits until nothing more finds a place.
   void settle();
   /// In order of the scheduler's queue; parked ones left out.

@@ -50,7 +50,7 @@ TEST_F(FirstDay, AnotherUidIsToldFirst) {
   const std::string path = std::string(kPods) + "/p";
   const auto words = [&](const char* what, const std::string& asked, const std::string& present) {
     return fmt::format(
-        "Operation cannot be fulfilled on pods \"p\": StorageError: invalid object, Code: 4, Key: /registry/pods/default/p, "
+        "Operation cannot be fulfilled on pods \"p\": StorageError: invalid object, Code: 4, Key: /pods/default/p, "
         "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {0} in precondition: {1}, {0} in object meta: {2}",
         what, asked, present);
   };

@@ -115,7 +115,7 @@ TEST(CompileErrors, DepthAndSizeAreBounded) {
   std::string chain = "1";
   for (int i = 0; i < 300; ++i) chain += "+1";
   EXPECT_EQ(compile_error(chain), "ERROR: <input>:-1:0: max recursion depth exceeded");
-  EXPECT_EQ(compile_error(std::string(100'001, ' ') + "1"),
+  EXPECT_EQ(compile_error(fmt::format("{:100001}1", "")),
             "ERROR: <input>:-1:0: expression code point size exceeds limit: size: 100002, limit 100000");
 }
 

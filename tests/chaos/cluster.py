@@ -1,6 +1,6 @@
 """Real processes for the fault runs: etcd members, each in a network of its own (as root) and behind a link that can be slowed, cut or made to lose
 answers, and API servers of berth, each with a wall clock of its own."""
-import asyncio, base64, json, mmap, os, re, shutil, signal, socket, ssl, struct, subprocess, sys, threading, time
+import asyncio, base64, json, mmap, multiprocessing, os, re, shutil, signal, socket, ssl, struct, subprocess, sys, time
 
 PATIENCE = 300  # Seconds for something to start, on a machine that has other things to do.
 
@@ -98,22 +98,44 @@ class Clock:
 
 
 class Link:
-    """A TCP relay to one etcd member: `delay` seconds each way, cut, or `deaf`: requests arrive, answers go nowhere."""
+    """A TCP relay to one etcd member: `delay` seconds each way, cut, or `deaf`: requests arrive, answers go nowhere. A process of its own, so that
+    it is as fast as a network is, whatever else this program does."""
+
+    DELAY, CUT, DEAF, RESETS = range(4)
 
     def __init__(self, host, target):
-        self.host, self.target, self.delay, self.is_cut, self.is_deaf, self.open = host, target, 0.0, False, False, set()
-        self.loop = asyncio.new_event_loop()
-        ready = threading.Event()
+        self.host, self.target, self.open = host, target, set()
+        self.state = multiprocessing.Array("d", 4, lock=False)
+        port = multiprocessing.Value("i", 0, lock=False)
+        self.process = multiprocessing.get_context("fork").Process(target=self.relay, args=(port,), daemon=True)
+        self.process.start()
+        Cluster.wait(lambda: port.value != 0, PATIENCE, "a link")
+        self.port = port.value
 
-        def run():
-            asyncio.set_event_loop(self.loop)
-            self.server = self.loop.run_until_complete(asyncio.start_server(self.serve, "127.0.0.1", 0))
-            self.port = self.server.sockets[0].getsockname()[1]
-            ready.set()
-            self.loop.run_forever()
+    delay = property(lambda self: self.state[self.DELAY], lambda self, seconds: self.state.__setitem__(self.DELAY, seconds))
+    is_cut = property(lambda self: self.state[self.CUT] != 0, lambda self, yes: self.state.__setitem__(self.CUT, yes))
+    is_deaf = property(lambda self: self.state[self.DEAF] != 0, lambda self, yes: self.state.__setitem__(self.DEAF, yes))
 
-        threading.Thread(target=run, daemon=True).start()
-        ready.wait()
+    def reset(self):
+        self.state[self.RESETS] += 1
+
+    def close(self):
+        self.process.kill()
+        self.process.join()
+
+    def relay(self, port):
+        async def run():
+            server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
+            port.value = server.sockets[0].getsockname()[1]
+            done = self.state[self.RESETS]
+            while True:
+                await asyncio.sleep(0.02)
+                if self.state[self.RESETS] != done:
+                    done = self.state[self.RESETS]
+                    for writer in list(self.open):
+                        writer.transport.abort()
+
+        asyncio.run(run())
 
     async def serve(self, reader, writer):
         try:
@@ -128,10 +150,6 @@ class Link:
         self.open |= {writer, other_writer}
         await asyncio.gather(self.pump(reader, other_writer), self.pump(other_reader, writer, True))
         self.open -= {writer, other_writer}
-
-    def reset(self):
-        for writer in list(self.open):
-            self.loop.call_soon_threadsafe(writer.transport.abort)
 
     async def pump(self, reader, writer, is_answer=False):
         try:
@@ -207,7 +225,8 @@ class Process:
 
 
 class Cluster:
-    def __init__(self, berth, work, members=3, servers=3, more=()):
+    def __init__(self, berth, work, members=3, servers=3, more=(), is_durable=False):
+        self.is_durable = is_durable  # Members wait for their disks.
         self.berth, self.work, self.members, self.servers, self.clocks, self.disk = berth, work, [], [], [], None
         self.networks, self.more = None, list(more)
         try:
@@ -228,7 +247,8 @@ class Cluster:
         for i in range(members):
             client, peer = f"http://{self.hosts[i]}:{self.client_ports[i]}", f"http://{self.hosts[i]}:{peer_ports[i]}"
             command = self.networks.command(i) + ["etcd", "--name", f"m{i}", "--data-dir", f"{work}/m{i}", "--listen-client-urls", client, "--advertise-client-urls", client]
-            command += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", initial, "--unsafe-no-fsync", "--pre-vote"]
+            command += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", initial, "--pre-vote"]
+            command += [] if self.is_durable else ["--unsafe-no-fsync"]
             self.members.append(Process(f"etcd m{i}", command, f"{work}/m{i}.log"))
         for member in self.members:
             member.start()
@@ -323,6 +343,8 @@ class Cluster:
     def close(self):
         for process in self.servers + self.members:
             process.kill()
+        for link in getattr(self, "links", ()):
+            link.close()
         if self.networks is not None:
             self.networks.close()
         if self.disk is not None:

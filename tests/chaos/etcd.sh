@@ -35,7 +35,7 @@ a create service nodeport web --tcp=80 >/dev/null
 kubectl --kubeconfig "$a_config" create -f - >/dev/null <<<'{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"}}'
 for key in configmaps/default/hello services/specs/default/web services/endpoints/default/kubernetes minions/n1 namespaces/default \
   apiregistration.k8s.io/apiservices/v1.apps clusterroles/cluster-admin ranges/serviceips ranges/servicenodeports masterleases/127.0.0.1; do
-  check "/registry/$key is there" has "/registry/$key"
+  check "/registry/$key is there" eventually 60 has "/registry/$key"
 done
 check "objects are protobuf in Kubernetes' envelope" sh -c "etcdctl --endpoints $one_url get /registry/configmaps/default/hello --print-value-only | head -c 4 | grep -q k8s"
 check "API services are JSON, without a revision" sh -c "etcdctl --endpoints $one_url get /registry/apiregistration.k8s.io/apiservices/v1.apps --print-value-only | python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(\"resourceVersion\" in d[\"metadata\"])'"
@@ -87,7 +87,9 @@ check "without the configuration it is refused, with what to do" says "--encrypt
 
 # Refused, with what to do, and nothing written.
 revision() { ctl get / -w json | sed -E 's/.*"revision":([0-9]+).*/\1/'; }
-kill "$a_pid"; eventually 10 refused kill -0 "$a_pid"; before=$(revision)
+kill "$a_pid"; eventually 120 refused kill -0 "$a_pid"; before=$(revision)
+# Leases that run out meanwhile count revisions, too: what counts is the newest of what is there.
+newest() { ctl get "" --prefix --sort-by MODIFY --order DESCEND --limit 1 -w json | sed -E 's/.*"mod_revision":([0-9]+).*/\1/'; }
 check "another cluster's server on this prefix is refused" says "belongs to another cluster" attempt --etcd-servers "$one_url"
 check "... and what to copy is said" says "copy ca.crt" attempt --etcd-servers "$one_url"
 start_etcd two http
@@ -95,7 +97,7 @@ check "members of two clusters are refused" says "members of different clusters"
 check "nobody there" says "no etcd answers" attempt --etcd-servers "http://127.0.0.1:$(free_port)"
 check "another address range than the others' is refused" says "--service-cluster-ip-range must be the same" timeout 60 "$berth" server --data-dir "$work/a" --listen 127.0.0.1:0 --etcd-servers "$one_url" --service-cluster-ip-range 10.32.0.0/16
 check "a prefix that is none" says "must begin with /" attempt --etcd-servers "$one_url" --etcd-prefix registry
-check "nothing was written" [ "$(revision)" = "$before" ]
+check "nothing was written" [ "$(newest)" -le "$before" ]
 
 # TLS.
 tls=$work/tls; mkdir "$tls"

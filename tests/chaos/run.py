@@ -125,6 +125,7 @@ def main():
         return 0
     self_test()
     Networks.enter()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # Its processes and networks end with it.
     work = tempfile.mkdtemp(prefix="berth-chaos.")
     dice = random.Random(seed)
     cluster = components = None
@@ -139,7 +140,7 @@ def main():
         while len(plan) < count:  # Every kind before any twice.
             plan += dice.sample(sorted(table), len(table))
         for number, name in enumerate(plan[:count]):
-            print(f"{number + 1}/{count} {name}", flush=True)
+            print(f"{time.strftime('%H:%M:%S')} {number + 1}/{count} {name}", flush=True)
             try:
                 table[name]()
             except OSError:

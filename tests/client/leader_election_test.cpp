@@ -236,6 +236,40 @@ TEST_F(LeaderElectionTest, ALeaderWhoIsNotAnsweredOnceGoesOnLeading) {
   EXPECT_EQ(a.stopped, 1);
 }
 
+/// A way to the server that takes its time in each direction.
+class SlowTransport final : public Transport {
+ public:
+  SlowTransport(std::shared_ptr<Transport> below, EventLoop& loop, Duration each_way) : below_(below), loop_(loop), each_way_(each_way) {}
+  void send(net::HttpRequest request, std::function<void(net::HttpResponse)> done) override {
+    loop_.schedule_after(each_way_, [this, request = std::move(request), done = std::move(done)] {
+      below_->send(request, [this, done](const net::HttpResponse& response) {
+        loop_.schedule_after(each_way_, [done, response] { done(response); });
+      });
+    });
+  }
+  std::unique_ptr<net::StreamHandle> stream(net::HttpRequest, net::StreamCallbacks) override { return nullptr; }
+  void upgrade(net::HttpRequest, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)>) override {}
+
+ private:
+  std::shared_ptr<Transport> below_;
+  EventLoop& loop_;
+  Duration each_way_;
+};
+
+TEST_F(LeaderElectionTest, AServerSlowerThanItsPatienceIsLedAllTheSame) {
+  auto slow = std::make_shared<SlowTransport>(make_in_process_transport(server, {}), loop, 3s);
+  Client client(slow, &loop, "a");
+  int started = 0, stopped = 0;
+  LeaderElector elector(client, Candidate::config("a"),
+                        {.on_started_leading = [&] { ++started; }, .on_stopped_leading = [&] { ++stopped; }});
+  elector.start();
+  loop.run_for(1min);
+  EXPECT_TRUE(elector.is_leader());
+  loop.run_for(30min);
+  EXPECT_EQ(started, 1);
+  EXPECT_EQ(stopped, 0);
+}
+
 TEST_F(LeaderElectionTest, ARestartedHolderGoesOnWithItsLease) {
   {
     Candidate a(server, loop, "a");

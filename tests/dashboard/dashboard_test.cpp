@@ -166,5 +166,36 @@ TEST_F(DashboardTest, LiveRowsFollowTheClusterAndSayWhatMayNotBeSeen) {
     for (int i = 1; !has(text); ++i) ASSERT_TRUE(more.wait_for_count(i)) << text << " in " << lines;
 }
 
+TEST_F(DashboardTest, AUserOfOneNamespaceSeesThatOneAndIsTold) {
+  std::mutex mutex;
+  std::vector<net::test::Writer> watches;
+  cluster = [&](const net::HttpRequest& request, const net::test::Writer& writer) {
+    std::lock_guard lock(mutex);
+    if (request.path != "/api/v1/namespaces/team/pods" || request.query.find("watch=true") != std::string::npos)
+      return answer_small(request, writer, watches);
+    net::HttpResponse response;
+    response.headers.add("Content-Type", "application/json");
+    response.body =
+        R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"mine","namespace":"team","resourceVersion":"4"}}]})";
+    writer->respond(std::move(response));
+  };
+  start({.own_ns = "team"});
+  std::string lines;
+  net::test::Signal more;
+  const auto has = [&](std::string_view text) {
+    std::lock_guard lock(mutex);
+    return lines.find(text) != std::string::npos;
+  };
+  const auto stream = open_stream(net::test::make_request("GET", "/berth/live"), [&](std::string_view data) {
+    {
+      std::lock_guard lock(mutex);
+      lines += data;
+    }
+    more.notify();
+  });
+  for (const std::string_view text : {R"("ns":"team","name":"mine")", R"("what":"pods","message":"pods is forbidden","only":"team")"})
+    for (int i = 1; !has(text); ++i) ASSERT_TRUE(more.wait_for_count(i)) << text << " in " << lines;
+}
+
 }  // namespace
 }  // namespace berth::dashboard

@@ -45,10 +45,33 @@ check "the message names the class" eventually 20 says "request r: device class 
 check "scaling down gives devices back" kubectl scale deployment workers --replicas=1
 one_claim() { [ "$(kubectl get resourceclaims -o name | grep -c workers)" = 1 ]; }
 check "claims of deleted pods go with them" eventually 30 one_claim
+check "the class backs a resource" kubectl patch deviceclass gpu.example.com --type=merge -p '{"spec":{"extendedResourceName":"example.com/gpu"}}'
+check "a pod asks for it by that name" kubectl apply -f - <<'Y'
+apiVersion: v1
+kind: Pod
+metadata: {name: named}
+spec: {containers: [{name: c, image: i, resources: {limits: {example.com/gpu: "2"}}}]}
+Y
+check "and runs" kubectl wait --for=condition=Ready pod/named --timeout=30s
+claim=$(kubectl get pod named -o jsonpath='{.status.extendedResourceClaimStatus.resourceClaimName}')
+check "its status says which request is whose" says "c example.com/gpu container-0-request-0" \
+  kubectl get pod named -o jsonpath='{range .status.extendedResourceClaimStatus.requestMappings[0]}{.containerName} {.resourceName} {.requestName}{end}'
+check "its claim has two devices" says "2 allocated,reserved" sh -c "echo \$(kubectl get resourceclaim $claim -o jsonpath='{.status.allocation.devices.results[*].device}' | wc -w) \$(kubectl get resourceclaim $claim --no-headers)"
+check "the pod goes" kubectl delete pod named --wait=true --timeout=30s
+check "and its claim with it" eventually 20 refused kubectl get resourceclaim "$claim"
+
 check "an expression that is none is refused" refused kubectl apply -f - <<'Y'
 apiVersion: resource.k8s.io/v1
 kind: DeviceClass
 metadata: {name: wrong}
 spec: {selectors: [{cel: {expression: "device.foo"}}]}
 Y
+slow=$(kubectl apply -f - 2>&1 <<'Y'
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: slow}
+spec: {selectors: [{cel: {expression: "device.attributes.all(a, device.attributes.all(b, device.attributes.all(c, device.attributes.all(d, a != b || c != d))))"}}]}
+Y
+)
+check "and one that could take too long" test "${slow##*: }" = "too complex, exceeds cost limit"
 finish

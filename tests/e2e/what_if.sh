@@ -62,8 +62,12 @@ kubectl -n shop delete pdb web >/dev/null
 asks --drain "$fullest" >"$work/drain.json"
 moves=$(number moves "$work/drain.json") waits=$(number pending "$work/drain.json")
 check "without it all of them go" [ "$moves $waits" = "$there 0" ]
+check "an answer that was just given holds" says "still holds" "$berth" what-if --check "$work/drain.json"
 check "the drain is done" "$berth" adm drain "$fullest" --timeout=60s
 check "... and so it is" eventually 30 counts 6 0
+"$berth" what-if --check "$work/drain.json" >"$work/outrun.txt" 2>&1; code=$?
+check "... and the answer is outrun, with a code for pipelines" [ "$code" = 3 ]
+check "... by what has changed" grep -q "node $fullest is cordoned" "$work/outrun.txt"
 kubectl uncordon "$fullest" >/dev/null
 
 # A lost node.

@@ -79,4 +79,24 @@ TEST(Quantity, AddsExactly) {
 }
 
 }  // namespace
+TEST(Quantity, KeepsDecimalsBeyondTheIntegers) {
+  const auto parse = [](const char* text) { return *Quantity::parse(text); };
+  EXPECT_EQ(parse("1e30").to_string(), "1e30");
+  EXPECT_EQ(parse("12e40").to_string(), "120e39");
+  EXPECT_EQ(parse("1e19").to_string(), "10e18");
+  EXPECT_EQ(parse("-1e30").to_string(), "-1e30");
+  EXPECT_EQ(parse("1e30").value(), std::numeric_limits<std::int64_t>::max());
+  EXPECT_GT(parse("1e30"), parse("5"));
+  EXPECT_LT(parse("-1e30"), parse("5"));
+  EXPECT_GT(parse("1e60"), parse("1e30"));
+  EXPECT_LT(parse("-1e60"), parse("-1e30"));
+  EXPECT_EQ((parse("1e30") + parse("1e30")).to_string(), "2e30");
+  EXPECT_EQ((parse("9e27") + parse("9e27")).to_string(), "18e27");
+  EXPECT_EQ((parse("1e30") - parse("999e27")).to_string(), "1e27");
+  EXPECT_EQ(parse("2e30") - parse("1e30"), parse("1e30"));
+  EXPECT_EQ(parse("1e30") - parse("1e30"), parse("0"));
+  // Binary ones end where the integers do.
+  EXPECT_EQ(parse("100Ei").to_string(), "9223372036854775807");
+}
+
 }  // namespace berth::model

@@ -71,7 +71,7 @@ TEST_P(Exchange, SharedPartsAndBigBodiesArriveWhole) {
     parts.push_back(make_bytes(std::string(static_cast<std::size_t>(i * 100 + 1), static_cast<char>('a' + i % 26))));
     all += *parts.back();
   }
-  FunctionHandler handler([&](HttpRequest request, Writer writer) {
+  FunctionHandler handler([&](const HttpRequest&, Writer writer) {
     Headers headers;
     headers.add("Content-Type", "application/json");
     writer->respond_shared(200, headers, parts);

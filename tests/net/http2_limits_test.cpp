@@ -74,7 +74,7 @@ TEST_F(Http2Limits, ResetsThatTheServerIsMadeToSendCountAsWell) {
 }
 
 TEST_F(Http2Limits, FramesThatBringNothingAreLimited) {
-  const auto one_byte_windows = [](Http2Client& client) { return frame(kWindowUpdate, 0, 0, big_endian(1)); };
+  const auto one_byte_windows = [](Http2Client&) { return frame(kWindowUpdate, 0, 0, big_endian(1)); };
   const auto pings = [](Http2Client&) { return frame(kPing, 0, 0, "12345678"); };
   const auto settings = [](Http2Client&) { return frame(kSettings, 0, 0, setting(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 1)); };
   const auto priorities = [](Http2Client& client) { return frame(kPriority, 0, client.next_stream(), big_endian(0) + "x"); };

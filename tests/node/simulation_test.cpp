@@ -51,6 +51,24 @@ TEST(PodSimulation, StartsAtOnceAsAKubeletReports) {
   EXPECT_FALSE(sim.next_change().has_value());
 }
 
+TEST(PodSimulation, EphemeralContainersComeWhileThePodRuns) {
+  json::Value pod = simple_pod("a");
+  PodSimulation sim(pod, options(), kStart);
+  sim.advance(kStart);
+  pod.get_object()["spec"].get_object()["ephemeralContainers"] = *json::parse(R"([{"name":"shell","image":"busybox"}])");
+  EXPECT_TRUE(sim.update(pod, kStart + 1s));
+  const json::Value status = sim.status(kStart + 1s);
+  EXPECT_EQ(json::get_array(status, {"ephemeralContainerStatuses"}).size(), 1U);
+  EXPECT_TRUE(json::find(json::get_array(status, {"ephemeralContainerStatuses"})[0], {"state", "running"})) << json::serialize(status);
+  EXPECT_EQ(json::get_string(status, {"phase"}), "Running");
+  EXPECT_EQ(condition(status, "Ready"), "True");
+  // A fleet that starts anew finds it there.
+  pod.get_object()["status"] = status;
+  PodSimulation again(pod, options(), kStart + 2s);
+  again.advance(kStart + 3s);
+  EXPECT_TRUE(json::find(json::get_array(again.status(kStart + 3s), {"ephemeralContainerStatuses"})[0], {"state", "running"}));
+}
+
 TEST(PodSimulation, StartDelayIsSeenAsContainerCreating) {
   PodSimulation sim(simple_pod("a", R"({"sim.berth.dev/start-delay":"2s"})"), options(), kStart);
   EXPECT_TRUE(sim.advance(kStart));

@@ -25,7 +25,7 @@ std::set<ClusterEvent> woken_by(std::string_view plugin) {
 TEST(Wakeup, EachPluginNamesTheEventsThatCouldHelp) {
   using Set = std::set<ClusterEvent>;
   EXPECT_EQ(woken_by("NodeResourcesFit"),
-            (Set{kNodeAdded, kNodeTaints, kNodeAllocatable, kAssignedPodResized, kAssignedPodDeleted, kOwnScaledDown}));
+            (Set{kNodeAdded, kNodeTaints, kNodeAllocatable, kAssignedPodResized, kAssignedPodDeleted, kOwnScaledDown, kDevices}));
   EXPECT_EQ(woken_by("NodePorts"), (Set{kNodeAdded, kNodeTaints, kAssignedPodDeleted}));
   EXPECT_EQ(woken_by("NodeName"), (Set{kNodeAdded, kNodeTaints}));
   EXPECT_EQ(woken_by("NodeAffinity"), (Set{kNodeAdded, kNodeTaints, kNodeLabels}));

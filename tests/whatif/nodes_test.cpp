@@ -150,7 +150,7 @@ TEST(Add, NodesOfATypeTakeWhatWaited) {
   Dump dump;
   dump.node("a1", "a").deployment("web", "3", {{"a1"}, {""}, {""}}).daemon("log", "500m", {"a1"});
   const json::Value answer = dump.ask("{changes: [{add: m4, count: 2}]}");
-  EXPECT_EQ(moves(answer), (Words{"web-1-1 >new-m4-1", "web-1-2 >new-m4-2", "log-new-m4-1 >new-m4-1", "log-new-m4-2 >new-m4-2"}));
+  EXPECT_EQ(moves(answer), (Words{"log-new-m4-1 >new-m4-1", "log-new-m4-2 >new-m4-2", "web-1-1 >new-m4-1", "web-1-2 >new-m4-2"}));
   EXPECT_EQ(json::get_int(answer, {"summary", "nodes", "after"}), 3);
 }
 

@@ -123,12 +123,21 @@ TEST(Losses, PartsOfThemPutTogetherAreTheWhole) {
   Present present = present_of(dump);
   for (const char* text :
        {"{each: node}", "{each: node, by: drain}", "{each: zone, by: remove}", "{changes: [{cordon: a2}], each: node}"}) {
-    const json::Value question = *json::parse_yaml(text);
-    const std::string whole = json::serialize(*present.ask(question));
+    const auto questions = json::parse_yaml_stream(text);
+    ASSERT_TRUE(questions) << questions.error().message;
+    const json::Value& question = questions->front();
+    const auto answer = present.ask(question);
+    ASSERT_TRUE(answer) << text << answer.error().message;
+    const std::string whole = json::serialize(*answer);
     for (const std::size_t count : {2UL, 3UL, 50UL}) {
-      json::Value joined = *present.ask(question, {0, count});
-      for (std::size_t i = 1; i < count; ++i) join_losses(joined, *present.ask(question, {i, count}));
-      EXPECT_EQ(json::serialize(joined), whole) << text << " in " << count;
+      auto joined = present.ask(question, {0, count});
+      ASSERT_TRUE(joined) << joined.error().message;
+      for (std::size_t i = 1; i < count; ++i) {
+        const auto part = present.ask(question, {i, count});
+        ASSERT_TRUE(part) << part.error().message;
+        join_losses(*joined, *part);
+      }
+      EXPECT_EQ(json::serialize(*joined), whole) << text << " in " << count;
     }
   }
 }

@@ -158,7 +158,7 @@ function Connection() {
   const { live, about } = useApp();
   useChanges(live, 300);
   if (!about.live) return null;
-  const problems = live.problems.map((one) => (one.what === "cluster" ? `The cluster does not answer: ${one.message}` : `${one.what} cannot be shown: ${one.message}`));
+  const problems = live.problems.map((one) => (one.only ? `Of all ${one.what} only those of namespace ${one.only} are shown (berth dashboard -n NAMESPACE shows another's): ${one.message}` : one.what === "cluster" ? `The cluster does not answer: ${one.message}` : `${one.what} cannot be shown: ${one.message}`));
   if (live.status === "lost") problems.unshift(`The connection is lost (${live.reason}). What you see may be out of date; trying again…`);
   if (live.status === "ended") problems.unshift(`The session has ended. Open the address that berth prints. (${live.reason})`);
   const isReading = live.status === "connecting" || (live.status === "live" && !live.isSynced);

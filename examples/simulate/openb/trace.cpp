@@ -161,7 +161,7 @@ Result<std::vector<Pod>> read_pods(const std::string& path) {
 std::string stem(std::string path) {
   path.erase(0, path.rfind('/') + 1);
   for (const std::string_view suffix : {".gz", ".csv"})
-    if (path.ends_with(suffix)) path.resize(path.size() - suffix.size());
+    if (path.ends_with(suffix)) path.erase(path.size() - suffix.size());
   return path;
 }
 

@@ -251,8 +251,8 @@ Result<void> expect_no_mark(store::SharedStore& store, const std::string& prefix
   if (!restoring->empty())
     return fail(
         ErrorCode::kConflict,
-        fmt::format("what is below {} in this etcd is half a cluster: a restore ({}) is under way, or broke off. When nobody is at it "
-                    "any more: etcdctl del --prefix {}/, then restore again. Nothing was written",
+        fmt::format("what is below {} in this etcd is half a cluster: a restore or a move ({}) is under way, or broke off. When nobody "
+                    "is at it any more: etcdctl del --prefix {}/, then restore or move again. Nothing was written",
                     prefix, *restoring->front().value, prefix));
   const auto moved = store.find(prefix + std::string(kMoved), false);
   if (!moved) return std::unexpected(moved.error());

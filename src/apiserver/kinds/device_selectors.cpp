@@ -13,6 +13,7 @@ using json::Value;
 using model::FieldError;
 
 constexpr std::size_t kMaxExpression = 10 * 1024, kMaxSelectors = 32;
+constexpr std::uint64_t kCostLimit = 1'000'000;  ///< CELSelectorExpressionMaxCost
 
 /// `holder.selectors`, which stands at `path`.
 void check_selectors(const Value& holder, const std::string& path, model::FieldErrors& out) {
@@ -23,7 +24,10 @@ void check_selectors(const Value& holder, const std::string& path, model::FieldE
     if (json::find(list[i], "cel") == nullptr || expression.size() > kMaxExpression) continue;
     const std::string field = fmt::format("{}.selectors[{}].cel.expression", path, i);
     const auto program = cel::compile_device_selector(expression);
-    if (!program) out.push_back({FieldError::Type::kInvalid, field, json::serialize(Value(expression)), program.error()});
+    if (!program)
+      out.push_back({FieldError::Type::kInvalid, field, json::serialize(Value(expression)), program.error()});
+    else if (program->estimated_cost().max > kCostLimit)
+      out.push_back({FieldError::Type::kForbidden, field, "", "too complex, exceeds cost limit"});
   }
 }
 

@@ -11,6 +11,7 @@
 #include "apiserver/kinds/kind_table.h"
 #include "apiserver/request/negotiate.h"
 #include "apiserver/request/request_info.h"
+#include "model/empty_values.h"
 #include "model/kinds.h"
 #include "net/http.h"
 
@@ -38,6 +39,7 @@ struct Request {
   bool field_manager_given = false;
   bool force = false;                   ///< Apply takes fields over.
   std::vector<std::string> warnings;    ///< Become Warning headers.
+  model::EmptyValues empty;             ///< Of its object.
   std::shared_ptr<audit::Trail> audit;  ///< Null: nothing is written of it.
   bool answered = false;
   flow::Classified where;  ///< Nowhere, where no flow control is.

@@ -244,7 +244,9 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
   (*object)["apiVersion"] = kind.api_version();
   (*object)["kind"] = kind.kind;
   model::DecodeReport report;
-  if (auto decoded = model::decode(kind, document, report, fills); !decoded) return decoded;
+  request.empty = {};
+  if (auto decoded = fills ? model::decode(kind, document, report, request.empty) : model::decode(kind, document, report, false); !decoded)
+    return decoded;
   // What the server itself keeps and shows is no mistake of who sends it back.
   std::optional<json::Value> before;
   if (!report.unknown_fields.empty() && stored && !report.is_dropped) {

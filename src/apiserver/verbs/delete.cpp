@@ -143,7 +143,7 @@ struct CollectionDeletion {
 
 void delete_next(WritePipeline& writes, const std::shared_ptr<CollectionDeletion>& all) {
   if (all->next == all->found.items.size())
-    return writes.versions.convert_ahead(all->request, all->found.items, [&writes, all](model::ApiResult<std::vector<ObjectPtr>> shown) {
+    return writes.versions.convert_ahead(all->request, all->found.items, [&writes, all](model::ApiResult<std::vector<ObjectPtr>>&& shown) {
       if (!shown) return writes.respond.status(*all->request, shown.error());
       all->found.items = std::move(*shown);
       writes.reads.answer_list(all->request, std::move(all->found), all->rest.token, all->rest.remaining);
@@ -263,7 +263,7 @@ void remove_collection(WritePipeline& writes, const RequestPtr& request) {
   all->found = writes.ground.cache->list(*filter, "", *limit);
   all->rest = rest_after(all->found, *filter);
   if (!also) return delete_next(writes, all);
-  writes.versions.convert_ahead(request, all->found.items, [&writes, all, also](model::ApiResult<std::vector<ObjectPtr>> shown) {
+  writes.versions.convert_ahead(request, all->found.items, [&writes, all, also](const model::ApiResult<std::vector<ObjectPtr>>& shown) {
     if (!shown) return writes.respond.status(*all->request, shown.error());
     std::vector<ObjectPtr> selected;
     for (std::size_t i = 0; i < shown->size(); ++i)

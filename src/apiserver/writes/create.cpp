@@ -112,6 +112,8 @@ StepResult allocate_new(WritePipeline& writes, const WritePtr& operation) {
 StepResult store_new(WritePipeline& writes, const WritePtr& operation) {
   auto& object = operation->admission.object;
   const auto& kind = *operation->kind;
+  // A dry run is written down and read again, as in the store.
+  if (operation->request->empty.has_written) model::forget_empty(kind, object);
   if (operation->dry_run) {
     writes.services.release(operation->allocation);
     if (writes.ground.cache->get(object_key(kind, operation->ns, operation->name)) != nullptr)

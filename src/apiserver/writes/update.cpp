@@ -250,6 +250,7 @@ StepResult allocate_change(WritePipeline& writes, const WritePtr& operation) {
 StepResult store_if_changed(WritePipeline& writes, const WritePtr& operation) {
   auto& object = operation->admission.object;
   const auto& kind = *operation->kind;
+  if (operation->request->empty.has_written) model::forget_empty(kind, object);
   Stored stored{.is_deleted = goes_with_write(kind, object)};
   if (operation->dry_run || stored.is_deleted) operation->fill_in();  // The answer is the document.
   if (operation->dry_run) {

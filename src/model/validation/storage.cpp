@@ -116,7 +116,7 @@ void storage_class(const Value& doc, Errors& errors) {
   if (provisioner.empty())
     errors.required(Path("provisioner"));
   else if (const std::string why = check_qualified_name(lower); !why.empty())
-    errors.invalid(Path("provisioner"), provisioner, why);
+    errors.invalid(Path("provisioner"), lower, why);
   supported_value(doc, "reclaimPolicy", root, {"Delete", "Retain"}, errors);
   supported_value(doc, "volumeBindingMode", root, {"Immediate", "WaitForFirstConsumer"}, errors, true);
   allowed_topologies(doc, errors);

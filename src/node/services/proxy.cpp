@@ -7,6 +7,7 @@
 #include "client/informer.h"
 #include "node/services/addresses.h"
 #include "node/services/health_ports.h"
+#include "node/services/kernel_flows.h"
 #include "node/services/rules.h"
 
 namespace berth::node::services {
@@ -105,10 +106,17 @@ struct Proxy::Impl : std::enable_shared_from_this<Impl> {
   void take(const std::string& key, ServiceTable ports) {
     std::vector<std::string>& names = ports_of[key];
     for (const std::string& name : names)
-      if (!ports.contains(name)) rules.erase(name);
+      if (!ports.contains(name)) {
+        rules.erase(name);
+        udp.erase(name);
+      }
     names.clear();
     for (auto& [name, port] : ports) {
       names.push_back(name);
+      if (port.protocol == "udp") {
+        udp[name] = port;
+        has_new_udp = true;
+      }
       rules.set(name, std::move(port));
     }
     if (names.empty()) ports_of.erase(key);
@@ -132,6 +140,19 @@ struct Proxy::Impl : std::enable_shared_from_this<Impl> {
     }
     if (!is_in_kernel) log::info("proxy", "{} ports of Services lead to their endpoints", rules.size());
     is_in_kernel = true;
+    if (has_new_udp) forget_flows();
+  }
+
+  /// Once the rules lead elsewhere: flows that the kernel still leads to endpoints that went.
+  void forget_flows() {
+    has_new_udp = false;
+    FlowTargets targets;
+    for (const auto& [name, port] : udp) targets.add(port);
+    if (targets.empty()) return;
+    const auto forgotten = forget_udp_flows([&](const Flow& flow) { return targets.is_stale(flow); });
+    if (!forgotten && !std::exchange(said_flows_stay, true))
+      log::warning("proxy", "UDP flows to endpoints that are gone stay until their clients pause: {}", forgotten.error().message);
+    if (forgotten && *forgotten > 0) log::info("proxy", "{} UDP flows led to endpoints that are gone and are led anew", *forgotten);
   }
 
   client::Client& client;
@@ -143,6 +164,8 @@ struct Proxy::Impl : std::enable_shared_from_this<Impl> {
   std::set<std::string> dirty;  ///< Services to look at.
   bool is_due = false;
   std::map<std::string, std::vector<std::string>> ports_of;
+  std::map<std::string, ServicePort> udp;  ///< By name.
+  bool has_new_udp = false, said_flows_stay = false;
   HealthPorts health;
   bool is_in_kernel = false;  ///< Whether the kernel has what the rules were told; unknown at the start and after a failure.
 };

@@ -32,7 +32,7 @@ std::string lower(std::string_view text) {
 
 struct Candidate {
   Endpoint endpoint;
-  bool is_ready = true, serves_while_ending = false;
+  bool is_ready = true, is_serving = true, serves_while_ending = false;
   bool has_hint = false, is_for_zone = false;
   bool has_node_hint = false, is_for_node = false;
 };
@@ -57,7 +57,8 @@ Candidate candidate_of(const json::Value& endpoint, std::uint16_t port, const st
   out.endpoint.port = port;
   out.endpoint.is_local = get_string(endpoint, {"nodeName"}) == node;
   out.is_ready = condition(endpoint, "ready", true);
-  out.serves_while_ending = condition(endpoint, "serving", out.is_ready) && condition(endpoint, "terminating", false);
+  out.is_serving = condition(endpoint, "serving", out.is_ready);
+  out.serves_while_ending = out.is_serving && condition(endpoint, "terminating", false);
   for (const json::Value& hint : get_array(endpoint, {"hints", "forZones"})) {
     out.has_hint = true;
     out.is_for_zone |= get_string(hint, {"name"}) == zone;
@@ -99,6 +100,9 @@ void find_endpoints(const std::vector<const json::Value*>& slices, std::string_v
                        std::ranges::any_of(all, [&](const Candidate& one) { return is_ready(one) && one.is_for_node; });
   into.endpoints = usable(all, [&](const Candidate& one) { return by_node ? one.is_for_node : !by_zone || one.is_for_zone; });
   into.local_endpoints = usable(all, [](const Candidate& one) { return one.endpoint.is_local; });
+  if (into.protocol == "udp")
+    for (const Candidate& one : all)
+      if (one.is_serving) into.serving.push_back(one.endpoint);
 }
 
 /// The load balancer's addresses that this node takes for its own.

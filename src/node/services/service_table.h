@@ -31,6 +31,7 @@ struct ServicePort {
   std::vector<std::string> source_ranges;               ///< loadBalancerSourceRanges; none: everybody.
   std::vector<Endpoint> endpoints;                      ///< In order; for internal traffic with the policy Cluster.
   std::vector<Endpoint> local_endpoints;                ///< Those of them on this node.
+  std::vector<Endpoint> serving;                        ///< UDP: all that serve, wherever traffic is led now.
   bool is_ipv6 = false;
   friend bool operator==(const ServicePort&, const ServicePort&) = default;
 };

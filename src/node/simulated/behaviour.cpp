@@ -249,6 +249,16 @@ PodBehaviour read_behaviour(const json::Value& pod) {
   };
   for (const json::Value& container : json::get_array(pod, {"spec", "initContainers"})) read_container(container, true);
   for (const json::Value& container : json::get_array(pod, {"spec", "containers"})) read_container(container, false);
+  // What somebody looks around in runs until its command ends; annotations mean the pod's own containers.
+  for (const json::Value& container : json::get_array(pod, {"spec", "ephemeralContainers"})) {
+    ContainerBehaviour b;
+    if (const auto script = read_command(read_argv(container))) {
+      b.run_for = script->run_for;
+      b.exit_code = script->exit_code;
+      b.output = script->output;
+    }
+    behaviour.containers.push_back(std::move(b));
+  }
   return behaviour;
 }
 

@@ -313,9 +313,25 @@ bool PodSimulation::take_generation(const json::Value& pod) {
   return true;
 }
 
+/// Ephemeral containers come while the pod runs; what is there stays as it is.
+bool PodSimulation::take_newcomers(const json::Value& pod, const PodBehaviour& fresh) {
+  const std::size_t known = spec_.containers.size();
+  if (fresh.containers.size() <= known || json::get_array(pod, {"spec", "ephemeralContainers"}).empty()) return false;
+  PodSpec newer = read_pod_spec(pod);
+  for (std::size_t i = known; i < std::min(newer.containers.size(), fresh.containers.size()); ++i) {
+    spec_.containers.push_back(std::move(newer.containers[i]));
+    behaviour_.containers.push_back(fresh.containers[i]);
+    ContainerRecord& record = state_.containers.emplace_back();
+    record.state.reason = "ContainerCreating";
+    record.image_id = "";
+  }
+  return true;
+}
+
 bool PodSimulation::update(const json::Value& pod, TimePoint now) {
   const PodBehaviour fresh = read_behaviour(pod);
   bool changed = take_generation(pod);
+  changed = take_newcomers(pod, fresh) || changed;
   for (std::size_t i = 0; i < std::min(fresh.containers.size(), behaviour_.containers.size()); ++i) {
     if (fresh.containers[i].is_ever_ready == behaviour_.containers[i].is_ever_ready) continue;
     behaviour_.containers[i].is_ever_ready = fresh.containers[i].is_ever_ready;

@@ -77,6 +77,7 @@ class PodSimulation {
 
  private:
   bool take_generation(const json::Value& pod);
+  bool take_newcomers(const json::Value& pod, const PodBehaviour& fresh);
   void step(TimePoint t);
   void start_container(std::size_t i, TimePoint t);
   void end_container(std::size_t i, int exit_code, std::string_view reason, TimePoint t);

@@ -33,9 +33,9 @@ struct Findings {
   std::unique_ptr<devices::Matcher> matcher;
   std::unique_ptr<devices::Allocator> allocator;  ///< Null when nothing is to be allocated.
   std::map<std::string, OnNode, std::less<>> by_node;
-  std::set<std::size_t> unavailable;  ///< Claims whose devices some node cannot use.
-  bool asks_by_name = false;          ///< Containers ask for resources that classes back.
-  ClaimPtr left_over;                 ///< The claim that an earlier attempt made for those.
+  std::set<std::size_t> unavailable;                                    ///< Claims whose devices some node cannot use.
+  bool asks_by_name = false;                                            ///< Containers ask for resources that classes back.
+  ClaimPtr left_over;                                                   ///< The claim that an earlier attempt made for those.
   std::map<std::vector<std::string>, devices::ExtendedClaim> extended;  ///< By what the node has none of.
 };
 

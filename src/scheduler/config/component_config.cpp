@@ -207,7 +207,7 @@ class ComponentReader {
                     "metadata"});
     read_version();
     read_process_settings();
-    out_.extenders = read_extenders(document_.field("extenders"), false);
+    out_.extenders = read_extenders(document_.field("extenders"));
     read_profiles();
     return std::move(out_);
   }

@@ -47,7 +47,7 @@ void read_managed_resources(const Reader& list, Extender& out) {
 
 }  // namespace
 
-std::vector<Extender> read_extenders(const Reader& list, bool is_policy) {
+std::vector<Extender> read_extenders(const Reader& list) {
   std::vector<Extender> out;
   int binders = 0;
   std::vector<std::string> managed;

@@ -88,7 +88,7 @@ void use(Uses& point, std::string_view plugin, std::int64_t weight = 0) {
   if (std::ranges::none_of(point, [&](const auto& one) { return one.name == plugin; })) point.push_back({std::string(plugin), weight});
 }
 
-std::string known_names(const Reader& at, std::string_view name, bool is_predicate) {
+std::string known_names(std::string_view name, bool is_predicate) {
   std::vector<std::string_view> names;
   if (is_predicate) {
     for (const auto& one : predicates()) names.push_back(one.name);
@@ -138,7 +138,7 @@ class PolicyReader {
       document_.problem("apiVersion", fmt::format("unknown version \"{}\" of kind Policy; there is \"v1\"", version));
     out_.era = placement::Era::k120;
     out_.is_policy = true;
-    out_.extenders = read_extenders(document_.field("extenders"), true);
+    out_.extenders = read_extenders(document_.field("extenders"));
     profile_.era = placement::Era::k120;
     profile_.queue_sort = {{"PrioritySort", 0}};
     profile_.post_filter = {{"DefaultPreemption", 0}};
@@ -222,7 +222,7 @@ class PolicyReader {
         entry.problem(
             "name",
             fmt::format("predicate type not found for \"{}\"{}; a name of your own needs an argument (serviceAffinity or labelsPresence)",
-                        name, known_names(entry, name, true)));
+                        name, known_names(name, true)));
       return {};
     }
     const Reader at = entry.field("argument").field(argument);
@@ -319,7 +319,7 @@ class PolicyReader {
             "name",
             fmt::format("priority type not found for \"{}\"{}; a name of your own needs an argument (serviceAntiAffinity, labelPreference "
                         "or requestedToCapacityRatioArguments)",
-                        name, known_names(entry, name, false)));
+                        name, known_names(name, false)));
       }
       return {};
     }

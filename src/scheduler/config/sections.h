@@ -10,6 +10,6 @@ SchedulerConfig read_component_config(const Reader& document, std::optional<plac
 /// The default multiPoint set of v1 and v1beta3, in order.
 const std::vector<placement::PluginUse>& default_multi_point();
 /// `extenders` of either document.
-std::vector<Extender> read_extenders(const Reader& list, bool is_policy);
+std::vector<Extender> read_extenders(const Reader& list);
 
 }  // namespace berth::scheduler::config

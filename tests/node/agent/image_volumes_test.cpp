@@ -49,7 +49,7 @@ TEST(OverlayOptions, ManyLayersAreNamedFromTheirCommonDirectory) {
   EXPECT_EQ(options.data, "index=off,lowerdir=12/fs:1/fs:7/fs");
 }
 
-TEST(Images, CanonicalNamesAreThoseThatRuntimesList) {
+TEST(ImageNames, CanonicalNamesAreThoseThatRuntimesList) {
   EXPECT_EQ(canonical_image("busybox"), "docker.io/library/busybox:latest");
   EXPECT_EQ(canonical_image("me/app:1"), "docker.io/me/app:1");
   EXPECT_EQ(canonical_image("registry.k8s.io/pause:3"), "registry.k8s.io/pause:3");

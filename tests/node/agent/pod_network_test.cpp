@@ -19,7 +19,7 @@ TEST(PodNetwork, ThePodsNameIsItsHostname) {
 
 TEST(PodNetwork, ALongNameIsCutWithoutATrailingDash) {
   json::Value p = pod("a: 1");
-  json::set(p, {"metadata", "name"}, json::Value(std::string(62, 'a') + "-bcd"));
+  json::set(p, {"metadata", "name"}, json::Value(fmt::format("{:a<62}-bcd", "")));
   EXPECT_EQ(pod_names(p, "cluster.local")->hostname, std::string(62, 'a'));
 }
 

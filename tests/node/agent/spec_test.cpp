@@ -342,6 +342,7 @@ TEST(OwnRuntime, TheConfigurationFollowsTheMachine) {
   const std::string config = containerd_config(options, abilities);
   EXPECT_NE(config.find("restrict_oom_score_adj = true"), std::string::npos);
   EXPECT_NE(config.find("snapshotter = \"native\""), std::string::npos);
+  EXPECT_NE(config.find("config_path = \"/d/certs.d:/etc/containerd/certs.d\""), std::string::npos) << "mirrors";
   const auto cni = json::parse(cni_config(options, abilities));
   ASSERT_TRUE(cni);
   EXPECT_EQ(json::get_array(*cni, {"plugins"}).size(), 2u) << "bridge and portmap";

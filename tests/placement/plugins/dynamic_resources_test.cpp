@@ -208,5 +208,117 @@ TEST(DynamicResources, DevicesThatKeepThePodFromItsNodesAreGivenBack) {
   EXPECT_TRUE(result.status.message().starts_with("deallocation of ResourceClaim completed, preemption: "));
 }
 
+/// A class that backs the resource, and a pod that asks for so many in one container.
+struct NamedDevices : Devices {
+  NamedDevices() {
+    add("{kind: DeviceClass, metadata: {name: gpu, creationTimestamp: \"2026-01-01T00:00:00Z\"}, spec: {extendedResourceName: "
+        "d.example.com/gpu}}");
+  }
+  [[nodiscard]] PodInfoPtr asks(int count, const std::string& name = "pod", const std::string& resource = "d.example.com/gpu") const {
+    return pod(fmt::format("{{containers: [{{name: c, resources: {{requests: {{{}: {}}}}}}}]}}", resource, count), "{}", name);
+  }
+  /// The requests of the claim that would be made on the node, and the mappings: "container-0-request-0=2; c d.example.com/gpu container-…"
+  std::string claim_on(const PodInfoPtr& of, const std::string& node) {
+    const auto framework = *Framework::create(profile);
+    auto state = framework->new_cycle(cluster);
+    const NodeInfo& on = *cluster.find_node(node);
+    if (!framework->run_pre_filter(state, *of).status.is_success() || !framework->run_filter(state, *of, on).is_success() ||
+        !framework->run_reserve(state, *of, on, cluster).is_success())
+      return "nowhere";
+    std::string out;
+    const auto writes = framework->run_pre_bind(state, *of, on);
+    if (writes->empty()) return "none";
+    const PreBindWrite& write = writes->back();
+    for (const auto& one : json::get_array(write.to_create, {"spec", "devices", "requests"}))
+      out += fmt::format("{}={}:{} ", json::get_string(one, {"name"}), json::get_string(one, {"exactly", "deviceClassName"}),
+                         json::get_int(one, {"exactly", "count"}));
+    const json::Value status(write.pod_status);
+    for (const auto& one : json::get_array(status, {"extendedResourceClaimStatus", "requestMappings"}))
+      out += fmt::format("; {} {}", json::get_string(one, {"containerName"}), json::get_string(one, {"requestName"}));
+    framework->run_unreserve(state, *of, on, cluster);
+    return out;
+  }
+};
+
+TEST(ExtendedResourcesOfDevices, AreGivenWhereTheNodeHasNoneOfItsOwn) {
+  NamedDevices world;
+  world.slice("a", "[{name: g0}, {name: g1}]");
+  EXPECT_EQ(world.verdict("a", world.asks(2)), "fits");
+  EXPECT_EQ(world.verdict("b", world.asks(2)), kNo);
+  EXPECT_EQ(world.verdict("a", world.asks(3)), kNo);
+  EXPECT_EQ(world.verdict("a", world.asks(1, "pod", "d.example.com/other")),
+            "NodeResourcesFit UnschedulableAndUnresolvable: Insufficient d.example.com/other");
+  EXPECT_EQ(world.claim_on(world.asks(2), "a"), "container-0-request-0=gpu:2 ; c container-0-request-0");
+  // What has no such name is asked for by the class's own.
+  EXPECT_EQ(world.verdict("a", world.asks(2, "pod", "deviceclass.resource.kubernetes.io/gpu")), "fits");
+}
+
+TEST(ExtendedResourcesOfDevices, ComeFromTheNodeWhereItHasThem) {
+  NamedDevices world;
+  world.add("{kind: Node, metadata: {name: old}, status: {allocatable: {pods: 10, d.example.com/gpu: 2}}}");
+  EXPECT_EQ(world.verdict("old", world.asks(2)), "fits");
+  EXPECT_EQ(world.claim_on(world.asks(2), "old"), "none");
+  EXPECT_EQ(world.verdict("old", world.asks(3)), "NodeResourcesFit UnschedulableAndUnresolvable: Insufficient d.example.com/gpu");
+}
+
+TEST(ExtendedResourcesOfDevices, AreTakenOnce) {
+  NamedDevices world;
+  world.slice("a", "[{name: g0}, {name: g1}]").claim("one", kOne);
+  EXPECT_EQ(world.reserve(world.asks(1, "first"), "a"), "=g0");
+  EXPECT_EQ(world.reserve(world.user("one"), "a"), "one=g1");
+  EXPECT_EQ(world.verdict("a", world.asks(1, "second")), kNo);
+}
+
+TEST(ExtendedResourcesOfDevices, TheNewestClassOfTheNameCounts) {
+  NamedDevices world;
+  world.slice("a", "[{name: g0}]");
+  world.add(
+      "{kind: DeviceClass, metadata: {name: newer, creationTimestamp: \"2026-02-01T00:00:00Z\"}, spec: {extendedResourceName: "
+      "d.example.com/gpu}}");
+  EXPECT_EQ(world.claim_on(world.asks(1), "a"), "container-0-request-0=newer:1 ; c container-0-request-0");
+}
+
+TEST(ExtendedResourcesOfDevices, InitContainersUseWhatLaterOnesAskFor) {
+  NamedDevices world;
+  world.slice("a", "[{name: g0}, {name: g1}, {name: g2}, {name: g3}]");
+  const auto pod = world.pod(
+      "{initContainers: [{name: small, resources: {requests: {d.example.com/gpu: 1}}}, {name: large, resources: {requests: "
+      "{cpu: 1m, d.example.com/gpu: 3}}}, {name: side, restartPolicy: Always, resources: {requests: {d.example.com/gpu: 1}}}], "
+      "containers: [{name: main, resources: {requests: {d.example.com/gpu: 1}}}]}");
+  EXPECT_EQ(world.claim_on(pod, "a"),
+            "container-1-request-1=gpu:1 container-2-request-0=gpu:1 container-3-request-0=gpu:1 "
+            "; side container-2-request-0; main container-3-request-0; small container-2-request-0"
+            "; large container-2-request-0; large container-3-request-0; large container-1-request-1");
+}
+
+TEST(ExtendedResourcesOfDevices, TheFastPathSeesClassesComeAndGo) {
+  NamedDevices world;
+  world.slice("b", "[{name: g0}]");
+  const auto framework = *Framework::create(world.profile);
+  Engine engine(world.cluster);
+  EXPECT_EQ(engine.schedule(framework, world.asks(1)).node_name, "b");
+  world.cluster.remove("DeviceClass", "", "gpu");
+  EXPECT_NE(engine.schedule(framework, world.asks(1)).outcome, Decision::Outcome::kScheduled);
+  world.add("{kind: DeviceClass, metadata: {name: again}, spec: {extendedResourceName: d.example.com/gpu}}");
+  EXPECT_EQ(engine.schedule(framework, world.asks(1)).node_name, "b");
+}
+
+TEST(ExtendedResourcesOfDevices, WhatAnEarlierAttemptLeftIsDeletedFirst) {
+  NamedDevices world;
+  world.slice("a", "[{name: g0}]");
+  const auto pod = world.asks(1);
+  world.add(
+      fmt::format("{{kind: ResourceClaim, metadata: {{name: left, namespace: default, uid: u, annotations: "
+                  "{{resource.kubernetes.io/extended-resource-claim: \"true\"}}, ownerReferences: [{{apiVersion: v1, kind: Pod, name: "
+                  "pod, uid: {}, controller: true}}]}}, spec: {{devices: {{requests: []}}}}}}",
+                  pod->view().meta.uid));
+  EXPECT_EQ(world.verdict("a", pod), "DynamicResources UnschedulableAndUnresolvable: cannot schedule extended resource claim");
+  const auto framework = *Framework::create(world.profile);
+  const auto result = run_post_filter(framework, world.cluster, pod, world.evaluate(pod));
+  ASSERT_TRUE(result.release.has_value());
+  EXPECT_TRUE(result.release->is_deleted);
+  EXPECT_TRUE(result.status.message().starts_with("deletion of ResourceClaim completed, preemption: "));
+}
+
 }  // namespace
 }  // namespace berth::placement::testing

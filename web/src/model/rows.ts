@@ -67,7 +67,7 @@ export interface GoneRow {
 export interface StateRow {
   kind: "state";
   synced: boolean;
-  problems: { what: string; message: string }[];
+  problems: { what: string; message: string; only?: string }[];
 }
 
 export type ObjectRow = NodeRow | PodRow | EventRow | GoneRow;

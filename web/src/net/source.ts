@@ -7,6 +7,8 @@ import { RequestError, lines } from "./api";
 export interface Problem {
   what: string;
   message: string;
+  /** The namespace that is shown nevertheless. */
+  only?: string;
 }
 
 /** Tells its listeners, at most once a frame, that something changed. */

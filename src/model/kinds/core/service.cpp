@@ -150,7 +150,7 @@ KindInfo service() {
                                     [](const Value& old, Value& doc, std::string_view subresource) {
                                       if (subresource.empty()) prepare_service_update(old, doc);
                                     }},
-           .rules = Rules{.name = validation::check_dns1035_label,
+           .rules = Rules{.name = validation::check_dns1123_label,
                           .create = validation::service,
                           .update = in_turn(validation::service_update),
                           .status = [](const Value& old, const Value& doc,
