@@ -155,10 +155,12 @@ TEST_F(StatusWrite, IsTheSameWhereSomebodyJudgesTheWhole) {
 }
 
 TEST_F(StatusWrite, IsTheSameWhereSomebodyMayChangeTheWhole) {
-  expect_the_same_with({{std::string(kPolicyRoot) + "mutatingadmissionpolicies",
-                         policy("MutatingAdmissionPolicy",
-                                R"("reinvocationPolicy":"Never","mutations":[{"patchType":"JSONPatch","jsonPatch":{"expression":"[]"}}])")},
-                        {std::string(kPolicyRoot) + "mutatingadmissionpolicybindings", binding("MutatingAdmissionPolicyBinding", "")}});
+  expect_the_same_with(
+      {{std::string(kPolicyRoot) + "mutatingadmissionpolicies",
+        policy(
+            "MutatingAdmissionPolicy",
+            R"("reinvocationPolicy":"Never","mutations":[{"patchType":"JSONPatch","jsonPatch":{"expression":"[JSONPatch{op: 'add', path: '/data/n', value: 'x'}]"}}])")},
+       {std::string(kPolicyRoot) + "mutatingadmissionpolicybindings", binding("MutatingAdmissionPolicyBinding", "")}});
 }
 
 TEST_F(StatusWrite, StoresNothingWhereNothingChanges) {
