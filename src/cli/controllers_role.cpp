@@ -8,10 +8,10 @@
 
 #include "base/config_reader.h"
 #include "base/log.h"
+#include "cli/master_config.h"
 #include "cli/parse.h"
 #include "cli/process.h"
 #include "cli/roles.h"
-#include "cli/server_role.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 

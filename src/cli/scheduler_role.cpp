@@ -10,10 +10,10 @@
 
 #include "base/log.h"
 #include "cli/findings.h"
+#include "cli/master_config.h"
 #include "cli/parse.h"
 #include "cli/process.h"
 #include "cli/roles.h"
-#include "cli/server_role.h"
 #include "cli/session.h"
 #include "cli/tracing_flags.h"
 #include "client/kubeconfig.h"
