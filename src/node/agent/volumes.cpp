@@ -132,9 +132,10 @@ Result<void> make_empty_dir(const PodContext& context, const std::string& direct
     if (const auto mounted = mount_memory(directory, limit ? limit->value() : 0); !mounted) return mounted;
   }
   if (!is_new && medium != "Memory") return {};
-  ::chmod(directory.c_str(), 0777);
+  const mode_t mode = medium == "Memory" ? 01777 : 0777;  // A tmpfs begins with the sticky bit, and the kubelet leaves it.
+  ::chmod(directory.c_str(), mode);
   if (const auto group = fs_group(context); group && ::chown(directory.c_str(), static_cast<uid_t>(-1), static_cast<gid_t>(*group)) == 0)
-    ::chmod(directory.c_str(), 02777);
+    ::chmod(directory.c_str(), mode | 02000);
   return {};
 }
 
