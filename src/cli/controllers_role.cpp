@@ -8,10 +8,10 @@
 
 #include "base/config_reader.h"
 #include "base/log.h"
+#include "cli/master_config.h"
 #include "cli/parse.h"
 #include "cli/process.h"
 #include "cli/roles.h"
-#include "cli/server_role.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 
@@ -122,6 +122,9 @@ int run_controllers(const std::vector<std::string>& args) {
   if (!config) return report(config.error());
   auto transport = client::transport_for(*config);
   if (!transport) return report(transport.error());
+  auto election_transport = client::transport_for(*config);
+  if (!election_transport) return report(election_transport.error());
+  options.election_transport = std::move(*election_transport);
   options.root_ca_pem = config->http.ca_pem;
   char host[256] = {};
   gethostname(host, sizeof host - 1);

@@ -10,10 +10,10 @@
 
 #include "base/log.h"
 #include "cli/findings.h"
+#include "cli/master_config.h"
 #include "cli/parse.h"
 #include "cli/process.h"
 #include "cli/roles.h"
-#include "cli/server_role.h"
 #include "cli/session.h"
 #include "cli/tracing_flags.h"
 #include "client/kubeconfig.h"
@@ -88,11 +88,11 @@ scheduler::SchedulerOptions SchedulerFlags::options(const scheduler::config::Sch
 }
 
 SchedulerRole::SchedulerRole(std::shared_ptr<client::Transport> transport, scheduler::SchedulerOptions options,
-                             std::optional<client::LeaderElectionConfig> election)
+                             std::optional<client::LeaderElectionConfig> election, std::shared_ptr<client::Transport> election_transport)
     : loop_(lasting_loop("scheduler")),
       transport_(std::move(transport)),
       options_(std::move(options)),
-      leadership_(election ? seek_leadership(*election) : nullptr),
+      leadership_(election ? seek_leadership(*election, std::move(election_transport)) : nullptr),
       client_(leadership_ ? leadership_->transport() : transport_, &loop_, kAgent) {
   char host[256] = {};
   if (gethostname(host, sizeof host - 1) == 0 && host[0] != 0) options_.host = host;
@@ -142,7 +142,8 @@ void SchedulerRole::lead(bool is_leader) {
   if (is_leader) cli::publish(client_, published_);
 }
 
-std::unique_ptr<client::Leadership> SchedulerRole::seek_leadership(const client::LeaderElectionConfig& election) {
+std::unique_ptr<client::Leadership> SchedulerRole::seek_leadership(const client::LeaderElectionConfig& election,
+                                                                   std::shared_ptr<client::Transport> transport) {
   const auto lead = [this, name = election.name](bool is_leader) {
     metrics_
         ->gauge("leader_election_master_status",
@@ -156,7 +157,9 @@ std::unique_ptr<client::Leadership> SchedulerRole::seek_leadership(const client:
     this->lead(is_leader);
   };
   return std::make_unique<client::Leadership>(
-      transport_, client::LeadershipOptions{.election = election, .user_agent = kAgent, .stands_again = true}, &loop_,
+      transport_,
+      client::LeadershipOptions{.election = election, .user_agent = kAgent, .stands_again = true, .transport = std::move(transport)},
+      &loop_,
       client::LeaderCallbacks{.on_started_leading = [lead] { lead(true); },
                               .on_stopped_leading = [lead] { lead(false); },
                               .on_new_leader = [](const std::string& leader) { log::info("scheduler", "the leader is {}", leader); }});
@@ -229,6 +232,8 @@ int run_scheduler(const std::vector<std::string>& args) {
   block_signals();
   auto transport = client::transport_from_kubeconfig(kubeconfig, connection.context);
   if (!transport) return report(transport.error());
+  auto election_transport = client::transport_from_kubeconfig(kubeconfig, connection.context);
+  if (!election_transport) return report(election_transport.error());
   auto options = flags.options(*config);
   if (traced) {
     auto tracer = net::tracing::Tracer::start(*traced);
@@ -236,7 +241,7 @@ int run_scheduler(const std::vector<std::string>& args) {
     options.tracer = *tracer;
     *transport = client::with_tracing(*transport, *tracer);
   }
-  SchedulerRole role(*transport, std::move(options), election);
+  SchedulerRole role(*transport, std::move(options), election, std::move(*election_transport));
   role.publish(published_of(*config, flags.hard_budgets));
   if (auto started = role.start(); !started) return report(started.error());
   auto served = serve_component(port, role.port_options(*config));

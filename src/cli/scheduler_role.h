@@ -40,7 +40,8 @@ class SchedulerRole {
  public:
   /// `election` absent: no leader election.
   SchedulerRole(std::shared_ptr<client::Transport> transport, scheduler::SchedulerOptions options,
-                std::optional<client::LeaderElectionConfig> election = std::nullopt);
+                std::optional<client::LeaderElectionConfig> election = std::nullopt,
+                std::shared_ptr<client::Transport> election_transport = nullptr);
   ~SchedulerRole();
   /// What it publishes of its configuration whenever it begins to lead; before start.
   void publish(std::vector<Published> published) { published_ = std::move(published); }
@@ -52,7 +53,8 @@ class SchedulerRole {
   Result<void> start_on_loop();
   /// On the loop. A leader publishes the configuration it decides by.
   void lead(bool is_leader);
-  std::unique_ptr<client::Leadership> seek_leadership(const client::LeaderElectionConfig& election);
+  std::unique_ptr<client::Leadership> seek_leadership(const client::LeaderElectionConfig& election,
+                                                      std::shared_ptr<client::Transport> transport);
   ThreadLoop& loop_;
   std::shared_ptr<client::Transport> transport_;
   scheduler::SchedulerOptions options_;

@@ -21,6 +21,7 @@
 #include "cli/component_port.h"
 #include "cli/data_dir.h"
 #include "cli/join_documents.h"
+#include "cli/master_config.h"
 #include "cli/parse.h"
 #include "cli/process.h"
 #include "cli/real_node.h"
@@ -163,13 +164,6 @@ void ServerFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_flag("--strict-durability", strict_durability, "Leases and Events, too, are acknowledged only after the sync to disk");
   app.add_flag("--unsafe-no-sync", no_sync, "Never sync to disk: for benchmarks; a power loss may lose acknowledged writes");
-}
-
-Result<apiserver::MasterConfig> read_master_config(const std::string& path) {
-  if (path.empty()) return apiserver::MasterConfig{};
-  const auto text = config::read_whole_file(path);
-  if (!text) return std::unexpected(text.error());
-  return apiserver::parse_master_config(*text, directory_of(path), path);
 }
 
 ServerPlan ServerFlags::plan(Findings& findings) const {

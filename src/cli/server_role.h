@@ -50,9 +50,6 @@ struct ServerPlan {
   std::string data_dir;
 };
 
-/// Empty without a path. The error lists all that is wrong with the file.
-Result<apiserver::MasterConfig> read_master_config(const std::string& path);
-
 /// The flags of `berth server`; `berth up` has them too.
 struct ServerFlags {
   std::string data_dir;  ///< Default: ~/.berth

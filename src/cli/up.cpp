@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "cli/autoscaler_role.h"
 #include "cli/controllers_role.h"
-#include "cli/dashboard_role.h"
 #include "cli/findings.h"
 #include "cli/node_settings.h"
 #include "cli/parse.h"
@@ -19,6 +18,7 @@
 #include "cli/scheduler_role.h"
 #include "cli/server_role.h"
 #include "cli/session.h"
+#include "cli/up_dashboard.h"
 #include "cli/up_descheduler.h"
 #include "node/simulated/simulated_nodes.h"
 
@@ -178,23 +178,6 @@ UpPlan UpFlags::plan(Findings& findings) {
   return out;
 }
 
-/// Says where it is; a cluster without one is a cluster.
-std::unique_ptr<dashboard::Dashboard> start_dashboard_of_up(const std::string& port, const std::string& kubeconfig,
-                                                            std::function<std::string()> metrics) {
-  if (port == "0") return nullptr;
-  DashboardPlan plan;
-  plan.connection.kubeconfig = kubeconfig;
-  plan.port = port;
-  plan.metrics = std::move(metrics);
-  auto started = start_dashboard(std::move(plan));
-  if (!started) {
-    std::printf("no dashboard: %s\n", started.error().message.c_str());
-    return nullptr;
-  }
-  std::printf("dashboard: %s\n", (*started)->url().c_str());
-  return std::move(*started);
-}
-
 /// What the nodes of this start are: `berth up` takes this machine where it can, unless simulated nodes are asked for.
 struct NodesChoice {
   RealNodeMode mode = RealNodeMode::kAuto;
@@ -252,7 +235,7 @@ class UpCluster {
   std::unique_ptr<AutoscalerRole> autoscaler_;
   Port autoscaler_port_;
   std::unique_ptr<RealNode> real_node_;
-  std::unique_ptr<dashboard::Dashboard> dashboard_;
+  std::shared_ptr<void> dashboard_;
   std::shared_ptr<SimulatedNodes::Backend> backend_ = std::make_shared<SimulatedNodes::Backend>();
 };
 

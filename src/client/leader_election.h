@@ -5,7 +5,7 @@
 //                 +--+ some times a retry_period, jittered,   +-+ every retry_period
 //                      and when the lease runs out
 //
-// Beside an attempt that is not answered within half the renew_deadline (at least a second) another one begins; what first comes to something counts.
+// Beside an attempt without an answer for half the renew_deadline (at least a second) another begins; what first comes to something counts.
 // Other candidates' clocks are never trusted: a lease counts as expired when its record did not change for its duration on our own clock.
 #pragma once
 #include <functional>

@@ -57,7 +57,7 @@ struct Leadership::Impl : std::enable_shared_from_this<Leadership::Impl> {
         callbacks(std::move(cb)),
         thread(options.election_loop == nullptr ? std::make_unique<ThreadLoop>("election") : nullptr),
         election_loop(thread ? *thread : *options.election_loop),
-        client(t, &election_loop, options.user_agent),
+        client(options.transport ? options.transport : t, &election_loop, options.user_agent),
         fence(std::make_shared<Fence>(thread ? static_cast<const Clock&>(kClock) : election_loop,
                                       options.election.ns + "/" + options.election.name)),
         fenced(std::make_shared<FencedTransport>(std::move(t), fence)) {}

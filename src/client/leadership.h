@@ -12,6 +12,8 @@ struct LeadershipOptions {
   std::string user_agent;
   /// After the leadership was lost it is sought again; otherwise the component ends.
   bool stands_again = false;
+  /// The election's own way to the server, which a component that opens a hundred connections at once does not fill. Null: the component's.
+  std::shared_ptr<Transport> transport;
   /// Where the election runs; must outlive the leadership. Null: on a thread of its own.
   EventLoop* election_loop = nullptr;
 };

@@ -126,6 +126,7 @@ class Manager final : public ControllerManager {
     options.election.renew_deadline = options_.renew_deadline;
     options.election.retry_period = options_.retry_period;
     options.user_agent = kName;
+    options.transport = options_.election_transport;
     client::LeaderCallbacks callbacks;
     callbacks.on_started_leading = [this] { watch(); };
     callbacks.on_stopped_leading = [this] {

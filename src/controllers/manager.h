@@ -30,7 +30,8 @@ struct ManagerOptions {
   /// MachineSets make Machines, and Machines simulated nodes (machines.h): where no machine-api-operator does.
   bool simulated_machines = false;
   bool trace = false;
-  bool leader_elect = false;  ///< With the Lease kube-system/kube-controller-manager.
+  bool leader_elect = false;                              ///< With the Lease kube-system/kube-controller-manager.
+  std::shared_ptr<client::Transport> election_transport;  ///< See client::LeadershipOptions::transport.
   Duration lease_duration = std::chrono::seconds(15), renew_deadline = std::chrono::seconds(10), retry_period = std::chrono::seconds(2);
   std::string identity;  ///< For the Lease.
   std::uint64_t seed = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/clock.h"
@@ -482,7 +483,8 @@ ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& rep
 
 void forget_empty(const KindInfo& kind, json::Value& doc) {
   // These are stored as JSON, which keeps what is empty.
-  if (is_unstructured(kind) || kind.group == "apiextensions.k8s.io" || kind.group == "apiregistration.k8s.io") return;
+  static const std::set<std::string_view> kServersInside = {"apiextensions.k8s.io", "apiregistration.k8s.io"};
+  if (is_unstructured(kind) || kServersInside.contains(kind.group)) return;
   forget_deep(TypeRef{Kind::kStruct, type_of(kind)}, doc);
 }
 

@@ -316,10 +316,39 @@ TEST_F(InformerTest, DestructionEndsTheWatchAndTheCallbacks) {
   EXPECT_TRUE(recorder.log.empty());
 }
 
+/// As a connection to another process.
+class Elsewhere final : public Transport {
+ public:
+  explicit Elsewhere(std::shared_ptr<Transport> inner) : inner_(std::move(inner)) {}
+  void send(net::HttpRequest request, std::function<void(net::HttpResponse)> done) override {
+    inner_->send(std::move(request), std::move(done));
+  }
+  std::unique_ptr<net::StreamHandle> stream(net::HttpRequest request, net::StreamCallbacks callbacks) override {
+    return inner_->stream(std::move(request), std::move(callbacks));
+  }
+  void upgrade(net::HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)> done) override {
+    inner_->upgrade(std::move(request), std::move(done));
+  }
+
+ private:
+  std::shared_ptr<Transport> inner_;
+};
+
 TEST_F(InformerTest, ASilentWatchIsGivenUpAfterItsTime) {
-  const auto informer = start();
+  Client elsewhere{std::make_shared<Elsewhere>(client.transport()), &loop, "test/1"};
+  Informer informer(elsewhere, kPods);
+  informer.start();
   loop.run_for(11min);
   EXPECT_GE(api.watches_started, 2);
+  EXPECT_EQ(api.open_watches(), 1U);
+}
+
+TEST_F(InformerTest, WithinAProcessAWatchLastsHalfADay) {
+  const auto informer = start();
+  loop.run_for(11h);
+  EXPECT_EQ(api.watches_started, 1);
+  loop.run_for(14h);
+  EXPECT_EQ(api.watches_started, 2);
   EXPECT_EQ(api.open_watches(), 1U);
 }
 

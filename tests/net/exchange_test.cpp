@@ -40,7 +40,7 @@ TEST_P(Exchange, ManyAtOnceOverFewConnections) {
   std::atomic<int> most{0};
   std::mutex mutex;
   std::set<std::string> peers;
-  FunctionHandler handler([&](const HttpRequest&, Writer writer) {
+  FunctionHandler handler([&](HttpRequest request, Writer writer) {
     {
       std::lock_guard lock(mutex);
       peers.insert(request.remote_address);

@@ -112,6 +112,8 @@ StepResult allocate_new(WritePipeline& writes, const WritePtr& operation) {
 StepResult store_new(WritePipeline& writes, const WritePtr& operation) {
   auto& object = operation->admission.object;
   const auto& kind = *operation->kind;
+  // A dry run is written down and read again, as in the store.
+  if (operation->request->empty.has_written) model::forget_empty(kind, object);
   if (operation->dry_run) {
     writes.services.release(operation->allocation);
     if (writes.ground.cache->get(object_key(kind, operation->ns, operation->name)) != nullptr)
@@ -119,7 +121,6 @@ StepResult store_new(WritePipeline& writes, const WritePtr& operation) {
     operation->try_out(writes, std::move(object), true);
     return Flow::kWaits;
   }
-  if (operation->request->empty.has_written) model::forget_empty(kind, object);
   // Kept only where the name may have to be chosen again.
   const bool may_repeat = !operation->generate_name.empty();
   operation->propose(writes, may_repeat ? object : std::move(object), [&writes, operation](Proposal proposal) {

@@ -250,6 +250,7 @@ StepResult allocate_change(WritePipeline& writes, const WritePtr& operation) {
 StepResult store_if_changed(WritePipeline& writes, const WritePtr& operation) {
   auto& object = operation->admission.object;
   const auto& kind = *operation->kind;
+  if (operation->request->empty.has_written) model::forget_empty(kind, object);
   Stored stored{.is_deleted = goes_with_write(kind, object)};
   if (operation->dry_run || stored.is_deleted) operation->fill_in();  // The answer is the document.
   if (operation->dry_run) {
@@ -257,7 +258,6 @@ StepResult store_if_changed(WritePipeline& writes, const WritePtr& operation) {
     operation->try_out(writes, std::move(object), false);
     return Flow::kWaits;
   }
-  if (operation->request->empty.has_written) model::forget_empty(kind, object);
   // What is stored in another version than the stored one moves there with the first write, even of the same.
   const bool is_stale = (writes.ground.options.is_stale && writes.ground.options.is_stale(operation->base->key)) ||
                         (operation->request->custom != nullptr &&

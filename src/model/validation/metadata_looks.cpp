@@ -43,8 +43,9 @@ MetadataLooks metadata_looks(const KindInfo& kind) {
                                   "VolumeAttributesClass"};
   if (kWithoutChanges.contains(kind.kind)) return {.whole = 2, .changes = 1};
   if (kWithBoth.contains(kind.kind)) return {.whole = 2, .changes = 2};
-  // Events of the old group look at nothing more.
-  if (kind.kind == "Event" && kind.group.empty()) return {.whole = 1, .changes = 1};
+  // Of the old group: they look at nothing more.
+  static const Names kWithNeither = {"Event"};
+  if (kind.group.empty() && kWithNeither.contains(kind.kind)) return {.whole = 1, .changes = 1};
   return {};
 }
 

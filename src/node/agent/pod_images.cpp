@@ -1,4 +1,5 @@
 // PodWorker: the images of containers and of image volumes.
+#include "node/agent/image_volumes.h"
 #include "node/agent/images.h"
 #include "node/agent/mounts.h"
 #include "node/agent/pod_worker.h"

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "node/agent/image_volumes.h"
 #include "node/agent/pod_claims.h"
 #include "node/agent/pod_worker_inbox.h"
 #include "node/agent/thread_memory.h"

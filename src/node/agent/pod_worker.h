@@ -17,13 +17,14 @@
 #include "base/event_loop.h"
 #include "node/admission.h"
 #include "node/agent/cgroups.h"
-#include "node/agent/image_volumes.h"
 #include "node/agent/probes.h"
 #include "node/agent/task_group.h"
 #include "node/agent/volumes.h"
 #include "node/cri/channel.h"
 
 namespace berth::node::agent {
+
+class ImageVolumes;
 
 /// What all pods of a node share; outlives them.
 struct PodEnvironment {

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "node/agent/container_logs.h"
+#include "node/agent/image_volumes.h"
 #include "node/agent/thread_memory.h"
 #include "node/agent/volumes.h"
 

@@ -8,11 +8,12 @@
 #include <thread>
 
 #include "node/agent/cgroups.h"
-#include "node/agent/image_volumes.h"
 #include "node/agent/node_pods.h"
 #include "node/cri/channel.h"
 
 namespace berth::node::agent {
+
+class ImageVolumes;
 
 struct MonitorEnvironment {
   cri::Channel& runtime;
