@@ -234,7 +234,7 @@ TEST_P(Exchange, AThousandStreamsAtOnce) {
     streams.push_back(std::move(writer));
     started.notify();
   });
-  const auto server = start_server(handler, {}, tls());
+  const auto server = start_server(handler, patient(), tls());
   const auto client = make_client(*server, tls());
   constexpr int kStreams = 1000;
   std::vector<std::unique_ptr<StreamHandle>> handles;

@@ -38,7 +38,7 @@ class Signal {
     ++count_;
     changed_.notify_all();
   }
-  [[nodiscard]] bool wait_for_count(int count, std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
+  [[nodiscard]] bool wait_for_count(int count, std::chrono::milliseconds timeout = std::chrono::minutes(5)) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, timeout, [&] { return count_ >= count; });
   }
@@ -121,6 +121,13 @@ inline const Pki& pki() {
 }
 
 inline TlsServerConfig server_tls() { return {pki().server.certificate_pem, pki().server.key_pem, pki().authority.pem()}; }
+
+/// For many connections at once: on a slow machine even their handshakes take their time.
+inline ServerConfig patient() {
+  ServerConfig config;
+  config.header_timeout_ms = config.idle_timeout_ms = config.write_timeout_ms = 600'000;
+  return config;
+}
 
 inline std::unique_ptr<Server> start_server(Handler& handler, ServerConfig config = {}, bool tls = false) {
   if (tls) config.tls = server_tls();
