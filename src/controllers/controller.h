@@ -74,15 +74,15 @@ class Controller {
   /// Whether it wants the events of custom kinds too, as they come and go.
   [[nodiscard]] virtual bool watches_custom_kinds() const { return false; }
   /// The objects of a further custom kind are in the cache: what could not be looked up may be there now. Of those that watch them.
-  virtual void on_custom_kind(const Cache& cache, TimePoint now, KeySink& sink) {}
+  virtual void on_custom_kind(const Cache& /*cache*/, TimePoint /*now*/, KeySink& /*sink*/) {}
   /// Called for every event, the first list's included, after the cache has it.
   virtual void on_event(const Event& event, const Cache& cache, TimePoint now, KeySink& sink) = 0;
   /// Called once when all caches are filled: periodic keys start here.
-  virtual void on_start(const Cache& cache, TimePoint now, KeySink& sink) {}
+  virtual void on_start(const Cache& /*cache*/, TimePoint /*now*/, KeySink& /*sink*/) {}
   /// One step for a key. Never runs while a former plan of the same key is being carried out or is not yet visible in the cache.
   virtual Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) = 0;
   /// Tells how a write of the key's plan ended.
-  virtual void on_result(const std::string& key, const Write& write, const ApiResult<json::Value>& result, TimePoint now) {}
+  virtual void on_result(const std::string& /*key*/, const Write& /*write*/, const ApiResult<json::Value>& /*result*/, TimePoint /*now*/) {}
   /// The first pause after a failed plan, doubled with each further one up to the second; zero: the engine's.
   [[nodiscard]] virtual Duration retry_base() const { return Duration{0}; }
   [[nodiscard]] virtual Duration retry_most() const { return Duration{0}; }

@@ -73,7 +73,7 @@ class TestCluster {
     put(
         fmt::format("kind: Machine\nmetadata: {{namespace: m, name: {0}, creationTimestamp: '{2}', annotations: {{{3}}}, "
                     "ownerReferences: [{{kind: MachineSet, name: {1}, uid: {1}, controller: true}}]}}",
-                    name, set_name, format_rfc3339(now), marked ? std::string(kDeleteMachine) + ": x" : ""));
+                    name, set_name, format_rfc3339(now), marked ? fmt::format("{}: x", kDeleteMachine) : ""));
     if (with_node) node(name, sets[set_name].cpu, sets[set_name].memory, "m/" + name);
   }
 
