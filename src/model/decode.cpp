@@ -488,21 +488,36 @@ void forget_empty(const KindInfo& kind, json::Value& doc) {
   forget_deep(TypeRef{Kind::kStruct, type_of(kind)}, doc);
 }
 
-json::Value as_sent(json::Value doc, const EmptyValues& empty) {
-  for (const auto& [path, value] : empty.left_out) {
-    json::Value* at = &doc;
-    for (std::size_t i = 0; at != nullptr && i + 1 < path.size(); ++i) {
-      if (auto* list = at->if_array()) {
-        std::size_t index = list->size();
-        std::from_chars(path[i].data(), path[i].data() + path[i].size(), index);
-        at = index < list->size() ? &(*list)[index] : nullptr;
-      } else {
-        at = at->is_object() ? at->get_object().if_contains(path[i]) : nullptr;
-      }
+namespace {
+
+/// The object that holds, or held, what stood at the path; null where the document has changed too much.
+json::Object* holder_of(json::Value& doc, const std::vector<std::string>& path) {
+  json::Value* at = &doc;
+  for (std::size_t i = 0; at != nullptr && i + 1 < path.size(); ++i) {
+    if (auto* list = at->if_array()) {
+      std::size_t index = list->size();
+      std::from_chars(path[i].data(), path[i].data() + path[i].size(), index);
+      at = index < list->size() ? &(*list)[index] : nullptr;
+    } else {
+      at = at->is_object() ? at->get_object().if_contains(path[i]) : nullptr;
     }
-    if (at != nullptr && at->is_object() && !at->get_object().contains(path.back())) at->get_object()[path.back()] = value;
   }
-  return doc;
+  return at == nullptr ? nullptr : at->if_object();
+}
+
+}  // namespace
+
+AsSent::AsSent(json::Value& doc, const EmptyValues& empty) : doc_(doc) {
+  for (const auto& one : empty.left_out) {
+    json::Object* holder = holder_of(doc, one.path);
+    if (holder != nullptr && holder->emplace(one.path.back(), one.value).second) put_.push_back(&one.path);
+  }
+}
+
+// The last that came is the last in its object: the order of the others stays.
+AsSent::~AsSent() {
+  for (auto path = put_.rbegin(); path != put_.rend(); ++path)
+    if (json::Object* holder = holder_of(doc_, **path)) holder->erase((*path)->back());
 }
 
 void fill_always_written(const KindInfo& kind, json::Value& doc) {

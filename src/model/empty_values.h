@@ -23,7 +23,18 @@ struct EmptyValues {
 ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report, EmptyValues& empty);
 /// Storage of built-in kinds does not tell an empty list or map from none: null where one is always written.
 void forget_empty(const KindInfo& kind, json::Value& doc);
-/// The document with what was left out of it, as its sender wrote it.
-json::Value as_sent(json::Value doc, const EmptyValues& empty);
+
+/// The document as its sender wrote it, with what was left out of it, for as long as this lives. Both must outlive it.
+class AsSent {
+ public:
+  AsSent(json::Value& doc, const EmptyValues& empty);
+  ~AsSent();
+  AsSent(const AsSent&) = delete;
+  AsSent& operator=(const AsSent&) = delete;
+
+ private:
+  json::Value& doc_;
+  std::vector<const std::vector<std::string>*> put_;
+};
 
 }  // namespace berth::model

@@ -99,14 +99,18 @@ model::FieldErrors complete_and_validate(const Ground& ground, const WriteOperat
   const auto& own = rules_of(kind);
   model::FieldErrors errors;
   if (own.check_first) errors = own.check_first(ground, operation, old, object);
-  const auto validate = [&](const json::Value& seen) {
-    return old == nullptr ? model::validate_create(kind, seen) : model::validate_update(kind, *old, seen, operation.subresource);
+  const auto validate = [&] {
+    return old == nullptr ? model::validate_create(kind, object) : model::validate_update(kind, *old, object, operation.subresource);
   };
-  const model::EmptyValues& empty = operation.request->empty;
+  const auto validate_as_sent = [&] {
+    const model::AsSent as_sent(object, operation.request->empty);
+    return validate();
+  };
+  const bool has_left_out = !operation.request->empty.left_out.empty();
   // What is new is looked at as it was sent. Beside what is there, what is empty says nothing, but is shown where it is refused.
-  auto found = old == nullptr && !empty.left_out.empty() ? validate(model::as_sent(object, empty)) : validate(object);
-  if (old != nullptr && !found.empty() && !empty.left_out.empty()) {
-    auto shown = validate(model::as_sent(object, empty));
+  auto found = old == nullptr && has_left_out ? validate_as_sent() : validate();
+  if (old != nullptr && !found.empty() && has_left_out) {
+    auto shown = validate_as_sent();
     const auto is_alike = [](const model::FieldError& a, const model::FieldError& b) { return a.type == b.type && a.field == b.field; };
     if (std::ranges::equal(found, shown, is_alike)) found = std::move(shown);
   }
