@@ -5,7 +5,7 @@
 // port in the map of its name. So a Service that changes is elements of maps that change, whose price in the kernel does not grow with
 // their number; chains of its own it has only for loadBalancerSourceRanges. (One map with the number in its key
 // would do, but nft 1.0.6 cannot read such a map again from the kernel, or takes it for TCP's alone.) With session affinity the chains are
-// others ("affine-10800-3"): first they look into one map of all clients for the endpoint that this one had.
+// others ("affine-10800-3"): first they look into one set of all clients for the endpoint that this one had.
 #pragma once
 #include <compare>
 #include <map>

@@ -52,7 +52,7 @@ constexpr int kMostClients = 262'144;  // Of all Services with session affinity;
 
 void maps(Script& script, const RuleOptions& options) {
   const Family& f = script.family();
-  script.line("add map {0} {{ type {1} . {1} . inet_proto . inet_service : mark; flags dynamic,timeout; size {2}; }}",
+  script.line("add set {0} {{ type {1} . {1} . inet_proto . inet_service . mark; flags dynamic,timeout; size {2}; }}",
               script.at("affinity"), f.type, kMostClients);
   script.line("add map {0} {{ type {1} . inet_proto . inet_service . mark : {1} . inet_service; }}", script.at("affine-endpoints"), f.type);
   script.line("add map {} {{ type inet_proto . inet_service . mark : {} . inet_service; }}", script.at("node-affine-endpoints"), f.type);
