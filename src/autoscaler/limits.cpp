@@ -41,17 +41,20 @@ ClusterLimits::ClusterLimits(const Snapshot& snapshot, const std::map<std::strin
     for (const Instance& instance : group.instances) counted.insert(instance.node);
     add(amounts_of(*found->second.node, options), group.target);
   }
-  Amounts rest{{"cpu", 0}, {"memory", 0}};
+  Amounts rest;
+  std::int64_t cores = 0, memory_bytes = 0;
   for (const auto& [name, facts] : *snapshot.nodes) {
     if (facts.is_to_be_deleted || counted.contains(name)) continue;
-    rest["cpu"] = placement::saturating_add(rest["cpu"], facts.cores);
-    rest["memory"] = placement::saturating_add(rest["memory"], facts.memory_bytes);
+    cores = placement::saturating_add(cores, facts.cores);
+    memory_bytes = placement::saturating_add(memory_bytes, facts.memory_bytes);
     if (options.gpus.empty()) continue;
     const placement::NodeInfo* node = snapshot.cluster->find_node(name);
     if (node == nullptr || node->node == nullptr) continue;
     for (const auto& [type, amount] : amounts_of(*node->node, options))
       if (type != "cpu" && type != "memory") rest[type] = placement::saturating_add(rest[type], amount);
   }
+  rest["cpu"] = cores;
+  rest["memory"] = memory_bytes;
   add(rest, 1);
 }
 

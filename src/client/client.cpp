@@ -235,7 +235,7 @@ void Client::list(const Gvr& gvr, const std::string& ns, const ListOptions& opti
   call(list_call(gvr, ns, options), [done = std::move(done)](ApiResult<json::Value> result) { done(read_page(std::move(result))); });
 }
 
-ApiResult<json::Value> Client::call_and_wait(Call call) {
+net::HttpResponse send_and_wait(Client& client, const Call& call) {
   struct Waiting {
     std::mutex mutex;
     std::condition_variable ready;
@@ -243,19 +243,20 @@ ApiResult<json::Value> Client::call_and_wait(Call call) {
   };
   for (int retries = 0;; ++retries) {
     auto waiting = std::make_shared<Waiting>();
-    transport_->send(make_request(call, user_agent_), [waiting](HttpResponse response) {
+    client.transport()->send(make_request(call, client.user_agent()), [waiting](HttpResponse response) {
       std::lock_guard lock(waiting->mutex);
       waiting->response = std::move(response);
       waiting->ready.notify_one();
     });
     std::unique_lock lock(waiting->mutex);
     waiting->ready.wait(lock, [&] { return waiting->response.has_value(); });
-    const auto& response = *waiting->response;
-    if (!asks_for_retry(response) || retries == kMaxRetries) return read_response(response, call.answer);
+    if (!asks_for_retry(*waiting->response) || retries == kMaxRetries) return std::move(*waiting->response);
     // The caller asked to be blocked, and the server for a pause.
-    std::this_thread::sleep_for(std::chrono::seconds(std::max(1, retry_after_seconds(response.headers))));
+    std::this_thread::sleep_for(std::chrono::seconds(std::max(1, retry_after_seconds(waiting->response->headers))));
   }
 }
+
+ApiResult<json::Value> Client::call_and_wait(Call call) { return read_response(send_and_wait(*this, call), call.answer); }
 
 ApiResult<json::Value> Client::get_and_wait(const Gvr& gvr, const std::string& ns, const std::string& name) {
   return call_and_wait({.verb = "get", .gvr = gvr, .ns = ns, .name = name});

@@ -7,6 +7,10 @@ namespace berth::client {
 
 /// The seconds of a Retry-After header, at most a minute; 0 without one.
 int retry_after_seconds(const net::Headers& headers);
+class Client;
+struct Call;
+/// The answer as it came, blocking; asked again while the server asks for that. As Client::call_and_wait, whose answers are taken apart.
+net::HttpResponse send_and_wait(Client& client, const Call& call);
 /// Of a failed answer; an HTTP status of 0 becomes code 0, reason "TransportError".
 model::ApiStatus status_of(const net::HttpResponse& response);
 model::ApiStatus transport_error(std::string message);

@@ -43,6 +43,11 @@ Budget read_budget(const json::Value& document) {
   return out;
 }
 
+PodPtr read_pod(const json::Value& document, placement::Era era) {
+  auto info = placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(document)), era);
+  return std::make_shared<const Pod>(Pod::parse(document, std::move(info)));
+}
+
 }  // namespace
 
 std::int64_t Pod::restarts(bool including_init) const {
@@ -128,10 +133,28 @@ void Snapshot::add(const json::Value& object) {
     cluster.upsert(object);
     return;
   }
-  auto info = placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(object)), cluster.era());
-  cluster.upsert_pod(info);
-  const std::string key = info->key;
-  pods.insert_or_assign(key, std::make_shared<const Pod>(Pod::parse(object, std::move(info))));
+  add(read_pod(object, cluster.era()));
+}
+
+void Snapshot::add(PodPtr pod) {
+  cluster.upsert_pod(pod->info);
+  const std::string key = pod->key();
+  pods.insert_or_assign(key, std::move(pod));
+}
+
+PodPtr ReadPods::get(const client::Object& object, placement::Era era) {
+  PodPtr pod;
+  if (const auto found = known_.find(object.uid()); found != known_.end() && found->second.first == object.revision())
+    pod = found->second.second;
+  if (pod == nullptr) pod = read_pod(object.document(), era);
+  // Without both nothing tells whether it is the same.
+  if (!object.uid().empty() && object.revision() != 0) asked_.insert_or_assign(object.uid(), std::pair(object.revision(), pod));
+  return pod;
+}
+
+void ReadPods::forget_others() {
+  known_ = std::move(asked_);
+  asked_.clear();
 }
 
 std::optional<model::Labels> Snapshot::replacement_labels(const model::PodView& pod) const {

@@ -5,11 +5,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "client/informer.h"
 #include "placement/cluster.h"
 
 namespace berth::descheduler {
@@ -93,11 +95,26 @@ struct Snapshot {
   explicit Snapshot(placement::Era era = placement::Era::k136) : cluster(era) {}
   /// Any kind: what is of no use is ignored. Call finish when all are in.
   void add(const json::Value& object);
+  /// Read before, perhaps for an earlier snapshot of the same era.
+  void add(PodPtr pod);
   void finish();
   /// The labels of the pod's replacement; nullopt when nothing is known but its own.
   [[nodiscard]] std::optional<model::Labels> replacement_labels(const model::PodView& pod) const;
   /// A NodeMetrics or PodMetrics of metrics.k8s.io.
   void add_usage(const json::Value& metrics);
+};
+
+/// Pods as they were read for the last snapshot: between two cycles most do not change. By uid, with the revision that was read.
+class ReadPods {
+ public:
+  /// The pod of this revision, read now where it is not known. Whoever reads a list asks for all of its pods.
+  PodPtr get(const client::Object& object, placement::Era era);
+  /// Forgets what was not asked for since the last call.
+  void forget_others();
+
+ private:
+  using Known = std::unordered_map<std::string, std::pair<std::int64_t, PodPtr>>;
+  Known known_, asked_;
 };
 
 }  // namespace berth::descheduler

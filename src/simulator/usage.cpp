@@ -80,20 +80,21 @@ std::vector<std::string> Usage::pods(const std::string& ns, const std::string& n
   for (const apiserver::ObjectPtr& object : cluster_->cache()->list(filter, "", 0).items) {
     const PodSimulation* pod = cluster_->nodes()->fleet().find_pod(object->meta.uid);
     if (pod == nullptr || pod->phase() != node::PodPhase::kRunning) continue;
-    // Names and labels of what was admitted need no quoting.
+    // Names and labels of what was admitted need no quoting. Said anew for every pod in every period: put together by hand.
     std::string& text = out.emplace_back();
-    auto at = std::back_inserter(text);
-    fmt::format_to(at,
-                   R"({{"kind":"PodMetrics","apiVersion":"metrics.k8s.io/v1beta1","metadata":{{"name":"{}","namespace":"{}","labels":{{)",
-                   object->meta.name, object->meta.ns);
+    text.reserve(320 + 120 * pod->spec().containers.size());
+    const auto add = [&text](auto... parts) { (text.append(parts), ...); };
+    add(R"({"kind":"PodMetrics","apiVersion":"metrics.k8s.io/v1beta1","metadata":{"name":")", std::string_view(object->meta.name),
+        R"(","namespace":")", std::string_view(object->meta.ns), R"(","labels":{)");
     const char* comma = "";
     for (const auto& [key, value] : object->meta.labels().pairs())
-      fmt::format_to(at, R"({}"{}":"{}")", std::exchange(comma, ","), key, value);
-    fmt::format_to(at, R"(}}}},"timestamp":"{}","window":"10s","containers":[)", now);
+      add(std::exchange(comma, ","), "\"", std::string_view(key), R"(":")", std::string_view(value), "\"");
+    add(R"(}},"timestamp":")", std::string_view(now), R"(","window":"10s","containers":[)");
     for (std::size_t i = 0; i < pod->spec().containers.size(); ++i) {
       const auto [cores, bytes] = of(*pod, i, share);
-      fmt::format_to(at, R"({}{{"name":"{}","usage":{{"cpu":"{}n","memory":"{}Ki"}}}})", i == 0 ? "" : ",", pod->spec().containers[i].name,
-                     std::llround(cores * 1e9), std::llround(bytes) / 1024);
+      const fmt::format_int nano(std::llround(cores * 1e9)), kibi(std::llround(bytes) / 1024);
+      add(i == 0 ? "" : ",", R"({"name":")", std::string_view(pod->spec().containers[i].name), R"(","usage":{"cpu":")",
+          std::string_view(nano.data(), nano.size()), R"(n","memory":")", std::string_view(kibi.data(), kibi.size()), R"(Ki"}})");
     }
     text += "]}";
   }
