@@ -28,6 +28,7 @@ controllers::ManagerOptions ControllersFlags::options(const config::Arguments& c
   if (auto read = findings.take(controllers::parse_controller_arguments(configured, out, notes))) out = std::move(*read);
   for (const std::string& argument : arguments)
     if (auto read = findings.take(controllers::parse_manager_flags({"--" + argument}, out, notes))) out = std::move(*read);
+  findings.take(controllers::check_election(out));
   findings.notes(notes);
   check_signing(out.signing, findings);
   return out;

@@ -186,9 +186,9 @@ client::LeaderElectionConfig election_of(const scheduler::config::SchedulerConfi
   const client::LeaderElectionConfig out{.ns = wanted.resource_namespace,
                                          .name = lease_name(config),
                                          .identity = fmt::format("{}_{}", host, getpid()),
-                                         .lease_duration = std::chrono::milliseconds(wanted.lease_duration_ms),
-                                         .renew_deadline = std::chrono::milliseconds(wanted.renew_deadline_ms),
-                                         .retry_period = std::chrono::milliseconds(wanted.retry_period_ms),
+                                         .lease_duration = wanted.times.lease_duration,
+                                         .renew_deadline = wanted.times.renew_deadline,
+                                         .retry_period = wanted.times.retry_period,
                                          // The documents' role system:kube-scheduler gives rights to the Lease kube-scheduler alone.
                                          .goes_without = wanted.resource_name.empty() && config.profile("") == nullptr};
   findings.take(client::LeaderElector::validate(out));

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "client/client.h"
+#include "client/election_times.h"
 
 namespace berth::client {
 
@@ -20,9 +21,9 @@ struct LeaderElectionConfig {
   std::string ns = "kube-system";
   std::string name;      ///< Of the Lease.
   std::string identity;  ///< Unique among the candidates: "host_uuid".
-  Duration lease_duration = std::chrono::seconds(15);
-  Duration renew_deadline = std::chrono::seconds(10);
-  Duration retry_period = std::chrono::seconds(2);
+  Duration lease_duration = kKubernetesTimes.lease_duration;
+  Duration renew_deadline = kKubernetesTimes.renew_deadline;
+  Duration retry_period = kKubernetesTimes.retry_period;
   /// Gives the lease up on stop, so that the next candidate need not wait for it to expire.
   bool release_on_stop = true;
   /// Who may not read or write the Lease (403) leads all the same, says which right is missing, and tries again: for a Lease that is the

@@ -117,25 +117,33 @@ void CustomKinds::take(const std::string& name, Kind kind, bool is_gone) {
     const Followed old = std::move(it->second);
     followed_.erase(it);
     // What is read in another version from now on is not gone; what had its definition deleted is.
-    engine_.drop_custom_kind(old.kind, is_gone);
+    if (is_shown_) engine_.drop_custom_kind(old.kind, is_gone);
   }
   if (kind != nullptr) {
-    engine_.add_custom_kind(kind);
     Followed& followed = followed_[name];
     followed.kind = kind;
     followed.informer = std::make_unique<client::Informer>(client_, kind->gvr(), client::InformerOptions{.is_optional = true});
-    client::InformerHandler handler;
-    handler.on_add = [this, kind](const ObjectRef& object) { engine_.observe(kind, object, false); };
-    handler.on_update = [this, kind](const ObjectRef&, const ObjectRef& after) { engine_.observe(kind, after, false); };
-    handler.on_delete = [this, kind](const ObjectRef& object) { engine_.observe(kind, object, true); };
-    followed.informer->add_handler(std::move(handler));
-    followed.informer->on_synced([this, kind] {
-      engine_.filled_custom_kind(kind);
-      tell_if_synced();
-    });
+    if (is_shown_) show(followed);
+    followed.informer->on_synced([this] { tell_if_synced(); });
     followed.informer->start();
   }
   tell_if_synced();
+}
+
+void CustomKinds::show() {
+  is_shown_ = true;
+  for (const auto& [name, followed] : followed_) show(followed);
+}
+
+void CustomKinds::show(const Followed& followed) {
+  const Kind kind = followed.kind;
+  engine_.add_custom_kind(kind);
+  client::InformerHandler handler;
+  handler.on_add = [this, kind](const ObjectRef& object) { engine_.observe(kind, object, false); };
+  handler.on_update = [this, kind](const ObjectRef&, const ObjectRef& after) { engine_.observe(kind, after, false); };
+  handler.on_delete = [this, kind](const ObjectRef& object) { engine_.observe(kind, object, true); };
+  followed.informer->add_handler(std::move(handler));
+  followed.informer->on_synced([this, kind] { engine_.filled_custom_kind(kind); });
 }
 
 void CustomKinds::on_synced(std::function<void()> synced) {

@@ -27,8 +27,10 @@ class CustomKinds {
  public:
   CustomKinds(client::Client& client, Engine& engine);
   ~CustomKinds();
-  /// `definitions` must not be started yet.
+  /// From here on the objects of each definition are listed and watched.
   void follow(client::Informer& definitions);
+  /// From here on the engine sees them. Once.
+  void show();
   /// Once the kinds that are known now have their objects in the engine, or patience is over: one whose conversion fails holds nobody up.
   void on_synced(std::function<void()> synced);
 
@@ -38,11 +40,13 @@ class CustomKinds {
     std::unique_ptr<client::Informer> informer;
   };
   void take(const std::string& name, Kind kind, bool is_gone);
+  void show(const Followed& followed);
   void tell_if_synced();
 
   client::Client& client_;
   Engine& engine_;
   std::map<std::string, Followed> followed_;  ///< By the definition's name.
+  bool is_shown_ = false;
   std::function<void()> synced_;
   TimerId patience_ = TimerId::kNone;
   std::shared_ptr<bool> alive_;

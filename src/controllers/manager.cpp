@@ -12,6 +12,7 @@ namespace {
 
 using client::Client;
 
+const model::Gvr kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
 constexpr const char* kName = "kube-controller-manager";  ///< As a client, and of the Lease.
 
 /// Plans' writes as API calls, events through one recorder a controller. Of an object that was written only its identity and revision are
@@ -110,11 +111,16 @@ class Manager final : public ControllerManager {
   void on_lost_leadership(std::function<void()> lost) override { lost_ = std::move(lost); }
 
  private:
+  /// Who stands by holds the caches and nothing else: whoever comes to lead need not ask for what is there, and no controller remembers
+  /// what went by before it led.
   void begin() {
+    for (const Kind kind : engine_->watched_kinds()) informers_.get(kind->gvr());
+    if (custom_) custom_->follow(informers_.get(kDefinitions, true));
+    informers_.start();
     if (leadership_)
       leadership_->start();
     else
-      watch();
+      lead();
   }
 
   std::unique_ptr<client::Leadership> seek_leadership(std::shared_ptr<client::Transport> transport) {
@@ -122,13 +128,14 @@ class Manager final : public ControllerManager {
     options.election.name = kName;
     options.election.identity = options_.identity;
     options.election.seed = options_.seed;
-    options.election.lease_duration = options_.lease_duration;
-    options.election.renew_deadline = options_.renew_deadline;
-    options.election.retry_period = options_.retry_period;
+    options.election.lease_duration = options_.election.lease_duration;
+    options.election.renew_deadline = options_.election.renew_deadline;
+    options.election.retry_period = options_.election.retry_period;
     options.user_agent = kName;
     options.transport = options_.election_transport;
+    options.election_loop = options_.election_loop;
     client::LeaderCallbacks callbacks;
-    callbacks.on_started_leading = [this] { watch(); };
+    callbacks.on_started_leading = [this] { lead(); };
     callbacks.on_stopped_leading = [this] {
       engine_->stop();
       running_ = false;
@@ -138,7 +145,7 @@ class Manager final : public ControllerManager {
     return std::make_unique<client::Leadership>(std::move(transport), std::move(options), &loop_, std::move(callbacks));
   }
 
-  void watch() {
+  void lead() {
     for (const Kind kind : engine_->watched_kinds()) {
       client::InformerHandler handler;
       handler.on_add = [this, kind](const ObjectRef& object) { engine_->observe(kind, object, false); };
@@ -146,12 +153,11 @@ class Manager final : public ControllerManager {
       handler.on_delete = [this, kind](const ObjectRef& object) { engine_->observe(kind, object, true); };
       informers_.get(kind->gvr()).add_handler(std::move(handler));
     }
-    if (custom_) custom_->follow(informers_.get({"apiextensions.k8s.io", "v1", "customresourcedefinitions"}, true));
+    if (custom_) custom_->show();
     informers_.on_synced([this] {
       if (!custom_) return run();
       custom_->on_synced([this] { run(); });
     });
-    informers_.start();
   }
 
   void run() {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/event_loop.h"
 #include "base/metrics.h"
+#include "client/election_times.h"
 #include "client/transport.h"
 #include "controllers/certificates.h"
 #include "controllers/cluster.h"
@@ -32,8 +33,9 @@ struct ManagerOptions {
   bool trace = false;
   bool leader_elect = false;                              ///< With the Lease kube-system/kube-controller-manager.
   std::shared_ptr<client::Transport> election_transport;  ///< See client::LeadershipOptions::transport.
-  Duration lease_duration = std::chrono::seconds(15), renew_deadline = std::chrono::seconds(10), retry_period = std::chrono::seconds(2);
-  std::string identity;  ///< For the Lease.
+  client::ElectionTimes election = client::kOwnTimes;
+  EventLoop* election_loop = nullptr;  ///< See client::LeadershipOptions::election_loop.
+  std::string identity;                ///< For the Lease.
   std::uint64_t seed = 0;
 };
 
@@ -41,6 +43,8 @@ struct ManagerOptions {
 /// malformed value, and an unknown feature gate are errors that name it; a retired gate and a flag that has no effect here are said in
 /// `notes`.
 Result<ManagerOptions> parse_manager_flags(const std::vector<std::string>& flags, ManagerOptions defaults, std::vector<std::string>& notes);
+/// The three times of leader election fit together: after all flags.
+Result<void> check_election(const ManagerOptions& options);
 /// The same from master-config.yaml's kubernetesMasterConfig.controllerArguments. The error lists every problem, a line each, with its
 /// place.
 Result<ManagerOptions> parse_controller_arguments(const config::Arguments& arguments, ManagerOptions defaults,

@@ -321,13 +321,14 @@ Result<void> apply(ManagerOptions& options, std::string_view name, std::string_v
     options.leader_elect = value == "true";
     return {};
   }
-  for (const auto& [flag, duration] :
-       {std::pair("leader-elect-lease-duration", &options.lease_duration),
-        std::pair("leader-elect-renew-deadline", &options.renew_deadline), std::pair("leader-elect-retry-period", &options.retry_period)})
+  using client::ElectionTimes;
+  for (const auto& [flag, which] : {std::pair("leader-elect-lease-duration", &ElectionTimes::lease_duration),
+                                    std::pair("leader-elect-renew-deadline", &ElectionTimes::renew_deadline),
+                                    std::pair("leader-elect-retry-period", &ElectionTimes::retry_period)})
     if (name == flag) {
       const auto parsed = parse_go_duration(value);
       if (!parsed || *parsed <= Duration::zero()) return invalid(fmt::format("--{}: \"{}\" is not a duration such as 15s", name, value));
-      *duration = *parsed;
+      options.election.set(which, *parsed);
       return {};
     }
   if (name == "controllers") return set_controllers(options, value, notes);
@@ -338,19 +339,18 @@ Result<void> apply(ManagerOptions& options, std::string_view name, std::string_v
   return invalid(fmt::format("unknown flag: --{}{}", name, near_flag(name)));
 }
 
-/// The three times of leader election fit together.
+}  // namespace
+
 Result<void> check_election(const ManagerOptions& options) {
   client::LeaderElectionConfig election;
   election.name = election.identity = "any";
-  election.lease_duration = options.lease_duration;
-  election.renew_deadline = options.renew_deadline;
-  election.retry_period = options.retry_period;
+  election.lease_duration = options.election.lease_duration;
+  election.renew_deadline = options.election.renew_deadline;
+  election.retry_period = options.election.retry_period;
   if (auto possible = client::LeaderElector::validate(election); !possible)
     return invalid(fmt::format("--leader-elect-…: {}", possible.error().message));
   return {};
 }
-
-}  // namespace
 
 Result<ManagerOptions> parse_manager_flags(const std::vector<std::string>& flags, ManagerOptions options, std::vector<std::string>& notes) {
   for (std::size_t i = 0; i < flags.size(); ++i) {
@@ -369,7 +369,6 @@ Result<ManagerOptions> parse_manager_flags(const std::vector<std::string>& flags
     }
     if (auto done = apply(options, name, value, notes); !done) return std::unexpected(done.error());
   }
-  if (auto possible = check_election(options); !possible) return std::unexpected(possible.error());
   return options;
 }
 
@@ -383,7 +382,6 @@ Result<ManagerOptions> parse_controller_arguments(const config::Arguments& argum
         problems.push_back(fmt::format("{}: {}", argument.place, done.error().message));
       for (const std::string& note : said) notes.push_back(fmt::format("{}: {}", argument.place, note));
     }
-  if (auto possible = check_election(options); !possible) problems.push_back(possible.error().message);
   if (!problems.empty()) return invalid(fmt::format("{}", fmt::join(problems, "\n")));
   return options;
 }
@@ -398,9 +396,9 @@ json::Value config_document(const ManagerOptions& options) {
   return json::Object{
       {"Generic", json::Object{{"Controllers", std::move(controllers)},
                                {"LeaderElection", json::Object{{"LeaderElect", options.leader_elect},
-                                                               {"LeaseDuration", format_go_duration(options.lease_duration)},
-                                                               {"RenewDeadline", format_go_duration(options.renew_deadline)},
-                                                               {"RetryPeriod", format_go_duration(options.retry_period)},
+                                                               {"LeaseDuration", format_go_duration(options.election.lease_duration)},
+                                                               {"RenewDeadline", format_go_duration(options.election.renew_deadline)},
+                                                               {"RetryPeriod", format_go_duration(options.election.retry_period)},
                                                                {"ResourceLock", "leases"},
                                                                {"ResourceName", "kube-controller-manager"},
                                                                {"ResourceNamespace", "kube-system"}}}}},

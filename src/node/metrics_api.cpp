@@ -3,6 +3,7 @@
 #include "base/event_loop.h"
 #include "client/client.h"
 #include "model/quantity.h"
+#include "node/request_path.h"
 
 namespace berth::node {
 namespace {
@@ -17,18 +18,6 @@ void respond(net::ResponseWriter& writer, int status, const json::Value& body) {
   response.headers.add("Content-Type", "application/json");
   response.body = json::serialize(body);
   writer.respond(std::move(response));
-}
-
-std::vector<std::string> split_path(const std::string& path) {
-  std::vector<std::string> parts;
-  std::string part;
-  for (const char c : path + "/") {
-    if (c != '/')
-      part += c;
-    else if (!part.empty())
-      parts.push_back(std::move(part)), part.clear();
-  }
-  return parts;
 }
 
 std::int64_t number(const json::Value& object, json::Path path) {

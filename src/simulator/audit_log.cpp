@@ -9,6 +9,8 @@
 #include <map>
 #include <set>
 
+#include "apiserver/patch/json_patch.h"
+
 namespace berth::simulator {
 namespace {
 
@@ -36,21 +38,6 @@ bool is_write(std::string_view verb) {
 json::Value take(json::Value& event, std::string_view field) {
   json::Value* found = json::find(event, field);
   return found != nullptr && found->is_object() ? std::move(*found) : json::Value();
-}
-
-/// RFC 7386, lists replaced: near enough to a strategic merge for what a replay reads (phases, times, labels).
-void merge_into(json::Value& target, const json::Value& patch) {
-  if (!patch.is_object()) {
-    target = patch;
-    return;
-  }
-  if (!target.is_object()) target = json::Object();
-  for (const auto& [key, value] : patch.get_object()) {
-    if (value.is_null())
-      target.get_object().erase(key);
-    else
-      merge_into(target.get_object()[key], value);
-  }
 }
 
 /// What the objects were, as the log goes on, and what a recording would have of it.
@@ -162,7 +149,8 @@ class Teller {
     if (event.verb == "update") return see(event, std::move(event.request), true);
     if (!entry.is_there) return;
     json::Value merged = entry.object;
-    merge_into(merged, event.request);
+    // Lists are replaced: near enough to a strategic merge for what a replay reads (phases, times, labels).
+    apiserver::patch::apply_merge_patch(merged, event.request);
     see(event, std::move(merged), true);
   }
 

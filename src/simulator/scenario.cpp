@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "apiserver/patch/json_patch.h"
 #include "autoscaler/options.h"
 #include "model/quantity.h"
 #include "node/simulated/devices.h"
@@ -158,20 +159,6 @@ Scenario read_scenario(const config::Reader& root, const std::string& file, cons
   return out;
 }
 
-void merge_into(json::Value& target, const json::Value& patch) {
-  if (!patch.is_object()) {
-    target = patch;
-    return;
-  }
-  if (!target.is_object()) target = json::Object();
-  for (const auto& [key, value] : patch.get_object()) {
-    if (value.is_null())
-      target.get_object().erase(key);
-    else
-      merge_into(target.get_object()[key], value);
-  }
-}
-
 /// Each variant is the scenario with some fields said anew. Its problems are told under its name.
 void read_variants(const config::Reader& root, const std::string& file, const std::string& directory, const std::string& text,
                    Comparison& out) {
@@ -187,7 +174,7 @@ void read_variants(const config::Reader& root, const std::string& file, const st
     json::Value document = *root.value();
     document.as_object().erase("compare");
     if (item.has("set") && item.field("set").expect_object()) {
-      merge_into(document, *item.field("set").value());
+      apiserver::patch::apply_merge_patch(document, *item.field("set").value());
       item.field("set").skip();
     }
     config::Problems problems(fmt::format("{} (variant {})", file, name), config::line_finder(text));

@@ -1,17 +1,11 @@
 """Two schedulers and two controller managers over the servers of a fault run: who leads is read from their own words, what happened to the Leases
 from a watch. Never may a Lease change hands before it ran out or was given back, and work goes on when a leader dies."""
-import datetime, http.client, json, os, re, signal, subprocess, threading, time, typing
+import datetime, http.client, json, re, signal, subprocess, threading, time, typing
 from cluster import Clock, Process
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 PODS = "/api/v1/namespaces/default/pods"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
-# What docs/etcd.md says for work that goes on within 15 s; Kubernetes' own 15 s last that long by themselves.
-SCHEDULER = """apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-leaderElection: {leaderElect: true, leaseDuration: 12s, renewDeadline: 8s, retryPeriod: 1s}
-"""
-CONTROLLERS = [word for setting in ("lease-duration=12s", "renew-deadline=8s", "retry-period=1s") for word in ("--controller-arg", f"leader-elect-{setting}")]
 KINDS = {"scheduler": "kube-scheduler", "controllers": "kube-controller-manager"}
 
 
@@ -19,8 +13,7 @@ class Resumption(typing.NamedTuple):
     role: str
     taken: float  # Seconds from a leader's end until another had the Lease …
     worked: float  # … and until it had done something.
-    starved: float  # Seconds of these in which this program was given no processor.
-    load: float  # The machine's, a processor.
+    still: float  # Seconds of these in which the machine gave nobody here a processor.
 
 
 class Components:
@@ -29,12 +22,9 @@ class Components:
         self.resumed = []  # Of each leader's end: Resumption.
         self.handovers, self.leases, self.clocks, self.jumped = 0, {}, [], 0.0
         self.processes = {role: [] for role in KINDS}
-        with open(f"{cluster.work}/scheduler.yaml", "w") as out:
-            out.write(SCHEDULER)
         for role in KINDS:
             for i in range(2):
                 command = [cluster.berth, role, "--kubeconfig", f"{cluster.work}/s{i + 1}/admin.kubeconfig", "--secure-port", "0"]
-                command += ["--config", f"{cluster.work}/scheduler.yaml"] if role == "scheduler" else CONTROLLERS
                 clock = Clock(f"{cluster.work}/{role}{i}.clock")
                 process = Process(f"{role} {i}", command, f"{cluster.work}/{role}{i}.log", clock.env())
                 self.clocks.append(clock)
@@ -119,18 +109,16 @@ class Components:
             template = {"metadata": {"labels": {"of": name}}, "spec": spec}
             self.insist("POST", SETS, {"metadata": {"name": name}, "spec": {"replicas": 1, "selector": {"matchLabels": {"of": name}}, "template": template}})
             done = lambda: self.get(f"{PODS}?labelSelector=of%3D{name}").get("items")
-        starved, taken, holder = 0.0, None, lambda: self.leases.get(KINDS[role], {}).get("spec", {}).get("holderIdentity")
+        stood, taken, holder = self.cluster.metronome.stood_still(), None, lambda: self.leases.get(KINDS[role], {}).get("spec", {}).get("holderIdentity")
         was = holder()
         while not done():
             taken = taken or (time.monotonic() - began if holder() != was else None)
-            if time.monotonic() - began > 60 + starved:
+            if time.monotonic() - began > 60 + self.cluster.metronome.stood_still() - stood:
                 return self.note(f"no {role} worked for 60 s after its leader's end")
             self.supervise(role, killed)
-            slept = time.monotonic()
             time.sleep(0.2)  # A client's pace.
-            starved += max(0.0, time.monotonic() - slept - 0.21)
         worked = time.monotonic() - began
-        self.resumed.append(Resumption(role, taken or worked, worked, starved, os.getloadavg()[0] / os.cpu_count()))
+        self.resumed.append(Resumption(role, taken or worked, worked, self.cluster.metronome.stood_still() - stood))
 
     def insist(self, method, path, body):
         for attempt in range(40):

@@ -20,7 +20,8 @@ class History:
         self.acknowledged = self.unknown = self.refused = 0
         self.faults, self.requests, self.errors = [], 0, 0
         self.began = self.last_success = time.monotonic()
-        self.longest_pause = 0.0
+        self.stood_still = cluster.metronome.stood_still()
+        self.longest_pause = self.still_in_longest_pause = 0.0
         status, now = self.insist("GET", MAPS)
         revision = now["metadata"]["resourceVersion"]
         self.watches = [Watch(self, i, MAPS, revision) for i in range(len(cluster.servers))]
@@ -43,9 +44,10 @@ class History:
             if status == 0 or status >= 500 or status == 429:
                 self.errors += 1
                 return None
-            now = time.monotonic()
-            self.longest_pause = max(self.longest_pause, now - self.last_success)
-            self.last_success = now
+            now, stood_still = time.monotonic(), self.cluster.metronome.stood_still()
+            if now - self.last_success > self.longest_pause:
+                self.longest_pause, self.still_in_longest_pause = now - self.last_success, stood_still - self.stood_still
+            self.last_success, self.stood_still = now, stood_still
         if status in (401, 403):
             self.fault(f"{method} {path}: {status} {answer.get('message')}")
         return status, answer

@@ -22,6 +22,21 @@ TEST(ManagerFlags, ConfigzShowsWhatTheFlagsSet) {
   EXPECT_EQ(json::serialize(shown.at("Generic").at("Controllers")), R"(["*","-job-controller"])");
 }
 
+TEST(ManagerFlags, TheTimesOfLeaderElectionAreOwnOrKubernetes) {
+  std::vector<std::string> notes;
+  EXPECT_EQ(parse_manager_flags({}, {}, notes)->election, client::kOwnTimes);
+  const auto one = parse_manager_flags({"--leader-elect-renew-deadline=14s"}, {}, notes);
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->election, (client::ElectionTimes{std::chrono::seconds(15), std::chrono::seconds(14), std::chrono::seconds(2)}));
+  EXPECT_TRUE(check_election(*one));
+  // In any order, as long as the three fit together in the end.
+  const auto all = parse_manager_flags(
+      {"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s"}, {}, notes);
+  ASSERT_TRUE(all);
+  EXPECT_TRUE(check_election(*all));
+  EXPECT_FALSE(check_election(*parse_manager_flags({"--leader-elect-lease-duration=6s"}, {}, notes)));
+}
+
 TEST(ManagerFlags, WrongOnesAreNamed) {
   std::vector<std::string> notes;
   for (const char* flag : {"--no-such-flag=1", "--node-monitor-period=soon", "--node-eviction-rate=-1", "--feature-gates=NoSuchGate=true"})

@@ -117,6 +117,7 @@ class World {
     controller_loop_.set_ahead(ahead);
     controllers::ManagerOptions options = options_.controllers;
     options.root_ca_pem = "ca";
+    options.election_loop = &controller_loop_;
     manager_ = controllers::make_controller_manager(controller_link_, controller_loop_, options, &metrics_);
     manager_->start();
   }

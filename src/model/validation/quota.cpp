@@ -18,30 +18,6 @@ using json::get_object;
 using json::get_string;
 using Strings = std::vector<std::string_view>;
 
-bool is_quota_resource(std::string_view name) {
-  static const Strings kNames = {"cpu",
-                                 "memory",
-                                 "ephemeral-storage",
-                                 "requests.cpu",
-                                 "requests.memory",
-                                 "requests.storage",
-                                 "requests.ephemeral-storage",
-                                 "limits.cpu",
-                                 "limits.memory",
-                                 "limits.ephemeral-storage",
-                                 "pods",
-                                 "resourcequotas",
-                                 "services",
-                                 "replicationcontrollers",
-                                 "secrets",
-                                 "configmaps",
-                                 "persistentvolumeclaims",
-                                 "services.nodeports",
-                                 "services.loadbalancers"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end() || name.starts_with("hugepages-") ||
-         name.starts_with("requests.hugepages-");
-}
-
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }

@@ -111,7 +111,7 @@ void resource_name(std::string_view name, bool of_container, const Path& at, Err
     errors.invalid(at, name, "must be a standard resource type or fully qualified");
 }
 
-bool is_standard_resource(std::string_view name) {
+bool is_quota_resource(std::string_view name) {
   static constexpr std::string_view kNames[] = {"cpu",
                                                 "memory",
                                                 "ephemeral-storage",
@@ -128,12 +128,15 @@ bool is_standard_resource(std::string_view name) {
                                                 "secrets",
                                                 "configmaps",
                                                 "persistentvolumeclaims",
-                                                "storage",
                                                 "requests.storage",
                                                 "services.nodeports",
                                                 "services.loadbalancers"};
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) || is_huge_page(name) ||
-         name.starts_with("requests.hugepages-") || name.starts_with("attachable-volumes-");
+         name.starts_with("requests.hugepages-");
+}
+
+bool is_standard_resource(std::string_view name) {
+  return is_quota_resource(name) || name == "storage" || name.starts_with("attachable-volumes-");
 }
 
 void resource_requirements(const Value& holder, const std::set<std::string_view>& claims, bool is_pod_level, const Path& at,

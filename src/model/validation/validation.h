@@ -146,6 +146,8 @@ void resource_claim_status(const Value& old, const Value& doc, Errors& errors);
 bool is_extended_resource(std::string_view name);
 /// What nodes, quotas and ranges may name without a domain.
 bool is_standard_resource(std::string_view name);
+/// The standard resources that a quota may bound.
+bool is_quota_resource(std::string_view name);
 void tolerations(const Value& spec, const Path& at, Errors& errors);
 void affinity(const Value& affinity, const Path& at, Errors& errors);
 void node_selector(const Value& selector, const Path& at, Errors& errors);

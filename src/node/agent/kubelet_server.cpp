@@ -7,6 +7,7 @@
 #include "node/agent/container_logs.h"
 #include "node/agent/log_streams.h"
 #include "node/agent/task_group.h"
+#include "node/request_path.h"
 
 namespace berth::node::agent {
 namespace {
@@ -29,18 +30,6 @@ bool has_init(const PodSpec& spec) {
   return std::ranges::any_of(spec.containers, [](const ContainerSpec& container) {
     return container.role == ContainerRole::kInit || container.role == ContainerRole::kSidecar;
   });
-}
-
-std::vector<std::string> split_path(const std::string& path) {
-  std::vector<std::string> parts;
-  std::string part;
-  for (const char c : path + "/") {
-    if (c != '/')
-      part += c;
-    else if (!part.empty())
-      parts.push_back(std::move(part)), part.clear();
-  }
-  return parts;
 }
 
 class HandlerImpl final : public KubeletHandler {

@@ -136,15 +136,16 @@ class ArgumentReader {
       if (const auto wanted = boolean()) out.leader_elect = *wanted;
       return true;
     }
-    for (const auto& [flag, into] :
-         {std::pair("leader-elect-lease-duration", &out.lease_duration_ms),
-          std::pair("leader-elect-renew-deadline", &out.renew_deadline_ms), std::pair("leader-elect-retry-period", &out.retry_period_ms)}) {
+    using client::ElectionTimes;
+    for (const auto& [flag, which] : {std::pair("leader-elect-lease-duration", &ElectionTimes::lease_duration),
+                                      std::pair("leader-elect-renew-deadline", &ElectionTimes::renew_deadline),
+                                      std::pair("leader-elect-retry-period", &ElectionTimes::retry_period)}) {
       if (name != flag) continue;
       const auto duration = parse_go_duration(value_);
       if (!duration || *duration <= Duration::zero())
         problem(fmt::format("\"{}\" is not a duration such as 15s", value_));
       else
-        *into = std::chrono::duration_cast<std::chrono::milliseconds>(*duration).count();
+        out.times.set(which, *duration);
       return true;
     }
     if (name == "leader-elect-resource-name" || name == "lock-object-name") return out.resource_name = value_, true;

@@ -289,25 +289,23 @@ class ComponentReader {
     auto& out = out_.leader_election;
     out.leader_elect = at.boolean("leaderElect", true);
     // Zero and empty mean the default, as in Kubernetes.
-    const auto duration = [&](std::string_view name, std::int64_t fallback) {
-      const std::int64_t given = at.duration_ms(name, fallback);
-      return given == 0 ? fallback : given;
-    };
+    using client::ElectionTimes;
+    for (const auto& [name, which] :
+         {std::pair("leaseDuration", &ElectionTimes::lease_duration), std::pair("renewDeadline", &ElectionTimes::renew_deadline),
+          std::pair("retryPeriod", &ElectionTimes::retry_period)})
+      if (const std::int64_t given = at.duration_ms(name, 0); given != 0) out.times.set(which, std::chrono::milliseconds(given));
     const auto text = [&](std::string_view name, const std::string& fallback) {
       const std::string given = at.string(name);
       return given.empty() ? fallback : given;
     };
-    out.lease_duration_ms = duration("leaseDuration", 15000);
-    out.renew_deadline_ms = duration("renewDeadline", 10000);
-    out.retry_period_ms = duration("retryPeriod", 2000);
     out.resource_lock = text("resourceLock", "leases");
     out.resource_name = text("resourceName", text("lockObjectName", ""));
     out.resource_namespace = text("resourceNamespace", text("lockObjectNamespace", "kube-system"));
     if (!out.leader_elect) return;
-    if (out.lease_duration_ms <= 0) at.problem("leaseDuration", "Invalid value: must be greater than zero");
-    if (out.renew_deadline_ms <= 0) at.problem("renewDeadline", "Invalid value: must be greater than zero");
-    if (out.retry_period_ms <= 0) at.problem("retryPeriod", "Invalid value: must be greater than zero");
-    if (out.lease_duration_ms <= out.renew_deadline_ms)
+    if (out.times.lease_duration <= Duration::zero()) at.problem("leaseDuration", "Invalid value: must be greater than zero");
+    if (out.times.renew_deadline <= Duration::zero()) at.problem("renewDeadline", "Invalid value: must be greater than zero");
+    if (out.times.retry_period <= Duration::zero()) at.problem("retryPeriod", "Invalid value: must be greater than zero");
+    if (out.times.lease_duration <= out.times.renew_deadline)
       at.problem("leaseDuration", "Invalid value: LeaseDuration must be greater than RenewDeadline");
     if (out.resource_lock != "leases" && version_ != Version::kV1) at.note("resourceLock", "has no effect here: it is a Lease");
     if (out.resource_lock != "leases" && version_ == Version::kV1)

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "client/election_times.h"
 #include "placement/profile.h"
 
 namespace berth::scheduler::config {
@@ -34,7 +35,7 @@ struct Extender {
 
 struct LeaderElection {
   bool leader_elect = true;
-  std::int64_t lease_duration_ms = 15000, renew_deadline_ms = 10000, retry_period_ms = 2000;
+  client::ElectionTimes times = client::kOwnTimes;
   /// An empty name: by the schedulers' names (lease_name).
   std::string resource_lock = "leases", resource_name, resource_namespace = "kube-system";
 };

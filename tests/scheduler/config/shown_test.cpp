@@ -29,7 +29,7 @@ TEST(ShownConfiguration, DefaultsAreFilledIn) {
   const json::Value shown = shown_of("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n");
   EXPECT_EQ(json::get_string(shown, {"apiVersion"}), "kubescheduler.config.k8s.io/v1");
   EXPECT_EQ(json::get_int(shown, {"parallelism"}), 16);
-  EXPECT_EQ(json::get_string(shown, {"leaderElection", "leaseDuration"}), "15s");
+  EXPECT_EQ(json::get_string(shown, {"leaderElection", "leaseDuration"}), "12s");
   EXPECT_EQ(json::get_int(shown, {"clientConnection", "qps"}), 50);
   EXPECT_EQ(json::find(shown, {"extenders"}), nullptr);
   const json::Value& profile = json::get_array(shown, {"profiles"})[0];
@@ -61,6 +61,7 @@ extenders:
 - {urlPrefix: "http://x/y", filterVerb: f, httpTimeout: 90s, managedResources: [{name: example.com/a, ignoredByScheduler: true}]}
 )");
   EXPECT_EQ(json::get_string(shown, {"leaderElection", "leaseDuration"}), "1m30s");
+  EXPECT_EQ(json::get_string(shown, {"leaderElection", "renewDeadline"}), "10s") << "who sets one of the times has Kubernetes' others";
   const json::Value& profile = json::get_array(shown, {"profiles"})[0];
   EXPECT_EQ(json::get_int(profile, {"percentageOfNodesToScore"}), 40);
   const std::string multi = names(profile, "multiPoint", "enabled");
