@@ -21,6 +21,9 @@ struct RuleOptions {
   /// Traffic between pods of this machine does not pass the rules a second time on its way back (bridge-nf-call-iptables is off), so its
   /// source is masqueraded.
   bool masquerades_local = false;
+  /// The block of all pods of this machine's nodes (IPv4): among themselves they see each other's addresses, whatever else changes the
+  /// sources of what leaves a node. Empty: not known.
+  std::string pod_block;
 };
 
 /// nft's words for one address family.
