@@ -47,9 +47,14 @@ def check_register(operations, happened=None):
             if number in done:
                 after.add((state, done - {number}))
                 continue
+            is_deleted = False  # By one of unknown outcome that is open: the next one would do the same.
             for other in open_now:
                 if other in done:
                     continue
+                if relevant[other]["end"] is None and relevant[other]["kind"] == "delete":
+                    if is_deleted:
+                        continue
+                    is_deleted = True
                 result = apply(state, dict(relevant[other], ok=True) if relevant[other]["end"] is None else relevant[other])
                 if result is ...:
                     continue
