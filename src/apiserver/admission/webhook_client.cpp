@@ -208,7 +208,7 @@ void WebhookClient::post(const Webhook& webhook, std::string review, std::string
   (*client)->send(std::move(http), [address, done = std::move(done)](net::HttpResponse response) {
     PostAnswer answer{response.status, std::move(response.body), ""};
     if (response.status == 0) {
-      const bool is_late = answer.body.starts_with("timeout") || answer.body == "connection timed out";
+      const bool is_late = answer.body.ends_with("timeout awaiting the response") || answer.body.ends_with("connection timed out");
       answer.failure = fmt::format("{}: {}", address, is_late ? "context deadline exceeded" : std::string_view(answer.body));
     }
     done(std::move(answer));
