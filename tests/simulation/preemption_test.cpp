@@ -155,7 +155,7 @@ class Rivalry : public Told {
   void cordon() { strike("cordon"); }
   void strike(const char* what) {
     const std::string node = fmt::format("node-{}", 1 + below(kNodes));
-    const Duration lasts = seconds(1 + below(300));
+    const Duration lasts = seconds(1 + below(600));
     fault(lasts, fmt::format("{}: [{}]", what, node));
     disturb(node, Duration(0));
     disturb(node, lasts);

@@ -83,9 +83,11 @@ void PodWorker::take_probe_result(std::size_t i, ProbeKind kind, const std::opti
   if (!probe) return;
   if (wrong && wrong->is_error)
     return emit("Warning", "Unhealthy", fmt::format("{} probe errored and resulted in unknown state: {}", word, wrong->text), i);
-  if (wrong) emit("Warning", "Unhealthy", fmt::format("{} probe failed: {}", word, wrong->text), i);
+  const bool is_well = !wrong || wrong->is_warning;
+  if (wrong && is_well) emit("Warning", "ProbeWarning", fmt::format("{} probe warning: {}", word, wrong->text), i);
+  if (!is_well) emit("Warning", "Unhealthy", fmt::format("{} probe failed: {}", word, wrong->text), i);
   ProbeCounter& counter = kind == ProbeKind::kStartup ? own.startup : kind == ProbeKind::kReadiness ? own.readiness : own.liveness;
-  if (!counter.take(*probe, !wrong)) return;
+  if (!counter.take(*probe, is_well)) return;
   const bool well = *counter.verdict();
   if (kind == ProbeKind::kReadiness) {
     record.is_ready = well;

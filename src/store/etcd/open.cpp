@@ -2,6 +2,7 @@
 #ifdef BERTH_WITH_ETCD
 #include <fmt/format.h>
 
+#include <charconv>
 #include <set>
 
 #include "base/log.h"
@@ -27,10 +28,18 @@ Result<Address> parse_address(const std::string& text) {
     return invalid(fmt::format("--etcd-servers: \"{}\" is neither http://HOST:PORT nor https://HOST:PORT", text));
   }
   while (address.target.ends_with('/')) address.target.pop_back();
-  const auto colon = address.target.rfind(':');
+  const auto colon = address.target.ends_with(']') ? std::string::npos : address.target.rfind(':');
   if (address.target.empty() || colon == 0 || address.target.find('/') != std::string::npos)
     return invalid(fmt::format("--etcd-servers: \"{}\" is neither http://HOST:PORT nor https://HOST:PORT", text));
-  if (colon == std::string::npos) address.target += ":2379";
+  if (colon == std::string::npos) {
+    address.target += ":2379";
+    return address;
+  }
+  const std::string_view port = std::string_view(address.target).substr(colon + 1);
+  unsigned number = 0;
+  const auto [end, wrong] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (wrong != std::errc() || end != port.data() + port.size() || number == 0 || number > 65535)
+    return invalid(fmt::format("--etcd-servers: \"{}\": \"{}\" is no port from 1 to 65535", text, port));
   return address;
 }
 
