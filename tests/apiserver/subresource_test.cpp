@@ -51,7 +51,7 @@ TEST_F(Subresource, ASplicedBindingIsTheSameAsAPlainOne) {
   struct Case {
     std::string metadata, status, binding, node = "n1";
   };
-  const std::string odd = R"("annotations":{"x":"\"spec\":{}","y":"}ä"},"labels":{"app":"a","k":"\u00e4"})";
+  const std::string odd = R"("annotations":{"x":"\"spec\":{}","y":"}\u00e4ä"},"labels":{"app":"a","k":"v"})";
   const std::vector<Case> cases = {
       {"", "", "", R"(n1 \"quoted\" ä)"},
       {odd, "", ""},

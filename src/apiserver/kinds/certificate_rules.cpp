@@ -25,7 +25,7 @@ model::FieldErrors check_certificate_request(const json::Value* old, const json:
     const auto read = net::read_certificate_request(base64_decode(given).value_or(""));
     if (!read)
       errors.push_back({Type::kInvalid, "spec.request",
-                        json::find(request, {"spec", "request"}) == nullptr ? "null" : json::serialize(json::Value(given)),
+                        given.empty() ? "null" : json::serialize(json::Value(given)),
                         read.error().message});
   }
   const auto certificate = json::get_string(request, {"status", "certificate"});
