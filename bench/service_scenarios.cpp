@@ -29,7 +29,8 @@ struct Spent {
 /// Runs the whole way from documents to the kernel.
 class Steps {
  public:
-  Steps(services::Kernel& kernel, json::Object& out) : kernel_(kernel), out_(out), rules_({.table = "berth-bench"}) {}
+  Steps(services::Kernel& kernel, json::Object& out, bool has_affinity)
+      : kernel_(kernel), out_(out), rules_({.table = "berth-bench"}), has_affinity_(has_affinity) {}
 
   /// Services `from` to `to` with the endpoints of `round`, by one transaction.
   void step(const std::string& name, int from, int to, int round) {
@@ -52,10 +53,10 @@ class Steps {
   }
 
  private:
-  static std::string service_text(int i) {
+  [[nodiscard]] std::string service_text(int i) const {
     return fmt::format(
-        R"({{"metadata":{{"namespace":"shop","name":"service-{0}","uid":"5b0a-{0}","resourceVersion":"{0}"}},"spec":{{"clusterIP":"{1}","clusterIPs":["{1}"],"type":"ClusterIP","selector":{{"app":"app-{0}"}},"ports":[{{"name":"http","protocol":"TCP","port":80,"targetPort":8080}}]}}}})",
-        i, fmt::format("10.{}.{}.{}", 96 + i / 65536, i / 256 % 256, i % 256));
+        R"({{"metadata":{{"namespace":"shop","name":"service-{0}","uid":"5b0a-{0}","resourceVersion":"{0}"}},"spec":{{"clusterIP":"{1}","clusterIPs":["{1}"],"type":"ClusterIP","selector":{{"app":"app-{0}"}},"sessionAffinity":"{2}","ports":[{{"name":"http","protocol":"TCP","port":80,"targetPort":8080}}]}}}})",
+        i, fmt::format("10.{}.{}.{}", 96 + i / 65536, i / 256 % 256, i % 256), has_affinity_ ? "ClientIP" : "None");
   }
   static std::string slice_text(int i, int round) {
     const auto endpoint = [&](int which, const char* node) {
@@ -77,32 +78,37 @@ class Steps {
   services::Kernel& kernel_;
   json::Object& out_;
   services::Rules rules_;
+  const bool has_affinity_;
   bool is_first_ = true;
 };
 
-json::Object measure(services::Kernel& kernel, int count) {
+json::Object measure(services::Kernel& kernel, int count, bool has_affinity) {
   json::Object out{{"services", count}};
-  Steps steps(kernel, out);
+  Steps steps(kernel, out, has_affinity);
   steps.step("first", 0, count, 0);
   steps.step("all_changed", 0, count, 1);
   steps.step("one_changed", 0, 1, 0);
   return out;
 }
 
-json::Object service_rules(const Options& options) {
+json::Object in_own_network(const Options& options, bool has_affinity) {
   json::Object out;
   std::thread([&] {
     if (::unshare(CLONE_NEWNET) != 0) return void(out["error"] = "needs the right to make a network namespace");
     auto kernel = services::open_kernel();
     if (!kernel) return void(out["error"] = kernel.error().message);
-    out = measure(**kernel, static_cast<int>(10000 * options.scale));
+    out = measure(**kernel, static_cast<int>(10000 * options.scale), has_affinity);
   }).join();
   return out;
 }
 
+json::Object service_rules(const Options& options) { return in_own_network(options, false); }
+json::Object affine_rules(const Options& options) { return in_own_network(options, true); }
+
 const Register kServiceRules(
     {"ServiceRules/10000",
      "10,000 Services of two endpoints, from documents to nftables: all made, one endpoint of each changed, one alone", service_rules});
+const Register kAffineRules({"ServiceRules/10000-affinity", "the same with session affinity ClientIP", affine_rules});
 
 }  // namespace
 }  // namespace berth::bench

@@ -20,14 +20,31 @@ Result<ScalingView> scaling_of_live(client::Client& client, const placement::Pro
   return look_at_scaling(*documents, std::move(*options), profiles);
 }
 
-Result<json::Value> explain_live(const PlacementFlags& flags, const std::string& ns, const std::string& name) {
+using dashboard::Answer;
+using dashboard::Failure;
+
+/// The cluster's own words, where it was the cluster.
+Failure failure_of(const Error& error, const std::optional<model::ApiStatus>& refused) {
+  return refused ? Failure(*refused) : Failure(error);
+}
+
+void add_notes(json::Value& explanation, const std::vector<std::string>& sentences) {
+  if (sentences.empty()) return;
+  json::Array notes;
+  for (const std::string& sentence : sentences) notes.emplace_back(sentence);
+  for (const json::Value& known : json::get_array(explanation, {"notes"})) notes.push_back(known);
+  explanation.get_object()["notes"] = std::move(notes);
+}
+
+Answer explain_live(const PlacementFlags& flags, const std::string& ns, const std::string& name) {
   auto session = Session::open(flags.connection);
   if (!session) return std::unexpected(session.error());
   const auto document = (*session)->client().get_and_wait({"", "v1", "pods"}, ns, name);
-  if (!document) return fail(document.error().code == 404 ? ErrorCode::kNotFound : ErrorCode::kUnavailable, document.error().message);
+  if (!document) return std::unexpected(Failure(document.error()));
   const std::string scheduler(json::get_string(*document, {"spec", "schedulerName"}));
-  auto input = read_placement_input(flags, scheduler.empty() ? "default-scheduler" : scheduler);
-  if (!input) return std::unexpected(input.error());
+  std::optional<model::ApiStatus> refused;
+  auto input = read_placement_input(flags, scheduler.empty() ? "default-scheduler" : scheduler, &refused);
+  if (!input) return std::unexpected(failure_of(input.error(), refused));
   const auto pod = placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(*document)), input->cluster.era());
   placement::ExplainOptions options;
   options.preemption.budgets_are_hard = input->budgets_are_hard;
@@ -35,6 +52,7 @@ Result<json::Value> explain_live(const PlacementFlags& flags, const std::string&
   explanation.configuration = input->sources.find(input->profile_for(pod->view().scheduler_name))->second;
   json::Value out = placement::to_json(explanation);
   out.get_object()["text"] = placement::to_text(explanation, false);
+  add_notes(out, input->unread);
   if (!pod->view().node_name.empty()) return out;
   const auto scaling = scaling_of_live((*session)->client(), input->profiles_for_all());
   out.get_object()["growth"] =
@@ -42,7 +60,7 @@ Result<json::Value> explain_live(const PlacementFlags& flags, const std::string&
   return out;
 }
 
-Result<json::Value> node_live(const PlacementFlags& flags, const std::string& name) {
+Answer node_live(const PlacementFlags& flags, const std::string& name) {
   auto session = Session::open(flags.connection);
   if (!session) return std::unexpected(session.error());
   const auto input = read_placement_config(flags, read_known_schedulers((*session)->client()));
@@ -62,12 +80,15 @@ dashboard::Answers dashboard_answers(const ConnectionFlags& connection) {
   flags.connection.ns.clear();
   dashboard::Answers out;
   out.explain = [flags](const std::string& ns, const std::string& pod) { return explain_live(flags, ns, pod); };
-  out.what_if = [flags](const json::Value& question) -> Result<json::Value> {
+  out.what_if = [flags](const json::Value& question) -> Answer {
     WhatIfFlags wanted;
     wanted.placement = flags;
-    auto present = read_present(wanted);
-    if (!present) return std::unexpected(present.error());
-    return present->ask(question);
+    std::optional<model::ApiStatus> refused;
+    auto present = read_present(wanted, &refused);
+    if (!present) return std::unexpected(failure_of(present.error(), refused));
+    auto answer = present->ask(question);
+    if (!answer) return std::unexpected(Failure(answer.error()));
+    return std::move(*answer);
   };
   out.node = [flags](const std::string& node) { return node_live(flags, node); };
   return out;

@@ -7,25 +7,22 @@
 #include <set>
 
 #include "cli/dumps.h"
-#include "client/list_all.h"
+#include "cli/live_objects.h"
 #include "placement/cluster_kinds.h"
 
 namespace berth::cli {
 namespace {
 
-Result<bool> read_live(const ConnectionFlags& flags, placement::Cluster& cluster) {
+/// Sentences on what could not be read.
+Result<std::vector<std::string>> read_live(const ConnectionFlags& flags, placement::Cluster& cluster,
+                                           std::optional<model::ApiStatus>* refused) {
   auto session = Session::open(flags);
   if (!session) return std::unexpected(session.error());
-  for (const auto& [group, plural] : placement::kClusterResources) {
-    const auto read = client::list_all((*session)->client(), group, plural, [&](const json::Value& item) { cluster.upsert(item); });
-    if (read) continue;
-    // A server may not serve a kind, or not let us read it; the answer then does without it, except for these.
-    if (plural == "nodes" || plural == "pods")
-      return fail(ErrorCode::kUnavailable, fmt::format("listing {}: {}", plural, read.error().message));
-    if (read.error().code != 404)
-      std::fprintf(stderr, "warning: listing %s: %s\n", std::string(plural).c_str(), read.error().message.c_str());
-  }
-  return true;
+  std::vector<std::pair<std::string, std::string>> wanted;
+  for (const auto& [group, plural] : placement::kClusterResources) wanted.emplace_back(group, plural);
+  auto read = read_live_objects((*session)->client(), wanted, [&](const json::Value& item) { cluster.upsert(item); });
+  if (!read) return std::unexpected(live_error(read.error(), refused));
+  return std::move(read->unread);
 }
 
 }  // namespace
@@ -84,7 +81,7 @@ Result<std::vector<json::Value>> read_objects(const std::vector<std::string>& fi
 Result<PlacementInput> read_placement_config(const PlacementFlags& flags, const KnownSchedulers& known, std::string_view scheduler) {
   const std::optional<placement::Era> era = flags.compatibility.era();
   auto config = scheduler::config::default_config(era.value_or(placement::Era::k136));
-  PlacementInput out{{}, {}, {}, {}, false, placement::Cluster(placement::Era::k136), {}, {}};
+  PlacementInput out{{}, {}, {}, {}, {}, false, placement::Cluster(placement::Era::k136), {}, {}};
   std::string source = era ? (*era == placement::Era::k120 ? "the defaults of 1.20" : "the defaults of 1.36")
                            : "the defaults, for no scheduler has published its own";
   if (!flags.config_file.empty() && !flags.policy_file.empty()) return invalid("--config and --policy-config-file: give one of them");
@@ -138,7 +135,8 @@ void warn_of_configuration(const PlacementFlags& flags, const PlacementInput& in
 
 }  // namespace
 
-Result<PlacementInput> read_placement_input(const PlacementFlags& flags, std::string_view scheduler) {
+Result<PlacementInput> read_placement_input(const PlacementFlags& flags, std::string_view scheduler,
+                                            std::optional<model::ApiStatus>* refused) {
   if (flags.cluster_files.empty()) {
     KnownSchedulers known;
     if (!flags.has_configuration()) {
@@ -149,8 +147,10 @@ Result<PlacementInput> read_placement_input(const PlacementFlags& flags, std::st
     auto input = read_placement_config(flags, known, scheduler);
     if (!input) return input;
     warn_of_configuration(flags, *input);
-    auto read = read_live(flags.connection, input->cluster);
-    if (!read) return std::unexpected(read.error());
+    auto unread = read_live(flags.connection, input->cluster, refused);
+    if (!unread) return std::unexpected(unread.error());
+    for (const std::string& sentence : *unread) std::fprintf(stderr, "warning: %s\n", sentence.c_str());
+    input->unread = std::move(*unread);
     return input;
   }
   auto objects = read_objects(flags.cluster_files);

@@ -34,6 +34,7 @@ struct PlacementInput {
   placement::Profiles profiles;
   std::map<std::string, std::string, std::less<>> sources;  ///< Where each one's configuration is from.
   std::vector<std::string> notes;                           ///< What is to be known of the configurations.
+  std::vector<std::string> unread;                          ///< What of a live cluster could not be read, a sentence a kind.
   bool budgets_are_hard = false;                            ///< As the scheduler runs.
   placement::Cluster cluster;
   std::vector<json::Value> objects;  ///< As read; of files only.
@@ -57,7 +58,9 @@ Result<std::vector<json::Value>> read_objects(const std::vector<std::string>& fi
 Result<PlacementInput> read_placement_config(const PlacementFlags& flags, const KnownSchedulers& known,
                                              std::string_view scheduler = "default-scheduler");
 /// Reads the configuration and the cluster. `scheduler`: whose pods it is about.
-Result<PlacementInput> read_placement_input(const PlacementFlags& flags, std::string_view scheduler = "default-scheduler");
+/// `refused`, where given: what a live cluster answered instead.
+Result<PlacementInput> read_placement_input(const PlacementFlags& flags, std::string_view scheduler = "default-scheduler",
+                                            std::optional<model::ApiStatus>* refused = nullptr);
 /// "note: …" on standard error: with whose configuration the answer is, and the notes.
 void tell_configuration(const PlacementInput& input, std::string_view scheduler);
 using whatif::complete_pod;

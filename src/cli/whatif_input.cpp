@@ -10,7 +10,7 @@
 #include "autoscaler/world.h"
 #include "base/config_reader.h"
 #include "cli/dumps.h"
-#include "client/list_all.h"
+#include "cli/live_objects.h"
 #include "placement/cluster_kinds.h"
 
 namespace berth::cli {
@@ -55,24 +55,23 @@ Result<json::Value> read_prices(const std::string& path) {
   return json::Value(std::move(out));
 }
 
-/// Everything that an answer may depend on. Kinds that could be listed are told.
-Result<void> read_live_objects(client::Client& client, std::vector<std::string>& listed, const std::function<void(json::Value)>& each) {
+/// Everything that an answer may depend on.
+std::vector<std::pair<std::string, std::string>> wanted_resources() {
   std::set<std::pair<std::string, std::string>> wanted;
   for (const auto& [group, plural] : placement::kClusterResources) wanted.emplace(group, plural);
   for (const autoscaler::WatchedKind& one : autoscaler::watched_kinds()) wanted.emplace(one.gvr.group, one.gvr.resource);
   for (const auto& [group, plural] : {std::pair("apps", "deployments"), std::pair("apps", "daemonsets"), std::pair("batch", "jobs"),
                                       std::pair("autoscaling", "horizontalpodautoscalers"), std::pair("", "resourcequotas")})
     wanted.emplace(group, plural);
-  for (const auto& [group, plural] : wanted) {
-    const auto read = client::list_all(client, group, plural, each);
-    if (read) {
-      listed.push_back(plural);
-      continue;
-    }
-    if (plural == "nodes" || plural == "pods")
-      return fail(ErrorCode::kUnavailable, fmt::format("listing {}: {}", plural, read.error().message));
-    if (read.error().code != 404) std::fprintf(stderr, "warning: listing %s: %s\n", plural.c_str(), read.error().message.c_str());
-  }
+  return {wanted.begin(), wanted.end()};
+}
+
+/// Object by object: a live cluster is never in memory as documents.
+Result<void> add_live(client::Client& client, whatif::Present& present, std::optional<model::ApiStatus>* refused) {
+  const auto read = read_live_objects(client, wanted_resources(), [&](const json::Value& object) { present.add(object); });
+  if (!read) return std::unexpected(live_error(read.error(), refused));
+  for (const std::string& plural : read->listed) present.know_all_of(plural);
+  for (const std::string& sentence : read->unread) present.note(sentence);
   return {};
 }
 
@@ -94,7 +93,7 @@ void WhatIfFlags::add_to(CLI::App& app, const std::string& present_config_flag, 
   app.add_option("--rows", most_rows, "Of text: the most rows of a table")->capture_default_str();
 }
 
-Result<whatif::Present> read_present(const WhatIfFlags& flags) {
+Result<whatif::Present> read_present(const WhatIfFlags& flags, std::optional<model::ApiStatus>* refused) {
   whatif::Options options;
   options.now = SystemClock().now();
   if (!flags.at.empty()) {
@@ -110,18 +109,16 @@ Result<whatif::Present> read_present(const WhatIfFlags& flags) {
   options.keeps_documents = flags.keeps_documents;
   if (!flags.placement.connection.ns.empty()) options.default_namespace = flags.placement.connection.ns;
   const bool is_live = flags.placement.cluster_files.empty();
-  std::vector<json::Value> objects;
+  std::unique_ptr<Session> session;
   Dumps dumps;
   KnownSchedulers known;
   if (is_live) {
     options.asked_at = format_rfc3339(options.now);
-    auto session = Session::open(flags.placement.connection);
-    if (!session) return std::unexpected(session.error());
-    if (!flags.placement.has_configuration()) known = read_known_schedulers((*session)->client());
-    options.default_namespace = (*session)->ns();
-    auto read = read_live_objects((*session)->client(), options.kinds_that_were_listed,
-                                  [&](json::Value object) { objects.push_back(std::move(object)); });
-    if (!read) return std::unexpected(read.error());
+    auto opened = Session::open(flags.placement.connection);
+    if (!opened) return std::unexpected(opened.error());
+    session = std::move(*opened);
+    if (!flags.placement.has_configuration()) known = read_known_schedulers(session->client());
+    options.default_namespace = session->ns();
   } else {
     auto found = Dumps::find(flags.placement.cluster_files);
     if (!found) return std::unexpected(found.error());
@@ -143,11 +140,8 @@ Result<whatif::Present> read_present(const WhatIfFlags& flags) {
   options.era = input->config.era;
   options.budgets_are_hard = input->budgets_are_hard;
   whatif::Present present(std::move(options));
-  for (json::Value& object : objects) {
-    present.add(object);
-    object = nullptr;
-  }
-  auto read = dumps.for_each([&](const json::Value& object, const std::string& file) { present.add(object, file); });
+  const auto read = is_live ? add_live(session->client(), present, refused)
+                            : dumps.for_each([&](const json::Value& object, const std::string& file) { present.add(object, file); });
   if (!read) return std::unexpected(read.error());
   if (auto done = present.finish(); !done) return std::unexpected(done.error());
   return present;

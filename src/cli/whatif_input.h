@@ -23,8 +23,9 @@ struct WhatIfFlags {
   void add_to(CLI::App& app, const std::string& present_config_flag, const std::vector<std::string>& formats);
 };
 
-/// Reads the cluster; says on standard error by whose configuration the answer is.
-Result<whatif::Present> read_present(const WhatIfFlags& flags);
+/// Reads the cluster; says on standard error by whose configuration the answer is. `refused`, where given: what a live cluster answered
+/// instead.
+Result<whatif::Present> read_present(const WhatIfFlags& flags, std::optional<model::ApiStatus>* refused = nullptr);
 /// Prints the answer as the flags want it.
 void print_answer(const json::Value& answer, const WhatIfFlags& flags);
 

@@ -264,19 +264,6 @@ std::string canonical(const json::Value& value) {
   return out;
 }
 
-std::string short_hash(std::string_view text, std::int64_t collision_count) {
-  std::uint32_t hash = 2166136261U;
-  const auto mix = [&hash](unsigned char byte) { hash = (hash ^ byte) * 16777619U; };
-  for (const char c : text) mix(static_cast<unsigned char>(c));
-  if (collision_count != 0)
-    for (int i = 0; i < 8; ++i) mix(static_cast<unsigned char>(static_cast<std::uint64_t>(collision_count) >> (8 * i)));
-  // Letters and digits that cannot spell words, one a decimal digit.
-  constexpr std::string_view kAlphabet = "bcdfghjklmnpqrstvwxz2456789";
-  std::string encoded = std::to_string(hash);
-  for (char& c : encoded) c = kAlphabet[static_cast<unsigned char>(c) % kAlphabet.size()];
-  return encoded;
-}
-
 std::int64_t scaled_value(const json::Value* value, std::int64_t total, bool round_up, std::int64_t fallback) {
   if (value == nullptr) return fallback;
   if (value->is_int64()) return value->get_int64();

@@ -59,8 +59,6 @@ ObjectClaim claim_objects(Kind owner_kind, const Object& owner, const model::Sel
 
 /// Keys sorted, compact: equal documents give equal texts.
 std::string canonical(const json::Value& value);
-/// A stable hash in the shape of Kubernetes' (FNV-1a 32, decimal digits in an alphabet without vowels), mixed with a collision count.
-std::string short_hash(std::string_view text, std::int64_t collision_count);
 
 /// An int-or-percent of `total`; the fallback when missing or malformed.
 std::int64_t scaled_value(const json::Value* value, std::int64_t total, bool round_up, std::int64_t fallback);

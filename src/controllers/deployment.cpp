@@ -1,5 +1,6 @@
 // Deployments: revisions of a pod template as ReplicaSets, rolled out step by step (pkg/controller/deployment).
 #include "controllers/deployment_model.h"
+#include "controllers/pod_template_hash.h"
 #include "controllers/workloads.h"
 
 namespace berth::controllers {
@@ -202,13 +203,13 @@ Plan DeploymentController::roll_out(View& view, TimePoint now, const Cache& cach
 void DeploymentController::create_new_set(Plan& plan, View& view, TimePoint now, const Cache& cache) {
   const json::Value* pod_template = json::find(view.document, {"spec", "template"});
   if (pod_template == nullptr) return;
-  const std::int64_t collisions = json::get_int(view.document, {"status", "collisionCount"});
-  const std::string hash = short_hash(template_identity(*pod_template), collisions);
+  const std::optional<std::int64_t> collisions = collision_count(view.document);
+  const std::string hash = pod_template_hash(*pod_template, collisions);
   const std::string name = set_name(view.object->name(), hash);
   json::Object status = json::get_object(view.document, {"status"});
   if (cache.get(kinds().replica_set, view.object->ns(), name)) {
     // Somebody else's, or another template with this hash: the next step hashes with a higher count.
-    status["collisionCount"] = collisions + 1;
+    status["collisionCount"] = collisions.value_or(0) + 1;
     finish(plan, view, status);
     return;
   }

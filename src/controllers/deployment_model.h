@@ -48,7 +48,7 @@ struct View {
   [[nodiscard]] std::int64_t total_replicas() const;
 };
 
-/// A pod template without its hash label, canonical: equal texts mean the same template.
+/// A pod template without its hash label as its fields say it: equal texts mean the same template, to Kubernetes' controller as well.
 std::string template_identity(const json::Value& pod_template);
 /// The replicas that the new ReplicaSet may have now (deploymentutil.NewRSNewReplicas).
 std::int64_t new_set_replicas(const View& view, std::int64_t present);

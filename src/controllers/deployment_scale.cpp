@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "controllers/deployment_model.h"
+#include "controllers/pod_template_hash.h"
 
 namespace berth::controllers::deployment {
 
@@ -54,14 +55,7 @@ std::int64_t View::total_replicas() const {
 std::string template_identity(const json::Value& pod_template) {
   json::Value copy = pod_template;
   json::erase(copy, {"metadata", "labels", kHashLabel});
-  json::erase(copy, {"metadata", "creationTimestamp"});
-  for (const char* part : {"labels", "annotations"})
-    if (const json::Value* map = json::find(copy, {"metadata", part}); map != nullptr && map->is_object() && map->get_object().empty())
-      json::erase(copy, {"metadata", part});
-  if (const json::Value* metadata = json::find(copy, "metadata");
-      metadata != nullptr && metadata->is_object() && metadata->get_object().empty())
-    json::erase(copy, {"metadata"});
-  return canonical(copy);
+  return dump_pod_template(copy);
 }
 
 std::int64_t new_set_replicas(const View& view, std::int64_t present) {

@@ -1,16 +1,16 @@
 #include "controllers/revisions.h"
 
+#include "controllers/pod_template_hash.h"
 #include "model/internal_form.h"
 
 namespace berth::controllers {
 namespace {
 
-/// The template that a ControllerRevision keeps, to compare.
+/// The template that a ControllerRevision keeps, to compare: by its fields, so that what another release wrote of it (a null, an empty
+/// list) counts as the same.
 std::string template_text(const json::Value& revision) {
   const json::Value* kept = json::find(revision, {"data", "spec", "template"});
-  json::Value stored = kept == nullptr ? json::Value(json::Object{}) : *kept;
-  json::erase(stored, {"$patch"});
-  return canonical(stored);
+  return dump_pod_template(kept == nullptr ? json::Value(json::Object{}) : *kept);
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ Revisions sync_revisions(Plan& plan, Kind owner_kind, const Object& owner, const
   std::sort(revisions.all.begin(), revisions.all.end(),
             [](const Revision& a, const Revision& b) { return std::tie(a.number, a.name()) < std::tie(b.number, b.name()); });
   json::Value pod_template = json::get_object(document, {"spec", "template"});
-  const std::string text = canonical(pod_template);
+  const std::string text = dump_pod_template(pod_template);
   const std::int64_t newest = revisions.all.empty() ? 0 : revisions.all.back().number;
   for (const Revision& revision : revisions.all) {
     if (template_text(revision.document) != text) continue;
@@ -52,27 +52,32 @@ Revisions sync_revisions(Plan& plan, Kind owner_kind, const Object& owner, const
       plan.writes.push_back(patch_object(kinds().controller_revision, *revision.object, {{"revision", newest + 1}}));
     return revisions;
   }
-  std::int64_t collisions = json::get_int(document, {"status", "collisionCount"});
-  std::string hash = short_hash(text, collisions);
+  pod_template.get_object()["$patch"] = "replace";
+  // Byte for byte what Go writes of a map: clients compare a template with its revision so (pkg/controller/daemon Match).
+  json::Object data{{"spec", json::Object{{"template", model::sorted_members(pod_template)}}}};
+  std::optional<std::int64_t> collisions = collision_count(document);
+  const auto hashed = [&] {
+    return owner_kind == kinds().daemon_set ? pod_template_hash(pod_template, collisions)
+                                            : revision_data_hash(model::escape_html(json::serialize(data)), collisions.value_or(0));
+  };
+  std::string hash = hashed();
   while (const ObjectRef taken = cache.get(kinds().controller_revision, owner.ns(), owner.name() + "-" + hash)) {
     revisions.update_hash = hash;
     revisions.update_name = taken->name();
     // Another owner's that is being let go of: it can be adopted in a moment.
     if (template_text(*taken->parsed()) == text) return revisions;
-    hash = short_hash(text, ++collisions);
+    collisions = collisions.value_or(0) + 1;
+    hash = hashed();
   }
   revisions.update_hash = hash;
   revisions.update_name = owner.name() + "-" + hash;
   json::Object labels = json::get_object(document, {"spec", "template", "metadata", "labels"});
   labels[hash_label] = hash;
-  pod_template.get_object()["$patch"] = "replace";
   json::Object metadata{{"name", revisions.update_name},
                         {"namespace", owner.ns()},
                         {"labels", std::move(labels)},
                         {"ownerReferences", json::Array{owner_reference(owner_kind, owner)}}};
   if (const json::Value* annotations = json::find(document, {"metadata", "annotations"})) metadata["annotations"] = *annotations;
-  // Byte for byte what Go writes of a map: clients compare a template with its revision so (pkg/controller/daemon Match).
-  json::Object data{{"spec", json::Object{{"template", model::sorted_members(pod_template)}}}};
   plan.writes.push_back(create_object(kinds().controller_revision, owner.ns(),
                                       json::Object{{"apiVersion", "apps/v1"},
                                                    {"kind", "ControllerRevision"},

@@ -16,6 +16,15 @@ namespace berth::dashboard {
 const char* const kNoPage =
     "this berth was built without the dashboard's page, for npm was not there; install Node.js with npm and build it again";
 
+Failure::Failure(const Error& error)
+    : status(error.code == ErrorCode::kNotFound  ? 404
+             : error.code == ErrorCode::kInvalid ? 422
+                                                 : 502),
+      message(error.message) {}
+
+Failure::Failure(const model::ApiStatus& refusal)
+    : status(refusal.code >= 400 && refusal.code < 500 ? refusal.code : 502), message(refusal.message) {}
+
 bool has_page() { return !page_files().empty(); }
 
 namespace {
@@ -33,11 +42,6 @@ void respond_json(net::ResponseWriter& writer, int status, const json::Value& do
   add_security_headers(response.headers);
   response.body = json::serialize(document);
   writer.respond(std::move(response));
-}
-
-void respond_error(net::ResponseWriter& writer, const Error& error) {
-  const int status = error.code == ErrorCode::kNotFound ? 404 : error.code == ErrorCode::kInvalid ? 422 : 502;
-  writer.respond(refusal(net::HttpRequest(), status, error.message));
 }
 
 class DashboardImpl final : public Dashboard, private net::Handler {
@@ -157,7 +161,7 @@ class DashboardImpl final : public Dashboard, private net::Handler {
   }
 
   /// Runs the question on the worker.
-  void ask(Writer writer, std::function<Result<json::Value>()> question) {
+  void ask(Writer writer, std::function<Answer()> question) {
     if (waiting_.fetch_add(1) >= kMostQuestions) {
       waiting_.fetch_sub(1);
       return writer->respond(refusal(net::HttpRequest(), 503, "too many questions at once; ask again when the others are answered"));
@@ -168,7 +172,7 @@ class DashboardImpl final : public Dashboard, private net::Handler {
       if (answer)
         respond_json(*writer, 200, *answer);
       else
-        respond_error(*writer, answer.error());
+        writer->respond(refusal(net::HttpRequest(), answer.error().status, answer.error().message));
     });
   }
 

@@ -7,15 +7,27 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "client/transport.h"
+#include "model/api_status.h"
 
 namespace berth::dashboard {
 
+/// Why a question has no answer, as the page is told.
+struct Failure {
+  int status = 502;  ///< HTTP's.
+  std::string message;
+  /// Our own words: 404 for what is not there, 422 for a wrong question, else 502.
+  Failure(const Error& error);
+  /// The cluster's words, unchanged; its status where it refused (401, 403, 404, …), and 502 where it failed.
+  explicit Failure(const model::ApiStatus& refusal);
+};
+using Answer = Expected<json::Value, Failure>;
+
 /// What others answer. Called on a thread of the dashboard, one at a time; may take seconds. What is null is told to the page as missing.
 struct Answers {
-  std::function<Result<json::Value>(const std::string& ns, const std::string& pod)> explain;
-  std::function<Result<json::Value>(const json::Value& question)> what_if;  ///< Question and answer of whatif/whatif.h.
-  std::function<Result<json::Value>(const std::string& node)> node;         ///< {"text"}: why the autoscaler keeps the node.
-  std::function<std::string()> metrics;                                     ///< The scheduler's, in Prometheus' text form.
+  std::function<Answer(const std::string& ns, const std::string& pod)> explain;
+  std::function<Answer(const json::Value& question)> what_if;  ///< Question and answer of whatif/whatif.h.
+  std::function<Answer(const std::string& node)> node;         ///< {"text"}: why the autoscaler keeps the node.
+  std::function<std::string()> metrics;                        ///< The scheduler's, in Prometheus' text form.
 };
 
 struct Options {

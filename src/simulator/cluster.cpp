@@ -134,6 +134,7 @@ Result<void> Cluster::start_scheduler() {
   scheduler::SchedulerOptions options;
   options.engine.seed = options_.seed;
   options.profiles = options_.scheduler.profiles;
+  options.on_preemption = on_preemption;
   options.queue.initial_backoff = std::chrono::seconds(options_.scheduler.pod_initial_backoff_seconds);
   options.queue.max_backoff = std::chrono::seconds(options_.scheduler.pod_max_backoff_seconds);
   scheduler_client_ = std::make_unique<client::Client>(links_["scheduler"], &loop_, "scheduler");

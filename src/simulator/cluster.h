@@ -65,6 +65,8 @@ class Cluster {
   apiserver::ObjectCache* cache() { return api_ ? &api_->cache() : nullptr; }
   /// Called whenever the server has started (and before it is stopped with null): who watches the cache itself begins anew.
   std::function<void(apiserver::ObjectCache*)> on_server;
+  /// Of the scheduler (SchedulerOptions::on_preemption); set before its start.
+  decltype(scheduler::SchedulerOptions::on_preemption) on_preemption;
   /// Answers metrics.k8s.io; set before the first start. Outlives the cluster.
   net::Handler* metrics_handler = nullptr;
   /// Null before start.

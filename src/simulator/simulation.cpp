@@ -98,6 +98,7 @@ Result<Outcome> run(const Scenario& scenario, const RunOptions& options) {
   if (!created) return std::unexpected(created.error());
   Cluster& cluster = **created;
   if (options.writes_heartbeats) cluster.write_heartbeats();
+  if (options.on_cluster) options.on_cluster(cluster);
   Census census(cluster.loop(), scenario.start, prices_of(scenario));
   Usage usage(census, scenario.start, scenario.workloads);
   usage.connect(cluster);

@@ -11,6 +11,8 @@
 
 namespace berth::simulator {
 
+class Cluster;
+
 struct Progress {
   Duration at{}, duration{};
   std::int64_t running = 0, pending = 0, nodes = 0;
@@ -25,6 +27,9 @@ struct RunOptions {
   bool writes_heartbeats = false;
   /// By which `broken.zoneRates` judges, in nodes a second; unset: by what the controllers are told (--node-eviction-rate).
   std::optional<double> judged_eviction_rate;
+  /// Called with the cluster before anything of it runs, two minutes before the scenario's start; it lives until the run is over. For who
+  /// looks at more than samples show.
+  std::function<void(Cluster&)> on_cluster;
 };
 
 /// What came of a run. A function of the scenario, its seed included.

@@ -5,6 +5,7 @@
 
 #include "controllers/common.h"
 #include "controllers/deployment_model.h"
+#include "controllers/pod_template_hash.h"
 #include "placement/cluster_kinds.h"
 #include "whatif/manifests.h"
 #include "whatif/steps.h"
@@ -40,7 +41,8 @@ void keep_annotations(json::Value& after, const json::Value& before) {
 json::Value new_replica_set(World& world, const json::Value& deployment) {
   const std::string name(json::get_string(deployment, {"metadata", "name"})), ns(json::get_string(deployment, {"metadata", "namespace"}));
   json::Value out = json::Object{{"apiVersion", "apps/v1"}, {"kind", "ReplicaSet"}, {"spec", json::get_object(deployment, {"spec"})}};
-  const std::string hash = controllers::short_hash(identity_of(deployment), 0);
+  const std::string hash =
+      controllers::pod_template_hash(json::get_object(deployment, {"spec", "template"}), controllers::collision_count(deployment));
   json::set(out, {"spec", "template", "metadata", "labels", controllers::deployment::kHashLabel}, json::Value(hash));
   json::set(out, {"spec", "selector", "matchLabels", controllers::deployment::kHashLabel}, json::Value(hash));
   json::set(out, {"metadata"},

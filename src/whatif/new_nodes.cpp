@@ -224,8 +224,7 @@ Result<void> add_nodes(World& world, const json::Value& change) {
   }
   if (shape->zones.size() > 1)
     world.note(fmt::format("the new nodes come to the zones {} in turn (\"zone\" says another)", fmt::join(shape->zones, ", ")));
-  const auto& listed = world.options().kinds_that_were_listed;
-  if (!world.tables().kinds.contains("DaemonSet") && std::ranges::find(listed, "daemonsets") == listed.end())
+  if (!world.tables().kinds.contains("DaemonSet") && !world.tables().known_whole.contains("daemonsets"))
     world.note("no daemonsets among the objects: on new nodes come copies of what daemons run on the node that they are like");
   std::vector<std::string> names;
   for (std::int64_t i = 0; i < count; ++i)

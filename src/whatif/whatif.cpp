@@ -204,8 +204,7 @@ void Present::Impl::tell_what_lacks() {
     notes.push_back(
         fmt::format("{} pods are scheduler {}'s, of which no configuration is known: the first profile decides for it", count, name));
   const auto lacks = [&](std::string_view kind, std::string_view plural) {
-    return !tables.kinds.contains(kind) &&
-           std::ranges::find(options.kinds_that_were_listed, plural) == options.kinds_that_were_listed.end();
+    return !tables.kinds.contains(kind) && !tables.known_whole.contains(plural);
   };
   const auto tell = [&](std::string_view kind, std::string_view plural, std::string_view what) {
     if (lacks(kind, plural)) notes.push_back(fmt::format("no {} among the objects: {}", plural, what));
@@ -275,6 +274,8 @@ Present::Present(Present&&) noexcept = default;
 Present& Present::operator=(Present&&) noexcept = default;
 
 void Present::add(const json::Value& object, std::string_view source) { impl_->add(object, source); }
+void Present::know_all_of(std::string_view plural) { impl_->tables.known_whole.emplace(plural); }
+void Present::note(std::string sentence) { impl_->notes.push_back(std::move(sentence)); }
 Result<void> Present::finish() { return impl_->finish(); }
 const std::vector<std::string>& Present::notes() const { return impl_->notes; }
 

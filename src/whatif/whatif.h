@@ -22,15 +22,14 @@
 namespace berth::whatif {
 
 struct Options {
-  placement::Profiles profiles;                     ///< Of the cluster's schedulers.
-  placement::Era era = placement::Era::k136;        ///< That the profiles are of.
-  bool budgets_are_hard = false;                    ///< As the scheduler runs: preemption never breaks a budget.
-  TimePoint now{};                                  ///< The moment that is asked about: ages of pods count from it.
-  std::string default_namespace = "default";        ///< Of manifests and names without one.
-  json::Value prices;                               ///< A price an hour by instance type ({"m5.large": 0.096}); null: no cost is told.
-  std::vector<std::string> kinds_that_were_listed;  ///< Plural names whose absence means "there are none": of a live cluster.
-  std::string asked_at;         ///< Of a live cluster: when it was read (RFC 3339); empty for files, which say themselves.
-  bool keeps_documents = true;  ///< Of nodes and pods: the changes descheduler and autoscaler need them.
+  placement::Profiles profiles;               ///< Of the cluster's schedulers.
+  placement::Era era = placement::Era::k136;  ///< That the profiles are of.
+  bool budgets_are_hard = false;              ///< As the scheduler runs: preemption never breaks a budget.
+  TimePoint now{};                            ///< The moment that is asked about: ages of pods count from it.
+  std::string default_namespace = "default";  ///< Of manifests and names without one.
+  json::Value prices;                         ///< A price an hour by instance type ({"m5.large": 0.096}); null: no cost is told.
+  std::string asked_at;                       ///< Of a live cluster: when it was read (RFC 3339); empty for files, which say themselves.
+  bool keeps_documents = true;                ///< Of nodes and pods: the changes descheduler and autoscaler need them.
 };
 
 /// Which of the single losses (`each`) are tried here: one of so many parts of them, in their order. Answers of all parts put together by
@@ -49,6 +48,10 @@ class Present {
 
   /// One object, of any kind; lists are the caller's to take apart. `source`: the file, for messages.
   void add(const json::Value& object, std::string_view source = {});
+  /// Every object of this kind (its plural name) was added, and be it none: of a live cluster. A dump may lack what the cluster has.
+  void know_all_of(std::string_view plural);
+  /// What the caller knows of the objects, for every answer's notes.
+  void note(std::string sentence);
   /// When all are in. The error: the objects are of several clusters (one name, several uids), or there is no node among them.
   Result<void> finish();
   /// What the answers ignore because the objects lack it, and what of them is no use: a line each.

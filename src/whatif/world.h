@@ -60,6 +60,7 @@ struct Tables {
   std::map<std::string, std::shared_ptr<const std::string>, std::less<>> texts;    ///< The same of nodes and pods, as JSON text.
   std::unordered_map<std::string, std::vector<std::string>> pods_of_owner;         ///< By the owner's uid: pods that are or were there.
   std::set<std::string, std::less<>> kinds;                                        ///< Of which there is one at least.
+  std::set<std::string, std::less<>> known_whole;                                  ///< Plural names of kinds that the objects have all of.
   Budgets budgets;
 
   /// Null when absent; `kind` as Kubernetes writes it.

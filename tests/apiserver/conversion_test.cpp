@@ -36,9 +36,15 @@ class Converter final : public net::Handler {
   std::function<void(json::Object& review)> lie;
   std::atomic<int> calls{0};
 
+  /// What was asked for admission, in turn, and the patch that is answered (none: null).
+  std::vector<Value> asked;
+  Value patch;
+  std::mutex mutex;
+
   void handle(net::HttpRequest request, std::shared_ptr<net::ResponseWriter> writer) override {
-    ++calls;
     const auto review = json::parse(request.body);
+    if (json::get_string(*review, {"kind"}) == "AdmissionReview") return admit(*review, *writer);
+    ++calls;
     const std::string wanted(json::get_string(*review, {"request", "desiredAPIVersion"}));
     json::Array converted;
     for (const Value& one : json::get_array(*review, {"request", "objects"})) converted.push_back(convert_object(one, wanted));
@@ -48,10 +54,25 @@ class Converter final : public net::Handler {
                                                   {"result", json::Object{{"status", "Success"}}},
                                                   {"convertedObjects", std::move(converted)}}}};
     if (lie) lie(answer);
+    respond(*writer, std::move(answer));
+  }
+
+ private:
+  void admit(const Value& review, net::ResponseWriter& writer) {
+    const std::lock_guard lock(mutex);
+    asked.push_back(*json::find(review, "request"));
+    json::Object response{{"uid", json::get_string(review, {"request", "uid"})}, {"allowed", true}};
+    if (!patch.is_null()) {
+      response["patchType"] = "JSONPatch";
+      response["patch"] = base64_encode(json::serialize(patch));
+    }
+    respond(writer, {{"apiVersion", "admission.k8s.io/v1"}, {"kind", "AdmissionReview"}, {"response", std::move(response)}});
+  }
+  static void respond(net::ResponseWriter& writer, json::Object answer) {
     net::HttpResponse response;
     response.headers.add("Content-Type", "application/json");
     response.body = json::serialize(Value(std::move(answer)));
-    writer->respond(std::move(response));
+    writer.respond(std::move(response));
   }
 };
 
@@ -70,6 +91,7 @@ class Conversion : public ServerTest {
     net::ServerConfig config;
     config.tls = {pki->server().certificate_pem, pki->server().private_key_pem, ""};
     config.io_threads = 1;
+    ca_ = base64_encode(pki->ca_certificate_pem());
     auto server = net::Server::start(config, converter_);
     ASSERT_TRUE(server) << server.error().message;
     hook_ = std::move(*server);
@@ -120,10 +142,31 @@ class Conversion : public ServerTest {
         name);
   }
 
-  std::filesystem::path directory_;
-  Converter converter_;
-  std::unique_ptr<net::Server> hook_;
-};
+  /// A webhook for hosts of v1 as it is called in `resource`.
+  void want_v1(std::string_view resource, std::string_view kind, std::string_view policy = "Equivalent") {
+    const auto made = ask(
+        "POST", fmt::format("/apis/admissionregistration.k8s.io/v1/{}", resource),
+        fmt::format(
+            R"({{"apiVersion":"admissionregistration.k8s.io/v1","kind":"{}","metadata":{{"name":"hosts"}},"webhooks":[{{"name":"hosts.example.com",
+              "matchPolicy":"{}","sideEffects":"None","admissionReviewVersions":["v1"],"clientConfig":{{"url":"https://127.0.0.1:{}/a","caBundle":"{}"}},
+              "matchConditions":[{{"name":"address","expression":"request.operation == 'DELETE' || has(object.spec.address)"
+  }}],
+              "rules":[{{"apiGroups":["example.com"],"apiVersions":["v1"],"resources":["hosts"],"operations":["*"]}}]
+}
+}]
+}
+})",
+            kind, policy, hook_->port(), ca_));
+ASSERT_EQ(made->status, 201) << made->body;
+converter_.calls = 0;
+}
+
+std::string ca_;
+std::filesystem::path directory_;
+Converter converter_;
+std::unique_ptr<net::Server> hook_;
+}
+;
 
 TEST_F(Conversion, ReadsAndListsInTheVersionAskedFor) {
   ASSERT_EQ(ask("POST", kV1, in_v1("a"))->status, 201);
@@ -269,6 +312,76 @@ TEST_F(Conversion, AWebhookThatIsDownStoresNothing) {
   EXPECT_EQ(ask("GET", fmt::format("{}/a", kV2))->status, 500);
   EXPECT_EQ(ask("GET", kV2)->status, 500);
   EXPECT_EQ(ask("GET", fmt::format("{}/a", kV1))->status, 200);
+}
+
+TEST_F(Conversion, AWebhookThatNamedOneVersionIsAskedAboutAllInThatOne) {
+  want_v1("validatingwebhookconfigurations", "ValidatingWebhookConfiguration");
+  const auto made = ask("POST", kV2, in_v2("a"));
+  ASSERT_EQ(made->status, 201) << made->body;
+  ASSERT_EQ(converter_.asked.size(), 1U);
+  const auto& creation = converter_.asked.front();
+  EXPECT_EQ(text(creation, {"object", "apiVersion"}), "example.com/v1");
+  EXPECT_EQ(text(creation, {"object", "spec", "address"}), "there:443");
+  EXPECT_EQ(text(creation, {"kind", "version"}), "v1");
+  EXPECT_EQ(text(creation, {"resource", "version"}), "v1");
+  EXPECT_EQ(text(creation, {"requestKind", "version"}), "v2");
+  EXPECT_EQ(text(creation, {"requestResource", "version"}), "v2");
+  EXPECT_EQ(ask("PATCH", fmt::format("{}/a", kV2), R"({"spec":{"port":"80"}})", "application/merge-patch+json")->status, 200);
+  ASSERT_EQ(converter_.asked.size(), 2U);
+  EXPECT_EQ(text(converter_.asked[1], {"object", "spec", "address"}), "there:80");
+  EXPECT_EQ(text(converter_.asked[1], {"oldObject", "spec", "address"}), "there:443");
+  EXPECT_EQ(ask("DELETE", fmt::format("{}/a", kV2))->status, 200);
+  ASSERT_EQ(converter_.asked.size(), 3U);
+  EXPECT_EQ(text(converter_.asked[2], {"oldObject", "spec", "address"}), "there:80");
+}
+
+TEST_F(Conversion, WhatAWebhookChangesInItsVersionIsConvertedBack) {
+  want_v1("mutatingwebhookconfigurations", "MutatingWebhookConfiguration");
+  converter_.patch = json::Array{json::Object{{"op", "replace"}, {"path", "/spec/address"}, {"value", "elsewhere:1"}}};
+  const auto made = ask("POST", kV2, in_v2("a"));
+  ASSERT_EQ(made->status, 201) << made->body;
+  EXPECT_EQ(text(made->document(), {"spec", "host"}), "elsewhere");
+  EXPECT_EQ(text(made->document(), {"spec", "port"}), "1");
+  EXPECT_EQ(text(ask("GET", fmt::format("{}/a", kV1))->document(), {"spec", "address"}), "elsewhere:1");
+}
+
+TEST_F(Conversion, AWebhookThatWantsItsVersionExactlyIsNotAskedAboutOthers) {
+  want_v1("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", "Exact");
+  ASSERT_EQ(ask("POST", kV2, in_v2("a"))->status, 201);
+  EXPECT_TRUE(converter_.asked.empty());
+  ASSERT_EQ(ask("POST", kV1, in_v1("b"))->status, 201);
+  EXPECT_EQ(converter_.asked.size(), 1U);
+}
+
+TEST_F(Conversion, WhatCannotBeConvertedForAWebhookIsRefused) {
+  want_v1("validatingwebhookconfigurations", "ValidatingWebhookConfiguration");
+  // Only admission's conversion comes to an end here: the first one, of what is to be judged.
+  converter_.lie = [](json::Object& review) {
+    json::set(review["response"], {"result"}, json::Object{{"status", "Failed"}, {"message", "no way"}});
+  };
+  const auto refused = ask("POST", kV2, in_v2("a"));
+  EXPECT_EQ(refused->status, 500);
+  EXPECT_EQ(text(refused->document(), {"message"}),
+            "Internal error occurred: conversion webhook for example.com/v2, Kind=Host failed: no way");
+  EXPECT_TRUE(converter_.asked.empty());
+}
+
+TEST_F(Conversion, APolicyThatNamedOneVersionJudgesAllInThatOne) {
+  const auto post = [&](std::string_view resource, const std::string& body) {
+    const auto made = ask("POST", fmt::format("/apis/admissionregistration.k8s.io/v1/{}", resource), body);
+    ASSERT_EQ(made->status, 201) << made->body;
+  };
+  post("validatingadmissionpolicies",
+       R"({"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicy","metadata":{"name":"p"},"spec":{
+          "matchConstraints":{"resourceRules":[{"apiGroups":["example.com"],"apiVersions":["v1"],"resources":["hosts"],"operations":["CREATE"]}]},
+          "validations":[{"expression":"object.spec.address != 'there:443'","message":"not there"}]}})");
+  post(
+      "validatingadmissionpolicybindings",
+      R"({"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicyBinding","metadata":{"name":"p"},"spec":{"policyName":"p","validationActions":["Deny"]}})");
+  loop_.run_for(std::chrono::seconds(1));
+  const auto refused = ask("POST", kV2, in_v2("a"));
+  EXPECT_EQ(refused->status, 422) << refused->body;
+  EXPECT_NE(refused->body.find("not there"), std::string::npos) << refused->body;
 }
 
 }  // namespace

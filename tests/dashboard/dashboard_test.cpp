@@ -83,17 +83,21 @@ TEST_F(DashboardTest, ServesThePageUnderAStrictPolicy) {
 
 TEST_F(DashboardTest, QuestionsAreAnsweredAndTheirErrorsAreWords) {
   Options options;
-  options.answers.what_if = [](const json::Value& question) -> Result<json::Value> {
+  options.answers.what_if = [](const json::Value& question) -> Answer {
+    if (json::find(question, "each") != nullptr) return std::unexpected(Failure(model::forbidden("", "pods", "", "not yours")));
     if (json::find(question, "changes") == nullptr) return invalid("no changes");
     return json::Value(json::Object{{"asked", question}});
   };
-  options.answers.explain = [](const std::string& ns, const std::string& pod) -> Result<json::Value> {
+  options.answers.explain = [](const std::string& ns, const std::string& pod) -> Answer {
     return fail(ErrorCode::kNotFound, ns + "/" + pod + " is not there");
   };
   start(std::move(options));
   EXPECT_EQ(ask("POST", "/berth/what-if", R"({"changes":[]})").body, R"({"asked":{"changes":[]}})");
   EXPECT_EQ(ask("POST", "/berth/what-if", "{}").status, 422);
   EXPECT_EQ(ask("POST", "/berth/what-if", "{").status, 400);
+  const auto refused = ask("POST", "/berth/what-if", R"({"each":"node"})");
+  EXPECT_EQ(refused.status, 403) << "the cluster's refusal is passed on";
+  EXPECT_EQ(json::get_string(*json::parse(refused.body), {"message"}), model::forbidden("", "pods", "", "not yours").message);
   EXPECT_EQ(ask("GET", "/berth/what-if").status, 404);
   const auto missing = ask("GET", "/berth/explain", "", "namespace=a&pod=b");
   EXPECT_EQ(missing.status, 404);

@@ -1,97 +1,95 @@
-// A cluster through virtual days, from a seed: workloads of every kind come, change and go while nodes are lost, zones fail, the nodes are
-// cut off from the control plane, taints storm, and controllers and scheduler die and start again (SPEC I4, D1-D6).
+// Clusters through virtual days, from a seed: workloads of every kind come, change and go while nodes are lost, zones fail, the nodes are
+// cut off from the control plane, taints storm, and server, controllers and scheduler die and start again (SPEC I4, D1-D6).
 //
-// While the story runs: no zone is evicted faster than its rate, and no eviction through the API breaks a PodDisruptionBudget. Then all is
-// healed, time passes, and every workload is at its wanted count, no pod is an orphan, waits, or is on a node that is not there.
+// Each seed tells a scenario of `berth simulate`. While it runs, no zone is evicted faster than its rate, and no eviction through the API
+// breaks a PodDisruptionBudget. Then all is healed, time passes, and every workload is at its wanted count, no pod is an orphan, waits, or
+// is on a node that is not there. That these assertions can fail is shown in tests/simulator/rest_test.cpp. A scenario that fails is
+// printed: saved as a file, it runs by itself. Autoscaler, descheduler and node pressure: examples/simulate/heals.yaml.
 //
 //   BERTH_SIMULATION_SEEDS=500 BERTH_SIMULATION_FIRST=1000 BERTH_SIMULATION_STEPS=400 test_simulation
-#include <cstdlib>
-#include <map>
+#include <array>
 #include <numeric>
-#include <random>
 #include <set>
 
-#include "base/log.h"
-#include "tests/integration/world.h"
+#include "tests/simulation/told.h"
 
-namespace berth::integration {
+namespace berth::simulation {
 namespace {
 
-using std::chrono::hours;
-using std::chrono::milliseconds;
-using std::chrono::minutes;
-using std::chrono::seconds;
+/// What everything has come to a rest with; of a budget or a zone's rate, since the start.
+constexpr const char* kAtRest = R"yaml(assert:
+- {name: nothing is left lying about, that: broken.total == 0}
+- {name: nobody waits, that: pods.pending == 0 && pods.starting == 0 && pods.terminating == 0}
+- {name: all nodes are back, that: nodes.ready == nodes.total && nodes.cordoned == 0}
+)yaml";
+constexpr int kNodes = 9;
+constexpr std::array<char, 3> kZones = {'a', 'b', 'c'};
 
-int setting(const char* name, int fallback) {
-  const char* text = std::getenv(name);
-  return text != nullptr && *text != 0 ? std::atoi(text) : fallback;
-}
-
-std::string text_of(const json::Value& object, std::initializer_list<std::string_view> path) {
-  return std::string(json::get_string(object, path));
-}
-
-/// A kind of workload that the story makes.
-struct Kind {
-  const char *group, *resource, *kind, *api_version;
-};
-constexpr std::array<Kind, 6> kKinds = {{{"apps", "deployments", "Deployment", "apps/v1"},
-                                         {"apps", "replicasets", "ReplicaSet", "apps/v1"},
-                                         {"apps", "statefulsets", "StatefulSet", "apps/v1"},
-                                         {"apps", "daemonsets", "DaemonSet", "apps/v1"},
-                                         {"batch", "jobs", "Job", "batch/v1"},
-                                         {"batch", "cronjobs", "CronJob", "batch/v1"}}};
-
-class Story {
+class Trouble : public Told {
  public:
-  explicit Story(std::uint64_t seed, const controllers::ManagerOptions& controllers = {})
-      : random_(seed), world_(options(seed, controllers)) {
-    world_.controller_link().on_request = [this](const net::HttpRequest& request) { see_request(request); };
-  }
-
-  void run(int steps) {
-    for (int i = 0; i < steps && problems.empty(); ++i) {
+  Trouble(std::uint64_t seed, int steps) : Told(seed), seed_(seed) {
+    for (int i = 0; i < steps; ++i) {
       step();
-      world_.run(below(3) == 0 ? Duration(seconds(below(10))) : Duration(seconds(below(600))));
+      now_ += below(3) == 0 ? milliseconds(below(10'000)) : milliseconds(below(600'000));
     }
     heal();
-    // Longer than a CrashLoop's, a Job's and the garbage collector's longest wait for what happened before.
-    world_.run(minutes(30));
-    check_rest();
   }
 
-  int evictions = 0, taints = 0, refused_evictions = 0, workloads_made = 0;
-  std::vector<std::string> problems;
+  [[nodiscard]] std::string scenario() const {
+    // A drain goes on for an hour; a CrashLoop's, a Job's and the garbage collector's longest wait is shorter.
+    return text(
+        fmt::format("duration: {}\nseed: {}\nrecord: {{every: 1h}}\nnodes: [{{name: node, count: {}, cpu: \"32\", memory: 64Gi, zones: "
+                    "[zone-a, zone-b, zone-c]}}]\n{}",
+                    format_go_duration(healed_ + minutes(80)), seed_, kNodes, kAtRest));
+  }
+  int workloads_made = 0;
 
  private:
-  static constexpr int kNodes = 9, kZones = 3;
+  struct Workload {
+    std::string kind, name;
+  };
+  struct Action {
+    std::uint64_t weight;
+    void (Trouble::*act)();
+  };
 
-  static WorldOptions options(std::uint64_t seed, const controllers::ManagerOptions& controllers) {
-    WorldOptions out{.nodes = kNodes, .node_cpu = "32", .zones = kZones};
-    out.scheduler.engine.seed = seed;
-    out.controllers = controllers;
-    return out;
-  }
-  std::uint64_t below(std::uint64_t n) { return random_() % n; }
   std::string a_node() { return fmt::format("node-{}", 1 + below(kNodes)); }
+  Duration up_to(int most_seconds) { return seconds(1 + below(static_cast<std::uint64_t>(most_seconds))); }
 
-  void expect(bool holds, std::string problem) {
-    if (!holds) problems.push_back(std::move(problem));
+  void step() {
+    static constexpr std::array<Action, 18> kActions = {{{4, &Trouble::add_workload},
+                                                         {2, &Trouble::scale},
+                                                         {2, &Trouble::roll},
+                                                         {1, &Trouble::remove_workload},
+                                                         {2, &Trouble::lose_a_node},
+                                                         {2, &Trouble::lose_a_zone},
+                                                         {1, &Trouble::cut_nodes},
+                                                         {1, &Trouble::cut_controllers},
+                                                         {2, &Trouble::storm},
+                                                         {2, &Trouble::cordon},
+                                                         {1, &Trouble::delete_a_node},
+                                                         {1, &Trouble::make_nodes},
+                                                         {1, &Trouble::restart_controllers},
+                                                         {2, &Trouble::restart_another},
+                                                         {1, &Trouble::set_clock},
+                                                         {2, &Trouble::add_budget},
+                                                         {2, &Trouble::drain},
+                                                         {1, &Trouble::delete_a_pod}}};
+    static constexpr std::uint64_t kTotal = std::accumulate(kActions.begin(), kActions.end(), std::uint64_t{0},
+                                                            [](std::uint64_t sum, const Action& a) { return sum + a.weight; });
+    std::uint64_t at = below(kTotal);
+    for (const Action& action : kActions) {
+      if (at < action.weight) return (this->*action.act)();
+      at -= action.weight;
+    }
   }
 
-  // ---- what happens
+  // ---- workloads
 
-  struct Action;
-  static const std::array<Action, 23> kActions;
-
-  void step();
-
-  std::string pod_template(const std::string& app, const char* restart_policy) {
-    const std::string tolerations =
+  std::string pod_template(const std::string& app, std::string_view restart_policy) {
+    const char* tolerations =
         below(3) == 0 ? "tolerations: [{key: storm, operator: Exists, effect: NoExecute, tolerationSeconds: 30}], " : "";
-    const std::string annotations = std::string_view(restart_policy) == "Never"
-                                        ? ", annotations: {sim.berth.dev/complete: \"succeeded:20\", kubesuite/complete: \"succeeded:20\"}"
-                                        : "";
+    const char* annotations = restart_policy == "Never" ? ", annotations: {sim.berth.dev/complete: \"succeeded:20\"}" : "";
     return fmt::format(
         "{{metadata: {{labels: {{app: {}}}{}}}, spec: {{restartPolicy: {}, terminationGracePeriodSeconds: {}, {}containers: [{{name: c, "
         "image: nginx, resources: {{requests: {{cpu: \"{}\"}}}}}}]}}}}",
@@ -99,364 +97,135 @@ class Story {
   }
 
   void add_workload() {
+    static const std::vector<std::string> kKinds = {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"};
     if (workloads_.size() > 10) return;
-    const Kind& kind = kKinds[below(kKinds.size())];
-    const std::string name = fmt::format("w{}", ++counter_);
-    ++workloads_made;
+    const std::string kind = one_of(kKinds), name = fmt::format("w{}", ++counter_);
     const std::string selector = fmt::format("selector: {{matchLabels: {{app: {}}}}}", name);
-    const std::string kind_name = kind.kind;
     std::string spec;
-    if (kind_name == "Job")
+    if (kind == "Job")
       spec = fmt::format("completions: {}, parallelism: 2, backoffLimit: 50, template: {}", 1 + below(5), pod_template(name, "Never"));
-    else if (kind_name == "CronJob")
+    else if (kind == "CronJob")
       spec = fmt::format("schedule: \"*/{} * * * *\", concurrencyPolicy: {}, jobTemplate: {{spec: {{backoffLimit: 50, template: {}}}}}",
                          1 + below(20), below(2) == 0 ? "Forbid" : "Allow", pod_template(name, "Never"));
-    else if (kind_name == "DaemonSet")
+    else if (kind == "DaemonSet")
       spec = fmt::format("{}, template: {}", selector, pod_template(name, "Always"));
-    else if (kind_name == "StatefulSet")
+    else if (kind == "StatefulSet")
       spec = fmt::format("replicas: {}, serviceName: none, podManagementPolicy: {}, {}, template: {}", below(5),
                          below(2) == 0 ? "Parallel" : "OrderedReady", selector, pod_template(name, "Always"));
     else
       spec = fmt::format("replicas: {}, {}, template: {}", below(8), selector, pod_template(name, "Always"));
-    world_.create(fmt::format("apiVersion: {}\nkind: {}\nmetadata: {{name: {}}}\nspec: {{{}}}\n", kind.api_version, kind.kind, name, spec));
-    workloads_.emplace_back(&kind, name);
+    change(fmt::format("apply: {{apiVersion: {}, kind: {}, metadata: {{name: {}}}, spec: {{{}}}}}",
+                       kind.ends_with("Job") ? "batch/v1" : "apps/v1", kind, name, spec));
+    workloads_.push_back({kind, name});
+    ++workloads_made;
   }
-  static bool has_replicas(const Kind& kind) {
-    return std::string_view(kind.resource) == "deployments" || std::string_view(kind.resource) == "replicasets" ||
-           std::string_view(kind.resource) == "statefulsets";
-  }
+  static bool has_replicas(const Workload& one) { return one.kind.ends_with("Set") ? one.kind != "DaemonSet" : one.kind == "Deployment"; }
   void scale() {
     if (workloads_.empty()) return;
-    const auto& [kind, name] = workloads_[below(workloads_.size())];
-    if (has_replicas(*kind)) patch(kind->group, kind->resource, name, fmt::format(R"({{"spec":{{"replicas":{}}}}})", below(9)));
+    if (const Workload& one = one_of(workloads_); has_replicas(one))
+      merge(one.kind, one.name, fmt::format("{{spec: {{replicas: {}}}}}", below(9)));
   }
   void roll() {
     if (workloads_.empty()) return;
-    const auto& [kind, name] = workloads_[below(workloads_.size())];
-    if (std::string_view(kind->group) == "apps")
-      patch(kind->group, kind->resource, name,
-            fmt::format(R"({{"spec":{{"template":{{"metadata":{{"annotations":{{"roll":"{}"}}}}}}}}}})", ++counter_));
+    if (const Workload& one = one_of(workloads_); !one.kind.ends_with("Job"))
+      merge(one.kind, one.name, fmt::format("{{spec: {{template: {{metadata: {{annotations: {{roll: \"{}\"}}}}}}}}}}", ++counter_));
   }
   void remove_workload() {
     if (workloads_.empty()) return;
     const std::size_t i = below(workloads_.size());
-    const auto [kind, name] = workloads_[i];
+    remove(workloads_[i].kind, workloads_[i].name);
     workloads_.erase(workloads_.begin() + static_cast<std::ptrdiff_t>(i));
-    remove(kind->group, kind->resource, name, fmt::format(R"({{"propagationPolicy":"{}"}})", below(2) == 0 ? "Background" : "Foreground"));
   }
-  void kill_node(const std::string& node, bool dead) {
-    patch("", "nodes", node, fmt::format(R"({{"metadata":{{"annotations":{{"sim.berth.dev/dead":"{}"}}}}}})", dead));
+  void add_budget() {
+    if (workloads_.empty() || ++budgets_ > 4) return;
+    const std::string& app = one_of(workloads_).name;
+    change(
+        fmt::format("apply: {{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {{name: budget{}}}, spec: {{minAvailable: {}, "
+                    "selector: {{matchLabels: {{app: {}}}}}}}}}",
+                    ++counter_, 1 + below(4), app));
   }
-  void kill_a_node() { kill_node(a_node(), true); }
-  void revive_a_node() { kill_node(a_node(), false); }
-  void kill_a_zone() { fail_zone(true); }
-  void revive_a_zone() { fail_zone(false); }
-  void fail_zone(bool dead) {
-    const std::size_t zone = below(kZones);
-    for (std::size_t i = zone; i < kNodes; i += kZones) kill_node(fmt::format("node-{}", i + 1), dead);
+  /// Only a StatefulSet's pods have names that are known beforehand.
+  void delete_a_pod() {
+    for (const Workload& one : workloads_)
+      if (one.kind == "StatefulSet") return remove("Pod", one.name + "-0");
   }
-  void cut_nodes() {
-    world_.node_link().cut();
-    world_.run(seconds(below(400)));
-    world_.node_link().heal();
-  }
-  void cut_controllers() {
-    world_.controller_link().cut();
-    world_.run(seconds(below(120)));
-    world_.controller_link().heal();
-    forget_turns();
-  }
+
+  // ---- machines and components
+
+  void lose_a_node() { fault(up_to(3600), fmt::format("lose: [{}]", a_node())); }
+  void lose_a_zone() { fault(up_to(1800), fmt::format("lose: {{zone: {}}}", kZones[below(kZones.size())])); }
+  void cut_nodes() { fault(up_to(400), "cut: nodes"); }
+  void cut_controllers() { fault(up_to(120), "cut: controllers"); }
   void storm() {
-    for (std::uint64_t i = 0; i < 1 + below(3); ++i)
-      patch("", "nodes", a_node(),
-            fmt::format(R"({{"spec":{{"taints":[{{"key":"storm","value":"{}","effect":"{}"}}]}}}})", below(3),
-                        below(3) == 0 ? "NoSchedule" : "NoExecute"));
-    forget_turns();  // The storm blew the controller's own taints away: they come again without a turn of their own being due.
+    const std::uint64_t nodes = 1 + below(3);
+    const char* effect = below(3) == 0 ? "NoSchedule" : "NoExecute";
+    fault(up_to(1200), fmt::format("taint: {{nodes: {}, key: storm, value: \"{}\", effect: {}}}", nodes, below(3), effect));
   }
-  void calm() {
-    for (const json::Value& node : list("", "nodes")) untaint(node);
-  }
-  void untaint(const json::Value& node) {
-    json::Array kept;
-    for (const json::Value& taint : json::get_array(node, {"spec", "taints"}))
-      if (text_of(taint, {"key"}) != "storm") kept.push_back(taint);
-    if (kept.size() != json::get_array(node, {"spec", "taints"}).size())
-      patch("", "nodes", text_of(node, {"metadata", "name"}),
-            json::serialize(json::Object{{"spec", json::Object{{"taints", std::move(kept)}}}}));
-  }
-  void cordon() { patch("", "nodes", a_node(), R"({"spec":{"unschedulable":true}})"); }
-  void uncordon() { patch("", "nodes", a_node(), R"({"spec":{"unschedulable":false}})"); }
-  void delete_node() {
-    if (list("", "nodes").size() > kNodes - 2) remove("", "nodes", a_node());
+  void cordon() { fault(up_to(1800), fmt::format("cordon: [{}]", a_node())); }
+  void delete_a_node() {
+    if (gone_.size() >= 2) return;
+    const std::string node = a_node();
+    fault(std::nullopt, fmt::format("delete: [{}]", node));
+    gone_.insert(node);
   }
   /// Deleted machines are bought again, under their old names.
   void make_nodes() {
-    for (int i = 1; i <= kNodes; ++i) {
-      const std::string name = fmt::format("node-{}", i);
-      if (world_.get("", "nodes", name).is_null())
-        world_.create(fmt::format(
-            "apiVersion: v1\nkind: Node\nmetadata: {{name: {0}, labels: {{kubernetes.io/hostname: {0}, topology.kubernetes.io/zone: "
-            "zone-{1}, topology.kubernetes.io/region: region-1}}, annotations: {{sim.berth.dev/fleet: default}}}}\n",
-            name, static_cast<char>('a' + (i - 1) % kZones)));
+    for (const std::string& node : std::exchange(gone_, {})) {
+      const int number = std::atoi(node.c_str() + 5);
+      change(
+          fmt::format("apply: {{apiVersion: v1, kind: Node, metadata: {{name: {0}, labels: {{kubernetes.io/hostname: {0}, "
+                      "topology.kubernetes.io/zone: zone-{1}, topology.kubernetes.io/region: region-1}}, annotations: "
+                      "{{sim.berth.dev/fleet: default, sim.berth.dev/capacity: \"cpu=32,memory=64Gi,pods=110\"}}}}}}",
+                      node, kZones[static_cast<std::size_t>(number - 1) % kZones.size()]));
     }
   }
-  void restart_controllers() {
-    world_.stop_controllers();
-    world_.run(seconds(below(90)));
-    world_.start_controllers();
-    forget_turns();
-  }
-  void restart_scheduler() {
-    world_.stop_scheduler();
-    world_.run(seconds(below(90)));
-    world_.start_scheduler();
-  }
-  void restart_server() {
-    world_.stop_server();
-    world_.run(seconds(below(60)));
-    world_.start_server();
-  }
-  /// A machine whose clock is wrong takes the controllers over.
+  void restart_controllers() { fault(up_to(90), "restart: controllers"); }
+  void restart_another() { fault(up_to(60), below(2) == 0 ? "restart: scheduler" : "restart: server"); }
+  /// A machine whose clock is wrong takes the controllers over, for a while or for good.
   void set_clock() {
-    world_.stop_controllers();
-    world_.run(seconds(below(20)));
-    world_.start_controllers(seconds(below(600)) - seconds(300));
-    forget_turns();
+    const int by = static_cast<int>(below(600)) - 300;
+    fault(below(2) == 0 ? std::optional<Duration>(up_to(1800)) : std::nullopt,
+          fmt::format("clock: {{component: controllers, by: \"{}{}s\"}}", by < 0 ? "" : "+", by));
   }
-  void add_budget() {
-    if (workloads_.empty() || budgets_.size() > 3) return;
-    const std::string app = workloads_[below(workloads_.size())].second, name = fmt::format("budget{}", ++counter_);
-    const std::uint64_t least = 1 + below(4);
-    world_.create(
-        fmt::format("apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: {}}}\nspec: {{minAvailable: {}, selector: "
-                    "{{matchLabels: {{app: {}}}}}}}\n",
-                    name, least, app));
-    budgets_[app] = std::max<std::uint64_t>(budgets_[app], least);
-  }
-  static bool is_ready(const json::Value& pod) {
-    for (const json::Value& condition : json::get_array(pod, {"status", "conditions"}))
-      if (text_of(condition, {"type"}) == "Ready") return text_of(condition, {"status"}) == "True";
-    return false;
-  }
-  /// As kubectl drain: cordon, then evict what is there through the API, which must keep the budgets.
   void drain() {
-    const auto all = world_.pods();
-    const std::string node = all.empty() ? a_node() : text_of(all[below(all.size())], {"spec", "nodeName"});
-    if (node.empty()) return;
-    patch("", "nodes", node, R"({"spec":{"unschedulable":true}})");
-    for (const json::Value& pod : all) {
-      if (text_of(pod, {"spec", "nodeName"}) != node || json::find(pod, {"metadata", "deletionTimestamp"}) != nullptr) continue;
-      const std::string name = text_of(pod, {"metadata", "name"}), app = text_of(pod, {"metadata", "labels", "app"});
-      std::uint64_t healthy = 0;
-      for (const json::Value& other : world_.pods("app=" + app))
-        healthy += is_ready(other) && json::find(other, {"metadata", "deletionTimestamp"}) == nullptr;
-      client::Call call;
-      call.verb = "create";
-      call.gvr = {"", "v1", "pods"};
-      call.ns = "default";
-      call.name = name;
-      call.subresource = "eviction";
-      call.body = fmt::format(R"({{"apiVersion":"policy/v1","kind":"Eviction","metadata":{{"name":"{}","namespace":"default"}}}})", name);
-      const bool accepted = world_.client().call_and_wait(call).has_value();
-      ++(accepted ? evictions : refused_evictions);
-      if (accepted && is_ready(pod) && budgets_.contains(app)) {
-        expect(healthy > budgets_[app], fmt::format("eviction of {} broke its budget", name));
-      }
-      world_.run(milliseconds(below(500)));
-    }
+    const std::string node = a_node();
+    change(fmt::format("drain: [{}]", node));
   }
-  void delete_a_pod() {
-    const auto pods = world_.pods();
-    if (!pods.empty())
-      remove("", "pods", text_of(pods[below(pods.size())], {"metadata", "name"}), below(2) == 0 ? R"({"gracePeriodSeconds":0})" : "");
-  }
-
-  // ---- what is watched
-
-  void forget_turns() { last_turn_.clear(); }
-
-  /// Every NoExecute taint of the node controller that is a node's turn (no change from not-ready to unreachable) keeps its zone's
-  /// distance.
-  void see_request(const net::HttpRequest& request) {
-    if (request.method != "PATCH" || !request.path.starts_with("/api/v1/nodes/") || request.body.find("NoExecute") == std::string::npos)
-      return;
-    const auto body = json::parse(request.body);
-    const json::Value node = world_.get("", "nodes", request.path.substr(14));
-    if (!body || node.is_null()) return;
-    const auto evicts = [](const json::Value& document) {
-      return std::ranges::any_of(json::get_array(document, {"spec", "taints"}), [](const json::Value& taint) {
-        const std::string key = text_of(taint, {"key"});
-        return text_of(taint, {"effect"}) == "NoExecute" &&
-               (key == "node.kubernetes.io/not-ready" || key == "node.kubernetes.io/unreachable");
-      });
-    };
-    // A patch on an outdated revision is refused and the node's turn is repeated.
-    const std::string revision = text_of(*body, {"metadata", "resourceVersion"});
-    if (!evicts(*body) || evicts(node) || (!revision.empty() && revision != text_of(node, {"metadata", "resourceVersion"}))) return;
-    ++taints;
-    const std::string zone = text_of(node, {"metadata", "labels", "topology.kubernetes.io/zone"});
-    const TimePoint now = world_.loop().now();
-    if (const auto last = last_turn_.find(zone); last != last_turn_.end()) {
-      expect(now - last->second >= milliseconds(9'999), zone + " is evicted faster than 0.1 nodes a second");
-    }
-    last_turn_[zone] = now;
-  }
-
-  // ---- the end
 
   void heal() {
-    world_.node_link().heal();
-    world_.controller_link().heal();
+    healed_ = now_;
     // Now and then what was sold is gone for good.
     if (below(3) != 0) make_nodes();
-    world_.run(seconds(5));
-    for (int i = 1; i <= kNodes; ++i) {
-      kill_node(fmt::format("node-{}", i), false);
-      patch("", "nodes", fmt::format("node-{}", i), R"({"spec":{"unschedulable":false}})");
-    }
-    calm();
+    std::string all;
+    for (int i = 1; i <= kNodes; ++i)
+      if (const std::string node = fmt::format("node-{}", i); !gone_.contains(node)) all += (all.empty() ? "" : ", ") + node;
+    now_ += seconds(2);
+    change(fmt::format("uncordon: [{}]", all));
     // No new runs of what runs by the clock, so that the end is one.
-    for (const auto& [kind, name] : workloads_)
-      if (std::string_view(kind->resource) == "cronjobs") patch(kind->group, kind->resource, name, R"({"spec":{"suspend":true}})");
+    for (const Workload& one : workloads_)
+      if (one.kind == "CronJob") merge(one.kind, one.name, "{spec: {suspend: true}}");
   }
 
-  void check_rest() {
-    std::set<std::string> nodes, owners;
-    for (const json::Value& node : list("", "nodes")) {
-      nodes.insert(text_of(node, {"metadata", "name"}));
-      expect(is_ready(node), "not ready: " + json::serialize(node));
-      expect(json::get_array(node, {"spec", "taints"}).empty(), "tainted: " + json::serialize(node));
-    }
-    const auto node_count = static_cast<std::int64_t>(nodes.size());
-    std::set<std::string> wanted;
-    for (const auto& [kind, name] : workloads_) wanted.insert(name);
-    for (const Kind& kind : kKinds) {
-      for (const json::Value& object : list(kind.group, kind.resource)) {
-        owners.insert(text_of(object, {"metadata", "uid"}));
-        const std::string what = fmt::format("{} {}", kind.kind, text_of(object, {"metadata", "name"}));
-        if (json::get_array(object, {"metadata", "ownerReferences"}).empty()) {
-          expect(wanted.contains(text_of(object, {"metadata", "name"})), what + " was deleted");
-        }
-        check_workload(kind, object, what, node_count);
-      }
-    }
-    for (const json::Value& pod : world_.pods()) {
-      const std::string what = "pod " + json::serialize(pod);
-      expect(json::find(pod, {"metadata", "deletionTimestamp"}) == nullptr, "still being deleted: " + what);
-      expect(nodes.contains(text_of(pod, {"spec", "nodeName"})), "on a missing node: " + what);
-      const std::string phase = text_of(pod, {"status", "phase"});
-      expect(phase == "Running" || phase == "Succeeded" || phase == "Failed", "waits: " + what);
-      expect(is_ready(pod) == (phase == "Running"), "readiness: " + what);
-      for (const json::Value& owner : json::get_array(pod, {"metadata", "ownerReferences"}))
-        expect(owners.contains(text_of(owner, {"uid"})), "orphan: " + what);
-    }
-  }
-
-  void check_workload(const Kind& kind, const json::Value& object, const std::string& what, std::int64_t node_count) {
-    expect(json::find(object, {"metadata", "deletionTimestamp"}) == nullptr, what + " is still being deleted");
-    const auto status = [&](const char* field) { return json::get_int(object, {"status", field}); };
-    const auto expect_count = [&](const char* field, std::int64_t count) {
-      expect(status(field) == count,
-             fmt::format("{}: {} is {} instead of {}: {}", what, field, status(field), count, json::serialize(object)));
-    };
-    if (has_replicas(kind)) {
-      const auto replicas = json::get_int(object, {"spec", "replicas"}, 1);
-      expect_count("replicas", replicas);
-      expect_count("readyReplicas", replicas);
-      if (std::string_view(kind.resource) == "deployments") {
-        expect_count("updatedReplicas", replicas);
-      }
-    } else if (std::string_view(kind.resource) == "daemonsets") {
-      expect_count("desiredNumberScheduled", node_count);
-      expect_count("numberReady", node_count);
-      expect_count("updatedNumberScheduled", node_count);
-      expect_count("numberMisscheduled", 0);
-    } else if (std::string_view(kind.resource) == "jobs") {
-      expect_count("active", 0);
-      if (status("failed") <= 50) {
-        expect_count("succeeded", json::get_int(object, {"spec", "completions"}, 1));
-      }
-    } else {
-      expect(json::get_array(object, {"status", "active"}).empty(), what + " has active Jobs");
-    }
-  }
-
-  // ---- the API
-
-  std::vector<json::Value> list(const char* group, const char* resource) {
-    const model::KindInfo* kind = model::find_resource(group, resource);
-    auto page = world_.client().list_and_wait(kind->gvr(), kind->namespaced ? "default" : "");
-    EXPECT_TRUE(page) << resource;
-    return page ? page->items : std::vector<json::Value>();
-  }
-  void call(const char* verb, const char* group, const char* resource, const std::string& name, const std::string& body) {
-    const model::KindInfo* kind = model::find_resource(group, resource);
-    client::Call call;
-    call.verb = verb;
-    call.gvr = kind->gvr();
-    call.ns = kind->namespaced ? "default" : "";
-    call.name = name;
-    call.body = body;
-    if (call.verb == "patch") call.content_type = "application/merge-patch+json";
-    (void)world_.client().call_and_wait(call);  // What is there no longer needs nothing.
-  }
-  void patch(const char* group, const char* resource, const std::string& name, const std::string& body) {
-    call("patch", group, resource, name, body);
-  }
-  void remove(const char* group, const char* resource, const std::string& name, const std::string& options = "") {
-    call("delete", group, resource, name, options);
-  }
-
-  std::mt19937_64 random_;
-  World world_;
-  std::vector<std::pair<const Kind*, std::string>> workloads_;
-  std::map<std::string, std::uint64_t> budgets_;  ///< By app: the largest minAvailable.
-  std::map<std::string, TimePoint> last_turn_;    ///< By zone.
-  int counter_ = 0;
-  bool trace_ = setting("BERTH_SIMULATION_TRACE", 0) != 0;
+  std::uint64_t seed_;
+  std::vector<Workload> workloads_;
+  std::set<std::string> gone_;
+  int counter_ = 0, budgets_ = 0;
 };
 
-struct Story::Action {
-  const char* name;
-  std::uint64_t weight;
-  void (Story::*act)();
-};
-const std::array<Story::Action, 23> Story::kActions = {{{"add a workload", 4, &Story::add_workload},
-                                                        {"scale", 2, &Story::scale},
-                                                        {"roll", 2, &Story::roll},
-                                                        {"remove a workload", 1, &Story::remove_workload},
-                                                        {"a node dies", 1, &Story::kill_a_node},
-                                                        {"a node comes back", 2, &Story::revive_a_node},
-                                                        {"a zone dies", 1, &Story::kill_a_zone},
-                                                        {"a zone comes back", 2, &Story::revive_a_zone},
-                                                        {"nodes cut off", 1, &Story::cut_nodes},
-                                                        {"controllers cut off", 1, &Story::cut_controllers},
-                                                        {"storm", 1, &Story::storm},
-                                                        {"calm", 2, &Story::calm},
-                                                        {"cordon", 1, &Story::cordon},
-                                                        {"uncordon", 2, &Story::uncordon},
-                                                        {"a node is deleted", 1, &Story::delete_node},
-                                                        {"nodes are made", 1, &Story::make_nodes},
-                                                        {"controllers restart", 1, &Story::restart_controllers},
-                                                        {"scheduler restarts", 1, &Story::restart_scheduler},
-                                                        {"server restarts", 1, &Story::restart_server},
-                                                        {"a wrong clock", 1, &Story::set_clock},
-                                                        {"a budget", 2, &Story::add_budget},
-                                                        {"drain", 2, &Story::drain},
-                                                        {"a pod is deleted", 1, &Story::delete_a_pod}}};
-
-void Story::step() {
-  static const std::uint64_t total = std::accumulate(kActions.begin(), kActions.end(), std::uint64_t{0},
-                                                     [](std::uint64_t sum, const Action& a) { return sum + a.weight; });
-  std::uint64_t at = below(total);
-  for (const Action& action : kActions) {
-    if (at < action.weight) {
-      if (trace_)
-        fmt::print("{} {} ({} pods, {} workloads)\n", format_rfc3339(world_.loop().now()), action.name, world_.pods().size(),
-                   workloads_.size());
-      return (this->*action.act)();
+/// What `broken` says nothing of: Jobs that should have come to an end.
+void look_at_jobs(simulator::Cluster& cluster) {
+  for (const char* plural : {"jobs", "cronjobs"}) {
+    const auto page = cluster.client().list_and_wait(model::find_resource("batch", plural)->gvr(), "default", {});
+    ASSERT_TRUE(page) << plural;
+    for (const json::Value& object : page->items) {
+      const auto status = [&](const char* field) { return json::get_int(object, {"status", field}); };
+      const bool is_idle = std::string_view(plural) == "jobs" ? status("active") == 0 && status("terminating") == 0
+                                                              : json::get_array(object, {"status", "active"}).empty();
+      EXPECT_TRUE(is_idle) << "still at work: " << json::serialize(object);
+      if (std::string_view(plural) == "jobs" && status("failed") <= 50) {
+        EXPECT_EQ(status("succeeded"), json::get_int(object, {"spec", "completions"}, 1)) << json::serialize(object);
+      }
     }
-    at -= action.weight;
   }
 }
 
@@ -464,48 +233,29 @@ TEST(Simulation, AClusterHealsAfterDaysOfTrouble) {
   log::set_level(log::Level::kError);  // What is cut off says so, again and again.
   const int first = setting("BERTH_SIMULATION_FIRST", 1), seeds = setting("BERTH_SIMULATION_SEEDS", 3),
             steps = setting("BERTH_SIMULATION_STEPS", 60);
-  int evictions = 0, refused = 0, taints = 0, workloads = 0;
+  std::int64_t by_api = 0, by_taint = 0;
+  int workloads = 0;
   for (int seed = first; seed < first + seeds && !HasFailure(); ++seed) {
-    const std::string repeat = fmt::format("BERTH_SIMULATION_FIRST={} BERTH_SIMULATION_SEEDS=1 BERTH_SIMULATION_STEPS={}", seed, steps);
-    Story story(static_cast<std::uint64_t>(seed));
-    story.run(steps);
-    for (const std::string& problem : story.problems) ADD_FAILURE() << repeat << "\n" << problem;
-    evictions += story.evictions;
-    refused += story.refused_evictions;
-    taints += story.taints;
-    workloads += story.workloads_made;
+    const Trouble trouble(static_cast<std::uint64_t>(seed), steps);
+    const simulator::Scenario scenario = scenario_of(trouble.scenario());
+    simulator::RunOptions options;
+    options.on_cluster = [&](simulator::Cluster& cluster) {
+      cluster.loop().schedule_at(scenario.start + scenario.duration - seconds(1), [&cluster] { look_at_jobs(cluster); });
+    };
+    const auto outcome = simulator::run(scenario, options);
+    ASSERT_TRUE(outcome) << outcome.error().message;
+    if (!outcome->failures.empty() || HasFailure())
+      ADD_FAILURE() << fmt::format("BERTH_SIMULATION_FIRST={} BERTH_SIMULATION_SEEDS=1 BERTH_SIMULATION_STEPS={}\n", seed, steps)
+                    << to_text(*outcome) << trouble.scenario();
+    workloads += trouble.workloads_made;
+    for (const auto& [cause, count] : outcome->samples.back().evictions) (cause == "api" ? by_api : by_taint) += count;
   }
   if (seeds >= 3 && steps >= 60 && !HasFailure()) {
     EXPECT_GT(workloads, 0);
-    EXPECT_GT(taints, 0) << "no node was ever evicted: the story tells nothing";
-    EXPECT_GT(evictions, 0);
+    EXPECT_GT(by_taint, 0) << "no node was ever evicted: the story tells nothing";
+    EXPECT_GT(by_api, 0);
   }
-}
-
-/// What the story says of a cluster with a broken part must name it: an invariant that cannot fail proves nothing.
-bool notices(const controllers::ManagerOptions& broken, const char* problem) {
-  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
-    Story story(seed, broken);
-    story.run(30);
-    if (std::ranges::any_of(story.problems, [&](const std::string& one) { return one.find(problem) != std::string::npos; })) return true;
-  }
-  return false;
-}
-
-TEST(Simulation, TheStoryNoticesWhatIsBroken) {
-  log::set_level(log::Level::kError);
-  controllers::ManagerOptions hasty;
-  hasty.node_lifecycle.eviction_rate = 1;
-  EXPECT_TRUE(notices(hasty, "evicted faster"));
-  const auto without = [](const char* controller) {
-    controllers::ManagerOptions options;
-    options.disabled.insert(controller);
-    return options;
-  };
-  EXPECT_TRUE(notices(without("garbage-collector-controller"), "orphan: "));
-  EXPECT_TRUE(notices(without("pod-garbage-collector-controller"), "on a missing node: "));
-  EXPECT_TRUE(notices(without("replicaset-controller"), "readyReplicas is "));
 }
 
 }  // namespace
-}  // namespace berth::integration
+}  // namespace berth::simulation

@@ -1,36 +1,23 @@
 // Priorities, disruption budgets, grace periods, failing nodes and a dying scheduler over virtual hours, from a seed (SPEC C2–C4).
 //
-// While the story runs: no node over its allocatable, no pod moved once bound, and every preemption is judged when it is planned. Then
-// everything is healed, time passes, and nobody may wait who could be placed, with or without preemption.
+// Each seed tells a scenario of `berth simulate`. While it runs: no node over its allocatable, no pod moved once bound, and every
+// preemption is judged when it is planned. Then everything is healed, time passes, and nobody may wait who could be placed, with or without
+// preemption.
 //
 //   BERTH_SIMULATION_SEEDS=500 BERTH_SIMULATION_FIRST=1000 BERTH_SIMULATION_STEPS=400 test_simulation
 #include <gtest/gtest-spi.h>
 
-#include <cstdlib>
 #include <map>
-#include <random>
 #include <set>
 
 #include "placement/trial.h"
-#include "tests/integration/world.h"
+#include "tests/simulation/told.h"
 
-namespace berth::integration {
+namespace berth::simulation {
 namespace {
 
 using placement::Cluster;
 using placement::PodInfoPtr;
-using std::chrono::milliseconds;
-using std::chrono::minutes;
-using std::chrono::seconds;
-
-int setting(const char* name, int fallback) {
-  const char* text = std::getenv(name);
-  return text != nullptr && *text != 0 ? std::atoi(text) : fallback;
-}
-
-std::string text_of(const json::Value& object, std::initializer_list<std::string_view> path) {
-  return std::string(json::get_string(object, path));
-}
 
 /// A preemption as it was planned.
 struct Plan {
@@ -42,58 +29,41 @@ struct Plan {
   TimePoint at{};
 };
 
-class Story {
+/// When something happened to a node, or the scheduler was back.
+struct Disturbances {
+  std::map<std::string, std::vector<Duration>> nodes;
+  std::vector<Duration> restarts;
+};
+
+/// What happens.
+class Rivalry : public Told {
  public:
-  /// What a broken scheduler makes of a plan before it carries it out; true when it changed it.
-  using Mutation =
-      std::function<bool(const Cluster&, const PodInfoPtr& pod, const placement::PostFilterResult& all, placement::Candidate&)>;
-
-  explicit Story(std::uint64_t seed, Mutation mutation = {})
-      : mutation_(std::move(mutation)),
-        random_(seed),
-        framework_(*placement::Framework::create(placement::default_profile(placement::Era::k136))),
-        world_(options(seed)) {
-    for (const auto& [name, value, policy] :
-         {std::tuple{"low", 10, ""}, {"middle", 100, ""}, {"high", 1000, ""}, {"patient", 500, "preemptionPolicy: Never\n"}})
-      world_.create(
-          fmt::format("apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {{name: {}}}\nvalue: {}\n{}", name, value, policy));
-  }
-
-  void run(int steps) {
-    for (int i = 0; i < steps && !::testing::Test::HasFailure(); ++i) {
+  Rivalry(std::uint64_t seed, int steps) : Told(seed), seed_(seed) {
+    for (int i = 0; i < steps; ++i) {
       step();
-      pass(milliseconds(below(4) == 0 ? below(200) : below(25'000)));
+      now_ += milliseconds(below(4) == 0 ? below(200) : below(25'000));
     }
-    heal();
-    // Shorter than the five minutes after which everybody is tried again: who could be placed must have been woken.
-    for (int i = 0; i < 24; ++i) pass(seconds(10));
-    check_rest();
+    healed_ = now_;
+    for (int i = 1; i <= kNodes; ++i) disturb(fmt::format("node-{}", i), Duration(0));
   }
 
- private:
+  [[nodiscard]] std::string scenario() const {
+    std::string classes;
+    for (const auto& [name, value, policy] :
+         {std::tuple{"low", 10, ""}, {"middle", 100, ""}, {"high", 1000, ""}, {"patient", 500, ", preemptionPolicy: Never"}})
+      classes += fmt::format("  - {{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {{name: {}}}, value: {}{}}}\n", name,
+                             value, policy);
+    // First 200 s, longer than any grace period and the nodes' way back; then less than the five minutes after which everybody is tried
+    // again: who could be placed must have been woken.
+    return text(
+        fmt::format("duration: {}\nseed: {}\nrecord: {{every: 2s}}\nnodes: [{{name: node, count: {}, cpu: \"8\", memory: 32Gi}}]\n"
+                    "workloads:\n- name: classes\n  manifests:\n{}",
+                    format_go_duration(healed_ + seconds(440)), seed_, kNodes, classes));
+  }
+  [[nodiscard]] const Disturbances& disturbances() const { return disturbances_; }
   static constexpr int kNodes = 5;
 
-  WorldOptions options(std::uint64_t seed) {
-    WorldOptions out{.nodes = kNodes, .node_cpu = "8"};
-    out.scheduler.engine.seed = seed;
-    out.scheduler.on_preemption = [this](const Cluster& cluster, const PodInfoPtr& pod, placement::Candidate& choice) {
-      if (mutation_) {
-        const auto all = placement::run_post_filter(framework_, cluster, pod, placement::evaluate(*framework_, cluster, *pod), {});
-        mutated_ += mutation_(cluster, pod, all, choice);
-      }
-      judge(cluster, pod, choice);
-    };
-    return out;
-  }
-
-  std::uint64_t below(std::uint64_t n) { return random_() % n; }
-  template <typename T>
-  const T& one_of(const std::vector<T>& list) {
-    return list[below(list.size())];
-  }
-
-  // ---- what happens
-
+ private:
   void step() {
     switch (below(15)) {
       case 0:
@@ -113,9 +83,9 @@ class Story {
       case 9:
         return remove_budget();
       case 10:
-        return annotate_node(below(2) == 0 ? "true" : "false");
+        return lose_a_node();
       case 11:
-        return cordon(below(2) == 0);
+        return cordon();
       case 12:
         return kill_scheduler();
       case 13:
@@ -149,103 +119,121 @@ class Story {
     if (apps_.size() > 14) return;
     const std::string app = fmt::format("app{}", ++counter_);
     apps_.push_back(app);
-    world_.create(
-        fmt::format("apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {{name: {0}}}\nspec: {{replicas: {1}, selector: {{matchLabels: "
-                    "{{app: {0}}}}}, template: {{metadata: {{labels: {{app: {0}}}}}, spec: {{{2}}}}}}}\n",
+    change(
+        fmt::format("apply: {{apiVersion: apps/v1, kind: ReplicaSet, metadata: {{name: {0}}}, spec: {{replicas: {1}, selector: "
+                    "{{matchLabels: {{app: {0}}}}}, template: {{metadata: {{labels: {{app: {0}}}}}, spec: {{{2}}}}}}}}}",
                     app, 1 + below(5), pod_spec(app)));
   }
   void add_pod() {
-    const std::string name = fmt::format("bare{}", ++counter_);
-    world_.create(
-        fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: {0}, labels: {{app: {0}}}}}\nspec: {{{1}}}\n", name, pod_spec(name)));
-  }
-  void patch(const char* group, const char* resource, const std::string& name, const std::string& body) {
-    client::Call call;
-    call.verb = "patch";
-    call.gvr = model::find_resource(group, resource)->gvr();
-    call.ns = std::string_view(resource) == "nodes" ? "" : "default";
-    call.name = name;
-    call.content_type = "application/merge-patch+json";
-    call.body = body;
-    (void)world_.client().call_and_wait(call);
-  }
-  void remove(const char* group, const char* resource, const std::string& name) {
-    client::Call call;
-    call.verb = "delete";
-    call.gvr = model::find_resource(group, resource)->gvr();
-    call.ns = "default";
-    call.name = name;
-    (void)world_.client().call_and_wait(call);
+    bare_.push_back(fmt::format("bare{}", ++counter_));
+    change(fmt::format("apply: {{apiVersion: v1, kind: Pod, metadata: {{name: {0}, labels: {{app: {0}}}}}, spec: {{{1}}}}}", bare_.back(),
+                       pod_spec(bare_.back())));
   }
   void scale() {
-    if (!apps_.empty()) patch("apps", "replicasets", one_of(apps_), fmt::format(R"({{"spec":{{"replicas":{}}}}})", below(7)));
+    if (!apps_.empty()) merge("ReplicaSet", one_of(apps_), fmt::format("{{spec: {{replicas: {}}}}}", below(7)));
   }
   void remove_workload() {
     if (apps_.empty()) return;
     const std::size_t i = below(apps_.size());
-    remove("apps", "replicasets", apps_[i]);
+    remove("ReplicaSet", apps_[i]);
     apps_.erase(apps_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   void add_budget() {
     if (apps_.empty() || budgets_.size() > 5) return;
-    const std::string name = fmt::format("budget{}", ++counter_);
-    budgets_.push_back(name);
-    world_.create(fmt::format(
-        "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: {}}}\nspec: {{{}, selector: {{matchLabels: {{app: {}}}}}}}\n",
-        name, below(2) == 0 ? "minAvailable: 1" : "maxUnavailable: 0", one_of(apps_)));
+    budgets_.push_back(fmt::format("budget{}", ++counter_));
+    change(
+        fmt::format("apply: {{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {{name: {}}}, spec: {{{}, selector: "
+                    "{{matchLabels: {{app: {}}}}}}}}}",
+                    budgets_.back(), below(2) == 0 ? "minAvailable: 1" : "maxUnavailable: 0", one_of(apps_)));
   }
   void remove_budget() {
     if (budgets_.empty()) return;
-    remove("policy", "poddisruptionbudgets", budgets_.back());
+    remove("PodDisruptionBudget", budgets_.back());
     budgets_.pop_back();
   }
-  void annotate_node(const char* dead) {
-    disturb(patch_node(fmt::format(R"({{"metadata":{{"annotations":{{"sim.berth.dev/dead":"{}"}}}}}})", dead)));
-  }
-  void cordon(bool is_on) { disturb(patch_node(fmt::format(R"({{"spec":{{"unschedulable":{}}}}})", is_on))); }
-  std::string patch_node(const std::string& body) {
+  void lose_a_node() { strike("lose"); }
+  void cordon() { strike("cordon"); }
+  void strike(const char* what) {
     const std::string node = fmt::format("node-{}", 1 + below(kNodes));
-    patch("", "nodes", node, body);
-    return node;
+    const Duration lasts = seconds(1 + below(300));
+    fault(lasts, fmt::format("{}: [{}]", what, node));
+    disturb(node, Duration(0));
+    disturb(node, lasts);
   }
-  void disturb(const std::string& node) { disturbed_[node] = world_.loop().now(); }
+  void disturb(const std::string& node, Duration in) { disturbances_.nodes[node].push_back(now_ + in); }
   void delete_a_pod() {
-    const auto all = world_.pods();
-    if (!all.empty()) remove("", "pods", text_of(one_of(all), {"metadata", "name"}));
+    if (!bare_.empty()) remove("Pod", one_of(bare_));
   }
   void kill_scheduler() {
-    world_.stop_scheduler();
-    pass(milliseconds(below(3) == 0 ? below(20'000) : below(50)));
-    world_.start_scheduler();
-    restarted_ = world_.loop().now();
+    const Duration away = seconds(1 + (below(3) == 0 ? below(20) : 0));
+    fault(away, "restart: scheduler");
+    disturbances_.restarts.push_back(now_ + away);
   }
-  void heal() {
-    for (int i = 1; i <= kNodes; ++i) {
-      const std::string node = fmt::format("node-{}", i);
-      patch("", "nodes", node, R"({"metadata":{"annotations":{"sim.berth.dev/dead":"false"}},"spec":{"unschedulable":false}})");
-      disturb(node);
-    }
-    pass(seconds(200));  // Longer than any grace period and the nodes' way back.
+
+  std::uint64_t seed_;
+  std::vector<std::string> apps_, bare_, budgets_;
+  Disturbances disturbances_;
+  int counter_ = 0;
+};
+
+class Story {
+ public:
+  /// What a broken scheduler makes of a plan before it carries it out; true when it changed it.
+  using Mutation =
+      std::function<bool(const Cluster&, const PodInfoPtr& pod, const placement::PostFilterResult& all, placement::Candidate&)>;
+
+  Story(std::uint64_t seed, int steps, Mutation mutation = {})
+      : mutation_(std::move(mutation)),
+        told_(seed, steps),
+        scenario_(scenario_of(told_.scenario())),
+        framework_(*placement::Framework::create(placement::default_profile(placement::Era::k136))) {}
+
+  void run() {
+    simulator::RunOptions options;
+    options.on_cluster = [this](simulator::Cluster& cluster) { watch(cluster); };
+    const auto outcome = simulator::run(scenario_, options);
+    ASSERT_TRUE(outcome) << outcome.error().message;
+    // No node over its allocatable.
+    EXPECT_TRUE(outcome->failures.empty()) << to_text(*outcome);
   }
+  [[nodiscard]] std::string scenario() const { return told_.scenario(); }
+
+ private:
+  static constexpr int kNodes = Rivalry::kNodes;
+
+  void watch(simulator::Cluster& cluster) {
+    world_ = &cluster;
+    cluster.on_preemption = [this](const Cluster& seen, const PodInfoPtr& pod, placement::Candidate& choice) {
+      if (mutation_) {
+        const auto all = placement::run_post_filter(framework_, seen, pod, placement::evaluate(*framework_, seen, *pod), {});
+        mutated_ += mutation_(seen, pod, all, choice);
+      }
+      judge(seen, pod, choice);
+    };
+    for (Duration at = seconds(1); at < scenario_.duration; at += seconds(2))
+      cluster.loop().schedule_at(scenario_.start + at, [this] { check_now(); });
+    cluster.loop().schedule_at(scenario_.start + scenario_.duration - milliseconds(1), [this] { check_rest(); });
+  }
+  [[nodiscard]] TimePoint now() const { return world_->loop().now(); }
+  std::vector<json::Value> list(const char* group, const char* resource, const char* kind) {
+    auto page = world_->client().list_and_wait(model::find_resource(group, resource)->gvr(), "", {});
+    EXPECT_TRUE(page) << resource;
+    if (!page) return {};
+    for (json::Value& item : page->items) item.get_object()["kind"] = kind;
+    return std::move(page->items);
+  }
+  std::vector<json::Value> pods() { return list("", "pods", "Pod"); }
 
   // ---- what must hold at any moment
 
-  void pass(Duration d) {
-    const TimePoint end = world_.loop().now() + d;
-    while (world_.loop().now() < end && !::testing::Test::HasFailure()) {
-      world_.run(std::min<Duration>(end - world_.loop().now(), seconds(2)));
-      check_now();
-    }
-  }
-
   void check_now() {
     std::map<std::string, std::int64_t> used;
-    for (const json::Value& document : world_.pods()) {
+    for (const json::Value& document : pods()) {
       const auto view = model::PodView::parse(document);
       if (view.node_name.empty()) continue;
       const auto [at, is_new] = bound_.emplace(view.meta.uid, view.node_name);
       EXPECT_EQ(at->second, view.node_name) << view.key() << " was bound twice";
-      if (is_new) bound_at_[view.meta.uid] = {view.node_name, view.priority, world_.loop().now()};
+      if (is_new) bound_at_[view.meta.uid] = {view.node_name, view.priority, now()};
       if (!view.is_terminal())
         used[view.node_name] +=
             placement::PodInfo::make(std::make_shared<model::PodView>(view), placement::Era::k136)->request.total.cpu_milli;
@@ -278,7 +266,7 @@ class Story {
       EXPECT_GE(other.budget_violations, choice.budget_violations)
           << pod->key << " breaks budgets on " << node << ", but not on " << cluster.node(other.node)->name;
     // A second plan while the first one's victims still go, and nothing happened to it, evicts in vain.
-    Plan plan{pod->view().meta.uid, pod->key, node, pod->view().priority, {}, {}, {}, world_.loop().now()};
+    Plan plan{pod->view().meta.uid, pod->key, node, pod->view().priority, {}, {}, {}, now()};
     for (const auto& other : cluster.node(choice.node)->pods) plan.there.insert(other->view().meta.uid);
     plan.peers = spread_peers(cluster, *pod);
     for (const auto& victim : choice.victims) plan.victims.insert(victim->view().meta.uid);
@@ -316,8 +304,13 @@ class Story {
   bool was_overtaken(const Plan& plan, const placement::PodInfo& pod, const Cluster& cluster) const {
     // Nominations elsewhere do not count for spreading: a peer that was placed meanwhile may have tipped the balance.
     if (!std::ranges::includes(plan.peers, spread_peers(cluster, pod))) return true;
-    if (restarted_ >= plan.at) return true;
-    if (const auto at = disturbed_.find(plan.node); at != disturbed_.end() && at->second + minutes(10) >= plan.at) return true;
+    const auto is_over = [&](Duration at) { return scenario_.start + at <= now() + seconds(1); };
+    const auto& [disturbed, restarts] = told_.disturbances();
+    if (std::ranges::any_of(restarts, [&](Duration at) { return is_over(at) && scenario_.start + at + seconds(1) >= plan.at; }))
+      return true;
+    if (const auto node = disturbed.find(plan.node); node != disturbed.end())
+      for (const Duration at : node->second)
+        if (is_over(at) && scenario_.start + at + minutes(10) >= plan.at) return true;
     const auto is_rival = [&](const PodInfoPtr& pod) {
       return pod->view().priority >= plan.priority && !plan.there.contains(pod->view().meta.uid);
     };
@@ -342,16 +335,10 @@ class Story {
     for (const auto& [group, resource, kind] : {std::tuple{"", "namespaces", "Namespace"},
                                                 {"", "nodes", "Node"},
                                                 {"policy", "poddisruptionbudgets", "PodDisruptionBudget"},
-                                                {"", "pods", "Pod"}}) {
-      auto page = world_.client().list_and_wait(model::find_resource(group, resource)->gvr(), "", {});
-      ASSERT_TRUE(page);
-      for (json::Value& item : page->items) {
-        item.get_object()["kind"] = kind;
-        cluster.upsert(item);
-      }
-    }
+                                                {"", "pods", "Pod"}})
+      for (const json::Value& item : list(group, resource, kind)) cluster.upsert(item);
     EXPECT_EQ(cluster.node_count(), static_cast<std::size_t>(kNodes));
-    for (const json::Value& document : world_.pods()) {
+    for (const json::Value& document : pods()) {
       const auto pod = placement::PodInfo::make(std::make_shared<model::PodView>(model::PodView::parse(document)), placement::Era::k136);
       EXPECT_FALSE(pod->view().meta.is_deleting) << pod->key << " still goes\n" << json::serialize(document);
       if (!pod->view().node_name.empty() || pod->view().meta.is_deleting) continue;
@@ -374,16 +361,13 @@ class Story {
   };
 
   Mutation mutation_;
-  std::mt19937_64 random_;
+  Rivalry told_;
+  simulator::Scenario scenario_;
   placement::FrameworkPtr framework_;
+  simulator::Cluster* world_ = nullptr;       ///< While it runs.
   std::map<std::string, std::string> bound_;  ///< uid to node.
   std::map<std::string, Bound> bound_at_;
   std::map<std::string, Plan> plans_;  ///< The last one of each preemptor.
-  std::map<std::string, TimePoint> disturbed_;
-  TimePoint restarted_{};
-  std::vector<std::string> apps_, budgets_;
-  int counter_ = 0;
-  World world_;
 
  public:
   int plans_made_ = 0, mutated_ = 0;
@@ -395,10 +379,12 @@ TEST(Simulation, PreemptionStaysRightThroughFailures) {
   int plans = 0;
   for (int seed = first; seed < first + seeds; ++seed) {
     SCOPED_TRACE(fmt::format("BERTH_SIMULATION_SEEDS=1 BERTH_SIMULATION_FIRST={} BERTH_SIMULATION_STEPS={}", seed, steps));
-    Story story(static_cast<std::uint64_t>(seed));
-    story.run(steps);
+    Story story(static_cast<std::uint64_t>(seed), steps);
+    story.run();
     plans += story.plans_made_;
-    if (::testing::Test::HasFailure()) break;
+    if (!HasFailure()) continue;
+    ADD_FAILURE() << "the scenario:\n" << story.scenario();
+    break;
   }
   EXPECT_GT(plans, seeds) << "the stories hardly preempt: they show nothing";
 }
@@ -410,8 +396,8 @@ bool is_found_out(const Story::Mutation& mutation, const char* words) {
     {
       const ::testing::ScopedFakeTestPartResultReporter reporter(::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD,
                                                                  &problems);
-      Story story(seed, mutation);
-      story.run(30);
+      Story story(seed, 30, mutation);
+      story.run();
     }
     for (int i = 0; i < problems.size(); ++i)
       if (std::string_view(problems.GetTestPartResult(i).message()).find(words) != std::string_view::npos) return true;
@@ -458,4 +444,4 @@ TEST(Simulation, ABrokenRuleOfPreemptionIsFoundOut) {
 }
 
 }  // namespace
-}  // namespace berth::integration
+}  // namespace berth::simulation

@@ -158,7 +158,7 @@ class MutatingPolicy final : public AdmissionPlugin {
   std::vector<Invocation> collect(const AdmissionRequest& request, std::vector<PolicyFailure>& failures) {
     std::vector<Invocation> out;
     for (const auto& policy : *source_.current()) {
-      const auto* form = match_resources(policy->matcher, request, namespaces_);
+      const auto* form = match_resources(policy->matcher, request, namespaces_, Converted::kWithoutWebhook);
       if (form == nullptr) continue;
       if (!policy->configuration_error.empty()) {
         if (!policy->ignores_failure)

@@ -1,6 +1,7 @@
 // What an admission plugin is (SPEC E; apiserver/pkg/admission): one step of the chain between decoding and committing.
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,6 +54,11 @@ struct AdmissionRequest {
     bool is_second = false;
   };
   std::optional<PolicyPass> policy_pass;
+  struct Form {
+    json::Value object, old_object;
+  };
+  /// The objects in other versions of their kind, as a conversion webhook made them (equivalent_forms.h).
+  mutable std::map<const model::KindInfo*, Form> forms;
   /// The object's own kind where it is not the resource's (Binding, Eviction, Scale, TokenRequest).
   std::string object_api_version, object_kind;
 

@@ -1,4 +1,5 @@
 // ValidatingAdmissionPolicy (apiserver/pkg/admission/plugin/policy): the cluster's own rules in CEL, with parameters, without a webhook.
+#include "apiserver/admission/equivalent_forms.h"
 #include "apiserver/admission/plugins.h"
 #include "apiserver/admission/policy_config.h"
 #include "base/go/strings.h"
@@ -29,11 +30,22 @@ class ValidatingPolicy final : public AdmissionPlugin {
   explicit ValidatingPolicy(const AdmissionContext& context)
       : context_(context),
         source_(context, "validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+        forms_(context),
         namespaces_(context.mirror("", "namespaces")) {}
   [[nodiscard]] std::string_view name() const override { return "ValidatingAdmissionPolicy"; }
   [[nodiscard]] bool handles(Operation) const override { return true; }
 
   [[nodiscard]] bool wants_whole(const AdmissionRequest&) override { return !source_.empty(); }
+  [[nodiscard]] bool may_wait() const override { return true; }
+  void validate_async(const AdmissionRequest& request, AdmitDone done) override {
+    request.forms.clear();
+    std::vector<const model::KindInfo*> forms;
+    if (!source_.empty())
+      for (const auto& policy : *source_.current())
+        if (const auto* form = match_resources(policy->matcher, request, namespaces_)) forms.push_back(form);
+    forms_.prepare(request, std::move(forms),
+                   [this, &request, done = std::move(done)](Admitted ready) { done(ready ? validate(request) : std::move(ready)); });
+  }
   Admitted validate(const AdmissionRequest& request) override {
     if (request.kind->group == "admissionregistration.k8s.io" && request.kind->kind.find("AdmissionPolicy") != std::string::npos) {
       // Nobody may lock himself out of the policies' own configuration.
@@ -170,6 +182,7 @@ class ValidatingPolicy final : public AdmissionPlugin {
 
   const AdmissionContext& context_;
   PolicySource source_;
+  EquivalentForms forms_;
   Mirror& namespaces_;
 };
 

@@ -24,6 +24,8 @@ json::Object gvr(const model::KindInfo& kind) {
 }  // namespace
 
 json::Value in_form(const AdmissionRequest& request, const model::KindInfo& form, const json::Value& document) {
+  if (const auto made = request.forms.find(&form); made != request.forms.end())
+    return &document == &request.old_object ? made->second.old_object : made->second.object;
   auto out = document;
   if (&form != request.kind && out.is_object() && request.object_kind.empty()) model::convert(*request.kind, form, out);
   return out;

@@ -51,7 +51,7 @@ class WebhookClient {
   std::map<std::string, std::shared_ptr<net::HttpClient>> clients_;
 };
 
-/// A document of the request in the wanted form.
+/// The request's object or old object (no copy of one) in the wanted form.
 json::Value in_form(const AdmissionRequest& request, const model::KindInfo& form, const json::Value& document);
 /// admission.k8s.io AdmissionRequest without uid and objects.
 json::Object admission_request_fields(const AdmissionRequest& request, const model::KindInfo& form);

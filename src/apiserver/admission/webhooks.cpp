@@ -1,4 +1,5 @@
 // MutatingAdmissionWebhook and ValidatingAdmissionWebhook (SPEC A7; apiserver/pkg/admission/plugin/webhook).
+#include "apiserver/admission/equivalent_forms.h"
 #include "apiserver/admission/plugins.h"
 #include "apiserver/admission/webhook_client.h"
 #include "apiserver/patch/json_patch.h"
@@ -26,22 +27,27 @@ class WebhookSource {
     if (configurations_.empty()) return false;
     return std::ranges::any_of(*current(), [&](const auto& webhook) { return match_resources(*webhook, request, namespaces_) != nullptr; });
   }
-  /// The webhooks that are to be called; the error: match conditions that fail where failure means refusal.
-  model::ApiResult<std::vector<Match>> matching(const AdmissionRequest& request) {
+  /// The webhooks whose rules and selectors want the request.
+  std::vector<Match> wanting(const AdmissionRequest& request) {
     std::vector<Match> out;
     if (configurations_.empty()) return out;
     // Nobody may lock himself out of the configuration of webhooks and policies.
     if (request.kind->group == "admissionregistration.k8s.io") return out;
-    for (const auto& webhook : *current()) {
-      const auto* form = match_resources(*webhook, request, namespaces_);
-      if (form == nullptr) continue;
-      if (!webhook->conditions.empty()) {
-        const AdmissionVariables variables(request, *form, authorizer_);
-        const auto met = webhook->conditions.evaluate(variables, webhook->ignores_failure);
+    for (const auto& webhook : *current())
+      if (const auto* form = match_resources(*webhook, request, namespaces_)) out.push_back({webhook, form});
+    return out;
+  }
+  /// Those of them that are to be called; the error: match conditions that fail where failure means refusal. The forms are there.
+  model::ApiResult<std::vector<Match>> matching(const AdmissionRequest& request, std::vector<Match> wanting) {
+    std::vector<Match> out;
+    for (auto& match : wanting) {
+      if (!match.webhook->conditions.empty()) {
+        const AdmissionVariables variables(request, *match.form, authorizer_);
+        const auto met = match.webhook->conditions.evaluate(variables, match.webhook->ignores_failure);
         if (!met) return std::unexpected(request.forbidden(met.error()));
         if (!*met) continue;
       }
-      out.push_back({webhook, form});
+      out.push_back(std::move(match));
     }
     return out;
   }
@@ -63,6 +69,13 @@ class WebhookSource {
   std::shared_ptr<const WebhookList> compiled_;
   std::uint64_t compiled_generation_ = 0;
 };
+
+/// Of one request's matches.
+std::vector<const model::KindInfo*> forms_of(const std::vector<WebhookSource::Match>& matches) {
+  std::vector<const model::KindInfo*> out;
+  for (const auto& match : matches) out.push_back(match.form);
+  return out;
+}
 
 model::ApiStatus call_failed(const Webhook& webhook, const std::string& why) {
   return model::internal_error(fmt::format("failed calling webhook \"{}\": {}", webhook.name, why));
@@ -92,6 +105,7 @@ class MutatingWebhook final : public AdmissionPlugin {
   explicit MutatingWebhook(const AdmissionContext& context)
       : source_(context, "mutatingwebhookconfigurations"),
         client_(context.cache, context.webhook_client, context.uid),
+        forms_(context),
         offload_(context.offload) {}
   [[nodiscard]] std::string_view name() const override { return "MutatingAdmissionWebhook"; }
   [[nodiscard]] bool handles(Operation) const override { return true; }
@@ -99,14 +113,21 @@ class MutatingWebhook final : public AdmissionPlugin {
   [[nodiscard]] bool may_wait() const override { return true; }
   [[nodiscard]] bool wants_whole(const AdmissionRequest& request) override { return source_.may_match(request); }
   void mutate_async(AdmissionRequest& request, AdmitDone done) override {
-    auto matches = source_.matching(request);
-    if (!matches) return done(std::unexpected(std::move(matches.error())));
-    if (matches->empty()) return done({});
-    auto round = std::make_shared<Round>();
-    round->matches = std::move(*matches);
-    round->request = &request;
-    round->done = std::move(done);
-    step(round);
+    request.forms.clear();
+    auto wanting = source_.wanting(request);
+    if (wanting.empty()) return done({});
+    auto forms = forms_of(wanting);
+    forms_.prepare(request, std::move(forms),
+                   [this, &request, wanting = std::move(wanting), done = std::move(done)](Admitted ready) mutable {
+                     if (!ready) return done(std::move(ready));
+                     auto matches = source_.matching(request, std::move(wanting));
+                     if (!matches) return done(std::unexpected(std::move(matches.error())));
+                     auto round = std::make_shared<Round>();
+                     round->matches = std::move(*matches);
+                     round->request = &request;
+                     round->done = std::move(done);
+                     step(round);
+                   });
   }
 
  private:
@@ -126,8 +147,12 @@ class MutatingWebhook final : public AdmissionPlugin {
     }
     const auto match = round->matches[round->next];
     if (auto refused = check_dry_run(*match.webhook, *round->request)) return round->done(std::unexpected(std::move(*refused)));
-    client_.call(*match.webhook, *round->request, *match.form, [this, round, match](WebhookAnswer answer) {
-      offload_([this, round, match, answer = std::move(answer)]() mutable { take(round, match, std::move(answer)); });
+    // Made anew where one before it changed the object.
+    forms_.prepare(*round->request, {match.form}, [this, round, match](Admitted ready) {
+      if (!ready) return round->done(std::move(ready));
+      client_.call(*match.webhook, *round->request, *match.form, [this, round, match](WebhookAnswer answer) {
+        offload_([this, round, match, answer = std::move(answer)]() mutable { take(round, match, std::move(answer)); });
+      });
     });
   }
 
@@ -136,15 +161,20 @@ class MutatingWebhook final : public AdmissionPlugin {
     if (request.warnings != nullptr)
       for (auto& warning : answer.warnings) request.warnings->push_back(std::move(warning));
     if (answer.failure.empty() && !answer.allowed) return round->done(std::unexpected(std::move(answer.refusal)));
-    if (answer.failure.empty() && !answer.patch.is_null() && request.object.is_object()) {
-      if (auto applied = apply(request, *match.form, answer.patch); !applied) {
-        answer.failure = applied.error();
-      } else if (*applied) {
-        ++round->changes;
-      }
-    }
-    if (!answer.failure.empty() && !match.webhook->ignores_failure)
-      return round->done(std::unexpected(call_failed(*match.webhook, answer.failure)));
+    if (!answer.failure.empty() || answer.patch.is_null() || !request.object.is_object()) return go_on(round, match, answer.failure);
+    auto patched = apply(request, *match.form, answer.patch);
+    if (!patched) return go_on(round, match, patched.error());
+    if (!EquivalentForms::needs_webhook(request, *match.form)) return go_on(round, match, settle(*round, std::move(*patched)));
+    if (json::equal(*patched, request.forms.at(match.form).object)) return go_on(round, match, {});
+    forms_.take_back(request, std::move(*patched), [this, round, match](model::ApiResult<json::Value> back) {
+      if (!back) return round->done(std::unexpected(std::move(back.error())));
+      go_on(round, match, settle(*round, std::move(*back)));
+    });
+  }
+
+  /// After one was asked; `failure`: why its answer cannot be taken.
+  void go_on(const std::shared_ptr<Round>& round, const WebhookSource::Match& match, const std::string& failure) {
+    if (!failure.empty() && !match.webhook->ignores_failure) return round->done(std::unexpected(call_failed(*match.webhook, failure)));
     round->changed_after.push_back(round->changes);
     ++round->next;
     step(round);
@@ -162,28 +192,38 @@ class MutatingWebhook final : public AdmissionPlugin {
     return true;
   }
 
-  /// True when the patch changed something; the error says why it cannot be applied.
-  static Expected<bool, std::string> apply(AdmissionRequest& request, const model::KindInfo& form, const json::Value& document) {
+  /// The object as the patch makes it: of the request's version, or of the form where a webhook converts it. The error says why the patch
+  /// cannot be applied.
+  static Expected<json::Value, std::string> apply(const AdmissionRequest& request, const model::KindInfo& form,
+                                                  const json::Value& document) {
     const auto operations = patch::parse_json_patch(document);
     if (!operations) return std::unexpected(operations.error().message);
-    auto patched = request.object;
-    const bool converts = &form != request.kind && request.object_kind.empty();
-    if (converts) model::convert(*request.kind, form, patched);
+    auto patched = in_form(request, form, request.object);
     if (auto applied = patch::apply_json_patch(patched, *operations); !applied) return std::unexpected(applied.error().message);
-    if (converts) model::convert(form, *request.kind, patched);
+    if (&form != request.kind && request.object_kind.empty() && !EquivalentForms::needs_webhook(request, form))
+      model::convert(form, *request.kind, patched);
     if (!patched.is_object()) return std::unexpected("the patched object is not an object");
+    return patched;
+  }
+
+  /// Takes the object as it is to be from now on; the error says why it is none.
+  static std::string settle(Round& round, json::Value patched) {
+    auto& request = *round.request;
     if (request.object_kind.empty()) {
       model::DecodeReport report;
-      if (auto decoded = model::decode(*request.kind, patched, report); !decoded) return std::unexpected(decoded.error().message);
+      if (auto decoded = model::decode(*request.kind, patched, report); !decoded) return decoded.error().message;
       model::apply_defaults(*request.kind, patched);
     }
-    const bool changed = !json::equal(patched, request.object);
+    if (json::equal(patched, request.object)) return {};
     request.object = std::move(patched);
-    return changed;
+    request.forms.clear();
+    ++round.changes;
+    return {};
   }
 
   WebhookSource source_;
   WebhookClient client_;
+  EquivalentForms forms_;
   std::function<void(Task)> offload_;
 };
 
@@ -192,6 +232,7 @@ class ValidatingWebhook final : public AdmissionPlugin {
   explicit ValidatingWebhook(const AdmissionContext& context)
       : source_(context, "validatingwebhookconfigurations"),
         client_(context.cache, context.webhook_client, context.uid),
+        forms_(context),
         offload_(context.offload) {}
   [[nodiscard]] std::string_view name() const override { return "ValidatingAdmissionWebhook"; }
   [[nodiscard]] bool handles(Operation) const override { return true; }
@@ -200,9 +241,21 @@ class ValidatingWebhook final : public AdmissionPlugin {
   [[nodiscard]] bool wants_whole(const AdmissionRequest& request) override { return source_.may_match(request); }
   void validate_async(const AdmissionRequest& request, AdmitDone done) override {
     if (auto sound = check_expressions(request); !sound) return done(std::move(sound));
-    auto found = source_.matching(request);
-    if (!found) return done(std::unexpected(std::move(found.error())));
-    const auto matches = std::move(*found);
+    request.forms.clear();  // The object may have changed since.
+    auto wanting = source_.wanting(request);
+    if (wanting.empty()) return done({});
+    auto forms = forms_of(wanting);
+    forms_.prepare(request, std::move(forms),
+                   [this, &request, wanting = std::move(wanting), done = std::move(done)](Admitted ready) mutable {
+                     if (!ready) return done(std::move(ready));
+                     auto found = source_.matching(request, std::move(wanting));
+                     if (!found) return done(std::unexpected(std::move(found.error())));
+                     call_all(request, std::move(*found), std::move(done));
+                   });
+  }
+
+ private:
+  void call_all(const AdmissionRequest& request, std::vector<WebhookSource::Match> matches, AdmitDone done) {
     if (matches.empty()) return done({});
     for (const auto& match : matches)
       if (auto refused = check_dry_run(*match.webhook, request)) return done(std::unexpected(std::move(*refused)));
@@ -223,7 +276,6 @@ class ValidatingWebhook final : public AdmissionPlugin {
     }
   }
 
- private:
   struct Votes {
     std::mutex mutex;
     std::size_t left = 0;
@@ -246,6 +298,7 @@ class ValidatingWebhook final : public AdmissionPlugin {
 
   WebhookSource source_;
   WebhookClient client_;
+  EquivalentForms forms_;
   std::function<void(Task)> offload_;
 };
 

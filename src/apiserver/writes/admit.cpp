@@ -10,6 +10,7 @@ AdmissionRequest& begin_asking(WriteOperation& operation, Operation verb) {
   operation.is_admitted = false;
   admission.fill_in = nullptr;
   admission.stored = nullptr;
+  admission.forms.clear();
   admission.operation = verb;
   admission.kind = operation.kind;
   admission.subresource = operation.subresource;

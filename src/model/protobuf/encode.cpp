@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json_skip.h"
 #include "base/utf8.h"
+#include "model/internal_form.h"
 #include "model/protobuf/protobuf.h"
 
 namespace berth::model {
@@ -200,7 +201,11 @@ class Encoder {
         const char* start = at_;
         if (!skip_value()) return false;
         const std::size_t place = open_field(number);
-        append_field(out_, 1, {start, static_cast<std::size_t>(at_ - start)});
+        std::string_view raw(start, static_cast<std::size_t>(at_ - start));
+        std::string escaped;
+        // As Go writes JSON: who keeps the bytes (a ControllerRevision's data) compares them with its own.
+        if (raw.find_first_of("<>&") != std::string_view::npos) raw = escaped = escape_html(raw);
+        append_field(out_, 1, raw);
         close_length(out_, place);
         return true;
       }

@@ -9,8 +9,7 @@ namespace {
 
 using Kind = ContainerState::Kind;
 constexpr Duration kConfigRetry = std::chrono::seconds(10);
-constexpr Duration kBackoffReset = std::chrono::minutes(10);  // A container that ran so long starts its back-off anew.
-constexpr std::int64_t kMinimumGraceSeconds = 2;
+constexpr Duration kBackoffReset = std::chrono::minutes(10);   // A container that ran so long starts its back-off anew.
 constexpr Duration kShowStartError = std::chrono::seconds(1);  // So long at least the reason is to be seen before the back-off.
 
 TimePoint from_nanoseconds(std::string_view text) {
@@ -20,10 +19,6 @@ TimePoint from_nanoseconds(std::string_view text) {
 }
 
 std::string pod_words(const PodSpec& spec) { return fmt::format("{}_{}({})", spec.name, spec.ns, spec.uid); }
-
-std::int64_t to_seconds(Duration duration) {
-  return std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::seconds>(duration).count());
-}
 
 /// Whom a container runs as, where the runtime tells; null otherwise. The CRI's 64-bit numbers come as text.
 json::Value container_user(const json::Value& status) {
@@ -144,7 +139,7 @@ void PodWorker::restart_changed_containers() {
       continue;
     if (containers_[i].hash == container_hash(container_spec(pod_, i))) continue;
     emit("Normal", "Killing", fmt::format("Container {} definition changed, will be restarted", spec_.containers[i].name), i);
-    kill_container(i, grace_period());
+    stop_while_probing({i}, grace_period());
     containers_[i].crashes = 0;
     containers_[i].hash.clear();
     look_ = true;
@@ -334,46 +329,11 @@ void PodWorker::run_post_start(std::size_t i) {
   log::warning("node", "pod {}/{}: postStart of {}: {}", spec_.ns, spec_.name, spec_.containers[i].name, wrong->error);
   emit("Warning", "FailedPostStartHook", "PostStartHook failed", i);
   emit("Normal", "Killing", "FailedPostStartHook", i);
-  kill_container(i, grace_period());
+  stop_while_probing({i}, grace_period());
   look_ = true;
   if (const auto loaded = load_runtime_state(); !loaded || state_.containers[i].state.kind != Kind::kTerminated) return;
   set_waiting(i, "PostStartHookError", hook_message(*hook, spec_.containers[i].name, pod_words(spec_), *wrong));
   containers_[i].not_before = environment_.clock.now() + kShowStartError;
-}
-
-/// preStop, then the stop signal, then the kill when `grace` is over. May run on several threads, one a container.
-void PodWorker::kill_container(std::size_t i, Duration grace) {
-  const auto began = std::chrono::steady_clock::now();
-  // Rounded up: a pod gets the whole of its grace period.
-  const auto left = [&](Duration whole) {
-    return to_seconds(whole - std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - began) +
-                      std::chrono::milliseconds(999));
-  };
-  if (const json::Value* hook = json::find(container_spec(pod_, i), {"lifecycle", "preStop"}); hook && grace > Duration::zero())
-    if (const auto wrong = run_hook(*hook, probe_target(i), std::max<std::int64_t>(1, to_seconds(grace)), &interrupt_);
-        wrong && !interrupt_)
-      emit("Warning", "FailedPreStopHook", "PreStopHook failed", i);
-  std::int64_t seconds = grace > Duration::zero() ? std::max(left(grace), std::min(kMinimumGraceSeconds, to_seconds(grace))) : 0;
-  const std::atomic<bool>* cancel = &interrupt_;
-  while (true) {
-    const auto stopped = environment_.runtime.call("RuntimeService/StopContainer",
-                                                   json::Object{{"container_id", containers_[i].id}, {"timeout", std::to_string(seconds)}},
-                                                   static_cast<int>(std::min<std::int64_t>(seconds, 1'000'000) * 1000 + 30'000), cancel);
-    if (stopped || stopped.error().code == ErrorCode::kNotFound) return;
-    {
-      std::lock_guard lock(mutex_);
-      if (quit_) return;
-      if (cancel && interrupt_) {
-        // A stop with less patience (or an eviction) came meanwhile; it is not cut short again.
-        cancel = nullptr;
-        const Duration patience = stop_ ? stop_->grace : failure_ ? failure_->grace : grace;
-        seconds = std::min(left(grace), to_seconds(patience));
-        continue;
-      }
-    }
-    log::warning("node", "stopping container {} of {}/{}: {}", spec_.containers[i].name, spec_.ns, spec_.name, stopped.error().message);
-    return;
-  }
 }
 
 }  // namespace berth::node::agent

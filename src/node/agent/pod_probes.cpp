@@ -9,7 +9,7 @@ using Kind = ContainerState::Kind;
 
 }  // namespace
 
-void PodWorker::run_probes(TimePoint now, TimePoint& next) {
+void PodWorker::run_probes(TimePoint now, TimePoint& next, bool only_readiness) {
   for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
     const ContainerRecord& record = state_.containers[i];
     if (record.state.kind != Kind::kRunning || spec_.containers[i].role == ContainerRole::kInit ||
@@ -18,13 +18,14 @@ void PodWorker::run_probes(TimePoint now, TimePoint& next) {
     Container& own = containers_[i];
     const json::Value& container = container_spec(pod_, i);
     if (!record.is_started) {  // The others wait for it.
+      if (only_readiness) continue;
       if (const json::Value* probe = json::find(container, "startupProbe"))
         start_probe(i, ProbeKind::kStartup, *probe, own.startup, now, next);
       continue;
     }
     if (const json::Value* probe = json::find(container, "readinessProbe"))
       start_probe(i, ProbeKind::kReadiness, *probe, own.readiness, now, next);
-    if (const json::Value* probe = json::find(container, "livenessProbe"))
+    if (const json::Value* probe = only_readiness ? nullptr : json::find(container, "livenessProbe"))
       start_probe(i, ProbeKind::kLiveness, *probe, own.liveness, now, next);
   }
 }
@@ -51,12 +52,15 @@ void PodWorker::start_probe(std::size_t i, ProbeKind kind, const json::Value& pr
   });
 }
 
-void PodWorker::take_probe_results() {
+void PodWorker::take_probe_results(bool only_readiness) {
   std::vector<ProbeInbox::Result> results;
   {
     std::lock_guard lock(inbox_->mutex);
     results.swap(inbox_->results);
+    for (ProbeInbox::Result& result : results)
+      if (only_readiness && result.kind != ProbeKind::kReadiness) inbox_->results.push_back(result);
   }
+  if (only_readiness) std::erase_if(results, [](const ProbeInbox::Result& result) { return result.kind != ProbeKind::kReadiness; });
   for (const ProbeInbox::Result& result : results) {
     // The container may have been replaced meanwhile.
     if (result.container >= containers_.size() || containers_[result.container].id != result.container_id) continue;
@@ -110,7 +114,7 @@ void PodWorker::kill_unhealthy(std::size_t i, ProbeKind kind, const json::Value&
                      comes_back ? ", will be restarted" : ""),
          i);
   const std::int64_t own_grace = json::get_int(probe, {"terminationGracePeriodSeconds"}, -1);
-  kill_container(i, own_grace >= 0 ? std::chrono::seconds(own_grace) : grace_period());
+  stop_while_probing({i}, own_grace >= 0 ? std::chrono::seconds(own_grace) : grace_period());
   look_ = true;
 }
 

@@ -164,7 +164,7 @@ bool PodWorker::apply_resize(PodContext& context) {
     if (json::equal(own.applied, wanted)) continue;
     if (needs_restart(container, own.applied, wanted)) {
       emit("Normal", "Killing", fmt::format("Container {} resize requires restart", spec_.containers[i].name), i);
-      kill_container(i, grace_period());
+      stop_while_probing({i}, grace_period());
       own.crashes = 0;
       look_ = true;
       std::lock_guard lock(mutex_);

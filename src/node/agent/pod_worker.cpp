@@ -1,7 +1,6 @@
 #include "node/agent/pod_worker.h"
 
 #include <filesystem>
-#include <future>
 #include <set>
 
 #include "base/log.h"
@@ -433,131 +432,6 @@ Result<void> PodWorker::ensure_sandbox(PodContext& context) {
   }
   context.pod_ips = state_.pod_ips;
   return {};
-}
-
-/// Main and ephemeral containers together, then sidecars from the last to the first, each with what is left of the grace period.
-void PodWorker::stop_containers(Duration grace) {
-  const TimePoint deadline = environment_.clock.now() + grace;
-  std::vector<std::future<void>> stops;
-  for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
-    if (!is_running(state_.containers[i]) || spec_.containers[i].role == ContainerRole::kSidecar) continue;
-    emit("Normal", "Killing", "Stopping container " + spec_.containers[i].name, i);
-    stops.push_back(std::async(std::launch::async, [this, i, grace] { kill_container(i, grace); }));
-  }
-  for (auto& one : stops) one.wait();
-  for (std::size_t i = spec_.containers.size(); i-- > 0;) {
-    if (!is_running(state_.containers[i]) || spec_.containers[i].role != ContainerRole::kSidecar) continue;
-    emit("Normal", "Killing", "Stopping container " + spec_.containers[i].name, i);
-    kill_container(i, std::max<Duration>(deadline - environment_.clock.now(), std::min<Duration>(grace, std::chrono::seconds(2))));
-  }
-}
-
-void PodWorker::stop_everything(const Stop& stop) {
-  if (stop.is_deletion && !std::exchange(is_deleting_, true)) {
-    // A deleted pod's containers are over: its phase is what they came to.
-    forbid_restarts();
-    for (ContainerRecord& record : state_.containers)
-      if (record.state.kind == Kind::kWaiting && record.last) record.state = *record.last;  // It waits for nothing any more.
-  }
-  stop_containers(stop.grace);
-  {
-    // Quitting in the middle leaves the rest to the next agent.
-    std::lock_guard lock(mutex_);
-    if (quit_) return;
-  }
-  if (!sandbox_id_.empty() && sandbox_ready_)
-    (void)environment_.runtime.call("RuntimeService/StopPodSandbox", json::Object{{"pod_sandbox_id", sandbox_id_}}, 60'000);
-  if (const auto loaded = load_runtime_state(); !loaded || std::ranges::any_of(state_.containers, is_running)) {
-    // Not stopped, or the runtime is away: once more, until it is.
-    look_ = true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    std::lock_guard lock(mutex_);
-    is_dirty_ = true;
-    return;
-  }
-  // What a pod kept on the node goes with its containers: memory-backed volumes would otherwise hold the memory that it was evicted for.
-  if (environment_.image_volumes) environment_.image_volumes->release(directory());
-  image_volumes_.clear();
-  if (const auto removed = tear_down_volumes(directory()); !removed)
-    log::warning("node", "pod {}/{}: {}", spec_.ns, spec_.name, removed.error().message);
-  volumes_ready_ = false;
-  account_for_unknown_containers();
-  state_.is_ended = true;
-  {
-    std::lock_guard lock(mutex_);
-    stopped_ = true;
-  }
-  publish();
-  if (!stop.is_deletion) return;
-  remove_everything();
-  {
-    std::lock_guard lock(mutex_);
-    finished_ = true;
-  }
-  environment_.changed(uid_);
-}
-
-void PodWorker::forbid_restarts() {
-  for (ContainerSpec& container : spec_.containers) {
-    container.restart_policy = RestartPolicy::kNever;
-    container.restart_rules.clear();
-  }
-}
-
-/// Of a pod that is over, containers that never came to an end of their own are taken as failed (status_manager.go TerminatePod): the main
-/// ones once the pod was initialized, the init ones up to the last of which something is known, at least the first.
-void PodWorker::account_for_unknown_containers() {
-  if (state_.is_rejected) return;
-  const auto is_init = [&](std::size_t i) {
-    return spec_.containers[i].role == ContainerRole::kInit || spec_.containers[i].role == ContainerRole::kSidecar;
-  };
-  std::size_t init_end = 0;  // One past the last init container of which something is known.
-  bool any_init = false, last_init_done = true, any_main = false;
-  for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
-    const ContainerRecord& record = state_.containers[i];
-    const bool is_seen = record.state.kind != Kind::kWaiting || record.last;
-    if (is_init(i)) {
-      any_init = true;
-      if (is_seen) init_end = i + 1;
-      last_init_done =
-          spec_.containers[i].role == ContainerRole::kInit
-              ? (record.state.kind == Kind::kTerminated && record.state.exit_code == 0) || (record.last && record.last->exit_code == 0)
-              : record.state.kind == Kind::kTerminated;
-    } else if (spec_.containers[i].role == ContainerRole::kMain) {
-      any_main = any_main || is_seen;
-    }
-  }
-  if (any_init && init_end == 0) init_end = 1;
-  for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
-    ContainerRecord& record = state_.containers[i];
-    const bool is_due =
-        is_init(i) ? i < init_end : spec_.containers[i].role == ContainerRole::kMain && (!any_init || any_main || last_init_done);
-    if (!is_due || record.state.kind == Kind::kTerminated) continue;
-    record.state = ContainerState{.kind = Kind::kTerminated,
-                                  .reason = "ContainerStatusUnknown",
-                                  .message = "The container could not be located when the pod was terminated",
-                                  .exit_code = 137};
-    record.is_ready = record.is_started = false;
-  }
-}
-
-void PodWorker::remove_everything() {
-  const json::Value filter = json::Object{{"filter", json::Object{{"label_selector", json::Object{{"io.kubernetes.pod.uid", uid_}}}}}};
-  if (const auto containers = environment_.runtime.call("RuntimeService/ListContainers", filter))
-    for (const json::Value& container : json::get_array(*containers, {"containers"}))
-      (void)environment_.runtime.call("RuntimeService/RemoveContainer",
-                                      json::Object{{"container_id", json::get_string(container, {"id"})}});
-  if (const auto sandboxes = environment_.runtime.call("RuntimeService/ListPodSandbox", filter))
-    for (const json::Value& sandbox : json::get_array(*sandboxes, {"items"})) {
-      (void)environment_.runtime.call("RuntimeService/StopPodSandbox", json::Object{{"pod_sandbox_id", json::get_string(sandbox, {"id"})}},
-                                      60'000);
-      (void)environment_.runtime.call("RuntimeService/RemovePodSandbox",
-                                      json::Object{{"pod_sandbox_id", json::get_string(sandbox, {"id"})}}, 60'000);
-    }
-  for (int tries = 0; tries < 20 && !environment_.cgroups.remove(cgroup()); ++tries)
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  std::error_code error;
-  std::filesystem::remove_all(log_directory_, error);
 }
 
 namespace {

@@ -140,11 +140,6 @@ class PodWorker {
   Result<void> load_runtime_state();
   Result<void> ensure_sandbox(PodContext& context);
   Result<void> ensure_cgroup();
-  void stop_everything(const Stop& stop);
-  void stop_containers(Duration grace);
-  void forbid_restarts();
-  void account_for_unknown_containers();
-  void remove_everything();
   void publish();
   void emit(const std::string& type, const std::string& reason, const std::string& message, std::size_t container);
   [[nodiscard]] PodContext make_context();
@@ -171,16 +166,32 @@ class PodWorker {
   bool take_start_error(std::size_t i, const std::string& id, const std::string& message);
   void remove_old_containers(std::size_t i, const std::string& previous);
   void set_waiting(std::size_t i, std::string reason, std::string message);
-  void kill_container(std::size_t i, Duration grace);
   [[nodiscard]] bool may_start(std::size_t i) const;
   [[nodiscard]] bool mains_done() const;
   [[nodiscard]] Duration grace_period() const;
   [[nodiscard]] ProbeTarget probe_target(std::size_t i) const;
 
+  // pod_stop.cpp
+  /// What a thread that stops a container knows of it.
+  struct Victim {
+    json::Value pod;
+    std::string name, field_path;
+    ProbeTarget target;
+  };
+  void stop_everything(const Stop& stop);
+  void stop_containers(Duration grace);
+  void stop_while_probing(const std::vector<std::size_t>& which, Duration grace);
+  [[nodiscard]] Victim victim(std::size_t i) const;
+  void kill_container(const Victim& victim, Duration grace);
+  void forbid_restarts();
+  void account_for_unknown_containers();
+  void remove_everything();
+
   // pod_probes.cpp
-  void run_probes(TimePoint now, TimePoint& next);
+  /// `only_readiness`: while containers are being stopped; startup and liveness have nothing to say any more.
+  void run_probes(TimePoint now, TimePoint& next, bool only_readiness = false);
   void start_probe(std::size_t i, ProbeKind kind, const json::Value& probe, ProbeCounter& counter, TimePoint now, TimePoint& next);
-  void take_probe_results();
+  void take_probe_results(bool only_readiness = false);
   void take_probe_result(std::size_t i, ProbeKind kind, const std::optional<ProbeFailure>& wrong);
   void kill_unhealthy(std::size_t i, ProbeKind kind, const json::Value& probe);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <string_view>
 
 #include "node/services/addresses.h"
@@ -13,10 +14,26 @@ namespace {
 /// Names of shared chains: how the endpoints are found, and how many there are or which one it is.
 constexpr std::string_view kChoose = "choose-", kChooseMasqueraded = "choose-masqueraded-", kPick = "pick-";
 constexpr std::string_view kNode = "node-";  ///< In front: found by the node's port.
+/// With session affinity, each followed by the seconds: choosing, choosing masqueraded, going to one, going where a client was.
+constexpr std::string_view kAffine = "affine-", kAffineMasqueraded = "affine-masqueraded-", kAffinePick = "affine-pick-",
+                           kAffineKnown = "affine-known-";
 
-std::string host_port(const Endpoint& e, bool is_ipv6) {
-  return is_ipv6 ? fmt::format("[{}]:{}", e.address, e.port) : fmt::format("{}:{}", e.address, e.port);
+/// Marks of endpoints, none of them 0 and no two alike; each keeps its own whoever comes or goes beside it (but for the rare two whose
+/// digests are alike).
+std::vector<std::uint32_t> marks_of(const std::vector<Endpoint>& endpoints) {
+  std::vector<std::uint32_t> marks(endpoints.size());
+  std::map<std::uint32_t, std::size_t> taken;
+  for (std::size_t i = 0; i < endpoints.size(); ++i) {
+    std::uint32_t mark = 2166136261U;
+    for (const char c : fmt::format("{} {}", endpoints[i].address, endpoints[i].port))
+      mark = (mark ^ static_cast<unsigned char>(c)) * 16777619U;
+    while (mark == 0 || !taken.try_emplace(mark, i).second) ++mark;
+    marks[i] = mark;
+  }
+  return marks;
 }
+
+std::string clients_key(const Family& family) { return fmt::format("{0} saddr . {0} daddr . meta l4proto . th dport", family.name); }
 
 /// Compiles one port. Chains and sets of its own begin with the port's digest, so that ports never meet.
 class PortCompiler {
@@ -32,7 +49,6 @@ class PortCompiler {
     for (const auto* list : {&port_.endpoints, &port_.local_endpoints})
       for (const Endpoint& e : *list)
         if (e.is_local) element("local-endpoints", options_.masquerades_local ? e.address : fmt::format("{0} . {0}", e.address), "");
-    if (port_.affinity_seconds > 0) affinity();
     firewall();
     std::ranges::sort(out_.elements);
     // A Service may name an address twice; what it said first holds.
@@ -52,12 +68,25 @@ class PortCompiler {
   /// the client's address; else its source is this node from here on.
   std::string way(std::string_view prefix, const std::string& key, bool is_local, bool from_outside) {
     const bool is_masqueraded = from_outside && !is_local;
-    if (port_.affinity_seconds > 0) return fmt::format("goto {}-{}", is_masqueraded ? "external" : is_local ? "local" : "service", key_);
+    if (port_.affinity_seconds > 0) return affine_way(prefix, key, usable(is_local), is_masqueraded);
     const auto& endpoints = usable(is_local);
     for (std::size_t i = 0; i < endpoints.size(); ++i)
       element(fmt::format("{}{}{}", prefix, kPick, i), key, fmt::format("{} . {}", endpoints[i].address, endpoints[i].port));
     share(fmt::format("{}{}{}", prefix, kChoose, endpoints.size()));
     if (is_masqueraded) share(fmt::format("{}{}{}", prefix, kChooseMasqueraded, endpoints.size()));
+    return "goto " + out_.shared.back();
+  }
+  /// The same where clients come back to where they were.
+  std::string affine_way(std::string_view prefix, const std::string& key, const std::vector<Endpoint>& endpoints, bool is_masqueraded) {
+    const int seconds = port_.affinity_seconds;
+    const auto marks = marks_of(endpoints);
+    for (std::size_t i = 0; i < endpoints.size(); ++i) {
+      element(fmt::format("{}{}{}-{}", prefix, kAffinePick, seconds, i), key, fmt::format("0x{:08x}", marks[i]));
+      element(fmt::format("{}affine-endpoints", prefix), fmt::format("{} . 0x{:08x}", key, marks[i]),
+              fmt::format("{} . {}", endpoints[i].address, endpoints[i].port));
+    }
+    share(fmt::format("{}{}{}-{}", prefix, kAffine, seconds, endpoints.size()));
+    if (is_masqueraded) share(fmt::format("{}{}{}-{}", prefix, kAffineMasqueraded, seconds, endpoints.size()));
     return "goto " + out_.shared.back();
   }
   void share(std::string chain) {
@@ -77,40 +106,6 @@ class PortCompiler {
     const std::string key = fmt::format("{} . {}", port_.protocol, port_.node_port);
     if (usable(port_.external_local).empty()) return element("no-endpoint-nodeports", key, nowhere());
     element("service-nodeports", key, way(kNode, key, port_.external_local, true));
-  }
-
-  // --- session affinity: clients that have a place go there; the others anywhere, with the same chance.
-
-  [[nodiscard]] std::string own(std::string_view kind, const Endpoint& e) const {
-    return fmt::format("{}-{}-{}", kind, key_, digest(fmt::format("{} {}", e.address, e.port)));
-  }
-  /// The time is part of the name: a set cannot change it.
-  [[nodiscard]] std::string clients_of(const Endpoint& e) const { return fmt::format("{}-{}", own("affinity", e), port_.affinity_seconds); }
-
-  void affinity() {
-    for (const auto* list : {&port_.endpoints, &port_.local_endpoints})
-      for (const Endpoint& e : *list) {
-        // No size is said: the kernel allows 65,535 clients then, but sets nothing aside for them (1 MiB a set, else).
-        out_.sets[clients_of(e)] = fmt::format("type {}; flags dynamic,timeout; timeout {}s;", family_.type, port_.affinity_seconds);
-        Chain rules;
-        if (options_.masquerades_local) rules.emplace_back("jump mark-as-led");
-        rules.push_back(fmt::format("update @{} {{ {} saddr }}", clients_of(e), family_.name));
-        rules.push_back(fmt::format("meta l4proto {} dnat to {}", port_.protocol, host_port(e, port_.is_ipv6)));
-        out_.chains[own("endpoint", e)] = std::move(rules);
-      }
-    out_.chains["service-" + key_] = affine_choice(port_.endpoints);
-    out_.chains["local-" + key_] = affine_choice(port_.local_endpoints);
-    out_.chains["external-" + key_] = {"jump mark-for-masquerade", "goto service-" + key_};
-  }
-  [[nodiscard]] Chain affine_choice(const std::vector<Endpoint>& endpoints) const {
-    Chain rules;
-    std::string choices;
-    for (std::size_t i = 0; i < endpoints.size(); ++i) {
-      rules.push_back(fmt::format("{} saddr @{} goto {}", family_.name, clients_of(endpoints[i]), own("endpoint", endpoints[i])));
-      choices += fmt::format("{}{} : goto {}", i == 0 ? "" : ", ", i, own("endpoint", endpoints[i]));
-    }
-    if (!endpoints.empty()) rules.push_back(fmt::format("numgen random mod {} vmap {{ {} }}", endpoints.size(), choices));
-    return rules;
   }
 
   /// loadBalancerSourceRanges: who else comes to the balancer's addresses is dropped.
@@ -135,26 +130,68 @@ class PortCompiler {
 
 PortRules rules_of_port(const ServicePort& port, const RuleOptions& options) { return PortCompiler(port, options).run(); }
 
+namespace {
+
+/// "numgen random mod 2 vmap { 0 : goto pick-0, 1 : goto pick-1 }".
+std::string drawn(const std::vector<std::string>& picks) {
+  std::string choices;
+  for (std::size_t i = 0; i < picks.size(); ++i) choices += fmt::format("{}{} : goto {}", i == 0 ? "" : ", ", i, picks[i]);
+  return fmt::format("numgen random mod {} vmap {{ {} }}", picks.size(), choices);
+}
+
+/// A shared chain for Services with session affinity. The map `affinity` tells which endpoint a client (of an address, protocol and port)
+/// had: its mark, which leads by `affine-endpoints` to it, if it is there still. `rest` is its name behind the prefix. The connection's
+/// mark carries the endpoint's from rule to rule, since no rule can look up what another lookup says.
+SharedChain affine_chain(std::string_view prefix, std::string_view rest, const std::string& own_key, const std::string& own_type,
+                         const Family& family, const RuleOptions& options) {
+  SharedChain out;
+  const auto number_behind = [&](std::string_view word) {
+    return std::string(rest.substr(word.size(), rest.find('-', word.size()) - word.size()));
+  };
+  if (rest.starts_with(kAffineKnown)) {
+    if (options.masquerades_local) out.rules.emplace_back("jump mark-as-led");
+    out.rules.push_back(fmt::format("update @affinity {{ {} timeout {}s : ct mark }}", clients_key(family), number_behind(kAffineKnown)));
+    out.rules.push_back(fmt::format("dnat {} to {} . ct mark map @{}affine-endpoints", family.name, own_key, prefix));
+    // It is gone. An update would keep the old mark, so what the map says goes first.
+    out.rules.push_back(fmt::format("delete @affinity {{ {} : ct mark }}", clients_key(family)));
+  } else if (rest.starts_with(kAffinePick)) {
+    out.rules.push_back(fmt::format("ct mark set {} map @{}{}", own_key, prefix, rest));
+    out.rules.push_back(fmt::format("goto {}{}{}", prefix, kAffineKnown, number_behind(kAffinePick)));
+    out.map = fmt::format("type {} : mark;", own_type);
+  } else if (rest.starts_with(kAffineMasqueraded)) {
+    out.rules = {"jump mark-for-masquerade", fmt::format("goto {}{}{}", prefix, kAffine, rest.substr(kAffineMasqueraded.size()))};
+  } else {
+    const std::string seconds = number_behind(kAffine), known = fmt::format("{}{}{}", prefix, kAffineKnown, seconds);
+    std::vector<std::string> picks;
+    for (int i = 0, count = std::stoi(std::string(rest.substr(rest.rfind('-') + 1))); i < count; ++i)
+      picks.push_back(fmt::format("{}{}{}-{}", prefix, kAffinePick, seconds, i));
+    out.rules = {fmt::format("ct mark set {} map @affinity", clients_key(family)), fmt::format("ct mark != 0 jump {}", known),
+                 drawn(picks)};
+    out.picks = {known};
+    out.picks.insert(out.picks.end(), picks.begin(), picks.end());
+  }
+  return out;
+}
+
+}  // namespace
+
 SharedChain shared_chain(const std::string& name, const Family& family, const RuleOptions& options) {
   SharedChain out;
   const bool by_node_port = name.starts_with(kNode);
   const std::string_view prefix = by_node_port ? kNode : "", rest = std::string_view(name).substr(prefix.size());
+  const std::string own_key = by_node_port ? "meta l4proto . th dport" : fmt::format("{} daddr . meta l4proto . th dport", family.name);
+  const std::string own_type = by_node_port ? "inet_proto . inet_service" : fmt::format("{} . inet_proto . inet_service", family.type);
+  if (rest.starts_with(kAffine)) return affine_chain(prefix, rest, own_key, own_type, family, options);
   if (rest.starts_with(kPick)) {
     if (options.masquerades_local) out.rules.emplace_back("jump mark-as-led");
-    const std::string key = by_node_port ? "meta l4proto . th dport" : fmt::format("{} daddr . meta l4proto . th dport", family.name);
-    out.rules.push_back(fmt::format("dnat {} to {} map @{}", family.name, key, name));
-    const std::string by = by_node_port ? "inet_proto . inet_service" : fmt::format("{} . inet_proto . inet_service", family.type);
-    out.map = fmt::format("type {} : {} . inet_service;", by, family.type);
+    out.rules.push_back(fmt::format("dnat {} to {} map @{}", family.name, own_key, name));
+    out.map = fmt::format("type {} : {} . inet_service;", own_type, family.type);
   } else if (rest.starts_with(kChooseMasqueraded)) {
     out.rules = {"jump mark-for-masquerade", fmt::format("goto {}{}{}", prefix, kChoose, rest.substr(kChooseMasqueraded.size()))};
   } else {
-    const std::string count(rest.substr(kChoose.size()));
-    std::string choices;
-    for (int i = 0; i < std::stoi(count); ++i) {
+    for (int i = 0, count = std::stoi(std::string(rest.substr(kChoose.size()))); i < count; ++i)
       out.picks.push_back(fmt::format("{}{}{}", prefix, kPick, i));
-      choices += fmt::format("{}{} : goto {}", i == 0 ? "" : ", ", i, out.picks.back());
-    }
-    out.rules.push_back(fmt::format("numgen random mod {} vmap {{ {} }}", count, choices));
+    out.rules.push_back(drawn(out.picks));
   }
   return out;
 }

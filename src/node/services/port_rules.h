@@ -3,8 +3,9 @@
 // A packet's way: its address, protocol and port lead by the map `service-ips` to a chain that all Services with as many endpoints share
 // ("choose-3"); that draws a number and goes on to the chain of that number ("pick-1"), which finds an endpoint by address, protocol and
 // port in the map of its name. So a Service that changes is elements of maps that change, whose price in the kernel does not grow with
-// their number; chains of its own it has only for session affinity and for loadBalancerSourceRanges. (One map with the number in its key
-// would do, but nft 1.0.6 cannot read such a map again from the kernel, or takes it for TCP's alone.)
+// their number; chains of its own it has only for loadBalancerSourceRanges. (One map with the number in its key
+// would do, but nft 1.0.6 cannot read such a map again from the kernel, or takes it for TCP's alone.) With session affinity the chains are
+// others ("affine-10800-3"): first they look into one map of all clients for the endpoint that this one had.
 #pragma once
 #include <compare>
 #include <map>
@@ -38,9 +39,8 @@ struct Element {
 using Chain = std::vector<std::string>;  ///< Its rules.
 
 struct PortRules {
-  std::vector<Element> elements;            ///< In order.
-  std::map<std::string, Chain> chains;      ///< Its own alone.
-  std::map<std::string, std::string> sets;  ///< Its own alone: what stands in braces behind the name.
+  std::vector<Element> elements;        ///< In order.
+  std::map<std::string, Chain> chains;  ///< Its own alone.
   /// Chains that it shares with others, in the order of their making; `shared_chain` says what is in them.
   std::vector<std::string> shared;
 };

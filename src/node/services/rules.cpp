@@ -48,8 +48,14 @@ void add_to(std::map<std::string, std::string>& by_map, const Element& one, bool
   if (with_value && !one.value.empty()) fmt::format_to(std::back_inserter(list), " : {}", one.value);
 }
 
+constexpr int kMostClients = 262'144;  // Of all Services with session affinity; who comes beyond that is led anywhere.
+
 void maps(Script& script, const RuleOptions& options) {
   const Family& f = script.family();
+  script.line("add map {0} {{ type {1} . {1} . inet_proto . inet_service : mark; flags dynamic,timeout; size {2}; }}",
+              script.at("affinity"), f.type, kMostClients);
+  script.line("add map {0} {{ type {1} . inet_proto . inet_service . mark : {1} . inet_service; }}", script.at("affine-endpoints"), f.type);
+  script.line("add map {} {{ type inet_proto . inet_service . mark : {} . inet_service; }}", script.at("node-affine-endpoints"), f.type);
   for (const char* map : {"service-ips", "no-endpoint-services", "firewall-ips"})
     script.line("add map {} {{ type {} . inet_proto . inet_service : verdict; }}", script.at(map), f.type);
   script.line("add map {} {{ type {} : verdict; }}", script.at("cluster-ips"), f.type);
@@ -198,7 +204,7 @@ class FamilyRules {
     return at == ports_.end() ? none : at->second.rules;
   }
 
-  /// First nobody leads to what goes, then chains and sets are made, filled and taken away, then elements lead to what is new.
+  /// First nobody leads to what goes, then chains are made, filled and taken away, then elements lead to what is new.
   void write_step(Script& script, const RuleOptions& options) {
     Touched touched;
     for (const auto& [name, before] : told_) claim(name, before, wanted(name), touched);
@@ -244,7 +250,7 @@ class FamilyRules {
     for (const std::string& pick : shared.picks)
       if (picks_.insert(pick).second) {
         const SharedChain one = shared_chain(pick, family_, options);
-        script.line("add map {} {{ {} }}", script.at(pick), one.map);
+        if (!one.map.empty()) script.line("add map {} {{ {} }}", script.at(pick), one.map);
         make_chain(script, pick, one.rules);
       }
     make_chain(script, chain, shared.rules);
@@ -266,10 +272,8 @@ class FamilyRules {
     }
   }
 
-  /// A port's own chains and sets. A thing can go when nothing leads to it: all that stays is written anew before.
+  /// A port's own chains. A thing can go when nothing leads to it: all that stays is written anew before.
   static void make_own(Script& script, const PortRules& before, const PortRules& after) {
-    for (const auto& [name, spec] : after.sets)
-      if (!before.sets.contains(name)) script.line("add set {} {{ {} }}", script.at(name), spec);
     for (const auto& [name, rules] : after.chains)
       if (!before.chains.contains(name)) script.line("add chain {}", script.at(name));
     for (const auto& [name, rules] : before.chains)
@@ -280,8 +284,6 @@ class FamilyRules {
         for (const std::string& rule : rules) script.rule(name, "{}", rule);
     for (const auto& [name, rules] : before.chains)
       if (!after.chains.contains(name)) script.line("delete chain {}", script.at(name));
-    for (const auto& [name, spec] : before.sets)
-      if (!after.sets.contains(name)) script.line("delete set {}", script.at(name));
   }
 
   const Family& family_;
