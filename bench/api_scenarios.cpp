@@ -201,8 +201,10 @@ json::Object watch_fan_out(const Options& options) {
     int watchers;
     WatchForm form;
   };
-  constexpr std::array<Round, 3> kRounds = {
-      {{"0_watchers", 0, WatchForm::kJson}, {"20_watchers", 20, WatchForm::kProtobuf}, {"20_json_watchers", 20, WatchForm::kJson}}};
+  constexpr std::array<Round, 4> kRounds = {{{"0_watchers", 0, WatchForm::kJson},
+                                             {"1_watcher", 1, WatchForm::kProtobuf},
+                                             {"20_watchers", 20, WatchForm::kProtobuf},
+                                             {"20_json_watchers", 20, WatchForm::kJson}}};
   std::array<std::vector<double>, kRounds.size()> rates, client_us, server_us;
   std::size_t made = 0;
   const auto server_cpu = [&] { return (*target)->server() != nullptr ? (*target)->server()->cpu_seconds() : 0; };

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Durable creations on an etcd of MEMBERS members with fsync and as many API servers, a client each: kube-apiserver and `berth server` in turn, each
-# on a fresh etcd, in the same minutes. Processor time is of servers and etcd together.
-#   KUBERNETES_BIN=FOLDER_OF_KUBE_APISERVER [MEMBERS=1] [SCALE=0.1] [ROUNDS=2] bench/etcd_beside_kubernetes.sh [BIN_FOLDER]
+# on a fresh etcd, in the same minutes; processor time of the servers and of etcd. PUTS names a program that puts bare values into the same etcd
+# (called with --endpoints, --total and --clients): how fast etcd itself is, with nobody before it. TMPDIR says on which disk etcd stands.
+#   KUBERNETES_BIN=FOLDER_OF_KUBE_APISERVER [MEMBERS=1] [SCALE=0.1] [ROUNDS=2] [PUTS=] bench/etcd_beside_kubernetes.sh [BIN_FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=$(realpath "${1:-build/release/bin}") scale=${SCALE:-0.1} members=${MEMBERS:-1}
@@ -53,15 +54,19 @@ start_berth() { # start_berth NUMBER
   cp "$work/b$1/admin.kubeconfig" "$work/kubeconfig$1"
 }
 measure() { # measure WHO
-  local before after i clients=()
-  before=$(seconds_of "${pids[@]}")
+  local i clients=() etcds=("${pids[@]:0:members}") servers=("${pids[@]:members}") etcd_before server_before
+  etcd_before=$(seconds_of "${etcds[@]}"); server_before=$(seconds_of "${servers[@]}")
   for i in $(seq "$members"); do "$bin/berth-bench" ApiCreate --json --scale "$scale" --kubeconfig "$work/kubeconfig$i" >"$work/result$i" & clients+=($!); done
   for i in "${clients[@]}"; do wait "$i"; done
-  after=$(seconds_of "${pids[@]}")
   cat "$work"/result* | sed "s/^/$1: /"
-  echo "$1: creations/s together: $(cat "$work"/result* | sed -nE 's/.*"pods_per_s":([0-9.]+).*/\1/p' | awk '{s += $1} END {print s}'); processor seconds of servers and etcd: $(awk "BEGIN {print $after - $before}")"
+  echo "$1: creations/s together: $(cat "$work"/result* | sed -nE 's/.*"pods_per_s":([0-9.]+).*/\1/p' | awk '{s += $1} END {print s}'); processor seconds of the servers: $(awk "BEGIN {print $(seconds_of "${servers[@]}") - $server_before}"), of etcd: $(awk "BEGIN {print $(seconds_of "${etcds[@]}") - $etcd_before}")"
+}
+measure_puts() {
+  local before; before=$(seconds_of "${pids[@]}")
+  echo "etcd alone: $("$PUTS" --endpoints "$etcd_url" --total "$(awk "BEGIN {print int($scale * 100000 * $members)}")" --clients "$members"); processor seconds of etcd: $(awk "BEGIN {print $(seconds_of "${pids[@]}") - $before}")"
 }
 for _ in $(seq "${ROUNDS:-2}"); do
+  [ -z "${PUTS:-}" ] || { start_etcd; measure_puts; end_all; }
   for who in kubernetes berth; do
     start_etcd
     for number in $(seq "$members"); do "start_$who" "$number"; done

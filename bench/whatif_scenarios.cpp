@@ -11,7 +11,13 @@
 namespace berth::bench {
 namespace {
 
-constexpr std::size_t kPodsOfLostNode = 30, kApps = 40;
+constexpr std::size_t kPodsOfLostNode = 30;
+
+/// What workloads the pods are of.
+struct Workloads {
+  std::size_t count = 40;
+  bool is_varied = false;  ///< Requests differ, and a third each has preferred anti-affinity and soft spread; else a tenth has hard spread.
+};
 
 double what_if_cpu_seconds() {
   timespec now{};
@@ -50,9 +56,32 @@ json::Value listed_budget(std::size_t app) {
        json::Object{{"minAvailable", 1}, {"selector", json::Object{{"matchLabels", json::Object{{"app", fmt::format("app-{}", app)}}}}}}}};
 }
 
+json::Object requests_of(const Workloads& workloads, std::size_t app) {
+  if (!workloads.is_varied) return {{"cpu", "100m"}, {"memory", "500Mi"}};
+  return {{"cpu", fmt::format("{}m", 50 + app % 10 * 10)}, {"memory", fmt::format("{}Mi", 100 + app % 17 * 50)}};
+}
+
+json::Value selector_of(const std::string& label) { return json::Object{{"matchLabels", json::Object{{"app", label}}}}; }
+
+/// As charts write them.
+void add_wishes(json::Value& pod, std::size_t app, const std::string& label) {
+  if (app % 3 == 0) {
+    const json::Object term{{"labelSelector", selector_of(label)}, {"topologyKey", "kubernetes.io/hostname"}};
+    json::set(pod, {"spec", "affinity", "podAntiAffinity", "preferredDuringSchedulingIgnoredDuringExecution"},
+              json::Array{json::Object{{"weight", 100}, {"podAffinityTerm", term}}});
+  }
+  if (app % 3 != 1) return;
+  json::Array constraints;
+  for (const char* key : {"topology.kubernetes.io/zone", "kubernetes.io/hostname"})
+    constraints.push_back(
+        json::Object{{"maxSkew", 1}, {"topologyKey", key}, {"whenUnsatisfiable", "ScheduleAnyway"}, {"labelSelector", selector_of(label)}});
+  json::set(pod, {"spec", "topologySpreadConstraints"}, std::move(constraints));
+}
+
 /// With what admission and the controllers leave on every pod: a token volume of a name of its own, tolerations, an owner, conditions.
-json::Value listed_pod(std::size_t node, std::size_t number) {
-  const std::size_t app = number % kApps;
+json::Value listed_pod(const Workloads& workloads, std::size_t node, std::size_t number) {
+  // Neighbours on a node are of different workloads, another set on each.
+  const std::size_t app = workloads.is_varied ? number * 7919 % workloads.count : number % workloads.count;
   const std::string name = fmt::format("app-{}-6d5f7c9b8-{:07}", app, number), label = fmt::format("app-{}", app);
   json::Array tolerations;
   for (const char* key : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
@@ -77,14 +106,17 @@ json::Value listed_pod(std::size_t node, std::size_t number) {
                     {"tolerations", std::move(tolerations)},
                     {"volumes", json::Array{json::Object{{"name", fmt::format("kube-api-access-{:05}", number % 100'000)},
                                                          {"projected", json::Object()}}}},
-                    {"containers", json::Array{json::Object{
-                                       {"name", "main"},
-                                       {"image", "registry.k8s.io/pause:3.10"},
-                                       {"resources", json::Object{{"requests", json::Object{{"cpu", "100m"}, {"memory", "500Mi"}}}}}}}}}},
+                    {"containers", json::Array{json::Object{{"name", "main"},
+                                                            {"image", "registry.k8s.io/pause:3.10"},
+                                                            {"resources", json::Object{{"requests", requests_of(workloads, app)}}}}}}}},
       {"status",
        json::Object{{"phase", "Running"},
                     {"conditions",
                      json::Array{json::Object{{"type", "Ready"}, {"status", "True"}, {"lastTransitionTime", "2026-01-01T00:00:10Z"}}}}}}};
+  if (workloads.is_varied) {
+    add_wishes(out, app, label);
+    return out;
+  }
   // Every tenth workload is spread over the zones.
   if (app % 10 == 0)
     json::set(out, {"spec", "topologySpreadConstraints"},
@@ -95,7 +127,7 @@ json::Value listed_pod(std::size_t node, std::size_t number) {
   return out;
 }
 
-json::Object losses(const Options& options) {
+json::Object losses_of(const Options& options, const Workloads& workloads) {
   const auto nodes = static_cast<std::size_t>(5000 * options.scale);
   auto framework = placement::Framework::create(placement::default_profile(placement::Era::k136));
   if (!framework) return {{"error", framework.error().message}};
@@ -105,14 +137,14 @@ json::Object losses(const Options& options) {
   how.keeps_documents = false;
   const double begin = what_if_cpu_seconds();
   whatif::Present present(std::move(how));
-  for (std::size_t app = 0; app < kApps; ++app) {
+  for (std::size_t app = 0; app < workloads.count; ++app) {
     present.add(listed_set(app));
     present.add(listed_budget(app));
   }
   std::size_t number = 0;
   for (std::size_t i = 0; i < nodes; ++i) {
     present.add(listed_node(i));
-    for (std::size_t k = 0; k < kPodsOfLostNode; ++k) present.add(listed_pod(i, number++));
+    for (std::size_t k = 0; k < kPodsOfLostNode; ++k) present.add(listed_pod(workloads, i, number++));
   }
   if (auto done = present.finish(); !done) return {{"error", done.error().message}};
   const double read = what_if_cpu_seconds() - begin;
@@ -135,8 +167,16 @@ json::Object losses(const Options& options) {
           {"cpu_microseconds_per_loss", std::round(cpu * 1e6 / static_cast<double>(tried))}};
 }
 
+json::Object losses(const Options& options) { return losses_of(options, {}); }
+
+json::Object losses_of_many(const Options& options) {
+  return losses_of(options, {.count = std::max<std::size_t>(30, static_cast<std::size_t>(3000 * options.scale)), .is_varied = true});
+}
+
 const Register kLosses({"WhatIfEachNode/5000Nodes/150000Pods",
                         "every node lost, then every node removed, each alone, with successors placed", losses});
+const Register kLossesOfMany({"WhatIfEachNode/5000Nodes/150000Pods/3000Workloads",
+                              "the same where each workload is another: requests, preferred anti-affinity, soft spread", losses_of_many});
 
 }  // namespace
 }  // namespace berth::bench

@@ -39,13 +39,23 @@ constexpr std::string_view kStartHooks[] = {"poststarthook/start-apiserver-admis
                                             "poststarthook/start-apiextensions-controllers",
                                             "poststarthook/crd-informer-synced",
                                             "poststarthook/start-system-namespaces-controller",
+                                            "poststarthook/peer-endpoint-reconciler-controller",
+                                            "poststarthook/start-cluster-authentication-info-controller",
+                                            "poststarthook/start-kube-apiserver-identity-lease-controller",
+                                            "poststarthook/start-kube-apiserver-identity-lease-garbage-collector",
+                                            "poststarthook/storage-readiness",
+                                            "poststarthook/start-legacy-token-tracking-controller",
                                             "poststarthook/start-service-ip-repair-controllers",
                                             "poststarthook/rbac/bootstrap-roles",
                                             "poststarthook/scheduling/bootstrap-system-priority-classes",
                                             "poststarthook/priority-and-fairness-config-producer",
                                             "poststarthook/bootstrap-controller",
+                                            "poststarthook/start-kubernetes-service-cidr-controller",
                                             "poststarthook/start-kube-aggregator-informers",
+                                            "poststarthook/apiservice-status-local-available-controller",
+                                            "poststarthook/apiservice-status-remote-available-controller",
                                             "poststarthook/apiservice-registration-controller",
+                                            "poststarthook/apiservice-wait-for-first-sync",
                                             "poststarthook/apiservice-discovery-controller",
                                             "poststarthook/kube-apiserver-autoregistration",
                                             "autoregister-completion",
@@ -130,10 +140,16 @@ bool OwnPages::serve_discovery(const RequestPtr& request) {
 
 void OwnPages::serve_health(const RequestPtr& request, const std::string& path) {
   const auto parts = split(path);
-  std::vector<std::pair<std::string, bool>> checks = {{"ping", true}, {"log", true}, {"etcd", !ground_.cache->is_read_only()}};
-  for (const std::string_view hook : kStartHooks) checks.emplace_back(hook, true);
-  if (parts[0] == "readyz") {
+  const bool is_readiness = parts[0] == "readyz";
+  std::vector<std::pair<std::string, bool>> checks = {{"ping", true}, {"log", true}};
+  if (!is_readiness) checks.emplace_back("loopback-serving-certificate", true);
+  checks.emplace_back("etcd", !ground_.cache->is_read_only());
+  if (is_readiness) {
+    checks.emplace_back("etcd-readiness", !ground_.cache->is_read_only());
     checks.emplace_back("informer-sync", true);
+  }
+  for (const std::string_view hook : kStartHooks) checks.emplace_back(hook, true);
+  if (is_readiness) {
     const std::lock_guard lock(ready_mutex_);
     for (const auto& [name, check] : ready_checks_) checks.emplace_back(name, check());
     checks.emplace_back("shutdown", !shutting_down_);

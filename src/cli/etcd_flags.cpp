@@ -13,7 +13,9 @@ void EtcdFlags::add_to(CLI::App& app) {
   app.add_option("--etcd-servers", servers,
                  "URLs of etcd's members, comma separated (https://10.0.0.1:2379,…): everything is kept there, as kube-apiserver keeps it, "
                  "instead of in the data directory. Several servers, of berth and of Kubernetes, may share it")
-      ->delimiter(',');
+      ->delimiter(',')
+      // A variable that is not set must not begin another cluster in the data directory.
+      ->check([](const std::string& url) { return url.empty() ? "no URL: is a variable not set?" : ""; }, "");
   app.add_option("--etcd-cafile", ca_file, "Who signed etcd's certificates");
   app.add_option("--etcd-certfile", certificate_file, "The certificate shown to etcd");
   app.add_option("--etcd-keyfile", key_file, "Its key");
@@ -27,12 +29,14 @@ void EtcdFlags::add_to(CLI::App& app) {
 
 EtcdPlan EtcdFlags::plan(Findings& findings) const {
   EtcdPlan out;
-  for (const std::string& server : servers)
-    if (!server.empty()) out.options.servers.push_back(server);
+  out.options.servers = servers;
   const auto read = [&](const char* flag, const std::string& path, std::string& into) {
     if (path.empty()) return;
     if (!out.is_wanted()) findings.error(fmt::format("{} is for etcd, and --etcd-servers is not given", flag));
-    if (auto text = findings.take(config::read_whole_file(path))) into = std::move(*text);
+    if (auto text = config::read_whole_file(path))
+      into = std::move(*text);
+    else
+      findings.error(fmt::format("{}: {}", flag, text.error().message));
   };
   read("--etcd-cafile", ca_file, out.options.ca_pem);
   read("--etcd-certfile", certificate_file, out.options.certificate_pem);

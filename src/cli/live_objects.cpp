@@ -9,6 +9,8 @@ namespace berth::cli {
 client::ApiResult<LiveKinds> read_live_objects(client::Client& client, std::span<const std::pair<std::string, std::string>> resources,
                                                const std::function<void(json::Value)>& each) {
   LiveKinds out;
+  std::vector<std::string> forbidden;
+  std::string words;
   for (const auto& [group, plural] : resources) {
     const auto read = client::list_all(client, group, plural, each);
     if (read) {
@@ -16,9 +18,15 @@ client::ApiResult<LiveKinds> read_live_objects(client::Client& client, std::span
       continue;
     }
     if (plural == "nodes" || plural == "pods") return std::unexpected(read.error());
-    if (read.error().code != 404)
+    if (read.error().code == 403) {
+      if (forbidden.empty()) words = read.error().message;
+      forbidden.push_back(plural);
+    } else if (read.error().code != 404) {
       out.unread.push_back(fmt::format("{} could not be read, and the answer does without them: {}", plural, read.error().message));
+    }
   }
+  if (!forbidden.empty())
+    out.unread.push_back(fmt::format("you may not list {}, and the answer does without them ({})", fmt::join(forbidden, ", "), words));
   return out;
 }
 

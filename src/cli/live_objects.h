@@ -14,7 +14,8 @@ namespace berth::cli {
 /// What of a live cluster could be read.
 struct LiveKinds {
   std::vector<std::string> listed;  ///< Plural names: of these every object was handed over.
-  /// A sentence for each kind that the server would not give, with its own words: answers do without it.
+  /// What the server would not give, and answers do without: a sentence for all kinds that the user may not list, one for each other
+  /// failure, with the server's own words.
   std::vector<std::string> unread;
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "cli/process.h"
+#include "node/agent/own_runtime.h"
 
 namespace berth::cli {
 
@@ -28,6 +29,7 @@ std::unique_ptr<ServiceProxy> ServiceProxy::start(std::shared_ptr<client::Transp
     return nullptr;
   }
   services::ProxyOptions options{.node = node, .table = services::table_of(directory)};
+  options.pod_block = node::agent::kPodBlock;
   options.masquerades_local = !services::bridged_traffic_passes_rules();
   if (options.masquerades_local)
     log::warning(

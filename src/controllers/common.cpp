@@ -225,6 +225,7 @@ Claim claim_pods(Kind owner_kind, const Object& owner, const model::Selector& se
     if (pod->ns() != owner.ns()) continue;
     if (matching(*pod, [&](const model::Labels& labels) { return selector.matches(labels); })) {
       if (wants(*pod)) claim.pods.push_back(pod);
+      claim.terminating += pod->deleting && !pod->is_finished();
     } else if (!owner.is_deleting() && !pod->deleting) {
       claim.writes.push_back(release(kinds().pod, *pod->object, owner));
     }

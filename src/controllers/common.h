@@ -48,6 +48,7 @@ json::Object pod_from_template(const json::Value& pod_template, Kind owner_kind,
 struct Claim {
   std::vector<PodRef> pods;  ///< In order of name.
   std::vector<Write> writes;
+  std::int64_t terminating = 0;  ///< Of those that it has, wanted or not, how many are on their way out.
 };
 Claim claim_pods(Kind owner_kind, const Object& owner, const model::Selector& selector, const Cache& cache, bool (*wants)(const PodInfo&));
 /// The same for other kinds (ReplicaSets of a Deployment, ControllerRevisions).

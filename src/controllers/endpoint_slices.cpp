@@ -4,6 +4,7 @@
 
 #include "controllers/endpoint_model.h"
 #include "controllers/services.h"
+#include "controllers/topology_hints.h"
 
 namespace berth::controllers {
 namespace {
@@ -46,6 +47,7 @@ class EndpointSliceController final : public Controller {
     if (event.kind == kinds().pod) return enqueue_services(event, cache, sink);
     if (event.kind == kinds().endpoint_slice) return enqueue_slice(event, kSliceController, sink);
     if (event.kind == kinds().service) return sink.add(event.object().key());
+    enqueue_hinted(event, sink);
     // A node's zone is part of its endpoints.
     const auto zone = [](const ObjectRef& node) {
       return node && node->labels().get(kZone) != nullptr ? *node->labels().get(kZone) : std::string();
@@ -59,7 +61,10 @@ class EndpointSliceController final : public Controller {
     Plan plan;
     const auto [ns, name] = split_key(key);
     const ObjectRef service = cache.get(kinds().service, ns, name);
-    if (!service) triggers_.forget(key);
+    if (!service) {
+      triggers_.forget(key);
+      hinted_.erase(key);
+    }
     if (!service || service->is_deleting()) return plan;  // The slices are owned, and collected.
     const auto parsed = service->parsed();
     const Value& document = *parsed;
@@ -80,6 +85,7 @@ class EndpointSliceController final : public Controller {
       });
       WantedSlices wanted = wanted_of(*service, document, family, cache, seen);
       wanted.last_change = last_change;
+      add_hints(plan, service, document, wanted, of_family, cache);
       pack_slices(plan, wanted, of_family);
     }
     for (const ObjectRef& slice : present) plan.writes.push_back(delete_object(kinds().endpoint_slice, *slice));
@@ -130,13 +136,63 @@ class EndpointSliceController final : public Controller {
     const std::string* zone = node ? node->labels().get(kZone) : nullptr;
     if (zone != nullptr) endpoint["zone"] = *zone;
     const std::string_view distribution = get_string(service, {"spec", "trafficDistribution"});
-    if (ready && (distribution == "PreferClose" || distribution == "PreferSameZone" || distribution == "PreferSameNode")) {
+    if (ready && !wants_topology_hints(service) &&
+        (distribution == "PreferClose" || distribution == "PreferSameZone" || distribution == "PreferSameNode")) {
       json::Object hints;
       if (zone != nullptr) hints["forZones"] = Array{json::Object{{"name", *zone}}};
       if (distribution == "PreferSameNode") hints["forNodes"] = Array{json::Object{{"name", pod.node}}};
       if (!hints.empty()) endpoint["hints"] = std::move(hints);
     }
     return endpoint;
+  }
+
+  /// Hints by the zones' processors, for a Service that asks for them, and what there is to say of that.
+  void add_hints(Plan& plan, const ObjectRef& service, const Value& document, WantedSlices& wanted, const std::vector<ObjectRef>& present,
+                 const Cache& cache) {
+    const auto note = [&](const char* type, const char* reason, const std::string& message) {
+      plan.events.push_back(
+          note_about(kinds().service, *service, type, reason, fmt::format("{}, addressType: {}", message, wanted.address_type)));
+    };
+    const auto known = hinted_.find(service->key());
+    if (!wants_topology_hints(document)) {
+      if (known == hinted_.end()) return;
+      if (known->second) note("Warning", "TopologyAwareHintsDisabled", "Topology Aware Hints has been disabled");
+      hinted_.erase(known);
+      return;
+    }
+    std::map<std::string, std::string> had;
+    for (const ObjectRef& slice : present) {
+      const auto parsed = slice->parsed();
+      for (const Value& endpoint : get_array(*parsed, {"endpoints"}))
+        if (const auto& addresses = get_array(endpoint, {"addresses"}), &zones = get_array(endpoint, {"hints", "forZones"});
+            !addresses.empty() && !zones.empty())
+          had[std::string(json::as_view(addresses[0]))] = get_string(zones[0], {"name"});
+    }
+    std::vector<json::Object*> endpoints;
+    for (auto& [ports, list] : wanted.by_ports)
+      for (json::Object& endpoint : list) endpoints.push_back(&endpoint);
+    const std::string why = add_topology_hints(std::move(endpoints), had, shares(cache));
+    if (!why.empty()) note("Warning", "TopologyAwareHintsDisabled", why);
+    if (why.empty() && (known == hinted_.end() || !known->second))
+      note("Normal", "TopologyAwareHintsEnabled", "Topology Aware Hints has been enabled");
+    hinted_[service->key()] = why.empty();
+  }
+
+  /// Processors by zone, looked at anew when a node's part of them changes.
+  const ZoneShares& shares(const Cache& cache) {
+    if (shares_) return *shares_;
+    std::vector<ZonePart> nodes;
+    cache.for_each(kinds().node, [&](const ObjectRef& node) {
+      if (auto part = zone_part(*node->parsed())) nodes.push_back(std::move(*part));
+    });
+    return shares_.emplace(zone_shares(nodes));
+  }
+  void enqueue_hinted(const Event& event, KeySink& sink) {
+    if (hinted_.empty()) return void(shares_.reset());
+    const auto part = [](const ObjectRef& node) { return node ? zone_part(*node->parsed()) : std::nullopt; };
+    if (part(event.before) == part(event.after)) return;
+    shares_.reset();
+    for (const auto& [key, has_hints] : hinted_) sink.add(key);
   }
 
   std::optional<TimePoint> note_triggers(const std::string& key, const Value& service, const Cache& cache) {
@@ -147,6 +203,8 @@ class EndpointSliceController final : public Controller {
   }
 
   TriggerTimes triggers_;
+  std::map<std::string, bool> hinted_;  ///< Services that ask for hints by zone, and whether they have them.
+  std::optional<ZoneShares> shares_;
 };
 
 class EndpointSliceMirroringController final : public Controller {

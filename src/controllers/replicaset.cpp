@@ -7,14 +7,12 @@ namespace {
 
 bool wants_active(const PodInfo& pod) { return pod.is_active(); }
 
-/// The pods of the set that are on their way out.
-std::int64_t count_terminating(const Object& owner, const model::Selector& selector, const Cache& cache) {
-  std::int64_t count = 0;
-  LabelMemo matching;
-  for (const auto& [name, pod] : cache.pods_controlled(owner.uid()))
-    count += pod->deleting && !pod->is_finished() && pod->ns() == owner.ns() &&
-             matching(*pod, [&](const model::Labels& labels) { return selector.matches(labels); });
-  return count;
+/// How long the next count of a set with so many pods waits at least, since it counts all of them: no longer than nobody notices, but the
+/// more the larger the set. Where there is no pod to make, the count may be a little older.
+Duration pause_after(std::int64_t pods, bool is_complete) {
+  const std::int64_t beyond = std::max<std::int64_t>(pods - 1000, 0);
+  if (!is_complete) return std::min<Duration>(Duration(pods + 2 * beyond), std::chrono::milliseconds(100));
+  return std::min<Duration>(Duration(3 * pods + 7 * beyond), std::chrono::milliseconds(500));
 }
 
 class ReplicaSetController final : public Controller {
@@ -80,13 +78,10 @@ Plan ReplicaSetController::reconcile(const std::string& key, TimePoint now, cons
       delete_pods(plan, *object, claim.pods, static_cast<std::size_t>(std::min<std::int64_t>(have - wanted, options_.burst)), now, cache);
   }
   if (have == wanted) failures_.erase(key);
-  if (auto write =
-          patch_status(kind_, *object, document, status_of(key, document, claim.pods, count_terminating(*object, selector, cache), now)))
+  if (auto write = patch_status(kind_, *object, document, status_of(key, document, claim.pods, claim.terminating, now)))
     plan.writes.insert(plan.writes.begin(), std::move(*write));
   plan.requeue_after = next_availability(claim.pods, seconds_at(document, {"spec", "minReadySeconds"}), now);
-  // Every pass counts all pods. Where there is no pod to make, the count may be a little older.
-  plan.cooldown =
-      std::min<Duration>(have < wanted ? Duration(have) : Duration(3 * have), std::chrono::milliseconds(have < wanted ? 100 : 300));
+  plan.cooldown = pause_after(have, have >= wanted);
   return plan;
 }
 

@@ -13,6 +13,8 @@ constexpr std::size_t kMinLog = 1 << 16;
 
 std::string object_key(const model::ObjectMeta& meta) { return meta.key(); }
 
+bool is_same_image(const model::NodeImage& a, const model::NodeImage& b) { return a.size_bytes == b.size_bytes && a.names == b.names; }
+
 }  // namespace
 
 Cluster::Cluster(Era era) : era_(era) {
@@ -108,14 +110,15 @@ void Cluster::release_slot_if_empty(NodeIndex index) {
 NodeIndex Cluster::upsert_node(model::NodeViewPtr view) {
   const NodeIndex index = slot_for(view->name());
   NodeInfo& info = writable(index);
-  if (info.node != nullptr) {
-    count_images(*info.node, -1);
-  } else {
+  if (info.node == nullptr) {
     ++node_count_;
     ++images_version_;
     arrivals_.edit(index.value) = next_arrival_++;
+    count_images(*view, 1);
+  } else if (!std::ranges::equal(info.node->images, view->images, is_same_image)) {
+    count_images(*info.node, -1);
+    count_images(*view, 1);
   }
-  count_images(*view, 1);
   info.allocatable = Resource::from_list(view->allocatable);
   if (era_ == Era::k120) {
     info.image_states.clear();
@@ -177,13 +180,13 @@ void Cluster::count_images(const model::NodeView& view, int sign) {
   for (const auto& image : view.images) {
     for (const auto& name : image.names) {
       if (!seen.insert(name).second) continue;
-      if (sign > 0) {
-        auto [at, is_new] = images.try_emplace(name);
+      const auto known = images.find(name);
+      if (journal_ != nullptr) journal_->images.emplace_back(name, known == images.end() ? std::nullopt : std::optional(known->second));
+      if (known == images.end()) {
         // The first node to report an image decides its size for all.
-        if (is_new) at->second.size_bytes = image.size_bytes;
-        ++at->second.node_count;
-      } else if (const auto at = images.find(name); at != images.end() && --at->second.node_count <= 0) {
-        images.erase(at);
+        if (sign > 0) images.emplace(name, ImageState{image.size_bytes, 1});
+      } else if ((known->second.node_count += sign) <= 0) {
+        images.erase(known);
       }
     }
   }

@@ -14,7 +14,6 @@ void Cluster::begin(Journal& journal) {
   journal.slot_count = slot_count_;
   journal.free_slots = free_slots_;
   journal.nominations = nominations_;
-  journal.images = images_;
   journal.pending_allocations = pending_allocations_;
   journal.objects = objects_;
   journal.objects_version = objects_version_;
@@ -42,6 +41,7 @@ void Cluster::keep(Journal& journal) {
   if (journal_ == nullptr) return;
   std::ranges::move(journal.changes, std::back_inserter(journal_->changes));
   std::ranges::move(journal.names, std::back_inserter(journal_->names));
+  std::ranges::move(journal.images, std::back_inserter(journal_->images));
   // Slots that were made since the outer one began go with it.
   for (Journal::Slot& slot : journal.slots)
     if (slot.index.value < journal_->slot_count && journal_->kept_slots.insert(slot.index.value).second)
@@ -75,7 +75,12 @@ void Cluster::take_back(Journal& journal) {
   required_anti_affinity_pods_ = journal.required_anti_affinity_pods;
   nominated_affinity_pods_ = journal.nominated_affinity_pods;
   nominations_ = std::move(journal.nominations);
-  images_ = std::move(journal.images);
+  for (auto& [name, state] : journal.images | std::views::reverse) {
+    if (state)
+      unshare(images_).insert_or_assign(std::move(name), *state);
+    else
+      unshare(images_).erase(name);
+  }
   pending_allocations_ = std::move(journal.pending_allocations);
   objects_ = std::move(journal.objects);
   // What is known of a version that somebody saw meanwhile is void.

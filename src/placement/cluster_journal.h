@@ -11,7 +11,8 @@
 namespace berth::placement {
 
 /// Tables of objects are kept whole, by their pointers: whoever writes into one copies it. Nodes are kept one by one as each is first
-/// written; pods' places and the change log are undone from the changes themselves.
+/// written, and so are images, of which a large cluster has ten thousands; pods' places and the change log are undone from the changes
+/// themselves.
 struct Cluster::Journal {
   struct Slot {
     NodeIndex index;
@@ -24,7 +25,6 @@ struct Cluster::Journal {
   std::uint32_t slot_count = 0;
   std::vector<NodeIndex> free_slots;
   std::shared_ptr<Nominations> nominations;
-  std::shared_ptr<Images> images;
   std::shared_ptr<Allocations> pending_allocations;
   Objects objects;
   std::uint64_t objects_version = 0, images_version = 0, namespaces_version = 0, workloads_version = 0, budgets_version = 0;
@@ -33,6 +33,7 @@ struct Cluster::Journal {
   std::vector<Change> changes;
   std::vector<Slot> slots;
   std::vector<std::pair<std::string, std::optional<NodeIndex>>> names;
+  std::vector<std::pair<std::string, std::optional<ImageState>>> images;
   boost::unordered_flat_set<std::uint32_t> kept_slots;  ///< Those of `slots`.
 };
 

@@ -50,14 +50,23 @@ bool runs_with_other_resources(std::string_view before, std::string_view now) {
   });
 }
 
-}  // namespace
-
-bool same_spec(const Object& a, const PodGlance& glance_a, const Object& b, const PodGlance& glance_b) {
-  if (a.labels() != b.labels()) return false;
+bool same_but_labels(const Object& a, const PodGlance& glance_a, const Object& b, const PodGlance& glance_b) {
   if (!glance_a.generation.empty() && !glance_b.generation.empty()) return glance_a.generation == glance_b.generation;
   static const json::PathScanner scanner({"spec"});
   std::array<std::string_view, 1> spec_a, spec_b;
   return scanner.scan(a.bytes(), spec_a) && scanner.scan(b.bytes(), spec_b) && spec_a[0] == spec_b[0];
+}
+
+bool same_annotations(const Object& a, const Object& b) {
+  static const json::PathScanner scanner({"metadata.annotations"});
+  std::array<std::string_view, 1> of_a, of_b;
+  return scanner.scan(a.bytes(), of_a) && scanner.scan(b.bytes(), of_b) && of_a[0] == of_b[0];
+}
+
+}  // namespace
+
+bool same_spec(const Object& a, const PodGlance& glance_a, const Object& b, const PodGlance& glance_b) {
+  return a.labels() == b.labels() && same_but_labels(a, glance_a, b, glance_b);
 }
 
 void Scheduler::Impl::subscribe() {
@@ -321,10 +330,20 @@ bool Scheduler::Impl::confirm_assumed(const ObjectRef& object, const PodGlance& 
   const placement::NodeInfo* node = index.is_valid() ? cluster.node(index) : nullptr;
   if (info == nullptr || node == nullptr || node->name != now.node_name || now.is_terminal()) return false;
   const PodGlance then(decided_on->bytes());
-  const bool is_same = same_spec(*decided_on, then, *object, now) && info->view().meta.is_deleting == object->is_deleting() &&
+  const bool is_same = same_but_labels(*decided_on, then, *object, now) && info->view().meta.is_deleting == object->is_deleting() &&
                        then.resize == now.resize && then.claims == now.claims && then.resources == now.resources &&
                        then.running == now.running && then.running_init == now.running_init;
   if (!is_same) return false;
+  if (decided_on->labels() != object->labels()) {
+    // A Binding brings labels along (the node's zone), and nothing else of it was changed.
+    if (!same_annotations(*decided_on, *object)) return false;
+    auto view = std::make_shared<model::PodView>(info->view());
+    view->meta.labels = object->labels();
+    view->node_name = now.node_name;
+    view->nominated_node_name = now.nominated;
+    place(object, ClusterEvent::kAssignedPodAdded, PodInfo::make(std::move(view), cluster.era()));
+    return true;
+  }
   assumed.erase(found);
   forget_waiting(object->uid());
   // Somebody's first sight of it can help others.
@@ -401,10 +420,7 @@ void Scheduler::Impl::forget_waiting(const std::string& uid) {
   count_gate(found->second, false);
   index_claims(info, nullptr);
   waiting.erase(found);
-  if (const auto open = preempting.find(uid); open != preempting.end()) {
-    for (const std::string& victim : open->second.victims) preempted_by.erase(victim);
-    preempting.erase(open);
-  }
+  stop_preempting(uid);
   wake_for_nomination(info, promised);
 }
 

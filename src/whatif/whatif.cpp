@@ -262,9 +262,7 @@ Result<void> Present::Impl::finish() {
   count_budgets();
   seen.clear();
   placement::Profiles profiles = options.profiles;
-  trial.emplace(cluster, std::move(profiles),
-                placement::TrialOptions{.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName},
-                                        .preemption = {.budgets_are_hard = options.budgets_are_hard}});
+  trial.emplace(cluster, std::move(profiles), trial_options(options));
   return {};
 }
 

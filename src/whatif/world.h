@@ -102,6 +102,9 @@ struct Refusal {
   std::string why, budget;  ///< budget: "namespace/name"; empty where several select the pod.
 };
 
+/// How the engine of a present or a world is run.
+placement::TrialOptions trial_options(const Options& options);
+
 /// Single-threaded; deterministic.
 class World {
  public:

@@ -144,29 +144,22 @@ class Conversion : public ServerTest {
 
   /// A webhook for hosts of v1 as it is called in `resource`.
   void want_v1(std::string_view resource, std::string_view kind, std::string_view policy = "Equivalent") {
-    const auto made = ask(
-        "POST", fmt::format("/apis/admissionregistration.k8s.io/v1/{}", resource),
-        fmt::format(
-            R"({{"apiVersion":"admissionregistration.k8s.io/v1","kind":"{}","metadata":{{"name":"hosts"}},"webhooks":[{{"name":"hosts.example.com",
-              "matchPolicy":"{}","sideEffects":"None","admissionReviewVersions":["v1"],"clientConfig":{{"url":"https://127.0.0.1:{}/a","caBundle":"{}"}},
-              "matchConditions":[{{"name":"address","expression":"request.operation == 'DELETE' || has(object.spec.address)"
-  }}],
-              "rules":[{{"apiGroups":["example.com"],"apiVersions":["v1"],"resources":["hosts"],"operations":["*"]}}]
-}
-}]
-}
-})",
-            kind, policy, hook_->port(), ca_));
-ASSERT_EQ(made->status, 201) << made->body;
-converter_.calls = 0;
-}
+    const auto made = ask("POST", fmt::format("/apis/admissionregistration.k8s.io/v1/{}", resource),
+                          fmt::format(fmt::runtime(kWebhook), kind, policy, hook_->port(), ca_));
+    ASSERT_EQ(made->status, 201) << made->body;
+    converter_.calls = 0;
+  }
+  static constexpr const char* kWebhook =
+      R"x({{"apiVersion":"admissionregistration.k8s.io/v1","kind":"{}","metadata":{{"name":"hosts"}},"webhooks":[{{"name":"hosts.example.com",
+         "matchPolicy":"{}","sideEffects":"None","admissionReviewVersions":["v1"],"clientConfig":{{"url":"https://127.0.0.1:{}/a","caBundle":"{}"}},
+         "matchConditions":[{{"name":"address","expression":"request.operation == 'DELETE' || has(object.spec.address)"}}],
+         "rules":[{{"apiGroups":["example.com"],"apiVersions":["v1"],"resources":["hosts"],"operations":["*"]}}]}}]}})x";
 
-std::string ca_;
-std::filesystem::path directory_;
-Converter converter_;
-std::unique_ptr<net::Server> hook_;
-}
-;
+  std::string ca_;
+  std::filesystem::path directory_;
+  Converter converter_;
+  std::unique_ptr<net::Server> hook_;
+};
 
 TEST_F(Conversion, ReadsAndListsInTheVersionAskedFor) {
   ASSERT_EQ(ask("POST", kV1, in_v1("a"))->status, 201);

@@ -59,9 +59,13 @@ TEST_F(ServiceRanges, NamesAndRangesAreWrittenAsGoWritesThem) {
 }
 
 TEST_F(ServiceRanges, AProxiedRootGetsItsSlash) {
-  const auto moved = get("/api/v1/namespaces/default/pods/p:80/proxy?x=1");
+  create("/api/v1/nodes", R"({"metadata":{"name":"n"}})");
+  const auto moved = get("/api/v1/nodes/n:80/proxy?x=1");
   EXPECT_EQ(moved->status, 301);
-  EXPECT_EQ(moved->headers.get("Location"), "/api/v1/namespaces/default/pods/p:80/proxy/?x=1");
+  EXPECT_EQ(moved->headers.get("Location"), "/api/v1/nodes/n:80/proxy/?x=1");
+  for (const char* nobody :
+       {"/api/v1/nodes/other:80/proxy", "/api/v1/namespaces/default/pods/p:80/proxy", "/api/v1/namespaces/default/services/s/proxy"})
+    EXPECT_STATUS(get(nobody), 404, "NotFound");
 }
 
 TEST_F(ServiceRanges, ATimeoutThatIsNoneIsRefused) {
@@ -73,6 +77,7 @@ TEST_F(ServiceRanges, ATimeoutThatIsNoneIsRefused) {
 TEST_F(ServiceRanges, StartsAreHealthChecksAndIndicators) {
   const auto checks = get("/readyz?verbose")->body;
   EXPECT_NE(checks.find("[+]poststarthook/rbac/bootstrap-roles ok"), std::string::npos) << checks;
+  EXPECT_NE(checks.find("[+]etcd ok\n[+]etcd-readiness ok\n[+]informer-sync ok\n"), std::string::npos) << checks;
   EXPECT_EQ(get("/livez/poststarthook/rbac/bootstrap-roles")->status, 200);
   EXPECT_EQ(get("/livez/poststarthook/none")->status, 404);
   EXPECT_NE(get("/metrics/slis")->body.find(R"(kubernetes_healthcheck{name="etcd",type="readyz"} 1)"), std::string::npos);

@@ -45,34 +45,77 @@ TEST_F(Subresource, BindingHappensOnce) {
   EXPECT_EQ(post("/api/v1/namespaces/default/bindings", R"({"metadata":{"name":"q"},"target":{"kind":"Node","name":"n3"}})")->status, 201);
 }
 
-// Most bindings are spliced into the pod's bytes; one that says more goes through the document. What is stored is the same.
+// Most bindings are spliced into the pod's bytes; one that withdraws the promise of a node goes through the document. What is stored is the
+// same.
 TEST_F(Subresource, ASplicedBindingIsTheSameAsAPlainOne) {
-  const std::string name = R"(n1 \"quoted\" ä)";
-  for (const char* pod_name : {"spliced", "plain"})
-    create(
-        kPods,
-        fmt::format(
-            R"({{"metadata":{{"name":"{}","annotations":{{"x":"\"spec\":{{}}"}}}},"spec":{{"containers":[{{"name":"c","image":"i"}}]}}}})",
-            pod_name));
-  EXPECT_EQ(bind("spliced", name)->status, 201);
-  const auto uid = text(read(std::string(kPods) + "/plain"), {"metadata", "uid"});
-  EXPECT_EQ(post(std::string(kPods) + "/plain/binding",
-                 fmt::format(R"({{"metadata":{{"name":"plain","uid":"{}"}},"target":{{"kind":"Node","name":"{}"}}}})", uid, name))
-                ->status,
-            201);
-  auto spliced = read(std::string(kPods) + "/spliced"), plain = read(std::string(kPods) + "/plain");
-  EXPECT_EQ(text(spliced, {"spec", "nodeName"}), R"(n1 "quoted" ä)");
-  for (auto* document : {&spliced, &plain})
-    for (const std::string_view field : {"name", "uid", "resourceVersion"}) json::erase(*document, {"metadata", field});
-  // Token volumes have random names.
-  const auto text_of = [](const json::Value& document) {
-    return std::regex_replace(json::serialize(document), std::regex("kube-api-access-[a-z0-9]{5}"), "kube-api-access-x");
+  struct Case {
+    std::string metadata, status, binding, node = "n1";
   };
-  EXPECT_TRUE(json::equal(json::parse(text_of(spliced)).value(), json::parse(text_of(plain)).value())) << text_of(spliced) << "\n"
-                                                                                                       << text_of(plain);
-  const auto on_node = get(std::string(kPods) + "?fieldSelector=spec.nodeName%3Dn1%20%22quoted%22%20%C3%A4")->document();
-  EXPECT_EQ(json::get_array(on_node, {"items"}).size(), 2U);
-  EXPECT_STATUS(bind("spliced", "n2"), 409, "Conflict");
+  const std::string odd = R"("annotations":{"x":"\"spec\":{}","y":"}\u00e4ä"},"labels":{"app":"a","k":"v"})";
+  const std::vector<Case> cases = {
+      {"", "", "", R"(n1 \"quoted\" ä)"},
+      {odd, "", ""},
+      {"", "", R"("uid":"UID")"},
+      {"", "", R"("uid":"UID","resourceVersion":"REVISION")"},
+      {"", "", R"("labels":{"zone":"a"})"},
+      {"", "", R"("annotations":{"device":"\"0\""},"labels":{"zone":"a"})"},
+      {odd, "", R"("uid":"UID","annotations":{"x":"other","z":"new"},"labels":{"zone":"a","app":"b"})"},
+      {R"("labels":{"a":"b"})", "", R"("annotations":{"device":"1"})"},
+      {R"("annotations":{"a":"b"})", "", R"("labels":{"zone":"a"})"},
+      {"", R"("conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"0/1","observedGeneration":1}])",
+       ""},
+      {"", R"("conditions":[{"type":"x.io/Gate","status":"True"}])", R"("labels":{"zone":"a"})"},
+      {"", R"("conditions":[{"type":"PodScheduled","status":"True"},{"type":"Ready","status":"False"}])", R"("uid":"UID")"},
+      {"", R"("reason":"\"conditions\":[]")", R"("labels":{})"},
+  };
+  const auto is_bound = [this](const Case& one, const std::string& name, bool is_plain) {
+    const std::string path = std::string(kPods) + "/" + name, status = path + "/status";
+    create(kPods, fmt::format(R"({{"metadata":{{"name":"{}"{}{}}},"spec":{{"containers":[{{"name":"c","image":"i"}}]}}}})", name,
+                              one.metadata.empty() ? "" : ",", one.metadata));
+    if (!one.status.empty()) patch(status, fmt::format(R"({{"status":{{{}}}}})", one.status), "strategic");
+    patch(status, R"({"status":{"nominatedNodeName":"n9"}})");
+    if (!is_plain) patch(status, R"({"status":{"nominatedNodeName":null}})");
+    const auto now = read(path);
+    auto binding = std::regex_replace(one.binding, std::regex("UID"), text(now, {"metadata", "uid"}));
+    binding = std::regex_replace(binding, std::regex("REVISION"), text(now, {"metadata", "resourceVersion"}));
+    const auto answer = post(path + "/binding", fmt::format(R"({{"metadata":{{"name":"{}"{}{}}},"target":{{"kind":"Node","name":"{}"}}}})",
+                                                            name, binding.empty() ? "" : ",", binding, one.node));
+    EXPECT_EQ(answer->status, 201) << answer->body;
+    auto pod = read(path);
+    EXPECT_EQ(text(get(path)->document(), {"metadata", "resourceVersion"}), text(pod, {"metadata", "resourceVersion"}));
+    EXPECT_GT(std::stoll(text(pod, {"metadata", "resourceVersion"})), std::stoll(text(now, {"metadata", "resourceVersion"})));
+    for (const std::string_view field : {"name", "uid", "resourceVersion", "managedFields"}) json::erase(pod, {"metadata", field});
+    // Token volumes have random names.
+    return std::regex_replace(json::serialize(pod), std::regex("kube-api-access-[a-z0-9]{5}"), "kube-api-access-x");
+  };
+  std::size_t number = 0;
+  for (const Case& one : cases) {
+    const auto spliced = is_bound(one, fmt::format("spliced-{}", number), false),
+               plain = is_bound(one, fmt::format("plain-{}", number), true);
+    ++number;
+    const auto first = json::parse(spliced), second = json::parse(plain);
+    ASSERT_TRUE(first && second);
+    EXPECT_TRUE(json::equal(*first, *second)) << one.metadata << one.status << one.binding << "\n" << spliced << "\n" << plain;
+    EXPECT_EQ(text(*first, {"spec", "nodeName"}), one.node == "n1" ? "n1" : R"(n1 "quoted" ä)");
+  }
+  const auto count = [this](const std::string& query) {
+    return json::get_array(get(std::string(kPods) + "?" + query)->document(), {"items"}).size();
+  };
+  const auto zoned = std::ranges::count_if(cases, [](const Case& one) { return one.binding.contains("zone"); });
+  EXPECT_EQ(count("labelSelector=zone%3Da"), static_cast<std::size_t>(2 * zoned)) << "selectors see what a Binding brings";
+  EXPECT_EQ(count("fieldSelector=spec.nodeName%3Dn1"), 2 * (cases.size() - 1));
+}
+
+// Who binds names the pod that it means; another of that name stays unbound.
+TEST_F(Subresource, ABindingMeansThePodThatItNames) {
+  create(kPods, pod("p"));
+  for (const char* other : {R"("uid":"other")", R"("resourceVersion":"1")"})
+    EXPECT_EQ(post(std::string(kPods) + "/p/binding",
+                   fmt::format(R"({{"metadata":{{"name":"p",{}}},"target":{{"kind":"Node","name":"n1"}}}})", other))
+                  ->status,
+              409)
+        << other;
+  EXPECT_EQ(text(read(std::string(kPods) + "/p"), {"spec", "nodeName"}), "");
 }
 
 TEST_F(Subresource, ScaleReadsAndWritesReplicas) {

@@ -25,7 +25,7 @@ class History:
         status, now = self.insist("GET", MAPS)
         revision = now["metadata"]["resourceVersion"]
         self.watches = [Watch(self, i, MAPS, revision) for i in range(len(cluster.servers))]
-        self.threads = [threading.Thread(target=self.write, args=(i,)) for i in range(writers)]
+        self.threads = [threading.Thread(target=self.write, args=(i,), daemon=True) for i in range(writers)]
         for thread in self.threads:
             thread.start()
 
@@ -146,6 +146,8 @@ class History:
             _, answer = next(a for a in iter(lambda: self.ask(0, "GET", f"{MAPS}/{name}"), 0) if a is not None)
             finals[name] = answer["data"]["value"] if answer.get("data") else None
             self.registers[name].append({"kind": "read", "value": finals[name], "start": now, "end": time.monotonic()})
+        # Nobody may have made it: every try to append was without an answer, and so was the creation.
+        grown = {name: self.entries(self.insist("GET", f"{ACCOUNTS}/{name}", (200, 404))[1]) for name in self.lists}
         _, all_now = self.insist("GET", f"{MAPS}?labelSelector=chaos%3Dyes")
         end = int(all_now["metadata"]["resourceVersion"])
         for watch in self.watches:
@@ -153,15 +155,13 @@ class History:
         self.check_watches({item["metadata"]["name"]: item["data"]["value"] for item in all_now["items"] if "value" in item.get("data", {})})
         whole = [watch for watch in self.watches if not watch.gaps]
         happened = {}
-        for name, value, _ in (whole[0].seen if whole else ()):
-            happened.setdefault(name, set()).add(value)
+        for name, value, _ in sorted(whole[0].seen, key=lambda event: event[2]) if whole else ():
+            happened.setdefault(name, []).append(value)
         for name, operations in self.registers.items():
-            if wrong := check_register(operations, happened.get(name, set()) if whole else None):
+            if wrong := check_register(operations, happened.get(name, []) if whole else None):
                 self.fault(f"{name} is not linearizable: {wrong}")
         for name, operations in self.lists.items():
-            # Nobody may have made it: every try to append was without an answer, and so was the creation.
-            _, answer = self.insist("GET", f"{ACCOUNTS}/{name}", (200, 404))
-            if wrong := check_list(operations, self.entries(answer)):
+            if wrong := check_list(operations, grown[name]):
                 self.fault(f"{name}: {wrong}")
 
     def check_watches(self, live):

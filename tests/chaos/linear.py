@@ -23,8 +23,9 @@ def apply(state, op):
 
 
 def check_register(operations, happened=None):
-    """What is wrong, or None. `happened`: the values that some complete watch told; an unknown write that is not among them never was."""
-    relevant = []
+    """What is wrong, or None. `happened`: the values that some complete watch told, in their order; an unknown write that is not among them never was,
+    and no other order of these needs to be tried."""
+    relevant, places = [], {value: place for place, value in enumerate(happened or ())}
     for op in operations:
         if op["end"] is None:
             if op["kind"] == "read" or (happened is not None and op["kind"] != "delete" and op["value"] not in happened):
@@ -36,7 +37,8 @@ def check_register(operations, happened=None):
         if op["end"] is not None:
             moments.append((op["end"], 1, number))
     moments.sort()
-    open_now, states = [], {(None, frozenset())}
+    # What the object holds and how many of what happened has, with those of the open operations that are done.
+    open_now, states = [], {((None, 0), frozenset())}
     for _, is_end, number in moments:
         if not is_end:
             open_now.append(number)
@@ -47,20 +49,30 @@ def check_register(operations, happened=None):
             if number in done:
                 after.add((state, done - {number}))
                 continue
+            is_deleted = False  # By one of unknown outcome that is open: the next one would do the same.
             for other in open_now:
                 if other in done:
                     continue
-                result = apply(state, dict(relevant[other], ok=True) if relevant[other]["end"] is None else relevant[other])
+                if relevant[other]["end"] is None and relevant[other]["kind"] == "delete":
+                    if is_deleted:
+                        continue
+                    is_deleted = True
+                op, (held, place) = relevant[other], state
+                result = apply(held, dict(op, ok=True) if op["end"] is None else op)
                 if result is ...:
                     continue
-                config = (result, done | {other})
+                if op["kind"] not in ("read", "delete") and (op["end"] is None or op.get("ok", True)) and op["value"] in places:
+                    if places[op["value"]] != place:
+                        continue
+                    place += 1
+                config = ((result, place), done | {other})
                 if config not in seen:
                     seen.add(config)
                     todo.append(config)
             if len(seen) > TOO_MANY:
                 return "the search has too many states: the history is undecided"
         if not after:
-            return f"no order of the operations explains {relevant[number]}; before it the object may have been {sorted({str(s) for s, _ in states})}"
+            return f"no order of the operations explains {relevant[number]}; before it the object may have been {sorted({str(held) for (held, _), _ in states})}"
         states = after
         open_now.remove(number)
     return None
@@ -107,6 +119,8 @@ def self_test():
     for bad in (stale, lost, doubled, two_winners, refused_and_done):
         assert check_register(bad) is not None, bad
     assert check_register([op(0, 1, "create", "a"), op(2, None, "patch", "b"), op(3, 4, "read", "a"), op(5, 6, "read", "b")]) is None
+    in_order = [op(0, None, "create", "a"), op(0, None, "patch", "b"), op(3, 4, "read", "b")]
+    assert check_register(in_order, ["a", "b"]) is None and check_register(in_order, ["b", "a"]) is not None
     add = lambda start, end, value, seen: dict(start=start, end=end, kind="append", value=value, seen=seen)
     assert check_list([add(0, 1, "a", ["a"]), add(2, 3, "b", ["a", "b"])], ["a", "b"]) is None
     assert check_list([add(0, 1, "a", ["a"])], ["a", "a"]) is not None

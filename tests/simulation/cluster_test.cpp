@@ -89,7 +89,7 @@ class Trouble : public Told {
   std::string pod_template(const std::string& app, std::string_view restart_policy) {
     const char* tolerations =
         below(3) == 0 ? "tolerations: [{key: storm, operator: Exists, effect: NoExecute, tolerationSeconds: 30}], " : "";
-    const char* annotations = restart_policy == "Never" ? ", annotations: {sim.berth.dev/complete: \"succeeded:20\"}" : "";
+    const char* annotations = restart_policy == "Never" ? ", annotations: {sim.berth.dev/run-for: 20s}" : "";
     return fmt::format(
         "{{metadata: {{labels: {{app: {}}}{}}}, spec: {{restartPolicy: {}, terminationGracePeriodSeconds: {}, {}containers: [{{name: c, "
         "image: nginx, resources: {{requests: {{cpu: \"{}\"}}}}}}]}}}}",

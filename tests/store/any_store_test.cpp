@@ -173,6 +173,10 @@ TEST(EtcdAddresses, WhatIsWrongIsSaid) {
   EtcdOptions options;
   options.servers = {"ftp://127.0.0.1:1"};
   EXPECT_NE(open_etcd_store(options).error().message.find("neither http://HOST:PORT"), std::string::npos);
+  for (const char* port : {"0", "99999", "etcd", ""}) {
+    options.servers = {std::string("http://127.0.0.1:") + port};
+    EXPECT_NE(open_etcd_store(options).error().message.find("is no port from 1 to 65535"), std::string::npos) << port;
+  }
   options.servers = {"http://127.0.0.1:" + std::to_string(testing_support::free_port())};
   EXPECT_NE(open_etcd_store(options).error().message.find("no etcd answers"), std::string::npos);
   options.certificate_pem = "x";

@@ -21,6 +21,19 @@ json::Object gvr(const model::KindInfo& kind) {
   return json::Object{{"group", kind.group}, {"version", kind.version}, {"resource", kind.plural}};
 }
 
+/// Why no connection came about, as Go's dialer says it: "dial tcp HOST:PORT: connect: connection refused".
+std::string dial_words(const std::string& failure) {
+  constexpr std::string_view kBegin = "cannot connect to ";
+  for (const std::string_view errno_text : {"Connection refused", "No route to host", "Network is unreachable", "Host is down"}) {
+    if (!failure.starts_with(kBegin) || !failure.ends_with(errno_text)) continue;
+    std::string words = fmt::format("dial tcp {}", failure.substr(kBegin.size()));
+    const std::size_t reason = words.size() - errno_text.size();
+    words[reason] = static_cast<char>(words[reason] - 'A' + 'a');
+    return words.insert(reason, "connect: ");
+  }
+  return failure;
+}
+
 }  // namespace
 
 json::Value in_form(const AdmissionRequest& request, const model::KindInfo& form, const json::Value& document) {
@@ -208,8 +221,8 @@ void WebhookClient::post(const Webhook& webhook, std::string review, std::string
   (*client)->send(std::move(http), [address, done = std::move(done)](net::HttpResponse response) {
     PostAnswer answer{response.status, std::move(response.body), ""};
     if (response.status == 0) {
-      const bool is_late = answer.body.starts_with("timeout") || answer.body == "connection timed out";
-      answer.failure = fmt::format("{}: {}", address, is_late ? "context deadline exceeded" : std::string_view(answer.body));
+      const bool is_late = answer.body.ends_with("timeout awaiting the response") || answer.body.ends_with("connection timed out");
+      answer.failure = fmt::format("{}: {}", address, is_late ? "context deadline exceeded" : dial_words(answer.body));
     }
     done(std::move(answer));
   });

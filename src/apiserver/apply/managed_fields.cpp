@@ -366,17 +366,26 @@ std::string manager_of_user_agent(std::string_view user_agent) {
 
 namespace {
 
+/// Whatever time they name.
+bool is_same_entry(const json::Value& one, const json::Value& other) {
+  if (!one.is_object() || !other.is_object()) return json::equal(one, other);
+  const auto& mine = one.get_object();
+  const auto& theirs = other.get_object();
+  if (mine.size() - mine.count("time") != theirs.size() - theirs.count("time")) return false;
+  return std::ranges::all_of(mine, [&](const auto& member) {
+    if (member.key() == "time") return true;
+    const auto* its = theirs.if_contains(member.key());
+    return its != nullptr && json::equal(member.value(), *its);
+  });
+}
+
 bool are_same_entries(const json::Value* mine, const json::Value* theirs) {
   static const json::Array kNone;
   const auto& first = mine != nullptr && mine->is_array() ? mine->get_array() : kNone;
   const auto& second = theirs != nullptr && theirs->is_array() ? theirs->get_array() : kNone;
   if (first.size() != second.size()) return false;
   for (std::size_t i = 0; i < first.size(); ++i) {
-    auto one = first[i];
-    auto other = second[i];
-    json::erase(one, {"time"});
-    json::erase(other, {"time"});
-    if (!json::equal(one, other)) return false;
+    if (!is_same_entry(first[i], second[i])) return false;
   }
   return true;
 }

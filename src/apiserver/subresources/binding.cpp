@@ -37,6 +37,13 @@ namespace {
 
 model::ApiStatus binding_conflict(std::string_view name, std::string_view why) { return model::conflict("", "pods/binding", name, why); }
 
+void mark_scheduled(json::Value& pod, TimePoint now) {
+  set_condition(pod, "PodScheduled", "True", "", "", now, true);
+  // The condition is another one than the scheduler's: what that had observed goes with it.
+  for (auto& condition : json::ensure_object(pod, {"status"})["conditions"].get_array())
+    if (json::get_string(condition, {"type"}) == "PodScheduled") condition.get_object().erase("observedGeneration");
+}
+
 model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& binding, const std::string& name, TimePoint now) {
   const auto& pods = *model::find_resource("", "pods");
   for (const auto& [field, what] : {std::pair("uid", "UID"), std::pair("resourceVersion", "ResourceVersion")}) {
@@ -56,10 +63,7 @@ model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& b
     json::ensure_object(updated, {"metadata", "annotations"})[key] = value;
   for (const auto& [key, value] : json::get_object(binding, {"metadata", "labels"}))
     json::ensure_object(updated, {"metadata", "labels"})[key] = value;
-  set_condition(updated, "PodScheduled", "True", "", "", now, true);
-  // The condition is another one than the scheduler's: what that had observed goes with it.
-  for (auto& condition : json::ensure_object(updated, {"status"})["conditions"].get_array())
-    if (json::get_string(condition, {"type"}) == "PodScheduled") condition.get_object().erase("observedGeneration");
+  mark_scheduled(updated, now);
   json::erase(updated, {"status", "nominatedNodeName"});  // The promise is kept or not wanted any more (1.35).
   json::erase(updated, {"metadata", "resourceVersion"});
   return updated;
@@ -91,51 +95,123 @@ std::optional<model::ApiStatus> check_binding(const Request& request, const json
 struct BoundBytes {
   std::string value;
   std::size_t revision_offset = 0;
+  std::optional<model::Labels> labels;  ///< Where they are others than before.
 };
 
-/// As bound() makes of the document, where that takes no more than adding to the bytes: the first binding of a pod that nothing is known of
-/// but that it waits, with nothing but a node's name. Nothing otherwise.
+/// What stands at a place of a text, instead of what stood there. Nothing instead of nothing is an insertion.
+struct Edit {
+  std::string_view before;
+  std::string after;
+};
+
+/// Applies the edits, which do not overlap; those at one place in their order.
+std::string edited(const std::string& text, std::vector<Edit> edits) {
+  std::ranges::stable_sort(edits, std::less<>(), [](const Edit& edit) { return edit.before.data(); });
+  std::string out;
+  out.reserve(text.size() + 512);
+  const char* at = text.data();
+  for (const Edit& edit : edits) {
+    out.append(at, edit.before.data()).append(edit.after);
+    at = edit.before.data() + edit.before.size();
+  }
+  return out.append(at, text.data() + text.size());
+}
+
+/// The place before the bracket that ends an object.
+std::string_view end_of(std::string_view object) { return object.substr(object.size() - 1, 0); }
+
+/// What a Binding adds to the pod's annotations or labels (`field`, `present` as they are), written into its metadata. The members as they
+/// are then; nothing where the Binding brings none. False: they are not read that way.
+bool bring_along(const json::Value& binding, std::string_view field, std::string_view present, std::string_view metadata,
+                 std::vector<Edit>& edits, std::optional<json::Value>& then) {
+  const auto& added = json::get_object(binding, {"metadata", field});
+  if (added.empty()) return true;
+  auto members = present.empty() ? Result<json::Value>(json::Value(json::Object())) : json::parse(present);
+  if (!members || !members->is_object()) return false;
+  for (const auto& [key, value] : added) members->get_object()[key] = value;
+  if (present.empty())
+    edits.push_back({end_of(metadata), fmt::format(R"(,"{}":{})", field, json::serialize(*members))});
+  else
+    edits.push_back({present, json::serialize(*members)});
+  then = std::move(*members);
+  return true;
+}
+
+/// Whether the Binding means this pod: the uid and revision that it names are the pod's.
+bool means_pod(const json::Value& binding, const StoredObject& pod) {
+  const auto uid = json::get_string(binding, {"metadata", "uid"}), revision = json::get_string(binding, {"metadata", "resourceVersion"});
+  return (uid.empty() || uid == pod.meta.uid) && (revision.empty() || revision == std::to_string(pod.revision));
+}
+
+/// As bound() makes of the document, where that takes no more than a few places of the bytes to be written anew: a pod that waits, no
+/// promise of a node being withdrawn. Nothing otherwise.
 std::optional<BoundBytes> bound_bytes(const StoredObject& pod, const json::Value& binding, TimePoint now) {
-  enum : std::size_t { kRevision, kDeleted, kLink, kSpec, kNode, kGates, kStatus, kConditions, kNominated, kPaths };
-  static const json::PathScanner scanner({"metadata.resourceVersion", "metadata.deletionTimestamp", "metadata.selfLink", "spec",
-                                          "spec.nodeName", "spec.schedulingGates", "status", "status.conditions",
-                                          "status.nominatedNodeName"});
-  for (const std::string_view field : {"uid", "resourceVersion", "annotations", "labels"})
-    if (json::find(binding, {"metadata", field}) != nullptr) return std::nullopt;
+  enum : std::size_t {
+    kMetadata,
+    kRevision,
+    kDeleted,
+    kLink,
+    kAnnotations,
+    kLabels,
+    kSpec,
+    kNode,
+    kGates,
+    kStatus,
+    kConditions,
+    kNominated,
+    kPaths
+  };
+  static const json::PathScanner scanner({"metadata", "metadata.resourceVersion", "metadata.deletionTimestamp", "metadata.selfLink",
+                                          "metadata.annotations", "metadata.labels", "spec", "spec.nodeName", "spec.schedulingGates",
+                                          "status", "status.conditions", "status.nominatedNodeName"});
   std::array<std::string_view, kPaths> at;
   const std::string& text = *pod.value;
-  if (!scanner.scan(text, at)) return std::nullopt;
-  for (const auto absent : {kDeleted, kLink, kNode, kGates, kConditions, kNominated})
+  if (!means_pod(binding, pod) || !scanner.scan(text, at)) return std::nullopt;
+  for (const auto absent : {kDeleted, kLink, kNode, kGates, kNominated})
     if (!at[absent].empty()) return std::nullopt;
   // Members are added behind others.
-  for (const auto object : {kSpec, kStatus})
+  for (const auto object : {kMetadata, kSpec, kStatus})
     if (at[object].size() < 3 || at[object].front() != '{') return std::nullopt;
-  if (at[kRevision].size() < 2 || at[kRevision].data() > at[kSpec].data() || at[kSpec].data() > at[kStatus].data()) return std::nullopt;
-  const auto end_of = [&](std::size_t path) { return static_cast<std::size_t>(at[path].data() + at[path].size() - text.data()); };
+  if (at[kRevision].size() < 2 || at[kRevision].front() != '"') return std::nullopt;
+
   BoundBytes out;
-  out.value.reserve(text.size() + 256);
-  const auto revision_at = static_cast<std::size_t>(at[kRevision].data() - text.data()) + 1;
-  out.value.append(text, 0, revision_at);
-  out.revision_offset = revision_at;
-  const auto after_revision = end_of(kRevision) - 1, in_spec = end_of(kSpec) - 1, in_status = end_of(kStatus) - 1;
-  out.value.append(text, after_revision, in_spec - after_revision);
-  out.value += R"(,"nodeName":)";
-  json::quote_to(out.value, json::get_string(binding, {"target", "name"}));
-  out.value.append(text, in_spec, in_status - in_spec);
-  out.value += R"(,"conditions":[{"type":"PodScheduled","lastTransitionTime":")";
-  out.value += format_rfc3339(now);
-  out.value += R"(","status":"True","lastProbeTime":null}])";
-  out.value.append(text, in_status);
+  std::vector<Edit> edits;
+  edits.push_back({at[kRevision], R"("")"});
+  std::optional<json::Value> annotations, labels;
+  if (!bring_along(binding, "annotations", at[kAnnotations], at[kMetadata], edits, annotations) ||
+      !bring_along(binding, "labels", at[kLabels], at[kMetadata], edits, labels))
+    return std::nullopt;
+  if (labels) out.labels = model::Labels::from_json(&*labels);
+  std::string node = R"(,"nodeName":)";
+  json::quote_to(node, json::get_string(binding, {"target", "name"}));
+  edits.push_back({end_of(at[kSpec]), std::move(node)});
+
+  json::Value part = json::Object{{"status", json::Object()}};
+  if (!at[kConditions].empty()) {
+    auto conditions = json::parse(at[kConditions]);
+    if (!conditions) return std::nullopt;
+    json::set(part, {"status", "conditions"}, std::move(*conditions));
+  }
+  mark_scheduled(part, now);
+  const auto conditions = json::serialize(*json::find(part, {"status", "conditions"}));
+  edits.push_back(at[kConditions].empty() ? Edit{end_of(at[kStatus]), R"(,"conditions":)" + conditions}
+                                          : Edit{at[kConditions], conditions});
+
+  // What stands before the revision may have another length now.
+  out.revision_offset = static_cast<std::size_t>(at[kRevision].data() - text.data()) + 1;
+  for (const Edit& edit : edits)
+    if (edit.before.data() < at[kRevision].data()) out.revision_offset += edit.after.size() - edit.before.size();
+  out.value = edited(text, std::move(edits));
   return out;
 }
 
-/// What selectors see of the pod on its node.
-ObjectMeta bound_meta(const StoredObject& pod, const model::KindInfo& kind, std::string_view node) {
+/// What selectors see of the pod on its node, with these labels if they are others.
+ObjectMeta bound_meta(const StoredObject& pod, const model::KindInfo& kind, std::string_view node, std::optional<model::Labels> labels) {
   ObjectMeta meta;
   meta.ns = pod.meta.ns;
   meta.name = pod.meta.name;
   meta.uid = pod.meta.uid;
-  meta.labels = pod.meta.labels();
+  meta.labels = labels ? std::move(*labels) : pod.meta.labels();
   for (const auto& field : kind.field_selectors) {
     if (field.starts_with("metadata.")) continue;
     const auto text = field == "spec.nodeName" ? node : pod.meta.field(field);
@@ -187,7 +263,7 @@ StepResult bind_pod(WritePipeline& writes, const WritePtr& operation) {
   proposal.key = pod->key;
   proposal.value = std::move(bytes->value);
   proposal.revision_offset = bytes->revision_offset;
-  proposal.meta = bound_meta(*pod, pods, json::get_string(binding, {"target", "name"}));
+  proposal.meta = bound_meta(*pod, pods, json::get_string(binding, {"target", "name"}), std::move(bytes->labels));
   proposal.expected = pod->revision;
   writes.ground.cache->propose(std::move(proposal), [&writes, operation](ProposeResult result) {
     if (result) return operation->done(WriteOutcome{.object = std::move(*result)});

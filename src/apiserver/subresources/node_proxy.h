@@ -17,6 +17,8 @@ class NodeProxy {
   /// To the agent of the node, which may live in this process.
   void to_agent(const RequestPtr& request, const std::string& node, net::HttpRequest onward);
   /// nodes/[SCHEME:]NAME[:PORT]/proxy (pkg/registry/core/node ResourceLocation): the agent, or what else listens on a node's port.
+  /// To the same place with a slash.
+  void move_on(const RequestPtr& request);
   void to_port(const RequestPtr& request, net::HttpRequest onward);
 
   const Ground& ground_;

@@ -233,13 +233,7 @@ net::HttpRequest without_upgrade(const net::HttpRequest& http) {
 void NodeProxy::serve(const RequestPtr& request) {
   const auto& info = request->info;
   const bool is_proxied = info.subresource == "proxy";
-  if (is_proxied && is_bare_root(request->http)) {
-    respond_.account(*request, 301);
-    net::HttpResponse moved;
-    moved.status = 301;
-    moved.headers.add("Location", fmt::format("{}/{}{}", request->http.path, request->http.query.empty() ? "" : "?", request->http.query));
-    return request->writer->respond(std::move(moved));
-  }
+  const bool moves = is_proxied && is_bare_root(request->http);  // Once it is known that somebody is there.
   const auto to = !is_proxied ? net::Onward::kSession : request->kind->plural == "nodes" ? net::Onward::kNode : net::Onward::kWorkload;
   auto onward = net::onward_request(request->http, to);
   if (request->kind->plural == "nodes") {
@@ -247,11 +241,14 @@ void NodeProxy::serve(const RequestPtr& request) {
     for (const auto& part : info.rest) path += "/" + part;
     onward.path = path.empty() ? "/" : path;
     onward.query = request->http.query;
+    const auto name = parse_proxy_name(info.name);
+    if (moves && name && ground_.cache->get(make_key("", "nodes", "", name->name)) != nullptr) return move_on(request);
     return to_port(request, std::move(onward));
   }
   if (is_proxied) {
     auto location = locate_proxied(*ground_.cache, *request);
     if (!location) return respond_.status(*request, location.error());
+    if (moves) return move_on(request);
     for (const auto& part : info.rest) onward.path += "/" + part;
     if (onward.path.empty() || request->http.path.ends_with('/')) onward.path += "/";
     onward.query = request->http.query;
@@ -290,6 +287,14 @@ void NodeProxy::serve(const RequestPtr& request) {
   for (const auto& argument : request->query.all("command"))
     onward.query += fmt::format("{}command={}", onward.query.empty() ? "" : "&", net::percent_encode(argument));
   to_agent(request, node, std::move(onward));
+}
+
+void NodeProxy::move_on(const RequestPtr& request) {
+  respond_.account(*request, 301);
+  net::HttpResponse moved;
+  moved.status = 301;
+  moved.headers.add("Location", fmt::format("{}/{}{}", request->http.path, request->http.query.empty() ? "" : "?", request->http.query));
+  request->writer->respond(std::move(moved));
 }
 
 void NodeProxy::to_agent(const RequestPtr& request, const std::string& node, net::HttpRequest onward) {

@@ -47,6 +47,8 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
       : relays_(relays), request_(std::move(request)), far_(far), client_(std::move(client)) {}
 
   void start(net::HttpRequest onward) {
+    // Asked by a WebSocket, a log ends where it is read once: a container that has just begun is to have its first words in it.
+    if (is_log() && net::is_websocket_request(request_->http)) onward.headers.set("X-Berth-First-Words", "awaited");
     net::StreamCallbacks callbacks;
     callbacks.on_header = [self = shared_from_this()](int status, const net::Headers& headers) { self->begin(status, headers); };
     callbacks.on_data = [self = shared_from_this()](std::string_view data) { self->pass(data); };

@@ -61,6 +61,25 @@ json::Object dangling_condition(const std::string& level, bool is_missing, const
                                   is_missing ? "but there is no such object" : "and it exists")}};
 }
 
+/// A schema's condition is applied by the server itself, and its field managers say so.
+void own_condition(json::Value& schema, const std::string& now) {
+  constexpr std::string_view kManager = "api-priority-and-fairness-config-consumer-v1";
+  json::Object fields{{".", json::Object()}};
+  for (const char* field : {"f:lastTransitionTime", "f:message", "f:reason", "f:status", "f:type"}) fields[field] = json::Object();
+  json::Array entries{json::Object{
+      {"manager", kManager},
+      {"operation", "Apply"},
+      {"apiVersion", "flowcontrol.apiserver.k8s.io/v1"},
+      {"time", now},
+      {"fieldsType", "FieldsV1"},
+      {"fieldsV1",
+       json::Object{{"f:status", json::Object{{"f:conditions", json::Object{{R"(k:{"type":"Dangling"})", std::move(fields)}}}}}}},
+      {"subresource", "status"}}};
+  for (const json::Value& entry : json::get_array(schema, {"metadata", "managedFields"}))
+    if (json::get_string(entry, {"manager"}) != kManager) entries.push_back(entry);
+  json::set(schema, {"metadata", "managedFields"}, std::move(entries));
+}
+
 /// The schema with the condition that it should have, where it has another.
 std::optional<json::Value> with_condition(const json::Value& schema, bool is_missing, const std::string& now) {
   const std::string level(json::get_string(schema, {"spec", "priorityLevelConfiguration", "name"}));
@@ -76,6 +95,7 @@ std::optional<json::Value> with_condition(const json::Value& schema, bool is_mis
   }
   json::Value out = schema;
   json::ensure_object(out, {"status"})["conditions"] = std::move(conditions);
+  own_condition(out, now);
   return out;
 }
 

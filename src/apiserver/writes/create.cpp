@@ -121,13 +121,18 @@ StepResult store_new(WritePipeline& writes, const WritePtr& operation) {
     operation->try_out(writes, std::move(object), true);
     return Flow::kWaits;
   }
-  // Kept only where the name may have to be chosen again.
-  const bool may_repeat = !operation->generate_name.empty();
-  operation->propose(writes, may_repeat ? object : std::move(object), [&writes, operation](Proposal proposal) {
+  const auto store = [&writes, operation](Proposal proposal) {
     proposal.expected = 0;
     writes.ground.cache->propose(std::move(proposal),
                                  [&writes, operation](ProposeResult result) { created(writes, operation, std::move(result)); });
-  });
+  };
+  // The document is kept only where the name may have to be chosen again.
+  if (operation->generate_name.empty())
+    operation->propose(writes, std::move(object), store);
+  else if (&storage_kind(kind) == &kind && !asks_converter(*operation->request))
+    store(proposal_of(writes.ground, kind, object));
+  else
+    operation->propose(writes, object, store);
   return Flow::kWaits;
 }
 

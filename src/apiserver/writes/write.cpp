@@ -53,6 +53,10 @@ WritePtr make_write(WritePipeline& writes, const RequestPtr& request, WriteMode 
 Proposal make_proposal(const Ground& ground, const model::KindInfo& kind, json::Value document, const Untouched* untouched) {
   const auto& stored = storage_kind(kind);
   if (&stored != &kind) model::convert(kind, stored, document);
+  return proposal_of(ground, stored, document, untouched);
+}
+
+Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, const json::Value& document, const Untouched* untouched) {
   Proposal proposal;
   proposal.meta = untouched != nullptr ? untouched->meta(stored, document) : extract_meta(stored, document);
   proposal.key = object_key(stored, proposal.meta.ns, proposal.meta.name);

@@ -103,6 +103,9 @@ std::optional<model::ApiStatus> refuse_creation(const Ground& ground, const Requ
 
 /// Encodes a document of `kind` for its key, converted to the stored version. `untouched`: what the document lacks, if given.
 Proposal make_proposal(const Ground& ground, const model::KindInfo& kind, json::Value document, const Untouched* untouched = nullptr);
+/// The same of a document of the stored version.
+Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, const json::Value& document,
+                     const Untouched* untouched = nullptr);
 
 bool has_finalizers(const json::Value& document);
 

@@ -139,7 +139,7 @@ void flow_conditions(const Value& doc, Errors& errors) {
     const Path one = at[i];
     const std::string_view type = json::get_string(list[i], {"type"});
     if (!seen.insert(type).second) errors.duplicate(one / "type", Value(type));
-    if (type.empty()) errors.required(one / "type", "must not be empty");
+    if (type.empty()) errors.required(one / "type");
   }
 }
 

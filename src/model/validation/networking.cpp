@@ -260,7 +260,8 @@ void ingress_class(const Value& doc, Errors& errors) {
 
 void ingress_class_update(const Value& old, const Value& doc, Errors& errors) {
   const Path at("spec");
-  immutable(old, doc, {"spec", "controller"}, at / "controller", errors);
+  const auto before = get_string(old, {"spec", "controller"}), after = get_string(doc, {"spec", "controller"});
+  if (before != after) errors.invalid(at / "controller", Value(after), kImmutable);
 }
 
 }  // namespace berth::model::validation

@@ -57,6 +57,8 @@ net::HttpResponse beginning_of(net::HttpClient& client, net::HttpRequest request
   net::StreamCallbacks callbacks;
   callbacks.on_header = [&](int status, const net::Headers& headers) { answer.status = status, answer.headers = headers; };
   callbacks.on_data = [&](std::string_view data) {
+    if (is_done) return;
+    answer.body += data.substr(0, kMostRead - answer.body.size());
     bytes += data.size();
     if (bytes > kMostRead) finish();
   };
@@ -127,13 +129,15 @@ HttpAnswer follow_http(HttpPlace place, const net::Headers& headers, int timeout
     const net::HttpResponse response = ask(place, headers, static_cast<int>(std::max<std::int64_t>(left, 1)));
     if (response.status == 0) {
       const bool is_late = response.body.find("time") != std::string::npos;
-      return {0, is_late ? "context deadline exceeded (Client.Timeout exceeded while awaiting headers)" : response.body};
+      return {.status = 0,
+              .error = is_late ? "context deadline exceeded (Client.Timeout exceeded while awaiting headers)" : response.body,
+              .body = {}};
     }
     const auto location = response.headers.get("Location");
-    if (!is_redirect(response.status) || location.empty()) return {response.status, {}};
+    if (!is_redirect(response.status) || location.empty()) return {response.status, {}, response.body};
     const auto next = place.resolve(location);
-    if (!next || next->host != host) return {response.status, {}};
-    if (redirects == kMaxRedirects) return {0, fmt::format("stopped after {} redirects", kMaxRedirects)};
+    if (!next || next->host != host) return {response.status, {}, response.body};
+    if (redirects == kMaxRedirects) return {.status = 0, .error = fmt::format("stopped after {} redirects", kMaxRedirects), .body = {}};
     place = *next;
   }
 }

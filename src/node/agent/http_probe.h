@@ -24,6 +24,7 @@ struct HttpPlace {
 struct HttpAnswer {
   int status = 0;  ///< 0: `error` says why there is none. A redirect to somebody else is the answer itself.
   std::string error;
+  std::string body;  ///< Its first 10 KiB.
 };
 
 /// GET without looking at certificates: what answers is the pod, whoever it says it is. Follows up to ten redirects on the same host; all

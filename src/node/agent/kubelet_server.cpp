@@ -12,6 +12,8 @@
 namespace berth::node::agent {
 namespace {
 
+constexpr Duration kFirstWords = std::chrono::seconds(1);  // So old a container must be before its log may be empty.
+
 using Writer = std::shared_ptr<net::ResponseWriter>;
 constexpr int kMaxTasks = 128;
 
@@ -108,7 +110,13 @@ class HandlerImpl final : public KubeletHandler {
     }
     const std::string file = fmt::format("{}/{}/{}.log", pod->log_directory, path[3], attempt);
     const int run = options.previous ? record.restart_count - 1 : attempt;
-    log_streams_.send(writer, file, options, [this, path, run] { return is_over(path, run); });
+    auto patience = std::chrono::steady_clock::time_point{};
+    // Not for everybody: `kubectl run -i` reads the log and then attaches, and would show the words of a short command twice.
+    if (record.state.kind == ContainerState::Kind::kRunning && !options.previous && !request.headers.get("X-Berth-First-Words").empty())
+      patience =
+          std::chrono::steady_clock::now() + std::min<Duration>(kFirstWords, record.state.started_at + kFirstWords - SystemClock().now());
+    log_streams_.send(
+        writer, file, options, [this, path, run] { return is_over(path, run); }, patience);
   }
 
   /// Whether this run of the container writes no more.

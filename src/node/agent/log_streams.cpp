@@ -9,13 +9,16 @@ constexpr std::size_t kMaxQueuedLog = 256 * 1024;
 }  // namespace
 
 struct LogStreams::Reader {
-  Reader(std::shared_ptr<net::ResponseWriter> w, const std::string& path, const LogOptions& options, std::function<bool()> over)
-      : writer(std::move(w)), follower(path, options), follows(options.follow), is_over(std::move(over)) {}
+  Reader(std::shared_ptr<net::ResponseWriter> w, const std::string& path, const LogOptions& options, std::function<bool()> over,
+         std::chrono::steady_clock::time_point until)
+      : writer(std::move(w)), follower(path, options), follows(options.follow), is_over(std::move(over)), patience(until) {}
 
   std::shared_ptr<net::ResponseWriter> writer;
   LogFollower follower;
   const bool follows;
   std::function<bool()> is_over;
+  const std::chrono::steady_clock::time_point patience;
+  bool has_sent = false;
   std::shared_ptr<std::atomic<bool>> is_gone = std::make_shared<std::atomic<bool>>(false);
 
   enum class Next { kEnd, kAgain, kLater };
@@ -23,9 +26,10 @@ struct LogStreams::Reader {
   Next step() {
     if (*is_gone) return Next::kEnd;
     if (writer->queued_bytes() >= kMaxQueuedLog) return Next::kLater;  // on_drain wakes us.
-    const bool over = !follows || is_over();
+    const bool over = follows ? is_over() : has_sent || std::chrono::steady_clock::now() >= patience || is_over();
     std::string text = follower.read(over);
     const bool has_text = !text.empty();
+    has_sent = has_sent || has_text;
     if (has_text && !writer->write(make_bytes(std::move(text)))) return Next::kEnd;
     if (follower.is_full() || (over && follower.is_at_end())) {
       writer->finish();
@@ -36,11 +40,11 @@ struct LogStreams::Reader {
 };
 
 void LogStreams::send(std::shared_ptr<net::ResponseWriter> writer, const std::string& path, LogOptions options,
-                      std::function<bool()> is_over) {
+                      std::function<bool()> is_over, std::chrono::steady_clock::time_point patience) {
   net::Headers headers;
   headers.add("Content-Type", "text/plain; charset=utf-8");
   writer->start_stream(200, std::move(headers));
-  auto reader = std::make_shared<Reader>(std::move(writer), path, options, std::move(is_over));
+  auto reader = std::make_shared<Reader>(std::move(writer), path, options, std::move(is_over), patience);
   reader->writer->on_close([is_gone = reader->is_gone] { *is_gone = true; });
   const std::lock_guard lock(mutex_);
   if (is_stopping_) return;

@@ -1,5 +1,6 @@
 // Containers' logs on their way to readers: one thread for all, each reader at his own pace.
 #pragma once
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <list>
@@ -22,8 +23,10 @@ class LogStreams {
   LogStreams& operator=(const LogStreams&) = delete;
 
   /// Answers with the log and, until `is_over` says that nobody writes it any more (asked from the thread, again and again), with what is
-  /// added. `is_over` is not asked where nothing is followed.
-  void send(std::shared_ptr<net::ResponseWriter> writer, const std::string& path, LogOptions options, std::function<bool()> is_over);
+  /// added. Where nothing is followed the answer is what is there; of a log that is empty so far it waits for the first line until
+  /// `patience`, as long as `is_over` does not say that there will be none: a container is told to run before its first words have come.
+  void send(std::shared_ptr<net::ResponseWriter> writer, const std::string& path, LogOptions options, std::function<bool()> is_over,
+            std::chrono::steady_clock::time_point patience = {});
   /// Cuts all answers off and waits for the thread. Idempotent; nothing is sent afterwards.
   void stop();
 

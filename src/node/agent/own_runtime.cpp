@@ -103,7 +103,7 @@ class ContainerdProcess final : public OwnRuntime {
   explicit ContainerdProcess(const OwnRuntimeOptions& options)
       : options_(options), socket_(options.directory + "/containerd.sock"), log_(options.directory + "/containerd.log") {
     const std::uint32_t hash = hash_of(options_.directory);
-    if (options_.pod_subnet.empty()) options_.pod_subnet = fmt::format("10.88.{}.0/24", hash % 251);
+    if (options_.pod_subnet.empty()) options_.pod_subnet = fmt::format("10.88.{}.0/24", hash % 251);  // Of kPodBlock.
     if (options_.bridge.empty()) options_.bridge = bridge_of(options_.directory);
   }
 

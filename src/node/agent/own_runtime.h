@@ -26,6 +26,9 @@ class OwnRuntime {
   [[nodiscard]] virtual const std::string& binary() const = 0;
 };
 
+/// Of this block every runtime's pods have a part of 256 addresses, unless another subnet is named.
+inline constexpr const char* kPodBlock = "10.88.0.0/16";
+
 /// The bridge of the runtime in this directory, unless another is named.
 [[nodiscard]] std::string bridge_of(const std::string& directory);
 /// What this machine lacks for OwnRuntime, as words for people ("containerd (package containerd)"); empty: nothing.

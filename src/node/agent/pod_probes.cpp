@@ -53,15 +53,18 @@ void PodWorker::start_probe(std::size_t i, ProbeKind kind, const json::Value& pr
 }
 
 void PodWorker::take_probe_results(bool only_readiness) {
-  std::vector<ProbeInbox::Result> results;
-  {
+  // One after the other: taking one in may stop a container, and while that lasts the others' results are taken in there.
+  const auto next_result = [&]() -> std::optional<ProbeInbox::Result> {
     std::lock_guard lock(inbox_->mutex);
-    results.swap(inbox_->results);
-    for (ProbeInbox::Result& result : results)
-      if (only_readiness && result.kind != ProbeKind::kReadiness) inbox_->results.push_back(result);
-  }
-  if (only_readiness) std::erase_if(results, [](const ProbeInbox::Result& result) { return result.kind != ProbeKind::kReadiness; });
-  for (const ProbeInbox::Result& result : results) {
+    const auto found = std::ranges::find_if(
+        inbox_->results, [&](const ProbeInbox::Result& one) { return !only_readiness || one.kind == ProbeKind::kReadiness; });
+    if (found == inbox_->results.end()) return std::nullopt;
+    ProbeInbox::Result result = std::move(*found);
+    inbox_->results.erase(found);
+    return result;
+  };
+  while (const auto taken = next_result()) {
+    const ProbeInbox::Result& result = *taken;
     // The container may have been replaced meanwhile.
     if (result.container >= containers_.size() || containers_[result.container].id != result.container_id) continue;
     Container& own = containers_[result.container];
@@ -83,9 +86,11 @@ void PodWorker::take_probe_result(std::size_t i, ProbeKind kind, const std::opti
   if (!probe) return;
   if (wrong && wrong->is_error)
     return emit("Warning", "Unhealthy", fmt::format("{} probe errored and resulted in unknown state: {}", word, wrong->text), i);
-  if (wrong) emit("Warning", "Unhealthy", fmt::format("{} probe failed: {}", word, wrong->text), i);
+  const bool is_well = !wrong || wrong->is_warning;
+  if (wrong && is_well) emit("Warning", "ProbeWarning", fmt::format("{} probe warning: {}", word, wrong->text), i);
+  if (!is_well) emit("Warning", "Unhealthy", fmt::format("{} probe failed: {}", word, wrong->text), i);
   ProbeCounter& counter = kind == ProbeKind::kStartup ? own.startup : kind == ProbeKind::kReadiness ? own.readiness : own.liveness;
-  if (!counter.take(*probe, !wrong)) return;
+  if (!counter.take(*probe, is_well)) return;
   const bool well = *counter.verdict();
   if (kind == ProbeKind::kReadiness) {
     record.is_ready = well;

@@ -147,7 +147,9 @@ std::optional<ProbeFailure> run_probe(const json::Value& probe, const ProbeTarge
   if (const json::Value* get = json::find(probe, "httpGet")) {
     const HttpAnswer answer = http_get(*get, target, timeout_ms, "kube-probe/1.36");
     if (answer.status == 0) return ProbeFailure{answer.error};
-    if (answer.status >= 200 && answer.status < 400) return std::nullopt;
+    if (answer.status >= 300 && answer.status < 400)
+      return ProbeFailure{.text = "Probe terminated redirects, Response body: " + answer.body, .is_warning = true};
+    if (answer.status >= 200 && answer.status < 300) return std::nullopt;
     return ProbeFailure{fmt::format("HTTP probe failed with statuscode: {}", answer.status)};
   }
   const auto failure = [](std::optional<std::string> wrong) {

@@ -20,6 +20,7 @@ struct ProbeFailure {
   std::string text;  ///< As it appears behind "Readiness probe failed: ".
   /// The probe could not be made at all: that says nothing about the container, and counts for nothing.
   bool is_error = false;
+  bool is_warning = false;  ///< It counts as a success; the text stands behind "Readiness probe warning: ".
 };
 
 /// One try: nullopt means success, otherwise what went wrong. Blocks up to the probe's timeout.

@@ -33,7 +33,10 @@ std::vector<std::uint32_t> marks_of(const std::vector<Endpoint>& endpoints) {
   return marks;
 }
 
-std::string clients_key(const Family& family) { return fmt::format("{0} saddr . {0} daddr . meta l4proto . th dport", family.name); }
+/// A client, what it asked, and the endpoint that the connection's mark names.
+std::string client_key(const Family& family) {
+  return fmt::format("{0} saddr . {0} daddr . meta l4proto . th dport . ct mark", family.name);
+}
 
 /// Compiles one port. Chains and sets of its own begin with the port's digest, so that ports never meet.
 class PortCompiler {
@@ -139,9 +142,10 @@ std::string drawn(const std::vector<std::string>& picks) {
   return fmt::format("numgen random mod {} vmap {{ {} }}", picks.size(), choices);
 }
 
-/// A shared chain for Services with session affinity. The map `affinity` tells which endpoint a client (of an address, protocol and port)
-/// had: its mark, which leads by `affine-endpoints` to it, if it is there still. `rest` is its name behind the prefix. The connection's
-/// mark carries the endpoint's from rule to rule, since no rule can look up what another lookup says.
+/// A shared chain for Services with session affinity. The set `affinity` has an element for each client, address, protocol, port and
+/// endpoint's mark; `affine-endpoints` leads from a mark to the endpoint. `rest` is the chain's name behind the prefix. The connection's
+/// mark carries the endpoint's from rule to rule, since no rule can look up what another lookup says. (A map from clients to marks would do
+/// without asking for one endpoint after the other, but nft 1.0.6 ends when it is told of one with IPv6 addresses.)
 SharedChain affine_chain(std::string_view prefix, std::string_view rest, const std::string& own_key, const std::string& own_type,
                          const Family& family, const RuleOptions& options) {
   SharedChain out;
@@ -150,10 +154,8 @@ SharedChain affine_chain(std::string_view prefix, std::string_view rest, const s
   };
   if (rest.starts_with(kAffineKnown)) {
     if (options.masquerades_local) out.rules.emplace_back("jump mark-as-led");
-    out.rules.push_back(fmt::format("update @affinity {{ {} timeout {}s : ct mark }}", clients_key(family), number_behind(kAffineKnown)));
+    out.rules.push_back(fmt::format("update @affinity {{ {} timeout {}s }}", client_key(family), number_behind(kAffineKnown)));
     out.rules.push_back(fmt::format("dnat {} to {} . ct mark map @{}affine-endpoints", family.name, own_key, prefix));
-    // It is gone. An update would keep the old mark, so what the map says goes first.
-    out.rules.push_back(fmt::format("delete @affinity {{ {} : ct mark }}", clients_key(family)));
   } else if (rest.starts_with(kAffinePick)) {
     out.rules.push_back(fmt::format("ct mark set {} map @{}{}", own_key, prefix, rest));
     out.rules.push_back(fmt::format("goto {}{}{}", prefix, kAffineKnown, number_behind(kAffinePick)));
@@ -163,10 +165,12 @@ SharedChain affine_chain(std::string_view prefix, std::string_view rest, const s
   } else {
     const std::string seconds = number_behind(kAffine), known = fmt::format("{}{}{}", prefix, kAffineKnown, seconds);
     std::vector<std::string> picks;
-    for (int i = 0, count = std::stoi(std::string(rest.substr(rest.rfind('-') + 1))); i < count; ++i)
+    for (int i = 0, count = std::stoi(std::string(rest.substr(rest.rfind('-') + 1))); i < count; ++i) {
       picks.push_back(fmt::format("{}{}{}-{}", prefix, kAffinePick, seconds, i));
-    out.rules = {fmt::format("ct mark set {} map @affinity", clients_key(family)), fmt::format("ct mark != 0 jump {}", known),
-                 drawn(picks)};
+      out.rules.push_back(fmt::format("ct mark set {} map @{}", own_key, picks.back()));
+      out.rules.push_back(fmt::format("{} @affinity goto {}", client_key(family), known));
+    }
+    out.rules.push_back(drawn(picks));
     out.picks = {known};
     out.picks.insert(out.picks.end(), picks.begin(), picks.end());
   }

@@ -5,7 +5,7 @@
 // port in the map of its name. So a Service that changes is elements of maps that change, whose price in the kernel does not grow with
 // their number; chains of its own it has only for loadBalancerSourceRanges. (One map with the number in its key
 // would do, but nft 1.0.6 cannot read such a map again from the kernel, or takes it for TCP's alone.) With session affinity the chains are
-// others ("affine-10800-3"): first they look into one map of all clients for the endpoint that this one had.
+// others ("affine-10800-3"): first they look into one set of all clients for the endpoint that this one had.
 #pragma once
 #include <compare>
 #include <map>
@@ -21,6 +21,9 @@ struct RuleOptions {
   /// Traffic between pods of this machine does not pass the rules a second time on its way back (bridge-nf-call-iptables is off), so its
   /// source is masqueraded.
   bool masquerades_local = false;
+  /// The block of all pods of this machine's nodes (IPv4): among themselves they see each other's addresses, whatever else changes the
+  /// sources of what leaves a node. Empty: not known.
+  std::string pod_block;
 };
 
 /// nft's words for one address family.

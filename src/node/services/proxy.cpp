@@ -30,7 +30,7 @@ struct Proxy::Impl : std::enable_shared_from_this<Impl> {
       : client(c),
         kernel(std::move(k)),
         options(std::move(o)),
-        rules({.table = options.table, .masquerades_local = options.masquerades_local}),
+        rules({.table = options.table, .masquerades_local = options.masquerades_local, .pod_block = options.pod_block}),
         services(c, kServices),
         slices(c, kSlices),
         own_node(c, kNodes, {.field_selector = "metadata.name=" + options.node}) {}

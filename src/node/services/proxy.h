@@ -13,6 +13,7 @@ struct ProxyOptions {
   std::string node;   ///< Which endpoints are local.
   std::string table;  ///< The node's own table of rules: table_of.
   bool masquerades_local = false;
+  std::string pod_block;  ///< RuleOptions::pod_block
   /// How long changes are gathered before they go to the kernel together.
   Duration pause = std::chrono::milliseconds(100);
 };

@@ -52,7 +52,7 @@ constexpr int kMostClients = 262'144;  // Of all Services with session affinity;
 
 void maps(Script& script, const RuleOptions& options) {
   const Family& f = script.family();
-  script.line("add map {0} {{ type {1} . {1} . inet_proto . inet_service : mark; flags dynamic,timeout; size {2}; }}",
+  script.line("add set {0} {{ type {1} . {1} . inet_proto . inet_service . mark; flags dynamic,timeout; size {2}; }}",
               script.at("affinity"), f.type, kMostClients);
   script.line("add map {0} {{ type {1} . inet_proto . inet_service . mark : {1} . inet_service; }}", script.at("affine-endpoints"), f.type);
   script.line("add map {} {{ type inet_proto . inet_service . mark : {} . inet_service; }}", script.at("node-affine-endpoints"), f.type);
@@ -69,13 +69,16 @@ void maps(Script& script, const RuleOptions& options) {
 /// not pass the rules, every pod of this machine.
 void source_rules(Script& script, const RuleOptions& options) {
   const Family& f = script.family();
-  script.line("add chain {} {{ type nat hook postrouting priority 100; policy accept; }}", script.at("nat-postrouting"));
+  script.line("add chain {} {{ type nat hook postrouting priority 99; policy accept; }}", script.at("nat-postrouting"));
   if (options.masquerades_local) {
     script.rule("nat-postrouting", "meta mark & 0x2000 != 0 {} daddr @local-endpoints jump mark-for-masquerade", f.name);
     script.rule("nat-postrouting", "meta mark set meta mark and 0xffffdfff");
   } else {
     script.rule("nat-postrouting", "{0} saddr . {0} daddr @local-endpoints jump mark-for-masquerade", f.name);
   }
+  // A source that is given to a connection is not changed again: the masquerading of the pods' network comes later (priority 100).
+  if (!options.pod_block.empty() && !f.is_ipv6)
+    script.rule("nat-postrouting", "meta mark & 0x4000 == 0 ip saddr {0} ip daddr {0} snat to ip saddr", options.pod_block);
   script.rule("nat-postrouting", "meta mark & 0x4000 == 0 return");
   script.rule("nat-postrouting", "meta mark set meta mark xor 0x4000");
   script.rule("nat-postrouting", "masquerade fully-random");

@@ -146,15 +146,17 @@ class SpreadPart final : public TopologyPart {
   };
 
   void include(const PodInfo& pod, const NodeInfo& node) {
+    // By the index's column of the key: asking labels would be most of what building a class costs.
+    const auto has_key = [&](const DomainSum& sum) { return sum.column().value_of(node.index.value) >= 0; };
     Inclusion& out = inclusion_.edit(node.index.value);
     out = {0, 1, 1};
     unsigned bit = 0;
     for (const auto& one : hard_) {
-      out.has_hard_keys &= node.label(one.constraint.topology_key) != nullptr;
+      out.has_hard_keys &= has_key(one.sum);
       out.constraints |= static_cast<std::uint16_t>(spread_includes_node(one.constraint, pod.view(), node, era_) << bit++);
     }
     for (const auto& one : soft_) {
-      out.has_soft_keys &= node.label(one.constraint.topology_key) != nullptr;
+      out.has_soft_keys &= has_key(one.sum);
       out.constraints |= static_cast<std::uint16_t>(spread_includes_node(one.constraint, pod.view(), node, era_) << bit++);
     }
   }

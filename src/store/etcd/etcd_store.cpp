@@ -14,8 +14,9 @@ namespace {
 
 constexpr std::string_view kFences = "/berth.dev/fence/";  // The stores' own, shown to nobody.
 constexpr std::size_t kFirstPage = 500;                    // Keys of the first page when everything is read, then as many as make …
-constexpr std::size_t kPageBytes = 16U << 20;
-constexpr std::size_t kMostOnPage = 50'000;
+constexpr std::size_t kPageBytes = 96U << 20;              // … this much.
+constexpr std::size_t kMostOnPage = 200'000;
+constexpr int kPageSeconds = 180;
 constexpr int kMostUses = 1000;  // Keys on one lease …
 constexpr auto kPauseBetweenStreams = std::chrono::milliseconds(100);
 constexpr const char* kCompactionKey = "compact_rev_key";  // kube-apiserver's, outside of the prefix.
@@ -215,7 +216,7 @@ Result<Revision> EtcdStore::read(const std::function<Result<void>(SharedRecord)>
   using Page = Result<std::unique_ptr<pb::RangeResponse>>;
   const auto fetch = [this](const pb::RangeRequest& of) -> Page {
     auto page = std::make_unique<pb::RangeResponse>();
-    auto done = ask([&](Member& member, grpc::ClientContext& context) { return member.kv->Range(&context, of, page.get()); }, 60);
+    auto done = ask([&](Member& member, grpc::ClientContext& context) { return member.kv->Range(&context, of, page.get()); }, kPageSeconds);
     if (!done) return std::unexpected(done.error());
     return page;
   };
@@ -227,7 +228,8 @@ Result<Revision> EtcdStore::read(const std::function<Result<void>(SharedRecord)>
     const bool more = (*page)->more() && !kvs.empty();
     std::future<Page> next;
     if (more) {
-      // etcd looks at all keys that follow for each page: few and large ones. The next is on its way while this one is looked at.
+      // For each page etcd looks at all keys that follow, which takes it a second or more where there are a million: few and large ones.
+      // The next is on its way while this one is looked at.
       request.set_key(kvs[kvs.size() - 1].key() + '\0');
       const auto bytes = std::max<std::size_t>((*page)->ByteSizeLong() / static_cast<std::size_t>(kvs.size()), 1);
       request.set_limit(static_cast<std::int64_t>(std::clamp<std::size_t>(kPageBytes / bytes, kFirstPage, kMostOnPage)));

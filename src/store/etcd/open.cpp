@@ -2,6 +2,7 @@
 #ifdef BERTH_WITH_ETCD
 #include <fmt/format.h>
 
+#include <charconv>
 #include <set>
 
 #include "base/log.h"
@@ -27,10 +28,18 @@ Result<Address> parse_address(const std::string& text) {
     return invalid(fmt::format("--etcd-servers: \"{}\" is neither http://HOST:PORT nor https://HOST:PORT", text));
   }
   while (address.target.ends_with('/')) address.target.pop_back();
-  const auto colon = address.target.rfind(':');
+  const auto colon = address.target.ends_with(']') ? std::string::npos : address.target.rfind(':');
   if (address.target.empty() || colon == 0 || address.target.find('/') != std::string::npos)
     return invalid(fmt::format("--etcd-servers: \"{}\" is neither http://HOST:PORT nor https://HOST:PORT", text));
-  if (colon == std::string::npos) address.target += ":2379";
+  if (colon == std::string::npos) {
+    address.target += ":2379";
+    return address;
+  }
+  const std::string_view port = std::string_view(address.target).substr(colon + 1);
+  unsigned number = 0;
+  const auto [end, wrong] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (wrong != std::errc() || end != port.data() + port.size() || number == 0 || number > 65535)
+    return invalid(fmt::format("--etcd-servers: \"{}\": \"{}\" is no port from 1 to 65535", text, port));
   return address;
 }
 
@@ -71,11 +80,9 @@ std::string why_unreachable(const std::string& shown, const EtcdOptions& options
 
 }  // namespace
 
-Result<void> EtcdStore::examine() {
+EtcdStore::Roll EtcdStore::call_roll() {
   constexpr auto kPatience = std::chrono::seconds(3);
-  std::map<std::uint64_t, std::string> clusters;
-  std::string unreachable;
-  std::optional<std::size_t> answering;
+  Roll roll;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     pb::StatusResponse answer;
     grpc::Status status;
@@ -89,13 +96,24 @@ Result<void> EtcdStore::examine() {
       if (status.ok()) break;
     }
     if (!status.ok()) {
-      unreachable += fmt::format("{}{}: {}", unreachable.empty() ? "" : "; ", members_[i].address,
-                                 why_unreachable(members_[i].address, options_, status));
+      const std::string& text = status.error_message();
+      roll.is_slow = roll.is_slow || status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED || text.contains("timed out");
+      roll.unreachable += fmt::format("{}{}: {}", roll.unreachable.empty() ? "" : "; ", members_[i].address,
+                                      why_unreachable(members_[i].address, options_, status));
       continue;
     }
-    clusters.emplace(answer.header().cluster_id(), members_[i].address);
-    if (!answering) answering = i;
+    roll.clusters.emplace(answer.header().cluster_id(), members_[i].address);
+    if (!roll.answering) roll.answering = i;
   }
+  return roll;
+}
+
+Result<void> EtcdStore::examine() {
+  // One that takes connections and says nothing yet is starting, or has no processor at the moment.
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  Roll roll = call_roll();
+  while (!roll.answering && roll.is_slow && std::chrono::steady_clock::now() < give_up) roll = call_roll();
+  const auto& [clusters, unreachable, answering, is_slow] = roll;
   if (!answering) return fail(ErrorCode::kUnavailable, fmt::format("no etcd answers. {}", unreachable));
   if (!unreachable.empty()) log::warning("etcd", "not every member answers, the others are used: {}", unreachable);
   if (clusters.size() > 1) {

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "fake_runtime.h"
 #include "net/server.h"
+#include "node/agent/probes.h"
 
 namespace berth::node::agent {
 namespace {
@@ -21,6 +23,7 @@ class Site : public net::Handler {
     if (const auto it = redirects.find(path); it != redirects.end()) {
       response.status = 302;
       response.headers.set("Location", it->second);
+      response.body = "moved";
     } else {
       response.status = path == "/well" ? 200 : 404;
     }
@@ -47,6 +50,24 @@ TEST(HttpProbe, ARedirectToSomebodyElseIsTheAnswer) {
   site.redirects = {{"/out", "http://localhost.example/well"}, {"/mail", "mailto:x@y"}};
   EXPECT_EQ(site.probe("/out").status, 302);
   EXPECT_EQ(site.probe("/mail").status, 302);
+}
+
+TEST(HttpProbe, ARedirectToSomebodyElseIsASuccessWithAWarning) {
+  Site site;
+  site.redirects = {{"/out", "http://localhost.example/well"}};
+  testing::FakeRuntime runtime;
+  const ProbeTarget target{runtime, "c", "127.0.0.1", json::Object{}};
+  const auto get = [&](const char* path) {
+    return run_probe(
+        json::Object{{"httpGet", json::Object{{"path", path}, {"port", static_cast<std::int64_t>(site.port())}}}, {"timeoutSeconds", 5}},
+        target);
+  };
+  const auto told = get("/out");
+  ASSERT_TRUE(told.has_value());
+  EXPECT_TRUE(told->is_warning);
+  EXPECT_EQ(told->text, "Probe terminated redirects, Response body: moved");
+  EXPECT_FALSE(get("/well").has_value());
+  EXPECT_FALSE(get("/gone")->is_warning);
 }
 
 TEST(HttpProbe, ACircleEndsAfterTenRedirects) {

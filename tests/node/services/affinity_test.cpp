@@ -1,4 +1,4 @@
-// Session affinity: the map of all clients as the kernel keeps it, with real connections in a network of the test's own.
+// Session affinity: the set of all clients as the kernel keeps it, with real connections in a network of the test's own.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>

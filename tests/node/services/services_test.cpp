@@ -302,7 +302,7 @@ TEST(ServiceRules, TheKernelTakesEveryStep) {
   in_own_network([](Kernel& kernel) {
     for (const bool masquerades : {false, true}) {
       std::mt19937 random(7);
-      const RuleOptions options{.table = "berth-test", .masquerades_local = masquerades};
+      const RuleOptions options{.table = "berth-test", .masquerades_local = masquerades, .pod_block = "10.88.0.0/16"};
       Rules rules(options);
       ServiceTable table;
       const auto first = kernel.run(rules.whole());

@@ -69,7 +69,7 @@ void check_same_parent(const Value& old, const Value& doc, Errors& errors) {
   const Path spec("spec");
   const Value* now = json::find(doc, {"spec", "parentRef"});
   const Value* before = json::find(old, {"spec", "parentRef"});
-  if (now != nullptr && before != nullptr && *now != *before)
+  if (before != nullptr && (now == nullptr || *now != *before))
     errors.invalid(spec / "parentRef", internal_form("networking.v1.ParentReference", now), kImmutable);
 }
 
@@ -92,7 +92,10 @@ void check_ranges_stay(const Value& old, const Value& doc, Errors& errors) {
   const Path at = spec / "cidrs";
   const Array &before = get_array(old, {"spec", "cidrs"}), &now = get_array(doc, {"spec", "cidrs"});
   const bool grows = before.size() == 1 && now.size() == 2;
-  if (before.size() != now.size() && !grows) return errors.invalid(at, Value(now), kImmutable);
+  if (before.size() != now.size() && !grows) {
+    const Value* shown = json::find(doc, {"spec", "cidrs"});
+    return errors.invalid(at, shown == nullptr ? Value(nullptr) : *shown, kImmutable);
+  }
   for (std::size_t i = 0; i < before.size(); ++i)
     if (before[i] != now[i]) errors.invalid(at[i], now[i], kImmutable);
   if (grows) check_ranges(doc, errors);
