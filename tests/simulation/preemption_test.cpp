@@ -270,7 +270,10 @@ class Story {
     for (const auto& other : cluster.node(choice.node)->pods) plan.there.insert(other->view().meta.uid);
     plan.peers = spread_peers(cluster, *pod);
     for (const auto& victim : choice.victims) plan.victims.insert(victim->view().meta.uid);
-    if (const auto last = plans_.find(plan.preemptor_uid); last != plans_.end() && !was_overtaken(last->second, *pod, cluster)) {
+    // Of victims that go already nobody loses anything.
+    const bool evicts = std::ranges::any_of(choice.victims, [](const PodInfoPtr& victim) { return !victim->view().meta.is_deleting; });
+    const auto last = plans_.find(plan.preemptor_uid);
+    if (evicts && last != plans_.end() && !was_overtaken(last->second, *pod, cluster)) {
       ADD_FAILURE() << pod->key << " preempts on " << node << " after it did on " << last->second.node << ", where nothing changed";
     }
     plans_[plan.preemptor_uid] = std::move(plan);
