@@ -84,7 +84,7 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         server = Server(berth, work)
         try:
-            admin = server.connect()
+            admin = server.connect()  # One that lies idle is closed: each step has its own.
             assert ask(admin, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", json.dumps(CRD))[0] == 201
             while ask(admin, "GET", THINGS)[0] != 200:
                 time.sleep(0.1)
@@ -98,6 +98,7 @@ def main():
             before = server.cpu()
             assert pages(server) == part * 10
             listed = server.cpu() - before
+            admin = server.connect()
             revision = json.loads(ask(admin, "GET", THINGS + "?limit=1")[1])["metadata"]["resourceVersion"]
             counts = {}
             watcher = threading.Thread(target=watch, args=(server, revision, counts))

@@ -46,10 +46,7 @@ void Scheduler::Impl::schedule_one(const SchedulingQueue::Entry& entry) {
   const auto found = waiting.find(entry.pod.uid);
   if (found == waiting.end()) return queue.done(entry.pod.uid);
   // After five minutes of waiting for its victims to be seen going, the watch is not to be trusted: plan anew.
-  if (const auto open = preempting.find(entry.pod.uid); open != preempting.end()) {
-    for (const std::string& victim : open->second.victims) preempted_by.erase(victim);
-    preempting.erase(open);
-  }
+  stop_preempting(entry.pod.uid);
   const PodInfoPtr info = found->second.info;
   const ObjectRef object = found->second.object;
   const FrameworkPtr framework = frameworks.at(info->view().scheduler_name);

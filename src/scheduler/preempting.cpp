@@ -105,7 +105,7 @@ std::string Scheduler::Impl::preempt(const PodInfoPtr& info, placement::Candidat
     const ObjectRef object = informers.get(kPods).get(victim->view().meta.ns, victim->view().meta.name);
     if (object == nullptr || object->uid() != victim->view().meta.uid || object->is_deleting()) continue;
     open.victims.insert(object->uid());
-    preempted_by[object->uid()] = preemptor_pod.meta.uid;
+    preempted_by[object->uid()].push_back(preemptor_pod.meta.uid);
     going.emplace_back(victim, object);
   }
   if (open.victims.empty()) preempting.erase(preemptor_pod.meta.uid);
@@ -188,15 +188,20 @@ void Scheduler::Impl::eviction_failed(const std::string& victim_uid, const std::
   const auto found = preempted_by.find(victim_uid);
   if (found == preempted_by.end()) return;
   log::warning("scheduler", "preempting pod {}: {}", victim_uid, why);
-  preempting[found->second].has_failed = true;
+  for (const std::string& preemptor : found->second)
+    if (const auto open = preempting.find(preemptor); open != preempting.end()) open->second.has_failed = true;
   victim_seen(victim_uid);
 }
 
 void Scheduler::Impl::victim_seen(const std::string& victim_uid) {
   const auto found = preempted_by.find(victim_uid);
   if (found == preempted_by.end()) return;
-  const std::string preemptor_uid = found->second;
+  const std::vector<std::string> preemptors = std::move(found->second);
   preempted_by.erase(found);
+  for (const std::string& preemptor : preemptors) victim_seen_by(preemptor, victim_uid);
+}
+
+void Scheduler::Impl::victim_seen_by(const std::string& preemptor_uid, const std::string& victim_uid) {
   const auto open = preempting.find(preemptor_uid);
   if (open == preempting.end()) return;
   open->second.victims.erase(victim_uid);
@@ -209,6 +214,17 @@ void Scheduler::Impl::victim_seen(const std::string& victim_uid) {
   else
     queue.wake_one(preemptor_uid, loop.now());
   post_turn();
+}
+
+void Scheduler::Impl::stop_preempting(const std::string& preemptor_uid) {
+  const auto open = preempting.find(preemptor_uid);
+  if (open == preempting.end()) return;
+  for (const std::string& victim : open->second.victims)
+    if (const auto found = preempted_by.find(victim); found != preempted_by.end()) {
+      std::erase(found->second, preemptor_uid);
+      if (found->second.empty()) preempted_by.erase(found);
+    }
+  preempting.erase(open);
 }
 
 void Scheduler::Impl::report_error(const PodInfoPtr& info, const std::string& message, bool may_lag) {

@@ -130,10 +130,11 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
     std::string key;
     client::ObjectRef object;  ///< As it was decided on.
   };
-  std::unordered_map<std::string, Assumed> assumed;           ///< By uid.
-  std::unordered_map<std::string, BindingPtr> pre_binding;    ///< By uid: their volumes are being bound, their node is not yet asked for.
-  std::unordered_map<std::string, Preempting> preempting;     ///< By the preemptor's uid.
-  std::unordered_map<std::string, std::string> preempted_by;  ///< A victim's uid to its preemptor's, while in `preempting`.
+  std::unordered_map<std::string, Assumed> assumed;         ///< By uid.
+  std::unordered_map<std::string, BindingPtr> pre_binding;  ///< By uid: their volumes are being bound, their node is not yet asked for.
+  std::unordered_map<std::string, Preempting> preempting;   ///< By the preemptor's uid.
+  /// A victim's uid to its preemptors', while in `preempting`: two may count on one victim before it is seen going.
+  std::unordered_map<std::string, std::vector<std::string>> preempted_by;
   std::unordered_map<std::string, BindingPtr> waiting_for_claims;            ///< By uid.
   std::unordered_map<std::string, std::set<std::string>> bindings_by_claim;  ///< By resource, namespace and name: uids of those.
   std::map<std::string, PermitWait> waiting_on_permit;                       ///< By uid.
@@ -280,6 +281,9 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   void eviction_failed(const std::string& victim_uid, const std::string& why);
   /// The victim goes or is gone: one less to wait for.
   void victim_seen(const std::string& victim_uid);
+  void victim_seen_by(const std::string& preemptor_uid, const std::string& victim_uid);
+  /// Its victims are nobody's but the others' that count on them.
+  void stop_preempting(const std::string& preemptor_uid);
   /// Condition PodScheduled=False and a FailedScheduling event; the condition is written only when its text or the nomination changes.
   /// `may_lag`: the API may have a nomination that the watch has not shown yet.
   void report_failure(const placement::PodInfoPtr& info, std::string_view reason, const std::string& message,

@@ -420,10 +420,7 @@ void Scheduler::Impl::forget_waiting(const std::string& uid) {
   count_gate(found->second, false);
   index_claims(info, nullptr);
   waiting.erase(found);
-  if (const auto open = preempting.find(uid); open != preempting.end()) {
-    for (const std::string& victim : open->second.victims) preempted_by.erase(victim);
-    preempting.erase(open);
-  }
+  stop_preempting(uid);
   wake_for_nomination(info, promised);
 }
 

@@ -270,7 +270,10 @@ class Story {
     for (const auto& other : cluster.node(choice.node)->pods) plan.there.insert(other->view().meta.uid);
     plan.peers = spread_peers(cluster, *pod);
     for (const auto& victim : choice.victims) plan.victims.insert(victim->view().meta.uid);
-    if (const auto last = plans_.find(plan.preemptor_uid); last != plans_.end() && !was_overtaken(last->second, *pod, cluster)) {
+    // Of victims that go already nobody loses anything.
+    const bool evicts = std::ranges::any_of(choice.victims, [](const PodInfoPtr& victim) { return !victim->view().meta.is_deleting; });
+    const auto last = plans_.find(plan.preemptor_uid);
+    if (evicts && last != plans_.end() && !was_overtaken(last->second, *pod, cluster)) {
       ADD_FAILURE() << pod->key << " preempts on " << node << " after it did on " << last->second.node << ", where nothing changed";
     }
     plans_[plan.preemptor_uid] = std::move(plan);
@@ -375,7 +378,7 @@ class Story {
 
 TEST(Simulation, PreemptionStaysRightThroughFailures) {
   const int seeds = setting("BERTH_SIMULATION_SEEDS", 2), first = setting("BERTH_SIMULATION_FIRST", 1),
-            steps = setting("BERTH_SIMULATION_STEPS", 60);
+            steps = setting("BERTH_SIMULATION_STEPS", 90);
   int plans = 0;
   for (int seed = first; seed < first + seeds; ++seed) {
     SCOPED_TRACE(fmt::format("BERTH_SIMULATION_SEEDS=1 BERTH_SIMULATION_FIRST={} BERTH_SIMULATION_STEPS={}", seed, steps));
@@ -387,6 +390,14 @@ TEST(Simulation, PreemptionStaysRightThroughFailures) {
     break;
   }
   EXPECT_GT(plans, seeds) << "the stories hardly preempt: they show nothing";
+}
+
+// Each of two pods needed a victim that both had chosen before it was seen going, and only the second was told: the first waited five
+// minutes, though its room was free.
+TEST(Simulation, TwoPodsMayCountOnOneVictim) {
+  Story story(7, 90);
+  story.run();
+  EXPECT_GT(story.plans_made_, 0);
 }
 
 /// A scheduler with one rule of preemption broken must be found out: an invariant that cannot fail proves nothing.

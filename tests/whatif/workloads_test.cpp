@@ -367,6 +367,19 @@ TEST(Input, PodsOnNodesThatAreNotThereAreLeftOutAndSaid) {
   EXPECT_TRUE(has_note(answer, "no poddisruptionbudgets among the objects: no eviction is refused and no budget is broken"));
 }
 
+TEST(Input, OfALiveClusterIsSaidWhatCouldNotBeReadAndNotWhatThereIsNoneOf) {
+  Dump dump;
+  dump.node("node-1", "a").deployment("web", "1", {{"node-1"}});
+  Present present(dump.options);
+  for (const json::Value& object : dump.objects) present.add(object);
+  present.know_all_of("poddisruptionbudgets");
+  present.note("you may not list priorityclasses");
+  ASSERT_TRUE(present.finish().has_value());
+  const auto answer = present.ask(json::Object{{"changes", json::Array{json::Object{{"drain", "node-1"}}}}});
+  ASSERT_TRUE(answer.has_value()) << answer.error().message;
+  EXPECT_EQ(json::serialize(*json::find(*answer, "notes")), R"(["you may not list priorityclasses"])");
+}
+
 TEST(Input, NamesThatAreNotThereAreErrorsWithWhatWasMeant) {
   Dump dump = two_nodes();
   const auto error = [&](const std::string& question) { return dump.try_ask(question).error().message; };

@@ -131,7 +131,8 @@ void check_expressions(const json::Value& policy, model::FieldErrors& errors) {
   check_match_conditions(get_array(*spec, {"matchConditions"}), "spec.matchConditions", has_params, errors);
   const auto& variables = get_array(*spec, {"variables"});
   const auto& mutations = get_array(*spec, {"mutations"});
-  PolicyScope scope(has_params, !variables.empty(), !mutations.empty());
+  // A mutating policy has always variables, if none.
+  PolicyScope scope(has_params, !variables.empty() || !mutations.empty(), !mutations.empty());
   for (std::size_t i = 0; i < variables.size(); ++i) {
     const auto text = get_string(variables[i], {"expression"});
     const auto expression = scope.declare(std::string(get_string(variables[i], {"name"})), text);

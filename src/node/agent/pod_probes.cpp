@@ -53,15 +53,18 @@ void PodWorker::start_probe(std::size_t i, ProbeKind kind, const json::Value& pr
 }
 
 void PodWorker::take_probe_results(bool only_readiness) {
-  std::vector<ProbeInbox::Result> results;
-  {
+  // One after the other: taking one in may stop a container, and while that lasts the others' results are taken in there.
+  const auto next_result = [&]() -> std::optional<ProbeInbox::Result> {
     std::lock_guard lock(inbox_->mutex);
-    results.swap(inbox_->results);
-    for (ProbeInbox::Result& result : results)
-      if (only_readiness && result.kind != ProbeKind::kReadiness) inbox_->results.push_back(result);
-  }
-  if (only_readiness) std::erase_if(results, [](const ProbeInbox::Result& result) { return result.kind != ProbeKind::kReadiness; });
-  for (const ProbeInbox::Result& result : results) {
+    const auto found = std::ranges::find_if(
+        inbox_->results, [&](const ProbeInbox::Result& one) { return !only_readiness || one.kind == ProbeKind::kReadiness; });
+    if (found == inbox_->results.end()) return std::nullopt;
+    ProbeInbox::Result result = std::move(*found);
+    inbox_->results.erase(found);
+    return result;
+  };
+  while (const auto taken = next_result()) {
+    const ProbeInbox::Result& result = *taken;
     // The container may have been replaced meanwhile.
     if (result.container >= containers_.size() || containers_[result.container].id != result.container_id) continue;
     Container& own = containers_[result.container];

@@ -58,7 +58,9 @@ TEST(HttpProbe, ARedirectToSomebodyElseIsASuccessWithAWarning) {
   testing::FakeRuntime runtime;
   const ProbeTarget target{runtime, "c", "127.0.0.1", json::Object{}};
   const auto get = [&](const char* path) {
-    return run_probe(json::Object{{"httpGet", json::Object{{"path", path}, {"port", site.port()}}}, {"timeoutSeconds", 5}}, target);
+    return run_probe(
+        json::Object{{"httpGet", json::Object{{"path", path}, {"port", static_cast<std::int64_t>(site.port())}}}, {"timeoutSeconds", 5}},
+        target);
   };
   const auto told = get("/out");
   ASSERT_TRUE(told.has_value());

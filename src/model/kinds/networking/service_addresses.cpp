@@ -92,7 +92,10 @@ void check_ranges_stay(const Value& old, const Value& doc, Errors& errors) {
   const Path at = spec / "cidrs";
   const Array &before = get_array(old, {"spec", "cidrs"}), &now = get_array(doc, {"spec", "cidrs"});
   const bool grows = before.size() == 1 && now.size() == 2;
-  if (before.size() != now.size() && !grows) return errors.invalid(at, now.empty() ? Value(nullptr) : Value(now), kImmutable);
+  if (before.size() != now.size() && !grows) {
+    const Value* shown = json::find(doc, {"spec", "cidrs"});
+    return errors.invalid(at, shown == nullptr ? Value(nullptr) : *shown, kImmutable);
+  }
   for (std::size_t i = 0; i < before.size(); ++i)
     if (before[i] != now[i]) errors.invalid(at[i], now[i], kImmutable);
   if (grows) check_ranges(doc, errors);
