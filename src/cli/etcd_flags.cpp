@@ -15,8 +15,7 @@ void EtcdFlags::add_to(CLI::App& app) {
                  "instead of in the data directory. Several servers, of berth and of Kubernetes, may share it")
       ->delimiter(',')
       // A variable that is not set must not begin another cluster in the data directory.
-      ->check([](const std::string& url) { return url.empty() ? "an empty URL: a variable that is not set, or a comma too many?" : ""; },
-              "");
+      ->check([](const std::string& url) { return url.empty() ? "no URL: is a variable not set?" : ""; }, "");
   app.add_option("--etcd-cafile", ca_file, "Who signed etcd's certificates");
   app.add_option("--etcd-certfile", certificate_file, "The certificate shown to etcd");
   app.add_option("--etcd-keyfile", key_file, "Its key");

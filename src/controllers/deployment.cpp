@@ -55,10 +55,9 @@ View make_view(const ObjectRef& object, json::Value document, const std::vector<
   std::sort(view.sets.begin(), view.sets.end(),
             [](const Set& a, const Set& b) { return std::tie(a.created, a.name()) < std::tie(b.created, b.name()); });
   if (const json::Value* wanted = json::find(view.document, {"spec", "template"})) {
-    const std::string identity = template_identity(*wanted);
     for (Set& set : view.sets) {
       const json::Value* have = json::find(set.document, {"spec", "template"});
-      if (view.newest == nullptr && have != nullptr && template_identity(*have) == identity) view.newest = &set;
+      if (view.newest == nullptr && have != nullptr && same_template(*have, *wanted)) view.newest = &set;
     }
   }
   return view;

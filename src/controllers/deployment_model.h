@@ -48,8 +48,8 @@ struct View {
   [[nodiscard]] std::int64_t total_replicas() const;
 };
 
-/// A pod template without its hash label as its fields say it: equal texts mean the same template, to Kubernetes' controller as well.
-std::string template_identity(const json::Value& pod_template);
+/// Whether both templates say the same, hash labels left out, to Kubernetes' controller as well: an empty list is none.
+bool same_template(const json::Value& one, const json::Value& other);
 /// The replicas that the new ReplicaSet may have now (deploymentutil.NewRSNewReplicas).
 std::int64_t new_set_replicas(const View& view, std::int64_t present);
 

@@ -52,10 +52,14 @@ std::int64_t View::total_replicas() const {
   return total;
 }
 
-std::string template_identity(const json::Value& pod_template) {
-  json::Value copy = pod_template;
-  json::erase(copy, {"metadata", "labels", kHashLabel});
-  return dump_pod_template(copy);
+bool same_template(const json::Value& one, const json::Value& other) {
+  const auto without_hash = [](const json::Value& pod_template) {
+    json::Value copy = pod_template;
+    json::erase(copy, {"metadata", "labels", kHashLabel});
+    return copy;
+  };
+  const json::Value left = without_hash(one), right = without_hash(other);
+  return left == right || dump_pod_template(left) == dump_pod_template(right);
 }
 
 std::int64_t new_set_replicas(const View& view, std::int64_t present) {

@@ -1,6 +1,6 @@
 // The Go types of a PodTemplateSpec, as facts: each struct's fields in their order, with the names they have in JSON (none: the members
-// stand in the struct around it) and their types. Written from the types of k8s.io/api 1.36 by reflection; Kubernetes itself hashes otherwise
-// with each release that adds a field.
+// stand in the struct around it) and their types. Written from the types of k8s.io/api 1.36 by reflection; Kubernetes itself hashes
+// otherwise with each release that adds a field.
 #include "controllers/pod_template_hash.h"
 
 namespace berth::controllers {

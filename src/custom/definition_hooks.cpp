@@ -86,6 +86,7 @@ std::vector<std::string> unknown_formats(const Value& doc) {
 model::KindHooks definition_hooks() {
   auto hooks = model::KindHooks::all_default();
   model::Form form;
+  form.keeps_empty = true;
   form.defaults = set_definition_defaults;
   hooks.form = form;
   model::Strategy strategy;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "base/clock.h"
@@ -482,9 +481,7 @@ ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& rep
 }
 
 void forget_empty(const KindInfo& kind, json::Value& doc) {
-  // These are stored as JSON, which keeps what is empty.
-  static const std::set<std::string_view> kServersInside = {"apiextensions.k8s.io", "apiregistration.k8s.io"};
-  if (is_unstructured(kind) || kServersInside.contains(kind.group)) return;
+  if (is_unstructured(kind) || hooks_of(kind).form->keeps_empty) return;
   forget_deep(TypeRef{Kind::kStruct, type_of(kind)}, doc);
 }
 

@@ -44,6 +44,8 @@ class Stated {
 struct Form {
   /// Of a kind without a table in model/kinds; null there as well: unstructured.
   std::shared_ptr<const TypeDef> type;
+  /// Stored as JSON, which keeps lists and maps that are empty: kinds of the servers inside Kubernetes' own.
+  bool keeps_empty = false;
   std::function<ApiResult<void>(json::Value& doc, DecodeReport& report, bool fills)> decode;
   std::function<void(json::Value& doc)> fill_always_written;
   /// As model/unknown_fields.h has them.
@@ -79,6 +81,15 @@ struct Strategy {
   std::function<bool(const json::Value& old, const json::Value& doc, std::string_view subresource)> is_new_generation;
 };
 
+/// How often an update tells what is wrong with an object's metadata. Kubernetes looks once for every kind (rest.BeforeUpdate), and most
+/// kinds look again in their own rules. The sentence is told once all the same, the causes as often as somebody looked.
+struct MetadataLooks {
+  int whole = 1;    ///< At everything in it, as at a creation.
+  int changes = 2;  ///< At what may not change, at labels, annotations and owners.
+};
+inline constexpr MetadataLooks kLooksAtAllAgain{.whole = 2, .changes = 1}, kLooksAtBothAgain{.whole = 2, .changes = 2},
+    kLooksNoMore{.whole = 1, .changes = 1};
+
 /// What a document must be. Metadata is checked by the caller.
 struct Rules {
   /// Kubernetes' sentences about a name, a line each. Empty function: a DNS subdomain.
@@ -86,6 +97,7 @@ struct Rules {
   bool has_foreign_finalizers = false;  ///< Finalizers need no domain: custom kinds, and groups that do not ask core's rules.
   /// Kubernetes' own rules of the kind pass metadata over: only what all objects need is asked of it, and that when nothing else is wrong.
   bool looks_at_metadata_last = false;
+  MetadataLooks metadata_looks = {};
   std::function<void(const json::Value& doc, validation::Errors& errors)> create;
   /// `subresource`: "" or one of its own, never "status" or "finalize".
   std::function<void(const json::Value& old, const json::Value& doc, std::string_view subresource, validation::Errors& errors)> update;

@@ -24,9 +24,11 @@ std::string name_of(const json::Value& object) {
   return ns.empty() ? name : ns + "/" + name;
 }
 
-std::string identity_of(const json::Value& workload) {
-  const json::Value* pod_template = json::find(workload, {"spec", "template"});
-  return pod_template == nullptr ? std::string() : controllers::deployment::template_identity(*pod_template);
+/// Its pods are made of the same template as those of the workload before.
+bool keeps_template(const json::Value& before, const json::Value& after) {
+  const json::Value filled = with_defaults(before);
+  const json::Value *old = json::find(filled, {"spec", "template"}), *now = json::find(after, {"spec", "template"});
+  return old == nullptr || now == nullptr ? old == now : controllers::deployment::same_template(*old, *now);
 }
 
 /// What the template's pods would have besides: annotations that others gave it stay when a file is applied.
@@ -127,7 +129,7 @@ Result<void> apply_deployment(World& world, json::Value document, const json::Va
   auto complete = checked(std::move(document));
   if (!complete) return std::unexpected(complete.error());
   const std::int64_t replicas = json::get_int(*complete, {"spec", "replicas"}, 1);
-  const bool is_same = before != nullptr && identity_of(with_defaults(*before)) == identity_of(*complete);
+  const bool is_same = before != nullptr && keeps_template(*before, *complete);
   const ObjectName name{"Deployment", std::string(json::get_string(*complete, {"metadata", "namespace"})),
                         std::string(json::get_string(*complete, {"metadata", "name"}))};
   if (before != nullptr && !is_same) {
@@ -158,7 +160,7 @@ Result<void> apply_stateful_set(World& world, json::Value document, const json::
   }
   auto complete = checked(std::move(document));
   if (!complete) return std::unexpected(complete.error());
-  const bool is_same = before == nullptr || identity_of(with_defaults(*before)) == identity_of(*complete);
+  const bool is_same = before == nullptr || keeps_template(*before, *complete);
   keep_object(world, *complete);
   const std::string ns(json::get_string(*complete, {"metadata", "namespace"})), name(json::get_string(*complete, {"metadata", "name"}));
   const std::int64_t replicas = json::get_int(*complete, {"spec", "replicas"}, 1);
@@ -183,7 +185,7 @@ Result<void> apply_daemon_set(World& world, json::Value document, const json::Va
   if (before != nullptr) keep_annotations(document, *before);
   auto complete = checked(std::move(document));
   if (!complete) return std::unexpected(complete.error());
-  const bool is_same = before == nullptr || identity_of(with_defaults(*before)) == identity_of(*complete);
+  const bool is_same = before == nullptr || keeps_template(*before, *complete);
   const std::string uid(json::get_string(*complete, {"metadata", "uid"}));
   keep_object(world, *complete);
   if (!is_same && json::get_string(*complete, {"spec", "updateStrategy", "type"}) != "OnDelete") {

@@ -56,12 +56,11 @@ std::size_t newest_of(const World& world, const Workload& workload) {
   if (workload.document != nullptr) {
     const json::Value deployment = with_defaults(*workload.document);
     const json::Value* wanted = json::find(deployment, {"spec", "template"});
-    const std::string identity = wanted == nullptr ? std::string() : controllers::deployment::template_identity(*wanted);
     for (std::size_t i = 0; i < workload.sets.size(); ++i) {
       if (workload.sets[i].document == nullptr) continue;
       const json::Value set = with_defaults(*workload.sets[i].document);
       const json::Value* have = json::find(set, {"spec", "template"});
-      if (have != nullptr && controllers::deployment::template_identity(*have) == identity) return i;
+      if (have != nullptr && wanted != nullptr && controllers::deployment::same_template(*have, *wanted)) return i;
     }
   }
   for (std::size_t i = workload.sets.size(); i-- > 0;)

@@ -25,7 +25,7 @@ class History:
         status, now = self.insist("GET", MAPS)
         revision = now["metadata"]["resourceVersion"]
         self.watches = [Watch(self, i, MAPS, revision) for i in range(len(cluster.servers))]
-        self.threads = [threading.Thread(target=self.write, args=(i,)) for i in range(writers)]
+        self.threads = [threading.Thread(target=self.write, args=(i,), daemon=True) for i in range(writers)]
         for thread in self.threads:
             thread.start()
 

@@ -9,16 +9,14 @@ namespace berth::cli {
 namespace {
 
 TEST(EtcdFlags, AnEmptyUrlDoesNotMeanTheDataDirectory) {
-  for (const char* urls : {"", "http://127.0.0.1:2379,", ",http://127.0.0.1:2379"}) {
-    CLI::App app;
-    EtcdFlags flags;
-    flags.add_to(app);
-    EXPECT_THROW(app.parse(std::vector<std::string>{urls, "--etcd-servers"}), CLI::ValidationError) << urls;
-  }
+  CLI::App unset;
+  EtcdFlags none;
+  none.add_to(unset);
+  EXPECT_THROW(unset.parse(std::vector<std::string>{"", "--etcd-servers"}), CLI::ValidationError);
   CLI::App app;
   EtcdFlags flags;
   flags.add_to(app);
-  app.parse(std::vector<std::string>{"http://a:2379,http://b:2379", "--etcd-servers"});
+  app.parse(std::vector<std::string>{"http://a:2379,http://b:2379,", "--etcd-servers"});
   EXPECT_EQ(flags.servers, (std::vector<std::string>{"http://a:2379", "http://b:2379"}));
 }
 

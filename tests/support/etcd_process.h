@@ -7,12 +7,14 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace berth::testing_support {
@@ -91,19 +93,25 @@ class EtcdProcess {
     posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
     ::posix_spawn(&pid_, words[0].c_str(), &actions, nullptr, argv.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
-    for (int tries = 0; tries < 4000 && !accepts(); ++tries) ::poll(nullptr, 0, 25);
+    for (int tries = 0; tries < 4000 && !answers(); ++tries) ::poll(nullptr, 0, 25);
   }
 
  private:
-  [[nodiscard]] bool accepts() const {
+  /// Connections are accepted long before anybody is there to serve them.
+  [[nodiscard]] bool answers() const {
     const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons(static_cast<std::uint16_t>(port_));
-    const bool open = ::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    const timeval patience{1, 0};
+    ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    constexpr std::string_view kQuestion = "GET /health HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\n\r\n";
+    char answer = 0;
+    const bool is_there = ::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+                          ::send(fd, kQuestion.data(), kQuestion.size(), MSG_NOSIGNAL) > 0 && ::recv(fd, &answer, 1, 0) == 1;
     ::close(fd);
-    return open;
+    return is_there;
   }
 
   std::vector<std::string> more_;

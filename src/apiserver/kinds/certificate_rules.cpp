@@ -24,9 +24,8 @@ model::FieldErrors check_certificate_request(const json::Value* old, const json:
     const auto given = json::get_string(request, {"spec", "request"});
     const auto read = net::read_certificate_request(base64_decode(given).value_or(""));
     if (!read)
-      errors.push_back({Type::kInvalid, "spec.request",
-                        given.empty() ? "null" : json::serialize(json::Value(given)),
-                        read.error().message});
+      errors.push_back(
+          {Type::kInvalid, "spec.request", given.empty() ? "null" : json::serialize(json::Value(given)), read.error().message});
   }
   const auto certificate = json::get_string(request, {"status", "certificate"});
   const bool is_new = old == nullptr || certificate != json::get_string(*old, {"status", "certificate"});

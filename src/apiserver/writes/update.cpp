@@ -4,7 +4,6 @@
 #include "apiserver/writes/steps.h"
 #include "model/kind_hooks.h"
 #include "model/schema.h"
-#include "model/validation/metadata_looks.h"
 
 namespace berth::apiserver {
 namespace {
@@ -44,7 +43,7 @@ std::optional<model::ApiStatus> check_finalizers(const model::KindInfo& kind, co
   const model::FieldError refused{
       model::FieldError::Type::kForbidden, "metadata.finalizers", "",
       fmt::format("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", added)};
-  const auto looks = static_cast<std::size_t>(model::metadata_looks(kind).changes);
+  const auto looks = static_cast<std::size_t>(model::hooks_of(kind).rules->metadata_looks.changes);
   return model::invalid_object(kind.group, kind.kind, json::get_string(current, {"metadata", "name"}), model::FieldErrors(looks, refused));
 }
 
@@ -53,7 +52,7 @@ std::optional<model::ApiStatus> check_finalizers(const model::KindInfo& kind, co
 std::optional<model::ApiStatus> check_system_metadata(const model::KindInfo& kind, const json::Value& current, const json::Value& updated) {
   model::FieldErrors errors;
   const auto refuse = [&](std::string_view field, const std::string& value) {
-    for (int i = 0; i < model::metadata_looks(kind).changes; ++i)
+    for (int i = 0; i < model::hooks_of(kind).rules->metadata_looks.changes; ++i)
       errors.push_back({model::FieldError::Type::kInvalid, fmt::format("metadata.{}", field), value, "field is immutable"});
   };
   const auto uid = json::get_string(updated, {"metadata", "uid"});

@@ -6,7 +6,6 @@
 #include "model/quantity.h"
 #include "model/schema.h"
 #include "model/selector.h"
-#include "model/validation/metadata_looks.h"
 #include "model/validation/validation.h"
 
 namespace berth::model::validation {
@@ -477,10 +476,9 @@ FieldErrors validate_update(const KindInfo& kind, const json::Value& old, const 
     for (int i = 0; i < times; ++i)
       for (const FieldError& one : found) errors.add(one);
   };
-  const MetadataLooks looks = metadata_looks(kind);
-  tell(whole.take(), looks.whole);
-  tell(change.take(), looks.changes);
   const Rules& own = *hooks_of(kind).rules;
+  tell(whole.take(), own.metadata_looks.whole);
+  tell(change.take(), own.metadata_looks.changes);
   if (subresource == "status" && own.status) own.status(old, doc, errors);
   if (subresource != "status" && subresource != "finalize" && own.update) own.update(old, doc, subresource, errors);
   return errors.take();

@@ -94,6 +94,14 @@ class EtcdStore final : public SharedStore {
   void forget_leases();
 
  private:
+  /// What the members say to who asks each of them.
+  struct Roll {
+    std::map<std::uint64_t, std::string> clusters;  ///< Their ids, and a member's address of each.
+    std::string unreachable;                        ///< Who does not answer, and why.
+    std::optional<std::size_t> answering;           ///< The first that does.
+    bool is_slow = false;                           ///< One was silent, not away.
+  };
+  Roll call_roll();
   /// A lease of that many seconds for keys of `fill`.
   Result<std::int64_t> fill_lease(std::int64_t seconds);
   /// Calls `method(Member&, ClientContext&)` on one member after the other until one answers, or the time is over.

@@ -80,11 +80,9 @@ std::string why_unreachable(const std::string& shown, const EtcdOptions& options
 
 }  // namespace
 
-Result<void> EtcdStore::examine() {
+EtcdStore::Roll EtcdStore::call_roll() {
   constexpr auto kPatience = std::chrono::seconds(3);
-  std::map<std::uint64_t, std::string> clusters;
-  std::string unreachable;
-  std::optional<std::size_t> answering;
+  Roll roll;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     pb::StatusResponse answer;
     grpc::Status status;
@@ -98,13 +96,24 @@ Result<void> EtcdStore::examine() {
       if (status.ok()) break;
     }
     if (!status.ok()) {
-      unreachable += fmt::format("{}{}: {}", unreachable.empty() ? "" : "; ", members_[i].address,
-                                 why_unreachable(members_[i].address, options_, status));
+      const std::string& text = status.error_message();
+      roll.is_slow = roll.is_slow || status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED || text.contains("timed out");
+      roll.unreachable += fmt::format("{}{}: {}", roll.unreachable.empty() ? "" : "; ", members_[i].address,
+                                      why_unreachable(members_[i].address, options_, status));
       continue;
     }
-    clusters.emplace(answer.header().cluster_id(), members_[i].address);
-    if (!answering) answering = i;
+    roll.clusters.emplace(answer.header().cluster_id(), members_[i].address);
+    if (!roll.answering) roll.answering = i;
   }
+  return roll;
+}
+
+Result<void> EtcdStore::examine() {
+  // One that takes connections and says nothing yet is starting, or has no processor at the moment.
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  Roll roll = call_roll();
+  while (!roll.answering && roll.is_slow && std::chrono::steady_clock::now() < give_up) roll = call_roll();
+  const auto& [clusters, unreachable, answering, is_slow] = roll;
   if (!answering) return fail(ErrorCode::kUnavailable, fmt::format("no etcd answers. {}", unreachable));
   if (!unreachable.empty()) log::warning("etcd", "not every member answers, the others are used: {}", unreachable);
   if (clusters.size() > 1) {

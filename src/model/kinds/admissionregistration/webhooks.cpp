@@ -27,7 +27,10 @@ KindInfo configuration(std::string kind, std::string plural, bool is_mutating) {
       .generation()
       .does({.form = Form{.defaults = [is_mutating](Object& doc) { default_webhooks(doc, is_mutating); }},
              .strategy = kDefault,
-             .rules = Rules{.has_foreign_finalizers = true, .create = validation::webhooks, .update = in_turn(validation::webhooks)},
+             .rules = Rules{.has_foreign_finalizers = true,
+                            .metadata_looks = kLooksAtAllAgain,
+                            .create = validation::webhooks,
+                            .update = in_turn(validation::webhooks)},
              .printer = Printer{{{"Name"}, {"Webhooks", 0, "integer"}, {"Age"}}, webhook_cells},
              .selected = kDefault,
              .scale = kDefault,

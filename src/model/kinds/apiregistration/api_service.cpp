@@ -43,10 +43,11 @@ std::vector<KindInfo> apiregistration_group() {
           .categories({"api-extensions"})
           .cluster()
           .subs({"status"})
-          .does({.form = Form{.defaults = default_service},
+          .does({.form = Form{.keeps_empty = true, .defaults = default_service},
                  .strategy = kDefault,
                  .rules = Rules{.name = validation::check_path_segment,  // The core group's end with a dot.
                                 .has_foreign_finalizers = true,
+                                .metadata_looks = kLooksAtBothAgain,
                                 .create = validation::api_service,
                                 .update = in_turn(validation::api_service),
                                 .status = [](const Value&, const Value& doc, Errors& errors) { service_registration_status(doc, errors); }},

@@ -26,7 +26,8 @@ KindInfo controller_revision() {
   return Record("apps", "v1", "ControllerRevision", "controllerrevisions")
       .does({.form = kDefault,
              .strategy = kDefault,
-             .rules = Rules{.create = [](const Value& doc, Errors& errors) { validation::controller_revision(nullptr, doc, errors); },
+             .rules = Rules{.metadata_looks = kLooksAtBothAgain,
+                            .create = [](const Value& doc, Errors& errors) { validation::controller_revision(nullptr, doc, errors); },
                             .update = in_turn([](const Value& old, const Value& doc, Errors& errors) {
                               validation::controller_revision(&old, doc, errors);
                             })},

@@ -172,6 +172,7 @@ KindInfo stateful_set() {
                                         return Value{{"replicas", 0}, {"availableReplicas", 0}};
                                       }},
              .rules = Rules{.name = validation::check_dns1123_label,
+                            .metadata_looks = kLooksAtBothAgain,
                             .create = check_new_set,
                             .update = in_turn(check_changed_set, check_set_update),
                             .status = check_set_status,

@@ -92,6 +92,7 @@ std::vector<KindInfo> certificates_group() {
                                               }},
                      .rules = Rules{
                          .name = validation::check_path_segment,
+                         .metadata_looks = kLooksAtBothAgain,
                          .create = [](const Value& doc, Errors& errors) { validation::certificate_request(nullptr, doc, "", errors); },
                          .update = [](const Value& old, const Value& doc, std::string_view subresource,
                                       Errors& errors) { validation::certificate_request(&old, doc, subresource, errors); },

@@ -58,7 +58,9 @@ KindInfo config_map() {
       .shorts({"cm"})
       .does({.form = kDefault,
              .strategy = kDefault,
-             .rules = Rules{.create = validation::config_map, .update = in_turn(kept, validation::config_map)},
+             .rules = Rules{.metadata_looks = kLooksAtBothAgain,
+                            .create = validation::config_map,
+                            .update = in_turn(kept, validation::config_map)},
              .printer = Printer{{{"Name"}, {"Data"}, {"Age"}}, config_map_cells},
              .selected = kDefault,
              .scale = kDefault,
@@ -72,7 +74,8 @@ KindInfo secret() {
       .fields({"type"})
       .does({.form = Form{.defaults = default_secret},
              .strategy = kDefault,
-             .rules = Rules{.create = validation::secret,
+             .rules = Rules{.metadata_looks = kLooksAtBothAgain,
+                            .create = validation::secret,
                             .update = in_turn(kept, validation::secret),
                             .warnings = [](const Value*, const Value& doc, Sentences& out) { warn_of_secret(doc, out); }},
              .printer = Printer{{{"Name"}, {"Type"}, {"Data"}, {"Age"}}, secret_cells},

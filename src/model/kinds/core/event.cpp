@@ -105,6 +105,7 @@ KindInfo core_event() {
              .rules = Rules{.name = validation::check_path_segment,
                             .has_foreign_finalizers = true,
                             .looks_at_metadata_last = true,
+                            .metadata_looks = kLooksNoMore,
                             .create = check_core_event,
                             .update = in_turn(check_core_event)},
              .printer = event_printer(),

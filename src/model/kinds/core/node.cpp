@@ -74,7 +74,8 @@ KindInfo node() {
       .fields({"spec.unschedulable"})
       .does({.form = Form{.defaults = default_node},
              .strategy = Strategy{.keeps_given_status = true},
-             .rules = Rules{.create = validation::node,
+             .rules = Rules{.metadata_looks = kLooksAtBothAgain,
+                            .create = validation::node,
                             .update = in_turn(validation::node, validation::node_update),
                             .status = validation::node_update,
                             // Of a spec that stays as it is, it finds nothing.

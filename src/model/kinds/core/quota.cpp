@@ -43,7 +43,8 @@ KindInfo limit_range() {
       .shorts({"limits"})
       .does({.form = Form{.defaults = default_limit_range},
              .strategy = kDefault,
-             .rules = Rules{.create = validation::limit_range, .update = in_turn(validation::limit_range)},
+             .rules =
+                 Rules{.metadata_looks = kLooksAtAllAgain, .create = validation::limit_range, .update = in_turn(validation::limit_range)},
              .printer = created_at_printer(),
              .selected = kDefault,
              .scale = kDefault,

@@ -123,7 +123,8 @@ KindInfo endpoints() {
       .singular("endpoints")
       .does({.form = Form{.defaults = default_endpoints},
              .strategy = kDefault,
-             .rules = Rules{.create = validation::endpoints,
+             .rules = Rules{.metadata_looks = kLooksAtBothAgain,
+                            .create = validation::endpoints,
                             .update = in_turn(validation::endpoints),
                             .deprecation = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"},
              .printer = Printer{{{"Name"}, {"Endpoints"}, {"Age"}}, endpoints_cells},

@@ -24,7 +24,7 @@ KindInfo service_account() {
       .does({.form = kDefault,
              .strategy = Strategy{.prepare_create = keep_secret_names,
                                   .prepare_update = [](const Value&, Value& doc, std::string_view) { keep_secret_names(doc); }},
-             .rules = kDefault,
+             .rules = Rules{.metadata_looks = kLooksAtBothAgain},
              .printer = kDefault,
              .selected = kDefault,
              .scale = kDefault,

@@ -72,7 +72,8 @@ Array endpoint_slice_cells(const Value& o, TimePoint now) {
 }
 
 Rules slice_rules() {
-  return {.create = [](const Value& doc, Errors& errors) { validation::endpoint_slice(nullptr, doc, errors); },
+  return {.metadata_looks = kLooksAtAllAgain,
+          .create = [](const Value& doc, Errors& errors) { validation::endpoint_slice(nullptr, doc, errors); },
           .update = in_turn([](const Value& old, const Value& doc, Errors& errors) { validation::endpoint_slice(&old, doc, errors); }),
           .warnings =
               [](const Value* old, const Value& doc, Sentences& out) {

@@ -45,7 +45,10 @@ std::vector<KindInfo> flowcontrol_group() {
           .generation()
           .does({.form = Form{.defaults = flow_control::default_schema},
                  .strategy = kDefault,
-                 .rules = Rules{.create = validation::flow_schema, .update = in_turn(validation::flow_schema), .status = check_flow_status},
+                 .rules = Rules{.metadata_looks = kLooksAtAllAgain,
+                                .create = validation::flow_schema,
+                                .update = in_turn(validation::flow_schema),
+                                .status = check_flow_status},
                  .printer = Printer{{{"Name"}, {"PriorityLevel"}, {"MatchingPrecedence"}, {"DistinguisherMethod"}, {"Age"}, {"MissingPL"}},
                                     flow_schema_cells},
                  .selected = kDefault,
@@ -56,18 +59,19 @@ std::vector<KindInfo> flowcontrol_group() {
           .cluster()
           .subs({"status"})
           .generation()
-          .does(
-              {.form = Form{.defaults = flow_control::default_level},
-               .strategy = kDefault,
-               .rules =
-                   Rules{.create = validation::priority_level, .update = in_turn(validation::priority_level), .status = check_flow_status},
-               .printer =
-                   Printer{{{"Name"}, {"Type"}, {"NominalConcurrencyShares"}, {"Queues"}, {"HandSize"}, {"QueueLengthLimit"}, {"Age"}},
-                           priority_level_cells},
-               .selected = kDefault,
-               .scale = kDefault,
-               .life = kDefault,
-               .counted = kDefault})};
+          .does({.form = Form{.defaults = flow_control::default_level},
+                 .strategy = kDefault,
+                 .rules = Rules{.metadata_looks = kLooksAtAllAgain,
+                                .create = validation::priority_level,
+                                .update = in_turn(validation::priority_level),
+                                .status = check_flow_status},
+                 .printer =
+                     Printer{{{"Name"}, {"Type"}, {"NominalConcurrencyShares"}, {"Queues"}, {"HandSize"}, {"QueueLengthLimit"}, {"Age"}},
+                             priority_level_cells},
+                 .selected = kDefault,
+                 .scale = kDefault,
+                 .life = kDefault,
+                 .counted = kDefault})};
 }
 
 }  // namespace berth::model::kinds

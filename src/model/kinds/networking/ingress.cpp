@@ -61,8 +61,9 @@ KindInfo ingress_class() {
       .generation()
       .does({.form = Form{.defaults = default_ingress_class},
              .strategy = kDefault,
-             .rules =
-                 Rules{.create = validation::ingress_class, .update = in_turn(validation::ingress_class_update, validation::ingress_class)},
+             .rules = Rules{.metadata_looks = kLooksAtBothAgain,
+                            .create = validation::ingress_class,
+                            .update = in_turn(validation::ingress_class_update, validation::ingress_class)},
              .printer = Printer{{{"Name"}, {"Controller"}, {"Parameters"}, {"Age"}}, ingress_class_cells},
              .selected = kDefault,
              .scale = kDefault,
@@ -80,7 +81,8 @@ KindInfo ingress() {
                                       [] {
                                         return Value{{"loadBalancer", Object()}};
                                       }},
-             .rules = Rules{.create =
+             .rules = Rules{.metadata_looks = kLooksAtBothAgain,
+                            .create =
                                 [](const Value& doc, Errors& errors) {
                                   validation::ingress(doc, errors);
                                   validation::ingress_create(doc, errors);

@@ -88,6 +88,7 @@ std::shared_ptr<const KindHooks> budget_hooks() {
        .rules = Rules{.name = validation::check_path_segment,
                       .has_foreign_finalizers = true,
                       .looks_at_metadata_last = true,
+                      .metadata_looks = kLooksAtAllAgain,
                       .create = check_budget,
                       .update = in_turn(check_budget),
                       .status = check_budget_status,

@@ -47,15 +47,17 @@ void check_binding(const Value& doc, Errors& errors) {
 
 template <bool kCluster>
 std::shared_ptr<const KindHooks> role_hooks() {
-  static const auto hooks = share(
-      {.form = kDefault,
-       .strategy = kDefault,
-       .rules = Rules{.name = validation::check_path_segment, .create = check_roles<kCluster>, .update = in_turn(check_roles<kCluster>)},
-       .printer = created_at_printer(),
-       .selected = kDefault,
-       .scale = kDefault,
-       .life = Life{.is_created_by_update = true},
-       .counted = kDefault});
+  static const auto hooks = share({.form = kDefault,
+                                   .strategy = kDefault,
+                                   .rules = Rules{.name = validation::check_path_segment,
+                                                  .metadata_looks = kLooksAtBothAgain,
+                                                  .create = check_roles<kCluster>,
+                                                  .update = in_turn(check_roles<kCluster>)},
+                                   .printer = created_at_printer(),
+                                   .selected = kDefault,
+                                   .scale = kDefault,
+                                   .life = Life{.is_created_by_update = true},
+                                   .counted = kDefault});
   return hooks;
 }
 
@@ -65,6 +67,7 @@ std::shared_ptr<const KindHooks> binding_hooks() {
       share({.form = Form{.defaults = default_binding},
              .strategy = kDefault,
              .rules = Rules{.name = validation::check_path_segment,
+                            .metadata_looks = kLooksAtBothAgain,
                             .create = check_binding<kCluster>,
                             .update = in_turn(check_binding<kCluster>, role_binding_update)},
              .printer = Printer{{{"Name"}, {"Role"}, {"Age"}, {"Users", 1}, {"Groups", 1}, {"ServiceAccounts", 1}}, binding_cells},

@@ -54,18 +54,20 @@ void same_template(const Value& old, const Value& doc, Errors& errors) {
 KindInfo resource_claim() {
   return Record("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims")
       .subs({"status"})
-      .does(
-          {.form = Form{.defaults = devices::default_claim},
-           .strategy = Strategy{.prepare_status = [](const Value& old, Value& doc,
-                                                     std::string_view) { devices::drop_deallocated_statuses(old, doc); },
-                                .kept_in_status_update = {"labels", "annotations", "finalizers", "ownerReferences"}},
-           // A stored spec never changes: nothing else is said of it.
-           .rules = Rules{.create = validation::resource_claim, .update = in_turn(same_spec), .status = validation::resource_claim_status},
-           .printer = Printer{{{"Name"}, {"State"}, {"Age"}}, resource_claim_cells},
-           .selected = kDefault,
-           .scale = kDefault,
-           .life = Life{.is_answered_when_deleted = true},
-           .counted = Counted{.usage = add_devices}});
+      .does({.form = Form{.defaults = devices::default_claim},
+             .strategy = Strategy{.prepare_status = [](const Value& old, Value& doc,
+                                                       std::string_view) { devices::drop_deallocated_statuses(old, doc); },
+                                  .kept_in_status_update = {"labels", "annotations", "finalizers", "ownerReferences"}},
+             // A stored spec never changes: nothing else is said of it.
+             .rules = Rules{.metadata_looks = kLooksAtBothAgain,
+                            .create = validation::resource_claim,
+                            .update = in_turn(same_spec),
+                            .status = validation::resource_claim_status},
+             .printer = Printer{{{"Name"}, {"State"}, {"Age"}}, resource_claim_cells},
+             .selected = kDefault,
+             .scale = kDefault,
+             .life = Life{.is_answered_when_deleted = true},
+             .counted = Counted{.usage = add_devices}});
 }
 
 KindInfo resource_claim_template() {

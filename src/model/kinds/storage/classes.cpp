@@ -99,7 +99,9 @@ KindInfo volume_attachment() {
                                         return Value{{"attached", false}};
                                       },
                                   .kept_in_status_update = {"labels", "annotations", "finalizers", "ownerReferences"}},
-             .rules = Rules{.create = validation::volume_attachment, .update = in_turn(validation::volume_attachment, same_attachment)},
+             .rules = Rules{.metadata_looks = kLooksAtAllAgain,
+                            .create = validation::volume_attachment,
+                            .update = in_turn(validation::volume_attachment, same_attachment)},
              .printer = Printer{{{"Name"}, {"Attacher"}, {"PV"}, {"Node"}, {"Attached", 0, "boolean"}, {"Age"}}, attachment_cells},
              .selected = kDefault,
              .scale = kDefault,
@@ -113,7 +115,8 @@ KindInfo volume_attributes_class() {
       .cluster()
       .does({.form = kDefault,
              .strategy = kDefault,
-             .rules = Rules{.create = validation::volume_attributes_class,
+             .rules = Rules{.metadata_looks = kLooksAtBothAgain,
+                            .create = validation::volume_attributes_class,
                             .update = in_turn(attributes_class_update, validation::volume_attributes_class)},
              .printer = Printer{{{"Name"}, {"DriverName"}, {"Age"}}, volume_attributes_class_cells},
              .selected = kDefault,

@@ -72,7 +72,9 @@ KindInfo csi_node() {
       .cluster()
       .does({.form = kDefault,
              .strategy = kDefault,
-             .rules = Rules{.create = validation::csi_node, .update = in_turn(validation::csi_node, validation::csi_node_update)},
+             .rules = Rules{.metadata_looks = kLooksAtAllAgain,
+                            .create = validation::csi_node,
+                            .update = in_turn(validation::csi_node, validation::csi_node_update)},
              .printer = Printer{{{"Name"}, {"Drivers", 0, "integer"}, {"Age"}}, csi_node_cells},
              .selected = kDefault,
              .scale = kDefault,
