@@ -47,13 +47,13 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
       : relays_(relays), request_(std::move(request)), far_(far), client_(std::move(client)) {}
 
   void start(net::HttpRequest onward) {
-    // Asked by a WebSocket, a log ends where it is read once: a container that has just begun is to have its first words in it.
-    if (is_log() && net::is_websocket_request(request_->http)) onward.headers.set("X-Berth-First-Words", "awaited");
     net::StreamCallbacks callbacks;
     callbacks.on_header = [self = shared_from_this()](int status, const net::Headers& headers) { self->begin(status, headers); };
     callbacks.on_data = [self = shared_from_this()](std::string_view data) { self->pass(data); };
     callbacks.on_end = [self = shared_from_this()](const std::string& error) { self->finish(error); };
-    request_->writer->on_close([self = shared_from_this()] { self->let_go(); });
+    request_->writer->on_close([self = shared_from_this()] {
+      if (!self->is_socket_) self->let_go();  // The answer is over when it becomes a WebSocket; that tells of its own end.
+    });
     auto stream = client_->stream(std::move(onward), std::move(callbacks));
     const std::lock_guard lock(mutex_);
     stream_ = std::move(stream);
@@ -127,6 +127,7 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
     }
     relays_.respond.account(*request_, 101);
     is_base64_ = protocol == "base64.binary.k8s.io";
+    is_socket_ = true;
     auto own = request_->writer->upgrade(std::move(*answer));
     if (own == nullptr) return let_go();
     net::WebSocket::Callbacks callbacks;
@@ -210,6 +211,7 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
   std::shared_ptr<net::WebSocket> socket_;  ///< Where the client asked for one.
   bool is_base64_ = false;
 
+  std::atomic<bool> is_socket_{false};
   std::atomic<bool> is_started_{false};  ///< Somebody answers: the far end's header, its failure, or that it took too long.
 
   std::mutex mutex_;  ///< Guards what follows.

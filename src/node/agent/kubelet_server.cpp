@@ -111,8 +111,7 @@ class HandlerImpl final : public KubeletHandler {
     const std::string file = fmt::format("{}/{}/{}.log", pod->log_directory, path[3], attempt);
     const int run = options.previous ? record.restart_count - 1 : attempt;
     auto patience = std::chrono::steady_clock::time_point{};
-    // Not for everybody: `kubectl run -i` reads the log and then attaches, and would show the words of a short command twice.
-    if (record.state.kind == ContainerState::Kind::kRunning && !options.previous && !request.headers.get("X-Berth-First-Words").empty())
+    if (record.state.kind == ContainerState::Kind::kRunning && !options.previous)
       patience =
           std::chrono::steady_clock::now() + std::min<Duration>(kFirstWords, record.state.started_at + kFirstWords - SystemClock().now());
     log_streams_.send(
