@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "client/client.h"
-#include "client/informer.h"
+#include "client/object.h"
 
 namespace berth::client {
 

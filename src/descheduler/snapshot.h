@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "client/informer.h"
+#include "client/object.h"
 #include "placement/cluster.h"
 
 namespace berth::descheduler {
