@@ -1,5 +1,6 @@
 #include "client/list_all.h"
 
+#include "client/informer.h"
 #include "client/response.h"
 #include "client/watch_decoder.h"
 

@@ -12,6 +12,7 @@
 #include "base/config_reader.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "client/informer.h"
 #include "client/list_all.h"
 #include "descheduler/prometheus.h"
 #include "placement/cluster_kinds.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "client/informer.h"
 #include "model/schema.h"
 #include "placement/resource.h"
 

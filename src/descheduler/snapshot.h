@@ -11,8 +11,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "client/object.h"
 #include "placement/cluster.h"
+
+namespace berth::client {
+class Object;
+}
 
 namespace berth::descheduler {
 
