@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cli/report.h"
 #include "client/client.h"
 #include "client/kubeconfig.h"
 #include "model/kinds.h"
@@ -74,9 +75,6 @@ Result<const model::KindInfo*> kind_of(const json::Value& document);
 /// names are shown as "deployment.apps/web".
 void print_table(const json::Value& table, bool wide, bool with_namespace, bool with_header, const model::KindInfo* named = nullptr);
 
-/// "error: …" on standard error; returns 1, the exit code.
-int report(const Error& error);
-int report(const model::ApiStatus& status);
 /// "deployment.apps/web"
 std::string qualified_name(const model::KindInfo& kind, std::string_view name);
 

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "client/client.h"
-#include "client/informer.h"
+#include "client/object.h"
 
 namespace berth::client {
 

@@ -1,6 +1,6 @@
 // client::Object: metadata read out of the bytes in one pass.
 #include "base/json_scan.h"
-#include "client/informer.h"
+#include "client/object.h"
 
 namespace berth::client {
 namespace {

@@ -80,7 +80,7 @@ bool WatchDecoder::decode_line(std::string_view line, std::vector<WatchEvent>& o
   WatchEvent event;
   if (!object.starts_with('{') || !type_of(type, event.type)) return false;
   if (event.type == WatchEvent::Type::kError)
-    event.status = ApiStatus::from_json(code_of(object), object);
+    event.status = model::ApiStatus::from_json(code_of(object), object);
   else
     event.object = share_object(object);
   // Only bookmarks are about no object in particular.

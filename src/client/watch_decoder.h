@@ -4,7 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "client/informer.h"
+#include "client/object.h"
+#include "model/api_status.h"
 
 namespace berth::client {
 
@@ -12,7 +13,7 @@ struct WatchEvent {
   enum class Type { kAdded, kModified, kDeleted, kBookmark, kError };
   Type type = Type::kError;
   ObjectRef object;  ///< Not of errors.
-  ApiStatus status;  ///< Of errors only.
+  model::ApiStatus status;  ///< Of errors only.
 };
 
 /// A watch's body: one JSON object a line.

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "client/informer.h"
+#include "client/object.h"
 
 namespace berth::controllers {
 

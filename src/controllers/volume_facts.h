@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "client/informer.h"
+#include "client/object.h"
 #include "model/quantity.h"
 #include "model/selector.h"
 
