@@ -1,6 +1,7 @@
 // client::Object: metadata read out of the bytes in one pass.
-#include "base/json_scan.h"
 #include "client/object.h"
+
+#include "base/json_scan.h"
 
 namespace berth::client {
 namespace {

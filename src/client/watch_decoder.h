@@ -12,7 +12,7 @@ namespace berth::client {
 struct WatchEvent {
   enum class Type { kAdded, kModified, kDeleted, kBookmark, kError };
   Type type = Type::kError;
-  ObjectRef object;  ///< Not of errors.
+  ObjectRef object;         ///< Not of errors.
   model::ApiStatus status;  ///< Of errors only.
 };
 
