@@ -84,11 +84,11 @@ int run_reset(const std::vector<std::string>& args) {
   if (!data_dir.empty()) options.root = data_dir + "/node";
   options.root = std::filesystem::absolute(options.root).lexically_normal().string();  // Sockets and rules are named by the whole path.
   const auto done = node::agent::reset_node(options);
-  if (!done) return report(done.error());
-  for (const std::string& line : *done) std::printf("%s\n", line.c_str());
+  if (!done && (done.error().code == ErrorCode::kConflict || done.error().code == ErrorCode::kNotFound)) return report(done.error());
+  for (const std::string& line : done.value_or(std::vector<std::string>())) std::printf("%s\n", line.c_str());
   for (const std::string& line : {remove_service_rules(options.root), remove_dns_address(options.root)})
     if (!line.empty()) std::printf("%s\n", line.c_str());
-  return 0;
+  return done ? 0 : report(done.error());  // What the host keeps of Services goes even where something else would not.
 }
 
 struct JoinFlags {

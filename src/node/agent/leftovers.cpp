@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "node/agent/cgroups.h"
 #include "node/agent/mounts.h"
@@ -82,6 +83,17 @@ void kill_containers(const std::string& directory, std::vector<std::string>& don
     stop_process(shim);
     done.push_back(fmt::format("container of shim {} killed", shim));
   }
+}
+
+/// A group is busy until the last of its killed processes is gone, which the kernel takes a moment for.
+Result<void> remove_when_empty(const Cgroups& cgroups, const std::string& group) {
+  constexpr int kTries = 100;
+  Result<void> removed = cgroups.remove(group);
+  for (int i = 0; !removed && i < kTries; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    removed = cgroups.remove(group);
+  }
+  return removed;
 }
 
 }  // namespace
@@ -167,7 +179,7 @@ Result<std::vector<std::string>> reset_node(const ResetOptions& options) {
   }
   if (const auto group = read_small_file(root + "/" + kCgroupMarker)) {
     const auto cgroups = Cgroups::detect();
-    const auto removed = cgroups ? cgroups->remove(*group) : Result<void>(std::unexpected(cgroups.error()));
+    const auto removed = cgroups ? remove_when_empty(*cgroups, *group) : Result<void>(std::unexpected(cgroups.error()));
     if (removed)
       done.push_back(fmt::format("cgroup {} removed", *group));
     else
