@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::string_view kFences = "/berth.dev/fence/";  // The stores' own, shown to nobody.
 constexpr std::size_t kFirstPage = 500;                    // Keys of the first page when everything is read, then as many as make …
-constexpr std::size_t kPageBytes = 96U << 20;              // … this much.
-constexpr std::size_t kMostOnPage = 200'000;
+constexpr std::size_t kPageBytes = 64U << 20;              // … this much, at the size of those on the page before:
+constexpr std::size_t kMostOnPage = 50'000;                // large objects may follow small ones.
 constexpr int kPageSeconds = 180;
 constexpr int kMostUses = 1000;  // Keys on one lease …
 constexpr auto kPauseBetweenStreams = std::chrono::milliseconds(100);
