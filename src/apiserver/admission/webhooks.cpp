@@ -100,6 +100,24 @@ std::optional<model::ApiStatus> check_dry_run(const Webhook& webhook, const Admi
   return model::bad_request(fmt::format("admission webhook \"{}\" does not support dry run", webhook.name));
 }
 
+/// The webhooks that want the request, each with the form of it that it named, made anew since the object may have changed; `done` is told
+/// at once where there is none or a form cannot be had.
+void when_matched(WebhookSource& source, EquivalentForms& forms, const AdmissionRequest& request, AdmitDone done,
+                  std::function<void(std::vector<WebhookSource::Match>, AdmitDone)> matched) {
+  request.forms.clear();
+  auto wanting = source.wanting(request);
+  if (wanting.empty()) return done({});
+  auto wanted = forms_of(wanting);
+  forms.prepare(
+      request, std::move(wanted),
+      [&source, &request, wanting = std::move(wanting), done = std::move(done), matched = std::move(matched)](Admitted ready) mutable {
+        if (!ready) return done(std::move(ready));
+        auto matches = source.matching(request, std::move(wanting));
+        if (!matches) return done(std::unexpected(std::move(matches.error())));
+        matched(std::move(*matches), std::move(done));
+      });
+}
+
 class MutatingWebhook final : public AdmissionPlugin {
  public:
   explicit MutatingWebhook(const AdmissionContext& context)
@@ -113,21 +131,13 @@ class MutatingWebhook final : public AdmissionPlugin {
   [[nodiscard]] bool may_wait() const override { return true; }
   [[nodiscard]] bool wants_whole(const AdmissionRequest& request) override { return source_.may_match(request); }
   void mutate_async(AdmissionRequest& request, AdmitDone done) override {
-    request.forms.clear();
-    auto wanting = source_.wanting(request);
-    if (wanting.empty()) return done({});
-    auto forms = forms_of(wanting);
-    forms_.prepare(request, std::move(forms),
-                   [this, &request, wanting = std::move(wanting), done = std::move(done)](Admitted ready) mutable {
-                     if (!ready) return done(std::move(ready));
-                     auto matches = source_.matching(request, std::move(wanting));
-                     if (!matches) return done(std::unexpected(std::move(matches.error())));
-                     auto round = std::make_shared<Round>();
-                     round->matches = std::move(*matches);
-                     round->request = &request;
-                     round->done = std::move(done);
-                     step(round);
-                   });
+    when_matched(source_, forms_, request, std::move(done), [this, &request](std::vector<WebhookSource::Match> matches, AdmitDone done) {
+      auto round = std::make_shared<Round>();
+      round->matches = std::move(matches);
+      round->request = &request;
+      round->done = std::move(done);
+      step(round);
+    });
   }
 
  private:
@@ -241,17 +251,9 @@ class ValidatingWebhook final : public AdmissionPlugin {
   [[nodiscard]] bool wants_whole(const AdmissionRequest& request) override { return source_.may_match(request); }
   void validate_async(const AdmissionRequest& request, AdmitDone done) override {
     if (auto sound = check_expressions(request); !sound) return done(std::move(sound));
-    request.forms.clear();  // The object may have changed since.
-    auto wanting = source_.wanting(request);
-    if (wanting.empty()) return done({});
-    auto forms = forms_of(wanting);
-    forms_.prepare(request, std::move(forms),
-                   [this, &request, wanting = std::move(wanting), done = std::move(done)](Admitted ready) mutable {
-                     if (!ready) return done(std::move(ready));
-                     auto found = source_.matching(request, std::move(wanting));
-                     if (!found) return done(std::unexpected(std::move(found.error())));
-                     call_all(request, std::move(*found), std::move(done));
-                   });
+    when_matched(source_, forms_, request, std::move(done), [this, &request](std::vector<WebhookSource::Match> matches, AdmitDone done) {
+      call_all(request, std::move(matches), std::move(done));
+    });
   }
 
  private:
