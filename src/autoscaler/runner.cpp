@@ -169,6 +169,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
 
   void subscribe(client::Informer& informer, std::string_view kind) {
     const auto put = [kind](Impl& self, const ObjectRef& object) {
+      if (kind == "Pod") return self.world.upsert_pod(object);
       const auto parsed = object->parsed();
       if (!parsed->is_object()) return;
       if (json::get_string(*parsed, {"kind"}) == kind) {

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "autoscaler/provisioning_request.h"
+#include "base/json_scan.h"
 #include "model/topology_labels.h"
 #include "placement/relabelled.h"
 
@@ -17,6 +18,7 @@ using json::get_string;
 constexpr std::string_view kCapacityPrefix = "capacity.cluster-autoscaler.kubernetes.io/";
 constexpr std::string_view kPriorityConfigMap = "cluster-autoscaler-priority-expander";
 constexpr std::string_view kPriceConfigMap = "cluster-autoscaler-price-expander";
+constexpr std::string_view kMirrorPod = "kubernetes.io/config.mirror";
 
 std::string key_of(std::string_view kind, std::string_view ns, std::string_view name) { return fmt::format("{}/{}/{}", kind, ns, name); }
 
@@ -279,6 +281,7 @@ void World::see_node(const json::Value& node) {
   const std::string name(get_string(node, {"metadata", "name"}));
   auto view = std::make_shared<const model::NodeView>(model::NodeView::parse(node));
   if (moves_.see_node(*view)) moves_.changed();
+  if (!nodes_.contains(name)) catch_up();
   cluster_.upsert_node(std::move(view));
   if (const std::string_view machine = get_string(node, {"metadata", "annotations", kMachineAnnotation}); !machine.empty())
     node_of_machine_[std::string(machine)] = name;
@@ -288,6 +291,7 @@ void World::see_node(const json::Value& node) {
   if (const std::string_view id = get_string(node, {"spec", "providerID"}); !id.empty()) node_of_provider_id_[std::string(id)] = name;
   kept_[key_of("Node", "", name)] = node;
   nodes_[name] = NodeFacts::parse(node, accelerator_label_);
+  totals_.reset();
 }
 
 void World::set_accelerator_label(const std::string& label) {
@@ -295,48 +299,140 @@ void World::set_accelerator_label(const std::string& label) {
   accelerator_label_ = label;
   for (auto& [name, facts] : nodes_)
     if (const json::Value* node = find("Node", "", name)) facts = NodeFacts::parse(*node, label);
+  totals_.reset();
 }
 
 void World::see_pod(const json::Value& pod) {
   PodPtr parsed = Pod::parse(pod, era_);
-  cluster_.upsert_pod(parsed->info);
-  std::string key = parsed->key();
-  const auto known = pods_.all.find(key);
-  remember(known == pods_.all.end() ? nullptr : known->second.get(), parsed.get());
-  if (parsed->view().is_terminal() && parsed->facts.is_finished)
-    pods_.erase(key);
-  else
-    pods_.put(std::move(parsed));
+  catch_up();
+  remember(mark_of(parsed->key()), PodMark::of(*parsed));
+  take_pod(std::move(parsed));
 }
 
-void World::remember(const Pod* before, const Pod* now) {
-  const auto uid = [](const Pod* pod) -> const std::string& { return pod->view().meta.uid; };
-  if (before != nullptr && now != nullptr && uid(before) != uid(now)) {
-    remember(before, nullptr);
-    before = nullptr;
+void World::take_pod(PodPtr pod) const {
+  cluster_.upsert_pod(pod->info);
+  const std::string& key = pod->key();
+  if (pod->view().is_terminal() && pod->facts.is_finished)
+    pods_.erase(key);
+  else
+    pods_.put(std::move(pod));
+}
+
+World::PodMark World::PodMark::of(const Pod& pod) {
+  const model::PodView& view = pod.view();
+  const model::OwnerReference* owner = view.meta.controller();
+  return {.uid = view.meta.uid,
+          .controller = owner == nullptr ? std::string_view() : std::string_view(owner->uid),
+          .labels = &view.meta.labels,
+          .created = pod.facts.created,
+          .belongs_to_node = pod.facts.is_daemon || pod.facts.is_mirror,
+          .is_evicted = pod.facts.is_evicted,
+          .is_disrupted = pod.facts.is_disrupted,
+          .is_terminal = view.is_terminal(),
+          .is_finished = pod.facts.is_finished};
+}
+
+std::optional<World::PodMark> World::PodMark::of(const client::Object& pod) {
+  static const json::PathScanner scanner(
+      {"metadata.annotations", "metadata.creationTimestamp", "spec.restartPolicy", "status.phase", "status.conditions"});
+  std::array<std::string_view, 5> raw;
+  if (!scanner.scan(pod.bytes(), raw)) return std::nullopt;
+  PodMark out{.uid = pod.uid(), .controller = pod.controller_uid(), .labels = &pod.labels()};
+  out.created = parse_rfc3339(json::unquote(raw[1])).value_or(TimePoint{});
+  const bool has_failed = raw[3] == R"("Failed")", has_succeeded = raw[3] == R"("Succeeded")";
+  out.is_terminal = has_failed || has_succeeded;
+  out.is_finished = has_failed || (has_succeeded && raw[2] != R"("Always")");
+  out.belongs_to_node = pod.controller_kind() == "DaemonSet";
+  if (raw[0].find(kDaemonPod) != std::string_view::npos || raw[0].find(kMirrorPod) != std::string_view::npos)
+    json::for_each_member(raw[0], [&](std::string_view key, std::string_view value) {
+      const std::string name = json::unquote(key);
+      out.belongs_to_node |= name == kMirrorPod || (name == kDaemonPod && json::unquote(value) == "true");
+    });
+  if (raw[4].find("DisruptionTarget") == std::string_view::npos) return out;
+  json::for_each_element(raw[4], [&](std::string_view condition) {
+    static const json::PathScanner fields({"type", "status", "reason"});
+    std::array<std::string_view, 3> field;
+    if (!fields.scan(condition, field) || field[0] != R"("DisruptionTarget")" || field[1] != R"("True")") return;
+    out.is_disrupted = true;
+    out.is_evicted |= field[2] == R"("EvictionByEvictionAPI")";
+  });
+  return out;
+}
+
+void World::upsert_pod(client::ObjectRef pod) {
+  auto mark = PodMark::of(*pod);
+  if (!mark) return;
+  const std::string key = pod->key();
+  remember(mark_of(key), mark);
+  const bool is_over = mark->is_finished;
+  put_off(key, is_over ? nullptr : std::move(pod), is_over ? std::nullopt : std::move(mark));
+}
+
+void World::put_off(const std::string& key, client::ObjectRef object, std::optional<PodMark> mark) {
+  const auto [at, is_first] = unread_at_.try_emplace(key, unread_.size());
+  if (!is_first) {
+    Unread& known = unread_[at->second];
+    known.is_outdated = true;
+    known.object.reset();
+    at->second = unread_.size();
   }
-  const Pod& pod = now != nullptr ? *now : *before;
-  // They come and go with their nodes.
-  if (pod.facts.is_daemon || pod.facts.is_mirror) return;
-  const auto controller = [](const Pod& of) {
-    const model::OwnerReference* owner = of.view().meta.controller();
-    return owner == nullptr ? std::string() : owner->uid;
-  };
-  if (now == nullptr) {
-    moves_.gone(uid(before));
-    // The news was that it had to leave: the last pods of a lost node end long after it was lost.
-    if (!before->facts.is_disrupted) moves_.changed();
-  } else if (before == nullptr) {
-    // Who has ended is not kept: each of its changes is a first one.
-    if (!now->view().is_terminal() && !moves_.came(uid(now), controller(*now), now->facts.created)) moves_.changed();
+  if (object == nullptr && !pods_.all.contains(key)) {
+    // It came and went, and nobody asked meanwhile.
+    unread_at_.erase(at);
   } else {
-    const bool has_to_leave = now->facts.is_disrupted && !before->facts.is_disrupted;
-    if (has_to_leave && now->facts.is_evicted)
-      moves_.evicted(controller(*now));
+    unread_.push_back({key, std::move(object), std::move(mark)});
+  }
+  // Nobody may ask for hours: of who is not the leader.
+  constexpr std::size_t kFew = 1000;
+  if (unread_.size() < kFew || unread_.size() < 2 * unread_at_.size()) return;
+  std::erase_if(unread_, [](const Unread& one) { return one.is_outdated; });
+  for (std::size_t i = 0; i < unread_.size(); ++i) unread_at_[unread_[i].key] = i;
+}
+
+void World::catch_up() const {
+  if (unread_.empty()) return;
+  for (Unread& one : unread_) {
+    if (one.is_outdated) continue;
+    if (one.object == nullptr) {
+      cluster_.remove_pod(one.key);
+      pods_.erase(one.key);
+    } else if (const auto document = one.object->parsed(); document->is_object()) {
+      take_pod(Pod::parse(*document, era_));
+    }
+  }
+  unread_.clear();
+  unread_at_.clear();
+}
+
+std::optional<World::PodMark> World::mark_of(const std::string& key) const {
+  if (const auto unread = unread_at_.find(key); unread != unread_at_.end()) return unread_[unread->second].mark;
+  const auto known = pods_.all.find(key);
+  return known == pods_.all.end() ? std::nullopt : std::optional(PodMark::of(*known->second));
+}
+
+void World::remember(const std::optional<PodMark>& before, const std::optional<PodMark>& now) {
+  if (before && now && before->uid != now->uid) {
+    remember(before, std::nullopt);
+    return remember(std::nullopt, now);
+  }
+  if (!before && !now) return;
+  if ((now ? *now : *before).belongs_to_node) return;
+  if (!now) {
+    moves_.gone(std::string(before->uid));
+    // The news was that it had to leave: the last pods of a lost node end long after it was lost.
+    if (!before->is_disrupted) moves_.changed();
+  } else if (!before) {
+    // Who has ended is not kept: each of its changes is a first one.
+    if (!now->is_terminal && !moves_.came(std::string(now->uid), std::string(now->controller), now->created)) moves_.changed();
+  } else {
+    const bool has_to_leave = now->is_disrupted && !before->is_disrupted;
+    if (has_to_leave && now->is_evicted)
+      moves_.evicted(std::string(now->controller));
     else if (has_to_leave)
       moves_.changed();
-    const bool has_ended = now->view().is_terminal() != before->view().is_terminal();
-    if (has_ended || placement::is_relabelled(before->view().meta.labels.pairs(), now->view().meta.labels.pairs())) moves_.changed();
+    const bool has_ended = now->is_terminal != before->is_terminal;
+    if (has_ended || (*before->labels != *now->labels && placement::is_relabelled(before->labels->pairs(), now->labels->pairs())))
+      moves_.changed();
   }
 }
 
@@ -392,6 +488,8 @@ void World::upsert(const json::Value& object) {
 void World::remove(std::string_view kind, std::string_view ns, std::string_view name) {
   const std::string key = fmt::format("{}/{}", ns, name);
   if (kind == "Node") {
+    catch_up();
+    totals_.reset();
     cluster_.remove_node(name);
     if (moves_.node_gone(std::string(name), true)) moves_.changed();
     if (const auto found = nodes_.find(name); found != nodes_.end()) nodes_.erase(found);
@@ -399,13 +497,13 @@ void World::remove(std::string_view kind, std::string_view ns, std::string_view 
     std::erase_if(node_of_provider_id_, [&](const auto& entry) { return entry.second == name; });
     kept_.erase(key_of(kind, "", name));
   } else if (kind == "Pod") {
-    cluster_.remove_pod(key);
-    if (const auto known = pods_.all.find(key); known != pods_.all.end()) remember(known->second.get(), nullptr);
-    pods_.erase(key);
+    remember(mark_of(key), std::nullopt);
+    put_off(key, nullptr, std::nullopt);
   } else if (is_machine(kind)) {
     machines_.erase(key);
   } else if (is_scalable(kind)) {
     kept_.erase(key_of(kind, ns, name));
+    read_groups_.clear();
   } else if (kind == "ClusterAutoscaler") {
     if (name == "default") cluster_autoscaler_ = json::Value();
   } else if (kind == "DaemonSet") {
@@ -450,15 +548,18 @@ void World::mark_incomplete_nodes(const std::vector<NodeGroup>& groups) {
       const auto node = nodes_.find(instance.node);
       if (node == nodes_.end()) continue;
       const auto has = slices_.find(instance.node);
-      node->second.lacks_slices = std::ranges::any_of(group.template_slices, [&](const json::Value& wanted) {
+      const bool lacks_slices = std::ranges::any_of(group.template_slices, [&](const json::Value& wanted) {
         return has == slices_.end() || std::ranges::none_of(has->second, [&](const auto& entry) {
                  return get_string(entry.second, {"spec", "driver"}) == get_string(wanted, {"spec", "driver"});
                });
       });
+      if (std::exchange(node->second.lacks_slices, lacks_slices) != lacks_slices) totals_.reset();
     }
+  if (!totals_) totals_ = NodeTotals::of(nodes_);
 }
 
 Snapshot World::snapshot() {
+  catch_up();
   Snapshot out{.cluster = &cluster_, .pod_sets = &pods_, .nodes = &nodes_, .jobs = jobs_, .priorities = priorities_, .prices = prices_};
   for (const auto& [key, info] : daemons_) {
     out.daemons.push_back(info);
@@ -481,6 +582,7 @@ Snapshot World::snapshot() {
   }
   std::ranges::stable_sort(out.groups, {}, &NodeGroup::id);
   mark_incomplete_nodes(out.groups);
+  out.totals = &*totals_;
   out.slices = &slices_;
   out.moves = &moves_;
   for (const auto& [key, request] : requests_) out.requests.push_back(request);
@@ -509,9 +611,16 @@ std::optional<NodeGroup> World::group_of(std::string_view kind, const json::Valu
     problems.push_back(fmt::format("{}: sizes from \"{}\" to \"{}\" make no sense: it is not scaled", id, min, max));
   if (!low || !high || *low > *high || *high < 1) return std::nullopt;
   NodeGroup out{.id = id, .min = *low, .max = *high, .target = json::get_int(scalable, {"spec", "replicas"}, 1)};
-  out.template_node = template_of(scalable);
-  if (out.template_node != nullptr) out.template_slices = template_slices_of(scalable);
-  out.overrides = overrides_of(scalable);
+  // Nothing of a set changes but its revision does; without one (a file's) it is read anew.
+  const std::string_view revision = get_string(scalable, {"metadata", "resourceVersion"});
+  ReadGroup& read = read_groups_[id];
+  if (revision.empty() || read.revision != revision) {
+    read = {std::string(revision), template_of(scalable), {}, overrides_of(scalable)};
+    if (read.template_node != nullptr) read.template_slices = template_slices_of(scalable);
+  }
+  out.template_node = read.template_node;
+  out.template_slices = read.template_slices;
+  out.overrides = read.overrides;
   return out;
 }
 
