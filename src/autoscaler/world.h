@@ -135,7 +135,7 @@ class World {
   // Pods are read on asking, which changes nothing that anybody sees.
   mutable placement::Cluster cluster_;
   mutable PodSets pods_;
-  mutable std::vector<Unread> unread_;                          ///< In the order of coming.
+  mutable std::vector<Unread> unread_;                              ///< In the order of coming.
   mutable std::unordered_map<std::string, std::size_t> unread_at_;  ///< Of keys: the place of the one that counts.
   NodeFactsMap nodes_;
   std::optional<NodeTotals> totals_;  ///< Of nodes_; nullopt: something of them has changed since.
