@@ -155,7 +155,8 @@ void AdmissionChain::step(std::size_t index, bool mutating, AdmissionRequest* re
   if (index == plugins_.size()) {
     if (mutating)
       for (const auto& [plugin, passes_status_over] : plugins_)
-        if (plugin->handles(request->operation) && plugin->wants_second_look(*request)) return done(plugin->mutate(*request));
+        if (plugin->handles(request->operation) && plugin->wants_second_look(*request))
+          return plugin->mutate_async(*request, std::move(done));
     return done({});
   }
   auto next = [this, index, mutating, request, done = std::move(done)](Admitted admitted) mutable {
