@@ -95,6 +95,15 @@ void read_client_config(Webhook& out, const json::Value& config) {
   out.ca_pem = base64_decode(json::get_string(config, {"caBundle"})).value_or("");
 }
 
+model::FieldErrors check_webhook_expressions(const json::Value& configuration) {
+  model::FieldErrors errors;
+  const auto& webhooks = json::get_array(configuration, {"webhooks"});
+  for (std::size_t i = 0; i < webhooks.size(); ++i)
+    check_match_conditions(json::get_array(webhooks[i], {"matchConditions"}), fmt::format("webhooks[{}].matchConditions", i), false,
+                           errors);
+  return errors;
+}
+
 std::vector<std::shared_ptr<const Webhook>> compile_webhooks(const std::vector<Mirror::Document>& configurations) {
   std::vector<std::shared_ptr<const Webhook>> out;
   for (const auto& configuration : configurations)

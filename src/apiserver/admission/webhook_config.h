@@ -41,6 +41,9 @@ struct Webhook : ResourceMatcher {
 /// In the order in which they are called: configurations by name, webhooks as listed.
 std::vector<std::shared_ptr<const Webhook>> compile_webhooks(const std::vector<Mirror::Document>& configurations);
 
+/// What is wrong with the match conditions of a configuration that is being written.
+model::FieldErrors check_webhook_expressions(const json::Value& configuration);
+
 /// How it is reached, from a clientConfig.
 void read_client_config(Webhook& out, const json::Value& config);
 
