@@ -105,10 +105,13 @@ class ServerTest : public ::testing::Test {
     if (!options.authorizer) options.authorizer = trusting;
     options.seed = 42;
     options.single_threaded = true;
+    options.keeps_flow_objects = keeps_flow_objects_;
     auto server = ApiServer::create(std::move(options));
     ASSERT_TRUE(server) << server.error().message;
     server_ = std::move(*server);
   }
+
+  bool keeps_flow_objects_ = false;
 
   using Response = std::shared_ptr<RecordedResponse>;
   Response send(std::string method, std::string path_and_query, std::string body = {}, std::string content_type = "application/json",
