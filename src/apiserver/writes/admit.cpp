@@ -1,5 +1,6 @@
 // Admission's part of a write: what plugins are told, and the two times that they are asked.
 #include "apiserver/writes/steps.h"
+#include "base/go/duration.h"
 
 namespace berth::apiserver {
 namespace {
@@ -20,6 +21,8 @@ AdmissionRequest& begin_asking(WriteOperation& operation, Operation verb) {
   admission.dry_run = operation.dry_run;
   admission.kinds = operation.request->kinds;
   admission.warnings = &operation.request->warnings;
+  if (const auto patience = parse_duration_ns(operation.request->query.get("timeout")); patience && *patience > 0)
+    admission.deadline = operation.request->started + std::chrono::nanoseconds(*patience);
   admission.traceparent = operation.request->http.headers.get("traceparent");
   if (const auto trail = operation.request->audit; trail != nullptr)
     admission.annotate = [trail](std::string key, std::string value) { trail->annotate(std::move(key), std::move(value)); };
