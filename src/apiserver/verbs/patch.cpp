@@ -113,6 +113,11 @@ model::ApiResult<json::Value> finish_patched(Authorizer& authorizer, const Reque
                                                    json::serialize(json::Value(model::go_value(*strategic))), converter_reason(reason)}}));
   }
   model::apply_defaults(kind, patched);
+  if (json::get_string(patched, {"metadata", "name"}).empty())
+    return std::unexpected(model::bad_request(
+        fmt::format("the name of the object ({} based on URL) was undeterminable: name must be provided", request->info.name)));
+  // An object of the cluster has no namespace, whatever is said.
+  if (!kind.namespaced) json::erase(patched, {"metadata", "namespace"});
   for (const char* field : {"namespace", "name"}) {
     const auto before = json::get_string(current, {"metadata", field});
     const auto after = json::get_string(patched, {"metadata", field});

@@ -83,7 +83,8 @@ StepResult ask_of_deletion(WritePipeline&, const WritePtr& operation) {
   // Whoever was faster changes nothing in what was asked.
   if (operation->is_admitted) return Flow::kNext;
   auto& admission = begin_asking(*operation, Operation::kDelete);
-  admission.old_object = std::move(operation->current);
+  // Null from here on: an assignment would leave an empty object behind.
+  admission.old_object = std::exchange(operation->current, nullptr);
   admission.options = operation->options;
   return Flow::kNext;
 }
