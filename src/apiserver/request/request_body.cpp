@@ -268,7 +268,7 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
   if (!report.unknown_fields.empty() && !report.is_dropped && (request.query.has("fieldValidation") || request.info.verb == "patch"))
     model::drop_unknown_fields(kind, document, before ? &*before : nullptr);
   // A status is nobody's to write into an object: where the kind has none, it is not kept either.
-  else if (const auto* type = model::type_of(kind); type != nullptr && type->field("status") == nullptr)
+  else if (const auto* type = model::type_of(kind); request.custom == nullptr && type != nullptr && type->field("status") == nullptr)
     object->erase("status");
   return {};
 }
