@@ -160,10 +160,12 @@ FieldSet collect(const Shape& shape, const json::Value& value) {
   FieldSet::Children children;
   if (is_granular_object(shape, value)) {
     for (const auto& [key, member] : value.get_object()) {
-      auto below = collect(shape.member(key), member);
-      // A map's key is owned by itself; a struct's field only where it ends.
+      const auto inner = shape.member(key);
+      auto below = collect(inner, member);
+      // A map's key is owned by itself, and so is what a struct is not said to have; a struct's field only where it ends.
       const bool empty_object = member.is_object() && member.get_object().empty();
-      if (shape.is_map() || shape.is_untyped() || member.is_null() || empty_object) below.set_member();
+      const bool is_free = shape.is_struct() && !inner.is_known() && key != "metadata";
+      if (shape.is_map() || shape.is_untyped() || is_free || member.is_null() || empty_object) below.set_member();
       if (!below.empty()) children.emplace_back(field_element(key), std::move(below));
     }
     return FieldSet::of(false, std::move(children));
