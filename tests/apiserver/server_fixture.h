@@ -96,7 +96,7 @@ class ServerTest : public ::testing::Test {
 
   void start(ServerOptions options) {
     server_.reset();
-    auto cache = open_object_cache(store::make_memory_store(), loop_, {}, true);
+    auto cache = open_object_cache(store::make_memory_store(), loop_, cache_options_, true);
     ASSERT_TRUE(cache) << cache.error().message;
     options.cache = std::move(*cache);
     options.loop = &loop_;
@@ -112,6 +112,7 @@ class ServerTest : public ::testing::Test {
   }
 
   bool keeps_flow_objects_ = false;
+  CacheOptions cache_options_;
 
   using Response = std::shared_ptr<RecordedResponse>;
   Response send(std::string method, std::string path_and_query, std::string body = {}, std::string content_type = "application/json",
