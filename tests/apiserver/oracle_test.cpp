@@ -136,6 +136,13 @@ bool is_age(std::string_view text) {
   return has_unit;
 }
 
+/// Of the default range.
+bool is_service_address(std::string_view text) {
+  if (!text.starts_with("10.") || text.find_first_not_of("0123456789.") != std::string_view::npos) return false;
+  const int second = std::atoi(std::string(text.substr(3, text.find('.', 3) - 3)).c_str());
+  return second >= 96 && second <= 111;
+}
+
 void mask(Value& value, std::string_view key);
 
 void mask_metadata(Object& metadata) {
@@ -179,7 +186,10 @@ void mask_object(Object& object) {
   if (Value* rows = object.if_contains("rows"); rows != nullptr && rows->is_array())
     for (Value& row : rows->get_array())
       for (Value& cell : row.get_object()["cells"].get_array())
-        if (cell.is_string() && is_age(json::as_view(cell))) cell = "AGE";
+        if (cell.is_string() && is_age(json::as_view(cell)))
+          cell = "AGE";
+        else if (cell.is_string() && is_service_address(json::as_view(cell)))
+          cell = "ADDRESS";
 }
 
 void mask(Value& value, std::string_view key) {

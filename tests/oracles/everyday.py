@@ -3,8 +3,8 @@ import copy, json
 import generate, oracle
 from behaviours import APPLY, JSON, MERGE, STRATEGIC, TABLE, PARTIAL, PARTIALS
 
-# A controller of the server's own has its hand in these, or who asks is another in process.
-LEFT_OUT = {"Namespace", "APIService", "CustomResourceDefinition", "ServiceCIDR", "FlowSchema", "PriorityLevelConfiguration"}
+# A controller of the server's own has its hand in these, who asks is another in process, or bytes are kept as they were sent there.
+LEFT_OUT = {"CertificateSigningRequest", "ControllerRevision", "ResourceClaim", "Namespace", "APIService", "CustomResourceDefinition", "ServiceCIDR", "FlowSchema", "PriorityLevelConfiguration"}
 BETA = "application/json;as={};v=v1beta1;g=meta.k8s.io"
 
 
