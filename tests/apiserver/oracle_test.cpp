@@ -183,13 +183,16 @@ void mask_object(Object& object) {
   if (Value* owners = object.if_contains("managedFields"); owners != nullptr && owners->is_array()) sort_owners(owners->get_array());
   const Value* kind = object.if_contains("kind");
   if (kind == nullptr || *kind != Value("Table")) return;
-  if (Value* rows = object.if_contains("rows"); rows != nullptr && rows->is_array())
-    for (Value& row : rows->get_array())
-      for (Value& cell : row.get_object()["cells"].get_array())
-        if (cell.is_string() && is_age(json::as_view(cell)))
-          cell = "AGE";
-        else if (cell.is_string() && is_service_address(json::as_view(cell)))
-          cell = "ADDRESS";
+  Value* rows = object.if_contains("rows");
+  if (rows == nullptr || !rows->is_array()) return;
+  for (Value& row : rows->get_array()) {
+    for (Value& cell : row.get_object()["cells"].get_array()) {
+      if (cell.is_string() && is_age(json::as_view(cell)))
+        cell = "AGE";
+      else if (cell.is_string() && is_service_address(json::as_view(cell)))
+        cell = "ADDRESS";
+    }
+  }
 }
 
 void mask(Value& value, std::string_view key) {
