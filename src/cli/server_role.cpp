@@ -191,7 +191,8 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
                        : out.listen.host == "0.0.0.0" || out.listen.host == "::" ? machine_address()
                                                                                  : out.listen.host;
   if (!token_file.empty()) static_cast<void>(findings.take(apiserver::auth::parse_token_file(token_file)));
-  static_cast<void>(findings.take(trust.read()));
+  if (const auto files = findings.take(trust.read()))
+    if (const auto ending = findings.take(trust.check(*files, SystemClock().now()))) findings.notes(*ending);
   if (const auto memory = findings.take(parse_memory_limit(memory_limit))) out.memory_limit_bytes = *memory;
   if (const auto timeout = parse_go_duration(request_timeout); !timeout || *timeout <= Duration::zero())
     findings.error(fmt::format("--request-timeout: \"{}\" is not a duration above zero", request_timeout));
@@ -228,7 +229,7 @@ Result<void> ServerRole::publish_for_joining() {
 Result<void> ServerRole::renew(TimePoint now) {
   auto fresh = security::Pki::open(credentials_->pki_options, now);
   if (!fresh) return std::unexpected(fresh.error());
-  auto trust = trust_of(*fresh, trust_flags_, now);
+  auto trust = trust_of(*fresh, trust_flags_, now, trust_.files);
   if (!trust) return std::unexpected(trust.error());
   if (fresh->service_account_key_pem() != credentials_->pki->service_account_key_pem()) {
     if (auto set = credentials_->tokens->set_keys(fresh->service_account_key_pem()); !set) return set;
