@@ -13,7 +13,9 @@
 #include "cli/roles.h"
 #include "cli/scenario_flag.h"
 #include "cli/session.h"
+#include "cli/tracing_flags.h"
 #include "client/kubeconfig.h"
+#include "client/traced_transport.h"
 #include "model/quantity.h"
 #include "node/simulated/simulated_nodes.h"
 
@@ -96,6 +98,8 @@ int run_nodes(const std::vector<std::string>& args) {
   app.add_option("--scenario", flags.scenario, kScenarioHelp);
   app.add_option("--devices", flags.devices, kDevicesHelp);
   flags.compatibility.add_to(app, kNodeCompatibility);
+  TracingFlags tracing;
+  tracing.add_to(app);
   app.add_option("--in-flight", options.max_writes_in_flight, "requests under way at once")
       ->capture_default_str()
       ->check(CLI::Range(1, 10'000));
@@ -103,13 +107,20 @@ int run_nodes(const std::vector<std::string>& args) {
   Findings findings;
   apply(flags, options, findings);
   check_connection(connection.kubeconfig, connection.context, findings);
+  const auto traced = tracing.plan("berth-nodes", findings);
   if (validate_only) return findings.print_validation("the configuration is valid");
   if (!findings.may_start("nodes")) return 1;
   block_signals();
   const auto known = client::load_kubeconfig(connection.kubeconfig, connection.context);
   if (!known) return report(known.error());
-  const auto transport = client::transport_for(*known);
+  auto transport = client::transport_for(*known);
   if (!transport) return report(transport.error());
+  if (traced) {
+    auto tracer = net::tracing::Tracer::start(*traced);
+    if (!tracer) return report(tracer.error());
+    options.tracer = *tracer;
+    *transport = client::with_tracing(*transport, *tracer);
+  }
   // Programs check the server's certificate; without an authority to check it by there are none.
   if (!known->http.ca_pem.empty())
     options.programs =

@@ -176,15 +176,15 @@ Result<void> ServerRole::Start::create_api(apiserver::NodeBackend backend) {
   options.admission = role.master_config_.admission;
   options.node_backend = std::move(backend);
   options.service_claims = std::move(claims);
-  auto api = apiserver::ApiServer::create(std::move(options));
-  if (!api) return std::unexpected(api.error());
-  role.api_ = std::move(*api);
   if (plan.tracing) {
     auto tracer = net::tracing::Tracer::start(*plan.tracing);
     if (!tracer) return invalid(fmt::format("--tracing-config-file: {}", tracer.error().message));
-    role.tracer_ = std::move(*tracer);
-    role.traced_ = std::make_unique<net::tracing::TracedHandler>(*role.api_, role.tracer_);
+    role.tracer_ = options.tracer = std::move(*tracer);
   }
+  auto api = apiserver::ApiServer::create(std::move(options));
+  if (!api) return std::unexpected(api.error());
+  role.api_ = std::move(*api);
+  if (role.tracer_) role.traced_ = std::make_unique<net::tracing::TracedHandler>(*role.api_, role.tracer_);
   return {};
 }
 
