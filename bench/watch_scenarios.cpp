@@ -75,7 +75,7 @@ Result<Held> open_watches(const Options& options, bool http2, std::function<std:
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
-  auto target = Target::open(options);
+  auto target = Target::open(options, {"--max-connections", "100000"});
   if (!target) return std::unexpected(target.error());
   auto* server = (*target)->server();
   if (server == nullptr) return invalid("this one measures a server of its own");

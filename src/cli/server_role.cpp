@@ -150,6 +150,11 @@ void ServerFlags::add_to(CLI::App& app) {
   this->app = &app;
   app.add_option("--profiling", profiling, "Processor profiles, heap figures and threads below /debug/pprof, for administrators")
       ->capture_default_str();
+  app.add_option("--max-connections", max_connections,
+                 "Connections at once, three quarters of them from one address at most; more are closed. An HTTP/2 client needs one, an "
+                 "HTTP/1.1 client one for each watch")
+      ->check(CLI::Range(std::size_t{100}, std::size_t{1'000'000}))
+      ->capture_default_str();
   app.add_flag("--disable-http2-serving", disable_http2, "Speak HTTP/1.1 only");
   app.add_option("--http2-max-streams-per-connection", http2_max_streams, "Requests at once on one HTTP/2 connection; 0: 100")
       ->check(CLI::Range(0, 100'000))

@@ -211,6 +211,8 @@ Result<void> ServerRole::Start::listen() {
   server.http2 = !flags.disable_http2;
   if (flags.http2_max_streams > 0) server.max_streams = flags.http2_max_streams;
   server.goaway_chance = flags.goaway_chance;
+  server.max_connections = flags.max_connections;
+  server.max_connections_per_address = flags.max_connections / 4 * 3;
   server.address = plan.listen.host;
   server.port = plan.listen.port;
   const Trust& trust = role.trust_;

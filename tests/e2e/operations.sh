@@ -36,6 +36,7 @@ stop_up
 rm -rf "$work/data"
 check "restore" says "restored $work/data" "$berth" snapshot restore "$work/s.snap" --data-dir "$work/data"
 check "nothing is left beside it" sh -c "[ -z \"\$(ls -d '$work'/data.restoring* 2>/dev/null)\" ]"
+check "restore does not choose a place by itself" says "--data-dir is required" "$berth" snapshot restore "$work/s.snap"
 check "keys are private" sh -c "[ -z \"\$(find '$work/data' -name '*.key' -not -perm 600)\" ]"
 start_up --nodes 2
 check "what was there is there" [ "$uid" = "$(kubectl get deployment web -o jsonpath='{.metadata.uid}')" ]
@@ -52,6 +53,9 @@ PY
 check "a damaged snapshot is refused" says "is damaged" "$berth" snapshot verify "$work/bad.snap"
 check "... and nothing is made of it" says "is damaged" "$berth" snapshot restore "$work/bad.snap" --data-dir "$work/other"
 check "... not even a directory" refused ls -d "$work"/other*
+head -c -100 "$work/s.snap" >"$work/half.snap"
+check "half a snapshot is refused as well" refused "$berth" snapshot restore "$work/half.snap" --data-dir "$work/other"
+check "... and nothing is made of that either" refused ls -d "$work"/other*
 check "check says what is wrong with a store" sh -c "cp -r '$work/data' '$work/hurt' && python3 -c \"
 import sqlite3; c=sqlite3.connect('$work/hurt/store.db'); c.execute(\\\"update log set value=replace(value,'web','wob') where key like '%deployments%web'\\\"); c.commit()\" && ! '$berth' check '$work/hurt' 2>'$work/err' && grep -q 'checksum does not fit' '$work/err'"
 check "no store" says "there is no store here" "$berth" check "$work"
