@@ -62,5 +62,8 @@ check "no store" says "there is no store here" "$berth" check "$work"
 check "a word that is none" says 'is not save, verify, restore or move' "$berth" snapshot svae
 check "an unknown key names the nearest" says 'server.lisen: unknown field "lisen"; did you mean "listen"?' "$berth" server --config <(printf 'apiVersion: berth/v1\nkind: Configuration\nserver:\n  lisen: x\n') --validate
 check "an unknown role" says 'unknown field "schedular"; did you mean "scheduler"?' "$berth" server --config <(printf 'apiVersion: berth/v1\nkind: Configuration\nschedular: {}\n') --validate
+told() { "$berth" "$@" server --config <(printf 'apiVersion: berth/v1\nkind: Configuration\nlog: {format: json}\nserver:\n  feature-gates: {A: true}\n') --event-ttl soon --data-dir "$work/none" 2>&1 | grep feature-gates; }
+check "the file's log format holds" says '"level":"warning"' told
+check "... where the command line says nothing else" says "] --feature-gates" told --log-format text
 check "a scheduler's own file is still taken" says "is valid" "$berth" scheduler --config <(printf 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n') --validate
 finish
