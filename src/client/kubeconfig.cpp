@@ -162,7 +162,7 @@ Result<void> use_cluster(const Entry& cluster, Connection& out) {
                        "it holds no PEM certificate");
   }
   if (auto good = security::check_authorities(out.http.ca_pem, SystemClock().now()); !good)
-    return cluster.bad("certificate-authority", good.error().message);
+    out.trouble = cluster.bad("certificate-authority", good.error().message).error().message;
   out.http.insecure_skip_verify = json::get_bool(cluster.value, {"insecure-skip-tls-verify"});
   if (out.http.insecure_skip_verify && !out.http.ca_pem.empty()) {
     return cluster.bad("insecure-skip-tls-verify", "a certificate authority together with it is not allowed");
@@ -194,7 +194,7 @@ Result<void> use_user(const Entry& user, Connection& out) {
                     "client-certificate and client-key belong together; this one is missing");
   }
   if (auto good = security::check_identity(*certificate, *key, SystemClock().now()); !good)
-    return user.bad("client-certificate", good.error().message);
+    out.trouble = user.bad("client-certificate", good.error().message).error().message;
   out.http.certificate_pem = std::move(*certificate);
   out.http.private_key_pem = std::move(*key);
   out.bearer_token = user.text("token");
@@ -299,6 +299,7 @@ Result<Connection> load_kubeconfig(const std::string& path, const std::string& c
 }
 
 Result<std::shared_ptr<Transport>> transport_for(const Connection& connection) {
+  if (!connection.trouble.empty()) return invalid(connection.trouble);
   TokenSource token;
   if (!connection.token_file.empty()) {
     struct Cached {

@@ -143,7 +143,9 @@ TEST_F(TrustFilesTest, AKubeconfigWithACertificateThatIsNoneTodayIsRefusedByFiel
     const std::string path = directory_.file("config");
     EXPECT_TRUE(client::write_kubeconfig(path, entry).has_value());
     const auto loaded = client::load_kubeconfig(path);
-    return loaded ? std::string() : loaded.error().message;
+    EXPECT_TRUE(loaded.has_value()) << "who renews it has to read it";
+    const auto transport = client::transport_for(*loaded);
+    return transport ? std::string() : transport.error().message;
   };
   EXPECT_EQ(why(good->certificate_pem, good->private_key_pem), "");
   const auto expired = why(late->certificate_pem, late->private_key_pem);
