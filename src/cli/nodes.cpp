@@ -66,6 +66,17 @@ void apply(const NodesFlags& flags, SimulatedNodesOptions& options, Findings& fi
                                                       : FleetOptions::Events::kAll;
 }
 
+/// The way to the server, whose requests are traced where that is wanted.
+Result<std::shared_ptr<client::Transport>> connect(const client::Connection& known, const net::tracing::TracerOptions* traced,
+                                                   SimulatedNodesOptions& options) {
+  auto transport = client::transport_for(known);
+  if (!transport || traced == nullptr) return transport;
+  auto tracer = net::tracing::Tracer::start(*traced);
+  if (!tracer) return std::unexpected(tracer.error());
+  options.tracer = *tracer;
+  return client::with_tracing(*transport, *tracer);
+}
+
 }  // namespace
 
 int run_nodes(const std::vector<std::string>& args) {
@@ -113,14 +124,8 @@ int run_nodes(const std::vector<std::string>& args) {
   block_signals();
   const auto known = client::load_kubeconfig(connection.kubeconfig, connection.context);
   if (!known) return report(known.error());
-  auto transport = client::transport_for(*known);
+  const auto transport = connect(*known, traced.get(), options);
   if (!transport) return report(transport.error());
-  if (traced) {
-    auto tracer = net::tracing::Tracer::start(*traced);
-    if (!tracer) return report(tracer.error());
-    options.tracer = *tracer;
-    *transport = client::with_tracing(*transport, *tracer);
-  }
   // Programs check the server's certificate; without an authority to check it by there are none.
   if (!known->http.ca_pem.empty())
     options.programs =
