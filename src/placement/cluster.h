@@ -61,6 +61,8 @@ struct PodInfo : std::enable_shared_from_this<PodInfo> {
   std::uint64_t traits_hash = 0;   ///< Of what other pods' terms and selectors see: see same_traits.
 
   static std::shared_ptr<const PodInfo> make(model::PodViewPtr pod, Era era);
+  /// This pod as `now` has it, where nothing but node, phase, start time and nomination is another.
+  [[nodiscard]] std::shared_ptr<const PodInfo> moved_on(model::PodViewPtr now) const;
   [[nodiscard]] const model::PodView& view() const { return *pod; }
   /// What the pod asks for while it is to be placed (noderesources/fit.go: a pod without a node has nothing to resize).
   [[nodiscard]] const Resource& wanted() const { return spec_request != nullptr ? *spec_request : request.total; }

@@ -166,6 +166,13 @@ std::shared_ptr<const PodInfo> PodInfo::make(model::PodViewPtr pod, Era era) {
   return out;
 }
 
+std::shared_ptr<const PodInfo> PodInfo::moved_on(model::PodViewPtr now) const {
+  auto out = std::make_shared<PodInfo>(*this);
+  out->start_time_ns = parse_time_ns(now->start_time);
+  out->pod = std::move(now);
+  return out;
+}
+
 bool same_traits(const PodInfo& a, const PodInfo& b) {
   const auto &left = a.view(), &right = b.view();
   return left.meta.is_deleting == right.meta.is_deleting && left.meta.ns == right.meta.ns && left.meta.labels == right.meta.labels &&

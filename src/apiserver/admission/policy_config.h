@@ -61,6 +61,8 @@ class PolicySource {
   using List = std::vector<std::shared_ptr<const Policy>>;
   [[nodiscard]] bool empty() const { return policies_.empty() || bindings_.empty(); }
   [[nodiscard]] const Mirror& policies() const { return policies_; }
+  /// Rises with every change of either.
+  [[nodiscard]] std::uint64_t generation() const { return policies_.generation() + bindings_.generation(); }
   [[nodiscard]] std::shared_ptr<const List> current();
 
  private:

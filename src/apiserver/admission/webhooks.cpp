@@ -27,6 +27,12 @@ class WebhookSource {
     if (configurations_.empty()) return false;
     return std::ranges::any_of(*current(), [&](const auto& webhook) { return match_resources(*webhook, request, namespaces_) != nullptr; });
   }
+  /// As AdmissionPlugin's: where none may be called.
+  bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) {
+    circumstances.add([this] { return configurations_.generation(); });
+    circumstances.add([this] { return namespaces_.generation(); });
+    return !may_match(request);
+  }
   /// The webhooks whose rules and selectors want the request.
   std::vector<Match> wanting(const AdmissionRequest& request) {
     std::vector<Match> out;
@@ -130,6 +136,9 @@ class MutatingWebhook final : public AdmissionPlugin {
 
   [[nodiscard]] bool may_wait() const override { return true; }
   [[nodiscard]] bool wants_whole(const AdmissionRequest& request) override { return source_.may_match(request); }
+  bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) override {
+    return source_.add_circumstances(request, circumstances);
+  }
   void mutate_async(AdmissionRequest& request, AdmitDone done) override {
     when_matched(source_, forms_, request, std::move(done), [this, &request](std::vector<WebhookSource::Match> matches, AdmitDone done) {
       auto round = std::make_shared<Round>();
@@ -249,6 +258,9 @@ class ValidatingWebhook final : public AdmissionPlugin {
 
   [[nodiscard]] bool may_wait() const override { return true; }
   [[nodiscard]] bool wants_whole(const AdmissionRequest& request) override { return source_.may_match(request); }
+  bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) override {
+    return source_.add_circumstances(request, circumstances);
+  }
   void validate_async(const AdmissionRequest& request, AdmitDone done) override {
     if (auto sound = check_expressions(request); !sound) return done(std::move(sound));
     when_matched(source_, forms_, request, std::move(done), [this, &request](std::vector<WebhookSource::Match> matches, AdmitDone done) {

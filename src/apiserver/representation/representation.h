@@ -30,6 +30,10 @@ class Representation {
   [[nodiscard]] bool is_protobuf() const { return request_.accept.format == Format::kProtobuf; }
   /// JSON is indented: asked for, or read by people.
   [[nodiscard]] bool is_pretty() const;
+  /// The whole object as JSON, for a program.
+  [[nodiscard]] bool is_plain_json() const {
+    return request_.accept.form == ObjectForm::kFull && request_.accept.format == Format::kJson && !is_pretty();
+  }
   /// The stored bytes are the body.
   [[nodiscard]] bool is_stored_text(const StoredObject& object) const;
   /// A stored object in the form and format asked for.

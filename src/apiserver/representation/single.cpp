@@ -26,10 +26,7 @@ bool Representation::is_pretty() const {
   return agent.starts_with("curl") || agent.starts_with("Wget") || agent.starts_with("Mozilla/5.0");
 }
 
-bool Representation::is_stored_text(const StoredObject& object) const {
-  return request_.accept.form == ObjectForm::kFull && request_.accept.format == Format::kJson && is_shown_as_stored(request_, object) &&
-         !is_pretty();
-}
+bool Representation::is_stored_text(const StoredObject& object) const { return is_plain_json() && is_shown_as_stored(request_, object); }
 
 Body Representation::of(const StoredObject& object) const {
   const bool as_stored = request_.kind != nullptr && is_shown_as_stored(request_, object);

@@ -11,6 +11,7 @@ AdmissionRequest& begin_asking(WriteOperation& operation, Operation verb) {
   admission.fill_in = nullptr;
   admission.stored = nullptr;
   admission.forms.clear();
+  admission.made_up.clear();
   admission.operation = verb;
   admission.kind = operation.kind;
   admission.subresource = operation.subresource;
@@ -56,11 +57,12 @@ StepResult ask(const WritePtr& operation, WritePipeline& writes, bool mutating) 
 
 namespace steps {
 
-StepResult ask_of_creation(WritePipeline&, const WritePtr& operation) {
+StepResult ask_of_creation(WritePipeline& writes, const WritePtr& operation) {
   auto& admission = begin_asking(*operation, Operation::kCreate);
   admission.options = options_of(*operation, Operation::kCreate);
   admission.object = std::move(operation->document);
   admission.old_object = json::Value();
+  begin_draft(writes, *operation);
   return Flow::kNext;
 }
 

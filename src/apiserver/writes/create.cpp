@@ -9,17 +9,12 @@ namespace berth::apiserver {
 namespace {
 
 constexpr int kMaxNameAttempts = 8;  ///< For generateName.
-constexpr std::size_t kMaxBaseLength = 58;
-
-std::string generated_name(WritePipeline& writes, const WriteOperation& operation) {
-  return operation.generate_name.substr(0, kMaxBaseLength) + writes.ground.names.suffix();
-}
 
 void created(WritePipeline& writes, const WritePtr& operation, ProposeResult result) {
   if (result) return operation->done(WriteOutcome{std::move(*result), {}, true});
   const auto& kind = *operation->kind;
   if (result.error() == ProposeError::kExists && !operation->generate_name.empty() && ++operation->attempts < kMaxNameAttempts) {
-    operation->name = generated_name(writes, *operation);
+    operation->name = generated_name(writes.ground, operation->generate_name);
     json::set(operation->admission.object, {"metadata", "name"}, json::Value(operation->name));
     writes.services.release(std::exchange(operation->allocation, {}));
     return try_again(writes, operation, Stage::kAllocate);
@@ -33,6 +28,11 @@ void created(WritePipeline& writes, const WritePtr& operation, ProposeResult res
 }
 
 }  // namespace
+
+std::string generated_name(Ground& ground, std::string_view base) {
+  constexpr std::size_t kMaxBaseLength = 58;
+  return std::string(base.substr(0, kMaxBaseLength)) + ground.names.suffix();
+}
 
 namespace steps {
 
@@ -73,7 +73,8 @@ StepResult own_new_fields(WritePipeline& writes, const WritePtr& operation) {
 StepResult give_identity(WritePipeline& writes, const WritePtr& operation) {
   auto& object = operation->admission.object;
   if (operation->name.empty()) operation->name = json::get_string(object, {"metadata", "name"});
-  if (operation->name.empty() && !operation->generate_name.empty()) operation->name = generated_name(writes, *operation);
+  if (operation->name.empty() && !operation->generate_name.empty())
+    operation->name = generated_name(writes.ground, operation->generate_name);
   if (operation->name.empty() && model::hooks_of(*operation->kind).life->may_be_nameless) operation->name = writes.ground.names.uid();
   operation->admission.name = operation->name;
   auto& identity = json::ensure_object(object, {"metadata"});
@@ -110,6 +111,7 @@ StepResult allocate_new(WritePipeline& writes, const WritePtr& operation) {
 }
 
 StepResult store_new(WritePipeline& writes, const WritePtr& operation) {
+  settle_draft(writes, *operation);
   auto& object = operation->admission.object;
   const auto& kind = *operation->kind;
   // A dry run is written down and read again, as in the store.
@@ -123,6 +125,7 @@ StepResult store_new(WritePipeline& writes, const WritePtr& operation) {
   }
   const auto store = [&writes, operation](Proposal proposal) {
     proposal.expected = 0;
+    leave_pattern(writes, *operation, proposal);
     writes.ground.cache->propose(std::move(proposal),
                                  [&writes, operation](ProposeResult result) { created(writes, operation, std::move(result)); });
   };
