@@ -111,7 +111,7 @@ TEST(Shell, DoesWithoutWhatItMayNotList) {
   EXPECT_EQ(shell.run().evicted(), 1u);
   client::Client client(shell.transport, nullptr, "test");
   std::vector<std::string> warnings;
-  ReadPods known;
+  ReadObjects known;
   ASSERT_TRUE(read_snapshot(client, placement::Era::k136, false, warnings, known));
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_NE(warnings[0].find("services, replicasets"), std::string::npos) << warnings[0];
