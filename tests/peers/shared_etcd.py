@@ -19,28 +19,19 @@ HEARTBEATS = ("/leases/", "/masterleases/", "/events/", "/minions/", "/berth.dev
 WORKLOADS = """
 {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":6,"selector":{"matchLabels":{"app":"web"}},
   "template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"c","image":"nginx:1","resources":{"requests":{"cpu":"0.1","memory":"1024Ki"}}}]}}}}
----
 {"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"db"},"spec":{"replicas":3,"serviceName":"db","selector":{"matchLabels":{"app":"db"}},
   "template":{"metadata":{"labels":{"app":"db"}},"spec":{"containers":[{"name":"c","image":"db:1","args":["a && b < c"]}]}}}}
----
 {"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"agent"},"spec":{"selector":{"matchLabels":{"app":"agent"}},
   "template":{"metadata":{"labels":{"app":"agent"}},"spec":{"tolerations":[],"containers":[{"name":"c","image":"agent:1"}]}}}}
----
 {"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"once"},"spec":{"completions":3,"parallelism":2,
   "template":{"metadata":{"annotations":{"sim.berth.dev/duration":"1s"}},"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"job:1"}]}}}}
----
 {"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"nightly"},"spec":{"schedule":"0 3 1 1 *","jobTemplate":{"spec":{
   "template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"job:1"}]}}}}}}
----
 {"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},"spec":{"type":"NodePort","selector":{"app":"web"},"ports":[{"port":80}]}}
----
 {"apiVersion":"v1","kind":"Service","metadata":{"name":"db"},"spec":{"clusterIP":"None","selector":{"app":"db"},"ports":[{"port":5432}]}}
----
 {"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"web"},"spec":{"minAvailable":"50%","selector":{"matchLabels":{"app":"web"}}}}
----
 {"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"web"},"spec":{"minReplicas":6,"maxReplicas":9,
   "scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":80}}}]}}
----
 {"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"all"},"spec":{"hard":{"pods":"100","requests.cpu":"50"}}}
 """
 
@@ -78,7 +69,7 @@ class Cluster:
             self.stop(name, signal.SIGTERM if name == "etcd" else signal.SIGKILL)
 
     @staticmethod
-    def wait(ready, what, seconds=180):
+    def wait(ready, what, seconds=400):
         end = time.time() + seconds
         while not ready():
             if time.time() > end:
