@@ -32,7 +32,7 @@ WORKLOADS = """
 {"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"web"},"spec":{"minAvailable":"50%","selector":{"matchLabels":{"app":"web"}}}}
 {"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"web"},"spec":{"minReplicas":6,"maxReplicas":9,
   "scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":80}}}]}}
-{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"all"},"spec":{"hard":{"pods":"100","requests.cpu":"50"}}}
+{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"all"},"spec":{"hard":{"pods":"100"}}}
 """
 
 
