@@ -24,7 +24,7 @@ WORKLOADS = """
 {"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"agent"},"spec":{"selector":{"matchLabels":{"app":"agent"}},
   "template":{"metadata":{"labels":{"app":"agent"}},"spec":{"tolerations":[],"containers":[{"name":"c","image":"agent:1"}]}}}}
 {"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"once"},"spec":{"completions":3,"parallelism":2,
-  "template":{"metadata":{"annotations":{"sim.berth.dev/duration":"1s"}},"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"job:1"}]}}}}
+  "template":{"metadata":{"annotations":{"sim.berth.dev/run-for":"1s"}},"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"job:1"}]}}}}
 {"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"nightly"},"spec":{"schedule":"0 3 1 1 *","jobTemplate":{"spec":{
   "template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"job:1"}]}}}}}}
 {"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},"spec":{"type":"NodePort","selector":{"app":"web"},"ports":[{"port":80}]}}
