@@ -7,7 +7,7 @@ and each of the two API servers stopped for good in turn. Run by hand; nothing i
 KUBERNETES_BIN is the folder of kube-apiserver, kube-controller-manager and kube-scheduler (1.36); etcd and kubectl are in the PATH. After each change
 pods, ReplicaSets and ControllerRevisions are the ones from before (nothing was rolled), what the workloads want is there, and for a minute
 nobody writes but heartbeats: a write of one key that comes again and again is told. Ends with "N passed, N failed"."""
-import argparse, collections, json, os, shutil, signal, subprocess, sys, tempfile, time
+import argparse, base64, collections, json, os, shutil, signal, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "chaos"))
 from cluster import free_ports  # noqa: E402
@@ -140,16 +140,16 @@ class Cluster:
         """How often each key but heartbeats was written within that time."""
         revision = json.loads(self.etcdctl("get", "/", "-w", "json").stdout)["header"]["revision"]
         time.sleep(seconds)
-        watched = subprocess.Popen(["etcdctl", "--endpoints", self.etcd_url, "watch", "--prefix", "/registry/", "--rev", str(revision + 1), "-w", "json"], stdout=subprocess.PIPE,
-                                   env=dict(os.environ, ETCDCTL_API="3"))
-        os.set_blocking(watched.stdout.fileno(), False)
-        time.sleep(5)
-        out = watched.stdout.read() or b""
-        watched.kill()
-        watched.wait()
-        import base64
+        with open(self.path("watched"), "wb") as out:
+            watched = subprocess.Popen(["etcdctl", "--endpoints", self.etcd_url, "watch", "--prefix", "/registry/", "--rev", str(revision + 1), "-w", "json"], stdout=out,
+                                       env=dict(os.environ, ETCDCTL_API="3"))
+            time.sleep(5)
+            watched.kill()
+            watched.wait()
         counts = collections.Counter()
-        for line in out.splitlines():
+        with open(self.path("watched"), "rb") as lines:
+            whole = [line for line in lines if line.endswith(b"\n")]
+        for line in whole:
             for event in json.loads(line).get("Events") or []:
                 key = base64.b64decode(event["kv"]["key"]).decode(errors="replace")
                 if not any(one in key for one in HEARTBEATS):
