@@ -64,6 +64,8 @@ struct ServerOptions {
   std::uint64_t seed = 0;  ///< Of uids and generated names. 0: from the machine's random source.
   /// No threads of the server's own: everything happens within handle() or on `loop` (with a synchronous cache: tests, simulator).
   bool single_threaded = false;
+  /// Even so the objects of flow control are kept as they should be, their conditions too, by what runs on `loop`.
+  bool keeps_flow_objects = false;
   bool relaxed_leases_and_events = true;  ///< Leases and Events may be acknowledged before the sync (issue 2 "Speed and size").
   /// False: metadata.managedFields are kept for objects that somebody has applied, and for no others (Kubernetes' skip-non-applied rule).
   bool tracks_every_writer = true;

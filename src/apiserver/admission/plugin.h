@@ -64,6 +64,8 @@ struct AdmissionRequest {
   std::function<void()> fill_in;
   json::Value options;  ///< CreateOptions, UpdateOptions, DeleteOptions, PatchOptions as sent, or null.
   std::vector<std::string>* warnings = nullptr;
+  /// Nobody waits for the answer after that (?timeout= of the request).
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::string_view traceparent;  ///< The request's, for whoever is asked about it; empty: none. The request keeps it.
   std::function<void(std::string key, std::string value)> annotate;  ///< Into the audit log; may be empty.
   /// What is served, as the request sees it; null: the API's own kinds.
