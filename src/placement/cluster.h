@@ -90,6 +90,8 @@ struct NodeInfo {
   std::int64_t nonzero_cpu_milli = 0, nonzero_memory_bytes = 0;
   std::vector<PodInfoPtr> pods;  ///< In order of arrival.
   std::uint32_t pods_with_affinity = 0, pods_with_required_anti_affinity = 0, pods_with_ports = 0;
+  /// Of the pods: volumes that are a claim by name, and others that may be attached (ephemeral ones, disks named in the pod).
+  std::uint32_t claim_volumes = 0, other_volumes = 0;
   /// 1.20 alone: each image as the cluster had it when this node was added or last changed (that release never refreshes the count).
   std::vector<std::pair<std::string, ImageState>> image_states;
   std::map<std::string, int, std::less<>> claim_references;  ///< "namespace/claim" to the number of pods using it.
@@ -214,6 +216,8 @@ class Cluster {
   void upsert(std::shared_ptr<const model::CsiNodeView> object);
   void upsert(std::shared_ptr<const model::ResourceClaimView> object);
   void upsert(std::shared_ptr<const model::PodDisruptionBudgetView> object);
+  /// No node attaches fewer volumes of any driver (CSINode); a smaller number may be told once the node with that is gone.
+  [[nodiscard]] std::int64_t least_volume_limit() const { return least_volume_limit_; }
   /// Labels of a namespace; empty when it is not there.
   [[nodiscard]] const model::Labels& namespace_labels(std::string_view name) const;
 
@@ -322,6 +326,7 @@ class Cluster {
   Journal* journal_ = nullptr;  ///< Of the innermost attempt; null mostly.
   std::uint64_t objects_version_ = 0, images_version_ = 0, namespaces_version_ = 0, workloads_version_ = 0, budgets_version_ = 0;
   std::uint32_t last_version_ = 0;
+  std::int64_t least_volume_limit_ = INT64_MAX;
   std::uint64_t next_arrival_ = 0;
   Pages<std::uint64_t> arrivals_;  ///< By slot: order of arrival of the node object.
 };

@@ -15,6 +15,7 @@
 #include "security/jwt.h"
 #include "security/openssl.h"
 #include "security/rotation.h"
+#include "security/validity.h"
 
 namespace berth::security {
 namespace {
@@ -294,6 +295,10 @@ Result<Pki> Pki::open(PkiOptions options, TimePoint now) {
   auto ca = open_authority(options.directory, "ca", now);
   if (!ca) return std::unexpected(ca.error());
   pki.ca_ = std::move(*ca);
+  // Nothing that it signed would be taken: a clock that is years off must not have everything made anew either.
+  if (auto good = check_dates(pki.ca_.certificate_pem, now); !good)
+    return invalid(fmt::format("{}: {} (a new authority: `berth adm rotate ca --step prepare`, then switch, then finish)",
+                               path_of(options.directory, "ca.crt"), good.error().message));
 
   CertificateRequest server{.common_name = "berth-apiserver", .for_server = true, .life = kLeafLife};
   server.names = {"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", options.service_ip};
