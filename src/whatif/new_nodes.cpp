@@ -56,9 +56,11 @@ std::optional<json::Value> shape_in_words(std::string_view text) {
 std::string wrong_amount(const std::string& name, std::string_view text, const model::Quantity& quantity) {
   static constexpr std::array<std::string_view, 4> kOwn = {"cpu", "memory", "pods", "ephemeral-storage"};
   static constexpr std::array<std::string_view, 7> kFields = {"cpu", "memory", "pods", "ephemeral-storage", "labels", "taints", "instanceType"};
-  if (name.find('/') == std::string::npos && !name.starts_with("hugepages-") && std::ranges::find(kOwn, name) == kOwn.end())
+  if (name.find('/') == std::string::npos && !name.starts_with("hugepages-") && std::ranges::find(kOwn, name) == kOwn.end()) {
+    const auto whole = std::ranges::find_if(kFields, [&](std::string_view field) { return !name.empty() && field.starts_with(name); });
     return fmt::format("add.{}: no such resource or field{}; what is not Kubernetes' own has a domain in its name (nvidia.com/gpu)", name,
-                       config::suggestion(name, kFields));
+                       whole == kFields.end() ? config::suggestion(name, kFields) : fmt::format("; did you mean \"{}\"?", *whole));
+  }
   constexpr std::int64_t kLeastMemory = 1 << 20;
   if (name == "memory" && quantity.sign() > 0 && quantity.value() < kLeastMemory)
     return fmt::format("add.memory: \"{}\" is less than a megabyte: a unit is missing perhaps (32Gi)", text);
