@@ -236,6 +236,12 @@ class Process:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self.env)
 
+    def last_words(self):
+        with open(self.log, "rb") as log:
+            log.seek(0, os.SEEK_END)
+            log.seek(max(0, log.tell() - 1000))
+            return (log.read().decode(errors="replace").splitlines() or [""])[-1]
+
     def signal(self, number):
         if self.process and self.process.poll() is None:
             self.process.send_signal(number)
@@ -308,6 +314,16 @@ class Cluster:
 
     def clear_quota_alarm(self):
         self.alarm("DEACTIVATE")
+        for server in self.servers:
+            self.was_refused(server)
+
+    @staticmethod
+    def was_refused(server):
+        """A server that came up during the alarm refuses to start, says so, and is started again, as by systemd."""
+        if server.process.poll() is None or "NOSPACE" not in server.last_words():
+            return False
+        server.start()
+        return True
 
     def alarm(self, action):
         import urllib.request
@@ -340,6 +356,8 @@ class Cluster:
         return self.context
 
     def ready(self, i, first=False):
+        if self.was_refused(self.servers[i]):
+            return False
         if self.servers[i].process.poll() is not None:
             raise RuntimeError(f"server {i} ended by itself with {self.servers[i].process.returncode}")
         if first and not os.path.exists(f"{self.work}/s0/admin.kubeconfig"):

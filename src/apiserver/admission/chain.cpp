@@ -166,7 +166,7 @@ void AdmissionChain::step(std::size_t index, bool mutating, AdmissionRequest* re
     if (mutating)
       for (const auto& link : plugins_)
         if (link.plugin->handles(request->operation) && link.plugin->wants_second_look(*request))
-          return done(link.plugin->mutate(*request));
+          return link.plugin->mutate_async(*request, std::move(done));
     return done({});
   }
   auto next = [this, index, mutating, request, done = std::move(done)](Admitted admitted) mutable {

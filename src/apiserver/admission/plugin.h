@@ -27,8 +27,9 @@ using KindTablePtr = std::shared_ptr<const KindTable>;
 enum class Operation { kCreate, kUpdate, kDelete, kConnect };
 std::string_view to_string(Operation operation);
 
-/// What was looked at beside a request, as numbers that never come again once something of it has changed: generations, revisions. What
-/// they are asked of outlives this. Reading is thread-safe.
+/// What was looked at beside a request, as numbers that say whether it is the same: generations and revisions, which never come again once
+/// something has changed; or whether there is anything at all, where nothing of it was used. What they are asked of outlives this. Reading is
+/// thread-safe.
 class Circumstances {
  public:
   void add(std::function<std::uint64_t()> state) {
@@ -64,6 +65,8 @@ struct AdmissionRequest {
   std::function<void()> fill_in;
   json::Value options;  ///< CreateOptions, UpdateOptions, DeleteOptions, PatchOptions as sent, or null.
   std::vector<std::string>* warnings = nullptr;
+  /// Nobody waits for the answer after that (?timeout= of the request).
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::string_view traceparent;  ///< The request's, for whoever is asked about it; empty: none. The request keeps it.
   std::function<void(std::string key, std::string value)> annotate;  ///< Into the audit log; may be empty.
   /// What is served, as the request sees it; null: the API's own kinds.

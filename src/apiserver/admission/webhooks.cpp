@@ -87,20 +87,6 @@ model::ApiStatus call_failed(const Webhook& webhook, const std::string& why) {
   return model::internal_error(fmt::format("failed calling webhook \"{}\": {}", webhook.name, why));
 }
 
-/// The match conditions of a webhook configuration that is being written must be programs.
-Admitted check_expressions(const AdmissionRequest& request) {
-  const bool is_configuration =
-      request.kind->group == "admissionregistration.k8s.io" && !request.object.is_null() && request.subresource.empty();
-  if (!is_configuration) return {};
-  model::FieldErrors errors;
-  const auto& webhooks = json::get_array(request.object, {"webhooks"});
-  for (std::size_t i = 0; i < webhooks.size(); ++i)
-    check_match_conditions(json::get_array(webhooks[i], {"matchConditions"}), fmt::format("webhooks[{}].matchConditions", i), false,
-                           errors);
-  if (errors.empty()) return {};
-  return std::unexpected(model::invalid_object(request.kind->group, request.kind->kind, request.name, errors));
-}
-
 std::optional<model::ApiStatus> check_dry_run(const Webhook& webhook, const AdmissionRequest& request) {
   if (!request.dry_run || webhook.allows_dry_run) return std::nullopt;
   return model::bad_request(fmt::format("admission webhook \"{}\" does not support dry run", webhook.name));
@@ -262,7 +248,6 @@ class ValidatingWebhook final : public AdmissionPlugin {
     return source_.add_circumstances(request, circumstances);
   }
   void validate_async(const AdmissionRequest& request, AdmitDone done) override {
-    if (auto sound = check_expressions(request); !sound) return done(std::move(sound));
     when_matched(source_, forms_, request, std::move(done), [this, &request](std::vector<WebhookSource::Match> matches, AdmitDone done) {
       call_all(request, std::move(matches), std::move(done));
     });

@@ -211,12 +211,15 @@ model::ApiResult<void> ServiceAllocator::give_address(json::Value& service, cons
   spec["clusterIPs"] = json::Array{json::Value(cluster_ip)};
   // A headless Service without a selector may have endpoints of any family.
   const bool is_open = cluster_ip == "None" && json::get_object(service, {"spec", "selector"}).empty();
-  if (is_open && !spec.contains("ipFamilies") && !spec.contains("ipFamilyPolicy")) {
-    spec["ipFamilies"] = json::Array{"IPv4", "IPv6"};
-    spec["ipFamilyPolicy"] = "RequireDualStack";
-  }
-  if (!spec.contains("ipFamilies")) spec["ipFamilies"] = json::Array{"IPv4"};
-  if (!spec.contains("ipFamilyPolicy")) spec["ipFamilyPolicy"] = "SingleStack";
+  // Who updates and says nothing means the policy that was there.
+  const auto* old_policy = old_service == nullptr ? nullptr : json::find(*old_service, {"spec", "ipFamilyPolicy"});
+  if (!spec.contains("ipFamilyPolicy") && old_policy != nullptr)
+    spec["ipFamilyPolicy"] = *old_policy;
+  else if (!spec.contains("ipFamilyPolicy"))
+    spec["ipFamilyPolicy"] = is_open && !spec.contains("ipFamilies") ? "RequireDualStack" : "SingleStack";
+  if (!spec.contains("ipFamilies"))
+    spec["ipFamilies"] =
+        is_open && spec["ipFamilyPolicy"] != json::Value("SingleStack") ? json::Array{"IPv4", "IPv6"} : json::Array{"IPv4"};
   return {};
 }
 

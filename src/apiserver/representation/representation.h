@@ -51,8 +51,8 @@ class Representation {
 };
 
 std::string_view content_type_of(Format format);
-/// PartialObjectMetadata of a document.
-json::Value partial_metadata(const json::Value& document);
+/// PartialObjectMetadata of a document, in a version of meta.k8s.io.
+json::Value partial_metadata(const json::Value& document, std::string_view meta_version);
 
 /// A list, taken apart so that it can be written in pieces: head, items with separators between them, tail.
 struct ListFrame {

@@ -4,14 +4,34 @@
 #include "apiserver/writes/steps.h"
 #include "model/kind_hooks.h"
 #include "model/schema.h"
+#include "net/tracing/tracer.h"
 
 namespace berth::apiserver {
 namespace {
 
 constexpr int kMaxNameAttempts = 8;  ///< For generateName.
 
+/// The first span of a pod's way: from its request's arrival until it is stored. Scheduler and node go on in the same trace.
+void tell_way(const WritePipeline& writes, const WriteOperation& operation, std::string_view uid) {
+  auto& tracer = writes.ground.options.tracer;
+  if (tracer == nullptr || operation.kind->plural != "pods" || !operation.kind->group.empty()) return;
+  auto span = tracer->begin_way(fmt::format("Pod {}/{}", operation.ns, operation.name), uid);
+  if (!span || !span->context.is_sampled) return;
+  span->start_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(operation.request->received.time_since_epoch()).count();
+  span->attributes = {{"k8s.namespace.name", operation.ns},
+                      {"k8s.pod.name", operation.name},
+                      {"k8s.pod.uid", std::string(uid)},
+                      {"enduser.id", operation.request->user.name}};
+  const auto request = net::tracing::parse_traceparent(operation.request->http.headers.get(net::tracing::kTraceparent));
+  if (request && request->is_sampled) span->caused_by = request;
+  tracer->end(std::move(*span));
+}
+
 void created(WritePipeline& writes, const WritePtr& operation, ProposeResult result) {
-  if (result) return operation->done(WriteOutcome{std::move(*result), {}, true});
+  if (result) {
+    tell_way(writes, *operation, (*result)->meta.uid);
+    return operation->done(WriteOutcome{std::move(*result), {}, true});
+  }
   const auto& kind = *operation->kind;
   if (result.error() == ProposeError::kExists && !operation->generate_name.empty() && ++operation->attempts < kMaxNameAttempts) {
     operation->name = generated_name(writes.ground, operation->generate_name);

@@ -67,6 +67,8 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   std::size_t next_step = 0;
   ObjectPtr base;
   json::Value current;  ///< Until admission.old_object takes it over.
+  /// What is wrong with the metadata of an update as it was sent, and is carried over: told with what is wrong with the rest.
+  model::FieldErrors metadata_findings;
   /// What `current`, `document` and the objects of admission lack: nobody has asked for it yet.
   std::optional<Untouched> untouched;
   AdmissionRequest admission;
