@@ -309,8 +309,8 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     current.enforce_min_sizes |= options.enforce_min_sizes;
     current.check_capacity_processor_instance = options.check_capacity_processor_instance;
     is_active = true;
+    Snapshot snapshot = world.snapshot();  // After hours of standing by it has much to read, which is none of the pass's time.
     const TimePoint now = client.loop()->now();
-    Snapshot snapshot = world.snapshot();
     if (state) {
       tell_problems(state->problems);
       if (!state->is_usable) return stand_still(std::move(state->problems), now);

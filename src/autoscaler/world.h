@@ -78,6 +78,8 @@ class World {
   [[nodiscard]] const placement::Cluster& cluster() const { return catch_up(), cluster_; }
   [[nodiscard]] const PodMap& pods() const { return catch_up(), pods_.all; }
   [[nodiscard]] const PodMap& unplaced_pods() const { return catch_up(), pods_.unplaced; }
+  /// Changes of pods that nobody has asked for yet.
+  [[nodiscard]] std::size_t unread_pods() const { return unread_.size(); }
   [[nodiscard]] const NodeFactsMap& nodes() const { return nodes_; }
   /// The ClusterAutoscaler named default; null when there is none.
   [[nodiscard]] const json::Value* cluster_autoscaler() const { return cluster_autoscaler_.is_null() ? nullptr : &cluster_autoscaler_; }
