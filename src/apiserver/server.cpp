@@ -4,6 +4,7 @@
 #include "apiserver/impl.h"
 #include "apiserver/upkeep/bootstrap.h"
 #include "apiserver/upkeep/client_trust.h"
+#include "apiserver/writes/stencil.h"
 
 namespace berth::apiserver {
 
@@ -42,16 +43,17 @@ ApiServer::Impl::Impl(ServerOptions given)
       custom(std::make_unique<CustomResources>(
           CustomResourcesContext{*ground.cache, ground.loop, [this](Task task) { ground.defer(std::move(task)); },
                                  [this](std::string_view group, std::string_view plural) { streams.end(group, plural); }})),
-      writes{ground,
-             versions,
-             respond,
-             reads,
-             nodes,
-             *custom,
-             {},
-             {},
-             {ground.registry->counter("berth_apiserver_creations_by_pattern_total",
-                                       "Creations that were made like one before, without a document of their own.")}},
+      writes{
+          ground,
+          versions,
+          respond,
+          reads,
+          nodes,
+          *custom,
+          {},
+          {},
+          std::make_shared<CreationPatterns>(ground.registry->counter(
+              "berth_apiserver_creations_by_pattern_total", "Creations that were made like one before, without a document of their own."))},
       aggregator(std::make_unique<aggregation::Aggregator>(ground, respond, relays)),
       pages(ground, respond, *aggregator, flow_control.get()),
       router(writes, pages, *aggregator),

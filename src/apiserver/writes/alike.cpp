@@ -1,6 +1,7 @@
 // A creation that is like one before, and what it takes to have one before it: stencil.h.
 #include "apiserver/kinds/kind_rules.h"
 #include "apiserver/representation/representation.h"
+#include "apiserver/writes/stencil.h"
 #include "apiserver/writes/steps.h"
 
 namespace berth::apiserver {
@@ -79,7 +80,7 @@ void leave_pattern(WritePipeline& writes, const WriteOperation& operation, const
                                                .proposal = proposal,
                                                .shown = shown,
                                                .has_writer = writes.ground.options.tracks_every_writer});
-  if (pattern != nullptr) writes.patterns.put(operation.draft->rest, std::move(pattern));
+  if (pattern != nullptr) writes.patterns->put(operation.draft->rest, std::move(pattern));
 }
 
 namespace steps {
@@ -90,7 +91,7 @@ StepResult create_alike(WritePipeline& writes, const WritePtr& operation) {
   auto cut = cut_creation(request);
   if (!cut) return Flow::kNext;
   bool is_second = false;
-  const auto pattern = writes.patterns.find(cut->rest, is_second);
+  const auto pattern = writes.patterns->find(cut->rest, is_second);
   if (pattern == nullptr) {
     if (is_second)
       operation->draft = std::make_shared<CreationDraft>(CreationDraft{cut->rest, {cut->texts.begin(), cut->texts.end()}, std::nullopt});
@@ -98,7 +99,7 @@ StepResult create_alike(WritePipeline& writes, const WritePtr& operation) {
   }
   if (auto storable = check_storable(writes, operation); !storable) return storable;
   const auto& kind = *operation->kind;
-  writes.patterns.count_followed();
+  writes.patterns->count_followed();
   auto values = values_for(writes.ground, *pattern, *cut, operation->name);
   auto proposal = proposal_like(writes.ground, storage_kind(kind), *pattern, values, *operation);
   const bool shows_other = pattern->shown && Representation(writes.ground.loop, request).is_plain_json();

@@ -5,9 +5,11 @@
 #include "apiserver/kinds/service_allocator.h"
 #include "apiserver/subresources/node_proxy.h"
 #include "apiserver/verbs/reads.h"
-#include "apiserver/writes/stencil.h"
 
 namespace berth::apiserver {
+
+class CreationPatterns;
+struct CreationDraft;
 
 /// Every change to what is stored, and whatever admission judges like one (sessions, tokens), goes through its lists of steps (lists.cpp).
 /// What its members refer to outlives it. Thread-safe.
@@ -19,8 +21,8 @@ struct WritePipeline {
   NodeProxy& nodes;         ///< Where sessions go once they are admitted.
   CustomResources& custom;  ///< Definitions that end say so themselves.
   ServiceAllocator services;
-  std::unique_ptr<AdmissionChain> admission;  ///< Set before the first write.
-  CreationPatterns patterns;
+  std::unique_ptr<AdmissionChain> admission;   ///< Set before the first write.
+  std::shared_ptr<CreationPatterns> patterns;  ///< Of creations that are like one before (stencil.h).
 };
 
 }  // namespace berth::apiserver

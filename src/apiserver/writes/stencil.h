@@ -108,7 +108,7 @@ PatternPtr pattern_of(const CreationDraft& draft, const MadeCreation& made);
 class CreationPatterns {
  public:
   /// `followed`: counts the creations that were made by a pattern. Outlives this.
-  CreationPatterns(metrics::Counter& followed) : followed_(followed) {}  // NOLINT: where the server's parts are made, all by their names.
+  explicit CreationPatterns(metrics::Counter& followed) : followed_(followed) {}
   void count_followed() { followed_.add(); }
   /// Null: none is known, or it is outdated. `is_second`: one may be left then, because such a creation was seen before.
   [[nodiscard]] PatternPtr find(const std::string& rest, bool& is_second);
