@@ -70,15 +70,16 @@ double Child::cpu_seconds() const {
   return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-Result<std::unique_ptr<Target>> Target::open(const Options& options) {
+Result<std::unique_ptr<Target>> Target::open(const Options& options, const std::vector<std::string>& flags) {
   std::unique_ptr<Target> target(new Target());
   target->kubeconfig_ = options.kubeconfig;
   if (options.kubeconfig.empty()) {
     std::string pattern = "/tmp/berth-bench.XXXXXX";
     target->directory_ = mkdtemp(pattern.data());
     const std::string log = target->directory_ + "/log";
-    target->server_ = std::make_unique<Child>(
-        std::vector<std::string>{"server", "--data-dir", target->directory_ + "/data", "--listen", "127.0.0.1:0"}, log);
+    std::vector<std::string> args{"server", "--data-dir", target->directory_ + "/data", "--listen", "127.0.0.1:0"};
+    args.insert(args.end(), flags.begin(), flags.end());
+    target->server_ = std::make_unique<Child>(std::move(args), log);
     const std::string mark = "export KUBECONFIG=";
     std::string text;
     if (!wait_until(

@@ -34,7 +34,8 @@ class Child {
 /// The API server under test: the one of a kubeconfig, or a `berth server` of our own on a fresh directory.
 class Target {
  public:
-  static Result<std::unique_ptr<Target>> open(const Options& options);
+  /// `flags` are given to a server of our own besides.
+  static Result<std::unique_ptr<Target>> open(const Options& options, const std::vector<std::string>& flags = {});
   ~Target();
   [[nodiscard]] client::Transport& transport() { return *transport_; }
   [[nodiscard]] const std::string& kubeconfig() const { return kubeconfig_; }

@@ -11,6 +11,8 @@
 
 #include <array>
 
+#include "bench/bench.h"
+
 namespace berth::bench {
 namespace {
 
@@ -71,13 +73,13 @@ std::string WatchClients::connect(Link& link) {
   return {};
 }
 
-std::string WatchClients::ask(Link& link) {
-  if (options_.http2) return ask_http2(link);
-  const auto text = "GET " + options_.path + " HTTP/1.1\r\nHost: x\r\n\r\n";
+std::string WatchClients::ask(Link& link, int number) {
+  if (options_.http2) return ask_http2(link, number);
+  const auto text = "GET " + options_.path(number / options_.watches, number % options_.watches) + " HTTP/1.1\r\nHost: x\r\n\r\n";
   return SSL_write(link.ssl, text.data(), static_cast<int>(text.size())) > 0 ? "" : "cannot send";
 }
 
-std::string WatchClients::ask_http2(Link& link) {
+std::string WatchClients::ask_http2(Link& link, int client) {
   nghttp2_session_callbacks* callbacks = nullptr;
   nghttp2_session_callbacks_new(&callbacks);
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(
@@ -96,8 +98,11 @@ std::string WatchClients::ask_http2(Link& link) {
   const nghttp2_settings_entry window{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 4 << 20};  // As Go's clients have it.
   nghttp2_submit_settings(link.session, NGHTTP2_FLAG_NONE, &window, 1);
   nghttp2_session_set_local_window_size(link.session, NGHTTP2_FLAG_NONE, 0, 1 << 30);
-  const nghttp2_nv fields[] = {field(":method", "GET"), field(":scheme", "https"), field(":path", options_.path), field(":authority", "x")};
-  for (int i = 0; i < options_.watches; ++i) nghttp2_submit_request(link.session, nullptr, fields, std::size(fields), nullptr, nullptr);
+  for (int i = 0; i < options_.watches; ++i) {
+    const std::string path = options_.path(client, i);
+    const nghttp2_nv fields[] = {field(":method", "GET"), field(":scheme", "https"), field(":path", path), field(":authority", "x")};
+    nghttp2_submit_request(link.session, nullptr, fields, std::size(fields), nullptr, nullptr);
+  }
   flush(link);
   return {};
 }
@@ -141,7 +146,7 @@ std::string WatchClients::open() {
     links_.push_back(std::make_unique<Link>());
     auto& link = *links_.back();
     if (auto problem = connect(link); !problem.empty()) return problem;
-    if (auto problem = ask(link); !problem.empty()) return problem;
+    if (auto problem = ask(link, i); !problem.empty()) return problem;
     while (link.answers < wanted)
       if (!read_link(link)) return "the server ended a connection";
     ::fcntl(link.fd, F_SETFL, O_NONBLOCK);
@@ -151,18 +156,28 @@ std::string WatchClients::open() {
   return {};
 }
 
+bool WatchClients::take(int wait_ms) {
+  std::array<epoll_event, 256> ready;
+  const int count = ::epoll_wait(epoll_, ready.data(), static_cast<int>(ready.size()), wait_ms);
+  for (int i = 0; i < count; ++i) {
+    auto& link = *static_cast<Link*>(ready[static_cast<std::size_t>(i)].data.ptr);
+    if (!read_link(link)) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, link.fd, nullptr);
+  }
+  return count > 0;
+}
+
 std::size_t WatchClients::read(std::size_t events) {
   static constexpr int kSilenceMs = 30'000;
   seen_ = 0;
-  std::array<epoll_event, 256> ready;
-  while (seen_ < events) {
-    const int count = ::epoll_wait(epoll_, ready.data(), static_cast<int>(ready.size()), kSilenceMs);
-    if (count <= 0) break;
-    for (int i = 0; i < count; ++i) {
-      auto& link = *static_cast<Link*>(ready[static_cast<std::size_t>(i)].data.ptr);
-      if (!read_link(link)) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, link.fd, nullptr);
-    }
-  }
+  while (seen_ < events)
+    if (!take(kSilenceMs)) break;
+  return seen_;
+}
+
+std::size_t WatchClients::idle(double seconds) {
+  seen_ = 0;
+  const double end = now_seconds() + seconds;
+  for (double left = seconds; left > 0; left = end - now_seconds()) take(static_cast<int>(left * 1000) + 1);
   return seen_;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,9 +15,9 @@ namespace berth::bench {
 
 struct WatchClientsOptions {
   std::uint16_t port = 0;
-  std::string certificate_pem, private_key_pem;  ///< The clients' own, as kubelets have one.
-  std::string path;                              ///< With its query.
-  std::string marker;                            ///< A text that every event has once.
+  std::string certificate_pem, private_key_pem;            ///< The clients' own, as kubelets have one.
+  std::function<std::string(int client, int watch)> path;  ///< With its query.
+  std::string marker;                                      ///< A text that every event has once.
   int clients = 0, watches = 10;
   bool http2 = true;  ///< One connection a client; otherwise one a watch.
 };
@@ -33,6 +34,8 @@ class WatchClients {
   std::string open();
   /// Reads until `events` were seen in all, or nothing came for 30 seconds; how many were seen since the last call.
   std::size_t read(std::size_t events);
+  /// Takes what comes for so long; how many events that were.
+  std::size_t idle(double seconds);
   [[nodiscard]] std::size_t connections() const { return links_.size(); }
 
  private:
@@ -44,9 +47,11 @@ class WatchClients {
     std::string tail;  ///< The end of the last read, where a marker may have begun.
   };
   std::string connect(Link& link);
-  std::string ask(Link& link);
-  std::string ask_http2(Link& link);
+  std::string ask(Link& link, int number);
+  std::string ask_http2(Link& link, int client);
   bool read_link(Link& link);
+  /// Waits so long for input and takes it; false when nothing came.
+  bool take(int wait_ms);
   void flush(Link& link);
   void count(Link& link, const char* data, std::size_t size);
 

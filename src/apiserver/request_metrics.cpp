@@ -36,9 +36,18 @@ RequestMetrics::Series RequestMetrics::series(const Request& request, int code) 
                                  : !request.info.name.empty() ? "resource"
                                  : !request.info.ns.empty()   ? "namespace"
                                                               : "cluster";
-  std::string key =
-      fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", verb, request.dry_run, is_resource ? request.kind->group : "",
-                  is_resource ? request.kind->version : "", is_resource ? request.kind->plural : "", request.info.subresource, scope, code);
+  std::string key = verb;
+  key.reserve(96);
+  const auto add = [&key](std::string_view part) { key.append(1, '|').append(part); };
+  add(request.dry_run ? "1" : "");
+  if (is_resource) {
+    add(request.kind->group);
+    add(request.kind->version);
+    add(request.kind->plural);
+  }
+  add(request.info.subresource);
+  add(scope);
+  key.append(1, '|').append(1, static_cast<char>(code >> 8)).append(1, static_cast<char>(code & 0xff));
   {
     const std::shared_lock lock(mutex_);
     if (const auto at = known_.find(key); at != known_.end()) return at->second;

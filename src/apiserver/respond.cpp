@@ -135,6 +135,7 @@ void Responder::converted(const RequestPtr& request, int code, const ObjectPtr& 
 }
 
 void Responder::written(const RequestPtr& request, int code, WriteOutcome outcome) {
+  if (!outcome.shown.empty()) return body(*request, code, {std::move(outcome.shown), content_type_of(Format::kJson)});
   const auto answer = [this, request, code](const WriteOutcome& written) {
     if (written.object != nullptr) return object(*request, code, written.object);
     body(*request, code, Representation(ground_.loop, *request).of(written.document));

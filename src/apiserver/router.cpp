@@ -90,6 +90,9 @@ std::optional<model::ApiStatus> check_timeout(const Request& request) {
 std::optional<model::ApiStatus> choose_form(Request& request, bool reads) {
   const auto& kind = *request.kind;
   const auto& info = request.info;
+  const auto wanted = request.http.headers.get("Accept");
+  // Every route has it, and programs ask for nothing else.
+  if (wanted == "application/json") return std::nullopt;
   // What has no type in Go is answered without a router.
   const auto type = request.custom != nullptr ? std::string("unstructured.Unstructured") : internal_go_type(kind);
   Offer offer;
@@ -102,7 +105,7 @@ std::optional<model::ApiStatus> choose_form(Request& request, bool reads) {
   offer.protobuf = model::has_protobuf(kind);
   offer.kind = type;
   offer.checks_form = info.verb == "get" || info.verb == "list";
-  auto accept = negotiate(request.http.headers.get("Accept"), offer);
+  auto accept = negotiate(wanted, offer);
   // Logs and streams choose their own media type.
   const bool is_stream = info.subresource == "log" || info.subresource == "exec" || info.subresource == "attach" ||
                          info.subresource == "portforward" || info.subresource == "proxy";

@@ -22,6 +22,10 @@
 #include "net/client.h"
 #include "net/http.h"
 
+namespace berth::net::tracing {
+class Tracer;
+}
+
 namespace berth::apiserver {
 
 /// Opens the cache on a store with the kinds' own extraction of names, labels and selectable fields: what ServerOptions::cache wants.
@@ -42,6 +46,7 @@ struct ServerOptions {
   std::shared_ptr<Authorizer> authorizer;        ///< Required.
   std::shared_ptr<TokenIssuer> token_issuer;     ///< serviceaccounts/token answers 404 without.
   std::shared_ptr<metrics::Registry> metrics;    ///< Made when null.
+  std::shared_ptr<net::tracing::Tracer> tracer;  ///< Is told of each pod that is made, as the first span of its way; null: nobody is.
   AdmissionConfig admission;
   std::shared_ptr<audit::Log> audit;  ///< Null: nothing is written of requests.
   /// Whether an object's stored form is out of date though its content is not: then an update that changes nothing is written, too. May be
@@ -59,6 +64,8 @@ struct ServerOptions {
   std::uint64_t seed = 0;  ///< Of uids and generated names. 0: from the machine's random source.
   /// No threads of the server's own: everything happens within handle() or on `loop` (with a synchronous cache: tests, simulator).
   bool single_threaded = false;
+  /// Even so the objects of flow control are kept as they should be, their conditions too, by what runs on `loop`.
+  bool keeps_flow_objects = false;
   bool relaxed_leases_and_events = true;  ///< Leases and Events may be acknowledged before the sync (issue 2 "Speed and size").
   /// False: metadata.managedFields are kept for objects that somebody has applied, and for no others (Kubernetes' skip-non-applied rule).
   bool tracks_every_writer = true;

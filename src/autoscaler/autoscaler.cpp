@@ -380,7 +380,7 @@ class Autoscaler::Step {
 
   /// Pods of nodes that are going need places before any other node's.
   void place_leaving() {
-    if (self_.removing_.empty() && !has_any(&NodeFacts::is_to_be_deleted)) return;
+    if (self_.removing_.empty() && snapshot_.totals->to_be_deleted == 0) return;
     for (const NodeInfo* node : snapshot_.cluster->nodes()) {
       if (!has_taint(*node->node, kToBeDeletedTaint) && !self_.removing_.contains(node->name)) continue;
       std::vector<placement::Eviction> evicted;
@@ -531,12 +531,8 @@ class Autoscaler::Step {
     out_.remove.push_back(std::move(removal));
   }
 
-  [[nodiscard]] bool has_any(bool NodeFacts::*taint) const {
-    return std::ranges::any_of(*snapshot_.nodes, [&](const auto& entry) { return entry.second.*taint; });
-  }
-
   void soft_taint() {
-    if (self_.unneeded_.empty() && !has_any(&NodeFacts::is_candidate)) return;
+    if (self_.unneeded_.empty() && snapshot_.totals->candidates == 0) return;
     int budget = options_.max_bulk_soft_taints;
     for (const bool is_wanted : {false, true})
       for (const NodeInfo* node : snapshot_.cluster->nodes()) {
@@ -547,7 +543,7 @@ class Autoscaler::Step {
   }
 
   void untaint_all() {
-    if (!has_any(&NodeFacts::is_candidate)) return;
+    if (snapshot_.totals->candidates == 0) return;
     for (const NodeInfo* node : snapshot_.cluster->nodes())
       if (has_taint(*node->node, kDeletionCandidateTaint)) out_.soft_taints.emplace_back(node->name, false);
   }

@@ -83,8 +83,10 @@ class ClusterState::Update {
 
   void count_all() {
     GroupStatus& whole = out_.status.whole;
-    for (const auto& [name, node] : *snapshot_.nodes) {
-      whole.being_deleted += node.is_to_be_deleted;
+    whole.being_deleted += static_cast<int>(snapshot_.totals->to_be_deleted);
+    whole.ready += static_cast<int>(snapshot_.totals->working);
+    for (const std::string& name : snapshot_.totals->not_working) {
+      const NodeFacts& node = snapshot_.nodes->find(name)->second;
       count(whole, node, readiness_of(node, now_));
     }
     const int registered = whole.ready + whole.unready + whole.not_started;

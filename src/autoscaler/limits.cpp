@@ -42,16 +42,26 @@ ClusterLimits::ClusterLimits(const Snapshot& snapshot, const std::map<std::strin
     add(amounts_of(*found->second.node, options), group.target);
   }
   Amounts rest;
-  std::int64_t cores = 0, memory_bytes = 0;
-  for (const auto& [name, facts] : *snapshot.nodes) {
-    if (facts.is_to_be_deleted || counted.contains(name)) continue;
-    cores = placement::saturating_add(cores, facts.cores);
-    memory_bytes = placement::saturating_add(memory_bytes, facts.memory_bytes);
-    if (options.gpus.empty()) continue;
-    const placement::NodeInfo* node = snapshot.cluster->find_node(name);
-    if (node == nullptr || node->node == nullptr) continue;
-    for (const auto& [type, amount] : amounts_of(*node->node, options))
-      if (type != "cpu" && type != "memory") rest[type] = placement::saturating_add(rest[type], amount);
+  std::int64_t cores = snapshot.totals->cores, memory_bytes = snapshot.totals->memory_bytes;
+  if (options.gpus.empty() && cores != INT64_MAX && memory_bytes != INT64_MAX) {
+    for (const std::string_view name : counted) {
+      const auto facts = snapshot.nodes->find(name);
+      if (facts == snapshot.nodes->end() || facts->second.is_to_be_deleted) continue;
+      cores -= facts->second.cores;
+      memory_bytes -= facts->second.memory_bytes;
+    }
+  } else {
+    // What is counted by labels, and what exceeds all numbers, takes a walk.
+    cores = memory_bytes = 0;
+    for (const auto& [name, facts] : *snapshot.nodes) {
+      if (facts.is_to_be_deleted || counted.contains(name)) continue;
+      cores = placement::saturating_add(cores, facts.cores);
+      memory_bytes = placement::saturating_add(memory_bytes, facts.memory_bytes);
+      const placement::NodeInfo* node = options.gpus.empty() ? nullptr : snapshot.cluster->find_node(name);
+      if (node == nullptr || node->node == nullptr) continue;
+      for (const auto& [type, amount] : amounts_of(*node->node, options))
+        if (type != "cpu" && type != "memory") rest[type] = placement::saturating_add(rest[type], amount);
+    }
   }
   rest["cpu"] = cores;
   rest["memory"] = memory_bytes;

@@ -100,6 +100,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   std::set<std::string> told_problems;       ///< Of the provider.
   std::set<std::string> told;                ///< Why kinds are waited for.
   bool stopped = false, leading = false, ready = false, has_machines = false, is_active = false, is_watching = false;
+  bool has_status = false;                                              ///< The ConfigMap is there.
   std::string no_removals;                                              ///< Why none goes on; empty: they do.
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> bounds;  ///< Groups of the last pass: least and present size.
   TimerId timer = TimerId::kNone;
@@ -169,6 +170,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
 
   void subscribe(client::Informer& informer, std::string_view kind) {
     const auto put = [kind](Impl& self, const ObjectRef& object) {
+      if (kind == "Pod") return self.world.upsert_pod(object);
       const auto parsed = object->parsed();
       if (!parsed->is_object()) return;
       if (json::get_string(*parsed, {"kind"}) == kind) {
@@ -307,8 +309,8 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     current.enforce_min_sizes |= options.enforce_min_sizes;
     current.check_capacity_processor_instance = options.check_capacity_processor_instance;
     is_active = true;
+    Snapshot snapshot = world.snapshot();  // After hours of standing by it has much to read, which is none of the pass's time.
     const TimePoint now = client.loop()->now();
-    Snapshot snapshot = world.snapshot();
     if (state) {
       tell_problems(state->problems);
       if (!state->is_usable) return stand_still(std::move(state->problems), now);
@@ -421,20 +423,26 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     actuator.carry_out(farewell, current);
   }
 
+  /// Made or taken over by the first write; from then on only what changes is sent.
   void write_status(const std::string& text, TimePoint now) {
-    const json::Value body = json::Object{
-        {"apiVersion", "v1"},
-        {"kind", "ConfigMap"},
-        {"metadata", json::Object{{"name", kStatusName},
-                                  {"namespace", options.ns},
-                                  {"annotations", json::Object{{"cluster-autoscaler.kubernetes.io/last-updated", format_rfc3339(now)}}}}},
-        {"data", json::Object{{"status", text}}}};
-    client.patch(kConfigMaps, options.ns, std::string(kStatusName), client::PatchType::kApply, body,
-                 guarded([](Impl& self, const client::ApiResult<json::Value>& result) {
+    json::Object metadata{{"annotations", json::Object{{"cluster-autoscaler.kubernetes.io/last-updated", format_rfc3339(now)}}}};
+    json::Object body{{"data", json::Object{{"status", text}}}};
+    if (!has_status) {
+      body["apiVersion"] = "v1";
+      body["kind"] = "ConfigMap";
+      metadata["name"] = kStatusName;
+      metadata["namespace"] = options.ns;
+    }
+    body["metadata"] = std::move(metadata);
+    client.patch(kConfigMaps, options.ns, std::string(kStatusName), has_status ? client::PatchType::kMerge : client::PatchType::kApply,
+                 std::move(body), guarded([text, now](Impl& self, const client::ApiResult<json::Value>& result) {
+                   const bool is_gone = !result && result.error().code == 404 && std::exchange(self.has_status, false);
+                   if (is_gone) return self.write_status(text, now);
                    if (!result) {
                      log::warning("autoscaler", "status: {}", result.error().message);
                      return;
                    }
+                   self.has_status = true;
                    self.actuator.set_status_object({"v1", "ConfigMap", self.options.ns, std::string(kStatusName),
                                                     std::string(json::get_string(*result, {"metadata", "uid"})), "", ""});
                  }),

@@ -77,6 +77,22 @@ void PodSets::erase(std::string_view key) {
     if (const auto found = map->find(key); found != map->end()) map->erase(found);
 }
 
+NodeTotals NodeTotals::of(const NodeFactsMap& nodes) {
+  NodeTotals out;
+  for (const auto& [name, facts] : nodes) {
+    out.to_be_deleted += facts.is_to_be_deleted;
+    out.candidates += facts.is_candidate;
+    if (facts.is_working())
+      ++out.working;
+    else
+      out.not_working.push_back(name);
+    if (facts.is_to_be_deleted) continue;
+    out.cores = placement::saturating_add(out.cores, facts.cores);
+    out.memory_bytes = placement::saturating_add(out.memory_bytes, facts.memory_bytes);
+  }
+  return out;
+}
+
 bool is_startup_taint(std::string_view key) {
   return key.starts_with("ignore-taint.cluster-autoscaler.kubernetes.io/") ||
          key.starts_with("startup-taint.cluster-autoscaler.kubernetes.io/");

@@ -88,6 +88,14 @@ struct NodeFacts {
 };
 using NodeFactsMap = std::map<std::string, NodeFacts, std::less<>>;
 
+/// Sums over nodes, and the few that a pass must look at. Between two passes most clusters' nodes stay as they are: no pass walks them.
+struct NodeTotals {
+  std::int64_t working = 0, to_be_deleted = 0, candidates = 0;
+  std::int64_t cores = 0, memory_bytes = 0;  ///< Of those that are not to be deleted; INT64_MAX: that many, or more.
+  std::vector<std::string> not_working;
+  static NodeTotals of(const NodeFactsMap& nodes);
+};
+
 enum class Readiness { kReady, kNotStarted, kUnready };
 /// A node that does not work counts as not started for its first fifteen minutes.
 Readiness readiness_of(const NodeFacts& node, TimePoint now);
@@ -135,6 +143,7 @@ struct Snapshot {
   [[nodiscard]] const PodMap& pods() const { return pod_sets->all; }
   const placement::Moves* moves = nullptr;     ///< Who was moved already; null: nobody knows.
   const NodeFactsMap* nodes = nullptr;         ///< Of every node of the cluster.
+  const NodeTotals* totals = nullptr;          ///< Of `nodes`.
   const SlicesOfNodes* slices = nullptr;       ///< Of nodes that have some.
   std::vector<NodeGroup> groups;               ///< In order of id.
   std::vector<placement::PodInfoPtr> daemons;  ///< One pod of each DaemonSet, as it would come to a node.

@@ -8,6 +8,9 @@
 namespace berth::autoscaler {
 namespace {
 
+/// Stands in the document for the time of the look: a time that it never is.
+constexpr std::string_view kProbeTime = "2006-01-02T15:04:05Z";
+
 json::Object node_counts(const GroupStatus& counts) {
   return {{"registered", json::Object{{"total", counts.ready + counts.unready + counts.not_started + counts.being_deleted},
                                       {"ready", counts.ready},
@@ -54,7 +57,7 @@ std::string StatusReport::since(const std::string& what, std::string_view value,
 }
 
 std::string StatusReport::write(const Status& status, TimePoint now) {
-  const std::string probe = format_rfc3339(now);
+  const std::string_view probe = kProbeTime;
   const auto condition = [&](const std::string& what, std::string_view value) {
     return json::Object{{"status", value}, {"lastProbeTime", probe}, {"lastTransitionTime", since(what, value, now)}};
   };
@@ -84,7 +87,19 @@ std::string StatusReport::write(const Status& status, TimePoint now) {
   }
   json::Object out{{"time", probe}, {"autoscalerStatus", "Running"}, {"clusterWide", std::move(whole)}, {"nodeGroups", std::move(groups)}};
   if (json::Object why = why_not(status); !why.empty()) out["whyNot"] = std::move(why);
-  return json::to_yaml(out);
+  // Most passes find what the last one found, at another time.
+  if (json::Value document = std::move(out); text_.empty() || !json::equal(document, document_)) {
+    text_ = json::to_yaml(document);
+    document_ = std::move(document);
+  }
+  const std::string time = format_rfc3339(now);
+  std::string text;
+  for (std::size_t from = 0, at = 0; at != std::string::npos; from = at + kProbeTime.size()) {
+    at = text_.find(kProbeTime, from);
+    text.append(text_, from, at == std::string::npos ? at : at - from);
+    if (at != std::string::npos) text += time;
+  }
+  return text;
 }
 
 }  // namespace berth::autoscaler

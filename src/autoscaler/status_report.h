@@ -4,6 +4,7 @@
 #include <string>
 
 #include "autoscaler/autoscaler.h"
+#include "base/json.h"
 
 namespace berth::autoscaler {
 
@@ -17,6 +18,8 @@ class StatusReport {
   /// When a condition last changed.
   std::string since(const std::string& what, std::string_view value, TimePoint now);
   std::map<std::string, std::pair<std::string, std::string>> last_;  ///< By condition: its value, and since when.
+  json::Value document_;                                             ///< As last written, but for the time of the look; and as YAML.
+  std::string text_;
 };
 
 }  // namespace berth::autoscaler

@@ -7,7 +7,6 @@
 
 #include "autoscaler/provisioning_request.h"
 #include "model/topology_labels.h"
-#include "placement/relabelled.h"
 
 namespace berth::autoscaler {
 namespace {
@@ -279,6 +278,7 @@ void World::see_node(const json::Value& node) {
   const std::string name(get_string(node, {"metadata", "name"}));
   auto view = std::make_shared<const model::NodeView>(model::NodeView::parse(node));
   if (moves_.see_node(*view)) moves_.changed();
+  if (!nodes_.contains(name)) catch_up();
   cluster_.upsert_node(std::move(view));
   if (const std::string_view machine = get_string(node, {"metadata", "annotations", kMachineAnnotation}); !machine.empty())
     node_of_machine_[std::string(machine)] = name;
@@ -288,6 +288,7 @@ void World::see_node(const json::Value& node) {
   if (const std::string_view id = get_string(node, {"spec", "providerID"}); !id.empty()) node_of_provider_id_[std::string(id)] = name;
   kept_[key_of("Node", "", name)] = node;
   nodes_[name] = NodeFacts::parse(node, accelerator_label_);
+  totals_.reset();
 }
 
 void World::set_accelerator_label(const std::string& label) {
@@ -295,49 +296,7 @@ void World::set_accelerator_label(const std::string& label) {
   accelerator_label_ = label;
   for (auto& [name, facts] : nodes_)
     if (const json::Value* node = find("Node", "", name)) facts = NodeFacts::parse(*node, label);
-}
-
-void World::see_pod(const json::Value& pod) {
-  PodPtr parsed = Pod::parse(pod, era_);
-  cluster_.upsert_pod(parsed->info);
-  std::string key = parsed->key();
-  const auto known = pods_.all.find(key);
-  remember(known == pods_.all.end() ? nullptr : known->second.get(), parsed.get());
-  if (parsed->view().is_terminal() && parsed->facts.is_finished)
-    pods_.erase(key);
-  else
-    pods_.put(std::move(parsed));
-}
-
-void World::remember(const Pod* before, const Pod* now) {
-  const auto uid = [](const Pod* pod) -> const std::string& { return pod->view().meta.uid; };
-  if (before != nullptr && now != nullptr && uid(before) != uid(now)) {
-    remember(before, nullptr);
-    before = nullptr;
-  }
-  const Pod& pod = now != nullptr ? *now : *before;
-  // They come and go with their nodes.
-  if (pod.facts.is_daemon || pod.facts.is_mirror) return;
-  const auto controller = [](const Pod& of) {
-    const model::OwnerReference* owner = of.view().meta.controller();
-    return owner == nullptr ? std::string() : owner->uid;
-  };
-  if (now == nullptr) {
-    moves_.gone(uid(before));
-    // The news was that it had to leave: the last pods of a lost node end long after it was lost.
-    if (!before->facts.is_disrupted) moves_.changed();
-  } else if (before == nullptr) {
-    // Who has ended is not kept: each of its changes is a first one.
-    if (!now->view().is_terminal() && !moves_.came(uid(now), controller(*now), now->facts.created)) moves_.changed();
-  } else {
-    const bool has_to_leave = now->facts.is_disrupted && !before->facts.is_disrupted;
-    if (has_to_leave && now->facts.is_evicted)
-      moves_.evicted(controller(*now));
-    else if (has_to_leave)
-      moves_.changed();
-    const bool has_ended = now->view().is_terminal() != before->view().is_terminal();
-    if (has_ended || placement::is_relabelled(before->view().meta.labels.pairs(), now->view().meta.labels.pairs())) moves_.changed();
-  }
+  totals_.reset();
 }
 
 void World::see_request(const json::Value& request) {
@@ -392,6 +351,8 @@ void World::upsert(const json::Value& object) {
 void World::remove(std::string_view kind, std::string_view ns, std::string_view name) {
   const std::string key = fmt::format("{}/{}", ns, name);
   if (kind == "Node") {
+    catch_up();
+    totals_.reset();
     cluster_.remove_node(name);
     if (moves_.node_gone(std::string(name), true)) moves_.changed();
     if (const auto found = nodes_.find(name); found != nodes_.end()) nodes_.erase(found);
@@ -399,13 +360,13 @@ void World::remove(std::string_view kind, std::string_view ns, std::string_view 
     std::erase_if(node_of_provider_id_, [&](const auto& entry) { return entry.second == name; });
     kept_.erase(key_of(kind, "", name));
   } else if (kind == "Pod") {
-    cluster_.remove_pod(key);
-    if (const auto known = pods_.all.find(key); known != pods_.all.end()) remember(known->second.get(), nullptr);
-    pods_.erase(key);
+    remember(mark_of(key), std::nullopt);
+    put_off(key, nullptr, std::nullopt);
   } else if (is_machine(kind)) {
     machines_.erase(key);
   } else if (is_scalable(kind)) {
     kept_.erase(key_of(kind, ns, name));
+    read_groups_.clear();
   } else if (kind == "ClusterAutoscaler") {
     if (name == "default") cluster_autoscaler_ = json::Value();
   } else if (kind == "DaemonSet") {
@@ -450,15 +411,18 @@ void World::mark_incomplete_nodes(const std::vector<NodeGroup>& groups) {
       const auto node = nodes_.find(instance.node);
       if (node == nodes_.end()) continue;
       const auto has = slices_.find(instance.node);
-      node->second.lacks_slices = std::ranges::any_of(group.template_slices, [&](const json::Value& wanted) {
+      const bool lacks_slices = std::ranges::any_of(group.template_slices, [&](const json::Value& wanted) {
         return has == slices_.end() || std::ranges::none_of(has->second, [&](const auto& entry) {
                  return get_string(entry.second, {"spec", "driver"}) == get_string(wanted, {"spec", "driver"});
                });
       });
+      if (std::exchange(node->second.lacks_slices, lacks_slices) != lacks_slices) totals_.reset();
     }
+  if (!totals_) totals_ = NodeTotals::of(nodes_);
 }
 
 Snapshot World::snapshot() {
+  catch_up();
   Snapshot out{.cluster = &cluster_, .pod_sets = &pods_, .nodes = &nodes_, .jobs = jobs_, .priorities = priorities_, .prices = prices_};
   for (const auto& [key, info] : daemons_) {
     out.daemons.push_back(info);
@@ -481,6 +445,7 @@ Snapshot World::snapshot() {
   }
   std::ranges::stable_sort(out.groups, {}, &NodeGroup::id);
   mark_incomplete_nodes(out.groups);
+  out.totals = &*totals_;
   out.slices = &slices_;
   out.moves = &moves_;
   for (const auto& [key, request] : requests_) out.requests.push_back(request);
@@ -509,9 +474,16 @@ std::optional<NodeGroup> World::group_of(std::string_view kind, const json::Valu
     problems.push_back(fmt::format("{}: sizes from \"{}\" to \"{}\" make no sense: it is not scaled", id, min, max));
   if (!low || !high || *low > *high || *high < 1) return std::nullopt;
   NodeGroup out{.id = id, .min = *low, .max = *high, .target = json::get_int(scalable, {"spec", "replicas"}, 1)};
-  out.template_node = template_of(scalable);
-  if (out.template_node != nullptr) out.template_slices = template_slices_of(scalable);
-  out.overrides = overrides_of(scalable);
+  // Nothing of a set changes but its revision does; without one (a file's) it is read anew.
+  const std::string_view revision = get_string(scalable, {"metadata", "resourceVersion"});
+  ReadGroup& read = read_groups_[id];
+  if (revision.empty() || read.revision != revision) {
+    read = {std::string(revision), template_of(scalable), {}, overrides_of(scalable)};
+    if (read.template_node != nullptr) read.template_slices = template_slices_of(scalable);
+  }
+  out.template_node = read.template_node;
+  out.template_slices = read.template_slices;
+  out.overrides = read.overrides;
   return out;
 }
 

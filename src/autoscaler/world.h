@@ -3,9 +3,13 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "autoscaler/snapshot.h"
 #include "base/json.h"
+#include "client/object.h"
 #include "model/kinds.h"
 
 namespace berth::autoscaler {
@@ -59,6 +63,9 @@ class World {
   explicit World(placement::Era era = placement::Era::k136) : era_(era), cluster_(era) {}
   /// Any object; kinds that do not matter are ignored.
   void upsert(const json::Value& object);
+  /// A pod as a watch brings it. It is read when somebody asks for pods: of one that changes five times between two passes only the last
+  /// revision is. What its changes mean for who was moved is taken at once, from the text.
+  void upsert_pod(client::ObjectRef pod);
   void remove(std::string_view kind, std::string_view ns, std::string_view name);
 
   /// Holds until the next change. Nodes that have not published the devices of their group are marked so.
@@ -68,9 +75,11 @@ class World {
   [[nodiscard]] const std::string& accelerator_label() const { return accelerator_label_; }
   /// The same of groups that somebody else tells of.
   void mark_incomplete_nodes(const std::vector<NodeGroup>& groups);
-  [[nodiscard]] const placement::Cluster& cluster() const { return cluster_; }
-  [[nodiscard]] const PodMap& pods() const { return pods_.all; }
-  [[nodiscard]] const PodMap& unplaced_pods() const { return pods_.unplaced; }
+  [[nodiscard]] const placement::Cluster& cluster() const { return catch_up(), cluster_; }
+  [[nodiscard]] const PodMap& pods() const { return catch_up(), pods_.all; }
+  [[nodiscard]] const PodMap& unplaced_pods() const { return catch_up(), pods_.unplaced; }
+  /// Changes of pods that nobody has asked for yet.
+  [[nodiscard]] std::size_t unread_pods() const { return unread_.size(); }
   [[nodiscard]] const NodeFactsMap& nodes() const { return nodes_; }
   /// The ClusterAutoscaler named default; null when there is none.
   [[nodiscard]] const json::Value* cluster_autoscaler() const { return cluster_autoscaler_.is_null() ? nullptr : &cluster_autoscaler_; }
@@ -90,10 +99,34 @@ class World {
   /// nullopt: nobody wants it scaled, or its bounds make no sense, which is said.
   [[nodiscard]] std::optional<NodeGroup> group_of(std::string_view kind, const json::Value& scalable,
                                                   std::vector<std::string>& problems) const;
+  /// What of a pod's revision says who was moved, as views into what it was read of.
+  struct PodMark {
+    std::string_view uid, controller;  ///< controller: its uid.
+    const model::Labels* labels = nullptr;
+    TimePoint created{};
+    bool belongs_to_node = false;  ///< It comes and goes with its node.
+    bool is_evicted = false, is_disrupted = false, is_terminal = false, is_finished = false;
+    static PodMark of(const Pod& pod);
+    /// By its text alone; nullopt: that is no object.
+    static std::optional<PodMark> of(const client::Object& pod);
+  };
+  /// A pod's last revision, to be read; without one, it is gone or has ended.
+  struct Unread {
+    std::string key;
+    client::ObjectRef object;
+    std::optional<PodMark> mark;  ///< Of `object`.
+    bool is_outdated = false;     ///< Another one of the key stands further back.
+  };
   void see_node(const json::Value& node);
   void see_pod(const json::Value& pod);
-  /// What the change of a pod means for who was moved; null: it was not there, it is gone.
-  void remember(const Pod* before, const Pod* now);
+  void put_off(const std::string& key, client::ObjectRef object, std::optional<PodMark> mark);
+  /// Reads what was put off, in the order of its coming.
+  void catch_up() const;
+  void take_pod(PodPtr pod) const;
+  /// Of the pod as it was last seen; nullopt: it is not there, or has ended.
+  [[nodiscard]] std::optional<PodMark> mark_of(const std::string& key) const;
+  /// What the change of a pod means for who was moved; nullopt: it was not there, it is gone.
+  void remember(const std::optional<PodMark>& before, const std::optional<PodMark>& now);
   void see_request(const json::Value& request);
   /// The requests of the namespace that name the template are read anew.
   void see_template(std::string_view ns, std::string_view name);
@@ -101,12 +134,24 @@ class World {
 
   placement::Era era_;
   std::string accelerator_label_{kAcceleratorLabel};
-  placement::Cluster cluster_;
-  PodSets pods_;
+  // Pods are read on asking, which changes nothing that anybody sees.
+  mutable placement::Cluster cluster_;
+  mutable PodSets pods_;
+  mutable std::vector<Unread> unread_;                              ///< In the order of coming.
+  mutable std::unordered_map<std::string, std::size_t> unread_at_;  ///< Of keys: the place of the one that counts.
   NodeFactsMap nodes_;
+  std::optional<NodeTotals> totals_;  ///< Of nodes_; nullopt: something of them has changed since.
   placement::Moves moves_;
   std::map<std::string, Machine> machines_;               ///< By "namespace/name".
   std::map<std::string, json::Value, std::less<>> kept_;  ///< What is scaled, and Nodes, by "Kind/namespace/name".
+  /// What a group's annotations and template come to, by its key, with the revision that says so.
+  struct ReadGroup {
+    std::string revision;
+    model::NodeViewPtr template_node;
+    Slices template_slices;
+    GroupOverrides overrides;
+  };
+  mutable std::map<std::string, ReadGroup> read_groups_;
   std::map<std::string, std::string> node_of_machine_, node_of_provider_id_;
   SlicesOfNodes slices_;
   std::map<std::string, placement::PodInfoPtr> daemons_;

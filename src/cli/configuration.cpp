@@ -24,8 +24,9 @@ constexpr std::array<std::string_view, 2> kFormats = {"text", "json"};
 enum class Takes { kNothing, kOne, kMany };
 using Flags = std::map<std::string, Takes, std::less<>>;
 
+/// Empty: not said there.
 struct LogSettings {
-  std::string level = "info", format = "text";
+  std::string level, format;
 };
 
 /// What a file says for one role.
@@ -44,6 +45,20 @@ struct Started {
 std::optional<Started>& started() {
   static std::optional<Started> one;
   return one;
+}
+
+/// What stood before the command: wins over every file.
+LogSettings& given_log() {
+  static LogSettings given;
+  return given;
+}
+
+/// What holds with this file.
+LogSettings with_given(const LogSettings& file) {
+  const auto first_of = [](const std::string& a, const std::string& b, const char* usual) {
+    return !a.empty() ? a : !b.empty() ? b : usual;
+  };
+  return {first_of(given_log().level, file.level, "info"), first_of(given_log().format, file.format, "text")};
 }
 
 void set_log(const LogSettings& settings) {
@@ -113,7 +128,8 @@ Settings read_settings(const config::Reader& root, std::string_view section, con
   out.has_log = log.is_present();
   if (log.expect_object()) {
     log.only({"level", "format"});
-    out.log = {log.one_of("level", kLevels, "info"), log.one_of("format", kFormats, "text")};
+    if (log.has("level")) out.log.level = log.one_of("level", kLevels, "info");
+    if (log.has("format")) out.log.format = log.one_of("format", kFormats, "text");
   }
   for (const std::string_view name : sections()) {
     const config::Reader part = root.field(name);
@@ -196,12 +212,14 @@ Result<std::vector<std::string>> with_configuration(const CLI::App& app, std::ve
   const std::string section = name.substr(name.find(' ') + 1);
   const std::vector<std::string_view> known = sections();
   if (std::ranges::find(known, section) == known.end()) return args;
-  const auto file = take_config_flag(args, app.get_option_no_throw("--config") != nullptr);
+  const bool has_own = app.get_option_no_throw("--config") != nullptr;
+  const auto file = take_config_flag(args, has_own);
+  if (!file && !has_own && !args.empty() && args.back() == "--config") return invalid("--config: the name of its file is missing");
   if (!file) return args;
   Started now{*file, section, flags_of(app), {}};
   auto settings = read_configuration(*file, section, now.flags);
   if (!settings) return std::unexpected(settings.error());
-  if (settings->has_log) set_log(settings->log);
+  if (settings->has_log) set_log(with_given(settings->log));
   now.settings = *settings;
   started() = std::move(now);
   std::vector<std::string> out;
@@ -220,9 +238,10 @@ bool reload_configuration() {
     log::error("config", "{} was read again and is not taken: {}", now.file, settings.error().message);
     return true;
   }
-  if (settings->has_log || now.settings.has_log) set_log(settings->log);
+  const LogSettings in_force = with_given(settings->log);
+  if (settings->has_log || now.settings.has_log) set_log(in_force);
   const auto changed = changed_flags(now.settings, *settings);
-  log::info("config", "{} was read again: log level {}, format {}{}", now.file, settings->log.level, settings->log.format,
+  log::info("config", "{} was read again: log level {}, format {}{}", now.file, in_force.level, in_force.format,
             changed.empty() ? "" : fmt::format("; these take effect with the next start: {}", fmt::join(changed, ", ")));
   now.settings.log = settings->log;
   now.settings.has_log = settings->has_log;
@@ -230,7 +249,7 @@ bool reload_configuration() {
 }
 
 Result<void> take_log_flags(std::vector<std::string>& args) {
-  LogSettings settings;
+  LogSettings& settings = given_log();
   bool is_given = false;
   const auto take = [&](std::string_view flag, std::span<const std::string_view> words, std::string& into) -> Result<bool> {
     if (args.empty() || (args.front() != flag && !args.front().starts_with(std::string(flag) + "="))) return false;
@@ -249,7 +268,7 @@ Result<void> take_log_flags(std::vector<std::string>& args) {
     if (!format) return std::unexpected(format.error());
     found = *level || *format;
   }
-  if (is_given) set_log(settings);
+  if (is_given) set_log(with_given({}));
   return {};
 }
 

@@ -11,9 +11,10 @@
 namespace berth::cli {
 namespace {
 
-/// One pass of the autoscaler in thought; an error where nobody wants scaling.
-Result<ScalingView> scaling_of_live(client::Client& client, const placement::Profiles& profiles) {
-  auto documents = read_scaling_objects(client);
+/// One pass of the autoscaler in thought; an error where nobody wants scaling, or where the server gives not all (`refused`).
+Result<ScalingView> scaling_of_live(client::Client& client, const placement::Profiles& profiles,
+                                    std::optional<model::ApiStatus>* refused = nullptr) {
+  auto documents = read_scaling_objects(client, refused);
   if (!documents) return std::unexpected(documents.error());
   auto options = scaling_options_of(*documents);
   if (!options) return std::unexpected(options.error());
@@ -63,9 +64,14 @@ Answer explain_live(const PlacementFlags& flags, const std::string& ns, const st
 Answer node_live(const PlacementFlags& flags, const std::string& name) {
   auto session = Session::open(flags.connection);
   if (!session) return std::unexpected(session.error());
+  // Who may not see the node is told of nothing that is worked out of it.
+  if (const auto node = (*session)->client().get_and_wait({"", "v1", "nodes"}, "", name); !node)
+    return std::unexpected(Failure(node.error()));
   const auto input = read_placement_config(flags, read_known_schedulers((*session)->client()));
   if (!input) return std::unexpected(input.error());
-  const auto scaling = scaling_of_live((*session)->client(), input->profiles_for_all());
+  std::optional<model::ApiStatus> refused;
+  const auto scaling = scaling_of_live((*session)->client(), input->profiles_for_all(), &refused);
+  if (refused) return std::unexpected(Failure(*refused));
   if (!scaling) return json::Value(json::Object{{"text", scaling.error().message}});
   const std::string text = autoscaler::explain_node(scaling->snapshot, scaling->actions, name, scaling->patience);
   if (text.empty()) return fail(ErrorCode::kNotFound, fmt::format("nodes \"{}\" not found", name));

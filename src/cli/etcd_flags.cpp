@@ -41,6 +41,10 @@ EtcdPlan EtcdFlags::plan(Findings& findings) const {
   read("--etcd-cafile", ca_file, out.options.ca_pem);
   read("--etcd-certfile", certificate_file, out.options.certificate_pem);
   read("--etcd-keyfile", key_file, out.options.key_pem);
+  out.options.ca_file = ca_file;
+  out.options.certificate_file = certificate_file;
+  out.options.key_file = key_file;
+  if (findings.ok() && out.is_wanted()) findings.take(store::check_etcd_certificates(out.options));
   out.options.prefix = prefix;
   if (!prefix.starts_with('/') || prefix.find_first_not_of('/') == std::string::npos)
     findings.error(fmt::format("--etcd-prefix: \"{}\" must begin with / and name something", prefix));

@@ -19,7 +19,9 @@
 #include "cli/service_proxy.h"
 #include "cli/serving_certificate.h"
 #include "cli/session.h"
+#include "cli/tracing_flags.h"
 #include "client/kubeconfig.h"
+#include "client/traced_transport.h"
 #include "node/agent/agent.h"
 #include "node/agent/leftovers.h"
 #include "node/agent/own_runtime.h"
@@ -33,6 +35,7 @@ struct NodeFlags {
   std::vector<std::string> kubelet_arguments, taints;
   bool own_runtime = false, validate_only = false, orders_serving = true, serves_services = true, serves_names = true;
   Compatibility compatibility;
+  TracingFlags tracing;
 };
 
 void read_settings(const NodeFlags& flags, node::agent::AgentOptions& options, Findings& findings) {
@@ -178,6 +181,7 @@ struct AgentCommand {
   ConnectionFlags connection;
   NodeFlags flags;
   node::agent::AgentOptions options;
+  std::shared_ptr<const net::tracing::TracerOptions> tracing;  ///< Null: nobody is told.
 
   void add_to(CLI::App& app);
   /// Reads the files and looks at all flags; changes nothing on the machine.
@@ -200,6 +204,7 @@ void AgentCommand::add_to(CLI::App& app) {
   app.add_option("--runtime-endpoint", options.runtime.socket, "the runtime's CRI socket")->capture_default_str();
   app.add_option("--register-with-taints", flags.taints, "KEY=VALUE:EFFECT of a node that is new, comma separated")->delimiter(',');
   flags.compatibility.add_to(app, kNodeCompatibility);
+  flags.tracing.add_to(app);
   app.add_flag("--own-runtime", flags.own_runtime, "starts a containerd of its own below --root-dir");
   app.add_option("--runtime-binary", options.runtime.runtime_binary, "the runtime's binary, which carries the CRI's description")
       ->capture_default_str();
@@ -224,6 +229,7 @@ void AgentCommand::add_to(CLI::App& app) {
 
 void AgentCommand::check(const CLI::App& app, Findings& findings) {
   read_settings(flags, options, findings);
+  tracing = flags.tracing.plan("berth-node", findings);
   if (join == nullptr) {
     check_connection(connection.kubeconfig, connection.context, findings);
   } else {
@@ -243,7 +249,11 @@ void AgentCommand::check(const CLI::App& app, Findings& findings) {
 class RunningNode {
  public:
   RunningNode(AgentCommand& command, client::Connection known)
-      : flags_(command.flags), options_(std::move(command.options)), connection_(command.connection), known_(std::move(known)) {}
+      : flags_(command.flags),
+        options_(std::move(command.options)),
+        connection_(command.connection),
+        known_(std::move(known)),
+        tracing_(command.tracing) {}
 
   /// The directory for this process alone, the runtime where it is the node's own, and what the endpoints show at first.
   Result<void> prepare();
@@ -258,6 +268,7 @@ class RunningNode {
   node::agent::AgentOptions options_;  ///< The agent's, once it has started.
   const ConnectionFlags& connection_;
   const client::Connection known_;
+  const std::shared_ptr<const net::tracing::TracerOptions> tracing_;
   const std::string name_ = options_.node_name, address_ = options_.address, root_ = options_.root;
   std::optional<node::agent::DirectoryLock> lock_;
   std::unique_ptr<node::agent::OwnRuntime> runtime_;
@@ -294,7 +305,14 @@ Result<void> RunningNode::connect() {
   const auto first = client::transport_for(known_);
   if (!first) return std::unexpected(first.error());
   transport_ = std::make_shared<client::ReplaceableTransport>(*first);
-  client_.emplace(transport_, &loop_, "berth-node");
+  std::shared_ptr<client::Transport> told = transport_;
+  if (tracing_) {
+    auto tracer = net::tracing::Tracer::start(*tracing_);
+    if (!tracer) return invalid(fmt::format("--tracing-config-file: {}", tracer.error().message));
+    options_.tracer = *tracer;
+    told = client::with_tracing(transport_, *tracer);
+  }
+  client_.emplace(told, &loop_, "berth-node");
   blocking_.emplace(transport_, nullptr, "berth-node");
   identity_ = look_after(known_, connection_, name_, transport_);
   return {};

@@ -13,7 +13,9 @@
 #include "cli/roles.h"
 #include "cli/scenario_flag.h"
 #include "cli/session.h"
+#include "cli/tracing_flags.h"
 #include "client/kubeconfig.h"
+#include "client/traced_transport.h"
 #include "model/quantity.h"
 #include "node/simulated/simulated_nodes.h"
 
@@ -64,6 +66,17 @@ void apply(const NodesFlags& flags, SimulatedNodesOptions& options, Findings& fi
                                                       : FleetOptions::Events::kAll;
 }
 
+/// The way to the server, whose requests are traced where that is wanted.
+Result<std::shared_ptr<client::Transport>> connect(const client::Connection& known, const net::tracing::TracerOptions* traced,
+                                                   SimulatedNodesOptions& options) {
+  auto transport = client::transport_for(known);
+  if (!transport || traced == nullptr) return transport;
+  auto tracer = net::tracing::Tracer::start(*traced);
+  if (!tracer) return std::unexpected(tracer.error());
+  options.tracer = *tracer;
+  return client::with_tracing(*transport, *tracer);
+}
+
 }  // namespace
 
 int run_nodes(const std::vector<std::string>& args) {
@@ -96,6 +109,8 @@ int run_nodes(const std::vector<std::string>& args) {
   app.add_option("--scenario", flags.scenario, kScenarioHelp);
   app.add_option("--devices", flags.devices, kDevicesHelp);
   flags.compatibility.add_to(app, kNodeCompatibility);
+  TracingFlags tracing;
+  tracing.add_to(app);
   app.add_option("--in-flight", options.max_writes_in_flight, "requests under way at once")
       ->capture_default_str()
       ->check(CLI::Range(1, 10'000));
@@ -103,12 +118,13 @@ int run_nodes(const std::vector<std::string>& args) {
   Findings findings;
   apply(flags, options, findings);
   check_connection(connection.kubeconfig, connection.context, findings);
+  const auto traced = tracing.plan("berth-nodes", findings);
   if (validate_only) return findings.print_validation("the configuration is valid");
   if (!findings.may_start("nodes")) return 1;
   block_signals();
   const auto known = client::load_kubeconfig(connection.kubeconfig, connection.context);
   if (!known) return report(known.error());
-  const auto transport = client::transport_for(*known);
+  const auto transport = connect(*known, traced.get(), options);
   if (!transport) return report(transport.error());
   // Programs check the server's certificate; without an authority to check it by there are none.
   if (!known->http.ca_pem.empty())

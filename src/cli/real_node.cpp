@@ -165,6 +165,7 @@ Result<std::unique_ptr<RealNode>> RealNode::start(const RealNodeFlags& flags, Re
   options.address = machine_address();
   options.port = choose_port();
   options.client_ca_pem = place.ca_pem;
+  options.tracer = place.tracer;
   if (auto made = make_private_directory(options.root); !made) return std::unexpected(made.error());
   auto lock = agent::DirectoryLock::take(options.root);
   if (!lock) return std::unexpected(lock.error());

@@ -10,7 +10,9 @@
 namespace CLI {
 class App;
 }
-
+namespace berth::net::tracing {
+class Tracer;
+}
 namespace berth::cli {
 
 enum class RealNodeMode { kAuto, kOn, kOff };
@@ -34,6 +36,7 @@ class RealNode {
     std::shared_ptr<client::Transport> transport;
     /// Of what reads Services, policies and pods of all nodes, and writes the name service's Service.
     std::shared_ptr<client::Transport> network;
+    std::shared_ptr<net::tracing::Tracer> tracer;  ///< Is told of pods' starts; null: nobody is.
   };
   virtual ~RealNode() = default;
   [[nodiscard]] virtual const std::string& name() const = 0;

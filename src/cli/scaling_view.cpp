@@ -4,12 +4,13 @@
 
 namespace berth::cli {
 
-Result<std::vector<json::Value>> read_scaling_objects(client::Client& client) {
+Result<std::vector<json::Value>> read_scaling_objects(client::Client& client, std::optional<model::ApiStatus>* refused) {
   std::vector<json::Value> out;
   const auto read = [&](std::string_view group, std::string_view plural) -> Result<void> {
     const auto listed = client::list_all(client, group, plural, [&](json::Value object) { out.push_back(std::move(object)); });
-    if (!listed && listed.error().code != 404) return invalid(listed.error().message);
-    return {};
+    if (listed || listed.error().code == 404) return {};
+    if (refused != nullptr) *refused = listed.error();
+    return invalid(listed.error().message);
   };
   for (const autoscaler::WatchedKind& one : autoscaler::watched_kinds())
     if (auto ok = read(one.gvr.group, one.gvr.resource); !ok) return std::unexpected(ok.error());

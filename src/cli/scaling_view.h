@@ -19,8 +19,8 @@ struct ScalingView {
   autoscaler::Patience patience;  ///< As configured.
 };
 
-/// Everything that the autoscaler watches, as far as the server serves it.
-Result<std::vector<json::Value>> read_scaling_objects(client::Client& client);
+/// Everything that the autoscaler watches, as far as the server serves it. `refused` gets what the server said, where it gave a kind not.
+Result<std::vector<json::Value>> read_scaling_objects(client::Client& client, std::optional<model::ApiStatus>* refused = nullptr);
 /// The ClusterAutoscaler of the documents, the one named default first.
 Result<autoscaler::Options> scaling_options_of(const std::vector<json::Value>& documents);
 /// What a fresh autoscaler would do now. Every pause and delay counts as over, and pods without a node as refused by the scheduler.

@@ -150,6 +150,11 @@ void ServerFlags::add_to(CLI::App& app) {
   this->app = &app;
   app.add_option("--profiling", profiling, "Processor profiles, heap figures and threads below /debug/pprof, for administrators")
       ->capture_default_str();
+  app.add_option("--max-connections", max_connections,
+                 "Connections at once, three quarters of them from one address at most; more are closed. An HTTP/2 client needs one, an "
+                 "HTTP/1.1 client one for each watch")
+      ->check(CLI::Range(std::size_t{100}, std::size_t{1'000'000}))
+      ->capture_default_str();
   app.add_flag("--disable-http2-serving", disable_http2, "Speak HTTP/1.1 only");
   app.add_option("--http2-max-streams-per-connection", http2_max_streams, "Requests at once on one HTTP/2 connection; 0: 100")
       ->check(CLI::Range(0, 100'000))
@@ -191,7 +196,8 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
                        : out.listen.host == "0.0.0.0" || out.listen.host == "::" ? machine_address()
                                                                                  : out.listen.host;
   if (!token_file.empty()) static_cast<void>(findings.take(apiserver::auth::parse_token_file(token_file)));
-  static_cast<void>(findings.take(trust.read()));
+  if (const auto files = findings.take(trust.read()))
+    if (const auto ending = findings.take(trust.check(*files, SystemClock().now()))) findings.notes(*ending);
   if (const auto memory = findings.take(parse_memory_limit(memory_limit))) out.memory_limit_bytes = *memory;
   if (const auto timeout = parse_go_duration(request_timeout); !timeout || *timeout <= Duration::zero())
     findings.error(fmt::format("--request-timeout: \"{}\" is not a duration above zero", request_timeout));
@@ -228,7 +234,7 @@ Result<void> ServerRole::publish_for_joining() {
 Result<void> ServerRole::renew(TimePoint now) {
   auto fresh = security::Pki::open(credentials_->pki_options, now);
   if (!fresh) return std::unexpected(fresh.error());
-  auto trust = trust_of(*fresh, trust_flags_, now);
+  auto trust = trust_of(*fresh, trust_flags_, now, trust_.files);
   if (!trust) return std::unexpected(trust.error());
   if (fresh->service_account_key_pem() != credentials_->pki->service_account_key_pem()) {
     if (auto set = credentials_->tokens->set_keys(fresh->service_account_key_pem()); !set) return set;

@@ -74,6 +74,7 @@ struct ServerFlags {
   TracingFlags tracing;
   AuthFlags auth;
   bool profiling = true, disable_http2 = false;
+  std::size_t max_connections = 20'000;
   std::uint32_t http2_max_streams = 0;
   double goaway_chance = 0;
   const CLI::App* app = nullptr;  ///< Whose flags /flagz shows; outlives the start.

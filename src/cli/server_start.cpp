@@ -176,15 +176,15 @@ Result<void> ServerRole::Start::create_api(apiserver::NodeBackend backend) {
   options.admission = role.master_config_.admission;
   options.node_backend = std::move(backend);
   options.service_claims = std::move(claims);
-  auto api = apiserver::ApiServer::create(std::move(options));
-  if (!api) return std::unexpected(api.error());
-  role.api_ = std::move(*api);
   if (plan.tracing) {
     auto tracer = net::tracing::Tracer::start(*plan.tracing);
     if (!tracer) return invalid(fmt::format("--tracing-config-file: {}", tracer.error().message));
-    role.tracer_ = std::move(*tracer);
-    role.traced_ = std::make_unique<net::tracing::TracedHandler>(*role.api_, role.tracer_);
+    role.tracer_ = options.tracer = std::move(*tracer);
   }
+  auto api = apiserver::ApiServer::create(std::move(options));
+  if (!api) return std::unexpected(api.error());
+  role.api_ = std::move(*api);
+  if (role.tracer_) role.traced_ = std::make_unique<net::tracing::TracedHandler>(*role.api_, role.tracer_);
   return {};
 }
 
@@ -211,6 +211,8 @@ Result<void> ServerRole::Start::listen() {
   server.http2 = !flags.disable_http2;
   if (flags.http2_max_streams > 0) server.max_streams = flags.http2_max_streams;
   server.goaway_chance = flags.goaway_chance;
+  server.max_connections = flags.max_connections;
+  server.max_connections_per_address = flags.max_connections / 4 * 3;
   server.address = plan.listen.host;
   server.port = plan.listen.port;
   const Trust& trust = role.trust_;

@@ -208,9 +208,12 @@ int run_restore(const std::vector<std::string>& args) {
       "two clusters have the same keys",
       "berth snapshot restore");
   Restore restore;
-  std::string data_dir = default_data_dir();
+  std::string data_dir;
   app.add_option("FILE", restore.snapshot, "The snapshot, of SQLite or of etcd")->required();
-  app.add_option("--data-dir", data_dir, "Where the data directory is made; must not exist, or be empty")->capture_default_str();
+  app.add_option(
+         "--data-dir", data_dir,
+         "Where the data directory is made; must not exist, or be empty. Has to be said: nothing is put where a cluster may be running")
+      ->required();
   app.add_option("--bump-revision", restore.bump,
                  "How far the new server's revisions are ahead of the snapshot's: more than were written since, so that clients that saw "
                  "those list anew (of a store of its own; etcd gives its own)")

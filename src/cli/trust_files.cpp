@@ -5,6 +5,7 @@
 #include "base/config_reader.h"
 #include "net/server.h"
 #include "net/tls.h"
+#include "security/validity.h"
 
 namespace berth::cli {
 namespace {
@@ -98,16 +99,39 @@ Result<TrustFiles> TrustFlags::read() const {
   return out;
 }
 
+Result<std::vector<std::string>> TrustFlags::check(const TrustFiles& files, TimePoint now, const TrustFiles& in_use) const {
+  for (const auto& [flag, path, pair, known] :
+       {std::tuple("--tls-cert-file", &tls_certificate, &files.serving, &in_use.serving),
+        std::tuple("--kubelet-client-certificate", &kubelet_client_certificate, &files.kubelet_client, &in_use.kubelet_client),
+        std::tuple("--proxy-client-cert-file", &proxy_client_certificate, &files.proxy_client, &in_use.proxy_client)})
+    if (pair->certificate_pem != known->certificate_pem)
+      if (const auto good = security::check_dates(pair->certificate_pem, now); !good)
+        return invalid(fmt::format("{} {}: {}", flag, *path, good.error().message));
+  std::vector<std::string> out;
+  for (const auto& [flag, path, bundle, known] :
+       {std::tuple("--client-ca-file", &client_ca, &files.client_ca_pem, &in_use.client_ca_pem),
+        std::tuple("--kubelet-certificate-authority", &kubelet_ca, &files.kubelet_ca_pem, &in_use.kubelet_ca_pem),
+        std::tuple("--requestheader-client-ca-file", &request_header_ca, &files.request_header_ca_pem, &in_use.request_header_ca_pem)}) {
+    if (*bundle == *known) continue;
+    const auto good = security::check_authorities(*bundle, now);
+    if (!good) return invalid(fmt::format("{} {}: {}", flag, *path, good.error().message));
+    for (const std::string& one : *good) out.push_back(fmt::format("{} {}: {}", flag, *path, one));
+  }
+  return out;
+}
+
 apiserver::auth::FrontProxyRules TrustFlags::rules() const {
   auto names = allowed_names;
   if (names.empty() && request_header_ca.empty()) names = {"front-proxy-client"};
   return {std::move(names), username_headers, uid_headers, group_headers, extra_prefixes};
 }
 
-Result<Trust> trust_of(security::Pki& pki, const TrustFlags& flags, TimePoint now) {
+Result<Trust> trust_of(security::Pki& pki, const TrustFlags& flags, TimePoint now, const TrustFiles& in_use) {
   auto files = flags.read();
   if (!files) return std::unexpected(files.error());
+  if (const auto good = flags.check(*files, now, in_use); !good) return std::unexpected(good.error());
   Trust out;
+  out.files = *files;
   out.serving = files->serving.certificate_pem.empty() ? pki.server() : files->serving;
   out.kubeconfig_ca_pem =
       files->serving.certificate_pem.empty() ? pki.ca_certificate_pem() : joined(pki.ca_certificate_pem(), files->serving.certificate_pem);

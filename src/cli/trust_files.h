@@ -31,6 +31,8 @@ struct TrustFlags {
   void add_to(CLI::App& app);
   /// The error names flag and file.
   [[nodiscard]] Result<TrustFiles> read() const;
+  /// kInvalid: what is no good at `now` and not `in_use` already; else a sentence for each authority of a bundle that is past its time.
+  [[nodiscard]] Result<std::vector<std::string>> check(const TrustFiles& files, TimePoint now, const TrustFiles& in_use = {}) const;
   /// Which headers of a front proxy count; with the server's own front proxy its name alone, unless names were given.
   [[nodiscard]] apiserver::auth::FrontProxyRules rules() const;
 };
@@ -42,9 +44,10 @@ struct Trust {
   std::string kubelet_ca_pem;      ///< Empty: nodes' serving certificates are not verified.
   std::string front_proxy_ca_pem;  ///< Whose client certificates may speak for others.
   std::string kubeconfig_ca_pem;   ///< What verifies `serving`.
+  TrustFiles files;                ///< What of this is from files.
 };
-/// Makes in `pki` what is missing there.
-Result<Trust> trust_of(security::Pki& pki, const TrustFlags& flags, TimePoint now);
+/// Makes in `pki` what is missing there; for the rest see check.
+Result<Trust> trust_of(security::Pki& pki, const TrustFlags& flags, TimePoint now, const TrustFiles& in_use = {});
 
 /// What other servers are told of it (ConfigMap extension-apiserver-authentication).
 std::map<std::string, std::string> published_trust(const Trust& trust, const apiserver::auth::FrontProxyRules& rules);

@@ -257,6 +257,7 @@ void UpCluster::start_simulated_nodes() {
   nodes.programs = make_pod_programs({.transport = as("system:berth:nodes"),
                                       .server = {.server = server_->url(), .ca_pem = server_->ca_pem()},
                                       .directory = server_->data_dir() + "/programs"});
+  nodes.tracer = server_->tracer();
   nodes_ = std::make_unique<NodesRole>(as("system:berth:nodes"), nodes, backend_);
   nodes.programs.reset();  // The role has it; it must go before the server that its transport leads to.
 }
@@ -314,7 +315,7 @@ Result<void> UpCluster::start_real_node() {
   auto started =
       RealNode::start(real, choice_.mode,
                       {server_->data_dir(), server_->ca_pem(), server_->in_process("system:node:" + real_node_name(real), {"system:nodes"}),
-                       as("system:berth:network")});
+                       as("system:berth:network"), server_->tracer()});
   if (!started) return std::unexpected(started.error());
   real_node_ = std::move(*started);
   server_->api().trust_node(real_node_->name(), real_node_->serving_ca_pem());

@@ -323,7 +323,6 @@ int run_what_if(const std::vector<std::string>& args) {
       "  berth what-if --cluster dump.yaml --fail zone=b --scale shop/web=300 -o json\n"
       "  berth what-if --each node --fail-on pending          # does any single loss leave something pending?\n"
       "  berth what-if --drain node-7 -o json >plan.json; berth what-if --check plan.json      # does it still hold?\n"
-      "  berth what-if --drain node-7 -o json >plan.json; berth what-if --check plan.json      # does it still hold?\n"
       "  berth what-if -f new.yaml --add 10×m5.2xlarge --prices prices.yaml",
       "berth what-if");
   Flags flags;
@@ -340,7 +339,7 @@ int run_what_if(const std::vector<std::string>& args) {
     std::fprintf(stderr, "error: --check asks what the saved answer was asked: no other change, --each or --preempt stands beside it\n");
     return 2;
   }
-  if (changes.empty() && !question.contains("each") && !flags.preempt) {
+  if (changes.empty() && question.empty()) {
     std::fprintf(stderr,
                  "error: say what changes: --drain NODE, --fail zone=b, --add 3×TYPE, --scale NS/NAME=N, -f FILE, … or --each node\n");
     return 2;

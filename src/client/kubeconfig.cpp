@@ -12,10 +12,13 @@
 #include <sstream>
 
 #include "base/base64.h"
+#include "base/clock.h"
 #include "base/config_reader.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "client/hooked_transport.h"
+#include "security/file_owner.h"
+#include "security/validity.h"
 
 namespace berth::client {
 namespace {
@@ -159,6 +162,8 @@ Result<void> use_cluster(const Entry& cluster, Connection& out) {
     return cluster.bad(cluster.text("certificate-authority-data").empty() ? "certificate-authority" : "certificate-authority-data",
                        "it holds no PEM certificate");
   }
+  if (auto good = security::check_authorities(out.http.ca_pem, SystemClock().now()); !good)
+    out.trouble = cluster.bad("certificate-authority", good.error().message).error().message;
   out.http.insecure_skip_verify = json::get_bool(cluster.value, {"insecure-skip-tls-verify"});
   if (out.http.insecure_skip_verify && !out.http.ca_pem.empty()) {
     return cluster.bad("insecure-skip-tls-verify", "a certificate authority together with it is not allowed");
@@ -189,6 +194,8 @@ Result<void> use_user(const Entry& user, Connection& out) {
     return user.bad(certificate->empty() ? "client-certificate" : "client-key",
                     "client-certificate and client-key belong together; this one is missing");
   }
+  if (auto good = security::check_identity(*certificate, *key, SystemClock().now()); !good)
+    out.trouble = user.bad("client-certificate", good.error().message).error().message;
   out.http.certificate_pem = std::move(*certificate);
   out.http.private_key_pem = std::move(*key);
   out.bearer_token = user.text("token");
@@ -293,6 +300,7 @@ Result<Connection> load_kubeconfig(const std::string& path, const std::string& c
 }
 
 Result<std::shared_ptr<Transport>> transport_for(const Connection& connection) {
+  if (!connection.trouble.empty()) return invalid(connection.trouble);
   TokenSource token;
   if (!connection.token_file.empty()) {
     struct Cached {
@@ -374,6 +382,7 @@ Result<void> write_private_file(const std::string& path, std::string_view text) 
   ::unlink(temporary.c_str());
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return failed("create it");
+  security::give_to_owner(fd, path);
   std::size_t at = 0;
   while (at < text.size()) {
     const auto written = ::write(fd, text.data() + at, text.size() - at);

@@ -19,6 +19,7 @@ struct Connection {
   std::vector<std::string> as_groups;
   std::string ns;  ///< The context's namespace; empty when it names none.
   std::string context, cluster, user;
+  std::string trouble;  ///< Why its certificates are good for nothing today, with file and field; empty: they are good.
 };
 
 /// What the process's surroundings say; read from the real ones by Surroundings::of_process.
@@ -36,6 +37,7 @@ struct Surroundings {
 Result<Connection> load_kubeconfig(const std::string& path, const std::string& context = {},
                                    const Surroundings& surroundings = Surroundings::of_process());
 
+/// Refuses a connection with trouble; who only wants to know whose it is does not ask here.
 Result<std::shared_ptr<Transport>> transport_for(const Connection& connection);
 Result<std::shared_ptr<Transport>> transport_from_kubeconfig(const std::string& path, const std::string& context = {});
 

@@ -1,8 +1,9 @@
 #include "client/list_all.h"
 
-#include "client/informer.h"
+#include <array>
+
+#include "base/json_scan.h"
 #include "client/response.h"
-#include "client/watch_decoder.h"
 
 namespace berth::client {
 
@@ -24,20 +25,26 @@ ApiResult<void> list_all(Client& client, std::string_view group, std::string_vie
   return {};
 }
 
-ApiResult<void> list_all_objects(Client& client, std::string_view group, std::string_view plural,
-                                 const std::function<void(const ObjectRef&)>& visit) {
+ApiResult<void> list_all_texts(Client& client, std::string_view group, std::string_view plural,
+                               const std::function<void(std::string_view)>& visit) {
   const auto* kind = model::find_resource(group, plural);
   if (kind == nullptr) return std::unexpected(model::ApiStatus{.code = 404, .message = "the resource is not known"});
+  static const json::PathScanner scanner({"metadata.continue", "items"});
+  const auto visit_object = [&](std::string_view item) {
+    if (item.starts_with('{')) visit(item);
+  };
   std::string token;
   do {
-    Call call{.verb = "list", .gvr = kind->gvr(), .query = "limit=5000"};
+    // Pages of client-go's size: answers of many megabytes cost fresh memory each time.
+    Call call{.verb = "list", .gvr = kind->gvr(), .query = "limit=500"};
     if (!token.empty()) call.query += "&continue=" + net::percent_encode(token);
     const net::HttpResponse response = send_and_wait(client, call);
     if (response.status < 200 || response.status > 299) return std::unexpected(status_of(response));
-    const auto page = decode_list(response.body);
-    if (!page) return std::unexpected(transport_error("the server's answer is not JSON: " + page.error().message));
-    for (const ObjectRef& object : page->objects) visit(object);
-    token = page->continue_token;
+    std::array<std::string_view, 2> raw;
+    const bool is_list =
+        scanner.scan(response.body, raw) && (raw[1].empty() || raw[1] == "null" || json::for_each_element(raw[1], visit_object));
+    if (!is_list) return std::unexpected(transport_error("the server's answer is no list"));
+    token = json::unquote(raw[0]);
   } while (!token.empty());
   return {};
 }

@@ -55,6 +55,7 @@ class GarbageCollector final : public Controller {
   OwnerState state_of(const Node& dependent, const OwnerReference& owner, const Cache& cache) const;
   void enqueue_dependents(const std::string& uid, KeySink& sink) const;
   void forget(const std::string& uid);
+  bool goes_on(const Event& event, KeySink& sink);
   Plan orphan_dependents(const Node& node, const json::Value& document);
   Plan delete_dependents_first(const Node& node, const json::Value& document);
   Plan attempt_to_delete(const Node& node, const json::Value& document, const Cache& cache);
@@ -86,7 +87,22 @@ void GarbageCollector::forget(const std::string& uid) {
   nodes_.erase(it);
 }
 
+/// A pod that changed, but for its owners: most events are of that kind.
+bool GarbageCollector::goes_on(const Event& event, KeySink& sink) {
+  if (!event.pod_before || !event.pod_after || event.before->uid() != event.after->uid()) return false;
+  const auto known = nodes_.find(event.after->uid());
+  if (known == nodes_.end() || known->second.owners != event.pod_after->owners) return false;
+  Node& node = known->second;
+  node.object = event.after;
+  if (started_ && is_suspect(node)) sink.add(known->first);
+  if (event.after->is_deleting() && !event.before->is_deleting()) enqueue_dependents(known->first, sink);
+  for (const OwnerReference& owner : node.owners)
+    if (const auto it = nodes_.find(owner.uid); it != nodes_.end() && it->second.object->is_deleting()) sink.add(owner.uid);
+  return true;
+}
+
 void GarbageCollector::on_event(const Event& event, const Cache&, TimePoint, KeySink& sink) {
+  if (goes_on(event, sink)) return;
   const bool replaced = event.before && (!event.after || event.before->uid() != event.after->uid());
   std::vector<OwnerReference> lost;
   if (const auto it = nodes_.find(event.object().uid()); it != nodes_.end()) lost = it->second.owners;

@@ -17,6 +17,7 @@ struct OwnerReference {
   std::string api_version, kind, name, uid;
   bool is_controller = false;
   bool blocks_deletion = false;
+  friend bool operator==(const OwnerReference&, const OwnerReference&) = default;
 };
 /// metadata.ownerReferences; entries without a uid are left out.
 std::vector<OwnerReference> owner_references(const json::Value& document);

@@ -21,7 +21,8 @@ model::ApiStatus unreadable(const model::KindInfo& info, const std::string& why)
   return model::bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: {}", info.kind, info.version, info.kind, why));
 }
 
-model::ApiResult<void> decode(const CustomKind& kind, Value& doc, model::DecodeReport& report) {
+/// `drops_nulls`: those that the schema forbids; what is applied keeps them, and is refused for them.
+model::ApiResult<void> decode(const CustomKind& kind, Value& doc, model::DecodeReport& report, bool drops_nulls) {
   auto* object = doc.if_object();
   if (object == nullptr)
     return std::unexpected(unreadable(kind.info, "json: cannot unmarshal into Go value of type map[string]interface {}"));
@@ -35,7 +36,7 @@ model::ApiResult<void> decode(const CustomKind& kind, Value& doc, model::DecodeR
     std::vector<std::string> unknown;
     prune(doc, schema, true, &unknown);
     std::ranges::move(unknown, std::back_inserter(report.unknown_fields));
-    drop_nulls(doc, schema);
+    if (drops_nulls) drop_nulls(doc, schema);
   }
   std::vector<std::string> embedded;
   if (auto error = coerce_embedded(doc, schema, "", false, &embedded)) return std::unexpected(unreadable(kind.info, error->render()));
@@ -271,7 +272,7 @@ model::Form make_form(const std::shared_ptr<CustomKind>& kind) {
   const auto* self = kind.get();
   model::Form form;
   form.type = apply_type(*kind->version->schema, kind->definition->preserves_unknown);
-  form.decode = [self](Value& doc, model::DecodeReport& report, bool) { return decode(*self, doc, report); };
+  form.decode = [self](Value& doc, model::DecodeReport& report, bool fills) { return decode(*self, doc, report, fills); };
   form.fill_always_written = [](Value&) {};
   form.unknown_fields = [](const Value&, const Value*) { return std::vector<std::string>(); };
   form.drop_unknown_fields = [](Value&, const Value*) {};

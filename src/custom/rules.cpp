@@ -31,11 +31,30 @@ bool has_rules(const Schema& schema) {
   return std::ranges::any_of(schema.properties, [](const auto& one) { return has_rules(one.second); });
 }
 
-void compile_message(const Rule& rule, const cel::Environment& environment, CompiledRule& out) {
+/// How the types at a place begin: "selfType.spec.o"; empty: there are none of its own.
+std::string type_prefix(const Declared& declared) {
+  if (declared.element != nullptr) {
+    auto inner = type_prefix(*declared.element);
+    return inner.substr(0, inner.rfind('.'));
+  }
+  return declared.type != nullptr && declared.type->kind == cel::TypeKind::kStruct ? declared.type->name : std::string();
+}
+
+/// The compiler's words, in which a rule's types begin where the rule stands.
+std::string as_seen_from(const Declared& declared, std::string text) {
+  constexpr std::string_view kSelf = "selfType";
+  const auto prefix = type_prefix(declared);
+  if (prefix.size() <= kSelf.size()) return text;
+  for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at + kSelf.size()))
+    text.replace(at, prefix.size(), kSelf);
+  return text;
+}
+
+void compile_message(const Rule& rule, const Declared& declared, const cel::Environment& environment, CompiledRule& out) {
   auto message = cel::compile(rule.message_expression, environment);
   if (!message) {
     out.message_error = fmt::format("messageExpression {} failed: {}", message.error().is_instantiation ? "instantiation" : "compilation",
-                                    message.error().text);
+                                    as_seen_from(declared, message.error().text));
   } else if (!cel::same_type(message->output_type(), cel::string_type())) {
     out.message_error = "messageExpression must evaluate to a string";
   } else {
@@ -54,8 +73,8 @@ CompiledRule compile_rule(const Schema& schema, const Rule& rule, const Declared
   environment.variables.push_back({"oldSelf", rule.optional_old_self.value_or(false) ? cel::optional_type(declared.type) : declared.type});
   auto program = cel::compile(rule.rule, environment);
   if (!program) {
-    out.error =
-        fmt::format("{} failed: {}", program.error().is_instantiation ? "program instantiation" : "compilation", program.error().text);
+    out.error = fmt::format("{} failed: {}", program.error().is_instantiation ? "program instantiation" : "compilation",
+                            as_seen_from(declared, program.error().text));
     return out;
   }
   if (!cel::same_type(program->output_type(), cel::bool_type())) {
@@ -66,7 +85,7 @@ CompiledRule compile_rule(const Schema& schema, const Rule& rule, const Declared
   out.max_cost = program->estimated_cost().max;
   out.max_cardinality = static_cast<std::uint64_t>(kRequestBytes / (declared.min_size + 1));
   out.program = std::move(*program);
-  if (!rule.message_expression.empty()) compile_message(rule, environment, out);
+  if (!rule.message_expression.empty()) compile_message(rule, declared, environment, out);
   if (!rule.field_path.empty())
     if (auto path = resolve_field_path(rule.field_path, schema)) out.field_path = path->text;
   return out;

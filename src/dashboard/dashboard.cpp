@@ -133,8 +133,7 @@ class DashboardImpl final : public Dashboard, private net::Handler {
     if (is_get && what == "live" && feed_) return feed_->subscribe(std::move(writer));
     if (is_get && what == "metrics" && options_.answers.metrics) return metrics(std::move(writer));
     if (is_get && what == "explain" && options_.answers.explain) return explain(request, std::move(writer));
-    if (is_get && what == "node" && options_.answers.node)
-      return ask(std::move(writer), [this, name = parameter(request, "name")] { return options_.answers.node(name); });
+    if (is_get && what == "node" && options_.answers.node) return node(request, std::move(writer));
     if (is_get && what == "recording" && !options_.recording_file.empty()) return recording_of_file(std::move(writer));
     if (request.method == "POST" && what == "recording") return send_recording(std::move(request.body), worker_, std::move(writer));
     if (request.method == "POST" && what == "what-if" && options_.answers.what_if) return what_if(request, std::move(writer));
@@ -180,6 +179,12 @@ class DashboardImpl final : public Dashboard, private net::Handler {
     const std::string ns = parameter(request, "namespace"), pod = parameter(request, "pod");
     if (ns.empty() || pod.empty()) return writer->respond(refusal(request, 400, "explain wants ?namespace=…&pod=…"));
     ask(std::move(writer), [this, ns, pod] { return options_.answers.explain(ns, pod); });
+  }
+
+  void node(const net::HttpRequest& request, Writer writer) {
+    std::string name = parameter(request, "name");
+    if (name.empty()) return writer->respond(refusal(request, 400, "node wants ?name=…"));
+    ask(std::move(writer), [this, name = std::move(name)] { return options_.answers.node(name); });
   }
 
   void what_if(const net::HttpRequest& request, Writer writer) {

@@ -12,7 +12,6 @@
 #include "base/config_reader.h"
 #include "base/log.h"
 #include "base/version.h"
-#include "client/informer.h"
 #include "client/list_all.h"
 #include "descheduler/prometheus.h"
 #include "placement/cluster_kinds.h"
@@ -75,13 +74,14 @@ std::string trimmed(std::string text) {
 }  // namespace
 
 Result<Snapshot> read_snapshot(client::Client& client, placement::Era era, bool with_metrics, std::vector<std::string>& warnings,
-                               ReadPods& known) {
+                               ReadObjects& known) {
   Snapshot out(era);
   std::vector<std::string> refused;
   for (const auto& [group, plural] : placement::kClusterResources) {
-    const auto read = plural == "pods" ? client::list_all_objects(client, group, plural,
-                                                                  [&](const client::ObjectRef& pod) { out.add(known.get(*pod, era)); })
-                                       : client::list_all(client, group, plural, [&](const json::Value& item) { out.add(item); });
+    const auto read =
+        plural == "pods"    ? client::list_all_texts(client, group, plural, [&](std::string_view text) { out.add(known.pod(text, era)); })
+        : plural == "nodes" ? client::list_all_texts(client, group, plural, [&](std::string_view text) { out.add(known.node(text)); })
+                            : client::list_all(client, group, plural, [&](const json::Value& item) { out.add(item); });
     if (read) continue;
     if (plural == "nodes" || plural == "pods")
       return fail(ErrorCode::kUnavailable, fmt::format("listing {}: {}", plural, read.error().message));
@@ -114,7 +114,7 @@ Descheduler::Descheduler(std::shared_ptr<client::Transport> transport, Deschedul
 Result<CycleResult> Descheduler::run_once() {
   const double start = monotonic_seconds();
   std::vector<std::string> warnings;
-  auto snapshot = read_snapshot(client_, options_.era, options_.policy.needs_metrics(), warnings, known_pods_);
+  auto snapshot = read_snapshot(client_, options_.era, options_.policy.needs_metrics(), warnings, known_);
   for (const std::string& warning : warnings)
     if (warned_.insert(warning).second) log::warning("descheduler", "{}", warning);
   if (!snapshot) return std::unexpected(snapshot.error());

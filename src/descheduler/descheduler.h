@@ -29,9 +29,9 @@ struct DeschedulerOptions {
 };
 
 /// Everything that a cycle reads. Nodes and pods must be listed; what else the server refuses or does not have is done without, and said in
-/// `warnings`. Pods that are the same as at the last time with `known`, of the same era, are not read again. Blocks.
+/// `warnings`. Pods and nodes that are the same as at the last time with `known`, of the same era, are not read again. Blocks.
 Result<Snapshot> read_snapshot(client::Client& client, placement::Era era, bool with_metrics, std::vector<std::string>& warnings,
-                               ReadPods& known);
+                               ReadObjects& known);
 
 /// Blocking; for one thread that is not the transport's.
 class Descheduler {
@@ -66,7 +66,7 @@ class Descheduler {
   std::shared_ptr<metrics::Registry> metrics_;
   std::map<std::string, Amounts, std::less<>> smoothed_usage_;  ///< Of nodes, over cycles.
   Memory memory_;
-  ReadPods known_pods_;
+  ReadObjects known_;
   std::set<std::string> warned_;
   std::optional<std::string> policy_text_;  ///< As it was last read; nullopt: not yet.
   std::string policy_problem_;              ///< Told already.

@@ -24,6 +24,7 @@ void Memory::look_at(const Snapshot& snapshot, TimePoint now) {
   change_.reset();
   look_at_nodes(snapshot, now);
   SeenPods there;
+  there.reserve(pods_.size());
   std::vector<PodPtr> fresh;
   std::set<std::string> ending;  // Controllers whose pods are on their way out: others come in their place.
   for (const auto& [key, pod] : snapshot.pods) {
@@ -33,15 +34,17 @@ void Memory::look_at(const Snapshot& snapshot, TimePoint now) {
       ending.insert(controller_of(*pod));
       continue;
     }
+    there.emplace(meta.uid, pod);
     const auto known = pods_.find(meta.uid);
-    const bool is_over = pod->view().is_terminal();
-    if (known == pods_.end())
+    if (known == pods_.end()) {
       fresh.push_back(pod);
-    else if (is_over && !known->second.is_over)
-      changed(*before_);
-    else if (placement::is_relabelled(known->second.labels, meta.labels.pairs()))
-      changed(now);
-    there.emplace(meta.uid, Seen{controller_of(*pod), pod->node, meta.labels.pairs(), is_over});
+    } else if (known->second != pod) {
+      const model::PodView& was = known->second->view();
+      if (pod->view().is_terminal() && !was.is_terminal())
+        changed(*before_);
+      else if (placement::is_relabelled(was.meta.labels.pairs(), meta.labels.pairs()))
+        changed(now);
+    }
   }
   if (before_) {
     look_for_lost(snapshot, there);
@@ -71,17 +74,18 @@ void Memory::look_at_nodes(const Snapshot& snapshot, TimePoint now) {
 void Memory::look_for_lost(const Snapshot& snapshot, const SeenPods& there) {
   for (const auto& [uid, pod] : pods_) {
     if (there.contains(uid)) continue;
-    moves_.gone(uid);
-    if (pod.is_over) continue;
-    const placement::NodeInfo* node = snapshot.cluster.find_node(pod.node);
-    const auto since = snapshot.ready_changed.find(pod.node);
+    moves_.gone(std::string(uid));
+    if (pod->view().is_terminal()) continue;
+    const std::string controller = controller_of(*pod);
+    const placement::NodeInfo* node = snapshot.cluster.find_node(pod->node);
+    const auto since = snapshot.ready_changed.find(pod->node);
     // Its node failed: that nobody moved.
     const bool is_down = node != nullptr && node->node != nullptr && !is_ready(*node->node);
     const bool was_down = since != snapshot.ready_changed.end() && since->second >= *before_;
-    if (is_down || pod.controller.empty()) changed(*before_);
+    if (is_down || controller.empty()) changed(*before_);
     if (was_down) changed(since->second);
     // From a node that is back it may as well have been evicted: who came for it after that stays until the next news.
-    if (!is_down) moves_.evicted(pod.controller);
+    if (!is_down) moves_.evicted(controller);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "descheduler/snapshot.h"
@@ -22,12 +23,8 @@ class Memory {
   [[nodiscard]] bool is_moved(const Pod& pod) const { return moves_.is_moved(pod.view().meta.uid); }
 
  private:
-  struct Seen {
-    std::string controller, node;
-    std::vector<std::pair<std::string, std::string>> labels;
-    bool is_over = false;
-  };
-  using SeenPods = std::unordered_map<std::string, Seen>;
+  /// By uid, as the pod itself has it: most are the same as in the snapshot before, and nothing of them is copied.
+  using SeenPods = std::unordered_map<std::string_view, PodPtr>;
 
   void look_at_nodes(const Snapshot& snapshot, TimePoint now);
   void look_for_lost(const Snapshot& snapshot, const SeenPods& there);
@@ -35,7 +32,7 @@ class Memory {
   void changed(TimePoint when) { change_ = change_ ? std::max(*change_, when) : when; }
 
   placement::Moves moves_;
-  SeenPods pods_;  ///< By uid; those that are on their way out are gone.
+  SeenPods pods_;  ///< Those that are on their way out are gone.
   std::set<std::string, std::less<>> nodes_;
   std::optional<TimePoint> before_;  ///< The last look.
   std::optional<TimePoint> change_;  ///< The latest from outside, as this look finds it.

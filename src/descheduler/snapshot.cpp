@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "client/informer.h"
+#include "base/json_scan.h"
 #include "model/schema.h"
 #include "placement/resource.h"
 
@@ -127,11 +127,9 @@ void Snapshot::add(const json::Value& object) {
       template_labels[std::string(json::get_string(object, {"metadata", "uid"}))] =
           model::Labels::from_json(json::find(object, {"spec", "template", "metadata", "labels"}));
     if (kind == "Node")
-      for (const json::Value& condition : json::get_array(object, {"status", "conditions"}))
-        if (json::get_string(condition, {"type"}) == "Ready")
-          if (const auto since = parse_rfc3339(json::get_string(condition, {"lastTransitionTime"})))
-            ready_changed[std::string(json::get_string(object, {"metadata", "name"}))] = *since;
-    cluster.upsert(object);
+      add(ReadNode::parse(object));
+    else
+      cluster.upsert(object);
     return;
   }
   add(read_pod(object, cluster.era()));
@@ -143,19 +141,44 @@ void Snapshot::add(PodPtr pod) {
   pods.insert_or_assign(key, std::move(pod));
 }
 
-PodPtr ReadPods::get(const client::Object& object, placement::Era era) {
-  PodPtr pod;
-  if (const auto found = known_.find(object.uid()); found != known_.end() && found->second.first == object.revision())
-    pod = found->second.second;
-  if (pod == nullptr) pod = read_pod(object.document(), era);
-  // Without both nothing tells whether it is the same.
-  if (!object.uid().empty() && object.revision() != 0) asked_.insert_or_assign(object.uid(), std::pair(object.revision(), pod));
-  return pod;
+void Snapshot::add(const ReadNode& node) {
+  if (node.ready_changed) ready_changed[node.view->name()] = *node.ready_changed;
+  cluster.upsert_node(node.view);
 }
 
-void ReadPods::forget_others() {
-  known_ = std::move(asked_);
-  asked_.clear();
+ReadNode ReadNode::parse(const json::Value& document) {
+  ReadNode out{std::make_shared<const model::NodeView>(model::NodeView::parse(document)), std::nullopt};
+  for (const json::Value& condition : json::get_array(document, {"status", "conditions"}))
+    if (json::get_string(condition, {"type"}) == "Ready")
+      if (const auto since = parse_rfc3339(json::get_string(condition, {"lastTransitionTime"}))) out.ready_changed = since;
+  return out;
+}
+
+template <typename T>
+template <typename Read>
+T ReadObjects::Known<T>::get(std::string_view text, const Read& read) {
+  static const json::PathScanner scanner({"metadata.uid", "metadata.resourceVersion"});
+  std::array<std::string_view, 2> raw;
+  const bool is_named = scanner.scan(text, raw) && raw[0].size() > 2 && raw[1].size() > 2;
+  // Without both nothing tells whether it is the same.
+  if (!is_named) return read(json::parse(text).value_or(json::Value()));
+  std::string uid(raw[0]);
+  const auto found = before.find(uid);
+  const bool is_known = found != before.end() && found->second.first == raw[1];
+  T out = is_known ? found->second.second : read(json::parse(text).value_or(json::Value()));
+  asked.insert_or_assign(std::move(uid), std::pair(std::string(raw[1]), out));
+  return out;
+}
+
+PodPtr ReadObjects::pod(std::string_view text, placement::Era era) {
+  return pods_.get(text, [era](const json::Value& document) { return read_pod(document, era); });
+}
+
+ReadNode ReadObjects::node(std::string_view text) { return nodes_.get(text, ReadNode::parse); }
+
+void ReadObjects::forget_others() {
+  pods_.before = std::exchange(pods_.asked, {});
+  nodes_.before = std::exchange(nodes_.asked, {});
 }
 
 std::optional<model::Labels> Snapshot::replacement_labels(const model::PodView& pod) const {

@@ -13,10 +13,6 @@
 #include "base/json.h"
 #include "placement/cluster.h"
 
-namespace berth::client {
-class Object;
-}
-
 namespace berth::descheduler {
 
 /// In the order in which pods are given up.
@@ -61,6 +57,13 @@ struct Pod {
 };
 using PodPtr = std::shared_ptr<const Pod>;
 
+/// A node as a snapshot takes it.
+struct ReadNode {
+  model::NodeViewPtr view;
+  std::optional<TimePoint> ready_changed;  ///< When Ready last became what it is, where the node says so.
+  static ReadNode parse(const json::Value& document);
+};
+
 /// A PodDisruptionBudget as the eviction API reads it.
 struct Budget {
   model::Selector selector;
@@ -100,6 +103,7 @@ struct Snapshot {
   void add(const json::Value& object);
   /// Read before, perhaps for an earlier snapshot of the same era.
   void add(PodPtr pod);
+  void add(const ReadNode& node);
   void finish();
   /// The labels of the pod's replacement; nullopt when nothing is known but its own.
   [[nodiscard]] std::optional<model::Labels> replacement_labels(const model::PodView& pod) const;
@@ -107,17 +111,24 @@ struct Snapshot {
   void add_usage(const json::Value& metrics);
 };
 
-/// Pods as they were read for the last snapshot: between two cycles most do not change. By uid, with the revision that was read.
-class ReadPods {
+/// Pods and nodes as they were read for the last snapshot: between two cycles most do not change. By uid, with the revision that was read.
+class ReadObjects {
  public:
-  /// The pod of this revision, read now where it is not known. Whoever reads a list asks for all of its pods.
-  PodPtr get(const client::Object& object, placement::Era era);
+  /// The object of this text, read now where it is not known. Whoever reads a list asks for all that is in it.
+  PodPtr pod(std::string_view text, placement::Era era);
+  ReadNode node(std::string_view text);
   /// Forgets what was not asked for since the last call.
   void forget_others();
 
  private:
-  using Known = std::unordered_map<std::string, std::pair<std::int64_t, PodPtr>>;
-  Known known_, asked_;
+  template <typename T>
+  struct Known {
+    std::unordered_map<std::string, std::pair<std::string, T>> before, asked;
+    template <typename Read>
+    T get(std::string_view text, const Read& read);
+  };
+  Known<PodPtr> pods_;
+  Known<ReadNode> nodes_;
 };
 
 }  // namespace berth::descheduler

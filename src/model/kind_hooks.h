@@ -40,6 +40,16 @@ class Stated {
   bool is_default_ = true;
 };
 
+/// A text in which objects differ that are otherwise created alike: it is stored to the letter, and nothing else in the object depends on
+/// it.
+struct FreeText {
+  std::string path;            ///< "metadata.name".
+  std::string stored_at = {};  ///< Its path in the stored version; empty: the same.
+  /// Whether no rule has anything to say about this one. Asked of printable ASCII without quotes and backslashes, never empty, at most
+  /// 1,024 bytes. Null: none ever has.
+  bool (*fits)(std::string_view text) = nullptr;
+};
+
 /// How a document of the kind is read and what it has without being told. Where a function is empty the kind's field table decides.
 struct Form {
   /// Of a kind without a table in model/kinds; null there as well: unstructured.
@@ -55,6 +65,9 @@ struct Form {
   std::function<void(json::Object& doc)> defaults;
   /// Between this version and the one that is stored; apiVersion and kind are set by the caller. Given an object only.
   std::function<void(json::Value&doc)> to_storage, from_storage;
+  /// Where there are any, what was made of one creation may be made of the next that differs in nothing else (apiserver/writes/stencil.h):
+  /// what becomes of it depends on nothing but the request and what admission knows.
+  std::vector<FreeText> free_texts = {};
 };
 
 /// When metadata.generation is counted (KindInfo::generation).

@@ -156,6 +156,9 @@ class SelectorParser {
     }
     if (kind_ != Kind::kWord) return invalid(fmt::format("unable to parse requirement: found '{}', expected: identifier", token_));
     out.key = std::string(token_);
+    if (!is_qualified_name(out.key))
+      return invalid(fmt::format("unable to parse requirement: <nil>: Invalid value: \"{}\": {}{}", out.key,
+                                 out.key.empty() ? "name part must be non-empty; " : "", kNameWords));
     next();
     if (negated) {
       out.op = Requirement::Op::kDoesNotExist;

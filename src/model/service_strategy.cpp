@@ -89,6 +89,7 @@ void prepare_service_update(const Value& old, Value& service) {
     else
       spec["clusterIPs"] = json::Array{Value(now)};
   }
+  prepare_service(service);
   if (has_node_ports(old) && has_node_ports(service)) keep_node_ports(old, service);
   if (has_health_check(old) && has_health_check(service)) keep_if_absent(old, spec, "healthCheckNodePort");
 

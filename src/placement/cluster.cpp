@@ -381,6 +381,8 @@ void Cluster::upsert(std::shared_ptr<const model::ServiceView> object) {
   put(objects_.services, std::move(object), std::move(key));
 }
 void Cluster::upsert(std::shared_ptr<const model::CsiNodeView> object) {
+  for (const auto& driver : object->drivers)
+    if (driver.count) least_volume_limit_ = std::min(least_volume_limit_, *driver.count);
   auto key = object_key(object->meta);
   put(objects_.csi_nodes, std::move(object), std::move(key));
 }
@@ -450,7 +452,10 @@ bool Cluster::upsert(const json::Value& object) {
   if (kind == "PersistentVolume") return store(objects_.persistent_volumes);
   if (kind == "PersistentVolumeClaim") return store(objects_.claims);
   if (kind == "StorageClass") return store(objects_.storage_classes);
-  if (kind == "CSINode") return store(objects_.csi_nodes);
+  if (kind == "CSINode") {
+    upsert(std::make_shared<const model::CsiNodeView>(model::CsiNodeView::parse(object)));
+    return true;
+  }
   if (kind == "CSIDriver") return store(objects_.csi_drivers);
   if (kind == "CSIStorageCapacity") return store(objects_.storage_capacities);
   if (kind == "VolumeAttachment") {

@@ -61,6 +61,8 @@ struct PodInfo : std::enable_shared_from_this<PodInfo> {
   std::uint64_t traits_hash = 0;   ///< Of what other pods' terms and selectors see: see same_traits.
 
   static std::shared_ptr<const PodInfo> make(model::PodViewPtr pod, Era era);
+  /// This pod as `now` has it, where nothing but node, phase, start time and nomination is another.
+  [[nodiscard]] std::shared_ptr<const PodInfo> moved_on(model::PodViewPtr now) const;
   [[nodiscard]] const model::PodView& view() const { return *pod; }
   /// What the pod asks for while it is to be placed (noderesources/fit.go: a pod without a node has nothing to resize).
   [[nodiscard]] const Resource& wanted() const { return spec_request != nullptr ? *spec_request : request.total; }
@@ -88,6 +90,8 @@ struct NodeInfo {
   std::int64_t nonzero_cpu_milli = 0, nonzero_memory_bytes = 0;
   std::vector<PodInfoPtr> pods;  ///< In order of arrival.
   std::uint32_t pods_with_affinity = 0, pods_with_required_anti_affinity = 0, pods_with_ports = 0;
+  /// Of the pods: volumes that are a claim by name, and others that may be attached (ephemeral ones, disks named in the pod).
+  std::uint32_t claim_volumes = 0, other_volumes = 0;
   /// 1.20 alone: each image as the cluster had it when this node was added or last changed (that release never refreshes the count).
   std::vector<std::pair<std::string, ImageState>> image_states;
   std::map<std::string, int, std::less<>> claim_references;  ///< "namespace/claim" to the number of pods using it.
@@ -212,6 +216,8 @@ class Cluster {
   void upsert(std::shared_ptr<const model::CsiNodeView> object);
   void upsert(std::shared_ptr<const model::ResourceClaimView> object);
   void upsert(std::shared_ptr<const model::PodDisruptionBudgetView> object);
+  /// No node attaches fewer volumes of any driver (CSINode); a smaller number may be told once the node with that is gone.
+  [[nodiscard]] std::int64_t least_volume_limit() const { return least_volume_limit_; }
   /// Labels of a namespace; empty when it is not there.
   [[nodiscard]] const model::Labels& namespace_labels(std::string_view name) const;
 
@@ -320,6 +326,7 @@ class Cluster {
   Journal* journal_ = nullptr;  ///< Of the innermost attempt; null mostly.
   std::uint64_t objects_version_ = 0, images_version_ = 0, namespaces_version_ = 0, workloads_version_ = 0, budgets_version_ = 0;
   std::uint32_t last_version_ = 0;
+  std::int64_t least_volume_limit_ = INT64_MAX;
   std::uint64_t next_arrival_ = 0;
   Pages<std::uint64_t> arrivals_;  ///< By slot: order of arrival of the node object.
 };

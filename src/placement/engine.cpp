@@ -5,6 +5,7 @@
 #include <random>
 
 #include "placement/columns/cluster_index.h"
+#include "placement/columns/node_checks.h"
 #include "placement/columns/pod_class.h"
 #include "placement/name_order.h"
 #include "placement/plugins/pod_claims.h"
@@ -78,7 +79,6 @@ struct Engine::Impl {
   Decision as_decision(const PodClass::Choice& choice) const;
   std::optional<CycleState> prepare_checks(const Framework& framework, const PodInfo& pod);
   PodClass::Choice choose_by_name(PodClass& columns, std::vector<NodeIndex>* tied);
-  static Status check(const Framework& framework, const CycleState& state, const PodInfo& pod, const NodeInfo& node);
   std::optional<PodClass::Choice> choose_with_checks(const Framework& framework, const PodInfo& pod, PodClass& columns,
                                                      std::vector<NodeIndex>* tied);
 
@@ -136,7 +136,7 @@ std::optional<Status> Engine::Impl::fits_by_columns(const FrameworkPtr& framewor
   if (!cluster.nominated(node.index).empty()) return std::nullopt;
   const auto state = prepare_checks(*framework, *pod);
   if (!state) return std::nullopt;
-  status = check(*framework, *state, *pod, node);
+  status = NodeChecks(*framework, *state, *pod, *index, false).of(node);
   if (status.is_success()) return status;
   return std::nullopt;
 }
@@ -224,15 +224,6 @@ std::optional<CycleState> Engine::Impl::prepare_checks(const Framework& framewor
   return state;
 }
 
-Status Engine::Impl::check(const Framework& framework, const CycleState& state, const PodInfo& pod, const NodeInfo& node) {
-  for (const Plugin* plugin : framework.filters()) {
-    if (plugin->column_kind() != ColumnKind::kVolumes || state.filter_skipped(plugin->slot())) continue;
-    Status status = plugin->filter(state, pod, node);
-    if (!status.is_success()) return status;
-  }
-  return Status::success();
-}
-
 /// The plugins of volumes and devices check node by node, best first. Nullopt: the plain form must decide, or say why nothing fits.
 std::optional<PodClass::Choice> Engine::Impl::choose_with_checks(const Framework& framework, const PodInfo& pod, PodClass& columns,
                                                                  std::vector<NodeIndex>* tied) {
@@ -240,15 +231,13 @@ std::optional<PodClass::Choice> Engine::Impl::choose_with_checks(const Framework
   if (has_alternatives(pod.view(), cluster)) return std::nullopt;
   const auto state = prepare_checks(framework, pod);
   if (!state) return std::nullopt;
-  const bool none_matter = std::ranges::none_of(framework.filters(), [&](const Plugin* plugin) {
-    return plugin->column_kind() == ColumnKind::kVolumes && !state->filter_skipped(plugin->slot());
-  });
-  if (none_matter) return choose_by_name(columns, tied);
+  NodeChecks checks(framework, *state, pod, *index, true);
+  if (checks.empty()) return choose_by_name(columns, tied);
   bool failed = false;
   PodClass::Options with_last_word = choice_options(tied);
   with_last_word.accept = [&](const NodeInfo& node) {
-    const Status status = cluster.nominated(node.index).empty() ? check(framework, *state, pod, node)
-                                                                : framework.run_filter_with_nominated(*state, pod, node);
+    const Status status =
+        cluster.nominated(node.index).empty() ? checks.of(node) : framework.run_filter_with_nominated(*state, pod, node);
     failed |= status.is_error();
     return status.is_success();
   };
@@ -400,12 +389,21 @@ Evaluation Engine::evaluate(const Framework& framework, const PodInfo& pod) cons
 }
 
 void Engine::begin_attempt() {
-  if (impl_->random_before.empty()) impl_->name_order.learn_if_due(impl_->cluster);
+  if (impl_->random_before.empty()) {
+    impl_->name_order.learn_if_due(impl_->cluster);
+    if (impl_->index != nullptr) {
+      impl_->sync();
+      impl_->index->begin_attempt();
+    }
+  }
   impl_->random_before.push_back(impl_->random);
 }
 void Engine::end_attempt(bool draws_again) {
   if (draws_again) impl_->random = impl_->random_before.back();
   impl_->random_before.pop_back();
+  if (!impl_->random_before.empty() || impl_->index == nullptr) return;
+  impl_->sync();
+  impl_->index->end_attempt(draws_again);
 }
 
 std::size_t Engine::memory_bytes() const {

@@ -170,6 +170,13 @@ enum class ColumnKind : std::uint8_t {
   kTopology,   ///< They depend on the nodes that share a domain with the node: the plugin has a `topology_part`.
   kVolumes,    ///< Concerns pods with volumes or claims only; those are checked node by node, best node first.
 };
+/// What a plugin of kind kStatic reads of the node object, for one pod: nodes that are alike in it are asked once.
+enum class NodePart : std::uint8_t {
+  kWhole,    ///< Anything.
+  kTaints,   ///< Its taints, and whether it is cordoned.
+  kImages,   ///< Which of the pod's images are there: without any, the score is 0. It has no Filter.
+  kNothing,  ///< Nothing: all nodes are alike.
+};
 /// How raw scores become 0–100.
 enum class Normalization : std::uint8_t { kNone, kByMax, kByMaxReversed, kOwn };
 
@@ -188,6 +195,13 @@ class Plugin {
   [[nodiscard]] virtual ColumnKind column_kind() const { return ColumnKind::kPlainOnly; }
   /// Only where column_kind is kStatic or kNodeLocal; the latter never normalize.
   [[nodiscard]] virtual Normalization normalization() const { return Normalization::kNone; }
+  /// Only where column_kind is kStatic. Must answer alike for pods of one signature.
+  [[nodiscard]] virtual NodePart reads(const PodInfo& /*pod*/) const { return NodePart::kWhole; }
+  /// Only where column_kind is kVolumes: after PreFilter, whether Filter says the same of all nodes that have the same values of the labels
+  /// whose keys it puts in `keys`.
+  [[nodiscard]] virtual bool says_by_labels(const CycleState& /*state*/, const PodInfo& /*pod*/, std::set<std::string>& /*keys*/) const {
+    return false;
+  }
 
   /// Puts this plugin's Filter or Score for the pod into the columnar form over node amounts; false when it does not fit in there.
   virtual bool join_filter(ResourceColumns& /*columns*/, const PodInfo& /*pod*/) const { return false; }

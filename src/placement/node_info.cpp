@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "placement/cluster.h"
+#include "placement/plugins/volumes.h"
 
 namespace berth::placement {
 namespace {
@@ -165,6 +166,13 @@ std::shared_ptr<const PodInfo> PodInfo::make(model::PodViewPtr pod, Era era) {
   return out;
 }
 
+std::shared_ptr<const PodInfo> PodInfo::moved_on(model::PodViewPtr now) const {
+  auto out = std::make_shared<PodInfo>(*this);
+  out->start_time_ns = parse_time_ns(now->start_time);
+  out->pod = std::move(now);
+  return out;
+}
+
 bool same_traits(const PodInfo& a, const PodInfo& b) {
   const auto &left = a.view(), &right = b.view();
   return left.meta.is_deleting == right.meta.is_deleting && left.meta.ns == right.meta.ns && left.meta.labels == right.meta.labels &&
@@ -177,6 +185,19 @@ std::atomic<std::uint64_t>& NoteId::next() {
   return id;
 }
 
+namespace {
+
+using VolumeKind = model::VolumeView::Kind;
+
+bool is_claim(const model::VolumeView& volume) { return volume.kind == VolumeKind::kPersistentVolumeClaim && !volume.id.empty(); }
+/// What NodeVolumeLimits would have to look at closer.
+bool is_other_limited(const model::VolumeView& volume) {
+  return volume.kind == VolumeKind::kEphemeral || (volume.kind == VolumeKind::kPersistentVolumeClaim && volume.id.empty()) ||
+         !volumes::in_tree_plugin(volume).empty();
+}
+
+}  // namespace
+
 void NodeInfo::add_pod(PodInfoPtr pod) {
   notes.clear();
   requested.add(pod->request.total);
@@ -186,7 +207,9 @@ void NodeInfo::add_pod(PodInfoPtr pod) {
   pods_with_required_anti_affinity += !pod->required_anti_affinity.empty();
   pods_with_ports += !pod->host_ports.empty();
   for (const auto& volume : pod->view().volumes) {
-    if (volume.kind == model::VolumeView::Kind::kPersistentVolumeClaim || volume.kind == model::VolumeView::Kind::kEphemeral)
+    claim_volumes += is_claim(volume);
+    other_volumes += is_other_limited(volume);
+    if (volume.kind == VolumeKind::kPersistentVolumeClaim || volume.kind == VolumeKind::kEphemeral)
       ++claim_references[pod->view().ns() + "/" + volume.id];
   }
   pods.push_back(std::move(pod));
@@ -202,7 +225,9 @@ bool NodeInfo::remove_pod(std::string_view key) {
   pods_with_required_anti_affinity -= !pod->required_anti_affinity.empty();
   pods_with_ports -= !pod->host_ports.empty();
   for (const auto& volume : pod->view().volumes) {
-    if (volume.kind != model::VolumeView::Kind::kPersistentVolumeClaim && volume.kind != model::VolumeView::Kind::kEphemeral) continue;
+    claim_volumes -= is_claim(volume);
+    other_volumes -= is_other_limited(volume);
+    if (volume.kind != VolumeKind::kPersistentVolumeClaim && volume.kind != VolumeKind::kEphemeral) continue;
     const auto claim = claim_references.find(pod->view().ns() + "/" + volume.id);
     if (claim != claim_references.end() && --claim->second == 0) claim_references.erase(claim);
   }

@@ -97,6 +97,11 @@ class PagedLog {
     pages_.erase(pages_.begin(), pages_.begin() + static_cast<std::ptrdiff_t>(first - first_page_));
     first_page_ = first;
   }
+  /// Entries from `position` on are gone; requires one that is there, or the end.
+  void truncate(std::uint64_t position) {
+    end_ = position;
+    pages_.resize((end_ + kPage - 1) / kPage - first_page_);
+  }
   /// Nothing is there; positions go on from `position`.
   void restart(std::uint64_t position) {
     pages_.clear();

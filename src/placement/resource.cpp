@@ -178,10 +178,21 @@ ResourceList pod_requests_136(const model::PodView& pod, bool use_status, Defaul
   return out;
 }
 
+/// Every container runs with what the spec asks for, which is so of all pods but those under resize: then no status changes a request.
+bool runs_as_asked(const model::PodView& pod) {
+  if (pod.pod_level_status) return false;
+  return std::ranges::all_of(pod.container_statuses, [&](const model::ContainerResourceStatus& status) {
+    const auto& containers = status.is_init ? pod.init_containers : pod.containers;
+    const auto asks = std::ranges::find(containers, status.name, &model::ContainerView::name);
+    return asks != containers.end() && status.requests == asks->requests &&
+           (status.allocated.empty() || status.allocated == asks->requests);
+  });
+}
+
 /// Nothing but containers, each of which asks for CPU and memory itself: no default, status or pod-level request changes what they ask for.
-bool is_said_by_containers(const model::PodView& pod) {
-  return pod.init_containers.empty() && pod.container_statuses.empty() && !pod.pod_level_status && pod.pod_requests.empty() &&
-         std::ranges::all_of(pod.containers, [](const auto& container) {
+bool is_said_by_containers(const model::PodView& pod, bool use_status) {
+  return pod.init_containers.empty() && (!use_status || (pod.container_statuses.empty() && !pod.pod_level_status)) &&
+         pod.pod_requests.empty() && std::ranges::all_of(pod.containers, [](const auto& container) {
            return model::find_resource(container.requests, "cpu") != nullptr &&
                   model::find_resource(container.requests, "memory") != nullptr;
          });
@@ -189,12 +200,13 @@ bool is_said_by_containers(const model::PodView& pod) {
 
 PodRequest request_136(const model::PodView& pod, bool use_status) {
   PodRequest out;
+  use_status = use_status && !runs_as_asked(pod);
   const ResourceList plain = pod_requests_136(pod, use_status, {});
   out.total = Resource::from_list(plain);
   out.total.allowed_pods = 0;
   // Where the pod as a whole asks, its containers need no defaults, unless nobody asks for that resource at all.
   const bool by_pod = has_pod_level_requests(pod);
-  const ResourceList filled = is_said_by_containers(pod)
+  const ResourceList filled = is_said_by_containers(pod, use_status)
                                   ? plain
                                   : pod_requests_136(pod, use_status,
                                                      {.cpu = !by_pod || model::find_resource(plain, "cpu") == nullptr,

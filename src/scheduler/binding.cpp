@@ -39,7 +39,8 @@ void Scheduler::Impl::take_slot(Binding& binding) {
 void Scheduler::Impl::begin_span(Binding& binding) {
   if (!options.tracer) return;
   const model::PodView& pod = binding.info->view();
-  auto& span = binding.span.emplace(options.tracer->begin("Schedule pod", net::tracing::SpanKind::kInternal, std::nullopt));
+  auto& span =
+      binding.span.emplace(options.tracer->begin("Schedule pod", net::tracing::SpanKind::kInternal, options.tracer->way_of(pod.meta.uid)));
   span.start_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(binding.started.time_since_epoch()).count();
   span.attributes = {{"k8s.namespace.name", pod.meta.ns},
                      {"k8s.pod.name", pod.meta.name},

@@ -57,6 +57,34 @@ bool same_but_labels(const Object& a, const PodGlance& glance_a, const Object& b
   return scanner.scan(a.bytes(), spec_a) && scanner.scan(b.bytes(), spec_b) && spec_a[0] == spec_b[0];
 }
 
+/// A container list of a status says that each container runs with what the spec asks for, as all do that nobody resizes.
+bool run_as_asked(std::string_view statuses, const std::vector<model::ContainerView>& containers) {
+  static const json::PathScanner scanner({"name", "resources", "resources.requests", "allocatedResources"});
+  const auto says = [](std::string_view raw, const model::ResourceList& asked) {
+    const auto amounts = json::parse(raw);
+    return amounts && model::parse_resource_list(&*amounts) == asked;
+  };
+  bool all = true;
+  const bool is_list = statuses.empty() || json::for_each_element(statuses, [&](std::string_view status) {
+                         std::array<std::string_view, 4> raw;
+                         all = all && scanner.scan(status, raw);
+                         if (!all || (raw[1].empty() && raw[3].empty())) return;
+                         const auto asks = std::ranges::find(containers, json::unquote(raw[0]), &model::ContainerView::name);
+                         all = asks != containers.end() && !raw[1].empty() &&
+                               (raw[2].empty() ? asks->requests.empty() : says(raw[2], asks->requests)) &&
+                               (raw[3].empty() || says(raw[3], asks->requests));
+                       });
+  return is_list && all;
+}
+
+/// Of what a status says only phase, start time and nomination concern placement, now as before: nobody resizes the pod or preempts it.
+bool is_plain_start(const model::PodView& known, const PodGlance& now, std::string_view status) {
+  return known.container_statuses.empty() && !known.pod_level_status && !known.resize_infeasible && !known.terminating_by_preemption &&
+         now.resources.empty() && status.find("PodResizePending") == std::string_view::npos &&
+         status.find("DisruptionTarget") == std::string_view::npos && run_as_asked(now.running, known.containers) &&
+         run_as_asked(now.running_init, known.init_containers);
+}
+
 bool same_annotations(const Object& a, const Object& b) {
   static const json::PathScanner scanner({"metadata.annotations"});
   std::array<std::string_view, 1> of_a, of_b;
@@ -306,6 +334,14 @@ PodInfoPtr Scheduler::Impl::with_status(const Object& object, const PodGlance& n
   const placement::NodeInfo* node = index.is_valid() ? cluster.node(index) : nullptr;
   if (known == nullptr || known->view().meta.uid != object.uid() || node == nullptr || node->name != now.node_name) return nullptr;
   if (!scanner.scan(object.bytes(), raw)) return nullptr;
+  if (is_plain_start(known->view(), now, raw[0])) {
+    auto view = std::make_shared<model::PodView>(known->view());
+    view->node_name = now.node_name;
+    view->phase = now.phase;
+    view->start_time = json::unquote(now.start_time);
+    view->nominated_node_name = now.nominated;
+    return known->moved_on(std::move(view));
+  }
   auto status = json::parse(raw[0]);
   if (!status) return nullptr;
   auto said = model::PodView::parse(json::Object{{"status", std::move(*status)}});

@@ -12,9 +12,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "security/file_owner.h"
 #include "security/jwt.h"
 #include "security/openssl.h"
 #include "security/rotation.h"
+#include "security/validity.h"
 
 namespace berth::security {
 namespace {
@@ -40,6 +42,7 @@ Result<void> write_file(const std::string& path, const std::string& text, mode_t
   std::string temporary = path + ".new";
   ::unlink(temporary.c_str());
   int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  if (fd >= 0) give_to_owner(fd, path);
   bool ok = fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(fd) == 0;
   if (fd >= 0) ok = ::close(fd) == 0 && ok;
   ok = ok && ::rename(temporary.c_str(), path.c_str()) == 0;
@@ -294,6 +297,10 @@ Result<Pki> Pki::open(PkiOptions options, TimePoint now) {
   auto ca = open_authority(options.directory, "ca", now);
   if (!ca) return std::unexpected(ca.error());
   pki.ca_ = std::move(*ca);
+  // Nothing that it signed would be taken: a clock that is years off must not have everything made anew either.
+  if (auto good = check_dates(pki.ca_.certificate_pem, now); !good)
+    return invalid(fmt::format("{}: {} (a new authority: `berth adm rotate ca --step prepare`, then switch, then finish)",
+                               path_of(options.directory, "ca.crt"), good.error().message));
 
   CertificateRequest server{.common_name = "berth-apiserver", .for_server = true, .life = kLeafLife};
   server.names = {"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", options.service_ip};

@@ -315,6 +315,28 @@ std::shared_ptr<const Amounts> Census::amounts_of(std::string_view containers, c
   return out;
 }
 
+bool Census::read_node(Node& node, const apiserver::StoredObject& object) {
+  static const json::PathScanner scanner({"status.conditions", "spec.unschedulable", "status.allocatable"});
+  static const json::PathScanner condition_scanner({"type", "status"});
+  std::array<std::string_view, 3> raw;
+  if (!scanner.scan(std::string_view(object.value->data(), object.value->size()), raw)) return false;
+  node.is_ready = false;
+  json::for_each_element(raw[0], [&](std::string_view condition) {
+    std::array<std::string_view, 2> fields;
+    if (condition_scanner.scan(condition, fields) && fields[0] == R"("Ready")") node.is_ready = fields[1] == R"("True")";
+  });
+  node.is_cordoned = raw[1] == "true";
+  // Nodes of one kind offer the same.
+  auto [offers, is_new] = offers_.try_emplace(std::string(raw[2]));
+  if (is_new)
+    if (const auto allocatable = json::parse(raw[2]))
+      for (const auto& [resource, amount] : model::amounts_of(&*allocatable)) add_amount(offers->second, resource, amount);
+  node.allocatable = offers->second;
+  const std::string* type = object.meta.labels().get("node.kubernetes.io/instance-type");
+  node.price = price_of(type == nullptr ? std::string() : *type);
+  return true;
+}
+
 void Census::see_node(const apiserver::WatchEvent& event) {
   const std::string name(event.object->meta.name);
   auto& slot = nodes_[name];
@@ -336,16 +358,7 @@ void Census::see_node(const apiserver::WatchEvent& event) {
   count_node(-1);
   node.is_there = event.type != apiserver::WatchEventType::kDeleted;
   if (node.is_there) {
-    const auto document = json::parse(std::string_view(event.object->value->data(), event.object->value->size()));
-    if (!document) return;
-    node.is_ready = false;
-    for (const json::Value& condition : json::get_array(*document, {"status", "conditions"}))
-      if (json::get_string(condition, {"type"}) == "Ready") node.is_ready = json::get_string(condition, {"status"}) == "True";
-    node.is_cordoned = json::get_bool(*document, {"spec", "unschedulable"});
-    node.allocatable = {};
-    for (const auto& [resource, amount] : model::amounts_of(json::find(*document, {"status", "allocatable"})))
-      add_amount(node.allocatable, resource, amount);
-    node.price = price_of(std::string(json::get_string(*document, {"metadata", "labels", "node.kubernetes.io/instance-type"})));
+    if (!read_node(node, *event.object)) return;
   }
   count_node(1);
   if (node.is_there != was_there) last_move_ = clock_.now();

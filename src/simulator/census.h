@@ -80,6 +80,8 @@ class Census {
   void take_place(Pod& pod, std::string_view owners);
   void note_eviction(const Pod& pod, std::string_view cause);
   void note_binding(const Pod& pod);
+  /// False: it cannot be read.
+  bool read_node(Node& node, const apiserver::StoredObject& object);
   void read_pod(Pod& pod, const apiserver::StoredObject& object, bool is_new);
   void read_conditions(Pod& pod, const apiserver::StoredObject& object, std::string_view raw);
   void pay();
@@ -94,6 +96,7 @@ class Census {
   std::unordered_map<std::string, std::unique_ptr<Pod>> pods_;
   std::unordered_map<std::string, std::unique_ptr<Node>> nodes_;
   std::unordered_map<std::string, std::shared_ptr<const Amounts>> shapes_;  ///< By the containers' text.
+  std::unordered_map<std::string, Amounts> offers_;                         ///< Of nodes, by the text of their allocatable.
   std::vector<std::string> texts_;
   std::unordered_map<std::string, std::uint32_t> text_numbers_;
   std::map<std::uint32_t, std::int64_t> pending_by_reason_;

@@ -59,6 +59,12 @@ Amounts Usage::total() const {
   Share share;
   // Whole thousandths and bytes: a sum in any order is the same.
   cluster_->nodes()->fleet().for_each_pod("", [&](const PodSimulation& pod) {
+    if (loads_.empty() && !pod.behaviour().has_usage) {
+      const PodSimulation::SteadyUse& use = pod.steady_use();
+      out[kCpu] += use.cpu_milli;
+      out[kMemory] += use.memory_bytes;
+      return;
+    }
     if (pod.phase() != node::PodPhase::kRunning) return;
     for (std::size_t i = 0; i < pod.spec().containers.size(); ++i) {
       const auto [cores, bytes] = of(pod, i, share);

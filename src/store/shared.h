@@ -106,8 +106,12 @@ class SharedStore {
 struct EtcdOptions {
   std::vector<std::string> servers;  ///< "http://127.0.0.1:2379", "https://…"; a bare HOST:PORT is http.
   std::string ca_pem, certificate_pem, key_pem;
-  std::string prefix = "/registry";  ///< Of all keys.
+  std::string ca_file, certificate_file, key_file;  ///< Where these are from, for what is said of them.
+  std::string prefix = "/registry";                 ///< Of all keys.
 };
+
+/// Readable, fitting each other and good today, or the error names flag, file, whose certificate it is, and what to do. Sends nothing.
+Result<void> check_etcd_certificates(const EtcdOptions& options);
 
 /// Connects, and looks before anything is written: certificates that are expired, do not fit or are refused, members of different clusters,
 /// alarms, nobody there. The error says which, and what to do.

@@ -82,8 +82,11 @@ std::int64_t fewest_of(World& world, const Shape& shape, std::int64_t least) {
   return enough;
 }
 
-/// Drains and removes, one after the other; each is a step with its evictions in their order.
+/// Drains and removes, one after the other; each is a step with its evictions in their order. First of all nobody comes to any of them any
+/// more: who goes from one would go from the next again, under another name.
 void empty_nodes(World& world, const std::vector<std::string>& nodes, json::Array& steps) {
+  for (const std::string& node : nodes)
+    if (!world.node(node)->unschedulable) steps.push_back(json::Object{{"step", "cordon"}, {"node", node}});
   cordon(world, nodes, true);
   for (const std::string& node : nodes) {
     const std::size_t first = world.departures.size();

@@ -222,6 +222,7 @@ void Present::Impl::tell_what_lacks() {
     tell("PersistentVolumeClaim", "persistentvolumeclaims", "pods with claims find no volume");
     tell("PersistentVolume", "persistentvolumes", "what volumes are bound to is not known");
     tell("StorageClass", "storageclasses", "claims without a volume find none");
+    tell("CSINode", "csinodes", "a node attaches any number of volumes");
   }
   if (!unnamed.empty()) notes.push_back(fmt::format("{} objects without a name are left out ({})", unnamed.size(), some_of(unnamed)));
   if (without_kind > 0) notes.push_back(fmt::format("{} documents without a kind are left out", without_kind));

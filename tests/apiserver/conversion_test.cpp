@@ -307,6 +307,65 @@ TEST_F(Conversion, AWebhookThatIsDownStoresNothing) {
   EXPECT_EQ(ask("GET", fmt::format("{}/a", kV1))->status, 200);
 }
 
+/// A mutating policy for hosts as v1 has them; `more` of its spec.
+class ConvertedPolicies : public Conversion {
+ protected:
+  void mutate_v1(const std::string& name, const std::string& mutation, const std::string& more = "") {
+    const auto made = ask(
+        "POST", "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies",
+        fmt::format(
+            R"x({{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingAdmissionPolicy","metadata":{{"name":"{}"}},"spec":{{"reinvocationPolicy":"Never",
+            "matchConstraints":{{"resourceRules":[{{"apiGroups":["example.com"],"apiVersions":["v1"],"operations":["*"],"resources":["hosts"]}}]{}}},
+            "mutations":[{}]}}}})x",
+            name, more, mutation));
+    ASSERT_EQ(made->status, 201) << made->body;
+    const auto bound = ask(
+        "POST", "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings",
+        fmt::format(
+            R"({{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingAdmissionPolicyBinding","metadata":{{"name":"{0}"}},"spec":{{"policyName":"{0}"}}}})",
+            name));
+    ASSERT_EQ(bound->status, 201) << bound->body;
+    converter_.calls = 0;
+  }
+  static std::string applied(const std::string& expression) {
+    return fmt::format(R"({{"patchType":"ApplyConfiguration","applyConfiguration":{{"expression":"{}"}}}})", expression);
+  }
+  static std::string patched(const std::string& expression) {
+    return fmt::format(R"({{"patchType":"JSONPatch","jsonPatch":{{"expression":"{}"}}}})", expression);
+  }
+};
+
+TEST_F(ConvertedPolicies, ChangeAnObjectInTheVersionThatTheyNamed) {
+  mutate_v1("a", applied("Object{spec: Object.spec{address: object.spec.address.replace('there', 'elsewhere')}}"));
+  mutate_v1("b", patched("[JSONPatch{op: 'replace', path: '/spec/address', value: object.spec.address + '0'}]"));
+  const auto made = ask("POST", kV2, in_v2("a"));
+  ASSERT_EQ(made->status, 201) << made->body;
+  EXPECT_EQ(text(made->document(), {"apiVersion"}), "example.com/v2");
+  EXPECT_EQ(text(made->document(), {"spec", "host"}), "elsewhere");
+  EXPECT_EQ(text(made->document(), {"spec", "port"}), "4430");
+  EXPECT_EQ(text(ask("GET", fmt::format("{}/a", kV1))->document(), {"spec", "address"}), "elsewhere:4430");
+  // An update too, and what was there is shown in that version as well.
+  const auto changed = ask("PATCH", fmt::format("{}/a", kV2), R"({"spec":{"host":"there","port":"1"}})", "application/merge-patch+json");
+  ASSERT_EQ(changed->status, 200) << changed->body;
+  EXPECT_EQ(text(changed->document(), {"spec", "host"}), "elsewhere");
+  EXPECT_EQ(text(changed->document(), {"spec", "port"}), "10");
+}
+
+TEST_F(ConvertedPolicies, LeaveOtherVersionsAloneWhereTheyAreExact) {
+  mutate_v1("a", applied("Object{spec: Object.spec{address: 'elsewhere:1'}}"), R"(,"matchPolicy":"Exact")");
+  EXPECT_EQ(text(ask("POST", kV2, in_v2("a"))->document(), {"spec", "host"}), "there");
+  EXPECT_EQ(text(ask("POST", kV1, in_v1("b"))->document(), {"spec", "address"}), "elsewhere:1");
+}
+
+TEST_F(ConvertedPolicies, FailAWriteWhoseObjectCannotBeConverted) {
+  mutate_v1("a", applied("Object{spec: Object.spec{address: 'elsewhere:1'}}"));
+  converter_.lie = [](json::Object& review) { json::set(review["response"], {"result", "status"}, Value("Failed")); };
+  const auto refused = ask("POST", kV2, in_v2("a"));
+  EXPECT_EQ(refused->status, 500) << refused->body;
+  converter_.lie = nullptr;
+  EXPECT_EQ(ask("GET", fmt::format("{}/a", kV1))->status, 404);
+}
+
 TEST_F(Conversion, AWebhookThatNamedOneVersionIsAskedAboutAllInThatOne) {
   want_v1("validatingwebhookconfigurations", "ValidatingWebhookConfiguration");
   const auto made = ask("POST", kV2, in_v2("a"));

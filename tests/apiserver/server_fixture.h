@@ -96,7 +96,7 @@ class ServerTest : public ::testing::Test {
 
   void start(ServerOptions options) {
     server_.reset();
-    auto cache = open_object_cache(store::make_memory_store(), loop_, {}, true);
+    auto cache = open_object_cache(store::make_memory_store(), loop_, cache_options_, true);
     ASSERT_TRUE(cache) << cache.error().message;
     options.cache = std::move(*cache);
     options.loop = &loop_;
@@ -105,10 +105,14 @@ class ServerTest : public ::testing::Test {
     if (!options.authorizer) options.authorizer = trusting;
     options.seed = 42;
     options.single_threaded = true;
+    options.keeps_flow_objects = keeps_flow_objects_;
     auto server = ApiServer::create(std::move(options));
     ASSERT_TRUE(server) << server.error().message;
     server_ = std::move(*server);
   }
+
+  bool keeps_flow_objects_ = false;
+  CacheOptions cache_options_;
 
   using Response = std::shared_ptr<RecordedResponse>;
   Response send(std::string method, std::string path_and_query, std::string body = {}, std::string content_type = "application/json",

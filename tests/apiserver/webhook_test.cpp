@@ -98,6 +98,36 @@ TEST_F(Webhooks, AnAnswerThatIsTooLongIsAFailure) {
   EXPECT_NE(refused->body.find("6291456"), std::string::npos) << refused->body.substr(0, 500);
 }
 
+/// Holds what it is asked until it is let go.
+class SilentHandler final : public net::Handler {
+ public:
+  void handle(net::HttpRequest, std::shared_ptr<net::ResponseWriter> writer) override {
+    const std::lock_guard lock(mutex_);
+    asked_.push_back(std::move(writer));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<net::ResponseWriter>> asked_;
+};
+
+/// Who waits a second for an answer is not kept five by a webhook that says nothing.
+TEST_F(Webhooks, AreWaitedForNoLongerThanTheRequestIs) {
+  SilentHandler silent;
+  net::ServerConfig config;
+  config.tls = tls_;
+  config.io_threads = 1;
+  auto server = net::Server::start(config, silent);
+  ASSERT_TRUE(server) << server.error().message;
+  hook_ = std::move(*server);
+  configure("validating");
+  const auto refused = send_and_wait("POST", "/api/v1/namespaces/default/configmaps?timeout=1s", R"({"metadata":{"name":"a"}})");
+  EXPECT_STATUS(refused, 500, "InternalError");
+  EXPECT_NE(text(refused->document(), {"message"}).find("/check?timeout=1s\": context deadline exceeded"), std::string::npos)
+      << text(refused->document(), {"message"});
+  hook_.reset();
+}
+
 /// exec reaches a webhook as a CONNECT whose object are the options, and what it makes of them is what the node is asked for.
 TEST_F(Webhooks, ASessionIsAskedForAndChanged) {
   std::string reached;

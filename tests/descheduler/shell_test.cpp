@@ -111,10 +111,38 @@ TEST(Shell, DoesWithoutWhatItMayNotList) {
   EXPECT_EQ(shell.run().evicted(), 1u);
   client::Client client(shell.transport, nullptr, "test");
   std::vector<std::string> warnings;
-  ReadPods known;
+  ReadObjects known;
   ASSERT_TRUE(read_snapshot(client, placement::Era::k136, false, warnings, known));
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_NE(warnings[0].find("services, replicasets"), std::string::npos) << warnings[0];
+}
+
+/// By uid and revision: an object of both is what it was, whatever stands there (no server sends that), and one without is always read.
+TEST(Shell, WhatIsTheSameRevisionIsNotReadAgain) {
+  Shell shell;
+  client::Client client(shell.transport, nullptr, "test");
+  ReadObjects known;
+  const auto node = [](const char* identity, const char* cpu) {
+    return yaml(
+        fmt::format("{{metadata: {{name: n{}}}, status: {{allocatable: {{cpu: '{}'}}, conditions: [{{type: Ready, status: 'True', "
+                    "lastTransitionTime: '2026-01-01T00:00:0{}Z'}}]}}}}",
+                    identity, cpu, cpu));
+  };
+  const auto cores = [&](const json::Value& listed) {
+    shell.transport->lists["/api/v1/nodes"] = {listed};
+    std::vector<std::string> warnings;
+    const auto snapshot = read_snapshot(client, placement::Era::k136, false, warnings, known);
+    EXPECT_TRUE(snapshot) << (snapshot ? "" : snapshot.error().message);
+    const std::int64_t milli = snapshot ? snapshot->cluster.find_node("n")->allocatable.cpu_milli : 0;
+    EXPECT_EQ(snapshot->ready_changed.at("n"), *parse_rfc3339(fmt::format("2026-01-01T00:00:0{}Z", milli / 1000)));
+    return milli / 1000;
+  };
+  EXPECT_EQ(cores(node(", uid: u, resourceVersion: '1'", "1")), 1);
+  EXPECT_EQ(cores(node(", uid: u, resourceVersion: '1'", "2")), 1);
+  EXPECT_EQ(cores(node(", uid: u, resourceVersion: '2'", "3")), 3);
+  EXPECT_EQ(cores(node(", uid: other, resourceVersion: '2'", "4")), 4);
+  EXPECT_EQ(cores(node("", "5")), 5);
+  EXPECT_EQ(cores(node("", "6")), 6);
 }
 
 TEST(Shell, WithoutNodesOrPodsNothingIsDone) {

@@ -80,6 +80,29 @@ check "the session reads the cluster with the kubeconfig's rights" sh -c "curl -
 check "and changes nothing" test "$(code -b "$work/jar" -X DELETE "$base/api/v1/nodes/node-1")" = 403
 check "another page's request is refused" test "$(code -b "$work/jar" -H 'Origin: http://evil.example' -X POST -d '{}' "$base/berth/what-if")" = 403
 check "it is on this machine's loopback only" sh -c "! ss -ltnH 'sport = :${base##*:}' 2>/dev/null | grep -v 127.0.0.1"
+# Who may do nothing in the cluster learns nothing by any of the dashboard's own paths either, and is told so in the cluster's words.
+kubectl create serviceaccount nobody >/dev/null
+kubectl run lonely --image=pause >/dev/null
+sed -e '/client-certificate-data\|client-key-data/d' -e "s|^\( *\)user:\$|&\n\1  token: $(kubectl create token nobody)|" "$KUBECONFIG" >"$work/nobody.kubeconfig"
+eventually 20 sh -c "kubectl --kubeconfig '$work/nobody.kubeconfig' get pods 2>&1 | grep -q 'User \"system:serviceaccount:default:nobody\"'"
+start_dashboard --kubeconfig "$work/nobody.kubeconfig"
+curl -s -o /dev/null -c "$work/jar3" "$url"
+refused() { # refused WORDS CURL ARGUMENTS...: 403, with a Status that says so
+  local words=$1; shift
+  local got; got=$(code -b "$work/jar3" "$@")
+  if [ "$got" = 403 ] && grep -qF "$words is forbidden: User \\\"system:serviceaccount:default:nobody\\\" cannot" "$work/body"; then return; fi
+  echo "$got: $(cat "$work/body")"; return 1
+}
+check "a node is not explained to who may not get nodes" refused 'nodes \"node-1\"' "${url%%/\?*}/berth/node?name=node-1"
+check "nor is it said whether there is such a node" refused 'nodes \"node-99\"' "${url%%/\?*}/berth/node?name=node-99"
+check "a pod is not explained to who may not get pods" refused 'pods \"lonely\"' "${url%%/\?*}/berth/explain?namespace=default&pod=lonely"
+check "a question about the cluster is refused to who may not list it" refused 'nodes' -X POST -H "Origin: ${url%%/\?*}" -d '{"changes":[{"drain":"node-1"}]}' "${url%%/\?*}/berth/what-if"
+check "and the stream of rows has none" sh -c "! timeout 2 curl -sN -b '$work/jar3' '${url%%/\?*}/berth/live' | grep -q '\"node-1\"'"
+stop_dashboard
+url=$(sed -n 's/^dashboard opened; for another browser: //p' "$work/up.log" | tail -n 1)
+check "a node that is not there is not found" test "$(code -b "$work/jar" "$base/berth/node?name=node-99")" = 404
+check "a node without its name is no question" test "$(code -b "$work/jar" "$base/berth/node")" = 400
+kubectl delete pod lonely --now >/dev/null
 find_chromium || skip "Chromium is not there and cannot be installed ($(tail -n 1 "$work/apt.log" 2>/dev/null))"
 
 kubectl create namespace shop >/dev/null

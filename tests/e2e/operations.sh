@@ -36,6 +36,7 @@ stop_up
 rm -rf "$work/data"
 check "restore" says "restored $work/data" "$berth" snapshot restore "$work/s.snap" --data-dir "$work/data"
 check "nothing is left beside it" sh -c "[ -z \"\$(ls -d '$work'/data.restoring* 2>/dev/null)\" ]"
+check "restore does not choose a place by itself" says "--data-dir is required" "$berth" snapshot restore "$work/s.snap"
 check "keys are private" sh -c "[ -z \"\$(find '$work/data' -name '*.key' -not -perm 600)\" ]"
 start_up --nodes 2
 check "what was there is there" [ "$uid" = "$(kubectl get deployment web -o jsonpath='{.metadata.uid}')" ]
@@ -52,11 +53,18 @@ PY
 check "a damaged snapshot is refused" says "is damaged" "$berth" snapshot verify "$work/bad.snap"
 check "... and nothing is made of it" says "is damaged" "$berth" snapshot restore "$work/bad.snap" --data-dir "$work/other"
 check "... not even a directory" refused ls -d "$work"/other*
+head -c -100 "$work/s.snap" >"$work/half.snap"
+check "half a snapshot is refused as well" refused "$berth" snapshot restore "$work/half.snap" --data-dir "$work/other"
+check "... and nothing is made of that either" refused ls -d "$work"/other*
 check "check says what is wrong with a store" sh -c "cp -r '$work/data' '$work/hurt' && python3 -c \"
 import sqlite3; c=sqlite3.connect('$work/hurt/store.db'); c.execute(\\\"update log set value=replace(value,'web','wob') where key like '%deployments%web'\\\"); c.commit()\" && ! '$berth' check '$work/hurt' 2>'$work/err' && grep -q 'checksum does not fit' '$work/err'"
 check "no store" says "there is no store here" "$berth" check "$work"
 check "a word that is none" says 'is not save, verify, restore or move' "$berth" snapshot svae
 check "an unknown key names the nearest" says 'server.lisen: unknown field "lisen"; did you mean "listen"?' "$berth" server --config <(printf 'apiVersion: berth/v1\nkind: Configuration\nserver:\n  lisen: x\n') --validate
+check "a configuration without a name" says "--config: the name of its file is missing" "$berth" server --config
 check "an unknown role" says 'unknown field "schedular"; did you mean "scheduler"?' "$berth" server --config <(printf 'apiVersion: berth/v1\nkind: Configuration\nschedular: {}\n') --validate
+told() { "$berth" "$@" server --config <(printf 'apiVersion: berth/v1\nkind: Configuration\nlog: {format: json}\nserver:\n  feature-gates: {A: true}\n') --event-ttl soon --data-dir "$work/none" 2>&1 | grep feature-gates; }
+check "the file's log format holds" says '"level":"warning"' told
+check "... where the command line says nothing else" says "] --feature-gates" told --log-format text
 check "a scheduler's own file is still taken" says "is valid" "$berth" scheduler --config <(printf 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n') --validate
 finish

@@ -90,6 +90,37 @@ check "a live cluster and its dump answer alike" [ "$("$berth" what-if -f "$work
 check "nothing more fits" says "can schedule 0 instance(s)" "$berth" capacity --pod "$work/late.yaml"
 check "a dump that is cut off is refused" says "cut off" "$berth" what-if --cluster <(sed '/^kind: List/,$d' "$work/dump.yaml") --each node
 check "a typing error is told" says 'did you mean "node-' "$berth" what-if --drain nod-2
+
+# A plan for fewer nodes, carried out step by step: every eviction is possible in its turn, nobody is left without a place, no budget breaks.
+kubectl -n shop scale deployment web --replicas=2 >/dev/null
+deployment tiny 5 "$((half / 4))" | kubectl apply -f - >/dev/null
+kubectl -n shop create poddisruptionbudget web --selector=app=web --min-available=1 >/dev/null
+kubectl -n shop create poddisruptionbudget tiny --selector=app=tiny --max-unavailable=1 >/dev/null
+check "two halves and five eighths run" eventually 30 counts 7 0
+"$berth" pack -o json >"$work/plan.json" 2>"$work/pack.err"
+steps() { python3 -c 'import json, sys
+for one in json.load(open(sys.argv[1]))["pack"]["steps"]:
+    if one["step"] == "drain":
+        for pod in one["evictions"]: print("evict", *pod.split("/"))
+    print(one["step"], one["node"])' "$work/plan.json"; }
+evict() { printf '{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"%s","namespace":"%s"}}' "$2" "$1" | kubectl create --raw "/api/v1/namespaces/$1/pods/$2/eviction" -f - >>"$work/evictions.log" 2>&1; }
+is_empty() { [ "$(on "$1")" = 0 ]; }
+carry_out() {
+  steps >"$work/steps"
+  while read -r step what name; do
+    case $step in
+      cordon) kubectl cordon "$what" ;;
+      evict) eventually 60 evict "$what" "$name" ;; # Until a budget that was just spent is there again.
+      drain) eventually 60 is_empty "$what" && eventually 60 counts 7 0 ;;
+      remove) kubectl delete node "$what" ;;
+    esac >>"$work/carried" 2>&1 </dev/null || { echo "not possible: $step $what $name"; cat "$work/steps" "$work/carried" "$work/evictions.log"; return 1; }
+  done <"$work/steps"
+}
+needed=$(number nodesNeeded "$work/plan.json")
+check "the plan empties nodes, with evictions" sh -c "grep -q '\"drain\"' '$work/plan.json' && [ $needed -lt 4 ]"
+check "each of its steps is possible in that order" carry_out
+check "everybody has a place" counts 7 0
+check "on as many nodes as were said" [ "$(kubectl get nodes -o name | wc -l)" = "$needed" ]
 ln -s "$berth" "$work/kubectl-berth"
 check "kubectl has it as a plugin" env PATH="$work:$PATH" kubectl berth what-if --each zone
 finish

@@ -117,6 +117,45 @@ TEST_F(Traces, FollowTheCallersChoice) {
   EXPECT_NE(collector_.taken().find("asked for"), std::string::npos);
 }
 
+constexpr std::string_view kUid = "f47ac10b-58cc-4372-a567-0e02b2c3d479";
+
+TEST_F(Traces, OfAnObjectsWayAreFoundByItsUidAlone) {
+  const auto one = tracer(1'000'000), other = tracer(1'000'000);
+  const auto way = one->way_of(kUid);
+  ASSERT_TRUE(way);
+  EXPECT_EQ(format_traceparent(*way), "00-f47ac10b58cc4372a5670e02b2c3d479-f47ac10b58cc4372-01");
+  EXPECT_EQ(*way, *other->way_of(kUid)) << "another process finds the same";
+  auto first = one->begin_way("Pod default/web", kUid);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->context, *way);
+  EXPECT_EQ(first->parent, decltype(first->parent){}) << "nothing stands above it";
+  EXPECT_EQ(other->begin("Start pod", SpanKind::kInternal, way).parent, first->context.span_id);
+  for (const char* none : {"", "no-uid", "00000000-0000-0000-0000-000000000000", "f47ac10b-58cc-4372-a567-0e02b2c3d4"})
+    EXPECT_FALSE(one->way_of(none)) << none;
+}
+
+TEST_F(Traces, OfWaysAreSampledAlikeByAllWithOneRate) {
+  const auto none = tracer(0), half = tracer(500'000), other_half = tracer(500'000);
+  EXPECT_FALSE(none->way_of(kUid)->is_sampled);
+  int sampled = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const auto uid = fmt::format("f47ac10b-58cc-4372-a567-{:012x}", i * 7'654'321'987LL);
+    EXPECT_EQ(half->way_of(uid)->is_sampled, other_half->way_of(uid)->is_sampled);
+    sampled += half->way_of(uid)->is_sampled ? 1 : 0;
+  }
+  EXPECT_GT(sampled, 400);
+  EXPECT_LT(sampled, 600);
+}
+
+TEST_F(Traces, TellWhatOfAnotherTraceCausedASpan) {
+  auto tracing = tracer(1'000'000);
+  auto span = *tracing->begin_way("Pod default/web", kUid);
+  span.caused_by = parse_traceparent(kHeader);
+  tracing->end(std::move(span));
+  tracing.reset();
+  EXPECT_NE(collector_.taken().find(id_bytes(*parse_traceparent(kHeader))), std::string::npos);
+}
+
 /// Answers 503 and notes what header it was given.
 class Inner final : public Handler {
  public:

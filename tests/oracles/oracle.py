@@ -8,6 +8,7 @@ import copy, gzip, http.client, json, re, ssl, time, urllib.parse
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 TIME = re.compile(r"(?!2026-01-01)20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+SERVICE = re.compile(r"^10\.(0|96|97|98|99|1[01]\d)\.\d+\.\d+$")  # --service-cluster-ip-range of the recording, and 10.96 here.
 AGE = re.compile(r"^(\d+[smhdy])+$|^<invalid>$")
 TYPE = re.compile(r"selfType\d+")  # Rules are compiled with a type of a random name.
 TOKEN = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
@@ -74,7 +75,7 @@ def mask(value, key=""):
             metadata["name"] = metadata["generateName"] + "*"
     if out.get("kind") == "Table":
         for row in out.get("rows") or []:
-            row["cells"] = ["AGE" if isinstance(c, str) and AGE.match(c) else c for c in row["cells"]]
+            row["cells"] = ["AGE" if isinstance(c, str) and AGE.match(c) else "ADDRESS" if isinstance(c, str) and SERVICE.match(c) else c for c in row["cells"]]
     if "managedFields" in out and isinstance(out["managedFields"], list):
         out["managedFields"].sort(key=lambda f: json.dumps([f.get("manager"), f.get("operation"), f.get("subresource"), f.get("apiVersion")]))
     return out

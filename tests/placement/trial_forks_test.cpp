@@ -16,6 +16,7 @@ struct Setting {
   Era era = Era::k136;
   int nodes = 8;
   bool unique_hostnames = true, nominations = false, lazy = false, volumes = false;
+  int attempts = 4;  ///< Of a hundred steps.
 };
 
 using Step = std::function<void(Trial&)>;
@@ -61,9 +62,9 @@ class Forks {
         lines_.push_back({lines_[at].trial.fork(), lines_[at].history});
       } else if (what < 20 && lines_.size() > 1) {
         lines_.erase(lines_.begin() + static_cast<std::ptrdiff_t>(at));
-      } else if (what < 24) {
+      } else if (what < 20 + setting_.attempts) {
         attempt(lines_[at], 0);
-      } else if (what < 40) {
+      } else if (what < 36 + setting_.attempts) {
         change(lines_[at]);
       } else {
         ask(lines_[at]);
@@ -230,6 +231,11 @@ TEST(TrialForks, WithNominations) {
 
 TEST(TrialForks, WithVolumes) {
   for (std::uint64_t seed = 401; seed <= 410; ++seed) run({.seed = seed, .volumes = true}, 200);
+}
+
+/// One after the other on the same lines, as single losses are tried: what was looked at in one is looked at again, and nothing else.
+TEST(TrialForks, WithManyAttempts) {
+  for (std::uint64_t seed = 601; seed <= 612; ++seed) run({.seed = seed, .volumes = seed % 2 == 0, .attempts = 45}, 150);
 }
 
 /// Several pages of each column, so that forks share some and own others.

@@ -270,6 +270,7 @@ class Story {
     for (const auto& other : cluster.node(choice.node)->pods) plan.there.insert(other->view().meta.uid);
     plan.peers = spread_peers(cluster, *pod);
     for (const auto& victim : choice.victims) plan.victims.insert(victim->view().meta.uid);
+    check_may_preempt(cluster, *pod, evaluation);
     // Of victims that go already nobody loses anything.
     const bool evicts = std::ranges::any_of(choice.victims, [](const PodInfoPtr& victim) { return !victim->view().meta.is_deleting; });
     const auto last = plans_.find(plan.preemptor_uid);
@@ -277,6 +278,17 @@ class Story {
       ADD_FAILURE() << pod->key << " preempts on " << node << " after it did on " << last->second.node << ", where nothing changed";
     }
     plans_[plan.preemptor_uid] = std::move(plan);
+  }
+
+  /// Who waits for the victims of an earlier plan may not plan again (PodEligibleToPreemptOthers), unless the node is no good any more.
+  static void check_may_preempt(const Cluster& cluster, const placement::PodInfo& pod, const placement::Evaluation& evaluation) {
+    const placement::NodeInfo* node = cluster.find_node(pod.view().nominated_node_name);
+    if (node == nullptr) return;
+    const auto rejected = std::ranges::find(evaluation.rejected, node->index, [](const auto& one) { return one.node; });
+    if (rejected == evaluation.rejected.end() || rejected->status.code == placement::Code::kUnschedulableAndUnresolvable) return;
+    for (const auto& other : node->pods)
+      EXPECT_FALSE(other->view().priority < pod.view().priority && other->view().meta.is_deleting && other->view().terminating_by_preemption)
+          << pod.key << " preempts while " << other->key << " still goes for it from " << node->name;
   }
 
   /// Each victim is needed: with it left where it is, the pod does not fit. (Spreading apart, where one more pod may even help.)

@@ -9,9 +9,12 @@ struct Entry {
   enum class When { kDefault, kConfigured, kEnabled } when;
   /// Whether it does nothing about any write of a status; else it is asked what it wants to see (wants_whole).
   enum class Status { kAsked, kPassedOver } status = Status::kPassedOver;
+  /// Whether what it does about a creation follows from the request and its configuration; else it is asked (add_circumstances).
+  enum class Knows { kMore, kRequestAlone } knows = Knows::kMore;
 };
 using When = Entry::When;
-constexpr auto kAsked = Entry::Status::kAsked;
+constexpr auto kAsked = Entry::Status::kAsked, kPassedOver = Entry::Status::kPassedOver;
+constexpr auto kRequestAlone = Entry::Knows::kRequestAlone;
 
 // Kubernetes' order (pkg/kubeapiserver/options/plugins.go), OpenShift's two where OpenShift has them. Of each, why it stands there.
 constexpr std::array<Entry, 30> kOrder = {{
@@ -27,32 +30,32 @@ constexpr std::array<Entry, 30> kOrder = {{
     // Refuses a node's foreign writes before anything is derived from them.
     {"NodeRestriction", make_node_restriction, When::kDefault, kAsked},
     // A new node is not-ready before anybody can place on it.
-    {"TaintNodesByCondition", make_taint_nodes_by_condition, When::kDefault},
-    {"AlwaysPullImages", make_always_pull_images, When::kConfigured},
+    {"TaintNodesByCondition", make_taint_nodes_by_condition, When::kDefault, kPassedOver, kRequestAlone},
+    {"AlwaysPullImages", make_always_pull_images, When::kConfigured, kPassedOver, kRequestAlone},
     {"PodNodeSelector", make_pod_node_selector, When::kConfigured},
     // Judges the pod as it came, before anything below works for it.
     {"PodSecurity", make_pod_security, When::kDefault},
     {"PodTopologyLabels", make_pod_topology_labels, When::kDefault},
     // Before tolerations and quota: both may look at the priority.
     {"Priority", make_priority, When::kDefault},
-    {"DefaultTolerationSeconds", make_default_toleration_seconds, When::kDefault},
+    {"DefaultTolerationSeconds", make_default_toleration_seconds, When::kDefault, kPassedOver, kRequestAlone},
     // After the default tolerations: a namespace's whitelist judges them all.
     {"PodTolerationRestriction", make_pod_toleration_restriction, When::kDefault},
-    {"ExtendedResourceToleration", make_extended_resource_toleration, When::kEnabled},
+    {"ExtendedResourceToleration", make_extended_resource_toleration, When::kEnabled, kPassedOver, kRequestAlone},
     // The class decides what the following two may do with a claim.
     {"DefaultStorageClass", make_default_storage_class, When::kDefault},
-    {"StorageObjectInUseProtection", make_storage_object_in_use_protection, When::kDefault},
-    {"PersistentVolumeClaimResize", make_persistent_volume_claim_resize, When::kDefault},
+    {"StorageObjectInUseProtection", make_storage_object_in_use_protection, When::kDefault, kPassedOver, kRequestAlone},
+    {"PersistentVolumeClaimResize", make_persistent_volume_claim_resize, When::kDefault, kPassedOver, kRequestAlone},
     // The overhead it adds counts against quota.
     {"RuntimeClass", make_runtime_class, When::kDefault},
     // Who approves and who signs needs the right to it by the signer's name; nobody asks a signer for system:masters.
-    {"CertificateApproval", make_certificate_approval, When::kDefault},
-    {"CertificateSigning", make_certificate_signing, When::kDefault, kAsked},
-    {"CertificateSubjectRestriction", make_certificate_subject_restriction, When::kDefault},
+    {"CertificateApproval", make_certificate_approval, When::kDefault, kPassedOver, kRequestAlone},
+    {"CertificateSigning", make_certificate_signing, When::kDefault, kAsked, kRequestAlone},
+    {"CertificateSubjectRestriction", make_certificate_subject_restriction, When::kDefault, kPassedOver, kRequestAlone},
     {"DefaultIngressClass", make_default_ingress_class, When::kDefault},
-    {"DenyServiceExternalIPs", make_deny_service_external_ips, When::kEnabled},
+    {"DenyServiceExternalIPs", make_deny_service_external_ips, When::kEnabled, kPassedOver, kRequestAlone},
     // After the defaults of limits: it judges what the pod would ask for in the end.
-    {"PodResizeValidator", make_pod_resize, When::kDefault},
+    {"PodResizeValidator", make_pod_resize, When::kDefault, kPassedOver, kRequestAlone},
     // Judges the selector as merged from everywhere above.
     {"PodNodeConstraints", make_pod_node_constraints, When::kConfigured},
     // The cluster's own policies change what the built-in plugins made …
@@ -132,7 +135,7 @@ Result<std::unique_ptr<AdmissionChain>> AdmissionChain::create(AdmissionContext 
     if (!is_on(entry, config)) continue;
     auto plugin = entry.make(chain->context_);
     if (!plugin) return fail(plugin.error().code, fmt::format("admission plugin {}: {}", entry.name, plugin.error().message));
-    chain->plugins_.push_back({std::move(*plugin), entry.status == Entry::Status::kPassedOver});
+    chain->plugins_.push_back({std::move(*plugin), entry.status == kPassedOver, entry.knows == kRequestAlone});
   }
   return chain;
 }
@@ -143,9 +146,16 @@ std::vector<std::string_view> AdmissionChain::names() const {
   return names;
 }
 
+std::optional<Circumstances> AdmissionChain::circumstances(const AdmissionRequest& creation) const {
+  Circumstances out;
+  for (const auto& link : plugins_)
+    if (!link.knows_request_alone && !link.plugin->add_circumstances(creation, out)) return std::nullopt;
+  return out;
+}
+
 void AdmissionChain::step(std::size_t index, bool mutating, AdmissionRequest* request, AdmitDone done) const {
   for (; index < plugins_.size(); ++index) {
-    const auto& [plugin, passes_status_over] = plugins_[index];
+    const auto& [plugin, passes_status_over, _] = plugins_[index];
     if (!plugin->handles(request->operation)) continue;
     if (request->fill_in && !passes_status_over && plugin->wants_whole(*request)) std::exchange(request->fill_in, nullptr)();
     if (plugin->may_wait()) break;
@@ -154,8 +164,9 @@ void AdmissionChain::step(std::size_t index, bool mutating, AdmissionRequest* re
   }
   if (index == plugins_.size()) {
     if (mutating)
-      for (const auto& [plugin, passes_status_over] : plugins_)
-        if (plugin->handles(request->operation) && plugin->wants_second_look(*request)) return done(plugin->mutate(*request));
+      for (const auto& link : plugins_)
+        if (link.plugin->handles(request->operation) && link.plugin->wants_second_look(*request))
+          return link.plugin->mutate_async(*request, std::move(done));
     return done({});
   }
   auto next = [this, index, mutating, request, done = std::move(done)](Admitted admitted) mutable {

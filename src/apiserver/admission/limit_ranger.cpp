@@ -17,6 +17,10 @@ class LimitRanger final : public AdmissionPlugin {
   explicit LimitRanger(const AdmissionContext& context) : ranges_(context.mirror("", "limitranges")) {}
   [[nodiscard]] std::string_view name() const override { return "LimitRanger"; }
 
+  bool add_circumstances(const AdmissionRequest&, Circumstances& circumstances) override {
+    circumstances.add([this] { return ranges_.generation(); });
+    return true;
+  }
   Admitted mutate(AdmissionRequest& request) override {
     if (!is_pod_write(request) || ranges_.empty()) return {};
     std::vector<std::string> notes;

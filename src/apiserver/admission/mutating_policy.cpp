@@ -3,8 +3,10 @@
 //   policy ─> bindings ─> parameters ─> match conditions ─> mutations, one after the other, each on what the last one left
 //
 // A policy with reinvocationPolicy IfNeeded looks again, once, when somebody changed the object after it.
+#include "apiserver/admission/equivalent_forms.h"
 #include "apiserver/admission/plugins.h"
 #include "apiserver/admission/policy_config.h"
+#include "apiserver/admission/webhook_client.h"
 #include "apiserver/apply/typed_merge.h"
 #include "apiserver/patch/json_patch.h"
 #include "cel/objects.h"
@@ -109,40 +111,41 @@ class MutatingPolicy final : public AdmissionPlugin {
   explicit MutatingPolicy(const AdmissionContext& context)
       : context_(context),
         source_(context, "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
+        forms_(context),
         namespaces_(context.mirror("", "namespaces")) {}
   [[nodiscard]] std::string_view name() const override { return "MutatingAdmissionPolicy"; }
   [[nodiscard]] bool handles(Operation) const override { return true; }
 
   [[nodiscard]] bool wants_whole(const AdmissionRequest&) override { return !source_.empty(); }
+  /// None has anything to do with it.
+  bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) override {
+    circumstances.add([this] { return source_.generation(); });
+    circumstances.add([this] { return namespaces_.generation(); });
+    if (source_.empty()) return true;
+    return std::ranges::none_of(*source_.current(),
+                                [&](const auto& policy) { return match_resources(policy->matcher, request, namespaces_) != nullptr; });
+  }
   Admitted validate(const AdmissionRequest& request) override {
     if (request.kind->group != "admissionregistration.k8s.io" || !request.kind->kind.starts_with("MutatingAdmissionPolicy")) return {};
     return check_policy(request, context_.authorizer, source_.policies(), context_.kinds ? context_.kinds() : nullptr);
   }
 
-  Admitted mutate(AdmissionRequest& request) override {
-    if (request.kind->group == "admissionregistration.k8s.io" && request.kind->kind.find("AdmissionPolicy") != std::string::npos) return {};
-    if (source_.empty() || !request.object.is_object()) return {};
-    std::vector<PolicyFailure> failures;
-    const auto invocations = collect(request, failures);
-    const bool is_second = request.policy_pass.has_value();
-    const auto again = is_second ? request.policy_pass->invoked : std::vector<std::string>();
-    AdmissionRequest::PolicyPass pass;
-    pass.is_second = is_second;
-    std::size_t unmoved = 0;  // Of those that want to look again, how many the object has not moved under.
-    for (const auto& invocation : invocations) {
-      const auto key = invocation.key();
-      if (is_second && std::ranges::find(again, key) == again.end()) continue;
-      const bool looks_again = invocation.policy->reinvokes;
-      bool is_invoked = true;
-      if (invoke(invocation, request, failures, is_invoked)) unmoved = 0;
-      if (!is_invoked || !looks_again) continue;
-      pass.invoked.push_back(key);
-      ++unmoved;
+  [[nodiscard]] bool may_wait() const override { return true; }
+  void validate_async(const AdmissionRequest& request, AdmitDone done) override { done(validate(request)); }
+  void mutate_async(AdmissionRequest& request, AdmitDone done) override {
+    if (request.kind->group == "admissionregistration.k8s.io" && request.kind->kind.find("AdmissionPolicy") != std::string::npos)
+      return done({});
+    if (source_.empty() || !request.object.is_object()) return done({});
+    request.forms.clear();
+    const auto walk = std::make_shared<Walk>();
+    walk->request = &request;
+    walk->done = std::move(done);
+    walk->invocations = collect(request, walk->failures);
+    if (request.policy_pass) {
+      walk->pass.is_second = true;
+      walk->again = request.policy_pass->invoked;
     }
-    pass.is_stale = unmoved < pass.invoked.size();
-    if (!pass.invoked.empty()) pass.output = request.object;
-    if (!invocations.empty()) request.policy_pass = std::move(pass);
-    return verdict(request, failures);
+    go_on(walk);
   }
 
   [[nodiscard]] bool wants_second_look(const AdmissionRequest& request) const override {
@@ -158,7 +161,7 @@ class MutatingPolicy final : public AdmissionPlugin {
   std::vector<Invocation> collect(const AdmissionRequest& request, std::vector<PolicyFailure>& failures) {
     std::vector<Invocation> out;
     for (const auto& policy : *source_.current()) {
-      const auto* form = match_resources(policy->matcher, request, namespaces_, Converted::kWithoutWebhook);
+      const auto* form = match_resources(policy->matcher, request, namespaces_);
       if (form == nullptr) continue;
       if (!policy->configuration_error.empty()) {
         if (!policy->ignores_failure)
@@ -181,57 +184,133 @@ class MutatingPolicy final : public AdmissionPlugin {
     return out;
   }
 
-  /// Whether the object is another now.
-  bool invoke(const Invocation& invocation, AdmissionRequest& request, std::vector<PolicyFailure>& failures, bool& is_invoked) {
-    const Policy& policy = *invocation.policy;
-    const auto fail = [&](std::string_view why) {
-      if (!policy.ignores_failure) failures.push_back({denied(policy, *invocation.binding, why)});
-    };
-    const bool is_namespace = model::hooks_of(*request.kind).life->is_namespace;
-    const auto ns = request.ns.empty() || is_namespace ? nullptr : namespaces_.get("", request.ns);
-    bool has_changed = false;
-    for (std::size_t i = 0; i < policy.mutations.size(); ++i) {
-      // Made anew for each: the object is what the one before left.
-      AdmissionVariables variables(request, *invocation.form, context_.authorizer);
-      variables.set_params(invocation.param.get());
-      variables.set_namespace(ns);
-      const auto composed = std::make_shared<PolicyVariables>(policy.variables, variables);
-      if (i == 0) {
-        const auto matches = policy.conditions.evaluate(variables, policy.ignores_failure);
-        if (!matches) fail(matches.error());
-        is_invoked = matches && *matches;
-        if (!is_invoked) return false;
-      }
-      variables.set_variables(cel::Value::map(composed));
-      auto changed = mutate_once(policy.mutations[i], variables, *composed, *invocation.form, request);
-      if (!changed)
-        fail(changed.error());
-      else
-        has_changed |= *changed;
+  /// One request on its way through its invocations, and each invocation's mutations.
+  struct Walk {
+    AdmissionRequest* request = nullptr;
+    AdmitDone done;
+    std::vector<Invocation> invocations;
+    std::vector<std::string> again;  ///< Of a second pass: who looks again.
+    std::vector<PolicyFailure> failures;
+    AdmissionRequest::PolicyPass pass;
+    std::size_t unmoved = 0;  ///< Of those that want to look again, how many the object has not moved under.
+    std::size_t invocation = 0, mutation = 0;
+    bool has_changed = false;  ///< By the invocation so far.
+
+    void fail(const Invocation& by, std::string_view why) {
+      if (!by.policy->ignores_failure) failures.push_back({denied(*by.policy, *by.binding, why)});
     }
-    return has_changed;
+    void next(const Invocation& by) {
+      if (has_changed) unmoved = 0;
+      if (by.policy->reinvokes) {
+        pass.invoked.push_back(by.key());
+        ++unmoved;
+      }
+      skip();
+    }
+    void skip() {
+      ++invocation;
+      mutation = 0;
+      has_changed = false;
+    }
+  };
+  using WalkPtr = std::shared_ptr<Walk>;
+
+  /// From the mutation that is next up to one that waits for a conversion webhook, or to the end.
+  void go_on(const WalkPtr& walk) {
+    auto& request = *walk->request;
+    while (walk->invocation < walk->invocations.size()) {
+      const auto& invocation = walk->invocations[walk->invocation];
+      const bool looks = !walk->pass.is_second || std::ranges::find(walk->again, invocation.key()) != walk->again.end();
+      if (!looks) {
+        walk->skip();
+      } else if (walk->mutation == invocation.policy->mutations.size()) {
+        walk->next(invocation);
+      } else if (!EquivalentForms::needs_webhook(request, *invocation.form)) {
+        if (auto made = mutate_form(*walk, invocation)) take(*walk, invocation, convert_back(request, *invocation.form, std::move(*made)));
+      } else {
+        // Made anew where one before it changed the object.
+        return forms_.prepare(request, {invocation.form}, [this, walk](Admitted ready) {
+          if (!ready) return walk->done(std::move(ready));
+          mutate_converted(walk);
+        });
+      }
+    }
+    auto& pass = walk->pass;
+    pass.is_stale = walk->unmoved < pass.invoked.size();
+    if (!pass.invoked.empty()) pass.output = request.object;
+    if (!walk->invocations.empty()) request.policy_pass = std::move(pass);
+    walk->done(verdict(request, walk->failures));
   }
 
-  static Expected<bool, std::string> mutate_once(const Mutation& mutation, const AdmissionVariables& variables,
-                                                 const PolicyVariables& composed, const model::KindInfo& form, AdmissionRequest& request) {
+  /// One mutation of an object that a webhook made, and makes the request's version of again.
+  void mutate_converted(const WalkPtr& walk) {
+    auto& request = *walk->request;
+    const auto& invocation = walk->invocations[walk->invocation];
+    auto made = mutate_form(*walk, invocation);
+    if (!made || json::equal(*made, request.forms.at(invocation.form).object)) return go_on(walk);
+    forms_.take_back(request, std::move(*made), [this, walk](model::ApiResult<Value> back) {
+      if (!back) return walk->done(std::unexpected(std::move(back.error())));
+      take(*walk, walk->invocations[walk->invocation], std::move(*back));
+      go_on(walk);
+    });
+  }
+
+  /// What the next mutation of the invocation makes of the object, in the policy's form; nothing where it fails or does not want to.
+  std::optional<Value> mutate_form(Walk& walk, const Invocation& invocation) {
+    const Policy& policy = *invocation.policy;
+    auto& request = *walk.request;
+    const bool is_namespace = model::hooks_of(*request.kind).life->is_namespace;
+    const auto ns = request.ns.empty() || is_namespace ? nullptr : namespaces_.get("", request.ns);
+    // Made anew for each: the object is what the one before left.
+    AdmissionVariables variables(request, *invocation.form, context_.authorizer);
+    variables.set_params(invocation.param.get());
+    variables.set_namespace(ns);
+    const auto composed = std::make_shared<PolicyVariables>(policy.variables, variables);
+    if (walk.mutation == 0) {
+      const auto matches = policy.conditions.evaluate(variables, policy.ignores_failure);
+      if (!matches) walk.fail(invocation, matches.error());
+      if (!matches || !*matches) {
+        walk.skip();
+        return std::nullopt;
+      }
+    }
+    variables.set_variables(cel::Value::map(composed));
+    auto made = mutate_once(policy.mutations[walk.mutation++], variables, *composed, *invocation.form, request);
+    if (made) return std::move(*made);
+    walk.fail(invocation, made.error());
+    return std::nullopt;
+  }
+
+  static Expected<Value, std::string> mutate_once(const Mutation& mutation, const AdmissionVariables& variables,
+                                                  const PolicyVariables& composed, const model::KindInfo& form,
+                                                  const AdmissionRequest& request) {
     auto budget = kPolicyCostBudget;
     const auto result = run_expression(mutation.expression, variables, composed, budget);
     if (!result.value) return std::unexpected(result.error);
-    auto object = request.object;
-    const bool converts = &form != request.kind && request.object_kind.empty();
-    if (converts) model::convert(*request.kind, form, object);
+    auto object = request.object_kind.empty() ? in_form(request, form, request.object) : request.object;
     auto done = mutation.is_json_patch ? apply_operations(*result.value, object) : apply_configuration(*result.value, form, object);
     if (!done) return std::unexpected(done.error());
-    if (converts) model::convert(form, *request.kind, object);
     if (!object.is_object()) return std::unexpected("JSON Patch: the patched object is not an object");
+    return object;
+  }
+
+  static Value convert_back(const AdmissionRequest& request, const model::KindInfo& form, Value made) {
+    if (&form != request.kind && request.object_kind.empty()) model::convert(form, *request.kind, made);
+    return made;
+  }
+
+  /// The object is this from now on, in the version of the request.
+  static void take(Walk& walk, const Invocation& invocation, Value object) {
+    auto& request = *walk.request;
     if (request.object_kind.empty()) {
       model::DecodeReport report;
-      if (auto decoded = model::decode(*request.kind, object, report); !decoded) return std::unexpected(decoded.error().message);
+      if (auto decoded = model::decode(*request.kind, object, report); !decoded) return walk.fail(invocation, decoded.error().message);
       model::apply_defaults(*request.kind, object);
     }
-    const bool changed = !json::equal(object, request.object);
+    if (json::equal(object, request.object)) return;
+    walk.has_changed = true;
     request.object = std::move(object);
-    return changed;
+    request.forms.clear();
   }
 
   static Admitted verdict(const AdmissionRequest& request, const std::vector<PolicyFailure>& failures) {
@@ -245,6 +324,7 @@ class MutatingPolicy final : public AdmissionPlugin {
 
   const AdmissionContext& context_;
   PolicySource source_;
+  EquivalentForms forms_;
   Mirror& namespaces_;
 };
 

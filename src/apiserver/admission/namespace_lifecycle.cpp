@@ -9,6 +9,14 @@ class NamespaceLifecycle final : public AdmissionPlugin {
   explicit NamespaceLifecycle(const AdmissionContext& context) : cache_(context.cache) {}
   [[nodiscard]] std::string_view name() const override { return "NamespaceLifecycle"; }
 
+  bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) override {
+    circumstances.add([this, key = make_key("", "namespaces", "", request.ns)] {
+      const auto found = cache_.get(key);
+      return found == nullptr ? 0 : static_cast<std::uint64_t>(found->revision);
+    });
+    return true;
+  }
+
   // In the mutating pass, so that a missing namespace is what the user hears of first.
   Admitted mutate(AdmissionRequest& request) override {
     if (request.operation == Operation::kDelete && request.is("", "namespaces")) {

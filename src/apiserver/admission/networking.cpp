@@ -9,6 +9,11 @@ class DefaultIngressClass final : public AdmissionPlugin {
   explicit DefaultIngressClass(const AdmissionContext& context) : classes_(context.mirror("networking.k8s.io", "ingressclasses")) {}
   [[nodiscard]] std::string_view name() const override { return "DefaultIngressClass"; }
 
+  bool add_circumstances(const AdmissionRequest&, Circumstances& circumstances) override {
+    circumstances.add([this] { return classes_.generation(); });
+    return true;
+  }
+
   Admitted mutate(AdmissionRequest& request) override {
     if (!request.is("networking.k8s.io", "ingresses") || request.operation != Operation::kCreate) return {};
     if (json::find(request.object, {"spec", "ingressClassName"}) != nullptr) return {};

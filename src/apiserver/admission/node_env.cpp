@@ -14,6 +14,10 @@ class NodeEnv final : public AdmissionPlugin {
       : namespaces_(namespaces), default_selector_(std::move(default_selector)) {}
   [[nodiscard]] std::string_view name() const override { return "NodeEnv"; }
 
+  bool add_circumstances(const AdmissionRequest&, Circumstances& circumstances) override {
+    circumstances.add([this] { return namespaces_.generation(); });
+    return true;
+  }
   Admitted mutate(AdmissionRequest& request) override {
     if (!applies(request)) return {};
     const auto wanted = selector_of(request);

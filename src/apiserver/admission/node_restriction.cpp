@@ -48,6 +48,7 @@ class NodeRestriction final : public AdmissionPlugin {
   [[nodiscard]] bool wants_whole(const AdmissionRequest& request) override {
     return !node_of(*request.user).empty() && !request.is("", "pods", "status");
   }
+  bool add_circumstances(const AdmissionRequest& request, Circumstances&) override { return node_of(*request.user).empty(); }
   // In the mutating pass, as in Kubernetes: what a node may not do is refused before other plugins derive anything from it.
   Admitted mutate(AdmissionRequest& request) override {
     const auto node = node_of(*request.user);

@@ -1,5 +1,6 @@
 // What an admission plugin is (SPEC E; apiserver/pkg/admission): one step of the chain between decoding and committing.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,6 +27,28 @@ using KindTablePtr = std::shared_ptr<const KindTable>;
 enum class Operation { kCreate, kUpdate, kDelete, kConnect };
 std::string_view to_string(Operation operation);
 
+/// What was looked at beside a request, as numbers that say whether it is the same: generations and revisions, which never come again once
+/// something has changed; or whether there is anything at all, where nothing of it was used. What they are asked of outlives this. Reading is
+/// thread-safe.
+class Circumstances {
+ public:
+  void add(std::function<std::uint64_t()> state) {
+    const auto was = state();
+    all_.push_back({std::move(state), was});
+  }
+  /// Nothing has changed since.
+  [[nodiscard]] bool hold() const {
+    return std::ranges::all_of(all_, [](const auto& one) { return one.state() == one.was; });
+  }
+
+ private:
+  struct One {
+    std::function<std::uint64_t()> state;
+    std::uint64_t was;
+  };
+  std::vector<One> all_;
+};
+
 /// What is to be admitted. `object` may be changed by mutating plugins alone.
 struct AdmissionRequest {
   Operation operation = Operation::kCreate;
@@ -42,6 +65,8 @@ struct AdmissionRequest {
   std::function<void()> fill_in;
   json::Value options;  ///< CreateOptions, UpdateOptions, DeleteOptions, PatchOptions as sent, or null.
   std::vector<std::string>* warnings = nullptr;
+  /// Nobody waits for the answer after that (?timeout= of the request).
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::string_view traceparent;  ///< The request's, for whoever is asked about it; empty: none. The request keeps it.
   std::function<void(std::string key, std::string value)> annotate;  ///< Into the audit log; may be empty.
   /// What is served, as the request sees it; null: the API's own kinds.
@@ -54,6 +79,8 @@ struct AdmissionRequest {
     bool is_second = false;
   };
   std::optional<PolicyPass> policy_pass;
+  /// Texts that plugins made up for this object alone, each ending in a random suffix: the next one like it gets others.
+  std::vector<std::string> made_up;
   struct Form {
     json::Value object, old_object;
   };
@@ -103,6 +130,9 @@ class AdmissionPlugin {
   /// Whether it looks at more than metadata and status of the objects of this request, which may lack the rest. Not asked of plugins that
   /// pass over writes of a status (chain.cpp).
   [[nodiscard]] virtual bool wants_whole(const AdmissionRequest&) { return true; }
+  /// Adds what its part in this creation depends on beside the request. False: on more than can be told, or it leaves something behind, so
+  /// that the next creation in the same words has to be asked about again. Asked before the first plugin and after the last.
+  virtual bool add_circumstances(const AdmissionRequest&, Circumstances&) { return false; }
   virtual Admitted mutate(AdmissionRequest&) { return {}; }
   /// After all others, once: whether they left something that it wants to look at again.
   [[nodiscard]] virtual bool wants_second_look(const AdmissionRequest&) const { return false; }
@@ -121,6 +151,8 @@ class AdmissionChain {
   void validate(const AdmissionRequest& request, AdmitDone done) const {
     step(0, false, const_cast<AdmissionRequest*>(&request), std::move(done));
   }
+  /// What everybody's part in this creation depends on; nothing where somebody's cannot be told.
+  [[nodiscard]] std::optional<Circumstances> circumstances(const AdmissionRequest& creation) const;
   [[nodiscard]] std::vector<std::string_view> names() const;
   [[nodiscard]] const AdmissionContext& context() const { return context_; }
 
@@ -130,6 +162,7 @@ class AdmissionChain {
   struct Link {
     std::unique_ptr<AdmissionPlugin> plugin;
     bool passes_status_over = false;
+    bool knows_request_alone = false;
   };
   AdmissionContext context_;
   std::vector<Link> plugins_;

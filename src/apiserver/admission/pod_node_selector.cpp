@@ -15,6 +15,10 @@ class PodNodeSelector final : public AdmissionPlugin {
       : namespaces_(namespaces), selectors_(std::move(selectors)) {}
   [[nodiscard]] std::string_view name() const override { return "PodNodeSelector"; }
 
+  bool add_circumstances(const AdmissionRequest&, Circumstances& circumstances) override {
+    circumstances.add([this] { return namespaces_.generation(); });
+    return true;
+  }
   Admitted mutate(AdmissionRequest& request) override {
     if (!applies(request)) return {};
     auto wanted = selector_of(request);

@@ -117,6 +117,10 @@ class PodSecurity final : public AdmissionPlugin {
     return {};
   }
 
+  bool add_circumstances(const AdmissionRequest&, Circumstances& circumstances) override {
+    circumstances.add([this] { return namespaces_.generation(); });
+    return true;
+  }
   Admitted validate(const AdmissionRequest& request) override {
     const bool is_create = request.operation == Operation::kCreate;
     if (!is_create && request.operation != Operation::kUpdate) return {};

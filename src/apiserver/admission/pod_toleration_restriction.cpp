@@ -46,6 +46,10 @@ class PodTolerationRestriction final : public AdmissionPlugin {
   }
   [[nodiscard]] std::string_view name() const override { return "PodTolerationRestriction"; }
 
+  bool add_circumstances(const AdmissionRequest&, Circumstances& circumstances) override {
+    circumstances.add([this] { return namespaces_.generation(); });
+    return true;
+  }
   Admitted mutate(AdmissionRequest& request) override {
     if (!is_of_pod(request)) return {};
     json::Array extra;

@@ -12,6 +12,10 @@ class PodTopologyLabels final : public AdmissionPlugin {
   explicit PodTopologyLabels(const AdmissionContext& context) : cache_(context.cache) {}
   [[nodiscard]] std::string_view name() const override { return "PodTopologyLabels"; }
 
+  bool add_circumstances(const AdmissionRequest& request, Circumstances&) override {
+    return !request.is("", "pods") || json::get_string(request.object, {"spec", "nodeName"}).empty();
+  }
+
   Admitted mutate(AdmissionRequest& request) override {
     if (request.operation != Operation::kCreate || request.kind->group != "" || request.kind->plural != "pods") return {};
     std::string_view node;

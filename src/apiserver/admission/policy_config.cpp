@@ -124,47 +124,6 @@ PolicyBinding compile_binding(const json::Value& document) {
   return out;
 }
 
-void check_expressions(const json::Value& policy, model::FieldErrors& errors) {
-  const auto* spec = json::find(policy, "spec");
-  if (spec == nullptr) return;
-  const bool has_params = json::find(*spec, "paramKind") != nullptr;
-  check_match_conditions(get_array(*spec, {"matchConditions"}), "spec.matchConditions", has_params, errors);
-  const auto& variables = get_array(*spec, {"variables"});
-  const auto& mutations = get_array(*spec, {"mutations"});
-  // A mutating policy has always variables, if none.
-  PolicyScope scope(has_params, !variables.empty() || !mutations.empty(), !mutations.empty());
-  for (std::size_t i = 0; i < variables.size(); ++i) {
-    const auto text = get_string(variables[i], {"expression"});
-    const auto expression = scope.declare(std::string(get_string(variables[i], {"name"})), text);
-    if (!is_blank(text)) report_expression(expression, fmt::format("spec.variables[{}].expression", i), text, errors);
-  }
-  for (std::size_t i = 0; i < mutations.size(); ++i) {
-    const bool is_patch = get_string(mutations[i], {"patchType"}) == "JSONPatch";
-    const auto* field = is_patch ? "jsonPatch" : "applyConfiguration";
-    const auto text = get_string(mutations[i], {field, "expression"});
-    if (!is_blank(text))
-      report_expression(compile_mutation(mutations[i], scope).expression, fmt::format("spec.mutations[{}].{}.expression", i, field), text,
-                        errors);
-  }
-  const auto& validations = get_array(*spec, {"validations"});
-  for (std::size_t i = 0; i < validations.size(); ++i) {
-    const auto text = get_string(validations[i], {"expression"}), message = get_string(validations[i], {"messageExpression"});
-    if (!is_blank(text))
-      report_expression(compile_expression(text, scope.with_authorizer(), {"bool"}), fmt::format("spec.validations[{}].expression", i),
-                        text, errors);
-    if (!is_blank(message))
-      report_expression(compile_expression(message, scope.without_authorizer(), {"string"}),
-                        fmt::format("spec.validations[{}].messageExpression", i), message, errors);
-  }
-  const auto& annotations = get_array(*spec, {"auditAnnotations"});
-  for (std::size_t i = 0; i < annotations.size(); ++i) {
-    const auto text = get_string(annotations[i], {"valueExpression"});
-    if (!is_blank(text))
-      report_expression(compile_expression(text, scope.with_authorizer(), {"string", "null_type"}),
-                        fmt::format("spec.auditAnnotations[{}].valueExpression", i), text, errors);
-  }
-}
-
 /// As Go prints a *user.DefaultInfo.
 std::string shown(const UserInfo& user) { return fmt::format("&{{{} {} [{}] map[]}}", user.name, user.uid, fmt::join(user.groups, " ")); }
 
@@ -228,6 +187,49 @@ std::vector<std::shared_ptr<const Policy>> compile_policies(const std::vector<Mi
     out.push_back(std::move(policy));
   }
   return out;
+}
+
+model::FieldErrors check_policy_expressions(const json::Value& policy) {
+  model::FieldErrors errors;
+  const auto* spec = json::find(policy, "spec");
+  if (spec == nullptr) return errors;
+  const bool has_params = json::find(*spec, "paramKind") != nullptr;
+  check_match_conditions(get_array(*spec, {"matchConditions"}), "spec.matchConditions", has_params, errors);
+  const auto& variables = get_array(*spec, {"variables"});
+  const auto& mutations = get_array(*spec, {"mutations"});
+  // A mutating policy has always variables, if none.
+  PolicyScope scope(has_params, !variables.empty() || !mutations.empty(), !mutations.empty());
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    const auto text = get_string(variables[i], {"expression"});
+    const auto expression = scope.declare(std::string(get_string(variables[i], {"name"})), text);
+    if (!is_blank(text)) report_expression(expression, fmt::format("spec.variables[{}].expression", i), text, errors);
+  }
+  for (std::size_t i = 0; i < mutations.size(); ++i) {
+    const bool is_patch = get_string(mutations[i], {"patchType"}) == "JSONPatch";
+    const auto* field = is_patch ? "jsonPatch" : "applyConfiguration";
+    const auto text = get_string(mutations[i], {field, "expression"});
+    if (!is_blank(text))
+      report_expression(compile_mutation(mutations[i], scope).expression, fmt::format("spec.mutations[{}].{}.expression", i, field), text,
+                        errors);
+  }
+  const auto& validations = get_array(*spec, {"validations"});
+  for (std::size_t i = 0; i < validations.size(); ++i) {
+    const auto text = get_string(validations[i], {"expression"}), message = get_string(validations[i], {"messageExpression"});
+    if (!is_blank(text))
+      report_expression(compile_expression(text, scope.with_authorizer(), {"bool"}), fmt::format("spec.validations[{}].expression", i),
+                        text, errors);
+    if (!is_blank(message))
+      report_expression(compile_expression(message, scope.without_authorizer(), {"string"}),
+                        fmt::format("spec.validations[{}].messageExpression", i), message, errors);
+  }
+  const auto& annotations = get_array(*spec, {"auditAnnotations"});
+  for (std::size_t i = 0; i < annotations.size(); ++i) {
+    const auto text = get_string(annotations[i], {"valueExpression"});
+    if (!is_blank(text))
+      report_expression(compile_expression(text, scope.with_authorizer(), {"string", "null_type"}),
+                        fmt::format("spec.auditAnnotations[{}].valueExpression", i), text, errors);
+  }
+  return errors;
 }
 
 std::shared_ptr<const PolicySource::List> PolicySource::current() {
@@ -305,14 +307,11 @@ ExpressionResult run_expression(const Expression& expression, const cel::Activat
 
 Admitted check_policy(const AdmissionRequest& request, Authorizer& authorizer, const Mirror& policies, const KindTablePtr& kinds) {
   if (request.object.is_null() || !request.subresource.empty()) return {};
-  model::FieldErrors errors;
-  const bool is_policy = request.kind->kind.ends_with("AdmissionPolicy");
-  if (is_policy) check_expressions(request.object, errors);
-  if (errors.empty())
-    if (auto why = check_access(request, authorizer, policies, kinds); !why.empty())
-      errors.push_back({model::FieldError::Type::kForbidden, is_policy ? "spec.paramKind" : "spec.paramRef", "", std::move(why)});
-  if (errors.empty()) return {};
-  return std::unexpected(model::invalid_object(request.kind->group, request.kind->kind, request.name, errors));
+  auto why = check_access(request, authorizer, policies, kinds);
+  if (why.empty()) return {};
+  const char* field = request.kind->kind.ends_with("AdmissionPolicy") ? "spec.paramKind" : "spec.paramRef";
+  return std::unexpected(model::invalid_object(request.kind->group, request.kind->kind, request.name,
+                                               {{model::FieldError::Type::kForbidden, field, "", std::move(why)}}));
 }
 
 }  // namespace berth::apiserver

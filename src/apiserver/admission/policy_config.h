@@ -61,6 +61,8 @@ class PolicySource {
   using List = std::vector<std::shared_ptr<const Policy>>;
   [[nodiscard]] bool empty() const { return policies_.empty() || bindings_.empty(); }
   [[nodiscard]] const Mirror& policies() const { return policies_; }
+  /// Rises with every change of either.
+  [[nodiscard]] std::uint64_t generation() const { return policies_.generation() + bindings_.generation(); }
   [[nodiscard]] std::shared_ptr<const List> current();
 
  private:
@@ -100,8 +102,9 @@ class PolicyVariables final : public cel::Map {
 ExpressionResult run_expression(const Expression& expression, const cel::Activation& variables, const PolicyVariables& composed,
                                 std::int64_t& budget);
 
-/// Validation that needs the compiler: the expressions of a policy that is being written, and whether its author may read the parameters
-/// that a policy or a binding names.
+/// What is wrong with the expressions of a policy that is being written.
+model::FieldErrors check_policy_expressions(const json::Value& policy);
+/// Whether the author of a policy or a binding may read the parameters that it names.
 Admitted check_policy(const AdmissionRequest& request, Authorizer& authorizer, const Mirror& policies, const KindTablePtr& kinds);
 
 }  // namespace berth::apiserver

@@ -11,6 +11,11 @@ class Priority final : public AdmissionPlugin {
   explicit Priority(const AdmissionContext& context) : classes_(context.mirror("scheduling.k8s.io", "priorityclasses")) {}
   [[nodiscard]] std::string_view name() const override { return "Priority"; }
 
+  bool add_circumstances(const AdmissionRequest&, Circumstances& circumstances) override {
+    circumstances.add([this] { return classes_.generation(); });
+    return true;
+  }
+
   Admitted mutate(AdmissionRequest& request) override {
     if (!request.is("", "pods")) return {};
     if (request.operation == Operation::kUpdate) return keep_on_update(request);

@@ -46,6 +46,12 @@ class ResourceQuota final : public AdmissionPlugin {
   [[nodiscard]] std::string_view name() const override { return "ResourceQuota"; }
 
   [[nodiscard]] bool may_wait() const override { return true; }
+  /// What it books, it books of each. Of other namespaces' quotas, whose use is written with every pod there, nothing counts.
+  bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) override {
+    if (!applies(request)) return true;
+    circumstances.add([this, ns = request.ns] { return quotas_.empty(ns) ? 0U : 1U; });
+    return quotas_.empty(request.ns);
+  }
   void validate_async(const AdmissionRequest& request, AdmitDone done) override {
     if (!applies(request)) return done({});
     const auto quotas = quotas_.list(request.ns);

@@ -10,6 +10,11 @@ class RuntimeClass final : public AdmissionPlugin {
   explicit RuntimeClass(const AdmissionContext& context) : classes_(context.mirror("node.k8s.io", "runtimeclasses")) {}
   [[nodiscard]] std::string_view name() const override { return "RuntimeClass"; }
 
+  bool add_circumstances(const AdmissionRequest&, Circumstances& circumstances) override {
+    circumstances.add([this] { return classes_.generation(); });
+    return true;
+  }
+
   Admitted mutate(AdmissionRequest& request) override {
     if (!request.is("", "pods") || request.operation != Operation::kCreate) return {};
     const std::string class_name(json::get_string(request.object, {"spec", "runtimeClassName"}));

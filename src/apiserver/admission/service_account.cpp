@@ -15,6 +15,16 @@ class ServiceAccount final : public AdmissionPlugin {
   explicit ServiceAccount(const AdmissionContext& context) : cache_(context.cache), random_suffix_(context.random_suffix) {}
   [[nodiscard]] std::string_view name() const override { return "ServiceAccount"; }
 
+  bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) override {
+    if (!applies(request)) return true;
+    const auto account = json::get_string(request.object, {"spec", "serviceAccountName"});
+    circumstances.add([this, key = make_key("", "serviceaccounts", request.ns, account.empty() ? "default" : account)] {
+      const auto found = cache_.get(key);
+      return found == nullptr ? 0 : static_cast<std::uint64_t>(found->revision);
+    });
+    return true;
+  }
+
   Admitted mutate(AdmissionRequest& request) override {
     if (!applies(request)) return {};
     if (is_mirror_pod(request.object)) return validate(request);
@@ -24,7 +34,7 @@ class ServiceAccount final : public AdmissionPlugin {
     const auto found = find(request, account_name);
     if (!found) return std::unexpected(found.error());
     const auto account = document_of(*found);
-    if (should_mount(request.object, *account)) mount_token(spec);
+    if (should_mount(request.object, *account)) mount_token(spec, request.made_up);
     if (const auto& secrets = json::get_array(*account, {"imagePullSecrets"});
         !secrets.empty() && json::find(request.object, {"spec", "imagePullSecrets"}) == nullptr)
       spec["imagePullSecrets"] = secrets;
@@ -123,7 +133,7 @@ class ServiceAccount final : public AdmissionPlugin {
     return json::get_bool(account, {"automountServiceAccountToken"}, true);
   }
 
-  void mount_token(json::Object& spec) {
+  void mount_token(json::Object& spec, std::vector<std::string>& made_up) {
     std::string volume_name;
     bool has_volume = false;
     if (const auto* volumes = spec.if_contains("volumes"); volumes != nullptr && volumes->is_array()) {
@@ -134,7 +144,7 @@ class ServiceAccount final : public AdmissionPlugin {
         has_volume = true;
       }
     }
-    if (!has_volume) volume_name = std::string(kVolumePrefix) + random_suffix_();
+    if (!has_volume) made_up.push_back(volume_name = std::string(kVolumePrefix) + random_suffix_());
     bool needs_volume = false;
     for (std::string_view list : {"initContainers", "containers"}) {
       auto* containers = spec.if_contains(list);

@@ -10,6 +10,10 @@ class DefaultStorageClass final : public AdmissionPlugin {
   explicit DefaultStorageClass(const AdmissionContext& context) : classes_(context.mirror("storage.k8s.io", "storageclasses")) {}
   [[nodiscard]] std::string_view name() const override { return "DefaultStorageClass"; }
 
+  bool add_circumstances(const AdmissionRequest&, Circumstances& circumstances) override {
+    circumstances.add([this] { return classes_.generation(); });
+    return true;
+  }
   Admitted mutate(AdmissionRequest& request) override {
     if (!request.is("", "persistentvolumeclaims") || request.operation != Operation::kCreate) return {};
     // An explicit "" asks for no class at all.

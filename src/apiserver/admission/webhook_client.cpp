@@ -228,8 +228,25 @@ void WebhookClient::post(const Webhook& webhook, std::string review, std::string
   });
 }
 
-void WebhookClient::call(const Webhook& webhook, const AdmissionRequest& request, const model::KindInfo& form,
+namespace {
+
+/// The webhook with no more time than is left of the request's, in whole seconds and at least one; nothing where its own is less.
+std::optional<Webhook> hurried(const Webhook& webhook, const AdmissionRequest& request) {
+  if (request.deadline == std::chrono::steady_clock::time_point::max()) return std::nullopt;
+  const auto left = std::chrono::ceil<std::chrono::seconds>(request.deadline - std::chrono::steady_clock::now());
+  const auto left_ms = static_cast<int>(std::clamp<std::int64_t>(left.count(), 1, 30)) * 1000;
+  if (left_ms >= webhook.timeout_ms) return std::nullopt;
+  auto out = webhook;
+  out.timeout_ms = left_ms;
+  return out;
+}
+
+}  // namespace
+
+void WebhookClient::call(const Webhook& asked, const AdmissionRequest& request, const model::KindInfo& form,
                          std::function<void(WebhookAnswer)> done) {
+  const auto less = hurried(asked, request);
+  const auto& webhook = less ? *less : asked;
   const auto uid = uid_();
   auto review = json::serialize(make_admission_review(request, form, uid, webhook.is_v1));
   auto answered = [webhook, uid, done = std::move(done)](PostAnswer posted) {

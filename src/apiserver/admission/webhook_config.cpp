@@ -48,8 +48,7 @@ std::vector<WebhookRule> read_rules(const json::Value& document, std::string_vie
 }
 
 /// The kind under which a rule wants the request: its own, or another version's of the same object.
-const model::KindInfo* match_rules(const std::vector<WebhookRule>& rules, bool exact, const AdmissionRequest& request,
-                                   Converted converted) {
+const model::KindInfo* match_rules(const std::vector<WebhookRule>& rules, bool exact, const AdmissionRequest& request) {
   for (const auto& rule : rules)
     if (rule_matches(rule, request, *request.kind)) return request.kind;
   if (exact) return nullptr;
@@ -64,7 +63,6 @@ const model::KindInfo* match_rules(const std::vector<WebhookRule>& rules, bool e
   if (request.kinds == nullptr) return nullptr;
   for (const auto& served : request.kinds->all_custom()) {
     if (!served.kind->version->is_served) continue;
-    if (served.kind->definition->conversion && converted == Converted::kWithoutWebhook) continue;
     if (wants(served.kind->info)) return &served.kind->info;
   }
   return nullptr;
@@ -97,6 +95,15 @@ void read_client_config(Webhook& out, const json::Value& config) {
   out.ca_pem = base64_decode(json::get_string(config, {"caBundle"})).value_or("");
 }
 
+model::FieldErrors check_webhook_expressions(const json::Value& configuration) {
+  model::FieldErrors errors;
+  const auto& webhooks = json::get_array(configuration, {"webhooks"});
+  for (std::size_t i = 0; i < webhooks.size(); ++i)
+    check_match_conditions(json::get_array(webhooks[i], {"matchConditions"}), fmt::format("webhooks[{}].matchConditions", i), false,
+                           errors);
+  return errors;
+}
+
 std::vector<std::shared_ptr<const Webhook>> compile_webhooks(const std::vector<Mirror::Document>& configurations) {
   std::vector<std::shared_ptr<const Webhook>> out;
   for (const auto& configuration : configurations)
@@ -118,12 +125,10 @@ void read_matcher(ResourceMatcher& out, const json::Value& document, std::string
   out.objects = selector("objectSelector");
 }
 
-const model::KindInfo* match_resources(const ResourceMatcher& webhook, const AdmissionRequest& request, const Mirror& namespaces,
-                                       Converted converted) {
-  const model::KindInfo* matched = webhook.rules.empty() && webhook.without_rules_matches_all
-                                       ? request.kind
-                                       : match_rules(webhook.rules, webhook.exact_match, request, converted);
-  if (matched == nullptr || match_rules(webhook.excluded, webhook.exact_match, request, Converted::kAny) != nullptr) return nullptr;
+const model::KindInfo* match_resources(const ResourceMatcher& webhook, const AdmissionRequest& request, const Mirror& namespaces) {
+  const model::KindInfo* matched =
+      webhook.rules.empty() && webhook.without_rules_matches_all ? request.kind : match_rules(webhook.rules, webhook.exact_match, request);
+  if (matched == nullptr || match_rules(webhook.excluded, webhook.exact_match, request) != nullptr) return nullptr;
   if (!webhook.namespaces.is_everything()) {
     const bool is_namespace = model::hooks_of(*request.kind).life->is_namespace;
     if (is_namespace) {

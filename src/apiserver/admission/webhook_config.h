@@ -41,17 +41,17 @@ struct Webhook : ResourceMatcher {
 /// In the order in which they are called: configurations by name, webhooks as listed.
 std::vector<std::shared_ptr<const Webhook>> compile_webhooks(const std::vector<Mirror::Document>& configurations);
 
+/// What is wrong with the match conditions of a configuration that is being written.
+model::FieldErrors check_webhook_expressions(const json::Value& configuration);
+
 /// How it is reached, from a clientConfig.
 void read_client_config(Webhook& out, const json::Value& config);
 
 /// The rules, selectors and match policy below `document`: a webhook, or a MatchResources of a policy.
 void read_matcher(ResourceMatcher& out, const json::Value& document, std::string_view rules);
 
-/// Which other versions of a custom kind are equivalent to the request's: all, or those that need no conversion webhook.
-enum class Converted { kAny, kWithoutWebhook };
 /// The kind in whose form the request's object is wanted, or null when the request is not. `namespaces`: the mirror of Namespaces. The
 /// object in that form may have to be made first (equivalent_forms.h).
-const model::KindInfo* match_resources(const ResourceMatcher& matcher, const AdmissionRequest& request, const Mirror& namespaces,
-                                       Converted converted = Converted::kAny);
+const model::KindInfo* match_resources(const ResourceMatcher& matcher, const AdmissionRequest& request, const Mirror& namespaces);
 
 }  // namespace berth::apiserver

@@ -27,6 +27,12 @@ class WebhookSource {
     if (configurations_.empty()) return false;
     return std::ranges::any_of(*current(), [&](const auto& webhook) { return match_resources(*webhook, request, namespaces_) != nullptr; });
   }
+  /// As AdmissionPlugin's: where none may be called.
+  bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) {
+    circumstances.add([this] { return configurations_.generation(); });
+    circumstances.add([this] { return namespaces_.generation(); });
+    return !may_match(request);
+  }
   /// The webhooks whose rules and selectors want the request.
   std::vector<Match> wanting(const AdmissionRequest& request) {
     std::vector<Match> out;
@@ -81,20 +87,6 @@ model::ApiStatus call_failed(const Webhook& webhook, const std::string& why) {
   return model::internal_error(fmt::format("failed calling webhook \"{}\": {}", webhook.name, why));
 }
 
-/// The match conditions of a webhook configuration that is being written must be programs.
-Admitted check_expressions(const AdmissionRequest& request) {
-  const bool is_configuration =
-      request.kind->group == "admissionregistration.k8s.io" && !request.object.is_null() && request.subresource.empty();
-  if (!is_configuration) return {};
-  model::FieldErrors errors;
-  const auto& webhooks = json::get_array(request.object, {"webhooks"});
-  for (std::size_t i = 0; i < webhooks.size(); ++i)
-    check_match_conditions(json::get_array(webhooks[i], {"matchConditions"}), fmt::format("webhooks[{}].matchConditions", i), false,
-                           errors);
-  if (errors.empty()) return {};
-  return std::unexpected(model::invalid_object(request.kind->group, request.kind->kind, request.name, errors));
-}
-
 std::optional<model::ApiStatus> check_dry_run(const Webhook& webhook, const AdmissionRequest& request) {
   if (!request.dry_run || webhook.allows_dry_run) return std::nullopt;
   return model::bad_request(fmt::format("admission webhook \"{}\" does not support dry run", webhook.name));
@@ -130,6 +122,9 @@ class MutatingWebhook final : public AdmissionPlugin {
 
   [[nodiscard]] bool may_wait() const override { return true; }
   [[nodiscard]] bool wants_whole(const AdmissionRequest& request) override { return source_.may_match(request); }
+  bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) override {
+    return source_.add_circumstances(request, circumstances);
+  }
   void mutate_async(AdmissionRequest& request, AdmitDone done) override {
     when_matched(source_, forms_, request, std::move(done), [this, &request](std::vector<WebhookSource::Match> matches, AdmitDone done) {
       auto round = std::make_shared<Round>();
@@ -249,8 +244,10 @@ class ValidatingWebhook final : public AdmissionPlugin {
 
   [[nodiscard]] bool may_wait() const override { return true; }
   [[nodiscard]] bool wants_whole(const AdmissionRequest& request) override { return source_.may_match(request); }
+  bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) override {
+    return source_.add_circumstances(request, circumstances);
+  }
   void validate_async(const AdmissionRequest& request, AdmitDone done) override {
-    if (auto sound = check_expressions(request); !sound) return done(std::move(sound));
     when_matched(source_, forms_, request, std::move(done), [this, &request](std::vector<WebhookSource::Match> matches, AdmitDone done) {
       call_all(request, std::move(matches), std::move(done));
     });

@@ -3,6 +3,7 @@
 #include "apiserver/apply/typed_merge.h"
 #include "base/json_quote.h"
 #include "base/json_scan.h"
+#include "model/kind_hooks.h"
 
 namespace berth::apiserver::apply {
 namespace {
@@ -174,6 +175,7 @@ void reset_fields(const model::KindInfo& kind, std::string_view subresource, Fie
       auto& metadata = set.child("f:metadata");
       metadata.erase("f:deletionTimestamp");
       metadata.erase("f:ownerReferences");
+      for (const auto key : model::hooks_of(kind).strategy->kept_in_status_update) metadata.erase(fmt::format("f:{}", key));
       if (metadata.empty()) set.erase("f:metadata");
     }
   }

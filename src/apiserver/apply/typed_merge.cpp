@@ -26,6 +26,10 @@ std::optional<std::vector<std::string>> element_names(const Shape& shape, const 
 
 bool is_granular_object(const Shape& shape, const json::Value& value) { return value.is_object() && !shape.is_atomic_object(); }
 
+bool is_owned_whole(const Shape& shape, const json::Value& value) {
+  return !is_granular_object(shape, value) && !(value.is_array() && shape.is_list() && shape.list() != List::kAtomic);
+}
+
 const json::Value* present(const json::Value* value) { return value != nullptr && !value->is_null() ? value : nullptr; }
 
 /// Empty containers stand for themselves, so that {} and absence stay different.
@@ -64,6 +68,12 @@ struct Difference {
 template <typename Element>
 void compare_member(const Shape& shape, const Element& element, const json::Value* before, const json::Value* after, bool always_present,
                     Difference& out) {
+  // A null in place of what is owned as one is written like any other value.
+  if (present(before) != nullptr && after != nullptr && after->is_null() && is_owned_whole(shape, *before) &&
+      !(always_present && is_zero(*before))) {
+    out.changed.emplace_back(element(), FieldSet::of(true, {}));
+    return;
+  }
   FieldSet changed_below, removed_below;
   compare_at(shape, present(before), present(after), always_present, changed_below, removed_below);
   // A null that was written was there: only what is in it now is new.
@@ -135,8 +145,8 @@ void compare_at(const Shape& shape, const json::Value* before, const json::Value
   if (always_present && after == nullptr && is_zero(*before)) return;
   const auto& sample = after ? *after : *before;
   if (before != nullptr && after != nullptr && before->kind() != after->kind()) return compare_leaf(before, after, changed, removed);
-  const bool granular = is_granular_object(shape, sample) || (sample.is_array() && shape.is_list() && shape.list() != List::kAtomic);
-  if (!granular || (is_empty_container(before) && is_empty_container(after))) return compare_leaf(before, after, changed, removed);
+  if (is_owned_whole(shape, sample) || (is_empty_container(before) && is_empty_container(after)))
+    return compare_leaf(before, after, changed, removed);
   auto difference = sample.is_object()
                         ? std::optional(compare_objects(shape, before ? &before->get_object() : nullptr,
                                                         after ? &after->get_object() : nullptr, always_present))
@@ -150,10 +160,12 @@ FieldSet collect(const Shape& shape, const json::Value& value) {
   FieldSet::Children children;
   if (is_granular_object(shape, value)) {
     for (const auto& [key, member] : value.get_object()) {
-      auto below = collect(shape.member(key), member);
-      // A map's key is owned by itself; a struct's field only where it ends.
+      const auto inner = shape.member(key);
+      auto below = collect(inner, member);
+      // A map's key is owned by itself, and so is what a struct is not said to have; a struct's field only where it ends.
       const bool empty_object = member.is_object() && member.get_object().empty();
-      if (shape.is_map() || shape.is_untyped() || member.is_null() || empty_object) below.set_member();
+      const bool is_free = shape.is_struct() && !inner.is_known() && key != "metadata";
+      if (shape.is_map() || shape.is_untyped() || is_free || member.is_null() || empty_object) below.set_member();
       if (!below.empty()) children.emplace_back(field_element(key), std::move(below));
     }
     return FieldSet::of(false, std::move(children));

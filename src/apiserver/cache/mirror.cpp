@@ -59,6 +59,13 @@ bool Mirror::empty() const {
   return state_->entries.empty();
 }
 
+bool Mirror::empty(std::string_view ns) const {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->entries.empty()) return true;
+  const auto at = state_->entries.lower_bound(std::pair(std::string(ns), std::string()));
+  return at == state_->entries.end() || at->first.first != ns;
+}
+
 std::uint64_t Mirror::generation() const {
   const std::lock_guard lock(state_->mutex);
   return state_->generation;

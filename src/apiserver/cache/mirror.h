@@ -24,6 +24,8 @@ class Mirror {
   /// In order of name; of one namespace, or of all when empty (cluster-scoped resources have an empty namespace).
   [[nodiscard]] std::vector<Document> list(std::string_view ns = {}) const;
   [[nodiscard]] bool empty() const;
+  /// As list(ns).empty(), of a namespace.
+  [[nodiscard]] bool empty(std::string_view ns) const;
   /// Rises with every change.
   [[nodiscard]] std::uint64_t generation() const;
 

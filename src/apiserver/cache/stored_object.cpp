@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "apiserver/cache/label_pool.h"
@@ -17,6 +18,15 @@ Bytes with_revision(const Bytes& value, Revision revision) {
   text.reserve(value->size() + 2);
   text.append(*value, 0, offset).append("\"").append(std::to_string(revision)).append("\"").append(*value, offset + raw[0].size());
   return make_bytes(std::move(text));
+}
+
+/// Words that selected fields often are: one text for all objects, which need not be searched for them. Empty: it is none of them.
+std::string_view well_known(std::string_view text) {
+  static constexpr std::array<std::string_view, 16> kWords = {
+      "true",   "false",  "Always",  "Never", "OnFailure", "default", "default-scheduler", "Pending", "Running", "Succeeded",
+      "Failed", "Normal", "Warning", "Pod",   "v1",        "Active"};
+  const auto found = std::ranges::find(kWords, text);
+  return found == kWords.end() ? std::string_view() : *found;
 }
 
 }  // namespace
@@ -77,7 +87,8 @@ void StoredObject::set_texts(std::string_view key_text, std::string_view uid,
   if (!fields.empty()) meta.fields_ = std::make_unique<StoredMeta::Field[]>(fields.size());
   std::size_t extra = meta.uid.empty() ? uid.size() : 0;
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    meta.fields_[i] = {intern_field_path(fields[i].first), in_bytes(fields[i].second)};
+    const auto known = well_known(fields[i].second);
+    meta.fields_[i] = {intern_field_path(fields[i].first), known.empty() ? in_bytes(fields[i].second) : known};
     if (meta.fields_[i].value.empty()) extra += fields[i].second.size();
   }
 

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "apiserver/admission/policy_config.h"
 #include "apiserver/kinds/certificate_rules.h"
 #include "apiserver/kinds/device_rules.h"
 #include "model/devices.h"
@@ -71,6 +72,11 @@ KindRules certificate_request_rules() {
                             Value& object) { return check_certificate_request(old, object); }};
 }
 
+/// Of policies and webhooks: expressions must be programs.
+KindRules expression_rules(model::FieldErrors (*check)(const Value& object)) {
+  return {.check_last = [check](const WriteOperation&, const Value*, const Value& object) { return check(object); }};
+}
+
 using Name = std::pair<std::string_view, std::string_view>;  ///< Group and kind: all versions do the same.
 
 const std::map<Name, KindRules>& all_rules() {
@@ -79,6 +85,10 @@ const std::map<Name, KindRules>& all_rules() {
     for (const auto kind : {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
       out[{"rbac.authorization.k8s.io", kind}] = {.guard = refuse_escalation};
     out[{"certificates.k8s.io", "CertificateSigningRequest"}] = certificate_request_rules();
+    for (const auto kind : {"ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"})
+      out[{"admissionregistration.k8s.io", kind}] = expression_rules(check_policy_expressions);
+    for (const auto kind : {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"})
+      out[{"admissionregistration.k8s.io", kind}] = expression_rules(check_webhook_expressions);
     out[{"resource.k8s.io", "DeviceClass"}] = device_class_rules();
     out[{"resource.k8s.io", "ResourceClaim"}] = resource_claim_rules();
     out[{"resource.k8s.io", "ResourceClaimTemplate"}] = claim_template_rules();

@@ -211,12 +211,16 @@ model::ApiResult<void> ServiceAllocator::give_address(json::Value& service, cons
   spec["clusterIPs"] = json::Array{json::Value(cluster_ip)};
   // A headless Service without a selector may have endpoints of any family.
   const bool is_open = cluster_ip == "None" && json::get_object(service, {"spec", "selector"}).empty();
-  if (is_open && !spec.contains("ipFamilies") && !spec.contains("ipFamilyPolicy")) {
-    spec["ipFamilies"] = json::Array{"IPv4", "IPv6"};
-    spec["ipFamilyPolicy"] = "RequireDualStack";
-  }
-  if (!spec.contains("ipFamilies")) spec["ipFamilies"] = json::Array{"IPv4"};
-  if (!spec.contains("ipFamilyPolicy")) spec["ipFamilyPolicy"] = "SingleStack";
+  // Who updates and says nothing means the policy that was there.
+  const auto* said = spec.if_contains("ipFamilyPolicy");
+  const auto* before = old_service == nullptr ? nullptr : json::find(*old_service, {"spec", "ipFamilyPolicy"});
+  const bool is_any = is_open && !spec.contains("ipFamilies");
+  const json::Value policy = said != nullptr     ? *said
+                             : before != nullptr ? *before
+                                                 : json::Value(is_any ? "RequireDualStack" : "SingleStack");
+  if (!spec.contains("ipFamilies"))
+    spec["ipFamilies"] = is_open && policy != json::Value("SingleStack") ? json::Array{"IPv4", "IPv6"} : json::Array{"IPv4"};
+  spec["ipFamilyPolicy"] = policy;
   return {};
 }
 

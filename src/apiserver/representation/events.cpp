@@ -155,10 +155,10 @@ void EventFrames::append_json(std::string& out, const Event& event) {
   const auto document = read_document(request_, *event.object);
   if (form_.is_table()) {
     json::Object metadata{{"resourceVersion", std::to_string(event.object->revision)}};
-    json::serialize_to(out, make_table(*request_.kind, {&document, 1}, std::move(metadata), request_.query.get("includeObject"),
+    json::serialize_to(out, make_table(*request_.kind, {&document, 1}, std::move(metadata), table_ask(request_),
                                        !std::exchange(has_sent_columns_, true), clock_.now()));
   } else {
-    json::serialize_to(out, form_.is_partial() ? partial_metadata(document) : document);
+    json::serialize_to(out, form_.is_partial() ? partial_metadata(document, request_.accept.meta_version) : document);
   }
   out += "}\n";
 }
@@ -168,7 +168,7 @@ void EventFrames::append_protobuf(std::string& out, const Event& event) const {
     out += *shared_frame(*request_.kind, true, event.type, event.object);
   } else if (form_.is_partial()) {
     const auto body =
-        model::encode_protobuf(model::partial_metadata_type(), "meta.k8s.io/v1", "PartialObjectMetadata", *event.object->value);
+        model::encode_protobuf(model::partial_metadata_type(), request_.accept.meta_version, "PartialObjectMetadata", *event.object->value);
     if (body) model::append_watch_frame(out, type_name(event.type), *body);
   } else {
     append_message(out, *request_.kind, event.type, json::serialize(read_document(request_, *event.object)));
@@ -180,7 +180,7 @@ void EventFrames::append_bookmark(std::string& out, const Event& event) const {
     json::Value metadata = json::Object{{"resourceVersion", std::to_string(event.revision)}};
     if (event.ends_initial_state) json::set(metadata, {"annotations", "k8s.io/initial-events-end"}, "true");
     const auto kind = form_.is_partial() ? std::string_view("PartialObjectMetadata") : request_.kind->kind;
-    const auto api_version = form_.is_partial() ? std::string("meta.k8s.io/v1") : request_.kind->api_version();
+    const auto api_version = form_.is_partial() ? std::string(request_.accept.meta_version) : request_.kind->api_version();
     // No kind keeps its resourceVersion elsewhere, so the metadata alone says all.
     const auto body = model::encode_protobuf(model::partial_metadata_type(), api_version, kind,
                                              json::serialize(json::Object{{"metadata", std::move(metadata)}}));
@@ -189,7 +189,7 @@ void EventFrames::append_bookmark(std::string& out, const Event& event) const {
   }
   const bool is_whole = request_.accept.form == ObjectForm::kFull;
   const std::string_view kind = form_.is_table() ? "Table" : is_whole ? std::string_view(request_.kind->kind) : "PartialObjectMetadata";
-  const std::string api_version = is_whole ? request_.kind->api_version() : "meta.k8s.io/v1";
+  const std::string api_version = is_whole ? request_.kind->api_version() : std::string(request_.accept.meta_version);
   out += fmt::format(R"({{"type":"BOOKMARK","object":{{"kind":"{}","apiVersion":"{}","metadata":{{"resourceVersion":"{}")", kind,
                      api_version, event.revision);
   if (event.ends_initial_state) out += R"(,"annotations":{"k8s.io/initial-events-end":"true"})";

@@ -47,11 +47,10 @@ Append append_converted(const RequestPtr& request) {
 }
 
 Append append_rows(const Clock& clock, const RequestPtr& request) {
-  return
-      [request, now = clock.now(), policy = std::string(request->query.get("includeObject"))](std::string& out, const ObjectPtr& object) {
-        const auto document = read_document(*request, *object);
-        json::serialize_to(out, make_table(*request->kind, {&document, 1}, {}, policy, false, now).at("rows").get_array()[0]);
-      };
+  return [request, now = clock.now()](std::string& out, const ObjectPtr& object) {
+    const auto document = read_document(*request, *object);
+    json::serialize_to(out, make_table(*request->kind, {&document, 1}, {}, table_ask(*request), false, now).at("rows").get_array()[0]);
+  };
 }
 
 /// The list without its items, as JSON, and the name of the member that holds them, which is the last.
@@ -64,7 +63,7 @@ Empty table_head(const Clock& clock, const Request& request, const ListHead& hea
   json::Object metadata{{"resourceVersion", std::to_string(head.revision)}};
   if (!head.continue_token.empty()) metadata["continue"] = head.continue_token;
   if (head.remaining) metadata["remainingItemCount"] = *head.remaining;
-  auto text = json::serialize(make_table(*request.kind, {}, std::move(metadata), request.query.get("includeObject"), true, clock.now()));
+  auto text = json::serialize(make_table(*request.kind, {}, std::move(metadata), table_ask(request), true, clock.now()));
   text.resize(text.size() - 2);  // "]}"
   return {std::move(text), "rows"};
 }
@@ -132,7 +131,7 @@ ListFrame protobuf_frame(const RequestPtr& request, const ListHead& head, const 
     size = first.size();
     append = [](std::string&, const ObjectPtr&) {};  // They stand in the head.
   }
-  const auto api_version = is_partial ? std::string("meta.k8s.io/v1") : kind.api_version();
+  const auto api_version = is_partial ? std::string(request->accept.meta_version) : kind.api_version();
   const auto list_kind = is_partial ? std::string_view("PartialObjectMetadataList") : std::string_view(kind.list_kind);
   return {model::protobuf_head(api_version, list_kind, size) + first, "", std::string(model::protobuf_tail()),
           content_type_of(Format::kProtobuf), std::move(append)};
@@ -151,8 +150,10 @@ ListFrame frame_list(const Clock& clock, const RequestPtr& request, const ListHe
     empty = table_head(clock, *request, head);
     append = append_rows(clock, request);
   } else if (form.is_partial()) {
-    empty = {list_head("PartialObjectMetadataList", "meta.k8s.io/v1", head), "items"};
-    append = [](std::string& out, const ObjectPtr& object) { json::serialize_to(out, partial_metadata(decode_object(*object))); };
+    empty = {list_head("PartialObjectMetadataList", request->accept.meta_version, head), "items"};
+    append = [version = request->accept.meta_version](std::string& out, const ObjectPtr& object) {
+      json::serialize_to(out, partial_metadata(decode_object(*object), version));
+    };
   } else {
     const bool is_custom = request->custom != nullptr;
     empty = {list_head(kind.list_kind, kind.api_version(), head, is_custom), "items"};

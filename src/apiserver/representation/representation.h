@@ -30,6 +30,10 @@ class Representation {
   [[nodiscard]] bool is_protobuf() const { return request_.accept.format == Format::kProtobuf; }
   /// JSON is indented: asked for, or read by people.
   [[nodiscard]] bool is_pretty() const;
+  /// The whole object as JSON, for a program.
+  [[nodiscard]] bool is_plain_json() const {
+    return request_.accept.form == ObjectForm::kFull && request_.accept.format == Format::kJson && !is_pretty();
+  }
   /// The stored bytes are the body.
   [[nodiscard]] bool is_stored_text(const StoredObject& object) const;
   /// A stored object in the form and format asked for.
@@ -47,8 +51,8 @@ class Representation {
 };
 
 std::string_view content_type_of(Format format);
-/// PartialObjectMetadata of a document.
-json::Value partial_metadata(const json::Value& document);
+/// PartialObjectMetadata of a document, in a version of meta.k8s.io.
+json::Value partial_metadata(const json::Value& document, std::string_view meta_version);
 
 /// A list, taken apart so that it can be written in pieces: head, items with separators between them, tail.
 struct ListFrame {

@@ -13,8 +13,8 @@ std::string_view content_type_of(Format format) {
                                      : "application/json";
 }
 
-json::Value partial_metadata(const json::Value& document) {
-  json::Object out{{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/v1"}};
+json::Value partial_metadata(const json::Value& document, std::string_view meta_version) {
+  json::Object out{{"kind", "PartialObjectMetadata"}, {"apiVersion", meta_version}};
   if (const auto* metadata = json::find(document, "metadata")) out["metadata"] = *metadata;
   return out;
 }
@@ -26,18 +26,16 @@ bool Representation::is_pretty() const {
   return agent.starts_with("curl") || agent.starts_with("Wget") || agent.starts_with("Mozilla/5.0");
 }
 
-bool Representation::is_stored_text(const StoredObject& object) const {
-  return request_.accept.form == ObjectForm::kFull && request_.accept.format == Format::kJson && is_shown_as_stored(request_, object) &&
-         !is_pretty();
-}
+bool Representation::is_stored_text(const StoredObject& object) const { return is_plain_json() && is_shown_as_stored(request_, object); }
 
 Body Representation::of(const StoredObject& object) const {
   const bool as_stored = request_.kind != nullptr && is_shown_as_stored(request_, object);
   if (!as_stored || !is_protobuf()) return of(read_document(request_, object));
   const bool is_whole = request_.accept.form == ObjectForm::kFull;
   auto text =
-      is_whole ? model::encode_protobuf(*model::type_of(*request_.kind), request_.kind->api_version(), request_.kind->kind, *object.value)
-               : model::encode_protobuf(model::partial_metadata_type(), "meta.k8s.io/v1", "PartialObjectMetadata", *object.value);
+      is_whole
+          ? model::encode_protobuf(*model::type_of(*request_.kind), request_.kind->api_version(), request_.kind->kind, *object.value)
+          : model::encode_protobuf(model::partial_metadata_type(), request_.accept.meta_version, "PartialObjectMetadata", *object.value);
   if (!text) return of(decode_object(object));
   return {std::move(*text), content_type_of(Format::kProtobuf)};
 }
@@ -47,9 +45,10 @@ Body Representation::of(const json::Value& document) const {
     json::Object metadata;
     if (const auto version = json::get_string(document, {"metadata", "resourceVersion"}); !version.empty())
       metadata["resourceVersion"] = version;
-    return as_is(make_table(*request_.kind, {&document, 1}, std::move(metadata), request_.query.get("includeObject"), true, clock_.now()));
+    return as_is(make_table(*request_.kind, {&document, 1}, std::move(metadata), table_ask(request_), true, clock_.now()));
   }
-  return request_.accept.form == ObjectForm::kPartialMetadata ? as_is(partial_metadata(document)) : as_is(document);
+  const bool is_partial = request_.accept.form == ObjectForm::kPartialMetadata;
+  return as_is(is_partial ? partial_metadata(document, request_.accept.meta_version) : document);
 }
 
 Body Representation::as_is(const json::Value& document) const { return as_is(document, request_.accept.format); }

@@ -75,6 +75,7 @@ std::optional<Negotiated> accept_one(const Alternative& alternative, const Offer
   }
   if (!offer.forms || alternative.group != "meta.k8s.io" || (alternative.version != "v1" && alternative.version != "v1beta1"))
     return std::nullopt;
+  if (alternative.version == "v1beta1") out.meta_version = "meta.k8s.io/v1beta1";
   if (alternative.as == "Table") {
     out.form = ObjectForm::kTable;
   } else if (alternative.as == "PartialObjectMetadata") {

@@ -14,6 +14,7 @@ struct Negotiated {
   Format format = Format::kJson;
   ObjectForm form = ObjectForm::kFull;
   bool pretty = false;
+  std::string_view meta_version = "meta.k8s.io/v1";  ///< Of a Table, or of metadata alone.
 };
 
 /// Reads an Accept header: the first acceptable alternative by quality, then order. Empty accepts JSON. 406 when nothing offered can be

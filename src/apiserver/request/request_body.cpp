@@ -154,8 +154,9 @@ std::optional<model::ApiStatus> check_type(const json::Value& document, std::str
       is_known ? fmt::format("converting ({}.{}) to ({}.{}): unknown conversion", its_version, its_kind, internal_package(group), kind)
                : fmt::format(R"(no kind "{}" is registered for version "{}" in scheme "k8s.io/{}")", its_kind,
                              its_group.empty() ? std::string(its_version) : fmt::format("{}/{}", its_group, its_version),
-                             is_definition ? "apiextensions-apiserver/pkg/apiserver/apiserver.go:55"
-                                           : "kubernetes/pkg/api/legacyscheme/scheme.go:30");
+                             is_definition                       ? "apiextensions-apiserver/pkg/apiserver/apiserver.go:55"
+                             : group == "apiregistration.k8s.io" ? "kube-aggregator/pkg/apiserver/scheme/scheme.go:28"
+                                                                 : "kubernetes/pkg/api/legacyscheme/scheme.go:30");
   return bad_request(fmt::format(R"({} in version "{}" cannot be handled as a {}: {})", its_kind, its_version, kind, why));
 }
 
@@ -266,6 +267,9 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
   // writes a whole object and says nothing keeps fields that this server does not know yet (SPEC A3).
   if (!report.unknown_fields.empty() && !report.is_dropped && (request.query.has("fieldValidation") || request.info.verb == "patch"))
     model::drop_unknown_fields(kind, document, before ? &*before : nullptr);
+  // A status is nobody's to write into an object: where the kind has none, it is not kept either.
+  else if (const auto* type = model::type_of(kind); request.custom == nullptr && type != nullptr && type->field("status") == nullptr)
+    object->erase("status");
   return {};
 }
 

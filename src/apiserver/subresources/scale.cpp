@@ -1,9 +1,11 @@
 // scale: replicas and selector of a workload as an autoscaling/v1 Scale.
 #include "apiserver/apply/managed_fields.h"
+#include "apiserver/kinds/schema_bridge.h"
 #include "apiserver/patch/json_patch.h"
 #include "apiserver/patch/strategic_merge.h"
 #include "apiserver/request/request_body.h"
 #include "apiserver/writes/steps.h"
+#include "custom/column_texts.h"
 #include "model/kind_hooks.h"
 #include "model/selector.h"
 #include "model/tables/tables.h"
@@ -68,22 +70,32 @@ json::Value scale_of(const model::KindInfo& kind, const json::Value& workload) {
                       {"status", std::move(status)}};
 }
 
+constexpr std::string_view kDesiredText = "replicas is the desired number of instances for the scaled object.",
+                           kAvailableText = "replicas is the actual number of observed instances of the scaled object.";
+
 /// A Scale as kubectl prints it (printers' scale columns); the row carries the metadata.
-json::Value scale_table(const json::Value& scale, TimePoint now) {
+json::Value scale_table(const Request& request, const json::Value& scale, TimePoint now) {
+  const bool is_custom = request.custom != nullptr;
   json::Array columns;
-  for (const auto& [name, type, format] : {std::tuple("Name", "string", "name"), std::tuple("Desired", "integer", ""),
-                                           std::tuple("Available", "integer", ""), std::tuple("Age", "string", "")})
-    columns.push_back(json::Object{{"name", name}, {"type", type}, {"format", format}, {"description", ""}, {"priority", 0}});
+  for (const auto& [name, type, format, description] :
+       {std::tuple("Name", "string", is_custom ? "name" : "", custom::kNameText),
+        std::tuple("Desired", "integer", "", is_custom ? std::string_view("Number of desired replicas") : kDesiredText),
+        std::tuple("Available", "integer", "", is_custom ? std::string_view("Number of actual replicas") : kAvailableText),
+        std::tuple("Age", is_custom ? "date" : "string", "", custom::kCreationText)})
+    columns.push_back(json::Object{{"name", name}, {"type", type}, {"format", format}, {"description", description}, {"priority", 0}});
   const auto& metadata = scale.at("metadata");
   json::Value row = json::Object{
       {"cells", json::Array{metadata.at("name"), json::get_int(scale, {"spec", "replicas"}), json::get_int(scale, {"status", "replicas"}),
                             model::human_age(json::get_string(scale, {"metadata", "creationTimestamp"}), now)}},
       {"object", json::Object{{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/v1"}, {"metadata", metadata}}}};
-  return json::Object{{"kind", "Table"},
-                      {"apiVersion", "meta.k8s.io/v1"},
-                      {"metadata", json::Object{{"resourceVersion", json::get_string(scale, {"metadata", "resourceVersion"})}}},
-                      {"columnDefinitions", std::move(columns)},
-                      {"rows", json::Array{std::move(row)}}};
+  json::Value table =
+      json::Object{{"kind", "Table"},
+                   {"apiVersion", "meta.k8s.io/v1"},
+                   {"metadata", json::Object{{"resourceVersion", json::get_string(scale, {"metadata", "resourceVersion"})}}},
+                   {"columnDefinitions", std::move(columns)},
+                   {"rows", json::Array{std::move(row)}}};
+  put_meta_version(table, request.accept.meta_version);
+  return table;
 }
 
 model::ApiResult<std::int64_t> checked_replicas(const Request& request, const json::Value& scale) {
@@ -217,7 +229,8 @@ void get_scale(Reads& reads, const RequestPtr& request) {
     if (const auto& path = scale_rules(*request->kind).spec_replicas; request->custom != nullptr && at_path(workload, path) == nullptr)
       return reads.respond.status(*request, model::internal_error(fmt::format("the spec replicas field \".{}\" does not exist", path)));
     const auto scale = scale_of(*request->kind, workload);
-    reads.respond.document(*request, 200, request->accept.form == ObjectForm::kTable ? scale_table(scale, reads.ground.loop.now()) : scale);
+    reads.respond.document(*request, 200,
+                           request->accept.form == ObjectForm::kTable ? scale_table(*request, scale, reads.ground.loop.now()) : scale);
   });
 }
 

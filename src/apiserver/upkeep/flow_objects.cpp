@@ -272,7 +272,7 @@ FlowObjects::~FlowObjects() { stop(); }
 Result<void> FlowObjects::start() {
   if (auto made = state_->make_missing(); !made) return made;
   state_->tell(state_->read(level_kind()), state_->read(schema_kind()));
-  if (state_->ground.options.single_threaded) return {};
+  if (state_->ground.options.single_threaded && !state_->ground.options.keeps_flow_objects) return {};
   for (const auto* kind : {&level_kind(), &schema_kind()}) {
     auto sink = std::make_shared<State::Sink>();
     sink->owner = state_;

@@ -17,15 +17,13 @@ std::optional<model::ApiStatus> check_preconditions(const WriteOperation& deleti
   const auto uid = json::get_string(deletion.options, {"preconditions", "uid"});
   if (!uid.empty() && uid != object.meta.uid)
     return model::conflict(
-        kind.group, kind.kind, deletion.name,  // The kind, not the resource: rest.BeforeDelete knows no other word.
-
+        kind.storage_group, kind.kind, deletion.name,  // The kind, not the resource: rest.BeforeDelete knows no other word.
         fmt::format(
             "the UID in the precondition ({}) does not match the UID in record ({}). The object might have been deleted and then recreated",
             uid, object.meta.uid));
   const auto revision = json::get_string(deletion.options, {"preconditions", "resourceVersion"});
   if (!revision.empty() && revision != std::to_string(object.revision))
-    return model::conflict(kind.group, kind.kind, deletion.name,  // The kind, not the resource: rest.BeforeDelete knows no other word.
-
+    return model::conflict(kind.storage_group, kind.kind, deletion.name,
                            fmt::format("the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record ({}). "
                                        "The object might have been modified",
                                        revision, object.revision));

@@ -14,6 +14,17 @@ namespace {
 
 constexpr std::size_t kMaxShownPatch = 16 * 1024;
 
+/// An object's metadata in the order of Go's struct, which nobody who patches touches.
+json::Object in_struct_order(const json::Object& metadata) {
+  json::Object out;
+  for (const std::string_view field :
+       {"name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+        "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers", "managedFields"})
+    if (const auto* value = metadata.if_contains(field)) out.emplace(field, *value);
+  for (const auto& [key, value] : metadata) out.emplace(key, value);
+  return out;
+}
+
 /// 422 with what went wrong as a finding on the patched document.
 model::ApiStatus invalid_patch(const json::Value& patched, std::string detail) {
   // Kubernetes shows the document as a Go map prints it: by the names of its members.
@@ -23,6 +34,8 @@ model::ApiStatus invalid_patch(const json::Value& patched, std::string detail) {
     for (const auto& [key, member] : *object) members.emplace(std::string_view(key.data(), key.size()), &member);
     json::Object by_name;
     for (const auto& [key, member] : members) by_name[key] = *member;
+    if (auto* metadata = by_name.if_contains("metadata"); metadata != nullptr && metadata->is_object())
+      *metadata = in_struct_order(metadata->get_object());
     shown = std::move(by_name);
   }
   const auto text = json::serialize(shown);
@@ -100,6 +113,11 @@ model::ApiResult<json::Value> finish_patched(Authorizer& authorizer, const Reque
                                                    json::serialize(json::Value(model::go_value(*strategic))), converter_reason(reason)}}));
   }
   model::apply_defaults(kind, patched);
+  if (json::get_string(patched, {"metadata", "name"}).empty())
+    return std::unexpected(model::bad_request(
+        fmt::format("the name of the object ({} based on URL) was undeterminable: name must be provided", request->info.name)));
+  // An object of the cluster has no namespace, whatever is said.
+  if (!kind.namespaced) json::erase(patched, {"metadata", "namespace"});
   for (const char* field : {"namespace", "name"}) {
     const auto before = json::get_string(current, {"metadata", field});
     const auto after = json::get_string(patched, {"metadata", field});

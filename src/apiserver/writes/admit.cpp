@@ -1,5 +1,6 @@
 // Admission's part of a write: what plugins are told, and the two times that they are asked.
 #include "apiserver/writes/steps.h"
+#include "base/go/duration.h"
 
 namespace berth::apiserver {
 namespace {
@@ -11,6 +12,7 @@ AdmissionRequest& begin_asking(WriteOperation& operation, Operation verb) {
   admission.fill_in = nullptr;
   admission.stored = nullptr;
   admission.forms.clear();
+  admission.made_up.clear();
   admission.operation = verb;
   admission.kind = operation.kind;
   admission.subresource = operation.subresource;
@@ -20,6 +22,8 @@ AdmissionRequest& begin_asking(WriteOperation& operation, Operation verb) {
   admission.dry_run = operation.dry_run;
   admission.kinds = operation.request->kinds;
   admission.warnings = &operation.request->warnings;
+  if (const auto patience = parse_duration_ns(operation.request->query.get("timeout")); patience && *patience > 0)
+    admission.deadline = operation.request->started + std::chrono::nanoseconds(*patience);
   admission.traceparent = operation.request->http.headers.get("traceparent");
   if (const auto trail = operation.request->audit; trail != nullptr)
     admission.annotate = [trail](std::string key, std::string value) { trail->annotate(std::move(key), std::move(value)); };
@@ -56,11 +60,12 @@ StepResult ask(const WritePtr& operation, WritePipeline& writes, bool mutating) 
 
 namespace steps {
 
-StepResult ask_of_creation(WritePipeline&, const WritePtr& operation) {
+StepResult ask_of_creation(WritePipeline& writes, const WritePtr& operation) {
   auto& admission = begin_asking(*operation, Operation::kCreate);
   admission.options = options_of(*operation, Operation::kCreate);
   admission.object = std::move(operation->document);
   admission.old_object = json::Value();
+  begin_draft(writes, *operation);
   return Flow::kNext;
 }
 
@@ -78,7 +83,8 @@ StepResult ask_of_deletion(WritePipeline&, const WritePtr& operation) {
   // Whoever was faster changes nothing in what was asked.
   if (operation->is_admitted) return Flow::kNext;
   auto& admission = begin_asking(*operation, Operation::kDelete);
-  admission.old_object = std::move(operation->current);
+  // Null from here on: an assignment would leave an empty object behind.
+  admission.old_object = std::exchange(operation->current, nullptr);
   admission.options = operation->options;
   return Flow::kNext;
 }

@@ -4,22 +4,37 @@
 #include "apiserver/writes/steps.h"
 #include "model/kind_hooks.h"
 #include "model/schema.h"
+#include "net/tracing/tracer.h"
 
 namespace berth::apiserver {
 namespace {
 
 constexpr int kMaxNameAttempts = 8;  ///< For generateName.
-constexpr std::size_t kMaxBaseLength = 58;
 
-std::string generated_name(WritePipeline& writes, const WriteOperation& operation) {
-  return operation.generate_name.substr(0, kMaxBaseLength) + writes.ground.names.suffix();
+/// The first span of a pod's way: from its request's arrival until it is stored. Scheduler and node go on in the same trace.
+void tell_way(const WritePipeline& writes, const WriteOperation& operation, std::string_view uid) {
+  auto& tracer = writes.ground.options.tracer;
+  if (tracer == nullptr || operation.kind->plural != "pods" || !operation.kind->group.empty()) return;
+  auto span = tracer->begin_way(fmt::format("Pod {}/{}", operation.ns, operation.name), uid);
+  if (!span || !span->context.is_sampled) return;
+  span->start_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(operation.request->received.time_since_epoch()).count();
+  span->attributes = {{"k8s.namespace.name", operation.ns},
+                      {"k8s.pod.name", operation.name},
+                      {"k8s.pod.uid", std::string(uid)},
+                      {"enduser.id", operation.request->user.name}};
+  const auto request = net::tracing::parse_traceparent(operation.request->http.headers.get(net::tracing::kTraceparent));
+  if (request && request->is_sampled) span->caused_by = request;
+  tracer->end(std::move(*span));
 }
 
 void created(WritePipeline& writes, const WritePtr& operation, ProposeResult result) {
-  if (result) return operation->done(WriteOutcome{std::move(*result), {}, true});
+  if (result) {
+    tell_way(writes, *operation, (*result)->meta.uid);
+    return operation->done(WriteOutcome{std::move(*result), {}, true});
+  }
   const auto& kind = *operation->kind;
   if (result.error() == ProposeError::kExists && !operation->generate_name.empty() && ++operation->attempts < kMaxNameAttempts) {
-    operation->name = generated_name(writes, *operation);
+    operation->name = generated_name(writes.ground, operation->generate_name);
     json::set(operation->admission.object, {"metadata", "name"}, json::Value(operation->name));
     writes.services.release(std::exchange(operation->allocation, {}));
     return try_again(writes, operation, Stage::kAllocate);
@@ -33,6 +48,11 @@ void created(WritePipeline& writes, const WritePtr& operation, ProposeResult res
 }
 
 }  // namespace
+
+std::string generated_name(Ground& ground, std::string_view base) {
+  constexpr std::size_t kMaxBaseLength = 58;
+  return std::string(base.substr(0, kMaxBaseLength)) + ground.names.suffix();
+}
 
 namespace steps {
 
@@ -73,7 +93,8 @@ StepResult own_new_fields(WritePipeline& writes, const WritePtr& operation) {
 StepResult give_identity(WritePipeline& writes, const WritePtr& operation) {
   auto& object = operation->admission.object;
   if (operation->name.empty()) operation->name = json::get_string(object, {"metadata", "name"});
-  if (operation->name.empty() && !operation->generate_name.empty()) operation->name = generated_name(writes, *operation);
+  if (operation->name.empty() && !operation->generate_name.empty())
+    operation->name = generated_name(writes.ground, operation->generate_name);
   if (operation->name.empty() && model::hooks_of(*operation->kind).life->may_be_nameless) operation->name = writes.ground.names.uid();
   operation->admission.name = operation->name;
   auto& identity = json::ensure_object(object, {"metadata"});
@@ -110,6 +131,7 @@ StepResult allocate_new(WritePipeline& writes, const WritePtr& operation) {
 }
 
 StepResult store_new(WritePipeline& writes, const WritePtr& operation) {
+  settle_draft(writes, *operation);
   auto& object = operation->admission.object;
   const auto& kind = *operation->kind;
   // A dry run is written down and read again, as in the store.
@@ -123,6 +145,7 @@ StepResult store_new(WritePipeline& writes, const WritePtr& operation) {
   }
   const auto store = [&writes, operation](Proposal proposal) {
     proposal.expected = 0;
+    leave_pattern(writes, *operation, proposal);
     writes.ground.cache->propose(std::move(proposal),
                                  [&writes, operation](ProposeResult result) { created(writes, operation, std::move(result)); });
   };

@@ -38,7 +38,9 @@ constexpr std::array kNewAdmitted = {
     Step{S::kAllocate, "allocate", allocate_new},
     Step{S::kStore, "store", store_new},
 };
-constexpr auto kCreateSteps = joined(decoded_by(decode_new), kNew, std::array{Step{S::kOwn, "own fields", own_new_fields}}, kNewAdmitted);
+/// Most creations by controllers are like one before, and done with the first step.
+constexpr auto kCreateSteps = joined(std::array{Step{S::kDecode, "create alike", create_alike}}, decoded_by(decode_new), kNew,
+                                     std::array{Step{S::kOwn, "own fields", own_new_fields}}, kNewAdmitted);
 /// What apply found nothing to update: it is decoded, and its owners are written down, already.
 constexpr auto kCreateAppliedSteps = joined(kNew, kNewAdmitted);
 

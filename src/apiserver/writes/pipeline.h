@@ -5,6 +5,7 @@
 #include "apiserver/kinds/service_allocator.h"
 #include "apiserver/subresources/node_proxy.h"
 #include "apiserver/verbs/reads.h"
+#include "apiserver/writes/stencil.h"
 
 namespace berth::apiserver {
 
@@ -19,6 +20,7 @@ struct WritePipeline {
   CustomResources& custom;  ///< Definitions that end say so themselves.
   ServiceAllocator services;
   std::unique_ptr<AdmissionChain> admission;  ///< Set before the first write.
+  CreationPatterns patterns;
 };
 
 }  // namespace berth::apiserver

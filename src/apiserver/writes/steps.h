@@ -65,6 +65,10 @@ StepResult ask_nobody(WritePipeline& writes, const WritePtr& operation);
 StepResult mutate(WritePipeline& writes, const WritePtr& operation);
 StepResult judge(WritePipeline& writes, const WritePtr& operation);
 
+// alike.cpp
+/// The whole of a creation, where it is like one before.
+StepResult create_alike(WritePipeline& writes, const WritePtr& operation);
+
 // create.cpp
 StepResult check_storable(WritePipeline& writes, const WritePtr& operation);
 StepResult take_name(WritePipeline& writes, const WritePtr& operation);
@@ -103,6 +107,12 @@ StepResult connect(WritePipeline& writes, const WritePtr& operation);
 
 }  // namespace steps
 
+/// Notes what admission is going to look at, where the creation may leave a pattern; then whether all is as it was.
+void begin_draft(const WritePipeline& writes, WriteOperation& operation);
+void settle_draft(const WritePipeline& writes, WriteOperation& operation);
+/// Leaves what became of it to the next one like it, where that can be told.
+void leave_pattern(WritePipeline& writes, const WriteOperation& operation, const Proposal& proposal);
+
 /// Everything that is wrong with what would be stored; `old` is null at creation. What a kind's rules complete is completed in `object`.
 model::FieldErrors complete_and_validate(const Ground& ground, const WriteOperation& operation, const json::Value* old,
                                          json::Value& object);
@@ -111,6 +121,8 @@ std::optional<model::ApiStatus> refuse_writer(const Ground& ground, const WriteO
                                               const json::Value& object);
 /// Warnings about the object, each sentence once, however often the write is tried.
 void warn(WriteOperation& operation, const json::Value* old_object, const json::Value& object);
+/// What stands in metadata.generateName, and a random suffix.
+std::string generated_name(Ground& ground, std::string_view base);
 bool takes_addresses(const model::KindInfo& kind);
 
 }  // namespace berth::apiserver

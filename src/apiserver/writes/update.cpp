@@ -32,24 +32,24 @@ std::vector<std::string> finalizers_of(const json::Value& document) {
   return out;
 }
 
-std::optional<model::ApiStatus> check_finalizers(const model::KindInfo& kind, const json::Value& current, const json::Value& updated) {
-  if (json::find(current, {"metadata", "deletionTimestamp"}) == nullptr) return std::nullopt;
+model::FieldErrors check_finalizers(const model::KindInfo& kind, const json::Value& current, const json::Value& updated) {
+  if (json::find(current, {"metadata", "deletionTimestamp"}) == nullptr) return {};
   const auto list = finalizers_of(current);
   const std::set<std::string> before(list.begin(), list.end());
   std::string added;
   for (const auto& finalizer : finalizers_of(updated))
     if (!before.contains(finalizer)) added += fmt::format("{}\"{}\"", added.empty() ? "" : ", ", finalizer);
-  if (added.empty()) return std::nullopt;
+  if (added.empty()) return {};
   const model::FieldError refused{
       model::FieldError::Type::kForbidden, "metadata.finalizers", "",
       fmt::format("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", added)};
   const auto looks = static_cast<std::size_t>(model::hooks_of(kind).rules->metadata_looks.changes);
-  return model::invalid_object(kind.group, kind.kind, json::get_string(current, {"metadata", "name"}), model::FieldErrors(looks, refused));
+  return model::FieldErrors(looks, refused);
 }
 
 /// The system's own metadata, which a client may leave out but not change (apimachinery: ValidateObjectMetaAccessorUpdate). What is set on
 /// an object that is going stays as it is, whatever is sent.
-std::optional<model::ApiStatus> check_system_metadata(const model::KindInfo& kind, const json::Value& current, const json::Value& updated) {
+model::FieldErrors check_system_metadata(const model::KindInfo& kind, const json::Value& current, const json::Value& updated) {
   model::FieldErrors errors;
   const auto refuse = [&](std::string_view field, const std::string& value) {
     for (int i = 0; i < model::hooks_of(kind).rules->metadata_looks.changes; ++i)
@@ -64,8 +64,7 @@ std::optional<model::ApiStatus> check_system_metadata(const model::KindInfo& kin
   const auto* grace = json::find(updated, {"metadata", "deletionGracePeriodSeconds"});
   if (grace != nullptr && !grace->is_null() && json::find(current, {"metadata", "deletionGracePeriodSeconds"}) == nullptr)
     refuse("deletionGracePeriodSeconds", json::serialize(*grace));
-  if (errors.empty()) return std::nullopt;
-  return model::invalid_object(kind.group, kind.kind, json::get_string(current, {"metadata", "name"}), errors);
+  return errors;
 }
 
 /// The revision that the client names, and the uid: what is not the stored object's is refused. Notes whether the client insists.
@@ -190,15 +189,15 @@ StepResult produce_next(WritePipeline&, const WritePtr& operation) {
 }
 
 StepResult check_system_fields(WritePipeline&, const WritePtr& operation) {
-  if (auto wrong = check_system_metadata(*operation->kind, operation->current, operation->document))
-    return std::unexpected(std::move(*wrong));
+  operation->metadata_findings = check_system_metadata(*operation->kind, operation->current, operation->document);
   return Flow::kNext;
 }
 
 StepResult carry_system_fields(WritePipeline&, const WritePtr& operation) {
   carry_metadata(operation->current, operation->document);
   json::ensure_object(operation->document, {"metadata"})["resourceVersion"] = std::to_string(operation->base->revision);
-  if (auto wrong = check_finalizers(*operation->kind, operation->current, operation->document)) return std::unexpected(std::move(*wrong));
+  if (const auto refused = check_finalizers(*operation->kind, operation->current, operation->document); !refused.empty())
+    return std::unexpected(model::invalid_object(operation->kind->group, operation->kind->kind, operation->name, refused));
   return Flow::kNext;
 }
 
@@ -232,7 +231,8 @@ StepResult prepare_change(WritePipeline& writes, const WritePtr& operation) {
 StepResult validate_change(WritePipeline& writes, const WritePtr& operation) {
   const auto& kind = *operation->kind;
   auto& object = operation->admission.object;
-  const auto errors = complete_and_validate(writes.ground, *operation, &operation->admission.old_object, object);
+  auto errors = std::exchange(operation->metadata_findings, {});
+  std::ranges::move(complete_and_validate(writes.ground, *operation, &operation->admission.old_object, object), std::back_inserter(errors));
   if (!errors.empty()) return std::unexpected(model::invalid_object(kind.group, kind.kind, operation->name, errors));
   if (writes.ground.options.warns_of_objects && operation->subresource.empty()) warn(*operation, &operation->admission.old_object, object);
   return Flow::kNext;

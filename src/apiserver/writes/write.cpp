@@ -63,10 +63,14 @@ Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, const 
   auto encoded = untouched != nullptr ? untouched->encode(document) : encode_object(document);
   proposal.value = std::move(encoded.value);
   proposal.revision_offset = encoded.revision_offset;
+  set_terms(ground, stored, proposal);
+  return proposal;
+}
+
+void set_terms(const Ground& ground, const model::KindInfo& stored, Proposal& proposal) {
   const model::Life& life = *model::hooks_of(stored).life;
   if (life.expires) proposal.expires_at = ground.loop.now() + ground.options.event_ttl;
   proposal.relaxed_durability = ground.options.relaxed_leases_and_events && life.may_be_lost;
-  return proposal;
 }
 
 void WriteOperation::fill_in() {

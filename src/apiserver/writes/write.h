@@ -29,7 +29,8 @@ struct WriteOutcome {
   ObjectPtr object;      ///< As stored now, or as it was when it is gone; null on a dry run.
   json::Value document;  ///< On a dry run: what would be stored, in the request's version.
   bool created = false;
-  bool gone = false;  ///< The deletion took it away at once.
+  bool gone = false;       ///< The deletion took it away at once.
+  std::string shown = {};  ///< The answer in JSON, where it is at hand already and not what is stored.
 };
 
 struct WriteOperation;
@@ -66,6 +67,8 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   std::size_t next_step = 0;
   ObjectPtr base;
   json::Value current;  ///< Until admission.old_object takes it over.
+  /// What is wrong with the metadata of an update as it was sent, and is carried over: told with what is wrong with the rest.
+  model::FieldErrors metadata_findings;
   /// What `current`, `document` and the objects of admission lack: nobody has asked for it yet.
   std::optional<Untouched> untouched;
   AdmissionRequest admission;
@@ -73,6 +76,7 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   ServiceAllocation allocation;
   std::shared_ptr<const TokenSpec> token;  ///< What is to be issued, as admission left the request.
   std::string generate_name;
+  std::shared_ptr<CreationDraft> draft;  ///< A creation that may leave a pattern (stencil.h).
   bool insists_on_revision = false;
   int attempts = 0;
 
@@ -106,6 +110,8 @@ Proposal make_proposal(const Ground& ground, const model::KindInfo& kind, json::
 /// The same of a document of the stored version.
 Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, const json::Value& document,
                      const Untouched* untouched = nullptr);
+/// How long what is proposed lives, and how durable it is.
+void set_terms(const Ground& ground, const model::KindInfo& stored, Proposal& proposal);
 
 bool has_finalizers(const json::Value& document);
 

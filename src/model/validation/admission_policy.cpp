@@ -168,7 +168,10 @@ void audit_annotations(const Value& doc, const Path& spec_at, Errors& errors) {
     const Path here = at[i++];
     const std::string_view key = get_string(one, {"key"});
     const auto qualified = fmt::format("{}/{}", get_string(doc, {"metadata", "name"}), key);
-    if (const auto why = check_qualified_name(qualified); !why.empty()) errors.invalid(here / "key", qualified, why);
+    if (get_string(doc, {"metadata", "name"}).empty())
+      errors.invalid(here / "key", key, "requires metadata.name be non-empty");
+    else if (const auto why = check_qualified_name(qualified); !why.empty())
+      errors.invalid(here / "key", qualified, why);
     const auto expression = go::trim_space(get_string(one, {"valueExpression"}));
     if (expression.empty())
       errors.required(here / "valueExpression", "valueExpression is not specified");

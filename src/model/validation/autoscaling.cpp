@@ -171,8 +171,13 @@ void horizontal_pod_autoscaler(const Value* old, const Value& doc, Errors& error
   target_reference(scaled == nullptr ? kNone : *scaled, needs_group, at / "scaleTargetRef", errors);
   if (const Value* percent = json::find(doc, {"spec", "targetCPUUtilizationPercentage"});
       percent != nullptr && get_int(doc, {"spec", "targetCPUUtilizationPercentage"}) < 1)
-    errors.invalid(at / "targetCPUUtilizationPercentage", *percent, "must be greater than 0");
+    errors.invalid(at / "metrics[0]" / "resource" / "target" / "averageUtilization", *percent, "must be greater than 0");
   const Path metrics = at / "metrics";
+  const auto wakes_from_zero = [](const Value& one) {
+    return get_string(one, {"type"}) == "Object" || get_string(one, {"type"}) == "External";
+  };
+  if (minimum == 0 && std::ranges::none_of(get_array(doc, {"spec", "metrics"}), wakes_from_zero))
+    errors.forbidden(metrics, "must specify at least one Object or External metric to support scaling to zero replicas");
   std::size_t i = 0;
   for (const Value& one : get_array(doc, {"spec", "metrics"})) metric(one, metrics[i++], errors);
   const Path behavior = at / "behavior";

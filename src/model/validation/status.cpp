@@ -17,7 +17,8 @@ void status_counters(const StatusCounters& known, const Value& old, const Value&
     if (count(key) > count("replicas")) errors.invalid(at / key, Value(count(key)), "cannot be greater than status.replicas");
   if (!known.more_available_than_ready.empty() && count("availableReplicas") > count("readyReplicas"))
     errors.invalid(at / "availableReplicas", Value(count("availableReplicas")), known.more_available_than_ready);
-  if (count("collisionCount") < get_int(old, {"status", "collisionCount"}))
+  const bool had_collisions = json::find(old, {"status", "collisionCount"}) != nullptr;
+  if (had_collisions && count("collisionCount") < get_int(old, {"status", "collisionCount"}))
     errors.invalid(at / "collisionCount", Value(count("collisionCount")), "cannot be decremented");
 }
 

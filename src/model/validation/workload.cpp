@@ -55,7 +55,10 @@ void restart_always(const Value& spec, const Path& at, std::string_view kind, Er
 std::int64_t as_percent_or_zero(const Value* value) {
   if (value == nullptr) return 0;
   if (value->is_int64()) return value->get_int64();
-  return value->is_string() ? std::atoll(value->get_string().c_str()) : 0;
+  // What is no percentage counts for nothing.
+  const std::string_view text = value->is_string() ? json::as_view(*value) : "";
+  const auto digits = text.find_first_not_of("0123456789");
+  return digits != 0 && digits + 1 == text.size() && text.ends_with('%') ? std::atoll(value->get_string().c_str()) : 0;
 }
 
 void not_over_all(const Value& value, const Path& at, Errors& errors) {

@@ -53,6 +53,12 @@ std::string encode_span(const Span& span) {
   put_fixed64(out, 7, static_cast<std::uint64_t>(span.start_ns));
   put_fixed64(out, 8, static_cast<std::uint64_t>(span.end_ns));
   for (const auto& [key, value] : span.attributes) put_attribute(out, 9, key, value);
+  if (span.caused_by) {
+    std::string link;
+    put_bytes(link, 1, bytes_of(span.caused_by->trace_id));
+    put_bytes(link, 2, bytes_of(span.caused_by->span_id));
+    put_bytes(out, 13, link);
+  }
   if (!span.error.empty()) {
     std::string status;
     put_bytes(status, 2, span.error);

@@ -183,6 +183,30 @@ Span Tracer::begin(std::string name, SpanKind kind, const std::optional<SpanCont
   return span;
 }
 
+std::optional<SpanContext> Tracer::way_of(std::string_view uid) const {
+  std::string digits(uid);
+  std::erase(digits, '-');
+  SpanContext out;
+  if (digits.size() != 2 * out.trace_id.size() || !read_id(digits, out.trace_id)) return std::nullopt;
+  std::copy_n(out.trace_id.begin(), out.span_id.size(), out.span_id.begin());
+  if (out.span_id == decltype(out.span_id){}) return std::nullopt;
+  std::uint64_t share = 0;  // Of the last eight bytes, as OpenTelemetry's sampler by trace id takes it.
+  for (std::size_t i = 8; i < out.trace_id.size(); ++i) share = share << 8 | out.trace_id[i];
+  constexpr std::uint64_t kMillion = 1'000'000;
+  out.is_sampled = static_cast<std::int64_t>(share % kMillion) < impl_->options.sampling_rate_per_million;
+  return out;
+}
+
+std::optional<Span> Tracer::begin_way(std::string name, std::string_view uid) const {
+  const auto way = way_of(uid);
+  if (!way) return std::nullopt;
+  Span span;
+  span.name = std::move(name);
+  span.context = *way;
+  span.start_ns = now_ns();
+  return span;
+}
+
 void Tracer::end(Span span) {
   if (!span.context.is_sampled) return;
   span.end_ns = now_ns();

@@ -37,7 +37,8 @@ struct Span {
   std::array<std::uint8_t, 8> parent{};  ///< All zero: the first of its trace.
   std::int64_t start_ns = 0, end_ns = 0;
   std::vector<std::pair<std::string, std::variant<std::string, std::int64_t>>> attributes;
-  std::string error;  ///< Not empty: what was measured failed.
+  std::string error;                     ///< Not empty: what was measured failed.
+  std::optional<SpanContext> caused_by;  ///< A span of another trace (OpenTelemetry's link).
 };
 
 struct TracerOptions {
@@ -60,6 +61,12 @@ class Tracer {
   /// A span that begins now. Below a parent it is sampled as that is; without one, at the configured rate. What is not sampled has a
   /// context all the same, which tells the next process not to sample either.
   [[nodiscard]] Span begin(std::string name, SpanKind kind, const std::optional<SpanContext>& parent);
+  /// The first span of an object's way through the cluster, in which processes have a part that never call each other (server, scheduler,
+  /// node): its trace's id is the object's uid, its own the first half of that, so that each finds it without being told. Sampled by the
+  /// uid at the configured rate: processes with one rate decide alike. nullopt: that is no uid.
+  [[nodiscard]] std::optional<SpanContext> way_of(std::string_view uid) const;
+  /// That span itself: who made the object tells it.
+  [[nodiscard]] std::optional<Span> begin_way(std::string name, std::string_view uid) const;
   /// It ends now; of what is not sampled nothing is kept.
   void end(Span span);
 

@@ -228,6 +228,7 @@ class AgentImpl final : public Agent {
     environment_->host_ip = options_.address;
     environment_->runtime_name = runtime_name_;
     environment_->image_volumes = image_volumes_.get();
+    environment_->tracer = options_.tracer;
     environment_->node_memory_bytes = machine_.memory_bytes;
     environment_->allocatable = resources_.allocatable;
     environment_->swap.is_counted = cgroups_.counts_swap(paths_.pods_cgroup);

@@ -10,6 +10,10 @@
 #include "node/cri/channel.h"
 #include "node/eviction/kubelet_config.h"
 
+namespace berth::net::tracing {
+class Tracer;
+}
+
 namespace berth::node::agent {
 
 struct AgentOptions {
@@ -27,6 +31,7 @@ struct AgentOptions {
   std::string node_cgroup;
   eviction::KubeletSettings settings;
   std::string kubelet_version{kBuildVersion};
+  std::shared_ptr<net::tracing::Tracer> tracer;  ///< Is told of pods' starts; null: nobody is.
 };
 
 /// Owns its threads. The destructor stops the agent; containers keep running and are taken over by the next one.

@@ -206,6 +206,11 @@ void NodePods::write_status(const std::string& uid, const std::shared_ptr<Pod>& 
   json::Value patch = without_gone_conditions(status, pod->reported, document);
   if (patch.as_object().contains("conditions")) patch.as_object()["$setElementOrder/conditions"] = condition_order(patch, document);
   json::Value body = json::Object{{"metadata", json::Object{{"uid", api_uid}}}, {"status", std::move(patch)}};
+  // What the server is told of a start belongs to it; what a running pod goes through later does not.
+  std::optional<net::tracing::Scope> scope;
+  const std::string_view told = json::get_string(pod->reported, {"phase"}, json::get_string(document, {"status", "phase"}));
+  if (environment_.tracer != nullptr && (told.empty() || told == "Pending"))
+    if (const auto way = environment_.tracer->way_of(api_uid); way && way->is_sampled) scope.emplace(*way);
   client_.patch(kPods, ns, name, client::PatchType::kStrategicMerge, body,
                 guarded([this, pod, uid, api_uid, status = std::move(status)](model::ApiResult<json::Value> result) {
                   pod->is_writing = false;

@@ -226,16 +226,21 @@ void PodWorker::start_container(PodContext& context, std::size_t i, TimePoint no
     for (std::size_t other = 0; other < containers_.size(); ++other)
       if (spec_.containers[other].name == target)
         json::set(plan->config, {"linux", "security_context", "namespace_options", "target_id"}, json::Value(containers_[other].id));
+  auto step = trace_.step("RuntimeService/CreateContainer, StartContainer", "k8s.container.name", spec_.containers[i].name);
   const auto made = environment_.runtime.call(
       "RuntimeService/CreateContainer",
       json::Object{
           {"pod_sandbox_id", sandbox_id_}, {"config", plan->config}, {"sandbox_config", sandbox_config(context, sandbox_attempt_)}},
       120'000);
-  if (!made) return failed("CreateContainerError", made.error().message);
+  if (!made) {
+    step.fail(made.error().message);
+    return failed("CreateContainerError", made.error().message);
+  }
   const std::string id(json::get_string(*made, {"container_id"}));
   emit("Normal", "Created", "Container created", i);
   const auto began = environment_.runtime.call("RuntimeService/StartContainer", json::Object{{"container_id", id}}, 120'000);
   if (!began) {
+    step.fail(began.error().message);
     if (ran_before) ++own.crashes;
     emit("Warning", "Failed", "Error: " + began.error().message, i);
     if (take_start_error(i, id, began.error().message)) {

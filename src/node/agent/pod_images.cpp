@@ -118,6 +118,7 @@ Result<void> PodWorker::pull_image(const json::Value&, const std::string& image,
          i);
   std::vector<json::Object> credentials = image_credentials(image, secrets);
   if (credentials.empty()) credentials.emplace_back();
+  auto step = trace_.step("ImageService/PullImage", "container.image.name", image);
   Error error{ErrorCode::kInternal, {}};
   for (json::Object& auth : credentials) {
     json::Object request{{"image", json::Object{{"image", image}}}};
@@ -127,6 +128,7 @@ Result<void> PodWorker::pull_image(const json::Value&, const std::string& image,
     error = pulled.error();
     if (interrupt_) break;
   }
+  step.fail(error.message);
   return std::unexpected(error);
 }
 

@@ -56,6 +56,7 @@ PodWorker::PodWorker(PodEnvironment& environment, json::Value pod)
     : environment_(environment),
       uid_(json::get_string(pod, {"metadata", "uid"})),
       pod_(std::move(pod)),
+      trace_(environment.tracer, pod_, environment.node_name),
       spec_(read_pod_spec(pod_)),
       facts_(eviction::read_pod_facts(pod_)) {
   log_directory_ = fmt::format("{}/logs/{}_{}_{}", environment_.root, spec_.ns, spec_.name, uid_);
@@ -407,9 +408,13 @@ Result<void> PodWorker::ensure_sandbox(PodContext& context) {
     std::error_code error;
     std::filesystem::create_directories(log_directory_, error);
     if (const auto again = ensure_cgroup(); !again) return again;
+    auto step = trace_.step("RuntimeService/RunPodSandbox");
     const auto made = environment_.runtime.call(
         "RuntimeService/RunPodSandbox", json::Object{{"config", sandbox_config(context, sandbox_attempt_ + 1)}}, 120'000, &interrupt_);
-    if (!made) return std::unexpected(made.error());
+    if (!made) {
+      step.fail(made.error().message);
+      return std::unexpected(made.error());
+    }
     sandbox_id_ = json::get_string(*made, {"pod_sandbox_id"});
     ++sandbox_attempt_;
     sandbox_ready_ = true;
@@ -457,6 +462,7 @@ void PodWorker::publish() {
   const json::Value* observed = json::find(pod_, "status");
   json::Value status = make_pod_status(spec_, state_, observed, environment_.clock.now());
   if (std::ranges::any_of(state_.containers, is_running)) hold_back_the_end(status);
+  trace_.phase(json::get_string(status, {"phase"}), json::get_string(status, {"reason"}));
   {
     std::lock_guard lock(mutex_);
     shown_state_ = state_;

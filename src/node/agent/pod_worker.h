@@ -17,6 +17,7 @@
 #include "base/event_loop.h"
 #include "node/admission.h"
 #include "node/agent/cgroups.h"
+#include "node/agent/pod_trace.h"
 #include "node/agent/probes.h"
 #include "node/agent/task_group.h"
 #include "node/agent/volumes.h"
@@ -43,7 +44,8 @@ struct PodEnvironment {
   DnsConfig host_dns;                    ///< The machine's resolv.conf.
   std::vector<std::string> cluster_dns;  ///< Name servers of the cluster; empty: it has none.
   std::string cluster_domain = "cluster.local";
-  ImageVolumes* image_volumes = nullptr;  ///< Null: this node mounts no images.
+  ImageVolumes* image_volumes = nullptr;         ///< Null: this node mounts no images.
+  std::shared_ptr<net::tracing::Tracer> tracer;  ///< Null: nobody is told of starts.
   ObjectSource objects;
   TokenSource tokens;
   /// Something of the pod changed: its status, or it is finished. Any thread; must not block.
@@ -217,6 +219,7 @@ class PodWorker {
 
   // The worker thread's own:
   json::Value pod_;
+  PodTrace trace_;
   PodSpec spec_;
   eviction::PodFacts facts_;
   PodState state_;

@@ -81,6 +81,7 @@ void Fleet::observe_node(const json::Value& document, TimePoint now) {
 }
 
 void Fleet::see_labels(Node& node, const json::Value& document) {
+  node.admission.reset();
   node.labels = model::Labels::from_json(json::find(document, {"metadata", "labels"}));
   node.taints.clear();
   for (const json::Value& taint : json::get_array(document, {"spec", "taints"})) node.taints.push_back(model::parse_taint(taint));
@@ -96,6 +97,7 @@ bool Fleet::see_extended_resources(Node& node, const json::Value& document) {
     if (const auto known = t.capacity.find(name); known != t.capacity.end() && known->second == amount) continue;
     if (t.allocatable.empty()) t.allocatable = t.capacity;
     t.capacity[name] = t.allocatable[name] = amount;
+    node.admission.reset();
     is_new = true;
   }
   return is_new;
@@ -199,10 +201,14 @@ void Fleet::observe_pod(const json::Value& pod_document, TimePoint now) {
 }
 
 void Fleet::admit(const PodRef& pod, const json::Value& document, TimePoint now) {
-  const NodeTemplate& t = pod->node->spec.node_template;
-  AdmissionNode node{pod->node->spec.name, {}, pod->node->labels, pod->node->taints};
-  for (const auto& [name, text] : t.allocatable.empty() ? t.capacity : t.allocatable)
-    if (const auto quantity = model::Quantity::parse(text)) node.allocatable.emplace(name, *quantity);
+  if (!pod->node->admission) {
+    const NodeTemplate& t = pod->node->spec.node_template;
+    AdmissionNode& made =
+        pod->node->admission.emplace(pod->node->spec.name, eviction::ResourceList{}, pod->node->labels, pod->node->taints);
+    for (const auto& [name, text] : t.allocatable.empty() ? t.capacity : t.allocatable)
+      if (const auto quantity = model::Quantity::parse(text)) made.allocatable.emplace(name, *quantity);
+  }
+  const AdmissionNode& node = *pod->node->admission;
   std::vector<const PodDemand*> active;
   for (const std::string& uid : pod->node->pods)
     if (const auto other = pods_.find(uid); other != pods_.end() && other->second != pod && !other->second->sim.is_terminal())

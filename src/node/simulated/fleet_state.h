@@ -33,6 +33,7 @@ struct Fleet::Node {
   model::Labels labels;         ///< As last seen in the API.
   json::Object missing_labels;  ///< To be added to a node that was taken over.
   std::vector<model::Taint> taints;
+  std::optional<AdmissionNode> admission;  ///< Made of these and the template, for the first pod that asks after they changed.
 
   [[nodiscard]] std::string host_ip() const {
     return fmt::format("172.{}.{}.{}", 16 + spec.index / 62500, spec.index / 250 % 250, spec.index % 250 + 1);

@@ -359,6 +359,18 @@ double PodSimulation::usage(std::size_t container, std::string_view resource, Ti
   return resource == "pids" ? 1 : 0;
 }
 
+const PodSimulation::SteadyUse& PodSimulation::steady_use() const {
+  const bool is_running = phase() == PodPhase::kRunning;
+  if (steady_use_) return *steady_use_;
+  SteadyUse& out = steady_use_.emplace();
+  for (std::size_t i = 0; is_running && i < state_.containers.size(); ++i) {
+    if (state_.containers[i].state.kind != Kind::kRunning) continue;
+    out.cpu_milli += behaviour_.containers[i].cpu_request_milli;
+    out.memory_bytes += behaviour_.containers[i].memory_request_bytes;
+  }
+  return out;
+}
+
 void PodSimulation::emit(std::string_view type, std::string_view reason, std::string message, std::size_t container) {
   events_.push_back({std::string(type), std::string(reason), std::move(message), spec_.containers[container].name,
                      spec_.containers[container].role != ContainerRole::kMain});

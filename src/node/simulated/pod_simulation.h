@@ -61,7 +61,10 @@ class PodSimulation {
   [[nodiscard]] bool is_stopped() const { return stopped_; }
   [[nodiscard]] bool is_stopping() const { return stop_at_.has_value(); }
   [[nodiscard]] PodPhase phase() const {
-    if (!phase_) phase_ = pod_phase(spec_, state_);
+    if (!phase_) {
+      phase_ = pod_phase(spec_, state_);
+      steady_use_.reset();
+    }
     return *phase_;
   }
   [[nodiscard]] bool is_terminal() const { return phase() == PodPhase::kSucceeded || phase() == PodPhase::kFailed; }
@@ -70,6 +73,12 @@ class PodSimulation {
   [[nodiscard]] const PodBehaviour& behaviour() const { return behaviour_; }
   /// What a container uses at `now` of "cpu" (cores), "memory" (bytes), "disk", "inodes" or "pids"; 0 unless it runs.
   [[nodiscard]] double usage(std::size_t container, std::string_view resource, TimePoint now) const;
+  /// What its containers use now that run without curves, their requests: thousandths of cores, and bytes.
+  struct SteadyUse {
+    std::int64_t cpu_milli = 0, memory_bytes = 0;
+  };
+  /// Nothing while the pod's phase is not Running. For pods without curves (PodBehaviour::has_usage).
+  [[nodiscard]] const SteadyUse& steady_use() const;
   /// Events since the last call.
   std::vector<PodEvent> take_events() { return std::exchange(events_, {}); }
   /// What the container has written so far, with times ("2026-…Z text") when asked.
@@ -101,7 +110,8 @@ class PodSimulation {
   /// By container: what its program wrote in its last run, the newest lines.
   std::map<std::size_t, std::deque<std::string>> program_output_;
   std::vector<PodEvent> events_;
-  mutable std::optional<PodPhase> phase_;  ///< Of `state_`; forgotten by whatever changes that: asked far more often than it changes.
+  mutable std::optional<PodPhase> phase_;        ///< Of `state_`; forgotten by whatever changes that: asked far more often than it changes.
+  mutable std::optional<SteadyUse> steady_use_;  ///< Known anew with the phase.
 };
 
 }  // namespace berth::node::simulated

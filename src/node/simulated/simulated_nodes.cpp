@@ -8,6 +8,7 @@
 #include "base/json_scan.h"
 #include "base/log.h"
 #include "client/informer.h"
+#include "net/tracing/tracer.h"
 #include "node/simulated/devices.h"
 #include "node/simulated/kubelet_endpoints.h"
 
@@ -70,6 +71,12 @@ std::string pod_node_name(const client::Object& pod) {
 bool is_worth_reading(const client::Object& pod) {
   return pod.is_deleting() || pod.bytes().find("sim.berth.dev/ready") != std::string::npos ||
          pod.bytes().find("\"readinessGates\"") != std::string::npos;
+}
+
+bool is_pending(const client::Object& pod) {
+  static const json::PathScanner scanner({"status.phase"});
+  std::string_view value;
+  return !scanner.scan(pod.bytes(), {&value, 1}) || value.empty() || json::unquote(value) == "Pending";
 }
 
 FleetOptions with_programs(const SimulatedNodesOptions& options) {
@@ -212,6 +219,15 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
     pump();
   }
 
+  /// News of a pod that does not run yet belong to the trace of its way.
+  [[nodiscard]] std::optional<net::tracing::SpanContext> way_of(const Write& write) {
+    if (options.tracer == nullptr || write.kind != Write::Kind::kPodStatus) return std::nullopt;
+    const client::ObjectRef pod = pods.get(write.ns, write.name);
+    if (!pod || pod->uid() != write.uid || !is_pending(*pod)) return std::nullopt;
+    const auto way = options.tracer->way_of(write.uid);
+    return way && way->is_sampled ? way : std::nullopt;
+  }
+
   void pump() {
     if (stopped || pumping) return;
     pumping = true;  // A synchronous transport may answer within call().
@@ -221,6 +237,8 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
       ++in_flight;
       client::Call call = to_call(*write);
       call.answer = client::Answer::kIdentity;
+      std::optional<net::tracing::Scope> scope;
+      if (const auto way = way_of(*write)) scope.emplace(*way);
       client.call(std::move(call), [weak = weak_from_this(), write = std::move(*write)](client::ApiResult<json::Value> result) {
         if (const auto self = weak.lock(); self && !self->stopped) self->finished(write, result);
       });

@@ -8,6 +8,10 @@
 #include "net/http.h"
 #include "node/simulated/fleet.h"
 
+namespace berth::net::tracing {
+class Tracer;
+}
+
 namespace berth::node::simulated {
 
 /// Runs programs of berth's own roles for containers of simulated nodes.
@@ -28,7 +32,8 @@ struct SimulatedNodesOptions {
   int zones = 3;                 ///< "zone-a", "zone-b", …, taken in turn.
   std::string region = "region-1";
   int max_writes_in_flight = 256;
-  std::shared_ptr<ProgramRunner> programs;  ///< Null: containers with berth's roles do nothing.
+  std::shared_ptr<ProgramRunner> programs;       ///< Null: containers with berth's roles do nothing.
+  std::shared_ptr<net::tracing::Tracer> tracer;  ///< Whose trace of a pod's way the first news of the pod belong to; null: none.
 };
 
 /// Plays the machines of one fleet: makes `nodes` Node objects where they are missing, takes over those that an earlier process of the same

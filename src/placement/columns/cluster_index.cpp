@@ -1,11 +1,15 @@
 #include "placement/columns/cluster_index.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace berth::placement {
 namespace {
 
 constexpr std::size_t kMinTouched = 1 << 16;
+constexpr std::uint32_t kUntainted = 1;
+/// Beyond these, nodes are like no other.
+constexpr std::uint32_t kMostKindsOfTaints = 1024;
 
 }  // namespace
 
@@ -19,6 +23,8 @@ void ClusterIndex::sync() {
 
 void ClusterIndex::rebuild() {
   ++epoch_;
+  ++line_;
+  attempt_begin_ = kNoAttempt;
   namespaces_version_ = cluster_->namespaces_version();
   position_ = cluster_->log_end();
   slots_ = 0;
@@ -28,9 +34,15 @@ void ClusterIndex::rebuild() {
   pods_.clear();
   nominations_ = std::make_shared<Nominations>();
   amounts_.clear();
+  taint_kinds_.clear();
+  kinds_of_taints_.clear();
+  image_marks_.clear();
   static_end_.clear();
   grow(cluster_->slot_count());
-  for (std::uint32_t i = 0; i < slots_; ++i) refresh_amounts(i);
+  for (std::uint32_t i = 0; i < slots_; ++i) {
+    refresh_amounts(i);
+    note_object(i);
+  }
   if (cluster_->has_nominations())
     for (std::uint32_t i = 0; i < slots_; ++i)
       for (const auto& pod : cluster_->nominated(NodeIndex{i})) apply_nomination(pod);
@@ -48,6 +60,8 @@ void ClusterIndex::grow(std::uint32_t slots) {
   slots_ = slots;
   const std::size_t capacity = std::max<std::size_t>(slots, 64);
   amounts_.resize(capacity);
+  taint_kinds_.resize(capacity);
+  image_marks_.resize(capacity);
   static_end_.resize(capacity);
   for (auto& column : topologies_) unshare(column).value_plus_one_of.resize(capacity);
 }
@@ -95,6 +109,16 @@ void ClusterIndex::touch_changed() {
   changed_.clear();
 }
 
+/// Nodes have the versions again that they had before, so that whoever did not look meanwhile has missed nothing.
+void ClusterIndex::end_attempt(bool taken_back) {
+  const std::uint64_t begin = std::exchange(attempt_begin_, kNoAttempt);
+  if (!taken_back || begin == kNoAttempt || begin < touched_.begin() || begin == touched_.end()) return;
+  for (std::uint64_t at = begin; at < touched_.end(); ++at)
+    if (touched_[at].is_static) static_end_.edit(touched_[at].node) = begin;
+  touched_.truncate(begin);
+  ++line_;
+}
+
 /// Counts the pod as what it is now: nominated or not.
 void ClusterIndex::apply_nomination(const PodInfoPtr& pod) {
   auto& [kinds, pods] = unshare(nominations_);
@@ -120,7 +144,32 @@ void ClusterIndex::apply_nomination(const PodInfoPtr& pod) {
   pods.emplace(now->key, std::move(now));
 }
 
+void ClusterIndex::note_object(std::uint32_t node) {
+  const NodeInfo* info = cluster_->node(NodeIndex{node});
+  const model::NodeView* object = info == nullptr ? nullptr : info->node.get();
+  if (const std::uint32_t kind = object == nullptr ? kNoNode : kind_of_taints(*object); taint_kinds_[node] != kind)
+    taint_kinds_.edit(node) = kind;
+  ImageMarks marks;
+  if (object != nullptr)
+    for (const auto& image : object->images)
+      for (const std::string& name : image.names) marks.add(name);
+  if (image_marks_[node] != marks) image_marks_.edit(node) = marks;
+}
+
+std::uint32_t ClusterIndex::kind_of_taints(const model::NodeView& node) {
+  if (node.taints.empty() && !node.unschedulable) return kUntainted;
+  std::string key = node.unschedulable ? "1" : "0";
+  for (const model::Taint& taint : node.taints)
+    for (const std::string* part : {&taint.key, &taint.value, &taint.effect}) key.append(*part).push_back('\0');
+  if (const std::uint32_t* known = kinds_of_taints_.find(key)) return *known;
+  if (kinds_of_taints_.size() >= kMostKindsOfTaints) return kLikeNoOther;
+  const auto kind = static_cast<std::uint32_t>(kUntainted + 1 + kinds_of_taints_.size());
+  kinds_of_taints_[key] = kind;
+  return kind;
+}
+
 void ClusterIndex::apply_node(std::uint32_t node) {
+  note_object(node);
   const NodeInfo* info = cluster_->node(NodeIndex{node});
   for (auto& column : topologies_)
     set_value(unshare(column), node, info == nullptr || info->node == nullptr ? nullptr : info->label(column->key));
@@ -158,7 +207,7 @@ std::size_t ClusterIndex::topology(const std::string& key) {
 }
 
 std::size_t ClusterIndex::memory_bytes() const {
-  std::size_t out = touched_.memory_bytes() + amounts_.memory_bytes();
+  std::size_t out = touched_.memory_bytes() + amounts_.memory_bytes() + taint_kinds_.memory_bytes() + image_marks_.memory_bytes();
   for (const auto& column : topologies_)
     out += column->value_plus_one_of.memory_bytes() + column->population.memory_bytes() + column->ids.size() * 64;
   return out + pods_.memory_bytes();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "placement/cluster.h"
+#include "placement/columns/image_marks.h"
 #include "placement/columns/node_amounts.h"
 #include "placement/columns/pod_kinds.h"
 #include "placement/pages.h"
@@ -36,7 +37,10 @@ class ClusterIndex final : public Onlookers {
  public:
   explicit ClusterIndex(const Cluster& cluster) : cluster_(&cluster) { rebuild(); }
   /// Of a fork of the other's cluster, which has not changed since; `other` must be synced.
-  ClusterIndex(const ClusterIndex& other, const Cluster& fork) : ClusterIndex(other) { bind(fork); }
+  ClusterIndex(const ClusterIndex& other, const Cluster& fork) : ClusterIndex(other) {
+    bind(fork);
+    attempt_begin_ = kNoAttempt;
+  }
   void bind(const Cluster& fork) { cluster_ = &fork; }
   ClusterIndex& operator=(const ClusterIndex&) = delete;
 
@@ -56,6 +60,15 @@ class ClusterIndex final : public Onlookers {
   [[nodiscard]] std::uint64_t touched_begin() const { return touched_.begin(); }
   [[nodiscard]] std::uint64_t touched_end() const { return touched_.end(); }
   [[nodiscard]] Touched touched(std::uint64_t position) const { return touched_[position]; }
+  /// An attempt begins, or the one that began last ends: what it changed is as it was before where it was `taken_back`, and the entries of
+  /// it go. The index must be synced before either. Only attempts that are in no other are told.
+  void begin_attempt() { attempt_begin_ = touched_.end(); }
+  void end_attempt(bool taken_back);
+  static constexpr std::uint64_t kNoAttempt = UINT64_MAX;
+  /// The entry that an open attempt began at, of those that were told.
+  [[nodiscard]] std::uint64_t attempt_begin() const { return attempt_begin_; }
+  /// Another one whenever entries went with their attempt (index_follower.h).
+  [[nodiscard]] std::uint64_t line() const { return line_; }
   /// Of the node as it is now (NodeInfo::version): who has seen this one has nothing to do.
   [[nodiscard]] std::uint32_t version(std::uint32_t node) const { return amounts_[node].version; }
   /// Some entry of the node, at the position or later, is static.
@@ -67,6 +80,10 @@ class ClusterIndex final : public Onlookers {
     __builtin_prefetch(&amounts_[node]);
     __builtin_prefetch(reinterpret_cast<const char*>(&amounts_[node]) + 64);
   }
+  /// Nodes of one kind have the same taints and are cordoned or not alike; kNoNode: there is no node object.
+  [[nodiscard]] std::uint32_t taint_kind(std::uint32_t node) const { return node < taint_kinds_.size() ? taint_kinds_[node] : kNoNode; }
+  static constexpr std::uint32_t kNoNode = 0, kLikeNoOther = UINT32_MAX;
+  [[nodiscard]] const ImageMarks& image_marks(std::uint32_t node) const { return image_marks_[node]; }
   /// The column of a topology key; made on first use. The index stays valid.
   std::size_t topology(const std::string& key);
   [[nodiscard]] const TopologyColumn& topology_column(std::size_t index) const { return *topologies_[index]; }
@@ -109,6 +126,8 @@ class ClusterIndex final : public Onlookers {
   void rebuild();
   void apply(const Change& change);
   void apply_node(std::uint32_t node);
+  void note_object(std::uint32_t node);
+  std::uint32_t kind_of_taints(const model::NodeView& node);
   void apply_nomination(const PodInfoPtr& pod);
   void set_value(TopologyColumn& column, std::uint32_t node, const std::string* value);
   void refresh_amounts(std::uint32_t node);
@@ -118,9 +137,13 @@ class ClusterIndex final : public Onlookers {
   const Cluster* cluster_;
   std::uint64_t position_ = 0;
   std::uint64_t epoch_ = 0;
+  std::uint64_t line_ = 0, attempt_begin_ = kNoAttempt;
   std::uint64_t namespaces_version_ = 0;
   std::uint32_t slots_ = 0;
   Pages<NodeAmounts> amounts_;
+  Pages<std::uint32_t> taint_kinds_;
+  ShardedMap<std::string, std::uint32_t, TextHash> kinds_of_taints_;
+  Pages<ImageMarks> image_marks_;
   PagedLog<Touched> touched_;
   Pages<std::uint64_t> static_end_;     ///< By node slot: past its last static entry; 0 without one.
   std::vector<std::uint32_t> changed_;  ///< Nodes of the changes that a sync goes over; otherwise empty.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "placement/columns/cluster_index.h"
+#include "placement/columns/sparse_column.h"
 
 namespace berth::placement {
 
@@ -38,17 +39,18 @@ class DomainSum {
 
   /// Brings the node's part up to date. `counted`: its pods count; `member`: its domain exists because of it.
   void update(std::uint32_t node, bool counted, bool member) {
-    if (node >= seen_.size()) seen_.resize(std::max<std::size_t>(node + 1, column().value_plus_one_of.size()));
     const std::int32_t value = column().value_of(node);
     std::int64_t amount = 0;
     if (value >= 0 && counted)
       for (const auto& source : sources_) amount += source.weight * static_cast<std::int64_t>(index_->counts(source.count)[node]);
     member &= value >= 0;
+    // Most nodes count for nothing, before and after: of them nothing is kept.
+    const Seen now = amount == 0 && !member ? Seen{} : Seen{amount, value, member};
     const Seen before = seen_[node];
-    if (before.value == value && before.amount == amount && before.member == member) return;
+    if (before == now) return;
     retract(before);
-    seen_.edit(node) = {amount, value, member};
-    if (value < 0) return;
+    seen_.set(node, now, static_cast<std::uint32_t>(column().value_plus_one_of.size()));
+    if (now == Seen{}) return;
     total_ += amount;
     if (static_cast<std::size_t>(value) >= sums_.size()) {
       sums_.resize(static_cast<std::size_t>(value) + 1);
@@ -59,7 +61,8 @@ class DomainSum {
     if (member && local_) count_local(amount, 1);
   }
 
-  [[nodiscard]] std::int32_t value_of(std::uint32_t node) const { return seen_[node].value; }
+  /// -1 where the label is missing.
+  [[nodiscard]] std::int32_t value_of(std::uint32_t node) const { return column().value_of(node); }
   [[nodiscard]] std::int64_t amount_of(std::uint32_t node) const { return seen_[node].amount; }
   /// The sum over a domain; 0 for one that no member makes exist when `existing_only`.
   [[nodiscard]] std::int64_t sum(std::int64_t value, bool existing_only = false) const {
@@ -89,6 +92,7 @@ class DomainSum {
     std::int64_t amount = 0;
     std::int32_t value = -1;
     bool member = false;
+    friend bool operator==(const Seen&, const Seen&) = default;
   };
 
   void retract(const Seen& seen) {
@@ -112,7 +116,7 @@ class DomainSum {
   std::size_t topology_;
   bool local_;
   std::vector<Source> sources_;
-  Pages<Seen> seen_;
+  SparseColumn<Seen> seen_;
   Pages<std::int64_t> sums_;
   Pages<std::uint32_t> members_;
   std::vector<std::uint32_t> histogram_;

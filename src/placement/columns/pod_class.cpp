@@ -220,35 +220,28 @@ bool PodClass::catch_up(const PodInfoPtr& pod, const Signature& signature) {
     build();
     return true;
   }
-  constexpr std::uint64_t kAhead = 12;
-  const std::uint64_t begin = position_;
-  for (const std::uint64_t end = index_->touched_end(); position_ < end; ++position_) {
-    if (position_ + kAhead < end) {
-      const std::uint32_t later = index_->touched(position_ + kAhead).node;
-      index_->prefetch(later);
-      static_->prefetch(later);
-      if (later < records_.size()) __builtin_prefetch(&records_[later]);
-    }
-    const std::uint32_t node = index_->touched(position_).node;
-    if (!has_seen(node)) evaluate(node, index_->is_static_since(node, begin));
-  }
+  follower_.follow(*index_, [&](std::uint32_t node, bool is_static, std::uint32_t later) {
+    index_->prefetch(later);
+    static_->prefetch(later);
+    if (later < records_.size()) __builtin_prefetch(&records_[later]);
+    if (!has_seen(node)) evaluate(node, is_static);
+  });
   return true;
 }
 
 /// Building anew is cheaper, or all that is left. Going over all nodes in order is several times cheaper a node than jumping about, as long
 /// as amounts decide.
 bool PodClass::is_far_behind() const {
-  if (position_ < index_->touched_begin()) return true;
+  if (!follower_.reaches(*index_)) return true;
   const std::uint64_t far = by_amounts_ && !has_domains_ ? records_.size() / 3 + 64 : 2ULL * records_.size() + 64;
-  const std::uint64_t end = index_->touched_end();
-  if (end - position_ <= far) return false;
+  if (follower_.behind(*index_) <= far) return false;
   std::uint64_t changed = 0;
-  for (std::uint64_t at = position_; at < end; ++at) changed += !has_seen(index_->touched(at).node);
+  for (std::uint32_t node = 0; node < index_->cluster().slot_count(); ++node) changed += !has_seen(node);
   return changed > far;
 }
 
 void PodClass::build() {
-  position_ = index_->touched_end();
+  follower_.restart(*index_);
   std::size_t first = raw_scorers_.size();
   for (auto& slot : topology_) {
     slot.part->reset();
@@ -264,7 +257,12 @@ void PodClass::build() {
   // A last word on nodes (volumes) may go through all of them in order.
   ranks_lazily_ = by_amounts_ && !has_domains_ && records_.size() >= lazy_ranking_nodes_ && !signature_.has_checks();
   if (ranks_lazily_ && !index_->cluster().has_nominations()) return build_by_amounts();
-  for (std::uint32_t i = 0; i < records_.size(); ++i) evaluate(i, true);
+  constexpr std::uint32_t kAhead = 8;
+  const auto size = static_cast<std::uint32_t>(records_.size());
+  for (std::uint32_t i = 0; i < size; ++i) {
+    if (i + kAhead < size) __builtin_prefetch(index_->cluster().node(NodeIndex{i + kAhead}));
+    evaluate(i, true);
+  }
 }
 
 /// The same for a class whose groups are decided by static scores alone: one pass, and counts once for each run of nodes of a group.

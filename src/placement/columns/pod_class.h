@@ -8,6 +8,7 @@
 //   total(node) = own score (bucketed per group) + normalized(raw scores of the group)
 //   feasible(node) = own verdict && gate(group)
 #pragma once
+#include <array>
 #include <memory>
 #include <optional>
 #include <random>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "placement/columns/cluster_index.h"
+#include "placement/columns/index_follower.h"
 #include "placement/columns/ranking.h"
 #include "placement/columns/scan_table.h"
 #include "placement/columns/static_column.h"
@@ -186,13 +188,15 @@ class PodClass {
   std::vector<TopologySlot> topology_;
   bool has_domains_ = false;  ///< Some part has something to say.
 
-  std::uint64_t position_ = 0, epoch_ = 0;
+  IndexFollower follower_;
+  std::uint64_t epoch_ = 0;
   std::size_t held_seen_ = 0;
 
   Pages<NodeRecord> records_;
   Ranking<PositionOf> ranking_{PositionOf{&records_}};
   std::vector<Group> groups_;
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> group_index_;
+  std::array<std::uint32_t, 16> recent_groups_{};  ///< By hash of the key; of no matter beyond speed.
   std::vector<std::uint32_t> live_;
   std::vector<Verdict> verdicts_;
   std::vector<std::int64_t> key_;

@@ -123,10 +123,14 @@ void PodClass::make_static_key(std::uint32_t node) {
 
 std::uint32_t PodClass::group_of_key(std::uint32_t current) {
   if (current != kNoGroup && groups_[current].key == key_) return current;
-  auto& bucket = group_index_[hash_key(key_)];
+  const std::uint64_t hash = hash_key(key_);
+  // Neighbours are of few groups, in turn.
+  std::uint32_t& recent = recent_groups_[hash % recent_groups_.size()];
+  if (recent < groups_.size() && groups_[recent].key == key_) return recent;
+  auto& bucket = group_index_[hash];
   for (const auto group : bucket)
-    if (groups_[group].key == key_) return group;
-  const auto group = static_cast<std::uint32_t>(groups_.size());
+    if (groups_[group].key == key_) return recent = group;
+  const auto group = recent = static_cast<std::uint32_t>(groups_.size());
   groups_.emplace_back().key = key_;
   ranking_.add_group(ranks_lazily_ ? INT32_MAX : decltype(ranking_)::kNoFloor);
   bucket.push_back(group);

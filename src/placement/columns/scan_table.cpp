@@ -6,18 +6,17 @@ namespace berth::placement {
 
 void ScanTable::sync(const ClusterIndex& index) {
   const std::uint32_t slots = index.cluster().slot_count();
-  const std::uint64_t end = index.touched_end();
-  if (epoch_ != index.epoch() || position_ < index.touched_begin() || end - position_ > slots || is_odd_.size() != slots) {
+  if (epoch_ != index.epoch() || !follower_.reaches(index) || follower_.behind(index) > slots || is_odd_.size() != slots) {
     epoch_ = index.epoch();
     pairs_.assign((slots + kLanes - 1) / kLanes, Pair{});
     is_odd_.assign(slots, 0);
     odd_ = 0;
     for (auto& pair : pairs_) pair.free_pods = Lanes{-1, -1};
     for (std::uint32_t i = 0; i < slots; ++i) set(index, i);
-  } else {
-    for (; position_ < end; ++position_) set(index, index.touched(position_).node);
+    follower_.restart(index);
+    return;
   }
-  position_ = end;
+  follower_.follow(index, [&](std::uint32_t node, bool, std::uint32_t) { set(index, node); });
 }
 
 void ScanTable::set(const ClusterIndex& index, std::uint32_t node) {

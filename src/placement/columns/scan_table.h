@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "placement/columns/cluster_index.h"
+#include "placement/columns/index_follower.h"
 #include "placement/columns/node_amounts.h"
 
 namespace berth::placement {
@@ -36,7 +37,8 @@ class ScanTable {
   static Lanes nearest_to(Lanes value);
   static Lanes floor_of(Lanes value);
 
-  std::uint64_t epoch_ = UINT64_MAX, position_ = 0;
+  std::uint64_t epoch_ = UINT64_MAX;
+  IndexFollower follower_;
   std::vector<Pair> pairs_;
   std::vector<std::uint8_t> is_odd_;  ///< By node slot: holds pods, but is not plain.
   std::size_t odd_ = 0;

@@ -8,12 +8,31 @@ StaticColumn::StaticColumn(FrameworkPtr framework, PodInfoPtr pod, std::string k
       pod_(std::move(pod)),
       key_(std::move(key)),
       index_(&index),
-      state_(framework_->new_cycle(index.cluster())),
-      plan_(std::move(plan)) {
+      state_(framework_->new_cycle(index.cluster())) {
+  take_plan(std::move(plan));
   verdicts_.push_back({});
   images_version_ = index_->cluster().images_version();
   image_digest_ = image_digest();
   build();
+}
+
+void StaticColumn::take_plan(Plan plan) {
+  const auto reads_taints = [&](const Plugin* plugin) {
+    const NodePart part = plugin->reads(*pod_);
+    return part == NodePart::kTaints || part == NodePart::kNothing;
+  };
+  for (const Filter& one : plan.filters) (reads_taints(one.plugin) ? alike_filters_ : filters_).push_back(one);
+  for (const Scorer& one : plan.scorers) {
+    const bool reads_images = plan.uses_images && one.plugin->reads(*pod_) == NodePart::kImages;
+    (reads_images ? image_scorers_ : reads_taints(one.plugin) ? alike_scorers_ : scorers_).push_back(one);
+  }
+  for (std::size_t i = 0; i < plan.raw_scorers.size(); ++i)
+    (reads_taints(plan.raw_scorers[i]) ? alike_raw_scorers_ : raw_scorers_).push_back({plan.raw_scorers[i], i});
+  only_nodes_ = std::move(plan.only_nodes);
+  left_out_ = std::move(plan.left_out);
+  uses_images_ = plan.uses_images;
+  if (!image_scorers_.empty())
+    for (const std::string& image : pod_->images) image_places_.push_back(ImageMarks::place_of(image));
 }
 
 std::uint64_t StaticColumn::catch_up(const PodInfoPtr& pod) {
@@ -26,43 +45,86 @@ std::uint64_t StaticColumn::catch_up(const PodInfoPtr& pod) {
     afresh = digest != image_digest_ || (framework_->profile().era == Era::k120 && digest != 0);
     image_digest_ = digest;
   }
-  const std::uint64_t end = index_->touched_end();
-  if (afresh || position_ < index_->touched_begin()) {
+  if (afresh || !follower_.reaches(*index_)) {
     build();
     return ++generation_;
   }
-  for (; position_ < end; ++position_) {
-    const auto [node, is_static] = index_->touched(position_);
-    if (is_static || node >= entries_.size()) evaluate(node);
-  }
+  // Slots that an attempt left behind, free, may never have been named.
+  if (entries_.size() < index_->cluster().slot_count()) entries_.resize(index_->cluster().slot_count());
+  follower_.follow(*index_, [&](std::uint32_t node, bool is_static, std::uint32_t) {
+    if (is_static) evaluate(node);
+  });
   return generation_;
 }
 
 void StaticColumn::build() {
-  position_ = index_->touched_end();
+  follower_.restart(*index_);
   entries_.renew(index_->cluster().slot_count());
   for (std::uint32_t i = 0; i < entries_.size(); ++i) evaluate(i);
 }
 
 void StaticColumn::evaluate(std::uint32_t node) {
   if (node >= entries_.size()) entries_.resize(std::max<std::size_t>(node + 1, index_->cluster().slot_count()));
+  const std::uint32_t kind = index_->taint_kind(node);
   Entry& entry = entries_.edit(node);
-  entry = {};
-  const NodeInfo* info = index_->cluster().node(NodeIndex{node});
-  if (info == nullptr || info->node == nullptr) return;
-  if (plan_.only_nodes && !plan_.only_nodes->contains(info->name)) entry.verdict = intern(plan_.left_out, 0);
-  for (const auto& [plugin, order] : plan_.filters) {
-    if (entry.verdict != 0) break;
-    Status status = plugin->filter(state_, *pod_, *info);
+  if (kind == ClusterIndex::kNoNode) {
+    entry = {};
+    return;
+  }
+  const NodeInfo& info = *index_->cluster().node(NodeIndex{node});
+  const bool is_known = kind < alike_.size() && alike_[kind].is_known;
+  const Alike& alike = is_known ? alike_[kind] : alike_of(kind, info);
+  entry = alike.entry;
+  if (only_nodes_ && !only_nodes_->contains(info.name)) {
+    entry.verdict = intern(left_out_, 0);
+  } else if (!filters_.empty()) {
+    std::uint32_t order = 0;
+    const std::uint32_t before = entry.verdict == 0 ? UINT32_MAX : alike.order;
+    if (const std::uint16_t own = first_rejection(filters_, info, before, order); own != 0) entry.verdict = own;
+  }
+  std::int64_t sum = entry.score;
+  for (const auto& [plugin, weight] : scorers_) sum += plugin->score(state_, *pod_, info).value_or(0) * weight;
+  // A node without any of the images has nothing from those.
+  const auto may_be_there = [&](ImageMarks::Place place) { return index_->image_marks(node).may_have(place); };
+  if (!image_scorers_.empty() && std::ranges::any_of(image_places_, may_be_there))
+    for (const auto& [plugin, weight] : image_scorers_) sum += plugin->score(state_, *pod_, info).value_or(0) * weight;
+  entry.score = narrow_score(sum);
+  for (const auto& [plugin, place] : raw_scorers_) entry.raw[place] = narrow_score(plugin->score(state_, *pod_, info).value_or(0));
+}
+
+/// Kinds that no other node is of are not worth remembering.
+const StaticColumn::Alike& StaticColumn::alike_of(std::uint32_t kind, const NodeInfo& info) {
+  const bool is_kept = kind != ClusterIndex::kLikeNoOther;
+  const std::size_t place = is_kept ? kind : 0;  // That of kNoNode, which nobody asks for.
+  if (place >= alike_.size()) alike_.resize(place + 1);
+  alike_[place] = ask_alike(info);
+  alike_[place].is_known = is_kept;
+  return alike_[place];
+}
+
+StaticColumn::Alike StaticColumn::ask_alike(const NodeInfo& info) {
+  Alike out;
+  out.entry.verdict = first_rejection(alike_filters_, info, UINT32_MAX, out.order);
+  std::int64_t sum = 0;
+  for (const auto& [plugin, weight] : alike_scorers_) sum += plugin->score(state_, *pod_, info).value_or(0) * weight;
+  out.entry.score = narrow_score(sum);
+  for (const auto& [plugin, place] : alike_raw_scorers_)
+    out.entry.raw[place] = narrow_score(plugin->score(state_, *pod_, info).value_or(0));
+  return out;
+}
+
+/// Of the filters whose order is below `before`; 0 when none rejects.
+std::uint16_t StaticColumn::first_rejection(std::span<const Filter> filters, const NodeInfo& info, std::uint32_t before,
+                                            std::uint32_t& order) {
+  for (const auto& [plugin, at] : filters) {
+    if (at >= before) break;
+    Status status = plugin->filter(state_, *pod_, info);
     if (status.is_success()) continue;
     if (status.plugin.empty()) status.plugin = plugin->name();
-    entry.verdict = intern(std::move(status), order);
+    order = at;
+    return intern(std::move(status), at);
   }
-  std::int64_t sum = 0;
-  for (const auto& [plugin, weight] : plan_.scorers) sum += plugin->score(state_, *pod_, *info).value_or(0) * weight;
-  entry.score = narrow_score(sum);
-  for (std::size_t i = 0; i < plan_.raw_scorers.size(); ++i)
-    entry.raw[i] = narrow_score(plan_.raw_scorers[i]->score(state_, *pod_, *info).value_or(0));
+  return 0;
 }
 
 std::uint16_t StaticColumn::intern(Status status, std::uint32_t order) {
@@ -78,7 +140,7 @@ std::uint16_t StaticColumn::intern(Status status, std::uint32_t order) {
 
 /// Of what the scores of images come from; zero where no image is known.
 std::uint64_t StaticColumn::image_digest() const {
-  if (!plan_.uses_images) return 0;
+  if (!uses_images_) return 0;
   std::uint64_t out = 0;
   bool any = false;
   const auto mix = [&](std::uint64_t value) { out = (out ^ value) * 1099511628211ULL; };

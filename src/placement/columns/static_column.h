@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "placement/columns/cluster_index.h"
+#include "placement/columns/index_follower.h"
 #include "placement/framework.h"
 
 namespace berth::placement {
@@ -67,8 +68,22 @@ class StaticColumn {
   [[nodiscard]] std::size_t memory_bytes() const { return entries_.memory_bytes(); }
 
  private:
+  /// What the plugins that read taints at most say of all nodes with such taints.
+  struct Alike {
+    Entry entry;
+    std::uint32_t order = 0;  ///< Of the filter that rejects.
+    bool is_known = false;
+  };
+  struct RawScorer {
+    const Plugin* plugin;
+    std::size_t place;  ///< In an entry's `raw`.
+  };
+  void take_plan(Plan plan);
   void build();
   void evaluate(std::uint32_t node);
+  const Alike& alike_of(std::uint32_t kind, const NodeInfo& info);
+  [[nodiscard]] Alike ask_alike(const NodeInfo& info);
+  std::uint16_t first_rejection(std::span<const Filter> filters, const NodeInfo& info, std::uint32_t before, std::uint32_t& order);
   std::uint16_t intern(Status status, std::uint32_t order);
   std::uint64_t image_digest() const;
 
@@ -77,8 +92,17 @@ class StaticColumn {
   std::string key_;
   const ClusterIndex* index_;
   CycleState state_;
-  Plan plan_;
-  std::uint64_t position_ = 0, generation_ = 0, images_version_ = 0, image_digest_ = 0;
+  // The plan, by what its plugins read of a node.
+  std::vector<Filter> alike_filters_, filters_;
+  std::vector<Scorer> alike_scorers_, scorers_, image_scorers_;
+  std::vector<RawScorer> alike_raw_scorers_, raw_scorers_;
+  std::optional<std::set<std::string>> only_nodes_;
+  Status left_out_;
+  bool uses_images_ = false;
+  std::vector<Alike> alike_;                     ///< By the index's kind of taints.
+  std::vector<ImageMarks::Place> image_places_;  ///< Of the pod's images.
+  IndexFollower follower_;
+  std::uint64_t generation_ = 0, images_version_ = 0, image_digest_ = 0;
   Pages<Entry> entries_;
   std::vector<Verdict> verdicts_;
 };

@@ -14,6 +14,9 @@ class NodeName final : public Plugin {
   Points points() const override { return {.filter = true}; }
   void sign(Signer& signer, const PodInfo&) const override { signer.name_of_node(); }
   ColumnKind column_kind() const override { return ColumnKind::kStatic; }
+  [[nodiscard]] NodePart reads(const PodInfo& pod) const override {
+    return pod.view().node_name.empty() ? NodePart::kNothing : NodePart::kWhole;
+  }
   Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
     const auto& wanted = pod.view().node_name;
     return wanted.empty() || wanted == node.name ? Status::success() : Status::unresolvable(std::string(reason_));

@@ -14,6 +14,7 @@ class NodeUnschedulable final : public Plugin {
   Points points() const override { return {.filter = true}; }
   void sign(Signer& signer, const PodInfo&) const override { signer.tolerations(); }
   ColumnKind column_kind() const override { return ColumnKind::kStatic; }
+  [[nodiscard]] NodePart reads(const PodInfo&) const override { return NodePart::kTaints; }
   Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
     if (!node.node->unschedulable) return Status::success();
     const model::Taint taint{"node.kubernetes.io/unschedulable", "", "NoSchedule"};

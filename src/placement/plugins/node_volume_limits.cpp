@@ -17,6 +17,11 @@ constexpr std::string_view kLimitPrefix = "attachable-volumes-csi-";
 /// Unique volume ("driver/handle") to its driver.
 using Attached = std::map<std::string, std::string>;
 
+/// What the pod would attach, where that is the same on every node.
+struct LimitState : Cloneable<LimitState> {
+  Attached added;
+};
+
 class NodeVolumeLimits final : public Plugin {
  public:
   explicit NodeVolumeLimits(Era era) : era_(era) {}
@@ -25,16 +30,22 @@ class NodeVolumeLimits final : public Plugin {
   void sign(Signer& signer, const PodInfo&) const override { signer.volumes(); }
   [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
 
-  PreFilterOutcome pre_filter(CycleState&, const PodInfo& pod) const override {
+  PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
     const bool counts = std::ranges::any_of(pod.view().volumes, [&](const auto& volume) {
       return volumes::claim_use(pod.view(), volume).uses_claim || !volumes::in_tree_plugin(volume).empty();
     });
+    if (counts && attaches_alike(state.cluster(), pod.view())) {
+      auto data = std::make_unique<LimitState>();
+      if (collect(state.cluster(), nullptr, pod.view(), true, data->added).is_success()) state.set(slot(), std::move(data));
+    }
     return {counts ? Status::success() : Status::skip(), {}};
   }
 
   Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
     if (pod.view().volumes.empty()) return Status::success();
     const Cluster& cluster = state.cluster();
+    if (const auto* data = era_ == Era::k120 ? nullptr : state.get<LimitState>(slot()); data != nullptr)
+      if (data->added.empty() || has_room_anywhere(cluster, node, data->added.size())) return Status::success();
     const auto* csi_node = volumes::find_csi_node(cluster, node.name);
     Attached added, attached;
     Status status = collect(cluster, csi_node, pod.view(), true, added);
@@ -79,6 +90,28 @@ class NodeVolumeLimits final : public Plugin {
       for (const auto& driver : csi_node->drivers)
         if (driver.count) out[driver.name] = *driver.count;
     return out;
+  }
+
+  /// Whether the pod's volumes are claims of its own whose drivers are known without the node.
+  static bool attaches_alike(const Cluster& cluster, const model::PodView& pod) {
+    return std::ranges::all_of(pod.volumes, [&](const model::VolumeView& one) {
+      const auto use = volumes::claim_use(pod, one);
+      if (!use.uses_claim) return volumes::in_tree_plugin(one).empty();
+      const auto* claim = volumes::find_claim(cluster, pod.ns(), use.name);
+      if (claim == nullptr) return false;
+      const auto* volume = claim->volume_name.empty() ? nullptr : volumes::find_volume(cluster, claim->volume_name);
+      if (volume != nullptr) return volumes::in_tree_plugin(*volume).empty();
+      const auto* storage_class = volumes::find_class(cluster, claim->class_name());
+      return storage_class == nullptr || volumes::csi_driver_of(storage_class->provisioner).empty();
+    });
+  }
+
+  /// The same as has_ample_room, by the smallest limit of any node and what the node counts itself.
+  static bool has_room_anywhere(const Cluster& cluster, const NodeInfo& node, std::size_t added) {
+    if (node.other_volumes != 0) return false;
+    auto most = static_cast<std::int64_t>(added + node.claim_volumes);
+    const std::int64_t limit = cluster.least_volume_limit();
+    return most <= limit && most + attachment_count(cluster, node.name) <= limit;
   }
 
   /// Even if each claim of each pod there were another volume of the same driver. Says nothing of what would have to be looked at closer.

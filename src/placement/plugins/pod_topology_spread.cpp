@@ -394,6 +394,10 @@ SpreadConstraints spread_constraints(const model::PodView& pod, const Cluster& c
   return out;
 }
 
+bool spread_asks_nodes(const SpreadConstraint& constraint, bool chooses_nodes, Era era) {
+  return (constraint.honor_affinity && chooses_nodes) || (constraint.honor_taints && era != Era::k120);
+}
+
 bool spread_includes_node(const SpreadConstraint& constraint, const model::PodView& pod, const NodeInfo& node, Era era) {
   if (constraint.honor_affinity && !pod.matches_node_selector(node.labels(), node.name)) return false;
   if (!constraint.honor_taints || era == Era::k120) return true;

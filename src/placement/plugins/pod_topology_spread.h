@@ -30,6 +30,8 @@ SpreadConstraints spread_constraints(const model::PodView& pod, const Cluster& c
                                      bool hard, const model::Selector* known = nullptr);
 /// Whether the node counts for the constraint: nodeAffinityPolicy and nodeTaintsPolicy.
 bool spread_includes_node(const SpreadConstraint& constraint, const model::PodView& pod, const NodeInfo& node, Era era);
+/// False: it includes every node. `chooses_nodes`: the pod has a selector or a required affinity of nodes.
+bool spread_asks_nodes(const SpreadConstraint& constraint, bool chooses_nodes, Era era);
 bool has_all_topology_keys(const NodeInfo& node, const std::vector<SpreadConstraint>& constraints);
 /// Pods of the namespace that the selector matches, those in termination left out.
 std::int64_t count_matching_pods(const NodeInfo& node, const model::Selector& selector, std::string_view ns);

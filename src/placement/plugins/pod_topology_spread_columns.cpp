@@ -23,13 +23,15 @@ bool has_repeated_key(const std::vector<SpreadConstraint>& constraints) {
 
 class SpreadPart final : public TopologyPart {
  public:
-  SpreadPart(Era era, std::int64_t weight, bool requires_all_keys) : era_(era), weight_(weight), requires_all_keys_(requires_all_keys) {}
+  SpreadPart(const model::PodView& pod, Era era, std::int64_t weight, bool requires_all_keys)
+      : era_(era), weight_(weight), requires_all_keys_(requires_all_keys), chooses_nodes_(!pod.node_selector.empty() || pod.node_affinity.required.has_value()) {}
   [[nodiscard]] std::unique_ptr<TopologyPart> clone() const override { return std::make_unique<SpreadPart>(*this); }
 
   void add_hard(ClusterIndex& index, const model::PodView& pod, SpreadConstraint constraint) {
     DomainSum sum(index, index.topology(constraint.topology_key));
     sum.add_source({index.matcher({own_namespace_term(pod, constraint.selector)}, true), 1});
     const bool self = constraint.selector.matches(pod.meta.labels);
+    asks_nodes_ |= spread_asks_nodes(constraint, chooses_nodes_, era_);
     hard_.push_back({std::move(constraint), std::move(sum), self, 0});
   }
   void add_soft(ClusterIndex& index, const model::PodView& pod, SpreadConstraint constraint) {
@@ -37,6 +39,7 @@ class SpreadPart final : public TopologyPart {
     DomainSum sum(index, index.topology(constraint.topology_key));
     sum.add_source({matcher, 1});
     const bool on_node = constraint.topology_key == kHostnameLabel;
+    asks_nodes_ |= spread_asks_nodes(constraint, chooses_nodes_, era_);
     soft_.push_back({std::move(constraint), std::move(sum), matcher, on_node, {}, 0});
   }
   [[nodiscard]] std::size_t constraint_count() const { return hard_.size() + soft_.size(); }
@@ -61,14 +64,13 @@ class SpreadPart final : public TopologyPart {
   void reset() override {
     for (auto& one : hard_) one.sum.reset();
     for (auto& one : soft_) one.sum.reset();
-    inclusion_.renew(index_->cluster().slot_count());
+    if (asks_nodes_) inclusion_.renew(index_->cluster().slot_count());
   }
   [[nodiscard]] std::size_t slot_count() const override { return constraint_count(); }
 
   void place(const PodInfo& pod, const NodeInfo& node, bool is_new, std::vector<std::int64_t>& key) override {
     const std::uint32_t at = node.index.value;
-    if (at >= inclusion_.size()) inclusion_.resize(std::max<std::size_t>(at + 1, index_->cluster().slot_count()));
-    if (is_new) include(pod, node);
+    if (asks_nodes_ && is_new) include(pod, node);
     update(at);
     for (const auto& one : hard_) {
       const std::int32_t value = one.sum.value_of(at);
@@ -80,8 +82,7 @@ class SpreadPart final : public TopologyPart {
     }
   }
   void remove(std::uint32_t node) override {
-    if (node >= inclusion_.size()) inclusion_.resize(std::max<std::size_t>(node + 1, index_->cluster().slot_count()));
-    inclusion_.edit(node) = {};
+    if (asks_nodes_) inclusion_of(node) = {};
     update(node);
   }
 
@@ -140,38 +141,41 @@ class SpreadPart final : public TopologyPart {
     std::vector<std::uint64_t> stamp;  ///< Which values the current choice has met.
     double weight = 0;
   };
-  struct Inclusion {
-    std::uint16_t constraints = 0;  ///< Bit i: the node counts for constraint i.
-    std::uint8_t has_hard_keys = 0, has_soft_keys = 0;
-  };
+  using Inclusion = std::uint16_t;  ///< Bit i: the node counts for constraint i, hard ones first.
+  static_assert(kMostConstraints <= 16);
 
+  Inclusion& inclusion_of(std::uint32_t node) {
+    if (node >= inclusion_.size()) inclusion_.resize(std::max<std::size_t>(node + 1, index_->cluster().slot_count()));
+    return inclusion_.edit(node);
+  }
   void include(const PodInfo& pod, const NodeInfo& node) {
-    // By the index's column of the key: asking labels would be most of what building a class costs.
-    const auto has_key = [&](const DomainSum& sum) { return sum.column().value_of(node.index.value) >= 0; };
-    Inclusion& out = inclusion_.edit(node.index.value);
-    out = {0, 1, 1};
+    Inclusion& out = inclusion_of(node.index.value);
+    out = {};
     unsigned bit = 0;
-    for (const auto& one : hard_) {
-      out.has_hard_keys &= has_key(one.sum);
-      out.constraints |= static_cast<std::uint16_t>(spread_includes_node(one.constraint, pod.view(), node, era_) << bit++);
-    }
-    for (const auto& one : soft_) {
-      out.has_soft_keys &= has_key(one.sum);
-      out.constraints |= static_cast<std::uint16_t>(spread_includes_node(one.constraint, pod.view(), node, era_) << bit++);
-    }
+    const auto add = [&](const SpreadConstraint& constraint) {
+      out |= static_cast<Inclusion>(spread_includes_node(constraint, pod.view(), node, era_) << bit++);
+    };
+    for (const auto& one : hard_) add(one.constraint);
+    for (const auto& one : soft_) add(one.constraint);
   }
 
+  /// Labels are asked by the index's columns of their keys: asking the nodes would be most of what building a class costs.
   void update(std::uint32_t node) {
-    const Inclusion in = inclusion_[node];
-    unsigned bit = 0;
+    const auto has_key = [&](const auto& one) { return one.sum.value_of(node) >= 0; };
+    unsigned in = ~0U;
+    if (asks_nodes_) in = node < inclusion_.size() ? inclusion_[node] : 0;
+    const bool has_hard_keys = std::ranges::all_of(hard_, has_key);
     for (auto& one : hard_) {
-      const bool member = (in.constraints >> bit++ & 1) != 0 && in.has_hard_keys != 0;
+      const bool member = (in & 1) != 0 && has_hard_keys;
+      in >>= 1;
       // 1.20 counts all pods of a domain that exists, whatever node of it they are on.
       one.sum.update(node, member || (era_ == Era::k120 && !one.sum.is_local()), member);
     }
+    const bool counts = !requires_all_keys_ || std::ranges::all_of(soft_, has_key);
     for (auto& one : soft_) {
-      const bool counted = (in.constraints >> bit++ & 1) != 0 && (in.has_soft_keys != 0 || !requires_all_keys_);
-      one.sum.update(node, counted, false);
+      const bool counted = (in & 1) != 0 && counts;
+      in >>= 1;
+      if (!one.on_node) one.sum.update(node, counted, false);
     }
   }
 
@@ -222,7 +226,9 @@ class SpreadPart final : public TopologyPart {
   ClusterIndex* index_ = nullptr;  ///< As of the last bind().
   std::vector<Hard> hard_;
   std::vector<Soft> soft_;
-  Pages<Inclusion> inclusion_;  ///< By node slot.
+  bool chooses_nodes_;           ///< The pod has a selector or an affinity of nodes.
+  bool asks_nodes_ = false;     ///< Whether a node counts is the node's own matter; otherwise all do that have the keys.
+  Pages<Inclusion> inclusion_;  ///< By node slot, where nodes are asked.
   std::uint64_t stamp_ = 0;
   std::vector<std::int64_t> raw_;     ///< Working space.
   std::vector<std::size_t> domains_;  ///< Working space.
@@ -236,7 +242,7 @@ TopologyOutcome make_spread_part(const TopologySetup& setup, const PodTopologySp
   const auto is_good = [](const auto& one) { return one.selector_error.empty() && !one.selector.is_everything(); };
   if (!std::ranges::all_of(view.spread_constraints, is_good)) return {.plain_only = true};
   const bool requires_all_keys = era == Era::k120 || !view.spread_constraints.empty() || !args.system_defaulting;
-  auto part = std::make_unique<SpreadPart>(era, setup.weight, requires_all_keys);
+  auto part = std::make_unique<SpreadPart>(view, era, setup.weight, requires_all_keys);
   TopologyOutcome out;
   for (const bool hard : {true, false}) {
     if (hard ? !setup.filters : setup.weight == 0) continue;

@@ -23,6 +23,7 @@ class TaintToleration final : public Plugin {
   Points points() const override { return {.filter = true, .pre_score = true, .score = true}; }
   void sign(Signer& signer, const PodInfo&) const override { signer.tolerations(); }
   ColumnKind column_kind() const override { return ColumnKind::kStatic; }
+  [[nodiscard]] NodePart reads(const PodInfo&) const override { return NodePart::kTaints; }
   Normalization normalization() const override { return Normalization::kByMaxReversed; }
 
   Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {

@@ -84,6 +84,7 @@ class VolumeBinding final : public Plugin {
   }
   void sign(Signer& signer, const PodInfo&) const override { signer.volumes(); }
   [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
+  [[nodiscard]] bool says_by_labels(const CycleState& state, const PodInfo& pod, std::set<std::string>& keys) const override;
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override;
   Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override;
@@ -189,6 +190,22 @@ PreFilterOutcome VolumeBinding::pre_filter(CycleState& state, const PodInfo& pod
   std::ranges::stable_sort(data->unbound, {}, [](const Claim* claim) { return claim->request; });
   state.set(slot(), std::move(data));
   return {};
+}
+
+/// Of bound claims alone: what is unbound depends on the node's name, and on what is free there. A translated volume asks for other labels on
+/// nodes that know its driver.
+bool VolumeBinding::says_by_labels(const CycleState& state, const PodInfo&, std::set<std::string>& keys) const {
+  const auto* data = state.get<BindingState>(slot());
+  if (data == nullptr || !data->unbound.empty()) return data == nullptr;
+  for (const Claim* claim : data->bound) {
+    const Volume* volume = volumes::find_volume(state.cluster(), claim->volume_name);
+    if (volume == nullptr) continue;
+    if (!volumes::in_tree_plugin(*volume).empty()) return false;
+    if (!volume->node_affinity) continue;
+    for (const auto& term : volume->node_affinity->terms)
+      for (const auto& expression : term.expressions) keys.insert(expression.key);
+  }
+  return true;
 }
 
 void VolumeBinding::check_bound(const Cluster& cluster, const BindingState& state, const NodeInfo& node, Bindings& out) const {

@@ -36,6 +36,10 @@ class VolumeZone final : public Plugin {
   Points points() const override { return {.pre_filter = era_ != Era::k120, .filter = true}; }
   void sign(Signer& signer, const PodInfo&) const override { signer.volumes(); }
   [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
+  [[nodiscard]] bool says_by_labels(const CycleState&, const PodInfo&, std::set<std::string>& keys) const override {
+    for (const std::string_view label : kLabels) keys.emplace(label);
+    return true;
+  }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
     ZoneState found;

@@ -29,6 +29,7 @@ class ImageLocality final : public Plugin {
   Points points() const override { return {.score = true}; }
   void sign(Signer& signer, const PodInfo&) const override { signer.images(); }
   ColumnKind column_kind() const override { return ColumnKind::kStatic; }
+  [[nodiscard]] NodePart reads(const PodInfo&) const override { return NodePart::kImages; }
   std::expected<std::int64_t, Status> score(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
     return image_locality_score(pod, state.cluster(), node);
   }

@@ -6,8 +6,6 @@
 
 namespace berth::store::etcd {
 
-/// Authority, certificate and key as texts: readable, fitting each other, not expired. The error names the flag and what to do.
-Result<void> check_certificates(const EtcdOptions& options);
 /// Why a TLS connection to HOST:PORT does not come about, for people; empty when it does.
 std::string explain_tls(const std::string& host_port, const EtcdOptions& options);
 

@@ -95,6 +95,25 @@ TEST(NodeResourcesFit, WhatRunsCountsOnTheNodeAndNotForAPodThatIsToBePlaced) {
   EXPECT_EQ(silent->request.total.cpu_milli, 1000) << "a status that does not say what runs does not count";
 }
 
+/// As nodes report it of every pod that nobody resizes.
+TEST(NodeResourcesFit, AStatusThatSaysWhatIsAskedForChangesNothing) {
+  const std::string resources = "resources: {requests: {cpu: '1', memory: 64Mi}}",
+                    allocated = "allocatedResources: {cpu: '1', memory: 64Mi}";
+  for (const auto& [spec, status] :
+       {std::pair("{containers: [{name: c, " + resources + "}, {name: d}]}",
+                  "{containerStatuses: [{name: c, " + resources + ", " + allocated + "}, {name: d}]}"),
+        std::pair("{containers: [{name: c, " + resources + "}], initContainers: [{name: i, restartPolicy: Always, " + resources + "}]}",
+                  "{containerStatuses: [{name: c, " + resources + "}], initContainerStatuses: [{name: i, " + resources + "}]}")}) {
+    const auto bare = with_status(Era::k136, spec, "{}"), reported = with_status(Era::k136, spec, status);
+    EXPECT_EQ(reported->request, bare->request) << spec;
+    EXPECT_EQ(reported->scoring_request, bare->scoring_request) << spec;
+    EXPECT_EQ(reported->wanted(), bare->wanted()) << spec;
+  }
+  const auto other = with_status(Era::k136, "{containers: [{name: c, " + resources + "}]}",
+                                 "{containerStatuses: [{name: c, " + resources + ", allocatedResources: {cpu: '3', memory: 64Mi}}]}");
+  EXPECT_EQ(other->request.total.cpu_milli, 3000) << "what the node has set aside is more";
+}
+
 TEST(NodeResourcesFit, OnlySidecarsAmongInitContainersCanBeResized) {
   const auto cpu = [&](const std::string& policy) {
     return with_status(Era::k136, "{containers: [{name: c}], initContainers: [{name: i, " + policy + "resources: {requests: {cpu: '1'}}}]}",

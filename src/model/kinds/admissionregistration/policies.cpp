@@ -58,7 +58,7 @@ KindInfo validating_policy() {
       .subs({"status"})
       .generation()
       .does({.form = Form{.defaults = default_policy},
-             .strategy = kDefault,
+             .strategy = Strategy{.kept_in_status_update = {"labels", "annotations", "finalizers", "ownerReferences"}},
              .rules = Rules{.has_foreign_finalizers = true,
                             .metadata_looks = kLooksAtAllAgain,
                             .create = validation::validating_admission_policy,

@@ -44,7 +44,7 @@ std::vector<KindInfo> apiregistration_group() {
           .cluster()
           .subs({"status"})
           .does({.form = Form{.keeps_empty = true, .defaults = default_service},
-                 .strategy = kDefault,
+                 .strategy = Strategy{.kept_in_status_update = {"labels", "annotations", "finalizers", "ownerReferences"}},
                  .rules = Rules{.name = validation::check_path_segment,  // The core group's end with a dot.
                                 .has_foreign_finalizers = true,
                                 .metadata_looks = kLooksAtBothAgain,

@@ -31,7 +31,7 @@ KindInfo controller_revision() {
                             .update = in_turn([](const Value& old, const Value& doc, Errors& errors) {
                               validation::controller_revision(&old, doc, errors);
                             })},
-             .printer = Printer{{{"Name"}, {"Controller"}, {"Revision", 0, "integer"}, {"Age"}}, revision_cells},
+             .printer = Printer{{{"Name"}, {"Controller"}, {"Revision"}, {"Age"}}, revision_cells},
              .selected = kDefault,
              .scale = kDefault,
              .life = kDefault,

@@ -13,8 +13,11 @@ void default_stateful_set(Object& doc) {
   put(spec, "replicas", 1);
   put_string(spec, "podManagementPolicy", "OrderedReady");
   Object& strategy = make_child(spec, "updateStrategy");
+  // Who names the type alone gets no more.
+  const bool is_named = !string_at(strategy, "type").empty();
   put_string(strategy, "type", "RollingUpdate");
-  if (string_at(strategy, "type") == "RollingUpdate") put(make_child(strategy, "rollingUpdate"), "partition", 0);
+  if (string_at(strategy, "type") == "RollingUpdate" && (!is_named || strategy.contains("rollingUpdate")))
+    put(make_child(strategy, "rollingUpdate"), "partition", 0);
   put(spec, "revisionHistoryLimit", 10);
   Object& retention = make_child(spec, "persistentVolumeClaimRetentionPolicy");
   put_string(retention, "whenDeleted", "Retain");

@@ -93,6 +93,36 @@ std::vector<SelectedField> selected_by_new_names() {
   return out;
 }
 
+bool is_subdomain(std::string_view text) { return validation::check_dns1123_subdomain(text).empty(); }
+bool is_instance(std::string_view text) { return text.size() <= 128; }
+/// A time as it is written down; the zero time is none.
+bool is_second(std::string_view text) {
+  const auto time = parse_rfc3339(text);
+  return time && *time > TimePoint{} && format_rfc3339(*time) == text;
+}
+bool is_microsecond(std::string_view text) {
+  const auto time = parse_rfc3339(text);
+  return time && *time > TimePoint{} && format_rfc3339_micro(*time) == text;
+}
+
+/// Who reports, and of what: events of one reason differ in these.
+std::vector<FreeText> free_texts(const char* object, const char* message) {
+  std::vector<FreeText> out = {{.path = "metadata.name", .fits = is_subdomain},
+                               {.path = "reportingInstance", .fits = is_instance},
+                               {.path = message, .stored_at = "message"},
+                               {.path = "eventTime", .fits = is_microsecond}};
+  for (const char* part : {"name", "uid", "resourceVersion", "fieldPath"})
+    out.push_back({.path = fmt::format("{}.{}", object, part), .stored_at = fmt::format("involvedObject.{}", part)});
+  return out;
+}
+
+std::vector<FreeText> core_free_texts() {
+  auto out = free_texts("involvedObject", "message");
+  for (const char* path : {"firstTimestamp", "lastTimestamp"}) out.push_back({.path = path, .fits = is_second});
+  out.push_back({.path = "source.host"});
+  return out;
+}
+
 }  // namespace
 
 KindInfo core_event() {
@@ -100,7 +130,7 @@ KindInfo core_event() {
       .shorts({"ev"})
       .fields({"involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid", "involvedObject.apiVersion",
                "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "reportingComponent", "source", "type"})
-      .does({.form = kDefault,
+      .does({.form = Form{.free_texts = core_free_texts()},
              .strategy = kDefault,
              .rules = Rules{.name = validation::check_path_segment,
                             .has_foreign_finalizers = true,
@@ -123,7 +153,8 @@ KindInfo event() {
                "regarding.resourceVersion", "regarding.fieldPath", "reason", "reportingController", "type"})
       .stored_as("", "v1")
       .does({.form = Form{.to_storage = [](Value& doc) { event_to_core(doc.get_object()); },
-                          .from_storage = [](Value& doc) { event_from_core(doc.get_object()); }},
+                          .from_storage = [](Value& doc) { event_from_core(doc.get_object()); },
+                          .free_texts = free_texts("regarding", "note")},
              .strategy = kDefault,
              .rules = Rules{.create = check_new_event, .update = in_turn(check_event, validation::event_update)},
              .printer = event_printer(),

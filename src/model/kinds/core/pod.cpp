@@ -201,6 +201,9 @@ bool scope_matches(std::string_view scope, std::string_view op, const json::Arra
   return matches != negated;
 }
 
+/// Nobody is warned of such a name.
+bool is_good_hostname(std::string_view name) { return validation::check_dns1123_label(name).empty(); }
+
 }  // namespace
 
 KindInfo pod() {
@@ -211,7 +214,7 @@ KindInfo pod() {
       .generation()
       .fields({"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork", "status.phase",
                "status.podIP", "status.podIPs", "status.nominatedNodeName"})
-      .does({.form = Form{.defaults = defaults::pod},
+      .does({.form = Form{.defaults = defaults::pod, .free_texts = {{.path = "metadata.name", .fits = is_good_hostname}}},
              .strategy = Strategy{.initial_status =
                                       [] {
                                         return Value{{"phase", "Pending"}};

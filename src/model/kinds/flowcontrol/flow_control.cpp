@@ -44,7 +44,7 @@ std::vector<KindInfo> flowcontrol_group() {
           .subs({"status"})
           .generation()
           .does({.form = Form{.defaults = flow_control::default_schema},
-                 .strategy = kDefault,
+                 .strategy = Strategy{.kept_in_status_update = {"labels", "annotations", "finalizers", "ownerReferences"}},
                  .rules = Rules{.metadata_looks = kLooksAtAllAgain,
                                 .create = validation::flow_schema,
                                 .update = in_turn(validation::flow_schema),
@@ -60,7 +60,7 @@ std::vector<KindInfo> flowcontrol_group() {
           .subs({"status"})
           .generation()
           .does({.form = Form{.defaults = flow_control::default_level},
-                 .strategy = kDefault,
+                 .strategy = Strategy{.kept_in_status_update = {"labels", "annotations", "finalizers", "ownerReferences"}},
                  .rules = Rules{.metadata_looks = kLooksAtAllAgain,
                                 .create = validation::priority_level,
                                 .update = in_turn(validation::priority_level),

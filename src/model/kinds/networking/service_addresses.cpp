@@ -142,7 +142,7 @@ KindInfo service_cidr() {
       .cluster()
       .subs({"status"})
       .does({.form = kDefault,
-             .strategy = kDefault,
+             .strategy = Strategy{.kept_in_status_update = {"labels", "annotations", "finalizers", "ownerReferences"}},
              .rules = Rules{.create = check_ranges, .update = in_turn(check_ranges_stay)},
              .printer = Printer{{{"Name"}, {"CIDRs"}, {"Age"}}, service_cidr_cells},
              .selected = kDefault,

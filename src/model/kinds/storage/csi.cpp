@@ -15,7 +15,11 @@ void default_driver(Object& doc) {
   if (list(spec, "volumeLifecycleModes") == nullptr) spec["volumeLifecycleModes"] = Array{"Persistent"};
 }
 
-void warn_of_driver(const Value& doc, Sentences& out) {
+void warn_of_driver(const Value* old, const Value& doc, Sentences& out) {
+  // What was asked for before is no news.
+  const auto* asked = json::find(doc, {"spec", "tokenRequests"});
+  const auto* before = old == nullptr ? nullptr : json::find(*old, {"spec", "tokenRequests"});
+  if (asked != nullptr && before != nullptr && json::equal(*asked, *before)) return;
   if (!get_array(doc, {"spec", "tokenRequests"}).empty() && json::find(doc, {"spec", "serviceAccountTokenInSecrets"}) == nullptr)
     out.emplace_back(
         "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in "
@@ -51,7 +55,7 @@ KindInfo csi_driver() {
              .strategy = Strategy{.generation_from = GenerationFrom::kFirstChange},
              .rules = Rules{.create = validation::csi_driver,
                             .update = in_turn(validation::csi_driver, validation::csi_driver_update),
-                            .warnings = [](const Value*, const Value& doc, Sentences& out) { warn_of_driver(doc, out); }},
+                            .warnings = warn_of_driver},
              .printer = Printer{{{"Name"},
                                  {"AttachRequired", 0, "boolean"},
                                  {"PodInfoOnMount", 0, "boolean"},
