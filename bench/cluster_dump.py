@@ -2,7 +2,7 @@
 """Writes the dump of a made-up cluster as its users have them, for `berth what-if --cluster`: bench/cluster_dump.py OUT [--format json|yaml|must-gather]
 
 Workloads differ in requests, images, anti-affinity, spread, node selectors, claims and budgets; every node has images of its own. The same arguments
-give the same bytes. The layout of text is kubectl's (`get … -A -o json`, `-o yaml`) or must-gather's folders."""
+give the same bytes. The layout of text is that of `kubectl get … -A -o yaml`, of must-gather's folders, or JSON without blanks."""
 import argparse
 import hashlib
 import io
@@ -271,7 +271,7 @@ def write_list(path, objects, style):
         if style == "json":
             out.write('{\n    "apiVersion": "v1",\n    "items": [\n')
             for number, one in enumerate(objects):
-                out.write((",\n" if number else "") + json.dumps(one, indent=4, sort_keys=True))
+                out.write((",\n" if number else "") + json.dumps(one))
             out.write('\n    ],\n    "kind": "List",\n    "metadata": {\n        "resourceVersion": ""\n    }\n}\n')
             return
         out.write("apiVersion: v1\nitems:\n")

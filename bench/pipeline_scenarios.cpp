@@ -40,6 +40,20 @@ std::string pod_body(std::size_t i) {
       i);
 }
 
+/// Like none before, by its environment.
+std::string unlike_pod_body(std::size_t i) {
+  auto body = pod_body(1'000'000 + i);
+  const std::string_view level = R"("info")";
+  return body.replace(body.find(level), level.size(), fmt::format("\"{}\"", i));
+}
+
+/// As a scheduler reports a binding.
+std::string event_body(std::size_t i) {
+  return fmt::format(
+      R"({{"kind":"Event","apiVersion":"events.k8s.io/v1","metadata":{{"name":"web-{0:07}.18a","namespace":"default"}},"eventTime":"2026-01-02T03:04:05.{1:06}Z","reportingController":"default-scheduler","reportingInstance":"default-scheduler-a","action":"Binding","reason":"Scheduled","regarding":{{"kind":"Pod","namespace":"default","name":"web-{0:07}","uid":"0c9e2c4e-7b0a-4f0e-8d0e-{0:012}","apiVersion":"v1","resourceVersion":"{0}"}},"note":"Successfully assigned default/web-{0:07} to node-{2}","type":"Normal"}})",
+      i, i % 1'000'000, i % 1000);
+}
+
 // Longer than a screen: one scenario, from its requests to its figures.
 json::Object run(const Options& options) {
   VirtualLoop loop(*parse_rfc3339("2026-01-02T03:04:05Z"));
@@ -112,10 +126,17 @@ json::Object run(const Options& options) {
   };
   const auto [list_s, list_mb] = list(false);
   const auto [list_protobuf_s, list_protobuf_mb] = list(true);
+  const double unlike_us =
+      measure([&](std::size_t i) { return request("POST", "/api/v1/namespaces/default/pods", unlike_pod_body(i), "application/json"); });
+  const double event_us = measure([&](std::size_t i) {
+    return request("POST", "/apis/events.k8s.io/v1/namespaces/default/events", event_body(i), "application/json");
+  });
   json::Object out{{"pods", pods},
                    {"create_us", create_us},
                    {"bind_us", bind_us},
                    {"status_patch_us", status_us},
+                   {"create_unlike_us", unlike_us},
+                   {"event_us", event_us},
                    {"get_us", get_us},
                    {"get_protobuf_us", get_protobuf_us},
                    {"list_all_s", list_s},
@@ -127,9 +148,9 @@ json::Object run(const Options& options) {
   return out;
 }
 
-const Register kPipeline({"ApiPipeline",
-                          "Server CPU per request in process: create, bind, status patch, get and list of pods; without TLS and disk",
-                          run});
+const Register kPipeline(
+    {"ApiPipeline",
+     "Server CPU per request in process: create, bind, status patch, get and list of pods, create of events; without TLS and disk", run});
 
 }  // namespace
 }  // namespace berth::bench

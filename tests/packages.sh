@@ -25,6 +25,7 @@ check "the package installs with what it depends on" in_root apt-get install -y 
 check "berth runs" says "berth 0." in_root berth version
 check "kubectl finds it as a plugin" in_root test -x /usr/bin/kubectl-berth
 check "its configuration is valid" says "is valid" in_root berth server --config /etc/berth/berth.yaml --validate
+check "... of every role that needs no more than the server's files" sh -c "for role in scheduler controllers; do chroot '$root' berth \$role --config /etc/berth/berth.yaml --validate 2>&1 | grep -qE 'unknown field|did you mean' && exit 1; done; true"
 check "the configuration is not for everybody" [ "$(stat -c %a "$root/etc/berth/berth.yaml")" = 640 ]
 check "there is a user for the services" in_root id berth
 check "units are there and well" sh -c "command -v systemd-analyze >/dev/null && systemd-analyze verify --root='$root' berth-server.service berth-scheduler.service berth-controllers.service || ls '$root'/lib/systemd/system/berth-server.service"
@@ -35,6 +36,9 @@ for _ in $(seq 100); do grep -q '^export KUBECONFIG' "$root/tmp/server.log" 2>/d
 check "the server runs as that user, its data under /var/lib/berth" says "/var/lib/berth/admin.kubeconfig" cat "$root/tmp/server.log"
 check "and answers" in_root berth get namespaces --kubeconfig /var/lib/berth/admin.kubeconfig
 check "a snapshot while it runs" in_root berth snapshot save /tmp/s.snap --data-dir /var/lib/berth
+# What root does beside it, the server has to be able to read.
+for step in prepare switch finish; do in_root berth adm rotate ca --step $step --data-dir /var/lib/berth >/dev/null; done
+check "keys that root exchanges stay the service's" sh -c "[ -z \"\$(chroot '$root' find /var/lib/berth ! -user berth)\" ]"
 kill "$(cat "$work/pid")" 2>/dev/null; pkill -TERM -f -- "--config /etc/berth/berth.yaml --listen 127.0.0.1:0" 2>/dev/null; sleep 1
 echo '# mine' >>"$root/etc/berth/berth.yaml"
 check "an upgrade keeps data and changed configuration" sh -c "DEBIAN_FRONTEND=noninteractive chroot '$root' apt-get install -y -q --reinstall /tmp/berth.deb && grep -q '# mine' '$root/etc/berth/berth.yaml' && [ -s '$root/var/lib/berth/store.db' ]"

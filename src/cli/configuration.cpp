@@ -212,7 +212,9 @@ Result<std::vector<std::string>> with_configuration(const CLI::App& app, std::ve
   const std::string section = name.substr(name.find(' ') + 1);
   const std::vector<std::string_view> known = sections();
   if (std::ranges::find(known, section) == known.end()) return args;
-  const auto file = take_config_flag(args, app.get_option_no_throw("--config") != nullptr);
+  const bool has_own = app.get_option_no_throw("--config") != nullptr;
+  const auto file = take_config_flag(args, has_own);
+  if (!file && !has_own && !args.empty() && args.back() == "--config") return invalid("--config: the name of its file is missing");
   if (!file) return args;
   Started now{*file, section, flags_of(app), {}};
   auto settings = read_configuration(*file, section, now.flags);

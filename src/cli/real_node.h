@@ -10,7 +10,6 @@
 namespace CLI {
 class App;
 }
-
 namespace berth::net::tracing {
 class Tracer;
 }

@@ -31,8 +31,7 @@ struct TrustFlags {
   void add_to(CLI::App& app);
   /// The error names flag and file.
   [[nodiscard]] Result<TrustFiles> read() const;
-  /// That what was read is good at `now`; what `in_use` has already was good once, and is not looked at. kInvalid: flag, file, whose
-  /// certificate it is, its date and what to do. Otherwise a sentence for each authority of a bundle that is past its time.
+  /// kInvalid: what is no good at `now` and not `in_use` already; else a sentence for each authority of a bundle that is past its time.
   [[nodiscard]] Result<std::vector<std::string>> check(const TrustFiles& files, TimePoint now, const TrustFiles& in_use = {}) const;
   /// Which headers of a front proxy count; with the server's own front proxy its name alone, unless names were given.
   [[nodiscard]] apiserver::auth::FrontProxyRules rules() const;
@@ -47,7 +46,7 @@ struct Trust {
   std::string kubeconfig_ca_pem;   ///< What verifies `serving`.
   TrustFiles files;                ///< What of this is from files.
 };
-/// Makes in `pki` what is missing there. Files that `in_use` does not have must be good at `now`.
+/// Makes in `pki` what is missing there; for the rest see check.
 Result<Trust> trust_of(security::Pki& pki, const TrustFlags& flags, TimePoint now, const TrustFiles& in_use = {});
 
 /// What other servers are told of it (ConfigMap extension-apiserver-authentication).

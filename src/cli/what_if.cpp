@@ -339,7 +339,7 @@ int run_what_if(const std::vector<std::string>& args) {
     std::fprintf(stderr, "error: --check asks what the saved answer was asked: no other change, --each or --preempt stands beside it\n");
     return 2;
   }
-  if (changes.empty() && !question.contains("each") && !flags.preempt) {
+  if (changes.empty() && question.empty()) {
     std::fprintf(stderr,
                  "error: say what changes: --drain NODE, --fail zone=b, --add 3×TYPE, --scale NS/NAME=N, -f FILE, … or --each node\n");
     return 2;

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "client/hooked_transport.h"
+#include "security/file_owner.h"
 #include "security/validity.h"
 
 namespace berth::client {
@@ -381,6 +382,7 @@ Result<void> write_private_file(const std::string& path, std::string_view text) 
   ::unlink(temporary.c_str());
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return failed("create it");
+  security::give_to_owner(fd, path);
   std::size_t at = 0;
   while (at < text.size()) {
     const auto written = ::write(fd, text.data() + at, text.size() - at);

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "security/file_owner.h"
 #include "security/jwt.h"
 #include "security/openssl.h"
 #include "security/rotation.h"
@@ -41,6 +42,7 @@ Result<void> write_file(const std::string& path, const std::string& text, mode_t
   std::string temporary = path + ".new";
   ::unlink(temporary.c_str());
   int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  if (fd >= 0) give_to_owner(fd, path);
   bool ok = fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(fd) == 0;
   if (fd >= 0) ok = ::close(fd) == 0 && ok;
   ok = ok && ::rename(temporary.c_str(), path.c_str()) == 0;

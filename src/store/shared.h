@@ -110,8 +110,7 @@ struct EtcdOptions {
   std::string prefix = "/registry";                 ///< Of all keys.
 };
 
-/// Authority, certificate and key are readable, fit each other and are good today. The error names flag, file, whose certificate it is, and
-/// what to do. Sends nothing.
+/// Readable, fitting each other and good today, or the error names flag, file, whose certificate it is, and what to do. Sends nothing.
 Result<void> check_etcd_certificates(const EtcdOptions& options);
 
 /// Connects, and looks before anything is written: certificates that are expired, do not fit or are refused, members of different clusters,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/config_reader.h"
 #include "controllers/common.h"
 #include "controllers/deployment_model.h"
 #include "controllers/pod_template_hash.h"
@@ -278,11 +279,24 @@ bool is_known_to_placement(std::string_view kind) {
 
 }  // namespace
 
+namespace {
+
+std::string near_kind(std::string_view kind) {
+  std::vector<std::string_view> known;
+  for (const model::KindInfo& one : model::all_kinds()) known.push_back(one.kind);
+  return config::suggestion(kind, known);
+}
+
+}  // namespace
+
 Result<void> apply(World& world, const json::Value& given) {
   json::Value object = given;
   const std::string kind(json::get_string(object, {"kind"}));
   const std::string name(json::get_string(object, {"metadata", "name"}));
   if (!object.is_object() || kind.empty()) return invalid("apply: an object with a kind is wanted");
+  for (const char* field : {"name", "namespace"})
+    if (const json::Value* said = json::find(object, {"metadata", field}); said != nullptr && !said->is_string() && !said->is_null())
+      return invalid(fmt::format("apply: {}: metadata.{}: {} is no text: in YAML it wants quotes", kind, field, json::serialize(*said)));
   if (name.empty() && json::get_string(object, {"metadata", "generateName"}).empty())
     return invalid(fmt::format("apply: {} has no metadata.name", kind));
   const model::KindInfo* info = nullptr;
@@ -308,7 +322,8 @@ Result<void> apply(World& world, const json::Value& given) {
   const bool matters =
       is_known_to_placement(kind) || kind == "PodDisruptionBudget" || kind == "ResourceQuota" || kind == "HorizontalPodAutoscaler";
   if (!matters) {
-    world.note(fmt::format("{} {} decides no pod's place: it is left out", kind, name));
+    world.note(info == nullptr ? fmt::format("{} {} is of a kind that is not known here{}: it is left out", kind, name, near_kind(kind))
+                               : fmt::format("{} {} decides no pod's place: it is left out", kind, name));
     return {};
   }
   auto complete = checked(std::move(object));

@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "autoscaler/node_template.h"
 #include "autoscaler/snapshot.h"
+#include "base/config_reader.h"
 #include "model/topology_labels.h"
 #include "placement/node_match.h"
 #include "whatif/manifests.h"
@@ -48,6 +50,21 @@ std::optional<json::Value> shape_in_words(std::string_view text) {
     text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
   }
   return json::Value(std::move(out));
+}
+
+/// What is wrong with an amount of a node; empty when nothing is. Resources of others have a domain in their names.
+std::string wrong_amount(const std::string& name, std::string_view text, const model::Quantity& quantity) {
+  static constexpr std::array<std::string_view, 4> kOwn = {"cpu", "memory", "pods", "ephemeral-storage"};
+  static constexpr std::array<std::string_view, 7> kFields = {"cpu", "memory", "pods", "ephemeral-storage", "labels", "taints", "instanceType"};
+  if (name.find('/') == std::string::npos && !name.starts_with("hugepages-") && std::ranges::find(kOwn, name) == kOwn.end()) {
+    const auto whole = std::ranges::find_if(kFields, [&](std::string_view field) { return !name.empty() && field.starts_with(name); });
+    return fmt::format("add.{}: no such resource or field{}; what is not Kubernetes' own has a domain in its name (nvidia.com/gpu)", name,
+                       whole == kFields.end() ? config::suggestion(name, kFields) : fmt::format("; did you mean \"{}\"?", *whole));
+  }
+  constexpr std::int64_t kLeastMemory = 1 << 20;
+  if (name == "memory" && quantity.sign() > 0 && quantity.value() < kLeastMemory)
+    return fmt::format("add.memory: \"{}\" is less than a megabyte: a unit is missing perhaps (32Gi)", text);
+  return {};
 }
 
 /// A node that was described by its amounts. Keys that are neither labels, taints nor instanceType are resources.
@@ -93,6 +110,7 @@ Result<Shape> described(const World& world, const json::Object& fields) {
     }
     const auto quantity = model::Quantity::parse(text);
     if (!quantity || quantity->sign() < 0) return invalid(fmt::format("add.{}: \"{}\" is no quantity", name, text));
+    if (std::string wrong = wrong_amount(name, text, *quantity); !wrong.empty()) return invalid(std::move(wrong));
     node->allocatable.emplace_back(name, *quantity);
     has_pods |= name == "pods";
   }
@@ -212,6 +230,10 @@ std::string add_node(World& world, const Shape& shape, const std::string& zone) 
 }
 
 Result<void> add_nodes(World& world, const json::Value& change) {
+  if (const json::Value* many = json::find(change, "count"); many != nullptr && (!many->is_number() || many->is_double()))
+    return invalid(fmt::format("count: {} is no whole number", json::serialize(*many)));
+  if (const json::Value* where = json::find(change, "zone"); where != nullptr && !where->is_string())
+    return invalid(fmt::format("zone: {} is no text", json::serialize(*where)));
   const std::int64_t count = json::get_int(change, {"count"}, 1);
   if (count < 1 || count > kMostNodes) return invalid(fmt::format("count: {} is not between 1 and {}", count, kMostNodes));
   auto shape = shape_of(world, *json::find(change, "add"));

@@ -172,7 +172,10 @@ Result<std::vector<Loss>> losses_of(const World& world, const std::string& each)
   std::map<std::string, std::vector<std::string>> values;
   for (const auto* node : world.cluster().nodes())
     if (const std::string* value = node->label(label)) values[*value].push_back(node->name);
-  if (values.empty()) return invalid(fmt::format("each: no node has a label \"{}\" (\"node\", \"zone\", or a label's key)", label));
+  static constexpr std::array<std::string_view, 2> kUsual = {"node", "zone"};
+  if (values.empty())
+    return invalid(fmt::format("each: no node has a label \"{}\"{} (\"node\", \"zone\", or a label's key)", label,
+                               config::suggestion(each, kUsual)));
   for (auto& [value, nodes] : values) {
     std::ranges::sort(nodes);
     out.push_back({each + "=" + value, std::move(nodes)});
@@ -214,6 +217,10 @@ Result<void> apply_changes(World& world, const json::Value& question) {
     if (std::ranges::find(kFields, name) == kFields.end())
       return invalid(fmt::format("{}: no such field of a question{}", name, config::suggestion(name, kFields)));
   }
+  if (const json::Value* preempt = json::find(question, "preempt"); preempt != nullptr && !preempt->is_bool())
+    return invalid(fmt::format("preempt: {} is neither true nor false", json::serialize(*preempt)));
+  if (json::find(question, "by") != nullptr && json::find(question, "each") == nullptr)
+    return invalid("by: it says how the losses of \"each\" come, which is not there");
   const json::Value* changes = json::find(question, "changes");
   if (changes != nullptr && !changes->is_array()) return invalid("changes: a list is wanted");
   int number = 0;

@@ -51,11 +51,6 @@ class FakeAgent final : public net::Handler {
       if (std::shared_ptr<net::RawStream> stream = writer->upgrade(headers)) echo(stream);
       return;
     }
-    if (request.path == "/page") {
-      net::Headers headers;
-      headers.add("Content-Type", "text/html; charset=utf-8");
-      return writer->respond({.status = 200, .headers = headers, .body = "<a href=\"/x\">x</a><img src=y.png>"});
-    }
     writer->respond({.status = 200, .headers = {}, .body = request.path});
   }
   [[nodiscard]] std::uint16_t port() const { return server_->port(); }
@@ -314,19 +309,6 @@ TEST_F(RelayTest, AnUnreadLogHoldsTheNodeBack) {
   EXPECT_LT(usage_now().heap_bytes, before.heap_bytes + 6 * (std::size_t{3} << 19));
   sockets.clear();
   EXPECT_TRUE(comes_true([&] { return agent.open == 0; })) << "the node's end is told";
-}
-
-/// Who follows a link of a proxied page stays behind the proxy.
-TEST_F(RelayTest, LinksOfAProxiedPageLeadThroughTheProxy) {
-  start();
-  FakeAgent agent(pki_->server());
-  node("n", "127.0.0.1", agent.port());
-  const auto proxy = fmt::format("/api/v1/nodes/https:n:{}/proxy", agent.port());
-  const auto page = send("GET", proxy + "/page");
-  ASSERT_EQ(page.status, 200) << page.body;
-  EXPECT_EQ(page.body, fmt::format("<a href=\"{}/x\">x</a><img src=y.png>", proxy));
-  const auto text = send("GET", proxy + "/other");
-  EXPECT_EQ(text.body, "/other") << "what is no page comes as it is";
 }
 
 TEST_F(RelayTest, ProxiesLeadOnlyToWhatTheClusterRuns) {

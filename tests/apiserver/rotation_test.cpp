@@ -2,6 +2,8 @@
 #include "security/rotation.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <future>
@@ -69,6 +71,22 @@ class Rotation : public ::testing::Test {
   WhoAsks handler_;
   std::unique_ptr<net::Server> server_;
 };
+
+TEST_F(Rotation, WhatRootExchangesStaysTheServersOwn) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root writes into others' directories";
+  constexpr uid_t kServer = 65534;
+  static_cast<void>(open());
+  const std::string pki = directory_.file("pki");
+  ASSERT_EQ(::chown(pki.c_str(), kServer, kServer), 0);
+  ASSERT_TRUE(security::rotate_authority(pki, security::RotationStep::kPrepare, now_).has_value());
+  ASSERT_TRUE(security::rotate_authority(pki, security::RotationStep::kSwitch, now_).has_value());
+  ASSERT_TRUE(security::rotate_signing_key(pki, security::RotationStep::kPrepare).has_value());
+  for (const char* name : {"ca.crt", "ca.key", "service-account.key"}) {
+    struct stat info {};
+    ASSERT_EQ(::stat((pki + "/" + name).c_str(), &info), 0) << name;
+    EXPECT_EQ(info.st_uid, kServer) << name;
+  }
+}
 
 TEST_F(Rotation, TheAuthorityIsExchangedWithoutAGap) {
   auto before = open();

@@ -55,7 +55,7 @@ TEST_F(EtcdRefusals, AFullEtcdIsRefusedWithWhatToDo) {
   const EtcdProcess etcd({"--quota-backend-bytes", "2000000"});
   {
     const auto store = open(etcd);
-    for (int i = 0; i < 10; ++i) {
+    for (int i = 0; i < 1000; ++i) {  // It looks at its size each time it syncs.
       store::SharedWrite write;
       write.key = fmt::format("/registry/big/{}", i);
       write.value = make_bytes(std::string(400'000, 'x'));

@@ -61,6 +61,7 @@ import sqlite3; c=sqlite3.connect('$work/hurt/store.db'); c.execute(\\\"update l
 check "no store" says "there is no store here" "$berth" check "$work"
 check "a word that is none" says 'is not save, verify, restore or move' "$berth" snapshot svae
 check "an unknown key names the nearest" says 'server.lisen: unknown field "lisen"; did you mean "listen"?' "$berth" server --config <(printf 'apiVersion: berth/v1\nkind: Configuration\nserver:\n  lisen: x\n') --validate
+check "a configuration without a name" says "--config: the name of its file is missing" "$berth" server --config
 check "an unknown role" says 'unknown field "schedular"; did you mean "scheduler"?' "$berth" server --config <(printf 'apiVersion: berth/v1\nkind: Configuration\nschedular: {}\n') --validate
 told() { "$berth" "$@" server --config <(printf 'apiVersion: berth/v1\nkind: Configuration\nlog: {format: json}\nserver:\n  feature-gates: {A: true}\n') --event-ttl soon --data-dir "$work/none" 2>&1 | grep feature-gates; }
 check "the file's log format holds" says '"level":"warning"' told

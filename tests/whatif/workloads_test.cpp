@@ -233,7 +233,10 @@ TEST(Pack, NodesAreEmptiedWhileBudgetsHold) {
   EXPECT_EQ(json::get_int(answer, {"pack", "nodesNow"}), 3);
   EXPECT_EQ(json::get_int(answer, {"pack", "nodesNeeded"}), 1);
   EXPECT_EQ(moves(answer), (Words{"web-1-0 a1>b1", "web-1-1 a2>b1"}));
-  EXPECT_EQ(json::get_array(answer, {"pack", "steps"}).size(), 4);
+  Words steps;
+  for (const json::Value& one : json::get_array(answer, {"pack", "steps"}))
+    steps.push_back(fmt::format("{} {}", json::get_string(one, {"step"}), json::get_string(one, {"node"})));
+  EXPECT_EQ(steps, (Words{"cordon a1", "cordon a2", "drain a1", "remove a1", "drain a2", "remove a2"})) << "nobody moves twice";
   EXPECT_EQ(summary(answer, "budgetsBroken"), 0);
   dump.pod("bare", "{}", "", "100m", {"a1"});
   EXPECT_EQ(json::get_int(dump.ask("{pack: {}}"), {"pack", "nodesNeeded"}), 1);
@@ -393,6 +396,28 @@ TEST(Input, NamesThatAreNotThereAreErrorsWithWhatWasMeant) {
   EXPECT_EQ(error("{changes: [{drain: a1, count: 3}]}"), "changes[0].count: no such field of \"drain\"");
   EXPECT_EQ(error("{change: []}"), "change: no such field of a question; did you mean \"changes\"?");
   EXPECT_EQ(error("{each: rack}"), "each: no node has a label \"rack\" (\"node\", \"zone\", or a label's key)");
+}
+
+TEST(Input, WhatIsOfTheWrongKindIsAnErrorAndNeverTakenForSomethingElse) {
+  Dump dump = two_nodes();
+  const auto error = [&](const std::string& question) {
+    const auto answer = dump.try_ask(question);
+    return answer ? std::string("no error") : answer.error().message;
+  };
+  EXPECT_EQ(error("{changes: [{add: m4, count: '3'}]}"), "changes[0].add: count: \"3\" is no whole number");
+  EXPECT_EQ(error("{changes: [{add: m4, zone: 3}]}"), "changes[0].add: zone: 3 is no text");
+  EXPECT_EQ(error("{changes: [{add: 'cpu=8,mem=32Gi'}]}"),
+            "changes[0].add: add.mem: no such resource or field; did you mean \"memory\"?; what is not Kubernetes' own has a domain in its name "
+            "(nvidia.com/gpu)");
+  EXPECT_EQ(error("{changes: [{add: {cpu: 8, memory: 32}}]}"),
+            "changes[0].add: add.memory: \"32\" is less than a megabyte: a unit is missing perhaps (32Gi)");
+  EXPECT_EQ(error("{changes: [{apply: {apiVersion: v1, kind: Pod, metadata: {name: x, namespace: true}}}]}"),
+            "changes[0].apply: apply: Pod: metadata.namespace: true is no text: in YAML it wants quotes");
+  EXPECT_EQ(error("{preempt: 'yes'}"), "preempt: \"yes\" is neither true nor false");
+  EXPECT_EQ(error("{changes: [{drain: a1}], by: drain}"), "by: it says how the losses of \"each\" come, which is not there");
+  EXPECT_EQ(error("{each: nodes}"), "each: no node has a label \"nodes\"; did you mean \"node\"? (\"node\", \"zone\", or a label's key)");
+  const json::Value typo = dump.ask("{changes: [{apply: {apiVersion: v1, kind: Pdo, metadata: {name: x}}}]}");
+  EXPECT_TRUE(has_note(typo, "Pdo x is of a kind that is not known here; did you mean \"Pod\"?: it is left out"));
 }
 
 TEST(Answer, TheSameQuestionGivesTheSameBytesAndThePresentStays) {

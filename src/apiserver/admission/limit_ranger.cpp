@@ -17,11 +17,8 @@ class LimitRanger final : public AdmissionPlugin {
   explicit LimitRanger(const AdmissionContext& context) : ranges_(context.mirror("", "limitranges")) {}
   [[nodiscard]] std::string_view name() const override { return "LimitRanger"; }
 
-  bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) override {
-    if (ranges_.empty(request.ns))
-      circumstances.add([this, ns = request.ns] { return ranges_.empty(ns) ? 0U : 1U; });
-    else
-      circumstances.add([this] { return ranges_.generation(); });
+  bool add_circumstances(const AdmissionRequest&, Circumstances& circumstances) override {
+    circumstances.add([this] { return ranges_.generation(); });
     return true;
   }
   Admitted mutate(AdmissionRequest& request) override {

@@ -27,8 +27,9 @@ using KindTablePtr = std::shared_ptr<const KindTable>;
 enum class Operation { kCreate, kUpdate, kDelete, kConnect };
 std::string_view to_string(Operation operation);
 
-/// What was looked at beside a request, as numbers that never come again once something of it has changed: generations, revisions. What
-/// they are asked of outlives this. Reading is thread-safe.
+/// What was looked at beside a request, as numbers that say whether it is the same: generations and revisions, which never come again once
+/// something has changed; or whether there is anything at all, where nothing of it was used. What they are asked of outlives this. Reading is
+/// thread-safe.
 class Circumstances {
  public:
   void add(std::function<std::uint64_t()> state) {

@@ -46,7 +46,7 @@ class ResourceQuota final : public AdmissionPlugin {
   [[nodiscard]] std::string_view name() const override { return "ResourceQuota"; }
 
   [[nodiscard]] bool may_wait() const override { return true; }
-  /// What it books, it books of each.
+  /// What it books, it books of each. Of other namespaces' quotas, whose use is written with every pod there, nothing counts.
   bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) override {
     if (!applies(request)) return true;
     circumstances.add([this, ns = request.ns] { return quotas_.empty(ns) ? 0U : 1U; });

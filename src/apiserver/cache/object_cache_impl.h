@@ -93,6 +93,7 @@ class ObjectCacheImpl final : public PublishedObjects {
 
   // object_cache_writer.cpp: the writer's side.
   void run();
+  void gather(std::unique_lock<std::mutex>& lock, std::size_t last_group);
   void run_synchronously();
   Duration time_to_wait();
   void process(std::vector<Pending> batch);
@@ -119,6 +120,7 @@ class ObjectCacheImpl final : public PublishedObjects {
   std::deque<Pending> queue_;
   std::vector<Waiter> waiters_;
   bool stopping_ = false;
+  bool gathering_ = false;  ///< The writer lets proposals come: they need not wake it.
 
   // The writer's own.
   Gate run_gate_;

@@ -7,6 +7,8 @@ namespace berth::apiserver {
 namespace {
 
 constexpr std::size_t kMaxGroup = 4096;                           // Proposals in one transaction.
+constexpr auto kGathering = std::chrono::microseconds(500);       // How long the writer lets proposals come together …
+constexpr std::size_t kGathered = 64;                             // … at most, and so many of them.
 constexpr std::size_t kExpirySlice = 500;                         // Expired objects deleted in one group.
 constexpr Revision kCompactionStep = 1000;                        // Revisions; some milliseconds of the writer's time …
 constexpr auto kCompactionPause = std::chrono::milliseconds(50);  // … at most this often while writes are waiting.
@@ -21,28 +23,43 @@ void ObjectCacheImpl::start() {
 }
 
 void ObjectCacheImpl::propose(Proposal proposal, std::function<void(ProposeResult)> result) {
+  bool wakes = true;
   {
     std::lock_guard lock(queue_mutex_);
     queue_.push_back({std::move(proposal), std::move(result)});
+    if (gathering_ && queue_.size() >= kGathered) gathering_ = false;
+    wakes = !gathering_;
   }
   if (synchronous_) {
     run_synchronously();
-  } else {
+  } else if (wakes) {
     wake_.notify_one();
   }
 }
 
+/// Where several proposals come at a time, a group of many costs each of them less: of the transaction, and of the threads that it wakes.
+/// One client that waits for each answer is never kept waiting. Requires queue_mutex_.
+void ObjectCacheImpl::gather(std::unique_lock<std::mutex>& lock, std::size_t last_group) {
+  if (last_group < 2 || stopping_ || queue_.size() >= kGathered) return;
+  gathering_ = true;
+  wake_.wait_for(lock, kGathering, [this] { return !gathering_ || stopping_; });
+  gathering_ = false;
+}
+
 void ObjectCacheImpl::run() {
+  std::size_t last_group = 0;
   for (;;) {
     std::vector<Pending> batch;
     bool stop;
     {
       std::unique_lock lock(queue_mutex_);
+      gather(lock, last_group);
       if (queue_.empty() && !stopping_) {
         auto pause = time_to_wait();
         if (pause > Duration::zero()) wake_.wait_for(lock, pause);
       }
       std::size_t count = std::min(queue_.size(), kMaxGroup);
+      last_group = count;
       batch.assign(std::make_move_iterator(queue_.begin()), std::make_move_iterator(queue_.begin() + static_cast<std::ptrdiff_t>(count)));
       queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(count));
       stop = stopping_ && batch.empty();

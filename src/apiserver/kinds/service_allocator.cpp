@@ -212,14 +212,15 @@ model::ApiResult<void> ServiceAllocator::give_address(json::Value& service, cons
   // A headless Service without a selector may have endpoints of any family.
   const bool is_open = cluster_ip == "None" && json::get_object(service, {"spec", "selector"}).empty();
   // Who updates and says nothing means the policy that was there.
-  const auto* old_policy = old_service == nullptr ? nullptr : json::find(*old_service, {"spec", "ipFamilyPolicy"});
-  if (!spec.contains("ipFamilyPolicy") && old_policy != nullptr)
-    spec["ipFamilyPolicy"] = *old_policy;
-  else if (!spec.contains("ipFamilyPolicy"))
-    spec["ipFamilyPolicy"] = is_open && !spec.contains("ipFamilies") ? "RequireDualStack" : "SingleStack";
+  const auto* said = spec.if_contains("ipFamilyPolicy");
+  const auto* before = old_service == nullptr ? nullptr : json::find(*old_service, {"spec", "ipFamilyPolicy"});
+  const bool is_any = is_open && !spec.contains("ipFamilies");
+  const json::Value policy = said != nullptr     ? *said
+                             : before != nullptr ? *before
+                                                 : json::Value(is_any ? "RequireDualStack" : "SingleStack");
   if (!spec.contains("ipFamilies"))
-    spec["ipFamilies"] =
-        is_open && spec["ipFamilyPolicy"] != json::Value("SingleStack") ? json::Array{"IPv4", "IPv6"} : json::Array{"IPv4"};
+    spec["ipFamilies"] = is_open && policy != json::Value("SingleStack") ? json::Array{"IPv4", "IPv6"} : json::Array{"IPv4"};
+  spec["ipFamilyPolicy"] = policy;
   return {};
 }
 

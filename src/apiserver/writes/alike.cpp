@@ -2,18 +2,11 @@
 #include "apiserver/kinds/kind_rules.h"
 #include "apiserver/representation/representation.h"
 #include "apiserver/writes/steps.h"
-#include "base/json_quote.h"
 
 namespace berth::apiserver {
 namespace {
 
 constexpr int kMostNames = 8;  ///< Tried of those that are made up.
-
-std::string quoted(std::string_view text) {
-  std::string out;
-  json::quote_to(out, text);
-  return out;
-}
 
 /// What is of this creation alone. Made up in the order in which the long way does: a server with the same seed gives the same names.
 Stencil::Values values_for(Ground& ground, const CreationPattern& pattern, const CutCreation& cut, std::string& name) {
@@ -25,10 +18,10 @@ Stencil::Values values_for(Ground& ground, const CreationPattern& pattern, const
     name = values.name.substr(1, values.name.size() - 2);
   } else {
     name = generated_name(ground, pattern.generate_name);
-    values.name = quoted(name);
+    values.name = Stencil::quoted(name);
   }
-  values.uid = quoted(ground.names.uid());
-  values.now = quoted(ground.now_text());
+  values.uid = Stencil::quoted(ground.names.uid());
+  values.now = Stencil::quoted(ground.now_text());
   return values;
 }
 

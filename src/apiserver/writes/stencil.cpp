@@ -76,12 +76,6 @@ std::size_t count(std::string_view text, std::string_view part) {
   return found;
 }
 
-std::string quoted(std::string_view text) {
-  std::string out;
-  json::quote_to(out, text);
-  return out;
-}
-
 /// The time in a list of field owners that has one entry; empty: it is another list.
 std::string_view time_of_owner(std::string_view owners) {
   static const json::PathScanner scanner({"time"});
@@ -116,7 +110,7 @@ std::optional<Stencil> stencil_of(std::string_view text, const FormPlan& plan, c
     if (!made.has_writer || time != at[FormPlan::kCreated]) return std::nullopt;
     given.push_back({time, Blank::kNow});
   }
-  if (at[FormPlan::kUid] != quoted(made.proposal.meta.uid) || at[FormPlan::kName] != quoted(made.proposal.meta.name) ||
+  if (at[FormPlan::kUid] != Stencil::quoted(made.proposal.meta.uid) || at[FormPlan::kName] != Stencil::quoted(made.proposal.meta.name) ||
       at[FormPlan::kCreated].size() < 3 || at[FormPlan::kRevision].size() < 2)
     return std::nullopt;
 
@@ -140,6 +134,12 @@ std::optional<Stencil> stencil_of(std::string_view text, const FormPlan& plan, c
 }
 
 }  // namespace
+
+std::string Stencil::quoted(std::string_view text) {
+  std::string out;
+  json::quote_to(out, text);
+  return out;
+}
 
 std::optional<Stencil> Stencil::cut(std::string_view text, std::vector<Place> places) {
   std::ranges::stable_sort(places, std::less<>(), [](const Place& place) { return place.was.data(); });
@@ -243,7 +243,7 @@ PatternPtr pattern_of(const CreationDraft& draft, const MadeCreation& made) {
     const auto& path = plan->texts[i].stored_at.empty() ? plan->texts[i].path : plan->texts[i].stored_at;
     const auto field = std::ranges::find(out->meta.fields, path, [](const auto& one) { return std::string_view(one.first); });
     if (field == out->meta.fields.end()) continue;
-    if (quoted(field->second) != draft.texts[i]) return nullptr;
+    if (Stencil::quoted(field->second) != draft.texts[i]) return nullptr;
     out->selected.emplace_back(field - out->meta.fields.begin(), i);
   }
   out->generate_name = made.generate_name;

@@ -33,6 +33,8 @@ class Stencil {
     Blank blank = Blank::kText;
     std::size_t index = 0;
   };
+  /// A text as it stands in JSON.
+  static std::string quoted(std::string_view text);
   /// Nothing: the places overlap.
   static std::optional<Stencil> cut(std::string_view text, std::vector<Place> places);
 

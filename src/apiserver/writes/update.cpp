@@ -196,8 +196,8 @@ StepResult check_system_fields(WritePipeline&, const WritePtr& operation) {
 StepResult carry_system_fields(WritePipeline&, const WritePtr& operation) {
   carry_metadata(operation->current, operation->document);
   json::ensure_object(operation->document, {"metadata"})["resourceVersion"] = std::to_string(operation->base->revision);
-  std::ranges::move(check_finalizers(*operation->kind, operation->current, operation->document),
-                    std::back_inserter(operation->metadata_findings));
+  if (const auto refused = check_finalizers(*operation->kind, operation->current, operation->document); !refused.empty())
+    return std::unexpected(model::invalid_object(operation->kind->group, operation->kind->kind, operation->name, refused));
   return Flow::kNext;
 }
 

@@ -149,11 +149,11 @@ void ClusterIndex::note_object(std::uint32_t node) {
   const model::NodeView* object = info == nullptr ? nullptr : info->node.get();
   if (const std::uint32_t kind = object == nullptr ? kNoNode : kind_of_taints(*object); taint_kinds_[node] != kind)
     taint_kinds_.edit(node) = kind;
-  ImageMarks& marks = image_marks_.edit(node);
-  marks = {};
-  if (object == nullptr) return;
-  for (const auto& image : object->images)
-    for (const std::string& name : image.names) marks.add(name);
+  ImageMarks marks;
+  if (object != nullptr)
+    for (const auto& image : object->images)
+      for (const std::string& name : image.names) marks.add(name);
+  if (image_marks_[node] != marks) image_marks_.edit(node) = marks;
 }
 
 std::uint32_t ClusterIndex::kind_of_taints(const model::NodeView& node) {

@@ -23,6 +23,7 @@ class ImageMarks {
     bits_[place.first / 64] |= 1ULL << place.first % 64;
     bits_[place.second / 64] |= 1ULL << place.second % 64;
   }
+  friend bool operator==(const ImageMarks&, const ImageMarks&) = default;
   [[nodiscard]] bool may_have(Place place) const { return has(place.first) && has(place.second); }
 
  private:

@@ -6,68 +6,57 @@
 namespace berth::node::agent::testing {
 namespace {
 
-constexpr const char* kWithToken =
-    "{containers: [{name: c, image: i, volumeMounts: [{name: t, mountPath: /t}]}], volumes: [{name: t, projected: {sources: "
-    "[{serviceAccountToken: {path: token, expirationSeconds: 600, audience: vault}}]}}]}";
-
-class VolumesTest : public PodWorkerTest {
+/// An API server that gives tokens of ten minutes, one after the other.
+class Tokens : public ::testing::Test {
  protected:
-  VolumesTest() {
-    environment_->tokens = [this](const TokenRequest& request) -> Result<Token> {
-      const std::lock_guard lock(mutex_);
-      refused_ += is_away_ ? 1 : 0;
-      if (is_away_) return fail(ErrorCode::kUnavailable, "away");
-      EXPECT_EQ(request.audience, "vault");
-      EXPECT_EQ(request.expiration_seconds, 600);
-      return Token{fmt::format("token-{}", ++asked_), clock_.now() + std::chrono::minutes(10)};
-    };
-  }
-  [[nodiscard]] std::string token() const {
-    std::ifstream file(root_ + "/pods/uid-1/volumes/kubernetes.io~projected/t/token");
-    std::string text;
-    file >> text;
-    return text;
-  }
-  void set_away(bool is_away) {
-    const std::lock_guard lock(mutex_);
-    is_away_ = is_away;
-  }
-  int asked() {
-    const std::lock_guard lock(mutex_);
-    return asked_;
+  Result<std::string> get() { return cache_.get(source_, request_, clock_.now()); }
+  /// What the volume holds from now on.
+  std::string token() {
+    const auto text = get();
+    return text ? *text : text.error().message;
   }
 
-  int refused() {
-    const std::lock_guard lock(mutex_);
-    return refused_;
-  }
-
+  TestClock clock_;
+  TokenCache cache_;
+  TokenRequest request_{"default", "default", "vault", "p", "uid-1", 600};
   bool is_away_ = false;
-  int asked_ = 0, refused_ = 0;
+  int asked_ = 0;
+  TokenSource source_ = [this](const TokenRequest& request) -> Result<Token> {
+    EXPECT_EQ(request.audience, "vault");
+    if (is_away_) return fail(ErrorCode::kUnavailable, "away");
+    return Token{fmt::format("token-{}", ++asked_), clock_.now() + std::chrono::seconds(request.expiration_seconds)};
+  };
 };
 
-TEST_F(VolumesTest, ATokenOfARunningPodIsRenewedAfterFourFifthsOfItsLife) {
-  start(pod(kWithToken));
-  ASSERT_TRUE(eventually_phase("Running"));
+TEST_F(Tokens, AreRenewedUnderARunningPodAfterFourFifthsOfTheirLife) {
   EXPECT_EQ(token(), "token-1");
-  pass(std::chrono::minutes(7));
-  pass(std::chrono::seconds(59));
-  pass(std::chrono::minutes(2));
-  EXPECT_TRUE(eventually([&] { return token() == "token-2"; })) << token();
-  EXPECT_EQ(asked(), 2) << "no sooner, and once";
-  EXPECT_EQ(container_field(0, {"state", "running", "startedAt"}).empty(), false) << "the container goes on";
+  clock_.advance(std::chrono::seconds(479));
+  EXPECT_EQ(token(), "token-1");
+  clock_.advance(std::chrono::seconds(1));
+  EXPECT_EQ(token(), "token-2");
+  clock_.advance(std::chrono::seconds(479));
+  EXPECT_EQ(token(), "token-2");
+  EXPECT_EQ(asked_, 2);
 }
 
-TEST_F(VolumesTest, ATokenIsKeptWhileNobodyGivesAnother) {
-  start(pod(kWithToken));
-  ASSERT_TRUE(eventually_phase("Running"));
-  set_away(true);
-  pass(std::chrono::minutes(9));
-  EXPECT_TRUE(eventually([&] { return refused() > 0; }));
+TEST_F(Tokens, AreRenewedEveryDayHoweverLongTheyLive) {
+  request_.expiration_seconds = 30L * 24 * 3600;
   EXPECT_EQ(token(), "token-1");
-  set_away(false);
-  pass(std::chrono::minutes(2));
-  EXPECT_TRUE(eventually([&] { return token() == "token-2"; })) << token();
+  clock_.advance(std::chrono::hours(23));
+  EXPECT_EQ(token(), "token-1");
+  clock_.advance(std::chrono::hours(1));
+  EXPECT_EQ(token(), "token-2");
+}
+
+TEST_F(Tokens, AreKeptWhileNobodyGivesAnotherAndTheyAreGood) {
+  EXPECT_EQ(token(), "token-1");
+  is_away_ = true;
+  clock_.advance(std::chrono::seconds(599));
+  EXPECT_EQ(token(), "token-1");
+  clock_.advance(std::chrono::seconds(1));
+  EXPECT_EQ(token(), "away");
+  is_away_ = false;
+  EXPECT_EQ(token(), "token-2");
 }
 
 /// A claim's volume whose root is the group's already, and a file in it that is not.
@@ -85,10 +74,10 @@ class GroupOfVolumes : public PodWorkerTest {
     };
   }
   void run(std::string_view policy) {
-    start(
-        pod(fmt::format("{{securityContext: {{fsGroup: {}{}}}, containers: [{{name: c, image: i, volumeMounts: [{{name: d, mountPath: "
-                        "/d}}]}}], volumes: [{{name: d, persistentVolumeClaim: {{claimName: c}}}}]}}",
-                        group_, policy)));
+    start(pod(
+        fmt::format("{{securityContext: {{fsGroup: {}{}}}, containers: [{{name: c, image: 'app:1', volumeMounts: [{{name: d, mountPath: "
+                    "/d}}]}}], volumes: [{{name: d, persistentVolumeClaim: {{claimName: c}}}}]}}",
+                    group_, policy)));
     ASSERT_TRUE(eventually_phase("Running"));
   }
   [[nodiscard]] mode_t mode(const std::string& path) const {

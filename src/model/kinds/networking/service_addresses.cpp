@@ -130,7 +130,7 @@ KindInfo ip_address() {
       .does({.form = kDefault,
              .strategy = kDefault,
              .rules = Rules{.name = check_address, .create = check_parent, .update = in_turn(check_parent, check_same_parent)},
-             .printer = Printer{{{"Name"}, {"ParentRef"}}, ip_address_cells},
+             .printer = Printer{{{"Name"}, {"ParentRef"}, {"Age"}}, ip_address_cells},
              .selected = kDefault,
              .scale = kDefault,
              .life = kDefault,
