@@ -124,7 +124,7 @@ TEST(Shell, WhatIsTheSameRevisionIsNotReadAgain) {
   ReadObjects known;
   const auto node = [](const char* identity, const char* cpu) {
     return yaml(
-        fmt::format("{{metadata: {{name: n{}}}, status: {{allocatable: {{cpu: '{}'}}, conditions: [{{type: Ready, status: 'True', "
+        fmt::format("{{metadata: {{name: worker{}}}, status: {{allocatable: {{cpu: '{}'}}, conditions: [{{type: Ready, status: 'True', "
                     "lastTransitionTime: '2026-01-01T00:00:0{}Z'}}]}}}}",
                     identity, cpu, cpu));
   };
@@ -133,8 +133,8 @@ TEST(Shell, WhatIsTheSameRevisionIsNotReadAgain) {
     std::vector<std::string> warnings;
     const auto snapshot = read_snapshot(client, placement::Era::k136, false, warnings, known);
     EXPECT_TRUE(snapshot) << (snapshot ? "" : snapshot.error().message);
-    const std::int64_t milli = snapshot ? snapshot->cluster.find_node("n")->allocatable.cpu_milli : 0;
-    EXPECT_EQ(snapshot->ready_changed.at("n"), *parse_rfc3339(fmt::format("2026-01-01T00:00:0{}Z", milli / 1000)));
+    const std::int64_t milli = snapshot ? snapshot->cluster.find_node("worker")->allocatable.cpu_milli : 0;
+    EXPECT_EQ(snapshot->ready_changed.at("worker"), *parse_rfc3339(fmt::format("2026-01-01T00:00:0{}Z", milli / 1000)));
     return milli / 1000;
   };
   EXPECT_EQ(cores(node(", uid: u, resourceVersion: '1'", "1")), 1);

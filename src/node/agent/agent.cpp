@@ -315,7 +315,7 @@ class AgentImpl final : public Agent {
 
   Result<void> start_server() {
     access_.emplace(blocking_, clock_, options_.node_name);
-    KubeletBackend backend{*runtime_, {}, {}, {}, {}, {}, {}};
+    KubeletBackend backend{.runtime = *runtime_};
     backend.refuse = [this](const net::HttpRequest& request) { return access_->check(request); };
     backend.find_pod = [this](const std::string& ns, const std::string& name) { return pods_->find_pod(ns, name); };
     backend.pods = [this] { return pods_->pod_list(); };

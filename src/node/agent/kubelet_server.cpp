@@ -6,6 +6,7 @@
 #include "net/splice.h"
 #include "node/agent/container_logs.h"
 #include "node/agent/log_streams.h"
+#include "node/agent/system_logs.h"
 #include "node/agent/task_group.h"
 #include "node/request_path.h"
 
@@ -69,6 +70,7 @@ class HandlerImpl final : public KubeletHandler {
     if (first == "healthz" && parts == 2 && (path[1] == "ping" || path[1] == "log" || path[1] == "syncloop"))
       return respond_text(*writer, 200, "ok");
     if (request.method != "GET") return respond_text(*writer, 405, "405: Method Not Allowed");
+    if (first == "logs") return answer_system_log(backend_.system_logs, request.path, writer);
     if ((first == "pods" || first == "runningpods") && parts == 1)
       return respond(*writer, 200, "application/json", json::serialize(backend_.pods()));
     if (first == "stats" && parts == 2 && path[1] == "summary")

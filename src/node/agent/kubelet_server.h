@@ -1,4 +1,4 @@
-// The kubelet's HTTPS endpoints of a real node: logs, exec, attach, port-forward, pods, stats (SPEC F11).
+// The kubelet's HTTPS endpoints of a real node: logs, exec, attach, port-forward, pods, stats, the machine's own logs (SPEC F11).
 #pragma once
 #include <functional>
 #include <memory>
@@ -27,6 +27,7 @@ struct KubeletBackend {
   std::function<std::optional<Pod>(const std::string& ns, const std::string& name)> find_pod;
   std::function<json::Value()> pods, summary;
   std::function<std::string()> resource_metrics, metrics;
+  std::string system_logs = "/var/log";  ///< The folder of the machine's own logs.
 };
 
 class KubeletHandler : public net::Handler {

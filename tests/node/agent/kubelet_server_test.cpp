@@ -61,7 +61,8 @@ class KubeletServer : public ::testing::Test {
     record.container_id = "containerd://1";
     pod_.state.containers.push_back(record);
     pod_.log_directory = root_;
-    KubeletBackend backend{runtime_, {}, {}, {}, {}, {}, {}};
+    KubeletBackend backend{.runtime = runtime_};
+    backend.system_logs = root_ + "/machine";
     backend.refuse = [](const net::HttpRequest&) { return std::nullopt; };
     backend.find_pod = [this](const std::string&, const std::string& name) -> std::optional<KubeletBackend::Pod> {
       const std::lock_guard lock(mutex_);
@@ -117,6 +118,25 @@ TEST_F(KubeletServer, LogsAreCutAsAsked) {
   EXPECT_EQ(get(path, "timestamps=true&tailLines=1").body, "2026-01-01T00:00:04Z line 4\n");
   EXPECT_EQ(get(path, "sinceTime=2026-01-01T00:00:03Z").body, "line 3\nline 4\n");
   EXPECT_EQ(get("/containerLogs/default/q/c").status, 404);
+}
+
+/// The machine's logs: folders as pages, files as they are, and nothing that does not lie below them.
+TEST_F(KubeletServer, SystemLogsAreListedAndRead) {
+  std::filesystem::create_directories(root_ + "/machine/pods");
+  std::ofstream(root_ + "/machine/a<b>.log") << std::string(1'000'000, 'x');
+  std::ofstream(root_ + "/secret") << "s";
+  std::filesystem::create_symlink(root_ + "/secret", root_ + "/machine/out");
+  std::filesystem::create_symlink("a<b>.log", root_ + "/machine/in");
+  const auto page = get("/logs/");
+  EXPECT_EQ(page.status, 200);
+  EXPECT_EQ(page.headers.get("Content-Type"), "text/html; charset=utf-8");
+  EXPECT_NE(page.body.find("<a href=\"a%3Cb%3E.log\">a&lt;b&gt;.log</a>\n"), std::string::npos) << page.body;
+  EXPECT_NE(page.body.find("<a href=\"pods/\">pods/</a>\n"), std::string::npos) << page.body;
+  EXPECT_EQ(get("/logs/in").body.size(), 1'000'000U);
+  EXPECT_EQ(get("/logs/pods/").status, 200);
+  EXPECT_EQ(get("/logs").status, 301);
+  EXPECT_EQ(get("/logs/pods").headers.get("Location"), "pods/");
+  for (const char* path : {"/logs/out", "/logs/none", "/logs/../secret"}) EXPECT_EQ(get(path).status, 404) << path;
 }
 
 /// Whole lines, also of those that the runtime split, whatever pieces the file is read in.
