@@ -236,8 +236,7 @@ std::optional<PodClass::Choice> Engine::Impl::choose_with_checks(const Framework
   bool failed = false;
   PodClass::Options with_last_word = choice_options(tied);
   with_last_word.accept = [&](const NodeInfo& node) {
-    const Status status =
-        cluster.nominated(node.index).empty() ? checks.of(node) : framework.run_filter_with_nominated(*state, pod, node);
+    const Status status = cluster.nominated(node.index).empty() ? checks.of(node) : framework.run_filter_with_nominated(*state, pod, node);
     failed |= status.is_error();
     return status.is_success();
   };

@@ -9,8 +9,8 @@
 
 namespace berth::placement {
 
-/// For one choice: the cluster may not change meanwhile. What a plugin says of all nodes with the same labels (of a zone, say) is asked once
-/// for all of them.
+/// For one choice: the cluster may not change meanwhile. What a plugin says of all nodes with the same labels (of a zone, say) is asked
+/// once for all of them.
 class NodeChecks {
  public:
   /// `state` has been through the PreFilter of these plugins; all outlive this. `of_many`: nodes will be asked for by the hundred.

@@ -24,7 +24,10 @@ bool has_repeated_key(const std::vector<SpreadConstraint>& constraints) {
 class SpreadPart final : public TopologyPart {
  public:
   SpreadPart(const model::PodView& pod, Era era, std::int64_t weight, bool requires_all_keys)
-      : era_(era), weight_(weight), requires_all_keys_(requires_all_keys), chooses_nodes_(!pod.node_selector.empty() || pod.node_affinity.required.has_value()) {}
+      : era_(era),
+        weight_(weight),
+        requires_all_keys_(requires_all_keys),
+        chooses_nodes_(!pod.node_selector.empty() || pod.node_affinity.required.has_value()) {}
   [[nodiscard]] std::unique_ptr<TopologyPart> clone() const override { return std::make_unique<SpreadPart>(*this); }
 
   void add_hard(ClusterIndex& index, const model::PodView& pod, SpreadConstraint constraint) {
@@ -226,7 +229,7 @@ class SpreadPart final : public TopologyPart {
   ClusterIndex* index_ = nullptr;  ///< As of the last bind().
   std::vector<Hard> hard_;
   std::vector<Soft> soft_;
-  bool chooses_nodes_;           ///< The pod has a selector or an affinity of nodes.
+  bool chooses_nodes_;          ///< The pod has a selector or an affinity of nodes.
   bool asks_nodes_ = false;     ///< Whether a node counts is the node's own matter; otherwise all do that have the keys.
   Pages<Inclusion> inclusion_;  ///< By node slot, where nodes are asked.
   std::uint64_t stamp_ = 0;

@@ -192,8 +192,8 @@ PreFilterOutcome VolumeBinding::pre_filter(CycleState& state, const PodInfo& pod
   return {};
 }
 
-/// Of bound claims alone: what is unbound depends on the node's name, and on what is free there. A translated volume asks for other labels on
-/// nodes that know its driver.
+/// Of bound claims alone: what is unbound depends on the node's name, and on what is free there. A translated volume asks for other labels
+/// on nodes that know its driver.
 bool VolumeBinding::says_by_labels(const CycleState& state, const PodInfo&, std::set<std::string>& keys) const {
   const auto* data = state.get<BindingState>(slot());
   if (data == nullptr || !data->unbound.empty()) return data == nullptr;
