@@ -55,7 +55,8 @@ std::optional<json::Value> shape_in_words(std::string_view text) {
 /// What is wrong with an amount of a node; empty when nothing is. Resources of others have a domain in their names.
 std::string wrong_amount(const std::string& name, std::string_view text, const model::Quantity& quantity) {
   static constexpr std::array<std::string_view, 4> kOwn = {"cpu", "memory", "pods", "ephemeral-storage"};
-  static constexpr std::array<std::string_view, 7> kFields = {"cpu", "memory", "pods", "ephemeral-storage", "labels", "taints", "instanceType"};
+  static constexpr std::array<std::string_view, 7> kFields = {"cpu",    "memory", "pods",        "ephemeral-storage",
+                                                              "labels", "taints", "instanceType"};
   if (name.find('/') == std::string::npos && !name.starts_with("hugepages-") && std::ranges::find(kOwn, name) == kOwn.end()) {
     const auto whole = std::ranges::find_if(kFields, [&](std::string_view field) { return !name.empty() && field.starts_with(name); });
     return fmt::format("add.{}: no such resource or field{}; what is not Kubernetes' own has a domain in its name (nvidia.com/gpu)", name,

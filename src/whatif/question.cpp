@@ -174,8 +174,8 @@ Result<std::vector<Loss>> losses_of(const World& world, const std::string& each)
     if (const std::string* value = node->label(label)) values[*value].push_back(node->name);
   static constexpr std::array<std::string_view, 2> kUsual = {"node", "zone"};
   if (values.empty())
-    return invalid(fmt::format("each: no node has a label \"{}\"{} (\"node\", \"zone\", or a label's key)", label,
-                               config::suggestion(each, kUsual)));
+    return invalid(
+        fmt::format("each: no node has a label \"{}\"{} (\"node\", \"zone\", or a label's key)", label, config::suggestion(each, kUsual)));
   for (auto& [value, nodes] : values) {
     std::ranges::sort(nodes);
     out.push_back({each + "=" + value, std::move(nodes)});

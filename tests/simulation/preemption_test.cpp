@@ -287,7 +287,8 @@ class Story {
     const auto rejected = std::ranges::find(evaluation.rejected, node->index, [](const auto& one) { return one.node; });
     if (rejected == evaluation.rejected.end() || rejected->status.code == placement::Code::kUnschedulableAndUnresolvable) return;
     for (const auto& other : node->pods)
-      EXPECT_FALSE(other->view().priority < pod.view().priority && other->view().meta.is_deleting && other->view().terminating_by_preemption)
+      EXPECT_FALSE(other->view().priority < pod.view().priority && other->view().meta.is_deleting &&
+                   other->view().terminating_by_preemption)
           << pod.key << " preempts while " << other->key << " still goes for it from " << node->name;
   }
 

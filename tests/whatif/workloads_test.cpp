@@ -406,9 +406,10 @@ TEST(Input, WhatIsOfTheWrongKindIsAnErrorAndNeverTakenForSomethingElse) {
   };
   EXPECT_EQ(error("{changes: [{add: m4, count: '3'}]}"), "changes[0].add: count: \"3\" is no whole number");
   EXPECT_EQ(error("{changes: [{add: m4, zone: 3}]}"), "changes[0].add: zone: 3 is no text");
-  EXPECT_EQ(error("{changes: [{add: 'cpu=8,mem=32Gi'}]}"),
-            "changes[0].add: add.mem: no such resource or field; did you mean \"memory\"?; what is not Kubernetes' own has a domain in its name "
-            "(nvidia.com/gpu)");
+  EXPECT_EQ(
+      error("{changes: [{add: 'cpu=8,mem=32Gi'}]}"),
+      "changes[0].add: add.mem: no such resource or field; did you mean \"memory\"?; what is not Kubernetes' own has a domain in its name "
+      "(nvidia.com/gpu)");
   EXPECT_EQ(error("{changes: [{add: {cpu: 8, memory: 32}}]}"),
             "changes[0].add: add.memory: \"32\" is less than a megabyte: a unit is missing perhaps (32Gi)");
   EXPECT_EQ(error("{changes: [{apply: {apiVersion: v1, kind: Pod, metadata: {name: x, namespace: true}}}]}"),
