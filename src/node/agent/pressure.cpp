@@ -11,6 +11,8 @@ constexpr Duration kMonitoringInterval = std::chrono::seconds(10);  // Document 
 constexpr Duration kLookWithAlarm = std::chrono::milliseconds(500), kLookAlone = std::chrono::milliseconds(200);
 constexpr Duration kLongestCleanup = std::chrono::seconds(30);
 constexpr Duration kDiskSettles = std::chrono::seconds(3), kMemorySettles = std::chrono::milliseconds(500);
+/// A runtime may take longer for the many files of a pod that has gone; the kubelet's figures of disks, too, are this old (its interval).
+constexpr Duration kEvictedDiskSettles = std::chrono::seconds(10);
 
 /// Disk figures of an earlier pass for one that had no time to measure.
 void fill_in_disk(eviction::PodUsage& usage, const eviction::PodUsage& before) {
@@ -149,7 +151,7 @@ bool PressureManager::pass(bool is_urgent) {
   // What the pod held is free a moment after it has stopped: the next one must not be taken for that.
   const bool was_memory =
       outcome->acting_on && eviction::condition_of(outcome->acting_on->signal) == eviction::NodeCondition::kMemoryPressure;
-  (void)wait_for_relief(was_memory ? kMemorySettles : kDiskSettles);
+  (void)wait_for_relief(was_memory ? kMemorySettles : kEvictedDiskSettles);
   due_ = environment_.clock.now();
   return true;
 }
