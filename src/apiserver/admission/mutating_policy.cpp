@@ -117,13 +117,8 @@ class MutatingPolicy final : public AdmissionPlugin {
   [[nodiscard]] bool handles(Operation) const override { return true; }
 
   [[nodiscard]] bool wants_whole(const AdmissionRequest&) override { return !source_.empty(); }
-  /// None has anything to do with it.
   bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) override {
-    circumstances.add([this] { return source_.generation(); });
-    circumstances.add([this] { return namespaces_.generation(); });
-    if (source_.empty()) return true;
-    return std::ranges::none_of(*source_.current(),
-                                [&](const auto& policy) { return match_resources(policy->matcher, request, namespaces_) != nullptr; });
+    return source_.add_circumstances(request, circumstances);
   }
   Admitted validate(const AdmissionRequest& request) override {
     if (request.kind->group != "admissionregistration.k8s.io" || !request.kind->kind.starts_with("MutatingAdmissionPolicy")) return {};

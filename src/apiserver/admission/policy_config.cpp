@@ -244,6 +244,14 @@ std::shared_ptr<const PolicySource::List> PolicySource::current() {
   return compiled_;
 }
 
+bool PolicySource::add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) {
+  circumstances.add([this] { return policies_.generation() + bindings_.generation(); });
+  circumstances.add([this] { return namespaces_.generation(); });
+  if (empty()) return true;
+  return std::ranges::none_of(*current(),
+                              [&](const auto& policy) { return match_resources(policy->matcher, request, namespaces_) != nullptr; });
+}
+
 Expected<std::vector<Mirror::Document>, std::string> collect_params(const AdmissionContext& context, const Policy& policy,
                                                                     const PolicyBinding& binding, const AdmissionRequest& request) {
   if (policy.param_kind == nullptr || !binding.has_param_ref) return std::vector<Mirror::Document>{nullptr};

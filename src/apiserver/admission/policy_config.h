@@ -57,18 +57,20 @@ class PolicySource {
   PolicySource(const AdmissionContext& context, std::string_view policies, std::string_view bindings)
       : context_(context),
         policies_(context.mirror("admissionregistration.k8s.io", policies)),
-        bindings_(context.mirror("admissionregistration.k8s.io", bindings)) {}
+        bindings_(context.mirror("admissionregistration.k8s.io", bindings)),
+        namespaces_(context.mirror("", "namespaces")) {}
   using List = std::vector<std::shared_ptr<const Policy>>;
   [[nodiscard]] bool empty() const { return policies_.empty() || bindings_.empty(); }
   [[nodiscard]] const Mirror& policies() const { return policies_; }
-  /// Rises with every change of either.
-  [[nodiscard]] std::uint64_t generation() const { return policies_.generation() + bindings_.generation(); }
   [[nodiscard]] std::shared_ptr<const List> current();
+  /// As AdmissionPlugin's: where no policy has anything to do with the request.
+  bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances);
 
  private:
   const AdmissionContext& context_;
   Mirror& policies_;
   Mirror& bindings_;
+  Mirror& namespaces_;
   std::mutex mutex_;
   std::shared_ptr<const List> compiled_;
   KindTablePtr kinds_;
