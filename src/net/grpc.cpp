@@ -10,8 +10,12 @@
 #include <mutex>
 #include <thread>
 
+#include "base/deadlines.h"
+
 namespace berth::net {
 namespace {
+
+constexpr std::chrono::seconds kLateCall(1);  ///< How late gRPC's own deadline may be.
 
 grpc::ByteBuffer to_buffer(const std::string& bytes) {
   const grpc::Slice slice(bytes);
@@ -39,6 +43,8 @@ class ChannelCalls final : public GrpcCalls {
   GrpcAnswer call(const std::string& method, const std::string& request, int timeout_ms, const std::atomic<bool>* cancel) override {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms));
+    const auto watch =
+        Deadlines::of_process().watch(std::chrono::milliseconds(timeout_ms) + kLateCall, [&context] { context.TryCancel(); });
     for (const auto& [name, value] : headers_) context.AddMetadata(name, value);
     grpc::CompletionQueue queue;
     const auto reader = stub_.PrepareUnaryCall(&context, method, to_buffer(request), &queue);

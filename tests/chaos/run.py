@@ -64,6 +64,16 @@ def faults_of(cluster, dice, components):
         time.sleep(3)
         clock.jump(0)
 
+    def set_clock_back():
+        """What waits for a time of day then waits an hour; connections that break meanwhile must be made again all the same."""
+        clock = dice.choice(cluster.clocks)
+        clock.jump(3600)
+        time.sleep(dice.uniform(0.5, 1.5))
+        clock.jump(0)
+        time.sleep(dice.uniform(0.1, 2))
+        for one in cluster.links:
+            one.reset()
+
     def jump_components_clocks():
         components.jump_clocks(dice.choice((3600, 90)))
         time.sleep(3)
@@ -96,6 +106,7 @@ def faults_of(cluster, dice, components):
         table["pull a member's cable"] = unplug
     if Clock.library:
         table |= {"a server's clock jumps": jump_clock, "the components' clocks jump": jump_components_clocks}
+        table["a server's clock goes back and its connections break"] = set_clock_back
     return table | {
         "quota alarm": alarm,
         "kill -9 the leading scheduler": lambda: components.kill_leader("scheduler"),

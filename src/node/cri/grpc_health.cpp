@@ -5,6 +5,8 @@
 #ifdef BERTH_WITH_CRI
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
+
+#include "base/deadlines.h"
 #endif
 
 namespace berth::node::cri {
@@ -37,6 +39,7 @@ std::optional<std::string> check_grpc_health(const std::string& address, const s
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;
   context.set_deadline(deadline);
+  const auto watch = Deadlines::of_process().watch(std::chrono::milliseconds(timeout_ms + 1000), [&context] { context.TryCancel(); });
   grpc::CompletionQueue queue;
   const grpc::Slice slice(health_request(service));
   const auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", grpc::ByteBuffer(&slice, 1), &queue);

@@ -9,13 +9,18 @@ namespace {
 constexpr auto kTry = std::chrono::seconds(3);  // One try: a member that is stopped answers nothing at all.
 constexpr auto kPause = std::chrono::milliseconds(100);
 
-std::unique_ptr<grpc::ClientContext> new_context(std::chrono::milliseconds time) {
-  auto context = std::make_unique<grpc::ClientContext>();
+}  // namespace
+
+void EtcdStore::Call::begin_try(std::chrono::milliseconds time) {
+  context = std::make_unique<grpc::ClientContext>();
   context->set_deadline(std::chrono::system_clock::now() + time);
-  return context;
+  watch = end_late(*context, time);
 }
 
-}  // namespace
+void EtcdStore::Call::pause(grpc::Alarm& alarm) {
+  watch = Deadlines::of_process().watch(kPause + kLate, [&alarm] { alarm.Cancel(); });
+  alarm.Set(&store.queue(), std::chrono::system_clock::now() + kPause, this);
+}
 
 Failure judge(const grpc::Status& status) {
   const std::string& text = status.error_message();
@@ -92,7 +97,7 @@ void EtcdStore::WriteCall::send() {
   }
   is_pausing = false;
   response.Clear();
-  context = new_context(std::chrono::duration_cast<std::chrono::milliseconds>(kTry));
+  begin_try(kTry);
   member = store.member();
   reader = store.at(member).kv->PrepareAsyncTxn(context.get(), transaction(lease), &store.queue());
   reader->StartCall();
@@ -131,7 +136,7 @@ void EtcdStore::WriteCall::abandon(const std::string& why) {
 void EtcdStore::WriteCall::retry() {
   if (store.is_closing() || std::chrono::steady_clock::now() >= give_up) return abandon(last_error);
   is_pausing = true;
-  alarm.Set(&store.queue(), std::chrono::system_clock::now() + kPause, static_cast<Call*>(this));
+  pause(alarm);
 }
 
 void EtcdStore::WriteCall::proceed(bool) {
@@ -185,7 +190,7 @@ EtcdStore::FenceCall::FenceCall(EtcdStore& store, Fence from) : Call(store), fro
 
 void EtcdStore::FenceCall::send() {
   is_pausing = false;
-  context = new_context(std::chrono::duration_cast<std::chrono::milliseconds>(kTry));
+  begin_try(kTry);
   member = store.member();
   is_granting = from.lease == 0;
   if (is_granting)
@@ -228,7 +233,7 @@ void EtcdStore::FenceCall::retry() {
   if (store.is_closing() || std::chrono::steady_clock::now() >= give_up)
     return abandon(fmt::format("etcd at {}: {}", store.at(member).address, status.error_message()));
   is_pausing = true;
-  alarm.Set(&store.queue(), std::chrono::system_clock::now() + kPause, static_cast<Call*>(this));
+  pause(alarm);
 }
 
 void EtcdStore::FenceCall::proceed(bool) {
@@ -275,7 +280,7 @@ void EtcdStore::LatestCall::send(bool patient) {
   request.set_key(store.options_.prefix + "/berth");
   request.set_count_only(true);
   response.Clear();
-  context = new_context(std::chrono::duration_cast<std::chrono::milliseconds>(kTry));
+  begin_try(kTry);
   context->set_wait_for_ready(patient);
   member = store.member();
   reader = store.at(member).kv->PrepareAsyncRange(context.get(), request, &store.queue());
@@ -306,7 +311,7 @@ EtcdStore::LeaseCall::LeaseCall(EtcdStore& store, std::int64_t asked, std::int64
 void EtcdStore::LeaseCall::send() {
   pb::LeaseGrantRequest request;
   request.set_ttl(seconds);
-  context = new_context(std::chrono::duration_cast<std::chrono::milliseconds>(kTry));
+  begin_try(kTry);
   member = store.member();
   reader = store.at(member).lease->PrepareAsyncLeaseGrant(context.get(), request, &store.queue());
   reader->StartCall();

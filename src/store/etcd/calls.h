@@ -2,6 +2,7 @@
 #pragma once
 #include <grpcpp/alarm.h>
 
+#include "base/deadlines.h"
 #include "store/etcd/etcd_store.h"
 
 namespace berth::store::etcd {
@@ -16,8 +17,18 @@ struct EtcdStore::Call {
   virtual void proceed(bool ok) = 0;
   /// Gives up without waiting on.
   virtual void abandon(const std::string& why) = 0;
+  /// A try begins, of at most so long; `context` is its own.
+  void begin_try(std::chrono::milliseconds time);
+  /// A short one, between two tries.
+  void pause(grpc::Alarm& alarm);
+  /// What is waited for happened: the queue's word to `proceed`.
+  void over(bool ok) {
+    watch = {};
+    proceed(ok);
+  }
 
   EtcdStore& store;
+  Deadlines::Watch watch;
   std::unique_ptr<grpc::ClientContext> context;
   grpc::Status status;
   std::size_t member = 0;

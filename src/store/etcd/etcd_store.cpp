@@ -38,6 +38,10 @@ std::string prefix_end(std::string prefix) {
   return prefix;
 }
 
+Deadlines::Watch end_late(grpc::ClientContext& context, std::chrono::milliseconds time) {
+  return Deadlines::of_process().watch(time + kLate, [&context] { context.TryCancel(); });
+}
+
 EtcdStore::EtcdStore(EtcdOptions options, std::vector<Member> members) : options_(std::move(options)), members_(std::move(members)) {
   fence_ = std::make_shared<const Fence>(new_fence());
   queue_thread_ = std::thread([this] { run_queue(); });
@@ -73,8 +77,10 @@ FencePtr EtcdStore::fence() {
 void EtcdStore::tend_fence(bool renews) {
   const auto fence = this->fence();
   if (fence->lease == 0) return;
+  const std::chrono::seconds time(renews ? 2 : 1);
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(renews ? 2 : 1));
+  context.set_deadline(std::chrono::system_clock::now() + time);
+  const auto watch = end_late(context, time);
   Member& used = members_[member()];
   if (!renews) {
     pb::LeaseRevokeRequest request;
@@ -101,7 +107,7 @@ void EtcdStore::leave(std::size_t failed) {
 void EtcdStore::run_queue() {
   void* tag = nullptr;
   bool ok = false;
-  while (queue_.Next(&tag, &ok)) static_cast<Call*>(tag)->proceed(ok);
+  while (queue_.Next(&tag, &ok)) static_cast<Call*>(tag)->over(ok);
 }
 
 void EtcdStore::write(SharedWrite write, std::function<void(WriteAnswer)> done) {
@@ -194,6 +200,7 @@ Result<void> EtcdStore::ask(const std::function<grpc::Status(Member&, grpc::Clie
   for (;;) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(seconds));
+    const auto watch = end_late(context, std::chrono::seconds(seconds));
     const std::size_t used = member();
     const grpc::Status status = method(members_[used], context);
     if (status.ok()) return {};
@@ -464,6 +471,8 @@ void EtcdStore::run_guard() {
       if (closing_) return;
     }
     outcomes_.expire(Outcomes::Clock::now());
+    // A member that went is tried again every second, by this clock and not only by gRPC's (base/deadlines.h).
+    for (const Member& one : members_) grpc::experimental::ChannelResetConnectionBackoff(one.channel.get());
     if (++looks % kRenewal == 0) tend_fence(true);
     if (!following_) continue;
     const Revision before = reached_.load();
@@ -472,8 +481,10 @@ void EtcdStore::run_guard() {
     request.set_key(options_.prefix + "/berth");
     request.set_count_only(true);
     pb::RangeResponse answer;
+    constexpr std::chrono::seconds kTime(2);
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(2));
+    context.set_deadline(std::chrono::system_clock::now() + kTime);
+    const auto watch = end_late(context, kTime);
     const grpc::Status status = members_[used].kv->Range(&context, request, &answer);
     if (!status.ok()) {
       leave(used);

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/deadlines.h"
 #include "rpc.grpc.pb.h"
 #include "store/etcd/outcomes.h"
 #include "store/shared.h"
@@ -33,6 +34,11 @@ struct Member {
 /// What a failed call means for a write.
 enum class Failure { kElsewhere, kLeaseGone, kFinal };
 Failure judge(const grpc::Status& status);
+
+/// How late gRPC's own deadline may be.
+inline constexpr std::chrono::milliseconds kLate{1000};
+/// Ends a call that gRPC does not end at its deadline, which is `time` from now (base/deadlines.h).
+[[nodiscard]] Deadlines::Watch end_late(grpc::ClientContext& context, std::chrono::milliseconds time);
 
 /// A key of this process in etcd that every transaction of its compares (calls.h). Version 0: it is to be made first.
 struct Fence {

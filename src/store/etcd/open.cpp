@@ -91,6 +91,7 @@ EtcdStore::Roll EtcdStore::call_roll() {
       grpc::ClientContext context;
       context.set_deadline(std::chrono::system_clock::now() + kPatience);
       context.set_wait_for_ready(patient);
+      const auto watch = end_late(context, kPatience);
       const auto tried = members_[i].maintenance->Status(&context, {}, &answer);
       if (!patient || tried.ok()) status = tried;
       if (status.ok()) break;
