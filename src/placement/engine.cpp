@@ -233,15 +233,10 @@ std::optional<PodClass::Choice> Engine::Impl::choose_with_checks(const Framework
   if (!state) return std::nullopt;
   NodeChecks checks(framework, *state, pod, *index, true);
   if (checks.empty()) return choose_by_name(columns, tied);
-  bool failed = false;
   PodClass::Options with_last_word = choice_options(tied);
-  with_last_word.accept = [&](const NodeInfo& node) {
-    const Status status = cluster.nominated(node.index).empty() ? checks.of(node) : framework.run_filter_with_nominated(*state, pod, node);
-    failed |= status.is_error();
-    return status.is_success();
-  };
+  with_last_word.checks = &checks;
   const PodClass::Choice choice = columns.choose(with_last_word);
-  if (failed || !choice.node.is_valid()) return std::nullopt;
+  if (checks.has_failed() || !choice.node.is_valid()) return std::nullopt;
   return choice;
 }
 

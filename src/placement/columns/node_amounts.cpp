@@ -21,6 +21,7 @@ NodeAmounts NodeAmounts::of(const NodeInfo& node) {
   out.nonzero_cpu = node.nonzero_cpu_milli;
   out.nonzero_memory = node.nonzero_memory_bytes;
   out.pods = static_cast<std::int32_t>(node.pods.size());
+  out.claims = node.other_volumes != 0 ? kManyClaims : static_cast<std::uint16_t>(std::min<std::uint32_t>(node.claim_volumes, kManyClaims));
   out.allowed_pods = static_cast<std::int32_t>(std::clamp<std::int64_t>(node.allocatable.allowed_pods, 0, INT32_MAX));
   out.is_plain = out.allocatable_cpu > 0 && out.allocatable_memory > 0 && is_small(out.allocatable_cpu) &&
                  is_small(out.allocatable_memory) && is_small(out.requested_cpu) && is_small(out.requested_memory) &&

@@ -18,7 +18,10 @@ struct NodeAmounts {
   /// The two used fractions are computable, and everything is small enough for doubles to be exact.
   bool is_plain = false;
   std::int8_t balance = 0;    ///< (1 - deviation) * 100 of what is there, over CPU and memory.
+  std::uint16_t claims = 0;   ///< NodeInfo::claim_volumes; kManyClaims where there are other volumes too.
   std::uint32_t version = 0;  ///< NodeInfo's, of which these are; 0 without one.
+
+  static constexpr std::uint16_t kManyClaims = UINT16_MAX;
 
   static NodeAmounts of(const NodeInfo& node);
 };

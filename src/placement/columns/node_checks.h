@@ -20,20 +20,39 @@ class NodeChecks {
   /// Success, or what the first plugin that objects says.
   [[nodiscard]] Status of(const NodeInfo& node);
 
+  /// Whether the node takes the pod, nominated pods in mind; each is asked once.
+  [[nodiscard]] bool accepts(std::uint32_t node) {
+    if (words_.empty()) words_.resize(index_.cluster().slot_count());
+    if (words_[node] == Word::kNotAsked) ask(node);
+    return words_[node] == Word::kYes;
+  }
+  /// All nodes will be asked for: what can be said of them together is said at once, without touching them.
+  void foretell();
+  /// Some plugin could not tell, of a node that was asked.
+  [[nodiscard]] bool has_failed() const { return has_failed_; }
+
  private:
+  enum class Word : std::uint8_t { kNotAsked, kYes, kNo };
   struct Check {
     const Plugin* plugin;
     std::vector<std::size_t> topologies{};          ///< Of the labels that decide.
     std::vector<std::optional<Status>> verdicts{};  ///< By their values; empty: every node is asked.
+    std::int64_t ample_claims = -1;                 ///< CountsClaims::ample_claims.
   };
   /// Beyond so many combinations of values, asking each node is as good.
   static constexpr std::size_t kMostVerdicts = 1024;
+  void ask(std::uint32_t node);
+  [[nodiscard]] Word foretold(std::uint32_t node);
+  [[nodiscard]] const Status& verdict(Check& check, const NodeInfo& node);
   [[nodiscard]] std::size_t place_of(const Check& check, std::uint32_t node) const;
 
+  const Framework& framework_;
   const CycleState& state_;
   const PodInfo& pod_;
   const ClusterIndex& index_;
   std::vector<Check> checks_;
+  std::vector<Word> words_;  ///< By node slot.
+  bool has_failed_ = false;
 };
 
 }  // namespace berth::placement

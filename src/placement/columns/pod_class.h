@@ -17,6 +17,7 @@
 
 #include "placement/columns/cluster_index.h"
 #include "placement/columns/index_follower.h"
+#include "placement/columns/node_checks.h"
 #include "placement/columns/ranking.h"
 #include "placement/columns/scan_table.h"
 #include "placement/columns/static_column.h"
@@ -27,11 +28,11 @@ namespace berth::placement {
 
 class PodClass {
  public:
-  /// A choice among the nodes with the highest total. `accept` (may be empty) has the last word on a node (volumes).
+  /// A choice among the nodes with the highest total. `checks`, unless null, have the last word on a node (volumes).
   struct Options {
     bool first_by_name = false;
     std::mt19937_64* random = nullptr;
-    std::function<bool(const NodeInfo&)> accept;
+    NodeChecks* checks = nullptr;
     std::vector<NodeIndex>* tied = nullptr;  ///< Gets every node with that total, unless null.
   };
   struct Choice {
@@ -144,8 +145,8 @@ class PodClass {
   Diagnosis diagnose_counted() const;
   Choice pick(const Options& options);
   Choice pick_accepted(const Options& options);
-  bool depends_on_every_node(const std::function<bool(std::uint32_t)>& accepted) const;
-  void keep_accepted(const std::function<bool(std::uint32_t)>& accepted);
+  bool depends_on_every_node(NodeChecks& checks) const;
+  void keep_accepted(NodeChecks& checks);
 
   FrameworkPtr framework_;
   PodInfoPtr pod_;  ///< The one asked for last; stands for all.

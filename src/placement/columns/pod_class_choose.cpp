@@ -14,7 +14,7 @@ PodClass::Choice PodClass::choose(const Options& options) {
   collect_candidates();
   if (candidates_.empty()) return {};
   score_groups();
-  return options.accept ? pick_accepted(options) : pick(options);
+  return options.checks != nullptr ? pick_accepted(options) : pick(options);
 }
 
 Status PodClass::verdict(NodeIndex node) {
@@ -108,13 +108,8 @@ PodClass::Choice PodClass::pick(const Options& options) {
 /// With a last word on each node, which is asked as rarely as can be.
 PodClass::Choice PodClass::pick_accepted(const Options& options) {
   const Cluster& cluster = index_->cluster();
-  enum class Word : std::uint8_t { kNotAsked, kYes, kNo };
-  std::vector<Word> words(records_.size(), Word::kNotAsked);
-  const auto accepted = [&](std::uint32_t node) {
-    if (words[node] == Word::kNotAsked) words[node] = options.accept(*cluster.node(NodeIndex{node})) ? Word::kYes : Word::kNo;
-    return words[node] == Word::kYes;
-  };
-  if (depends_on_every_node(accepted)) keep_accepted(accepted);
+  NodeChecks& checks = *options.checks;
+  if (depends_on_every_node(checks)) keep_accepted(checks);
   Choice out;
   for (const auto& candidate : candidates_) out.feasible_nodes += candidate.nodes;
   std::vector<std::uint32_t> level;
@@ -141,11 +136,11 @@ PodClass::Choice PodClass::pick_accepted(const Options& options) {
       const bool draw = options.random != nullptr && !options.first_by_name;
       const std::size_t at = draw ? std::uniform_int_distribution<std::size_t>(0, left - 1)(*options.random) : level.size() - left;
       const std::uint32_t node = level[at];
-      if (accepted(node)) {
+      if (checks.accepts(node)) {
         out.node = NodeIndex{node};
         if (options.tied != nullptr)
           for (const auto other : level)
-            if (other == node || accepted(other)) options.tied->push_back(NodeIndex{other});
+            if (other == node || checks.accepts(other)) options.tied->push_back(NodeIndex{other});
         return out;
       }
       if (draw) std::swap(level[at], level[left - 1]);
@@ -155,23 +150,31 @@ PodClass::Choice PodClass::pick_accepted(const Options& options) {
 
 /// Normalizing looked at every group, and in places at the number of its nodes: each that could have set an extreme must hold an accepted
 /// node.
-bool PodClass::depends_on_every_node(const std::function<bool(std::uint32_t)>& accepted) const {
+bool PodClass::depends_on_every_node(NodeChecks& checks) const {
   if (std::ranges::any_of(topology_, [](const TopologySlot& slot) { return slot.part->counts_nodes(); })) return true;
   if (candidates_.size() == 1) return false;
+  const auto accepts = [&](std::uint32_t node) { return checks.accepts(node); };
   return !std::ranges::all_of(candidates_, [&](const TopologyCandidate& candidate) {
     for (std::size_t rank = 0; rank < ranking_.bucket_count(candidate.group); ++rank)
-      if (std::ranges::any_of(ranking_.bucket(candidate.group, rank).nodes, accepted)) return true;
+      if (std::ranges::any_of(ranking_.bucket(candidate.group, rank).nodes, accepts)) return true;
     return false;
   });
 }
 
 /// Scores the candidates again by their accepted nodes alone.
-void PodClass::keep_accepted(const std::function<bool(std::uint32_t)>& accepted) {
+void PodClass::keep_accepted(NodeChecks& checks) {
+  checks.foretell();
+  constexpr std::uint32_t kNoCandidate = UINT32_MAX;
+  std::vector<std::uint32_t> accepted(groups_.size(), kNoCandidate);
+  for (const auto& candidate : candidates_) accepted[candidate.group] = 0;
+  for (std::uint32_t node = 0; node < records_.size(); ++node) {
+    const NodeRecord& record = records_[node];
+    if (record.group == kNoGroup || record.verdict != kFits || accepted[record.group] == kNoCandidate) continue;
+    accepted[record.group] += checks.accepts(node) ? 1U : 0U;
+  }
   for (auto& candidate : candidates_) {
-    candidate.nodes = 0;
+    candidate.nodes = accepted[candidate.group];
     candidate.bonus = constant_score_;
-    for (std::size_t rank = 0; rank < ranking_.bucket_count(candidate.group); ++rank)
-      candidate.nodes += static_cast<std::size_t>(std::ranges::count_if(ranking_.bucket(candidate.group, rank).nodes, accepted));
   }
   std::erase_if(candidates_, [](const TopologyCandidate& candidate) { return candidate.nodes == 0; });
   if (candidates_.empty()) return;

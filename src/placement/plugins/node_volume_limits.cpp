@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "placement/columns/ample_claims.h"
 #include "placement/plugins/factories.h"
 #include "placement/plugins/volumes.h"
 
@@ -22,13 +23,19 @@ struct LimitState : Cloneable<LimitState> {
   Attached added;
 };
 
-class NodeVolumeLimits final : public Plugin {
+class NodeVolumeLimits final : public Plugin, public CountsClaims {
  public:
   explicit NodeVolumeLimits(Era era) : era_(era) {}
   std::string_view name() const override { return "NodeVolumeLimits"; }
   Points points() const override { return {.pre_filter = era_ != Era::k120, .filter = true}; }
   void sign(Signer& signer, const PodInfo&) const override { signer.volumes(); }
   [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
+  /// What nobody attaches anywhere needs no room. Attachments are counted node by node.
+  [[nodiscard]] std::int64_t ample_claims(const CycleState& state, const PodInfo&) const override {
+    const auto* data = era_ == Era::k120 ? nullptr : state.get<LimitState>(slot());
+    if (data == nullptr || !state.cluster().volume_attachments().empty()) return -1;
+    return state.cluster().least_volume_limit() - static_cast<std::int64_t>(data->added.size());
+  }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
     const bool counts = std::ranges::any_of(pod.view().volumes, [&](const auto& volume) {
