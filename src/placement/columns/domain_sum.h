@@ -61,6 +61,11 @@ class DomainSum {
     if (member && local_) count_local(amount, 1);
   }
 
+  /// Marks the nodes on which there is something to sum; of the others `update` keeps nothing, unless they are members.
+  void mark_counted(std::vector<std::uint8_t>& nodes) const {
+    for (const auto& source : sources_) index_->counts(source.count).for_each([&](std::uint32_t node, std::uint32_t) { nodes[node] = 1; });
+  }
+
   /// -1 where the label is missing.
   [[nodiscard]] std::int32_t value_of(std::uint32_t node) const { return column().value_of(node); }
   [[nodiscard]] std::int64_t amount_of(std::uint32_t node) const { return seen_[node].amount; }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "placement/columns/alike_nodes.h"
+
 namespace berth::placement {
 namespace {
 
@@ -259,7 +261,13 @@ void PodClass::build() {
   if (ranks_lazily_ && !index_->cluster().has_nominations()) return build_by_amounts();
   constexpr std::uint32_t kAhead = 8;
   const auto size = static_cast<std::uint32_t>(records_.size());
+  std::optional<AlikeNodes> alike;
+  if (by_amounts_ && has_domains_ && !index_->cluster().has_nominations()) alike = AlikeNodes::of(topology_, *index_);
   for (std::uint32_t i = 0; i < size; ++i) {
+    if (alike && alike->has(i) && index_->amounts(i).is_plain) {
+      evaluate_alike(i, alike->group_of(i));
+      continue;
+    }
     if (i + kAhead < size) __builtin_prefetch(index_->cluster().node(NodeIndex{i + kAhead}));
     evaluate(i, true);
   }
@@ -282,7 +290,6 @@ void PodClass::build_by_amounts() {
     if (owner.live_at == UINT32_MAX) make_live(last_group_);
     run = 0;
   };
-  const std::size_t raws = raw_scorers_.size();
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
     const NodeAmounts& amounts = index_->amounts(i);
     const StaticColumn::Entry& fixed = (*static_)[i];
@@ -291,9 +298,7 @@ void PodClass::build_by_amounts() {
       evaluate(i, true);
       continue;
     }
-    bool same = last_group_ != kNoGroup;
-    for (std::size_t raw = 0; same && raw < raws; ++raw) same = groups_[last_group_].key[raw] == fixed.raw[raw];
-    if (!same) {
+    if (last_group_ == kNoGroup || !has_raw_scores(last_group_, fixed)) {
       end_run();
       make_static_key(i);
       last_group_ = group_of_key(last_group_);

@@ -124,6 +124,8 @@ class PodClass {
   void build_by_amounts();
   void refill();
   void evaluate(std::uint32_t node, bool is_static);
+  void evaluate_alike(std::uint32_t node, std::uint32_t& group);
+  [[nodiscard]] bool has_raw_scores(std::uint32_t group, const StaticColumn::Entry& fixed) const;
   void evaluate_amounts(std::uint32_t node, NodeRecord& record, std::uint32_t group);
   /// Nominated pods count, but for the one of key `except`.
   std::uint16_t local_verdict(const NodeInfo& info, std::uint32_t node, std::string_view except = {});

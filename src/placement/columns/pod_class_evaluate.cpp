@@ -47,6 +47,25 @@ void PodClass::evaluate(std::uint32_t node, bool is_static) {
   settle(node, record, verdict, group, verdict == kFits ? local_score(*info, node) : 0);
 }
 
+/// While the class is built: a node that is as good as those of `group`, but for its amounts; kNoGroup: it is the first of them.
+void PodClass::evaluate_alike(std::uint32_t node, std::uint32_t& group) {
+  const StaticColumn::Entry& fixed = (*static_)[node];
+  if (group == kNoGroup || fixed.verdict != 0 || !has_raw_scores(group, fixed)) {
+    evaluate(node, true);
+    group = records_[node].group;
+    return;
+  }
+  NodeRecord& record = records_.edit(node);
+  record.version = index_->version(node);
+  evaluate_amounts(node, record, group);
+}
+
+bool PodClass::has_raw_scores(std::uint32_t group, const StaticColumn::Entry& fixed) const {
+  for (std::size_t i = 0; i < raw_scorers_.size(); ++i)
+    if (groups_[group].key[i] != fixed.raw[i]) return false;
+  return true;
+}
+
 void PodClass::evaluate_amounts(std::uint32_t node, NodeRecord& record, std::uint32_t group) {
   const NodeAmounts& amounts = index_->amounts(node);
   const unsigned shortage = resources_.shortage(amounts);

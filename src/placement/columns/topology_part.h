@@ -12,6 +12,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -63,6 +64,16 @@ class TopologyPart {
   [[nodiscard]] virtual std::size_t slot_count() const = 0;
   /// Counts the node as it is now, and appends its slots to `key`. `is_new`: its object changed, or it has not been placed since reset().
   virtual void place(const PodInfo& pod, const NodeInfo& node, bool is_new, std::vector<std::int64_t>& key) = 0;
+  /// Nodes with nothing on them that the part counts.
+  struct Alike {
+    std::vector<std::uint8_t> is_counted;  ///< By node slot: those with something are marked.
+    /// Topologies of the index: the others' slots are the same where they have the same values of these,
+    std::set<std::size_t> by_value;
+    std::set<std::size_t> by_presence;  ///< and have some value of these, or none.
+  };
+  /// After reset(), adds to `nodes`: unmarked nodes that are alike so have the same slots, reject_node says nothing of them, and only one
+  /// of them need be placed. False: each must be.
+  [[nodiscard]] virtual bool describe_alike(Alike& /*nodes*/) const { return false; }
   /// There is no such node any more, or none yet.
   virtual void remove(std::uint32_t node) = 0;
   /// What the node's own counts say, where a domain is a single node and slots would tell all nodes apart.

@@ -107,6 +107,17 @@ class AffinityPart final : public TopologyPart {
     }
     key.push_back(on_node);
   }
+  [[nodiscard]] bool describe_alike(Alike& nodes) const override {
+    for (const auto* sums : all_sums())
+      for (const auto& sum : *sums) {
+        sum.mark_counted(nodes.is_counted);
+        if (!sum.is_local())
+          nodes.by_value.insert(sum.topology());
+        else if (sums == &affinity_)
+          nodes.by_presence.insert(sum.topology());
+      }
+    return true;
+  }
   void remove(std::uint32_t node) override { update(node); }
   [[nodiscard]] Verdict reject_node(std::uint32_t node) const override {
     const auto anyone_here = [&](const DomainSum& sum) { return sum.is_local() && sum.value_of(node) >= 0 && sum.amount_of(node) > 0; };

@@ -84,6 +84,15 @@ class SpreadPart final : public TopologyPart {
       key.push_back(one.on_node && value >= 0 ? static_cast<std::int64_t>(index_->counts(one.node_count)[at]) : value);
     }
   }
+  /// Of hard constraints a node counts by being there.
+  [[nodiscard]] bool describe_alike(Alike& nodes) const override {
+    if (asks_nodes_ || !hard_.empty()) return false;
+    for (const auto& one : soft_) {
+      one.sum.mark_counted(nodes.is_counted);
+      (one.on_node ? nodes.by_presence : nodes.by_value).insert(one.sum.topology());
+    }
+    return true;
+  }
   void remove(std::uint32_t node) override {
     if (asks_nodes_) inclusion_of(node) = {};
     update(node);
