@@ -54,6 +54,19 @@ std::string event_body(std::size_t i) {
       i, i % 1'000'000, i % 1000);
 }
 
+/// As a kubelet reports that a pod runs.
+std::string report_body(std::size_t i) {
+  return fmt::format(
+      R"({{"status":{{"$setElementOrder/conditions":[{{"type":"PodReadyToStartContainers"}},{{"type":"Initialized"}},{{"type":"Ready"}},{{"type":"ContainersReady"}},{{"type":"PodScheduled"}}],"$setElementOrder/podIPs":[{{"ip":"10.{0}.{1}.{2}"}}],"conditions":[{{"lastTransitionTime":"2026-01-02T03:04:06Z","status":"True","type":"PodReadyToStartContainers"}},{{"lastTransitionTime":"2026-01-02T03:04:05Z","status":"True","type":"Initialized"}},{{"lastTransitionTime":"2026-01-02T03:04:06Z","message":null,"reason":null,"status":"True","type":"Ready"}},{{"lastTransitionTime":"2026-01-02T03:04:06Z","message":null,"reason":null,"status":"True","type":"ContainersReady"}}],"containerStatuses":[{{"containerID":"containerd://{3:064x}","image":"registry.example.com/team/web:1.27.3","imageID":"registry.example.com/team/web@sha256:0d17b565c37bcbd895e9d92315a05c1c3c9a29f762b011a10c54a66cd53c9b31","lastState":{{}},"name":"web","ready":true,"restartCount":0,"started":true,"state":{{"running":{{"startedAt":"2026-01-02T03:04:06Z"}}}},"volumeMounts":[{{"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount","name":"kube-api-access-{3:05x}","readOnly":true,"recursiveReadOnly":"Disabled"}}]}}],"hostIP":"172.16.{0}.{1}","hostIPs":[{{"ip":"172.16.{0}.{1}"}}],"phase":"Running","podIP":"10.{0}.{1}.{2}","podIPs":[{{"ip":"10.{0}.{1}.{2}"}}],"startTime":"2026-01-02T03:04:05Z"}}}})",
+      i % 7, i % 249, i % 253, i);
+}
+
+std::string lease_body(std::size_t i) {
+  return fmt::format(
+      R"({{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{"name":"node-{0}","namespace":"default","ownerReferences":[{{"apiVersion":"v1","kind":"Node","name":"node-{0}","uid":"0c9e2c4e-7b0a-4f0e-8d0e-{0:012}"}}]}},"spec":{{"holderIdentity":"node-{0}","leaseDurationSeconds":40,"renewTime":"2026-01-02T03:04:05.000000Z"}}}})",
+      i);
+}
+
 // Longer than a screen: one scenario, from its requests to its figures.
 json::Object run(const Options& options) {
   VirtualLoop loop(*parse_rfc3339("2026-01-02T03:04:05Z"));
@@ -116,6 +129,12 @@ json::Object run(const Options& options) {
         R"({"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"}],"podIP":"10.1.2.3","podIPs":[{"ip":"10.1.2.3"}],"startTime":"2026-01-02T03:04:05Z"}})",
         "application/strategic-merge-patch+json");
   });
+  const std::string leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+  measure([&](std::size_t i) { return request("POST", leases, lease_body(i), "application/json"); });
+  const double renew_us = measure([&](std::size_t i) {
+    return request("PATCH", fmt::format("{}/node-{}", leases, i),
+                   fmt::format(R"({{"spec":{{"renewTime":"2026-01-02T03:04:15.{:06}Z"}}}})", i), "application/merge-patch+json");
+  });
   const double get_us = measure([&](std::size_t i) { return request("GET", pod_path(i), "", ""); });
   const double get_protobuf_us = measure([&](std::size_t i) { return request("GET", pod_path(i), "", "", true); });
   const auto list = [&](bool takes_protobuf) {
@@ -128,6 +147,9 @@ json::Object run(const Options& options) {
   const auto [list_protobuf_s, list_protobuf_mb] = list(true);
   const double unlike_us =
       measure([&](std::size_t i) { return request("POST", "/api/v1/namespaces/default/pods", unlike_pod_body(i), "application/json"); });
+  const double report_us = measure([&](std::size_t i) {
+    return request("PATCH", pod_path(1'000'000 + i) + "/status", report_body(i), "application/strategic-merge-patch+json");
+  });
   const double event_us = measure([&](std::size_t i) {
     return request("POST", "/apis/events.k8s.io/v1/namespaces/default/events", event_body(i), "application/json");
   });
@@ -135,6 +157,8 @@ json::Object run(const Options& options) {
                    {"create_us", create_us},
                    {"bind_us", bind_us},
                    {"status_patch_us", status_us},
+                   {"report_us", report_us},
+                   {"renew_us", renew_us},
                    {"create_unlike_us", unlike_us},
                    {"event_us", event_us},
                    {"get_us", get_us},
@@ -148,9 +172,10 @@ json::Object run(const Options& options) {
   return out;
 }
 
-const Register kPipeline(
-    {"ApiPipeline",
-     "Server CPU per request in process: create, bind, status patch, get and list of pods, create of events; without TLS and disk", run});
+const Register kPipeline({"ApiPipeline",
+                          "Server CPU per request in process: create, bind, status patch, report, get and list of pods, renewal of leases, "
+                          "create of events; without TLS and disk",
+                          run});
 
 }  // namespace
 }  // namespace berth::bench

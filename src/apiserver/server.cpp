@@ -4,7 +4,7 @@
 #include "apiserver/impl.h"
 #include "apiserver/upkeep/bootstrap.h"
 #include "apiserver/upkeep/client_trust.h"
-#include "apiserver/writes/stencil.h"
+#include "apiserver/writes/alike_update.h"
 
 namespace berth::apiserver {
 
@@ -53,7 +53,9 @@ ApiServer::Impl::Impl(ServerOptions given)
           {},
           {},
           std::make_shared<CreationPatterns>(ground.registry->counter(
-              "berth_apiserver_creations_by_pattern_total", "Creations that were made like one before, without a document of their own."))},
+              "berth_apiserver_creations_by_pattern_total", "Creations that were made like one before, without a document of their own.")),
+          std::make_shared<UpdatePatterns>(ground.registry->counter(
+              "berth_apiserver_updates_by_pattern_total", "Updates that were made like one before, without a document of their own."))},
       aggregator(std::make_unique<aggregation::Aggregator>(ground, respond, relays)),
       pages(ground, respond, *aggregator, flow_control.get()),
       router(writes, pages, *aggregator),

@@ -12,56 +12,10 @@ namespace {
 
 constexpr int kMaxScanDepth = 600;
 
-void skip_space(const char*& at, const char* end) {
-  while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t')) ++at;
-}
-
-using detail::skip_string;
-
-bool skip_value(const char*& at, const char* end) {
-  if (at >= end) return false;
-  if (*at == '"') return skip_string(at, end);
-  if (*at == '{' || *at == '[') return detail::skip_container(at, end);
-  const char* start = at;
-  while (at < end && *at != ',' && *at != '}' && *at != ']' && *at != ' ' && *at != '\n' && *at != '\r' && *at != '\t') ++at;
-  return at > start;
-}
-
-std::string_view slice(const char* from, const char* to) { return {from, static_cast<std::size_t>(to - from)}; }
-
-/// Walks the members of an object: `member(raw_key, at)` must move `at` behind the value.
-template <typename Member>
-bool walk_object(const char*& at, const char* end, const Member& member) {
-  skip_space(at, end);
-  if (at >= end || *at != '{') return false;
-  ++at;
-  skip_space(at, end);
-  if (at < end && *at == '}') {
-    ++at;
-    return true;
-  }
-  while (at < end) {
-    skip_space(at, end);
-    if (at >= end || *at != '"') return false;
-    const char* key_start = at;
-    if (!skip_string(at, end) || at > end) return false;
-    std::string_view raw_key = slice(key_start, at);
-    skip_space(at, end);
-    if (at >= end || *at != ':') return false;
-    ++at;
-    skip_space(at, end);
-    if (!member(raw_key, at) || at > end) return false;
-    skip_space(at, end);
-    if (at >= end) return false;
-    if (*at == '}') {
-      ++at;
-      return true;
-    }
-    if (*at != ',') return false;
-    ++at;
-  }
-  return false;
-}
+using detail::skip_space;
+using detail::skip_value;
+using detail::slice;
+using detail::walk_object;
 
 bool key_equals(std::string_view raw_key, std::string_view key) {
   std::string_view inside = raw_key.substr(1, raw_key.size() - 2);

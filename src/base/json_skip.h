@@ -1,8 +1,9 @@
-// Finding the end of strings, objects and arrays in JSON text, many bytes at a time. Used by json_scan.cpp.
+// Finding the end of strings, objects and arrays in JSON text, many bytes at a time. For those that look for places in it.
 #pragma once
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -132,6 +133,64 @@ inline bool skip_string(const char*& at, const char* end) {
     at += *at == '\\' ? 2 : 1;
   }
   return false;
+}
+
+inline void skip_space(const char*& at, const char* end) {
+  while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t')) ++at;
+}
+
+/// Moves `at` behind the value. False where there is none, or none that ends.
+inline bool skip_value(const char*& at, const char* end) {
+  if (at >= end) return false;
+  if (*at == '"') return skip_string(at, end);
+  if (*at == '{' || *at == '[') return skip_container(at, end);
+  const char* start = at;
+  while (at < end && *at != ',' && *at != '}' && *at != ']' && *at != ' ' && *at != '\n' && *at != '\r' && *at != '\t') ++at;
+  return at > start;
+}
+
+inline std::string_view slice(const char* from, const char* to) { return {from, static_cast<std::size_t>(to - from)}; }
+
+/// Walks what is between the brackets, `at` on the first of them: `one(at)` must move `at` behind a member or an element.
+template <typename One>
+bool walk_list(const char*& at, const char* end, char last, const One& one) {
+  ++at;
+  skip_space(at, end);
+  if (at < end && *at == last) {
+    ++at;
+    return true;
+  }
+  while (at < end) {
+    skip_space(at, end);
+    if (!one(at) || at > end) return false;
+    skip_space(at, end);
+    if (at >= end) return false;
+    if (*at == last) {
+      ++at;
+      return true;
+    }
+    if (*at != ',') return false;
+    ++at;
+  }
+  return false;
+}
+
+/// Walks the members of an object: `member(raw_key, at)` must move `at` behind the value.
+template <typename Member>
+bool walk_object(const char*& at, const char* end, const Member& member) {
+  skip_space(at, end);
+  if (at >= end || *at != '{') return false;
+  return walk_list(at, end, '}', [&](const char*& key_at) {
+    if (key_at >= end || *key_at != '"') return false;
+    const char* key_start = key_at;
+    if (!skip_string(key_at, end) || key_at > end) return false;
+    const std::string_view raw_key = slice(key_start, key_at);
+    skip_space(key_at, end);
+    if (key_at >= end || *key_at != ':') return false;
+    ++key_at;
+    skip_space(key_at, end);
+    return member(raw_key, key_at);
+  });
 }
 
 }  // namespace berth::json::detail

@@ -9,7 +9,7 @@ struct Entry {
   enum class When { kDefault, kConfigured, kEnabled } when;
   /// Whether it does nothing about any write of a status; else it is asked what it wants to see (wants_whole).
   enum class Status { kAsked, kPassedOver } status = Status::kPassedOver;
-  /// Whether what it does about a creation follows from the request and its configuration; else it is asked (add_circumstances).
+  /// Whether what it does about a write follows from the request and its configuration; else it is asked (add_circumstances).
   enum class Knows { kMore, kRequestAlone } knows = Knows::kMore;
 };
 using When = Entry::When;
@@ -146,10 +146,13 @@ std::vector<std::string_view> AdmissionChain::names() const {
   return names;
 }
 
-std::optional<Circumstances> AdmissionChain::circumstances(const AdmissionRequest& creation) const {
+std::optional<Circumstances> AdmissionChain::circumstances(const AdmissionRequest& write) const {
   Circumstances out;
-  for (const auto& link : plugins_)
-    if (!link.knows_request_alone && !link.plugin->add_circumstances(creation, out)) return std::nullopt;
+  const bool is_of_status = write.operation == Operation::kUpdate && write.subresource == "status";
+  for (const auto& link : plugins_) {
+    if (link.knows_request_alone || (is_of_status && link.passes_status_over)) continue;
+    if (!link.plugin->add_circumstances(write, out)) return std::nullopt;
+  }
   return out;
 }
 

@@ -48,7 +48,14 @@ class NodeRestriction final : public AdmissionPlugin {
   [[nodiscard]] bool wants_whole(const AdmissionRequest& request) override {
     return !node_of(*request.user).empty() && !request.is("", "pods", "status");
   }
-  bool add_circumstances(const AdmissionRequest& request, Circumstances&) override { return node_of(*request.user).empty(); }
+  bool add_circumstances(const AdmissionRequest& request, Circumstances&) override {
+    const auto node = node_of(*request.user);
+    if (node.empty()) return true;
+    // That it is its own pod or lease is part of the write.
+    if (request.operation != Operation::kUpdate || request.stored == nullptr) return false;
+    if (request.is("", "pods", "status")) return request.stored->meta.field("spec.nodeName") == node;
+    return request.is("coordination.k8s.io", "leases") && request.name == node;
+  }
   // In the mutating pass, as in Kubernetes: what a node may not do is refused before other plugins derive anything from it.
   Admitted mutate(AdmissionRequest& request) override {
     const auto node = node_of(*request.user);

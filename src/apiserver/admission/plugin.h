@@ -130,8 +130,9 @@ class AdmissionPlugin {
   /// Whether it looks at more than metadata and status of the objects of this request, which may lack the rest. Not asked of plugins that
   /// pass over writes of a status (chain.cpp).
   [[nodiscard]] virtual bool wants_whole(const AdmissionRequest&) { return true; }
-  /// Adds what its part in this creation depends on beside the request. False: on more than can be told, or it leaves something behind, so
-  /// that the next creation in the same words has to be asked about again. Asked before the first plugin and after the last.
+  /// Adds what its part in this creation or update depends on beside the request, the stored object and whether a node asks about its own.
+  /// False: on more than can be told, or it leaves something behind, so that the next one in the same words has to be asked about again.
+  /// Asked before the first plugin and after the last; of writes of a status not where the plugin passes over these.
   virtual bool add_circumstances(const AdmissionRequest&, Circumstances&) { return false; }
   virtual Admitted mutate(AdmissionRequest&) { return {}; }
   /// After all others, once: whether they left something that it wants to look at again.
@@ -151,8 +152,8 @@ class AdmissionChain {
   void validate(const AdmissionRequest& request, AdmitDone done) const {
     step(0, false, const_cast<AdmissionRequest*>(&request), std::move(done));
   }
-  /// What everybody's part in this creation depends on; nothing where somebody's cannot be told.
-  [[nodiscard]] std::optional<Circumstances> circumstances(const AdmissionRequest& creation) const;
+  /// What everybody's part in this creation or update depends on; nothing where somebody's cannot be told.
+  [[nodiscard]] std::optional<Circumstances> circumstances(const AdmissionRequest& write) const;
   [[nodiscard]] std::vector<std::string_view> names() const;
   [[nodiscard]] const AdmissionContext& context() const { return context_; }
 

@@ -248,8 +248,9 @@ bool PolicySource::add_circumstances(const AdmissionRequest& request, Circumstan
   circumstances.add([this] { return policies_.generation() + bindings_.generation(); });
   circumstances.add([this] { return namespaces_.generation(); });
   if (empty()) return true;
-  return std::ranges::none_of(*current(),
-                              [&](const auto& policy) { return match_resources(policy->matcher, request, namespaces_) != nullptr; });
+  return std::ranges::none_of(*current(), [&](const auto& policy) {
+    return looks_at_names(policy->matcher) || match_resources(policy->matcher, request, namespaces_) != nullptr;
+  });
 }
 
 Expected<std::vector<Mirror::Document>, std::string> collect_params(const AdmissionContext& context, const Policy& policy,

@@ -125,6 +125,11 @@ void read_matcher(ResourceMatcher& out, const json::Value& document, std::string
   out.objects = selector("objectSelector");
 }
 
+bool looks_at_names(const ResourceMatcher& matcher) {
+  const auto names_some = [](const WebhookRule& rule) { return !rule.names.empty(); };
+  return std::ranges::any_of(matcher.rules, names_some) || std::ranges::any_of(matcher.excluded, names_some);
+}
+
 const model::KindInfo* match_resources(const ResourceMatcher& webhook, const AdmissionRequest& request, const Mirror& namespaces) {
   const model::KindInfo* matched =
       webhook.rules.empty() && webhook.without_rules_matches_all ? request.kind : match_rules(webhook.rules, webhook.exact_match, request);

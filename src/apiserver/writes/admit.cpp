@@ -69,13 +69,14 @@ StepResult ask_of_creation(WritePipeline& writes, const WritePtr& operation) {
   return Flow::kNext;
 }
 
-StepResult ask_of_update(WritePipeline&, const WritePtr& operation) {
+StepResult ask_of_update(WritePipeline& writes, const WritePtr& operation) {
   auto& admission = begin_asking(*operation, Operation::kUpdate);
   admission.options = options_of(*operation, Operation::kUpdate);
   admission.object = std::move(operation->document);
   admission.old_object = std::move(operation->current);
   admission.stored = operation->base;
   if (operation->untouched) admission.fill_in = [self = operation.get()] { self->fill_in(); };
+  begin_draft(writes, *operation);
   return Flow::kNext;
 }
 

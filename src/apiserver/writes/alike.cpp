@@ -1,7 +1,7 @@
 // A creation that is like one before, and what it takes to have one before it: stencil.h.
 #include "apiserver/kinds/kind_rules.h"
 #include "apiserver/representation/representation.h"
-#include "apiserver/writes/stencil.h"
+#include "apiserver/writes/alike_update.h"
 #include "apiserver/writes/steps.h"
 
 namespace berth::apiserver {
@@ -52,14 +52,22 @@ bool follows_from_admission(const WritePipeline& writes, const WriteOperation& o
 }  // namespace
 
 void begin_draft(const WritePipeline& writes, WriteOperation& operation) {
-  if (operation.draft != nullptr) operation.draft->circumstances = writes.admission->circumstances(operation.admission);
+  const auto begin = [&](const auto& draft) {
+    if (draft != nullptr) draft->circumstances = writes.admission->circumstances(operation.admission);
+  };
+  begin(operation.draft);
+  begin(operation.update_draft);
 }
 
 void settle_draft(const WritePipeline& writes, WriteOperation& operation) {
-  if (operation.draft == nullptr) return;
-  const auto& before = operation.draft->circumstances;
-  const bool is_known = before && operation.request->warnings.empty() && writes.admission->circumstances(operation.admission);
-  if (!is_known || !before->hold()) operation.draft.reset();
+  const auto settle = [&](auto& draft) {
+    if (draft == nullptr) return;
+    const auto& before = draft->circumstances;
+    const bool is_known = before && operation.request->warnings.empty() && writes.admission->circumstances(operation.admission);
+    if (!is_known || !before->hold()) draft.reset();
+  };
+  settle(operation.draft);
+  settle(operation.update_draft);
 }
 
 void leave_pattern(WritePipeline& writes, const WriteOperation& operation, const Proposal& proposal) {

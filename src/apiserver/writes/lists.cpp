@@ -62,8 +62,10 @@ constexpr std::array kChangeAdmitted = {
     Step{S::kStore, "store", store_if_changed},
 };
 constexpr std::array kChangeOwned = {Step{S::kOwn, "own fields", own_changed_fields}};
-constexpr auto kReplaceSteps = joined(decoded_by(decode_replacement), kChange, kChangeOwned, kChangeAdmitted);
-constexpr auto kPatchSteps = joined(decoded_by(decode_patch), kChange, kChangeOwned, kChangeAdmitted);
+/// Most of what kubelets report is like a report before, and done with the first step.
+constexpr std::array kAlike = {Step{S::kDecode, "update alike", update_alike}};
+constexpr auto kReplaceSteps = joined(kAlike, decoded_by(decode_replacement), kChange, kChangeOwned, kChangeAdmitted);
+constexpr auto kPatchSteps = joined(kAlike, decoded_by(decode_patch), kChange, kChangeOwned, kChangeAdmitted);
 constexpr auto kScaleSteps = joined(decoded_by(decode_scale), kChange, kChangeOwned, kChangeAdmitted);
 /// Apply writes the owners down when it produces the object.
 constexpr auto kApplySteps = joined(decoded_by(decode_apply), kChange, kChangeAdmitted);

@@ -10,6 +10,8 @@ namespace berth::apiserver {
 
 class CreationPatterns;
 struct CreationDraft;
+class UpdatePatterns;
+struct UpdateDraft;
 
 /// Every change to what is stored, and whatever admission judges like one (sessions, tokens), goes through its lists of steps (lists.cpp).
 /// What its members refer to outlives it. Thread-safe.
@@ -21,8 +23,9 @@ struct WritePipeline {
   NodeProxy& nodes;         ///< Where sessions go once they are admitted.
   CustomResources& custom;  ///< Definitions that end say so themselves.
   ServiceAllocator services;
-  std::unique_ptr<AdmissionChain> admission;   ///< Set before the first write.
-  std::shared_ptr<CreationPatterns> patterns;  ///< Of creations that are like one before (stencil.h).
+  std::unique_ptr<AdmissionChain> admission;        ///< Set before the first write.
+  std::shared_ptr<CreationPatterns> patterns;       ///< Of creations that are like one before (stencil.h).
+  std::shared_ptr<UpdatePatterns> update_patterns;  ///< Of updates that are (alike_update.h).
 };
 
 }  // namespace berth::apiserver

@@ -15,7 +15,6 @@ using Blank = Stencil::Blank;
 
 constexpr std::size_t kMostTextBytes = 1024;
 constexpr std::size_t kMostBodyBytes = 64 * 1024;
-constexpr std::size_t kMostBytes = 8 << 20;  ///< Of all patterns; then they are left anew.
 constexpr std::string_view kNamePath = "metadata.name";
 
 /// Where in a form of a kind what stands that differs.
@@ -62,12 +61,6 @@ bool is_free(const model::FreeText& text, std::string_view raw) {
   const auto inside = raw.substr(1, raw.size() - 2);
   const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; };
   return std::ranges::all_of(inside, is_plain) && (text.fits == nullptr || text.fits(inside));
-}
-
-/// With its length before it, so that the parts cannot be taken for others.
-void add_part(std::string& out, std::string_view part) {
-  const std::size_t size = part.size();
-  out.append(reinterpret_cast<const char*>(&size), sizeof size).append(part);
 }
 
 std::size_t count(std::string_view text, std::string_view part) {
@@ -134,6 +127,11 @@ std::optional<Stencil> stencil_of(std::string_view text, const FormPlan& plan, c
 }
 
 }  // namespace
+
+void add_part(std::string& out, std::string_view part) {
+  const std::size_t size = part.size();
+  out.append(reinterpret_cast<const char*>(&size), sizeof size).append(part);
+}
 
 std::string Stencil::quoted(std::string_view text) {
   std::string out;
@@ -251,30 +249,6 @@ PatternPtr pattern_of(const CreationDraft& draft, const MadeCreation& made) {
   for (const auto& text : made.made_up) out->made_up.push_back(text.substr(0, text.size() - std::min(text.size(), kSuffix)));
   out->circumstances = *draft.circumstances;
   return out;
-}
-
-PatternPtr CreationPatterns::find(const std::string& rest, bool& is_second) {
-  const auto hash = std::hash<std::string>()(rest);
-  PatternPtr found;
-  {
-    const std::lock_guard lock(mutex_);
-    auto& seen = seen_[hash % seen_.size()];
-    is_second = seen == hash;
-    seen = hash;
-    if (const auto known = patterns_.find(rest); known != patterns_.end()) found = known->second;
-  }
-  return found != nullptr && found->circumstances.hold() ? found : nullptr;
-}
-
-void CreationPatterns::put(std::string rest, PatternPtr pattern) {
-  const std::lock_guard lock(mutex_);
-  const auto bytes = rest.size() + pattern->bytes();
-  if (bytes_ + bytes > kMostBytes) {
-    patterns_.clear();
-    bytes_ = 0;
-  }
-  const auto [at, is_new] = patterns_.insert_or_assign(std::move(rest), std::move(pattern));
-  if (is_new) bytes_ += bytes;
 }
 
 }  // namespace berth::apiserver

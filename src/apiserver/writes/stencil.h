@@ -70,6 +70,9 @@ struct CutCreation {
 /// Nothing: creations of this kind, or asked for like this one, always go the long way.
 std::optional<CutCreation> cut_creation(const Request& request);
 
+/// Appends a part of a text that says all that counts: with its length before it, so that the parts cannot be taken for others.
+void add_part(std::string& out, std::string_view part);
+
 /// What became of a creation, for those like it.
 struct CreationPattern {
   Stencil stored;
@@ -104,22 +107,48 @@ struct MadeCreation {
 /// Null: it cannot be told what of it is whose.
 PatternPtr pattern_of(const CreationDraft& draft, const MadeCreation& made);
 
-/// The patterns of the present. Thread-safe.
-class CreationPatterns {
+/// The patterns of the present, by all else that counts of a write. Thread-safe.
+template <typename Pattern>
+class Patterns {
  public:
-  /// `followed`: counts the creations that were made by a pattern. Outlives this.
-  explicit CreationPatterns(metrics::Counter& followed) : followed_(followed) {}
+  using Ptr = std::shared_ptr<const Pattern>;
+  /// `followed`: counts the writes that were made by a pattern. Outlives this.
+  explicit Patterns(metrics::Counter& followed) : followed_(followed) {}
   void count_followed() { followed_.add(); }
-  /// Null: none is known, or it is outdated. `is_second`: one may be left then, because such a creation was seen before.
-  [[nodiscard]] PatternPtr find(const std::string& rest, bool& is_second);
-  void put(std::string rest, PatternPtr pattern);
+  /// Null: none is known, or it is outdated. `is_second`: one may be left then, because such a write was seen before.
+  [[nodiscard]] Ptr find(const std::string& rest, bool& is_second) {
+    const auto hash = std::hash<std::string>()(rest);
+    Ptr found;
+    {
+      const std::lock_guard lock(mutex_);
+      auto& seen = seen_[hash % seen_.size()];
+      is_second = seen == hash;
+      seen = hash;
+      if (const auto known = patterns_.find(rest); known != patterns_.end()) found = known->second;
+    }
+    return found != nullptr && found->circumstances.hold() ? found : nullptr;
+  }
+  void put(std::string rest, Ptr pattern) {
+    const std::lock_guard lock(mutex_);
+    const auto bytes = rest.size() + pattern->bytes();
+    if (bytes_ + bytes > kMostBytes) {
+      patterns_.clear();
+      bytes_ = 0;
+    }
+    const auto [at, is_new] = patterns_.insert_or_assign(std::move(rest), std::move(pattern));
+    if (is_new) bytes_ += bytes;
+  }
 
  private:
+  static constexpr std::size_t kMostBytes = 8 << 20;  ///< Of all patterns; then they are left anew.
   metrics::Counter& followed_;
   std::mutex mutex_;
-  std::unordered_map<std::string, PatternPtr> patterns_;
+  std::unordered_map<std::string, Ptr> patterns_;
   std::size_t bytes_ = 0;
   std::array<std::size_t, 4096> seen_{};  ///< Hashes of what came lately, by their last bits.
+};
+class CreationPatterns : public Patterns<CreationPattern> {
+  using Patterns::Patterns;
 };
 
 }  // namespace berth::apiserver

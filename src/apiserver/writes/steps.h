@@ -69,6 +69,10 @@ StepResult judge(WritePipeline& writes, const WritePtr& operation);
 /// The whole of a creation, where it is like one before.
 StepResult create_alike(WritePipeline& writes, const WritePtr& operation);
 
+// alike_update.cpp
+/// The whole of an update, where it is like one before.
+StepResult update_alike(WritePipeline& writes, const WritePtr& operation);
+
 // create.cpp
 StepResult check_storable(WritePipeline& writes, const WritePtr& operation);
 StepResult take_name(WritePipeline& writes, const WritePtr& operation);
@@ -107,11 +111,15 @@ StepResult connect(WritePipeline& writes, const WritePtr& operation);
 
 }  // namespace steps
 
-/// Notes what admission is going to look at, where the creation may leave a pattern; then whether all is as it was.
+/// Of a write against others on the same object; every failed one let another succeed.
+constexpr int kMostAttempts = 500;
+
+/// Notes what admission is going to look at, where the write may leave a pattern; then whether all is as it was.
 void begin_draft(const WritePipeline& writes, WriteOperation& operation);
 void settle_draft(const WritePipeline& writes, WriteOperation& operation);
 /// Leaves what became of it to the next one like it, where that can be told.
 void leave_pattern(WritePipeline& writes, const WriteOperation& operation, const Proposal& proposal);
+void leave_update_pattern(WritePipeline& writes, WriteOperation& operation, const Proposal& proposal);
 
 /// Everything that is wrong with what would be stored; `old` is null at creation. What a kind's rules complete is completed in `object`.
 model::FieldErrors complete_and_validate(const Ground& ground, const WriteOperation& operation, const json::Value* old,

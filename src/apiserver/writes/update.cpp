@@ -8,8 +8,6 @@
 namespace berth::apiserver {
 namespace {
 
-constexpr int kMaxAttempts = 500;  ///< Of a write against others on the same object; every failed one let another succeed.
-
 /// What the system keeps of an object's metadata, whatever a client sends.
 void carry_metadata(const json::Value& current, json::Value& updated) {
   auto& metadata = json::ensure_object(updated, {"metadata"});
@@ -135,7 +133,7 @@ void changed(WritePipeline& writes, const WritePtr& operation, Stored stored, Pr
   const auto taken = std::exchange(operation->allocation, {});
   if (result.error() != ProposeError::kUncertain) writes.services.release(taken);
   if (is_of_storage(result.error())) return operation->fail(model::internal_error(writes.ground.cache->storage_failure()));
-  if (operation->insists_on_revision || ++operation->attempts >= kMaxAttempts)
+  if (operation->insists_on_revision || ++operation->attempts >= kMostAttempts)
     return operation->fail(model::modified_conflict(kind.group, kind.plural, operation->name));
   try_again(writes, operation, Stage::kRead);
 }
@@ -247,6 +245,7 @@ StepResult allocate_change(WritePipeline& writes, const WritePtr& operation) {
 }
 
 StepResult store_if_changed(WritePipeline& writes, const WritePtr& operation) {
+  settle_draft(writes, *operation);
   auto& object = operation->admission.object;
   const auto& kind = *operation->kind;
   if (operation->request->empty.has_written) model::forget_empty(kind, object);
@@ -269,7 +268,10 @@ StepResult store_if_changed(WritePipeline& writes, const WritePtr& operation) {
   operation->propose(writes, std::move(object), [&writes, operation, stored = std::move(stored)](Proposal proposal) {
     proposal.expected = operation->base->revision;
     proposal.is_delete = stored.is_deleted;
-    if (stored.is_deleted) proposal.value.clear();
+    if (stored.is_deleted)
+      proposal.value.clear();
+    else
+      leave_update_pattern(writes, *operation, proposal);
     writes.ground.cache->propose(
         std::move(proposal), [&writes, operation, stored](ProposeResult result) { changed(writes, operation, stored, std::move(result)); });
   });

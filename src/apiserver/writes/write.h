@@ -76,7 +76,8 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   ServiceAllocation allocation;
   std::shared_ptr<const TokenSpec> token;  ///< What is to be issued, as admission left the request.
   std::string generate_name;
-  std::shared_ptr<CreationDraft> draft;  ///< A creation that may leave a pattern (stencil.h).
+  std::shared_ptr<CreationDraft> draft;       ///< A creation that may leave a pattern (stencil.h).
+  std::shared_ptr<UpdateDraft> update_draft;  ///< An update that may (alike_update.h).
   bool insists_on_revision = false;
   int attempts = 0;
 

@@ -1,0 +1,61 @@
+// What may differ between two updates that are otherwise alike (writes/alike_updates.cpp).
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/kinds.h"
+
+namespace berth::apiserver {
+
+/// Texts of a class are copied and compared with each other, and nothing else: whatever becomes of an update is the same for other texts
+/// that are the same and, where the class is ordered, stand in the same order.
+enum class TextClass : std::uint8_t {
+  kKept,      ///< A part of the object that the update leaves as bytes, whatever it is.
+  kRevision,  ///< metadata.resourceVersion.
+  kName,
+  kUid,
+  kCreated,
+  kDeleted,
+  kAnnotation,
+  kOwnerTime,  ///< Of an entry of field owners; the time of the update is one.
+  kReferredName,
+  kReferredUid,
+  kAddress,
+  kConditionTime,
+  kStartTime,
+  kStateTime,
+  kContainer,
+  kVolume,
+  kHolder,
+  kRenewal,
+  kAcquired,
+};
+
+bool is_ordered(TextClass of);
+/// Whether a text, without its quotes, is one of the class that no rule has anything to say about. Given by no more than its class to
+/// whoever asks for its form (an address's family); 0: it is not.
+char form_of(TextClass of, std::string_view text);
+
+/// The places of a kind's updates.
+struct FreeUpdateTexts {
+  struct Place {
+    std::string path;  ///< "status.conditions.*.lastTransitionTime"; *: of each element or member.
+    TextClass is = TextClass::kKept;
+  };
+  /// In the names of list items in metadata.managedFields: k:{"ip":"…"}.
+  struct Key {
+    std::string_view field;
+    TextClass is;
+  };
+  std::vector<Place> places;
+  std::vector<Key> keys;
+  /// A write of the status: the rest stays bytes (writes/untouched.h), and a patch may name nothing of the metadata but the uid.
+  bool is_of_status = false;
+};
+
+/// Null: updates of these always go the long way.
+const FreeUpdateTexts* free_update_texts(const model::KindInfo& kind, std::string_view subresource);
+
+}  // namespace berth::apiserver

@@ -1,0 +1,214 @@
+#include "apiserver/writes/alike_update.h"
+
+#include "apiserver/cache/object_codec.h"
+#include "apiserver/kinds/kind_rules.h"
+#include "apiserver/writes/steps.h"
+#include "base/json_scan.h"
+
+namespace berth::apiserver {
+namespace {
+
+using Blank = Stencil::Blank;
+using Found = TextCutter::Found;
+
+constexpr std::size_t kMostUpdateBytes = 64 * 1024;  ///< Of a body.
+
+/// What is known of a kind's updates.
+struct UpdatePlan {
+  const FreeUpdateTexts& texts;
+  TextCutter cutter;
+};
+
+/// Null: they always go the long way.
+const UpdatePlan* plan_of(const WriteOperation& operation) {
+  static const auto kPlans = [] {
+    std::map<const FreeUpdateTexts*, UpdatePlan> plans;
+    for (const auto& kind : model::all_kinds())
+      for (const std::string_view subresource : {"", "status"})
+        if (const auto* texts = free_update_texts(kind, subresource)) plans.try_emplace(texts, UpdatePlan{*texts, TextCutter(*texts)});
+    return plans;
+  }();
+  const auto* texts = free_update_texts(*operation.kind, operation.subresource);
+  return texts == nullptr ? nullptr : &kPlans.at(texts);
+}
+
+/// An update of which the long way need not ask more than admission does, in a language that patterns know.
+bool may_be_alike(const WritePipeline& writes, const WriteOperation& operation, const UpdatePlan& plan) {
+  const auto& request = *operation.request;
+  if (request.custom != nullptr || operation.dry_run || request.audit != nullptr || request.http.body.size() > kMostUpdateBytes)
+    return false;
+  const auto& own = rules_of(*operation.kind);
+  if (own.guard || own.check_first || own.check_last || own.takes_addresses || writes.admission == nullptr) return false;
+  if (&storage_kind(*operation.kind) != operation.kind) return false;
+  const auto type = request.http.headers.get("Content-Type");
+  if (operation.mode == WriteMode::kReplace) return type == "application/json" && !plan.texts.is_of_status;
+  return type == "application/strategic-merge-patch+json" || type == "application/merge-patch+json";
+}
+
+/// Whether a patch of a status names nothing of the metadata but the uid, and nothing else of the object.
+bool names_uid_and_status(std::string_view patch) {
+  bool is_so = true;
+  const bool is_read = json::for_each_member(patch, [&](std::string_view key, std::string_view value) {
+    if (key == R"("status")") return;
+    is_so = is_so && key == R"("metadata")" &&
+            json::for_each_member(value, [&](std::string_view field, std::string_view) { is_so = is_so && field == R"("uid")"; });
+  });
+  return is_read && is_so;
+}
+
+/// Who asks. Of a node, that it asks about its own is what matters.
+void add_user(std::string& rest, const Request& request, const StoredObject& base) {
+  constexpr std::string_view kNode = "system:node:";
+  const std::string_view name = request.user.name;
+  const auto node = request.kind->plural == "pods" ? base.meta.field("spec.nodeName") : base.meta.name;
+  const bool is_its_node = name.starts_with(kNode) && !node.empty() && name.substr(kNode.size()) == node;
+  add_part(rest, is_its_node ? "its node" : "");
+  add_part(rest, is_its_node ? "" : name);
+  add_part(rest, std::to_string(request.user.groups.size()));
+  for (const auto& group : request.user.groups) add_part(rest, group);
+}
+
+/// Each text once, and in the rest which is which; of ordered classes also their order.
+void tell_apart(const std::vector<Found>& found, CutUpdate& out) {
+  for (const auto& one : found) {
+    // What is kept is compared with nothing.
+    const auto known = one.is == TextClass::kKept
+                           ? out.texts.end()
+                           : std::ranges::find_if(out.texts, [&](const Found& text) { return text.is == one.is && text.text == one.text; });
+    out.rest += static_cast<char>(known - out.texts.begin());
+    if (known == out.texts.end()) out.texts.push_back(one);
+  }
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < out.texts.size(); ++i)
+    if (is_ordered(out.texts[i].is)) order.push_back(i);
+  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(out.texts[i].is, out.texts[i].text); });
+  for (const auto i : order) out.rest += static_cast<char>(i);
+}
+
+/// Nothing: it goes the long way. `now` is one of the texts.
+std::optional<CutUpdate> cut_update(const WriteOperation& operation, const UpdatePlan& plan, const StoredObject& base,
+                                    std::string_view now) {
+  constexpr std::size_t kMostTexts = 120;  // Their numbers are characters.
+  const auto& request = *operation.request;
+  const std::string_view body = request.http.body;
+  if (plan.texts.is_of_status && !names_uid_and_status(body)) return std::nullopt;
+  CutUpdate out;
+  out.rest.reserve(body.size() + base.value->size() + 512);
+  for (const std::string_view part :
+       {std::string_view(operation.kind->group), std::string_view(operation.kind->version), std::string_view(operation.kind->plural),
+        std::string_view(operation.subresource), std::string_view(operation.ns), std::string_view(request.http.method),
+        request.http.headers.get("Content-Type"), std::string_view(request.field_manager), std::string_view(request.http.query)})
+    add_part(out.rest, part);
+  add_user(out.rest, request, base);
+  std::vector<Found> found;
+  found.reserve(64);
+  found.push_back({TextClass::kOwnerTime, now});
+  found.push_back({TextClass::kName, operation.name});
+  if (!plan.cutter.cut(body, found, &out.rest) || !plan.cutter.cut(*base.value, found, &out.rest) || found.size() > kMostTexts)
+    return std::nullopt;
+  tell_apart(found, out);
+  return out;
+}
+
+std::optional<std::size_t> index_of(const std::vector<UpdateDraft::Text>& texts, TextClass is, std::string_view text) {
+  const auto found = std::ranges::find_if(texts, [&](const auto& one) { return one.is == is && one.text == text; });
+  return found == texts.end() ? std::nullopt : std::optional<std::size_t>(found - texts.begin());
+}
+
+/// Nothing where it cannot be told which of the texts stands where.
+std::optional<UpdatePattern> update_pattern(const UpdatePlan& plan, const UpdateDraft& draft, const Proposal& proposal) {
+  std::vector<Found> found;
+  if (!plan.cutter.cut(proposal.value, found, nullptr)) return std::nullopt;
+  std::vector<Stencil::Place> places;
+  for (const auto& [is, text] : found) {
+    const auto index = is == TextClass::kRevision ? std::optional<std::size_t>(0) : index_of(draft.texts, is, text);
+    if (!index) return std::nullopt;
+    places.push_back({text, is == TextClass::kRevision ? Blank::kRevision : Blank::kText, *index});
+  }
+  if (std::ranges::count(places, Blank::kRevision, &Stencil::Place::blank) != 1) return std::nullopt;
+  auto stored = Stencil::cut(proposal.value, std::move(places));
+  if (!stored) return std::nullopt;
+  UpdatePattern out{.stored = std::move(*stored), .labels = proposal.meta.labels, .fields = {}, .circumstances = *draft.circumstances};
+  for (const auto& [path, text] : proposal.meta.fields) {
+    auto& field = out.fields.emplace_back(UpdatePattern::Field{path, text, std::nullopt});
+    field.is_kept = plan.texts.is_of_status && path.starts_with("spec.");
+    const auto place = std::ranges::find(plan.texts.places, path, &FreeUpdateTexts::Place::path);
+    if (field.is_kept || place == plan.texts.places.end() || form_of(place->is, text) == '\0') continue;
+    field.free = index_of(draft.texts, place->is, text);
+    if (!field.free) return std::nullopt;
+  }
+  return out;
+}
+
+Proposal proposal_like(const Ground& ground, const WriteOperation& operation, const UpdatePattern& pattern, const CutUpdate& cut,
+                       const StoredObject& base) {
+  std::vector<std::string_view> texts;
+  texts.reserve(cut.texts.size());
+  for (const auto& one : cut.texts) texts.push_back(one.text);
+  Stencil::Values values;
+  values.texts = texts;
+  Proposal proposal;
+  proposal.key = base.key;
+  auto filled = pattern.stored.fill(values);
+  proposal.value = std::move(filled.text);
+  proposal.revision_offset = filled.revision_offset;
+  proposal.meta.ns = base.meta.ns;
+  proposal.meta.name = base.meta.name;
+  proposal.meta.uid = base.meta.uid;
+  proposal.meta.labels = pattern.labels;
+  for (const auto& field : pattern.fields) {
+    const std::string_view text = field.is_kept ? base.meta.field(field.path)
+                                  : field.free  ? texts[*field.free]
+                                                : std::string_view(field.text);
+    if (!text.empty()) proposal.meta.fields.emplace_back(field.path, text);
+  }
+  proposal.expected = base.revision;
+  set_terms(ground, *operation.kind, proposal);
+  return proposal;
+}
+
+}  // namespace
+
+void leave_update_pattern(WritePipeline& writes, WriteOperation& operation, const Proposal& proposal) {
+  const auto draft = std::exchange(operation.update_draft, nullptr);
+  if (draft == nullptr || draft->base != operation.base) return;
+  const auto& plan = *plan_of(operation);
+  if (plan.texts.is_of_status && !operation.untouched) return;
+  if (auto pattern = update_pattern(plan, *draft, proposal))
+    writes.update_patterns->put(std::move(draft->rest), std::make_shared<const UpdatePattern>(std::move(*pattern)));
+}
+
+namespace steps {
+
+StepResult update_alike(WritePipeline& writes, const WritePtr& operation) {
+  operation->update_draft.reset();
+  const auto* plan = plan_of(*operation);
+  if (plan == nullptr || !may_be_alike(writes, *operation, *plan)) return Flow::kNext;
+  const auto base = writes.ground.cache->get(object_key(*operation->kind, operation->ns, operation->name));
+  if (base == nullptr) return Flow::kNext;
+  const auto now = writes.ground.now_text();
+  const auto cut = cut_update(*operation, *plan, *base, now);
+  if (!cut) return Flow::kNext;
+  bool is_second = false;
+  const auto pattern = writes.update_patterns->find(cut->rest, is_second);
+  if (pattern == nullptr) {
+    if (!is_second) return Flow::kNext;
+    operation->update_draft = std::make_shared<UpdateDraft>(UpdateDraft{cut->rest, {}, base, std::nullopt});
+    for (const auto& [is, text] : cut->texts) operation->update_draft->texts.push_back({is, std::string(text)});
+    return Flow::kNext;
+  }
+  if (auto storable = check_storable(writes, operation); !storable) return storable;
+  writes.update_patterns->count_followed();
+  auto proposal = proposal_like(writes.ground, *operation, *pattern, *cut, *base);
+  writes.ground.cache->propose(std::move(proposal), [&writes, operation](ProposeResult result) {
+    const auto& kind = *operation->kind;
+    if (result) return operation->done(WriteOutcome{std::move(*result), {}, false});
+    if (is_of_storage(result.error())) return operation->fail(model::internal_error(writes.ground.cache->storage_failure()));
+    if (++operation->attempts >= kMostAttempts) return operation->fail(model::modified_conflict(kind.group, kind.plural, operation->name));
+    try_again(writes, operation, Stage::kDecode);
+  });
+  return Flow::kWaits;
+}
+
+}  // namespace steps
+}  // namespace berth::apiserver

@@ -1,0 +1,112 @@
+#include "apiserver/writes/text_cutter.h"
+
+#include <algorithm>
+
+#include "apiserver/writes/stencil.h"
+#include "base/json_skip.h"
+
+namespace berth::apiserver {
+
+struct TextCutter::Cut {
+  const TextCutter& cutter;
+  std::vector<Found>& found;
+  std::string* rest;
+  const char* from;  ///< What is not in the rest yet.
+
+  void add(TextClass is, char form, std::string_view text) {
+    found.push_back({is, text});
+    if (rest == nullptr) return;
+    add_part(*rest, {from, text.data()});
+    *rest += static_cast<char>(is);
+    *rest += form;
+    from = text.data() + text.size();
+  }
+};
+
+TextCutter::TextCutter(const FreeUpdateTexts& texts) {
+  for (const auto& [path, is] : texts.places) add(path, is, false);
+  for (const auto& [field, is] : texts.keys) keys_.emplace_back(fmt::format(R"("k:{{\"{}\":\")", field), is);
+  if (!keys_.empty()) add("metadata.managedFields.*.fieldsV1", std::nullopt, true);
+}
+
+void TextCutter::add(std::string_view path, std::optional<TextClass> is, bool has_owners) {
+  Step* step = &root_;
+  for (std::size_t from = 0; from <= path.size();) {
+    const auto dot = std::min(path.find('.', from), path.size());
+    const auto key = path.substr(from, dot - from);
+    from = dot + 1;
+    auto next = std::ranges::find(step->below, key, &Step::key);
+    if (next == step->below.end()) next = step->below.insert(next, Step{.key = std::string(key)});
+    step = &*next;
+  }
+  step->is = is;
+  step->has_owners = has_owners;
+}
+
+bool TextCutter::cut(std::string_view json, std::vector<Found>& found, std::string* rest) const {
+  Cut out{*this, found, rest, json.data()};
+  const char* at = json.data();
+  const char* end = at + json.size();
+  json::detail::skip_space(at, end);
+  if (!walk(at, end, root_, out)) return false;
+  json::detail::skip_space(at, end);
+  if (at != end) return false;
+  if (rest != nullptr) add_part(*rest, {out.from, end});
+  return true;
+}
+
+const TextCutter::Step* TextCutter::step_to(const Step& from, std::string_view key) {
+  for (const auto& step : from.below)
+    if (step.key == key || step.key == "*") return &step;
+  return nullptr;
+}
+
+bool TextCutter::walk(const char*& at, const char* end, const Step& step, Cut& out) {
+  if (at >= end) return false;
+  if (!step.below.empty() && *at == '{')
+    return json::detail::walk_object(at, end, [&](std::string_view raw_key, const char*& value_at) {
+      const auto key = raw_key.substr(1, raw_key.size() - 2);
+      if (key.find('\\') != std::string_view::npos) return false;  // Whatever it is called.
+      const auto* next = step_to(step, key);
+      return next != nullptr ? walk(value_at, end, *next, out) : json::detail::skip_value(value_at, end);
+    });
+  if (const auto* each = *at == '[' ? step_to(step, "*") : nullptr; each != nullptr && each->key == "*")
+    return json::detail::walk_list(at, end, ']', [&](const char*& element) { return walk(element, end, *each, out); });
+  const char* start = at;
+  if (!json::detail::skip_value(at, end) || at > end) return false;
+  return take(json::detail::slice(start, at), step, out);
+}
+
+bool TextCutter::take(std::string_view raw, const Step& step, Cut& out) {
+  if (step.has_owners) return take_keys(raw, out);
+  if (!step.is) return true;
+  if (*step.is == TextClass::kKept) {
+    out.add(*step.is, 'x', raw);
+    return true;
+  }
+  if (raw.size() < 2 || raw.front() != '"' || raw.back() != '"') return true;
+  const auto text = raw.substr(1, raw.size() - 2);
+  const char form = form_of(*step.is, text);
+  if (form != '\0') out.add(*step.is, form, text);
+  // How it stands to those that are in order cannot be told.
+  return form != '\0' || !is_ordered(*step.is);
+}
+
+bool TextCutter::take_keys(std::string_view fields, Cut& out) {
+  constexpr std::string_view kEnd = R"(\"}")";
+  const auto& keys = out.cutter.keys_;
+  for (std::size_t at = fields.find("\"k:{"); at != std::string_view::npos; at = fields.find("\"k:{", at + 1)) {
+    const auto rest = fields.substr(at);
+    const auto key = std::ranges::find_if(keys, [&](const auto& one) { return rest.starts_with(one.first); });
+    if (key == keys.end()) continue;
+    const auto from = key->first.size(), to = rest.find('\\', from);
+    if (to == std::string_view::npos || !rest.substr(to).starts_with(kEnd)) return false;
+    const auto text = rest.substr(from, to - from);
+    const char form = form_of(key->second, text);
+    if (form == '\0') return false;
+    out.add(key->second, form, text);
+  }
+  return true;
+}
+
+}  // namespace berth::apiserver

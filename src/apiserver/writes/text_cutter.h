@@ -1,0 +1,43 @@
+// Finds the free texts of an update in JSON, in one pass.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apiserver/kinds/free_update_texts.h"
+
+namespace berth::apiserver {
+
+/// Immutable, so one static cutter serves all threads.
+class TextCutter {
+ public:
+  explicit TextCutter(const FreeUpdateTexts& texts);
+
+  struct Found {
+    TextClass is;
+    std::string_view text;  ///< A view of the whole, without the quotes; of what is kept, all of it.
+  };
+  /// Appends the texts to `found` in their order and, if given, all else to `rest`: what differs in nothing but the texts gives the same
+  /// rest. False: it is malformed, or something in it cannot be told from a free text.
+  bool cut(std::string_view json, std::vector<Found>& found, std::string* rest) const;
+
+ private:
+  struct Step {
+    std::string key;  ///< "*": any.
+    std::optional<TextClass> is;
+    bool has_owners = false;  ///< fieldsV1.
+    std::vector<Step> below;
+  };
+  struct Cut;
+  void add(std::string_view path, std::optional<TextClass> is, bool has_owners);
+  static const Step* step_to(const Step& from, std::string_view key);
+  static bool walk(const char*& at, const char* end, const Step& step, Cut& out);
+  static bool take(std::string_view raw, const Step& step, Cut& out);
+  static bool take_keys(std::string_view fields, Cut& out);
+
+  Step root_;
+  std::vector<std::pair<std::string, TextClass>> keys_;  ///< How a key begins.
+};
+
+}  // namespace berth::apiserver
