@@ -87,7 +87,7 @@ else()
 endif()
 
 # A folder whose code waits for people, not for pods, is compiled faster.
-set(BERTH_COLD_FOLDERS cli node autoscaler descheduler whatif dashboard)
+set(BERTH_COLD_FOLDERS cli whatif dashboard)
 
 # berth_unite(NAME LIST): replaces the sources in LIST by files that include up to BERTH_UNITY_BATCH of them, each of one subfolder, so that a new
 # file moves few others. They name sources relative to src/ (CMake's own unity build writes absolute paths, which ccache cannot share).

@@ -198,8 +198,9 @@ void PassMetrics::follow_unneeded(const Status& status, const Options& options, 
 
 void PassMetrics::count_taints(const placement::Cluster& cluster) {
   std::map<std::string_view, int> counts;
-  for (const placement::NodeInfo* node : cluster.nodes())
-    for (const model::Taint& taint : node->node->taints) ++counts[kind_of_taint(taint.key)];
+  for (std::uint32_t i = 0; i < cluster.slot_count(); ++i)
+    if (const placement::NodeInfo* node = cluster.node(placement::NodeIndex{i}); node != nullptr && node->node != nullptr)
+      for (const model::Taint& taint : node->node->taints) ++counts[kind_of_taint(taint.key)];
   for (const auto& [kind, taints] : counts)
     gauge("node_taints_count", "[ALPHA] Number of taints per type used in the cluster.", taints, {{"type", std::string(kind)}});
   for (const std::string& kind : known_taints_)

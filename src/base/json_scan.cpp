@@ -17,12 +17,6 @@ using detail::skip_value;
 using detail::slice;
 using detail::walk_object;
 
-bool key_equals(std::string_view raw_key, std::string_view key) {
-  std::string_view inside = raw_key.substr(1, raw_key.size() - 2);
-  if (inside.find('\\') == std::string_view::npos) return inside == key;
-  return unquote(raw_key) == key;
-}
-
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -100,8 +94,11 @@ bool PathScanner::scan_object(const char*& at, const char* end, const std::vecto
                               int depth) {
   if (depth > kMaxScanDepth) return false;
   return walk_object(at, end, [&](std::string_view raw_key, const char*& value_at) {
+    std::string_view key = raw_key.substr(1, raw_key.size() - 2);
+    std::string unescaped;
+    if (key.find('\\') != std::string_view::npos) key = unescaped = unquote(raw_key);
     for (const Step& step : steps) {
-      if (!key_equals(raw_key, step.key)) continue;
+      if (key != step.key) continue;
       const char* start = value_at;
       bool ok = !step.below.empty() && value_at < end && *value_at == '{' ? scan_object(value_at, end, step.below, values, depth + 1)
                                                                           : skip_value(value_at, end);

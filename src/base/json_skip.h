@@ -13,33 +13,36 @@ namespace berth::json::detail {
 
 /// Bit i is set when byte i of a block of 64 is the thing.
 struct BlockMasks {
-  std::uint64_t quote = 0, backslash = 0, open = 0, close = 0;
+  std::uint64_t quote = 0, backslash = 0;
+  std::uint64_t bracket = 0;  ///< Of any kind. 'Y', 'y', '_' and DEL as well: valid JSON has them in strings only.
 };
 
 inline BlockMasks masks_of(const char* block) {
   BlockMasks out;
 #ifdef __SSE2__
-  // '{' and '[' differ only in bit 5, as do '}' and ']'; no other character falls onto them.
-  const __m128i bit5 = _mm_set1_epi8(0x20), quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\');
-  const __m128i open = _mm_set1_epi8('{'), close = _mm_set1_epi8('}');
+  // The brackets differ in these bits alone.
+  const __m128i other_bits = _mm_set1_epi8(0x26), bracket = _mm_set1_epi8(0x7F);
+  const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\');
+  const auto mask = [](int i, __m128i equal) {
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(_mm_movemask_epi8(equal))) << (16 * i);
+  };
+  __m128i backslashes[4];
   for (int i = 0; i < 4; ++i) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + 16 * i));
-    const __m128i folded = _mm_or_si128(bytes, bit5);
-    const auto mask = [i](__m128i equal) {
-      return static_cast<std::uint64_t>(static_cast<std::uint32_t>(_mm_movemask_epi8(equal))) << (16 * i);
-    };
-    out.quote |= mask(_mm_cmpeq_epi8(bytes, quote));
-    out.backslash |= mask(_mm_cmpeq_epi8(bytes, backslash));
-    out.open |= mask(_mm_cmpeq_epi8(folded, open));
-    out.close |= mask(_mm_cmpeq_epi8(folded, close));
+    out.quote |= mask(i, _mm_cmpeq_epi8(bytes, quote));
+    out.bracket |= mask(i, _mm_cmpeq_epi8(_mm_or_si128(bytes, other_bits), bracket));
+    backslashes[i] = _mm_cmpeq_epi8(bytes, backslash);
   }
+  // Most blocks have none.
+  const __m128i any = _mm_or_si128(_mm_or_si128(backslashes[0], backslashes[1]), _mm_or_si128(backslashes[2], backslashes[3]));
+  if (_mm_movemask_epi8(any) != 0)
+    for (int i = 0; i < 4; ++i) out.backslash |= mask(i, backslashes[i]);
 #else
   for (int i = 0; i < 64; ++i) {
     const std::uint64_t bit = std::uint64_t{1} << i;
     if (block[i] == '"') out.quote |= bit;
     if (block[i] == '\\') out.backslash |= bit;
-    if (block[i] == '{' || block[i] == '[') out.open |= bit;
-    if (block[i] == '}' || block[i] == ']') out.close |= bit;
+    if ((block[i] | 0x26) == 0x7F) out.bracket |= bit;
   }
 #endif
   return out;
@@ -85,16 +88,11 @@ inline bool skip_container(const char*& at, const char* end) {
     if (masks.backslash != 0 || carry) masks.quote &= ~escaped_by(masks.backslash, carry);
     const auto strings = prefix_xor(masks.quote) ^ in_string;
     in_string = (strings >> 63) != 0 ? ~std::uint64_t{0} : 0;
-    masks.open &= ~strings;
-    masks.close &= ~strings;
-    const int closing = std::popcount(masks.close);
-    if (closing < depth) {
-      depth += std::popcount(masks.open) - closing;
-      continue;
-    }
-    for (auto brackets = masks.open | masks.close; brackets != 0; brackets &= brackets - 1) {
+    for (auto brackets = masks.bracket & ~strings; brackets != 0; brackets &= brackets - 1) {
       const int i = std::countr_zero(brackets);
-      depth += (masks.open >> i & 1) != 0 ? 1 : -1;
+      // '{' and '[' differ only in bit 5, as do '}' and ']'.
+      const int folded = bytes[i] | 0x20;
+      depth += (folded == '{') - (folded == '}');
       if (depth == 0) {
         at = block + i + 1;
         return true;
@@ -136,7 +134,8 @@ inline bool skip_string(const char*& at, const char* end) {
 }
 
 inline void skip_space(const char*& at, const char* end) {
-  while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t')) ++at;
+  // Mostly there is none: one comparison says so.
+  while (at < end && static_cast<unsigned char>(*at) <= ' ' && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t')) ++at;
 }
 
 /// Moves `at` behind the value. False where there is none, or none that ends.

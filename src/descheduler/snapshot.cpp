@@ -164,8 +164,11 @@ T ReadObjects::Known<T>::get(std::string_view text, const Read& read) {
   if (!is_named) return read(json::parse(text).value_or(json::Value()));
   std::string uid(raw[0]);
   const auto found = before.find(uid);
-  const bool is_known = found != before.end() && found->second.first == raw[1];
-  T out = is_known ? found->second.second : read(json::parse(text).value_or(json::Value()));
+  if (found != before.end() && found->second.first == raw[1]) {
+    auto known = before.extract(found);
+    return asked.insert_or_assign(std::move(known.key()), std::move(known.mapped())).first->second.second;
+  }
+  T out = read(json::parse(text).value_or(json::Value()));
   asked.insert_or_assign(std::move(uid), std::pair(std::string(raw[1]), out));
   return out;
 }

@@ -72,15 +72,16 @@ bool run_as_asked(std::string_view statuses, const std::vector<model::ContainerV
                          const auto asks = std::ranges::find(containers, json::unquote(raw[0]), &model::ContainerView::name);
                          all = asks != containers.end() && !raw[1].empty() &&
                                (raw[2].empty() ? asks->requests.empty() : says(raw[2], asks->requests)) &&
-                               (raw[3].empty() || says(raw[3], asks->requests));
+                               (raw[3].empty() || raw[3] == raw[2] || says(raw[3], asks->requests));
                        });
   return is_list && all;
 }
 
 /// Of what a status says only phase, start time and nomination concern placement, now as before: nobody resizes the pod or preempts it.
+/// What it says of the pod as a whole counts only where the spec asks for that.
 bool is_plain_start(const model::PodView& known, const PodGlance& now, std::string_view status) {
   return known.container_statuses.empty() && !known.pod_level_status && !known.resize_infeasible && !known.terminating_by_preemption &&
-         now.resources.empty() && status.find("PodResizePending") == std::string_view::npos &&
+         (now.resources.empty() || known.pod_requests.empty()) && status.find("PodResizePending") == std::string_view::npos &&
          status.find("DisruptionTarget") == std::string_view::npos && run_as_asked(now.running, known.containers) &&
          run_as_asked(now.running_init, known.init_containers);
 }
