@@ -183,13 +183,15 @@ class Link:
         self.open -= {writer, other_writer}
 
     async def pump(self, reader, writer, is_answer=False):
+        is_lost = False  # TCP tells nothing behind what it did not tell.
         try:
             while data := await reader.read(65536):
                 if self.delay:
                     await asyncio.sleep(self.delay)
                 while self.is_cut:  # Nothing is said to either side, as when a cable is out.
                     await asyncio.sleep(0.05)
-                if is_answer and self.is_deaf:
+                is_lost = is_lost or is_answer and self.is_deaf
+                if is_lost:
                     continue
                 writer.write(data)
                 await writer.drain()

@@ -153,16 +153,33 @@ class History:
         for watch in self.watches:
             watch.finish(end)
         self.check_watches({item["metadata"]["name"]: item["data"]["value"] for item in all_now["items"] if "value" in item.get("data", {})})
-        whole = [watch for watch in self.watches if not watch.gaps]
-        happened = {}
-        for name, value, _ in sorted(whole[0].seen, key=lambda event: event[2]) if whole else ():
-            happened.setdefault(name, []).append(value)
+        happened = self.happened()
         for name, operations in self.registers.items():
-            if wrong := check_register(operations, happened.get(name, []) if whole else None):
+            if wrong := check_register(operations, happened.get(name, [])):
                 self.fault(f"{name} is not linearizable: {wrong}")
         for name, operations in self.lists.items():
             if wrong := check_list(operations, grown[name]):
                 self.fault(f"{name}: {wrong}")
+
+    def happened(self):
+        """What was written to each register, in its order, as all watches know it between them; None of registers of times when none listened."""
+        blind = self.watches[0].gaps
+        for watch in self.watches[1:]:
+            blind = [(max(a, c), min(b, d)) for a, b in blind for c, d in watch.gaps if max(a, c) < min(b, d)]
+        events = sorted({event for watch in self.watches for event in watch.seen}, key=lambda event: event[2])
+        written, reach = {}, {}  # By register, and by epoch: from which revision to which.
+        for name, value, revision in events:
+            written.setdefault(name, []).append(value)
+            epoch = int(name.split("-")[1])
+            for near in (epoch - 1, epoch, epoch + 1):
+                first, last = reach.get(near, (revision, revision))
+                reach[near] = min(first, revision), max(last, revision)
+
+        def is_seen(name):
+            first, last = reach.get(int(name.split("-")[1]), (0, 0))
+            return not any(begin < last and first <= end for begin, end in blind)
+
+        return {name: written.get(name, []) if is_seen(name) else None for name in self.registers}
 
     def check_watches(self, live):
         told = {}
@@ -228,7 +245,9 @@ class Watch:
         if revision < self.revision:
             self.history.fault(f"server {self.server} lists at {revision} after it had told {self.revision}")
         self.gaps.append((self.revision, revision))
-        self.live = {item["metadata"]["name"]: item["data"]["value"] for item in now["items"] if "value" in item.get("data", {})}
+        items = [item for item in now["items"] if "value" in item.get("data", {})]
+        self.live = {item["metadata"]["name"]: item["data"]["value"] for item in items}
+        self.seen |= {(item["metadata"]["name"], item["data"]["value"], int(item["metadata"]["resourceVersion"])) for item in items}
         self.revision = revision
 
     def hear(self, event):

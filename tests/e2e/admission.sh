@@ -78,7 +78,8 @@ lost=$(node_of bare)
 kubectl annotate node "$lost" sim.berth.dev/dead=true >/dev/null
 unknown() { [ "$(kubectl get node "$lost" -o jsonpath='{.status.conditions[?(@.type=="Ready")].reason}')" = NodeStatusUnknown ]; }
 check "controllerArguments: the grace period is 5 s" eventually 20 unknown
-check "... the unreachable taint follows" eventually 20 says "node.kubernetes.io/unreachable:NoExecute" kubectl describe node "$lost"
+# On a loaded machine others miss their 5 s as well, and then nobody is tainted for a while.
+check "... the unreachable taint follows" eventually 90 says "node.kubernetes.io/unreachable:NoExecute" kubectl describe node "$lost"
 marked() { [ -n "$(kubectl get pod bare -o jsonpath='{.metadata.deletionTimestamp}')" ]; }
 check "... and without default tolerations the pod goes at once" eventually 20 marked
 
