@@ -42,9 +42,8 @@ void InformerStore::leave(const Entry& entry) {
 }
 
 const InformerStore::Entry* InformerStore::find(std::string_view ns, std::string_view name) const {
-  if (last_found_ != nullptr && last_found_->key() == Key{ns, name}) return last_found_;
   const auto found = by_name_.find(Key{ns, name});
-  return found == by_name_.end() ? nullptr : last_found_ = *found;
+  return found == by_name_.end() ? nullptr : *found;
 }
 
 ObjectRef InformerStore::put(ObjectRef object) {
@@ -69,7 +68,6 @@ ObjectRef InformerStore::erase(std::string_view ns, std::string_view name) {
   if (entry == nullptr) return nullptr;
   leave(*entry);
   by_name_.erase(entry);
-  last_found_ = nullptr;
   auto before = entry->object;
   entries_.erase(entries_.find(entry->key()));
   return before;

@@ -76,7 +76,6 @@ class InformerStore {
   /// The same ones, to be found by name: nearly every event is about an object that is known, and comparing long names that begin alike,
   /// seventeen times among 100,000, costs more than all else that happens here.
   std::unordered_set<const Entry*, Hash, Equal> by_name_;
-  mutable const Entry* last_found_ = nullptr;  ///< An event asks for its object several times in a row.
   std::vector<Index> indexes_;
 };
 

@@ -28,8 +28,8 @@ struct EtcdStore::Call {
   }
 
   EtcdStore& store;
-  Deadlines::Watch watch;
   std::unique_ptr<grpc::ClientContext> context;
+  Deadlines::Watch watch;  ///< Of the context: goes before it.
   grpc::Status status;
   std::size_t member = 0;
 };
