@@ -1,5 +1,7 @@
 #include "client/informer_store.h"
 
+#include <algorithm>
+
 namespace berth::client {
 
 void InformerStore::add_index(std::string index, IndexKeys keys) {
@@ -91,9 +93,11 @@ std::vector<ObjectRef> InformerStore::by_index(std::string_view index, std::stri
     if (candidate.name != index) continue;
     const auto found = candidate.objects.find(key);
     if (found == candidate.objects.end()) return {};
+    std::vector<const Entry*> entries(found->second.begin(), found->second.end());
+    std::sort(entries.begin(), entries.end(), Less());
     std::vector<ObjectRef> out;
-    out.reserve(found->second.size());
-    for (const Entry* entry : found->second) out.push_back(entry->object);
+    out.reserve(entries.size());
+    for (const Entry* entry : entries) out.push_back(entry->object);
     return out;
   }
   return {};

@@ -64,7 +64,7 @@ class InformerStore {
   struct Index {
     std::string name;
     IndexKeys keys;
-    std::map<std::string, std::set<const Entry*, Less>, std::less<>> objects;
+    std::map<std::string, std::unordered_set<const Entry*>, std::less<>> objects;  ///< Ordered when somebody asks.
   };
   [[nodiscard]] const Entry* find(std::string_view ns, std::string_view name) const;
   void enter(const Entry& entry);

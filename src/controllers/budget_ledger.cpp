@@ -92,7 +92,7 @@ const BudgetCounts& BudgetLedger::counts(const std::string& key) const {
 BudgetCounts BudgetLedger::recount(const ObjectRef& budget, const Cache& cache) {
   BudgetCounts counts;
   const model::Selector selector = selector_of(kinds().pod_disruption_budget, budget->document());
-  for (const auto& [name, pod] : cache.pods_in(budget->ns()))
+  for (const PodRef& pod : cache.pods_in(budget->ns()))
     if (selector.matches(pod->labels())) count(counts, *pod, 1);
   return counts;
 }

@@ -5,13 +5,13 @@
 namespace berth::controllers {
 namespace {
 
-const PodMap kNoPods;
+const ObjectSet kNothing;
 
 template <typename Map>
-void erase_from(Map& map, std::string_view group, const std::string& key) {
+void erase_from(Map& map, std::string_view group, const KnownObject& known) {
   const auto it = map.find(group);
   if (it == map.end()) return;
-  it->second.erase(key);
+  it->second.erase(&known);
   if (it->second.empty()) map.erase(it);
 }
 
@@ -23,9 +23,16 @@ std::string_view selector_text(const Object& object) {
 }
 
 template <typename Map>
-const PodMap& find_pods(const Map& map, std::string_view key) {
-  const auto it = map.find(key);
-  return it == map.end() ? kNoPods : it->second;
+const ObjectSet& find_set(const Map& map, std::string_view group) {
+  const auto it = map.find(group);
+  return it == map.end() ? kNothing : it->second;
+}
+
+std::vector<ObjectRef> objects_of(const ObjectSet& set) {
+  std::vector<ObjectRef> objects;
+  objects.reserve(set.size());
+  for (const KnownObject* known : set) objects.push_back(known->object);
+  return objects;
 }
 
 }  // namespace
@@ -44,151 +51,147 @@ model::Selector selector_of(Kind kind, const json::Value& document) {
   return model::Selector::from_map(selector);
 }
 
+KnownObject* Cache::Store::find(std::string_view ns, std::string_view name) const {
+  const auto it = all.find(ObjectName{ns, name});
+  return it == all.end() ? nullptr : it->get();
+}
+
+const Cache::Store* Cache::store_of(Kind kind) const {
+  const auto it = stores_.find(kind);
+  return it == stores_.end() ? nullptr : &it->second;
+}
+
+const KnownObject* Cache::find(Kind kind, std::string_view ns, std::string_view name) const {
+  const Store* store = store_of(kind);
+  return store == nullptr ? nullptr : store->find(ns, name);
+}
+
 Event Cache::apply(Kind kind, ObjectRef after, bool is_delete) {
   Store& store = stores_[kind];
   store.revision = std::max(store.revision, after->revision());
-  ObjectRef before = get(kind, after->ns(), after->name());
-  const bool is_pod = kind == kinds().pod;
-  Event event{kind, before, is_delete ? nullptr : after, nullptr, nullptr};
-  if (is_pod && before) event.pod_before = pod(after->ns(), after->name());
-  if (is_delete) {
-    if (!before) return event;
-    index_object(store, before, nullptr);
-    if (const auto index = selectors_.find(kind); index != selectors_.end()) index_selector(index->second, kind, before, nullptr);
-    if (is_pod) index_pod(event.pod_before, nullptr);
+  KnownObject* const known = store.find(after->ns(), after->name());
+  Event event{kind, nullptr, is_delete ? nullptr : after, nullptr, nullptr};
+  if (known != nullptr) {
+    event.before = known->object;
+    event.pod_before = known->pod;
+    if (!is_delete && event.before->revision() == after->revision() && event.before->uid() == after->uid()) {
+      event.after = event.before;
+      event.pod_after = event.pod_before;
+      return event;
+    }
+  } else if (is_delete) {
     return event;
   }
-  if (before && before->revision() == after->revision() && before->uid() == after->uid()) {
-    event.after = before;
-    event.pod_after = event.pod_before;
-    return event;
-  }
-  if (is_pod) event.pod_after = make_pod_info(event.after);
-  index_object(store, before, event.after);
-  if (const auto index = selectors_.find(kind); index != selectors_.end()) index_selector(index->second, kind, before, event.after);
-  if (is_pod) index_pod(event.pod_before, event.pod_after);
+  if (!is_delete && kind == kinds().pod) event.pod_after = make_pod_info(event.after);
+  index_selector(kind, event.before, event.after);
+  if (known == nullptr)
+    enter(store, event.after, event.pod_after);
+  else if (is_delete)
+    leave(store, *known);
+  else
+    replace(store, *known, event.after, event.pod_after);
   return event;
 }
 
-void Cache::index_object(Store& store, const ObjectRef& before, const ObjectRef& after) {
-  // Pods have their own indexes by owner; keeping both would double the cost of the most frequent kind.
-  const bool by_owner = &store != &stores_[kinds().pod];
-  const auto unindex = [&](const Object& object) {
-    if (object.controller_uid().empty())
-      erase_from(store.orphans, object.ns(), object.name());
-    else
-      erase_from(store.by_controller, object.controller_uid(), object.key());
-  };
-  if (by_owner && before && (!after || before->controller_uid() != after->controller_uid())) unindex(*before);
-  if (!after) {
-    erase_from(store.by_ns, before->ns(), before->name());
-    --store.size;
-    return;
-  }
-  store.by_ns[after->ns()][after->name()] = after;
-  if (!before) ++store.size;
-  if (!by_owner) return;
-  if (after->controller_uid().empty())
-    store.orphans[after->ns()][after->name()] = after;
-  else
-    store.by_controller[after->controller_uid()][after->key()] = after;
+void Cache::enter_owner(Store& store, const KnownObject& known) {
+  const std::string& owner = known.object->controller_uid();
+  (owner.empty() ? store.orphans[known.object->ns()] : store.by_controller[owner]).insert(&known);
 }
 
-void Cache::index_selector(SelectorIndex& index, Kind kind, const ObjectRef& before, const ObjectRef& after) const {
-  if (!after) return index.erase(before->ns(), before->name());
+void Cache::leave_owner(Store& store, const KnownObject& known) {
+  const std::string& owner = known.object->controller_uid();
+  if (owner.empty())
+    erase_from(store.orphans, known.object->ns(), known);
+  else
+    erase_from(store.by_controller, owner, known);
+}
+
+void Cache::enter(Store& store, ObjectRef object, PodRef pod) {
+  const KnownObject& known = **store.all.insert(std::make_unique<KnownObject>(std::move(object), std::move(pod))).first;
+  store.by_ns[known.object->ns()].insert(&known);
+  enter_owner(store, known);
+  if (!known.pod) return;
+  pods_by_node_[known.pod->node].insert(&known);
+  pods_by_label_.update(known, nullptr, &known.pod->labels());
+}
+
+void Cache::replace(Store& store, KnownObject& known, ObjectRef object, PodRef pod) {
+  const bool moves_owner = known.object->controller_uid() != object->controller_uid();
+  const bool moves_node = pod && known.pod->node != pod->node;
+  if (moves_owner) leave_owner(store, known);
+  if (moves_node) erase_from(pods_by_node_, known.pod->node, known);
+  if (pod) pods_by_label_.update(known, &known.pod->labels(), &pod->labels());
+  known.object = std::move(object);
+  known.pod = std::move(pod);
+  if (moves_owner) enter_owner(store, known);
+  if (moves_node) pods_by_node_[known.pod->node].insert(&known);
+}
+
+void Cache::leave(Store& store, const KnownObject& known) {
+  const std::string ns = known.object->ns();
+  leave_owner(store, known);
+  if (known.pod) {
+    erase_from(pods_by_node_, known.pod->node, known);
+    pods_by_label_.update(known, &known.pod->labels(), nullptr);
+  }
+  erase_from(store.by_ns, ns, known);
+  if (known.pod && !store.by_ns.contains(ns)) pods_by_label_.forget(ns);
+  store.all.erase(store.all.find(ObjectName{ns, known.object->name()}));
+}
+
+void Cache::index_selector(Kind kind, const ObjectRef& before, const ObjectRef& after) {
+  const auto index = selectors_.find(kind);
+  if (index == selectors_.end()) return;
+  if (!after) return index->second.erase(before->ns(), before->name());
   // Status changes often, selectors hardly ever.
   if (before && selector_text(*before) == selector_text(*after)) return;
-  index.set(after->ns(), after->name(), selector_of(kind, *after->parsed()));
+  index->second.set(after->ns(), after->name(), selector_of(kind, *after->parsed()));
 }
 
 std::vector<ObjectRef> Cache::selecting(Kind kind, std::string_view ns, const model::Labels& labels) const {
   const auto [index, is_new] = selectors_.try_emplace(kind);
-  if (is_new) for_each(kind, [&](const ObjectRef& object) { index_selector(index->second, kind, nullptr, object); });
+  if (is_new) for_each(kind, [&](const ObjectRef& one) { index->second.set(one->ns(), one->name(), selector_of(kind, *one->parsed())); });
   std::vector<ObjectRef> out;
   for (const std::string& name : index->second.matching(ns, labels)) out.push_back(get(kind, ns, name));
   return out;
 }
 
-void Cache::index_pod(const PodRef& before, const PodRef& after) {
-  pods_by_label_.update(before, after);
-  if (before) {
-    const Object& old = *before->object;
-    if (!after || before->node != after->node) erase_from(pods_by_node_, before->node, old.key());
-    if (!after || old.controller_uid() != after->object->controller_uid()) {
-      if (old.controller_uid().empty())
-        erase_from(orphan_pods_, old.ns(), old.name());
-      else
-        erase_from(pods_by_controller_, old.controller_uid(), old.name());
-    }
-    if (!after) {
-      erase_from(pods_by_ns_, old.ns(), old.name());
-      if (!pods_by_ns_.contains(old.ns())) pods_by_label_.forget(old.ns());
-    }
-  }
-  if (!after) return;
-  const Object& object = *after->object;
-  pods_by_ns_[object.ns()][object.name()] = after;
-  pods_by_node_[after->node][object.key()] = after;
-  if (object.controller_uid().empty())
-    orphan_pods_[object.ns()][object.name()] = after;
-  else
-    pods_by_controller_[object.controller_uid()][object.name()] = after;
-}
-
 ObjectRef Cache::get(Kind kind, std::string_view ns, std::string_view name) const {
-  const auto store = stores_.find(kind);
-  if (store == stores_.end()) return nullptr;
-  const auto group = store->second.by_ns.find(ns);
-  if (group == store->second.by_ns.end()) return nullptr;
-  const auto it = group->second.find(name);
-  return it == group->second.end() ? nullptr : it->second;
+  const KnownObject* known = find(kind, ns, name);
+  return known == nullptr ? nullptr : known->object;
 }
 
 void Cache::for_each(Kind kind, const std::function<void(const ObjectRef&)>& each) const {
-  const auto store = stores_.find(kind);
-  if (store == stores_.end()) return;
-  for (const auto& [ns, objects] : store->second.by_ns)
-    for (const auto& [name, object] : objects) each(object);
+  const Store* store = store_of(kind);
+  if (store == nullptr) return;
+  for (const auto& [ns, objects] : store->by_ns)
+    for (const KnownObject* known : objects) each(known->object);
 }
 
 void Cache::for_each_in(Kind kind, std::string_view ns, const std::function<void(const ObjectRef&)>& each) const {
-  const auto store = stores_.find(kind);
-  if (store == stores_.end()) return;
-  const auto group = store->second.by_ns.find(ns);
-  if (group == store->second.by_ns.end()) return;
-  for (const auto& [name, object] : group->second) each(object);
+  const Store* store = store_of(kind);
+  if (store == nullptr) return;
+  for (const KnownObject* known : find_set(store->by_ns, ns)) each(known->object);
 }
 
 std::size_t Cache::size(Kind kind) const {
-  const auto store = stores_.find(kind);
-  return store == stores_.end() ? 0 : store->second.size;
+  const Store* store = store_of(kind);
+  return store == nullptr ? 0 : store->all.size();
 }
 
 std::size_t Cache::size_in(Kind kind, std::string_view ns) const {
-  const auto store = stores_.find(kind);
-  if (store == stores_.end()) return 0;
-  const auto group = store->second.by_ns.find(ns);
-  return group == store->second.by_ns.end() ? 0 : group->second.size();
+  const Store* store = store_of(kind);
+  return store == nullptr ? 0 : find_set(store->by_ns, ns).size();
 }
 
 std::vector<ObjectRef> Cache::controlled(Kind kind, std::string_view owner_uid) const {
-  std::vector<ObjectRef> found;
-  const auto store = stores_.find(kind);
-  if (store == stores_.end()) return found;
-  const auto it = store->second.by_controller.find(owner_uid);
-  if (it == store->second.by_controller.end()) return found;
-  for (const auto& [key, object] : it->second) found.push_back(object);
-  return found;
+  const Store* store = store_of(kind);
+  return store == nullptr ? std::vector<ObjectRef>() : objects_of(find_set(store->by_controller, owner_uid));
 }
 
 std::vector<ObjectRef> Cache::uncontrolled(Kind kind, std::string_view ns) const {
-  std::vector<ObjectRef> found;
-  const auto store = stores_.find(kind);
-  if (store == stores_.end()) return found;
-  const auto it = store->second.orphans.find(ns);
-  if (it == store->second.orphans.end()) return found;
-  for (const auto& [name, object] : it->second) found.push_back(object);
-  return found;
+  const Store* store = store_of(kind);
+  return store == nullptr ? std::vector<ObjectRef>() : objects_of(find_set(store->orphans, ns));
 }
 
 void Cache::drop_custom_kind(Kind kind) {
@@ -212,28 +215,39 @@ Kind Cache::find_reference(std::string_view api_version, std::string_view kind) 
 }
 
 std::int64_t Cache::revision(Kind kind) const {
-  const auto store = stores_.find(kind);
-  return store == stores_.end() ? 0 : store->second.revision;
+  const Store* store = store_of(kind);
+  return store == nullptr ? 0 : store->revision;
 }
 
 PodRef Cache::pod(std::string_view ns, std::string_view name) const {
-  const PodMap& pods = pods_in(ns);
-  const auto it = pods.find(name);
-  return it == pods.end() ? nullptr : it->second;
+  const KnownObject* known = find(kinds().pod, ns, name);
+  return known == nullptr ? nullptr : known->pod;
 }
 
 void Cache::for_each_matching(std::string_view ns, const model::Selector& selector, const std::function<void(const PodRef&)>& each) const {
-  pods_by_label_.for_each(ns, pods_in(ns), selector, each);
+  const Store* pods = store_of(kinds().pod);
+  if (pods != nullptr) pods_by_label_.for_each(ns, find_set(pods->by_ns, ns), selector, each);
 }
 
-const PodMap& Cache::pods_in(std::string_view ns) const { return find_pods(pods_by_ns_, ns); }
-const PodMap& Cache::pods_controlled(std::string_view owner_uid) const { return find_pods(pods_by_controller_, owner_uid); }
-const PodMap& Cache::orphan_pods(std::string_view ns) const { return find_pods(orphan_pods_, ns); }
-const PodMap& Cache::pods_on(std::string_view node) const { return find_pods(pods_by_node_, node); }
+PodRange Cache::pods_in(std::string_view ns) const {
+  const Store* pods = store_of(kinds().pod);
+  return pods_of(pods == nullptr ? kNothing : find_set(pods->by_ns, ns));
+}
+PodRange Cache::pods_controlled(std::string_view owner_uid) const {
+  const Store* pods = store_of(kinds().pod);
+  return pods_of(pods == nullptr ? kNothing : find_set(pods->by_controller, owner_uid));
+}
+PodRange Cache::orphan_pods(std::string_view ns) const {
+  const Store* pods = store_of(kinds().pod);
+  return pods_of(pods == nullptr ? kNothing : find_set(pods->orphans, ns));
+}
+PodRange Cache::pods_on(std::string_view node) const { return pods_of(find_set(pods_by_node_, node)); }
 
 void Cache::for_each_pod(const std::function<void(const PodRef&)>& each) const {
-  for (const auto& [ns, pods] : pods_by_ns_)
-    for (const auto& [name, pod] : pods) each(pod);
+  const Store* pods = store_of(kinds().pod);
+  if (pods == nullptr) return;
+  for (const auto& [ns, set] : pods->by_ns)
+    for (const PodRef& pod : pods_of(set)) each(pod);
 }
 
 }  // namespace berth::controllers

@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "controllers/kinds.h"
 #include "controllers/label_index.h"
-#include "controllers/pod_info.h"
 
 namespace berth::controllers {
 
@@ -60,14 +60,14 @@ class Cache {
   [[nodiscard]] std::int64_t revision(Kind kind) const;
 
   [[nodiscard]] PodRef pod(std::string_view ns, std::string_view name) const;
-  [[nodiscard]] const PodMap& pods_in(std::string_view ns) const;
-  [[nodiscard]] const PodMap& pods_controlled(std::string_view owner_uid) const;
+  [[nodiscard]] PodRange pods_in(std::string_view ns) const;
+  [[nodiscard]] PodRange pods_controlled(std::string_view owner_uid) const;
   /// Pods without a controlling owner in a namespace.
-  [[nodiscard]] const PodMap& orphan_pods(std::string_view ns) const;
+  [[nodiscard]] PodRange orphan_pods(std::string_view ns) const;
   /// The pods of a namespace that the selector matches, in order of name.
   void for_each_matching(std::string_view ns, const model::Selector& selector, const std::function<void(const PodRef&)>& each) const;
-  /// Keys are "namespace/name". The empty node: pods not bound yet.
-  [[nodiscard]] const PodMap& pods_on(std::string_view node) const;
+  /// The empty node: pods not bound yet.
+  [[nodiscard]] PodRange pods_on(std::string_view node) const;
   void for_each_pod(const std::function<void(const PodRef&)>& each) const;
 
  private:
@@ -77,25 +77,29 @@ class Cache {
   };
   template <typename T>
   using StringMap = std::unordered_map<std::string, T, StringHash, std::equal_to<>>;
-  using ObjectMap = std::map<std::string, ObjectRef, std::less<>>;
   struct Store {
-    std::map<std::string, ObjectMap, std::less<>> by_ns;
-    StringMap<ObjectMap> by_controller;                     ///< Keyed by owner uid; inner keys "ns/name".
-    std::map<std::string, ObjectMap, std::less<>> orphans;  ///< By namespace.
+    std::unordered_set<std::unique_ptr<KnownObject>, NameHash, SameName> all;
+    std::map<std::string, ObjectSet, std::less<>> by_ns;
+    StringMap<ObjectSet> by_controller;                     ///< By the owner's uid.
+    std::map<std::string, ObjectSet, std::less<>> orphans;  ///< Those without a controlling owner, by namespace.
     std::int64_t revision = 0;
-    std::size_t size = 0;
+    [[nodiscard]] KnownObject* find(std::string_view ns, std::string_view name) const;
   };
-  void index_object(Store& store, const ObjectRef& before, const ObjectRef& after);
-  void index_pod(const PodRef& before, const PodRef& after);
-
-  void index_selector(SelectorIndex& index, Kind kind, const ObjectRef& before, const ObjectRef& after) const;
+  [[nodiscard]] const Store* store_of(Kind kind) const;
+  [[nodiscard]] const KnownObject* find(Kind kind, std::string_view ns, std::string_view name) const;
+  /// An object is new, has changed, is gone. Sets are left before they are entered.
+  void enter(Store& store, ObjectRef object, PodRef pod);
+  void replace(Store& store, KnownObject& known, ObjectRef object, PodRef pod);
+  void leave(Store& store, const KnownObject& known);
+  static void enter_owner(Store& store, const KnownObject& known);
+  static void leave_owner(Store& store, const KnownObject& known);
+  void index_selector(Kind kind, const ObjectRef& before, const ObjectRef& after);
 
   std::unordered_map<Kind, Store> stores_;
   std::vector<Kind> custom_;
   mutable std::unordered_map<Kind, SelectorIndex> selectors_;  ///< Of the kinds that somebody asked `selecting` about.
   mutable PodLabelIndex pods_by_label_;
-  std::map<std::string, PodMap, std::less<>> pods_by_ns_, orphan_pods_;
-  StringMap<PodMap> pods_by_controller_, pods_by_node_;
+  StringMap<ObjectSet> pods_by_node_;
 };
 
 }  // namespace berth::controllers

@@ -218,10 +218,10 @@ json::Object pod_from_template(const json::Value& pod_template, Kind owner_kind,
 
 Claim claim_pods(Kind owner_kind, const Object& owner, const model::Selector& selector, const Cache& cache, bool (*wants)(const PodInfo&)) {
   Claim claim;
-  const auto& controlled = cache.pods_controlled(owner.uid());
+  const PodRange controlled = cache.pods_controlled(owner.uid());
   claim.pods.reserve(controlled.size());
   LabelMemo matching;
-  for (const auto& [name, pod] : controlled) {
+  for (const PodRef& pod : controlled) {
     if (pod->ns() != owner.ns()) continue;
     if (matching(*pod, [&](const model::Labels& labels) { return selector.matches(labels); })) {
       if (wants(*pod)) claim.pods.push_back(pod);

@@ -99,7 +99,7 @@ std::string set_name(const std::string& deployment, const std::string& hash) {
 bool old_pods_remain(View& view, const Cache& cache) {
   for (const Set* set : view.old_sets()) {
     if (set->status_replicas > 0) return true;
-    for (const auto& [name, pod] : cache.pods_controlled(set->object->uid()))
+    for (const PodRef& pod : cache.pods_controlled(set->object->uid()))
       if (!pod->is_finished()) return true;
   }
   return false;

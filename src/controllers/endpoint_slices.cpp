@@ -53,7 +53,7 @@ class EndpointSliceController final : public Controller {
       return node && node->labels().get(kZone) != nullptr ? *node->labels().get(kZone) : std::string();
     };
     if (zone(event.before) == zone(event.after)) return;
-    for (const auto& [key, pod] : cache.pods_on(event.object().name()))
+    for (const PodRef& pod : cache.pods_on(event.object().name()))
       enqueue_services(Event{kinds().pod, pod->object, pod->object, pod, pod}, cache, sink);
   }
 

@@ -53,7 +53,7 @@ class JobController final : public Controller {
     }
     sink.add(event.object().key());
     if (!event.after)
-      for (const auto& [name, pod] : cache.pods_controlled(event.object().uid())) add_orphan(pod);
+      for (const PodRef& pod : cache.pods_controlled(event.object().uid())) add_orphan(pod);
   }
   [[nodiscard]] Duration retry_base() const override { return std::chrono::seconds(1); }
   [[nodiscard]] Duration retry_most() const override { return std::chrono::minutes(1); }

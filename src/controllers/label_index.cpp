@@ -55,19 +55,19 @@ std::vector<std::string> SelectorIndex::matching(std::string_view ns, const mode
   return out;
 }
 
-void PodLabelIndex::update(const PodRef& before, const PodRef& after) {
-  const Object& object = after ? *after->object : *before->object;
-  const auto in = by_ns_.find(object.ns());
+void PodLabelIndex::update(const KnownObject& pod, const model::Labels* before, const model::Labels* after) {
+  const auto in = by_ns_.find(pod.object->ns());
   if (in == by_ns_.end()) return;
   for (auto& [key, by_value] : in->second) {
-    const std::string* was = before ? before->labels().get(key) : nullptr;
-    const std::string* is = after ? after->labels().get(key) : nullptr;
-    if (was != nullptr && (is == nullptr || *was != *is)) {
+    const std::string* was = before != nullptr ? before->get(key) : nullptr;
+    const std::string* is = after != nullptr ? after->get(key) : nullptr;
+    if (was != nullptr && is != nullptr && *was == *is) continue;
+    if (was != nullptr) {
       const auto bucket = by_value.find(*was);
-      bucket->second.erase(object.name());
+      bucket->second.erase(&pod);
       if (bucket->second.empty()) by_value.erase(bucket);
     }
-    if (is != nullptr) by_value[*is][object.name()] = after;
+    if (is != nullptr) by_value[*is].insert(&pod);
   }
 }
 
@@ -75,25 +75,25 @@ void PodLabelIndex::forget(std::string_view ns) {
   if (const auto in = by_ns_.find(ns); in != by_ns_.end()) by_ns_.erase(in);
 }
 
-const PodLabelIndex::ByValue& PodLabelIndex::indexed(std::string_view ns, const std::string& key, const PodMap& pods) {
+const PodLabelIndex::ByValue& PodLabelIndex::indexed(std::string_view ns, const std::string& key, const ObjectSet& pods) {
   const auto [by_value, is_new] = by_ns_[std::string(ns)].try_emplace(key);
   if (is_new)
-    for (const auto& [name, pod] : pods)
-      if (const std::string* value = pod->labels().get(key)) by_value->second[*value].emplace(name, pod);
+    for (const KnownObject* known : pods)
+      if (const std::string* value = known->object->labels().get(key)) by_value->second[*value].insert(known);
   return by_value->second;
 }
 
-void PodLabelIndex::for_each(std::string_view ns, const PodMap& pods, const model::Selector& selector,
+void PodLabelIndex::for_each(std::string_view ns, const ObjectSet& pods, const model::Selector& selector,
                              const std::function<void(const PodRef&)>& each) {
   if (selector.is_nothing() || pods.empty()) return;
-  const auto walk = [&](const PodMap& candidates) {
-    for (const auto& [name, pod] : candidates)
+  const auto walk = [&](const ObjectSet& candidates) {
+    for (const PodRef& pod : pods_of(candidates))
       if (selector.matches(pod->labels())) each(pod);
   };
   const auto requirement = std::ranges::find(selector.requirements(), model::Requirement::Op::kIn, [](const auto& one) { return one.op; });
   if (requirement == selector.requirements().end()) return walk(pods);
   const ByValue& by_value = indexed(ns, requirement->key, pods);
-  PodMap several;
+  ObjectSet several;
   for (const std::string& value : requirement->values) {
     const auto bucket = by_value.find(value);
     if (bucket == by_value.end()) continue;

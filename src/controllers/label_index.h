@@ -7,13 +7,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "controllers/pod_info.h"
+#include "controllers/known_objects.h"
 #include "model/selector.h"
 
 namespace berth::controllers {
-
-/// Pods by name or by "namespace/name", ordered so that every walk is repeatable.
-using PodMap = std::map<std::string, PodRef, std::less<>>;
 
 /// Which selectors match given labels. A lookup costs what shares a label value with the pod, not what there is.
 class SelectorIndex {
@@ -39,15 +36,16 @@ class SelectorIndex {
 /// Which pods a selector matches. Keys are indexed, namespace by namespace, from the first question about them on.
 class PodLabelIndex {
  public:
-  /// A pod came (`before` null), changed or went (`after` null).
-  void update(const PodRef& before, const PodRef& after);
+  /// A pod's labels changed. Null before: it is new; null after: it is gone.
+  void update(const KnownObject& pod, const model::Labels* before, const model::Labels* after);
   void forget(std::string_view ns);
   /// The matching ones of `pods`, all pods of the namespace, in order of name.
-  void for_each(std::string_view ns, const PodMap& pods, const model::Selector& selector, const std::function<void(const PodRef&)>& each);
+  void for_each(std::string_view ns, const ObjectSet& pods, const model::Selector& selector,
+                const std::function<void(const PodRef&)>& each);
 
  private:
-  using ByValue = std::unordered_map<std::string, PodMap>;
-  const ByValue& indexed(std::string_view ns, const std::string& key, const PodMap& pods);
+  using ByValue = std::unordered_map<std::string, ObjectSet>;
+  const ByValue& indexed(std::string_view ns, const std::string& key, const ObjectSet& pods);
   std::map<std::string, std::map<std::string, ByValue>, std::less<>> by_ns_;  ///< By namespace and key.
 };
 

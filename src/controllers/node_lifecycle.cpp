@@ -301,7 +301,7 @@ std::optional<Write> NodeLifecycleController::fix_taints(const Object& node, con
 }
 
 void NodeLifecycleController::mark_pods(Plan& plan, const std::string& name, const Cache& cache, TimePoint now) const {
-  for (const auto& [key, pod] : cache.pods_on(name)) {
+  for (const PodRef& pod : cache.pods_on(name)) {
     if (!pod->ready || pod->deleting) continue;
     json::Array conditions{json::Object{{"type", "Ready"}, {"status", "False"}, {"lastTransitionTime", format_rfc3339(now)}}};
     Write write = patch_object(kinds().pod, *pod->object, {{"status", json::Object{{"conditions", std::move(conditions)}}}}, false);

@@ -67,9 +67,9 @@ Plan PodGarbageCollector::reconcile(const std::string&, TimePoint now, const Cac
       if (taint.key == "node.kubernetes.io/out-of-service") out_of_service.insert(name);
   }
   for (const std::string& node : out_of_service)
-    for (const auto& [key, pod] : cache.pods_on(node))
+    for (const PodRef& pod : cache.pods_on(node))
       if (pod->deleting) remove(plan, *pod, "PodGC: node is out of service", now);
-  for (const auto& [key, pod] : cache.pods_on(""))
+  for (const PodRef& pod : cache.pods_on(""))
     if (pod->deleting) remove(plan, *pod, "", now);
   collect_finished(plan, cache, now);
   return plan;
@@ -95,7 +95,7 @@ void PodGarbageCollector::collect_orphans(Plan& plan, const Cache& cache, TimePo
       plan.requeue_after = std::min<Duration>(*plan.requeue_after, std::chrono::milliseconds(10));
       continue;
     }
-    for (const auto& [key, pod] : cache.pods_on(name)) remove(plan, *pod, "PodGC: node no longer exists", now);
+    for (const PodRef& pod : cache.pods_on(name)) remove(plan, *pod, "PodGC: node no longer exists", now);
   }
 }
 

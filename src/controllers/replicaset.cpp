@@ -108,7 +108,7 @@ void ReplicaSetController::delete_pods(Plan& plan, const Object& object, std::ve
     std::vector<PodRef> related;
     if (!object.controller_uid().empty()) {
       for (const ObjectRef& sibling : cache.controlled(kind_, object.controller_uid()))
-        for (const auto& [name, pod] : cache.pods_controlled(sibling->uid())) related.push_back(pod);
+        for (const PodRef& pod : cache.pods_controlled(sibling->uid())) related.push_back(pod);
     }
     sort_for_deletion(pods, related, now);
   }

@@ -79,7 +79,7 @@ void TaintEvictionController::on_event(const Event& event, const Cache& cache, T
     tainted_.erase(known);
   else
     tainted_[name] = std::move(taints);
-  for (const auto& [key, pod] : cache.pods_on(name)) sink.add(key);
+  for (const PodRef& pod : cache.pods_on(name)) sink.add(pod->object->key());
 }
 
 /// When the pod must go: a time in the past for at once, nullopt for never.

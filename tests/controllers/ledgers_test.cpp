@@ -36,12 +36,13 @@ class History {
       const model::Selector selector = selector_of(kinds().pod_disruption_budget, one->document());
       std::vector<std::string> found, wanted;
       cache.for_each_matching(one->ns(), selector, [&](const PodRef& pod) { found.push_back(pod->name()); });
-      for (const auto& [name, pod] : cache.pods_in(one->ns()))
-        if (selector.matches(pod->labels())) wanted.push_back(name);
+      for (const PodRef& pod : cache.pods_in(one->ns()))
+        if (selector.matches(pod->labels())) wanted.push_back(pod->name());
       EXPECT_EQ(found, wanted) << selector.to_string();
-      for (const auto& [name, pod] : cache.pods_in(one->ns())) check_owner(*one, selector, *pod);
+      for (const PodRef& pod : cache.pods_in(one->ns())) check_owner(*one, selector, *pod);
     });
     cache.for_each_pod([&](const PodRef& pod) { check_selecting(*pod); });
+    check_places();
   }
 
   Cache cache;
@@ -61,6 +62,20 @@ class History {
     if (pod.object->controller_kind().empty() || !selector.matches(pod.labels())) return;
     const auto keys = budgets.budgets_of(pod.ns(), pod.object->controller_kind(), pod.object->controller_name());
     EXPECT_TRUE(std::ranges::find(keys, budget.key()) != keys.end()) << pod.name();
+  }
+  /// Each pod stands on its node and with its owner, as it is now, and nowhere else.
+  void check_places() const {
+    std::map<std::string, std::vector<PodRef>> on, controlled, orphans;
+    cache.for_each_pod([&](const PodRef& pod) {
+      on[pod->node].push_back(pod);
+      const std::string& owner = pod->object->controller_uid();
+      (owner.empty() ? orphans[pod->ns()] : controlled[owner]).push_back(pod);
+      EXPECT_EQ(cache.get(kinds().pod, pod->ns(), pod->name()), pod->object);
+    });
+    const auto listed = [](const PodRange& pods) { return std::vector<PodRef>(pods.begin(), pods.end()); };
+    for (const char* node : {"", "n1", "n2"}) EXPECT_EQ(listed(cache.pods_on(node)), on[node]) << node;
+    for (const char* owner : {"r", "s"}) EXPECT_EQ(listed(cache.pods_controlled(owner)), controlled[owner]) << owner;
+    for (const char* ns : {"a", "b"}) EXPECT_EQ(listed(cache.orphan_pods(ns)), orphans[ns]) << ns;
   }
   void check_selecting(const PodInfo& pod) const {
     std::vector<std::string> found, wanted;
@@ -87,6 +102,7 @@ class History {
       spec["containers"].get_array()[0].get_object()["resources"] =
           json::Object{{"requests", json::Object{{"cpu", one_of("100m", "2")}, {"memory", one_of("1Gi", "300M")}}}};
     if (below(4) == 0) spec["priorityClassName"] = "high";
+    if (below(2) == 0) spec["nodeName"] = one_of("n1", "n2");
     if (below(4) == 0) spec["activeDeadlineSeconds"] = 5;
     json::Object out = object("p", std::move(spec));
     json::Object& metadata = out["metadata"].get_object();
