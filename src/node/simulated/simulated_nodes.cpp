@@ -124,11 +124,14 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
     nodes.add_handler({.on_add = [this](const client::ObjectRef& object) { node_seen(*object); },
                        .on_update = [this](const client::ObjectRef&, const client::ObjectRef& object) { node_seen(*object); },
                        .on_delete = [this](const client::ObjectRef& object) { node_gone(*object); }});
-    pods.add_handler({.on_add = [this](const client::ObjectRef& object) { pod_seen(*object); },
+    pods.add_handler({.on_add =
+                          [this](const client::ObjectRef& object) {
+                            if (fleet.knows_pod(object->uid()) || is_bound_here(*object)) pod_seen(*object);
+                          },
                       .on_update =
                           [this](const client::ObjectRef& before, const client::ObjectRef& after) {
                             if (before->uid() != after->uid()) fleet.forget_pod(before->uid());
-                            if (!fleet.knows_pod(after->uid()) || is_worth_reading(*after)) pod_seen(*after);
+                            if (fleet.knows_pod(after->uid()) ? is_worth_reading(*after) : is_bound_here(*after)) pod_seen(*after);
                           },
                       .on_delete =
                           [this](const client::ObjectRef& object) {
@@ -216,6 +219,9 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
     }
     pump();
   }
+
+  /// Pods that wait for a node, or run on nodes that are not simulated here, need not be read.
+  [[nodiscard]] bool is_bound_here(const client::Object& pod) const { return fleet.has_node(pod_node_name(pod)); }
 
   void pod_seen(const client::Object& object) {
     const auto parsed = object.parsed();
