@@ -7,9 +7,11 @@
 #include <charconv>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/config_reader.h"
+#include "base/in_order.h"
 #include "base/json_scan.h"
 #include "base/yaml.h"
 #include "base/yaml_plain.h"
@@ -45,6 +47,36 @@ void take_apart(json::Value document, const ObjectVisitor& each) {
   }
 }
 
+/// Parses the items on all processors and hands them over in order, up to the first error.
+Result<void> parse_in_order(std::size_t count, const std::function<Result<json::Value>(std::size_t)>& parse, const ObjectVisitor& use) {
+  // Of a dump's objects: much more work than handing them over, and few enough for a processor's cache.
+  constexpr std::size_t kPortion = 8;
+  std::vector<std::vector<Result<json::Value>>> made((count + kPortion - 1) / kPortion);
+  Result<void> out;
+  const InOrder work{.count = count,
+                     .portion = kPortion,
+                     .make =
+                         [&](std::size_t first, std::size_t last) {
+                           auto& to = made[first / kPortion];
+                           to.reserve(last - first);
+                           for (std::size_t at = first; at < last; ++at)
+                             if (!to.emplace_back(parse(at))) break;
+                         },
+                     .take =
+                         [&](std::size_t first, std::size_t) {
+                           for (Result<json::Value>& one : std::exchange(made[first / kPortion], {})) {
+                             if (!one) {
+                               out = std::unexpected(one.error());
+                               return false;
+                             }
+                             use(std::move(*one));
+                           }
+                           return true;
+                         }};
+  work.run(std::thread::hardware_concurrency());
+  return out;
+}
+
 std::size_t lines_in(std::string_view text) { return static_cast<std::size_t>(std::ranges::count(text, '\n')); }
 
 // JSON
@@ -59,21 +91,22 @@ std::optional<Result<void>> read_json_list(std::string_view text, const ObjectVi
   const auto frame = json::parse(std::string(text.substr(0, before)) + "[]" + std::string(text.substr(before + found[1].size())));
   if (!frame || !json::get_string(*frame, {"kind"}).ends_with("List")) return std::nullopt;
   const std::string kind(json::get_string(*frame, {"kind"})), api_version(json::get_string(*frame, {"apiVersion"}));
-  Result<void> out;
-  std::size_t number = 0;
-  const bool is_whole = json::for_each_element(found[1], [&](std::string_view raw) {
-    ++number;
-    if (!out || (!word.empty() && !raw.contains(word))) return;
-    auto item = json::parse(raw);
-    if (!item)
-      out = invalid(fmt::format("item {} of the list, at line {}: {}", number,
-                                lines_in(text.substr(0, static_cast<std::size_t>(raw.data() - text.data()))) + 1, item.error().message));
-    else if (item->is_object()) {
-      complete(*item, kind, api_version);
-      each(std::move(*item));
-    }
-  });
-  if (out && !is_whole) out = invalid(fmt::format("the list breaks off behind item {}", number));
+  std::vector<std::string_view> items;
+  const bool is_whole = json::for_each_element(found[1], [&](std::string_view raw) { items.push_back(raw); });
+  const auto parse = [&](std::size_t at) -> Result<json::Value> {
+    if (!word.empty() && !items[at].contains(word)) return json::Value();
+    auto item = json::parse(items[at]);
+    if (item) return std::move(*item);
+    const std::string_view before_it = text.substr(0, static_cast<std::size_t>(items[at].data() - text.data()));
+    return invalid(fmt::format("item {} of the list, at line {}: {}", at + 1, lines_in(before_it) + 1, item.error().message));
+  };
+  const auto use = [&](json::Value item) {
+    if (!item.is_object()) return;
+    complete(item, kind, api_version);
+    each(std::move(item));
+  };
+  Result<void> out = parse_in_order(items.size(), parse, use);
+  if (out && !is_whole) out = invalid(fmt::format("the list breaks off behind item {}", items.size()));
   return out;
 }
 
@@ -218,18 +251,22 @@ Result<void> read_document(const Document& document, const ObjectVisitor& each, 
     for (json::Value& one : *documents) take_apart(std::move(one), each);
     return {};
   }
-  for (const Slice& slice : document.items) {
-    if (!word.empty() && !slice.text.contains(word)) continue;
+  const auto parse = [&](std::size_t at) -> Result<json::Value> {
+    const Slice& slice = document.items[at];
+    if (!word.empty() && !slice.text.contains(word)) return json::Value(json::Array());
     auto item = parse_slice(slice);
     if (!item) return std::unexpected(item.error());
     if (item->size() != 1 || !(*item)[0].is_array()) return invalid(fmt::format("invalid YAML at line {}", slice.line + 1));
-    for (json::Value& one : (*item)[0].get_array()) {
+    return std::move((*item)[0]);
+  };
+  const auto use = [&](json::Value items) {
+    for (json::Value& one : items.get_array()) {
       if (!one.is_object()) continue;
       complete(one, kind, api_version);
       each(std::move(one));
     }
-  }
-  return {};
+  };
+  return parse_in_order(document.items.size(), parse, use);
 }
 
 Result<void> read_yaml_whole(std::string_view text, const ObjectVisitor& each) {
