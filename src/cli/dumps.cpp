@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iostream>
 #include <sstream>
+#include <utility>
 
 #include "base/object_text.h"
 #include "model/etcd_snapshot.h"
@@ -96,13 +97,13 @@ Result<Dumps> Dumps::find(const std::vector<std::string>& paths) {
 Result<void> Dumps::for_each(const Visitor& each, std::string_view word) const {
   for (const std::string& file : files_) {
     const auto kept = kept_.find(file);
-    std::string read;
-    if (kept == kept_.end()) {
+    Text read = file == last_.file ? std::exchange(last_, {}) : Text{};
+    if (kept == kept_.end() && read.file.empty()) {
       auto text = read_file(file);
       if (!text) return std::unexpected(text.error());
-      read = std::move(*text);
+      read = {file, std::move(*text)};
     }
-    const std::string& text = kept == kept_.end() ? read : kept->second;
+    const std::string& text = kept == kept_.end() ? read.text : kept->second;
     ReadingLine line(file, text.size());
     const auto with_file = [&](json::Value object) {
       line.count();
@@ -111,12 +112,16 @@ Result<void> Dumps::for_each(const Visitor& each, std::string_view word) const {
     if (model::is_etcd_snapshot(text)) {
       const auto notes = model::read_etcd_snapshot(text, with_file);
       if (!notes) return invalid(fmt::format("{}: {}", file, notes.error().message));
-      if (!word.empty()) continue;
+      if (!word.empty()) {
+        last_ = std::move(read);
+        continue;
+      }
       for (const std::string& note : model::sentences_of(*notes)) std::fprintf(stderr, "note: %s: %s\n", file.c_str(), note.c_str());
       continue;
     }
     if (auto done = config::for_each_object(text, with_file, word); !done)
       return invalid(fmt::format("{}: {}", file, done.error().message));
+    if (!word.empty()) last_ = std::move(read);
   }
   return {};
 }

@@ -20,13 +20,18 @@ class Dumps {
   /// The error names the folder without files, or the file that cannot be read.
   static Result<Dumps> find(const std::vector<std::string>& paths);
 
-  /// Hands over every object, with its file; lists are taken apart. May be called several times: files are read anew, one at a time, and
-  /// what can be read but once is kept. `word`: objects whose text lacks it may be left out, unread. Errors name the file.
+  /// Hands over every object, with its file; lists are taken apart. May be called several times: files are read anew, one at a time; what
+  /// can be read but once is kept, and for the next time what the last file held when looked through for a word. `word`: objects whose text
+  /// lacks it may be left out, unread. Errors name the file.
   Result<void> for_each(const Visitor& each, std::string_view word = {}) const;
 
  private:
   std::vector<std::string> files_;
   std::map<std::string, std::string> kept_;  ///< Texts of standard input and pipes.
+  struct Text {
+    std::string file, text;
+  };
+  mutable Text last_;  ///< Empty unless the last reading was for a word.
 };
 
 }  // namespace berth::cli

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "base/config_reader.h"
@@ -345,8 +346,11 @@ int run_what_if(const std::vector<std::string>& args) {
     return 2;
   }
   flags.common.keeps_documents = changes.needs_documents();
-  auto present = read_present(flags.common);
-  if (!present) return report(present.error());
+  auto read = read_present(flags.common);
+  if (!read) return report(read.error());
+  // Left to the end of the process: to take a large cluster apart object by object is a second's work for nothing.
+  static auto& present = *new std::optional<whatif::Present>;
+  present.emplace(std::move(*read));
   Changes origins = changes;
   question["changes"] = changes.take();
   auto answer = ask_with_processes(*present, json::Value(std::move(question)), flags.processes);
