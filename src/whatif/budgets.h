@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/json.h"
@@ -63,7 +64,7 @@ class Budgets {
   std::vector<Budget> all_;
   std::map<std::string, Id, std::less<>> by_key_;
   /// By namespace and one label that the selector wants; others by namespace and "".
-  std::map<std::string, std::vector<Id>, std::less<>> by_label_;
+  std::unordered_map<std::string, std::vector<Id>> by_label_;
   std::uint64_t generation_ = 0;
   void index(Id id);
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <unordered_map>
 
 #include "whatif/answer.h"
 #include "whatif/outrun.h"
@@ -46,7 +47,7 @@ struct Present::Impl {
     std::string uid, source;
     std::uint64_t revision = 0;
   };
-  std::map<std::string, Seen, std::less<>> seen;
+  std::unordered_map<std::string, Seen> seen;  ///< By "Kind/namespace/name".
   std::vector<std::string> mixed, cut_off, unnamed, not_amounts;
   std::set<std::string> not_kept;  ///< Kinds of answers that are no objects: a Status, a Table.
   std::size_t without_kind = 0, finished = 0, terminating = 0, repeated = 0;
@@ -172,13 +173,16 @@ void Present::Impl::check_places() {
 
 void Present::Impl::check_owners() {
   std::vector<std::string> strangers;
+  std::unordered_map<std::string, std::string_view> uids;  // By the controller's key; empty: it has none, or is not there.
   for (const auto& [key, record] : tables.pods) {
     const model::OwnerReference* owner = record.owner();
     if (owner == nullptr) continue;
     tables.pods_of_owner[owner->uid].push_back(key);
-    const json::Value* object = tables.find(owner->kind, record.view().ns(), owner->name);
-    if (object == nullptr) continue;
-    const std::string_view uid = json::get_string(*object, {"metadata", "uid"});
+    const auto [known, is_new] = uids.try_emplace(Tables::key(owner->kind, record.view().ns(), owner->name));
+    if (is_new)
+      if (const json::Value* object = tables.find(owner->kind, record.view().ns(), owner->name))
+        known->second = json::get_string(*object, {"metadata", "uid"});
+    const std::string_view uid = known->second;
     if (!uid.empty() && !owner->uid.empty() && uid != owner->uid) strangers.push_back(key);
   }
   std::ranges::sort(strangers);

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <unordered_map>
 
 #include "placement/engine.h"
 #include "whatif/world.h"
@@ -119,28 +121,45 @@ void World::put_budget(const json::Value& document) {
   cluster().upsert(document);
 }
 
+namespace {
+
+/// Who says how many pods there shall be: the pods' controller, or the Deployment above it.
+struct Scale {
+  std::string who;
+  std::optional<std::int64_t> replicas;  ///< nullopt: it is not among the objects.
+};
+
+Scale scale_of(const Tables& tables, const model::OwnerReference& owner, std::string_view ns) {
+  const json::Value* object = tables.find(owner.kind, ns, owner.name);
+  Scale out{owner.kind + "/" + owner.name, std::nullopt};
+  if (object == nullptr) return out;
+  if (owner.kind == "ReplicaSet")
+    for (const json::Value& above : json::get_array(*object, {"metadata", "ownerReferences"})) {
+      if (json::get_string(above, {"kind"}) != "Deployment") continue;
+      const std::string name(json::get_string(above, {"name"}));
+      if (const json::Value* deployment = tables.find("Deployment", ns, name)) object = deployment;
+      out.who = "Deployment/" + name;
+    }
+  out.replicas = json::get_int(*object, {"spec", "replicas"}, 1);
+  return out;
+}
+
+}  // namespace
+
 std::vector<Tally> tally(Tables& tables) {
   std::vector<Tally> out(tables.budgets.size());
   std::vector<std::map<std::string, std::int64_t>> scales(out.size());
+  std::unordered_map<std::string, Scale> known;  // By the controller's key: it is looked for once, not for each of its pods.
   for (auto& [key, record] : tables.pods) {
     for (const Budgets::Id id : budgets_of(tables, record)) {
       ++out[id].pods;
       out[id].healthy += record.is_healthy();
       const model::OwnerReference* owner = record.owner();
       if (owner == nullptr) continue;
-      const json::Value* object = tables.find(owner->kind, record.view().ns(), owner->name);
-      std::string who = owner->kind + "/" + owner->name;
-      if (object != nullptr && owner->kind == "ReplicaSet")
-        for (const json::Value& above : json::get_array(*object, {"metadata", "ownerReferences"})) {
-          if (json::get_string(above, {"kind"}) != "Deployment") continue;
-          const std::string name(json::get_string(above, {"name"}));
-          if (const json::Value* deployment = tables.find("Deployment", record.view().ns(), name)) object = deployment;
-          who = "Deployment/" + name;
-        }
-      if (object != nullptr)
-        scales[id][who] = json::get_int(*object, {"spec", "replicas"}, 1);
-      else
-        ++scales[id][who];  // As many as there are: its size is not known.
+      const auto [at, is_new] = known.try_emplace(Tables::key(owner->kind, record.view().ns(), owner->name));
+      if (is_new) at->second = scale_of(tables, *owner, record.view().ns());
+      std::int64_t& scale = scales[id][at->second.who];
+      scale = at->second.replicas.value_or(scale + 1);  // Of unknown size: as many as there are.
     }
   }
   for (std::size_t id = 0; id < out.size(); ++id) {
