@@ -85,8 +85,8 @@ metrics::Labels PassMetrics::with_gpu(metrics::Labels labels, const Gpu& gpu) {
   return labels;
 }
 
-void PassMetrics::pass(const Actions& actions, const Options& options, const placement::Cluster& cluster, const NodeFactsMap& nodes,
-                       TimePoint now, Duration length) {
+void PassMetrics::pass(const Actions& actions, const Options& options, const NodeFactsMap& nodes, const NodeTotals& totals, TimePoint now,
+                       Duration length) {
   const Status& status = actions.status;
   const auto active = [&](const char* activity) {
     gauge("last_activity", "[ALPHA] Last time certain part of CA logic executed.",
@@ -101,7 +101,7 @@ void PassMetrics::pass(const Actions& actions, const Options& options, const pla
   describe_cluster(status, options);
   describe_groups(status.groups);
   describe_scale_down(status);
-  count_taints(cluster);
+  count_taints(totals);
   count_skipped(status);
   const auto late = std::ranges::count(actions.delete_instances, false, &Deletion::has_failed);
   count("old_unregistered_nodes_removed_count", "unregistered nodes removed by CA", late);
@@ -196,13 +196,11 @@ void PassMetrics::follow_unneeded(const Status& status, const Options& options, 
   eligible_ = std::move(eligible);
 }
 
-void PassMetrics::count_taints(const placement::Cluster& cluster) {
-  std::map<std::string_view, int> counts;
-  for (std::uint32_t i = 0; i < cluster.slot_count(); ++i)
-    if (const placement::NodeInfo* node = cluster.node(placement::NodeIndex{i}); node != nullptr && node->node != nullptr)
-      for (const model::Taint& taint : node->node->taints) ++counts[kind_of_taint(taint.key)];
+void PassMetrics::count_taints(const NodeTotals& totals) {
+  std::map<std::string_view, std::int64_t> counts;
+  for (const auto& [key, taints] : totals.taints) counts[kind_of_taint(key)] += taints;
   for (const auto& [kind, taints] : counts)
-    gauge("node_taints_count", "[ALPHA] Number of taints per type used in the cluster.", taints, {{"type", std::string(kind)}});
+    gauge("node_taints_count", "[ALPHA] Number of taints per type used in the cluster.", number(taints), {{"type", std::string(kind)}});
   for (const std::string& kind : known_taints_)
     if (!counts.contains(kind)) gauge("node_taints_count", "[ALPHA] Number of taints per type used in the cluster.", 0, {{"type", kind}});
   for (const auto& [kind, taints] : counts) known_taints_.emplace(kind);

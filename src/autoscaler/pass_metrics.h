@@ -16,7 +16,7 @@ class PassMetrics {
   explicit PassMetrics(metrics::Registry& registry);
 
   /// After each pass. `length`: of all of it; `nodes` are those that the pass saw.
-  void pass(const Actions& actions, const Options& options, const placement::Cluster& cluster, const NodeFactsMap& nodes, TimePoint now,
+  void pass(const Actions& actions, const Options& options, const NodeFactsMap& nodes, const NodeTotals& totals, TimePoint now,
             Duration length);
   /// A pass that ended before it began, or something in it.
   void failed(const std::string& type);
@@ -45,7 +45,7 @@ class PassMetrics {
   void describe_cluster(const Status& status, const Options& options);
   void describe_groups(const std::vector<GroupStatus>& groups);
   void describe_scale_down(const Status& status);
-  void count_taints(const placement::Cluster& cluster);
+  void count_taints(const NodeTotals& totals);
   void count_skipped(const Status& status);
 
   metrics::Registry& registry_;

@@ -340,7 +340,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
                                 format_go_duration(options.max_pass_time), actions.status.left_groups.size(),
                                 actions.status.left_nodes.size()));
     say_once(fmt::format("{}", fmt::join(odd, "; ")));
-    metrics.pass(actions, current, world.cluster(), world.nodes(), now, length);
+    metrics.pass(actions, current, world.nodes(), world.totals(), now, length);
     for (const std::string& group : actions.failed_growth) metrics.grow_failed(group);
     log_pass(actions, current.log_verbosity, length);
     write_status(report.write(actions.status, now), now);

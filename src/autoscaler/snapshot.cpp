@@ -82,6 +82,7 @@ NodeTotals NodeTotals::of(const NodeFactsMap& nodes) {
   for (const auto& [name, facts] : nodes) {
     out.to_be_deleted += facts.is_to_be_deleted;
     out.candidates += facts.is_candidate;
+    for (const std::string& key : facts.taints) ++out.taints[key];
     if (facts.is_working())
       ++out.working;
     else
@@ -113,6 +114,7 @@ NodeFacts NodeFacts::parse(const json::Value& node, std::string_view accelerator
   }
   for (const json::Value& taint : json::get_array(node, {"spec", "taints"})) {
     const std::string_view key = json::get_string(taint, {"key"});
+    out.taints.emplace_back(key);
     out.is_starting |= is_startup_taint(key);
     out.is_to_be_deleted |= key == kToBeDeletedTaint;
     out.is_candidate |= key == kDeletionCandidateTaint;

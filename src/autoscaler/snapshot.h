@@ -80,6 +80,7 @@ struct NodeFacts {
   bool delays_deletion = false;  ///< An annotation below kDelayDeletion: somebody has something to do before it goes.
   bool is_to_be_deleted = false, is_candidate = false;  ///< It has kToBeDeletedTaint; kDeletionCandidateTaint.
   std::int64_t cores = 0, memory_bytes = 0;             ///< Of its capacity, as the cluster's limits count them.
+  std::vector<std::string> taints;                      ///< Their keys.
   TimePoint created{}, changed{};                       ///< changed: when its readiness last did.
   static NodeFacts parse(const json::Value& node, std::string_view accelerator_label = kAcceleratorLabel);
 
@@ -93,6 +94,7 @@ struct NodeTotals {
   std::int64_t working = 0, to_be_deleted = 0, candidates = 0;
   std::int64_t cores = 0, memory_bytes = 0;  ///< Of those that are not to be deleted; INT64_MAX: that many, or more.
   std::vector<std::string> not_working;
+  std::map<std::string, std::int64_t, std::less<>> taints;  ///< By key.
   static NodeTotals of(const NodeFactsMap& nodes);
 };
 

@@ -418,7 +418,11 @@ void World::mark_incomplete_nodes(const std::vector<NodeGroup>& groups) {
       });
       if (std::exchange(node->second.lacks_slices, lacks_slices) != lacks_slices) totals_.reset();
     }
+}
+
+const NodeTotals& World::totals() {
   if (!totals_) totals_ = NodeTotals::of(nodes_);
+  return *totals_;
 }
 
 Snapshot World::snapshot() {
@@ -445,7 +449,7 @@ Snapshot World::snapshot() {
   }
   std::ranges::stable_sort(out.groups, {}, &NodeGroup::id);
   mark_incomplete_nodes(out.groups);
-  out.totals = &*totals_;
+  out.totals = &totals();
   out.slices = &slices_;
   out.moves = &moves_;
   for (const auto& [key, request] : requests_) out.requests.push_back(request);

@@ -81,6 +81,8 @@ class World {
   /// Changes of pods that nobody has asked for yet.
   [[nodiscard]] std::size_t unread_pods() const { return unread_.size(); }
   [[nodiscard]] const NodeFactsMap& nodes() const { return nodes_; }
+  /// Of these; holds until the next change.
+  [[nodiscard]] const NodeTotals& totals();
   /// The ClusterAutoscaler named default; null when there is none.
   [[nodiscard]] const json::Value* cluster_autoscaler() const { return cluster_autoscaler_.is_null() ? nullptr : &cluster_autoscaler_; }
   /// Of a group's id; one that is not known any more is looked for among OpenShift's.

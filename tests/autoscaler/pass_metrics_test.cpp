@@ -9,7 +9,7 @@ namespace {
 struct Watched : TestCluster {
   Actions pass() {
     Actions actions = step();
-    metrics.pass(actions, options, world.cluster(), world.nodes(), now, 1500ms);
+    metrics.pass(actions, options, world.nodes(), world.totals(), now, 1500ms);
     return actions;
   }
   /// The value of the series, as it is exposed; empty: there is none.
@@ -83,6 +83,25 @@ TEST(PassMetrics, TheyCountWhatIsThere) {
   EXPECT_EQ(cluster.value("unneeded_nodes_count"), "1");
   EXPECT_EQ(cluster.value("unremovable_nodes_count{reason=\"NotUnderutilized\"}"), "1");
   EXPECT_EQ(cluster.value("function_duration_quantile_seconds_sum{function=\"main\"}"), "1.5");
+}
+
+TEST(PassMetrics, TaintsAreCountedByKindAndAKindThatIsGoneIsNought) {
+  Watched cluster;
+  const auto node = [&](std::string_view name, std::string_view taints) {
+    cluster.put(fmt::format("{{apiVersion: v1, kind: Node, metadata: {{name: {}}}, spec: {{taints: [{}]}}}}", name, taints));
+  };
+  node("a", "{key: node.kubernetes.io/not-ready, effect: NoExecute}, {key: mine, effect: NoSchedule}");
+  node("b", "{key: yours, effect: NoSchedule}, {key: startup-taint.cluster-autoscaler.kubernetes.io/x, effect: NoSchedule}");
+  (void)cluster.pass();
+  EXPECT_EQ(cluster.value("node_taints_count{type=\"node.kubernetes.io/not-ready\"}"), "1");
+  EXPECT_EQ(cluster.value("node_taints_count{type=\"other\"}"), "2");
+  EXPECT_EQ(cluster.value("node_taints_count{type=\"startup-taint\"}"), "1");
+  node("a", "{key: mine, effect: NoSchedule}");
+  cluster.world.remove("Node", "", "b");
+  (void)cluster.pass();
+  EXPECT_EQ(cluster.value("node_taints_count{type=\"node.kubernetes.io/not-ready\"}"), "0");
+  EXPECT_EQ(cluster.value("node_taints_count{type=\"other\"}"), "1");
+  EXPECT_EQ(cluster.value("node_taints_count{type=\"startup-taint\"}"), "0");
 }
 
 TEST(PassMetrics, TheLatencyOfARemovalBeginsWhenTheNodeMayGo) {
