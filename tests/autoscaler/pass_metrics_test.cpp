@@ -88,7 +88,7 @@ TEST(PassMetrics, TheyCountWhatIsThere) {
 TEST(PassMetrics, TaintsAreCountedByKindAndAKindThatIsGoneIsNought) {
   Watched cluster;
   const auto node = [&](std::string_view name, std::string_view taints) {
-    cluster.put(fmt::format("{{apiVersion: v1, kind: Node, metadata: {{name: {}}}, spec: {{taints: [{}]}}}}", name, taints));
+    cluster.put(fmt::format("kind: Node\nmetadata: {{name: {}}}\nspec: {{taints: [{}]}}", name, taints));
   };
   node("a", "{key: node.kubernetes.io/not-ready, effect: NoExecute}, {key: mine, effect: NoSchedule}");
   node("b", "{key: yours, effect: NoSchedule}, {key: startup-taint.cluster-autoscaler.kubernetes.io/x, effect: NoSchedule}");
