@@ -13,7 +13,6 @@
 #include "client/transport.h"
 #include "controllers/certificates.h"
 #include "controllers/cluster.h"
-#include "controllers/engine.h"
 #include "controllers/workloads.h"
 
 namespace berth::controllers {
