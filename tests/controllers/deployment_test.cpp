@@ -189,8 +189,8 @@ TEST_F(Rollout, OnlyAChangedSizeWritesTheSizeAnnotations) {
   change([](json::Value& d) { json::set(d, {"spec", "paused"}, true); });
   settle(3);
   const auto most = [&] {
-    return json::get_string(world.api.all(kinds().replica_set).front(),
-                            {"metadata", "annotations", "deployment.kubernetes.io/max-replicas"});
+    return std::string(
+        json::get_string(world.api.all(kinds().replica_set).front(), {"metadata", "annotations", "deployment.kubernetes.io/max-replicas"}));
   };
   EXPECT_EQ(most(), "3");
   change([](json::Value& d) { json::set(d, {"spec", "replicas"}, 4); });

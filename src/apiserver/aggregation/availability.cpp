@@ -53,11 +53,9 @@ Aggregator::Aggregator(Ground& ground, Responder& respond, Relays& relays)
 }
 
 void Aggregator::start() {
-  {
-    // What is registered already calls back from within: the loop's look waits until there is something to look at.
-    const std::lock_guard lock(self_->gate);
-    registrations_ = std::make_unique<Registrations>(*ground_.cache, [this] { look_later(); });
-  }
+  // What is registered already calls back from within: the loop's look waits until this one is done.
+  const std::lock_guard lock(self_->gate);
+  registrations_ = std::make_unique<Registrations>(*ground_.cache, [this] { look_later(); });
   look();
 }
 

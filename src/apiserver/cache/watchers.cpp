@@ -152,15 +152,15 @@ void WatcherTable::distribute(std::span<const Change> changes) {
 }
 
 bool WatcherTable::deliver_due(WatchState& state, std::span<const Change> changes) {
-  const Revision before = state.delivered;
-  if (!state.is_replaying) state.floor = before;
-  for (const std::uint32_t i : state.due) {
-    if (state.is_replaying && !state.is_closed) {
-      state.pending.push_back(changes[i]);
-    } else if (!deliver_change(state, changes[i], gone_[i])) {
-      return false;
-    }
+  if (state.is_replaying) {
+    // The rest of the state, and the sink, are the starter's until it has delivered what went before.
+    for (const std::uint32_t i : state.due) state.pending.push_back(changes[i]);
+    return true;
   }
+  const Revision before = state.delivered;
+  state.floor = before;
+  for (const std::uint32_t i : state.due)
+    if (!deliver_change(state, changes[i], gone_[i])) return false;
   if (state.delivered != before && !state.is_closed) state.sink->flush();
   return true;
 }
