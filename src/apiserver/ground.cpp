@@ -111,6 +111,7 @@ void Ground::close() {
     const std::lock_guard lock(mirrors_mutex_);
     mirrors_.clear();
   }
+  cache->end();
   cache.reset();
 }
 

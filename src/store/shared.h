@@ -88,7 +88,7 @@ class SharedStore {
   /// One record, or all below a prefix, as they are now. These wait for the answer, some seconds at most.
   virtual Result<std::vector<SharedRecord>> find(const std::string& key_or_prefix, bool is_prefix) = 0;
   /// The write's answer, waited for.
-  WriteAnswer write_and_wait(SharedWrite write);
+  virtual WriteAnswer write_and_wait(SharedWrite write);
   /// Forgets what is superseded up to `revision`; what is already forgotten is no error.
   virtual Result<void> compact(Revision revision) = 0;
   /// How many times a counter beside the prefix was written, and whether this call wrote it: several servers agree on who compacts, as

@@ -90,7 +90,7 @@ ObjectCacheImpl::ObjectCacheImpl(std::unique_ptr<store::Store> store, const Cloc
       options_(options),
       synchronous_(synchronous) {}
 
-ObjectCacheImpl::~ObjectCacheImpl() {
+void ObjectCacheImpl::end_writer() {
   {
     std::lock_guard lock(queue_mutex_);
     stopping_ = true;

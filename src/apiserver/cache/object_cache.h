@@ -140,6 +140,9 @@ class WatchSink {
   /// No more is to come just now: what was delivered since the last flush should go out, in one piece. Called under the same rules as
   /// deliver; not for what watch() itself delivers.
   virtual void flush() {}
+  /// Part of what happened since the last event is lost; what comes next is what changed on the whole. False: the watch ends, as in
+  /// deliver. Called under the same rules; for who keeps a picture of what is there, nothing is to be done.
+  virtual bool skip_history() { return true; }
 };
 
 /// Ends its watch when destroyed; afterwards the sink is not called any more. Destroying waits for a delivery under way in another thread
@@ -172,6 +175,9 @@ class ObjectCache {
                                                    std::function<ObjectMeta(std::string_view key, const std::string& value)> meta_of,
                                                    bool synchronous);
   virtual ~ObjectCache() = default;
+  /// Answers every proposal and everybody who waits, and calls nobody back afterwards; what there is can still be read. Whoever is answered
+  /// may look at the cache: its owner ends it before it lets it go. Idempotent; the destructor does the same.
+  virtual void end() = 0;
 
   virtual void propose(Proposal proposal, std::function<void(ProposeResult)> result) = 0;
   [[nodiscard]] virtual ObjectPtr get(std::string_view key) const = 0;

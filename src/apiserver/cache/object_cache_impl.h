@@ -56,7 +56,8 @@ class PublishedObjects : public ObjectCache {
 class ObjectCacheImpl final : public PublishedObjects {
  public:
   ObjectCacheImpl(std::unique_ptr<store::Store> store, const Clock& clock, CacheOptions options, bool synchronous);
-  ~ObjectCacheImpl() override;
+  ~ObjectCacheImpl() override { end_writer(); }
+  void end() override { end_writer(); }
   using MetaOf = std::function<ObjectMeta(std::string_view key, const std::string& value)>;
   Result<void> load(const MetaOf& meta_of);
   void start();
@@ -93,6 +94,8 @@ class ObjectCacheImpl final : public PublishedObjects {
 
   // object_cache_writer.cpp: the writer's side.
   void run();
+  /// Everything that waits is written and answered.
+  void end_writer();
   void gather(std::unique_lock<std::mutex>& lock, std::size_t last_group);
   void run_synchronously();
   Duration time_to_wait();

@@ -151,6 +151,28 @@ void WatcherTable::distribute(std::span<const Change> changes) {
   }
 }
 
+void WatcherTable::skip_history() {
+  List all;
+  {
+    const std::shared_lock lock(mutex_);
+    const auto take = [&](const List& list) { all.insert(all.end(), list.begin(), list.end()); };
+    for (const auto& [prefix, bucket] : buckets_) {
+      take(bucket.all);
+      for (const auto& [name, list] : bucket.by_name) take(list);
+      for (const auto& [field, by_value] : bucket.by_field)
+        for (const auto& [value, list] : by_value) take(list);
+    }
+  }
+  for (const auto& state : all) {
+    bool keep = true;
+    {
+      const std::lock_guard lock(state->gate);
+      if (!state->is_closed) keep = state->sink->skip_history();
+    }
+    if (!keep) remove(state);
+  }
+}
+
 bool WatcherTable::deliver_due(WatchState& state, std::span<const Change> changes) {
   if (state.is_replaying) {
     // The rest of the state, and the sink, are the starter's until it has delivered what went before.

@@ -48,6 +48,8 @@ class WatcherTable {
   void remove(const std::shared_ptr<WatchState>& state);
   /// Hands a group's changes to everybody concerned, in order, then flushes each of them once. One caller at a time.
   void publish(std::span<const Change> changes);
+  /// Tells every watch (WatchSink::skip_history), before the change that closes the gap is published. By the publisher.
+  void skip_history();
   [[nodiscard]] std::size_t size() const;
 
  private:

@@ -7,11 +7,9 @@
 namespace berth::apiserver::etcd {
 namespace {
 
-using SteadyClock = std::chrono::steady_clock;
 constexpr auto kPublishPatience = std::chrono::seconds(5);  // A write that is done is answered then, whatever the watch does.
 constexpr auto kReadPatience = std::chrono::seconds(10);
-constexpr auto kStall =
-    std::chrono::milliseconds(20);  // A reader waits longer than this for the watch: something outside the prefix was written.
+constexpr auto kReadAgain = std::chrono::milliseconds(100);  // After what was to be read anew could not be.
 
 std::string with_revision(std::string text, std::size_t offset, Revision revision) {
   text.insert(std::min(offset, text.size()), std::to_string(revision));
@@ -21,30 +19,41 @@ std::string with_revision(std::string text, std::size_t offset, Revision revisio
 
 }  // namespace
 
-SharedCache::SharedCache(std::shared_ptr<store::SharedStore> store, const Clock& clock, CacheOptions options,
+SharedCache::SharedCache(std::shared_ptr<store::SharedStore> store, const Clock& clock, EventLoop* loop, CacheOptions options,
                          std::shared_ptr<const StoredForm> form, Duration event_ttl)
     : PublishedObjects(options, 0),
       clock_(clock),
       options_(options),
       form_(std::move(form)),
       event_ttl_(event_ttl),
-      store_(std::move(store)) {}
+      store_(std::move(store)),
+      keeper_thread_(loop == nullptr ? std::make_unique<ThreadLoop>("etcd") : nullptr),
+      compactor_thread_(loop == nullptr ? std::make_unique<ThreadLoop>("compaction") : nullptr),
+      keeper_(loop == nullptr ? *keeper_thread_ : *loop),
+      compactor_(loop == nullptr ? *compactor_thread_ : *loop) {}
 
-SharedCache::~SharedCache() {
+void SharedCache::end_flights() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  wake_.notify_all();
-  if (keeper_.joinable()) keeper_.join();
-  if (compaction_.joinable()) compaction_.join();
+  if (keeper_thread_) keeper_thread_->stop();
+  if (compactor_thread_) compactor_thread_->stop();
+  alive_.reset();
   store_->stop();
   std::unique_lock lock(mutex_);
-  // Every write and question under way is answered within its own time.
-  wake_.wait(lock, [this] { return flights_.empty() && !is_asking_; });
-  auto waiters = std::exchange(waiters_, {});
+  auto waiting = waiters_.take_all();  // What they wait for is told to nobody any more, and from now on nobody waits.
   lock.unlock();
-  for (auto& [revision, waiter] : waiters) waiter.done(false);
+  for (auto& waiter : waiting) waiter.done(false);
+  lock.lock();
+  // Every write and question under way is answered within its own time.
+  idle_.wait(lock, [this] { return flights_.empty() && !is_asking_; });
+}
+
+Task SharedCache::guarded(void (SharedCache::*task)()) {
+  return [this, task, alive = std::weak_ptr(alive_)] {
+    if (!alive.expired()) (this->*task)();
+  };
 }
 
 Result<Revision> SharedCache::read_all(const std::function<void(std::string key, ObjectPtr object)>& each) {
@@ -98,8 +107,7 @@ Result<void> SharedCache::load() {
   published_ = *read;
   delivered_->store(*read);
   store_->follow(*read, *this);
-  keeper_ = std::thread([this] { run_keeper(); });
-  compaction_ = std::thread([this] { run_compaction(); });
+  compactor_.schedule_after(options_.compaction_interval, guarded(&SharedCache::compact));
   return {};
 }
 
@@ -162,7 +170,11 @@ void SharedCache::answered(const FlightPtr& flight, store::WriteAnswer answer) {
   const Proposal& proposal = flight->proposal;
   if (answer.verdict == store::WriteVerdict::kDone) {
     return wait(answer.revision, kPublishPatience, Who::kWriter, [this, flight, revision = answer.revision](bool) {
-      ObjectPtr object = flight->object;
+      ObjectPtr object;
+      {
+        const std::lock_guard lock(mutex_);  // The watch may be publishing it at this moment.
+        object = flight->object;
+      }
       if (object == nullptr || object->revision != revision) {
         if (!flight->proposal.is_delete)
           object = object_of(flight->proposal.key, flight->proposal.value, flight->proposal.revision_offset,
@@ -201,7 +213,7 @@ void SharedCache::complete(const FlightPtr& flight, ProposeResult result) {
       flights_.erase(at);
       break;
     }
-  if (stopping_ && flights_.empty()) wake_.notify_all();
+  if (stopping_ && flights_.empty()) idle_.notify_all();
 }
 
 ObjectPtr SharedCache::own_object(const std::string& key, const store::SharedRecord& record) {
@@ -270,10 +282,9 @@ void SharedCache::wait(Revision revision, Duration timeout, Who who, std::functi
   {
     const std::lock_guard lock(mutex_);
     if (revision > this->revision() && !stopping_) {
-      const auto now = SteadyClock::now();
-      const bool wakes = waiters_.empty();
-      waiters_.emplace(revision, Waiter{now, now + timeout, std::move(done), who != Who::kWriter, who == Who::kNewest});
-      if (wakes) wake_.notify_all();
+      const TimePoint now = keeper_.now();
+      waiters_.add(revision, {now, now + timeout, who, std::move(done)});
+      if (!std::exchange(is_looking_, true)) keeper_.schedule_after(RevisionWaiters::kStall, guarded(&SharedCache::look_at_waiters));
       return;
     }
   }
@@ -281,14 +292,12 @@ void SharedCache::wait(Revision revision, Duration timeout, Who who, std::functi
 }
 
 void SharedCache::answer_waiters(Revision reached) {
-  std::vector<Waiter> due;
+  std::vector<RevisionWaiters::Waiter> due;
   {
     const std::lock_guard lock(mutex_);
-    const auto end = waiters_.upper_bound(reached);
-    for (auto at = waiters_.begin(); at != end; ++at) due.push_back(std::move(at->second));
-    waiters_.erase(waiters_.begin(), end);
+    due = waiters_.reached(reached);
   }
-  for (Waiter& waiter : due) waiter.done(true);
+  for (auto& waiter : due) waiter.done(true);
 }
 
 void SharedCache::catch_up(std::function<void(bool)> done) {
@@ -322,7 +331,7 @@ void SharedCache::ask_latest() {
       const std::lock_guard lock(mutex_);
       if (!latest) failure_ = latest.error().message;
       is_asking_ = !readers_.empty();
-      if (!is_asking_ && stopping_) wake_.notify_all();
+      if (!is_asking_ && stopping_) idle_.notify_all();
       if (!is_asking_) return;
     }
     ask_latest();
@@ -334,11 +343,7 @@ std::string SharedCache::storage_failure() const {
   return failure_.empty() ? ObjectCache::storage_failure() : failure_;
 }
 
-void SharedCache::lost() {
-  const std::lock_guard lock(mutex_);
-  is_lost_ = true;
-  wake_.notify_all();
-}
+void SharedCache::lost() { keeper_.post(guarded(&SharedCache::begin_anew)); }
 
 void SharedCache::begin_anew() {
   log::warning("etcd", "what came after revision {} is compacted: everything is read anew", revision());
@@ -346,11 +351,12 @@ void SharedCache::begin_anew() {
   const auto read = read_all([&](std::string key, ObjectPtr object) { now.emplace(std::move(key), std::move(object)); });
   if (!read) {
     log::error("etcd", "reading anew: {}", read.error().message);
-    const std::lock_guard lock(mutex_);
-    is_lost_ = true;
+    keeper_.schedule_after(kReadAgain, guarded(&SharedCache::begin_anew));
     return;
   }
-  // What watches see is what changed on the whole; nobody who comes later can begin before this.
+  // Clients that watch begin anew, since they count on every event; the server's own followers see what changed on the whole. Nobody who
+  // comes later can begin before this.
+  watchers_->skip_history();
   std::vector<Change> changes;
   for (const auto& [prefix, count] : index_.counts())
     index_.slice(prefix + "/", {}, 0).for_each([&](const ObjectPtr& object) {
@@ -359,7 +365,11 @@ void SharedCache::begin_anew() {
     });
   for (auto& [key, object] : now) {
     const auto current = index_.find(key);
-    if (current == nullptr || current->revision < object->revision) changes.push_back({object, current, false});
+    if (current != nullptr && current->revision >= object->revision) continue;
+    // One that was deleted and made again is another object.
+    const bool is_another = current != nullptr && current->create_revision != object->create_revision;
+    if (is_another) changes.push_back({std::make_shared<const StoredObject>(*current, object->create_revision - 1), current, true});
+    changes.push_back({object, is_another ? nullptr : current, false});
   }
   std::ranges::stable_sort(changes, {}, [](const Change& change) { return change.revision(); });
   {
@@ -371,68 +381,42 @@ void SharedCache::begin_anew() {
   store_->follow(*read, *this);
 }
 
-void SharedCache::run_keeper() {
-  std::unique_lock lock(mutex_);
-  auto last_nudge = SteadyClock::now();
-  while (!stopping_) {
-    if (waiters_.empty() && !is_lost_)
-      wake_.wait(lock, [this] { return stopping_ || !waiters_.empty() || is_lost_; });
-    else
-      wake_.wait_for(lock, kStall);
+void SharedCache::look_at_waiters() {
+  RevisionWaiters::Late late;
+  const TimePoint now = keeper_.now();
+  {
+    const std::lock_guard lock(mutex_);
     if (stopping_) return;
-    const auto now = SteadyClock::now();
-    std::vector<std::pair<Waiter, bool>> late;
-    bool is_stalled = false;
-    for (auto at = waiters_.begin(); at != waiters_.end();) {
-      is_stalled = is_stalled || (at->second.is_reader && now - at->second.since > kStall);
-      // Where nobody can write there is nothing new to wait for; what was written a second ago has arrived.
-      const bool has_all = at->second.is_newest && takes_no_writes_ && now - at->second.since > std::chrono::seconds(1);
-      if (at->second.until <= now || has_all) {
-        late.emplace_back(std::move(at->second), has_all);
-        at = waiters_.erase(at);
-      } else {
-        ++at;
-      }
-    }
-    const bool is_lost = std::exchange(is_lost_, false);
-    lock.unlock();
-    for (auto& [waiter, reached] : late) waiter.done(reached);
-    if (is_lost) begin_anew();
-    if (is_stalled && now - last_nudge > 10 * kStall) {
-      last_nudge = now;
-      store_->nudge([this](bool written) { takes_no_writes_ = !written; });
-    }
-    lock.lock();
+    late = waiters_.expire(now, *takes_no_writes_);
+    is_looking_ = !waiters_.is_empty();
+    if (is_looking_) keeper_.schedule_after(RevisionWaiters::kStall, guarded(&SharedCache::look_at_waiters));
   }
+  for (auto& [waiter, reached] : late.over) waiter.done(reached);
+  if (!late.is_stalled || now - last_nudge_ <= 10 * RevisionWaiters::kStall) return;
+  last_nudge_ = now;
+  store_->nudge([verdict = takes_no_writes_](bool written) { *verdict = !written; });
 }
 
-void SharedCache::run_compaction() {
+void SharedCache::compact() {
   // As kube-apiserver's compactor: whoever finds the counter as he left it compacts what was newest an interval ago; the others take over
   // the counter and try again later.
-  std::int64_t version = 0;
-  Revision goal = 0;
-  std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    if (wake_.wait_for(lock, options_.compaction_interval, [this] { return stopping_; })) return;
-    lock.unlock();
-    const auto turn = store_->take_compaction_turn(version, goal);
-    if (!turn) {
-      log::warning("etcd", "compaction: {}", turn.error().message);
-    } else {
-      version = turn->version;
-      if (turn->is_mine && goal != 0)
-        if (const auto done = store_->compact(goal); !done) log::warning("etcd", "compaction: {}", done.error().message);
-      listed_from_ = goal;
-      goal = turn->revision;
-    }
-    lock.lock();
+  const auto turn = store_->take_compaction_turn(compaction_version_, compaction_goal_);
+  if (!turn) {
+    log::warning("etcd", "compaction: {}", turn.error().message);
+  } else {
+    compaction_version_ = turn->version;
+    if (turn->is_mine && compaction_goal_ != 0)
+      if (const auto done = store_->compact(compaction_goal_); !done) log::warning("etcd", "compaction: {}", done.error().message);
+    listed_from_ = compaction_goal_;
+    compaction_goal_ = turn->revision;
   }
+  compactor_.schedule_after(options_.compaction_interval, guarded(&SharedCache::compact));
 }
 
 Result<std::unique_ptr<ObjectCache>> open_shared_cache(std::shared_ptr<store::SharedStore> store, const Clock& clock, CacheOptions options,
-                                                       FormOptions form, Duration event_ttl) {
+                                                       FormOptions form, Duration event_ttl, EventLoop* loop) {
   auto cache =
-      std::make_unique<SharedCache>(std::move(store), clock, options, std::make_shared<const StoredForm>(std::move(form)), event_ttl);
+      std::make_unique<SharedCache>(std::move(store), clock, loop, options, std::make_shared<const StoredForm>(std::move(form)), event_ttl);
   if (auto loaded = cache->load(); !loaded) return std::unexpected(loaded.error());
   return cache;
 }

@@ -5,24 +5,29 @@
 //
 // What this server wrote itself comes back by the same way as everybody's; its bytes are recognised, so that nothing is decoded twice.
 //
+// What is not done within a call is done on two loops: the keeper ends waits and reads anew what was missed, the compactor compacts, since
+// each waits for etcd. In production both are threads of the cache's own, in a simulated world one virtual loop.
+//
 // Locks: mutex_ guards what is under way; the published half has its own (object_cache_impl.h). No callback is called under a lock.
 #pragma once
 #include <condition_variable>
-#include <map>
-#include <thread>
 #include <unordered_map>
 
 #include "apiserver/cache/object_cache_impl.h"
+#include "apiserver/etcd/revision_waiters.h"
 #include "apiserver/etcd/stored_form.h"
+#include "base/event_loop.h"
 #include "store/shared.h"
 
 namespace berth::apiserver::etcd {
 
 class SharedCache final : public PublishedObjects, private store::Follower {
  public:
-  SharedCache(std::shared_ptr<store::SharedStore> store, const Clock& clock, CacheOptions options, std::shared_ptr<const StoredForm> form,
-              Duration event_ttl);
-  ~SharedCache() override;
+  /// `loop`: the keeper and the compactor, and who destroys the cache is on it; null: threads of its own.
+  SharedCache(std::shared_ptr<store::SharedStore> store, const Clock& clock, EventLoop* loop, CacheOptions options,
+              std::shared_ptr<const StoredForm> form, Duration event_ttl);
+  ~SharedCache() override { end_flights(); }
+  void end() override { end_flights(); }
   /// Reads everything, then follows.
   Result<void> load();
 
@@ -34,7 +39,7 @@ class SharedCache final : public PublishedObjects, private store::Follower {
   [[nodiscard]] std::string storage_failure() const override;
 
  private:
-  using Time = std::chrono::steady_clock::time_point;
+  using Who = RevisionWaiters::Who;
   /// A write of this server's own under way.
   struct Flight {
     Proposal proposal;
@@ -42,16 +47,10 @@ class SharedCache final : public PublishedObjects, private store::Follower {
     Bytes stored;       ///< As it was sent; null: a deletion.
     Bytes foreign;      ///< See foreign_.
     ObjectPtr present;  ///< What a deletion deletes.
-    ObjectPtr object;   ///< As it was published.
+    ObjectPtr object;   ///< As it was published. Under mutex_.
   };
   using FlightPtr = std::shared_ptr<Flight>;
-  struct Waiter {
-    Time since, until;
-    std::function<void(bool)> done;
-    bool is_reader = false;  ///< Waits for a revision that may be outside of the prefix.
-    bool is_newest = false;  ///< For what etcd said is the newest.
-  };
-
+  void end_flights();
   void changed(std::vector<store::SharedRecord> records, Revision reached) override;
   void lost() override;
   std::optional<Change> change_of(store::SharedRecord& record, const ObjectPtr& current);
@@ -63,13 +62,15 @@ class SharedCache final : public PublishedObjects, private store::Follower {
   void answered(const FlightPtr& flight, store::WriteAnswer answer);
   void complete(const FlightPtr& flight, ProposeResult result);
   void answer_waiters(Revision reached);
-  enum class Who { kWriter, kReader, kNewest };
   void wait(Revision revision, Duration timeout, Who who, std::function<void(bool)> done);
   void ask_latest();
   Result<Revision> read_all(const std::function<void(std::string key, ObjectPtr object)>& each);
   void begin_anew();
-  void run_keeper();
-  void run_compaction();
+  /// Ends what has waited long enough, and nudges etcd where readers wait for nothing; again after a while, as long as anybody waits.
+  void look_at_waiters();
+  void compact();
+  /// `task`, unless the cache has gone by then.
+  Task guarded(void (SharedCache::*task)());
 
   const Clock& clock_;
   const CacheOptions options_;
@@ -78,20 +79,29 @@ class SharedCache final : public PublishedObjects, private store::Follower {
   std::shared_ptr<store::SharedStore> store_;
 
   mutable std::mutex mutex_;
-  std::condition_variable wake_;
+  std::condition_variable idle_;                             ///< Nothing is under way.
   std::unordered_multimap<std::string, FlightPtr> flights_;  ///< By the cache's key.
-  std::multimap<Revision, Waiter> waiters_;
+  RevisionWaiters waiters_;
   /// Objects with fields that only newer servers know, as they are stored: nobody's update here may lose those. By the cache's key.
   std::unordered_map<std::string, Bytes> foreign_;
   std::vector<std::function<void(bool)>> readers_;  ///< For whom etcd is to be asked next.
-  bool is_asking_ = false, is_lost_ = false, stopping_ = false;
+  bool is_asking_ = false, is_looking_ = false, stopping_ = false;
   std::string failure_;
-  std::atomic<bool> takes_no_writes_{false};
-  std::thread keeper_, compaction_;
+  std::shared_ptr<std::atomic<bool>> takes_no_writes_ = std::make_shared<std::atomic<bool>>(false);  ///< The last nudge's news.
+
+  // The keeper's, and the compactor's.
+  TimePoint last_nudge_{};
+  std::int64_t compaction_version_ = 0;
+  Revision compaction_goal_ = 0;
+
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
+  std::unique_ptr<ThreadLoop> keeper_thread_, compactor_thread_;
+  EventLoop& keeper_;
+  EventLoop& compactor_;
 };
 
-/// Opens it: keys, media type and encryption as `form` says.
+/// Opens it: keys, media type and encryption as `form` says; `loop` as the constructor's.
 Result<std::unique_ptr<ObjectCache>> open_shared_cache(std::shared_ptr<store::SharedStore> store, const Clock& clock, CacheOptions options,
-                                                       FormOptions form, Duration event_ttl);
+                                                       FormOptions form, Duration event_ttl, EventLoop* loop = nullptr);
 
 }  // namespace berth::apiserver::etcd

@@ -152,6 +152,18 @@ void WatchStream::drop_if_behind(std::size_t most_bytes) {
   pump();
 }
 
+bool WatchStream::skip_history() {
+  bool is_held = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (feed_ == Feed::kClosed) return false;
+    fall_behind();
+    is_held = writer_ == Writer::kHeld;  // Whoever starts it writes what there is to say.
+  }
+  if (!is_held) pump();
+  return false;
+}
+
 void WatchStream::flush() {
   WatchFlush& flush = reads_.streams.flush();
   if (flush.pause() <= Duration::zero()) return pump();

@@ -45,6 +45,8 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   bool deliver(const WatchEvent& event) override;
   /// Writes now or, soon after the last time, at the next common turn.
   void flush() override;
+  /// Its client is to list anew: it counts on every event.
+  bool skip_history() override;
   /// The common turn.
   void flush_turn();
   /// Ends it with 410 when more than `most_bytes` wait for its client.

@@ -1,0 +1,233 @@
+#include "tests/world/judges.h"
+
+#include <algorithm>
+
+#include "apiserver/etcd/stored_form.h"
+#include "model/quantity.h"
+
+namespace berth::world {
+namespace {
+
+using store::Revision;
+
+/// What etcd holds, as a document; null: deleted.
+json::Value document_of(const store::SharedRecord& record) {
+  static const apiserver::etcd::StoredForm kForm{{}};
+  if (record.value == nullptr) return nullptr;
+  const auto key = kForm.cache_key(record.key);
+  if (!key) return nullptr;
+  const auto text = kForm.to_text(*key, record.key, *record.value);
+  return text ? *json::parse(text->value) : json::Value(nullptr);
+}
+
+std::string name_of_key(const std::string& key) { return key.substr(key.rfind('/') + 1); }
+
+/// One register through time.
+struct Register {
+  struct State {
+    Revision revision = 0;
+    std::string value;  ///< Empty: not there.
+  };
+  std::vector<State> states{{}};
+  /// The state at a revision.
+  [[nodiscard]] std::size_t at(Revision revision) const {
+    return static_cast<std::size_t>(std::ranges::upper_bound(states, revision, {}, &State::revision) - states.begin()) - 1;
+  }
+};
+
+std::map<std::string, Register> registers_of(const Etcd& etcd) {
+  std::map<std::string, Register> out;
+  for (const auto& record : etcd.whole_history()) {
+    if (!record.key.starts_with("/registry/configmaps/default/register-")) continue;
+    const json::Value document = document_of(record);
+    out[name_of_key(record.key)].states.push_back({record.revision, std::string(json::get_string(document, {"data", "v"}))});
+  }
+  return out;
+}
+
+std::string words(const Act& act) {
+  static constexpr const char* kKinds[] = {"put", "delete", "read"};
+  return fmt::format("{} by {} of {}{}{} (between {} and {}, told of {})", kKinds[static_cast<int>(act.kind)], act.user, act.name,
+                     act.value.empty() ? "" : " = ", act.value, act.before, act.after, act.least);
+}
+
+void judge_put(const Act& act, const Register& of, Findings& findings) {
+  const auto times = std::ranges::count(of.states, act.value, &Register::State::value);
+  if (times > 1) findings.push_back(fmt::format("written {} times: {}", times, words(act)));
+  if (act.outcome == Act::Outcome::kRefused && times != 0) findings.push_back("refused, and done all the same: " + words(act));
+  if (act.outcome != Act::Outcome::kDone) return;
+  if (times == 0) return findings.push_back("acknowledged, and lost: " + words(act));
+  const auto& state = *std::ranges::find(of.states, act.value, &Register::State::value);
+  if (state.revision != act.revision)
+    findings.push_back(fmt::format("acknowledged with revision {}, done at {}: {}", act.revision, state.revision, words(act)));
+  if (state.revision <= act.before || state.revision > act.after) findings.push_back("done outside of its time: " + words(act));
+}
+
+void judge_read(const Act& act, const Register& of, Findings& findings) {
+  for (std::size_t i = of.at(act.least); i < of.states.size() && of.states[i].revision <= act.after; ++i)
+    if (of.states[i].value == act.value) return;
+  findings.push_back("read what was not there at any time in question: " + words(act));
+}
+
+/// Whether a pod takes room.
+bool takes_room(const json::Value& pod) {
+  const auto phase = json::get_string(pod, {"status", "phase"});
+  return phase != "Succeeded" && phase != "Failed";
+}
+
+std::int64_t cpu_of(const json::Value& pod) {
+  std::int64_t milli = 0;
+  for (const auto& container : json::get_array(pod, {"spec", "containers"}))
+    if (const auto amount = model::Quantity::parse(json::get_string(container, {"resources", "requests", "cpu"})))
+      milli += amount->milli_value();
+  return milli;
+}
+
+/// Goes through the whole history once.
+class History {
+ public:
+  void see(const store::SharedRecord& record) {
+    if (record.key.starts_with("/registry/pods/")) return see_pod(record);
+    if (record.key.starts_with("/registry/services/specs/")) return see_service(record);
+    if (record.key.starts_with("/registry/minions/") && record.value != nullptr)
+      if (const auto amount = model::Quantity::parse(json::get_string(document_of(record), {"status", "allocatable", "cpu"})))
+        has_[name_of_key(record.key)] = amount->milli_value();
+  }
+  Findings findings;
+
+ private:
+  struct Pod {
+    std::string uid, node;
+    std::int64_t cpu = 0;
+  };
+  void see_pod(const store::SharedRecord& record) {
+    const json::Value document = document_of(record);
+    Pod now;
+    if (!document.is_null()) {
+      now = {std::string(json::get_string(document, {"metadata", "uid"})), std::string(json::get_string(document, {"spec", "nodeName"})),
+             takes_room(document) ? cpu_of(document) : 0};
+    }
+    Pod& before = pods_[record.key];
+    if (before.uid == now.uid && !before.node.empty() && before.node != now.node)
+      findings.push_back(fmt::format("{} moves from {} to {} at {}", record.key, before.node, now.node, record.revision));
+    if (!before.node.empty()) used_[before.node] -= before.cpu;
+    if (!now.node.empty()) {
+      const auto used = used_[now.node] += now.cpu;
+      if (const auto has = has_.find(now.node); has != has_.end() && used > has->second && before.node.empty())
+        findings.push_back(fmt::format("{} has {}m of cpu and is asked for {}m at {}", now.node, has->second, used, record.revision));
+    }
+    before = now;
+  }
+  void see_service(const store::SharedRecord& record) {
+    std::erase_if(addresses_, [&](const auto& entry) { return entry.second == record.key; });
+    const json::Value document = document_of(record);
+    const std::string address(json::get_string(document, {"spec", "clusterIP"}));
+    if (address.empty() || address == "None") return;
+    const auto [at, is_new] = addresses_.emplace(address, record.key);
+    if (!is_new) findings.push_back(fmt::format("{} has the address {} of {} at {}", record.key, address, at->second, record.revision));
+  }
+  std::map<std::string, Pod> pods_;
+  std::map<std::string, std::int64_t> used_, has_;
+  std::map<std::string, std::string> addresses_;
+};
+
+}  // namespace
+
+Findings judge_registers(const Ledger& ledger, const Etcd& etcd) {
+  Findings findings;
+  const auto registers = registers_of(etcd);
+  static const Register kNever;
+  std::map<std::string, std::int64_t> deletions, allowed;
+  for (const auto& record : etcd.whole_history())
+    if (record.value == nullptr && record.key.starts_with("/registry/configmaps/default/register-")) ++deletions[name_of_key(record.key)];
+  for (const Act& act : ledger.acts()) {
+    const auto found = registers.find(act.name);
+    const Register& of = found == registers.end() ? kNever : found->second;
+    if (act.kind == Act::Kind::kPut) judge_put(act, of, findings);
+    if (act.kind == Act::Kind::kRead && act.outcome == Act::Outcome::kDone) judge_read(act, of, findings);
+    if (act.kind != Act::Kind::kDelete || act.outcome == Act::Outcome::kRefused) continue;
+    ++allowed[act.name];
+    if (act.outcome != Act::Outcome::kDone) continue;
+    const bool is_there = std::ranges::any_of(of.states, [&](const Register::State& state) {
+      return state.value.empty() && state.revision > act.before && state.revision <= act.after;
+    });
+    if (!is_there) findings.push_back("a deletion was acknowledged, and is not there: " + words(act));
+  }
+  for (const auto& [name, count] : deletions)
+    if (count > allowed[name]) findings.push_back(fmt::format("{} was deleted {} times, asked {} times", name, count, allowed[name]));
+  return findings;
+}
+
+Findings judge_watch(const RegisterWatcher& watcher, const Etcd& etcd) {
+  struct Event {
+    std::string text;
+    Revision revision;
+  };
+  std::vector<Event> all;
+  std::set<std::string> there;
+  for (const auto& record : etcd.whole_history()) {
+    if (!record.key.starts_with("/registry/configmaps/default/register-")) continue;
+    const std::string name = name_of_key(record.key);
+    const char* type = record.value == nullptr ? "DELETED" : there.contains(name) ? "MODIFIED" : "ADDED";
+    record.value == nullptr ? (void)there.erase(name) : (void)there.insert(name);
+    all.push_back({fmt::format("{} {}@{}", type, name, record.revision), record.revision});
+  }
+  Findings findings;
+  for (const auto& stretch : watcher.stretches()) {
+    std::vector<std::string> wanted, seen;
+    for (const Event& event : all)
+      if (event.revision > stretch.from && event.revision <= stretch.to) wanted.push_back(event.text);
+    for (const auto& event : stretch.events) seen.push_back(fmt::format("{} {}@{}", event.type, event.name, event.revision));
+    if (seen == wanted) continue;
+    const auto [one, other] = std::ranges::mismatch(seen, wanted);
+    findings.push_back(fmt::format("a watch from {} to {} saw {} where etcd has {}", stretch.from, stretch.to,
+                                   one == seen.end() ? "nothing" : *one, other == wanted.end() ? "nothing" : *other));
+  }
+  return findings;
+}
+
+Findings judge_history(const Etcd& etcd) {
+  History history;
+  for (const auto& record : etcd.whole_history()) history.see(record);
+  return history.findings;
+}
+
+Findings judge_rest(World& world, const std::map<std::string, int>& deployments) {
+  Findings findings;
+  static const apiserver::etcd::StoredForm kForm{{}};
+  std::map<std::string, Revision> held;
+  for (const auto& [key, item] : world.etcd().items())
+    if (const auto cache_key = kForm.cache_key(key)) held[*cache_key] = item.modified;
+  for (std::size_t i = 0; i < kServers; ++i) {
+    if (!world.server(i).api) {
+      findings.push_back(fmt::format("server {} did not come back", i));
+      continue;
+    }
+    const apiserver::ObjectCache& cache = world.server(i).api->cache();
+    std::map<std::string, Revision> here;
+    for (const auto& [resource, count] : cache.counts())
+      for (const auto& object : cache.list({.prefix = resource + "/"}, "", 0).items) here[std::string(object->key)] = object->revision;
+    for (const auto& [key, revision] : held)
+      if (const auto found = here.find(key); found == here.end() || found->second != revision)
+        findings.push_back(
+            fmt::format("server {} shows {} at {}, etcd has it at {}", i, key, found == here.end() ? 0 : found->second, revision));
+    for (const auto& [key, revision] : here)
+      if (!held.contains(key)) findings.push_back(fmt::format("server {} shows {} at {}, which is gone", i, key, revision));
+  }
+  std::map<std::string, int> running;
+  for (const auto& [key, item] : world.etcd().items()) {
+    if (!key.starts_with("/registry/pods/default/")) continue;
+    const json::Value pod = document_of({key, item.value, item.modified, item.created});
+    const std::string app(json::get_string(pod, {"metadata", "labels", "app"}));
+    const auto phase = json::get_string(pod, {"status", "phase"});
+    if (phase == "Running" && json::find(pod, {"metadata", "deletionTimestamp"}) == nullptr)
+      ++running[app];
+    else
+      findings.push_back(fmt::format("{} is {} on \"{}\"", key, phase, json::get_string(pod, {"spec", "nodeName"})));
+  }
+  for (const auto& [name, replicas] : deployments)
+    if (running[name] != replicas) findings.push_back(fmt::format("{} has {} of {} replicas", name, running[name], replicas));
+  return findings;
+}
+
+}  // namespace berth::world

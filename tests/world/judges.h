@@ -1,0 +1,24 @@
+// What must hold of a world, whatever broke. Each judge returns what does not, in words.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "tests/world/users.h"
+
+namespace berth::world {
+
+using Findings = std::vector<std::string>;
+
+/// Every register's history is linearizable: what was acknowledged is in etcd's history, once; what was refused is not; each reader saw a
+/// state between what anybody had been told before he asked and what was there when he was answered.
+Findings judge_registers(const Ledger& ledger, const Etcd& etcd);
+/// Each stretch of a watch is etcd's own history from where it began to where it ended: no gap, no repetition, nothing backwards.
+Findings judge_watch(const RegisterWatcher& watcher, const Etcd& etcd);
+/// What etcd held at every moment: no pod moves to another node, no node is asked for more than it has, no address is given twice, no quota
+/// exceeded.
+Findings judge_history(const Etcd& etcd);
+/// Once everything is healed and has had its time: each server shows what etcd holds, and `deployments` (names and replicas, in namespace
+/// default) have exactly their pods, all running.
+Findings judge_rest(World& world, const std::map<std::string, int>& deployments);
+
+}  // namespace berth::world

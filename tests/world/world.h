@@ -1,0 +1,90 @@
+// A whole cluster in one process and virtual time, over one etcd: several API servers, two of each component, simulated nodes, users; and
+// everything between them may break (etcd_model.h, wire.h). What happens is a function of the seed.
+//
+//   users ── Wire ──┐                      ┌── EtcdLink ──┐
+//   schedulers ─────┼── API server 1, 2, 3 ┼── EtcdLink ──┼── Etcd
+//   controllers ────┤                      └── EtcdLink ──┘
+//   nodes ──────────┘
+#pragma once
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apiserver/server.h"
+#include "client/leadership.h"
+#include "controllers/manager.h"
+#include "node/simulated/simulated_nodes.h"
+#include "scheduler/scheduler.h"
+#include "tests/world/etcd_model.h"
+#include "tests/world/wire.h"
+
+namespace berth::world {
+
+constexpr std::size_t kServers = 3;
+inline constexpr const char* kPrefix = "/registry";
+
+/// One API server, dead or alive.
+struct Server {
+  std::shared_ptr<EtcdLink> etcd;
+  std::unique_ptr<apiserver::ApiServer> api;
+  std::shared_ptr<client::Transport> transport;
+};
+
+/// One process that talks to some API server: which one changes when that one dies.
+struct Process {
+  std::string name;
+  std::shared_ptr<Wire> wire;
+  std::size_t server = 0;
+};
+
+class World {
+ public:
+  World(std::uint64_t seed, int nodes);
+  ~World();
+  World(const World&) = delete;
+
+  VirtualLoop& loop() { return loop_; }
+  Etcd& etcd() { return etcd_; }
+  [[nodiscard]] TimePoint start() const { return start_; }
+
+  Server& server(std::size_t i) { return servers_[i]; }
+  /// Killed: what was under way is lost. Who was led to it finds another a moment later.
+  void kill_server(std::size_t i);
+  /// With no memory of what was; it waits for etcd, if need be.
+  void start_server(std::size_t i);
+
+  /// "scheduler-0", "controllers-1", "nodes": killed, and started with no memory.
+  static constexpr std::array<const char*, 5> kComponents = {"scheduler-0", "scheduler-1", "controllers-0", "controllers-1", "nodes"};
+  void kill(std::string_view component);
+  void start(std::string_view component);
+  /// A process's way; also a user's, made when it is first asked for.
+  Process& process(const std::string& name);
+  std::vector<std::unique_ptr<Process>>& processes() { return processes_; }
+
+  /// What broke that no judge of the end can see any more.
+  std::vector<std::string> wrongs;
+
+ private:
+  struct Component;
+  /// To a server that lives, not the one it is at.
+  void lead(Process& process);
+  void start_component(Component& component);
+  /// Two that lead at once, by what etcd says of the lease at the moment of each write.
+  void watch_leader(Component& component, const net::HttpRequest& request);
+  [[nodiscard]] std::string holder_of(std::string_view lease);
+
+  const TimePoint start_;
+  const std::uint64_t seed_;
+  const int nodes_;
+  VirtualLoop loop_;
+  Etcd etcd_{loop_, kPrefix};
+  simulator::Random random_;
+  std::array<Server, kServers> servers_;
+  std::uint64_t starts_ = 0;
+  std::vector<std::unique_ptr<Process>> processes_;
+  std::vector<std::unique_ptr<Component>> components_;
+  metrics::Registry metrics_;
+};
+
+}  // namespace berth::world
