@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "client/response.h"
 
@@ -235,6 +236,7 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
         callbacks.evicted(1);
       }
     }
+    BERTH_CHECK(removal->under_way > 0, "{}: an eviction is answered twice", pod.key());
     if (--removal->under_way > 0) return;
     if (removal->refused.empty()) {
       removal->evicted = steady_now();

@@ -4,33 +4,9 @@
 
 #include <algorithm>
 
+#include "placement/disruption_ledger.h"
+
 namespace berth::autoscaler {
-
-Budgets::Budgets(const placement::Cluster& cluster) {
-  for (const auto& [key, view] : cluster.disruption_budgets()) budgets_.push_back({view, view->disruptions_allowed});
-}
-
-bool Budgets::Budget::matches(const Pod& pod) const {
-  if (view->meta.ns != pod.view().ns() || view->selector.is_nothing()) return false;
-  if (view->selector_is_empty) return !view->is_v1beta1;
-  return view->selector.matches(pod.view().meta.labels);
-}
-
-bool Budgets::covers(const Pod& pod) const {
-  return std::ranges::any_of(budgets_, [&](const Budget& budget) { return budget.matches(pod); });
-}
-
-bool Budgets::allows(const Pod& pod) const {
-  return std::ranges::none_of(budgets_, [&](const Budget& budget) { return budget.left < 1 && budget.matches(pod); });
-}
-
-bool Budgets::take(const std::vector<PodPtr>& pods) {
-  bool at_once = true;
-  for (const PodPtr& pod : pods)
-    for (Budget& budget : budgets_)
-      if (budget.matches(*pod)) at_once &= --budget.left >= 0;
-  return at_once;
-}
 
 namespace {
 
@@ -64,7 +40,8 @@ bool is_replicated(const Pod& pod) {
 
 }  // namespace
 
-Drainability drainability_of(const Pod& pod, const Budgets& budgets, const Snapshot& snapshot, const Options& options, TimePoint now) {
+Drainability drainability_of(const Pod& pod, const placement::DisruptionLedger& budgets, const Snapshot& snapshot, const Options& options,
+                             TimePoint now) {
   const std::string& name = pod.view().name();
   if (pod.facts.is_mirror) return {Verdict::kIgnore, {}, {}};
   if (pod.facts.ends_too_long(now)) return {Verdict::kIgnore, {}, {}};
@@ -75,13 +52,14 @@ Drainability drainability_of(const Pod& pod, const Budgets& budgets, const Snaps
   if (pod.facts.is_finished) return {Verdict::kLeave, {}, {}};
   if (evict != nullptr && *evict == "on-completion") return {Verdict::kWait, {}, {}};
   if (!is_replicated(pod)) return block("NotReplicated", fmt::format("{} is not replicated", pod.key()));
-  if (pod.view().ns() == "kube-system" && !budgets.covers(pod))
+  if (pod.view().ns() == "kube-system" && !budgets.covers(pod.view()))
     return block("UnmovableKubeSystemPod", "non-daemonset, non-mirrored, non-pdb-assigned kube-system pod present: " + name);
   if (evict != nullptr && *evict == "false")
     return block("NotSafeToEvictAnnotation", "pod annotated as not safe to evict present: " + name);
   if (options.skip_nodes_with_local_storage && pod.facts.has_local_storage)
     return block("LocalStorageRequested", "pod with local storage present: " + name);
-  if (!budgets.allows(pod)) return block("NotEnoughPdb", fmt::format("not enough pod disruption budget to move {}", pod.key()));
+  if (budgets.ask(pod.view()).answer != placement::DisruptionLedger::Answer::kAllowed)
+    return block("NotEnoughPdb", fmt::format("not enough pod disruption budget to move {}", pod.key()));
   return {Verdict::kMove, {}, {}};
 }
 

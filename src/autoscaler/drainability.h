@@ -7,26 +7,11 @@
 #include "autoscaler/options.h"
 #include "autoscaler/snapshot.h"
 
+namespace berth::placement {
+class DisruptionLedger;
+}
+
 namespace berth::autoscaler {
-
-/// What disruption budgets still allow, while simulated removals use it up.
-class Budgets {
- public:
-  explicit Budgets(const placement::Cluster& cluster);
-  [[nodiscard]] bool covers(const Pod& pod) const;
-  /// False when a budget that covers the pod has nothing left.
-  [[nodiscard]] bool allows(const Pod& pod) const;
-  /// Takes the pods from their budgets; false when they could not all be evicted at once.
-  bool take(const std::vector<PodPtr>& pods);
-
- private:
-  struct Budget {
-    std::shared_ptr<const model::PodDisruptionBudgetView> view;
-    std::int64_t left = 0;
-    [[nodiscard]] bool matches(const Pod& pod) const;
-  };
-  std::vector<Budget> budgets_;
-};
 
 struct Drainability {
   enum class Verdict {
@@ -40,6 +25,7 @@ struct Drainability {
   std::string_view reason;  ///< Of kBlock: the cluster autoscaler's name of it, e.g. "NotReplicated".
   std::string message;      ///< Of kBlock.
 };
-Drainability drainability_of(const Pod& pod, const Budgets& budgets, const Snapshot& snapshot, const Options& options, TimePoint now);
+Drainability drainability_of(const Pod& pod, const placement::DisruptionLedger& budgets, const Snapshot& snapshot, const Options& options,
+                             TimePoint now);
 
 }  // namespace berth::autoscaler

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "placement/disruption_ledger.h"
+
 namespace berth::autoscaler {
 namespace {
 
@@ -249,15 +251,15 @@ class Comparison {
   [[nodiscard]] bool may_block(const Verdict& recorded) const {
     const PodPtr pod = blocking_pod(recorded);
     if (pod == nullptr) return false;
-    const Budgets budgets(*facts_.snapshot->cluster);
+    const placement::DisruptionLedger budgets(*facts_.snapshot->cluster, placement::BudgetRule::kAutoscaler);
     const Drainability here = drainability_of(*pod, budgets, *facts_.snapshot, *facts_.options, facts_.now);
     return here.verdict == Drainability::Verdict::kBlock ? here.reason == recorded.reason[1] : is_of_budget(recorded);
   }
   [[nodiscard]] bool is_of_budget(const Verdict& verdict) const {
     const PodPtr pod = blocking_pod(verdict);
     if (pod == nullptr || verdict.reason[1] != "NotEnoughPdb") return false;
-    const Budgets budgets(*facts_.snapshot->cluster);
-    return budgets.covers(*pod) && budgets.allows(*pod);
+    const placement::DisruptionLedger budgets(*facts_.snapshot->cluster, placement::BudgetRule::kAutoscaler);
+    return budgets.covers(pod->view()) && budgets.ask(pod->view()).answer == placement::DisruptionLedger::Answer::kAllowed;
   }
 
   /// Of what could go, as many are kept in each group for its minimum, and for the cluster's; which of them is a draw.

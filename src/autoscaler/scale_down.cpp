@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "placement/attempt.h"
+#include "placement/disruption_ledger.h"
 
 namespace berth::autoscaler {
 namespace {
@@ -26,7 +27,7 @@ const Pod* facts_of(const PodMap& pods, const placement::PodInfo& info) {
 class Remover {
  public:
   Remover(const ScaleDownInput& input, const Options& options, TimePoint now)
-      : input_(input), options_(options), now_(now), budgets_(*input.snapshot->cluster) {
+      : input_(input), options_(options), now_(now), budgets_(*input.snapshot->cluster, placement::BudgetRule::kAutoscaler) {
     ignores_pods_ = options.ignore_daemonsets_utilization || options.ignore_mirror_pods_utilization;
     for (const auto& [key, pod] : input.snapshot->pod_sets->terminating) with_ending_pods_.insert(pod->view().node_name);
   }
@@ -64,7 +65,7 @@ class Remover {
     const NodeInfo* node = input_.trial().cluster().find_node(found.node);
     if (auto blocked = sort_pods(*node, found)) return out.unremovable.push_back(std::move(*blocked));
     if (auto homeless = move_pods(*node, found.moved)) return out.unremovable.push_back(std::move(*homeless));
-    found.is_risky = !budgets_.take(found.moved);
+    for (const PodPtr& pod : found.moved) found.is_risky |= !budgets_.take(pod->view());
     out.removable.push_back(std::move(found));
   }
 
@@ -145,7 +146,7 @@ class Remover {
   const ScaleDownInput& input_;
   const Options& options_;
   TimePoint now_;
-  Budgets budgets_;
+  placement::DisruptionLedger budgets_;
   bool ignores_pods_ = false;
   std::set<std::string_view> with_ending_pods_;  ///< Nodes.
 };

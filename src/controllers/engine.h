@@ -27,8 +27,9 @@ class Api {
 struct EngineOptions {
   Duration backoff_base = std::chrono::milliseconds(5);
   Duration backoff_max = std::chrono::seconds(1000);
-  /// How long a key waits to see its own writes before it goes on without (a watch that lags or a foreign server that rewrites revisions).
-  Duration visibility_timeout = std::chrono::seconds(10);
+  /// How long a key waits to see its own writes before it goes on without, and perhaps makes them again: as long as Kubernetes' controllers
+  /// trust what they expect (ExpectationsTimeout).
+  Duration visibility_timeout = std::chrono::minutes(5);
   int writes_in_flight = 256;                   ///< Per plan.
   bool trace = false;                           ///< A log line a step.
   std::set<std::string, std::less<>> disabled;  ///< Controllers switched off.

@@ -10,10 +10,12 @@
 
 #include "descheduler/packing.h"
 #include "placement/attempt.h"
+#include "placement/disruption_ledger.h"
 
 namespace berth::descheduler {
 namespace {
 
+using placement::DisruptionLedger;
 using placement::NodeInfo;
 using placement::PodInfoPtr;
 
@@ -51,7 +53,7 @@ class Consolidator {
 
  private:
   void find_candidates(const std::function<bool(const NodeInfo&)>& may_be_emptied) {
-    const BudgetLedger budgets(trial_.cluster());
+    const DisruptionLedger budgets(trial_.cluster(), placement::BudgetRule::kEviction);
     for (const NodeInfo* node : trial_.cluster().nodes()) {
       if (may_be_emptied && !may_be_emptied(*node)) continue;
       Drainable one{.name = node->name, .view = node->node};
@@ -61,7 +63,7 @@ class Consolidator {
       for (const PodInfoPtr& pod : node->pods) {
         if (goes_with_its_node(*pod)) continue;
         std::string held = rules_.why_it_stays(*pod);
-        if (held.empty()) held = budgets.why_not(*pod);
+        if (held.empty()) held = why_budgets_hold(budgets, *pod);
         if (!held.empty() && why.empty()) why = fmt::format("{}: {}", pod->key, held);
         one.pods.push_back(pod);
       }
@@ -126,12 +128,12 @@ class Consolidator {
 
   bool drain(const Drainable& one, std::string& homeless) {
     placement::Attempt attempt(trial_);
-    BudgetLedger budgets(trial_.cluster());
+    DisruptionLedger budgets(trial_.cluster(), placement::BudgetRule::kEviction);
     ConsolidationPlan::Step step{.node = one.name};
     std::vector<placement::Eviction> evicted;
     for (const PodInfoPtr& pod : one.pods) {
-      step.waits_for_budgets |= !budgets.why_not(*pod).empty();
-      budgets.take(*pod);
+      step.waits_for_budgets |= !why_budgets_hold(budgets, *pod).empty();
+      budgets.take(pod->view());
       evicted.push_back(trial_.evict(pod));
     }
     for (const placement::Eviction& eviction : evicted) {

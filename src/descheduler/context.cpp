@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/check.h"
 #include "descheduler/judge.h"
 
 namespace berth::descheduler {
@@ -40,7 +41,7 @@ Context::Context(const Policy& policy, const Snapshot& snapshot, const placement
       options_(options),
       result_(result),
       judge_(std::make_unique<Judge>(snapshot, profiles, options.check)),
-      budgets_(snapshot.budgets) {
+      budgets_(snapshot.cluster, placement::BudgetRule::kEviction) {
   for (const placement::NodeInfo* info : snapshot.cluster.nodes()) {
     const model::NodeView& view = *info->node;
     if (!is_ready(view)) continue;
@@ -168,6 +169,8 @@ void Context::take_back(Attempt& attempt, Answer answer) {
   attempt.outcome = answer.outcome;
   attempt.message = std::move(answer.message);
   judge_->undo(*pod);
+  BERTH_CHECK(evicted_total_ > 0 && evicted_by_node_[pod->node] > 0 && evicted_by_namespace_[pod->view().ns()] > 0,
+              "{}: an eviction is taken back that was not counted", pod->key());
   --evicted_total_;
   --evicted_by_node_[pod->node];
   --evicted_by_namespace_[pod->view().ns()];
@@ -189,21 +192,16 @@ void Context::forget(const PodPtr& pod) {
   --node->used["pods"];
 }
 
-// The rules of pods/eviction (pkg/registry/core/pod/rest/eviction.go).
 std::optional<Answer> Context::ask_budgets(const Pod& pod) {
-  if (pod.view().is_terminal() || pod.view().phase == "Pending" || pod.view().meta.is_deleting) return std::nullopt;
-  const auto found = budgets_.find(pod.view().ns());
-  if (found == budgets_.end()) return std::nullopt;
-  Budget* held = nullptr;
-  for (Budget& budget : found->second) {
-    if (!budget.selector.matches(pod.view().meta.labels)) continue;
-    if (held != nullptr)
+  switch (budgets_.ask(pod.view()).answer) {
+    case placement::DisruptionLedger::Answer::kAllowed:
+      break;
+    case placement::DisruptionLedger::Answer::kNothingLeft:
+      return Answer{Outcome::kProtected, "Cannot evict pod as it would violate the pod's disruption budget."};
+    case placement::DisruptionLedger::Answer::kSeveral:
       return Answer{Outcome::kFailed, "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."};
-    held = &budget;
   }
-  if (held == nullptr || (!pod.is_ready && (held->always_allows_unhealthy || held->has_healthy_budget))) return std::nullopt;
-  if (held->allowed <= 0) return Answer{Outcome::kProtected, "Cannot evict pod as it would violate the pod's disruption budget."};
-  --held->allowed;
+  (void)budgets_.take(pod.view());
   return std::nullopt;
 }
 

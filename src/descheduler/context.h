@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "descheduler/cycle.h"
+#include "placement/disruption_ledger.h"
 
 namespace berth::descheduler {
 
@@ -101,7 +102,7 @@ class Context {
   std::unique_ptr<Judge> judge_;
   std::vector<Node> nodes_;
   std::vector<Node> other_nodes_;  ///< Ready, but not selected by the policy: places for pods to go to.
-  std::map<std::string, std::vector<Budget>, std::less<>> budgets_;
+  placement::DisruptionLedger budgets_;
   std::set<std::string, std::less<>> evicted_;
   std::map<std::string, std::uint64_t, std::less<>> evicted_by_node_, evicted_by_namespace_, evicted_by_owner_;
   std::uint64_t evicted_total_ = 0;

@@ -13,10 +13,12 @@
 
 #include "descheduler/packing.h"
 #include "placement/attempt.h"
+#include "placement/disruption_ledger.h"
 
 namespace berth::descheduler {
 namespace {
 
+using placement::DisruptionLedger;
 using placement::NodeIndex;
 using placement::NodeInfo;
 using placement::PodInfoPtr;
@@ -57,7 +59,7 @@ bool covers(const Sizes& freed, const Sizes& lack) {
 
 class RoomFinder {
  public:
-  RoomFinder(placement::Trial& trial, const PackingRules& rules, BudgetLedger& budgets, std::set<std::string, std::less<>>& moved)
+  RoomFinder(placement::Trial& trial, const PackingRules& rules, DisruptionLedger& budgets, std::set<std::string, std::less<>>& moved)
       : trial_(trial), rules_(rules), budgets_(budgets), moved_(moved) {}
 
   /// Places the pod, after moves if need be; on failure nothing has changed, and the text says why.
@@ -108,7 +110,7 @@ class RoomFinder {
   void consider(const PodInfoPtr& other, const Sizes& all, Source& source) {
     if (goes_with_its_node(*other) || moved_.contains(other->key)) return;
     std::string why = other->view().priority > pod_->view().priority ? "its priority is higher" : rules_.why_it_stays(*other);
-    if (why.empty()) why = budgets_.why_not(*other);
+    if (why.empty()) why = why_budgets_hold(budgets_, *other);
     if (!why.empty()) {
       if (held_.empty()) held_ = fmt::format("{} stays: {}", other->key, why);
       return;
@@ -230,10 +232,10 @@ class RoomFinder {
 
   bool try_out(const Candidate& candidate, RoomPlan& plan) {
     ++tries_;
-    BudgetLedger left = budgets_;
+    DisruptionLedger left = budgets_;
     for (const PodInfoPtr& pod : candidate.pods) {
-      if (!left.why_not(*pod).empty()) return false;
-      left.take(*pod);
+      if (!why_budgets_hold(left, *pod).empty()) return false;
+      left.take(pod->view());
     }
     placement::Attempt attempt(trial_);
     const std::string from = trial_.cluster().node(candidate.node)->name;
@@ -261,7 +263,7 @@ class RoomFinder {
 
   placement::Trial& trial_;
   const PackingRules& rules_;
-  BudgetLedger& budgets_;
+  DisruptionLedger& budgets_;
   std::set<std::string, std::less<>>& moved_;
   PodInfoPtr pod_;
   Dimensions dimensions_;
@@ -284,7 +286,7 @@ std::vector<PodInfoPtr> by_size(std::span<const PodInfoPtr> gang) {
 
 RoomPlan make_room(placement::Trial& trial, std::span<const PodInfoPtr> gang, const PackingRules& rules) {
   RoomPlan plan;
-  BudgetLedger budgets(trial.cluster());
+  DisruptionLedger budgets(trial.cluster(), placement::BudgetRule::kEviction);
   std::set<std::string, std::less<>> moved;
   placement::Attempt attempt(trial);
   for (const PodInfoPtr& pod : by_size(gang)) {

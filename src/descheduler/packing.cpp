@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "placement/disruption_ledger.h"
+
 namespace berth::descheduler {
 
 bool goes_with_its_node(const placement::PodInfo& pod) {
@@ -23,24 +25,12 @@ std::string why_it_stays(const placement::PodInfo& pod) {
   return "";
 }
 
-BudgetLedger::BudgetLedger(const placement::Cluster& cluster) {
-  for (const auto& [key, view] : cluster.disruption_budgets()) entries_.push_back({view, view->disruptions_allowed});
-}
-
-std::string BudgetLedger::why_not(const placement::PodInfo& pod) const {
-  const Entry* held = nullptr;
-  for (const Entry& entry : entries_) {
-    if (entry.view->meta.ns != pod.view().ns() || !entry.view->selector.matches(pod.view().meta.labels)) continue;
-    if (held != nullptr) return "it has more than one PodDisruptionBudget, which the eviction subresource does not support";
-    held = &entry;
-  }
-  if (held == nullptr || held->left > 0) return "";
-  return fmt::format("PodDisruptionBudget {} allows no disruption", held->view->meta.name);
-}
-
-void BudgetLedger::take(const placement::PodInfo& pod) {
-  for (Entry& entry : entries_)
-    if (entry.view->meta.ns == pod.view().ns() && entry.view->selector.matches(pod.view().meta.labels)) --entry.left;
+std::string why_budgets_hold(const placement::DisruptionLedger& budgets, const placement::PodInfo& pod) {
+  using Answer = placement::DisruptionLedger::Answer;
+  const auto [answer, budget] = budgets.ask(pod.view());
+  if (answer == Answer::kAllowed) return "";
+  if (answer == Answer::kSeveral) return "it has more than one PodDisruptionBudget, which the eviction subresource does not support";
+  return fmt::format("PodDisruptionBudget {} allows no disruption", budget->meta.name);
 }
 
 }  // namespace berth::descheduler

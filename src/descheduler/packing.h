@@ -15,6 +15,10 @@
 
 #include "placement/trial.h"
 
+namespace berth::placement {
+class DisruptionLedger;
+}
+
 namespace berth::descheduler {
 
 /// A pod that is evicted, and where the scheduler puts the one that is made in its place.
@@ -69,20 +73,7 @@ struct ConsolidationPlan {
 ConsolidationPlan consolidate(placement::Trial& trial, const PackingRules& rules = {},
                               const std::function<bool(const placement::NodeInfo&)>& may_be_emptied = {});
 
-/// What disruption budgets still allow, while a plan uses it up (the rules of pods/eviction).
-class BudgetLedger {
- public:
-  explicit BudgetLedger(const placement::Cluster& cluster);
-  /// Empty when a budget or none allows it; what holds the pod otherwise.
-  [[nodiscard]] std::string why_not(const placement::PodInfo& pod) const;
-  void take(const placement::PodInfo& pod);
-
- private:
-  struct Entry {
-    std::shared_ptr<const model::PodDisruptionBudgetView> view;
-    std::int64_t left = 0;
-  };
-  std::vector<Entry> entries_;
-};
+/// What of the budgets (by pods/eviction's rule) keeps the pod, for people; empty: nothing does.
+std::string why_budgets_hold(const placement::DisruptionLedger& budgets, const placement::PodInfo& pod);
 
 }  // namespace berth::descheduler

@@ -49,12 +49,8 @@ std::string Context::why_protected(const Pod& pod) const {
   if (args.protects_daemon_sets && is_daemon_pod(pod)) return "daemonset pods are protected against eviction";
   if (args.protects_pvc)
     if (auto why = why_claims_protect(pod, args.protected_storage_classes, snapshot_.cluster); !why.empty()) return why;
-  if (args.protects_without_budget) {
-    const auto found = snapshot_.budgets.find(meta.ns);
-    if (found == snapshot_.budgets.end() ||
-        std::ranges::none_of(found->second, [&](const Budget& budget) { return budget.selector.matches(meta.labels); }))
-      return "pod does not have a PodDisruptionBudget and is protected against eviction";
-  }
+  if (args.protects_without_budget && !budgets_.covers(pod.view()))
+    return "pod does not have a PodDisruptionBudget and is protected against eviction";
   if (args.protects_resource_claims && !pod.view().resource_claims.empty())
     return "pod has ResourceClaims and descheduler is configured to protect ResourceClaims pods";
   if (args.labels && !args.labels->matches(meta.labels)) return "pod labels do not match the labelSelector filter in the policy parameter";

@@ -132,6 +132,12 @@ Outline refused(const Error& error) {
   return out;
 }
 
+void forget_budgets(placement::Cluster& cluster) {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const auto& [key, budget] : cluster.disruption_budgets()) all.emplace_back(budget->meta.ns, budget->meta.name);
+  for (const auto& [ns, name] : all) cluster.remove("PodDisruptionBudget", ns, name);
+}
+
 Result<Outline> run(const json::Value& file) {
   const auto now = parse_rfc3339(json::get_string(file, {"now"}));
   if (!now) return invalid("now is no time");
@@ -153,7 +159,7 @@ Result<Outline> run(const json::Value& file) {
   read_prometheus_vector(file, *policy, snapshot);
   // A fault of 0.36 (descheduler#1882): with this protection it knows of no budget.
   if (std::ranges::any_of(policy->profiles, [](const Profile& profile) { return profile.evictor.protects_without_budget; }))
-    snapshot.budgets.clear();
+    forget_budgets(snapshot.cluster);
   const auto result = run_cycle(*policy, snapshot, profiles, options);
   return result ? outline_of(*result) : refused(result.error());
 }

@@ -33,17 +33,6 @@ void read_container_states(const json::Value& document, std::string_view list, C
   }
 }
 
-Budget read_budget(const json::Value& document) {
-  Budget out;
-  const auto selector = model::Selector::from_label_selector(json::find(document, {"spec", "selector"}));
-  out.selector = selector ? *selector : model::Selector::nothing();
-  out.allowed = json::get_int(document, {"status", "disruptionsAllowed"});
-  out.always_allows_unhealthy = json::get_string(document, {"spec", "unhealthyPodEvictionPolicy"}) == "AlwaysAllow";
-  const std::int64_t desired = json::get_int(document, {"status", "desiredHealthy"});
-  out.has_healthy_budget = desired > 0 && json::get_int(document, {"status", "currentHealthy"}) >= desired;
-  return out;
-}
-
 PodPtr read_pod(const json::Value& document, placement::Era era) {
   auto info = placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(document)), era);
   return std::make_shared<const Pod>(Pod::parse(document, std::move(info)));
@@ -74,7 +63,6 @@ Pod Pod::parse(const json::Value& document, placement::PodInfoPtr info) {
     PodCondition one{std::string(json::get_string(condition, {"type"})), std::string(json::get_string(condition, {"status"})),
                      std::string(json::get_string(condition, {"reason"})),
                      parse_rfc3339(json::get_string(condition, {"lastTransitionTime"}))};
-    out.is_ready |= one.type == "Ready" && one.status == "True";
     out.conditions.push_back(std::move(one));
   }
   for (const json::Value& volume : json::get_array(document, {"spec", "volumes"})) {
@@ -120,8 +108,6 @@ bool is_ready(const model::NodeView& node) {
 void Snapshot::add(const json::Value& object) {
   const auto kind = json::get_string(object, {"kind"});
   if (kind == "PodMetrics" || kind == "NodeMetrics") return add_usage(object);
-  if (kind == "PodDisruptionBudget")
-    budgets[std::string(json::get_string(object, {"metadata", "namespace"}))].push_back(read_budget(object));
   if (kind != "Pod") {
     if (kind == "ReplicaSet" || kind == "ReplicationController" || kind == "StatefulSet")
       template_labels[std::string(json::get_string(object, {"metadata", "uid"}))] =

@@ -47,7 +47,6 @@ struct Pod {
   bool has_evict_annotation = false, prefers_no_eviction = false;
   bool is_mirror = false, is_static = false;
   bool is_critical_by_annotation = false;  ///< scheduler.alpha.kubernetes.io/critical-pod, as the OpenShift documents mark them.
-  bool is_ready = false;
 
   [[nodiscard]] const model::PodView& view() const { return info->view(); }
   [[nodiscard]] const std::string& key() const { return info->key; }
@@ -62,14 +61,6 @@ struct ReadNode {
   model::NodeViewPtr view;
   std::optional<TimePoint> ready_changed;  ///< When Ready last became what it is, where the node says so.
   static ReadNode parse(const json::Value& document);
-};
-
-/// A PodDisruptionBudget as the eviction API reads it.
-struct Budget {
-  model::Selector selector;
-  std::int64_t allowed = 0;
-  bool always_allows_unhealthy = false;  ///< unhealthyPodEvictionPolicy: AlwaysAllow.
-  bool has_healthy_budget = false;       ///< currentHealthy >= desiredHealthy > 0: an unhealthy pod takes nothing from it.
 };
 
 /// Amounts by resource: cpu in thousandths, everything else in whole units.
@@ -88,7 +79,6 @@ struct Snapshot {
   std::map<std::string, PodPtr, std::less<>> pods;                        ///< By "namespace/name". The next two are made of it by finish.
   std::map<std::string, std::vector<PodPtr>, std::less<>> pods_by_node;   ///< Finished pods too; each in order of namespace and name.
   std::map<std::string, std::vector<PodPtr>, std::less<>> pods_by_owner;  ///< By the owner's uid: of all pods, whether on a node or not.
-  std::map<std::string, std::vector<Budget>, std::less<>> budgets;        ///< By namespace.
   /// What the pods that a ReplicaSet, ReplicationController or StatefulSet makes are labelled with, by its uid.
   std::map<std::string, model::Labels, std::less<>> template_labels;
   /// What metrics.k8s.io says; empty when it was not asked.

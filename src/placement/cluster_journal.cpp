@@ -3,6 +3,8 @@
 #include <iterator>
 #include <ranges>
 
+#include "base/check.h"
+
 namespace berth::placement {
 
 void Cluster::begin(Journal& journal) {
@@ -37,6 +39,7 @@ void Cluster::keep_name(const std::string& name) {
 
 /// What the inner attempt would have taken back, the outer one does.
 void Cluster::keep(Journal& journal) {
+  BERTH_CHECK(journal_ == &journal, "an attempt ends that is not the innermost one");
   journal_ = journal.outer;
   if (journal_ == nullptr) return;
   std::ranges::move(journal.changes, std::back_inserter(journal_->changes));
@@ -49,6 +52,7 @@ void Cluster::keep(Journal& journal) {
 }
 
 void Cluster::take_back(Journal& journal) {
+  BERTH_CHECK(journal_ == &journal, "an attempt is taken back that is not the innermost one");
   journal_ = nullptr;  // What follows is no change to be taken back.
   undo_changes(journal);
   const auto slot_of = [&](NodeIndex index) -> std::shared_ptr<NodeInfo>& {
@@ -98,9 +102,11 @@ void Cluster::undo_changes(const Journal& journal) {
   for (const Change& change : journal.changes | std::views::reverse) {
     Change::Kind kind = change.kind;
     if (kind == Change::Kind::kPodAdded) {
-      pods_.erase(change.pod->key);
+      BERTH_CHECK(pods_.erase(change.pod->key), "pod {} was added in an attempt, and is not there when that is taken back",
+                  change.pod->key);
       kind = Change::Kind::kPodRemoved;
     } else if (kind == Change::Kind::kPodRemoved) {
+      BERTH_CHECK(!pods_.contains(change.pod->key), "pod {} went in an attempt, and is there when that is taken back", change.pod->key);
       pods_[change.pod->key] = PodSlot{change.pod.get(), change.node};
       kind = Change::Kind::kPodAdded;
     }

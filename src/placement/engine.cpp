@@ -4,6 +4,7 @@
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <random>
 
+#include "base/check.h"
 #include "placement/columns/cluster_index.h"
 #include "placement/columns/node_checks.h"
 #include "placement/columns/pod_class.h"
@@ -113,10 +114,10 @@ Status Engine::Impl::fits(const FrameworkPtr& framework, const PodInfoPtr& pod, 
   if (node == nullptr || node->node == nullptr) return Status::unresolvable("node is gone");
   if (auto known = fits_by_columns(framework, pod, *node)) return std::move(*known);
   CycleState state = framework->new_cycle(cluster);
-  PreFilterOutcome outcome = framework->run_pre_filter(state, *pod);
+  std::vector<std::string_view> narrowed_by;
+  PreFilterOutcome outcome = framework->run_pre_filter(state, *pod, &narrowed_by);
   if (!outcome.status.is_success() && !outcome.status.is_skip()) return std::move(outcome.status);
-  if (outcome.node_names && !outcome.node_names->contains(node->name))
-    return Status::unresolvable("node(s) didn't satisfy plugin(s) [NodeAffinity]");
+  if (outcome.node_names && !outcome.node_names->contains(node->name)) return left_out_by(narrowed_by);
   return framework->run_filter_with_nominated(state, *pod, *node);
 }
 
@@ -130,6 +131,7 @@ std::optional<Status> Engine::Impl::fits_by_columns(const FrameworkPtr& framewor
   if (cluster.has_nominations() && (columns->is_swayed_by_nominations() || cluster.nominated_node(pod->key) == node.index))
     return std::nullopt;
   Status status = columns->verdict(node.index);
+  if (status.is_error()) return std::nullopt;
   if (!signature.has_checks()) return status;
   // A plugin of volumes or devices may have rejected the pod before any node was looked at.
   if (!status.is_success()) return std::nullopt;
@@ -174,7 +176,7 @@ std::optional<Decision> Engine::Impl::decide_by_columns(const FrameworkPtr& fram
   std::optional<PodClass::Choice> scanned;
   PodClass* columns = class_of(framework, pod, std::move(signature), tied, scanned);
   if (scanned) return as_decision(*scanned);
-  if (columns == nullptr) return std::nullopt;
+  if (columns == nullptr || columns->has_failed()) return std::nullopt;
   PodClass::OwnNomination own;
   if (cluster.has_nominations()) {
     own = {cluster.nominated_node(pod->key), pod->key};
@@ -233,6 +235,7 @@ std::optional<PodClass::Choice> Engine::Impl::choose_with_checks(const Framework
   if (!state) return std::nullopt;
   NodeChecks checks(framework, *state, pod, *index, true);
   if (checks.empty()) return choose_by_name(columns, tied);
+  if (checks.may_fail()) return std::nullopt;  // On a node that nobody would ask for, too.
   PodClass::Options with_last_word = choice_options(tied);
   with_last_word.checks = &checks;
   const PodClass::Choice choice = columns.choose(with_last_word);
@@ -289,7 +292,7 @@ PodClass* Engine::Impl::class_of(const FrameworkPtr& framework, const PodInfoPtr
   if (names_its_nodes(pod->view())) return nullptr;
   auto made = PodClass::make(framework, pod, std::move(signature), *index, static_columns, options.lazy_ranking_nodes);
   if (made == nullptr) return nullptr;
-  if (tied == nullptr && made->can_scan() && is_first(made->signature().columns_hash())) {
+  if (tied == nullptr && made->can_scan() && !made->has_failed() && is_first(made->signature().columns_hash())) {
     scanned = made->scan(choice_options(nullptr), scan_table, totals);
     if (scanned) return nullptr;
   }
@@ -393,6 +396,7 @@ void Engine::begin_attempt() {
   impl_->random_before.push_back(impl_->random);
 }
 void Engine::end_attempt(bool draws_again) {
+  BERTH_CHECK(!impl_->random_before.empty(), "an attempt ends that never began");
   if (draws_again) impl_->random = impl_->random_before.back();
   impl_->random_before.pop_back();
   if (!impl_->random_before.empty() || impl_->index == nullptr) return;

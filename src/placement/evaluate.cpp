@@ -144,7 +144,7 @@ Evaluation evaluate(const Framework& framework, const Cluster& cluster, const Po
   out.pre_filter = std::move(outcome.status);
   if (out.pre_filter.is_success()) {
     out.pre_filter_nodes = std::move(outcome.node_names);
-    const Status left_out = Status::unresolvable(fmt::format("node(s) didn't satisfy plugin(s) [{}]", fmt::join(narrowed_by, " ")));
+    const Status left_out = left_out_by(narrowed_by);
     std::vector<const NodeInfo*> feasible;
     const std::size_t not_listed = filter_nodes(framework, state, pod, left_out, list_left_out, out, feasible);
     if (not_listed != 0) left_out_counts.emplace_back(left_out.reasons[0], not_listed);

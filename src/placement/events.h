@@ -27,10 +27,12 @@ enum class ClusterEvent : std::uint8_t {
   kAssignedPodAdded,
   kAssignedPodLabels,
   kAssignedPodResized,
+  kAssignedPodOther,    ///< Annotations, owners, anything else of it but its status.
   kAssignedPodDeleted,  ///< Or terminal: its room, ports and volumes are free.
   kOwnLabels,           ///< The pending pod's own: these wake that pod alone.
   kOwnTolerations,
   kOwnScaledDown,
+  kOwnOther,  ///< Its annotations, its owners.
   kPersistentVolume,
   kClaim,
   kStorageClass,
@@ -63,6 +65,11 @@ class EventSet {
   [[nodiscard]] constexpr bool has(ClusterEvent event) const { return (bits_ & EventSet(event).bits_) != 0; }
   [[nodiscard]] constexpr bool intersects(EventSet other) const { return (bits_ & other.bits_) != 0; }
   [[nodiscard]] constexpr bool empty() const { return bits_ == 0; }
+  [[nodiscard]] constexpr EventSet without(EventSet other) const {
+    EventSet out;
+    out.bits_ = bits_ & ~other.bits_;
+    return out;
+  }
 
  private:
   std::uint32_t bits_ = 0;

@@ -77,6 +77,11 @@ Result<std::shared_ptr<const Framework>> Framework::create(Profile profile, std:
     return [&list](const Plugin* plugin, std::int64_t) { list.push_back(plugin); };
   };
   const auto nowhere = [](const Plugin*, std::int64_t) {};
+  // The queue goes by priority and age (PrioritySort): another order would be promised and not kept.
+  for (const PluginUse& use : p.queue_sort)
+    if (use.name != "PrioritySort")
+      return invalid(
+          fmt::format("plugin \"{}\" cannot order the queue: PrioritySort is the only QueueSort plugin that there is", use.name));
 
   Result<bool> done = fill(p.pre_enqueue, &Points::pre_enqueue, "PreEnqueue", into(out->pre_enqueues_));
   if (done) done = fill(p.queue_sort, &Points::queue_sort, "QueueSort", nowhere);
@@ -162,6 +167,10 @@ Status Framework::run_pre_enqueue(const model::PodView& pod, const Cluster* clus
     if (!status.is_success()) return attributed(std::move(status), *plugin);
   }
   return Status::success();
+}
+
+Status left_out_by(const std::vector<std::string_view>& narrowed_by) {
+  return Status::unresolvable(fmt::format("node(s) didn't satisfy plugin(s) [{}]", fmt::join(narrowed_by, " ")));
 }
 
 PreFilterOutcome Framework::run_pre_filter(CycleState& state, const PodInfo& pod, std::vector<std::string_view>* narrowed_by) const {

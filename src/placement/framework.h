@@ -8,7 +8,8 @@
 //                                       PostFilter (preemption)       chosen: Reserve -> Permit -> PreBind -> Bind -> PostBind
 //
 // A plugin is a small stateless object; what it computes for one pod lives in the CycleState. Filter and Score here are the plain
-// form: pod and node in, verdict or score out. The columnar form (placement/columns.h) is the same plugin's other method.
+// form: pod and node in, verdict or score out. How columns of nodes (placement/columns/pod_class.h) stand in for it is said by the plugin's
+// ColumnKind.
 #pragma once
 #include <functional>
 #include <memory>
@@ -180,7 +181,8 @@ enum class NodePart : std::uint8_t {
 /// How raw scores become 0–100.
 enum class Normalization : std::uint8_t { kNone, kByMax, kByMaxReversed, kOwn };
 
-/// Base of all plugins. Stateless after construction; every method is const and may run on any thread.
+/// Base of all plugins. Stateless after construction; every method is const and may run on any thread. One that takes part wherever it
+/// overrides something derives from PluginOf (plugin_of.h) instead.
 class Plugin {
  public:
   virtual ~Plugin() = default;
@@ -202,6 +204,10 @@ class Plugin {
   [[nodiscard]] virtual bool says_by_labels(const CycleState& /*state*/, const PodInfo& /*pod*/, std::set<std::string>& /*keys*/) const {
     return false;
   }
+
+  /// Only where column_kind is kVolumes: after PreFilter, whether Filter may end in an error on some node, which ends the attempt whatever
+  /// other nodes say: then all of them are asked.
+  [[nodiscard]] virtual bool may_fail(const CycleState& /*state*/, const PodInfo& /*pod*/) const { return true; }
 
   /// Puts this plugin's Filter or Score for the pod into the columnar form over node amounts; false when it does not fit in there.
   virtual bool join_filter(ResourceColumns& /*columns*/, const PodInfo& /*pod*/) const { return false; }
@@ -271,8 +277,10 @@ class Plugin {
 
   /// The events that could cure this plugin's rejection of a pod (EventsToRegister).
   [[nodiscard]] virtual EventSet events_to_register() const { return all_events(); }
-  /// Whether the change could cure this plugin's rejection of the pod, so that another attempt is worth its cost (QueueingHintFn); yes
-  /// when in doubt. `change.event` is one of those registered. Must answer alike for pods of one signature.
+  /// Those of them after which PreEnqueue is asked again about a pod that it holds back; it always is when the pod itself changed.
+  [[nodiscard]] virtual EventSet gate_events() const { return events_to_register(); }
+  /// Whether the change could cure this plugin's rejection of the pod, or open its gate, so that another attempt is worth its cost
+  /// (QueueingHintFn); yes when in doubt. `change.event` is one of those registered. Must answer alike for pods of one signature.
   [[nodiscard]] virtual bool queueing_hint(const Cluster& /*cluster*/, const PodInfo& /*pending*/, const EventChange& /*change*/) const {
     return true;
   }
@@ -306,6 +314,9 @@ std::vector<PluginRegistration> plugin_registry();
 bool register_plugin(const PluginRegistration& registration);
 /// Null when unknown. The pointer holds for good.
 const PluginRegistration* find_plugin(std::string_view name);
+
+/// What is said of a node that PreFilter left out, by the plugins that named others.
+Status left_out_by(const std::vector<std::string_view>& narrowed_by);
 
 /// A profile with its plugin objects: runs extension points in order. Immutable; shared by engines.
 class Framework {

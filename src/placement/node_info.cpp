@@ -2,6 +2,7 @@
 #include <charconv>
 #include <ctime>
 
+#include "base/check.h"
 #include "placement/cluster.h"
 #include "placement/plugins/volumes.h"
 
@@ -196,6 +197,20 @@ bool is_other_limited(const model::VolumeView& volume) {
          !volumes::in_tree_plugin(volume).empty();
 }
 
+/// What pods of the node count together is what they count one by one: the last that goes leaves nothing.
+void check_use(const NodeInfo& node, const PodInfo& gone) {
+  const auto most = static_cast<std::uint32_t>(node.pods.size());
+  BERTH_CHECK(node.pods_with_affinity <= most && node.pods_with_required_anti_affinity <= most && node.pods_with_ports <= most,
+              "node {} without {}: of {} pods {} have affinity, {} required anti-affinity, {} ports", node.name, gone.key, most,
+              node.pods_with_affinity, node.pods_with_required_anti_affinity, node.pods_with_ports);
+  if (most > 0) return;
+  BERTH_CHECK(node.requested.cpu_milli == 0 && node.requested.memory_bytes == 0 && node.requested.ephemeral_storage_bytes == 0 &&
+                  node.nonzero_cpu_milli == 0 && node.nonzero_memory_bytes == 0 && node.claim_volumes == 0 && node.other_volumes == 0 &&
+                  node.claim_references.empty(),
+              "node {} is empty without {} and still uses {}m of CPU, {} bytes of memory, {} of storage, {} claims", node.name, gone.key,
+              node.requested.cpu_milli, node.requested.memory_bytes, node.requested.ephemeral_storage_bytes, node.claim_volumes);
+}
+
 }  // namespace
 
 void NodeInfo::add_pod(PodInfoPtr pod) {
@@ -239,6 +254,7 @@ bool NodeInfo::remove_pod(std::string_view key) {
     requested.subtract(pod->request.total);
     nonzero_cpu_milli -= pod->request.nonzero_cpu_milli;
     nonzero_memory_bytes -= pod->request.nonzero_memory_bytes;
+    check_use(*this, *pod);
     return true;
   }
   requested = {};

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "placement/devices/extended.h"
+#include "placement/disruption_ledger.h"
 #include "placement/plugins/pod_claims.h"
 #include "placement/preemption_words.h"
 #include "placement/trial.h"
@@ -305,28 +306,10 @@ bool is_more_important(const PodInfo& a, const PodInfo& b) {
   return a.start_time_ns < b.start_time_ns;
 }
 
-bool minds_budget(const model::PodDisruptionBudgetView& budget, const model::PodView& pod) {
-  return !pod.meta.labels.empty() && budget.meta.ns == pod.ns() && !budget.selector_is_empty && !budget.selector.is_nothing() &&
-         budget.selector.matches(pod.meta.labels);
-}
-
-bool BudgetsLeft::take(const model::PodDisruptionBudgetView& budget, const model::PodView& pod) {
-  if (std::ranges::binary_search(budget.disrupted_pods, pod.name())) return true;
-  auto left = std::ranges::find(left_, &budget, &std::pair<const model::PodDisruptionBudgetView*, std::int64_t>::first);
-  if (left == left_.end()) left = left_.insert(left, {&budget, budget.disruptions_allowed});
-  return --left->second >= 0;
-}
-
 std::vector<bool> budget_violations(const Cluster& cluster, const std::vector<PodInfoPtr>& pods) {
   std::vector<bool> out(pods.size(), false);
-  const auto& budgets = cluster.disruption_budgets();
-  if (budgets.empty()) return out;
-  BudgetsLeft left;
-  for (std::size_t i = 0; i < pods.size(); ++i) {
-    const model::PodView& pod = pods[i]->view();
-    for (auto at = budgets.lower_bound(pod.ns() + "/"); at != budgets.end() && at->second->meta.ns == pod.ns(); ++at)
-      if (minds_budget(*at->second, pod) && !left.take(*at->second, pod)) out[i] = true;
-  }
+  DisruptionLedger ledger(cluster, BudgetRule::kPreemption);
+  for (std::size_t i = 0; i < pods.size(); ++i) out[i] = !ledger.take(pods[i]->view());
   return out;
 }
 

@@ -59,18 +59,6 @@ std::optional<Candidate> select_victims(const Framework& framework, const CycleS
 /// More important pods are reprieved first: higher priority, then earlier start.
 bool is_more_important(const PodInfo& a, const PodInfo& b);
 
-/// Whether preemption minds the budget when it evicts the pod: one without a selector, or with an empty one, protects nothing
-/// there, nor does any protect a pod without labels.
-bool minds_budget(const model::PodDisruptionBudgetView& budget, const model::PodView& pod);
-/// What budgets have left while pods are evicted one after the other. The budgets must outlive it.
-class BudgetsLeft {
- public:
-  /// False when the pod's eviction breaks the budget, which minds it. One that it counts as disrupted already is not counted twice.
-  bool take(const model::PodDisruptionBudgetView& budget, const model::PodView& pod);
-
- private:
-  std::vector<std::pair<const model::PodDisruptionBudgetView*, std::int64_t>> left_;
-};
 /// For each of `pods` (in order), whether evicting it breaks a disruption budget once those before it are gone
 /// (filterPodsWithPDBViolation).
 std::vector<bool> budget_violations(const Cluster& cluster, const std::vector<PodInfoPtr>& pods);

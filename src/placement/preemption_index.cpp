@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "placement/preemption.h"
+#include "placement/disruption_ledger.h"
 
 namespace berth::placement {
 namespace {
@@ -121,7 +121,7 @@ std::uint32_t PreemptionIndex::budgets_of(std::uint32_t kind, const PodInfo& pod
   if (const std::uint32_t known = set_of_kind_[kind]; known != 0) return known - 1;
   std::vector<std::uint32_t> covering;
   for (std::uint32_t i = 0; i < budgets_.size(); ++i)
-    if (minds_budget(*budgets_[i]->view, pod.view())) covering.push_back(i);
+    if (DisruptionLedger::covers(*budgets_[i]->view, pod.view(), BudgetRule::kPreemption)) covering.push_back(i);
   const auto [at, is_new] = set_index_.try_emplace(covering, static_cast<std::uint32_t>(sets_.size()));
   if (is_new) sets_.push_back(std::move(covering));
   set_of_kind_.edit(kind) = at->second + 1;
@@ -151,10 +151,10 @@ std::vector<bool> PreemptionIndex::violations(std::span<const PreemptionRow> row
   const auto set_of = [&](const PreemptionRow& row) -> const std::vector<std::uint32_t>& { return sets_[set_of_kind_[row.kind] - 1]; };
   if (budgets_.empty() || std::ranges::all_of(rows, [&](const auto& row) { return set_of(row).empty(); })) return {};
   std::vector<bool> out(rows.size(), false);
-  BudgetsLeft left;
+  DisruptionLedger ledger(*cluster_, BudgetRule::kPreemption);
   for (std::size_t i = 0; i < rows.size(); ++i)
     for (const auto id : set_of(rows[i]))
-      if (!left.take(*budgets_[id]->view, rows[i].pod->view())) out[i] = true;
+      if (!ledger.take_from(*budgets_[id]->view, rows[i].pod->view())) out[i] = true;
   return out;
 }
 

@@ -31,12 +31,19 @@ std::vector<ClaimPtr> claims_there(const model::PodView& pod, const Cluster& clu
   return out;
 }
 
-/// The claim made for what the pod asks for by the names of resources goes with it, and to `claims`.
-void take_extended_claim(const model::PodView& pod, Cluster& cluster, std::vector<ClaimPtr>& claims) {
-  cluster.set_pending_allocation(devices::extended_claim_uid(pod), nullptr);
+void take_pending(const std::string& claim_uid, Cluster& cluster, Eviction& out) {
+  auto allocation = cluster.pending_allocation(claim_uid);
+  if (allocation == nullptr) return;
+  out.pending.emplace_back(claim_uid, std::move(allocation));
+  cluster.set_pending_allocation(claim_uid, nullptr);
+}
+
+/// The claim made for what the pod asks for by the names of resources goes with it, and to the eviction's.
+void take_extended_claim(const model::PodView& pod, Cluster& cluster, Eviction& out) {
+  take_pending(devices::extended_claim_uid(pod), cluster, out);
   const ClaimPtr own = cluster.device_classes().empty() ? nullptr : devices::find_extended_claim(pod, cluster);
   if (own == nullptr) return;
-  claims.push_back(own);
+  out.claims.push_back(own);
   cluster.remove("ResourceClaim", own->meta.ns, own->meta.name);
 }
 
@@ -333,10 +340,13 @@ Status Trial::settle_all(Reservation& reservation) {
 Eviction Trial::evict(const PodInfoPtr& pod) {
   Cluster& cluster = impl_->cluster;
   const model::PodView& view = pod->view();
-  Eviction out{pod, cluster.pod_node(pod->key), claims_there(view, cluster), ephemeral_claims(view, cluster)};
+  Eviction out{pod, cluster.pod_node(pod->key), claims_there(view, cluster), {}, ephemeral_claims(view, cluster)};
   cluster.remove_pod(pod->key);
-  take_extended_claim(view, cluster, out.claims);
+  take_extended_claim(view, cluster, out);
   for (const ClaimPtr& claim : out.claims) {
+    // Made for this pod alone: what it is about to be given is given to nobody else.
+    if (const auto* owner = claim->meta.controller(); owner != nullptr && owner->uid == view.meta.uid)
+      take_pending(claim->meta.uid, cluster, out);
     if (!claim->is_reserved_for(view.meta.uid) || devices::is_extended_claim(*claim)) continue;
     auto left = std::make_shared<model::ResourceClaimView>(*claim);
     std::erase(left->reserved_for, view.meta.uid);
@@ -355,7 +365,6 @@ PodInfoPtr Trial::renew(const Eviction& eviction, const model::Labels* labels) {
     if (devices::is_extended_claim(*claim)) continue;  // The scheduler makes another one.
     auto made = std::make_shared<model::ResourceClaimView>(*claim);
     if (!hand_over(made->meta, before, successor->view())) continue;
-    cluster.set_pending_allocation(claim->meta.uid, nullptr);
     made->allocation = nullptr;
     made->reserved_for.clear();
     made->device_statuses.clear();
@@ -381,6 +390,7 @@ void Trial::undo(const Eviction& eviction) {
   Cluster& cluster = impl_->cluster;
   cluster.remove_pod(eviction.pod->key);
   for (const ClaimPtr& claim : eviction.claims) cluster.upsert(claim);
+  for (const auto& [claim_uid, allocation] : eviction.pending) cluster.set_pending_allocation(claim_uid, allocation);
   for (const auto& claim : eviction.volume_claims) cluster.upsert(claim);
   if (eviction.node.is_valid()) cluster.assume(eviction.pod, eviction.node);
 }

@@ -44,8 +44,10 @@ struct Reservation {
 /// A pod that went, with what its going changed. Owner: the asker, who may give it back to `Trial::undo`.
 struct Eviction {
   PodInfoPtr pod;
-  NodeIndex node;                                                                      ///< Invalid when it held none.
-  std::vector<ClaimPtr> claims;                                                        ///< Its resource claims as they were.
+  NodeIndex node;                ///< Invalid when it held none.
+  std::vector<ClaimPtr> claims;  ///< Its resource claims as they were.
+  /// Devices on their way to the claims of these uids, which do not say so yet.
+  std::vector<std::pair<std::string, std::shared_ptr<const model::Allocation>>> pending;
   std::vector<std::shared_ptr<const model::PersistentVolumeClaimView>> volume_claims;  ///< Those of its ephemeral volumes as they were.
 };
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "client/response.h"
 #include "placement/plugins/volumes.h"
@@ -60,6 +61,7 @@ void Scheduler::Impl::end_span(Binding& binding, const std::string& error) {
 void Scheduler::Impl::give_slot(Binding& binding) {
   if (!binding.holds_slot) return;
   binding.holds_slot = false;
+  BERTH_CHECK(bindings_in_flight > 0, "{}: a binding ends that does not count among those under way", binding.info->key);
   --bindings_in_flight;
 }
 

@@ -219,7 +219,7 @@ void Scheduler::Impl::release_claim(const placement::ClaimRelease& claim) {
 void Scheduler::Impl::claim_changed(const std::string& key, const placement::ClaimPtr& before, const placement::ClaimPtr& after) {
   const auto found = waiting_for_claim.find(key);
   const std::set<std::string> users = found != waiting_for_claim.end() ? found->second : std::set<std::string>();
-  for (const std::string& uid : users) gate_by_claims(uid, waiting.at(uid));
+  for (const std::string& uid : users) ask_gate(uid, waiting.at(uid));  // Without its claims it stays out of the queue.
   const bool gave_back = before != nullptr && (after == nullptr || (before->allocation != nullptr && after->allocation == nullptr));
   if (gave_back) return wake(ClusterEvent::kResourceClaim, {});
   if (after == nullptr) return;
@@ -252,20 +252,6 @@ void Scheduler::Impl::index_claims(const placement::PodInfoPtr& before, const pl
     });
   if (after != nullptr)
     for_each_key(after->view(), [&](const std::string& key, const std::string& uid) { waiting_for_claim[key].insert(uid); });
-}
-
-/// A pod whose claims are not there yet stays out of the queue.
-void Scheduler::Impl::gate_by_claims(const std::string& uid, Waiting& entry) {
-  const SchedulingQueue::Entry* queued = queue.find(uid);
-  if (queued == nullptr) return;
-  const model::PodView& pod = entry.info->view();
-  const bool is_gated = !frameworks.at(pod.scheduler_name)->run_pre_enqueue(pod, &cluster).is_success();
-  if (is_gated == queued->pod.gated) return;
-  count_gate(entry, is_gated);
-  QueuedPod same = queued->pod;
-  same.gated = is_gated;
-  queue.add_or_update(same, loop.now(), false);
-  post_turn();
 }
 
 }  // namespace berth::scheduler

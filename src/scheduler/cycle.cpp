@@ -56,6 +56,10 @@ void Scheduler::Impl::schedule_one(const SchedulingQueue::Entry& entry) {
     return forget_waiting(entry.pod.uid);
   }
   if (stands_aside(entry, info)) return;
+  if (const placement::Status gate = framework->run_pre_enqueue(info->view(), &cluster); !gate.is_success()) {
+    set_gate(found->second, gate.plugin);
+    return queue.shut_gate(entry.pod.uid);
+  }
   Attempt attempt{.entry = entry, .info = info, .framework = framework, .started = loop.now()};
   const Decision decision = trial.decide(info);
   const bool has_more_to_ask =
@@ -119,6 +123,7 @@ void Scheduler::Impl::commit(const Attempt& attempt, NodeIndex node) {
   const std::string promised = waiting.at(entry.pod.uid).nominated;
   assumed[entry.pod.uid] = {info->key, object};
   index_claims(info, nullptr);
+  set_gate(waiting.at(entry.pod.uid), {});  // It may have been shut while extenders were asked.
   waiting.erase(entry.pod.uid);  // In the queue it stays in flight until the binding is over: a failure keeps its count of attempts.
   auto binding = std::make_shared<Binding>(Binding{.entry = entry,
                                                    .info = info,

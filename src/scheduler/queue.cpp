@@ -1,42 +1,48 @@
 #include "scheduler/queue.h"
 
+#include "base/check.h"
+
 namespace berth::scheduler {
 
 void SchedulingQueue::leave(Slot& slot) {
+  std::size_t left = 1;  ///< A pod is in its box, and in no other.
   switch (slot.box) {
     case Box::kActive:
-      active_.erase(active_key(slot));
+      left = active_.erase(active_key(slot));
       break;
     case Box::kBackoff:
-      backoff_.erase({slot.box_until, slot.sequence, &slot});
-      if (slot.pops_early) early_.erase(early_key(slot));
+      left = backoff_.erase({slot.box_until, slot.sequence, &slot});
+      if (slot.pops_early) left &= early_.erase(early_key(slot));
       break;
     case Box::kUnschedulable:
-      unschedulable_.erase({slot.box_until, slot.sequence, &slot});
+      left = unschedulable_.erase({slot.box_until, slot.sequence, &slot});
       leave_group(slot);
       break;
     case Box::kGated:
-      --gated_;
+      left = gated_-- > 0 ? 1 : 0;
       break;
     case Box::kInFlight:
       break;
   }
+  BERTH_CHECK(left == 1, "pod {}/{} is not in the box {} of the queue that it is to leave", slot.entry.pod.ns, slot.entry.pod.name,
+              static_cast<int>(slot.box));
 }
 
 void SchedulingQueue::enter(Slot& slot, Box box, TimePoint until, bool pops_early) {
   slot.box = box;
   slot.box_until = until;
   slot.pops_early = pops_early && box == Box::kBackoff && options_.pops_from_backoff;
+  bool is_new = true;
   switch (box) {
     case Box::kActive:
-      active_.insert(active_key(slot));
+      is_new = active_.insert(active_key(slot)).second;
       break;
     case Box::kBackoff:
-      backoff_.insert({until, slot.sequence, &slot});
-      if (slot.pops_early) early_.insert(early_key(slot));
+      is_new = backoff_.insert({until, slot.sequence, &slot}).second;
+      if (slot.pops_early) is_new &= early_.insert(early_key(slot)).second;
       break;
     case Box::kUnschedulable:
-      unschedulable_.insert({until, slot.sequence, &slot});
+      is_new = unschedulable_.insert({until, slot.sequence, &slot}).second;
       join_group(slot);
       break;
     case Box::kGated:
@@ -45,6 +51,7 @@ void SchedulingQueue::enter(Slot& slot, Box box, TimePoint until, bool pops_earl
     case Box::kInFlight:
       break;
   }
+  BERTH_CHECK(is_new, "pod {}/{} is twice in the box {} of the queue", slot.entry.pod.ns, slot.entry.pod.name, static_cast<int>(box));
 }
 
 void SchedulingQueue::join_group(Slot& slot) {
@@ -56,13 +63,15 @@ void SchedulingQueue::join_group(Slot& slot) {
     group.key = key;
     for_each_list(key.rejected_by, [&](std::size_t list) { groups_of_plugin_[list].emplace(key, &group); });
   }
-  group.slots.emplace(slot.sequence, &slot);
+  BERTH_CHECK(slot.group == nullptr && group.slots.emplace(slot.sequence, &slot).second, "pod {}/{} is in a group already",
+              slot.entry.pod.ns, slot.entry.pod.name);
   slot.group = &group;
 }
 
 void SchedulingQueue::leave_group(Slot& slot) {
+  BERTH_CHECK(slot.group != nullptr && slot.group->slots.erase(slot.sequence) == 1, "pod {}/{} is not in the group that it is to leave",
+              slot.entry.pod.ns, slot.entry.pod.name);
   Group& group = *std::exchange(slot.group, nullptr);
-  group.slots.erase(slot.sequence);
   if (!group.slots.empty()) return;
   const GroupKey key = group.key;
   for_each_list(key.rejected_by, [&](std::size_t list) { groups_of_plugin_[list].erase(key); });
@@ -231,6 +240,16 @@ bool SchedulingQueue::wake_one(const std::string& uid, TimePoint now, std::strin
   leave(*found->second);
   enter_backoff_or_active(*found->second, now, event);
   return true;
+}
+
+void SchedulingQueue::shut_gate(const std::string& uid) {
+  const auto found = pods_.find(uid);
+  if (found == pods_.end() || found->second->box != Box::kInFlight) return;
+  Slot& slot = *found->second;
+  --slot.entry.attempts;  // It was no attempt.
+  slot.entry.pod.gated = true;
+  hold_rejection(slot, true);
+  enter(slot, Box::kGated);
 }
 
 bool SchedulingQueue::holds_rejected_by(PluginSet plugins) const {

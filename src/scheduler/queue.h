@@ -87,6 +87,8 @@ class SchedulingQueue {
   std::optional<Entry> pop(TimePoint now);
   [[nodiscard]] bool has_ready(TimePoint now);
   void done(const std::string& uid);
+  /// A gate that was open when it was queued is shut: it was not tried.
+  void shut_gate(const std::string& uid);
   /// `kind` groups it with others that wait; null: it is like no other.
   void unschedulable(const std::string& uid, PluginSet rejected_by, TimePoint now, PodKindPtr kind = nullptr);
   /// A pod that waits as unschedulable is of another kind from now on.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/check.h"
 #include "scheduler/scheduler_impl.h"
 
 namespace berth::scheduler {
@@ -117,13 +118,22 @@ void Scheduler::Impl::count_rejection(const std::string& uid, PluginSet rejected
     if (plugin != kDisruptionBudgets) count_held_by(*registry, plugin, found->second.info->view().scheduler_name, holds);
 }
 
-void Scheduler::Impl::count_gate(Waiting& entry, bool is_gated) {
+void Scheduler::Impl::set_gate(Waiting& entry, std::string_view plugin) {
+  if (entry.gated_by == plugin) return;
   const model::PodView& pod = entry.info->view();
-  const std::string plugin = !is_gated ? "" : pod.scheduling_gates.empty() ? "DynamicResources" : "SchedulingGates";
-  const std::string before = std::exchange(entry.gated_by, plugin);
-  if (before == plugin) return;
-  if (!before.empty()) count_held_by(*registry, before, pod.scheduler_name, false);
-  if (!plugin.empty()) count_held_by(*registry, plugin, pod.scheduler_name, true);
+  const std::string before = std::exchange(entry.gated_by, std::string(plugin));
+  if (!before.empty()) {
+    count_held_by(*registry, before, pod.scheduler_name, false);
+    const auto left = gates.find(before);
+    BERTH_CHECK(left != gates.end() && left->second.uids.erase(pod.meta.uid) == 1, "pod {} is not among those that {} holds back",
+                entry.info->key, before);
+    if (left->second.uids.empty()) gates.erase(left);
+  }
+  if (plugin.empty()) return;
+  count_held_by(*registry, plugin, pod.scheduler_name, true);
+  Gate& gate = gates[entry.gated_by];
+  if (const placement::Plugin* by = frameworks.at(pod.scheduler_name)->find(plugin)) gate.asked_again_on |= by->gate_events();
+  gate.uids.insert(pod.meta.uid);
 }
 
 void Scheduler::Impl::update_gauges() {

@@ -34,6 +34,7 @@ inline const client::Gvr kClaims{"", "v1", "persistentvolumeclaims"};
 /// What of a pod decides whether placement must look at a new revision of it, read without building a document.
 struct PodGlance {
   std::string_view node_name, phase, generation, scheduler_name, resize, nominated, start_time, claims;
+  std::string_view annotations, owners;
   std::string_view running, running_init, resources;  ///< What the status says that containers, and the pod, run with.
   /// The bytes must outlive it.
   explicit PodGlance(const std::string& bytes);
@@ -41,6 +42,10 @@ struct PodGlance {
 };
 /// Labels and spec are equal. Servers of before 1.33 count no generation of pods; their specs are compared as texts.
 [[nodiscard]] bool same_spec(const client::Object& a, const PodGlance& glance_a, const client::Object& b, const PodGlance& glance_b);
+/// So are annotations and owners: they count no generation, and plugins decide by them.
+[[nodiscard]] inline bool same_metadata(const PodGlance& a, const PodGlance& b) {
+  return a.annotations == b.annotations && a.owners == b.owners;
+}
 
 struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   Impl(client::Client& client, client::InformerFactory& informers, SchedulerOptions options, placement::Profiles profiles);
@@ -50,7 +55,7 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
     placement::PodInfoPtr info;  ///< Its nominated node is always `nominated`.
     client::ObjectRef object;
     std::string message;             ///< The condition's message last written by us; empty: see the object.
-    std::string gated_by;            ///< The plugin that scheduler_unschedulable_pods counts it for; empty: none.
+    std::string gated_by;            ///< The plugin whose PreEnqueue holds it back; empty: none.
     bool has_topology_note = false;  ///< Topology keys that no node has were told of.
     std::string nominated;           ///< Where preemption makes room for it; empty for none. The API may lag behind.
   };
@@ -122,8 +127,14 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   PluginBits bits;
   const std::map<std::string, placement::FrameworkPtr, std::less<>>& frameworks;  ///< The trial's profiles, by scheduler name.
   std::map<std::string, std::unique_ptr<client::EventRecorder>, std::less<>> recorders;
-  std::vector<Consulted> kinds;                                              ///< What this server serves of what plugins consult.
-  std::unordered_map<std::string, Waiting> waiting;                          ///< By uid.
+  std::vector<Consulted> kinds;                      ///< What this server serves of what plugins consult.
+  std::unordered_map<std::string, Waiting> waiting;  ///< By uid.
+  /// Pods that one plugin's PreEnqueue holds back.
+  struct Gate {
+    EventSet asked_again_on;  ///< Of all profiles.
+    std::set<std::string> uids;
+  };
+  std::map<std::string, Gate, std::less<>> gates;                            ///< By the plugin's name; none without pods.
   std::unordered_map<std::string, std::set<std::string>> waiting_for_claim;  ///< By "namespace/name": uids of `waiting` that use it.
   /// A pod bound by us, not yet confirmed by the watch.
   struct Assumed {
@@ -162,8 +173,6 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   /// `info`: what is known of it already; null: it is read.
   void place(const client::ObjectRef& object, EventSet events, placement::PodInfoPtr info = nullptr);
   /// The watch says of a pod what was assumed of it, as far as placement asks: then it need not be read again. False: it must.
-  void begin_span(Binding& binding);
-  void end_span(Binding& binding, const std::string& error);
   bool confirm_assumed(const client::ObjectRef& object, const PodGlance& now);
   bool take_away_ended(const client::Object& object);
   [[nodiscard]] placement::PodInfoPtr with_status(const client::Object& object, const PodGlance& now);
@@ -182,6 +191,11 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
                        std::optional<std::int64_t> up_to_priority = std::nullopt);
   /// Some waiting pod was rejected by a plugin that one of the events could cure, or by none known.
   [[nodiscard]] bool could_wake(EventSet events) const;
+  /// Some plugin that holds pods back wants to be asked again after such an event.
+  [[nodiscard]] bool could_open_gates(ClusterEvent event) const;
+  /// PreEnqueue is asked again about the pods that such plugins hold back.
+  void ask_gates(const Change& change);
+  void ask_gate(const std::string& uid, Waiting& entry);
   /// Something helped this one pod.
   void wake_pod(const std::string& uid);
   /// Its victims are still to be seen going: it stays where it is, and is tried again then.
@@ -250,10 +264,11 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   void release_claim(const placement::ClaimRelease& claim);
   void claim_changed(const std::string& key, const placement::ClaimPtr& before, const placement::ClaimPtr& after);
   void index_claims(const placement::PodInfoPtr& before, const placement::PodInfoPtr& after);
-  void gate_by_claims(const std::string& uid, Waiting& entry);
 
   /// The server's answer to a binding did not arrive: asks how it ended, again and again, and holds the room meanwhile.
   void find_out(const BindingPtr& binding, const std::string& why);
+  void begin_span(Binding& binding);
+  void end_span(Binding& binding, const std::string& error);
   void binding_done(Binding& binding);
   /// `why` is the failed step's error.
   void binding_failed(BindingPtr binding, Step step, const std::string& why);
@@ -303,7 +318,8 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   void count_incoming(std::string_view queue_name, std::string_view event);
   /// scheduler_unschedulable_pods of the plugins that hold the pod back.
   void count_rejection(const std::string& uid, PluginSet rejected_by, bool holds);
-  void count_gate(Waiting& entry, bool is_gated);
+  /// `plugin` holds the pod back from now on; empty: none does.
+  void set_gate(Waiting& entry, std::string_view plugin);
   void update_gauges();
   /// Series that every pod adds to, found once: a look-up by name and labels costs more than what is added. Keys: family, then labels.
   std::map<std::array<std::string_view, 4>, metrics::Histogram*> frequent_series;

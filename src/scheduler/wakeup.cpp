@@ -10,19 +10,25 @@ namespace {
 
 using enum ClusterEvent;
 
+/// What the plugin of this profile, with its arguments, registers for.
+EventSet events_of(std::string_view name, const placement::Framework& framework) {
+  if (name == kDisruptionBudgets) return kDisruptionBudget;
+  const placement::Plugin* plugin = framework.find(name);
+  return plugin != nullptr ? plugin->events_to_register() : placement::all_events();
+}
+
 }  // namespace
 
 PluginSet PluginBits::bit(std::string_view name, const placement::Framework& framework) {
   auto found = std::ranges::find(names_, name);
   if (found == names_.end()) {
-    const placement::Plugin* plugin = framework.find(name);
-    events_.push_back(name == kDisruptionBudgets ? EventSet(kDisruptionBudget)
-                      : plugin != nullptr        ? plugin->events_to_register()
-                                                 : placement::all_events());
     names_.emplace_back(name);
+    events_.emplace_back();
     found = names_.end() - 1;
   }
-  return PluginSet{1} << std::min<std::size_t>(static_cast<std::size_t>(found - names_.begin()), 63);
+  const auto at = static_cast<std::size_t>(found - names_.begin());
+  events_[at] |= events_of(name, framework);
+  return PluginSet{1} << std::min<std::size_t>(at, 63);
 }
 
 PluginSet PluginBits::set_of(std::span<const std::string_view> plugins, const placement::Framework& framework) {
@@ -48,7 +54,7 @@ std::vector<std::string_view> PluginBits::names(PluginSet plugins) const {
 bool PluginBits::any_hint(PluginSet plugins, const placement::Framework& framework, const placement::Cluster& cluster,
                           const placement::PodInfo& pending, const Change& change) const {
   for (std::size_t i = 0; i < names_.size(); ++i) {
-    if ((plugins & (PluginSet{1} << std::min<std::size_t>(i, 63))) == 0 || !events_[i].has(change.event)) continue;
+    if ((plugins & (PluginSet{1} << std::min<std::size_t>(i, 63))) == 0 || !events_of(names_[i], framework).has(change.event)) continue;
     const placement::Plugin* plugin = framework.find(names_[i]);
     if (plugin == nullptr || plugin->queueing_hint(cluster, pending, change)) return true;
   }
@@ -69,11 +75,13 @@ std::string event_label(ClusterEvent event, std::string_view kind, ObjectVerb ve
       {kAssignedPodAdded, "AssignedPodAdd"},
       {kAssignedPodLabels, "AssignedPodUpdatePodLabel"},
       {kAssignedPodResized, "AssignedPodUpdatePodScaleDown"},
+      {kAssignedPodOther, "AssignedPodUpdate"},
       {kAssignedPodDeleted, "AssignedPodDelete"},
       {kOwnLabels, "UnschedulablePodUpdatePodLabel"},
       {kOwnTolerations, "UnschedulablePodUpdatePodToleration"},
       {kOwnScaledDown, "UnschedulablePodUpdatePodScaleDown"},
       {kOwnClaims, "UnschedulablePodUpdatePodGeneratedResourceClaim"},
+      {kOwnOther, "UnschedulablePodUpdate"},
   };
   if (const auto found = table.find(event); found != table.end()) return std::string(found->second);
   static constexpr std::array<std::string_view, 5> kStorage = {"StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity",
@@ -128,6 +136,9 @@ EventSet own_changes(const placement::PodInfo& before, const placement::PodInfo&
   if (before.view().tolerations != after.view().tolerations) out |= kOwnTolerations;
   if (before.view().resource_claims != after.view().resource_claims) out |= kOwnClaims;
   if (is_scaled_down(before, after)) out |= kOwnScaledDown;
+  if (before.view().meta.annotations != after.view().meta.annotations ||
+      before.view().meta.owner_references != after.view().meta.owner_references)
+    out |= kOwnOther;
   return out;
 }
 

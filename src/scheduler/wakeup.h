@@ -36,14 +36,15 @@ class PluginBits {
   /// The bits of the plugins whose rejection one of the events could cure.
   [[nodiscard]] PluginSet cured_by(EventSet events) const;
   [[nodiscard]] std::vector<std::string_view> names(PluginSet plugins) const;
-  /// One of the plugins' hints says that the change could cure its rejection of the pod.
+  /// One of the plugins registers for the event, as the framework has it, and its hint says that the change could cure its rejection of the
+  /// pod.
   [[nodiscard]] bool any_hint(PluginSet plugins, const placement::Framework& framework, const placement::Cluster& cluster,
                               const placement::PodInfo& pending, const Change& change) const;
 
  private:
   PluginSet bit(std::string_view plugin, const placement::Framework& framework);
   std::vector<std::string> names_;
-  std::vector<EventSet> events_;  ///< Parallel to names_.
+  std::vector<EventSet> events_;  ///< Parallel to names_: what any profile's plugin of the name registers for.
 };
 
 /// What of a node changed between two revisions, as far as placement reads it; empty for a heartbeat.

@@ -19,12 +19,44 @@ void Scheduler::Impl::wake(EventSet events, NodeIndex node, Change change, std::
   std::size_t moved = 0;
   for (unsigned i = 0; i < static_cast<unsigned>(ClusterEvent::kCount); ++i) {
     change.event = static_cast<ClusterEvent>(i);
-    if (events.has(change.event) && could_wake(change.event)) moved += wake_for(node, change, event_label(change.event), up_to_priority);
+    if (!events.has(change.event)) continue;
+    if (!up_to_priority && could_open_gates(change.event)) ask_gates(change);
+    if (could_wake(change.event)) moved += wake_for(node, change, event_label(change.event), up_to_priority);
   }
   if (moved > 0) post_turn();
 }
 
 bool Scheduler::Impl::could_wake(EventSet events) const { return queue.holds_rejected_by(bits.cured_by(events)); }
+
+bool Scheduler::Impl::could_open_gates(ClusterEvent event) const {
+  return std::ranges::any_of(gates, [&](const auto& gate) { return gate.second.asked_again_on.has(event); });
+}
+
+void Scheduler::Impl::ask_gates(const Change& change) {
+  std::vector<std::string> asked;
+  for (const auto& [name, gate] : gates) {
+    if (!gate.asked_again_on.has(change.event)) continue;
+    for (const std::string& uid : gate.uids) {
+      const placement::PodInfo& pod = *waiting.at(uid).info;
+      const placement::Plugin* plugin = frameworks.at(pod.view().scheduler_name)->find(name);
+      if (plugin != nullptr && plugin->gate_events().has(change.event) && plugin->queueing_hint(cluster, pod, change)) asked.push_back(uid);
+    }
+  }
+  for (const std::string& uid : asked) ask_gate(uid, waiting.at(uid));
+}
+
+void Scheduler::Impl::ask_gate(const std::string& uid, Waiting& entry) {
+  const SchedulingQueue::Entry* queued = queue.find(uid);
+  if (queued == nullptr) return;
+  const model::PodView& pod = entry.info->view();
+  const placement::Status gate = frameworks.at(pod.scheduler_name)->run_pre_enqueue(pod, &cluster);
+  set_gate(entry, gate.plugin);
+  if (gate.is_success() != queued->pod.gated) return;
+  QueuedPod same = queued->pod;
+  same.gated = !gate.is_success();
+  queue.add_or_update(same, loop.now(), false);
+  post_turn();
+}
 
 std::size_t Scheduler::Impl::wake_for(NodeIndex node, const Change& change, std::string_view label,
                                       std::optional<std::int64_t> up_to_priority) {

@@ -19,8 +19,9 @@ using placement::PodInfoPtr;
 PodGlance::PodGlance(const std::string& bytes) {
   static const json::PathScanner scanner({"spec.nodeName", "status.phase", "metadata.generation", "spec.schedulerName", "status.resize",
                                           "status.nominatedNodeName", "status.startTime", "status.resourceClaimStatuses",
-                                          "status.containerStatuses", "status.initContainerStatuses", "status.resources"});
-  std::array<std::string_view, 11> values;
+                                          "status.containerStatuses", "status.initContainerStatuses", "status.resources",
+                                          "metadata.annotations", "metadata.ownerReferences"});
+  std::array<std::string_view, 13> values;
   if (!scanner.scan(bytes, values)) return;
   const auto plain = [](std::string_view raw) {
     bool ok = true;
@@ -38,6 +39,8 @@ PodGlance::PodGlance(const std::string& bytes) {
   running = values[8];
   running_init = values[9];
   resources = values[10];
+  annotations = values[11];
+  owners = values[12];
 }
 
 namespace {
@@ -86,10 +89,12 @@ bool is_plain_start(const model::PodView& known, const PodGlance& now, std::stri
          run_as_asked(now.running_init, known.init_containers);
 }
 
-bool same_annotations(const Object& a, const Object& b) {
-  static const json::PathScanner scanner({"metadata.annotations"});
-  std::array<std::string_view, 1> of_a, of_b;
-  return scanner.scan(a.bytes(), of_a) && scanner.scan(b.bytes(), of_b) && of_a[0] == of_b[0];
+/// The annotations are those that the pod is known with: as it was decided on, or with what Reserve gave it.
+bool has_annotations_of(const PodGlance& now, const PodGlance& then, const PodInfo& known) {
+  if (now.annotations == then.annotations) return true;
+  const auto texts = now.annotations.empty() ? json::Value(json::Object()) : json::parse(now.annotations).value_or(json::Value());
+  const json::Value pod = json::Object{{"metadata", json::Object{{"annotations", texts}}}};
+  return model::ObjectMeta::parse(pod).annotations == known.view().meta.annotations;
 }
 
 }  // namespace
@@ -197,20 +202,23 @@ void Scheduler::Impl::object_changed(const Consulted& kind, const ObjectRef& bef
   const TimePoint start = loop.now();
   if (!bindings_by_claim.empty()) claim_moved(kind.gvr.resource, after != nullptr ? *after : *before);
   json::Value document = after != nullptr ? after->document() : json::Value();
+  const Object& either = after != nullptr ? *after : *before;
+  const bool is_claim = kind.event == ClusterEvent::kResourceClaim;
+  const placement::ClaimPtr claim_before = is_claim && after != nullptr ? cluster.find_claim(after->ns(), after->name()) : nullptr;
   if (after == nullptr) {
     cluster.remove(kind.kind, before->ns(), before->name());
-    if (kind.event == ClusterEvent::kResourceClaim) return claim_changed(before->key(), nullptr, nullptr);
   } else {
     if (!document.is_object()) return;
     // The items of a list leave out what the list says.
     if (json::find(document, "kind") == nullptr) document.get_object()["kind"] = kind.kind;
-    if (kind.event == ClusterEvent::kResourceClaim) {
-      const placement::ClaimPtr claim_before = cluster.find_claim(after->ns(), after->name());
-      cluster.upsert(document);
-      return claim_changed(after->key(), claim_before, cluster.find_claim(after->ns(), after->name()));
-    }
     cluster.upsert(document);
   }
+  if (could_open_gates(kind.event)) {
+    const json::Value was = before != nullptr ? before->document() : json::Value();
+    ask_gates({.event = kind.event, .object_before = before != nullptr ? &was : nullptr, .object = after != nullptr ? &document : nullptr});
+  }
+  if (is_claim)
+    return claim_changed(either.key(), claim_before, after != nullptr ? cluster.find_claim(after->ns(), after->name()) : nullptr);
   const ObjectVerb verb = after == nullptr ? ObjectVerb::kDeleted : before == nullptr ? ObjectVerb::kAdded : ObjectVerb::kUpdated;
   wake_for_object(kind, before, after == nullptr ? nullptr : &document, verb);
   observe_event(event_label(kind.event, kind.kind, verb), start);
@@ -221,7 +229,9 @@ void Scheduler::Impl::wake_for_object(const Consulted& kind, const ObjectRef& be
   if (!could_wake(kind.event)) return;
   const bool counts_when_gone = kind.event == ClusterEvent::kVolumeAttachmentDeleted;
   // Of volumes and their like only what comes or changes helps; of attachments only what goes; of namespaces, services and budgets all.
-  const bool is_about_volumes = kind.event >= ClusterEvent::kPersistentVolume && kind.event <= ClusterEvent::kCsiStorageCapacity;
+  using enum ClusterEvent;
+  constexpr EventSet kVolumeEvents = {kPersistentVolume, kClaim, kStorageClass, kCsiNode, kCsiDriver, kCsiStorageCapacity};
+  const bool is_about_volumes = kVolumeEvents.has(kind.event);
   if (after == nullptr ? is_about_volumes : counts_when_gone) return;
   const json::Value was = before != nullptr ? before->document() : json::Value();
   const Change change{.event = kind.event, .object_before = before != nullptr ? &was : nullptr, .object = after};
@@ -261,9 +271,10 @@ void Scheduler::Impl::pod_updated(const ObjectRef& before, const ObjectRef& afte
     const bool runs_otherwise = then.resources != now.resources || runs_with_other_resources(then.running, now.running) ||
                                 runs_with_other_resources(then.running_init, now.running_init);
     if (!same || runs_otherwise) events |= ClusterEvent::kAssignedPodResized;
+    const bool is_status_alone = same && then.claims == now.claims && same_metadata(then, now);
+    if (!same_metadata(then, now)) events |= ClusterEvent::kAssignedPodOther;
     // Preemption goes by when pods started; nobody is woken by it.
-    if (!events.empty() || then.start_time != now.start_time)
-      place(after, events, same && then.claims == now.claims ? with_status(*after, now) : nullptr);
+    if (!events.empty() || then.start_time != now.start_time) place(after, events, is_status_alone ? with_status(*after, now) : nullptr);
   }
   if (after->is_deleting()) victim_seen(after->uid());
   observe_event(then.node_name.empty() ? "AssignedPodAdd" : "AssignedPodUpdate", start);
@@ -294,15 +305,14 @@ void Scheduler::Impl::place(const ObjectRef& object, EventSet events, PodInfoPtr
   const placement::NodeInfo* node = node_before.is_valid() ? cluster.node(node_before) : nullptr;
   // What was assumed is what came: labels may change, and a resize may come, between the decision and the binding.
   const bool confirms_assumption = confirmed && node != nullptr && node->name == info->view().node_name && !info->view().is_terminal() &&
-                                   same_traits(*before, *info) && before->request == info->request;
+                                   same_traits(*before, *info) && before->request == info->request &&
+                                   before->view().meta.annotations == info->view().meta.annotations &&
+                                   before->view().meta.owner_references == info->view().meta.owner_references;
   // The room is already taken by the assumed pod; only somebody's first sight of it can help others.
   if (!confirms_assumption) cluster.upsert_pod(info);
   const NodeIndex node_after = cluster.pod_node(object->key());
-  if (events.has(ClusterEvent::kAssignedPodResized) && (before == nullptr || !is_scaled_down(*before, *info))) {
-    // Something else of it changed, which helps nobody.
-    if (!events.has(ClusterEvent::kAssignedPodLabels)) return;
-    events = ClusterEvent::kAssignedPodLabels;
-  }
+  if (events.has(ClusterEvent::kAssignedPodResized) && (before == nullptr || !is_scaled_down(*before, *info)))
+    events = events.without(ClusterEvent::kAssignedPodResized) | ClusterEvent::kAssignedPodOther;
   Change change{.pod_before = before.get(), .pod = info.get()};
   if (events.has(ClusterEvent::kAssignedPodAdded)) change.pod_before = nullptr;
   if (events.has(ClusterEvent::kAssignedPodDeleted)) {
@@ -369,11 +379,11 @@ bool Scheduler::Impl::confirm_assumed(const ObjectRef& object, const PodGlance& 
   const PodGlance then(decided_on->bytes());
   const bool is_same = same_but_labels(*decided_on, then, *object, now) && info->view().meta.is_deleting == object->is_deleting() &&
                        then.resize == now.resize && then.claims == now.claims && then.resources == now.resources &&
-                       then.running == now.running && then.running_init == now.running_init;
+                       then.running == now.running && then.running_init == now.running_init && then.owners == now.owners &&
+                       has_annotations_of(now, then, *info);
   if (!is_same) return false;
   if (decided_on->labels() != object->labels()) {
     // A Binding brings labels along (the node's zone), and nothing else of it was changed.
-    if (!same_annotations(*decided_on, *object)) return false;
     auto view = std::make_shared<model::PodView>(info->view());
     view->meta.labels = object->labels();
     view->node_name = now.node_name;
@@ -400,7 +410,8 @@ void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance
     if (object->is_deleting()) set_nominated(entry, "");  // It will not come; its next turn says so.
     // Only a revision that changes the nomination says something about it: ours may not have arrived there yet.
     if (then.nominated != glance.nominated && entry.nominated != glance.nominated) set_nominated(entry, std::string(glance.nominated));
-    if (same_spec(*before, then, *object, glance) && then.claims == glance.claims) return;  // Status alone changed, mostly by us.
+    // Status alone changed, mostly by us.
+    if (same_spec(*before, then, *object, glance) && same_metadata(then, glance) && then.claims == glance.claims) return;
   }
   auto view = std::make_shared<model::PodView>(model::PodView::parse(*object->parsed()));
   if (known != waiting.end()) view->nominated_node_name = known->second.nominated;
@@ -414,15 +425,16 @@ void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance
   set_nominated(entry, info->view().nominated_node_name);
   const placement::FrameworkPtr& framework = frameworks.at(info->view().scheduler_name);
   const TimePoint asked = loop.now();
-  const bool is_gated = !framework->run_pre_enqueue(info->view(), &cluster).is_success();
+  const placement::Status gate = framework->run_pre_enqueue(info->view(), &cluster);
+  const bool is_gated = !gate.is_success();
   observe_point("PreEnqueue", info->view().scheduler_name, seconds_since(asked), is_gated ? "UnschedulableAndUnresolvable" : "Success");
   const auto priority = static_cast<std::int32_t>(std::clamp<std::int64_t>(info->view().priority, INT32_MIN, INT32_MAX));
   const SchedulingQueue::Entry* queued = queue.find(uid);
-  count_gate(entry, is_gated);
+  set_gate(entry, gate.plugin);
   bool may_help = queued == nullptr || queued->rejected_by == 0;
   std::string label = "UnschedulablePodUpdate";
-  for (const ClusterEvent event :
-       {ClusterEvent::kOwnLabels, ClusterEvent::kOwnScaledDown, ClusterEvent::kOwnTolerations, ClusterEvent::kOwnClaims}) {
+  for (const ClusterEvent event : {ClusterEvent::kOwnLabels, ClusterEvent::kOwnScaledDown, ClusterEvent::kOwnTolerations,
+                                   ClusterEvent::kOwnClaims, ClusterEvent::kOwnOther}) {
     if (may_help || !own.has(event)) continue;
     const Change change{.event = event, .pod_before = was.get(), .pod = info.get()};
     may_help = bits.any_hint(queued->rejected_by, *framework, cluster, *info, change);
@@ -454,7 +466,7 @@ void Scheduler::Impl::forget_waiting(const std::string& uid) {
   const std::string promised = found->second.nominated;
   cluster.nominate(info, "");
   queue.remove(uid);
-  count_gate(found->second, false);
+  set_gate(found->second, {});
   index_claims(info, nullptr);
   waiting.erase(found);
   stop_preempting(uid);

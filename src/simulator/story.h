@@ -10,6 +10,7 @@
 
 #include "simulator/census.h"
 #include "simulator/cluster.h"
+#include "simulator/in_force.h"
 
 namespace berth::simulator {
 
@@ -61,9 +62,19 @@ class Story {
 
   void start_fault(const Fault& fault, std::size_t number);
   void strike(const Fault& fault, Random& random);
-  void strike_nodes(const Fault& fault, Random& random);
-  void strike_links(const Fault& fault);
-  void strike_component(const Fault& fault);
+  /// A fault that strikes.
+  struct Strike {
+    const Fault& fault;
+    std::uint64_t number = 0;         ///< Of all strikes.
+    std::optional<Duration> lasts{};  ///< This time; nullopt: for good, or nothing that lasts.
+  };
+  void strike_nodes(Strike strike, Random& random);
+  void change_node(const Strike& strike, const std::string& node, bool begins);
+  void strike_links(const Strike& strike);
+  void strike_component(const Strike& strike);
+  /// `component` stops, and starts once nobody holds it down any more.
+  void hold_down(const std::string& component, std::uint64_t strike, Duration away);
+  void set_clock(const Strike& strike, bool begins);
   /// `what`, once nodes write their heartbeats again.
   void unsteadily(std::function<void()> what);
   void steady_again();
@@ -81,7 +92,13 @@ class Story {
   std::unordered_map<std::string, Duration> own_pods_;  ///< Those to be taken away when they are over, and after how long.
   std::int64_t arrivals_ = 0;
   int unsteady_ = 0;
-  std::map<std::string, std::int64_t> added_;  ///< Nodes ever made of a set.
+  std::uint64_t strikes_ = 0;
+  // What is in force:
+  InForce<Duration> delays_, clocks_;
+  InForce<double> failing_;
+  std::map<std::string, InForce<bool>> cuts_, down_;                                  ///< By component.
+  std::map<std::pair<std::string, std::string>, InForce<json::Value>> node_changes_;  ///< By node, and what is changed of it.
+  std::map<std::string, std::int64_t> added_;                                         ///< Nodes ever made of a set.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -65,52 +65,55 @@ void Story::start_fault(const Fault& fault, std::size_t number) {
 }
 
 void Story::strike(const Fault& fault, Random& random) {
-  switch (fault.what) {
-    case Fault::What::kLose:
-    case Fault::What::kDelete:
-    case Fault::What::kTaint:
-    case Fault::What::kCordon:
-      return strike_nodes(fault, random);
-    case Fault::What::kSlowApi:
-    case Fault::What::kFailingApi:
-    case Fault::What::kCut:
-      tell_("fault", fault.text);
-      return unsteadily([this, &fault] { strike_links(fault); });
-    case Fault::What::kRestart:
-    case Fault::What::kClock:
-      tell_("fault", fault.text);
-      return unsteadily([this, &fault] { strike_component(fault); });
-  }
+  Strike strike{fault, ++strikes_};
+  const bool is_of_nodes = fault.what == Fault::What::kLose || fault.what == Fault::What::kDelete || fault.what == Fault::What::kTaint ||
+                           fault.what == Fault::What::kCordon;
+  if (is_of_nodes) return strike_nodes(strike, random);
+  if (fault.lasts) strike.lasts = fault.lasts->draw(random);
+  const bool is_of_component = fault.what == Fault::What::kRestart || fault.what == Fault::What::kClock;
+  tell_("fault", fault.text);
+  unsteadily([this, strike, is_of_component] { is_of_component ? strike_component(strike) : strike_links(strike); });
 }
 
-void Story::strike_nodes(const Fault& fault, Random& random) {
+void Story::strike_nodes(Strike strike, Random& random) {
+  const Fault& fault = strike.fault;
   const std::vector<std::string> nodes = choose(fault.nodes, random);
+  if (fault.lasts) strike.lasts = fault.lasts->draw(random);
   tell_("fault",
         fmt::format("{}{}{}", fault.text,
                     fault.nodes.names.empty() && !nodes.empty() && nodes.size() <= 5 ? fmt::format(" ({})", fmt::join(nodes, ", ")) : "",
                     how_many(fault.nodes, nodes)));
-  const auto is_gone = [this](const std::string& node) {
-    apiserver::ObjectCache* cache = cluster_.cache();
-    return cache != nullptr && cache->get(apiserver::make_key("", "nodes", "", node)) == nullptr;
-  };
-  const auto each = [this, nodes, is_gone, &fault](bool begins) {
-    for (const std::string& node : nodes) {
-      if (!begins && is_gone(node)) continue;  // Removed in the meantime, as lost machines are.
-      if (fault.what == Fault::What::kLose)
-        patch("", "nodes", "", node, annotation("sim.berth.dev/dead", begins ? json::Value("true") : json::Value(nullptr)));
-      if (fault.what == Fault::What::kCordon)
-        patch("", "nodes", "", node,
-              json::Object{{"spec", json::Object{{"unschedulable", begins ? json::Value(true) : json::Value(nullptr)}}}});
-      if (fault.what == Fault::What::kTaint) set_taint(node, fault.taint, begins);
-      if (fault.what == Fault::What::kDelete) remove("", "nodes", "", node);
-    }
-  };
-  each(true);
-  if (!fault.lasts) return;
-  at(now() + fault.lasts->draw(random), [this, each, &fault, nodes] {
-    if (!nodes.empty()) tell_("fault", fault.text + ": over");
-    each(false);
+  for (const std::string& node : nodes) change_node(strike, node, true);
+  if (!strike.lasts) return;
+  at(now() + *strike.lasts, [this, strike, nodes] {
+    if (!nodes.empty()) tell_("fault", strike.fault.text + ": over");
+    for (const std::string& node : nodes) change_node(strike, node, false);
   });
+}
+
+void Story::change_node(const Strike& strike, const std::string& node, bool begins) {
+  const Fault& fault = strike.fault;
+  if (fault.what == Fault::What::kDelete) {
+    if (begins) remove("", "nodes", "", node);
+    return;
+  }
+  std::string what = fault.what == Fault::What::kLose ? "dead" : "unschedulable";
+  if (fault.what == Fault::What::kTaint)
+    what = fmt::format("{}:{}", json::get_string(fault.taint, {"key"}), json::get_string(fault.taint, {"effect"}));
+  InForce<json::Value>& wanted = node_changes_[{node, what}];
+  if (begins)
+    wanted.begin(strike.number, fault.what == Fault::What::kTaint ? fault.taint : json::Value(true));
+  else
+    wanted.end(strike.number);
+  apiserver::ObjectCache* cache = cluster_.cache();
+  const bool is_gone = cache != nullptr && cache->get(apiserver::make_key("", "nodes", "", node)) == nullptr;
+  if (!begins && is_gone) return;  // Removed in the meantime, as lost machines are.
+  const bool holds = !wanted.empty();
+  if (fault.what == Fault::What::kLose)
+    patch("", "nodes", "", node, annotation("sim.berth.dev/dead", holds ? json::Value("true") : json::Value(nullptr)));
+  if (fault.what == Fault::What::kCordon)
+    patch("", "nodes", "", node, json::Object{{"spec", json::Object{{"unschedulable", holds ? json::Value(true) : json::Value(nullptr)}}}});
+  if (fault.what == Fault::What::kTaint) set_taint(node, holds ? wanted.value() : fault.taint, holds);
 }
 
 void Story::set_taint(const std::string& node, const json::Value& taint, bool present) {
@@ -140,63 +143,71 @@ void Story::steady_again() {
   });
 }
 
-void Story::strike_links(const Fault& fault) {
-  const auto each = [this, &fault](bool begins) {
+void Story::strike_links(const Strike& strike) {
+  const auto each = [this, strike](bool begins) {
+    const Fault& fault = strike.fault;
+    const auto change = [&](auto& in_force, auto value) { begins ? in_force.begin(strike.number, value) : in_force.end(strike.number); };
+    if (fault.what == Fault::What::kSlowApi) change(delays_, fault.delay);
+    if (fault.what == Fault::What::kFailingApi) change(failing_, fault.share);
+    if (fault.what == Fault::What::kCut) change(cuts_[fault.component], true);
     for (const std::string_view name : {"scheduler", "controllers", "nodes", "autoscaler"}) {
       Link& link = cluster_.link(name);
-      if (fault.what == Fault::What::kSlowApi) link.set_delay(begins ? fault.delay : Duration(0));
-      if (fault.what == Fault::What::kFailingApi) link.set_failing(begins ? fault.share : 0);
-      if (fault.what == Fault::What::kCut && name == fault.component) begins ? link.cut() : link.heal();
+      link.set_delay(delays_.value());
+      link.set_failing(failing_.value());
+      if (fault.what == Fault::What::kCut && name == fault.component) cuts_[fault.component].empty() ? link.heal() : link.cut();
     }
   };
   each(true);
-  if (!fault.lasts) return;
-  Random random(scenario_.seed, fault.text);
-  at(now() + fault.lasts->draw(random), [this, each, &fault] {
-    tell_("fault", fault.text + ": over");
+  if (!strike.lasts) return;
+  at(now() + *strike.lasts, [this, each, strike] {
+    tell_("fault", strike.fault.text + ": over");
     each(false);
     steady_again();
   });
 }
 
-void Story::strike_component(const Fault& fault) {
-  Random random(scenario_.seed, fault.text);
-  const std::string component = fault.component;
-  const auto restart = [this, component](Duration away) {
-    cluster_.stop(component);
-    at(now() + away, [this, component] {
-      if (const auto started = cluster_.start(component); !started)
-        tell_("fault", fmt::format("{} does not start: {}", component, started.error().message));
-    });
-  };
+void Story::hold_down(const std::string& component, std::uint64_t strike, Duration away) {
+  cluster_.stop(component);
+  down_[component].begin(strike, true);
+  at(now() + away, [this, component, strike] {
+    down_[component].end(strike);
+    if (!down_[component].empty()) return;
+    if (const auto started = cluster_.start(component); !started)
+      tell_("fault", fmt::format("{} does not start: {}", component, started.error().message));
+  });
+}
+
+/// A machine whose clock is wrong takes over.
+void Story::set_clock(const Strike& strike, bool begins) {
+  begins ? clocks_.begin(strike.number, strike.fault.delay) : clocks_.end(strike.number);
+  cluster_.stop("controllers");
+  cluster_.set_clock_ahead(clocks_.value());
+  hold_down("controllers", ++strikes_, std::chrono::seconds(1));
+}
+
+void Story::strike_component(const Strike& strike) {
+  const Fault& fault = strike.fault;
   if (fault.what == Fault::What::kRestart) {
-    const Duration away = fault.lasts ? fault.lasts->draw(random) : Duration(std::chrono::seconds(10));
-    restart(away);
-    at(now() + away, [this, component] {
-      tell_("fault", component + " is back");
+    const Duration away = strike.lasts.value_or(std::chrono::seconds(10));
+    hold_down(fault.component, strike.number, away);
+    at(now() + away, [this, component = fault.component] {
+      if (down_[component].empty()) tell_("fault", component + " is back");
       steady_again();
     });
     return;
   }
-  // A machine whose clock is wrong takes over.
-  const auto set_clock = [this, restart](Duration ahead) {
-    cluster_.stop("controllers");
-    cluster_.set_clock_ahead(ahead);
-    restart(std::chrono::seconds(1));
-  };
-  set_clock(fault.delay);
-  if (fault.lasts)
-    at(now() + fault.lasts->draw(random), [this, set_clock, &fault] {
-      tell_("fault", fault.text + ": over");
-      set_clock(Duration(0));
-      steady_again();
-    });
-  else
+  set_clock(strike, true);
+  if (!strike.lasts) return steady_again();
+  at(now() + *strike.lasts, [this, strike] {
+    tell_("fault", strike.fault.text + ": over");
+    set_clock(strike, false);
     steady_again();
+  });
 }
 
 void Story::carry_out(const Change& change) {
-  Random random(scenario_.seed, change.text);
+  // Each time others, of those that are there then.
+  Random random(scenario_.seed, fmt::format("{} at {}", change.text, format_go_duration(now())));
   const bool is_of_nodes =
       change.what == Change::What::kRemoveNodes || change.what == Change::What::kDrain || change.what == Change::What::kUncordon;
   const std::vector<std::string> nodes = is_of_nodes ? choose(change.nodes, random) : std::vector<std::string>();

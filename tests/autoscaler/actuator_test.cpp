@@ -161,6 +161,25 @@ TEST_F(ActuatorTest, AnEmptyNodesMachineIsMarkedAndTheSetShrinks) {
   EXPECT_EQ(replicas(), 2);
 }
 
+TEST_F(ActuatorTest, EvictedPodsHaveTheirOwnGraceUpToTheLongestAllowed) {
+  for (const auto& [name, grace] :
+       {std::pair{"short", "terminationGracePeriodSeconds: 7, "}, {"usual", ""}, {"long", "terminationGracePeriodSeconds: 3600, "}})
+    server->put(fmt::format("/api/v1/namespaces/default/pods/{}", name),
+                yaml(fmt::format("kind: Pod\nmetadata: {{namespace: default, name: {0}, uid: u-{0}}}\n"
+                                 "spec: {{nodeName: a-1, {1}containers: [{{name: c}}]}}\nstatus: {{phase: Running}}",
+                                 name, grace)));
+  std::map<std::string, std::int64_t> graces;
+  server->before = [&](const net::HttpRequest& request) {
+    if (!request.path.ends_with("/eviction")) return;
+    const json::Value body = *json::parse(request.body);
+    graces[std::string(json::get_string(body, {"metadata", "name"}))] = json::get_int(body, {"deleteOptions", "gracePeriodSeconds"}, -1);
+  };
+  remove();
+  loop.run_for(60s);
+  EXPECT_EQ(graces, (std::map<std::string, std::int64_t>{{"short", 7}, {"usual", 30}, {"long", 600}}));
+  EXPECT_EQ(ended, std::vector{true});
+}
+
 TEST_F(ActuatorTest, APodThatCameBeforeTheTaintKeepsTheNode) {
   server->before = [this](const net::HttpRequest& request) {
     if (request.method == "PATCH" && request.path == kNode) {

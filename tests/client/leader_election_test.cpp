@@ -19,6 +19,8 @@ class LeaseServer final : public net::Handler {
   std::set<std::string> unanswered;  ///< Whose requests are taken, and never answered: a stopped process closes no connection.
   std::vector<std::shared_ptr<net::ResponseWriter>> held;
   bool lose_answers = false;
+  bool answers_late = false;  ///< What is asked is done, and answered when somebody says so.
+  std::vector<std::function<void()>> late;
   int writes = 0;
 
   void handle(net::HttpRequest request, std::shared_ptr<net::ResponseWriter> writer) override {
@@ -40,6 +42,10 @@ class LeaseServer final : public net::Handler {
     lease = std::move(body);
     json::set(lease, {"metadata", "resourceVersion"}, json::Value(std::string_view(std::to_string(++writes))));
     if (lose_answers) return writer->respond({.status = 0, .headers = {}, .body = "lost"});
+    if (answers_late)
+      return late.push_back([writer, is_create, text = json::serialize(lease)] {
+        writer->respond({.status = is_create ? 201 : 200, .headers = {}, .body = text});
+      });
     writer->respond({.status = is_create ? 201 : 200, .headers = {}, .body = json::serialize(lease)});
   }
 
@@ -224,16 +230,96 @@ TEST_F(LeaderElectionTest, ALeaderWhoIsNotAnsweredOnceGoesOnLeading) {
   Candidate a(server, loop, "a");
   a.elector.start();
   loop.run_ready();
+  ASSERT_EQ(server.writes, 1);
   server.unanswered.insert("a");
   loop.run_for(3s);
+  ASSERT_EQ(server.held.size(), 1U) << "the renewal after two seconds";
   server.unanswered.clear();
+  loop.run_for(3900ms);
+  ASSERT_EQ(server.writes, 1) << "it is patient for five seconds";
+  loop.run_for(200ms);
+  EXPECT_EQ(server.writes, 2) << "then it asks again, though nobody answered";
+  EXPECT_EQ(a.waited, std::vector<std::string>{"lease kube-system/scheduler: the server has not answered for 5s"});
   loop.run_for(1min);
   EXPECT_TRUE(a.elector.is_leader());
   EXPECT_EQ(a.stopped, 0);
+  EXPECT_EQ(server.held.size(), 1U) << "and is answered since";
+}
+
+TEST_F(LeaderElectionTest, ALeaderWhoIsNotAnsweredAnyMoreEndsBeforeOthersMayBegin) {
+  Candidate a(server, loop, "a"), b(server, loop, "b");
+  a.elector.start();
+  loop.run_ready();
+  b.elector.start();
+  loop.run_for(30s);
   server.unanswered.insert("a");
-  loop.run_for(13s);
-  EXPECT_FALSE(a.elector.is_leader()) << "before its lease runs out for others";
+  const auto renewed = *parse_rfc3339(json::get_string(server.lease, {"spec", "renewTime"}));
+  while (a.elector.is_leader()) {
+    ASSERT_FALSE(b.elector.is_leader());
+    ASSERT_LT(loop.now(), renewed + 15s);
+    loop.run_for(100ms);
+  }
   EXPECT_EQ(a.stopped, 1);
+  EXPECT_LE(loop.now(), renewed + 12100ms) << "two seconds until the renewal, and ten for it";
+  loop.run_for(20s);
+  EXPECT_TRUE(b.elector.is_leader());
+}
+
+TEST_F(LeaderElectionTest, ARenewalThatIsAnsweredLateCountsFromWhenItWasSent) {
+  Candidate a(server, loop, "a");
+  a.elector.start();
+  loop.run_ready();
+  loop.run_for(1s);
+  server.answers_late = true;
+  loop.run_for(1s);
+  const TimePoint sent = loop.now();
+  ASSERT_EQ(server.late.size(), 1U);
+  loop.run_for(4500ms);
+  server.answers_late = false;
+  server.late.front()();
+  server.unanswered.insert("a");
+  loop.run_ready();
+  EXPECT_TRUE(a.elector.is_leader());
+  // By what was said at its arrival it would lead until 16.5 s after it was sent; others may take the lease after 15.
+  loop.run_until(sent + 14900ms);
+  EXPECT_TRUE(a.elector.is_leader());
+  loop.run_until(sent + 15s);
+  EXPECT_FALSE(a.elector.is_leader());
+}
+
+TEST_F(LeaderElectionTest, AnAnswerThatALaterRenewalOvertookSaysNothing) {
+  Candidate a(server, loop, "a");
+  a.elector.start();
+  loop.run_ready();
+  loop.run_for(1s);
+  server.answers_late = true;
+  loop.run_for(1s);
+  ASSERT_EQ(server.late.size(), 1U);
+  server.answers_late = false;
+  loop.run_for(6s);  // Its patience ends, and another attempt finds the lease renewed and renews it again.
+  const TimePoint later = loop.now();
+  const int writes = server.writes;
+  ASSERT_GE(writes, 3);
+  server.late.front()();
+  server.unanswered.insert("a");
+  loop.run_until(later + 8s);
+  EXPECT_TRUE(a.elector.is_leader()) << "the later renewal holds for ten seconds and more";
+  loop.run_for(10s);
+  EXPECT_FALSE(a.elector.is_leader());
+}
+
+TEST_F(LeaderElectionTest, ALeaseThatRanOutBeforeTheAnswerCameIsNotLedBy) {
+  Candidate a(server, loop, "a");
+  server.answers_late = true;
+  a.elector.start();
+  loop.run_ready();
+  ASSERT_EQ(server.late.size(), 1U);
+  server.unanswered.insert("a");
+  loop.run_for(15100ms);
+  server.late.front()();
+  loop.run_ready();
+  EXPECT_FALSE(a.elector.is_leader());
+  EXPECT_EQ(a.started, 0);
 }
 
 /// A way to the server that takes its time in each direction.

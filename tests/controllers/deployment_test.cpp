@@ -151,6 +151,25 @@ TEST_F(Rollout, ScalesOldAndNewInProportionDuringARollout) {
       << "Kubernetes' own example (docs, proportional scaling)";
 }
 
+TEST_F(Rollout, NewPodsThatAreNotReadyTakeFromTheBudgetOfTheOld) {
+  world.api.put(kinds().deployment,
+                yaml(workload("Deployment", 10, "  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 5, maxUnavailable: 3}}\n")));
+  settle(4);
+  image("broken:1");
+  for (int i = 0; i < 20; ++i) {
+    world.loop.run_for(seconds(1));  // The new pods do not become ready.
+    ASSERT_GE(images()["a:1"], 7) << "ten less the three that may be unavailable, in second " << i;
+  }
+  EXPECT_EQ(images(), (std::map<std::string, std::int64_t>{{"a:1", 7}, {"broken:1", 8}}));
+  // Another revision meanwhile: what is not ready of either gives nothing.
+  image("broken:2");
+  for (int i = 0; i < 20; ++i) {
+    world.loop.run_for(seconds(1));
+    ASSERT_GE(images()["a:1"], 7);
+    ASSERT_LE(world.pods(), 15u);
+  }
+}
+
 TEST(Deployment, ASetWhoseStatusIsBehindKeepsItsPods) {
   World world;
   world.api.engine.add(make_deployment_controller());

@@ -74,18 +74,30 @@ class FakeApi final : public Api {
   std::function<std::optional<ApiStatus>(const Write&)> refuse;  ///< A fault to inject.
   std::function<json::Value(const Write&)> answer_list;          ///< What a list is answered with.
   int writes = 0;
+  /// The watch of this kind shows nothing until it is let go on.
+  void hold_back(Kind kind) { held_kind_ = kind; }
+  void let_go_on() {
+    held_kind_ = nullptr;
+    for (const auto& change : std::exchange(held_back_, {})) change();
+  }
 
  private:
   VirtualLoop& loop_;
   std::int64_t revision_ = 0;
   int last_uid_ = 0;
+  Kind held_kind_ = nullptr;
+  std::vector<std::function<void()>> held_back_;
 
  public:
   Engine engine;  ///< Last: it uses everything above.
 
  private:
   void observe(Kind kind, const json::Value& document, bool is_delete) {
-    engine.observe(kind, std::make_shared<Object>(document), is_delete);
+    if (kind == held_kind_)
+      held_back_.push_back(
+          [this, kind, object = std::make_shared<Object>(document), is_delete] { engine.observe(kind, object, is_delete); });
+    else
+      engine.observe(kind, std::make_shared<Object>(document), is_delete);
   }
 
   static void merge(json::Value& target, const json::Value& patch, bool strategic) {

@@ -360,6 +360,47 @@ TEST_F(JobTest, AnElasticJobForgetsWhatIsBeyondItsNewEnd) {
   EXPECT_EQ(condition_status(job(), "Complete"), "");
 }
 
+TEST_F(JobTest, AnIndexThatEndsAsTheJobShrinksBelowItDoesNotCount) {
+  put_job("completionMode: Indexed, completions: 3, parallelism: 3");
+  settle();
+  // Both at once: neither the pods' ends nor the new size has been looked at.
+  json::Value smaller = job();
+  json::set(smaller, {"spec", "completions"}, 2);
+  json::set(smaller, {"spec", "parallelism"}, 2);
+  for (json::Value pod : pods()) {
+    const std::string_view index = json::get_string(pod, {"metadata", "labels", "batch.kubernetes.io/job-completion-index"});
+    if (index == "0") continue;
+    json::set(pod, {"status", "phase"}, "Succeeded");
+    api.put(kinds().pod, pod);
+  }
+  api.put(kinds().job, smaller);
+  settle();
+  EXPECT_EQ(json::get_string(job(), {"status", "completedIndexes"}), "1");
+  EXPECT_EQ(json::get_int(job(), {"status", "succeeded"}), 1);
+  EXPECT_EQ(condition_status(job(), "Complete"), "");
+  end_pods("Succeeded");
+  settle();
+  EXPECT_EQ(json::get_string(job(), {"status", "completedIndexes"}), "0,1");
+  EXPECT_EQ(condition_status(job(), "Complete"), "True");
+}
+
+TEST_F(JobTest, AFailureBeyondTheNewEndOfAJobDoesNotCount) {
+  put_job("completionMode: Indexed, completions: 3, parallelism: 3, backoffLimit: 0");
+  settle();
+  json::Value smaller = job();
+  json::set(smaller, {"spec", "completions"}, 2);
+  json::set(smaller, {"spec", "parallelism"}, 2);
+  for (json::Value pod : pods()) {
+    if (json::get_string(pod, {"metadata", "labels", "batch.kubernetes.io/job-completion-index"}) != "2") continue;
+    json::set(pod, {"status", "phase"}, "Failed");
+    api.put(kinds().pod, pod);
+  }
+  api.put(kinds().job, smaller);
+  settle();
+  EXPECT_EQ(json::get_int(job(), {"status", "failed"}), 0);
+  EXPECT_EQ(failed_reason(), "");
+}
+
 TEST_F(JobTest, TheEndIsAnnouncedBeforeItComes) {
   put_job("completions: 1, parallelism: 1");
   settle();

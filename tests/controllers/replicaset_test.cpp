@@ -21,6 +21,25 @@ TEST(ReplicaSet, KeepsItsCountAndReplacesLostPods) {
   EXPECT_TRUE(world.api.get(kinds().pod, lost).is_null());
 }
 
+TEST(ReplicaSet, CreatesNoPodTwiceWhileTheWatchLagsByMinutes) {
+  World world;
+  world.api.engine.add(make_replicaset_controller());
+  world.api.engine.start();
+  world.api.hold_back(kinds().pod);
+  world.api.put(kinds().replica_set, yaml(workload("ReplicaSet", 3)));
+  for (int i = 0; i < 4; ++i) {
+    world.loop.run_for(minutes(1));
+    ASSERT_EQ(world.pods(), 3u) << "after minute " << i;
+    json::Value set = world.api.get(kinds().replica_set, "w");
+    json::set(set, {"metadata", "annotations", "round"}, std::to_string(i));
+    world.api.put(kinds().replica_set, set);  // Something that the key is looked at for.
+  }
+  world.api.let_go_on();
+  world.settle();
+  EXPECT_EQ(world.pods(), 3u);
+  EXPECT_EQ(json::get_int(world.api.get(kinds().replica_set, "w"), {"status", "readyReplicas"}), 3);
+}
+
 TEST(ReplicaSet, ScalesDownTheCheapestPodFirst) {
   World world;
   world.api.engine.add(make_replicaset_controller());

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "placement/attempt.h"
+#include "placement/disruption_ledger.h"
 #include "tests/descheduler/world.h"
 
 namespace berth::descheduler::test {
@@ -106,6 +107,30 @@ TEST(MakeRoom, BudgetsAndHigherPrioritiesHold) {
   const RoomPlan other = make_room(high.ask(), std::span(&lower, 1));
   EXPECT_EQ(other.why_not, "");
   EXPECT_EQ(texts(other.moves), Names{"b n2->n1"});
+}
+
+TEST(MakeRoom, AnUnreadyPodGoesWhereItsBudgetsPolicyLetsIt) {
+  const auto why_not = [](const std::string& ready, const std::string& policy, int healthy) {
+    Ground ground;
+    ground.world.node("n1").node("n2");
+    ground.world.pod(
+        "a", "n1",
+        fmt::format("{{spec: {{containers: [{{name: c, image: i, resources: {{requests: {{cpu: '3'}}}}}}]}}, status: {{phase: Running, "
+                    "conditions: [{{type: Ready, status: '{}'}}]}}}}",
+                    ready));
+    ground.world.pod("b", "n2", Ground::asks("1"));
+    ground.world.add(
+        fmt::format("{{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {{namespace: default, name: held}}, spec: {{selector: "
+                    "{{matchLabels: {{app: web}}}}, unhealthyPodEvictionPolicy: {}}}, status: {{disruptionsAllowed: 0, currentHealthy: "
+                    "{}, desiredHealthy: 1}}}}",
+                    policy, healthy));
+    return why_budgets_hold(placement::DisruptionLedger(ground.ask().cluster(), placement::BudgetRule::kEviction),
+                            *ground.ask().cluster().find_pod("default/a"));
+  };
+  EXPECT_EQ(why_not("True", "AlwaysAllow", 1), "PodDisruptionBudget held allows no disruption");
+  EXPECT_EQ(why_not("False", "AlwaysAllow", 0), "");
+  EXPECT_EQ(why_not("False", "IfHealthyBudget", 0), "PodDisruptionBudget held allows no disruption");
+  EXPECT_EQ(why_not("False", "IfHealthyBudget", 1), "") << "those that are healthy suffice";
 }
 
 TEST(MakeRoom, WhatAmountsDoNotKnowOfIsAskedOfTheEngine) {

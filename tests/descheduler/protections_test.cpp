@@ -1,4 +1,5 @@
 // Which pods are never evicted, and the limits (SPEC G3). Every case stands beside a pod that is evicted, so that it can fail.
+#include <future>
 #include <map>
 
 #include "tests/descheduler/world.h"
@@ -205,6 +206,27 @@ TEST(Protections, AskedForEveryPodHasItsReason) {
   for (const Standing& one : world.run(policy()).standing) why[one.pod->view().name()] = one.why;
   EXPECT_EQ(why,
             (std::map<std::string, std::string>{{"bare", "pod does not have any ownerRefs"}, {"settled", "no strategy wants it away"}}));
+}
+
+TEST(Protections, ALimitCountsOnlyThoseThatWent) {
+  for (const char* limit : {"maxNoOfPodsToEvictPerNamespace", "maxNoOfPodsToEvictPerNode", "maxNoOfPodsToEvictTotal"}) {
+    World world;
+    world.node("old", kTainted).node("new").pods("a", 3, "old");
+    world.options.most_in_flight = 1;
+    world.options.begin_eviction = [](const Eviction& eviction) {
+      std::promise<Answer> answer;
+      answer.set_value(eviction.pod->view().name() == "a-0" ? Answer{Outcome::kProtected, "no"} : Answer{});
+      return answer.get_future();
+    };
+    const CycleResult result = world.run(policy("{}", std::string(limit) + ": 1\n"));
+    EXPECT_EQ(evicted(result), Names{"a-1"}) << limit << ": what was refused after it was counted is given back, and not more";
+  }
+}
+
+TEST(Protections, NamespacesAreCountedApart) {
+  World world;
+  world.node("old", kTainted).node("new").pods("a", 2, "old").pods("b", 2, "old", "{metadata: {namespace: other}}");
+  EXPECT_EQ(evicted(world.run(policy("{}", "maxNoOfPodsToEvictPerNamespace: 1\n"))), (Names{"a-0", "b-0"}));
 }
 
 }  // namespace

@@ -581,5 +581,14 @@ TEST(BetterPlace, WhoWaitsHasItsPlaceFirst) {
   EXPECT_EQ(moves(with_waiting.run(one_plugin("RemovePodsViolatingNodeTaints", "{}"))), Names{});
 }
 
+TEST(LowNodeUtilization, WhatWentToADestinationCountsThere) {
+  World world;
+  const std::string asks = "{spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 700m, memory: 64Mi}}}]}}";
+  world.node("empty").node("full").pods("a", 5, "full", asks);
+  const CycleResult result = world.run(one_plugin("LowNodeUtilization", "{thresholds: {cpu: 20}, targetThresholds: {cpu: 50}}"));
+  EXPECT_EQ(moves(result), (Names{"a-0 full->empty", "a-1 full->empty"})) << "a third would put it above the half";
+  EXPECT_EQ(kept_because(result, "a-2"), "it would go to empty, which would then be above the target for cpu");
+}
+
 }  // namespace
 }  // namespace berth::descheduler::test

@@ -326,6 +326,50 @@ TEST_F(Nomination, HoldsTheRoomThoughItCouldNotBeWrittenToTheApi) {
   EXPECT_EQ(node("vip"), "node-1");
 }
 
+TEST_F(Nomination, OfTwoEqualPodsOnOneNodeBothHold) {
+  for (const char* name : {"low-1", "low-2"}) pod(name, "2", {.node = "node-1"});
+  pod("other", "4", {.priority_class = "top", .node = "node-2"});
+  pod("vip-1", "2", {.priority_class = "high"});
+  pod("vip-2", "2", {.priority_class = "high"});
+  EXPECT_EQ(nominated("vip-1"), "node-1");
+  EXPECT_EQ(nominated("vip-2"), "node-1");
+  EXPECT_TRUE(is_going("low-1") && is_going("low-2"));
+  world_.run(minutes(2));
+  EXPECT_EQ(node("vip-1"), "node-1");
+  EXPECT_EQ(node("vip-2"), "node-1");
+}
+
+TEST_F(Nomination, AMorePreciousPodTakesItAndAnEqualOneDoesNot) {
+  vip_waits_for_node_1(600);
+  pod("equal", "4", {.priority_class = "high"});
+  EXPECT_EQ(nominated("equal"), "");
+  EXPECT_EQ(nominated("vip"), "node-1");
+  pod("chief", "4", {.priority_class = "top"});
+  EXPECT_EQ(nominated("chief"), "node-1");
+  EXPECT_EQ(nominated("vip"), "");
+}
+
+TEST_F(Nomination, TheConditionKeepsTheTimeSinceWhichThePodWaits) {
+  pod("full-1", "4", {.node = "node-1"});
+  pod("full-2", "4", {.priority_class = "top", .node = "node-2"});
+  pod("p", "4");
+  const std::string since = condition("p", "PodScheduled", "lastTransitionTime"), message = condition("p", "PodScheduled", "message");
+  ASSERT_NE(since, "");
+  world_.run(minutes(1));
+  remove("full-1");
+  pod("taller", "3", {.priority_class = "middle", .node = "node-1"});
+  world_.run(minutes(1));
+  label("p", "again");
+  world_.run(minutes(1));
+  client::Call cordon{.verb = "patch", .gvr = {"", "v1", "nodes"}, .name = "node-2"};
+  cordon.content_type = "application/merge-patch+json";
+  cordon.body = R"({"spec":{"unschedulable":true}})";
+  ASSERT_TRUE(world_.client().call_and_wait(std::move(cordon)));
+  world_.run(minutes(6));
+  EXPECT_NE(condition("p", "PodScheduled", "message"), message) << "it was tried again";
+  EXPECT_EQ(condition("p", "PodScheduled", "lastTransitionTime"), since);
+}
+
 TEST_F(Nomination, IsGoneFromTheApiOnceThePodIsBound) {
   vip_waits_for_node_1(10);
   world_.run(seconds(20));

@@ -284,5 +284,26 @@ TEST(World, GatedPodsWaitUntilTheGateOpens) {
   EXPECT_EQ(json::get_string(world.get("", "pods", "gated"), {"status", "phase"}), "Running");
 }
 
+TEST(World, ABindingThatMeansAnotherPodBindsNobody) {
+  World world;
+  world.create("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {schedulerName: somebody, containers: [{name: c, image: nginx}]}\n");
+  const json::Value pod = world.get("", "pods", "p");
+  const auto bind = [&](const std::string& metadata) {
+    client::Call call{.verb = "create", .gvr = {"", "v1", "pods"}, .ns = "default", .name = "p", .subresource = "binding"};
+    call.body = fmt::format(
+        R"({{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"p"{}}},"target":{{"kind":"Node","name":"node-1"}}}})", metadata);
+    const auto answer = world.client().call_and_wait(std::move(call));
+    return answer ? 201 : answer.error().code;
+  };
+  EXPECT_EQ(bind(R"(,"uid":"another")"), 409);
+  EXPECT_EQ(bind(R"(,"resourceVersion":"1")"), 409);
+  EXPECT_EQ(json::get_string(world.get("", "pods", "p"), {"spec", "nodeName"}), "");
+  EXPECT_EQ(bind(fmt::format(R"(,"uid":"{}","resourceVersion":"{}")", json::get_string(pod, {"metadata", "uid"}),
+                             json::get_string(pod, {"metadata", "resourceVersion"}))),
+            201);
+  EXPECT_EQ(json::get_string(world.get("", "pods", "p"), {"spec", "nodeName"}), "node-1");
+  EXPECT_EQ(bind(""), 409) << "it is assigned already";
+}
+
 }  // namespace
 }  // namespace berth::integration

@@ -245,6 +245,23 @@ TEST(PodSimulation, DeadlineFailsThePod) {
   EXPECT_EQ(json::get_string(status, {"reason"}), "DeadlineExceeded");
 }
 
+TEST(PodSimulation, AtItsDeadlineContainersEndAsTheirGraceLetsThem) {
+  for (const auto& [grace, stop_delay, code] : {std::tuple{30, 2s, 143}, {30, 45s, 137}, {1, 2s, 137}, {3, 2s, 143}}) {
+    PodSimulationOptions slow = options();
+    slow.stop_delay = stop_delay;
+    PodSimulation sim(pod_document("a", fmt::format(R"({{"nodeName":"n","restartPolicy":"Never","activeDeadlineSeconds":10,)"
+                                                    R"("terminationGracePeriodSeconds":{},"containers":[{{"name":"c","image":"x"}}]}})",
+                                                    grace)),
+                      slow, kStart);
+    sim.advance(kStart + 100s);
+    const json::Value status = sim.status(kStart + 100s);
+    EXPECT_EQ(json::get_string(status, {"phase"}), "Failed");
+    EXPECT_EQ(json::get_int(container(status), {"state", "terminated", "exitCode"}), code) << grace;
+    const auto ended = parse_rfc3339(json::get_string(container(status), {"state", "terminated", "finishedAt"}));
+    EXPECT_EQ(*ended, kStart + 10s + std::min<Duration>(stop_delay, std::chrono::seconds(grace)));
+  }
+}
+
 TEST(UsageCurve, ReadsConstantsAndLines) {
   EXPECT_EQ(UsageCurve::parse("100Mi")->at(1h), 100.0 * 1024 * 1024);
   const auto curve = UsageCurve::parse("10s=1,20s=3");

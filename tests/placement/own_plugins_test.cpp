@@ -6,6 +6,7 @@
 #include "berth/plugin_testing.h"
 #include "examples/simulate/openb/go_random.h"
 #include "placement/node_notes.h"
+#include "placement/plugin_of.h"
 
 namespace berth::placement::testing {
 namespace {
@@ -93,6 +94,180 @@ TEST(PluginChecks, FindOutStateBesideTheCluster) {
   const PluginRegistration teams = {"Teams", make_teams<Fault::kState>};
   const std::string found = plugin_testing::check_forks(teams_profile(), kTeams, {}, std::span(&teams, 1));
   EXPECT_NE(found.find("left a trace"), std::string::npos) << found;
+}
+
+TEST(PluginChecks, FindOutANameThatNobodyKnows) {
+  const std::string found = plugin_testing::check_plugin(plugin_testing::profile_with("Tems"), kTeams, {.seeds = 1});
+  EXPECT_NE(found.find("plugin \"Tems\" does not exist"), std::string::npos) << found;
+}
+
+/// Overrides Score, and says so or not.
+class Forgetful : public Plugin {
+ public:
+  std::string_view name() const override { return "Forgetful"; }
+  Points points() const override { return {.filter = true}; }
+  Status filter(const CycleState&, const PodInfo&, const NodeInfo&) const override { return Status::unschedulable("never"); }
+  std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo&, const NodeInfo&) const override { return 1; }
+};
+class Attentive final : public PluginOf<Attentive> {
+ public:
+  std::string_view name() const override { return "Attentive"; }
+  Status filter(const CycleState&, const PodInfo&, const NodeInfo&) const override { return Status::unschedulable("never"); }
+  std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo&, const NodeInfo&) const override { return 1; }
+};
+/// What a class between overrides counts.
+class Between : public PluginOf<Between> {
+ public:
+  Status pre_enqueue(const model::PodView&) const override { return Status::success(); }
+};
+class Heir final : public Between {
+ public:
+  std::string_view name() const override { return "Heir"; }
+  Points points() const override { return points_of<Heir>(); }
+  PermitOutcome permit(CycleState&, const PodInfo&, const NodeInfo&, WaitingPods&) const override { return {}; }
+};
+
+template <typename T>
+Result<PluginPtr> make_any(const Profile&) {
+  return std::make_unique<T>();
+}
+
+TEST(PluginChecks, FindOutAPointThatIsOverriddenAndNotNamed) {
+  const PluginRegistration forgetful = {"Forgetful", make_any<Forgetful>};
+  Profile profile = default_profile(Era::k136);
+  profile.filter.push_back({"Forgetful", 0});
+  EXPECT_EQ(plugin_testing::check_points(profile, std::span(&forgetful, 1)),
+            "plugin Forgetful overrides Score, and its points() leave it out: nobody will ask it");
+}
+
+TEST(PluginChecks, PointsFollowFromWhatIsOverridden) {
+  const Points points = Attentive().points(), inherited = Heir().points();
+  EXPECT_TRUE(points.filter && points.score);
+  EXPECT_FALSE(points.pre_filter || points.reserve || points.pre_enqueue);
+  EXPECT_TRUE(inherited.pre_enqueue && inherited.permit);
+  EXPECT_FALSE(inherited.filter);
+  const PluginRegistration attentive = {"Attentive", make_any<Attentive>};
+  Profile profile = default_profile(Era::k136);
+  profile.filter.push_back({"Attentive", 0});
+  EXPECT_EQ(plugin_testing::check_points(profile, std::span(&attentive, 1)), "");
+}
+
+TEST(OwnPlugins, CannotOrderTheQueue) {
+  Profile profile = default_profile(Era::k136);
+  profile.queue_sort = {{"Attentive", 0}};
+  const PluginRegistration attentive = {"Attentive", make_any<Attentive>};
+  const auto made = Framework::create(profile, std::span(&attentive, 1));
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().message, "plugin \"Attentive\" cannot order the queue: PrioritySort is the only QueueSort plugin that there is");
+}
+
+/// Names the only node that it wants in PreFilter.
+class Finicky final : public PluginOf<Finicky> {
+ public:
+  std::string_view name() const override { return "Finicky"; }
+  PreFilterOutcome pre_filter(CycleState&, const PodInfo&) const override { return {Status::success(), std::set<std::string>{"n1"}}; }
+};
+
+/// Ends in an error on nodes that the pod's annotation "fails" names, and scores others by their names; of one kind of columns.
+template <ColumnKind kind>
+class Failing final : public PluginOf<Failing<kind>> {
+ public:
+  std::string_view name() const override { return "Failing"; }
+  void sign(Signer& signer, const PodInfo&) const override {
+    if (kind == ColumnKind::kVolumes) signer.volumes();
+    signer.annotation("fails");
+    signer.annotation("scores");
+  }
+  ColumnKind column_kind() const override { return kind; }
+  Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
+    return is_named(pod, "fails", node) ? Status::error("out of order") : Status::success();
+  }
+  std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
+    if (is_named(pod, "scores", node)) return std::unexpected(Status::error("no score"));
+    return node.name.back() % 5;
+  }
+
+ private:
+  static bool is_named(const PodInfo& pod, std::string_view key, const NodeInfo& node) {
+    const std::string* names = pod.view().meta.annotation(key);
+    return names != nullptr && names->find(node.name.back()) != std::string::npos;
+  }
+};
+
+/// Nodes n0 to n7, of which the last takes no pod of ours.
+Cluster eight_nodes() {
+  Cluster out{Era::k136};
+  for (int i = 0; i < 8; ++i) {
+    auto node = std::make_shared<NodeView>();
+    node->meta.name = fmt::format("n{}", i);
+    node->unschedulable = i == 7;
+    node->allocatable = {{"cpu", model::Quantity::from_value(i + 1)}, {"pods", model::Quantity::from_value(10)}};
+    out.upsert_node(std::move(node));
+  }
+  return out;
+}
+
+PodInfoPtr plain_pod(const std::string& name, std::vector<std::pair<std::string, std::string>> annotations) {
+  auto view = std::make_shared<PodView>();
+  view->meta.ns = "default";
+  view->meta.name = view->meta.uid = name;
+  view->meta.annotations = std::move(annotations);
+  view->scheduler_name = "default-scheduler";
+  view->containers.emplace_back();
+  return PodInfo::make(std::move(view), Era::k136);
+}
+
+TEST(OwnPlugins, WhoNarrowsTheNodesIsNamedForThoseLeftOut) {
+  Cluster cluster = eight_nodes();
+  const PluginRegistration finicky = {"Finicky", make_any<Finicky>};
+  Profile profile = default_profile(Era::k136);
+  profile.pre_filter.push_back({"Finicky", 0});
+  Trial trial(cluster, Profiles(*Framework::create(profile, std::span(&finicky, 1))));
+  const auto pod = plain_pod("p", {});
+  EXPECT_TRUE(trial.fits(pod, cluster.find_node("n1")->index).is_success());
+  EXPECT_EQ(trial.fits(pod, cluster.find_node("n2")->index).message(), "node(s) didn't satisfy plugin(s) [Finicky]");
+}
+
+/// Both forms end alike: on the same nodes, or in the same error.
+template <ColumnKind kind>
+void expect_like_errors() {
+  const PluginRegistration failing = {"Failing", make_any<Failing<kind>>};
+  Profile profile = default_profile(Era::k136);
+  profile.filter.push_back({"Failing", 0});
+  profile.score.push_back({"Failing", 1});
+  Cluster cluster = eight_nodes();
+  Trial trial(cluster, Profiles(*Framework::create(profile, std::span(&failing, 1))));
+  std::mt19937_64 random(7);
+  std::size_t errors = 0;
+  for (int i = 0; i < 200; ++i) {
+    std::vector<std::pair<std::string, std::string>> annotations;
+    for (const char* key : {"fails", "scores"})
+      if (random() % 3 == 0) annotations.emplace_back(key, std::string(1, static_cast<char>('0' + random() % 10)));
+    const auto pod = plain_pod(fmt::format("p{}", i % 40), annotations);
+    for (int round = 0; round < 2; ++round) {  // The second time there may be columns.
+      const Evaluation plain = trial.evaluate(*pod);
+      const BestNodes found = trial.best(pod);
+      ASSERT_EQ(found.decision.outcome == Decision::Outcome::kError, !plain.errors.empty()) << i;
+      ASSERT_EQ(found.decision.error, plain.errors.empty() ? "" : plain.errors.front()) << i;
+      const Decision decision = trial.decide(pod);
+      ASSERT_EQ(decision.error, found.decision.error) << i;
+      errors += plain.errors.empty() ? 0 : 1;
+      for (const NodeInfo* node : cluster.nodes()) {
+        const Status status = trial.fits(pod, node->index);
+        if (status.is_error()) {
+          ASSERT_EQ(status.message(), "running \"Failing\" filter plugin: out of order");
+        }
+      }
+    }
+  }
+  EXPECT_GT(errors, 100U);
+  EXPECT_LT(errors, 300U);
+}
+
+TEST(OwnPlugins, AnErrorOnOneNodeIsTheAnswerWhateverOthersSay) {
+  expect_like_errors<ColumnKind::kStatic>();
+  expect_like_errors<ColumnKind::kNodeLocal>();
+  expect_like_errors<ColumnKind::kPlainOnly>();
 }
 
 class Annotations : public ::testing::Test {

@@ -85,6 +85,10 @@ TEST_P(PreemptorAgainstPlain, SameAnswerThroughRandomChanges) {
         cluster.upsert(node_document(fmt::format("n{:02}", below(node_count)), 2 + below(4), 3 + below(8), "ssd"));
       } else if (what == 8) {
         cluster.nominate(pod_of(pod_document(fmt::format("w{}", below(5)), 500, below(6)), era), fmt::format("n{:02}", below(node_count)));
+      } else if (what == 9 && seed % 3 == 0) {
+        json::Value edited = budget_document(below(2) == 0 ? "a" : "b", below(2));  // Another selector, perhaps.
+        json::set(edited, {"metadata", "name"}, "budget-a");
+        cluster.upsert(edited);
       }
       json::Value wanted = pod_document(fmt::format("high{}", step), 500 * (1 + below(6)), 1 + below(4));
       if (below(3) == 0) json::set(wanted, {"spec", "nodeSelector", "disk"}, "ssd");
@@ -309,6 +313,48 @@ TEST(Preemption, HardBudgetsAreNotBroken) {
   EXPECT_NE(hard.status.message().find("PodDisruptionBudget"), std::string::npos);
   Preemptor preemptor(cluster, {.budgets_are_hard = true});
   EXPECT_EQ(preemptor.find(framework, pod).status.message(), hard.status.message());
+}
+
+TEST(Preemptor, AnEditedBudgetCoversThePodsThatItSelectsNow) {
+  Cluster cluster;
+  const auto framework = framework_of(Era::k136);
+  for (const char* node : {"n1", "n2"}) cluster.upsert(node_document(node, 2, 10, "ssd"));
+  cluster.upsert(pod_document("of-a", 2000, 0, "n1", 0, "a"));
+  cluster.upsert(pod_document("of-b", 2000, 0, "n2", 0, "b"));
+  const auto pod = pod_of(pod_document("high", 2000, 10), Era::k136);
+  Preemptor preemptor(cluster);
+  json::Value budget = budget_document("a", 0);
+  cluster.upsert(budget);
+  EXPECT_EQ(keys(preemptor.find(framework, pod).choice()), std::vector<std::string>{"default/of-b"});
+  json::set(budget, {"spec", "selector", "matchLabels", "app"}, "b");
+  cluster.upsert(budget);
+  EXPECT_EQ(keys(preemptor.find(framework, pod).choice()), std::vector<std::string>{"default/of-a"});
+  json::set(budget, {"spec", "selector"},
+            json::Object{{"matchExpressions", json::Array{{{"key", "app"}, {"operator", "In"}, {"values", json::Array{"a"}}}}}});
+  cluster.upsert(budget);
+  EXPECT_EQ(keys(preemptor.find(framework, pod).choice()), std::vector<std::string>{"default/of-b"});
+  ASSERT_TRUE(preemptor.was_fast());
+}
+
+TEST(Engine, PodsOfEqualPriorityThatCountOnANodeHaveItsRoom) {
+  Cluster cluster;
+  const auto framework = framework_of(Era::k136);
+  cluster.upsert(node_document("n", 4, 10, "ssd"));
+  cluster.nominate(pod_of(pod_document("first", 3000, 5), Era::k136), "n");
+  for (const bool is_plain : {false, true}) {
+    EngineOptions options;
+    options.plain = is_plain;
+    Engine engine(cluster, options);
+    for (int round = 0; round < 2; ++round) {  // Without columns, then with.
+      const auto outcome = [&](std::int64_t priority, const char* name) {
+        return engine.schedule(framework, pod_of(pod_document(name, 2000, priority), Era::k136)).outcome;
+      };
+      EXPECT_EQ(outcome(4, "lower"), Decision::Outcome::kUnschedulable) << is_plain;
+      EXPECT_EQ(outcome(5, "equal"), Decision::Outcome::kUnschedulable) << is_plain;
+      EXPECT_EQ(outcome(6, "higher"), Decision::Outcome::kScheduled) << is_plain;
+      EXPECT_EQ(outcome(5, "first"), Decision::Outcome::kScheduled) << "its own room does not stand in its way";
+    }
+  }
 }
 
 TEST(Preemption, PolicyNeverPreemptsNobody) {

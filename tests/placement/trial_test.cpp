@@ -179,6 +179,40 @@ TEST(Trial, AnEvictedPodsDeviceIsFreeAndItsSuccessorGetsAClaimOfItsOwn) {
   EXPECT_EQ(trial.cluster().node(trial.cluster().pod_node(pod->key))->name, "a");
 }
 
+/// What a reservation is about to give is free while the pod is gone in thought, and given once when that is undone.
+void expect_back_after_undo(Stock& stock, const PodInfoPtr& pod) {
+  Trial trial = stock.trial();
+  auto reserved = trial.reserve(pod, stock.cluster.find_node("a")->index);
+  ASSERT_TRUE(reserved) << reserved.error().message();
+  const auto held = stock.cluster.pending_allocations();
+  ASSERT_EQ(held.size(), 1U);
+  const Eviction eviction = trial.evict(pod);
+  EXPECT_TRUE(stock.cluster.pending_allocations().empty());
+  EXPECT_TRUE(trial.fits(stock.user("q", "other"), stock.cluster.find_node("a")->index).is_success());
+  trial.undo(eviction);
+  EXPECT_EQ(stock.cluster.pending_allocations(), held);
+  EXPECT_FALSE(trial.fits(stock.user("q", "other"), stock.cluster.find_node("a")->index).is_success());
+}
+
+TEST(Trial, DevicesOnTheirWayToAnEvictedPodsOwnClaimComeBackWithIt) {
+  Stock stock;
+  stock.devices("a", "[{name: g0}]").claim("other");
+  stock.claim("made-p", ", ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: uid-p, controller: true}]");
+  auto view = std::make_shared<model::PodView>(stock.pod("{}", "{}", "p")->view());
+  view->meta.uid = "uid-p";
+  view->resource_claims = {{"c", "", "template", true, "made-p"}};
+  expect_back_after_undo(stock, PodInfo::make(view, Era::k136));
+}
+
+TEST(Trial, DevicesOnTheirWayToWhatAnEvictedPodAskedForByNameComeBackWithIt) {
+  Stock stock;
+  stock.devices("a", "[{name: g0}]").claim("other");
+  stock.add("{kind: DeviceClass, metadata: {name: named}, spec: {extendedResourceName: example.com/gpu}}");
+  expect_back_after_undo(stock, stock.pod("{containers: [{name: c, resources: {requests: {example.com/gpu: '1'}, limits: {example.com/gpu: "
+                                          "'1'}}}]}",
+                                          "{}", "p"));
+}
+
 TEST(Trial, AnEphemeralVolumeOfASuccessorIsMadeWhereItGoes) {
   Stock stock;
   stock.volume("va", "a").volume("vb", "b");

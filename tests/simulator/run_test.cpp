@@ -1,7 +1,10 @@
 // What comes of scenarios: the same from the same seed, and of each part what it is for.
 #include <fmt/format.h>
 
+#include <set>
+
 #include "simulator/compare.h"
+#include "simulator/in_force.h"
 #include "simulator/page.h"
 #include "tests/simulator/support.h"
 
@@ -125,6 +128,85 @@ TEST(Simulation, AfterEachFaultTheClusterHeals) {
     EXPECT_TRUE(outcome.ok()) << fault << "\n" << to_text(outcome);
     EXPECT_TRUE(std::ranges::any_of(outcome.happenings, [](const Happening& one) { return one.kind == "fault"; })) << fault;
   }
+}
+
+/// When something is over that struck, from `began`.
+std::vector<Duration> lengths(const Outcome& outcome, const std::string& begins, const std::string& ends) {
+  std::vector<Duration> begun, out;
+  for (const Happening& one : outcome.happenings)
+    if (one.text.starts_with(ends) && out.size() < begun.size())
+      out.push_back(one.at - begun[out.size()]);
+    else if (one.text.starts_with(begins))
+      begun.push_back(one.at);
+  return out;
+}
+
+TEST(Simulation, EachTimeAFaultLastsAsLongAsIsDrawnAnew) {
+  const struct {
+    const char *fault, *begins, *ends;
+  } cases[] = {{"restart: scheduler", "scheduler restarts", "scheduler is back"},
+               {"slowApi: 100ms", "", ""},
+               {"cut: nodes", "", ""},
+               {"cordon: 1", "", ""}};
+  for (const auto& [fault, begins, ends] : cases) {
+    const Outcome outcome = outcome_of(fmt::format(
+        "duration: 13h\nnodes: [{{name: worker, count: 2}}]\nfaults: [{{at: [1h, 3h, 5h, 7h, 9h, 11h], {}, for: {{min: 1m, max: 30m}}}}]\n",
+        fault));
+    std::string first, over;
+    for (const Happening& one : outcome.happenings)
+      if (one.kind == "fault" && first.empty()) first = one.text.substr(0, one.text.find(" ("));
+    const auto drawn = lengths(outcome, *begins == 0 ? first : begins, *ends == 0 ? first + ": over" : ends);
+    ASSERT_EQ(drawn.size(), 6U) << fault << "\n" << to_text(outcome);
+    EXPECT_GT(std::set(drawn.begin(), drawn.end()).size(), 3U) << fault;
+  }
+}
+
+TEST(Simulation, TheEndOfOneFaultLeavesAnotherThatLasts) {
+  const auto at = [](const Outcome& outcome, Duration when) {
+    for (const Sample& sample : outcome.samples)
+      if (sample.at >= when) return sample;
+    return outcome.samples.back();
+  };
+  using std::chrono::minutes;
+  const std::string head = "duration: 3h\nnodes: [{name: worker, count: 2}]\n";
+  const Outcome lost = outcome_of(head + R"(faults:
+- {at: 10m, lose: worker-1, for: 30m}
+- {at: 20m, lose: worker-1, for: 1h}
+)");
+  ASSERT_EQ(at(lost, minutes(5)).ready_nodes, 2) << to_text(lost);
+  EXPECT_EQ(at(lost, minutes(60)).ready_nodes, 1) << to_text(lost);
+  EXPECT_EQ(at(lost, minutes(100)).ready_nodes, 2);
+  const Outcome cordoned = outcome_of(head + R"(faults:
+- {at: 10m, cordon: worker-1, for: 30m}
+- {at: 20m, cordon: worker-1, for: 1h}
+)");
+  EXPECT_EQ(at(cordoned, minutes(60)).cordoned_nodes, 1);
+  EXPECT_EQ(at(cordoned, minutes(100)).cordoned_nodes, 0);
+  const std::string work = R"(
+workloads:
+- {name: batch, pod: {cpu: 100m, memory: 64Mi}, arrivals: {at: [1h]}, runFor: 1h}
+)";
+  for (const char* fault : {"cut: scheduler", "restart: scheduler", "failingApi: 100%"}) {
+    const Outcome outcome =
+        outcome_of(fmt::format("{}faults:\n- {{at: 10m, {}, for: 30m}}\n- {{at: 20m, {}, for: 1h}}\n{}", head, fault, fault, work));
+    EXPECT_EQ(at(outcome, minutes(70)).pending, 1) << fault << "\n" << to_text(outcome);
+    EXPECT_EQ(at(outcome, minutes(100)).pending, 0) << fault;
+  }
+}
+
+TEST(InForce, TheLastThatBeganHoldsUntilItEnds) {
+  InForce<int> all;
+  EXPECT_EQ(all.value(), 0);
+  all.begin(1, 10);
+  all.begin(2, 20);
+  all.begin(3, 30);
+  EXPECT_EQ(all.value(), 30);
+  all.end(2);
+  EXPECT_EQ(all.value(), 30);
+  all.end(3);
+  EXPECT_EQ(all.value(), 10);
+  all.end(1);
+  EXPECT_TRUE(all.empty());
 }
 
 TEST(Simulation, FaultsAtARateComeAsOftenAsTheySay) {

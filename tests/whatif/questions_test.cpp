@@ -1,5 +1,6 @@
 // Questions of people who run clusters, beside those of the table: answers worked out by hand.
 #include "tests/whatif/dump.h"
+#include "whatif/budgets.h"
 
 namespace berth::whatif::testing {
 namespace {
@@ -39,6 +40,51 @@ TEST(Questions, ABudgetInPercentRoundsAsTheDisruptionController) {
     EXPECT_EQ(pending(answer), (Words{"web-1-1", "web-1-2"})) << spec;
     EXPECT_EQ(evictions(answer), (Words{"web-1-0 evicted", "web-1-1 evicted", "web-1-2 evicted", "web-1-3 blocked"})) << spec;
   }
+}
+
+TEST(Questions, ABudgetEditedTwiceCoversWhatItsLastFormSelects) {
+  const auto budget = [](const std::string& app, int least) {
+    return fmt::format(
+        "{{apply: {{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {{name: b, namespace: shop}}, spec: {{minAvailable: {}, "
+        "selector: {{matchLabels: {{app: {}}}}}}}}}}}",
+        least, app);
+  };
+  const auto dump = [] {
+    Dump out;
+    out.node("a1", "a").node("b1", "b").deployment("web", "1", {{"a1"}}).deployment("db", "1", {{"a1"}});
+    return out;
+  };
+  EXPECT_EQ(evictions(dump().ask(fmt::format("{{changes: [{}, {{drain: a1}}]}}", budget("web", 1)))),
+            (Words{"db-1-0 evicted", "web-1-0 blocked"}));
+  EXPECT_EQ(evictions(dump().ask(fmt::format("{{changes: [{}, {}, {{drain: a1}}]}}", budget("web", 1), budget("db", 1)))),
+            (Words{"db-1-0 blocked", "web-1-0 evicted"}));
+  EXPECT_EQ(
+      evictions(dump().ask(fmt::format("{{changes: [{}, {}, {}, {{drain: a1}}]}}", budget("web", 1), budget("db", 1), budget("web", 0)))),
+      (Words{"db-1-0 evicted", "web-1-0 evicted"}));
+}
+
+TEST(Budgets, AnEditedOneIsFoundOnceByWhatItSelectsNow) {
+  Budgets budgets;
+  const auto put = [&](const std::string& selector) {
+    return budgets.put(*json::parse_yaml(
+        "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b, namespace: shop}\nspec: {selector: {" + selector + "}}"));
+  };
+  const auto of = [&](const std::string& app) {
+    model::PodView pod;
+    pod.meta.ns = "shop";
+    pod.meta.labels = model::Labels({{"app", app}, {"tier", "one"}});
+    return budgets.of(pod).size();
+  };
+  const auto id = put("matchLabels: {app: web}");
+  EXPECT_EQ(std::pair(of("web"), of("db")), std::pair(std::size_t{1}, std::size_t{0}));
+  EXPECT_EQ(put("matchLabels: {app: db}"), id);
+  EXPECT_EQ(std::pair(of("web"), of("db")), std::pair(std::size_t{0}, std::size_t{1}));
+  put("matchLabels: {tier: one}");
+  put("matchExpressions: [{key: app, operator: Exists}]");
+  put("matchLabels: {tier: one}");
+  EXPECT_EQ(std::pair(of("web"), of("db")), std::pair(std::size_t{1}, std::size_t{1})) << "each once";
+  EXPECT_TRUE(budgets.erase("shop/b"));
+  EXPECT_EQ(of("web"), 0U);
 }
 
 Dump with_volume() {

@@ -24,6 +24,7 @@
 #include "base/config_reader.h"
 #include "berth/plugin_abi.h"
 #include "placement/framework.h"
+#include "placement/plugin_of.h"
 
 namespace berth::plugin {
 

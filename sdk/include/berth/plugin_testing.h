@@ -58,6 +58,8 @@ std::string check_columns(const placement::Profile& profile, const World& world,
 /// beside the cluster.
 std::string check_forks(const placement::Profile& profile, const World& world, const CheckOptions& options = {},
                         std::span<const placement::PluginRegistration> more = {});
+/// A plugin of the profile that overrides a point's method says in points() that it takes part there.
+std::string check_points(const placement::Profile& profile, std::span<const placement::PluginRegistration> more = {});
 /// All of them.
 std::string check_plugin(const placement::Profile& profile, const World& world, const CheckOptions& options = {},
                          std::span<const placement::PluginRegistration> more = {});
@@ -73,7 +75,8 @@ struct SignatureFindings {
 SignatureFindings compare_alike(const placement::FrameworkPtr& framework, const placement::Cluster& cluster,
                                 placement::Onlookers* onlookers, const model::PodViewPtr& pod, std::span<const Change> changes, Dice& dice);
 
-/// Berth's default profile with a plugin of yours at every point that it extends, and its arguments.
+/// Berth's default profile with a plugin of yours at every point that it extends, and its arguments. Of a name that nobody registered, or
+/// of arguments that the plugin refuses, every check says so.
 placement::Profile profile_with(std::string_view plugin, json::Value args = {}, std::int64_t weight = 1);
 
 }  // namespace berth::plugin_testing

@@ -230,6 +230,7 @@ PodView PodView::parse(const json::Value& pod) {
     bool resize_seen = false, disruption_seen = false;
     for (const auto& condition : json::get_array(*status, {"conditions"})) {
       const auto type = json::get_string(condition, {"type"}), reason = json::get_string(condition, {"reason"});
+      if (type == "Ready") out.is_unready = json::get_string(condition, {"status"}) != "True";
       if (type == "PodResizePending" && !std::exchange(resize_seen, true)) out.resize_infeasible = reason == "Infeasible";
       if (type == "DisruptionTarget" && !std::exchange(disruption_seen, true))
         out.terminating_by_preemption = json::get_string(condition, {"status"}) == "True" && reason == "PreemptionByScheduler";

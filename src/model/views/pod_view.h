@@ -115,7 +115,8 @@ struct PodView {
   std::optional<ContainerResourceStatus>
       pod_level_status;  ///< status.resources and allocatedResources of the pod; nullopt without the first.
   std::vector<ContainerResourceStatus> container_statuses;
-  bool resize_infeasible = false;          ///< The first PodResizePending condition has the reason Infeasible.
+  bool resize_infeasible = false;  ///< The first PodResizePending condition has the reason Infeasible.
+  bool is_unready = false;  ///< A condition Ready that is not True: as it was when the pod was read, the scheduler does not follow it.
   bool terminating_by_preemption = false;  ///< The first DisruptionTarget condition is True with reason PreemptionByScheduler.
 
   std::vector<std::pair<std::string, std::string>> node_selector;  ///< Sorted by key.

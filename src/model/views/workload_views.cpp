@@ -38,6 +38,9 @@ PodDisruptionBudgetView PodDisruptionBudgetView::parse(const json::Value& object
   out.selector = selector ? std::move(*selector) : Selector::nothing();
   out.selector_is_empty = out.selector.is_everything();
   out.disruptions_allowed = json::get_int(object, {"status", "disruptionsAllowed"});
+  out.healthy = json::get_int(object, {"status", "currentHealthy"});
+  out.desired_healthy = json::get_int(object, {"status", "desiredHealthy"});
+  out.always_allows_unhealthy = json::get_string(object, {"spec", "unhealthyPodEvictionPolicy"}) == "AlwaysAllow";
   for (const auto& [name, when] : json::get_object(object, {"status", "disruptedPods"})) out.disrupted_pods.emplace_back(name);
   std::ranges::sort(out.disrupted_pods);
   out.is_v1beta1 = json::get_string(object, {"apiVersion"}) == "policy/v1beta1";

@@ -32,7 +32,9 @@ struct PodDisruptionBudgetView {
   Selector selector;  ///< Null and broken selectors match nothing.
   bool selector_is_empty = false;
   std::int64_t disruptions_allowed = 0;
-  std::vector<std::string> disrupted_pods;  ///< Names, sorted: already counted as disrupted.
+  std::int64_t healthy = 0, desired_healthy = 0;  ///< status
+  bool always_allows_unhealthy = false;           ///< unhealthyPodEvictionPolicy: AlwaysAllow
+  std::vector<std::string> disrupted_pods;        ///< Names, sorted: already counted as disrupted.
   bool is_v1beta1 = false;
   static PodDisruptionBudgetView parse(const json::Value& object);
 };

@@ -91,10 +91,8 @@ void PodWorker::show_granted_resources() {
   json::Value granted;
   if (differs) granted = granted_pod();
   PodSpec shown = read_pod_spec(differs ? granted : pod_);
-  // The class that a pod started with stays its class, as its cgroup does.
-  const eviction::QosClass qos = facts_.qos;
   facts_ = eviction::read_pod_facts(differs ? granted : pod_);
-  facts_.qos = qos;
+  facts_.qos = qos_;
   spec_.resources = std::move(shown.resources);
   for (std::size_t i = 0; i < spec_.containers.size(); ++i) spec_.containers[i].resources = std::move(shown.containers[i].resources);
   std::lock_guard lock(mutex_);

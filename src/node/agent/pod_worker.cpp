@@ -45,6 +45,18 @@ bool same(const CgroupLimits& a, const CgroupLimits& b) {
   return a.cpu_shares == b.cpu_shares && a.cpu_quota_us == b.cpu_quota_us && a.memory_bytes == b.memory_bytes;
 }
 
+std::string cgroup_of(eviction::QosClass qos, const std::string& uid, const std::string& above) {
+  switch (qos) {
+    case eviction::QosClass::kGuaranteed:
+      return above + "/pod" + uid;
+    case eviction::QosClass::kBurstable:
+      return above + "/burstable/pod" + uid;
+    case eviction::QosClass::kBestEffort:
+      return above + "/besteffort/pod" + uid;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string rpc_error(const Error& error) {
@@ -55,6 +67,8 @@ std::string rpc_error(const Error& error) {
 PodWorker::PodWorker(PodEnvironment& environment, json::Value pod)
     : environment_(environment),
       uid_(json::get_string(pod, {"metadata", "uid"})),
+      qos_(eviction::read_pod_facts(pod).qos),
+      cgroup_(cgroup_of(qos_, uid_, environment.pods_cgroup)),
       pod_(std::move(pod)),
       trace_(environment.tracer, pod_, environment.node_name),
       spec_(read_pod_spec(pod_)),
@@ -168,18 +182,6 @@ bool PodWorker::is_stopped() const {
 bool PodWorker::is_finished() const {
   std::lock_guard lock(mutex_);
   return finished_;
-}
-
-std::string PodWorker::cgroup() const {
-  switch (facts_.qos) {
-    case eviction::QosClass::kGuaranteed:
-      return environment_.pods_cgroup + "/pod" + uid_;
-    case eviction::QosClass::kBurstable:
-      return environment_.pods_cgroup + "/burstable/pod" + uid_;
-    case eviction::QosClass::kBestEffort:
-      return environment_.pods_cgroup + "/besteffort/pod" + uid_;
-  }
-  return {};
 }
 
 Duration PodWorker::grace_period() const { return std::chrono::seconds(facts_.grace_period_seconds.value_or(30)); }

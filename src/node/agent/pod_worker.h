@@ -98,7 +98,7 @@ class PodWorker {
   [[nodiscard]] json::Value granted() const;
   [[nodiscard]] PodState state() const;
   [[nodiscard]] const std::string& uid() const { return uid_; }
-  [[nodiscard]] std::string cgroup() const;
+  [[nodiscard]] const std::string& cgroup() const { return cgroup_; }
   [[nodiscard]] std::string directory() const { return environment_.root + "/pods/" + uid_; }
   [[nodiscard]] std::string log_directory() const { return log_directory_; }
   [[nodiscard]] std::string sandbox_id() const;
@@ -215,6 +215,9 @@ class PodWorker {
 
   PodEnvironment& environment_;
   const std::string uid_;
+  /// The class that a pod started with stays its class, whatever it is resized to, and its cgroup stays where it is.
+  const eviction::QosClass qos_;
+  const std::string cgroup_;
   std::string log_directory_;
 
   // The worker thread's own:

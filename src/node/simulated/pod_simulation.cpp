@@ -32,6 +32,8 @@ PodSimulation::PodSimulation(const json::Value& pod, const PodSimulationOptions&
   start_at_ = *state_.start_time + behaviour_.start_delay.value_or(options.start_delay);
   if (const std::int64_t seconds = json::get_int(pod, {"spec", "activeDeadlineSeconds"}); seconds > 0 && seconds < 1'000'000'000)
     deadline_ = *state_.start_time + std::chrono::seconds(seconds);
+  deadline_grace_ =
+      std::chrono::seconds(std::clamp<std::int64_t>(json::get_int(pod, {"spec", "terminationGracePeriodSeconds"}, 30), 0, 1'000'000'000));
   if (!begun_) {
     changed_ = true;
     for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
@@ -118,7 +120,7 @@ void PodSimulation::step(TimePoint t) {
   changed_ = true;
   if (stop_at_ && *stop_at_ <= t) return finish_stop(t);
   if (deadline_ && *deadline_ <= t && state_.failure_reason.empty())
-    return fail("DeadlineExceeded", "Pod was active on the node longer than the specified deadline", stop_delay_, t, false);
+    return fail("DeadlineExceeded", "Pod was active on the node longer than the specified deadline", deadline_grace_, t, false);
   if (!begun_) {
     ContainerRecord& first = state_.containers[0];
     if (behaviour_.pull_fails) {

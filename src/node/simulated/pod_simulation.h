@@ -104,6 +104,7 @@ class PodSimulation {
   std::string assigned_ip_;  ///< The pod's once its sandbox is there.
   TimePoint start_at_{};
   Duration stop_delay_{};
+  Duration deadline_grace_{};  ///< What containers have to end at activeDeadlineSeconds.
   std::optional<TimePoint> stop_at_, deadline_;
   Duration stop_grace_{};
   bool begun_ = false, stopped_ = false, changed_ = false;

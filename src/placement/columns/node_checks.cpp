@@ -1,5 +1,6 @@
 #include "placement/columns/node_checks.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -36,6 +37,10 @@ NodeChecks::NodeChecks(const Framework& framework, const CycleState& state, cons
     }
     if (combinations <= kMostVerdicts) check.verdicts.resize(combinations);
   }
+}
+
+bool NodeChecks::may_fail() const {
+  return std::ranges::any_of(checks_, [&](const Check& check) { return check.plugin->may_fail(state_, pod_); });
 }
 
 std::size_t NodeChecks::place_of(const Check& check, std::uint32_t node) const {

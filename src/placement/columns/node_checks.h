@@ -17,6 +17,8 @@ class NodeChecks {
   NodeChecks(const Framework& framework, const CycleState& state, const PodInfo& pod, ClusterIndex& index, bool of_many);
   /// No plugin has anything to say of any node.
   [[nodiscard]] bool empty() const { return checks_.empty(); }
+  /// Some plugin may end in an error on some node.
+  [[nodiscard]] bool may_fail() const;
   /// Success, or what the first plugin that objects says.
   [[nodiscard]] Status of(const NodeInfo& node);
 

@@ -66,6 +66,8 @@ class PodClass {
   Choice choose(const Options& options);
   /// What the class says of one node: success or the first filter's rejection; nominated pods count. Volumes and claims apart.
   Status verdict(NodeIndex node);
+  /// Some plugin ends in an error on some node, or did when it was asked for a score: the plain form must decide.
+  [[nodiscard]] bool has_failed() const;
   /// Why nothing fits; requires that choose() found nothing and nothing changed since. `own` is the pod's own nomination, if any, which
   /// counts for all others but not for itself.
   struct OwnNomination {
@@ -132,7 +134,7 @@ class PodClass {
   std::uint16_t filter_on(const NodeInfo& info, std::uint16_t static_verdict);
   std::uint16_t static_verdict(std::uint32_t node);
   std::uint16_t shortage_verdict(unsigned shortage, std::uint32_t node);
-  std::int32_t local_score(const NodeInfo& info, std::uint32_t node) const;
+  std::int32_t local_score(const NodeInfo& info, std::uint32_t node);
   void make_static_key(std::uint32_t node);
   void settle(std::uint32_t node, NodeRecord& record, std::uint16_t verdict, std::uint32_t group, std::int32_t score);
   std::uint32_t group_of_key(std::uint32_t current);
@@ -202,6 +204,8 @@ class PodClass {
   std::array<std::uint32_t, 16> recent_groups_{};  ///< By hash of the key; of no matter beyond speed.
   std::vector<std::uint32_t> live_;
   std::vector<Verdict> verdicts_;
+  bool knows_errors_ = false;   ///< One of verdicts_ is an error.
+  bool scores_failed_ = false;  ///< Of some node, since the class was made.
   std::vector<std::int64_t> key_;
   std::vector<TopologyCandidate> candidates_;
 };

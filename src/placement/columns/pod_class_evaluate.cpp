@@ -127,11 +127,22 @@ std::uint16_t PodClass::filter_on(const NodeInfo& info, std::uint16_t static_ver
   return static_verdict;
 }
 
-std::int32_t PodClass::local_score(const NodeInfo& info, std::uint32_t node) const {
+std::int32_t PodClass::local_score(const NodeInfo& info, std::uint32_t node) {
   std::int64_t sum = (*static_)[node].score;
   if (by_amounts_ && index_->amounts(node).is_plain) return narrow_score(sum + resources_.score(index_->amounts(node)));
-  for (const auto& [plugin, weight] : local_scorers_) sum += plugin->score(state_, *pod_, info).value_or(0) * weight;
+  for (const auto& [plugin, weight] : local_scorers_) {
+    const auto score = plugin->score(state_, *pod_, info);
+    scores_failed_ |= !score;
+    sum += score.value_or(0) * weight;
+  }
   return narrow_score(sum);
+}
+
+bool PodClass::has_failed() const {
+  if (static_->has_failed() || scores_failed_) return true;
+  return knows_errors_ && std::ranges::any_of(groups_, [&](const Group& group) {
+           return std::ranges::any_of(group.verdicts, [&](const auto& one) { return verdicts_[one.first].status.is_error(); });
+         });
 }
 
 /// The raw scores, which stand first in a group's key.
@@ -214,6 +225,7 @@ std::uint16_t PodClass::intern(Status status, std::uint32_t order) {
     if (known_order == order && known.code == status.code && known.reasons == status.reasons) return static_cast<std::uint16_t>(i);
   }
   // Taint texts of 1.20 are as many as there are taints; beyond any sensible number they share the last place.
+  knows_errors_ |= status.is_error();
   if (verdicts_.size() >= UINT16_MAX) return UINT16_MAX - 1;
   verdicts_.push_back({std::move(status), order});
   return static_cast<std::uint16_t>(verdicts_.size() - 1);

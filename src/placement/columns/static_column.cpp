@@ -59,6 +59,7 @@ std::uint64_t StaticColumn::catch_up(const PodInfoPtr& pod) {
 
 void StaticColumn::build() {
   follower_.restart(*index_);
+  has_failed_ = false;
   entries_.renew(index_->cluster().slot_count());
   for (std::uint32_t i = 0; i < entries_.size(); ++i) evaluate(i);
 }
@@ -83,13 +84,13 @@ void StaticColumn::evaluate(std::uint32_t node) {
     if (const std::uint16_t own = first_rejection(filters_, info, before, order); own != 0) entry.verdict = own;
   }
   std::int64_t sum = entry.score;
-  for (const auto& [plugin, weight] : scorers_) sum += plugin->score(state_, *pod_, info).value_or(0) * weight;
+  for (const auto& [plugin, weight] : scorers_) sum += score_of(plugin, info) * weight;
   // A node without any of the images has nothing from those.
   const auto may_be_there = [&](ImageMarks::Place place) { return index_->image_marks(node).may_have(place); };
   if (!image_scorers_.empty() && std::ranges::any_of(image_places_, may_be_there))
-    for (const auto& [plugin, weight] : image_scorers_) sum += plugin->score(state_, *pod_, info).value_or(0) * weight;
+    for (const auto& [plugin, weight] : image_scorers_) sum += score_of(plugin, info) * weight;
   entry.score = narrow_score(sum);
-  for (const auto& [plugin, place] : raw_scorers_) entry.raw[place] = narrow_score(plugin->score(state_, *pod_, info).value_or(0));
+  for (const auto& [plugin, place] : raw_scorers_) entry.raw[place] = narrow_score(score_of(plugin, info));
 }
 
 /// Kinds that no other node is of are not worth remembering.
@@ -106,11 +107,16 @@ StaticColumn::Alike StaticColumn::ask_alike(const NodeInfo& info) {
   Alike out;
   out.entry.verdict = first_rejection(alike_filters_, info, UINT32_MAX, out.order);
   std::int64_t sum = 0;
-  for (const auto& [plugin, weight] : alike_scorers_) sum += plugin->score(state_, *pod_, info).value_or(0) * weight;
+  for (const auto& [plugin, weight] : alike_scorers_) sum += score_of(plugin, info) * weight;
   out.entry.score = narrow_score(sum);
-  for (const auto& [plugin, place] : alike_raw_scorers_)
-    out.entry.raw[place] = narrow_score(plugin->score(state_, *pod_, info).value_or(0));
+  for (const auto& [plugin, place] : alike_raw_scorers_) out.entry.raw[place] = narrow_score(score_of(plugin, info));
   return out;
+}
+
+std::int64_t StaticColumn::score_of(const Plugin* plugin, const NodeInfo& info) {
+  const auto score = plugin->score(state_, *pod_, info);
+  has_failed_ |= !score;
+  return score.value_or(0);
 }
 
 /// Of the filters whose order is below `before`; 0 when none rejects.
@@ -121,6 +127,7 @@ std::uint16_t StaticColumn::first_rejection(std::span<const Filter> filters, con
     Status status = plugin->filter(state_, *pod_, info);
     if (status.is_success()) continue;
     if (status.plugin.empty()) status.plugin = plugin->name();
+    has_failed_ |= status.is_error();
     order = at;
     return intern(std::move(status), at);
   }

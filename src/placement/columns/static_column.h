@@ -65,6 +65,8 @@ class StaticColumn {
   [[nodiscard]] const Entry& operator[](std::uint32_t node) const { return entries_[node]; }
   void prefetch(std::uint32_t node) const { __builtin_prefetch(&entries_[node]); }
   [[nodiscard]] const std::vector<Verdict>& verdicts() const { return verdicts_; }
+  /// Some plugin could not tell, of a node that was looked at.
+  [[nodiscard]] bool has_failed() const { return has_failed_; }
   [[nodiscard]] std::size_t memory_bytes() const { return entries_.memory_bytes(); }
 
  private:
@@ -85,6 +87,7 @@ class StaticColumn {
   [[nodiscard]] Alike ask_alike(const NodeInfo& info);
   std::uint16_t first_rejection(std::span<const Filter> filters, const NodeInfo& info, std::uint32_t before, std::uint32_t& order);
   std::uint16_t intern(Status status, std::uint32_t order);
+  std::int64_t score_of(const Plugin* plugin, const NodeInfo& info);
   std::uint64_t image_digest() const;
 
   FrameworkPtr framework_;
@@ -105,6 +108,7 @@ class StaticColumn {
   std::uint64_t generation_ = 0, images_version_ = 0, image_digest_ = 0;
   Pages<Entry> entries_;
   std::vector<Verdict> verdicts_;
+  bool has_failed_ = false;
 };
 
 /// Held by each class that uses a column.

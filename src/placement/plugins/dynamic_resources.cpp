@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <set>
 
+#include "base/check.h"
 #include "placement/devices/allocator.h"
 #include "placement/devices/binding.h"
 #include "placement/devices/extended.h"
+#include "placement/devices/selector_failures.h"
 #include "placement/plugins/factories.h"
 #include "placement/plugins/pod_claims.h"
 
@@ -53,6 +55,7 @@ class DynamicResources final : public Plugin {
   }
   void sign(Signer& signer, const PodInfo&) const override { signer.resource_claims(); }
   ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
+  [[nodiscard]] bool may_fail(const CycleState& state, const PodInfo& pod) const override;
   Status pre_enqueue_in(const model::PodView& pod, const Cluster& cluster) const override;
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override;
   Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override;
@@ -68,6 +71,11 @@ class DynamicResources final : public Plugin {
     using enum ClusterEvent;
     return kNewNode | EventSet{kNodeLabels, kNodeAllocatable, kResourceClaim, kDevices, kOwnClaims};
   }
+  /// Whoever holds pods back knows them by their claims, and asks again when one of those changes.
+  [[nodiscard]] EventSet gate_events() const override { return {}; }
+
+ private:
+  mutable devices::SelectorFailures failures_;  ///< A cache of what follows from classes, requests and slices.
 };
 
 Status DynamicResources::pre_enqueue_in(const model::PodView& pod, const Cluster& cluster) const {
@@ -184,6 +192,30 @@ Status DynamicResources::filter(const CycleState& state, const PodInfo& pod, con
   return Status::success();
 }
 
+/// Selectors may fail on devices of some nodes alone; so may requests for all devices, by how many there are and what they are like.
+bool DynamicResources::may_fail(const CycleState& state, const PodInfo& pod) const {
+  const auto* data = state.get<State>(slot());
+  if (data == nullptr || data->findings->allocator == nullptr) return false;
+  const Findings& findings = *data->findings;
+  const Cluster& cluster = state.cluster();
+  auto claims = findings.to_allocate;
+  devices::ExtendedClaim extended;
+  if (findings.asks_by_name) {
+    extended = devices::make_extended_claim(pod.view(), devices::backed_resources(pod.wanted(), cluster), cluster);
+    claims.push_back(extended.view.get());
+  }
+  const auto fails = [&](const model::DeviceRequest& request) {
+    const auto found = cluster.device_classes().find(request.class_name);
+    if (request.is_all || found == cluster.device_classes().end()) return request.is_all;
+    return failures_.any(found->second->selectors, request.selectors, cluster.resource_slices());
+  };
+  return std::ranges::any_of(claims, [&](const ResourceClaimView* claim) {
+    return std::ranges::any_of(claim->requests, [&](const auto& group) {
+      return (group.exactly && fails(*group.exactly)) || std::ranges::any_of(group.first_available, fails);
+    });
+  });
+}
+
 /// The higher, the earlier in their lists the alternatives are that were taken.
 std::expected<std::int64_t, Status> DynamicResources::score(const CycleState& state, const PodInfo&, const NodeInfo& node) const {
   constexpr std::int64_t kMostAlternatives = 8;
@@ -219,7 +251,14 @@ Status DynamicResources::reserve(CycleState& state, const PodInfo&, const NodeIn
   const auto found = data->findings->by_node.find(node.name);
   if (found == data->findings->by_node.end())
     return data->findings->to_allocate.empty() ? Status::success() : Status::error("claim allocation not found for node");
+  std::set<devices::DeviceId> given;
   const auto take = [&](const ClaimPtr& claim, const AllocationPtr& allocation) {
+    BERTH_CHECK(cluster.pending_allocation(claim->meta.uid) == nullptr, "claim {} is given devices on {} while it is given others",
+                claim->meta.key(), node.name);
+    for (const auto& one : allocation->devices)
+      BERTH_CHECK(one.admin_access || one.share_id || given.insert({one.driver, one.pool, one.device}).second,
+                  "device {} of pool {} on {} is given twice, the second time to claim {}", one.device, one.pool, node.name,
+                  claim->meta.key());
     data->reserved.emplace_back(claim, allocation);
     cluster.set_pending_allocation(claim->meta.uid, allocation);
   };

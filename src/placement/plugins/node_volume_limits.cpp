@@ -30,6 +30,13 @@ class NodeVolumeLimits final : public Plugin, public CountsClaims {
   Points points() const override { return {.pre_filter = era_ != Era::k120, .filter = true}; }
   void sign(Signer& signer, const PodInfo&) const override { signer.volumes(); }
   [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
+  /// A disk that its cloud's driver cannot name counts on the nodes that know the driver. What is wrong with other pods' volumes is found
+  /// on the nodes that are asked.
+  [[nodiscard]] bool may_fail(const CycleState&, const PodInfo& pod) const override {
+    return std::ranges::any_of(pod.view().volumes, [](const model::VolumeView& volume) {
+      return volume.kind == model::VolumeView::Kind::kAwsElasticBlockStore && volumes::csi_handle(volume).empty();
+    });
+  }
   /// What nobody attaches anywhere needs no room. Attachments are counted node by node.
   [[nodiscard]] std::int64_t ample_claims(const CycleState& state, const PodInfo&) const override {
     const auto* data = era_ == Era::k120 ? nullptr : state.get<LimitState>(slot());

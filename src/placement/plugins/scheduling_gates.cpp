@@ -10,6 +10,8 @@ class SchedulingGates final : public Plugin {
  public:
   std::string_view name() const override { return "SchedulingGates"; }
   Points points() const override { return {.pre_enqueue = true}; }
+  /// Gates are the pod's own: they open when it changes.
+  [[nodiscard]] EventSet gate_events() const override { return {}; }
   void sign(Signer& signer, const PodInfo& pod) const override { signer.add(pod.view().scheduling_gates); }
   Status pre_enqueue(const model::PodView& pod) const override {
     if (pod.scheduling_gates.empty()) return Status::success();

@@ -84,6 +84,11 @@ class VolumeBinding final : public Plugin {
   }
   void sign(Signer& signer, const PodInfo&) const override { signer.volumes(); }
   [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
+  /// Of a claim whose selector cannot be read: it is only looked at on nodes that no other claim's provisioning keeps the pod from.
+  [[nodiscard]] bool may_fail(const CycleState& state, const PodInfo&) const override {
+    const auto* data = state.get<BindingState>(slot());
+    return data != nullptr && std::ranges::any_of(data->unbound, [](const Claim* claim) { return !claim->selector_error.empty(); });
+  }
   [[nodiscard]] bool says_by_labels(const CycleState& state, const PodInfo& pod, std::set<std::string>& keys) const override;
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override;

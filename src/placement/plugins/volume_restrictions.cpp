@@ -31,6 +31,7 @@ class VolumeRestrictions final : public Plugin {
   Points points() const override { return {.pre_filter = era_ != Era::k120, .filter = true}; }
   void sign(Signer& signer, const PodInfo&) const override { signer.volumes(); }
   [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
+  [[nodiscard]] bool may_fail(const CycleState&, const PodInfo&) const override { return false; }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
     auto data = std::make_unique<RestrictionState>();

@@ -36,6 +36,11 @@ class VolumeZone final : public Plugin {
   Points points() const override { return {.pre_filter = era_ != Era::k120, .filter = true}; }
   void sign(Signer& signer, const PodInfo&) const override { signer.volumes(); }
   [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
+  /// 1.20 looks at the claims on nodes that have such labels only.
+  [[nodiscard]] bool may_fail(const CycleState& state, const PodInfo& pod) const override {
+    std::vector<Topology> found;
+    return era_ == Era::k120 && !collect(state.cluster(), pod.view(), found).is_success();
+  }
   [[nodiscard]] bool says_by_labels(const CycleState&, const PodInfo&, std::set<std::string>& keys) const override {
     for (const std::string_view label : kLabels) keys.emplace(label);
     return true;

@@ -255,6 +255,28 @@ TEST_F(PodWorkerTest, AMissingConfigMapKeepsTheContainerWaiting) {
   EXPECT_EQ(container_field(0, {"state", "waiting", "message"}), "configmap \"settings\" not found");
 }
 
+/// Others ask for the cgroup while the worker takes versions of the pod in that would be of another class today.
+TEST_F(PodWorkerTest, TheCgroupStaysWhereItIsWhoeverAsksMeanwhile) {
+  const auto asking = [](int cpu, bool has_limits) {
+    const std::string amounts = fmt::format("{{cpu: {}m, memory: 64Mi}}", cpu);
+    return pod(fmt::format("{{containers: [{{name: c, image: i, resources: {{requests: {}{}}}}}]}}", amounts,
+                           has_limits ? fmt::format(", limits: {}", amounts) : ""));
+  };
+  PodWorker& worker = start(asking(100, false));
+  std::atomic<bool> is_over{false};
+  std::set<std::string> seen;
+  std::thread asks([&] {
+    while (!is_over) seen.insert(worker.cgroup());
+  });
+  for (int i = 0; i < 300; ++i) {
+    worker.update(asking(200 + i, i % 2 == 0));
+    EXPECT_TRUE(eventually([&] { return json::equal(worker.pod(), asking(200 + i, i % 2 == 0)); }));
+  }
+  is_over = true;
+  asks.join();
+  EXPECT_EQ(seen, std::set<std::string>{"/kubepods/burstable/poduid-1"});
+}
+
 TEST_F(PodWorkerTest, AResizeThatDoesNotFitWaitsAndSaysSo) {
   std::atomic<bool> fits = false;
   environment_->refuse_resize = [&](const json::Value&) -> std::optional<Refusal> {

@@ -111,6 +111,36 @@ TEST(NodeVolumeLimits, AttachmentsThatNoPodStandsForCountToday) {
   }
 }
 
+TEST(NodeVolumeLimits, AVolumeThatAPodUsesAndAnAttachmentStandsForCountsOnce) {
+  PluginWorld world(Era::k136);
+  world.add("{kind: Node, metadata: {name: node}}")
+      .add("{kind: CSINode, metadata: {name: node}, spec: {drivers: [{name: csi.x, nodeID: node, allocatable: {count: 3}}]}}");
+  for (const char* name : {"data", "more", "left", "last"}) {
+    world.add(
+        fmt::format("{{kind: PersistentVolume, metadata: {{name: pv-{0}}}, spec: {{capacity: {{storage: 1Gi}}, csi: {{driver: csi.x, "
+                    "volumeHandle: {0}}}}}}}",
+                    name));
+    world.add(claim(name, fmt::format("volumeName: pv-{}", name)));
+  }
+  const auto attach = [&](const char* name, const char* volume) {
+    world.add(
+        fmt::format("{{kind: VolumeAttachment, metadata: {{name: {}}}, spec: {{attacher: csi.x, nodeName: node, source: "
+                    "{{persistentVolumeName: {}}}}}}}",
+                    name, volume));
+  };
+  const auto user = [&](const char* name) {
+    return world.pod(fmt::format("{{volumes: [{{name: v, persistentVolumeClaim: {{claimName: {}}}}}]}}", name));
+  };
+  const char* full = "NodeVolumeLimits Unschedulable: node(s) exceed max volume count";
+  world.run("user", "node", kUsesData);
+  attach("a", "pv-data");
+  attach("b", "pv-left");
+  EXPECT_EQ(world.verdict("node", user("more")), "fits") << "two are there, one of them with a pod";
+  attach("c", "pv-last");
+  EXPECT_EQ(world.verdict("node", user("more")), full);
+  EXPECT_EQ(world.verdict("node", user("data")), "fits") << "the same volume as another pod's";
+}
+
 TEST(CloudLimits, CountDisksByTheNodesAllocatableIn120) {
   PluginWorld world(Era::k120);
   world.add(

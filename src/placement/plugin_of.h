@@ -1,0 +1,34 @@
+// A plugin that takes part where it overrides something.
+#pragma once
+#include <type_traits>
+
+#include "placement/framework.h"
+
+namespace berth::placement {
+
+/// The points whose methods P overrides.
+template <typename P>
+constexpr Points points_of() {
+#define BERTH_OVERRIDES(method) (!std::is_same_v<decltype(&P::method), decltype(&Plugin::method)>)
+  return {.pre_enqueue = BERTH_OVERRIDES(pre_enqueue) || BERTH_OVERRIDES(pre_enqueue_in),
+          .pre_filter = BERTH_OVERRIDES(pre_filter),
+          .filter = BERTH_OVERRIDES(filter),
+          .post_filter = BERTH_OVERRIDES(post_filter),
+          .pre_score = BERTH_OVERRIDES(pre_score),
+          .score = BERTH_OVERRIDES(score),
+          .reserve = BERTH_OVERRIDES(reserve),
+          .permit = BERTH_OVERRIDES(permit),
+          .pre_bind = BERTH_OVERRIDES(pre_bind),
+          .bind = BERTH_OVERRIDES(bind),
+          .post_bind = BERTH_OVERRIDES(post_bind)};
+#undef BERTH_OVERRIDES
+}
+
+/// `class Mine final : public PluginOf<Mine>`: takes part where it overrides something, and need not say where. Its overrides are public.
+template <typename P>
+class PluginOf : public Plugin {
+ public:
+  [[nodiscard]] Points points() const override { return points_of<P>(); }
+};
+
+}  // namespace berth::placement

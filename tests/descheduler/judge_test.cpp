@@ -1,0 +1,60 @@
+// What the judge remembers of refusals, and when it forgets them.
+#include "descheduler/judge.h"
+
+#include "tests/descheduler/world.h"
+
+namespace berth::descheduler::test {
+namespace {
+
+constexpr std::string_view kTainted = "{spec: {taints: [{key: gone, effect: NoSchedule}]}}";
+
+struct Court {
+  World world;
+  std::optional<Judge> judge;
+
+  Judgement ask(const std::string& pod, const DestinationRule& rule = {}) {
+    if (!judge) {
+      world.snapshot().finish();
+      placement::Profiles profiles;
+      profiles.add(*placement::Framework::create(world.profile));
+      judge.emplace(world.snapshot(), profiles, PlacementCheck::kBetterPlace);
+    }
+    return judge->judge(*world.snapshot().pods.at("default/" + pod), rule);
+  }
+};
+
+TEST(Judge, ARuleOfOneStrategySaysNothingForAnother) {
+  Court court;
+  court.world.node("old", kTainted).node("new").pods("a", 2, "old");
+  const DestinationRule never = [](const placement::NodeInfo&) { return std::string("which is not wanted"); };
+  EXPECT_EQ(court.ask("a-0", never).reason, "it would go to new, which is not wanted");
+  EXPECT_TRUE(court.ask("a-1").is_accepted) << "of the same kind, without the rule";
+  EXPECT_EQ(court.ask("a-0", never).reason, "it would go to new, which is not wanted");
+}
+
+TEST(Judge, ARefusalIsForgottenOnceAnybodyWent) {
+  Court court;
+  // Place for one pod: that of the one which is not tolerated there any more, and goes to the last node.
+  court.world.node("old", kTainted).node("taken", "{status: {allocatable: {cpu: 1}}, metadata: {labels: {disk: ssd}}}");
+  court.world.node("last", "{metadata: {labels: {disk: hdd}}}");
+  court.world.pod("a", "old", "{spec: {nodeSelector: {disk: ssd}, containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]}}");
+  court.world.pod("b", "taken",
+                  "{spec: {nodeSelector: {disk: hdd}, containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]}}");
+  EXPECT_FALSE(court.ask("a").is_accepted);
+  EXPECT_FALSE(court.ask("a").is_accepted);
+  EXPECT_EQ(court.ask("b").destination, "last");
+  // By then its room is free in the trial, though not before it has ended.
+  EXPECT_NE(court.ask("a").reason.find("before those that leave have ended"), std::string::npos) << court.ask("a").reason;
+}
+
+TEST(Judge, ARefusalIsForgottenWhenAnEvictionIsTakenBack) {
+  Court court;
+  court.world.node("old", kTainted).node("new", "{status: {allocatable: {pods: '1'}}}").pods("a", 2, "old");
+  EXPECT_TRUE(court.ask("a-0").is_accepted);
+  EXPECT_FALSE(court.ask("a-1").is_accepted);
+  court.judge->undo(*court.world.snapshot().pods.at("default/a-0"));
+  EXPECT_TRUE(court.ask("a-1").is_accepted);
+}
+
+}  // namespace
+}  // namespace berth::descheduler::test
