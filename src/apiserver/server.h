@@ -71,6 +71,8 @@ struct ServerOptions {
   bool tracks_every_writer = true;
   /// Warnings about objects' old names and deprecated fields, as Kubernetes sends since 1.27; 1.20, and so the documents, know none.
   bool warns_of_objects = true;
+  /// A pod keeps status.nominatedNodeName when it is bound, to this node or to another, as up to 1.34 and in the documents (004 §2.9.2).
+  bool keeps_nominations = false;
   std::string service_cidr = "10.96.0.0/12";
   std::unique_ptr<ServiceClaims> service_claims;  ///< Over a shared store; null: this server alone gives addresses and ports away.
   int node_port_first = 30000, node_port_last = 32767;

@@ -61,8 +61,9 @@ std::string why_not_asked(const Pod& pod, const Snapshot& snapshot, const Option
   if (pod.facts.is_daemon) return "it belongs to a DaemonSet: nodes are not added for those";
   if (view.meta.is_deleting) return "it is being deleted";
   if (!pod.facts.is_unschedulable) return "the scheduler has not said that it fits nowhere";
-  if (view.priority < options.pod_priority_threshold)
-    return fmt::format("its priority {} is below podPriorityThreshold ({})", view.priority, options.pod_priority_threshold);
+  if (!options.may_add_nodes(view.priority))
+    return fmt::format("its priority {} {} podPriorityThreshold ({})", view.priority,
+                       options.must_exceed_threshold ? "does not exceed" : "is below", options.pod_priority_threshold);
   if (!view.nominated_node_name.empty() && snapshot.cluster->find_node(view.nominated_node_name) != nullptr)
     return fmt::format("it waits for the end of other pods on node {}", view.nominated_node_name);
   constexpr std::string_view kHasRoom = "there is room for it on a node that is there or on its way";

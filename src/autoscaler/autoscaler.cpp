@@ -270,7 +270,7 @@ class Autoscaler::Step {
     for (const auto& [key, pod] : snapshot_.pod_sets->unplaced) {
       const model::PodView& view = pod->view();
       if (!pod->facts.is_unschedulable || pod->facts.is_daemon || pod->facts.is_finished) continue;
-      if (view.meta.is_deleting || is_expendable(view)) continue;
+      if (view.meta.is_deleting || !options_.may_add_nodes(view.priority)) continue;
       if (!pod->facts.consumes.empty()) {
         note_consumer(pod);
         continue;

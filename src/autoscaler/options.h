@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "placement/profile.h"
 
 namespace berth::config {
 class Reader;
@@ -54,6 +55,7 @@ struct Options {
   Duration max_pod_eviction_time = std::chrono::minutes(2);
   Duration max_deletion_delay = std::chrono::minutes(2);  ///< By annotations delay-deletion.cluster-autoscaler.kubernetes.io/….
   std::int64_t pod_priority_threshold = -10;
+  bool must_exceed_threshold = false;  ///< Of the documents (003 §4.7.1): a pod at the threshold holds nodes, and adds none.
   bool skip_nodes_with_local_storage = true;
   bool ignore_daemonsets_utilization = false;
   bool ignore_mirror_pods_utilization = false;
@@ -70,6 +72,13 @@ struct Options {
   int max_drain_parallelism = 1;
   int max_bulk_soft_taints = 10;
   Duration initial_backoff = std::chrono::minutes(5), max_backoff = std::chrono::minutes(30), backoff_reset = std::chrono::hours(3);
+
+  /// Pods of this priority may add nodes.
+  [[nodiscard]] bool may_add_nodes(std::int64_t priority) const {
+    return must_exceed_threshold ? priority > pod_priority_threshold : priority >= pod_priority_threshold;
+  }
+  /// Takes over what the scheduler's release says of this: 1.20 is the documents'.
+  void follow(placement::Era era) { must_exceed_threshold = era == placement::Era::k120; }
 
   /// Of the object; what it leaves out keeps its default. Problems are the reader's.
   static Options read(const config::Reader& cluster_autoscaler);

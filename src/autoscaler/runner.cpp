@@ -276,7 +276,10 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
 
   /// The options that hold now; nullopt: nobody wants scaling, or what they want makes no sense.
   std::optional<Options> wanted() {
-    if (options.options) return options.options;
+    if (options.options) {
+      options.options->follow(era_of(options.profiles));
+      return options.options;
+    }
     const json::Value* object = world.cluster_autoscaler();
     if (object == nullptr) {
       last_problem.clear();
@@ -289,6 +292,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
       if (notes != last_notes)
         for (const std::string& note : notes) log::warning("autoscaler", "{}", note);
       last_notes = std::move(notes);
+      parsed->follow(era_of(options.profiles));
       return std::move(*parsed);
     }
     if (last_problem != parsed.error().message) log::error("autoscaler", "ClusterAutoscaler default: {}", parsed.error().message);

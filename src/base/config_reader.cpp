@@ -195,14 +195,28 @@ bool Reader::expect_object() const {
   return false;
 }
 
-void Reader::only(std::span<const std::string_view> known, Refusal refusal) const {
+void Reader::only(std::span<const std::string_view> known, Refusal refusal) const { only(known, {}, {}, refusal); }
+
+void Reader::only(std::span<const std::string_view> known, std::string_view section, std::span<const std::string_view> fields,
+                  Refusal refusal) const {
   if (!is_object()) return;
   for (const auto& member : value_->get_object()) {
-    const std::string_view key(member.key().data(), member.key().size());
-    if (std::ranges::find(known, key) == known.end())
-      problem(key, fmt::format("unknown field \"{}\"{}", key, suggestion(key, known)), refusal);
-    else if (!member.value().is_null() && key != "kind" && key != "apiVersion" && key != "metadata")
-      problems_->declared_.push_back(path_of(key));
+    const std::string_view key(member.key());
+    if (std::ranges::find(known, key) != known.end()) {
+      if (!member.value().is_null() && key != "kind" && key != "apiVersion" && key != "metadata")
+        problems_->declared_.push_back(path_of(key));
+      continue;
+    }
+    const std::string here = suggestion(key, known);
+    const std::string_view below = nearest(key, fields);
+    if (here.empty() && !below.empty())
+      problem(key,
+              fmt::format("unknown field \"{}\" here; {}", key,
+                          below == key ? fmt::format("it belongs below {}", section)
+                                       : fmt::format("did you mean \"{}\" below {}?", below, section)),
+              refusal);
+    else
+      problem(key, fmt::format("unknown field \"{}\"{}", key, here), refusal);
   }
 }
 

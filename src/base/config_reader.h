@@ -24,12 +24,16 @@ class Problems {
   Problems(std::string file, std::function<int(const std::string& path)> locate, bool as_kubernetes = false)
       : file_(std::move(file)), locate_(std::move(locate)), as_kubernetes_(as_kubernetes) {}
   void add(const std::string& path, std::string_view message, Refusal refusal = Refusal::kOfKubernetes) {
-    keep(path, message, as_kubernetes_ && refusal == Refusal::kOfBerth ? notes_ : lines_);
+    const bool is_note = as_kubernetes_ && refusal == Refusal::kOfBerth;
+    keep(path, message, is_note ? notes_ : lines_);
+    if (!is_note && locate_) at_.insert(locate_(path));
   }
   /// What is no mistake and is to be said all the same.
   void note(const std::string& path, std::string_view message) { keep(path, message, notes_); }
   [[nodiscard]] bool empty() const { return lines_.empty(); }
   [[nodiscard]] std::size_t size() const { return lines_.size(); }
+  /// In which lines of the source they are.
+  [[nodiscard]] const std::set<int>& lines() const { return at_; }
   /// All problems, a line each, in the order found.
   [[nodiscard]] std::string text() const;
   /// "FILE:LINE: PATH".
@@ -45,6 +49,7 @@ class Problems {
   std::function<int(const std::string&)> locate_;
   bool as_kubernetes_;
   std::vector<std::string> lines_, notes_;
+  std::set<int> at_;
   std::vector<std::string> declared_;  ///< Paths of fields that are there, in their order.
   std::set<std::string, std::less<>> read_;
 };
@@ -84,6 +89,9 @@ class Reader {
     only(std::span(known.begin(), known.size()), refusal);
   }
   void only(std::span<const std::string_view> known, Refusal refusal = Refusal::kOfKubernetes) const;
+  /// As `only`. What belongs below the field `section` (`fields`) and stands here is told to belong there.
+  void only(std::span<const std::string_view> known, std::string_view section, std::span<const std::string_view> fields,
+            Refusal refusal = Refusal::kOfKubernetes) const;
   /// `kind` and `apiVersion`, when they are there, must be one of these; both count as read.
   void expect_kind(std::span<const std::string_view> kinds, std::span<const std::string_view> versions) const;
   /// Says of fields that are there and well that nothing acts on them here, and why.
@@ -114,9 +122,9 @@ struct ReadOptions {
   bool as_kubernetes = false;                 ///< As Problems.
   std::vector<std::string>* notes = nullptr;  ///< Gets what is no error and is to be said.
 };
-/// Reads one document, YAML or JSON. `read` reads from its root into what it starts anew: it is called again with the text as the documents
-/// mean it (`without_callouts`) when there are problems otherwise. Keys that stand twice are problems. The error lists every problem, a
-/// line each, "FILE:LINE: PATH: …".
+/// Reads one document, YAML or JSON. `read` reads from its root into what it starts anew. Where there are problems, where somebody gets the
+/// notes, and where it is no replay, it is called again with the text as the documents mean it (config_repair.h); what is changed for that
+/// is noted. Keys that stand twice are problems. The error lists every problem, a line each, "FILE:LINE: PATH: …".
 Result<void> read_text(std::string_view text, const ReadOptions& options, const std::function<void(const Reader& root)>& read);
 /// The documents of a stream, each as the whole text with the lines of the others left blank: lines keep their numbers. Empty ones are left
 /// out.
@@ -130,19 +138,9 @@ std::string_view nearest(std::string_view name, std::span<const std::string_view
 std::string suggestion(std::string_view name, std::span<const std::string_view> candidates);
 
 /// Finds the line of a path ("profiles[0].plugins.score") in YAML or JSON text; of the nearest part above when it is not there, 0 when
-/// there is none.
-std::function<int(const std::string&)> line_finder(std::string_view text);
+/// there is none. `document`: which of the text's, from 0; empty ones are not counted.
+std::function<int(const std::string&)> line_finder(std::string_view text, std::size_t document = 0);
 /// Paths of the keys that stand twice in one map.
 std::vector<std::string> repeated_keys(std::string_view text);
-
-/// What people paste from the OpenShift documents: lines of "..." that stand for what was left out, callout numbers after a value (`1`,
-/// `<1>`,
-/// `(1)`), a `kind: "Policy"` head above bare JSON lists. Returns text that parses as the document means it; the input when nothing
-/// applies. Line numbers stay as they are.
-std::string without_callouts(std::string_view text);
-/// A stream of documents, taken without callouts when it cannot be read with them, or when something that is one word has a number behind
-/// it
-/// (`schedulerName: custom-scheduler 1`).
-Result<std::vector<json::Value>> parse_stream(std::string_view text);
 
 }  // namespace berth::config

@@ -1,6 +1,7 @@
 // A configuration's text: where its fields stand, what stands there twice, and reading it with or without the documents' callouts.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <sstream>
 
 #include "base/config_reader.h"
+#include "base/config_repair.h"
 #include "base/yaml.h"
 
 namespace berth::config {
@@ -17,7 +19,7 @@ namespace {
 /// What one reading of a text came to.
 struct Attempt {
   std::string error;
-  std::size_t problems = SIZE_MAX;  ///< As many as can be when it cannot be parsed.
+  Look look;
   std::vector<std::string> notes;
 };
 
@@ -31,7 +33,7 @@ Attempt attempt(const std::string& text, const ReadOptions& options, const std::
   Problems problems(options.file, line_finder(text), options.as_kubernetes);
   for (const std::string& path : repeated_keys(text)) problems.add(path, "stands here a second time", Refusal::kOfBerth);
   read(Reader(&*document, "", problems));
-  out.problems = problems.size();
+  out.look = {true, problems.size(), problems.lines()};
   out.error = problems.text();
   out.notes = problems.notes();
   return out;
@@ -39,10 +41,10 @@ Attempt attempt(const std::string& text, const ReadOptions& options, const std::
 
 }  // namespace
 
-std::function<int(const std::string&)> line_finder(std::string_view text) {
-  json::YamlPlaces places;
-  if (!json::read_yaml(text, &places)) return [](const std::string&) { return 0; };
-  return [lines = std::move(places.lines)](std::string_view path) {
+std::function<int(const std::string&)> line_finder(std::string_view text, std::size_t document) {
+  std::vector<json::YamlPlaces> places;
+  if (!json::read_yaml(text, &places) || document >= places.size()) return [](const std::string&) { return 0; };
+  return [lines = std::move(places[document].lines)](std::string_view path) {
     for (;;) {
       if (const auto found = lines.find(path); found != lines.end()) return static_cast<int>(found->second);
       if (path.empty()) return 1;
@@ -53,23 +55,42 @@ std::function<int(const std::string&)> line_finder(std::string_view text) {
 }
 
 std::vector<std::string> repeated_keys(std::string_view text) {
-  json::YamlPlaces places;
-  if (json::read_yaml(text, &places)) return std::move(places.repeated);
-  // JSON that is no YAML.
+  std::vector<json::YamlPlaces> places;
   std::vector<std::string> out;
+  if (json::read_yaml(text, &places)) {
+    for (json::YamlPlaces& document : places) std::ranges::move(document.repeated, std::back_inserter(out));
+    return out;
+  }
+  // JSON that is no YAML.
   static_cast<void>(json::parse(text, {.duplicates = &out}));
   return out;
 }
 
 Result<void> read_text(std::string_view text, const ReadOptions& options, const std::function<void(const Reader& root)>& read) {
-  Attempt best = attempt(std::string(text), options, read);
-  if (const std::string repaired = best.problems > 0 ? without_callouts(text) : std::string(text); repaired != text) {
-    Attempt again = attempt(repaired, options, read);
-    if (again.problems < best.problems) best = std::move(again);
+  Attempt given = attempt(std::string(text), options, read);
+  const auto take = [&](const Attempt& taken) -> Result<void> {
+    if (options.notes != nullptr) options.notes->insert(options.notes->end(), taken.notes.begin(), taken.notes.end());
+    return {};
+  };
+  if (given.look.is_taken()) return take(given);
+  if (options.notes == nullptr || options.as_kubernetes) return invalid(given.error);
+  Attempt last;
+  const Mended mended = as_documents_mean(text, TextKind::kConfiguration, given.look, [&](const std::string& tried) {
+    last = attempt(tried, options, read);
+    return last.look;
+  });
+  if (!mended.look.is_taken()) {
+    // What else is wrong is told as well, so that nobody has to come a second time.
+    const bool has_more = !given.look.is_parsed && mended.look.is_parsed;
+    return invalid(has_more ? fmt::format("{}\n{}", given.error, attempt(mended.text, options, read).error) : given.error);
   }
-  if (best.problems > 0) return invalid(best.error);
-  if (options.notes != nullptr) options.notes->insert(options.notes->end(), best.notes.begin(), best.notes.end());
-  return {};
+  for (const std::string& change : mended.changes) options.notes->push_back(fmt::format("{}: {}", options.file, change));
+  return take(last);
+}
+
+/// Whether a line begins a document: three dashes, and a blank or nothing behind them.
+static bool begins_document(std::string_view line) {
+  return line.starts_with("---") && (line.size() == 3 || std::string_view(" \t\r").contains(line[3]));
 }
 
 std::vector<std::string> split_documents(std::string_view text) {
@@ -83,13 +104,13 @@ std::vector<std::string> split_documents(std::string_view text) {
     has_content = false;
   };
   while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
+    std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
-    ++lines;
-    if (line.starts_with("---")) {
+    if (begins_document(line)) {
       end_document();
-      continue;
+      line.remove_prefix(3);
     }
+    ++lines;
     const auto first = line.find_first_not_of(" \t\r");
     has_content = has_content || (first != std::string_view::npos && line[first] != '#');
     current.append(line).append("\n");

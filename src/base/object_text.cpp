@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/config_reader.h"
+#include "base/config_repair.h"
 #include "base/in_order.h"
 #include "base/json_scan.h"
 #include "base/yaml.h"
@@ -110,7 +110,7 @@ std::optional<Result<void>> read_json_list(std::string_view text, const ObjectVi
   return out;
 }
 
-Result<void> read_json(std::string_view text, const ObjectVisitor& each, std::string_view word) {
+Result<void> read_json(std::string_view text, const ObjectVisitor& each, std::string_view word, Notes& notes) {
   if (text.size() >= kSmall)
     if (auto done = read_json_list(text, each, word)) return std::move(*done);
   auto document = json::parse(text);
@@ -119,7 +119,7 @@ Result<void> read_json(std::string_view text, const ObjectVisitor& each, std::st
     return {};
   }
   // Perhaps JSON as the documents print it.
-  auto documents = text.size() < kSmall ? parse_stream(text) : std::unexpected(document.error());
+  auto documents = text.size() < kSmall ? parse_stream(text, notes) : std::unexpected(document.error());
   if (!documents) return std::unexpected(document.error());
   for (json::Value& one : *documents) take_apart(std::move(one), each);
   return {};
@@ -189,7 +189,9 @@ class Splitter {
     const std::size_t indent = line.find_first_not_of(' ');
     const char first = indent == std::string_view::npos ? '\n' : line[indent];
     if (first == '\n' || first == '\r' || first == '#' || first == '\t') return;
-    if (indent == 0 && (line.starts_with("---") || line.starts_with("..."))) {
+    const bool is_mark =
+        (line.starts_with("---") || line.starts_with("...")) && (line.size() == 3 || std::string_view(" \t\r\n").contains(line[3]));
+    if (indent == 0 && is_mark) {
       end_document(at);
       const bool ends = line.starts_with('.');  // The next one begins behind it.
       begin_document(ends ? at + line.size() : at, ends ? number + 1 : number);
@@ -269,22 +271,22 @@ Result<void> read_document(const Document& document, const ObjectVisitor& each, 
   return parse_in_order(document.items.size(), parse, use);
 }
 
-Result<void> read_yaml_whole(std::string_view text, const ObjectVisitor& each) {
-  auto documents = parse_stream(text);
+Result<void> read_yaml_whole(std::string_view text, const ObjectVisitor& each, Notes& notes) {
+  auto documents = parse_stream(text, notes);
   if (!documents) return std::unexpected(documents.error());
   for (json::Value& one : *documents) take_apart(std::move(one), each);
   return {};
 }
 
-Result<void> read_yaml(std::string_view text, const ObjectVisitor& each, std::string_view word) {
-  if (text.size() < kSmall) return read_yaml_whole(text, each);
+Result<void> read_yaml(std::string_view text, const ObjectVisitor& each, std::string_view word, Notes& notes) {
+  if (text.size() < kSmall) return read_yaml_whole(text, each, notes);
   const bool may_be_tried_again = text.size() <= kMostAtOnce;
   std::vector<json::Value> kept;
   const ObjectVisitor keep = [&](json::Value object) { kept.push_back(std::move(object)); };
   for (const Document& document : Splitter(text).split()) {
     auto read = read_document(document, may_be_tried_again ? keep : each, word);
     if (read) continue;
-    return may_be_tried_again && read_yaml_whole(text, each) ? Result<void>() : read;
+    return may_be_tried_again && read_yaml_whole(text, each, notes) ? Result<void>() : read;
   }
   for (json::Value& object : kept) each(std::move(object));
   return {};
@@ -292,9 +294,10 @@ Result<void> read_yaml(std::string_view text, const ObjectVisitor& each, std::st
 
 }  // namespace
 
-Result<void> for_each_object(std::string_view text, const ObjectVisitor& each, std::string_view word) {
+Result<void> for_each_object(std::string_view text, const ObjectVisitor& each, Notes& notes, std::string_view word) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
-  auto done = first != std::string_view::npos && text[first] == '{' ? read_json(text, each, word) : read_yaml(text, each, word);
+  const bool is_json = first != std::string_view::npos && text[first] == '{';
+  auto done = is_json ? read_json(text, each, word, notes) : read_yaml(text, each, word, notes);
   if (!done) return fail(done.error().code, told_of_cut(text, done.error().message));
   return done;
 }

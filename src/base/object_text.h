@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -11,14 +12,16 @@
 namespace berth::config {
 
 using ObjectVisitor = std::function<void(json::Value object)>;
+using Notes = std::vector<std::string>;
 
 /// Hands over every object of the text: YAML documents or JSON, lists (also typed ones such as NodeList, whose items leave out what the
-/// list says) taken apart, what is no object left out. Callouts (config_reader.h) are taken off texts below a megabyte.
+/// list says) taken apart, what is no object left out. A text below a megabyte that does not parse is read as the documents mean it
+/// (config_repair.h), which is told in `notes`.
 ///
 /// A large text is parsed on all processors; objects are handed over in their order, on the calling thread.
 ///
 /// `word`: objects whose text lacks it may be left out, unread. An error tells the line; objects may have been handed over before it.
-Result<void> for_each_object(std::string_view text, const ObjectVisitor& each, std::string_view word = {});
+Result<void> for_each_object(std::string_view text, const ObjectVisitor& each, Notes& notes, std::string_view word = {});
 
 /// The message about a text that cannot be read; of one that fails where it ends, with what probably happened to it.
 std::string told_of_cut(std::string_view text, std::string message);

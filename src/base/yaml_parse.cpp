@@ -94,13 +94,16 @@ struct Open {
 /// Makes the values of a stream's documents. Throws YamlFault and NoValue.
 class Builder {
  public:
-  Builder(YamlPlaces* places, std::vector<std::string>* repeated) : places_(places), repeated_(repeated) {}
+  Builder(std::vector<YamlPlaces>* places, std::vector<std::string>* repeated) : places_(places), repeated_(repeated) {}
 
   /// False at the end of the stream.
   bool take(YamlEvent event) {
     switch (event.type) {
       case YAML_STREAM_END_EVENT:
         return false;
+      case YAML_DOCUMENT_START_EVENT:
+        if (places_ != nullptr) places_->emplace_back();
+        break;
       case YAML_DOCUMENT_END_EVENT:
         anchors_.clear();
         break;
@@ -185,14 +188,14 @@ class Builder {
   std::string note_place(YamlPlace place) {
     if (places_ == nullptr) return {};
     if (stack_.empty()) {
-      places_->lines.emplace("", place.line);
+      places_->back().lines.emplace("", place.line);
       return {};
     }
     const Open& parent = stack_.back();
     if (parent.key) return path_of(parent, *parent.key);
     if (!parent.value.is_array()) return {};
     std::string path = fmt::format("{}[{}]", parent.path, parent.value.get_array().size());
-    places_->lines.emplace(path, place.line);
+    places_->back().lines.emplace(path, place.line);
     return path;
   }
   static std::string path_of(const Open& parent, std::string_view key) {
@@ -209,7 +212,10 @@ class Builder {
     }
     if (node.is_scalar) static_cast<void>(note_place(place));
     if (stack_.empty()) {
-      if (!node.value.is_null()) documents.push_back(std::move(node.value));
+      if (!node.value.is_null())
+        documents.push_back(std::move(node.value));
+      else if (places_ != nullptr)
+        places_->pop_back();
       return;
     }
     Open& parent = stack_.back();
@@ -238,8 +244,8 @@ class Builder {
     if (!key) refuse_key(place);
     if (places_ != nullptr && !parent.merges) {
       const std::string path = path_of(parent, *key);
-      places_->lines.insert_or_assign(path, place.line);
-      if (!parent.keys.insert(*key).second) places_->repeated.push_back(path);
+      places_->back().lines.insert_or_assign(path, place.line);
+      if (!parent.keys.insert(*key).second) places_->back().repeated.push_back(path);
     }
     parent.key = std::move(*key);
   }
@@ -265,7 +271,7 @@ class Builder {
   }
 
   static constexpr std::size_t kMaxRepeated = 100;
-  YamlPlaces* places_;
+  std::vector<YamlPlaces>* places_;
   std::vector<std::string>* repeated_;
   std::vector<Open> stack_;
   std::unordered_map<std::string, Node> anchors_;
@@ -281,7 +287,7 @@ YamlFault first_fault(YamlEvents& events, YamlFault refused) {
   }
 }
 
-Expected<std::vector<Value>, YamlFault> read(std::string_view text, YamlPlaces* places, bool is_one_enough,
+Expected<std::vector<Value>, YamlFault> read(std::string_view text, std::vector<YamlPlaces>* places, bool is_one_enough,
                                              std::vector<std::string>* repeated = nullptr) {
   const bool has_utf16_mark = text.starts_with("\xfe\xff") || text.starts_with("\xff\xfe");
   if (!has_utf16_mark && !is_utf8(text)) return std::unexpected(refusal({}, "it is not valid UTF-8"));
@@ -303,7 +309,9 @@ Expected<std::vector<Value>, YamlFault> read(std::string_view text, YamlPlaces* 
 
 }  // namespace
 
-Expected<std::vector<Value>, YamlFault> read_yaml(std::string_view text, YamlPlaces* places) { return read(text, places, false); }
+Expected<std::vector<Value>, YamlFault> read_yaml(std::string_view text, std::vector<YamlPlaces>* places) {
+  return read(text, places, false);
+}
 
 Expected<Value, YamlFault> read_first_yaml(std::string_view text, std::vector<std::string>* repeated) {
   auto documents = read(text, nullptr, true, repeated);

@@ -271,10 +271,8 @@ int run_autoscaler(const std::vector<std::string>& args) {
   if (!input) return report(input.error());
   tell_configuration(*input, "default-scheduler");
   flags.options.profiles = input->profiles_for_all();
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
   flags.options.leader_elect = flags.leader_elect;
-  flags.options.identity = fmt::format("{}_{}", host, getpid());
+  flags.options.identity = fmt::format("{}_{}", host_name(), getpid());
   AutoscalerRole role(*transport, std::move(flags.options));
   auto served = serve_component(flags.port, role.port_options());
   if (!served) return report(served.error());

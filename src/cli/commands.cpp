@@ -186,6 +186,10 @@ const std::vector<Command>& commands() {
 int main(int argc, char** argv) {
   if (argc > 0) set_program_name(argv[0]);
   std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
+  // The documents type it as a program of its own (002 §16.2.4.1): linked to berth it says what to do instead.
+  constexpr std::string_view kRestart = "master-restart";
+  if (const std::string_view called = argc > 0 ? argv[0] : ""; called.substr(called.rfind('/') + 1) == kRestart)
+    return run_unknown(std::string(kRestart), args);
   if (const auto taken = take_log_flags(args); !taken) return refuse(taken.error());
   const auto plugins = take_plugin_flags(args);
   if (!plugins) return refuse(plugins.error());

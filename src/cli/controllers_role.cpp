@@ -127,9 +127,7 @@ int run_controllers(const std::vector<std::string>& args) {
   if (!election_transport) return report(election_transport.error());
   options.election_transport = std::move(*election_transport);
   options.root_ca_pem = config->http.ca_pem;
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  options.identity = fmt::format("{}_{}", host, getpid());
+  options.identity = fmt::format("{}_{}", host_name(), getpid());
   ControllersRole role(*transport, options);
   auto served = serve_component(port, role.port_options());
   if (!served) return report(served.error());

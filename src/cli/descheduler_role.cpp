@@ -19,11 +19,6 @@ namespace {
 
 using descheduler::PlacementCheck;
 
-std::string host_name() {
-  char host[256] = {};
-  return gethostname(host, sizeof host - 1) == 0 ? host : "";
-}
-
 /// A dump's cluster: the same cycle, with nothing behind it.
 int plan_for_files(const std::vector<json::Value>& objects, const descheduler::DeschedulerOptions& options, const std::string& at,
                    const std::function<void(const descheduler::CycleResult&)>& print) {

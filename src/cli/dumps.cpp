@@ -119,8 +119,11 @@ Result<void> Dumps::for_each(const Visitor& each, std::string_view word) const {
       for (const std::string& note : model::sentences_of(*notes)) std::fprintf(stderr, "note: %s: %s\n", file.c_str(), note.c_str());
       continue;
     }
-    if (auto done = config::for_each_object(text, with_file, word); !done)
+    std::vector<std::string> notes;
+    if (auto done = config::for_each_object(text, with_file, notes, word); !done)
       return invalid(fmt::format("{}: {}", file, done.error().message));
+    if (word.empty())
+      for (const std::string& note : notes) fmt::print(stderr, "warning: {}: {}\n", file, note);
     if (!word.empty()) last_ = std::move(read);
   }
   return {};

@@ -38,6 +38,14 @@ constexpr Word kOcCommands[] = {
     {"image", "there are no image streams; images are named by their registry"},
     {"import-image", "there are no image streams; images are named by their registry"},
     {"logout", "kubectl config unset current-context"},
+    {"master-logs",
+     "each role logs to standard error, as a unit of systemd to `journalctl -u berth-server` (berth-scheduler, berth-controllers)"},
+    {"master-restart",
+     "the API server, the controllers and the scheduler of `berth up` are one process: stop it (Ctrl-C) and start it with the same flags "
+     "and "
+     "--data-dir, all objects are kept; roles of their own are started again one by one (systemctl restart berth-server, "
+     "berth-controllers, "
+     "berth-scheduler). Their files (--master-config, --policy-config-file) are read at a start; --validate looks at them before"},
     {"new-app", "kubectl create deployment NAME --image=IMAGE"},
     {"new-build", "builds are not part of berth"},
     {"observe", "kubectl get ARGS --watch"},

@@ -1,6 +1,7 @@
 #include "cli/node_settings.h"
 
 #include "base/config_reader.h"
+#include "node/eviction/statement_faults.h"
 #include "node/sysctls.h"
 
 namespace berth::cli {
@@ -23,6 +24,12 @@ Result<node::eviction::KubeletSettings> read_kubelet_settings(const std::string&
   }
   for (const auto& [name, list] : values)
     if (const auto wrong = node::eviction::apply_kubelet_argument(settings, name, list)) return invalid("--kubelet-arg: " + *wrong);
+  for (const node::eviction::StatementFault& fault : node::eviction::statement_faults(settings)) {
+    if (!values.contains(std::string(fault.flag))) continue;  // The file's are told with their lines.
+    std::string told = fmt::format("--kubelet-arg {}: {}: {}", fault.flag, fault.name, fault.what);
+    if (fault.is_refused) return invalid(std::move(told));
+    settings.warnings.push_back(std::move(told));
+  }
   if (const auto wrong = node::eviction::start_errors(settings); !wrong.empty()) return invalid(fmt::format("{}", fmt::join(wrong, "\n")));
   for (const std::string& pattern : settings.allowed_unsafe_sysctls)
     if (const std::string wrong = node::check_allowed_sysctl(pattern); !wrong.empty()) return invalid("allowedUnsafeSysctls: " + wrong);

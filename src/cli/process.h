@@ -24,6 +24,8 @@ Result<void> make_private_directory(const std::string& path);
 std::string shell_word(std::string_view text);
 /// A host as URLs hold it: an IPv6 address in brackets.
 std::string url_host(const std::string& host);
+/// The machine's name; empty when it has none.
+std::string host_name();
 /// Raises the limit of open files as far as the system lets us: each watch of a node is a connection.
 void raise_file_limit();
 

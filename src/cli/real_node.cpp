@@ -191,9 +191,7 @@ Result<std::unique_ptr<RealNode>> RealNode::start(const RealNodeFlags& flags, Re
 }
 
 std::string machine_name() {
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  std::string name = host;
+  std::string name = host_name();
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return name;
 }

@@ -31,6 +31,7 @@ Result<autoscaler::Options> scaling_options_of(const std::vector<json::Value>& d
 ScalingView look_at_scaling(const std::vector<json::Value>& documents, autoscaler::Options options, const placement::Profiles& profiles) {
   ScalingView out{std::make_unique<autoscaler::World>(), std::move(options), {}, {}, {}};
   out.patience = {SystemClock().now(), out.options.unneeded_time, out.options.unready_time};
+  if (const auto& scheduler = profiles.find("default-scheduler")) out.options.follow(scheduler->profile().era);
   out.options.unneeded_time = out.options.unready_time = Duration::zero();
   for (json::Value document : documents) {
     if (json::get_string(document, {"kind"}) == "Pod" && json::get_string(document, {"spec", "nodeName"}).empty())

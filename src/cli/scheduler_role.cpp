@@ -94,8 +94,7 @@ SchedulerRole::SchedulerRole(std::shared_ptr<client::Transport> transport, sched
       options_(std::move(options)),
       leadership_(election ? seek_leadership(*election, std::move(election_transport)) : nullptr),
       client_(leadership_ ? leadership_->transport() : transport_, &loop_, kAgent) {
-  char host[256] = {};
-  if (gethostname(host, sizeof host - 1) == 0 && host[0] != 0) options_.host = host;
+  if (std::string host = host_name(); !host.empty()) options_.host = std::move(host);
   if (!options_.metrics) options_.metrics = std::make_shared<metrics::Registry>();
   metrics_ = options_.metrics;
 }
@@ -177,25 +176,21 @@ SchedulerRole::~SchedulerRole() {
   loop_.stop();
 }
 
-namespace {
-
-client::LeaderElectionConfig election_of(const scheduler::config::SchedulerConfig& config, Findings& findings) {
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
+std::optional<client::LeaderElectionConfig> election_of(const scheduler::config::SchedulerConfig& config, std::string identity,
+                                                        Findings& findings) {
   const auto& wanted = config.leader_election;
-  const client::LeaderElectionConfig out{.ns = wanted.resource_namespace,
-                                         .name = lease_name(config),
-                                         .identity = fmt::format("{}_{}", host, getpid()),
-                                         .lease_duration = wanted.times.lease_duration,
-                                         .renew_deadline = wanted.times.renew_deadline,
-                                         .retry_period = wanted.times.retry_period,
-                                         // The documents' role system:kube-scheduler gives rights to the Lease kube-scheduler alone.
-                                         .goes_without = wanted.resource_name.empty() && config.profile("") == nullptr};
+  if (!wanted.leader_elect) return std::nullopt;
+  client::LeaderElectionConfig out{.ns = wanted.resource_namespace,
+                                   .name = lease_name(config),
+                                   .identity = std::move(identity),
+                                   .lease_duration = wanted.times.lease_duration,
+                                   .renew_deadline = wanted.times.renew_deadline,
+                                   .retry_period = wanted.times.retry_period,
+                                   // The documents' role system:kube-scheduler gives rights to the Lease kube-scheduler alone.
+                                   .goes_without = wanted.resource_name.empty() && config.profile("") == nullptr};
   findings.take(client::LeaderElector::validate(out));
   return out;
 }
-
-}  // namespace
 
 int run_scheduler(const std::vector<std::string>& args) {
   CLI::App app("Places pods for any Kubernetes API server, in kube-scheduler's place or beside it", "berth scheduler");
@@ -223,7 +218,7 @@ int run_scheduler(const std::vector<std::string>& args) {
   if (config) {
     findings.notes(config->notes);
     if (kubeconfig.empty()) kubeconfig = config->kubeconfig;
-    if (leader_elect && config->leader_election.leader_elect) election = election_of(*config, findings);
+    if (leader_elect) election = election_of(*config, fmt::format("{}_{}", host_name(), getpid()), findings);
   }
   check_connection(kubeconfig, connection.context, findings);
   if (validate_only)

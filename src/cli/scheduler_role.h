@@ -19,6 +19,8 @@ class App;
 
 namespace berth::cli {
 
+class Findings;
+
 struct SchedulerFlags {
   std::string scheduler_name;  ///< Empty: as the configuration says.
   std::uint64_t seed = 0;
@@ -34,6 +36,11 @@ struct SchedulerFlags {
                                                                   const std::string& master_config_file = {}) const;
   [[nodiscard]] scheduler::SchedulerOptions options(const scheduler::config::SchedulerConfig& config) const;
 };
+
+/// How the configuration has its scheduler lead; nothing where it wants no election. `identity`: unique among the candidates. A setting
+/// that is impossible is a finding.
+std::optional<client::LeaderElectionConfig> election_of(const scheduler::config::SchedulerConfig& config, std::string identity,
+                                                        Findings& findings);
 
 /// Owns its thread. The destructor gives the leadership up and stops.
 class SchedulerRole {

@@ -153,6 +153,7 @@ void ServerRole::Start::state_limits() {
   options.asking_threads = asks_others ? kAskingThreads : 0;
   options.relaxed_leases_and_events = !flags.strict_durability;
   options.warns_of_objects = !flags.compatibility.follows_documents();
+  options.keeps_nominations = flags.compatibility.follows_documents();
   options.service_cidr = flags.service_cidr;
   options.event_ttl = plan.event_ttl;
   options.max_requests_inflight = flags.max_requests_inflight;

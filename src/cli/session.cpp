@@ -1,5 +1,7 @@
 #include "cli/session.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
@@ -13,6 +15,7 @@
 #include "base/config_reader.h"
 #include "base/go/strings.h"
 #include "cli/kubectl_words.h"
+#include "cli/manifest_text.h"
 #include "client/hooked_transport.h"
 #include "client/kubeconfig.h"
 
@@ -146,11 +149,12 @@ Result<std::vector<Manifest>> read_manifests(const std::vector<std::string>& fil
     for (const std::string& path : files_below(given)) {
       auto text = read_file(path);
       if (!text) return std::unexpected(text.error());
-      auto documents = config::parse_stream(*text);
-      if (!documents) return invalid(fmt::format("{}: {}", path, documents.error().message));
-      const auto source = std::make_shared<const std::string>(std::move(*text));
-      for (std::size_t number = 0; number < documents->size(); ++number) {
-        json::Value& document = (*documents)[number];
+      auto read = read_manifest_text(*text);
+      if (!read) return invalid(fmt::format("{}: {}", path, read.error().message));
+      for (const std::string& change : read->changes) fmt::print(stderr, "warning: {}: {}\n", path, change);
+      const auto source = std::make_shared<const std::string>(std::move(read->text));
+      for (std::size_t number = 0; number < read->documents.size(); ++number) {
+        json::Value& document = read->documents[number];
         const std::string_view kind = json::get_string(document, {"kind"});
         if (kind.ends_with("List") && json::find(document, {"items"}) != nullptr) {
           const json::Array& items = json::get_array(document, {"items"});
@@ -171,28 +175,7 @@ Result<std::vector<Manifest>> read_manifests(const std::vector<std::string>& fil
 
 int Manifest::line_of(const std::string& path) const {
   if (text == nullptr) return 0;
-  // The document's part of the stream, with as many empty lines before it as there are before it in the file.
-  std::istringstream lines(*text);
-  std::string part, line, lead;
-  std::size_t seen = 0;
-  const auto is_it = [&] {
-    const auto parsed = json::parse_yaml_stream(part);
-    const std::size_t count = parsed ? parsed->size() : 1;
-    const bool found = number >= seen && number < seen + count;
-    seen += count;
-    return found;
-  };
-  const auto line_here = [&] { return config::line_finder(lead + part)(within.empty() ? path : within + "." + path); };
-  while (std::getline(lines, line)) {
-    if (line.starts_with("---") && (line.size() == 3 || line[3] == ' ' || line[3] == '\r')) {
-      if (is_it()) return line_here();
-      lead.append(static_cast<std::size_t>(std::ranges::count(part, '\n')) + 1, '\n');
-      part.clear();
-      continue;
-    }
-    part += line + "\n";
-  }
-  return is_it() ? line_here() : 0;
+  return config::line_finder(*text, number)(within.empty() ? path : within + "." + path);
 }
 
 Result<const model::KindInfo*> kind_of(const json::Value& document) {

@@ -57,7 +57,7 @@ struct Manifest {
   std::string file;
   json::Value document;
   const model::KindInfo* kind = nullptr;
-  std::shared_ptr<const std::string> text;  ///< The file's.
+  std::shared_ptr<const std::string> text;  ///< The file's, as it was read (manifest_text.h).
   std::size_t number = 0;                   ///< Which of the file's documents it stands in, from 0; empty ones are not counted.
   std::string within;                       ///< Where in that document: "items[2]" of a List, or empty.
 

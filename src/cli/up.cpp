@@ -96,9 +96,24 @@ struct UpPlan {
   ServerPlan server;
   controllers::ManagerOptions controllers_options;
   scheduler::config::SchedulerConfig scheduler_config;
+  std::optional<client::LeaderElectionConfig> scheduler_election;
   std::unique_ptr<UpDescheduler> descheduler;
   Duration scan_interval{};
 };
+
+/// The scheduler leads as any other: one that comes beside it (the documents' second scheduler, 002 §16.4) waits for its Lease instead of
+/// placing the same pods. The data directory stands for the candidate, so that the next start does not wait for the Lease of the last one,
+/// however that ended.
+std::optional<client::LeaderElectionConfig> scheduler_election(const scheduler::config::SchedulerConfig& config,
+                                                               const std::string& data_dir, Findings& findings) {
+  auto out = election_of(config, fmt::format("{}_{}", host_name(), data_dir), findings);
+  if (!out || config.leader_election.times != client::kOwnTimes) return out;
+  // Nobody stands by in haste for a process that has the server in it: it renews no more often than kube-scheduler.
+  out->lease_duration = client::kKubernetesTimes.lease_duration;
+  out->renew_deadline = client::kKubernetesTimes.renew_deadline;
+  out->retry_period = client::kKubernetesTimes.retry_period;
+  return out;
+}
 
 struct UpFlags {
   ServerFlags server;
@@ -156,6 +171,7 @@ UpPlan UpFlags::plan(Findings& findings) {
   if (auto config = findings.take(scheduler.config(master, server.master_config))) {
     findings.notes(config->notes);
     out.scheduler_config = std::move(*config);
+    out.scheduler_election = scheduler_election(out.scheduler_config, out.server.data_dir, findings);
   }
   read_scenario(scenario, nodes, findings);
   scheduler.compatibility.apply(nodes.fleet.kubelet);
@@ -276,7 +292,8 @@ void UpCluster::start_controllers() {
 Result<void> UpCluster::start_scheduler() {
   auto options = flags_.scheduler.options(plan_.scheduler_config);
   options.tracer = server_->tracer();
-  scheduler_ = std::make_unique<SchedulerRole>(as("system:kube-scheduler"), std::move(options));
+  scheduler_ = std::make_unique<SchedulerRole>(as("system:kube-scheduler"), std::move(options), plan_.scheduler_election,
+                                               as("system:kube-scheduler"));
   scheduler_->publish(published_of(plan_.scheduler_config, flags_.scheduler.hard_budgets));
   return scheduler_->start();
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/config_repair.h"
 #include "base/go/duration.h"
 #include "base/object_text.h"
 #include "model/etcd_snapshot.h"
@@ -288,7 +289,9 @@ std::vector<json::Value> read_objects(const config::Reader& at, const std::strin
       for (const std::string& sentence : model::sentences_of(*notes)) at.note(fmt::format("{}: {}", file, sentence));
       return out;
     }
-    auto documents = config::parse_stream(*text);
+    std::vector<std::string> changes;
+    auto documents = config::parse_stream(*text, changes);
+    for (const std::string& change : changes) at.note(fmt::format("{}: {}", file, change));
     if (!documents) return at.problem(fmt::format("{}: {}", file, config::told_of_cut(*text, documents.error().message))), out;
     for (const json::Value& document : *documents) add_documents(document, out);
   } else {

@@ -1,5 +1,4 @@
-// The one reader of configuration files: what is wrong is told with its place, what is known and unread is told too, and texts are taken as
-// the OpenShift documents print them.
+// The one reader of configuration files: what is wrong is told with its place, and what is known and unread is told too.
 #include "base/config_reader.h"
 
 #include <gtest/gtest.h>
@@ -69,57 +68,15 @@ TEST(ConfigReader, TheLineOfAKeyWithDotsIsFound) {
   EXPECT_EQ(error_of("name: a\n\nmemory.available: 3\n"), "f.yaml:3: memory.available: must be a string, not a number");
 }
 
-TEST(ConfigReader, CalloutsAreTakenInEveryFormOfTheDocuments) {
-  for (const char* text :
-       {"name: \"a\" 1\nsize: 3 2\n", "name: \"a\" <1>\nsize: 3 <2>\n", "name: \"a\" (1)\nsize: 3 (2)\n",
-        "    ...\nname: \"a\"\nsize: 3\n    ...\n", "name: \"a\" # <1>\nsize: 3 # <2>\n", "name: \"a\"\nlabels: 1\n  - b 2\nsize: 3 3\n"}) {
-    const auto read = read_server(text);
-    ASSERT_TRUE(read) << text << read.error().message;
-    EXPECT_EQ(read->name, "a") << text;
-    EXPECT_EQ(read->size, 3) << text;
-  }
-}
-
-TEST(ConfigReader, AMistakeBesideCalloutsKeepsItsLine) {
-  EXPECT_EQ(error_of("name: \"a\" 1\nsze: 3 2\n"), "f.yaml:2: sze: unknown field \"sze\"; did you mean \"size\"?");
-}
-
-TEST(ConfigReader, ANumberThatIsNoCalloutStays) {
-  EXPECT_EQ(without_callouts("command: sleep 10\n"), "command: sleep 10\n");
-  EXPECT_EQ(without_callouts("size: 3\n"), "size: 3\n");
-  EXPECT_EQ(without_callouts("- 1\n"), "- 1\n");
-}
-
-TEST(ConfigReader, ManifestsOfTheDocumentsAreReadAsMeant) {
-  const auto pod = parse_stream("kind: Pod\nspec:\n  schedulerName: custom-scheduler 1\n  containers:\n  - args: [sleep, '1']\n");
-  ASSERT_TRUE(pod) << pod.error().message;
-  EXPECT_EQ(json::get_string(pod->at(0), {"spec", "schedulerName"}), "custom-scheduler");
-  const auto priority = parse_stream(
-      "kind: PriorityClass\nmetadata:\n  name: high-priority 1\nvalue: 1000000 2\nglobalDefault: false 3\ndescription: \"For service 5.\" "
-      "4\n");
-  ASSERT_TRUE(priority) << priority.error().message;
-  EXPECT_EQ(
-      json::serialize(priority->at(0)),
-      R"({"kind":"PriorityClass","metadata":{"name":"high-priority"},"value":1000000,"globalDefault":false,"description":"For service 5."})");
-  const auto project = parse_stream(
-      "kind: Namespace\nmetadata\n  name: ns1\n  annotations:\n    scheduler.alpha.kubernetes.io/node-selector: env=test 1\nspec: "
-      "{},\nstatus: {}\n");
-  ASSERT_TRUE(project) << project.error().message;
-  EXPECT_EQ(json::get_string(project->at(0), {"metadata", "annotations", "scheduler.alpha.kubernetes.io/node-selector"}), "env=test");
-}
-
-TEST(ConfigReader, TextsOfTheUsersOwnKeepTheirNumbers) {
-  const auto pod =
-      parse_stream("kind: Pod\nmetadata:\n  name: p\n  labels: {shelf: row 1}\nspec:\n  containers:\n  - command: [sh, -c, sleep 1]\n");
-  ASSERT_TRUE(pod);
-  EXPECT_EQ(json::get_string(pod->at(0), {"metadata", "labels", "shelf"}), "row 1");
-}
-
 TEST(ConfigReader, DocumentsOfAStreamKeepTheirLines) {
   const auto documents = split_documents("# head\n---\na: 1\n---\n\n---\nb: 2\n");
   ASSERT_EQ(documents.size(), 2u);
   EXPECT_EQ(line_finder(documents[0])("a"), 3);
   EXPECT_EQ(line_finder(documents[1])("b"), 7);
+  const auto odd = split_documents("---x: 1\n--- {b: 2}\n---\tc\n");
+  ASSERT_EQ(odd.size(), 3u);  // Dashes without a blank are a key's own; what stands behind the mark belongs to the document.
+  EXPECT_EQ(odd[0], "---x: 1\n");
+  EXPECT_EQ(odd[1], "\n {b: 2}\n");
 }
 
 TEST(Arguments, AreReadInEveryFormThatTheDocumentsWrite) {

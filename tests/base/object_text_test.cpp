@@ -14,14 +14,18 @@ namespace {
 
 std::vector<json::Value> objects_of(std::string_view text, std::string_view word = {}) {
   std::vector<json::Value> out;
+  Notes notes;
   const auto read = for_each_object(
-      text, [&](json::Value object) { out.push_back(std::move(object)); }, word);
+      text, [&](json::Value object) { out.push_back(std::move(object)); }, notes, word);
   EXPECT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(notes.empty()) << notes.front();
   return out;
 }
 
 std::string error_of(std::string_view text) {
-  const auto read = for_each_object(text, [](json::Value) {});
+  Notes notes;
+  const auto read = for_each_object(
+      text, [](json::Value) {}, notes);
   return read ? "" : read.error().message;
 }
 

@@ -56,8 +56,11 @@ INSTANTIATE_TEST_SUITE_P(Case, YamlRecorded, ::testing::Range<std::size_t>(0, 31
 TEST(YamlRecorded, NoCaseIsLeftOut) { EXPECT_EQ(recorded().size(), 313u); }
 
 TEST(YamlPlaces, KeysAndEntriesHaveLinesAndRepeatedKeysAreTold) {
-  YamlPlaces places;
-  ASSERT_TRUE(read_yaml("# head\na:\n  b.c: 1\n  list:\n  - x: 1\n  - k: 2\n    k: 3\na: 4\n", &places));
+  std::vector<YamlPlaces> all;
+  ASSERT_TRUE(read_yaml("# head\na:\n  b.c: 1\n  list:\n  - x: 1\n  - k: 2\n    k: 3\na: 4\n---\n---\nb: 1\n", &all));
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[1].lines.at("b"), 11u);
+  const YamlPlaces& places = all[0];
   EXPECT_EQ(places.lines.at(""), 2u);
   EXPECT_EQ(places.lines.at("a"), 8u);  // The last of two.
   EXPECT_EQ(places.lines.at("a.b.c"), 3u);

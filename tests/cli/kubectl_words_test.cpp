@@ -23,6 +23,12 @@ TEST(KubectlWords, AnOcWordHasItsKubectlForm) {
   EXPECT_NE(instead_of_adm("top", {"nodes"}).find("kubectl top nodes"), std::string::npos);
 }
 
+TEST(KubectlWords, RestartingTheMasterSaysHowAndWhatIsReadThen) {
+  const std::string text = instead_of_command("master-restart", {"api"});
+  for (const char* word : {"berth up", "same flags", "systemctl restart berth-server", "--master-config", "--validate"})
+    EXPECT_NE(text.find(word), std::string::npos) << word;
+}
+
 TEST(KubectlWords, ACommandOfBerthIsNotSentToKubectl) {
   for (const Command& command : commands()) EXPECT_TRUE(instead_of_command(command.name, {}).empty()) << command.name;
 }

@@ -1,5 +1,6 @@
 #include "apiserver/admission/config.h"
 
+#include "apiserver/admission/pod_helpers.h"
 #include "base/clock.h"
 
 namespace berth::apiserver {
@@ -237,7 +238,7 @@ Result<MasterConfig> parse_master_config(std::string_view text, const std::strin
   const auto read = config::read_text(text, {.file = file, .notes = &notes}, [&](const Reader& root) {
     out = {};
     if (!root.expect_object()) return root.problem("a master configuration must be a map");
-    root.only(kMasterSections);
+    root.only(kMasterSections, "kubernetesMasterConfig", kKubernetesFields);
     constexpr std::string_view kKinds[] = {"MasterConfig"}, kVersions[] = {"v1"};
     root.expect_kind(kKinds, kVersions);
     read_admission_config(root.field("admissionConfig"), base_dir, out.admission);
@@ -246,6 +247,9 @@ Result<MasterConfig> parse_master_config(std::string_view text, const std::strin
     if (project.is_present()) project.expect_object();
     project.only({"defaultNodeSelector", "projectRequestMessage", "projectRequestTemplate", "securityAllocator"});
     out.admission.default_node_selector = project.string("defaultNodeSelector");
+    if (!parse_label_map(out.admission.default_node_selector))
+      project.problem("defaultNodeSelector",
+                      fmt::format("\"{}\" is not of the form key=value,key=value", out.admission.default_node_selector));
   });
   if (!read) return std::unexpected(read.error());
   out.admission.notes.insert(out.admission.notes.end(), notes.begin(), notes.end());

@@ -14,7 +14,8 @@ class NodeEnv final : public AdmissionPlugin {
       : namespaces_(namespaces), default_selector_(std::move(default_selector)) {}
   [[nodiscard]] std::string_view name() const override { return "NodeEnv"; }
 
-  bool add_circumstances(const AdmissionRequest&, Circumstances& circumstances) override {
+  bool add_circumstances(const AdmissionRequest& write, Circumstances& circumstances) override {
+    if (write.is("", "namespaces")) return false;  // What is told is told each time.
     circumstances.add([this] { return namespaces_.generation(); });
     return true;
   }
@@ -29,6 +30,13 @@ class NodeEnv final : public AdmissionPlugin {
   }
 
   Admitted validate(const AdmissionRequest& request) override {
+    if (request.is("", "namespaces") && request.warnings != nullptr && !request.object.is_null()) {
+      const auto text = json::get_string(request.object, {"metadata", "annotations", kProjectSelectorAnnotation});
+      if (!parse_label_map(text) && text != json::get_string(request.old_object, {"metadata", "annotations", kProjectSelectorAnnotation}))
+        request.warnings->push_back(
+            fmt::format("metadata.annotations[{}]: \"{}\" is not of the form key=value,key=value: the project's pods will be refused",
+                        kProjectSelectorAnnotation, text));
+    }
     if (!applies(request)) return {};
     const auto wanted = selector_of(request);
     if (!wanted) return std::unexpected(wanted.error());

@@ -22,12 +22,35 @@ void declare(const Reader& at, std::initializer_list<std::string_view> kinds, st
     at.problem("kind", fmt::format("must be {}, is \"{}\"{}", fmt::join(allowed, " or "), kind, config::suggestion(kind, allowed)));
 }
 
+/// A whitelist without the cluster's default refuses every pod of its namespace, unless the namespace has an annotation of its own. The
+/// documents' example is such a one.
+void tell_of_default(const Reader& config) {
+  constexpr std::string_view kDefault = "clusterDefaultNodeSelector";
+  const auto labels_of = [](const Reader& value) {
+    const bool is_text = value.is_present() && value.value()->is_string();
+    return is_text ? parse_label_map(json::as_view(*value.value())) : std::nullopt;
+  };
+  const auto wanted = labels_of(config.field(kDefault));
+  if (!wanted || !config.is_object()) return;
+  for (const auto& [ns, value] : config.members()) {
+    const auto allowed = labels_of(value);
+    if (ns == kDefault || !allowed || allowed->empty()) continue;
+    for (const auto& [key, label] : *wanted)
+      if (const auto found = allowed->find(key); found == allowed->end() || found->second != label)
+        value.note(
+            fmt::format("does not allow {}={} of {}: pods of {} are refused unless its annotation "
+                        "scheduler.alpha.kubernetes.io/node-selector says otherwise",
+                        key, label, kDefault, ns));
+  }
+}
+
 void pod_node_selector(const Reader& at) {
   declare(at, {"PodNodeSelectorConfig", "Configuration"}, {"podNodeSelectorPluginConfig"});
   for (const auto& [ns, value] : at.field("podNodeSelectorPluginConfig").members()) {
     const auto texts = value.texts();
     if (texts.size() != 1 || !parse_label_map(texts[0])) value.problem("must be a string of the form key=value,key=value");
   }
+  tell_of_default(at.field("podNodeSelectorPluginConfig"));
 }
 
 void pod_node_constraints(const Reader& at) {

@@ -6,6 +6,7 @@ namespace berth::apiserver {
 namespace {
 
 constexpr std::string_view kNodeSelectorAnnotation = "scheduler.alpha.kubernetes.io/node-selector";
+constexpr std::string_view kProjectAnnotation = "openshift.io/node-selector";
 constexpr std::string_view kClusterDefault = "clusterDefaultNodeSelector";
 using LabelMap = std::map<std::string, std::string>;
 
@@ -15,7 +16,8 @@ class PodNodeSelector final : public AdmissionPlugin {
       : namespaces_(namespaces), selectors_(std::move(selectors)) {}
   [[nodiscard]] std::string_view name() const override { return "PodNodeSelector"; }
 
-  bool add_circumstances(const AdmissionRequest&, Circumstances& circumstances) override {
+  bool add_circumstances(const AdmissionRequest& write, Circumstances& circumstances) override {
+    if (write.is("", "namespaces")) return false;  // What is told is told each time.
     circumstances.add([this] { return namespaces_.generation(); });
     return true;
   }
@@ -31,6 +33,7 @@ class PodNodeSelector final : public AdmissionPlugin {
   }
 
   Admitted validate(const AdmissionRequest& request) override {
+    if (request.is("", "namespaces")) tell_of_project(request);
     if (!applies(request)) return {};
     auto wanted = selector_of(request);
     if (!wanted) return std::unexpected(wanted.error());
@@ -40,6 +43,36 @@ class PodNodeSelector final : public AdmissionPlugin {
 
  private:
   static bool applies(const AdmissionRequest& request) { return request.is("", "pods") && request.operation == Operation::kCreate; }
+
+  /// Kubernetes takes a project's selector that no pod can have; whoever gives it is told (the documents' 16.5.4 has such pods refused).
+  void tell_of_project(const AdmissionRequest& request) const {
+    if (request.warnings == nullptr || request.object.is_null()) return;
+    const auto text_of = [](const json::Value& ns, std::string_view annotation) {
+      return std::string(json::get_string(ns, {"metadata", "annotations", annotation}));
+    };
+    const std::string text = text_of(request.object, kNodeSelectorAnnotation), project = text_of(request.object, kProjectAnnotation);
+    if (text.empty() ||
+        (text == text_of(request.old_object, kNodeSelectorAnnotation) && project == text_of(request.old_object, kProjectAnnotation)))
+      return;
+    const auto warn = [&](std::string_view why) {
+      request.warnings->push_back(
+          fmt::format("metadata.annotations[{}]: {}: the project's pods will be refused", kNodeSelectorAnnotation, why));
+    };
+    const auto labels = parse_label_map(text);
+    if (!labels) return warn(fmt::format("\"{}\" is not of the form key=value,key=value", text));
+    const auto whitelist = selectors_.find(std::string(json::get_string(request.object, {"metadata", "name"})));
+    const auto project_labels = parse_label_map(project);
+    for (const auto& [key, value] : *labels) {
+      const auto is_other = [&](const LabelMap& all, bool must_be_there) {
+        const auto found = all.find(key);
+        return found == all.end() ? must_be_there : found->second != value;
+      };
+      if (whitelist != selectors_.end() && !whitelist->second.empty() && is_other(whitelist->second, true))
+        warn(fmt::format("{}={} conflicts with the namespace's whitelist ({})", key, value, render_label_map(whitelist->second)));
+      if (project_labels && is_other(*project_labels, false))
+        warn(fmt::format("{}={} conflicts with {} ({})", key, value, kProjectAnnotation, project));
+    }
+  }
 
   model::ApiResult<LabelMap> selector_of(const AdmissionRequest& request) const {
     const auto ns = namespaces_.get("", request.ns);

@@ -44,7 +44,7 @@ void mark_scheduled(json::Value& pod, TimePoint now) {
     if (json::get_string(condition, {"type"}) == "PodScheduled") condition.get_object().erase("observedGeneration");
 }
 
-model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& binding, const std::string& name, TimePoint now) {
+model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& binding, const std::string& name, const Ground& ground) {
   const auto& pods = *model::find_resource("", "pods");
   for (const auto& [field, what] : {std::pair("uid", "UID"), std::pair("resourceVersion", "ResourceVersion")}) {
     const auto asked = json::get_string(binding, {"metadata", field}), its = json::get_string(pod, {"metadata", field});
@@ -63,8 +63,9 @@ model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& b
     json::ensure_object(updated, {"metadata", "annotations"})[key] = value;
   for (const auto& [key, value] : json::get_object(binding, {"metadata", "labels"}))
     json::ensure_object(updated, {"metadata", "labels"})[key] = value;
-  mark_scheduled(updated, now);
-  json::erase(updated, {"status", "nominatedNodeName"});  // The promise is kept or not wanted any more (1.35).
+  mark_scheduled(updated, ground.loop.now());
+  // The promise is kept or not wanted any more (1.35).
+  if (!ground.options.keeps_nominations) json::erase(updated, {"status", "nominatedNodeName"});
   json::erase(updated, {"metadata", "resourceVersion"});
   return updated;
 }
@@ -254,7 +255,7 @@ StepResult bind_pod(WritePipeline& writes, const WritePtr& operation) {
   if (!bytes) {
     const auto shared = std::make_shared<const json::Value>(std::move(operation->admission.object));
     operation->produce = [&writes, shared, name = operation->name](const json::Value& current) {
-      return bound(current, *shared, name, writes.ground.loop.now());
+      return bound(current, *shared, name, writes.ground);
     };
     enter(*operation, WriteMode::kMark, Stage::kDecode);
     return Flow::kNext;

@@ -199,9 +199,10 @@ void describe_pod(Text& text, const model::KindInfo& kind, const Value& pod) {
   text.end_block();
   text.field("QoS Class", std::string(get_string(pod, {"status", "qosClass"})));
   text.lines("Node-Selectors", pairs_of(get_object(pod, {"spec", "nodeSelector"}), "="));
+  json::Array sorted = get_array(pod, {"spec", "tolerations"});
+  std::ranges::stable_sort(sorted, std::less<>(), [](const Value& toleration) { return get_string(toleration, {"key"}); });
   std::vector<std::string> tolerations;
-  for (const Value& toleration : get_array(pod, {"spec", "tolerations"})) tolerations.push_back(toleration_text(toleration));
-  std::ranges::sort(tolerations);
+  for (const Value& toleration : sorted) tolerations.push_back(toleration_text(toleration));
   text.lines("Tolerations", tolerations);
   text.end_block();
 }
@@ -253,8 +254,12 @@ void describe_node(Text& text, const model::KindInfo& kind, const Value& node, c
       roles.emplace_back(std::string_view(key.data(), key.size()).substr(kRole.size()));
   text.field("Roles", roles.empty() ? "<none>" : fmt::format("{}", fmt::join(roles, ",")));
   metadata(text, kind, node);
+  json::Array sorted = get_array(node, {"spec", "taints"});
+  std::ranges::stable_sort(sorted, std::less<>(), [](const Value& taint) {
+    return fmt::format("{},{}", get_string(taint, {"effect"}), get_string(taint, {"key"}));  // As kubectl: NoExecute first.
+  });
   std::vector<std::string> taints;
-  for (const Value& taint : get_array(node, {"spec", "taints"})) taints.push_back(taint_text(taint));
+  for (const Value& taint : sorted) taints.push_back(taint_text(taint));
   text.lines("Taints", taints);
   text.field("Unschedulable", json::get_bool(node, {"spec", "unschedulable"}) ? "true" : "false");
   text.end_block();

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/config_reader.h"
 #include "base/log.h"
 #include "model/schema.h"
 
@@ -38,7 +37,7 @@ bool is_static_pod(const json::Value& pod) {
 bool is_mirror_pod(const json::Value& pod) { return has_annotation(pod, kConfigMirrorAnnotation); }
 
 Result<json::Value> static_pod(std::string_view manifest, const std::string& path, const std::string& node_name, TimePoint now) {
-  auto parsed = config::parse_stream(manifest);
+  auto parsed = json::parse_yaml_stream(manifest);
   if (!parsed) return invalid(fmt::format("{}: {}", path, parsed.error().message));
   if (parsed->size() != 1) return invalid(fmt::format("{}: a manifest must hold one v1 Pod, not {} documents", path, parsed->size()));
   json::Value pod = std::move(parsed->front());

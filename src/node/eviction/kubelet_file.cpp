@@ -2,6 +2,7 @@
 #include "base/config_arguments.h"
 #include "node/eviction/kubelet_config.h"
 #include "node/eviction/policies.h"
+#include "node/eviction/statement_faults.h"
 
 namespace berth::node::eviction {
 namespace {
@@ -47,7 +48,7 @@ std::string field_in(std::string_view message) {
 KubeletSettings read_node_config(const Reader& root) {
   KubeletSettings settings;
   apply_kubelet_defaults(settings);
-  root.only(kNodeConfigFields);
+  root.only(kNodeConfigFields, "kubeletArguments", kubelet_flags());
   constexpr std::string_view kKinds[] = {"NodeConfig"}, kVersions[] = {"v1"};
   root.expect_kind(kKinds, kVersions);
   const Reader arguments = root.field("kubeletArguments");
@@ -56,7 +57,24 @@ KubeletSettings read_node_config(const Reader& root) {
     if (const auto wrong = apply_kubelet_argument(settings, name, argument.values)) here.problem(*wrong);
     for (const std::string& warning : std::exchange(settings.warnings, {})) here.note(warning);
   }
+  for (const StatementFault& fault : statement_faults(settings)) {
+    Reader here = arguments.is_object() ? arguments.field(fault.flag) : arguments;
+    if (here.is_present() && here.value()->is_array())
+      for (const Reader& item : here.items())
+        if (item.value()->is_string() && json::as_view(*item.value()).contains(fault.name)) here = item;
+    if (!here.is_present()) continue;  // What the kubelet fills in.
+    fault.is_refused ? here.problem(fault.what) : here.note(fault.what);
+  }
   return settings;
+}
+
+/// A file without a kind that has a NodeConfig's field, or nearly one, or what stands below it.
+bool is_node_config(const Reader& root, const std::string& kind) {
+  if (!kind.empty()) return kind == "NodeConfig";
+  return std::ranges::any_of(root.members(), [](const auto& member) {
+    const bool is_own = member.first != "kind" && member.first != "apiVersion" && !config::nearest(member.first, kNodeConfigFields).empty();
+    return is_own || std::ranges::find(kubelet_flags(), std::string_view(member.first)) != kubelet_flags().end();
+  });
 }
 
 }  // namespace
@@ -76,6 +94,11 @@ KubeletSettings read_kubelet_fields(const Reader& at) {
     return {};
   }
   settings->warnings.clear();  // The reader says them, with their lines.
+  for (const StatementFault& fault : statement_faults(*settings)) {
+    const Reader map = at.field(fault.field);
+    if (!map.has(fault.name)) continue;  // What the kubelet fills in.
+    fault.is_refused ? map.problem(fault.name, fault.what) : map.note(fault.name, fault.what);
+  }
   return std::move(*settings);
 }
 
@@ -91,11 +114,12 @@ Result<KubeletSettings> read_kubelet_file(std::string_view text, const std::stri
     out = {};
     if (!root.expect_object()) return root.problem("must be a map of kind KubeletConfiguration, or OpenShift's NodeConfig");
     const std::string kind = root.string("kind");
-    if (kind == "NodeConfig" || (kind.empty() && root.has("kubeletArguments"))) {
+    if (is_node_config(root, kind)) {
       out = read_node_config(root);
       return;
     }
     constexpr std::string_view kKinds[] = {"KubeletConfiguration", "NodeConfig"}, kVersions[] = {"kubelet.config.k8s.io/v1beta1"};
+    if (kind.empty()) return root.problem("kind", fmt::format("required: {}", fmt::join(kKinds, " or ")));
     if (kind != kKinds[0])
       return root.problem("kind",
                           fmt::format("must be {}, is \"{}\"{}", fmt::join(kKinds, " or "), kind, config::suggestion(kind, kKinds)));

@@ -41,7 +41,8 @@ Result<Scenario> Scenario::parse(std::string_view text, const std::string& file,
     root.only({"kubelet", "pods"});
     if (const auto kubelet = root.field("kubelet"); kubelet.is_present()) {
       out.kubelet_ = eviction::read_kubelet_fields(kubelet);
-      for (const std::string& wrong : eviction::start_errors(*out.kubelet_)) kubelet.problem(wrong);
+      if (root.problems().empty())
+        for (const std::string& wrong : eviction::start_errors(*out.kubelet_)) kubelet.problem(wrong);
     }
     for (const config::Reader& item : root.field("pods").items()) out.rules_.push_back(read_rule(item));
   });

@@ -28,7 +28,10 @@ class NodeLabel final : public Plugin {
     if (count == 0) return 0;
     std::int64_t sum = 0;
     for (const auto& label : args_.present_labels_preference) sum += node.label(label) != nullptr ? kMaxNodeScore : 0;
-    for (const auto& label : args_.absent_labels_preference) sum += node.label(label) == nullptr ? kMaxNodeScore : 0;
+    for (const auto& label : args_.absent_labels_preference) {
+      const bool is_absent = label.empty() ? is_unlabelled(node) : node.label(label) == nullptr;
+      sum += is_absent ? kMaxNodeScore : 0;
+    }
     return sum / count;
   }
   [[nodiscard]] EventSet events_to_register() const override {
@@ -37,6 +40,16 @@ class NodeLabel final : public Plugin {
   }
 
  private:
+  /// What a labelPreference without a label likes (document 002 §16.2.6.2): nobody gave the node a label, all are of Kubernetes' own
+  /// domains.
+  static bool is_unlabelled(const NodeInfo& node) {
+    return std::ranges::all_of(node.labels().pairs(), [](const auto& pair) {
+      const std::string_view key(pair.first);
+      const std::string_view domain = key.substr(0, std::min(key.find('/'), key.size()));
+      return domain.size() < key.size() && (domain.ends_with("kubernetes.io") || domain.ends_with("k8s.io"));
+    });
+  }
+
   NodeLabelArgs args_;
 };
 

@@ -113,8 +113,8 @@ std::string one_argument(const Reader& entry, std::string_view what, std::initia
   return {};
 }
 
-/// `label: "zone"`, or the documents' `label: ["zone"]`.
-std::vector<std::string> labels_of(const Reader& argument) {
+/// `label: "zone"`, or the documents' `label: ["zone"]`. None is a problem unless something is meant by it.
+std::vector<std::string> labels_of(const Reader& argument, bool may_be_none = false) {
   const Reader label = argument.field("label");
   std::vector<std::string> out;
   if (label.is_present() && label.value()->is_array()) {
@@ -122,7 +122,8 @@ std::vector<std::string> labels_of(const Reader& argument) {
   } else if (auto one = argument.string("label"); !one.empty()) {
     out.push_back(std::move(one));
   }
-  if (out.empty() || std::ranges::any_of(out, &std::string::empty)) argument.problem("label", "Required value: a label key is missing");
+  const bool is_missing = out.empty() && !(may_be_none && (!label.is_present() || label.value()->is_string()));
+  if (is_missing || std::ranges::any_of(out, &std::string::empty)) argument.problem("label", "Required value: a label key is missing");
   return out;
 }
 
@@ -168,6 +169,18 @@ class PolicyReader {
   static const std::string& without_argument(const Reader& entry, const std::string& name) {
     entry.without_effect({"argument"}, "the name is Kubernetes' own; give the entry a name of yours");
     return name;
+  }
+
+  /// The documents (16.2.5.1.2) and 1.20 take these names alone; the labels that they look at come of entries with arguments.
+  static void tell_of_no_labels(const Reader& entry, std::string_view name) {
+    const std::string_view argument = name == "CheckNodeLabelPresence" ? "labelsPresence"
+                                      : name == "CheckServiceAffinity" ? "serviceAffinity"
+                                                                       : "";
+    if (!argument.empty())
+      entry.note(
+          "name",
+          fmt::format("{} alone names no label and lets every node pass; an entry with a name of yours and the argument {} names them",
+                      name, argument));
   }
 
   /// Kubernetes takes the last of two entries of one name, in silence.
@@ -216,7 +229,10 @@ class PolicyReader {
       if (name == alias) name = canonical;
     const bool is_known = std::ranges::any_of(predicates(), [&](const auto& one) { return one.name == name; });
     // A predicate of Kubernetes' own name is that predicate, whatever argument comes with it.
-    if (is_known) return without_argument(entry, name);
+    if (is_known) {
+      tell_of_no_labels(entry, name);
+      return without_argument(entry, name);
+    }
     if (argument.empty()) {
       if (!entry.has("argument"))
         entry.problem(
@@ -335,7 +351,12 @@ class PolicyReader {
       at.only({"label", "presence"});
       auto& args = profile_.args.node_label;
       auto& list = at.boolean("presence", false) ? args.present_labels_preference : args.absent_labels_preference;
-      for (auto& label : labels_of(at)) list.push_back(std::move(label));
+      auto labels = labels_of(at, true);
+      if (labels.empty()) {
+        args.absent_labels_preference.emplace_back();  // Of no label at all.
+        at.note("without a label: nodes without labels of their own are preferred, whatever presence says");
+      }
+      std::ranges::move(labels, std::back_inserter(list));
       return "NodeLabel";
     }
     at.only({"shape", "utilizationShape", "resources"});
