@@ -16,7 +16,7 @@
 namespace berth::cli {
 namespace {
 
-/// {"m5.large": 0.096}, or lines of TYPE,PRICE.
+/// {"m5.large": 0.096, "currency": "EUR"}, or lines of TYPE,PRICE.
 Result<json::Value> read_prices(const std::string& path) {
   const auto text = config::read_whole_file(path);
   if (!text) return std::unexpected(text.error());
@@ -31,7 +31,9 @@ Result<json::Value> read_prices(const std::string& path) {
   };
   if (auto document = json::parse_yaml(*text); document && document->is_object()) {
     const json::Value* inner = json::find(*document, "prices");
+    if (const auto currency = json::get_string(*document, {"currency"}); !currency.empty()) out["currency"] = currency;
     for (const auto& [type, price] : (inner != nullptr && inner->is_object() ? *inner : *document).get_object()) {
+      if (type == "currency") continue;
       const std::string words = price.is_string() ? std::string(json::as_view(price)) : json::serialize(price);
       if (auto done = put(type, words, type); !done) return std::unexpected(done.error());
     }

@@ -10,7 +10,7 @@
 namespace berth::dashboard {
 namespace {
 
-constexpr std::size_t kChunkBytes = 64 * 1024, kMostUnread = 4 * 1024 * 1024, kMostEvents = 1000;
+constexpr std::size_t kChunkBytes = 64 * 1024, kMostUnread = 4 * 1024 * 1024;
 constexpr auto kBatch = std::chrono::milliseconds(50);
 constexpr auto kAskAgain = std::chrono::seconds(10);
 
@@ -98,14 +98,15 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
   void start() {
     is_running = true;
     ++run;
-    const auto watch = [&](RowKind kind, std::string resource, std::string selector) {
-      watched.push_back(
-          std::make_unique<Watched>(Watched{kind, {"", "v1", std::move(resource)}, std::move(selector), nullptr, nullptr, "", ""}));
+    const auto watch = [&](RowKind kind, std::string group, std::string resource, std::string selector) {
+      model::Gvr gvr{std::move(group), "v1", std::move(resource)};
+      watched.push_back(std::make_unique<Watched>(Watched{kind, std::move(gvr), std::move(selector), nullptr, nullptr, "", ""}));
       ask(watched.back().get());
     };
-    watch(RowKind::kNode, "nodes", "");
-    watch(RowKind::kPod, "pods", "");
-    watch(RowKind::kEvent, "events", std::string(kEventSelector));
+    watch(RowKind::kNode, "", "nodes", "");
+    watch(RowKind::kPod, "", "pods", "");
+    watch(RowKind::kEvent, "", "events", std::string(kEventSelector));
+    watch(RowKind::kBudget, "policy", "poddisruptionbudgets", "");
     beat();
   }
 

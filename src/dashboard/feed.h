@@ -1,5 +1,5 @@
-// What the page shows, live: nodes, pods and events of the cluster, listed and watched with the user's own rights, sent to every open page
-// as lines of rows (rows.h).
+// What the page shows, live: nodes, pods, events and budgets of the cluster, listed and watched with the user's own rights, sent to every
+// open page as lines of rows (rows.h).
 #pragma once
 #include <memory>
 #include <string>

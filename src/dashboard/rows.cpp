@@ -48,21 +48,37 @@ std::string_view label(const json::Value& object, const model::LabelGenerations&
   return present.empty() ? json::get_string(object, {"metadata", "labels", generations.old}) : present;
 }
 
+/// Of a node's condition Ready: since when it is not, and why.
+void put_readiness(json::Object& row, const json::Value& condition) {
+  const auto status = json::get_string(condition, {"status"});
+  put_flag(row, "ready", status == "True");
+  if (status == "True") return;
+  put_flag(row, "unknown", status == "Unknown");
+  put_time(row, "since", json::get_string(condition, {"lastTransitionTime"}));
+  const auto message = json::get_string(condition, {"message"});
+  put(row, "why", message.empty() ? json::get_string(condition, {"reason"}) : message);
+}
+
 json::Object node_row(const json::Value& node) {
   json::Object row{{"kind", "node"}, {"name", json::get_string(node, {"metadata", "name"})}};
   put(row, "zone", label(node, model::kZoneLabel));
   const json::Value* allocatable = json::find(node, {"status", "allocatable"});
   put_amounts(row, model::amounts_of(allocatable != nullptr ? allocatable : json::find(node, {"status", "capacity"})));
   json::Array pressure;
+  double pressed = 0;
   for (const json::Value& condition : json::get_array(node, {"status", "conditions"})) {
     const auto type = json::get_string(condition, {"type"});
     const bool is_true = json::get_string(condition, {"status"}) == "True";
-    if (type == "Ready")
-      put_flag(row, "ready", is_true);
-    else if (is_true)
+    if (type == "Ready") {
+      put_readiness(row, condition);
+    } else if (is_true) {
       pressure.emplace_back(type);
+      const double since = seconds_of(json::get_string(condition, {"lastTransitionTime"}));
+      if (since > 0) pressed = pressed > 0 ? std::min(pressed, since) : since;
+    }
   }
   if (!pressure.empty()) row["pressure"] = std::move(pressure);
+  put(row, "pressed", static_cast<std::int64_t>(pressed));
   json::Array taints;
   for (const json::Value& taint : json::get_array(node, {"spec", "taints"})) {
     const auto value = json::get_string(taint, {"value"});
@@ -95,6 +111,8 @@ void put_conditions(json::Object& row, const json::Value& pod) {
     const auto type = json::get_string(condition, {"type"}), status = json::get_string(condition, {"status"});
     if (type == "Ready") {
       put_flag(row, "ready", status == "True");
+      if (status != "True" && row.contains("node") && json::get_string(condition, {"reason"}) != "PodCompleted")
+        put_time(row, "unready", json::get_string(condition, {"lastTransitionTime"}));
     } else if (type == "PodScheduled" && status == "True") {
       put_time(row, "bound", json::get_string(condition, {"lastTransitionTime"}));
     } else if (type == "PodScheduled") {
@@ -104,6 +122,33 @@ void put_conditions(json::Object& row, const json::Value& pod) {
       put(row, "disruption", json::get_string(condition, {"reason"}));
     }
   }
+}
+
+/// What containers wait for, beyond their ordinary start, and how one ended that was started again: of the first that says so.
+void put_containers(json::Object& row, const json::Value& pod) {
+  std::int64_t restarts = 0;
+  std::string_view waiting;
+  std::string ended;
+  for (const std::string_view list : {"initContainerStatuses", "containerStatuses"})
+    for (const json::Value& status : json::get_array(pod, {"status", list})) {
+      if (list == "containerStatuses") restarts += json::get_int(status, {"restartCount"});
+      const auto reason = json::get_string(status, {"state", "waiting", "reason"});
+      if (waiting.empty() && reason != "ContainerCreating" && reason != "PodInitializing") waiting = reason;
+      const json::Value* last = json::find(status, {"lastState", "terminated"});
+      if (last == nullptr || !ended.empty()) continue;
+      ended = json::get_string(*last, {"reason"});
+      if (ended.empty() || ended == "Error") ended = fmt::format("exit code {}", json::get_int(*last, {"exitCode"}));
+    }
+  put(row, "restarts", restarts);
+  put(row, "waiting", waiting);
+  put(row, "ended", ended);
+}
+
+/// Pods of one group are placed together or not at all.
+std::string_view gang_of(const json::Value& pod) {
+  for (const std::string_view label : {"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"})
+    if (const auto name = json::get_string(pod, {"metadata", "labels", label}); !name.empty()) return name;
+  return json::get_string(pod, {"spec", "schedulingGroup", "podGroupName"});
 }
 
 json::Object pod_row(const json::Value& pod) {
@@ -123,12 +168,10 @@ json::Object pod_row(const json::Value& pod) {
   if (!row.contains("reason")) put(row, "reason", json::get_string(pod, {"status", "reason"}));
   if (!row.contains("message")) put(row, "message", json::get_string(pod, {"status", "message"}));
   put_flag(row, "deleting", json::find(pod, {"metadata", "deletionTimestamp"}) != nullptr);
-  std::int64_t restarts = 0;
-  for (const json::Value& status : json::get_array(pod, {"status", "containerStatuses"}))
-    restarts += json::get_int(status, {"restartCount"});
-  put(row, "restarts", restarts);
+  put_containers(row, pod);
   if (const auto scheduler = json::get_string(pod, {"spec", "schedulerName"}); scheduler != "default-scheduler")
     put(row, "scheduler", scheduler);
+  put(row, "gang", gang_of(pod));
   return row;
 }
 
@@ -154,7 +197,22 @@ json::Object event_row(const json::Value& event) {
   return row;
 }
 
-constexpr std::string_view kNames[] = {"node", "pod", "event"};
+json::Object budget_row(const json::Value& budget) {
+  json::Object row{{"kind", "budget"}};
+  put(row, "ns", json::get_string(budget, {"metadata", "namespace"}));
+  put(row, "name", json::get_string(budget, {"metadata", "name"}));
+  put(row, "allowed", json::get_int(budget, {"status", "disruptionsAllowed"}));
+  put(row, "healthy", json::get_int(budget, {"status", "currentHealthy"}));
+  put(row, "desired", json::get_int(budget, {"status", "desiredHealthy"}));
+  put(row, "expected", json::get_int(budget, {"status", "expectedPods"}));
+  for (const json::Value& condition : json::get_array(budget, {"status", "conditions"}))
+    if (json::get_string(condition, {"type"}) == "DisruptionAllowed" && json::get_string(condition, {"status"}) == "False")
+      put_time(row, "since", json::get_string(condition, {"lastTransitionTime"}));
+  put_time(row, "created", json::get_string(budget, {"metadata", "creationTimestamp"}));
+  return row;
+}
+
+constexpr std::string_view kNames[] = {"node", "pod", "event", "budget"};
 
 }  // namespace
 
@@ -163,6 +221,7 @@ std::optional<RowKind> row_kind_of(const json::Value& object) {
   if (kind == "Node") return RowKind::kNode;
   if (kind == "Pod") return RowKind::kPod;
   if (kind == "Event") return RowKind::kEvent;
+  if (kind == "PodDisruptionBudget") return RowKind::kBudget;
   return std::nullopt;
 }
 
@@ -172,6 +231,8 @@ json::Object row_of(RowKind kind, const json::Value& object) {
       return node_row(object);
     case RowKind::kPod:
       return pod_row(object);
+    case RowKind::kBudget:
+      return budget_row(object);
     case RowKind::kEvent:
       break;
   }

@@ -22,10 +22,14 @@ main{max-width:1360px;margin:0 auto;padding:24px 20px 60px}h1{font-size:26px;mar
 .cards b{display:block;font-size:22px;font-variant-numeric:tabular-nums}.cards span{color:var(--dim);font-size:13px}
 .plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,440px),1fr));gap:14px}.small{grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),1fr))}
 figure{margin:0;background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 12px}figcaption{font-weight:600;margin-bottom:4px}figcaption small{color:var(--dim);font-weight:400}
-svg{width:100%;height:auto;display:block}.grid{stroke:var(--line);fill:none}.tick{fill:var(--dim);font-size:12px}p.none{color:var(--dim);margin:6px 0}h2 small{color:var(--dim);font-weight:400}.mark{stroke:var(--dim);stroke-dasharray:3 3;fill:none}
+svg{width:100%;height:auto;display:block}.grid{stroke:var(--line);fill:none}.tick{fill:var(--dim);font-size:12px}h2 small{color:var(--dim);font-weight:400}.mark{stroke:var(--dim);stroke-dasharray:3 3;fill:none}
 .line{fill:none;stroke-width:1.8;stroke-linejoin:round}.dashed{stroke-dasharray:5 3}.area{stroke:none;opacity:.75}.band{stroke:none;opacity:.2}
 .legend{display:flex;flex-wrap:wrap;gap:2px 14px;font-size:13px;color:var(--dim)}.legend i{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:5px}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}th,td{text-align:left;padding:4px 10px 4px 0;border-bottom:1px solid var(--line);vertical-align:top}td.n,th.n{text-align:right}
+.number{fill:var(--ink);font-size:11px;font-weight:600}
+.verdict{border:1px solid var(--line);border-left:6px solid var(--good);border-radius:8px;background:var(--card);padding:10px 16px;margin:0 0 16px}.verdict.fails{border-left-color:var(--bad)}
+.verdict b{display:block;font-size:19px}.verdict p{margin:4px 0 0}ol.marks{columns:320px;margin:0 0 14px;padding-left:28px;font-size:14px}ol.marks time{font-variant-numeric:tabular-nums;color:var(--dim);margin-right:6px}
+summary{cursor:pointer;font-size:18px;font-weight:600;margin:34px 0 10px}details table{width:auto;min-width:320px}
 .wide{overflow-x:auto}.bad{color:var(--bad)}.good{color:var(--good)}ul.fails{padding-left:20px}code{font-size:13px}
 )css";
 
@@ -85,15 +89,28 @@ std::vector<Course> courses_by_name(const Outcome& outcome,
   return out;
 }
 
+/// What was done to the cluster: lines in every plot, numbered as `marks_list` numbers them.
+std::vector<std::pair<Duration, std::string>> marks_of(const Outcome& outcome) {
+  constexpr std::size_t kMost = 40;
+  std::vector<std::pair<Duration, std::string>> out;
+  for (const Happening& one : outcome.happenings)
+    if ((one.kind == "fault" || one.kind == "change") && out.size() < kMost) out.emplace_back(one.at, show_time(one.at) + " " + one.text);
+  return out;
+}
+
+std::string marks_list(const Outcome& outcome) {
+  std::string out;
+  for (const auto& [at, text] : marks_of(outcome)) out += "<li>" + escaped(text) + "</li>";
+  return out.empty() ? out
+                     : "<p class=\"sub\">The numbered lines are what was done to the cluster:</p><ol class=\"marks\">" + out + "</ol>\n";
+}
+
 Plot plot_of(const Outcome& outcome, const char* title, const char* unit) {
   Plot out;
   out.title = title;
   out.unit = unit;
   for (const Sample& sample : outcome.samples) out.times.push_back(sample.at);
-  constexpr std::size_t kMostMarks = 40;
-  for (const Happening& one : outcome.happenings)
-    if ((one.kind == "fault" || one.kind == "change") && out.marks.size() < kMostMarks)
-      out.marks.emplace_back(one.at, show_time(one.at) + " " + one.text);
+  out.marks = marks_of(outcome);
   return out;
 }
 
@@ -126,15 +143,22 @@ std::string plots(const Outcome& outcome) {
   Plot waits = plot_of(outcome, "From creation to node", "seconds, of the pods of each span");
   waits.courses = {course(outcome, "median", [](const Sample& s) { return s.wait_p50; }),
                    course(outcome, "99%", [](const Sample& s) { return s.wait_p99; })};
-  std::string out = to_svg(use) + to_svg(pods) + to_svg(pending) + to_svg(evictions) + to_svg(nodes) + to_svg(waits);
+  const std::string unit = outcome.currency.empty() ? "units" : outcome.currency;
+  std::vector<Plot> all = {std::move(use), std::move(pods), std::move(pending), std::move(evictions), std::move(nodes), std::move(waits)};
   if (!outcome.samples.empty() && outcome.samples.back().cost > 0) {
-    Plot cost = plot_of(outcome, "Cost", "since the start");
-    cost.courses = {course(outcome, "cost", [](const Sample& s) { return s.cost; })};
-    Plot price = plot_of(outcome, "Cost", "per hour");
-    price.courses = {course(outcome, "per hour", [](const Sample& s) { return s.price_per_hour; })};
-    out += to_svg(cost) + to_svg(price);
+    all.push_back(plot_of(outcome, "Cost", (unit + " since the start").c_str()));
+    all.back().courses = {course(outcome, "cost", [](const Sample& s) { return s.cost; })};
+    all.push_back(plot_of(outcome, "Cost of an hour", unit.c_str()));
+    all.back().courses = {course(outcome, "per hour", [](const Sample& s) { return s.price_per_hour; })};
   }
-  return out;
+  std::string out, empty;
+  for (const Plot& one : all) {
+    const std::string drawn = to_svg(one);
+    out += drawn;
+    if (drawn.empty()) empty += (empty.empty() ? "" : "; ") + one.title;
+  }
+  return "<div class=\"plots\">" + out + "</div>\n" +
+         (empty.empty() ? "" : "<p class=\"sub\">Not drawn, for there were none: " + escaped(empty) + ".</p>\n");
 }
 
 std::string figure_text(double value, const std::string& unit) {
@@ -171,6 +195,52 @@ std::string happenings_table(const Outcome& outcome) {
   if (rows.empty()) return {};
   if (count > kMost) rows += fmt::format("<tr><td></td><td></td><td>{} more</td></tr>", count - kMost);
   return "<h2>What happened</h2><div class=\"wide\"><table><tr><th>time</th><th>what</th><th></th></tr>\n" + rows + "</table></div>\n";
+}
+
+/// ", 9 nodes, 3 changes and faults, 4 checks": what was asked.
+std::string asked_of(const Outcome& outcome) {
+  const auto counted = [](std::size_t count, const char* one, const char* many) {
+    return count == 0 ? "" : fmt::format(", {} {}", count, count == 1 ? one : many);
+  };
+  const std::size_t marks = marks_of(outcome).size();
+  return counted(outcome.samples.empty() ? 0 : static_cast<std::size_t>(outcome.samples.front().nodes), "node", "nodes at the start") +
+         counted(marks, "fault or change", "faults and changes") + counted(outcome.checks, "check", "checks");
+}
+
+std::string headline(const Outcome& outcome) {
+  std::string out = outcome.ok() ? "<div class=\"verdict\">" : "<div class=\"verdict fails\">";
+  const std::vector<std::string> words = verdict_of(outcome);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    out += i == 0 ? fmt::format("<b>{} {}</b>", outcome.ok() ? "✓" : "✕", escaped(words[i])) : (i == 1 ? "<p>" : " ") + escaped(words[i]);
+  return out + (words.size() > 1 ? "</p></div>\n" : "</div>\n");
+}
+
+std::string tile(const Figure& figure, const Outcome& outcome) {
+  const bool is_bad = figure.name == "pending at the end" && figure.value > 0;
+  return fmt::format("<div><b{}>{}</b><span>{}</span></div>", is_bad ? " class=\"bad\"" : "",
+                     figure.name == "cost" ? escaped(money(figure.value, outcome)) : figure_text(figure.value, figure.unit),
+                     escaped(figure.name));
+}
+
+/// The few that an operator asks for first.
+std::string tiles(const Outcome& outcome) {
+  std::string out;
+  const std::vector<Figure> figures = figures_of(outcome);
+  for (const std::string_view name :
+       {"pending at the end", "pending at most", "wait for a node, 99%", "evictions", "cpu requested", "cost"}) {
+    const auto found = std::ranges::find(figures, name, &Figure::name);
+    if (found != figures.end() && (name != "cost" || found->value > 0)) out += tile(*found, outcome);
+  }
+  return "<div class=\"cards\">" + out + "</div>\n";
+}
+
+std::string all_figures(const Outcome& outcome) {
+  std::string rows;
+  for (const Figure& figure : figures_of(outcome))
+    if (figure.name != "cost" || figure.value > 0)  // Or nobody gave prices.
+      rows += fmt::format("<tr><td>{}</td><td class=\"n\">{}</td></tr>\n", escaped(figure.name),
+                          figure.name == "cost" ? escaped(money(figure.value, outcome)) : figure_text(figure.value, figure.unit));
+  return "<details><summary>All figures</summary><table>" + rows + "</table></details>\n";
 }
 
 /// Mean and interval of one value over the runs of a side, sample by sample.
@@ -216,16 +286,12 @@ std::string multiples(const std::vector<Side>& sides, const char* title, const c
 }  // namespace
 
 std::string to_html(const Outcome& outcome) {
-  std::string body = fmt::format("<h1>{}</h1>\n<p class=\"sub\">{} from {}, seed {}. Simulated by berth.</p>\n", escaped(outcome.title),
-                                 length_text(outcome.duration), format_rfc3339(outcome.start), outcome.seed);
-  const std::string failures = failures_of(outcome, "");
-  body += failures.empty() ? "" : "<h2 class=\"bad\">Failed</h2><ul class=\"fails\">" + failures + "</ul>\n";
-  body += "<div class=\"cards\">";
-  for (const Figure& figure : figures_of(outcome)) {
-    if (figure.name == "cost" && figure.value == 0) continue;  // Nobody gave prices.
-    body += fmt::format("<div><b>{}</b><span>{}</span></div>", figure_text(figure.value, figure.unit), escaped(figure.name));
-  }
-  body += "</div>\n<h2>Over time</h2>\n<div class=\"plots\">" + plots(outcome) + "</div>\n" + happenings_table(outcome);
+  std::string body = fmt::format("<h1>{}</h1>\n<p class=\"sub\">Simulated: {} from {}, seed {}{}.</p>\n", escaped(outcome.title),
+                                 length_text(outcome.duration), format_rfc3339(outcome.start), outcome.seed, asked_of(outcome));
+  body += headline(outcome);
+  if (const std::string failures = failures_of(outcome, ""); !failures.empty())
+    body += "<h2 class=\"bad\">What does not hold</h2><ul class=\"fails\">" + failures + "</ul>\n";
+  body += tiles(outcome) + "<h2>Over time</h2>\n" + marks_list(outcome) + plots(outcome) + all_figures(outcome) + happenings_table(outcome);
   for (const std::string& note : outcome.notes) body += "<p class=\"sub\">" + escaped(note) + "</p>";
   return page(outcome.title, body);
 }
@@ -264,6 +330,7 @@ std::string to_html(const std::vector<Side>& sides) {
     body += "</tr>\n";
   }
   body += "</table></div>\n";
+  body += marks_list(first);
   body += multiples(sides, "CPU requested", "% of allocatable", 100,
                     [](const Sample& s) { return percent_of(s.requested[kCpu], s.allocatable[kCpu]); });
   body += multiples(sides, "Pods without a node", "", 0, [](const Sample& s) { return static_cast<double>(s.pending); });
@@ -273,7 +340,9 @@ std::string to_html(const std::vector<Side>& sides) {
     for (const auto& [cause, count] : s.evictions) sum += count;
     return static_cast<double>(sum);
   });
-  if (first.samples.back().cost > 0) body += multiples(sides, "Cost", "since the start", 0, [](const Sample& s) { return s.cost; });
+  if (first.samples.back().cost > 0)
+    body += multiples(sides, "Cost", ((first.currency.empty() ? "units" : first.currency) + " since the start").c_str(), 0,
+                      [](const Sample& s) { return s.cost; });
   return page(first.title, body);
 }
 

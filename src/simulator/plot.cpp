@@ -10,7 +10,9 @@
 namespace berth::simulator {
 namespace {
 
-constexpr int kLeft = 46, kRight = 14, kTop = 8, kBottom = 20;
+constexpr int kLeft = 46, kRight = 14, kTop = 18, kBottom = 20;
+/// Between numbers of marks; those closer have none of their own.
+constexpr double kBetweenNumbers = 15;
 /// Classes c0 … c7 of the page's style.
 constexpr std::size_t kColours = 8;
 /// More points than this are not seen at any width.
@@ -54,6 +56,21 @@ struct Axes {
   }
 };
 
+std::string draw_marks(const Axes& axes) {
+  std::string out;
+  double numbered = -kBetweenNumbers;
+  for (std::size_t i = 0; i < axes.plot.marks.size(); ++i) {
+    const auto& [at, text] = axes.plot.marks[i];
+    const double x = axes.x(at);
+    out += fmt::format(R"(<path class="mark" d="M{0:.1f} {1}V{2}"><title>{3}</title></path>)", x, kTop - 4, axes.plot.height - kBottom,
+                       escaped(text));
+    if (x - numbered < kBetweenNumbers) continue;
+    numbered = x;
+    out += fmt::format(R"(<text class="number" x="{:.1f}" y="{}" text-anchor="middle">{}</text>)", x, kTop - 6, i + 1);
+  }
+  return out;
+}
+
 std::string draw_axes(const Axes& axes) {
   const Plot& plot = axes.plot;
   std::string out;
@@ -68,10 +85,7 @@ std::string draw_axes(const Axes& axes) {
                        std::min(axes.x(axes.first + at), static_cast<double>(plot.width - 2)), plot.height - 5,
                        axes.x(axes.first + at) > plot.width - 30 ? "end" : "middle",
                        tick >= std::chrono::hours(24) ? fmt::format("{}d", at / Duration(std::chrono::hours(24))) : show_time(at));
-  for (const auto& [at, text] : plot.marks)
-    out += fmt::format(R"(<path class="mark" d="M{0:.1f} {1}V{2}"><title>{3}</title></path>)", axes.x(at), kTop, plot.height - kBottom,
-                       escaped(text));
-  return out;
+  return out + draw_marks(axes);
 }
 
 /// The indexes to draw: all, or evenly some, the last among them.
@@ -128,8 +142,7 @@ std::string escaped(std::string_view text) {
 }
 
 std::string to_svg(const Plot& plot) {
-  if (plot.courses.empty())
-    return fmt::format("<figure><figcaption>{}</figcaption><p class=\"none\">None.</p></figure>\n", escaped(plot.title));
+  if (plot.courses.empty()) return {};
   Axes axes{plot, plot.top, plot.times.empty() ? Duration(0) : plot.times.front(), plot.times.empty() ? Duration(1) : plot.times.back()};
   std::vector<double> sums(plot.times.size(), 0);
   double most = 0;

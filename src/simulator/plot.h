@@ -25,11 +25,12 @@ struct Plot {
   std::vector<Course> courses;
   bool is_stacked = false;
   double top = 0;  ///< Of the axis; 0: what the values need.
+  /// Lines at moments, numbered from 1 on in their order; the words are told when one points at it.
   std::vector<std::pair<Duration, std::string>> marks;
   int width = 640, height = 190;
 };
 
-/// A figure element with title, plot and legend. Times are in order.
+/// A figure element with title, plot and legend. Times are in order. Empty where there is nothing to draw.
 std::string to_svg(const Plot& plot);
 
 }  // namespace berth::simulator

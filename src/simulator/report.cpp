@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace berth::simulator {
 namespace {
@@ -71,6 +72,10 @@ void add_happenings(std::string& out, const Outcome& outcome) {
   if (told.size() > kMost) out += fmt::format("  {:>9}  {} more (--json has all)\n", "…", told.size() - kMost);
 }
 
+std::string counted(std::int64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
 /// Pod-minutes spent without a node, by reason.
 std::map<std::string, std::int64_t> pending_minutes(const Outcome& outcome) {
   std::map<std::string, double> minutes;
@@ -92,6 +97,38 @@ std::string show_time(Duration at) {
   return seconds >= 86400 ? fmt::format("{}d {}", seconds / 86400, clock) : clock;
 }
 
+std::string money(double amount, const Outcome& outcome) {
+  return fmt::format("{:.2f} {}", amount, outcome.currency.empty() ? "units" : outcome.currency);
+}
+
+std::vector<std::string> verdict_of(const Outcome& outcome) {
+  std::vector<std::string> out;
+  std::set<std::string> broken;
+  for (const CheckFailure& failure : outcome.failures) broken.insert(failure.name);
+  std::int64_t refused = 0;
+  for (const auto& [message, count] : outcome.refusals) refused += count;
+  std::string failed;
+  if (!broken.empty()) failed = counted(static_cast<std::int64_t>(broken.size()), "check does not hold", "checks do not hold");
+  if (refused > 0) failed += (failed.empty() ? "" : ", ") + counted(refused, "object was refused", "objects were refused");
+  if (!failed.empty())
+    out.push_back(failed + ".");
+  else if (outcome.checks > 0)
+    out.push_back(outcome.checks == 1 ? "The check holds." : fmt::format("All {} checks hold.", outcome.checks));
+  const Sample last = outcome.samples.empty() ? Sample{} : outcome.samples.back();
+  out.push_back(last.pending == 0 ? "At the end every pod has a node."
+                                  : counted(last.pending, "pod has no node at the end.", "pods have no node at the end."));
+  if (outcome.waits > 0)
+    out.push_back(fmt::format("A pod waits {} for its node in the median, {} for 99%, {} at worst.", show_seconds(outcome.wait_p50),
+                              show_seconds(outcome.wait_p99), show_seconds(outcome.wait_max)));
+  std::int64_t left = 0;
+  for (const auto& [cause, count] : last.evictions) left += count;
+  if (left > 0) out.push_back(counted(left, "pod had to leave its node.", "pods had to leave their nodes."));
+  if (last.nodes > last.ready_nodes)
+    out.push_back(fmt::format("{} of {} nodes are not ready at the end.", last.nodes - last.ready_nodes, last.nodes));
+  if (last.cost > 0) out.push_back(fmt::format("It costs {}.", money(last.cost, outcome)));
+  return out;
+}
+
 std::string to_text(const Outcome& outcome) {
   std::string out = fmt::format("{}{}: {} from {}, seed {}\n", outcome.title, outcome.variant.empty() ? "" : " (" + outcome.variant + ")",
                                 format_go_duration(outcome.duration), format_rfc3339(outcome.start), outcome.seed);
@@ -99,7 +136,7 @@ std::string to_text(const Outcome& outcome) {
   out += fmt::format("  {} pods came, {} were placed, {} finished; {} run, {} wait for a node, {} start, {} failed\n", last.created,
                      last.bound, last.finished, last.running, last.pending, last.starting, last.failed);
   out += fmt::format("  {} nodes, {} ready", last.nodes, last.ready_nodes);
-  if (last.cost > 0) out += fmt::format("; cost {:.2f}, {:.2f}/h at the end", last.cost, last.price_per_hour);
+  if (last.cost > 0) out += fmt::format("; cost {}, {} an hour at the end", money(last.cost, outcome), money(last.price_per_hour, outcome));
   out += "\n\n";
   add_course(
       out, outcome, "cpu requested", "%", [](const Sample& s) { return percent(s.requested[kCpu], s.allocatable[kCpu]); }, 100);

@@ -13,9 +13,10 @@
 namespace berth::simulator {
 namespace {
 
-constexpr std::array<std::string_view, 22> kFields = {
-    "title",     "duration",    "seed",       "start",       "from",    "replay",    "nodes",  "groups", "workloads", "faults",  "changes",
-    "scheduler", "controllers", "autoscaler", "descheduler", "kubelet", "behaviour", "prices", "record", "assert",    "compare", "seeds"};
+constexpr std::array<std::string_view, 23> kFields = {"title",       "duration",   "seed",        "start",   "from",      "replay",
+                                                      "nodes",       "groups",     "workloads",   "faults",  "changes",   "scheduler",
+                                                      "controllers", "autoscaler", "descheduler", "kubelet", "behaviour", "prices",
+                                                      "currency",    "record",     "assert",      "compare", "seeds"};
 /// Thursday, for want of a better day.
 constexpr std::string_view kDefaultStart = "2026-01-01T00:00:00Z";
 
@@ -131,6 +132,7 @@ Scenario read_scenario(const config::Reader& root, const std::string& file, cons
   read_components(root, out, context);
   read_behaviour(root, out);
   read_prices(root, out);
+  out.currency = root.string("currency", "");
   read_all(root.field("workloads"), out.workloads, context, read_workload);
   read_all(root.field("faults"), out.faults, context, read_fault);
   read_all(root.field("changes"), out.changes, context, read_change);

@@ -141,6 +141,7 @@ struct Scenario {
   std::optional<DeschedulerSetting> descheduler;
   node::simulated::FleetOptions fleet;
   std::map<std::string, double> prices;  ///< An hour, by instance type.
+  std::string currency;                  ///< In which prices are: "EUR"; empty: nobody says.
   std::vector<json::Value> initial;      ///< Objects of a dump that are there at the start.
   std::string replay;                    ///< A recording's file.
   bool replays_workloads = false;        ///< The recording's workloads, not its pods.

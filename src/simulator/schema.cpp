@@ -85,6 +85,7 @@ std::string_view scenario_schema() {
     "kubelet": {"type": "object", "description": "Fields of a KubeletConfiguration, for every node"},
     "behaviour": {"type": "array", "description": "Rules for pods' behaviour (docs/simulated-nodes.md)"},
     "prices": {"type": "object", "additionalProperties": {"$ref": "#/definitions/rate"}, "description": "By instance type"},
+    "currency": {"type": "string", "description": "In which prices are, such as EUR"},
     "record": {"type": "object", "additionalProperties": false, "properties": {"every": {"$ref": "#/definitions/span"}, "events": {"type": "boolean"}}},
     "assert": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "object", "additionalProperties": false, "properties": {
       "name": {"type": "string"}, "that": {"type": "string"}, "always": {"type": "string"}, "at": {"type": "string"}, "after": {"$ref": "#/definitions/span"}}}]}},

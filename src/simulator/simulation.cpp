@@ -88,6 +88,8 @@ void check_always(const Scenario& scenario, const Census& census, const Sample& 
 Result<Outcome> run(const Scenario& scenario, const RunOptions& options) {
   Outcome out;
   out.title = scenario.title;
+  out.currency = scenario.currency;
+  out.checks = scenario.checks.size();
   out.seed = scenario.seed;
   out.duration = scenario.duration;
   out.start = scenario.start;
@@ -208,7 +210,7 @@ std::vector<Figure> figures_of(const Outcome& outcome) {
       {"evictions", "", static_cast<double>(evictions), true},
       {"nodes on average", "", mean([](const Sample& s) { return static_cast<double>(s.nodes); }), true},
       {"nodes at most", "", static_cast<double>(peak_nodes), true},
-      {"cost", "", last.cost, true}};
+      {"cost", outcome.currency, last.cost, true}};
   if (has_gpu)
     out.insert(out.begin() + 12,
                {"gpu requested", "%", mean([&](const Sample& s) { return share_of(s.requested, s.allocatable, kGpu); }), false});

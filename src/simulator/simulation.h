@@ -35,6 +35,8 @@ struct RunOptions {
 /// What came of a run. A function of the scenario, its seed included.
 struct Outcome {
   std::string title, variant;
+  std::string currency;    ///< Of costs; empty: nobody says.
+  std::size_t checks = 0;  ///< That had to hold.
   std::uint64_t seed = 0;
   Duration duration{};
   TimePoint start{};

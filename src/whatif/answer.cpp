@@ -109,7 +109,9 @@ json::Value cost_in(const World& world, const Fullness& before, const Fullness& 
   const double was = sum(before), is = sum(after);
   json::Array missing;
   for (const std::string& one : unpriced) missing.emplace_back(one);
-  return json::Object{{"before", was}, {"after", is}, {"unpriced", std::move(missing)}};
+  json::Object out{{"before", was}, {"after", is}, {"unpriced", std::move(missing)}};
+  if (const auto currency = json::get_string(prices, {"currency"}); !currency.empty()) out["currency"] = currency;
+  return out;
 }
 
 json::Array pending_in(World& world) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "whatif/whatif.h"
+#include "whatif/words.h"
 
 namespace berth::whatif {
 namespace {
@@ -14,22 +15,24 @@ constexpr std::size_t kMostRows = 2000, kMostBars = 400;
 constexpr std::string_view kHead = R"(<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>What if?</title><style>
+<style>
 :root{color-scheme:light dark;--back:#fff;--text:#1c2430;--dim:#5b6675;--line:#d9dee5;--card:#f5f7fa;--before:#b6c2d1;--after:#2f6fde;--bad:#c62f3b;--good:#1f8a4c}
 @media (prefers-color-scheme:dark){:root{--back:#12161c;--text:#e6eaf0;--dim:#9aa6b5;--line:#2c343f;--card:#1a2028;--before:#4a5666;--after:#6aa1ff;--bad:#ff7b84;--good:#5fd08d}}
 body{margin:0 auto;max-width:72rem;padding:1.5rem 1rem 4rem;background:var(--back);color:var(--text);font:16px/1.5 system-ui,sans-serif}
 h1{font-size:1.6rem;margin:0 0 .5rem}h2{font-size:1.15rem;margin:2rem 0 .5rem}
 .tiles{display:flex;flex-wrap:wrap;gap:.75rem;padding:0;margin:1rem 0;list-style:none}
 .tiles li{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.6rem 1rem;min-width:7rem}
-.tiles b{display:block;font-size:1.5rem;font-variant-numeric:tabular-nums}.tiles span{color:var(--dim);font-size:.9rem}.bad b{color:var(--bad)}.good b{color:var(--good)}
+.tiles b{display:block;font-size:1.5rem;font-variant-numeric:tabular-nums}.tiles span{color:var(--dim);font-size:.9rem}.broken{color:var(--bad)}
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:break-word}th{white-space:nowrap}.wide table{min-width:34rem}
 th{color:var(--dim);font-weight:600}h3{font-size:1rem;margin:1.2rem 0 .4rem}.key{color:var(--dim);font-size:.9rem}
 .bars>div{display:grid;grid-template-columns:minmax(5rem,11rem) 1fr 6.5rem;gap:.75rem;align-items:center;padding:.15rem 0;font-size:.85rem;font-variant-numeric:tabular-nums}
 .bars .name{overflow:hidden;text-overflow:ellipsis;white-space:nowrap}.track{display:block;background:var(--card);outline:1px solid var(--line)}
 .track i{display:block;height:.55rem}.track .before{background:var(--before)}.track .after{background:var(--after)}.track .over{background:var(--bad)}
 @media(max-width:30rem){.bars>div{grid-template-columns:5.5rem 1fr 5.5rem;gap:.4rem;font-size:.8rem}}
+.verdict{border:1px solid var(--line);border-left:6px solid var(--good);border-radius:.5rem;background:var(--card);padding:.6rem 1rem;margin:1rem 0}.verdict.fails{border-left-color:var(--bad)}
+.verdict b{font-size:1.2rem}.verdict ul{margin:.4rem 0 0;padding-left:1.4rem}
 .swatch{display:inline-block;width:.8rem;height:.8rem;border-radius:.15rem;vertical-align:-.1rem;margin:0 .3rem 0 .8rem}
-</style></head><body><main>
+</style>
 )";
 
 std::string escaped(std::string_view text) {
@@ -92,31 +95,32 @@ std::string bars(const json::Array& entries, std::string_view key, std::string_v
   return out;
 }
 
-void tile(std::string& out, std::int64_t count, std::string_view words, bool is_bad) {
-  if (count > 0) out += fmt::format("<li{}><b>{}</b><span>{}</span>", is_bad ? " class=bad" : "", count, words);
+/// The answer before all that it is made of.
+std::string headline(const json::Value& answer) {
+  const Verdict verdict = verdict_of(answer);
+  std::string out = fmt::format("<div class=\"verdict{}\"><b>{} {}</b>", verdict.is_good ? "" : " fails", verdict.is_good ? "✓" : "✕",
+                                escaped(verdict.sentence));
+  if (!verdict.more.empty()) out += "<ul>";
+  for (const std::string& one : verdict.more) out += "<li>" + escaped(one);
+  return out + (verdict.more.empty() ? "</div>\n" : "</ul></div>\n");
 }
 
+/// "EUR", where the prices say so.
+std::string currency_of(const json::Value& cost) {
+  const std::string name = field(cost, "currency");
+  return name.empty() ? "units" : name;
+}
+
+/// What is no sentence of the verdict: nodes and money.
 std::string tiles(const json::Value& answer) {
-  const auto count = [&](std::string_view key) { return json::get_int(answer, {"summary", key}); };
-  std::string out = "<ul class=tiles>";
-  const std::size_t empty = out.size();
-  tile(out, count("moves"), "pods move", false);
-  tile(out, count("placed"), "new or waiting pods are placed", false);
-  tile(out, count("pending"), "pods stay pending", true);
-  tile(out, count("blocked"), "evictions are refused", true);
-  tile(out, count("preempted"), "pods are preempted", true);
-  tile(out, count("lost"), "pods are lost for good", true);
-  tile(out, count("deleted"), "pods are deleted", false);
-  tile(out, count("budgetsBroken"), "budgets are broken", true);
-  tile(out, json::get_int(answer, {"eachPending"}), "single losses leave something pending", true);
-  if (out.size() == empty) out += "<li class=good><b>0</b><span>changes</span>";
   const std::int64_t before = json::get_int(answer, {"summary", "nodes", "before"}),
                      after = json::get_int(answer, {"summary", "nodes", "after"});
-  out += fmt::format("<li><b>{}</b><span>nodes</span>", before == after ? std::to_string(after) : fmt::format("{} → {}", before, after));
-  if (json::find(answer, "cost") != nullptr)
-    out += fmt::format("<li><b>{:.2f} → {:.2f}</b><span>cost an hour</span>", number_at(answer, "cost", "before"),
-                       number_at(answer, "cost", "after"));
-  return out + "</ul>\n";
+  std::string out;
+  if (before != after) out += fmt::format("<li><b>{} → {}</b><span>nodes</span>", before, after);
+  if (const json::Value* cost = json::find(answer, "cost"); cost != nullptr && cost->is_object())
+    out += fmt::format("<li><b>{:.2f} → {:.2f} {}</b><span>cost an hour</span>", number_at(answer, "cost", "before"),
+                       number_at(answer, "cost", "after"), currency_of(*cost));
+  return out.empty() ? out : "<ul class=tiles>" + out + "</ul>\n";
 }
 
 using Rows = std::vector<std::vector<std::string>>;
@@ -127,9 +131,12 @@ void section(std::string& out, std::string_view title, const std::vector<std::st
 
 std::string pods_of_page(const json::Value& answer) {
   Rows pending, refused, others, moves, losses;
-  for (const json::Value& one : json::get_array(answer, {"pending"}))
-    pending.push_back(
-        {field(one, "pod"), field(one, "from"), json::get_bool(one, {"before"}) ? "before" : field(one, "reason"), field(one, "message")});
+  // Who waits because of the changes stands before those who waited anyhow.
+  for (const bool before : {false, true})
+    for (const json::Value& one : json::get_array(answer, {"pending"}))
+      if (json::get_bool(one, {"before"}) == before)
+        pending.push_back({field(one, "pod"), field(one, "from"), json::get_bool(one, {"before"}) ? "before" : field(one, "reason"),
+                           field(one, "message")});
   for (const json::Value& one : json::get_array(answer, {"evictions"})) {
     const std::string_view outcome = json::get_string(one, {"outcome"});
     if (outcome == "blocked")
@@ -144,13 +151,17 @@ std::string pods_of_page(const json::Value& answer) {
   }
   for (const json::Value& one : json::get_array(answer, {"each"})) {
     const auto& examples = json::get_array(one, {"pending"});
+    std::string broken;
+    for (const json::Value& budget : json::get_array(one, {"broken"}))
+      broken += (broken.empty() ? "" : ", ") + escaped(json::as_view(budget));
     losses.push_back({field(one, "lost"), std::to_string(json::get_int(one, {"moves"})),
                       std::to_string(json::get_int(one, {"pendingCount"})), std::to_string(json::get_int(one, {"lostPodsCount"})),
-                      std::to_string(json::get_int(one, {"blockedCount"})),
+                      std::to_string(json::get_int(one, {"blockedCount"})), broken,
                       examples.empty() ? "" : field(examples[0], "pod") + ": " + field(examples[0], "message")});
   }
   std::string out;
-  section(out, "Single losses that leave something", {"Loss", "Moves", "Pending", "Lost", "Refused", "For example"}, losses);
+  section(out, "Single losses that leave something", {"Loss", "Moves", "Pending", "Lost", "Refused", "Budgets broken", "For example"},
+          losses);
   section(out, "Pending", {"Pod", "Was on", "Because", "Message"}, pending);
   section(out, "Refused evictions", {"Pod", "Node", "Budget", "Reason"}, refused);
   section(out, "Pods that go", {"Pod", "Node", "Outcome", "Reason"}, others);
@@ -159,26 +170,49 @@ std::string pods_of_page(const json::Value& answer) {
 }
 
 std::string plan_of_page(const json::Value& answer) {
-  Rows steps;
+  Rows steps, shapes;
+  const json::Value* cost = json::find(answer, "cost");
+  const std::string unit = cost == nullptr || !cost->is_object() ? "units" : currency_of(*cost);
+  for (const json::Value& one : json::get_array(answer, {"pack", "shapes"})) {
+    const std::int64_t needed = json::get_int(one, {"nodesNeeded"});
+    const json::Value* price = json::find(one, "cost");
+    shapes.push_back({field(one, "shape"), needed == 0 ? "none will do" : std::to_string(needed),
+                      price == nullptr || !price->is_number() ? "" : fmt::format("{:.3f} {}", price->to_number<double>(), unit)});
+  }
   for (const json::Value& one : json::get_array(answer, {"pack", "steps"})) {
     std::string pods;
     for (const json::Value& pod : json::get_array(one, {"evictions"})) pods += (pods.empty() ? "" : "<br>") + escaped(json::as_view(pod));
     steps.push_back({std::to_string(steps.size() + 1), field(one, "step"), field(one, "node"), pods});
   }
   std::string out;
-  if (json::find(answer, "pack") != nullptr)
-    out += fmt::format("<p>{} nodes are there; {} {} do.</p>\n", json::get_int(answer, {"pack", "nodesNow"}),
-                       json::get_int(answer, {"pack", "nodesNeeded"}), escaped(json::get_string(answer, {"pack", "shape"})));
+  if (shapes.size() > 1) section(out, "Shapes", {"Shape", "Nodes", "Cost an hour"}, shapes);
   section(out, "Steps, in this order", {"", "Step", "Node", "Evictions"}, steps);
   return out;
 }
 
+std::string capacity_of_page(const json::Value& answer) {
+  Rows limits, zones, nodes;
+  for (const json::Value& one : json::get_array(answer, {"capacity", "limits"}))
+    limits.push_back({field(one, "reason"), std::to_string(json::get_int(one, {"nodes"}))});
+  for (const json::Value& one : json::get_array(answer, {"capacity", "zones"}))
+    zones.push_back({field(one, "name").empty() ? "no zone" : field(one, "name"), std::to_string(json::get_int(one, {"count"}))});
+  for (const json::Value& one : json::get_array(answer, {"capacity", "nodes"}))
+    nodes.push_back({field(one, "name"), field(one, "zone"), std::to_string(json::get_int(one, {"count"}))});
+  std::string out;
+  section(out, "What stops the next one", {"Reason", "Nodes"}, limits);
+  if (zones.size() > 1) section(out, "By zone", {"Zone", "Fit"}, zones);
+  section(out, "By node", {"Node", "Zone", "Fit"}, nodes);
+  return out;
+}
+
 std::string fullness_of_page(const json::Value& answer) {
-  std::string out =
-      "<h2>How full</h2>\n<p class=key>Requests of what can be allocated: <span class=swatch "
-      "style=\"background:var(--before)\"></span>before "
-      "<span class=swatch style=\"background:var(--after)\"></span>after</p>\n";
+  std::string out;
   const auto &zones = json::get_array(answer, {"zones"}), &nodes = json::get_array(answer, {"nodes"});
+  if (!zones.empty() || !nodes.empty())
+    out +=
+        "<h2>How full</h2>\n<p class=key>Requests of what can be allocated: <span class=swatch "
+        "style=\"background:var(--before)\"></span>before "
+        "<span class=swatch style=\"background:var(--after)\"></span>after</p>\n";
   if (!zones.empty()) out += bars(zones, "cpu", "Zones: CPU") + bars(zones, "memory", "Zones: memory");
   if (!nodes.empty()) out += bars(nodes, "cpu", "Nodes that change: CPU") + bars(nodes, "memory", "Nodes that change: memory");
   Rows budgets;
@@ -186,7 +220,7 @@ std::string fullness_of_page(const json::Value& answer) {
     budgets.push_back({field(one, "budget"),
                        fmt::format("{} → {}", json::get_int(one, {"before", "healthy"}), json::get_int(one, {"after", "healthy"})),
                        std::to_string(json::get_int(one, {"lowest"})), std::to_string(json::get_int(one, {"after", "desired"})),
-                       json::get_bool(one, {"broken"}) ? "broken" : "kept"});
+                       json::get_bool(one, {"broken"}) ? "<b class=broken>broken</b>" : "kept"});
   section(out, "Budgets", {"Budget", "Healthy", "Lowest", "Wanted", ""}, budgets);
   return out;
 }
@@ -195,7 +229,9 @@ std::string fullness_of_page(const json::Value& answer) {
 
 std::string to_html(const json::Value& answer) {
   std::string out(kHead);
-  out += "<h1>What if?</h1>\n" + tiles(answer) + plan_of_page(answer) + pods_of_page(answer) + fullness_of_page(answer);
+  const std::string question = escaped(question_words(answer));
+  out += fmt::format("<title>{0}</title></head><body><main>\n<h1>{0}</h1>\n", question) + headline(answer) + tiles(answer) +
+         capacity_of_page(answer) + plan_of_page(answer) + pods_of_page(answer) + fullness_of_page(answer);
   if (const auto& notes = json::get_array(answer, {"notes"}); !notes.empty()) {
     out += "<h2>Notes</h2>\n<ul>";
     for (const json::Value& note : notes) out += "<li>" + escaped(json::as_view(note));

@@ -27,9 +27,9 @@ struct Options {
   bool budgets_are_hard = false;              ///< As the scheduler runs: preemption never breaks a budget.
   TimePoint now{};                            ///< The moment that is asked about: ages of pods count from it.
   std::string default_namespace = "default";  ///< Of manifests and names without one.
-  json::Value prices;                         ///< A price an hour by instance type ({"m5.large": 0.096}); null: no cost is told.
-  std::string asked_at;                       ///< Of a live cluster: when it was read (RFC 3339); empty for files, which say themselves.
-  bool keeps_documents = true;                ///< Of nodes and pods: the changes descheduler and autoscaler need them.
+  json::Value prices;           ///< A price an hour by instance type ({"m5.large": 0.096, "currency": "EUR"}); null: no cost is told.
+  std::string asked_at;         ///< Of a live cluster: when it was read (RFC 3339); empty for files, which say themselves.
+  bool keeps_documents = true;  ///< Of nodes and pods: the changes descheduler and autoscaler need them.
 };
 
 /// Which of the single losses (`each`) are tried here: one of so many parts of them, in their order. Answers of all parts put together by

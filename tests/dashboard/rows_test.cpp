@@ -22,6 +22,69 @@ TEST(Rows, NodeHasItsZoneRoomTaintsAndState) {
       R"("taints":["gpu=a100:NoSchedule","x:NoExecute"],"cordoned":true,"type":"m5.large","created":1767225610})");
 }
 
+TEST(Rows, NodeThatIsNotReadySaysSinceWhenAndWhy) {
+  const auto node = [](std::string_view ready) {
+    return row(RowKind::kNode, fmt::format(R"({{"kind":"Node","metadata":{{"name":"n1"}},"status":{{"conditions":[
+      {{"type":"DiskPressure","status":"True","lastTransitionTime":"1970-01-01T00:03:00Z"}},
+      {{"type":"MemoryPressure","status":"True","lastTransitionTime":"1970-01-01T00:02:00Z"}},
+      {{"type":"Ready","status":"{}","lastTransitionTime":"1970-01-01T00:01:00Z","reason":"NodeStatusUnknown","message":"Kubelet stopped posting node status."}}]}}}})",
+                                           ready));
+  };
+  const std::string pressed = R"("pressure":["DiskPressure","MemoryPressure"],"pressed":120})";
+  EXPECT_EQ(node("Unknown"),
+            R"({"kind":"node","name":"n1","unknown":true,"since":60,"why":"Kubelet stopped posting node status.",)" + pressed);
+  EXPECT_EQ(node("False"), R"({"kind":"node","name":"n1","since":60,"why":"Kubelet stopped posting node status.",)" + pressed);
+  EXPECT_EQ(node("True"), R"({"kind":"node","name":"n1","ready":true,)" + pressed) << "of a ready one there is nothing to say";
+}
+
+TEST(Rows, PodThatCannotRunSaysWhatItWaitsForAndHowItEnded) {
+  const auto pod = [](std::string_view containers, std::string_view more = {}) {
+    return row(RowKind::kPod, fmt::format(R"({{"metadata":{{"namespace":"a","name":"b"}},"spec":{{"nodeName":"n"}},"status":{{{}{}}}}})",
+                                          containers, more));
+  };
+  EXPECT_EQ(
+      pod(R"("containerStatuses":[{"restartCount":3,"state":{"running":{}}},{"restartCount":4,"state":{"waiting":{"reason":"CrashLoopBackOff"}},"lastState":{"terminated":{"reason":"Error","exitCode":1}}}])",
+          R"(,"conditions":[{"type":"Ready","status":"False","lastTransitionTime":"1970-01-01T00:01:00Z"}])"),
+      R"({"kind":"pod","ns":"a","name":"b","node":"n","unready":60,"restarts":7,"waiting":"CrashLoopBackOff","ended":"exit code 1"})");
+  EXPECT_EQ(pod(R"("initContainerStatuses":[{"restartCount":1,"state":{"waiting":{"reason":"ErrImagePull"}}}])"),
+            R"({"kind":"pod","ns":"a","name":"b","node":"n","waiting":"ErrImagePull"})");
+  EXPECT_EQ(
+      pod(R"("containerStatuses":[{"restartCount":1,"state":{"running":{}},"lastState":{"terminated":{"reason":"OOMKilled","exitCode":137}}}])"),
+      R"({"kind":"pod","ns":"a","name":"b","node":"n","restarts":1,"ended":"OOMKilled"})");
+  for (const char* ordinary : {"ContainerCreating", "PodInitializing"})
+    EXPECT_EQ(pod(fmt::format(R"("containerStatuses":[{{"restartCount":0,"state":{{"waiting":{{"reason":"{}"}}}}}}])", ordinary)),
+              R"({"kind":"pod","ns":"a","name":"b","node":"n"})");
+  EXPECT_EQ(
+      pod("", R"("conditions":[{"type":"Ready","status":"False","reason":"PodCompleted","lastTransitionTime":"1970-01-01T00:01:00Z"}])"),
+      R"({"kind":"pod","ns":"a","name":"b","node":"n"})")
+      << "who has ended need not be ready";
+}
+
+TEST(Rows, PodOfAGroupNamesIt) {
+  for (const char* pod : {R"({"metadata":{"labels":{"scheduling.x-k8s.io/pod-group":"train"}}})",
+                          R"({"metadata":{"labels":{"pod-group.scheduling.sigs.k8s.io":"train"}}})",
+                          R"({"spec":{"schedulingGroup":{"podGroupName":"train"}}})"})
+    EXPECT_EQ(row(RowKind::kPod, pod), R"({"kind":"pod","gang":"train"})");
+}
+
+TEST(Rows, BudgetSaysWhatItAllowsAndSinceWhenNothing) {
+  const auto budget = [](std::string_view status) {
+    return row(RowKind::kBudget,
+               fmt::format(R"({{"kind":"PodDisruptionBudget","metadata":{{"namespace":"shop","name":"web"}},"status":{}}})", status));
+  };
+  EXPECT_EQ(
+      budget(
+          R"({"disruptionsAllowed":0,"currentHealthy":2,"desiredHealthy":3,"expectedPods":4,"conditions":[{"type":"DisruptionAllowed","status":"False","lastTransitionTime":"1970-01-01T00:01:00Z"}]})"),
+      R"({"kind":"budget","ns":"shop","name":"web","healthy":2,"desired":3,"expected":4,"since":60})");
+  EXPECT_EQ(
+      budget(
+          R"({"disruptionsAllowed":1,"currentHealthy":4,"desiredHealthy":3,"expectedPods":4,"conditions":[{"type":"DisruptionAllowed","status":"True","lastTransitionTime":"1970-01-01T00:01:00Z"}]})"),
+      R"({"kind":"budget","ns":"shop","name":"web","allowed":1,"healthy":4,"desired":3,"expected":4})");
+  EXPECT_EQ(budget("{}"), R"({"kind":"budget","ns":"shop","name":"web"})");
+  EXPECT_EQ(row_kind_of(parsed(R"({"kind":"PodDisruptionBudget"})")), RowKind::kBudget);
+  EXPECT_EQ(json::serialize(gone_row(RowKind::kBudget, "shop", "web")), R"({"gone":"budget","ns":"shop","name":"web"})");
+}
+
 TEST(Rows, PodBelongsToItsDeployment) {
   const std::string text = row(
       RowKind::kPod, R"({"kind":"Pod","metadata":{"namespace":"shop","name":"web-5d8f-x2x","uid":"u","labels":{"pod-template-hash":"5d8f"},
@@ -47,8 +110,9 @@ TEST(Rows, PendingPodSaysWhyAndVictimBecauseOfWhat) {
 
 TEST(Rows, WhatIsNoObjectMakesARowNotACrash) {
   for (const char* text :
-       {"{}", "[]", "null", R"({"metadata":7,"spec":[],"status":"x"})", R"({"status":{"conditions":[1,null,{}],"allocatable":[]}})"})
-    for (const RowKind kind : {RowKind::kNode, RowKind::kPod, RowKind::kEvent}) EXPECT_NE(row(kind, text), "") << text;
+       {"{}", "[]", "null", R"({"metadata":7,"spec":[],"status":"x"})", R"({"status":{"conditions":[1,null,{}],"allocatable":[]}})",
+        R"({"status":{"containerStatuses":[1,null,{"state":7,"lastState":{"terminated":[]}}],"initContainerStatuses":{}}})"})
+    for (const RowKind kind : {RowKind::kNode, RowKind::kPod, RowKind::kEvent, RowKind::kBudget}) EXPECT_NE(row(kind, text), "") << text;
 }
 
 TEST(Rows, EventsOfBothApisAreTheSame) {

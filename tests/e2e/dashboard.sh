@@ -44,6 +44,8 @@ views() { # views MODE URL [MORE]: runs the browser, doing with the cluster what
     if [ -e "$REQUESTS/happen" ]; then rm "$REQUESTS/happen"; happen >"$work/happen.log" 2>&1; fi
     if [ -e "$REQUESTS/outdate" ]; then rm "$REQUESTS/outdate"; kubectl cordon node-2 >/dev/null; fi
     if [ -e "$REQUESTS/undo" ]; then rm "$REQUESTS/undo"; kubectl uncordon node-2 >/dev/null; fi
+    if [ -e "$REQUESTS/lose" ]; then rm "$REQUESTS/lose"; kubectl annotate node -l topology.kubernetes.io/zone=zone-b sim.berth.dev/dead=true >/dev/null; fi
+    if [ -e "$REQUESTS/find" ]; then rm "$REQUESTS/find"; kubectl annotate node -l topology.kubernetes.io/zone=zone-b sim.berth.dev/dead- >/dev/null; fi
     if [ -e "$REQUESTS/freeze" ]; then rm "$REQUESTS/freeze"; kill -STOP "$up_pid"; fi
     if [ -e "$REQUESTS/thaw" ]; then rm "$REQUESTS/thaw"; kill -CONT "$up_pid"; fi
     if [ -e "$REQUESTS/stop" ]; then rm "$REQUESTS/stop"; stop_up; fi
@@ -111,6 +113,7 @@ kubectl -n shop create deployment web --image=pause --replicas=20 >/dev/null
 kubectl -n shop set resources deployment web --requests=cpu=7,memory=32Gi >/dev/null
 kubectl create deployment catalogue --image=pause --replicas=8 >/dev/null
 kubectl set resources deployment catalogue --requests=cpu=4,memory=24Gi >/dev/null
+kubectl create poddisruptionbudget catalogue --selector=app=catalogue --min-available=8 >/dev/null
 kubectl run far-too-large --image=pause --overrides='{"spec":{"containers":[{"name":"c","image":"pause","resources":{"requests":{"cpu":"400"}}}]}}' >/dev/null
 all_run() { [ "$(kubectl get pods -A --field-selector status.phase=Running -o name | wc -l)" -ge 28 ]; }
 eventually 60 all_run

@@ -393,6 +393,33 @@ TEST(Comparison, AnIntervalIsStudents) {
   EXPECT_EQ(estimate({5}).half_width, 0);
 }
 
+TEST(Page, TheVerdictStandsFirstAndWhatWasDoneIsNumbered) {
+  const std::string scenario =
+      "duration: 40m\ntitle: day\ncurrency: EUR\nnodes: [{name: box, count: 2, cpu: '4', memory: 8Gi, price: 0.3/h}]\n"
+      "faults: [{at: 10m, lose: {name: box-1}, for: 10m}]\nassert: [{that: 'nodes.ready == ";
+  const Outcome held = outcome_of(scenario + "2'}]\n"), broken = outcome_of(scenario + "7'}]\n");
+  EXPECT_EQ(verdict_of(held).front(), "The check holds.") << to_text(held);
+  EXPECT_EQ(verdict_of(broken).front(), "1 check does not hold.") << to_text(broken);
+  EXPECT_EQ(verdict_of(held).back(), "It costs 0.40 EUR.");
+  const std::string page = to_html(held), bad = to_html(broken);
+  const auto at = [&](std::string_view text) { return page.find(text); };
+  ASSERT_NE(at("<b>✓ The check holds.</b>"), std::string::npos) << page.substr(page.find("<body>"), 2000);
+  EXPECT_LT(at("The check holds."), at("class=\"cards\""));
+  EXPECT_LT(at("class=\"cards\""), at("<svg"));
+  EXPECT_NE(at("<b>0.40 EUR</b>"), std::string::npos);
+  EXPECT_NE(at("<ol class=\"marks\"><li>00:10 "), std::string::npos) << "the lines are told";
+  EXPECT_NE(at("class=\"number\""), std::string::npos) << "and numbered in the plots";
+  EXPECT_EQ(at("None."), std::string::npos);
+  EXPECT_NE(at("Not drawn, for there were none: Pods without a node, by reason"), std::string::npos);
+  EXPECT_NE(bad.find("<div class=\"verdict fails\"><b>✕ 1 check does not hold.</b>"), std::string::npos);
+}
+
+TEST(Page, CostsOfNobodysCurrencyAreUnits) {
+  const Outcome outcome = outcome_of("duration: 1h\nnodes: [{name: box, count: 2, cpu: '4', memory: 8Gi, price: 0.3/h}]\n");
+  EXPECT_EQ(verdict_of(outcome).back(), "It costs 0.60 units.");
+  EXPECT_NE(to_text(outcome).find("cost 0.60 units, 0.60 units an hour at the end"), std::string::npos) << to_text(outcome);
+}
+
 TEST(Page, NamesAreEscapedAndNothingIsFetched) {
   Outcome outcome = outcome_of("duration: 10m\ntitle: '<script>alert(1)</script>'\nnodes: [{count: 1}]\n");
   outcome.happenings.push_back({Duration(0), "fault", "<img src=x onerror=alert(1)>"});

@@ -1,5 +1,6 @@
 // Workloads that are applied, scaled and deleted: answers worked out by hand.
 #include "tests/whatif/dump.h"
+#include "whatif/words.h"
 
 namespace berth::whatif::testing {
 namespace {
@@ -304,6 +305,52 @@ TEST(Autoscaler, AddsNodesForWhatWaits) {
   EXPECT_EQ(moves(answer), Words{"web-1-1 >new-workers-1"});
   EXPECT_TRUE(has_note(answer, "grows from 1 to 2 (at most 3)"));
   EXPECT_NE(dump.try_ask("{changes: [{autoscaler: true}]}").error().message.find("there is no ClusterAutoscaler"), std::string::npos);
+}
+
+TEST(Page, BeginsWithTheQuestionAndItsAnswer) {
+  Dump dump;
+  dump.node("a1", "a").node("b1", "b").deployment("web", "3", {{"a1"}, {"b1"}});
+  dump.yaml(
+      "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web, namespace: shop}, spec: {minAvailable: 2, selector: "
+      "{matchLabels: {app: web}}}, status: {disruptionsAllowed: 0, currentHealthy: 2, desiredHealthy: 2, expectedPods: 2, "
+      "observedGeneration: 0}}");
+  const json::Value answer = dump.ask("{changes: [{fail: zone=a}]}");
+  EXPECT_EQ(question_words(answer), "What if zone=a is lost?");
+  const Verdict verdict = verdict_of(answer);
+  EXPECT_FALSE(verdict.is_good);
+  EXPECT_TRUE(verdict.sentence.starts_with("1 pod stays without a node: 0/2 nodes are available: ")) << verdict.sentence;
+  ASSERT_FALSE(verdict.more.empty());
+  EXPECT_EQ(verdict.more.front(), "1 budget is broken (shop/web)");
+  const std::string page = to_html(answer);
+  EXPECT_NE(page.find("<title>What if zone=a is lost?</title>"), std::string::npos);
+  EXPECT_LT(page.find("1 pod stays without a node"), page.find("<table"));
+  EXPECT_NE(page.find("budget is broken (shop/web)"), std::string::npos);
+  // Of each single loss the budgets that break are told, too.
+  const std::string each = to_html(dump.ask("{changes: [], each: zone}"));
+  EXPECT_NE(each.find("<title>What if any single zone is lost, each in turn?</title>"), std::string::npos);
+  EXPECT_NE(each.find("2 of 2 single losses leave something undone; the worst is "), std::string::npos) << each.substr(0, 6000);
+  EXPECT_NE(each.find("<td>shop/web<"), std::string::npos);
+  // What changes nothing is said to be so, without empty sections.
+  const json::Value still = dump.ask("{changes: [{cordon: a1}]}");
+  EXPECT_EQ(verdict_of(still).sentence, "Nothing has to move, and every budget is kept.");
+  EXPECT_TRUE(verdict_of(still).is_good);
+}
+
+TEST(Page, APackAndACapacityAreCalledWhatTheyAre) {
+  Dump dump;
+  dump.node("a1", "a").node("a2", "a").deployment("web", "1", {{"a1"}, {"a2"}});
+  dump.options.prices = json::Object{{"m4", 0.5}, {"currency", "EUR"}};
+  const std::string pack = to_html(dump.ask("{changes: [], pack: {}}"));
+  EXPECT_NE(pack.find("<title>With how few nodes would it do?</title>"), std::string::npos);
+  EXPECT_NE(pack.find("1 of 2 nodes do: 1 can go."), std::string::npos) << pack.substr(0, 6000);
+  EXPECT_NE(pack.find("1.00 → 0.50 EUR"), std::string::npos);
+  const std::string capacity =
+      to_html(dump.ask("{changes: [], capacity: {pod: {apiVersion: v1, kind: Pod, metadata: {name: p, namespace: shop}, spec: {containers: "
+                       "[{name: c, image: i, "
+                       "resources: {requests: {cpu: '2'}}}]}}}}"));
+  EXPECT_NE(capacity.find("<title>How many more of the pod shop/p fit?</title>"), std::string::npos) << capacity.substr(0, 4000);
+  EXPECT_NE(capacity.find("✓ 2 more fit."), std::string::npos) << capacity.substr(0, 6000);
+  EXPECT_NE(capacity.find("What stops the next one"), std::string::npos);
 }
 
 TEST(Page, NamesWithMarkupAreText) {

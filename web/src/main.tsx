@@ -6,12 +6,13 @@ import { Live, Replay, type Source } from "./net/source";
 import { searchKeys } from "./model/search";
 import { count } from "./model/format";
 import { AppContext, remember, remembered, useApp, useChanges } from "./views/hooks";
-import { NodesView, PodsView } from "./views/lists";
+import { BudgetsView, NodesView, PodsView } from "./views/lists";
 import { MapView } from "./views/mapView";
 import { NowView } from "./views/now";
 import { PendingView } from "./views/pending";
 import { RecordingView, ReplayBar } from "./views/replayBar";
 import { Missing, NodePage, PodPage } from "./views/story";
+import { TroubleChip } from "./views/troublePanel";
 import { WhatIfView } from "./views/whatIf";
 
 const places: [string, string][] = [
@@ -24,12 +25,19 @@ const places: [string, string][] = [
   ["recording", "Recording"],
 ];
 
-function useRoute(): string[] {
-  const read = () => location.hash.replace(/^#\//, "").split("/").map(decoded);
+/** "#/nodes?search=zone:b": the view, and what is searched there. */
+function useRoute(setSearch: (text: string) => void): string[] {
+  const read = () => (location.hash.split("?")[0] ?? "").replace(/^#\//, "").split("/").map(decoded);
   const [route, setRoute] = useState(read);
   useEffect(() => {
+    const take = () => {
+      const given = new URLSearchParams(location.hash.split("?")[1] ?? "").get("search");
+      if (given !== null) setSearch(given);
+    };
+    take();
     const follow = () => {
       setRoute(read());
+      take();
       document.querySelector("main")?.focus();
     };
     addEventListener("hashchange", follow);
@@ -58,6 +66,8 @@ function View({ route }: { route: string[] }) {
       return <PodsView />;
     case "pending":
       return <PendingView />;
+    case "budgets":
+      return <BudgetsView />;
     case "now":
       return <NowView />;
     case "what-if":
@@ -89,8 +99,8 @@ function useTheme(): { isDark: boolean; theme: string; setTheme(theme: string): 
 
 function Frame(props: { about: About; live: Live }) {
   const { about, live } = props;
-  const route = useRoute();
   const [search, setSearch] = useState("");
+  const route = useRoute(setSearch);
   const [replay, setReplay] = useState<Replay>();
   const { isDark, theme, setTheme } = useTheme();
   useEffect(() => {
@@ -110,6 +120,7 @@ function Frame(props: { about: About; live: Live }) {
           <img src="/icon.svg" alt="" width="22" height="22" /> berth
           {about.context && <span class="quiet context">{about.context}</span>}
         </span>
+        <TroubleChip />
         <Navigation place={route[0] || "map"} />
         <input
           class="search"
@@ -141,11 +152,19 @@ function Navigation(props: { place: string }) {
   const { source } = useApp();
   useChanges(source, 1000);
   const pending = source.cluster.pending.size;
+  let dead = 0;
+  for (const { row } of source.cluster.nodes.values()) if (row && !row.ready) ++dead;
   return (
     <nav aria-label="Views">
       {places.map(([name, title]) => (
         <a href={`#/${name}`} aria-current={props.place === name ? "page" : undefined} key={name}>
           {title}
+          {name === "nodes" && dead > 0 && (
+            <span class="badge bad-badge">
+              {count(dead)}
+              <span class="hidden"> not ready</span>
+            </span>
+          )}
           {name === "pending" && pending > 0 && <span class="badge">{count(pending)}</span>}
         </a>
       ))}

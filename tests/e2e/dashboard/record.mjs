@@ -8,11 +8,11 @@ const lines = [];
 const put = (at, type, object) => lines.push({ at, type, object });
 
 lines.push({ recording: "berth/v1", start: time(0), source: evil("made up") });
-const node = (i, ready = true) => ({
+const node = (i, ready = true, since = 0) => ({
   kind: "Node", apiVersion: "v1",
   metadata: { name: evil(`node-${i}`), creationTimestamp: time(0), labels: { "topology.kubernetes.io/zone": evil(`zone-${"abc"[i % 3]}`), "node.kubernetes.io/instance-type": evil("m5.2xlarge") } },
   spec: isAttack || i % 50 === 0 ? { taints: [{ key: evil("dedicated"), value: evil("gpu"), effect: "NoSchedule" }] } : {},
-  status: { allocatable: { cpu: "8", memory: "32Gi", pods: "110", ...(i % 10 === 0 ? { "nvidia.com/gpu": "4" } : {}) }, conditions: [{ type: "Ready", status: ready ? "True" : "Unknown" }, ...(i % 97 === 5 ? [{ type: evil("MemoryPressure"), status: "True" }] : [])] },
+  status: { allocatable: { cpu: "8", memory: "32Gi", pods: "110", ...(i % 10 === 0 ? { "nvidia.com/gpu": "4" } : {}) }, conditions: [{ type: "Ready", status: ready ? "True" : "Unknown", lastTransitionTime: time(since), ...(ready ? {} : { message: evil("Kubelet stopped posting node status.") }) }, ...(i % 97 === 5 ? [{ type: evil("MemoryPressure"), status: "True" }] : [])] },
 });
 const pod = (i, on, more = {}) => {
   const workload = `${["checkout", "catalogue", "search-index", "payments", "recommendation-engine", "mail", "batch"][i % 7]}`;
@@ -26,10 +26,10 @@ const pod = (i, on, more = {}) => {
 for (let i = 0; i < nodes; ++i) put(0, "ADDED", node(i));
 const day = 3_600_000;
 for (let i = 0; i < pods; ++i) put(Math.floor((i / pods) * day * 0.5), "ADDED", pod(i, i % 331 === 7 ? undefined : (i * 7919) % nodes));
-for (let i = 2; i < nodes; i += 3) put(day * 0.6 + i, "MODIFIED", node(i, false));
+for (let i = 2; i < nodes; i += 3) put(day * 0.6 + i, "MODIFIED", node(i, false, (day * 0.6) / 1000));
 for (let i = 2; i < Math.min(pods, 2000); i += 3) put(day * 0.65 + i, "MODIFIED", pod(i, i % 331 === 7 ? undefined : (i * 7919) % nodes, { conditions: [{ type: "DisruptionTarget", status: "True", reason: "DeletionByTaintManager" }] }));
 put(day * 0.7, "ADDED", { kind: "Event", apiVersion: "v1", metadata: { namespace: evil("shop"), name: evil("e1") }, involvedObject: { kind: "Pod", name: evil("x") }, type: "Warning", reason: evil("BackOff"), message: evil("again and again"), lastTimestamp: time(2000), source: { component: evil("kubelet") } });
-for (let i = 2; i < nodes; i += 3) put(day * 0.8 + i, "MODIFIED", node(i, true));
+for (let i = 2; i < nodes; i += 3) put(day * 0.8 + i, "MODIFIED", node(i, true, (day * 0.8) / 1000));
 put(day, "MODIFIED", node(0));
 // One line after the other: the whole would not fit into a string.
 const sorted = [lines[0], ...lines.slice(1).sort((a, b) => a.at - b.at)];

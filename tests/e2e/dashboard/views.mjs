@@ -25,10 +25,24 @@ const noSideways = () => page.eval("document.documentElement.scrollWidth <= docu
 /** The accessible name of every control. */
 const namelessControls = () =>
   page.eval(`[...document.querySelectorAll("button, a, input, select, canvas")].filter((one) => one.getClientRects().length > 0 && !(one.getAttribute("aria-label") || one.innerText?.trim() || one.closest("label")?.innerText.trim() || one.title)).map((one) => one.outerHTML.slice(0, 120)).join("\\n")`);
+/** Texts with less than 4.5:1 on their ground, of what can be seen. Controls that are off are exempt. */
+const paleTexts = () =>
+  page.eval(`(() => {
+    const parts = (colour) => { const [r, g, b, a = 1] = colour.match(/[\\d.]+/g).map(Number); return colour.startsWith("color(") ? [r * 255, g * 255, b * 255, a] : [r, g, b, a]; };
+    const light = ([r, g, b]) => { const [x, y, z] = [r, g, b].map((one) => (one /= 255) <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4); return 0.2126 * x + 0.7152 * y + 0.0722 * z; };
+    const groundOf = (one) => { for (; one; one = one.parentElement) { const colour = parts(getComputedStyle(one).backgroundColor); if (colour[3] > 0.9) return colour; } return [255, 255, 255]; };
+    const pale = [];
+    for (const one of document.querySelectorAll("body *")) {
+      if (![...one.childNodes].some((child) => child.nodeType === 3 && child.data.trim()) || one.closest(".hidden, .skip, :disabled, script, noscript") || !one.checkVisibility()) continue;
+      const [a, b] = [light(parts(getComputedStyle(one).color)), light(groundOf(one))].sort((x, y) => y - x);
+      if ((a + 0.05) / (b + 0.05) < 4.5) pale.push(one.outerHTML.slice(0, 120) + " " + ((a + 0.05) / (b + 0.05)).toFixed(2));
+    }
+    return pale.slice(0, 5).join("\\n");
+  })()`);
 /** No text of the page may become elements. */
 const isUnharmed = () => page.eval(`window.harmed === undefined && document.querySelectorAll("img:not([src='/icon.svg']), iframe, object, main script").length === 0`);
 
-const everyView = ["map", "nodes", "pods", "pending", "now", "what-if", "recording"];
+const everyView = ["map", "nodes", "pods", "pending", "now", "what-if", "recording", "budgets"];
 
 async function small() {
   await page.go(url);
@@ -44,9 +58,37 @@ async function small() {
   });
   await check("the map shows nodes and pods as they fill", async () => {
     await page.until("document.querySelector('.totals dd')?.innerText === '12'", 30);
+    await page.choose(".bar label:nth-of-type(2) select", "workload");
     await page.says("web · shop");
     await page.until("!document.body.innerText.includes('Reading the cluster')");
     return (await page.coloursOfCanvas()) >= 4;
+  });
+  await check("what is wrong stands first, in words, with the command that goes on", async () => {
+    await page.until("document.querySelector('.troubles li.is-bad')?.innerText.includes('1 pod has no node: Insufficient cpu')", 90);
+    await page.until("document.querySelector('.troubles li.is-bad code')?.innerText === 'berth explain pod far-too-large -n default'");
+    await page.until("[...document.querySelectorAll('.troubles li.is-warn')].some((one) => one.innerText.includes('Budget default/catalogue allows no disruption'))");
+    return page.eval("document.querySelector('main').innerText.indexOf('has no node') < document.querySelector('main').innerText.indexOf('Fill by')");
+  });
+  await check("and in the head of every view", async () => {
+    await goTo("now");
+    await page.until("document.querySelector('header .chip.bad')?.innerText.includes('1 thing is wrong, 1 to watch')");
+    await goTo("map");
+    await page.until("!!document.querySelector('canvas')");
+  });
+  await check("Tab comes to what is wrong before it comes to the map, and Enter goes there", async () => {
+    await page.eval("document.querySelector('main').focus()");
+    await page.key("Tab");
+    await page.until("document.activeElement.closest('.troubles') && document.activeElement.getAttribute('href') === '#/pod/default/far-too-large'");
+    await page.key("Enter");
+    await page.until("location.hash === '#/pod/default/far-too-large'");
+    await goTo("map");
+    await page.until("!!document.querySelector('canvas')");
+  });
+  await check("budgets are a table, those without room first", async () => {
+    await goTo("budgets");
+    await page.until("document.querySelector('.table-row')?.innerText.includes('allows no disruption')");
+    await goTo("map");
+    await page.until("!!document.querySelector('canvas')");
   });
   await shots("map-small", [[1280, 800, false], [1280, 800, true], [390, 844, false]]);
   await check("arrow keys go from node to node and tell about it, Enter opens", async () => {
@@ -94,7 +136,7 @@ async function small() {
   await shots("pending", [[1280, 900, false], [390, 844, true]]);
   await goTo("now");
   await check("what happens comes as a stream", async () => {
-    await page.says("Nothing has happened", 5).catch(() => undefined);
+    await page.until("[...document.querySelectorAll('.table-row')].some((row) => row.innerText.includes('placed') && !row.innerText.includes('later'))", 30); // Before the page was opened.
     please("happen");
     await page.until("[...document.querySelectorAll('.table-row')].some((row) => row.innerText.includes('placed'))", 30);
     await page.says("queue");
@@ -103,11 +145,12 @@ async function small() {
   await shots("now", [[1280, 800, false]]);
   await goTo("map");
   await check("what-if by clicks: lose this zone", async () => {
-    await page.click(".zone button", "lose it?");
+    await page.click(".zone button", "What if lost?");
     await page.says("lose zone=", 10);
     await page.until("document.querySelectorAll('figure canvas').length === 2", 40);
     await page.says("Moves");
   });
+  await check("the answer stands in a sentence above all that it is made of", () => page.eval("(() => { const sentence = document.querySelector('.verdict-sentence').getBoundingClientRect(); return sentence.bottom < 300 && sentence.bottom < document.querySelector('form').getBoundingClientRect().top; })()"));
   await shots("what-if", [[1280, 1000, false], [1280, 1000, true]]);
   await check("what-if: a workload is scaled", async () => {
     await goTo("what-if");
@@ -141,6 +184,14 @@ async function small() {
       const nameless = await namelessControls();
       if (nameless) throw new Error(nameless);
     });
+    await check(`every view can be gone to from ${view} at 390 pixels`, () => page.eval("[...document.querySelectorAll('nav a')].every((one) => { const box = one.getBoundingClientRect(); return box.left >= 0 && box.right <= innerWidth && box.bottom > 0; })"));
+    for (const isDark of [false, true]) {
+      await page.look(1280, 800, isDark);
+      await check(`every text of ${view} stands out from its ground${isDark ? ", in the dark" : ""}`, async () => {
+        const pale = await paleTexts();
+        if (pale) throw new Error(pale);
+      });
+    }
     await page.look(1280, 800, false);
   }
   await check("without --allow-changes the page offers none, and the relay refuses", async () => {
@@ -151,6 +202,15 @@ async function small() {
   });
   await check("the relay answers with the user's rights", async () => (await page.eval(`fetch("/api/v1/namespaces/shop/pods?limit=1").then((answer) => answer.json()).then((list) => list.kind)`)) === "PodList");
   await goTo("map");
+  await check("a zone whose nodes die is said, since when and with the command; forgotten when they are back", async () => {
+    please("lose");
+    await page.until("document.querySelector('.troubles li.is-bad')?.innerText.includes('is lost: none of its 4 nodes is ready')", 120);
+    await page.until("/since \\d\\d:\\d\\d/.test(document.querySelector('.trouble-since').innerText)");
+    await page.until("document.querySelector('.troubles code').innerText.startsWith('kubectl get nodes')");
+    await page.until("document.querySelector('header .chip.bad')");
+    please("find");
+    await page.until("!document.querySelector('.troubles').innerText.includes('is lost')", 120);
+  });
   await check("loss of the connection is said", async () => {
     please("freeze");
     await page.says("connection is lost", 40);
@@ -211,13 +271,20 @@ async function recording() {
   await check("the slider goes to any time", async () => {
     await slide(0.55);
     await page.until(`Number(document.querySelectorAll('.totals dd')[1].innerText.replace(/,/g, '')) === ${more}`, 30);
+    await page.choose(".bar label:nth-of-type(2) select", "workload");
     await page.until("document.querySelectorAll('.legend li').length >= 7", 10);
     return (await page.coloursOfCanvas()) >= 6;
   });
   await shots("map", [[1280, 800, false], [1280, 800, true], [390, 844, false]]);
   await slide(0.68);
-  await page.choose(".bar label:nth-of-type(2) select", "pressure");
-  await shots("zone-lost", [[1280, 800, true]]);
+  await page.choose(".bar label:nth-of-type(2) select", "load");
+  await check("a lost zone is said in words, and counted", async () => {
+    await page.until("document.querySelector('.troubles li')?.innerText.includes('Zone zone-c is lost: none of its 1,666 nodes is ready')", 20);
+    await page.until("/since .*\\d/.test(document.querySelector('.trouble-since').innerText)");
+    await page.until("document.querySelector('nav .bad-badge')?.innerText.startsWith('1,666')");
+  });
+  await check("its nodes are unlike all others on the map: red all over, crossed out", () => page.eval("(() => { const canvas = document.querySelector('canvas'); const data = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer); const red = 0xff3b26d1; return data.filter((one) => one === red).length > 1666 * 10; })()"));
+  await shots("zone-lost", [[1280, 800, false], [1280, 800, true], [390, 844, false]]);
   await page.choose(".bar label:nth-of-type(2) select", "workload");
   await check("and back", async () => {
     await slide(0.1);

@@ -1,6 +1,6 @@
 // The cluster as the page knows it: rows applied one after the other, with what is asked of it all the time kept beside. Live and replayed alike.
-import type { EventRow, NodeRow, ObjectRow, PodRow, Resource } from "./rows";
-import { isOver, keyOf } from "./rows";
+import type { BudgetRow, EventRow, NodeRow, ObjectRow, PodRow, Resource } from "./rows";
+import { isAiling, isOver, keyOf } from "./rows";
 import { type Happening, Log, ofEvent, ofGonePod, ofNode, ofPod } from "./happenings";
 
 const kMostEvents = 2000;
@@ -33,7 +33,10 @@ export class Cluster {
   readonly pods = new Map<string, PodRow>();
   /** Without a node, and not over. */
   readonly pending = new Map<string, PodRow>();
+  /** Failed, waiting for what does not come, or not ready. */
+  readonly ailing = new Map<string, PodRow>();
   readonly events = new Map<string, EventRow>();
+  readonly budgets = new Map<string, BudgetRow>();
   /** Rises with every row. */
   version = 0;
   /** Rises when nodes come, go or change zone: what a map's layout depends on. */
@@ -51,8 +54,10 @@ export class Cluster {
     if ("gone" in row) {
       if (row.gone === "pod") this.removePod(keyOf(row), at);
       else if (row.gone === "node") this.removeNode(row.name, at);
+      else if (row.gone === "budget") this.budgets.delete(keyOf(row));
     } else if (row.kind === "pod") this.putPod(row, at);
     else if (row.kind === "node") this.putNode(row, at);
+    else if (row.kind === "budget") this.budgets.set(keyOf(row), row);
     else this.putEvent(row, at);
   }
 
@@ -61,6 +66,7 @@ export class Cluster {
     const out = new Cluster();
     for (const node of this.nodes.values()) if (node.row) out.putNode(node.row, 0);
     for (const pod of this.pods.values()) out.putPod(pod, 0);
+    for (const [key, budget] of this.budgets) out.budgets.set(key, budget);
     return out;
   }
 
@@ -69,7 +75,9 @@ export class Cluster {
     this.nodes.clear();
     this.pods.clear();
     this.pending.clear();
+    this.ailing.clear();
     this.events.clear();
+    this.budgets.clear();
     ++this.version;
     ++this.shape;
     this.tellsNews = false;
@@ -107,6 +115,8 @@ export class Cluster {
     const before = this.pods.get(key);
     if (before) this.leave(before);
     this.pods.set(key, row);
+    if (isAiling(row)) this.ailing.set(key, row);
+    else this.ailing.delete(key);
     this.news(ofPod(before, row, at));
     if (isOver(row)) {
       this.pending.delete(key);
@@ -129,6 +139,7 @@ export class Cluster {
     this.leave(before);
     this.pods.delete(key);
     this.pending.delete(key);
+    this.ailing.delete(key);
     this.news(ofGonePod(before, at));
   }
 

@@ -1,35 +1,50 @@
 // Which colour a pod's part of a node has, and what the legend says. Categories get the palette's colours, the commonest first; the rest is grey.
 import type { Cluster, NodeState } from "./cluster";
-import type { PodRow } from "./rows";
+import { type PodRow, type Resource, shortTaint } from "./rows";
 
-export type ColourBy = "workload" | "namespace" | "priority" | "age" | "pressure" | "taint";
-export const colourings: ColourBy[] = ["workload", "namespace", "priority", "age", "pressure", "taint"];
+export type ColourBy = "load" | "workload" | "namespace" | "priority" | "age" | "pressure" | "taint";
+export const colourings: ColourBy[] = ["load", "workload", "namespace", "priority", "age", "pressure", "taint"];
 
 export interface LegendEntry {
   label: string;
+  /** Where the label is shortened: the whole. */
+  title?: string;
   colour: string;
   count: number;
   /** For the search field; none where the entry is no single value. */
   search?: string;
 }
 
-/** Distinguishable on both grounds, and by most who see few colours: Okabe and Ito's, and four more. */
-export const palette = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8c6bb1", "#b2a200", "#5f8d4e", "#c2526b"];
+/** Distinguishable on both grounds, and by most who see few colours: Okabe and Ito's, and four more. None is red: red is what is wrong. */
+export const palette = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8c6bb1", "#b2a200", "#5f8d4e", "#2f9aa0", "#8a6a4f"];
 export const otherColour = "#8a8f98";
 const good = "#2e9e6b";
-const bad = "#d1495b";
-const scale = ["#3b6fb6", "#4aa3b5", "#7cc09b", "#d9c85b", "#e08c3f", "#cf4a3c"];
+export const badColour = "#d1263b";
+const scale = ["#3b6fb6", "#4aa3b5", "#7cc09b", "#d9c85b", "#e08c3f", "#9a5aa8"];
+/** How full a node is: from which share on, and the colour. Apart in lightness and in hue. */
+const loads: [number, string, string][] = [
+  [0.95, "95 % and more", "#e08a00"],
+  [0.75, "75 to 95 %", "#a65bc0"],
+  [0.5, "50 to 75 %", "#5f6bd0"],
+  [0.25, "25 to 50 %", "#2f86c9"],
+  [0, "up to 25 %", "#45b3bd"],
+];
 
 export class Colouring {
   legend: LegendEntry[] = [];
   private readonly ofCategory = new Map<string, string>();
-  private readonly ranks = new Map([...palette, ...scale].map((colour, i) => [colour, i]));
+  private readonly ranks = new Map([...palette, ...scale, ...loads.map(([, , colour]) => colour)].map((colour, i) => [colour, i]));
 
-  constructor(readonly by: ColourBy) {}
+  /** `resource`: of which load is told. */
+  constructor(
+    readonly by: ColourBy,
+    readonly resource: Resource = "cpu",
+  ) {}
 
   /** Looks at the cluster anew: categories keep their colours while they are among the common ones. */
   look(cluster: Cluster, now: number): void {
     if (this.by === "age") return this.lookAtAges(cluster, now);
+    if (this.by === "load") return this.lookAtLoads(cluster);
     const counts = new Map<string, number>();
     const count = (category: string) => counts.set(category, (counts.get(category) ?? 0) + 1);
     for (const node of cluster.nodes.values()) {
@@ -45,12 +60,19 @@ export class Colouring {
     const taken = new Set(this.ofCategory.values());
     const free = palette.filter((colour) => !taken.has(colour));
     for (const [name] of common) if (!this.ofCategory.has(name)) this.ofCategory.set(name, this.fixedColour(name) ?? free.shift() ?? otherColour);
-    this.legend = common.map(([name, n]) => ({ label: name, colour: this.ofCategory.get(name) ?? otherColour, count: n, search: this.searchFor(name) }));
+    this.legend = common.map(([name, n]) => ({
+      label: this.by === "taint" ? shortTaint(name) : name,
+      title: name,
+      colour: this.ofCategory.get(name) ?? otherColour,
+      count: n,
+      search: this.searchFor(name),
+    }));
     const rest = order.slice(palette.length).reduce((sum, [, n]) => sum + n, 0);
     if (rest > 0) this.legend.push({ label: `${order.length - palette.length} others`, colour: otherColour, count: rest });
   }
 
   colourOf(pod: PodRow, node: NodeState, now: number): string {
+    if (this.by === "load") return loadOf(node, this.resource)[2];
     if (this.by === "age") return scale[ageBand(pod, now)] ?? otherColour;
     return this.ofCategory.get(this.category(pod, node)) ?? otherColour;
   }
@@ -61,7 +83,7 @@ export class Colouring {
   }
 
   private fixedColour(name: string): string | undefined {
-    if (this.by === "pressure") return name === "none" ? good : name === "NotReady" ? bad : undefined;
+    if (this.by === "pressure") return name === "none" ? good : name === "NotReady" ? badColour : undefined;
     if (this.by === "taint" && name === "none") return otherColour;
     return undefined;
   }
@@ -72,6 +94,7 @@ export class Colouring {
       return ns === undefined ? undefined : `workload:${workload?.replace(/ \(.*/, "") ?? ""} ns:${ns}`;
     }
     if (this.by === "namespace") return `ns:${name}`;
+    if (this.by === "pressure") return name === "none" ? undefined : `status:${name === "cordoned" ? "SchedulingDisabled" : (name.split(" ")[0] ?? "")}`;
     if (this.by === "taint") return name === "none" ? undefined : `taint:${name}`;
     return undefined;
   }
@@ -90,6 +113,7 @@ export class Colouring {
       case "taint":
         return node.row?.taints?.[0] ?? "none";
       case "age":
+      case "load":
         return "";
     }
   }
@@ -107,6 +131,16 @@ export class Colouring {
       .slice(0, 12);
   }
 
+  private lookAtLoads(cluster: Cluster): void {
+    const counts = new Map<string, number>();
+    for (const node of cluster.nodes.values()) {
+      if (!node.row?.ready || !node.row[this.resource]) continue;
+      const label = loadOf(node, this.resource)[1];
+      counts.set(label, (counts.get(label) ?? 0) + 1);
+    }
+    this.legend = loads.map(([, label, colour]) => ({ label, colour, count: counts.get(label) ?? 0 }));
+  }
+
   private lookAtAges(cluster: Cluster, now: number): void {
     const counts = scale.map(() => 0);
     for (const node of cluster.nodes.values())
@@ -116,6 +150,11 @@ export class Colouring {
       }
     this.legend = counts.map((count, i) => ({ label: ages[i]?.[1] ?? "", colour: scale[i] ?? otherColour, count })).reverse();
   }
+}
+
+function loadOf(node: NodeState, resource: Resource): [number, string, string] {
+  const fill = node.fill(resource);
+  return loads.find(([from]) => fill >= from) ?? loads[loads.length - 1]!;
 }
 
 const workloads = new WeakMap<PodRow, string>();

@@ -43,6 +43,19 @@ export function duration(seconds: number): string {
   return `${Math.floor(s / 86400)}d`;
 }
 
+/** "02:14 (12m)", with the date where it is another day; of seconds since 1970. */
+export function sinceWords(seconds: number, nowMs: number): string {
+  const at = new Date(seconds * 1000);
+  const isToday = at.toDateString() === new Date(nowMs).toDateString();
+  const time = at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  return `${isToday ? "" : `${at.toLocaleDateString("en", { month: "short", day: "numeric" })} `}${time} (${duration(nowMs / 1000 - seconds)})`;
+}
+
+/** "a, b, c and 4 more" */
+export function some(names: string[], most = 3): string {
+  return names.length <= most + 1 ? names.join(", ") : `${names.slice(0, most).join(", ")} and ${count(names.length - most)} more`;
+}
+
 export function clock(ms: number): string {
   return new Date(ms).toLocaleTimeString("en-GB");
 }

@@ -1,5 +1,6 @@
 // What happens, told by how rows follow one another: placements, preemptions, evictions, nodes that come and go. And by events where only they tell:
 // scaling, descheduling, warnings.
+import type { Cluster } from "./cluster";
 import type { EventRow, NodeRow, PodRow } from "./rows";
 import { keyOf } from "./rows";
 
@@ -68,16 +69,18 @@ const disruptions: Record<string, [What, string]> = {
   TerminationByKubelet: ["evicted", "evicted by its node"],
 };
 
+function placed(pod: PodRow, at: number): Happening {
+  const waited = pod.bound && pod.created ? Math.max(0, pod.bound - pod.created) : undefined;
+  return { at, what: "placed", text: waited === undefined ? "" : `after ${waited} s`, pod: keyOf(pod), node: pod.node, waited };
+}
+
 export function ofPod(before: PodRow | undefined, pod: PodRow, at: number): Happening | undefined {
   const key = keyOf(pod);
   if (pod.disruption && pod.disruption !== before?.disruption) {
     const [what, text] = disruptions[pod.disruption] ?? ["evicted", pod.disruption];
     return { at, what, text, pod: key, node: pod.node };
   }
-  if (pod.node && !before?.node && pod.phase !== "Succeeded" && pod.phase !== "Failed") {
-    const waited = pod.bound && pod.created ? Math.max(0, pod.bound - pod.created) : undefined;
-    return { at, what: "placed", text: waited === undefined ? "" : `after ${waited} s`, pod: key, node: pod.node, waited };
-  }
+  if (pod.node && !before?.node && pod.phase !== "Succeeded" && pod.phase !== "Failed") return placed(pod, at);
   if (pod.phase === "Failed" && before?.phase !== "Failed" && pod.reason === "Evicted")
     return { at, what: "evicted", text: pod.message ?? "evicted by its node", pod: key, node: pod.node };
   if (!pod.node && pod.reason && pod.reason !== before?.reason) return { at, what: "refused", text: pod.message ?? pod.reason, pod: key };
@@ -113,4 +116,29 @@ export function ofEvent(event: EventRow, at: number): Happening | undefined {
   if (reason === "Preempted" || reason === "FailedScheduling") return undefined; // The pods themselves tell.
   if (event.type === "Warning") return { at, what: "warning", text: `${reason}: ${text}`, ...on };
   return undefined;
+}
+
+/** What events tell of pods that nobody watched meanwhile. */
+function ofPastEvent(event: EventRow, at: number): Happening | undefined {
+  const pod = event.object === "Pod" ? keyOf({ ns: event.ns, name: event.on ?? "" }) : undefined;
+  const text = event.message ?? event.reason ?? "";
+  if (pod && event.reason === "Preempted") return { at, what: "preempted", text, pod };
+  if (pod && event.reason === "FailedScheduling") return { at, what: "refused", text, pod };
+  return ofEvent(event, at);
+}
+
+/** What happened from `from` to `to` (milliseconds), as far as the cluster's objects and events still tell: for whoever opens the page only now. In order of time. */
+export function pastOf(cluster: Cluster, from: number, to: number): Happening[] {
+  const out: Happening[] = [];
+  const tell = (happening: Happening | undefined) => {
+    if (happening && happening.at >= from && happening.at <= to) out.push(happening);
+  };
+  for (const { row } of cluster.nodes.values()) {
+    if (row?.created) tell({ at: row.created * 1000, what: "node", text: "has come", node: row.name });
+    if (row?.since) tell({ at: row.since * 1000, what: "node", text: "is not ready", node: row.name });
+    if (row?.pressed) tell({ at: row.pressed * 1000, what: "node", text: (row.pressure ?? []).join(", "), node: row.name });
+  }
+  for (const pod of cluster.pods.values()) if (pod.bound && pod.node) tell(placed(pod, pod.bound * 1000));
+  for (const event of cluster.events.values()) tell(ofPastEvent(event, event.at * 1000));
+  return out.sort((a, b) => a.at - b.at);
 }

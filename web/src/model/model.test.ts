@@ -5,7 +5,7 @@ import { Colouring } from "./colours";
 import { amount, duration } from "./format";
 import { layOut, neighbour, nodeAt, positionOf, zonesOf } from "./layout";
 import { parseMetrics, quantile, sum } from "./metrics";
-import type { PodRow } from "./rows";
+import { type PodRow, taintWords } from "./rows";
 import { Search } from "./search";
 import { Timeline } from "./timeline";
 import { after, describe, outrun } from "./whatif";
@@ -28,6 +28,10 @@ test("search: all words must be found; key:value looks into one field", () => {
   assert.equal(found("zone:z1"), 4);
   assert.equal(found("taint:gpu"), 2);
   assert.equal(found("unknown:thing"), 0);
+  cluster.apply({ kind: "node", name: "node-2", zone: "z0", cpu: 4000, cordoned: true }, 0);
+  const nodes = (text: string) => [...cluster.nodes.values()].filter((node) => new Search(text).hasNode(node)).map((node) => node.name);
+  assert.deepEqual(nodes("status:notready"), ["node-2"]);
+  assert.deepEqual(nodes("status:SchedulingDisabled zone:z1"), []);
   assert.equal([...cluster.nodes.values()].filter((node) => new Search("zone:z0").hasNode(node)).length, 2);
   assert.equal([...cluster.nodes.values()].filter((node) => new Search("ns:shop").hasNode(node)).length, 0);
 });
@@ -41,10 +45,18 @@ test("layout: everything fits where it can, and cells are found where they are d
     for (const zone of layout.zones)
       for (const i of [0, zone.nodes.length >> 1, zone.nodes.length - 1]) {
         const { x, y } = positionOf(layout, zone, i);
-        assert.ok(x + layout.cell <= width);
+        assert.ok(x + layout.cellWidth <= width);
         assert.equal(nodeAt(layout, x + 1, y + 1), zone.nodes[i]);
       }
     assert.equal(nodeAt(layout, 1, 1), undefined, "the zone's title is no node");
+  }
+});
+
+test("layout: a handful of nodes takes the width, however many zones they are in", () => {
+  for (const [nodes, zones] of [[9, 3], [3, 3], [9, 1], [12, 4]] as const) {
+    const layout = layOut(zonesOf(clusterOf(nodes, zones, 0)), 1000, 480);
+    const right = Math.max(...layout.zones.flatMap((zone) => zone.nodes.map((_, i) => positionOf(layout, zone, i).x + layout.cellWidth)));
+    assert.ok(right > 900 && right <= 1000, `${nodes} in ${zones}: up to ${right}`);
   }
 });
 
@@ -57,6 +69,29 @@ test("layout: names in their natural order, arrows go on", () => {
   assert.equal(neighbour(layout, first, "ArrowRight")?.name, "node-1");
   assert.equal(neighbour(layout, first, "ArrowLeft")?.name, "node-0");
   assert.equal(neighbour(layout, first, "End")?.name, "node-11");
+  const below = neighbour(layout, first, "ArrowDown");
+  assert.equal(below?.name, `node-${layout.columns}`);
+  assert.equal(neighbour(layout, below, "ArrowUp")?.name, "node-0");
+});
+
+test("colours: by load what is little, half and full is told apart, and dead nodes do not count as loaded", () => {
+  const cluster = clusterOf(4, 1, 0);
+  [40, 460, 1000].forEach((thousandths, i) => cluster.apply({ kind: "pod", ns: "a", name: `p${i}`, node: `node-${i}`, cpu: 4 * thousandths }, 0));
+  cluster.apply({ kind: "node", name: "node-3", zone: "z0", cpu: 4000 }, 0);
+  const colouring = new Colouring("load", "cpu");
+  colouring.look(cluster, 0);
+  assert.deepEqual(colouring.legend.map((one) => one.count), [1, 0, 0, 1, 1]);
+  const of = (i: number) => colouring.colourOf(cluster.pods.get(`a/p${i}`)!, cluster.nodes.get(`node-${i}`)!, 0);
+  assert.equal(new Set([of(0), of(1), of(2)]).size, 3);
+});
+
+test("colours: taints in the legend lose Kubernetes' own prefix, and are found by the whole", () => {
+  const cluster = clusterOf(1, 1, 0);
+  cluster.apply({ kind: "node", name: "node-0", ready: true, taints: ["node.kubernetes.io/unreachable:NoExecute"] }, 0);
+  const colouring = new Colouring("taint");
+  colouring.look(cluster, 0);
+  assert.equal(colouring.legend[0]?.label, "unreachable:NoExecute");
+  assert.equal(colouring.legend[0]?.search, "taint:node.kubernetes.io/unreachable:NoExecute");
 });
 
 test("colours: the commonest get colours of their own, and keep them", () => {
@@ -81,6 +116,11 @@ test("colours: a node's trouble is its colour by pressure", () => {
   const colouring = new Colouring("pressure");
   colouring.look(cluster, 0);
   assert.deepEqual(new Set(colouring.legend.map((one) => one.label)), new Set(["none", "NotReady"]));
+});
+
+test("a node's taints are said with each key once, without Kubernetes' own prefix", () => {
+  assert.equal(taintWords(["node.kubernetes.io/unreachable:NoSchedule", "dedicated=gpu:NoSchedule", "node.kubernetes.io/unreachable:NoExecute"]), "unreachable:NoSchedule,NoExecute dedicated=gpu:NoSchedule");
+  assert.equal(taintWords([]), "");
 });
 
 test("amounts are said as people say them", () => {

@@ -11,9 +11,16 @@ export interface NodeRow {
   pods?: number;
   gpu?: number;
   ready?: boolean;
+  /** Not ready, for nothing is heard of it. */
+  unknown?: boolean;
+  /** When it stopped being ready, and why, in its own words. */
+  since?: number;
+  why?: string;
   cordoned?: boolean;
   taints?: string[];
   pressure?: string[];
+  /** Since when. */
+  pressed?: number;
   type?: string;
   /** Seconds since 1970. */
   created?: number;
@@ -42,6 +49,14 @@ export interface PodRow {
   deleting?: boolean;
   restarts?: number;
   scheduler?: string;
+  /** Since when it has a node and is not ready. */
+  unready?: number;
+  /** What a container waits for, beyond its ordinary start: "CrashLoopBackOff". */
+  waiting?: string;
+  /** How a container ended that was started again. */
+  ended?: string;
+  /** Its pod group: placed together or not at all. */
+  gang?: string;
 }
 
 export interface EventRow {
@@ -58,8 +73,21 @@ export interface EventRow {
   count?: number;
 }
 
+export interface BudgetRow {
+  kind: "budget";
+  ns: string;
+  name: string;
+  allowed?: number;
+  healthy?: number;
+  desired?: number;
+  expected?: number;
+  /** When it began to allow no disruption. */
+  since?: number;
+  created?: number;
+}
+
 export interface GoneRow {
-  gone: "node" | "pod" | "event";
+  gone: "node" | "pod" | "event" | "budget";
   ns?: string;
   name: string;
 }
@@ -70,7 +98,7 @@ export interface StateRow {
   problems: { what: string; message: string; only?: string }[];
 }
 
-export type ObjectRow = NodeRow | PodRow | EventRow | GoneRow;
+export type ObjectRow = NodeRow | PodRow | EventRow | BudgetRow | GoneRow;
 export type LiveRow = ObjectRow | StateRow;
 
 export type Resource = "cpu" | "memory" | "pods" | "gpu";
@@ -89,10 +117,42 @@ export function amountOf(pod: PodRow, resource: Resource): number {
   return resource === "pods" ? 1 : (pod[resource] ?? 0);
 }
 
+/** Something keeps it from doing its work; whether for long, `unready` tells. */
+export function isAiling(pod: PodRow): boolean {
+  if (pod.deleting) return false;
+  return pod.phase === "Failed" || (!isOver(pod) && (pod.waiting !== undefined || pod.unready !== undefined));
+}
+
+/** "shop/web", whatever the kind of the workload; of a pod that has none the pod itself. */
+export function workloadName(pod: PodRow): string {
+  return `${pod.ns}/${pod.workload?.split("/")[1] ?? pod.name}`;
+}
+
+/** Taints of Kubernetes' own without its long prefix, which all of them have. */
+export function shortTaint(taint: string): string {
+  return taint.replace(/^node(-role)?\.kubernetes\.io\//, "");
+}
+
+/** "unreachable:NoSchedule,NoExecute dedicated=gpu:NoSchedule": each key once. */
+export function taintWords(taints: string[]): string {
+  const effects = new Map<string, string[]>();
+  for (const taint of taints.map(shortTaint)) {
+    const colon = taint.lastIndexOf(":");
+    effects.set(taint.slice(0, colon), [...(effects.get(taint.slice(0, colon)) ?? []), taint.slice(colon + 1)]);
+  }
+  return [...effects].map(([key, list]) => `${key}:${list.join(",")}`).join(" ");
+}
+
 /** As kubectl's STATUS column, as far as rows tell. */
 export function statusOf(pod: PodRow): string {
   if (pod.deleting) return "Terminating";
   if (pod.phase === "Failed" && pod.reason) return pod.reason;
+  if (pod.waiting) return pod.waiting;
   if (pod.phase === "Pending" && !pod.node) return pod.reason ?? "Pending";
   return pod.phase ?? "Unknown";
+}
+
+/** As kubectl's STATUS column of nodes, and what presses it. */
+export function stateOf(node: NodeRow): string {
+  return [node.ready ? "Ready" : "NotReady", ...(node.cordoned ? ["SchedulingDisabled"] : []), ...(node.pressure ?? [])].join(", ");
 }

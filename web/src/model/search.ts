@@ -1,7 +1,7 @@
 // The search field: words that all must be found, "key:value" for one field. The same for pods and for nodes.
 import type { NodeState } from "./cluster";
 import type { PodRow } from "./rows";
-import { statusOf } from "./rows";
+import { stateOf, statusOf } from "./rows";
 
 type Field = (pod: PodRow | undefined, node: NodeState | undefined) => string;
 
@@ -9,7 +9,7 @@ const fields: Record<string, Field> = {
   ns: (pod) => pod?.ns ?? "",
   pod: (pod) => pod?.name ?? "",
   workload: (pod) => pod?.workload ?? "",
-  status: (pod) => (pod ? statusOf(pod) : ""),
+  status: (pod, node) => (pod ? statusOf(pod) : node?.row ? stateOf(node.row) : ""),
   priority: (pod) => (pod ? String(pod.priority ?? 0) : ""),
   node: (pod, node) => node?.name ?? pod?.node ?? "",
   zone: (_, node) => node?.zone ?? "",

@@ -43,7 +43,8 @@ export class Timeline {
   private keep(): void {
     const rows: ObjectRow[] = [];
     for (const node of this.cluster.nodes.values()) if (node.row) rows.push(node.row);
-    rows.push(...this.cluster.pods.values());
+    for (const pod of this.cluster.pods.values()) rows.push(pod);
+    rows.push(...this.cluster.budgets.values());
     this.keyframes.push({ at: this.at, rows });
   }
 

@@ -1,5 +1,7 @@
 // Questions and answers of what-if (docs/what-if.md), and the answer as a cluster to draw.
 import type { Cluster, NodeState as ClusterNode } from "./cluster";
+import { count, counted, some } from "./format";
+import { refusalOf } from "./reasons";
 import { type PodRow, keyOf } from "./rows";
 
 export type Change = Record<string, unknown>;
@@ -45,8 +47,10 @@ export interface BudgetChange {
 export interface Loss {
   lost?: string;
   moves?: number;
-  pending?: unknown;
-  lostPods?: number;
+  pendingCount?: number;
+  lostPodsCount?: number;
+  blockedCount?: number;
+  broken?: string[];
 }
 export interface Answer {
   summary?: Record<string, number>;
@@ -58,6 +62,7 @@ export interface Answer {
   budgets?: BudgetChange[];
   each?: Loss[];
   eachCount?: number;
+  eachPending?: number;
   notes?: string[];
   /** The moment that the answer is of: the newest revision among the objects, and when they were read. */
   of?: { revision?: string; newest?: string; asked?: string };
@@ -76,6 +81,53 @@ export function describe(change: Change): string {
   if ("add" in change) return `add ${of("count")} × ${of("add")}`;
   if ("evict" in change) return `evict ${of("evict")}`;
   return JSON.stringify(change);
+}
+
+export interface Verdict {
+  isGood: boolean;
+  /** What was asked for, in a sentence. */
+  sentence: string;
+  /** What else happens, the worst first. */
+  more: string[];
+}
+
+/** The answer in a sentence: whether anything is left without a place, then what it takes. */
+export function verdictOf(answer: Answer): Verdict {
+  const n = (key: string) => answer.summary?.[key] ?? 0;
+  const bad = [
+    n("pending") > 0 ? `${counted(n("pending"), "pod")} ${n("pending") === 1 ? "stays" : "stay"} without a node${because(answer)}` : "",
+    n("lost") > 0 ? `${counted(n("lost"), "pod")} ${n("lost") === 1 ? "is" : "are"} lost for good` : "",
+    n("budgetsBroken") > 0 ? `${counted(n("budgetsBroken"), "budget")} ${n("budgetsBroken") === 1 ? "is" : "are"} broken (${some((answer.budgets ?? []).filter((one) => one.broken).map((one) => one.budget))})` : "",
+    n("blocked") > 0 ? `${counted(n("blocked"), "eviction")} ${n("blocked") === 1 ? "is" : "are"} refused by a budget` : "",
+    n("preempted") > 0 ? `${counted(n("preempted"), "pod")} ${n("preempted") === 1 ? "is" : "are"} preempted` : "",
+  ].filter((one) => one);
+  const else_ = [
+    n("moves") > 0 ? `${counted(n("moves"), "pod")} ${n("moves") === 1 ? "moves" : "move"}` : "",
+    n("placed") > 0 ? `${counted(n("placed"), "new or waiting pod")} ${n("placed") === 1 ? "gets its node" : "get their nodes"}` : "",
+    n("deleted") > 0 ? `${counted(n("deleted"), "pod")} ${n("deleted") === 1 ? "is" : "are"} deleted` : "",
+    n("pendingBefore") > 0 ? `${counted(n("pendingBefore"), "pod")} had no node before, and still ${n("pendingBefore") === 1 ? "has" : "have"} none` : "",
+  ].filter((one) => one);
+  if (answer.eachCount !== undefined) return verdictOfEach(answer, [...bad, ...else_]);
+  if (bad.length > 0) return { isGood: false, sentence: `${bad[0]}.`, more: [...bad.slice(1), ...else_] };
+  return { isGood: true, sentence: n("moves") + n("placed") + n("deleted") === 0 ? "Nothing has to move, and every budget is kept." : "Every pod finds a place, and every budget is kept.", more: else_ };
+}
+
+function verdictOfEach(answer: Answer, more: string[]): Verdict {
+  const all = answer.eachCount ?? 0;
+  const leaving = answer.each ?? [];
+  if (leaving.length === 0) return { isGood: true, sentence: `None of ${count(all)} single losses leaves a pod without a node.`, more };
+  const worst = leaving.reduce((a, b) => ((b.pendingCount ?? 0) > (a.pendingCount ?? 0) ? b : a));
+  const what = (worst.pendingCount ?? 0) > 0 ? `; the worst is ${worst.lost ?? ""}: ${counted(worst.pendingCount ?? 0, "pod")} without a node` : "";
+  return { isGood: false, sentence: `${count(leaving.length)} of ${count(all)} single losses leave something undone${what}.`, more };
+}
+
+/** ": Insufficient cpu on 6 of 9 nodes", of the first pod that waits newly. */
+function because(answer: Answer): string {
+  const first = (answer.pending ?? []).find((one) => !one.before && one.message);
+  if (!first?.message) return "";
+  const { all, reasons } = refusalOf(first.message);
+  const main = reasons[0];
+  return main ? ` (${main.text}${all > 0 ? ` on ${count(main.nodes)} of ${count(all)} nodes` : ""})` : "";
 }
 
 /** The cluster after the answer. Pods that nobody has seen yet (of a scaled workload) stand there as plain ones. */

@@ -1,5 +1,6 @@
 // What the page shows: the live cluster, or a recording at some moment.
 import { Cluster } from "../model/cluster";
+import { pastOf } from "../model/happenings";
 import type { LiveRow } from "../model/rows";
 import { Timeline, type TimedRow } from "../model/timeline";
 import { RequestError, lines } from "./api";
@@ -42,6 +43,8 @@ function nextFrame(run: () => void): void {
 }
 
 const kSilenceMs = 15_000;
+/** What happened before the page was opened is told as far back as clusters keep their events. */
+const kPastMs = 3_600_000;
 const kFrameMs = 10;
 
 export class Live extends Source {
@@ -57,6 +60,8 @@ export class Live extends Source {
   private isApplying = false;
   private abort = new AbortController();
   private lastLine = 0;
+  /** Up to when what happened was told (milliseconds). */
+  private toldUntil = 0;
 
   override now(): number {
     return Date.now();
@@ -78,6 +83,7 @@ export class Live extends Source {
   }
 
   private lose(reason: string, isEnded = false): void {
+    if (this.status === "live" && this.isSynced) this.toldUntil = this.lastLine;
     this.status = isEnded ? "ended" : "lost";
     this.reason = reason;
     this.changed();
@@ -136,6 +142,8 @@ export class Live extends Source {
     if (!state.synced || this.isSynced) return;
     this.isSynced = true;
     this.cluster = this.filling;
+    const now = Date.now();
+    for (const one of pastOf(this.cluster, Math.max(this.toldUntil, now - kPastMs), now)) this.cluster.log.add(one);
     this.cluster.tellsNews = true;
   }
 }

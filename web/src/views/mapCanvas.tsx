@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Cluster, NodeState } from "../model/cluster";
 import type { Colouring } from "../model/colours";
-import { amount, counted, percent } from "../model/format";
+import { amount, count, counted, percent, sinceWords } from "../model/format";
 import type { What } from "../model/happenings";
 import { type Layout, layOut, neighbour, nodeAt, positionOf, zoneHeader, zonesOf } from "../model/layout";
 import { type Resource, resources } from "../model/rows";
@@ -28,7 +28,7 @@ interface Props {
 const kAllAgainMs = 5000;
 
 export function describeNode(node: NodeState): string {
-  const state = [node.row?.ready ? "" : "not ready", node.row?.cordoned ? "cordoned" : "", ...(node.row?.pressure ?? [])].filter((one) => one !== "");
+  const state = [node.row?.ready ? "" : `not ready${node.row?.since ? ` since ${sinceWords(node.row.since, Date.now())}` : ""}`, node.row?.cordoned ? "cordoned" : "", ...(node.row?.pressure ?? [])].filter((one) => one !== "");
   const fills = resources.filter((one) => (node.row?.[one] ?? 0) > 0).map((one) => `${one} ${percent(node.fill(one))}`);
   return [node.name, node.zone && `zone ${node.zone}`, counted(node.used.pods, "pod"), ...fills, ...state].filter((one) => one).join(", ");
 }
@@ -53,7 +53,7 @@ export function MapCanvas(props: Props) {
     if (!context || width === 0) return;
     const marks = new Map(props.marks);
     if (focus) marks.set(focus.name, "selected");
-    const key = `${props.resource} ${props.colouring.by} ${props.colouring.legend.map((one) => one.label + one.colour).join()} ${props.search.text} ${props.isDark} ${scale}`;
+    const key = `${props.resource} ${props.colouring.by} ${props.colouring.resource} ${props.colouring.legend.map((one) => one.label + one.colour).join()} ${props.search.text} ${props.isDark} ${scale}`;
     const state = painted.current;
     const isFresh = state.key === key && state.context === context && state.layout === layout;
     const isYoung = performance.now() - state.at < kAllAgainMs;
@@ -79,7 +79,7 @@ export function MapCanvas(props: Props) {
     const zone = layout.zones.find((one) => one.nodes.includes(next));
     if (zone && frame.current) {
       const { y } = positionOf(layout, zone, zone.nodes.indexOf(next));
-      if (y < frame.current.scrollTop || y + layout.cell > frame.current.scrollTop + frame.current.clientHeight) frame.current.scrollTop = y - zoneHeader;
+      if (y < frame.current.scrollTop || y + layout.cellHeight > frame.current.scrollTop + frame.current.clientHeight) frame.current.scrollTop = y - zoneHeader;
     }
   };
 
@@ -106,7 +106,7 @@ export function MapCanvas(props: Props) {
           onKeyDown={onKeyDown}
         />
         {layout.zones.map((zone) => (
-          <div class="zone" key={zone.name} style={{ top: `${zone.y}px` }}>
+          <div class="zone" key={zone.name} style={{ top: `${zone.y}px`, left: `${zone.x}px`, width: `${zone.width}px` }}>
             <ZoneTitle zone={zone.name} nodes={zone.nodes} resource={props.resource} onZone={props.onZone} />
           </div>
         ))}
@@ -122,7 +122,9 @@ export function MapCanvas(props: Props) {
 function ZoneTitle(props: { zone: string; nodes: NodeState[]; resource: Resource; onZone?: ((zone: string) => void) | undefined }) {
   let used = 0;
   let capacity = 0;
+  let dead = 0;
   for (const node of props.nodes) {
+    if (!node.row?.ready) ++dead;
     used += node.used[props.resource];
     capacity += node.row?.[props.resource] ?? 0;
   }
@@ -136,9 +138,10 @@ function ZoneTitle(props: { zone: string; nodes: NodeState[]; resource: Resource
         {counted(props.nodes.length, "node")}
         {capacity > 0 && `, ${props.resource} ${percent(used / capacity)}`}
       </span>
-      {props.onZone && props.zone && (
+      {dead > 0 && <strong class="bad">✕ {dead === props.nodes.length ? "none is ready" : `${count(dead)} not ready`}</strong>}
+      {props.onZone && props.zone && dead < props.nodes.length && (
         <button type="button" class="small" onClick={() => props.onZone?.(props.zone)}>
-          lose it?
+          What if lost?
         </button>
       )}
     </>
@@ -151,7 +154,8 @@ function Hint(props: { node: NodeState; x: number; y: number; width: number }) {
   return (
     <div class="hint" aria-hidden="true" style={{ left: `${left}px`, top: `${props.y + 16}px` }}>
       <strong>{node.name}</strong>
-      {!node.row?.ready && <div class="bad">not ready</div>}
+      {!node.row?.ready && <div class="bad">NotReady{node.row?.since && ` since ${sinceWords(node.row.since, Date.now())}`}</div>}
+      {node.row?.why && <div>{node.row.why}</div>}
       {node.row?.cordoned && <div>cordoned</div>}
       {node.row?.pressure?.map((one) => <div class="bad">{one}</div>)}
       {resources

@@ -52,7 +52,9 @@ export function NowView() {
   const now = source.now();
   return (
     <section class="list-page" aria-labelledby="now-title">
-      <h1 id="now-title">Now</h1>
+      <h1 id="now-title">
+        Now <span class="quiet">{source === live ? "and the last hour" : "in the recording so far"}</span>
+      </h1>
       <div class="figures">
         {whats
           .filter((what) => what !== "gone")
@@ -68,7 +70,7 @@ export function NowView() {
       </div>
       <Waits waits={log.waits} />
       {about.metrics && source === live ? <Queues /> : <p class="quiet">Queue lengths and the scheduler's own latencies are known where berth up runs the scheduler.</p>}
-      <Table label="What happened, latest first" columns={columns} rows={rows} keyOf={(one) => `${one.at} ${one.what} ${one.pod ?? ""} ${one.node ?? ""} ${one.text}`} empty="Nothing has happened since this page was opened." />
+      <Table label="What happened, latest first" columns={columns} rows={rows} keyOf={(one) => `${one.at} ${one.what} ${one.pod ?? ""} ${one.node ?? ""} ${one.text}`} empty="Nothing has happened in the last hour." />
     </section>
   );
 }

@@ -1,6 +1,7 @@
 // The map's pixels, written by hand: five thousand nodes and a hundred thousand pods are repainted in a few milliseconds, and only where they changed.
 import type { Cluster, NodeState } from "../model/cluster";
-import type { Colouring } from "../model/colours";
+import { type Colouring, badColour } from "../model/colours";
+import { duration, percent } from "../model/format";
 import type { What } from "../model/happenings";
 import { type Layout, positionOf } from "../model/layout";
 import type { Resource } from "../model/rows";
@@ -20,10 +21,19 @@ export interface Picture {
   marks: Map<string, What | "selected">;
 }
 
+const kHeatBelow = 12;
+
+interface Box {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
 export const markColours: Record<What | "selected", string> = {
   placed: "#2e9e6b",
-  preempted: "#d55e00",
-  evicted: "#d1495b",
+  preempted: "#c26a00",
+  evicted: "#c2526b",
   descheduled: "#8c6bb1",
   refused: "#b2a200",
   node: "#0072b2",
@@ -80,22 +90,35 @@ export class Raster {
   }
 
   private cell(picture: Picture, node: NodeState, left: number, top: number): void {
-    const { isDark, resource, search } = picture;
-    const size = Math.round(picture.layout.cell * this.scale);
-    const x = Math.round(left * this.scale);
-    const y = Math.round(top * this.scale);
+    const { isDark, resource, search, layout } = picture;
+    const at = { x: Math.round(left * this.scale), y: Math.round(top * this.scale), width: Math.round(layout.cellWidth * this.scale), height: Math.round(layout.cellHeight * this.scale) };
     const ground = pixel(isDark ? "#15181d" : "#ffffff");
     const isFound = search.isEmpty || search.hasNode(node);
+    if (!node.row?.ready) return this.dead(at, isFound ? pixel(badColour) : faded(pixel(badColour), ground));
     const empty = pixel(isDark ? "#2b3038" : "#e3e6ea");
-    this.fill(x, y, size, size, isFound ? empty : faded(empty, ground));
-    const capacity = node.row?.[resource] ?? 0;
-    if (capacity > 0) this.stack(picture, node, { x, y, size, capacity, isFound, ground });
-    if (!node.row?.ready) this.stripes(x, y, size, pixel("#d1495b"), 3);
-    else if (node.row.cordoned) this.stripes(x, y, size, pixel(isDark ? "#aab2bd" : "#5b6470"), 5);
+    this.fill(at.x, at.y, at.width, at.height, isFound ? empty : faded(empty, ground));
+    const capacity = node.row[resource] ?? 0;
+    if (capacity > 0) this.stack(picture, node, { ...at, capacity, isFound, ground });
+    if (node.row.cordoned) this.stripes(at, pixel(isDark ? "#aab2bd" : "#5b6470"), Math.max(5, Math.round(6 * this.scale)));
+    if (node.row.pressure) this.corner(at, pixel(isDark ? "#ffd166" : "#1b1f24"));
+  }
+
+  /** Nothing else on the map is red all over, and crossed out. */
+  private dead(at: Box, colour: number): void {
+    this.fill(at.x, at.y, at.width, at.height, colour);
+    const size = Math.min(at.width, at.height);
+    const side = size < 12 ? size : Math.round(size * 0.6);
+    const thick = Math.max(0.5, side / 12);
+    const cross = size < 12 ? pixel("#6b0a18") : 0xffffffff; // White would make the smallest ones pink.
+    const x = at.x + ((at.width - side) >> 1);
+    const y = at.y + ((at.height - side) >> 1);
+    for (let row = 0; row < side; ++row)
+      for (let column = 0; column < side; ++column)
+        if (Math.abs(row - column) < thick || Math.abs(row + column - side + 1) < thick) this.pixels[(y + row) * this.width + x + column] = cross;
   }
 
   /** Pods one above the other, each as high as its part of the node; those of one colour together. */
-  private stack(picture: Picture, node: NodeState, at: { x: number; y: number; size: number; capacity: number; isFound: boolean; ground: number }): void {
+  private stack(picture: Picture, node: NodeState, at: Box & { capacity: number; isFound: boolean; ground: number }): void {
     const { resource, search, colouring, now } = picture;
     const slices: { rank: number; colour: number; amount: number }[] = [];
     for (const pod of node.pods) {
@@ -106,15 +129,20 @@ export class Raster {
       slices.push({ rank: colouring.rankOf(colour) + (isFaded ? 100 : 0), colour: isFaded ? faded(pixel(colour), at.ground) : pixel(colour), amount });
     }
     slices.sort((a, b) => a.rank - b.rank);
+    // In the smallest cells heights are hard to tell apart: the load's colour has all of it.
+    if (colouring.by === "load" && picture.layout.cellHeight < kHeatBelow && slices[0]) return this.fill(at.x, at.y, at.width, at.height, slices[0].colour);
     let sum = 0;
-    let from = at.y + at.size;
+    let from = at.y + at.height;
+    // A little is not nothing, and is seen not to be.
+    const least = at.height >= 24 ? 3 : 1;
     for (const slice of slices) {
       sum += slice.amount;
-      const to = Math.max(at.y, at.y + at.size - Math.round(Math.min(1, sum / at.capacity) * at.size));
+      const high = Math.max(least, Math.round(Math.min(1, sum / at.capacity) * at.height));
+      const to = Math.max(at.y, at.y + at.height - high);
       if (to >= from) continue;
       // A line between pods where there is room for one.
       const line = from - to >= 5 ? 1 : 0;
-      this.fill(at.x, to + line, at.size, from - to - line, slice.colour);
+      this.fill(at.x, to + line, at.width, from - to - line, slice.colour);
       from = to;
       if (from <= at.y) break;
     }
@@ -124,37 +152,57 @@ export class Raster {
     for (let row = y; row < y + height; ++row) this.pixels.fill(value, row * this.width + x, row * this.width + x + width);
   }
 
-  /** Not by colour alone: what is wrong with a node is a pattern, too. */
-  private stripes(x: number, y: number, size: number, value: number, every: number): void {
-    for (let row = 0; row < size; ++row) for (let column = 0; column < size; ++column) if ((row + column) % every === 0) this.pixels[(y + row) * this.width + x + column] = value;
+  /** Not by colour alone: what is special about a node is a pattern, too. */
+  private stripes(at: Box, value: number, every: number): void {
+    for (let row = 0; row < at.height; ++row) for (let column = 0; column < at.width; ++column) if ((row + column) % every < this.scale) this.pixels[(at.y + row) * this.width + at.x + column] = value;
   }
 
+  private corner(at: Box, value: number): void {
+    const side = Math.max(3, Math.min(Math.round(22 * this.scale), Math.round(Math.min(at.width, at.height) / 3)));
+    for (let row = 0; row < side; ++row) this.fill(at.x + at.width - side + row, at.y + row, side - row, 1, value);
+  }
+
+  /** Below each cell its name, in it how full it is, or since when it is dead. */
   private names(context: CanvasRenderingContext2D, picture: Picture): void {
-    const { cell, zones } = picture.layout;
-    context.font = `${12 * this.scale}px system-ui, sans-serif`;
+    const { cellWidth, cellHeight, zones } = picture.layout;
+    const { isDark, resource, now } = picture;
     context.textBaseline = "top";
-    context.fillStyle = picture.isDark ? "#a3acb8" : "#5b6470";
     for (const zone of zones)
       zone.nodes.forEach((node, i) => {
         const { x, y } = positionOf(picture.layout, zone, i);
-        context.fillText(shortened(context, node.name, cell * this.scale), x * this.scale, (y + cell + 2) * this.scale);
+        const isDead = !node.row?.ready;
+        context.font = `${isDead ? "bold " : ""}${12 * this.scale}px system-ui, sans-serif`;
+        context.fillStyle = isDead ? (isDark ? "#ff8b98" : "#b3263a") : isDark ? "#a3acb8" : "#5b6470";
+        context.fillText(shortened(context, node.name, cellWidth * this.scale), x * this.scale, (y + cellHeight + 2) * this.scale);
+        const told = isDead ? `NotReady${node.row?.since && cellWidth >= 110 ? ` ${duration(now / 1000 - node.row.since)}` : ""}` : (node.row?.[resource] ?? 0) > 0 ? percent(node.fill(resource)) : "";
+        if (told) this.plate(context, told, x * this.scale, y * this.scale, isDark);
       });
+  }
+
+  /** Words upon colours: on a ground of their own. */
+  private plate(context: CanvasRenderingContext2D, text: string, x: number, y: number, isDark: boolean): void {
+    context.font = `600 ${12 * this.scale}px system-ui, sans-serif`;
+    const width = context.measureText(text).width + 8 * this.scale;
+    context.fillStyle = isDark ? "#15181d" : "#ffffff";
+    context.fillRect(x + 3 * this.scale, y + 3 * this.scale, width, 17 * this.scale);
+    context.fillStyle = isDark ? "#e6e9ed" : "#1b1f24";
+    context.fillText(text, x + 7 * this.scale, y + 5.5 * this.scale);
   }
 
   private marks(context: CanvasRenderingContext2D, picture: Picture): void {
     if (picture.marks.size === 0) return;
-    const { cell, zones } = picture.layout;
+    const { cellWidth, cellHeight, zones } = picture.layout;
     for (const zone of zones)
       zone.nodes.forEach((node, i) => {
         const mark = picture.marks.get(node.name);
         if (!mark) return;
         const { x, y } = positionOf(picture.layout, zone, i);
         // Large cells have the frame within, so that neighbours' frames do not touch; small ones have no room for it.
-        const width = Math.max(1.5, Math.min(3, cell / 8));
-        const inset = cell >= 24 ? width / 2 : -0.5;
+        const width = Math.max(1.5, Math.min(3, cellHeight / 8));
+        const inset = cellHeight >= 24 ? width / 2 : -0.5;
         context.lineWidth = width * this.scale;
         context.strokeStyle = markColours[mark];
-        context.strokeRect((x + inset) * this.scale, (y + inset) * this.scale, (cell - 2 * inset) * this.scale, (cell - 2 * inset) * this.scale);
+        context.strokeRect((x + inset) * this.scale, (y + inset) * this.scale, (cellWidth - 2 * inset) * this.scale, (cellHeight - 2 * inset) * this.scale);
       });
   }
 }

@@ -1,13 +1,13 @@
 // One node's or one pod's page: what it is, its story, and what one can do.
 import { useMemo, useState } from "preact/hooks";
 import type { NodeState } from "../model/cluster";
-import { amount, clock, count, dateAndClock, duration, percent } from "../model/format";
+import { amount, clock, count, dateAndClock, duration, percent, sinceWords } from "../model/format";
 import type { Happening } from "../model/happenings";
-import { type PodRow, keyOf, resources, statusOf } from "../model/rows";
+import { type PodRow, keyOf, resources, stateOf, statusOf } from "../model/rows";
 import { getJson, nodePath, podPath, sendJson } from "../net/api";
 import { Explain } from "./explain";
 import { useAnswer, useApp, useChanges } from "./hooks";
-import { NodeLink, PodLink, podColumns, podHref, stateOf } from "./lists";
+import { NodeLink, PodLink, podColumns, podHref } from "./lists";
 import { Table } from "./table";
 
 interface ApiEvent {
@@ -159,7 +159,9 @@ function NodeFacts(props: { node: NodeState; now: number }) {
   return (
     <Facts
       facts={[
-        ["State", stateOf(node)],
+        ["State", node.row && stateOf(node.row)],
+        ["Not ready since", node.row?.since && sinceWords(node.row.since, now * 1000)],
+        ["Why", node.row?.why],
         ["Zone", node.zone],
         ["Type", node.row?.type],
         ["Taints", node.row?.taints?.join(", ")],
@@ -254,6 +256,9 @@ function PodFacts(props: { pod: PodRow; now: number }) {
         ["CPU", amount("cpu", pod.cpu ?? 0)],
         ["Memory", amount("memory", pod.memory ?? 0)],
         ["GPU", pod.gpu ? String(pod.gpu) : undefined],
+        ["Not ready since", pod.unready && sinceWords(pod.unready, now * 1000)],
+        ["Last ended with", pod.ended],
+        ["Gang", pod.gang],
         ["Scheduler", pod.scheduler],
         ["Nominated", pod.nominated && <NodeLink name={pod.nominated} />],
         ["Disruption", pod.disruption],

@@ -4,13 +4,14 @@ import { Colouring } from "../model/colours";
 import type { Cluster } from "../model/cluster";
 import { count, percent } from "../model/format";
 import type { What } from "../model/happenings";
+import { gist } from "../model/reasons";
 import { Search } from "../model/search";
-import { type Answer, type Change, type Eviction, type Move, type NodeChange, type Waiting, after, describe, outrun } from "../model/whatif";
+import { type Answer, type Change, type Eviction, type Loss, type Move, type NodeChange, type Waiting, after, describe, outrun, verdictOf } from "../model/whatif";
 import { sendJson } from "../net/api";
 import { useApp, useChanges } from "./hooks";
 import { NodeLink, PodLink } from "./lists";
 import { MapCanvas } from "./mapCanvas";
-import { useMapChoices } from "./mapView";
+import { Legend, useMapChoices } from "./mapView";
 import { type Column, Table } from "./table";
 
 type Verb = "drain" | "fail" | "zone" | "scale" | "add" | "remove" | "cordon";
@@ -54,37 +55,42 @@ export function WhatIfView(props: { asked: string }) {
 
   if (!about.whatIf) return <section class="page"><h1>What if?</h1><p class="warn">This dashboard was started without a cluster to ask about, or its berth cannot answer what-if.</p></section>;
   const set = (next: Change[]) => (location.hash = `#/what-if/${next.length > 0 ? encodeURIComponent(JSON.stringify(next)) : ""}`);
+  const hasAsked = changes.length > 0 || state.result !== undefined || state.isAsking || state.error !== undefined;
   return (
     <section class="page wide" aria-labelledby="what-if-title">
-      <h1 id="what-if-title">What if?</h1>
-      <p class="quiet">Nothing is changed: the engine tries it on a copy of the cluster.</p>
-      <Form onAdd={(change) => set([...changes, change])} />
-      {changes.length > 0 && (
-        <ol class="chips" aria-label="Changes, in this order">
-          {changes.map((change, i) => (
-            <li>
-              {describe(change)}{" "}
-              <button type="button" class="small" aria-label={`Leave out: ${describe(change)}`} onClick={() => set(changes.filter((_, at) => at !== i))}>
-                ×
-              </button>
-            </li>
-          ))}
-        </ol>
-      )}
-      <div class="actions">
-        <button type="button" disabled={changes.length === 0 || state.isAsking} onClick={() => ask(changes)}>
-          Ask again
-        </button>
-        <button type="button" disabled={state.isAsking} onClick={() => ask(changes, "node")}>
-          Every single node lost in turn
-        </button>
-        <button type="button" disabled={state.isAsking} onClick={() => ask(changes, "zone")}>
-          Every zone in turn
-        </button>
-        <span role="status">{state.isAsking ? "Asking…" : ""}</span>
-      </div>
+      <h1 id="what-if-title">{changes.length > 0 ? `What if: ${changes.map(describe).join(", then ")}?` : "What if?"}</h1>
+      <p role="status" class={state.isAsking ? "quiet" : "hidden"}>{state.isAsking ? "Asking…" : ""}</p>
       {state.error && <p class="bad" role="alert">{state.error}</p>}
-      {state.result && <Shown result={state.result} isAsking={state.isAsking} />}
+      {state.result && <Told result={state.result} isAsking={state.isAsking} />}
+      <div class="card question">
+        <h2 class={hasAsked ? "" : "hidden"}>The question</h2>
+        {changes.length > 0 && (
+          <ol class="chips" aria-label="Changes, in this order">
+            {changes.map((change, i) => (
+              <li>
+                {describe(change)}{" "}
+                <button type="button" class="small" aria-label={`Leave out: ${describe(change)}`} onClick={() => set(changes.filter((_, at) => at !== i))}>
+                  ×
+                </button>
+              </li>
+            ))}
+          </ol>
+        )}
+        <Form isMore={changes.length > 0} onAdd={(change) => set([...changes, change])} />
+        <div class="actions">
+          <button type="button" disabled={changes.length === 0 || state.isAsking} onClick={() => ask(changes)}>
+            Ask again
+          </button>
+          <button type="button" disabled={state.isAsking} onClick={() => ask(changes, "node")}>
+            Every single node lost in turn
+          </button>
+          <button type="button" disabled={state.isAsking} onClick={() => ask(changes, "zone")}>
+            Every zone in turn
+          </button>
+        </div>
+        <p class="quiet">Nothing is changed: the engine tries it on a copy of the cluster.</p>
+      </div>
+      {state.result && <Shown result={state.result} />}
     </section>
   );
 }
@@ -98,7 +104,7 @@ function parse(text: string): Change[] {
   }
 }
 
-function Form(props: { onAdd(change: Change): void }) {
+function Form(props: { isMore: boolean; onAdd(change: Change): void }) {
   const { live } = useApp();
   const [verb, setVerb] = useState<Verb>("drain");
   const [name, setName] = useState("");
@@ -123,7 +129,7 @@ function Form(props: { onAdd(change: Change): void }) {
   return (
     <form class="bar" onSubmit={submit}>
       <label>
-        Change{" "}
+        {props.isMore ? "and then" : "I"}{" "}
         <select value={verb} onChange={(event) => setVerb(event.currentTarget.value as Verb)}>
           {verbs.map(([value, text]) => (
             <option value={value}>{text}</option>
@@ -143,7 +149,7 @@ function Form(props: { onAdd(change: Change): void }) {
           {verb === "scale" ? "replicas" : "how many"} <input type="number" min="0" max="100000" value={number} onInput={(event) => setNumber(event.currentTarget.value)} />
         </label>
       )}
-      <button type="submit">Ask</button>
+      <button type="submit" class="primary">Ask</button>
     </form>
   );
 }
@@ -154,10 +160,11 @@ const moveColumns: Column<Move>[] = [
   { title: "To", grow: 1.2, rank: 1, cell: (one) => <NodeLink name={one.to} />, sort: (one) => one.to },
   { title: "Why", grow: 2, rank: 2, cell: (one) => <span title={one.when ?? one.reason}>{[one.reason, one.when].filter((text) => text).join("; ")}</span> },
 ];
+const why = (one: Waiting) => gist({ kind: "pod", ns: "", name: one.pod, message: one.message, reason: one.reason });
 const waitingColumns: Column<Waiting>[] = [
   { title: "Pod", grow: 2, cell: (one) => <PodLink pod={one.pod} />, sort: (one) => one.pod },
   { title: "Before", grow: 0.8, rank: 1, cell: (one) => (one.before ? "pending, too" : ""), sort: (one) => (one.before ? 1 : 0) },
-  { title: "Why", grow: 4, rank: 0, cell: (one) => <span title={one.message}>{one.message ?? one.reason}</span>, sort: (one) => one.message ?? "" },
+  { title: "Why", grow: 4, rank: 0, cell: (one) => <span title={one.message}>{why(one)}</span>, sort: why },
 ];
 const evictionColumns: Column<Eviction>[] = [
   { title: "Pod", grow: 2, cell: (one) => <PodLink pod={one.pod} />, sort: (one) => one.pod },
@@ -175,29 +182,41 @@ function marksOf(answer: Answer): Map<string, What> {
   return out;
 }
 
-function Shown({ result, isAsking }: { result: Result; isAsking: boolean }) {
+/** The answer, before all that it is made of. */
+function Told({ result, isAsking }: { result: Result; isAsking: boolean }) {
+  const { isGood, sentence, more } = verdictOf(result.answer);
+  return (
+    <div class={`verdict ${isGood ? "good-side" : "bad-side"}`} role="status">
+      <p class="verdict-sentence">
+        <span class={`sign ${isGood ? "good" : "bad"}`} aria-hidden="true">{isGood ? "✓" : "✕"}</span> {sentence}
+      </p>
+      {more.length > 0 && (
+        <ul>
+          {more.map((one) => (
+            <li>{one}</li>
+          ))}
+        </ul>
+      )}
+      <Outrun result={result} isAsking={isAsking} />
+    </div>
+  );
+}
+
+function Shown({ result }: { result: Result }) {
   const { answer } = result;
   const { isDark, live } = useApp();
   const { resource, by } = useMapChoices();
   const colouring = useMemo(() => {
-    const out = new Colouring(by);
+    const out = new Colouring(by, resource);
     out.look(result.before, live.now());
     return out;
-  }, [result, by]);
+  }, [result, by, resource]);
   const marks = useMemo(() => marksOf(answer), [answer]);
-  const summary = Object.entries(answer.summary ?? {}).filter(([, value]) => typeof value === "number");
   const map = { resource, colouring, search: new Search(""), isDark, now: live.now(), marks, version: 0, height: 320 };
   return (
     <>
-      <Outrun result={result} isAsking={isAsking} />
-      <dl class="facts" aria-label="Summary">
-        {summary.map(([name, value]) => (
-          <div>
-            <dt>{words(name)}</dt>
-            <dd class={value > 0 && /pending$|blocked|lost|broken/i.test(name) ? "bad" : ""}>{count(value)}</dd>
-          </div>
-        ))}
-      </dl>
+      {answer.each && <Each answer={answer} />}
+      <Part title="Stay pending" rows={newFirst(answer.pending ?? [])} columns={waitingColumns} keyOf={(one) => one.pod} />
       <div class="beside">
         <figure>
           <figcaption>Present</figcaption>
@@ -208,12 +227,10 @@ function Shown({ result, isAsking }: { result: Result; isAsking: boolean }) {
           <MapCanvas label="After the changes" cluster={result.after} {...map} />
         </figure>
       </div>
+      <Legend colouring={colouring} search="" />
       <Zones zones={answer.zones ?? []} />
-      {answer.each && <Each answer={answer} />}
-      <Part title="Stay pending" rows={answer.pending ?? []} columns={waitingColumns} keyOf={(one) => one.pod} />
       <Part title="Evicted" rows={answer.evictions ?? []} columns={evictionColumns} keyOf={(one) => `${one.pod} ${one.outcome}`} />
       <Part title="Moves" rows={answer.moves ?? []} columns={moveColumns} keyOf={(one) => `${one.pod} ${one.to}`} />
-      {(answer.budgets ?? []).filter((one) => one.broken).map((one) => <p class="bad">The budget {one.budget} would be broken.</p>)}
       {answer.notes && answer.notes.length > 0 && (
         <ul class="quiet">
           {answer.notes.map((note) => (
@@ -223,6 +240,11 @@ function Shown({ result, isAsking }: { result: Result; isAsking: boolean }) {
       )}
     </>
   );
+}
+
+/** Who waits because of the changes stands before those who waited anyhow. */
+function newFirst(waiting: Waiting[]): Waiting[] {
+  return [...waiting].sort((a, b) => Number(a.before ?? false) - Number(b.before ?? false));
 }
 
 /** An answer is about a moment: which, and what has changed since then, is said before anybody acts on it. */
@@ -235,7 +257,7 @@ function Outrun({ result, isAsking }: { result: Result; isAsking: boolean }) {
   const more = changed.length > 3 ? ` and ${count(changed.length - 3)} more` : "";
   return (
     <>
-      {moment && <p class="quiet">Of the cluster {moment}.</p>}
+      {moment && <p class="quiet moment">Of the cluster {moment}.</p>}
       {changed.length > 0 && (
         <div class="stale" role="status">
           <p class="warn">The cluster has moved on since this was asked: {changed.slice(0, 3).join(", ")}{more}. Ask again before you act on it.</p>
@@ -244,10 +266,6 @@ function Outrun({ result, isAsking }: { result: Result; isAsking: boolean }) {
       )}
     </>
   );
-}
-
-function words(name: string): string {
-  return name.replace(/([A-Z])/g, (_, letter: string) => ` ${letter.toLowerCase()}`);
 }
 
 function Part<T>(props: { title: string; rows: T[]; columns: Column<T>[]; keyOf(row: T): string }) {
@@ -292,21 +310,21 @@ function Zones(props: { zones: NodeChange[] }) {
   );
 }
 
+const lossColumns: Column<Loss>[] = [
+  { title: "Lost", grow: 1.6, cell: (one) => one.lost ?? "", sort: (one) => one.lost ?? "" },
+  { title: "Pending", grow: 0.8, rank: 1, isNumber: true, cell: (one) => <span class={one.pendingCount ? "bad" : ""}>{count(one.pendingCount ?? 0)}</span>, sort: (one) => one.pendingCount ?? 0 },
+  { title: "Lost pods", grow: 0.8, rank: 2, isNumber: true, cell: (one) => count(one.lostPodsCount ?? 0), sort: (one) => one.lostPodsCount ?? 0 },
+  { title: "Refused", grow: 0.8, rank: 4, isNumber: true, cell: (one) => count(one.blockedCount ?? 0), sort: (one) => one.blockedCount ?? 0 },
+  { title: "Moves", grow: 0.8, rank: 5, isNumber: true, cell: (one) => count(one.moves ?? 0), sort: (one) => one.moves ?? 0 },
+  { title: "Budgets broken", grow: 2, rank: 3, cell: (one) => <span title={one.broken?.join(", ")}>{one.broken?.join(", ")}</span>, sort: (one) => one.broken?.length ?? 0 },
+];
+
 function Each({ answer }: { answer: Answer }) {
   const bad = answer.each ?? [];
   return (
     <>
       <h2>Each in turn</h2>
-      <p>
-        {count(answer.eachCount ?? 0)} were tried; {bad.length === 0 ? <span class="good">none of them leaves a pod pending.</span> : <span class="bad">{count(bad.length)} of them leave something:</span>}
-      </p>
-      <ul>
-        {bad.slice(0, 100).map((one) => (
-          <li>
-            {one.lost}: {Array.isArray(one.pending) ? count(one.pending.length) : String(one.pending ?? 0)} pending, {count(one.moves ?? 0)} move
-          </li>
-        ))}
-      </ul>
+      <Table label="Single losses that leave something" columns={lossColumns} rows={bad} keyOf={(one) => one.lost ?? ""} empty="None of them leaves a pod without a node." most={8} />
     </>
   );
 }
