@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/expected.h"
 #include "model/api_status.h"
 #include "net/http.h"
 
@@ -58,20 +59,35 @@ struct IssuedToken {
   TimePoint expires_at;
 };
 
+/// Whom a token speaks for, and for which of the audiences that were asked about it is.
+struct TokenUser {
+  UserInfo user;
+  std::vector<std::string> audiences;
+};
+
+/// Those of `ours` that are among `theirs`, in our order.
+std::vector<std::string> audiences_in_both(const std::vector<std::string>& ours, const std::vector<std::string>& theirs);
+
 /// Thread-safe.
 class Authenticator {
  public:
   virtual ~Authenticator() = default;
-  /// Whether somebody elsewhere has to be asked about this request: then authenticate waits, and is not called on I/O threads.
-  virtual bool may_wait(const net::HttpRequest&) { return false; }
+  /// Whom `authenticate` has to ask, so that it waits and is not called on I/O threads: an issuer's or a service's name.
+  virtual std::optional<std::string> waits_for(const net::HttpRequest&) { return std::nullopt; }
+  /// The same of authenticate_token.
+  virtual std::optional<std::string> waits_for_token(const std::string& /*token*/, const std::vector<std::string>& /*audiences*/) {
+    return std::nullopt;
+  }
   /// The user of a request by client certificate or bearer token; `system:anonymous` (group `system:unauthenticated`) when there are
   /// neither and anonymous requests are let through to the authorizer; 401 for bad credentials. Impersonation headers are not looked at
   /// here.
   virtual model::ApiResult<UserInfo> authenticate(const net::HttpRequest& request) = 0;
-  /// A TokenReview's question. 401 when the token is bad; its message is the review's error.
-  virtual model::ApiResult<UserInfo> authenticate_token(const std::string& token, const std::vector<std::string>& audiences) = 0;
+  /// A TokenReview's question: for one of the audiences (empty: the server's own). 401 when the token is bad; its message is the review's
+  /// error.
+  virtual model::ApiResult<TokenUser> authenticate_token(const std::string& token, const std::vector<std::string>& audiences) = 0;
 };
 
+/// Thread-safe.
 class Authorizer {
  public:
   virtual ~Authorizer() = default;
@@ -79,9 +95,13 @@ class Authorizer {
     bool allowed = false;
     std::string reason;
   };
-  /// Whether somebody elsewhere has to be asked: then authorize waits, and is not called on I/O threads.
-  virtual bool may_wait(const UserInfo&, const Attributes&) { return false; }
-  /// Thread-safe.
+  /// What `authorize` says, when it takes no longer than a moment. Otherwise what it waits for: a service's name, or very many rules. Then
+  /// it is not called on I/O threads.
+  virtual Expected<Decision, std::string> decide_at_once(const UserInfo& user, const Attributes& attributes) {
+    return authorize(user, attributes);
+  }
+  /// The service that may have to be asked about whatever else the user wants: then what asks on its way is not on I/O threads.
+  virtual std::optional<std::string> may_ask(const UserInfo&) { return std::nullopt; }
   virtual Decision authorize(const UserInfo& user, const Attributes& attributes) = 0;
   virtual UserRules rules_for(const UserInfo& user, const std::string& ns) = 0;
   /// RBAC's escalation rule for writes of (Cluster)Roles and (Cluster)RoleBindings: an error message when `user` must not write `object`
@@ -107,7 +127,7 @@ class TrustingAuth final : public Authenticator, public Authorizer {
     if (request.peer) return UserInfo{request.peer->common_name, "", request.peer->organizations, {}};
     return UserInfo{name_, "", {"system:masters", "system:authenticated"}, {}};
   }
-  model::ApiResult<UserInfo> authenticate_token(const std::string&, const std::vector<std::string>&) override {
+  model::ApiResult<TokenUser> authenticate_token(const std::string&, const std::vector<std::string>&) override {
     return std::unexpected(model::unauthorized());
   }
   Decision authorize(const UserInfo&, const Attributes&) override { return {true, ""}; }

@@ -78,7 +78,9 @@ Ground::Ground(ServerOptions given)
       loop(*options.loop),
       registry(options.metrics ? options.metrics : std::make_shared<metrics::Registry>()),
       names(options.seed) {
-  if (!options.single_threaded) workers = std::make_unique<WorkerPool>(2);
+  if (options.single_threaded) return;
+  workers = std::make_unique<WorkerPool>(2);
+  askers = std::make_unique<Askers>(AskerLimits{.threads = options.asking_threads});
 }
 
 Ground::~Ground() = default;

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "apiserver/askers.h"
 #include "apiserver/cache/mirror.h"
 #include "apiserver/server.h"
 
@@ -64,6 +65,7 @@ struct Ground {
   std::shared_ptr<metrics::Registry> registry;
   NameSource names;
   std::unique_ptr<WorkerPool> workers;  ///< Null when single-threaded.
+  std::unique_ptr<Askers> askers;       ///< The same.
 
  private:
   std::mutex mirrors_mutex_;

@@ -34,14 +34,7 @@ bool takes(const model::Subresource& sub, const Request& request) {
 
 RequestPipeline::RequestPipeline(Ground& ground, Responder& respond, const CustomResources& custom, Router& router,
                                  flow::Controller* flow_control)
-    : ground_(ground), respond_(respond), custom_(custom), router_(router), flow_control_(flow_control) {
-  const auto& options = ground.options;
-  if (!options.single_threaded && options.asking_threads > 0) askers_ = std::make_unique<WorkerPool>(options.asking_threads);
-}
-
-void RequestPipeline::stop() {
-  if (askers_ != nullptr) askers_->stop();
-}
+    : ground_(ground), respond_(respond), custom_(custom), router_(router), flow_control_(flow_control) {}
 
 void RequestPipeline::handle(net::HttpRequest http, std::shared_ptr<net::ResponseWriter> writer) {
   auto request = std::make_shared<Request>();
@@ -66,30 +59,36 @@ void RequestPipeline::handle(net::HttpRequest http, std::shared_ptr<net::Respons
   let_in(request);
 }
 
-void RequestPipeline::ask(const RequestPtr& request, Task task) {
-  constexpr int kMostAsking = 4096;
-  if (++asking_ > kMostAsking) {
-    --asking_;
-    return respond_.busy(*request);
-  }
-  askers_->post([this, task = std::move(task)] {
-    task();
-    --asking_;
-  });
+void RequestPipeline::ask(const std::string& whom, const RequestPtr& request, Task task) {
+  // Before anybody is known his address stands for him.
+  std::string who = request->user.name;
+  if (who.empty()) who = request->http.remote_address.substr(0, request->http.remote_address.rfind(':'));
+  if (!ground_.askers->post({whom, std::move(who), std::move(task), [this, request] { respond_.busy(*request); }})) respond_.busy(*request);
 }
 
 void RequestPipeline::let_in(const RequestPtr& request) {
-  if (askers_ != nullptr && ground_.options.authenticator->may_wait(request->http))
-    return ask(request, [this, request] {
-      if (authenticate(*request)) let_through(request, true);
-    });
-  if (authenticate(*request)) let_through(request, false);
+  if (must_not_wait())
+    if (const Waits whom = ground_.options.authenticator->waits_for(request->http))
+      return ask(*whom, request, [this, request] {
+        if (authenticate(*request)) let_act(request);
+      });
+  if (authenticate(*request)) let_act(request);
 }
 
-void RequestPipeline::let_through(const RequestPtr& request, bool may_wait_here) {
-  if (askers_ != nullptr && !may_wait_here && ground_.options.authorizer->may_wait(request->user, attributes_of(*request)))
-    return ask(request, [this, request] { let_through(request, true); });
-  if (!authorize(*request)) return;
+void RequestPipeline::let_act(const RequestPtr& request) {
+  const auto& http = request->http;
+  if (must_not_wait() && auth::is_impersonating(http.headers))
+    if (const Waits whom = auth::impersonation_waits_for(http, request->user, *ground_.options.authorizer))
+      return ask(*whom, request, [this, request] {
+        if (act(*request)) let_through(request);
+      });
+  if (act(*request)) let_through(request);
+}
+
+void RequestPipeline::let_through(const RequestPtr& request) {
+  const auto may = authorize(*request);
+  if (!may) return ask(may.error(), request, [this, request] { let_through(request); });
+  if (!*may) return;
   if (!needs_newest(*request)) return schedule(request);
   ground_.cache->catch_up([this, request](bool reached) {
     // Not on the store's thread, on which all writes of all servers arrive.
@@ -108,7 +107,7 @@ bool RequestPipeline::needs_newest(const Request& request) const {
 }
 
 void RequestPipeline::schedule(const RequestPtr& request) {
-  if (flow_control_ == nullptr) return router_.dispatch(request);
+  if (flow_control_ == nullptr) return dispatch(request);
   request->where = flow_control_->classify(request->user, attributes_of(*request));
   auto estimate = estimate_work(*request, *ground_.cache, flow::Controller::most_seats(request->where));
   // Limits of reads and writes alone never counted watches.
@@ -116,7 +115,7 @@ void RequestPipeline::schedule(const RequestPtr& request) {
   if (flow_control_->runs_here(request->where, estimate.cost_us, estimate.seats)) {
     const auto from = std::chrono::steady_clock::now();
     if (estimate.seats > 0) request->seats = flow::Seats(*flow_control_, request->where, estimate.seats);
-    router_.dispatch(request);
+    dispatch(request);
     return flow::Controller::spent(from);
   }
   flow::Work work;
@@ -129,12 +128,22 @@ void RequestPipeline::schedule(const RequestPtr& request) {
     work.longest_wait = std::max(std::chrono::milliseconds(1), std::chrono::milliseconds(*patience / 4'000'000));
   work.run = [this, request, seats = estimate.seats] {
     if (seats > 0) request->seats = flow::Seats(*flow_control_, request->where, seats);
-    router_.dispatch(request);
+    dispatch(request);
   };
   work.reject = [this, request](std::string_view, int retry_after) { respond_.busy(*request, retry_after); };
   work.shrink = [request] { std::string().swap(request->http.body); };
   work.describe = [request] { return description_of(*request); };
   flow_control_->submit(std::move(work));
+}
+
+void RequestPipeline::dispatch(const RequestPtr& request) {
+  const auto& verb = request->info.verb;
+  // What a write asks on its way (admission, escalation, whether he may also read) waits for the same service.
+  const bool asks_more = request->info.is_resource && verb != "get" && verb != "list" && verb != "watch";
+  if (asks_more && must_not_wait())
+    if (const Waits whom = ground_.options.authorizer->may_ask(request->user))
+      return ask(*whom, request, [this, request] { router_.dispatch(request); });
+  router_.dispatch(request);
 }
 
 bool RequestPipeline::authenticate(Request& request) {
@@ -144,25 +153,29 @@ bool RequestPipeline::authenticate(Request& request) {
     respond_.status(request, user.error());
     return false;
   }
+  request.user = std::move(*user);
+  return true;
+}
+
+bool RequestPipeline::act(Request& request) {
   if (auth::is_impersonating(request.http.headers)) {
-    auto acting = auth::apply_impersonation(request.http, *user, *ground_.options.authorizer);
+    auto acting = auth::apply_impersonation(request.http, request.user, *ground_.options.authorizer);
     if (!acting) {
       respond_.status(request, acting.error());
       return false;
     }
-    *user = std::move(*acting);
-    if (request.audit != nullptr) request.audit->set_impersonated(*user);
+    request.user = std::move(*acting);
+    if (request.audit != nullptr) request.audit->set_impersonated(request.user);
   }
   // This server's own towards nodes: who comes by it was led here by a node that gave this server's address as its own, by whatever detour.
-  if (request.http.peer && user->in_group(kKubeletClients)) {
+  if (request.http.peer && request.user.in_group(kKubeletClients)) {
     model::ApiStatus status;
     status.code = 403;
     status.reason = "Forbidden";
-    status.message = fmt::format("{} is what the API server is to nodes: it asks nothing of itself", user->name);
+    status.message = fmt::format("{} is what the API server is to nodes: it asks nothing of itself", request.user.name);
     respond_.status(request, status);
     return false;
   }
-  request.user = std::move(*user);
   return true;
 }
 
@@ -175,7 +188,13 @@ void RequestPipeline::begin_audit(Request& request, const UserInfo* user) {
   request.writer = audit::Trail::watch_answer(request.audit, std::move(request.writer));
 }
 
-bool RequestPipeline::authorize(Request& request) {
+Expected<Authorizer::Decision, std::string> RequestPipeline::decide(const Request& request, const Attributes& attributes) const {
+  auto& authorizer = *ground_.options.authorizer;
+  if (must_not_wait()) return authorizer.decide_at_once(request.user, attributes);
+  return authorizer.authorize(request.user, attributes);
+}
+
+Expected<bool, std::string> RequestPipeline::authorize(Request& request) {
   auto attributes = attributes_of(request);
   std::optional<model::Subresource> sub;
   const model::KindInfo* kind = nullptr;
@@ -189,17 +208,18 @@ bool RequestPipeline::authorize(Request& request) {
                                        : model::method_not_allowed());
     return false;
   }
-  auto decision = ground_.options.authorizer->authorize(request.user, attributes);
-  if (decision.allowed && sub && sub->get_needs_create && attributes.verb == "get") {
+  auto decision = decide(request, attributes);
+  if (decision && decision->allowed && sub && sub->get_needs_create && attributes.verb == "get") {
     attributes.verb = "create";
-    decision = ground_.options.authorizer->authorize(request.user, attributes);
+    decision = decide(request, attributes);
   }
+  if (!decision) return std::unexpected(decision.error());
   if (request.audit != nullptr) {
-    request.audit->annotate("authorization.k8s.io/decision", decision.allowed ? "allow" : "forbid");
-    request.audit->annotate("authorization.k8s.io/reason", decision.reason);
+    request.audit->annotate("authorization.k8s.io/decision", decision->allowed ? "allow" : "forbid");
+    request.audit->annotate("authorization.k8s.io/reason", decision->reason);
   }
-  if (decision.allowed) return true;
-  respond_.status(request, auth::forbidden_status(request.user, attributes, decision.reason));
+  if (decision->allowed) return true;
+  respond_.status(request, auth::forbidden_status(request.user, attributes, decision->reason));
   return false;
 }
 

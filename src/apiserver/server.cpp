@@ -68,7 +68,7 @@ ApiServer::Impl::~Impl() {
   upkeep.stop();
   streams.stop();
   // Order matters: no worker may start a write on a cache that is going, and whoever watches the cache goes before it.
-  requests.stop();
+  if (ground.askers != nullptr) ground.askers->stop();
   if (flow_control != nullptr) flow_control->stop();
   if (ground.workers != nullptr) ground.workers->stop();
   versions.stop();

@@ -59,7 +59,7 @@ struct ServerOptions {
   /// serving certificates of all nodes (--kubelet-certificate-authority); empty: they are not verified, as in Kubernetes.
   net::ClientConfig node_client;
 
-  /// Threads for requests about which somebody elsewhere is asked who sends them and whether he may; 0: nobody ever is.
+  /// Threads for requests about which somebody elsewhere is asked who sends them and whether he may, or very many rules; two at least.
   int asking_threads = 0;
   std::uint64_t seed = 0;  ///< Of uids and generated names. 0: from the machine's random source.
   /// No threads of the server's own: everything happens within handle() or on `loop` (with a synchronous cache: tests, simulator).

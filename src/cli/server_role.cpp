@@ -197,7 +197,7 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
                                                                                  : out.listen.host;
   if (!token_file.empty()) static_cast<void>(findings.take(apiserver::auth::parse_token_file(token_file)));
   if (const auto files = findings.take(trust.read()))
-    if (const auto ending = findings.take(trust.check(*files, SystemClock().now()))) findings.notes(*ending);
+    if (const auto ending = findings.take(trust.check(*files, WallClock().now()))) findings.notes(*ending);
   if (const auto memory = findings.take(parse_memory_limit(memory_limit))) out.memory_limit_bytes = *memory;
   if (const auto timeout = parse_go_duration(request_timeout); !timeout || *timeout <= Duration::zero())
     findings.error(fmt::format("--request-timeout: \"{}\" is not a duration above zero", request_timeout));
@@ -284,7 +284,7 @@ void ServerRole::renew_later() {
   constexpr Duration kPause = std::chrono::seconds(30);
   renewals_->schedule_after(kPause, [this] {
     credentials_->reload->look();
-    if (const auto renewed = renew(clock_->now()); !renewed) log::error("server", "certificates: {}", renewed.error().message);
+    if (const auto renewed = renew(wall_->now()); !renewed) log::error("server", "certificates: {}", renewed.error().message);
     renew_later();
   });
 }

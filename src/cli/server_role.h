@@ -7,6 +7,7 @@
 #include "apiserver/server.h"
 #include "base/error.h"
 #include "base/event_loop.h"
+#include "base/wall_clock.h"
 #include "cli/auth_flags.h"
 #include "cli/compatibility.h"
 #include "cli/etcd_flags.h"
@@ -134,6 +135,7 @@ class ServerRole {
   Trust trust_;  ///< In use; on the renewals' thread, once started.
   apiserver::MasterConfig master_config_;
   std::unique_ptr<SystemClock> clock_;
+  std::unique_ptr<WallClock> wall_;  ///< Of credentials.
   std::unique_ptr<ThreadLoop> loop_, renewals_;
   std::unique_ptr<apiserver::ApiServer> api_;
   std::unique_ptr<net::Handler> traced_;           ///< Around api_, where requests are traced.

@@ -53,6 +53,7 @@ Result<void> ServerRole::Start::make_place() {
   role.credentials_ = std::make_unique<Credentials>();
   if (auto made = make_private_directory(role.data_dir_); !made) return std::unexpected(made.error());
   role.clock_ = std::make_unique<SystemClock>();
+  role.wall_ = std::make_unique<WallClock>();
   role.loop_ = std::make_unique<ThreadLoop>("apiserver");
   role.renewals_ = std::make_unique<ThreadLoop>("renewals");
   role.service_cidr_ = flags.service_cidr;
@@ -64,7 +65,7 @@ Result<void> ServerRole::Start::make_place() {
 }
 
 Result<void> ServerRole::Start::open_pki() {
-  auto pki = security::Pki::open(role.credentials_->pki_options, role.clock_->now());
+  auto pki = security::Pki::open(role.credentials_->pki_options, role.wall_->now());
   if (!pki) return std::unexpected(pki.error());
   role.credentials_->pki.emplace(std::move(*pki));
   return {};
@@ -88,7 +89,7 @@ Result<void> ServerRole::Start::open_store() {
 
 Result<void> ServerRole::Start::read_trust() {
   role.trust_flags_ = flags.trust;
-  auto trust = trust_of(*role.credentials_->pki, flags.trust, role.clock_->now());
+  auto trust = trust_of(*role.credentials_->pki, flags.trust, role.wall_->now());
   if (!trust) return std::unexpected(trust.error());
   role.trust_ = std::move(*trust);
   role.ca_pem_ = role.trust_.kubeconfig_ca_pem;
@@ -98,19 +99,19 @@ Result<void> ServerRole::Start::read_trust() {
 Result<void> ServerRole::Start::decide_who_is_let_in() {
   apiserver::auth::AuthOptions given;
   given.cache = opened.cache.get();
-  given.clock = role.clock_.get();
+  given.clock = role.wall_.get();
   given.service_account_key_pem = role.credentials_->pki->service_account_key_pem();
   given.token_file = flags.token_file;
   given.revoked_file = role.credentials_->pki_options.directory + "/revoked";
   if (const auto revoked = apiserver::auth::read_revoked(given.revoked_file); !revoked) return std::unexpected(revoked.error());
-  auto webhook = make_token_webhook(flags.auth, *role.clock_);
+  auto webhook = make_token_webhook(flags.auth, *role.wall_);
   if (!webhook) return std::unexpected(webhook.error());
-  auto links = make_links(*plan.auth, *role.clock_);
+  auto links = make_links(*plan.auth, *role.wall_);
   if (!links) return std::unexpected(links.error());
   asks_others = plan.auth->asks_others(flags.auth);
   given.front_proxy = flags.trust.rules();
   given.webhook = std::move(*webhook);
-  given.oidc = make_oidc(*plan.auth, *role.clock_);
+  given.oidc = make_oidc(*plan.auth, *role.wall_);
   given.anonymous = plan.auth->anonymous;
   given.anonymous_paths = plan.auth->anonymous_paths;
   // Node and RBAC alone need no chain.
@@ -121,7 +122,7 @@ Result<void> ServerRole::Start::decide_who_is_let_in() {
   if (!parts) return std::unexpected(parts.error());
   auth = std::move(*parts);
   role.credentials_->tokens = auth.tokens;
-  role.credentials_->reload = std::make_unique<AuthReload>(flags.auth, auth.authenticator, auth.chain, *role.clock_);
+  role.credentials_->reload = std::make_unique<AuthReload>(flags.auth, auth.authenticator, auth.chain, *role.wall_);
   return {};
 }
 
@@ -224,7 +225,7 @@ Result<void> ServerRole::Start::listen() {
     return std::unexpected(published.error());
   if (plan.memory_limit_bytes > 0) server.max_bodies_bytes = std::min(server.max_bodies_bytes, plan.memory_limit_bytes / 4);
   server.may_send_body = [authenticator = auth.authenticator](const net::HttpRequest& head) {
-    if (authenticator->may_wait(head)) return true;  // Not asked here; all bodies together have a bound.
+    if (authenticator->waits_for(head)) return true;  // Not asked here; all bodies together have a bound.
     const auto user = authenticator->authenticate(head);
     return user && !user->in_group("system:unauthenticated");
   };
@@ -243,7 +244,7 @@ Result<void> ServerRole::Start::announce() {
   role.url_ = fmt::format("https://{}:{}", url_host(shown_host), role.listener_->port());
   role.join_url_ = fmt::format("https://{}:{}", url_host(plan.advertise_host), role.listener_->port());
   role.kubeconfig_path_ = role.data_dir_ + "/admin.kubeconfig";
-  if (auto written = role.write_kubeconfigs(role.clock_->now()); !written) return written;
+  if (auto written = role.write_kubeconfigs(role.wall_->now()); !written) return written;
   if (auto published = role.publish_for_joining(); !published) return published;
   role.renew_later();
   if (opened.shared == nullptr) return {};

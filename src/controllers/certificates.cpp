@@ -301,6 +301,7 @@ std::string check_kubelet_client_request(const net::CertificateRequestFacts& req
   if (!request.emails.empty()) return "Email subjectAltNames are not allowed";
   if (!request.ip_addresses.empty()) return "IP subjectAltNames are not allowed";
   if (!request.uris.empty()) return "URI subjectAltNames are not allowed";
+  if (request.has_other_names) return "subjectAltNames of other kinds are not allowed";
   if (!request.common_name.starts_with("system:node:")) return "subject common name does not begin with system:node:";
   if (!is_one_of(usages, {{"digital signature", "client auth"}, {"digital signature", "key encipherment", "client auth"}}))
     return "usages did not match [client auth digital signature key encipherment]";
@@ -313,6 +314,7 @@ std::string check_kubelet_serving_request(const net::CertificateRequestFacts& re
   if (request.dns_names.empty() && request.ip_addresses.empty()) return "DNS or IP subjectAltName is required";
   if (!request.emails.empty()) return "Email subjectAltNames are not allowed";
   if (!request.uris.empty()) return "URI subjectAltNames are not allowed";
+  if (request.has_other_names) return "subjectAltNames of other kinds are not allowed";
   if (!is_one_of(usages, {{"digital signature", "server auth"}, {"digital signature", "key encipherment", "server auth"}}))
     return "usages did not match [digital signature key encipherment server auth]";
   if (!request.common_name.starts_with("system:node:")) return "subject common name does not begin with system:node:";

@@ -57,14 +57,18 @@ void read_subject(X509_NAME* subject, std::string& common_name, std::vector<std:
   }
 }
 
+/// The kinds of names that Go's certificates have.
+bool is_plain(int type) { return type == GEN_DNS || type == GEN_EMAIL || type == GEN_URI || type == GEN_IPADD; }
+
 void read_names(const GENERAL_NAMES* names, CertificateRequestFacts& out) {
   for (int i = 0; names != nullptr && i < sk_GENERAL_NAME_num(names); ++i) {
     int type = 0;
     const auto* value = static_cast<const ASN1_STRING*>(GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(names, i), &type));
     const std::string raw =
-        type == GEN_DNS || type == GEN_EMAIL || type == GEN_URI || type == GEN_IPADD
+        is_plain(type)
             ? std::string(reinterpret_cast<const char*>(ASN1_STRING_get0_data(value)), static_cast<std::size_t>(ASN1_STRING_length(value)))
             : std::string();
+    out.has_other_names |= !is_plain(type);
     if (type == GEN_DNS) out.dns_names.push_back(raw);
     if (type == GEN_EMAIL) out.emails.push_back(raw);
     if (type == GEN_URI) out.uris.push_back(raw);
@@ -174,6 +178,13 @@ Names request_names(X509_REQ* request) {
   const Extensions extensions(X509_REQ_get_extensions(request));
   if (!extensions) return nullptr;
   return Names(static_cast<GENERAL_NAMES*>(X509V3_get_d2i(extensions.get(), NID_subject_alt_name, nullptr, nullptr)));
+}
+
+/// Takes out what is of another kind: nobody looked at it. How many are left.
+int keep_plain(GENERAL_NAMES* names) {
+  for (int i = sk_GENERAL_NAME_num(names) - 1; i >= 0; --i)
+    if (!is_plain(sk_GENERAL_NAME_value(names, i)->type)) GENERAL_NAME_free(sk_GENERAL_NAME_delete(names, i));
+  return sk_GENERAL_NAME_num(names);
 }
 
 Names names_of(const std::vector<std::string>& names) {
@@ -348,7 +359,8 @@ Result<std::string> sign_certificate(const SigningAuthority& authority, const Ce
   ok =
       ok && add_to(x, issuer->get(), NID_subject_key_identifier, "hash") && add_to(x, issuer->get(), NID_authority_key_identifier, "keyid");
   if (ok)
-    if (const auto names = request_names(request.get())) ok = X509_add1_ext_i2d(x, NID_subject_alt_name, names.get(), 0, 0) == 1;
+    if (const auto names = request_names(request.get()); names != nullptr && keep_plain(names.get()) > 0)
+      ok = X509_add1_ext_i2d(x, NID_subject_alt_name, names.get(), 0, 0) == 1;
   const int type = EVP_PKEY_get_base_id(issuer_key.get());
   ok = ok && X509_sign(x, issuer_key.get(), type == EVP_PKEY_ED25519 ? nullptr : EVP_sha256()) > 0;
   if (!ok) return fail(ErrorCode::kInternal, "cannot sign: " + last_error());

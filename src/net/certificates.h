@@ -13,6 +13,7 @@ namespace berth::net {
 struct CertificateRequestFacts {
   std::string common_name;
   std::vector<std::string> organizations, dns_names, ip_addresses, emails, uris;
+  bool has_other_names = false;  ///< Of other kinds: otherName, directoryName, registeredID, … They are not signed.
   std::string der;
 };
 /// The error is a sentence without a place.

@@ -10,6 +10,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "net/peer.h"
+
 namespace berth::net {
 namespace {
 

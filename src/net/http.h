@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 
 namespace berth::net {
 
@@ -28,7 +29,8 @@ class Headers {
   std::vector<std::pair<std::string, std::string>> fields_;
 };
 
-/// The verified client certificate's subject: CN is the user, each O a group (Kubernetes x509 authentication).
+/// The verified client certificate's subject: CN is the user, each O a group (Kubernetes x509 authentication). It was good when its
+/// connection, or the session that this goes on with, began: whether it still is each request asks anew.
 struct PeerCertificate {
   std::string common_name;
   std::vector<std::string> organizations;
@@ -36,6 +38,8 @@ struct PeerCertificate {
   std::string fingerprint;  ///< SHA-256 of the whole, the same way.
   /// Which of a server's authorities vouch for it (TlsServerConfig): those of clients, those of front proxies, or both.
   bool is_client = true, is_front_proxy = false;
+  /// The time in which it and all that vouch for it are good.
+  TimePoint not_before = TimePoint::min(), not_after = TimePoint::max();
 };
 
 struct HttpRequest {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "net/websocket.h"
+
 namespace berth::net {
 namespace {
 
@@ -55,8 +57,14 @@ HttpRequest onward_request(const HttpRequest& from, Onward to) {
   onward.method = from.method;
   const bool upgrades = asks_for_upgrade(from.headers);
   if (to != Onward::kSession && !upgrades) onward.body = from.body;
-  for (const auto& [name, value] : from.headers.fields())
-    if (may_pass(name, to, !onward.body.empty()) && !is_named_by_connection(from.headers, name)) onward.headers.add(name, value);
+  for (const auto& [name, value] : from.headers.fields()) {
+    if (!may_pass(name, to, !onward.body.empty()) || is_named_by_connection(from.headers, name)) continue;
+    if (!equal_ignoring_case(name, "Sec-WebSocket-Protocol")) {
+      onward.headers.add(name, value);
+    } else if (std::string others = without_websocket_token(value); !others.empty()) {
+      onward.headers.add(name, std::move(others));
+    }
+  }
   if (upgrades) {
     onward.headers.add("Connection", "Upgrade");
     onward.headers.add("Upgrade", std::string(from.headers.get("Upgrade")));

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "net/http2_session.h"
+#include "net/peer.h"
 #include "net/server_session.h"
 
 namespace berth::net {
@@ -101,6 +102,14 @@ Result<int> listen_on(const std::string& address, std::uint16_t port) {
               fmt::format("cannot listen on {}:{}: {}", address, port, std::generic_category().message(error)));
 }
 
+/// Whether a certificate of `before` is not among those of `after`.
+bool is_any_missing(const std::string& before, const std::string& after) {
+  const auto now = read_certificates(after);
+  return std::ranges::any_of(read_certificates(before), [&](const auto& one) {
+    return std::ranges::none_of(now, [&](const auto& other) { return X509_cmp(one.get(), other.get()) == 0; });
+  });
+}
+
 class ServerImpl;
 
 class Acceptor final : public EventSink {
@@ -150,8 +159,16 @@ class ServerImpl final : public Server {
   Result<void> set_tls(const TlsServerConfig& config) override {
     auto made = make_server_tls(config, config_.http2);
     if (!made) return std::unexpected(made.error());
-    const std::lock_guard lock(tls_mutex_);
-    tls_ = std::move(*made);
+    bool is_one_gone = false;
+    {
+      const std::lock_guard lock(tls_mutex_);
+      tls_ = std::move(*made);
+      is_one_gone = config_.tls && (is_any_missing(config_.tls->client_ca_pem, config.client_ca_pem) ||
+                                    is_any_missing(config_.tls->front_proxy_ca_pem, config.front_proxy_ca_pem));
+      config_.tls = config;
+    }
+    // Whom an authority vouched for that is none any more is nobody: who still may comes back.
+    if (is_one_gone) wind_down(true);
     return {};
   }
 

@@ -50,7 +50,8 @@ class Server {
   static Result<std::unique_ptr<Server>> start(ServerConfig config, Handler& handler);
   virtual ~Server() = default;
   [[nodiscard]] virtual std::uint16_t port() const = 0;
-  /// Connections from now on are shown this, and what it trusts; those that are open go on. The error leaves all as it was. Thread-safe.
+  /// Connections from now on are shown this, and what it trusts; those that are open go on, but where an authority is gone: then they end
+  /// with what is under way, watches at once. The error leaves all as it was. Not on I/O threads.
   virtual Result<void> set_tls(const TlsServerConfig& config) = 0;
   /// Stops accepting, lets answers under way end for up to `grace_ms`, then closes.
   virtual void stop(int grace_ms) = 0;

@@ -8,6 +8,7 @@
 
 #include <ranges>
 
+#include "net/peer.h"
 #include "security/openssl.h"
 
 namespace berth::net {
@@ -17,14 +18,6 @@ security::Bio bio_of(const std::string& pem) { return security::Bio(BIO_new_mem_
 
 /// Never asks on the terminal for a passphrase.
 int no_passphrase(char*, int, int, void*) { return 0; }
-
-std::vector<security::Certificate> read_certificates(const std::string& pem) {
-  std::vector<security::Certificate> out;
-  const auto bio = bio_of(pem);
-  while (X509* certificate = PEM_read_bio_X509(bio.get(), nullptr, no_passphrase, nullptr)) out.emplace_back(certificate);
-  ERR_clear_error();
-  return out;
-}
 
 Result<void> use_identity(SSL_CTX* context, const std::string& certificate_pem, const std::string& key_pem) {
   const auto chain = read_certificates(certificate_pem);
@@ -132,13 +125,6 @@ bool is_ip_address(const std::string& name) {
   return inet_pton(AF_INET, name.c_str(), &address) == 1 || inet_pton(AF_INET6, name.c_str(), &address) == 1;
 }
 
-void append_entry(X509_NAME_ENTRY* entry, std::vector<std::string>& out) {
-  unsigned char* text = nullptr;
-  const int size = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(entry));
-  if (size >= 0) out.emplace_back(reinterpret_cast<char*>(text), static_cast<std::size_t>(size));
-  OPENSSL_free(text);
-}
-
 /// Go's names of the suites that this server takes, and OpenSSL's. Those without forward secrecy or authentication are not among them.
 constexpr std::pair<std::string_view, const char*> kCipherNames[] = {
     {"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "ECDHE-ECDSA-AES128-GCM-SHA256"},
@@ -167,49 +153,6 @@ Result<void> set_ciphers(SSL_CTX* context, const std::vector<std::string>& suite
   return {};
 }
 
-/// The two kinds of authorities of a server that tells them apart.
-struct Authorities {
-  std::unique_ptr<X509_STORE, security::FreeWith<X509_STORE_free>> clients{X509_STORE_new()}, proxies{X509_STORE_new()};
-  std::vector<security::Certificate> of_proxies;
-};
-
-int authorities_index() {
-  static const int index = SSL_CTX_get_ex_new_index(
-      0, nullptr, nullptr, nullptr, [](void*, void* data, CRYPTO_EX_DATA*, int, long, void*) { delete static_cast<Authorities*>(data); });
-  return index;
-}
-
-void tell_apart(SSL_CTX* context, const TlsServerConfig& config) {
-  auto authorities = std::make_unique<Authorities>();
-  for (const auto& one : read_certificates(config.client_ca_pem)) X509_STORE_add_cert(authorities->clients.get(), one.get());
-  authorities->of_proxies = read_certificates(config.front_proxy_ca_pem);
-  for (const auto& one : authorities->of_proxies) X509_STORE_add_cert(authorities->proxies.get(), one.get());
-  ERR_clear_error();
-  SSL_CTX_set_ex_data(context, authorities_index(), authorities.release());
-}
-
-bool is_vouched_for(X509_STORE* store, X509* certificate, STACK_OF(X509) * others) {
-  const std::unique_ptr<X509_STORE_CTX, security::FreeWith<X509_STORE_CTX_free>> check(X509_STORE_CTX_new());
-  if (check == nullptr || X509_STORE_CTX_init(check.get(), store, certificate, others) != 1) return false;
-  X509_STORE_CTX_set_purpose(check.get(), X509_PURPOSE_SSL_CLIENT);
-  const bool is_good = X509_verify_cert(check.get()) == 1;
-  ERR_clear_error();
-  return is_good;
-}
-
-/// Of a certificate that one of all the authorities vouches for. Also right after a session was resumed, which keeps no chain.
-void find_authority(SSL* ssl, X509* certificate, PeerCertificate& out) {
-  const auto* authorities = static_cast<const Authorities*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), authorities_index()));
-  if (authorities == nullptr) return;
-  auto* others = SSL_get_peer_cert_chain(ssl);
-  const bool may_be_proxy = sk_X509_num(others) > 1 || std::ranges::any_of(authorities->of_proxies, [&](const security::Certificate& one) {
-                              return X509_NAME_cmp(X509_get_subject_name(one.get()), X509_get_issuer_name(certificate)) == 0;
-                            });
-  if (!may_be_proxy) return;  // The usual case costs no second look.
-  out.is_front_proxy = is_vouched_for(authorities->proxies.get(), certificate, others);
-  out.is_client = !out.is_front_proxy || is_vouched_for(authorities->clients.get(), certificate, others);
-}
-
 }  // namespace
 
 Result<void> check_authority(const std::string& ca_pem) {
@@ -236,6 +179,8 @@ Result<TlsContext> make_server_tls(const TlsServerConfig& config, bool http2) {
     if (auto set = set_ciphers(context.get(), config.cipher_suites); !set) return std::unexpected(set.error());
   SSL_CTX_set_alpn_select_cb(context.get(), choose_protocol, const_cast<unsigned char*>(http2 ? kHttp2First : kHttp11));
   SSL_CTX_set_num_tickets(context.get(), 1);
+  // Sessions are with their clients, in tickets: none is kept here.
+  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   static constexpr unsigned char kContextId[] = "berth";
   SSL_CTX_set_session_id_context(context.get(), kContextId, sizeof kContextId - 1);
   if (auto used = use_identity(context.get(), config.certificate_pem, config.private_key_pem); !used) return std::unexpected(used.error());
@@ -245,7 +190,7 @@ Result<TlsContext> make_server_tls(const TlsServerConfig& config, bool http2) {
     for (const auto& authority : read_certificates(*pem)) SSL_CTX_add_client_CA(context.get(), authority.get());
     SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
   }
-  if (!config.front_proxy_ca_pem.empty()) tell_apart(context.get(), config);
+  remember_peers(context.get(), config);
   return context;
 }
 
@@ -287,34 +232,6 @@ SSL* new_client_session(SSL_CTX* context, const std::string& server_name, bool v
   }
   if (auto* cache = cache_of(context)) cache->use_for(ssl);
   return ssl;
-}
-
-std::optional<PeerCertificate> verified_peer(SSL* ssl) {
-  X509* certificate = SSL_get0_peer_certificate(ssl);
-  if (certificate == nullptr || SSL_get_verify_result(ssl) != X509_V_OK) return std::nullopt;
-  PeerCertificate out;
-  auto* subject = X509_get_subject_name(certificate);
-  for (int i = 0; i < X509_NAME_entry_count(subject); ++i) {
-    auto* entry = X509_NAME_get_entry(subject, i);
-    const int nid = OBJ_obj2nid(X509_NAME_ENTRY_get_object(entry));
-    if (nid == NID_organizationName) append_entry(entry, out.organizations);
-    if (nid == NID_commonName) {
-      std::vector<std::string> names;
-      append_entry(entry, names);
-      if (!names.empty()) out.common_name = std::move(names.front());
-    }
-  }
-  const std::unique_ptr<BIGNUM, security::FreeWith<BN_free>> number(ASN1_INTEGER_to_BN(X509_get_serialNumber(certificate), nullptr));
-  char* digits = BN_bn2hex(number.get());
-  for (const char* at = digits; at != nullptr && *at != '\0'; ++at)
-    if (*at != '0' || !out.serial.empty()) out.serial += static_cast<char>(std::tolower(static_cast<unsigned char>(*at)));
-  OPENSSL_free(digits);
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  if (X509_digest(certificate, EVP_sha256(), digest.data(), &size) == 1)
-    for (unsigned int i = 0; i < size; ++i) out.fingerprint += fmt::format("{:02x}", digest[i]);
-  find_authority(ssl, certificate, out);
-  return out;
 }
 
 std::string take_tls_error(SSL* ssl) {

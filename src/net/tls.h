@@ -1,4 +1,4 @@
-// TLS contexts from PEM texts, and what a verified peer's certificate says.
+// TLS contexts from PEM texts.
 #pragma once
 #include <memory>
 #include <optional>
@@ -23,8 +23,6 @@ Result<void> check_tls_settings(const std::string& min_version, const std::vecto
 Result<TlsContext> make_client_tls(const ClientConfig& config);
 /// A connection's TLS state for the client: server name indication and the name to verify (a DNS name or an IP address).
 SSL* new_client_session(SSL_CTX* context, const std::string& server_name, bool verify);
-/// The subject of the client's certificate; nullopt when it sent none.
-std::optional<PeerCertificate> verified_peer(SSL* ssl);
 /// The thread's queued OpenSSL errors as words, emptying the queue. With `ssl`, a failed verification is told in full.
 std::string take_tls_error(SSL* ssl = nullptr);
 /// The peer spoke plain HTTP: looks at the queued errors without emptying the queue.

@@ -45,6 +45,48 @@ std::optional<Headers> websocket_answer(const HttpRequest& request, std::string_
   return out;
 }
 
+namespace {
+
+/// Calls each(protocol) for what a list offers.
+template <typename Each>
+void for_each_protocol(std::string_view list, const Each& each) {
+  while (!list.empty()) {
+    const auto comma = list.find(',');
+    std::string_view one = list.substr(0, comma);
+    while (!one.empty() && (one.front() == ' ' || one.front() == '\t')) one.remove_prefix(1);
+    while (!one.empty() && (one.back() == ' ' || one.back() == '\t')) one.remove_suffix(1);
+    if (!one.empty()) each(one);
+    if (comma == std::string_view::npos) return;
+    list.remove_prefix(comma + 1);
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> websocket_token(const HttpRequest& request) {
+  if (!is_websocket_request(request)) return std::nullopt;
+  int tokens = 0, others = 0;
+  std::optional<std::string> token;
+  for (const auto& [name, value] : request.headers.fields()) {
+    if (!equal_ignoring_case(name, "Sec-WebSocket-Protocol")) continue;
+    for_each_protocol(value, [&](std::string_view protocol) {
+      const bool is_token = protocol.starts_with(kWebsocketTokenPrefix);
+      ++(is_token ? tokens : others);
+      if (is_token) token = base64url_decode(protocol.substr(kWebsocketTokenPrefix.size()));
+    });
+  }
+  if (tokens == 0) return std::nullopt;
+  return tokens == 1 && others > 0 && token && is_utf8(*token) ? std::move(token) : std::string();
+}
+
+std::string without_websocket_token(std::string_view protocols) {
+  std::string out;
+  for_each_protocol(protocols, [&](std::string_view protocol) {
+    if (!protocol.starts_with(kWebsocketTokenPrefix)) out.append(out.empty() ? "" : ", ").append(protocol);
+  });
+  return out;
+}
+
 std::string choose_websocket_protocol(const HttpRequest& request, const std::vector<std::string>& supported) {
   for (const auto& protocol : supported) {
     for (const auto& [name, value] : request.headers.fields()) {

@@ -21,6 +21,13 @@ bool is_websocket_request(const HttpRequest& request);
 /// The headers of the 101 answer, for ResponseWriter::upgrade. `protocol` (may be empty) is the subprotocol chosen. nullopt: the request is
 /// not a well-formed handshake (answer 400).
 std::optional<Headers> websocket_answer(const HttpRequest& request, std::string_view protocol);
+/// Browsers, which can set no header, bring a bearer token among the protocols that they offer.
+constexpr std::string_view kWebsocketTokenPrefix = "base64url.bearer.authorization.k8s.io.";
+/// The token that a WebSocket request brings so, decoded; nullopt: none. Empty: one that nobody can have meant (several, badly encoded, or no
+/// protocol beside it that could be chosen).
+std::optional<std::string> websocket_token(const HttpRequest& request);
+/// The offered protocols but the token: it is for this server alone.
+std::string without_websocket_token(std::string_view protocols);
 /// The first of `supported` that the client offers in Sec-WebSocket-Protocol; empty when none.
 std::string choose_websocket_protocol(const HttpRequest& request, const std::vector<std::string>& supported);
 /// Adds the handshake's headers for the subprotocols (best first); returns the key, for check_websocket_answer.

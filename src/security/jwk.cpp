@@ -112,7 +112,8 @@ std::optional<TokenHeader> token_header(std::string_view token) {
   const auto text = base64url_decode(token.substr(0, dot));
   const auto header = text ? json::parse(*text, {.max_depth = 16}) : Result<json::Value>(invalid(""));
   if (!header || !header->is_object()) return std::nullopt;
-  return TokenHeader{std::string(json::get_string(*header, {"alg"})), std::string(json::get_string(*header, {"kid"}))};
+  return TokenHeader{std::string(json::get_string(*header, {"alg"})), std::string(json::get_string(*header, {"kid"})),
+                     json::find(*header, "crit") != nullptr || json::find(*header, "b64") != nullptr};
 }
 
 Result<KeySet> KeySet::parse(std::string_view jwks) {
@@ -138,7 +139,7 @@ bool KeySet::has(std::string_view key_id) const {
 
 std::optional<json::Value> KeySet::verify(std::string_view token, const std::vector<std::string>& algorithms) const {
   const auto header = token_header(token);
-  if (!header || std::ranges::find(algorithms, header->algorithm) == algorithms.end()) return std::nullopt;
+  if (!header || header->has_extensions || std::ranges::find(algorithms, header->algorithm) == algorithms.end()) return std::nullopt;
   const auto last = token.rfind('.');
   if (last == token.find('.')) return std::nullopt;
   const auto signature = base64url_decode(token.substr(last + 1));

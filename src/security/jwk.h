@@ -14,6 +14,8 @@ namespace berth::security {
 /// The header of a token, unverified.
 struct TokenHeader {
   std::string algorithm, key_id;
+  /// It names extensions that whoever reads it must know (`crit`): none is known here, so nobody may accept it (RFC 7515 4.1.11).
+  bool has_extensions = false;
 };
 std::optional<TokenHeader> token_header(std::string_view token);
 

@@ -156,6 +156,8 @@ std::optional<json::Value> JwtKey::verify(std::string_view token) const {
   if (!parts) return std::nullopt;
   auto header = decode_object(parts->header);
   if (!header || json::get_string(*header, {"alg"}) != algorithm_) return std::nullopt;
+  // Extensions that whoever reads it must know: none is known here.
+  if (json::find(*header, "crit") != nullptr) return std::nullopt;
   if (const auto* id = json::find(*header, "kid"); id != nullptr && (!id->is_string() || json::as_view(*id) != key_id_))
     return std::nullopt;
   auto signature = base64url_decode(parts->signature);

@@ -1,9 +1,13 @@
 // Role-based access control, the default roles, escalation, nodes (SPEC A6).
 #include <gtest/gtest.h>
 
+#include <deque>
+#include <random>
+
 #include "apiserver/auth/default_roles.h"
-#include "apiserver/auth/rbac_rules.h"
+#include "apiserver/auth/rbac_grants.h"
 #include "apiserver/auth/reviews.h"
+#include "apiserver/auth/rule_coverage.h"
 #include "tests/apiserver/auth_fixture.h"
 
 namespace berth::apiserver::auth {
@@ -222,8 +226,7 @@ subjects: [{kind: User, name: esc}]
   EXPECT_EQ(*refused,
             "user \"ada\" (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n"
             "{APIGroups:[\"\"], Resources:[\"nodes\"], Verbs:[\"get\" \"list\"]}");
-  EXPECT_EQ(authorizer.check_escalation(user("ada"), "Role", role, &role), std::nullopt)
-      << "an update that changes no rules grants nothing";
+  EXPECT_EQ(authorizer.check_escalation(user("ada"), "Role", role, &role), std::nullopt) << "an update that changes nothing grants nothing";
   EXPECT_EQ(authorizer.check_escalation(user("esc"), "Role", role, nullptr), std::nullopt);
   EXPECT_EQ(authorizer.check_escalation(user("root", {"system:masters"}), "Role", role, nullptr), std::nullopt);
   auto fine = doc("{metadata: {namespace: dev, name: r}, rules: [{apiGroups: [''], resources: [pods], resourceNames: [x], verbs: [get]}]}");
@@ -317,25 +320,274 @@ TEST_F(RbacTest, ReviewsAnswerInKubernetesWords) {
   EXPECT_EQ(json::get_string(*who, {"status", "userInfo", "username"}), "jane");
 }
 
+/// Whether one role covers another, and what is missing.
+Coverage cover(const std::vector<PolicyRule>& held, const std::vector<PolicyRule>& wanted, const CoverageLimits& limits = {}) {
+  const RuleIndex role(held);
+  const RuleIndex* roles[] = {&role};
+  return coverage_of(roles, wanted, limits);
+}
+
 TEST(RbacRules, CoverageSplitsWhatIsMissing) {
   std::vector<PolicyRule> held = {{.verbs = {"get", "list"}, .groups = {""}, .resources = {"pods", "*/scale"}},
                                   {.verbs = {"*"}, .groups = {"apps"}, .resources = {"*"}},
                                   {.verbs = {"get"}, .groups = {""}, .resources = {"secrets"}, .names = {"a"}},
                                   {.verbs = {"get"}, .urls = {"/logs/*"}}};
-  const auto covered = [&](PolicyRule rule) { return uncovered(held, {std::move(rule)}).empty(); };
+  const auto covered = [&](PolicyRule rule) { return cover(held, {std::move(rule)}).is_whole; };
   EXPECT_TRUE(covered({.verbs = {"list"}, .groups = {"", "apps"}, .resources = {"pods"}}));
   EXPECT_TRUE(covered({.verbs = {"get"}, .groups = {""}, .resources = {"replicationcontrollers/scale"}}));
   EXPECT_FALSE(covered({.verbs = {"*"}, .groups = {""}, .resources = {"pods"}}));
   EXPECT_FALSE(covered({.verbs = {"get"}, .groups = {"*"}, .resources = {"pods"}}));
   EXPECT_FALSE(covered({.verbs = {"get"}, .groups = {""}, .resources = {"*"}}));
+  EXPECT_TRUE(covered({.verbs = {"get"}, .groups = {""}, .resources = {"*/scale"}}));
+  EXPECT_FALSE(covered({.verbs = {"get"}, .groups = {""}, .resources = {"*/status"}}));
   EXPECT_TRUE(covered({.verbs = {"get"}, .groups = {""}, .resources = {"secrets"}, .names = {"a"}}));
   EXPECT_FALSE(covered({.verbs = {"get"}, .groups = {""}, .resources = {"secrets"}, .names = {"a", "b"}}));
   EXPECT_FALSE(covered({.verbs = {"get"}, .groups = {""}, .resources = {"secrets"}}));
   EXPECT_TRUE(covered({.verbs = {"get"}, .urls = {"/logs/x", "/logs/*"}}));
   EXPECT_FALSE(covered({.verbs = {"get"}, .urls = {"*"}}));
-  auto missing = uncovered(held, {{.verbs = {"get", "delete"}, .groups = {""}, .resources = {"pods"}}});
-  ASSERT_EQ(missing.size(), 1U);
-  EXPECT_EQ(missing[0].to_string(), "{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"delete\"]}");
+  const auto missing = cover(held, {{.verbs = {"get", "delete", "watch"}, .groups = {""}, .resources = {"secrets", "pods"}},
+                                    {.verbs = {"get", "put"}, .urls = {"/x"}}});
+  EXPECT_EQ(missing.missing,
+            (std::vector<std::string>{"{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"delete\" \"watch\"]}",
+                                      "{APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"get\" \"delete\" \"watch\"]}",
+                                      "{NonResourceURLs:[\"/x\"], Verbs:[\"get\"]}", "{NonResourceURLs:[\"/x\"], Verbs:[\"put\"]}"}));
+  EXPECT_FALSE(missing.has_more);
+}
+
+/// Of single permissions, by trying each held rule: what Kubernetes does, and what the boxes must come to.
+bool plainly_covered(const std::vector<PolicyRule>& held, const PolicyRule& wanted) {
+  const auto covers_list = [](const std::vector<std::string>& list, const std::string& value) {
+    return std::ranges::any_of(list, [&](const auto& one) { return one == "*" || one == value; });
+  };
+  const auto covers_resource = [&](const PolicyRule& rule, const std::string& value) {
+    const auto slash = value.find('/');
+    return covers_list(rule.resources, value) ||
+           (slash != std::string::npos && std::ranges::find(rule.resources, "*" + value.substr(slash)) != rule.resources.end());
+  };
+  for (const auto& verb : wanted.verbs)
+    for (const auto& group : wanted.groups)
+      for (const auto& resource : wanted.resources)
+        for (std::size_t n = 0; n < std::max<std::size_t>(1, wanted.names.size()); ++n)
+          if (std::ranges::none_of(held, [&](const PolicyRule& rule) {
+                const bool named = rule.names.empty() || (!wanted.names.empty() && std::ranges::find(rule.names, wanted.names[n]) != rule.names.end());
+                return named && covers_list(rule.verbs, verb) && covers_list(rule.groups, group) && covers_resource(rule, resource);
+              }))
+            return false;
+  return true;
+}
+
+class RandomRules {
+ public:
+  explicit RandomRules(unsigned seed) : random_(seed) {}
+  PolicyRule rule(bool small) {
+    PolicyRule out;
+    out.verbs = some({"get", "list", "watch", "create", "*"}, small);
+    out.groups = some({"", "apps", "batch", "*"}, small);
+    out.resources = some({"pods", "pods/log", "pods/status", "jobs", "jobs/status", "*/status", "*"}, small);
+    if (random_() % 2 == 0) out.names = some({"a", "b", "c"}, small);
+    return out;
+  }
+  std::vector<PolicyRule> rules(std::size_t count) {
+    std::vector<PolicyRule> out;
+    for (std::size_t i = 0; i < count; ++i) out.push_back(rule(false));
+    return out;
+  }
+  template <typename T>
+  const T& one_of(const std::vector<T>& list) {
+    return list[random_() % list.size()];
+  }
+
+ private:
+  std::vector<std::string> some(const std::vector<std::string>& from, bool small) {
+    std::vector<std::string> out;
+    // Stars are rare: they hide the rest.
+    for (std::size_t i = 0; i <= random_() % (small ? 3 : 4); ++i)
+      if (const auto& value = one_of(from); value != "*" || random_() % 8 == 0) out.push_back(value);
+    if (out.empty()) out.push_back(from.front());
+    return out;
+  }
+  std::mt19937 random_;
+};
+
+TEST(RbacRules, BoxesCoverWhatSinglePermissionsDo) {
+  RandomRules random(7);
+  int covered = 0;
+  for (int i = 0; i < 3000; ++i) {
+    // Few rules are walked, many are found by their index.
+    const auto held = random.rules(i % 2 == 0 ? 4 : 25);
+    const PolicyRule wanted = random.rule(true);
+    const bool is_covered = plainly_covered(held, wanted);
+    covered += is_covered;
+    const auto coverage = cover(held, {wanted});
+    ASSERT_EQ(coverage.is_whole, is_covered) << wanted.to_string();
+    ASSERT_EQ(coverage.missing.empty(), is_covered) << wanted.to_string();
+  }
+  EXPECT_GT(covered, 100);
+  EXPECT_LT(covered, 2900);
+}
+
+TEST(RbacRules, AnIndexAllowsWhatItsRulesDo) {
+  RandomRules random(11);
+  const std::vector<std::string> verbs{"get", "list", "delete"}, groups{"", "apps", "x"}, resources{"pods", "jobs", "nodes"},
+      subs{"", "", "log", "status"}, names{"", "a", "z"};
+  int allowed = 0;
+  for (int i = 0; i < 300; ++i) {
+    const auto rules = random.rules(i % 2 == 0 ? 3 : 30);
+    const RuleIndex index(rules);
+    ASSERT_EQ(index.fields() != nullptr, i % 2 == 1);
+    for (int k = 0; k < 50; ++k) {
+      const Attributes asked{.verb = random.one_of(verbs), .group = random.one_of(groups), .resource = random.one_of(resources),
+                             .subresource = random.one_of(subs), .name = random.one_of(names)};
+      const bool is_allowed = std::ranges::any_of(rules, [&](const PolicyRule& rule) { return rule.allows(asked); });
+      allowed += is_allowed;
+      ASSERT_EQ(index.allows(asked), is_allowed) << asked.verb << " " << asked.resource << "/" << asked.subresource;
+    }
+  }
+  EXPECT_GT(allowed, 1000);
+}
+
+std::vector<std::string> numbered(const std::string& text, int count) {
+  std::vector<std::string> out;
+  for (int i = 0; i < count; ++i) out.push_back(text + std::to_string(i));
+  return out;
+}
+
+TEST(RbacRules, ProductsAreNotTakenApart) {
+  // 10^8 permissions each.
+  const PolicyRule many{.verbs = numbered("v", 100), .groups = numbered("g", 100), .resources = numbered("r", 100), .names = numbered("n", 100)};
+  const std::vector<PolicyRule> everything{{.verbs = {"*"}, .groups = {"*"}, .resources = {"*"}}};
+  EXPECT_TRUE(cover(everything, {many}).is_whole);
+  EXPECT_TRUE(cover({many}, {many}).is_whole);
+  const auto none = cover({}, {many});
+  EXPECT_FALSE(none.is_whole);
+  EXPECT_TRUE(none.has_more);
+  EXPECT_GT(none.missing.size(), 10U);
+  std::size_t bytes = 0;
+  for (const auto& line : none.missing) bytes += line.size();
+  EXPECT_LT(bytes, 64U * 1024);
+  // All but one of the last names.
+  PolicyRule most = many;
+  most.names.pop_back();
+  const auto one_name = cover({most}, {many});
+  EXPECT_FALSE(one_name.is_whole);
+  ASSERT_FALSE(one_name.missing.empty());
+  EXPECT_NE(one_name.missing.front().find("\"n99\""), std::string::npos) << one_name.missing.front();
+}
+
+TEST(RbacRules, WhatIsTooEntangledIsRefused) {
+  RandomRules random(3);
+  const auto held = random.rules(200);
+  PolicyRule wanted{.verbs = numbered("v", 60), .groups = numbered("g", 60), .resources = numbered("r", 60), .names = numbered("n", 60)};
+  std::vector<PolicyRule> diagonal;
+  for (int i = 0; i < 60; ++i) {
+    // Each leaves another corner open.
+    PolicyRule rule = wanted;
+    rule.verbs.erase(rule.verbs.begin() + i);
+    rule.groups.erase(rule.groups.begin() + i);
+    rule.resources.erase(rule.resources.begin() + i);
+    rule.names.erase(rule.names.begin() + i);
+    diagonal.push_back(std::move(rule));
+  }
+  const auto coverage = cover(diagonal, {wanted}, {.steps = 3000});
+  EXPECT_FALSE(coverage.is_whole);
+  EXPECT_TRUE(coverage.is_too_entangled || !coverage.missing.empty());
+}
+
+TEST_F(RbacTest, AUserWithVeryManyRulesIsNotDecidedAboutAtOnce) {
+  json::Array rules;
+  for (int i = 0; i < 5000; ++i)
+    rules.push_back(json::Object{{"apiGroups", json::Array{""}}, {"resources", json::Array{"pods"}}, {"verbs", json::Array{"get"}},
+                                 {"resourceNames", json::Array{"n" + std::to_string(i)}}});
+  const json::Value role = json::Object{{"kind", "Role"}, {"metadata", json::Object{{"namespace", "dev"}, {"name", "big"}}}, {"rules", std::move(rules)}};
+  write_rbac(json::serialize(role).c_str());
+  write_rbac("{kind: RoleBinding, metadata: {namespace: dev, name: big}, roleRef: {kind: Role, name: big}, subjects: [{kind: User, name: max}]}");
+  auto& authorizer = *parts_.authorizer;
+  const auto decision = authorizer.decide_at_once(user("max"), ask("get pods n4999", "dev"));
+  ASSERT_TRUE(decision) << "a name is found among five thousand";
+  EXPECT_TRUE(decision->allowed);
+  EXPECT_FALSE(authorizer.decide_at_once(user("max"), ask("list pods", "dev"))->allowed) << "no rule is for all names";
+  // A subject in very many groups takes longer than a moment, whoever is asked for.
+  std::vector<std::string> groups = numbered("team-", 3000);
+  const auto crowd = user("crowd", groups);
+  const auto waits = authorizer.decide_at_once(crowd, ask("get pods", "dev"));
+  ASSERT_FALSE(waits);
+  EXPECT_EQ(waits.error(), "the rules of crowd");
+  EXPECT_FALSE(authorizer.authorize(crowd, ask("get pods", "dev")).allowed);
+  EXPECT_TRUE(authorizer.decide_at_once(user("jane"), ask("get pods", "dev"))) << "others do not notice";
+}
+
+TEST_F(RbacTest, AnAnswerShowsSoManyRulesAndSaysThatThereAreMore) {
+  const std::string name(20'000, 'x');
+  for (int i = 0; i < 80; ++i) {
+    write_rbac(fmt::format("{{kind: Role, metadata: {{namespace: dev, name: r{}}}, rules: [{{apiGroups: [''], resources: [pods], verbs: [get], "
+                           "resourceNames: ['{}{}']}}]}}", i, name, i).c_str());
+    write_rbac(fmt::format("{{kind: RoleBinding, metadata: {{namespace: dev, name: b{}}}, roleRef: {{kind: Role, name: r{}}}, subjects: [{{kind: User, "
+                           "name: jane}}]}}", i, i).c_str());
+  }
+  const auto review = review_self_subject_rules(*parts_.authorizer, user("jane"), doc("{spec: {namespace: dev}}"));
+  EXPECT_LT(json::serialize(*review).size(), std::size_t{1200} * 1024);
+  EXPECT_TRUE(json::get_bool(*review, {"status", "incomplete"}));
+  EXPECT_EQ(json::get_string(*review, {"status", "evaluationError"}), "there are more rules than the 1024 KiB that are shown");
+}
+
+TEST_F(RbacTest, WhoIsAddedToABindingIsGrantedItsRole) {
+  write_rbac(R"(
+kind: RoleBinding
+metadata: {namespace: dev, name: a}
+roleRef: {kind: ClusterRole, name: admin}
+subjects: [{kind: User, name: ada}]
+)");
+  auto& authorizer = *parts_.authorizer;
+  const auto before = doc(
+      "{metadata: {namespace: dev, name: b, labels: {a: b}}, roleRef: {kind: ClusterRole, name: cluster-admin}, subjects: [{kind: User, name: x}]}");
+  const auto changed = [&](const std::function<void(json::Value&)>& change) {
+    json::Value after = before;
+    change(after);
+    return authorizer.check_escalation(user("ada"), "RoleBinding", after, &before).has_value();
+  };
+  EXPECT_TRUE(changed([](json::Value& b) { json::set(b, {"subjects"}, json::Array{json::Object{{"kind", "User"}, {"name", "ada"}}}); }))
+      << "she would be cluster-admin in dev";
+  EXPECT_TRUE(changed([](json::Value& b) { json::set(b, {"metadata", "labels", "a"}, json::Value("c")); })) << "as in Kubernetes: any change";
+  EXPECT_FALSE(changed([](json::Value& b) {
+    json::set(b, {"metadata", "finalizers"}, json::Array{"x/y"});
+    json::set(b, {"metadata", "ownerReferences"}, json::Array{});
+    json::set(b, {"metadata", "resourceVersion"}, json::Value("7"));
+  })) << "what the garbage collector needs";
+  const auto role = doc("{metadata: {name: g}, rules: [], aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}}");
+  auto narrower = role;
+  json::set(narrower, {"aggregationRule"}, json::Object{});
+  EXPECT_EQ(authorizer.check_escalation(user("ada"), "ClusterRole", narrower, &role), "must have cluster-admin privileges to use the aggregationRule")
+      << "who takes it away decides as well";
+}
+
+TEST_F(RbacTest, WhatIsDeletedIsForgottenWhole) {
+  RbacGrants grants;
+  std::deque<std::string> keys;
+  const auto stored = [&](std::string_view plural, const json::Value& document) {
+    const auto ns = json::get_string(document, {"metadata", "namespace"}), name = json::get_string(document, {"metadata", "name"});
+    keys.push_back(make_key("rbac.authorization.k8s.io", plural, ns, name));
+    std::string text = json::serialize(document);
+    const auto meta = meta_of_json({}, text);
+    return std::make_shared<const StoredObject>(keys.back(), std::make_shared<const std::string>(std::move(text)), 1, 1, meta);
+  };
+  json::Array subjects;
+  for (int i = 0; i < 20'000; ++i) subjects.push_back(json::Object{{"kind", "User"}, {"name", i % 2 == 0 ? std::string("same") : "u" + std::to_string(i)}});
+  const auto binding = stored("rolebindings", json::Object{{"metadata", json::Object{{"namespace", "dev"}, {"name", "b"}}},
+                                                           {"roleRef", json::Object{{"kind", "Role"}, {"name", "r"}}},
+                                                           {"subjects", std::move(subjects)}});
+  const auto role = stored("roles", doc("{metadata: {namespace: dev, name: r}, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}"));
+  grants.put_binding(*binding, false, false);
+  EXPECT_EQ(grants.size(), 10'001U + 1 + 1) << "subjects, the role that is not there yet, the binding";
+  grants.put_role(*role, false, false);
+  grants.put_binding(*binding, false, false);
+  EXPECT_EQ(grants.size(), 10'003U) << "written again";
+  grants.put_binding(*binding, false, true);
+  EXPECT_EQ(grants.size(), 1U);
+  grants.put_role(*role, false, true);
+  EXPECT_EQ(grants.size(), 0U);
+  grants.put_binding(*binding, false, false);
+  grants.put_binding(*binding, false, true);
+  EXPECT_EQ(grants.size(), 0U) << "a role that was only referred to";
 }
 
 }  // namespace

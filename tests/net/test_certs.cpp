@@ -36,13 +36,14 @@ void add_extension(X509* certificate, X509* issuer, int nid, const std::string& 
   X509_EXTENSION_free(extension);
 }
 
-X509* make_certificate(const std::string& common_name, const std::vector<std::string>& organizations, EVP_PKEY* key, int days) {
+X509* make_certificate(const std::string& common_name, const std::vector<std::string>& organizations, EVP_PKEY* key, int days,
+                       long seconds = 0) {
   static long serial = 1;
   X509* certificate = X509_new();
   X509_set_version(certificate, 2);
   ASN1_INTEGER_set(X509_get_serialNumber(certificate), ++serial);
   X509_gmtime_adj(X509_getm_notBefore(certificate), -10L * 86400);
-  X509_gmtime_adj(X509_getm_notAfter(certificate), days * 86400L);
+  X509_gmtime_adj(X509_getm_notAfter(certificate), seconds > 0 ? seconds : days * 86400L);
   X509_set_pubkey(certificate, key);
   auto* subject = X509_get_subject_name(certificate);
   const auto add = [&](const char* field, const std::string& value) {
@@ -60,12 +61,13 @@ struct Authority::State {
   X509* certificate;
 };
 
-Authority::Authority(const std::string& name) : state_(new State{EVP_EC_gen("P-256"), nullptr}) {
+Authority::Authority(const std::string& name, const Authority* above) : state_(new State{EVP_EC_gen("P-256"), nullptr}) {
   state_->certificate = make_certificate(name, {}, state_->key, 10);
-  X509_set_issuer_name(state_->certificate, X509_get_subject_name(state_->certificate));
-  add_extension(state_->certificate, state_->certificate, NID_basic_constraints, "critical,CA:TRUE");
-  add_extension(state_->certificate, state_->certificate, NID_key_usage, "critical,keyCertSign,digitalSignature");
-  X509_sign(state_->certificate, state_->key, EVP_sha256());
+  X509* issuer = above == nullptr ? state_->certificate : above->state_->certificate;
+  X509_set_issuer_name(state_->certificate, X509_get_subject_name(issuer));
+  add_extension(state_->certificate, issuer, NID_basic_constraints, "critical,CA:TRUE");
+  add_extension(state_->certificate, issuer, NID_key_usage, "critical,keyCertSign,digitalSignature");
+  X509_sign(state_->certificate, above == nullptr ? state_->key : above->state_->key, EVP_sha256());
   pem_ = certificate_text(state_->certificate);
 }
 
@@ -75,9 +77,9 @@ Authority::~Authority() {
   delete state_;
 }
 
-Identity Authority::issue(const std::string& common_name, const std::vector<std::string>& organizations, int days) const {
+Identity Authority::issue(const std::string& common_name, const std::vector<std::string>& organizations, int days, long seconds) const {
   EVP_PKEY* key = EVP_EC_gen("P-256");
-  X509* certificate = make_certificate(common_name, organizations, key, days);
+  X509* certificate = make_certificate(common_name, organizations, key, days, seconds);
   X509_set_issuer_name(certificate, X509_get_subject_name(state_->certificate));
   add_extension(certificate, state_->certificate, NID_subject_alt_name, "IP:127.0.0.1,DNS:localhost");
   X509_sign(certificate, state_->key, EVP_sha256());

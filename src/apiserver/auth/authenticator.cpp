@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "net/websocket.h"
 #include "security/bootstrap_token.h"
 
 namespace berth::apiserver::auth {
@@ -50,13 +51,20 @@ class ChainAuthenticator final : public Authenticator {
     others_ = std::make_shared<const Others>(Others{options_.oidc, options_.anonymous, options_.anonymous_paths});
   }
 
-  bool may_wait(const net::HttpRequest& request) override {
-    if (request.peer && (request.peer->is_front_proxy || !request.peer->common_name.empty())) return false;
-    const auto token = bearer_token(request);
-    if (!token || is_own(*token)) return false;
+  std::optional<std::string> waits_for(const net::HttpRequest& request) override {
+    const bool has_certificate = request.peer && !is_over_or_revoked(*request.peer) &&
+                                 (request.peer->is_front_proxy || (request.peer->is_client && !request.peer->common_name.empty()));
+    const auto token = has_certificate ? std::nullopt : bearer_token(request);
+    return token ? waits_for_token(*token, {}) : std::nullopt;
+  }
+
+  std::optional<std::string> waits_for_token(const std::string& token, const std::vector<std::string>& audiences) override {
+    if (is_own(token)) return std::nullopt;
     const auto others = others_now();
-    if (OidcIssuer* issuer = others->oidc == nullptr ? nullptr : others->oidc->issuer_of(*token)) return issuer->must_fetch(*token);
-    return options_.webhook != nullptr && !options_.webhook->remembered(std::string(*token), {});
+    if (OidcIssuer* issuer = others->oidc == nullptr ? nullptr : others->oidc->issuer_of(token))
+      return issuer->must_fetch(token) ? std::optional("the issuer " + issuer->url()) : std::nullopt;
+    if (options_.webhook == nullptr || options_.webhook->remembered(token, audiences_for(audiences))) return std::nullopt;
+    return "the authentication webhook";
   }
 
   void set_others(std::shared_ptr<OidcAuthenticator> oidc, bool anonymous, std::vector<std::string> paths) {
@@ -65,25 +73,27 @@ class ChainAuthenticator final : public Authenticator {
   }
 
   model::ApiResult<UserInfo> authenticate(const net::HttpRequest& request) override {
+    const bool is_over = request.peer && is_over_or_revoked(*request.peer);
+    if (is_over && !bearer_token(request)) return std::unexpected(model::unauthorized());
     if (request.peer && request.peer->is_front_proxy) {
       const auto& allowed = options_.front_proxy.allowed_names;
       const bool is_allowed = allowed.empty() || std::ranges::find(allowed, request.peer->common_name) != allowed.end();
-      if (is_allowed && (options_.revoked == nullptr || !options_.revoked->contains(request.peer->serial)))
+      if (is_allowed && !is_over)
         if (auto user = user_of_headers(options_.front_proxy, request.headers))
           return user->name == "system:anonymous" ? std::move(*user) : authenticated(std::move(*user));
       if (!is_allowed && !request.peer->is_client && !bearer_token(request)) return std::unexpected(model::unauthorized());
     }
-    if (request.peer && request.peer->is_client && !request.peer->common_name.empty()) {
-      if (options_.revoked != nullptr && options_.revoked->contains(request.peer->serial)) return std::unexpected(model::unauthorized());
+    if (request.peer && !is_over && request.peer->is_client && !request.peer->common_name.empty()) {
       UserInfo user{request.peer->common_name, "", request.peer->organizations, {}};
       if (!request.peer->fingerprint.empty())
         user.extra["authentication.kubernetes.io/credential-id"] = {"X509SHA256=" + request.peer->fingerprint};
       return authenticated(std::move(user));
     }
     if (auto token = bearer_token(request)) {
-      auto user = by_token(*token, {});
+      auto found = by_token(*token, {});
       // The client is told no more than that its credentials are bad.
-      return user ? std::move(user) : std::unexpected(model::unauthorized());
+      if (!found) return std::unexpected(model::unauthorized());
+      return std::move(found->user);
     }
     const auto others = others_now();
     const bool is_path =
@@ -92,19 +102,20 @@ class ChainAuthenticator final : public Authenticator {
     return UserInfo{"system:anonymous", "", {"system:unauthenticated"}, {}};
   }
 
-  model::ApiResult<UserInfo> authenticate_token(const std::string& token, const std::vector<std::string>& audiences) override {
+  model::ApiResult<TokenUser> authenticate_token(const std::string& token, const std::vector<std::string>& audiences) override {
     return by_token(token, audiences);
   }
 
  private:
-  static std::optional<std::string_view> bearer_token(const net::HttpRequest& request) {
+  static std::optional<std::string> bearer_token(const net::HttpRequest& request) {
     std::string_view header = without_padding(request.headers.get("Authorization"));
     constexpr std::string_view kScheme = "bearer ";
-    if (header.size() <= kScheme.size() || ::strncasecmp(header.data(), kScheme.data(), kScheme.size()) != 0) return std::nullopt;
+    if (header.size() <= kScheme.size() || ::strncasecmp(header.data(), kScheme.data(), kScheme.size()) != 0)
+      return net::websocket_token(request);
     // The token is the second of the words that single spaces part: after two spaces there is none.
     auto token = header.substr(kScheme.size());
     token = token.substr(0, token.find(' '));
-    return token.empty() ? std::nullopt : std::optional(token);
+    return token.empty() ? std::nullopt : std::optional(std::string(token));
   }
 
   static UserInfo authenticated(UserInfo user) {
@@ -112,18 +123,41 @@ class ChainAuthenticator final : public Authenticator {
     return user;
   }
 
-  model::ApiResult<UserInfo> by_token(std::string_view token, const std::vector<std::string>& audiences) {
-    if (!options_.static_tokens.empty() && audiences.empty()) {
-      if (auto known = options_.static_tokens.find(std::string(token)); known != options_.static_tokens.end())
-        return authenticated(known->second);
-    }
-    if (const auto parts = security::split_bootstrap_token(token); parts && options_.cache != nullptr && audiences.empty())
-      if (auto user = by_bootstrap_token(*parts)) return authenticated(std::move(*user));
+  /// The certificate's time is over, or it was revoked: judged by each request, however long its connection or session has been there.
+  [[nodiscard]] bool is_over_or_revoked(const net::PeerCertificate& peer) const {
+    if (options_.clock != nullptr && (options_.clock->now() > peer.not_after || options_.clock->now() < peer.not_before)) return true;
+    return options_.revoked != nullptr && options_.revoked->contains(peer.serial);
+  }
+
+  /// What is asked about, the API's own where nothing is said.
+  [[nodiscard]] std::vector<std::string> audiences_for(const std::vector<std::string>& asked) const {
+    return asked.empty() && options_.service_account_tokens != nullptr ? options_.service_account_tokens->api_audiences() : asked;
+  }
+
+  /// Of tokens that know no audience: they are for the API alone.
+  std::optional<TokenUser> for_api(std::optional<UserInfo> user, const std::vector<std::string>& asked) const {
+    if (!user) return std::nullopt;
+    TokenUser out{authenticated(std::move(*user)), {}};
+    if (options_.service_account_tokens == nullptr) return asked.empty() ? std::optional(std::move(out)) : std::nullopt;
+    const auto& own = options_.service_account_tokens->api_audiences();
+    out.audiences = asked.empty() ? own : audiences_in_both(own, asked);
+    return out.audiences.empty() ? std::nullopt : std::optional(std::move(out));
+  }
+
+  model::ApiResult<TokenUser> by_token(std::string_view token, const std::vector<std::string>& audiences) {
+    if (const auto known = options_.static_tokens.find(std::string(token)); known != options_.static_tokens.end())
+      if (auto user = for_api(known->second, audiences)) return std::move(*user);
+    if (const auto parts = security::split_bootstrap_token(token); parts && options_.cache != nullptr)
+      if (auto user = for_api(by_bootstrap_token(*parts), audiences)) return std::move(*user);
     if (options_.service_account_tokens != nullptr && (!has_others() || options_.service_account_tokens->is_own(token))) {
-      auto user = options_.service_account_tokens->verify(token, audiences);
-      return user ? model::ApiResult<UserInfo>(authenticated(std::move(*user))) : user;
+      auto found = options_.service_account_tokens->verify(token, audiences);
+      if (found) found->user = authenticated(std::move(found->user));
+      return found;
     }
-    if (auto user = by_others(token, audiences)) return authenticated(std::move(*user));
+    if (auto found = by_others(token, audiences)) {
+      found->user = authenticated(std::move(found->user));
+      return std::move(*found);
+    }
     auto status = model::unauthorized();
     status.message = "invalid bearer token";
     return std::unexpected(status);
@@ -137,16 +171,16 @@ class ChainAuthenticator final : public Authenticator {
   [[nodiscard]] bool has_others() const { return options_.webhook != nullptr || others_now()->oidc != nullptr; }
 
   /// Other issuers' tokens, then the webhook. Why somebody is not let in goes to the log alone.
-  std::optional<UserInfo> by_others(std::string_view token, const std::vector<std::string>& audiences) {
+  std::optional<TokenUser> by_others(std::string_view token, const std::vector<std::string>& audiences) {
     const auto others = others_now();
-    if (OidcIssuer* issuer = others->oidc == nullptr || !audiences.empty() ? nullptr : others->oidc->issuer_of(token)) {
+    if (OidcIssuer* issuer = others->oidc == nullptr ? nullptr : others->oidc->issuer_of(token)) {
       auto user = issuer->verify(token);
-      if (user) return std::move(*user);
+      if (user) return for_api(std::move(*user), audiences);
       log::warning("auth", "a token of {}: {}", issuer->url(), user.error().message);
       return std::nullopt;
     }
     if (options_.webhook == nullptr) return std::nullopt;
-    auto user = options_.webhook->authenticate(std::string(token), audiences);
+    auto user = options_.webhook->authenticate(std::string(token), audiences_for(audiences));
     if (user) return std::move(*user);
     if (user.error().code == ErrorCode::kUnavailable) log::error("auth", "the authentication webhook: {}", user.error().message);
     return std::nullopt;
@@ -184,6 +218,20 @@ class ChainAuthenticator final : public Authenticator {
 };
 
 }  // namespace
+
+}  // namespace berth::apiserver::auth
+
+namespace berth::apiserver {
+
+std::vector<std::string> audiences_in_both(const std::vector<std::string>& ours, const std::vector<std::string>& theirs) {
+  std::vector<std::string> out;
+  std::ranges::copy_if(ours, std::back_inserter(out), [&](const auto& one) { return std::ranges::find(theirs, one) != theirs.end(); });
+  return out;
+}
+
+}  // namespace berth::apiserver
+
+namespace berth::apiserver::auth {
 
 std::optional<UserInfo> user_of_headers(const FrontProxyRules& rules, const net::Headers& headers) {
   const auto first = [&](const std::vector<std::string>& names) {

@@ -128,13 +128,23 @@ void AuthorizerChain::replace(std::vector<Link> links) {
   links_ = std::make_shared<const std::vector<Link>>(std::move(links));
 }
 
-std::optional<Authorizer::Decision> AuthorizerChain::decide(const UserInfo& user, const Attributes& attributes, bool may_ask) {
-  if (user.in_group("system:masters")) return Decision{true, ""};
-  std::shared_ptr<const std::vector<Link>> links;
-  {
-    const std::lock_guard lock(mutex_);
-    links = links_;
+std::shared_ptr<const std::vector<AuthorizerChain::Link>> AuthorizerChain::links_now() {
+  const std::lock_guard lock(mutex_);
+  return links_;
+}
+
+std::optional<std::string> AuthorizerChain::may_ask(const UserInfo& user) {
+  if (user.in_group("system:masters")) return std::nullopt;
+  for (const Link& link : *links_now()) {
+    if (link.type == AuthorizerConfig::Type::kAlwaysAllow) return std::nullopt;
+    if (link.webhook != nullptr) return "the authorization webhook " + link.webhook->name();
   }
+  return std::nullopt;
+}
+
+Expected<Authorizer::Decision, std::string> AuthorizerChain::decide(const UserInfo& user, const Attributes& attributes, bool may_wait) {
+  if (user.in_group("system:masters")) return Decision{true, ""};
+  const auto links = links_now();
   std::string reasons;
   const auto note = [&](const std::string& reason) {
     if (!reason.empty()) reasons += (reasons.empty() ? "" : ", ") + reason;
@@ -146,13 +156,13 @@ std::optional<Authorizer::Decision> AuthorizerChain::decide(const UserInfo& user
       continue;
     }
     if (link.webhook == nullptr) {
-      auto decision = built_in_->authorize(user, attributes);
-      if (decision.allowed) return decision;
-      note(decision.reason);
+      auto decision = may_wait ? Expected<Decision, std::string>(built_in_->authorize(user, attributes)) : built_in_->decide_at_once(user, attributes);
+      if (!decision || decision->allowed) return decision;
+      note(decision->reason);
       continue;
     }
-    const auto verdict = may_ask ? std::optional(link.webhook->authorize(user, attributes)) : link.webhook->remembered(user, attributes);
-    if (!verdict) return std::nullopt;
+    const auto verdict = may_wait ? std::optional(link.webhook->authorize(user, attributes)) : link.webhook->remembered(user, attributes);
+    if (!verdict) return std::unexpected("the authorization webhook " + link.webhook->name());
     if (verdict->verdict == Verdict::kAllow) return Decision{true, verdict->reason};
     note(verdict->reason);
     if (verdict->verdict == Verdict::kDeny) break;
@@ -162,11 +172,7 @@ std::optional<Authorizer::Decision> AuthorizerChain::decide(const UserInfo& user
 
 UserRules AuthorizerChain::rules_for(const UserInfo& user, const std::string& ns) {
   auto rules = built_in_->rules_for(user, ns);
-  std::shared_ptr<const std::vector<Link>> links;
-  {
-    const std::lock_guard lock(mutex_);
-    links = links_;
-  }
+  const auto links = links_now();
   if (std::ranges::any_of(*links, [](const Link& link) { return link.webhook != nullptr; })) {
     rules.incomplete = true;
     rules.evaluation_error = "webhook authorizer does not support user rule resolution";

@@ -38,7 +38,10 @@ class AuthorizerChain final : public Authorizer {
   Decision authorize(const UserInfo& user, const Attributes& attributes) override {
     return decide(user, attributes, true).value_or(Decision{});
   }
-  bool may_wait(const UserInfo& user, const Attributes& attributes) override { return !decide(user, attributes, false); }
+  Expected<Decision, std::string> decide_at_once(const UserInfo& user, const Attributes& attributes) override {
+    return decide(user, attributes, false);
+  }
+  std::optional<std::string> may_ask(const UserInfo& user) override;
   UserRules rules_for(const UserInfo& user, const std::string& ns) override;
   std::optional<std::string> check_escalation(const UserInfo& user, const std::string& kind, const json::Value& object,
                                               const json::Value* old_object) override {
@@ -46,8 +49,9 @@ class AuthorizerChain final : public Authorizer {
   }
 
  private:
-  /// nullopt: somebody would have to be waited for.
-  std::optional<Decision> decide(const UserInfo& user, const Attributes& attributes, bool may_ask);
+  /// The error: who would have to be waited for.
+  Expected<Decision, std::string> decide(const UserInfo& user, const Attributes& attributes, bool may_wait);
+  [[nodiscard]] std::shared_ptr<const std::vector<Link>> links_now();
   const std::shared_ptr<Authorizer> built_in_;
   std::mutex mutex_;
   std::shared_ptr<const std::vector<Link>> links_;

@@ -2,6 +2,8 @@
 
 #include <strings.h>
 
+#include <ranges>
+
 #include "apiserver/auth/reviews.h"
 #include "base/go/strings.h"
 
@@ -92,6 +94,17 @@ std::string as_go_prints(const Asked& asked) {
 bool is_impersonating(const net::Headers& headers) {
   return std::any_of(headers.fields().begin(), headers.fields().end(),
                      [](const auto& field) { return ::strncasecmp(field.first.c_str(), "impersonate-", 12) == 0; });
+}
+
+std::optional<std::string> impersonation_waits_for(const net::HttpRequest& request, const UserInfo& user, Authorizer& authorizer) {
+  constexpr std::size_t kFew = 16;
+  const auto wanted = permissions_for(read_headers(request.headers));
+  for (const Attributes& attributes : wanted | std::views::take(kFew)) {
+    const auto decision = authorizer.decide_at_once(user, attributes);
+    if (!decision) return decision.error();
+    if (!decision->allowed) return std::nullopt;  // The rest is not asked.
+  }
+  return wanted.size() > kFew ? std::optional("the impersonations of " + user.name) : std::nullopt;
 }
 
 model::ApiResult<UserInfo> apply_impersonation(const net::HttpRequest& request, const UserInfo& user, Authorizer& authorizer) {

@@ -101,17 +101,23 @@ NodeAuthorizer::NodeAuthorizer(const ObjectCache& cache) : cache_(cache) {
   }
 }
 
-Decision NodeAuthorizer::authorize(const std::string& node, const Attributes& attributes) const {
+std::optional<Decision> NodeAuthorizer::authorize(const std::string& node, const Attributes& attributes, bool may_take_long) const {
+  Effort effort{may_take_long};
+  auto decision = decide(node, attributes, effort);
+  return effort.gave_up ? std::nullopt : std::optional(std::move(decision));
+}
+
+Decision NodeAuthorizer::decide(const std::string& node, const Attributes& attributes, Effort& effort) const {
   if (!attributes.is_resource) return no("");
   const std::string& resource = attributes.resource;
   if (attributes.group.empty()) {
-    if (resource == "secrets" || resource == "configmaps") return read_for_pods(node, attributes);
-    if (resource == "persistentvolumeclaims" || resource == "persistentvolumes") return volume(node, attributes);
+    if (resource == "secrets" || resource == "configmaps") return read_for_pods(node, attributes, effort);
+    if (resource == "persistentvolumeclaims" || resource == "persistentvolumes") return volume(node, attributes, effort);
     if (resource == "nodes") return node_object(node, attributes);
     if (resource == "pods") return pod(node, attributes);
     if (resource == "serviceaccounts" && attributes.subresource == "token") {
       if (attributes.verb != "create" || attributes.name.empty()) return no("can only create tokens for individual service accounts");
-      return is_referred_to(node, attributes.ns, resource, attributes.name)
+      return is_referred_to(node, attributes.ns, resource, attributes.name, effort)
                  ? yes()
                  : no(fmt::format("no relationship found between node '{}' and this object", node));
     }
@@ -121,10 +127,10 @@ Decision NodeAuthorizer::authorize(const std::string& node, const Attributes& at
     return own_object(node, attributes, "node lease");
   }
   if (attributes.group == "storage.k8s.io" && resource == "csinodes") return own_object(node, attributes, "CSINode");
-  if (attributes.group == "storage.k8s.io" && resource == "volumeattachments") return volume(node, attributes);
+  if (attributes.group == "storage.k8s.io" && resource == "volumeattachments") return volume(node, attributes, effort);
   if (attributes.group == "resource.k8s.io" && resource == "resourceclaims") {
     if (attributes.verb != "get" || !attributes.subresource.empty()) return no("can only get individual resources of this type");
-    return is_referred_to(node, attributes.ns, resource, attributes.name)
+    return is_referred_to(node, attributes.ns, resource, attributes.name, effort)
                ? yes()
                : no(fmt::format("no relationship found between node '{}' and this object", node));
   }
@@ -150,17 +156,17 @@ Decision NodeAuthorizer::resource_slice(const std::string& node, const Attribute
   return no("only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection");
 }
 
-Decision NodeAuthorizer::read_for_pods(const std::string& node, const Attributes& attributes) const {
+Decision NodeAuthorizer::read_for_pods(const std::string& node, const Attributes& attributes, Effort& effort) const {
   if (!is_read(attributes.verb)) return no("can only read resources of this type");
   if (!attributes.subresource.empty()) return no("cannot read subresource");
   std::string name = !attributes.name.empty() ? attributes.name : demanded(attributes, "metadata.name");
   if (name.empty() || attributes.ns.empty()) return no("No Object name found");
-  return is_referred_to(node, attributes.ns, attributes.resource, name)
+  return is_referred_to(node, attributes.ns, attributes.resource, name, effort)
              ? yes()
              : no(fmt::format("no relationship found between node '{}' and this object", node));
 }
 
-Decision NodeAuthorizer::volume(const std::string& node, const Attributes& attributes) const {
+Decision NodeAuthorizer::volume(const std::string& node, const Attributes& attributes, Effort& effort) const {
   const bool is_claim = attributes.resource == "persistentvolumeclaims";
   if (is_claim && attributes.subresource == "status") {
     if (attributes.verb != "get" && attributes.verb != "update" && attributes.verb != "patch")
@@ -169,14 +175,14 @@ Decision NodeAuthorizer::volume(const std::string& node, const Attributes& attri
     return no("can only get individual resources of this type");
   }
   const auto related = [&]() {
-    if (is_claim) return is_referred_to(node, attributes.ns, attributes.resource, attributes.name);
+    if (is_claim) return is_referred_to(node, attributes.ns, attributes.resource, attributes.name, effort);
     auto object = cache_.get(make_key(attributes.group, attributes.resource, "", attributes.name));
     auto document = object != nullptr ? json::parse(*object->value) : Result<json::Value>(json::Value());
     if (!document) return false;
     if (attributes.resource == "volumeattachments") return json::get_string(*document, {"spec", "nodeName"}) == node;
     auto claim = json::get_string(*document, {"spec", "claimRef", "name"});
     return !claim.empty() &&
-           is_referred_to(node, json::get_string(*document, {"spec", "claimRef", "namespace"}), "persistentvolumeclaims", claim);
+           is_referred_to(node, json::get_string(*document, {"spec", "claimRef", "namespace"}), "persistentvolumeclaims", claim, effort);
   };
   return related() ? yes() : no(fmt::format("no relationship found between node '{}' and this object", node));
 }
@@ -217,12 +223,24 @@ Decision NodeAuthorizer::by_rules(const Attributes& attributes) const {
   return {allowed, ""};
 }
 
-bool NodeAuthorizer::is_referred_to(const std::string& node, std::string_view ns, std::string_view resource, std::string_view name) const {
+bool NodeAuthorizer::is_referred_to(const std::string& node, std::string_view ns, std::string_view resource, std::string_view name,
+                                    Effort& effort) const {
+  // What a moment is enough for.
+  constexpr std::size_t kFewPods = 1000, kFewBytes = 256 * 1024;
   WatchFilter filter{.prefix = make_prefix("", "pods", ns)};
+  if (!effort.may_take_long) {
+    const auto page = cache_.list(filter, {}, 1);
+    effort.gave_up = page.items.size() + page.remaining > kFewPods;
+    if (effort.gave_up) return false;
+  }
   filter.fields.terms.push_back({"spec.nodeName", true, node});
+  std::size_t bytes = 0;
   for (const auto& object : cache_.list(filter, {}, 0).items) {
     // Most pods do not even contain the name: no need to parse them.
     if (resource != "persistentvolumeclaims" && object->value->find(name) == std::string::npos) continue;
+    bytes += object->value->size();
+    effort.gave_up = !effort.may_take_long && bytes > kFewBytes;
+    if (effort.gave_up) return false;
     auto pod = json::parse(*object->value);
     if (pod && pod_refers(*pod, resource, name)) return true;
   }

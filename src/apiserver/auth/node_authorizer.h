@@ -13,23 +13,29 @@ namespace berth::apiserver::auth {
 std::optional<std::string> node_name_of(const UserInfo& user);
 
 /// Thread-safe. Whether an object belongs to a node's pods is looked up when it is asked for: the cost is that of looking at the pods of
-/// one namespace.
+/// one namespace, and of parsing those of the node that may refer to it.
 class NodeAuthorizer {
  public:
   explicit NodeAuthorizer(const ObjectCache& cache);
-  /// Not allowed is no refusal: other authorizers are asked then. `reason` says what was missing.
-  [[nodiscard]] Authorizer::Decision authorize(const std::string& node, const Attributes& attributes) const;
+  /// Not allowed is no refusal: other authorizers are asked then. `reason` says what was missing. nullopt: it takes longer than a moment,
+  /// and must not.
+  [[nodiscard]] std::optional<Authorizer::Decision> authorize(const std::string& node, const Attributes& attributes, bool may_take_long) const;
 
  private:
-  [[nodiscard]] Authorizer::Decision read_for_pods(const std::string& node, const Attributes& attributes) const;
-  [[nodiscard]] Authorizer::Decision volume(const std::string& node, const Attributes& attributes) const;
+  struct Effort {
+    bool may_take_long = false, gave_up = false;
+  };
+  [[nodiscard]] Authorizer::Decision decide(const std::string& node, const Attributes& attributes, Effort& effort) const;
+  [[nodiscard]] Authorizer::Decision read_for_pods(const std::string& node, const Attributes& attributes, Effort& effort) const;
+  [[nodiscard]] Authorizer::Decision volume(const std::string& node, const Attributes& attributes, Effort& effort) const;
   [[nodiscard]] Authorizer::Decision own_object(const std::string& node, const Attributes& attributes, std::string_view what) const;
   [[nodiscard]] Authorizer::Decision node_object(const std::string& node, const Attributes& attributes) const;
   [[nodiscard]] Authorizer::Decision pod(const std::string& node, const Attributes& attributes) const;
   [[nodiscard]] Authorizer::Decision resource_slice(const std::string& node, const Attributes& attributes) const;
   [[nodiscard]] Authorizer::Decision by_rules(const Attributes& attributes) const;
   /// Does a pod on the node, in the namespace, refer to that secret, configmap, persistentvolumeclaim or serviceaccount?
-  [[nodiscard]] bool is_referred_to(const std::string& node, std::string_view ns, std::string_view resource, std::string_view name) const;
+  [[nodiscard]] bool is_referred_to(const std::string& node, std::string_view ns, std::string_view resource, std::string_view name,
+                                    Effort& effort) const;
 
   const ObjectCache& cache_;
   std::vector<PolicyRule> rules_;

@@ -179,8 +179,10 @@ OidcIssuer::OidcIssuer(IssuerConfig config, FetchDocument fetch, const Clock& cl
 bool OidcIssuer::must_fetch(std::string_view token) const {
   const auto header = security::token_header(token);
   const std::lock_guard lock(mutex_);
-  if (!keys_) return true;
-  return header && !header->key_id.empty() && !keys_->has(header->key_id) && clock_.now() - fetched_at_ >= kLeastPause;
+  // An issuer that does not answer is not asked by everybody who waited for it, one after the other. A clock that was set back asks.
+  const Duration since = fetched_at_ ? clock_.now() - *fetched_at_ : kLeastPause;
+  if (since >= Duration::zero() && since < kLeastPause) return false;
+  return !keys_ || (header && !header->key_id.empty() && !keys_->has(header->key_id));
 }
 
 Result<void> OidcIssuer::fetch_keys() {

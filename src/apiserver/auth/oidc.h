@@ -37,7 +37,7 @@ class OidcIssuer {
   mutable std::mutex mutex_;
   std::mutex fetching_;
   std::optional<security::KeySet> keys_;
-  TimePoint fetched_at_{};
+  std::optional<TimePoint> fetched_at_;  ///< When they were last asked for, in vain too.
 };
 
 /// Several issuers, told apart by a token's `iss`. Thread-safe.

@@ -1,135 +1,63 @@
 #include "apiserver/auth/rbac.h"
 
+#include <ranges>
 #include <shared_mutex>
-#include <unordered_map>
 
 #include "apiserver/auth/node_authorizer.h"
-#include "apiserver/auth/rbac_rules.h"
-#include "base/log.h"
+#include "apiserver/auth/rbac_grants.h"
+#include "apiserver/auth/rule_coverage.h"
+#include "base/json.h"
+#include "model/go_words.h"
 
 namespace berth::apiserver::auth {
 namespace {
 
 constexpr std::string_view kGroup = "rbac.authorization.k8s.io";
 constexpr std::string_view kMasters = "system:masters";
-
-/// Who holds a permission, as a key: users and groups have name spaces of their own, and each namespace has its own grants.
-std::string subject_key(char kind, std::string_view name, std::string_view ns) {
-  std::string key;
-  key.reserve(name.size() + ns.size() + 2);
-  key += kind;
-  key.append(name).append(1, '\n').append(ns);
-  return key;
-}
-
-std::string role_key(std::string_view kind, std::string_view ns, std::string_view name) {
-  return kind == "Role" ? fmt::format("{}/{}", ns, name) : fmt::format("/{}", name);
-}
-
-/// One binding as seen by one of its subjects.
-struct Grant {
-  std::string binding;  ///< The binding's key in the cache.
-  std::string role;     ///< role_key.
-  std::string why;      ///< `RBAC: allowed by ClusterRoleBinding "x" of ClusterRole "y" to User "z"`
-};
-
-}  // namespace
-
-/// The rules in force. Writers are the cache's deliveries, readers the requests.
-struct RbacState {
-  mutable std::shared_mutex mutex;
-  std::unordered_map<std::string, std::vector<PolicyRule>> roles;
-  std::unordered_map<std::string, std::vector<Grant>> grants;             ///< By subject_key.
-  std::unordered_map<std::string, std::vector<std::string>> subjects_of;  ///< Binding's key in the cache to its subject_keys.
-
-  void put_role(const StoredObject& object, bool cluster, bool deleted) {
-    std::string key = role_key(cluster ? "ClusterRole" : "Role", object.meta.ns, object.meta.name);
-    auto document = deleted ? Result<json::Value>(json::Value()) : json::parse(*object.value);
-    std::unique_lock lock(mutex);
-    if (deleted || !document) {
-      roles.erase(key);
-    } else {
-      roles[key] = PolicyRule::list_from_json(json::find(*document, "rules"));
-    }
-  }
-
-  void put_binding(const StoredObject& object, bool cluster, bool deleted) {
-    auto document = deleted ? Result<json::Value>(json::Value()) : json::parse(*object.value);
-    std::unique_lock lock(mutex);
-    std::string key(object.key);
-    for (const std::string& subject : subjects_of[key]) {
-      auto& list = grants[subject];
-      std::erase_if(list, [&](const Grant& grant) { return grant.binding == key; });
-      if (list.empty()) grants.erase(subject);
-    }
-    subjects_of.erase(key);
-    if (deleted || !document) return;
-    auto kind = json::get_string(*document, {"roleRef", "kind"});
-    auto role_name = json::get_string(*document, {"roleRef", "name"});
-    std::string role = role_key(kind, object.meta.ns, role_name);
-    std::string by = cluster ? fmt::format("ClusterRoleBinding \"{}\"", object.meta.name)
-                             : fmt::format("RoleBinding \"{}/{}\"", object.meta.name, object.meta.ns);
-    for (const auto& subject : json::get_array(*document, {"subjects"})) {
-      auto subject_kind = json::get_string(subject, {"kind"});
-      auto name = json::get_string(subject, {"name"});
-      std::string user(name);
-      std::string shown = fmt::format("{} \"{}\"", subject_kind, name);
-      if (subject_kind == "ServiceAccount") {
-        auto ns = json::get_string(subject, {"namespace"}, object.meta.ns);
-        user = fmt::format("system:serviceaccount:{}:{}", ns, name);
-        shown = fmt::format("ServiceAccount \"{}/{}\"", name, ns);
-      } else if (subject_kind != "User" && subject_kind != "Group") {
-        continue;
-      }
-      std::string holder = subject_key(subject_kind == "Group" ? 'g' : 'u', user, cluster ? std::string_view() : object.meta.ns);
-      grants[holder].push_back({key, role, fmt::format("RBAC: allowed by {} of {} \"{}\" to {}", by, kind, role_name, shown)});
-      subjects_of[key].push_back(std::move(holder));
-    }
-  }
-
-  /// Calls each(grant, rules or null) for what the user holds cluster-wide and in `ns`, until it returns false.
-  template <typename Each>
-  void for_each_grant(const UserInfo& user, std::string_view ns, const Each& each) const {
-    const auto visit = [&](const std::string& key) {
-      auto held = grants.find(key);
-      if (held == grants.end()) return true;
-      for (const Grant& grant : held->second) {
-        auto role = roles.find(grant.role);
-        if (!each(grant, role == roles.end() ? nullptr : &role->second)) return false;
-      }
-      return true;
-    };
-    for (std::string_view scope : {std::string_view(), ns}) {
-      if (!visit(subject_key('u', user.name, scope))) return;
-      for (const auto& group : user.groups) {
-        if (!visit(subject_key('g', group, scope))) return;
-      }
-      if (ns.empty()) return;
-    }
-  }
-};
-
-namespace {
+/// Steps that a decision may take on an I/O thread: some tens of microseconds.
+constexpr std::size_t kAtOnce = 2000;
+/// What a grant costs to come by, beside its rules.
+constexpr std::size_t kGrantSteps = 4;
+/// Of the rules that one answer shows.
+constexpr std::size_t kMostShownBytes = std::size_t{1} << 20;
 
 class RoleSink final : public WatchSink {
  public:
-  RoleSink(std::shared_ptr<RbacState> state, bool cluster, bool bindings)
-      : state_(std::move(state)), cluster_(cluster), bindings_(bindings) {}
+  RoleSink(std::shared_ptr<RbacGrants> grants, bool cluster, bool bindings)
+      : grants_(std::move(grants)), cluster_(cluster), bindings_(bindings) {}
   bool deliver(const WatchEvent& event) override {
     if (event.object == nullptr) return true;
-    bool deleted = event.type == WatchEventType::kDeleted;
+    const bool deleted = event.type == WatchEventType::kDeleted;
     if (bindings_) {
-      state_->put_binding(*event.object, cluster_, deleted);
+      grants_->put_binding(*event.object, cluster_, deleted);
     } else {
-      state_->put_role(*event.object, cluster_, deleted);
+      grants_->put_role(*event.object, cluster_, deleted);
     }
     return true;
   }
 
  private:
-  std::shared_ptr<RbacState> state_;
+  std::shared_ptr<RbacGrants> grants_;
   bool cluster_, bindings_;
 };
+
+/// Whether an update leaves all as it is but what the garbage collector changes (pkg/registry/rbac: IsOnlyMutatingGCFields).
+bool only_the_collectors_fields_differ(json::Value before, json::Value after) {
+  for (json::Value* object : {&before, &after}) {
+    json::erase(*object, {"apiVersion"});
+    json::erase(*object, {"kind"});
+    for (std::string_view field : {"ownerReferences", "finalizers", "managedFields", "resourceVersion", "generation", "selfLink"})
+      json::erase(*object, {"metadata", field});
+  }
+  return json::equal(before, after);
+}
+
+std::size_t bytes_of(const PolicyRule& rule) {
+  std::size_t out = 64;
+  for (const auto* list : {&rule.verbs, &rule.groups, &rule.resources, &rule.names, &rule.urls})
+    for (const std::string& value : *list) out += value.size() + 4;
+  return out;
+}
 
 class RbacAuthorizerImpl final : public RbacAuthorizer {
  public:
@@ -143,34 +71,17 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
                                  {"clusterrolebindings", true, true},
                                  {"rolebindings", false, true}}) {
       WatchFilter filter{.prefix = make_prefix(kGroup, source.plural)};
-      watches_.push_back(cache.watch(std::move(filter), 0, true, std::make_shared<RoleSink>(state_, source.cluster, source.bindings)));
+      watches_.push_back(cache.watch(std::move(filter), 0, true, std::make_shared<RoleSink>(grants_, source.cluster, source.bindings)));
     }
   }
 
+  Expected<Decision, std::string> decide_at_once(const UserInfo& user, const Attributes& attributes) override {
+    if (auto decision = decide(user, attributes, kAtOnce)) return std::move(*decision);
+    return std::unexpected("the rules of " + user.name);
+  }
+
   Decision authorize(const UserInfo& user, const Attributes& attributes) override {
-    if (user.in_group(kMasters)) return {true, ""};
-    std::string reason;
-    if (auto node = node_name_of(user)) {
-      auto decision = nodes_.authorize(*node, attributes);
-      if (decision.allowed) return decision;
-      reason = decision.reason;
-    }
-    Decision decision{false, std::move(reason)};
-    std::vector<std::string_view> missing;
-    std::shared_lock lock(state_->mutex);
-    state_->for_each_grant(
-        user, attributes.is_resource ? std::string_view(attributes.ns) : std::string_view(),
-        [&](const Grant& grant, const std::vector<PolicyRule>* rules) {
-          if (rules == nullptr) {
-            missing.push_back(grant.role);
-            return true;
-          }
-          if (std::none_of(rules->begin(), rules->end(), [&](const PolicyRule& rule) { return rule.allows(attributes); })) return true;
-          decision = {true, grant.why};
-          return false;
-        });
-    if (!decision.allowed) add_missing(decision.reason, missing);
-    return decision;
+    return decide(user, attributes, SIZE_MAX).value_or(Decision{});
   }
 
   UserRules rules_for(const UserInfo& user, const std::string& ns) override {
@@ -180,10 +91,19 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
       rules.incomplete = true;
       rules.evaluation_error = "node authorizer does not support user rule resolution";
     }
-    for (auto& rule : rules_held(user, ns)) {
-      if (!rule.urls.empty()) rules.non_resource.push_back({rule.verbs, rule.urls});
-      if (!rule.resources.empty())
-        rules.resource.push_back({std::move(rule.verbs), std::move(rule.groups), std::move(rule.resources), std::move(rule.names)});
+    std::size_t bytes = 0;
+    for (const auto& role : roles_held(user, ns)) {
+      for (const PolicyRule& rule : role->rules()) {
+        bytes += bytes_of(rule);
+        if (bytes > kMostShownBytes) {
+          rules.incomplete = true;
+          rules.evaluation_error += fmt::format("{}there are more rules than the {} KiB that are shown",
+                                                rules.evaluation_error.empty() ? "" : ", ", kMostShownBytes / 1024);
+          return rules;
+        }
+        if (!rule.urls.empty()) rules.non_resource.push_back({rule.verbs, rule.urls});
+        if (!rule.resources.empty()) rules.resource.push_back({rule.verbs, rule.groups, rule.resources, rule.names});
+      }
     }
     return rules;
   }
@@ -191,26 +111,60 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
   std::optional<std::string> check_escalation(const UserInfo& user, const std::string& kind, const json::Value& object,
                                               const json::Value* old_object) override {
     if (user.in_group(kMasters)) return std::nullopt;
-    return kind == "Role" || kind == "ClusterRole" ? check_role(user, kind, object, old_object) : check_binding(user, object, old_object);
+    if (old_object != nullptr && only_the_collectors_fields_differ(*old_object, object)) return std::nullopt;
+    return kind == "Role" || kind == "ClusterRole" ? check_role(user, kind, object, old_object) : check_binding(user, object);
   }
 
  private:
+  /// nullopt: it takes more steps than that.
+  std::optional<Decision> decide(const UserInfo& user, const Attributes& attributes, std::size_t most_steps) const {
+    if (user.in_group(kMasters)) return Decision{true, ""};
+    std::string reason;
+    if (auto node = node_name_of(user)) {
+      auto decision = nodes_.authorize(*node, attributes, most_steps == SIZE_MAX);
+      if (!decision || decision->allowed) return decision;
+      reason = std::move(decision->reason);
+    }
+    Decision decision{false, std::move(reason)};
+    std::vector<std::string_view> missing;
+    std::size_t steps = 0;
+    const std::shared_lock lock(grants_->mutex());
+    grants_->for_each_grant(user, attributes.is_resource ? std::string_view(attributes.ns) : std::string_view(),
+                            [&](const RbacGrants::Grant* grant, std::string_view holder) {
+                              ++steps;
+                              if (grant == nullptr) return steps <= most_steps;
+                              const auto& rules = grant->role->rules;
+                              if (rules == nullptr) missing.push_back(grant->role->key);
+                              steps += kGrantSteps;
+                              if (most_steps != SIZE_MAX && rules != nullptr) steps += rules->cost(attributes);
+                              if (steps > most_steps) return false;
+                              if (rules == nullptr || !rules->allows(attributes)) return true;
+                              decision = {true, RbacGrants::why(*grant, holder)};
+                              return false;
+                            });
+    if (steps > most_steps) return std::nullopt;
+    if (!decision.allowed) add_missing(decision.reason, missing);
+    return decision;
+  }
+
   static void add_missing(std::string& reason, const std::vector<std::string_view>& missing) {
+    constexpr std::size_t kMostTold = 100;
     if (missing.empty()) return;
     std::string text;
-    for (std::string_view role : missing) {
+    for (std::string_view role : missing | std::views::take(kMostTold)) {
       auto slash = role.find('/');
       text += fmt::format("{}{}.rbac.authorization.k8s.io \"{}\" not found", text.empty() ? "" : ", ", slash == 0 ? "clusterrole" : "role",
                           role.substr(slash + 1));
     }
+    if (missing.size() > kMostTold) text += fmt::format(", and {} more", missing.size() - kMostTold);
     reason += fmt::format("{}RBAC: {}", reason.empty() ? "" : ", ", missing.size() == 1 ? text : "[" + text + "]");
   }
 
-  std::vector<PolicyRule> rules_held(const UserInfo& user, const std::string& ns) const {
-    std::vector<PolicyRule> held;
-    std::shared_lock lock(state_->mutex);
-    state_->for_each_grant(user, ns, [&](const Grant&, const std::vector<PolicyRule>* rules) {
-      if (rules != nullptr) held.insert(held.end(), rules->begin(), rules->end());
+  std::vector<std::shared_ptr<const RuleIndex>> roles_held(const UserInfo& user, const std::string& ns) const {
+    std::vector<std::shared_ptr<const RuleIndex>> held;
+    const std::shared_lock lock(grants_->mutex());
+    grants_->for_each_grant(user, ns, [&](const RbacGrants::Grant* grant, std::string_view) {
+      if (grant != nullptr && grant->role->rules != nullptr) held.push_back(grant->role->rules);
       return true;
     });
     return held;
@@ -228,61 +182,53 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
   }
 
   std::optional<std::string> refuse_uncovered(const UserInfo& user, const std::string& ns, const std::vector<PolicyRule>& wanted) const {
-    auto missing = uncovered(rules_held(user, ns), wanted);
-    if (missing.empty()) return std::nullopt;
-    std::string text = fmt::format("user \"{}\" (groups=[", user.name);
-    for (std::size_t i = 0; i < user.groups.size(); ++i) text += fmt::format("{}\"{}\"", i == 0 ? "" : " ", user.groups[i]);
-    text += "]) is attempting to grant RBAC permissions not currently held:";
-    for (const PolicyRule& rule : missing) text += "\n" + rule.to_string();
+    const auto roles = roles_held(user, ns);
+    std::vector<const RuleIndex*> held;
+    for (const auto& role : roles) held.push_back(role.get());
+    const Coverage coverage = coverage_of(held, wanted);
+    if (coverage.is_whole) return std::nullopt;
+    std::string text = fmt::format("user {} (groups=[", model::go_quote(user.name));
+    for (std::size_t i = 0; i < user.groups.size(); ++i) text += (i == 0 ? "" : " ") + model::go_quote(user.groups[i]);
+    text += "]) is attempting to grant RBAC permissions ";
+    if (coverage.is_too_entangled)
+      return text + "that overlap with those held in more ways than can be compared: split the role into smaller ones";
+    text += "not currently held:";
+    for (const std::string& line : coverage.missing) text += "\n" + line;
+    if (coverage.has_more) text += "\n... and more";
     return text;
   }
 
   std::optional<std::string> check_role(const UserInfo& user, const std::string& kind, const json::Value& object,
                                         const json::Value* old_object) {
-    std::string ns(json::get_string(object, {"metadata", "namespace"}));
-    const json::Value none;
-    const auto part = [&](const json::Value* from, std::string_view field) -> const json::Value& {
-      const auto* value = from != nullptr ? json::find(*from, field) : nullptr;
-      return value != nullptr ? *value : none;
-    };
-    bool same_aggregation = json::equal(part(&object, "aggregationRule"), part(old_object, "aggregationRule"));
-    if (old_object != nullptr && same_aggregation && json::equal(part(&object, "rules"), part(old_object, "rules"))) return std::nullopt;
-    if (may(user, "escalate", kind, ns, json::get_string(object, {"metadata", "name"}))) return std::nullopt;
-    std::vector<PolicyRule> wanted = PolicyRule::list_from_json(json::find(object, "rules"));
-    if (json::find(object, "aggregationRule") != nullptr && !same_aggregation) {
-      // Whoever decides what is gathered can gather anything.
-      wanted = {{.verbs = {"*"}, .groups = {"*"}, .resources = {"*"}}, {.verbs = {"*"}, .urls = {"*"}}};
-      if (refuse_uncovered(user, ns, wanted)) return "must have cluster-admin privileges to use the aggregationRule";
-      return std::nullopt;
-    }
-    return refuse_uncovered(user, ns, wanted);
+    const std::string ns(json::get_string(object, {"metadata", "namespace"}));
+    // A creation's path has no name.
+    const auto name = old_object == nullptr ? std::string_view() : json::get_string(object, {"metadata", "name"});
+    if (may(user, "escalate", kind, ns, name)) return std::nullopt;
+    if (auto refused = refuse_uncovered(user, ns, PolicyRule::list_from_json(json::find(object, "rules")))) return refused;
+    const auto gathers = [](const json::Value& role) { return !json::get_array(role, {"aggregationRule", "clusterRoleSelectors"}).empty(); };
+    if (!gathers(object) && (old_object == nullptr || !gathers(*old_object))) return std::nullopt;
+    // Whoever decides what is gathered can gather anything.
+    const std::vector<PolicyRule> everything{{.verbs = {"*"}, .groups = {"*"}, .resources = {"*"}}, {.verbs = {"*"}, .urls = {"*"}}};
+    if (refuse_uncovered(user, ns, everything)) return "must have cluster-admin privileges to use the aggregationRule";
+    return std::nullopt;
   }
 
-  std::optional<std::string> check_binding(const UserInfo& user, const json::Value& object, const json::Value* old_object) {
-    std::string ns(json::get_string(object, {"metadata", "namespace"}));
-    auto kind = json::get_string(object, {"roleRef", "kind"});
-    auto name = json::get_string(object, {"roleRef", "name"});
-    if (old_object != nullptr) {
-      const auto* before = json::find(*old_object, "subjects");
-      const auto* after = json::find(object, "subjects");
-      bool same_subjects = before == nullptr || after == nullptr ? before == after : json::equal(*before, *after);
-      if (same_subjects && json::get_string(*old_object, {"roleRef", "kind"}) == kind &&
-          json::get_string(*old_object, {"roleRef", "name"}) == name)
-        return std::nullopt;
-    }
-    if (may(user, "bind", kind, kind == "Role" ? ns : "", name) || may(user, "bind", kind, ns, name)) return std::nullopt;
-    std::vector<PolicyRule> wanted;
+  /// Also where subjects alone change: who is added is granted the role.
+  std::optional<std::string> check_binding(const UserInfo& user, const json::Value& object) {
+    const std::string ns(json::get_string(object, {"metadata", "namespace"}));
+    const auto kind = json::get_string(object, {"roleRef", "kind"});
+    const auto name = json::get_string(object, {"roleRef", "name"});
+    if (may(user, "bind", kind, ns, name)) return std::nullopt;
+    std::shared_ptr<const RuleIndex> wanted;
     {
-      std::shared_lock lock(state_->mutex);
-      auto role = state_->roles.find(role_key(kind, ns, name));
-      if (role == state_->roles.end())
-        return fmt::format("{}.{} \"{}\" not found", kind == "Role" ? "roles" : "clusterroles", kGroup, name);
-      wanted = role->second;
+      const std::shared_lock lock(grants_->mutex());
+      wanted = grants_->find_role(role_key(kind, ns, name));
     }
-    return refuse_uncovered(user, ns, wanted);
+    if (wanted == nullptr) return fmt::format("{}.{} \"{}\" not found", kind == "Role" ? "roles" : "clusterroles", kGroup, name);
+    return refuse_uncovered(user, ns, wanted->rules());
   }
 
-  std::shared_ptr<RbacState> state_ = std::make_shared<RbacState>();
+  std::shared_ptr<RbacGrants> grants_ = std::make_shared<RbacGrants>();
   NodeAuthorizer nodes_;
   std::vector<std::unique_ptr<Watch>> watches_;
 };

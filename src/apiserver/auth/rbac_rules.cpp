@@ -2,19 +2,17 @@
 
 #include <algorithm>
 
+#include "model/go_words.h"
+
 namespace berth::apiserver::auth {
 namespace {
+
+/// Up to so many values are walked faster than found.
+constexpr std::size_t kFewValues = 64;
 
 bool has(const std::vector<std::string>& list, std::string_view text) { return std::find(list.begin(), list.end(), text) != list.end(); }
 bool has_or_star(const std::vector<std::string>& list, std::string_view text) {
   return std::any_of(list.begin(), list.end(), [&](const auto& entry) { return entry == "*" || entry == text; });
-}
-
-bool url_matches(std::string_view pattern, std::string_view url) {
-  if (pattern == "*" || pattern == url) return true;
-  if (!pattern.ends_with('*')) return false;
-  while (pattern.ends_with('*')) pattern.remove_suffix(1);
-  return url.starts_with(pattern);
 }
 
 /// "*/SUB" stands for that subresource of everything.
@@ -26,20 +24,6 @@ bool resource_matches(std::string_view pattern, std::string_view resource, std::
          pattern.ends_with(subresource);
 }
 
-bool covers_resource(const std::vector<std::string>& held, std::string_view wanted) {
-  auto slash = wanted.find('/');
-  auto subresource = slash == std::string_view::npos ? std::string_view() : wanted.substr(slash + 1);
-  return std::any_of(held.begin(), held.end(), [&](const auto& pattern) {
-    return pattern == wanted || resource_matches(pattern, wanted.substr(0, slash), subresource);
-  });
-}
-
-/// Does one held rule cover this verb on this group and resource, for this name (null: any name)?
-bool covers(const PolicyRule& held, std::string_view verb, std::string_view group, std::string_view resource, const std::string* name) {
-  return has_or_star(held.verbs, verb) && has_or_star(held.groups, group) && covers_resource(held.resources, resource) &&
-         (held.names.empty() || (name != nullptr && has(held.names, *name)));
-}
-
 std::vector<std::string> strings(const json::Value& rule, std::string_view field) {
   std::vector<std::string> out;
   for (const auto& entry : json::get_array(rule, {field})) {
@@ -49,6 +33,13 @@ std::vector<std::string> strings(const json::Value& rule, std::string_view field
 }
 
 }  // namespace
+
+bool url_matches(std::string_view pattern, std::string_view url) {
+  if (pattern == "*" || pattern == url) return true;
+  if (!pattern.ends_with('*')) return false;
+  while (pattern.ends_with('*')) pattern.remove_suffix(1);
+  return url.starts_with(pattern);
+}
 
 PolicyRule PolicyRule::from_json(const json::Value& rule) {
   return {strings(rule, "verbs"), strings(rule, "apiGroups"), strings(rule, "resources"), strings(rule, "resourceNames"),
@@ -77,7 +68,7 @@ std::string PolicyRule::to_string() const {
     if (list.empty()) return;
     if (!out.empty()) out += ", ";
     out += fmt::format("{}:[", field);
-    for (std::size_t i = 0; i < list.size(); ++i) out += fmt::format("{}\"{}\"", i == 0 ? "" : " ", list[i]);
+    for (std::size_t i = 0; i < list.size(); ++i) out += (i == 0 ? "" : " ") + model::go_quote(list[i]);
     out += ']';
   };
   add("APIGroups", groups);
@@ -88,37 +79,73 @@ std::string PolicyRule::to_string() const {
   return "{" + out + "}";
 }
 
-std::vector<PolicyRule> uncovered(const std::vector<PolicyRule>& held, const std::vector<PolicyRule>& wanted) {
-  std::vector<PolicyRule> missing;
-  const auto any_covers = [&](const auto& test) { return std::any_of(held.begin(), held.end(), test); };
-  for (const PolicyRule& rule : wanted) {
-    for (const auto& url : rule.urls) {
-      PolicyRule rest{.urls = {url}};
-      for (const auto& verb : rule.verbs) {
-        bool covered = any_covers([&](const PolicyRule& h) {
-          return has_or_star(h.verbs, verb) &&
-                 std::any_of(h.urls.begin(), h.urls.end(), [&](const auto& pattern) { return url_matches(pattern, url); });
-        });
-        if (!covered) rest.verbs.push_back(verb);
-      }
-      if (!rest.verbs.empty()) missing.push_back(std::move(rest));
-    }
-    for (const auto& group : rule.groups) {
-      for (const auto& resource : rule.resources) {
-        // With names, each is a permission of its own; without, the permission is for all names.
-        for (std::size_t n = 0; n < std::max<std::size_t>(rule.names.size(), 1); ++n) {
-          const std::string* name = rule.names.empty() ? nullptr : &rule.names[n];
-          PolicyRule rest{.groups = {group}, .resources = {resource}};
-          if (name != nullptr) rest.names = {*name};
-          for (const auto& verb : rule.verbs) {
-            if (!any_covers([&](const PolicyRule& h) { return covers(h, verb, group, resource, name); })) rest.verbs.push_back(verb);
-          }
-          if (!rest.verbs.empty()) missing.push_back(std::move(rest));
-        }
-      }
-    }
+RuleIndex::RuleIndex(std::vector<PolicyRule> rules) : rules_(std::move(rules)) {
+  for (const PolicyRule& rule : rules_) size_ += rule.size();
+  if (size_ <= kFewValues) return;
+  fields_ = std::make_unique<Fields>();
+  const auto add = [](Field& field, const std::vector<std::string>& values, std::uint32_t number) {
+    for (const std::string& value : values)
+      // What a rule says twice counts once.
+      if (Numbers& numbers = field[value]; numbers.empty() || numbers.back() != number) numbers.push_back(number);
+  };
+  for (std::uint32_t number = 0; number < rules_.size(); ++number) {
+    const PolicyRule& rule = rules_[number];
+    if (!rule.urls.empty()) fields_->with_urls.push_back(number);
+    if (rule.resources.empty()) continue;
+    add(fields_->verbs, rule.verbs, number);
+    add(fields_->groups, rule.groups, number);
+    add(fields_->resources, rule.resources, number);
+    add(fields_->names, rule.names, number);
+    if (rule.names.empty()) fields_->nameless.push_back(number);
   }
-  return missing;
+}
+
+std::size_t RuleIndex::Matching::size() const {
+  std::size_t out = 0;
+  for (const Numbers* list : lists) out += list == nullptr ? 0 : list->size();
+  return out;
+}
+
+bool RuleIndex::Matching::contains(std::uint32_t rule) const {
+  return std::ranges::any_of(lists, [&](const Numbers* list) { return list != nullptr && std::ranges::binary_search(*list, rule); });
+}
+
+std::array<RuleIndex::Matching, 4> RuleIndex::matching(const Attributes& attributes) const {
+  const auto of = [](const Field& field, std::string_view value) -> const Numbers* {
+    const auto found = field.find(value);
+    return found == field.end() ? nullptr : &found->second;
+  };
+  const auto& [verbs, groups, resources, names, nameless, with_urls] = *fields_;
+  std::array<Matching, 4> out;
+  out[0].lists = {of(verbs, attributes.verb), of(verbs, "*"), nullptr};
+  out[1].lists = {of(groups, attributes.group), of(groups, "*"), nullptr};
+  const std::string& sub = attributes.subresource;
+  out[2].lists = {sub.empty() ? of(resources, attributes.resource) : of(resources, attributes.resource + "/" + sub), of(resources, "*"),
+                  sub.empty() ? nullptr : of(resources, "*/" + sub)};
+  out[3].lists = {of(names, attributes.name), &nameless, nullptr};
+  return out;
+}
+
+std::size_t RuleIndex::cost(const Attributes& attributes) const {
+  if (fields_ == nullptr) return size_ / 8 + 1;
+  // Of a path's patterns each is held against it.
+  if (!attributes.is_resource) return fields_->with_urls.empty() ? 1 : size_;
+  std::size_t fewest = rules_.size();
+  for (const Matching& one : matching(attributes)) fewest = std::min(fewest, one.size());
+  return fewest + 1;
+}
+
+bool RuleIndex::allows(const Attributes& attributes) const {
+  const auto allows_it = [&](const PolicyRule& rule) { return rule.allows(attributes); };
+  if (fields_ == nullptr) return std::ranges::any_of(rules_, allows_it);
+  if (!attributes.is_resource)
+    return std::ranges::any_of(fields_->with_urls, [&](std::uint32_t number) { return rules_[number].allows(attributes); });
+  const auto fields = matching(attributes);
+  const auto& first = *std::ranges::min_element(fields, {}, &Matching::size);
+  const auto is_in_all = [&](std::uint32_t number) {
+    return std::ranges::all_of(fields, [&](const Matching& field) { return &field == &first || field.contains(number); });
+  };
+  return std::ranges::any_of(first.lists, [&](const Numbers* list) { return list != nullptr && std::ranges::any_of(*list, is_in_all); });
 }
 
 }  // namespace berth::apiserver::auth

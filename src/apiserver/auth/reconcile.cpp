@@ -2,7 +2,7 @@
 #include "apiserver/auth/aggregation.h"
 #include "apiserver/auth/default_roles.h"
 #include "apiserver/auth/documents.h"
-#include "apiserver/auth/rbac_rules.h"
+#include "apiserver/auth/rule_coverage.h"
 #include "base/log.h"
 
 namespace berth::apiserver::auth {
@@ -34,10 +34,11 @@ bool add_missing_rules(json::Value& current, const json::Value& wanted) {
     json::set(current, {"aggregationRule"}, *json::find(wanted, "aggregationRule"));
     return true;
   }
-  auto held = PolicyRule::list_from_json(json::find(current, "rules"));
+  const RuleIndex held(PolicyRule::list_from_json(json::find(current, "rules")));
+  const RuleIndex* roles[] = {&held};
   bool changed = false;
   for (const auto& rule : json::get_array(wanted, {"rules"})) {
-    if (uncovered(held, {PolicyRule::from_json(rule)}).empty()) continue;
+    if (coverage_of(roles, {PolicyRule::from_json(rule)}).is_whole) continue;
     auto* list = json::find(current, "rules");
     if (list == nullptr || !list->is_array()) {
       json::set(current, {"rules"}, json::Array{});

@@ -149,6 +149,16 @@ json::Object user_to_json(const UserInfo& user) {
   return out;
 }
 
+std::optional<std::string> review_waits_for(Authenticator& authenticator, Authorizer& authorizer, const UserInfo& user,
+                                            std::string_view plural, const json::Value& review) {
+  if (plural == "tokenreviews")
+    return authenticator.waits_for_token(std::string(json::get_string(review, {"spec", "token"})), strings(review, {"spec", "audiences"}));
+  if (!plural.ends_with("subjectaccessreviews")) return std::nullopt;
+  const json::Value& spec = spec_of(review);
+  const auto decision = authorizer.decide_at_once(plural == "selfsubjectaccessreviews" ? user : user_of(spec), attributes_of(spec));
+  return decision ? std::nullopt : std::optional(decision.error());
+}
+
 model::ApiResult<json::Value> review_subject_access(Authorizer& authorizer, json::Value review) {
   const json::Value& spec = spec_of(review);
   if (auto errors = validate(spec, true); !errors.empty()) return std::unexpected(invalid_review(errors));
@@ -206,14 +216,15 @@ model::ApiResult<json::Value> review_token(Authenticator& authenticator, json::V
   std::string token(json::get_string(review, {"spec", "token"}));
   if (token.empty()) return std::unexpected(model::bad_request("token is required for TokenReview in authentication"));
   auto audiences = strings(review, {"spec", "audiences"});
-  auto user = authenticator.authenticate_token(token, audiences);
+  auto found = authenticator.authenticate_token(token, audiences);
   json::Object status;
-  if (user) {
+  if (found) {
     status["authenticated"] = true;
-    status["user"] = user_to_json(*user);
-    if (!audiences.empty()) status["audiences"] = to_array(audiences);
+    status["user"] = user_to_json(found->user);
+    // Those of the question that the token is for: who asked must find himself among them.
+    if (!found->audiences.empty()) status["audiences"] = to_array(found->audiences);
   } else {
-    status["error"] = user.error().message;
+    status["error"] = found.error().message;
     status["user"] = json::Object{};
   }
   json::set(review, {"status"}, std::move(status));

@@ -11,6 +11,9 @@ std::string forbidden_reason(const UserInfo& user, const Attributes& attributes,
 /// 403 for a refused request: `pods is forbidden: User …`; non-resource requests: `forbidden: User "x" cannot get path "/metrics"`.
 model::ApiStatus forbidden_status(const UserInfo& user, const Attributes& attributes, std::string_view reason = {});
 
+/// Whom answering a review of the plural would wait for; nullopt: nobody.
+std::optional<std::string> review_waits_for(Authenticator& authenticator, Authorizer& authorizer, const UserInfo& user,
+                                            std::string_view plural, const json::Value& review);
 // Each takes the review as sent and gives it back with `status` filled (spec kept). 422 Invalid when the spec is unusable.
 model::ApiResult<json::Value> review_subject_access(Authorizer& authorizer, json::Value review);
 /// `ns` of the request path: the review's namespace must be the same.

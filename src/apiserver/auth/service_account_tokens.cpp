@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kLegacyIssuer = "kubernetes/serviceaccount";
 constexpr std::int64_t kLeewaySeconds = 60;  // Between clocks; also how long after its deletion a pod may still speak.
-constexpr std::size_t kRememberedTokens = 8192;
+constexpr std::size_t kRememberedTokens = 8192, kRememberedBytes = std::size_t{16} << 20;
 constexpr std::int64_t kKeptSeconds = std::int64_t{10} * 365 * 24 * 3600;
 
 /// What a token with a good signature says.
@@ -105,6 +105,13 @@ struct ServiceAccountTokens::Impl {
   mutable std::mutex mutex;
   std::shared_ptr<const std::vector<security::JwtKey>> keys;  ///< Never empty.
   mutable std::unordered_map<std::string, std::shared_ptr<const Claims>> remembered;
+  mutable std::size_t remembered_bytes = 0;  ///< Of the tokens and what was read from them, about.
+
+  /// Requires the mutex.
+  void forget() const {
+    remembered.clear();
+    remembered_bytes = 0;
+  }
 
   [[nodiscard]] std::int64_t now_seconds() const {
     return std::chrono::duration_cast<std::chrono::seconds>(clock.now().time_since_epoch()).count();
@@ -127,7 +134,10 @@ struct ServiceAccountTokens::Impl {
     auto claims = std::make_shared<const Claims>(std::move(*read));
     std::lock_guard lock(mutex);
     if (keys != present) return claims;  // Its key may be gone by now.
-    if (remembered.size() >= kRememberedTokens) remembered.clear();
+    // Whoever makes tokens decides how long they are.
+    if (remembered.size() >= kRememberedTokens || remembered_bytes + 4 * text.size() > kRememberedBytes) forget();
+    if (4 * text.size() > kRememberedBytes) return claims;
+    remembered_bytes += 4 * text.size();
     remembered.emplace(std::move(text), claims);
     return claims;
   }
@@ -229,20 +239,21 @@ model::ApiResult<IssuedToken> ServiceAccountTokens::issue(const TokenSpec& spec)
   return IssuedToken{std::move(*token), TimePoint(std::chrono::seconds(now + spec.expiration_seconds))};
 }
 
-model::ApiResult<UserInfo> ServiceAccountTokens::verify(std::string_view token, const std::vector<std::string>& audiences) const {
+const std::vector<std::string>& ServiceAccountTokens::api_audiences() const { return impl_->api_audiences; }
+
+model::ApiResult<TokenUser> ServiceAccountTokens::verify(std::string_view token, const std::vector<std::string>& audiences) const {
   auto claims = impl_->signed_claims(token);
   if (claims == nullptr || (!claims->is_legacy && claims->issuer != impl_->options.issuer))
     return std::unexpected(refused("invalid bearer token"));
   if (auto complaint = impl_->complaint_about_times(*claims)) return std::unexpected(refused(*complaint));
   const auto& wanted = audiences.empty() ? impl_->api_audiences : audiences;
   // Legacy tokens were made before audiences: they are for the API alone.
-  const auto& offered = claims->is_legacy ? impl_->api_audiences : claims->audiences;
-  bool fits = std::any_of(offered.begin(), offered.end(),
-                          [&](const auto& a) { return std::find(wanted.begin(), wanted.end(), a) != wanted.end(); });
-  if (!fits) return std::unexpected(refused("token audiences are invalid for the target audiences"));
+  TokenUser out;
+  out.audiences = audiences_in_both(claims->is_legacy ? impl_->api_audiences : claims->audiences, wanted);
+  if (out.audiences.empty()) return std::unexpected(refused("token audiences are invalid for the target audiences"));
   if (auto complaint = impl_->complaint_about_objects(*claims, token)) return std::unexpected(refused(*complaint));
 
-  UserInfo user;
+  UserInfo& user = out.user;
   user.name = fmt::format("system:serviceaccount:{}:{}", claims->ns, claims->account);
   user.uid = claims->account_uid;
   user.groups = {"system:serviceaccounts", "system:serviceaccounts:" + claims->ns};
@@ -255,7 +266,7 @@ model::ApiResult<UserInfo> ServiceAccountTokens::verify(std::string_view token, 
     user.extra["authentication.kubernetes.io/node-name"] = {claims->node_name};
     user.extra["authentication.kubernetes.io/node-uid"] = {claims->node_uid};
   }
-  return user;
+  return out;
 }
 
 bool ServiceAccountTokens::is_own(std::string_view token) const {
@@ -270,7 +281,7 @@ Result<void> ServiceAccountTokens::set_keys(const std::string& key_pem) {
   if (!keys) return std::unexpected(keys.error());
   const std::lock_guard lock(impl_->mutex);
   impl_->keys = std::move(*keys);
-  impl_->remembered.clear();
+  impl_->forget();
   return {};
 }
 

@@ -15,7 +15,7 @@ struct TokenOptions {
   std::vector<std::string> api_audiences;  ///< Empty: the issuer.
 };
 
-/// Thread-safe. A token is good while its signature, times and audience are, and the objects it names are still there with the same uid:
+/// Thread-safe. Times are judged by the clock that is given: the wall clock as it is now, where somebody may set it. A token is good while its signature, times and audience are, and the objects it names are still there with the same uid:
 /// the ServiceAccount, and the bound Pod, Secret or Node (a Pod or ServiceAccount being deleted counts as there for 60 s after its
 /// deletionTimestamp, as in Kubernetes).
 class ServiceAccountTokens final : public TokenIssuer {
@@ -24,8 +24,9 @@ class ServiceAccountTokens final : public TokenIssuer {
   ~ServiceAccountTokens() override;
 
   model::ApiResult<IssuedToken> issue(const TokenSpec& spec) override;
-  /// Who the token speaks for. `audiences` empty: the API's own. 401 with the reason as message otherwise.
-  [[nodiscard]] model::ApiResult<UserInfo> verify(std::string_view token, const std::vector<std::string>& audiences) const;
+  /// Who the token speaks for, and for which of the audiences (empty: the API's own) it is. 401 with the reason as message otherwise.
+  [[nodiscard]] model::ApiResult<TokenUser> verify(std::string_view token, const std::vector<std::string>& audiences) const;
+  [[nodiscard]] const std::vector<std::string>& api_audiences() const;
   /// True when the token's unverified claims name this issuer (or the legacy one): whether verify is the one to ask.
   [[nodiscard]] bool is_own(std::string_view token) const;
   /// Other keys from now on, in the same form; the error leaves all as it was.

@@ -1,5 +1,7 @@
 #include "apiserver/auth/webhook_auth.h"
 
+#include <openssl/sha.h>
+
 #include <future>
 
 #include "base/log.h"
@@ -26,7 +28,16 @@ std::string token_key(const std::string& token, const std::vector<std::string>& 
   return fmt::format("{}\n{}", token, fmt::join(audiences, "\n"));
 }
 
+/// Of what a caller decides in a question: longer ones are asked each time, as in Kubernetes.
+constexpr std::size_t kLongestRemembered = 10'000;
+
 }  // namespace
+
+std::string digest_of(std::string_view question) {
+  std::string out(SHA256_DIGEST_LENGTH, '\0');
+  SHA256(reinterpret_cast<const unsigned char*>(question.data()), question.size(), reinterpret_cast<unsigned char*>(out.data()));
+  return out;
+}
 
 Result<PostReview> https_reviews(net::ClientConfig config, std::string bearer_token, Duration timeout) {
   // The URL's path goes before every request's, which is empty here.
@@ -64,11 +75,11 @@ Result<PostReview> https_reviews(net::ClientConfig config, std::string bearer_to
   };
 }
 
-std::optional<Result<UserInfo>> WebhookAuthenticator::remembered(const std::string& token, const std::vector<std::string>& audiences) {
+std::optional<Result<TokenUser>> WebhookAuthenticator::remembered(const std::string& token, const std::vector<std::string>& audiences) {
   return cache_.find(token_key(token, audiences));
 }
 
-Result<UserInfo> WebhookAuthenticator::authenticate(const std::string& token, const std::vector<std::string>& audiences) {
+Result<TokenUser> WebhookAuthenticator::authenticate(const std::string& token, const std::vector<std::string>& audiences) {
   if (auto known = remembered(token, audiences)) return std::move(*known);
   json::Object spec{{"token", token}};
   if (!audiences.empty()) spec["audiences"] = json::Array(audiences.begin(), audiences.end());
@@ -76,13 +87,20 @@ Result<UserInfo> WebhookAuthenticator::authenticate(const std::string& token, co
       {"apiVersion", "authentication.k8s.io/v1"}, {"kind", "TokenReview"}, {"metadata", json::Object{}}, {"spec", std::move(spec)}});
   // What could not be asked is asked again the next time.
   if (!review) return std::unexpected(review.error());
-  Result<UserInfo> out = invalid("the authentication webhook does not know the token");
+  Result<TokenUser> out = invalid("the authentication webhook does not know the token");
   if (json::get_bool(*review, {"status", "authenticated"})) {
     const json::Value* user = json::find(*review, {"status", "user"});
-    if (user != nullptr && !json::get_string(*user, {"username"}).empty())
-      out = user_of_review(*user);
-    else
+    const auto& named = json::get_array(*review, {"status", "audiences"});
+    std::vector<std::string> offered;
+    for (const json::Value& one : named)
+      if (one.is_string()) offered.emplace_back(json::as_view(one));
+    auto both = named.empty() ? audiences : audiences_in_both(audiences, offered);
+    if (user == nullptr || json::get_string(*user, {"username"}).empty())
       out = invalid("the authentication webhook names no user");
+    else if (both.empty() && !audiences.empty())
+      out = invalid("the authentication webhook knows the token for other audiences");
+    else
+      out = TokenUser{user_of_review(*user), std::move(both)};
   } else if (const auto why = json::get_string(*review, {"status", "error"}); !why.empty()) {
     out = invalid(std::string(why));
   }
@@ -181,7 +199,7 @@ WebhookVerdict WebhookAuthorizer::authorize(const UserInfo& user, const Attribut
   // Who says both says no.
   out.verdict = denied ? Verdict::kDeny : allowed ? Verdict::kAllow : Verdict::kNoOpinion;
   out.reason = json::get_string(*review, {"status", "reason"});
-  cache_.put(key, out, out.verdict == Verdict::kAllow ? options_.authorized_ttl : options_.unauthorized_ttl);
+  if (key.size() <= kLongestRemembered) cache_.put(key, out, out.verdict == Verdict::kAllow ? options_.authorized_ttl : options_.unauthorized_ttl);
   return out;
 }
 

@@ -23,16 +23,21 @@ using PostReview = std::function<Result<json::Value>(const json::Value& review)>
 /// `path` of the URL is where reviews go. Tried again after failures that may pass, with a growing pause, within the timeout.
 Result<PostReview> https_reviews(net::ClientConfig config, std::string bearer_token, Duration timeout);
 
-/// Answers for a time, at most so many; the longest unused goes first. Thread-safe.
+/// What a question of any length is remembered by.
+std::string digest_of(std::string_view question);
+
+/// Answers for a time, at most so many; the longest unused goes first. Of a question its digest is kept. Thread-safe.
 template <typename T>
 class AnswerCache {
  public:
   explicit AnswerCache(const Clock& clock, std::size_t most = 8192) : clock_(clock), most_(most) {}
-  [[nodiscard]] std::optional<T> find(const std::string& key) {
+  [[nodiscard]] std::optional<T> find(const std::string& question) {
+    const std::string key = digest_of(question);
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(key);
     if (found == entries_.end()) return std::nullopt;
-    if (found->second->ends <= clock_.now()) {
+    // A clock that was set back makes nothing last longer.
+    if (const TimePoint now = clock_.now(); found->second->ends <= now || now < found->second->since) {
       order_.erase(found->second);
       entries_.erase(found);
       return std::nullopt;
@@ -40,14 +45,16 @@ class AnswerCache {
     order_.splice(order_.begin(), order_, found->second);
     return found->second->value;
   }
-  void put(const std::string& key, T value, Duration life) {
+  void put(const std::string& question, T value, Duration life) {
     if (life <= Duration::zero()) return;
+    const std::string key = digest_of(question);
     const std::lock_guard lock(mutex_);
     if (const auto found = entries_.find(key); found != entries_.end()) {
       order_.erase(found->second);
       entries_.erase(found);
     }
-    order_.push_front({key, std::move(value), clock_.now() + life});
+    const TimePoint now = clock_.now();
+    order_.push_front({key, std::move(value), now, now + life});
     entries_[key] = order_.begin();
     if (entries_.size() <= most_) return;
     entries_.erase(order_.back().key);
@@ -58,7 +65,7 @@ class AnswerCache {
   struct Entry {
     std::string key;
     T value;
-    TimePoint ends;
+    TimePoint since, ends;
   };
   const Clock& clock_;
   const std::size_t most_;
@@ -72,13 +79,14 @@ class WebhookAuthenticator {
  public:
   WebhookAuthenticator(PostReview post, const Clock& clock, Duration cache_ttl) : post_(std::move(post)), cache_(clock), ttl_(cache_ttl) {}
   /// nullopt: has to be asked.
-  [[nodiscard]] std::optional<Result<UserInfo>> remembered(const std::string& token, const std::vector<std::string>& audiences);
-  /// The error: the token is not known there, or nobody could be asked.
-  Result<UserInfo> authenticate(const std::string& token, const std::vector<std::string>& audiences);
+  [[nodiscard]] std::optional<Result<TokenUser>> remembered(const std::string& token, const std::vector<std::string>& audiences);
+  /// Where the service names no audiences the token is for all that were asked about. The error: the token is not known there or is for none
+  /// of them, or nobody could be asked.
+  Result<TokenUser> authenticate(const std::string& token, const std::vector<std::string>& audiences);
 
  private:
   PostReview post_;
-  AnswerCache<Result<UserInfo>> cache_;
+  AnswerCache<Result<TokenUser>> cache_;
   const Duration ttl_;
 };
 
@@ -98,6 +106,7 @@ struct WebhookVerdict {
 class WebhookAuthorizer {
  public:
   WebhookAuthorizer(WebhookAuthorizerOptions options, const Clock& clock) : options_(std::move(options)), cache_(clock) {}
+  [[nodiscard]] const std::string& name() const { return options_.name; }
   /// nullopt: the service has to be asked.
   [[nodiscard]] std::optional<WebhookVerdict> remembered(const UserInfo& user, const Attributes& attributes);
   WebhookVerdict authorize(const UserInfo& user, const Attributes& attributes);

@@ -64,6 +64,11 @@ bool is_long_running(const RequestInfo& info) {
          info.subresource == "log";
 }
 
+/// Whether it holds all the rules of somebody against others, or shows them.
+bool weighs_rules(const RequestInfo& info) {
+  return (info.group == "rbac.authorization.k8s.io" && info.verb != "delete") || info.resource == "selfsubjectrulesreviews";
+}
+
 double write_cost(const Request& request, const ObjectCache& cache) {
   const auto type = request.http.headers.get("Content-Type");
   const bool is_yaml = type.find("yaml") != std::string_view::npos;
@@ -88,6 +93,7 @@ WorkEstimate estimate_work(const Request& request, const ObjectCache& cache, int
                          request.query.get("resourceVersion") == "0";
   if (reads && has_state && request.info.subresource.empty()) out.cost_us += read_cost(request, cache, bytes);
   if (!reads || verb == "deletecollection") out.cost_us += write_cost(request, cache);
+  if (!reads && weighs_rules(request.info)) out.cost_us += flow::Controller::kHeavyUs;
   if (verb != "list" && verb != "watch") bytes = 0;
   out.seats = is_long_running(request.info)
                   ? 0

@@ -8,6 +8,7 @@
 #include "model/internal_form.h"
 #include "model/quantity.h"
 #include "model/schema.h"
+#include "model/validation/pod_annotations.h"
 #include "model/validation/pod_parts.h"
 
 namespace berth::model::validation {
@@ -266,6 +267,7 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
   if (subresource == "resize") return pod_resize(old, doc, errors);
   if (subresource == "binding") return;
   whole_pod(doc, errors);
+  pod_annotations_update(old, doc, errors);
   gates_update(old, doc, errors);
   Value before = old, after = doc;
   const bool gated = !get_array(old, {"spec", "schedulingGates"}).empty();

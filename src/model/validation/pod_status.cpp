@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "model/validation/ip_range.h"
+#include "model/validation/pod_annotations.h"
 #include "model/validation/validation.h"
 
 namespace berth::model::validation {
@@ -262,6 +263,7 @@ bool pod_status_reads_spec(const Value& old, const Value& doc) {
 }
 
 void pod_status(const Value& old, const Value& doc, Errors& errors) {
+  pod_annotations_update(old, doc, errors);
   const Path at("status");
   conditions(doc, at, errors);
   const std::string_view nominated = get_string(doc, {"status", "nominatedNodeName"});
