@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/expected.h"
+#include "base/go/url.h"
 #include "cel/value.h"
 
 namespace berth::cel {
@@ -67,9 +68,8 @@ class UrlValue final : public Opaque {
   static Expected<UrlValue, std::string> parse(std::string_view text);
   [[nodiscard]] std::string_view type_name() const override { return "kubernetes.URL"; }
   [[nodiscard]] bool equals(const Opaque& other) const override { return text == static_cast<const UrlValue&>(other).text; }
-  std::string text, scheme, host, escaped_path, query;
-  [[nodiscard]] std::string hostname() const;
-  [[nodiscard]] std::string port() const;
+  std::string text;
+  go::Url url;
 };
 
 class FormatValue final : public Opaque {

@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
+#include <cstring>
 #include <filesystem>
 #include <set>
 
@@ -22,7 +24,18 @@ std::string_view stamp_in(std::string_view bytes) {
   return bytes.substr(at, bytes.find('\0', at) - at);
 }
 
-std::string what_it_names(std::string_view stamp) { return std::string(stamp.substr(kMark.size())); }
+std::string what_it_names(std::string_view stamp) { return std::string(stamp.substr(kMark.size(), 200)); }
+
+/// Why what the path leads to is not even looked into; empty: it is a file, and nobody else's to change.
+std::string unfit(const std::filesystem::path& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return std::strerror(errno);
+  if (!S_ISREG(info.st_mode)) return "is no file";
+  if ((info.st_mode & S_IWOTH) != 0)
+    return fmt::format("may be written by everybody (mode {:04o}), and would run with this berth's rights: `chmod o-w` it",
+                       info.st_mode & 07777);
+  return {};
+}
 
 }  // namespace
 
@@ -53,6 +66,7 @@ Result<void> load_plugins(const std::string& file) {
   const auto path = std::filesystem::canonical(file, error);
   if (error) return invalid(fmt::format("--plugin {}: {}", file, error.message()));
   if (!loaded.insert(path).second) return {};
+  if (const auto why = unfit(path); !why.empty()) return invalid(fmt::format("--plugin {}: {}", file, why));
   const auto bytes = config::read_whole_file(path.string());
   if (!bytes) return std::unexpected(bytes.error());
   const std::string_view stamp = stamp_in(*bytes);
@@ -68,6 +82,7 @@ Result<void> load_plugins(const std::string& file) {
   const auto exports = reinterpret_cast<decltype(&berth_plugin_exports)>(dlsym(library, "berth_plugin_exports"));
   if (exports == nullptr) return invalid(fmt::format("--plugin {}: is not a library of berth plugins: {}", file, dlerror()));
   const plugin::Exports* made = exports();
+  if (made == nullptr) return invalid(fmt::format("--plugin {}: its berth_plugin_exports says nothing", file));
   for (const auto& one : std::span(made->plugins, made->count))
     if (!placement::register_plugin(one))
       return invalid(fmt::format("--plugin {}: there is a plugin \"{}\" already; give yours a name of its own", file, one.name));

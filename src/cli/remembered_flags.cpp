@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/json.h"
+#include "client/kubeconfig.h"
 
 namespace berth::cli {
 namespace {
@@ -61,18 +62,7 @@ Result<RememberedFlags> RememberedFlags::recall(CLI::App& app, const std::string
 Result<void> RememberedFlags::save() const {
   json::Object document;
   for (const auto& [name, value] : values_) document[name] = value;
-  // Written beside and renamed: a start that is killed leaves the old file or the new one.
-  const std::string beside = file_ + ".new";
-  {
-    std::ofstream out(beside, std::ios::binary | std::ios::trunc);
-    out << json::serialize_pretty(document);
-    out.flush();
-    if (!out) return fail(ErrorCode::kUnavailable, fmt::format("{} cannot be written", beside));
-  }
-  std::error_code error;
-  std::filesystem::rename(beside, file_, error);
-  if (error) return fail(ErrorCode::kUnavailable, fmt::format("{}: {}", file_, error.message()));
-  return {};
+  return client::write_private_file(file_, json::serialize_pretty(document));
 }
 
 }  // namespace berth::cli

@@ -482,7 +482,7 @@ ApprovalState approval_of(std::string_view group, const Value& definition) {
     return {Approval::kMissing, fmt::format("protected groups must have approval annotation \"{}\", {}", kApprovalAnnotation, kSee)};
   if (annotation.starts_with("unapproved")) return {Approval::kBypassed, fmt::format("not approved: {}", model::go_quote(annotation))};
   const auto url = cel::UrlValue::parse(annotation);
-  if (url && !url->host.empty() && !url->scheme.empty()) return {Approval::kApproved, fmt::format("approved in {}", annotation)};
+  if (url && !url->url.host.empty() && !url->url.scheme.empty()) return {Approval::kApproved, fmt::format("approved in {}", annotation)};
   return {
       Approval::kInvalid,
       fmt::format("protected groups must have approval annotation \"{}\" with either a URL or a reason starting with \"unapproved\", {}",

@@ -7,6 +7,7 @@
 
 #include "base/go/strings.h"
 #include "base/json_canonical.h"
+#include "base/json_size.h"
 #include "custom/metadata.h"
 #include "model/unknown_fields.h"
 #include "model/validation/validation.h"
@@ -217,34 +218,60 @@ void drop_nulls(Value& value, const Schema& schema) {
   }
 }
 
-void set_defaults(Value& value, const Schema& schema) {
-  if (auto* object = value.if_object()) {
-    for (const auto& [name, below] : schema.properties) {
-      if (!below.default_value) continue;
-      auto* present = object->if_contains(name);
-      if (present == nullptr) {
-        object->emplace(name, *below.default_value);
-      } else if (is_forbidden_null(*present, &below)) {
-        *present = *below.default_value;
-      }
-    }
-    for (auto& [key, member] : *object) {
-      const std::string_view name(key.data(), key.size());
-      if (const auto* below = schema.property(name)) {
-        set_defaults(member, *below);
-      } else if (schema.additional != nullptr) {
-        if (is_forbidden_null(member, schema.additional.get()) && schema.additional->default_value)
-          member = *schema.additional->default_value;
-        set_defaults(member, *schema.additional);
-      }
-    }
-  } else if (auto* list = value.if_array(); list != nullptr && schema.items != nullptr) {
+namespace {
+
+/// A megabyte of `{}` can mean a gigabyte of defaults: they are counted while they are put.
+class Defaulter {
+ public:
+  void fill(Value& value, const Schema& schema) {
+    if (!schema.has_defaults || is_over()) return;
+    if (auto* object = value.if_object()) return fill_object(*object, schema);
+    auto* list = value.if_array();
+    if (list == nullptr || schema.items == nullptr) return;
     for (auto& element : *list) {
-      if (is_forbidden_null(element, schema.items.get()) && schema.items->default_value) element = *schema.items->default_value;
-      set_defaults(element, *schema.items);
+      replace_null(element, *schema.items);
+      fill(element, *schema.items);
+      if (is_over()) return;
     }
   }
-}
+
+ private:
+  [[nodiscard]] bool is_over() const { return bytes_ > kMostDefaultBytes; }
+
+  void fill_object(json::Object& object, const Schema& schema) {
+    for (const auto name : schema.defaulted) {
+      if (is_over()) return;
+      const auto& below = *schema.property(name);
+      if (auto* present = object.if_contains(name))
+        replace_null(*present, below);
+      else
+        object.emplace(name, take(*below.default_value, name.size() + 4));
+    }
+    for (auto& [key, member] : object) {
+      if (is_over()) return;
+      const std::string_view name(key.data(), key.size());
+      const auto* below = schema.member(name);
+      if (below == nullptr) continue;
+      replace_null(member, *below);
+      fill(member, *below);
+    }
+  }
+
+  void replace_null(Value& value, const Schema& schema) {
+    if (is_forbidden_null(value, &schema) && schema.default_value) value = take(*schema.default_value, 0);
+  }
+
+  const Value& take(const Value& value, std::size_t name_bytes) {
+    bytes_ += json::text_size(value) + name_bytes;
+    return value;
+  }
+
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace
+
+void set_defaults(Value& value, const Schema& schema) { Defaulter().fill(value, schema); }
 
 void check_lists(const Value& object, const Schema& schema, model::FieldErrors& errors) {
   if (const auto* members = object.if_object()) check_members(*members, schema, "", errors);

@@ -16,7 +16,9 @@ void prune(json::Value& object, const Schema& schema, bool is_root, std::vector<
 /// Removes nulls where the schema neither allows them nor has a default for them.
 void drop_nulls(json::Value& object, const Schema& schema);
 
-/// Puts defaults where nothing, or a null that is not allowed, stands.
+/// Of the defaults that one object is given, in JSON. One that would get more is larger than what may be stored.
+inline constexpr std::size_t kMostDefaultBytes = 3 * 1024 * 1024;
+/// Puts defaults where nothing, or a null that is not allowed, stands; no more when they have become kMostDefaultBytes.
 void set_defaults(json::Value& object, const Schema& schema);
 
 /// Equal keys in lists of type map, equal elements in lists of type set, below the root.

@@ -215,6 +215,11 @@ Schema read_schema(const Value& document) {
   read_unsupported(document, schema);
   read_children(document, schema);
   schema.said = count_said(document);
+  for (const auto& [name, below] : schema.properties)
+    if (below.default_value) schema.defaulted.push_back(name);
+  const auto has_some = [](const Schema* one) { return one != nullptr && (one->default_value || one->has_defaults); };
+  schema.has_defaults = has_some(schema.items.get()) || has_some(schema.additional.get()) ||
+                        std::ranges::any_of(schema.properties, [&](const auto& entry) { return has_some(&entry.second); });
   return schema;
 }
 

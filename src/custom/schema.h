@@ -55,10 +55,12 @@ struct Schema {
   std::string unsupported;
   /// Fields that are forbidden by name, with their schemas where they hold any (definitions, patternProperties, dependencies).
   std::vector<std::string> forbidden;
-  std::size_t said = 0;           ///< Fields with something in them, besides type, default, properties and items.
-  bool refuses_unknown = false;   ///< x-kubernetes-preserve-unknown-fields: false
-  std::vector<Schema> item_list;  ///< items as an array.
-  std::size_t definitions = 0;    ///< Nodes of definitions and the like: counted, not kept.
+  std::vector<std::string_view> defaulted;  ///< The properties that have a default.
+  bool has_defaults = false;                ///< Here or anywhere below.
+  std::size_t said = 0;                     ///< Fields with something in them, besides type, default, properties and items.
+  bool refuses_unknown = false;             ///< x-kubernetes-preserve-unknown-fields: false
+  std::vector<Schema> item_list;            ///< items as an array.
+  std::size_t definitions = 0;              ///< Nodes of definitions and the like: counted, not kept.
 
   Schema();
   ~Schema();

@@ -1,3 +1,6 @@
+# Patterns are RE2's, linear in the text: those of validation, and matches() of CEL by definition.
+find_library(RE2_LIBRARY re2 REQUIRED)
+target_link_libraries(berth_model PUBLIC ${RE2_LIBRARY})
 # The facts of the kinds' fields, text files beside the records, become string literals: the binary needs no files, the build no tools.
 set(facts_functions "")
 foreach(fact schema zeros named shapes enums descriptions)

@@ -103,16 +103,23 @@ class BigNumber {
 };
 
 /// digits × 10^power × 2^binary, rounded up, capped.
-__int128 scale_digits(const std::string& digits, int power, int binary, __int128 cap) {
-  const auto size = static_cast<int>(digits.size());
+__int128 scale_digits(std::string digits, int power, int binary, __int128 cap) {
+  const auto size = static_cast<std::int64_t>(digits.size());
   if (size == 0) return 0;
   if (power + size > 40) return cap;
   if (power + size < -60) return 1;
+  // A whole number over 2^binary has no more decimals than `binary`: what stands behind them is never needed but to round up.
+  bool inexact = false;
+  if (const std::int64_t beyond = -static_cast<std::int64_t>(power) - binary; beyond > 0) {
+    const auto kept = static_cast<std::size_t>(std::max<std::int64_t>(size - beyond, 0));
+    inexact = digits.find_first_not_of('0', kept) != std::string::npos;
+    digits.resize(kept);
+    power = -binary;
+  }
   BigNumber number;
   for (const char c : digits) number.multiply_add(10, static_cast<std::uint32_t>(c - '0'));
   for (int i = 0; i < binary; i += 10) number.multiply_add(1024, 0);
   for (; power > 0; --power) number.multiply_add(10, 0);
-  bool inexact = false;
   for (; power < 0; ++power) inexact |= number.divide(10) != 0;
   if (inexact) number.multiply_add(1, 1);
   return number.capped(cap);
@@ -175,6 +182,7 @@ __int128 add_told(__int128 a, __int128 b) {
   for (std::int64_t at = small.power; at < large.power && rest > 1; ++at) rest = rest / 10 + (rest % 10 != 0);
   large.digits += (a < 0) == (b < 0) ? rest : -rest;
   if (large.digits >= kToldRange) large = {large.power + 1, large.digits / 10};
+  large.digits = std::max<std::int64_t>(large.digits, 1);  // They differ, though by less than is told.
   for (; large.digits < kToldRange / 10; --large.power) large.digits *= 10;
   __int128 out = 0;
   if (large.power >= kHugePower) {
@@ -275,7 +283,7 @@ std::optional<Quantity> Quantity::parse(std::string_view text) {
     for (const char c : digits) value = value * 10 + static_cast<std::uint64_t>(c - '0');
     out.nano_ = scale_small(value, power, suffix->power_of_two, cap);
   } else {
-    out.nano_ = scale_digits(digits, power, suffix->power_of_two, cap);
+    out.nano_ = scale_digits(std::move(digits), power, suffix->power_of_two, cap);
   }
   if (negative) out.nano_ = -out.nano_;
   if (out.format_ == Format::kBinarySI && out.nano_ > 0 && out.nano_ < kNano) out.format_ = Format::kDecimalSI;

@@ -61,7 +61,7 @@ Result<Url> parse_url(std::string_view text) {
   if (url.host.empty() || url.host.find_first_of("@?#% ") != std::string::npos) {
     return invalid(fmt::format("server URL \"{}\": no usable host name", text));
   }
-  if (!port.empty()) {
+  if (!port.empty() && port != ":") {  // "host:" is the scheme's own port, as in Go.
     const auto [end, error] = std::from_chars(port.data() + 1, port.data() + port.size(), url.port);
     if (port[0] != ':' || error != std::errc() || end != port.data() + port.size() || url.port == 0) {
       return invalid(fmt::format("server URL \"{}\": malformed port", text));

@@ -49,6 +49,18 @@ class ShopServer final : public net::Handler {
       ++open;
       return writer->on_close([this, writer] { --open; });
     }
+    if (request.path.ends_with("/elsewhere")) {
+      net::Headers headers;
+      headers.add("Location", "https://elsewhere.example.com/take");
+      return writer->respond({.status = 307, .headers = std::move(headers), .body = "go there"});
+    }
+    if (request.path.ends_with("/unmodified")) return writer->respond({.status = 304, .headers = {}, .body = ""});
+    if (request.path.ends_with("/switch")) {
+      net::Headers headers;
+      headers.add("Connection", "Upgrade");
+      headers.add("Upgrade", "spdy");
+      return writer->respond({.status = 101, .headers = std::move(headers), .body = ""});
+    }
     {
       const std::lock_guard lock(mutex_);
       last_ = std::move(request);
@@ -206,6 +218,38 @@ TEST_F(Aggregation, RequestsGoOnAsTheUser) {
   EXPECT_EQ(send("GET", "/apis/shop.example.com/v1/namespaces/default/orders/secret").status, 403) << "asked here first";
   EXPECT_EQ(send("PATCH", "/apis/shop.example.com/v1/namespaces/default/orders/a", R"({"x":1})").status, 200);
   EXPECT_EQ(shop_->last().method + shop_->last().body, R"(PATCH{"x":1})");
+}
+
+/// CVE-2022-3172: the client would follow, with its credentials.
+TEST_F(Aggregation, NobodyIsLedElsewhere) {
+  service(shop_->port());
+  registration(shop_->port(), trust());
+  expect_condition("True");
+  const std::string orders = "/apis/shop.example.com/v1/namespaces/default/orders";
+  const auto refused = send("GET", orders + "/elsewhere");
+  EXPECT_EQ(refused.status, 502);
+  EXPECT_EQ(refused.body, "the backend attempted to redirect this request, which is not permitted");
+  EXPECT_EQ(refused.headers.get("Location"), "");
+  EXPECT_EQ(send("GET", orders + "/unmodified").status, 304) << "which leads nowhere";
+  const auto switched = send("GET", orders + "/switch");
+  EXPECT_EQ(switched.status, 503);
+  EXPECT_EQ(switched.body, "backend tried to switch protocol \"spdy\" when \"\" was requested\n");
+  // Asked for a session, it may refuse, but not send the client away.
+  std::promise<net::HttpResponse> answer;
+  net::HttpRequest request;
+  request.method = "GET";
+  request.path = orders + "/elsewhere";
+  request.headers.add("Connection", "Upgrade");
+  request.headers.add("Upgrade", "websocket");
+  const auto call_off = client_->upgrade(std::move(request), [&](std::unique_ptr<net::RawStream> stream, net::HttpResponse response) {
+    EXPECT_EQ(stream, nullptr);
+    answer.set_value(std::move(response));
+  });
+  const auto answered = answer.get_future().get();
+  EXPECT_EQ(answered.status, 503);
+  EXPECT_EQ(answered.body, "invalid upgrade response: status code 307\n");
+  EXPECT_EQ(answered.headers.get("Location"), "");
+  EXPECT_EQ(send("GET", orders).status, 200) << "and it goes on";
 }
 
 TEST_F(Aggregation, DiscoveryAndOpenApiAreMergedAndWithdrawn) {

@@ -40,6 +40,11 @@ class FakeAgent final : public net::Handler {
     }
     if (request.path.starts_with("/exec/default/refused"))
       return writer->respond({.status = 404, .headers = {}, .body = "no such container"});
+    if (request.path.starts_with("/exec/default/moved")) {
+      net::Headers headers;
+      headers.add("Location", "https://elsewhere.example.com/");
+      return writer->respond({.status = 302, .headers = std::move(headers), .body = ""});
+    }
     if (request.path.starts_with("/exec/default/silent")) {
       ++open;
       return writer->on_close([this, writer] { --open; });
@@ -284,6 +289,19 @@ TEST_F(RelayTest, SessionsLeaveNothing) {
       << " and " << usage_now().descriptors;
   EXPECT_TRUE(comes_true([&] { return usage_now().heap_bytes < before.heap_bytes + 1024 * 1024; }, std::chrono::seconds(5)))
       << before.heap_bytes << " bytes became " << usage_now().heap_bytes;
+}
+
+/// A node that answers a session with a redirect leads nobody away (CVE-2020-8559).
+TEST_F(RelayTest, ASessionIsNotLedElsewhere) {
+  start();
+  FakeAgent agent(pki_->server());
+  node("n", "127.0.0.1", agent.port());
+  pod("moved", "n");
+  Socket socket(server_->port());
+  socket.ask("/api/v1/namespaces/default/pods/moved/exec?command=x", true);
+  const auto head = socket.head();
+  EXPECT_TRUE(head.starts_with("HTTP/1.1 500")) << head;
+  EXPECT_EQ(head.find("elsewhere"), std::string::npos) << head;
 }
 
 /// `kubectl logs` that nobody reads holds the node back instead of filling the server.

@@ -199,6 +199,79 @@ TEST_F(Webhooks, MutatingPatchesTheObject) {
   EXPECT_EQ(text(made->document(), {"metadata", "labels", "team"}), "blue");
 }
 
+/// Who changes an object on its way makes no other object of it (rest.BeforeCreate, rest.BeforeUpdate).
+TEST_F(Webhooks, MutatingMovesNothing) {
+  std::string change;
+  serve([&](const json::Value&) {
+    if (change.empty()) return json::Object{{"allowed", true}};
+    return json::Object{{"allowed", true}, {"patchType", "JSONPatch"}, {"patch", base64_encode("[" + change + "]")}};
+  });
+  configure("mutating");
+  ASSERT_EQ(post("/api/v1/namespaces", R"({"metadata":{"name":"other"}})")->status, 201);
+  const auto set = [](const std::string& path, const std::string& value) {
+    return fmt::format(R"({{"op":"add","path":"{}","value":"{}"}})", path, value);
+  };
+  const auto create_with = [&](std::string with) {
+    change = std::move(with);
+    return send_and_wait("POST", kMaps, config_map("a"));
+  };
+  constexpr std::string_view kElsewhere = "the namespace of the provided object does not match the namespace sent on the request";
+  auto refused = create_with(set("/metadata/namespace", "other"));
+  EXPECT_STATUS(refused, 400, "BadRequest");
+  EXPECT_EQ(text(refused->document(), {"message"}), kElsewhere);
+  EXPECT_EQ(get("/api/v1/namespaces/other/configmaps/a")->status, 404);
+  EXPECT_GE(create_with(set("/kind", "Secret"))->status, 400);
+  EXPECT_GE(create_with(set("/apiVersion", "v2"))->status, 400);
+  EXPECT_EQ(get("/api/v1/namespaces/default/secrets/a")->status, 404);
+  EXPECT_EQ(text(create_with(set("/metadata/resourceVersion", "7"))->document(), {"message"}),
+            "resourceVersion should not be set on objects to be created");
+  // What only the system gives is the system's all the same; another name is the object's.
+  auto made = create_with(set("/metadata/uid", "mine") + "," + set("/metadata/deletionTimestamp", "2026-01-01T00:00:00Z") + "," +
+                          set("/metadata/name", "b"));
+  ASSERT_EQ(made->status, 201) << made->body;
+  EXPECT_NE(text(made->document(), {"metadata", "uid"}), "mine");
+  EXPECT_EQ(json::find(made->document(), {"metadata", "deletionTimestamp"}), nullptr);
+  EXPECT_EQ(get(std::string(kMaps) + "/a")->status, 404);
+  EXPECT_EQ(get(std::string(kMaps) + "/b")->status, 200);
+
+  const std::string before = get(std::string(kMaps) + "/b")->body;
+  const auto update_with = [&](std::string with) {
+    change = std::move(with);
+    return send_and_wait("PUT", std::string(kMaps) + "/b", config_map("b", R"({"x":"y"})"));
+  };
+  EXPECT_EQ(text(update_with(set("/metadata/namespace", "other"))->document(), {"message"}), kElsewhere);
+  for (const auto& [field, value] : {std::pair("name", "c"), {"uid", "mine"}}) {
+    refused = update_with(set(fmt::format("/metadata/{}", field), value));
+    EXPECT_STATUS(refused, 422, "Invalid");
+    EXPECT_NE(refused->body.find(fmt::format(R"(metadata.{}: Invalid value: \"{}\": field is immutable)", field, value)), std::string::npos)
+        << refused->body;
+  }
+  EXPECT_STATUS(update_with(set("/metadata/resourceVersion", "1")), 409, "Conflict");
+  EXPECT_GE(update_with(set("/kind", "Secret"))->status, 400);
+  EXPECT_EQ(get(std::string(kMaps) + "/b")->body, before) << "nothing of it was stored";
+  EXPECT_EQ(get(std::string(kMaps) + "/c")->status, 404);
+  made = update_with(set("/metadata/creationTimestamp", "2001-01-01T00:00:00Z") + "," +
+                     R"({"op":"remove","path":"/metadata/resourceVersion"})");
+  ASSERT_EQ(made->status, 200) << made->body;
+  EXPECT_EQ(text(made->document(), {"metadata", "creationTimestamp"}), text(*json::parse(before), {"metadata", "creationTimestamp"}));
+}
+
+/// A patch can make more of an object than a request could have sent.
+TEST_F(Webhooks, MutatingMakesNothingThatIsTooLarge) {
+  serve([](const json::Value&) {
+    const auto part = [](int i) {
+      return fmt::format(R"({{"op":"add","path":"/metadata/annotations/a{}","value":"{}"}})", i, std::string(400'000, 'x'));
+    };
+    std::string operations = R"([{"op":"add","path":"/metadata/annotations","value":{}})";
+    for (int i = 0; i < 8; ++i) operations += "," + part(i);
+    return json::Object{{"allowed", true}, {"patchType", "JSONPatch"}, {"patch", base64_encode(operations + "]")}};
+  });
+  configure("mutating");
+  const auto refused = send_and_wait("POST", kMaps, config_map("a"));
+  EXPECT_STATUS(refused, 413, "RequestEntityTooLarge");
+  EXPECT_TRUE(text(refused->document(), {"message"}).starts_with("Request entity too large: limit is 3145728")) << refused->body;
+}
+
 /// What a webhook makes of the audiences is what the token is for, not only what the answer says.
 TEST_F(Webhooks, MutatingATokenRequestChangesTheToken) {
   class Issuer final : public TokenIssuer {
@@ -245,6 +318,14 @@ TEST_F(Webhooks, TheirUrlsArePlacesAndNothingElse) {
   EXPECT_NE(refusal("https://h/x#y").find("fragments are not permitted in the URL"), std::string::npos);
   EXPECT_NE(refusal("https://h/x?y=z").find("query parameters are not permitted in the URL"), std::string::npos);
   EXPECT_EQ(refusal("https://h:8443/x"), "");
+  EXPECT_EQ(refusal("https://[::1]:8443/x"), "");
+  EXPECT_NE(
+      refusal("https://[::1").find("url must be a valid URL: parse \"https://[::1\": missing ']' in host; desired format: https://host"),
+      std::string::npos)
+      << refusal("https://[::1");
+  EXPECT_NE(refusal("https://a b").find("invalid character \" \" in host name"), std::string::npos);
+  EXPECT_NE(refusal("https://h:port/x").find("invalid port \":port\" after host"), std::string::npos);
+  EXPECT_NE(refusal("https://h/%zz").find("invalid URL escape"), std::string::npos);
 }
 
 TEST_F(Webhooks, FailurePolicyDecidesWhenNobodyAnswers) {

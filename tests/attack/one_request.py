@@ -38,6 +38,47 @@ def attacks():
         {"content_type": "application/apply-patch+yaml"}
     repeated = b'{"metadata":{"name":"d"},"' + b"x" * 1_000_000 + b'":{' + b",".join(b'"a%d":1,"a%d":2' % (i, i) for i in range(70_000)) + b"}}"
     yield "duplicate keys below a name of a megabyte", ("POST", MAPS + "?fieldValidation=Strict", repeated), {}
+    yield from text_attacks()
+    yield from custom_attacks()
+
+
+def multiplying_definition():
+    """A kind whose every `{}` means 300 bytes of defaults, and whose lists want words and members."""
+    item = {"type": "object", "properties": {"a": {"type": "string", "default": "x" * 300}}}
+    words = {"type": "string", "enum": [f"word-{i:05}" for i in range(1000)]}
+    strict = {"type": "object", "required": [f"name-{i:05}" for i in range(1000)]}
+    lists = {name: {"type": "array", "items": of} for name, of in (("defaulted", item), ("words", words), ("strict", strict))}
+    return {"metadata": {"name": "boxes.attack.example.com"}, "spec": {
+        "group": "attack.example.com", "scope": "Namespaced", "names": {"plural": "boxes", "singular": "box", "kind": "Box"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object", "properties": lists}}}]}}
+
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1/"
+BOX_RIGHTS = [
+    (RBAC + "clusterroles", {"metadata": {"name": "boxes"}, "rules": [{"apiGroups": ["attack.example.com"], "resources": ["*"], "verbs": ["*"]}]}),
+    (RBAC + "clusterrolebindings", {"metadata": {"name": "boxes"}, "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}],
+                                    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "boxes"}})]
+BOXES = "/apis/attack.example.com/v1/namespaces/default/boxes"
+
+
+def custom_attacks():
+    def box(name, **lists):
+        return {"apiVersion": "attack.example.com/v1", "kind": "Box", "metadata": {"name": name}, **lists}
+    yield "box of 700,000 {} that have defaults", ("POST", BOXES, box("a", defaulted=[{}] * 700_000)), {}
+    yield "box of 500,000 wrong words", ("POST", BOXES, box("b", words=["x"] * 500_000)), {}
+    yield "box of 700,000 {} that lack 1,000 members", ("POST", BOXES, box("c", strict=[{}] * 700_000)), {}
+
+
+def text_attacks():
+    for suffix in ("", "n", "Ki"):
+        pod = {"metadata": {"name": "t"}, "spec": {"containers": [
+            {"name": "c", "image": "i", "resources": {"limits": {f"example.com/r{i}": "0." + "7" * 90_000 + suffix for i in range(30)}}}]}}
+        yield f"30 quantities of 90 KB{suffix and ' in ' + suffix}", ("POST", "/api/v1/namespaces/default/pods", pod), {}
+    names = {"metadata": {"name": "t"}, "spec": {"containers": [{"name": "c", "image": "i"}], "volumes": [
+        {"name": f"v{i}", "iscsi": {"targetPortal": "p", "lun": 0, "iqn": "iqn.2020-01." + "a" * 4000 + ":" + "b" * 50}} for i in range(700)]}}
+    yield "700 iSCSI names of 4 KB", ("POST", "/api/v1/namespaces/default/pods", names), {}
+    empty = {"metadata": {"name": "t"}, "spec": {"containers": [{}] * 900_000}}
+    yield "pod of 900,000 containers {}", ("POST", "/api/v1/namespaces/default/pods", empty), {}
 
 
 async def watch_health(port, slowest, stop):
@@ -58,6 +99,11 @@ async def run(server):
     await admin.ask("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
     await admin.ask("POST", MAPS, {"metadata": {"name": "a"}, "data": {"k": "x" * 60}})
     await admin.ask("POST", MAPS, {"metadata": {"name": "long"}, "x": [0] * 300_000})
+    await admin.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", multiplying_definition())
+    for path, body in BOX_RIGHTS:
+        await admin.ask("POST", path, body)
+    while (await admin.ask("GET", BOXES))[0] != 200:
+        await asyncio.sleep(0.05)
     print(f"{'processor s':>11} {'memory MiB':>10} {'health s':>8} status")
     for name, request, options in attacks():
         if len(sys.argv) > 2 and sys.argv[2] not in name:

@@ -79,6 +79,30 @@ TEST(Quantity, AddsExactly) {
 }
 
 }  // namespace
+TEST(Quantity, LongTextsAreExactToo) {
+  const auto parse = [](const std::string& text) { return *Quantity::parse(text); };
+  const std::string zeros(100'000, '0'), nines(100'000, '9');
+  EXPECT_EQ(parse("1." + zeros).value(), 1);
+  EXPECT_EQ(parse("1." + zeros + "1").nano(), 1'000'000'001);  // Something is more than nothing.
+  EXPECT_EQ(parse("0." + nines).nano(), 1'000'000'000);
+  EXPECT_EQ(parse("-0." + nines).value(), -1);
+  EXPECT_EQ(parse("123456789." + nines + "n").nano(), 123'456'790);
+  // 1024 times 0.0009765625 is one; less by whatever little is still one when it is rounded up, and more is more.
+  EXPECT_EQ(parse("0.0009765625" + zeros + "Ki").nano(), 1'000'000'000);
+  EXPECT_EQ(parse("0.0009765624" + nines + "Ki").nano(), 1'000'000'000);
+  EXPECT_EQ(parse("0.0009765625" + zeros + "1Ki").nano(), 1'000'000'001);
+  EXPECT_EQ(parse("1." + zeros + "1Ei").nano(), parse("1Ei").nano() + 1);
+  EXPECT_GT(parse(nines), parse("1e30"));
+  EXPECT_EQ(parse("0." + zeros + "1").nano(), 1);
+}
+
+TEST(Quantity, DifferencesThatAreNotToldAreStillThere) {
+  const auto parse = [](const char* text) { return *Quantity::parse(text); };
+  // 10^60 less what lies just below it: this went on for ever.
+  EXPECT_GT((parse("1e60") - parse("999999999999999999e42")).sign(), 0);
+  EXPECT_LT((parse("999999999999999999e42") - parse("1e60")).sign(), 0);
+}
+
 TEST(Quantity, KeepsDecimalsBeyondTheIntegers) {
   const auto parse = [](const char* text) { return *Quantity::parse(text); };
   EXPECT_EQ(parse("1e30").to_string(), "1e30");

@@ -8,6 +8,7 @@
 #include "apiserver/admission/policy_config.h"
 #include "apiserver/admission/webhook_client.h"
 #include "apiserver/apply/typed_merge.h"
+#include "apiserver/cache/object_codec.h"
 #include "apiserver/patch/json_patch.h"
 #include "cel/objects.h"
 #include "model/kind_hooks.h"
@@ -303,6 +304,7 @@ class MutatingPolicy final : public AdmissionPlugin {
       model::apply_defaults(*request.kind, object);
     }
     if (json::equal(object, request.object)) return;
+    if (auto refused = refuse_large(object)) return walk.fail(invocation, refused->message);
     walk.has_changed = true;
     request.object = std::move(object);
     request.forms.clear();

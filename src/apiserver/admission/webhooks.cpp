@@ -2,6 +2,7 @@
 #include "apiserver/admission/equivalent_forms.h"
 #include "apiserver/admission/plugins.h"
 #include "apiserver/admission/webhook_client.h"
+#include "apiserver/cache/object_codec.h"
 #include "apiserver/patch/json_patch.h"
 #include "model/schema.h"
 
@@ -169,6 +170,7 @@ class MutatingWebhook final : public AdmissionPlugin {
     if (!answer.failure.empty() || answer.patch.is_null() || !request.object.is_object()) return go_on(round, match, answer.failure);
     auto patched = apply(request, *match.form, answer.patch);
     if (!patched) return go_on(round, match, patched.error());
+    if (auto refused = refuse_large(*patched)) return round->done(std::unexpected(std::move(*refused)));
     if (!EquivalentForms::needs_webhook(request, *match.form)) return go_on(round, match, settle(*round, std::move(*patched)));
     if (json::equal(*patched, request.forms.at(match.form).object)) return go_on(round, match, {});
     forms_.take_back(request, std::move(*patched), [this, round, match](model::ApiResult<json::Value> back) {

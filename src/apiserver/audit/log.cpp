@@ -76,40 +76,50 @@ class Log::Webhook {
     wake_.notify_all();
     thread_.join();
   }
-  void add(json::Object event) {
+  void add(const json::Object& event) {
+    std::string text = json::serialize(json::Value(event));
     {
       const std::lock_guard lock(mutex_);
-      if (waiting_.size() >= options_.buffer_events) return dropped_.add();
-      waiting_.push_back(std::move(event));
-      if (waiting_.size() < options_.batch_events) return;
+      if (waiting_.size() >= options_.buffer_events || waiting_bytes_ + text.size() > options_.buffer_bytes) return dropped_.add();
+      waiting_bytes_ += text.size();
+      waiting_.push_back(std::move(text));
+      if (!has_batch()) return;
     }
     wake_.notify_all();
   }
 
  private:
+  [[nodiscard]] bool has_batch() const { return waiting_.size() >= options_.batch_events || waiting_bytes_ >= options_.batch_bytes; }
+
   void run() {
     std::unique_lock lock(mutex_);
     while (true) {
-      wake_.wait_for(lock, options_.max_wait, [this] { return stopping_ || waiting_.size() >= options_.batch_events; });
-      json::Array batch;
-      while (!waiting_.empty() && batch.size() < options_.batch_events) {
-        batch.emplace_back(std::move(waiting_.front()));
+      wake_.wait_for(lock, options_.max_wait, [this] { return stopping_ || has_batch(); });
+      std::string batch;
+      std::size_t count = 0;
+      while (!waiting_.empty() && count < options_.batch_events && batch.size() < options_.batch_bytes) {
+        if (count++ > 0) batch += ',';
+        batch += waiting_.front();
+        waiting_bytes_ -= waiting_.front().size();
         waiting_.pop_front();
       }
-      const bool is_last = stopping_ && waiting_.empty();
-      if (!batch.empty()) {
+      if (count > 0) {
         lock.unlock();
-        send(std::move(batch));
+        const bool has_arrived = send(std::move(batch), count);
         lock.lock();
+        // Who ends does not wait for a service that hangs once for each batch.
+        if (!has_arrived && stopping_) {
+          dropped_.add(static_cast<double>(waiting_.size()));
+          return;
+        }
       }
-      if (is_last) return;
+      if (stopping_ && waiting_.empty()) return;
     }
   }
   /// Tried four times with growing pauses, as Kubernetes; once when everything ends.
-  void send(json::Array batch) {
-    const std::size_t count = batch.size();
-    const std::string body = json::serialize(
-        json::Object{{"kind", "EventList"}, {"apiVersion", "audit.k8s.io/v1"}, {"metadata", json::Object{}}, {"items", std::move(batch)}});
+  bool send(std::string items, std::size_t count) {
+    const std::string body =
+        fmt::format(R"({{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{{}},"items":[{}]}})", std::exchange(items, {}));
     Duration pause = options_.first_pause;
     for (int attempt = 0; attempt < 4; ++attempt, pause = pause * 3 / 2) {
       if (attempt > 0) {
@@ -125,13 +135,14 @@ class Log::Webhook {
       auto answer = done->get_future();
       client_->send(std::move(request), [done](net::HttpResponse response) { done->set_value(std::move(response)); });
       const auto response = answer.get();
-      if (response.status >= 200 && response.status < 300) return;
+      if (response.status >= 200 && response.status < 300) return true;
       const bool may_pass = response.status == 0 || response.status == 429 || response.status >= 500;
       log::warning("audit", "the audit webhook answers {}", response.status == 0 ? response.body : fmt::format("HTTP {}", response.status));
       if (!may_pass) break;
     }
     dropped_.add(static_cast<double>(count));
     log::error("audit", "{} audit events did not reach the webhook and are lost to it", count);
+    return false;
   }
 
   WebhookOptions options_;
@@ -139,7 +150,8 @@ class Log::Webhook {
   metrics::Counter& dropped_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<json::Object> waiting_;
+  std::deque<std::string> waiting_;  ///< In JSON.
+  std::size_t waiting_bytes_ = 0;
   bool stopping_ = false;
   std::thread thread_;
 };
@@ -233,7 +245,7 @@ void Log::write(std::vector<Event> events) {
       json::serialize_to(lines, json::Value(finished));
       lines += '\n';
     }
-    if (webhook_ != nullptr) webhook_->add(std::move(finished));
+    if (webhook_ != nullptr) webhook_->add(finished);
   }
   written_->add(count);
   if (file_ == nullptr) return;

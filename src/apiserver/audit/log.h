@@ -30,6 +30,7 @@ struct WebhookOptions {
   net::ClientConfig http;  ///< Its url is where batches are posted; empty: none.
   std::string bearer_token;
   std::size_t batch_events = 400, buffer_events = 10'000;
+  std::size_t batch_bytes = 8U << 20, buffer_bytes = 64U << 20;  ///< Of text; whichever ends first. One event is always a batch.
   Duration max_wait = std::chrono::seconds(30), first_pause = std::chrono::seconds(10);
 };
 struct LogOptions {

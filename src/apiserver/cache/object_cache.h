@@ -98,15 +98,21 @@ struct Proposal {
   TimePoint expires_at{};
 };
 
+/// Of an object's bytes: what one request can carry, so that whatever is stored can also be sent back.
+inline constexpr std::size_t kMostObjectBytes = 3 * 1024 * 1024;
+
 enum class ProposeError {
   kExists,
   kNotFound,
   kRevisionMismatch,
   kStorage,    ///< Nothing was stored.
   kUncertain,  ///< It may be stored or not (a store that others share): nothing that it took may be given back.
+  kTooLarge,   ///< More than kMostObjectBytes, or than the store takes. Nothing was stored.
 };
-/// The client is told that the store failed, and nothing is tried again.
-constexpr bool is_of_storage(ProposeError error) { return error == ProposeError::kStorage || error == ProposeError::kUncertain; }
+/// The client is told that the store failed or does not take it, and nothing is tried again.
+constexpr bool is_of_storage(ProposeError error) {
+  return error == ProposeError::kStorage || error == ProposeError::kUncertain || error == ProposeError::kTooLarge;
+}
 
 /// `result` is called once from the writer thread (or, with a memory store, from within propose): keep it short.
 using ProposeResult = Expected<ObjectPtr, ProposeError>;  ///< For a delete: the object as it was, with the deletion's revision.

@@ -23,6 +23,7 @@ void ObjectCacheImpl::start() {
 }
 
 void ObjectCacheImpl::propose(Proposal proposal, std::function<void(ProposeResult)> result) {
+  if (proposal.value.size() > kMostObjectBytes) return result(std::unexpected(ProposeError::kTooLarge));
   bool wakes = true;
   {
     std::lock_guard lock(queue_mutex_);

@@ -2,6 +2,7 @@
 
 #include "base/json_quote.h"
 #include "base/json_scan.h"
+#include "base/json_size.h"
 #include "model/kind_hooks.h"
 
 namespace berth::apiserver {
@@ -236,6 +237,22 @@ std::string stored_field(const model::KindInfo& kind, std::string_view field) {
   for (const auto& supported : stored.field_selectors)
     if (supported == name) return name;
   return {};
+}
+
+model::ApiStatus too_large() {
+  model::ApiStatus status;
+  status.code = 413;
+  status.reason = "RequestEntityTooLarge";
+  status.message = fmt::format(
+      "Request entity too large: limit is {}: the object, with its defaults, its managedFields and what admission "
+      "made of it, would be larger",
+      kMostObjectBytes);
+  return status;
+}
+
+std::optional<model::ApiStatus> refuse_large(const json::Value& document) {
+  if (json::text_size(document, kMostObjectBytes) <= kMostObjectBytes) return std::nullopt;
+  return too_large();
 }
 
 }  // namespace berth::apiserver

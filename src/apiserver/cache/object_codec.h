@@ -5,6 +5,7 @@
 
 #include "apiserver/cache/object_cache.h"
 #include "base/json.h"
+#include "model/api_status.h"
 #include "model/kinds.h"
 
 namespace berth::apiserver {
@@ -27,6 +28,11 @@ struct KeptMembers {
 /// Writes a document with apiVersion, kind and the identifying metadata first (name, generateName, namespace, uid, resourceVersion), the
 /// rest in its own order. A resourceVersion in the document is left out. `kept`: what the document lacks.
 EncodedObject encode_object(const json::Value& document, const KeptMembers& kept = {});
+
+/// 413: what is told of an object of more than kMostObjectBytes.
+model::ApiStatus too_large();
+/// The same where the document surely is one.
+std::optional<model::ApiStatus> refuse_large(const json::Value& document);
 
 /// What selectors and indexes need of a document of `kind` (storage version). `has_spec`: the document lacks its spec, which is this
 /// object's, if given.

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/go/strings.h"
 #include "base/log.h"
 #include "net/grpc.h"
 
@@ -175,12 +176,14 @@ class KmsV2 final : public KmsProvider {
     if (!answer) return std::unexpected(answer.error());
     const auto status = decode_kms_status(*answer);
     if (!status) return std::unexpected(status.error());
+    // What it says of itself is shown, but not by the megabyte.
+    const auto shown = [](std::string_view text) { return go::quote(text.substr(0, 256)); };
     const auto unfit = [&](const std::string& why) {
       return fail(ErrorCode::kUnavailable, fmt::format("the key management service {} ({}): {}", options_.name, options_.endpoint, why));
     };
     if (status->version != "v2" && status->version != "v2beta1")
-      return unfit(fmt::format("it speaks version \"{}\", not v2", status->version));
-    if (status->healthz != "ok") return unfit(fmt::format("it says of itself \"{}\", not \"ok\"", status->healthz));
+      return unfit(fmt::format("it speaks version {}, not v2", shown(status->version)));
+    if (status->healthz != "ok") return unfit(fmt::format("it says of itself {}, not \"ok\"", shown(status->healthz)));
     if (status->key_id.empty() || status->key_id.size() > kMaxKeyIdBytes) return unfit("its key id is empty, or longer than 1 kB");
     const auto good_until = std::chrono::steady_clock::now() + options_.good_for;
     {
@@ -203,12 +206,13 @@ class KmsV2 final : public KmsProvider {
         sealed->key_id.size() > kMaxKeyIdBytes || annotations > kMaxAnnotationBytes)
       return unfit("what it encrypted has no ciphertext of at most 1 kB, no key id, or more than 32 kB of annotations");
     if (sealed->key_id != status->key_id)
-      return unfit(fmt::format("it encrypts with the key \"{}\", but says that \"{}\" is in use", sealed->key_id, status->key_id));
+      return unfit(fmt::format("it encrypts with the key {}, but says that {} is in use", shown(sealed->key_id), shown(status->key_id)));
     next->object = {"", sealed->key_id, sealed->ciphertext, sealed->annotations, 1};
     std::function<void()> told;
     {
       const std::lock_guard lock(mutex_);
       if (state_ != nullptr) {
+        if (seeds_.size() >= kMostSeedsKept) seeds_.clear();
         seeds_[state_->object.encrypted_seed] = state_->seed;
         told = told_;
       }
@@ -216,9 +220,9 @@ class KmsV2 final : public KmsProvider {
     }
     if (told) {
       log::info("server",
-                "the key management service {} encrypts with the key \"{}\" from now on; `kubectl get RESOURCE -A -o json | "
+                "the key management service {} encrypts with the key {} from now on; `kubectl get RESOURCE -A -o json | "
                 "kubectl replace -f -` rewrites what is stored",
-                options_.name, sealed->key_id);
+                options_.name, shown(sealed->key_id));
       told();
     }
     return {};

@@ -135,6 +135,7 @@ Result<ObjectPtr> SharedCache::decode(const std::string& key, const store::Share
 }
 
 void SharedCache::propose(Proposal proposal, std::function<void(ProposeResult)> result) {
+  if (proposal.value.size() > kMostObjectBytes) return result(std::unexpected(ProposeError::kTooLarge));
   auto flight = std::make_shared<Flight>();
   store::SharedWrite write;
   write.key = form_->stored_key(proposal.key);

@@ -248,6 +248,8 @@ StepResult decode_binding(WritePipeline& writes, const WritePtr& operation) {
 
 StepResult bind_pod(WritePipeline& writes, const WritePtr& operation) {
   const auto& binding = operation->admission.object;
+  // Once more: somebody may have changed it since.
+  if (auto wrong = check_binding(*operation->request, binding)) return std::unexpected(std::move(*wrong));
   const auto& pods = *operation->kind;
   const auto pod = writes.ground.cache->get(object_key(pods, operation->ns, operation->name));
   if (pod == nullptr) return std::unexpected(model::not_found(pods.group, pods.plural, operation->name));
@@ -268,7 +270,7 @@ StepResult bind_pod(WritePipeline& writes, const WritePtr& operation) {
   proposal.expected = pod->revision;
   writes.ground.cache->propose(std::move(proposal), [&writes, operation](ProposeResult result) {
     if (result) return operation->done(WriteOutcome{.object = std::move(*result)});
-    if (is_of_storage(result.error())) return operation->fail(model::internal_error(writes.ground.cache->storage_failure()));
+    if (is_of_storage(result.error())) return operation->fail(not_stored(writes.ground, result.error()));
     // Somebody else was faster; whoever bound it is told of by the words for that.
     try_again(writes, operation, Stage::kStore);
   });

@@ -35,6 +35,15 @@ void respond_unreachable(Responder& respond, Request& request, const FarEnd& far
   respond.status(request, unavailable(far.failure + why));
 }
 
+/// The far end answered, but not what may be passed on. Of an aggregated server in plain words, as kube-aggregator does.
+void respond_wrong(Responder& respond, Request& request, const FarEnd& far, int code, const std::string& why) {
+  if (far.upstream) return respond.text(request, code, "text/plain; charset=utf-8", why + (code == 502 ? "" : "\n"));
+  model::ApiStatus status;
+  status.code = 500;
+  status.message = why;
+  respond.status(request, status);
+}
+
 std::string shown(const net::SocketAddress& where) {
   return where.address.is_ipv4() ? fmt::format("{}:{}", where.address.text(), where.port)
                                  : fmt::format("[{}]:{}", where.address.text(), where.port);
@@ -81,6 +90,7 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
 
   void begin(int status, const net::Headers& from) {
     if (is_started_.exchange(true)) return;
+    if (refuses(status, from)) return let_go();
     has_begun_ = true;
     // What a node refuses a log with is passed on as a Status (registry/rest GenericHttpResponseChecker).
     if (is_log() && (status < 200 || status > 206)) {
@@ -97,6 +107,19 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
     else if (const auto type = from.get("Content-Type"); !type.empty())
       to_client.add("Content-Type", std::string(type));
     request_->writer->start_stream(status, std::move(to_client));
+  }
+
+  /// Answers by itself where the far end's answer would lead the client elsewhere (CVE-2022-3172: an aggregated server's redirect, which
+  /// carries the user's credentials away) or on in a protocol that nobody asked for.
+  bool refuses(int status, const net::Headers& from) {
+    if (status == 101 && !is_log()) {
+      respond_wrong(relays_.respond, *request_, far_, 503,
+                    fmt::format("backend tried to switch protocol \"{}\" when \"\" was requested", from.get("Upgrade")));
+      return true;
+    }
+    if (!far_.upstream || status < 300 || status > 399 || from.get("Location").empty()) return false;
+    respond_wrong(relays_.respond, *request_, far_, 502, "the backend attempted to redirect this request, which is not permitted");
+    return true;
   }
 
   /// Headers of an application's answer, its redirects below the proxy's path; from now on a page's links are, too.
@@ -225,6 +248,9 @@ void relay_upgrade(Responder& respond, const RequestPtr& request, const FarEnd& 
       client->upgrade(std::move(onward), [&respond, request, far](std::unique_ptr<net::RawStream> stream, net::HttpResponse response) {
         if (stream == nullptr) {
           if (response.status == 0) return respond_unreachable(respond, *request, far, response.body);
+          // An error is passed on; what is neither that nor the session leads elsewhere, or says what nobody asked for.
+          if (response.status < 400)
+            return respond_wrong(respond, *request, far, 503, fmt::format("invalid upgrade response: status code {}", response.status));
           respond.account(*request, response.status);
           response.headers = net::headers_back(response.headers);
           return request->writer->respond(std::move(response));

@@ -124,7 +124,7 @@ void deleted(WritePipeline& writes, const WritePtr& deletion, const Mark& mark, 
     if (!before.is_null()) writes.services.release_unused(before, nullptr);
     return deletion->done(WriteOutcome{.object = std::move(*result), .gone = mark.remove_now});
   }
-  if (is_of_storage(result.error())) return deletion->fail(model::internal_error(writes.ground.cache->storage_failure()));
+  if (is_of_storage(result.error())) return deletion->fail(not_stored(writes.ground, result.error()));
   if (++deletion->attempts >= kMaxDeletionAttempts)
     return deletion->fail(model::modified_conflict(deletion->kind->group, deletion->kind->plural, deletion->name));
   try_again(writes, deletion, Stage::kRead);

@@ -124,7 +124,7 @@ StepResult create_alike(WritePipeline& writes, const WritePtr& operation) {
       }
       return operation->done(std::move(outcome));
     }
-    if (result.error() != ProposeError::kExists) return operation->fail(model::internal_error(writes.ground.cache->storage_failure()));
+    if (result.error() != ProposeError::kExists) return operation->fail(not_stored(writes.ground, result.error()));
     if (pattern->name || ++operation->attempts >= kMostNames)
       return operation->fail(model::already_exists(kind.group, kind.plural, operation->name));
     // The name that was made up is somebody's: the long way makes up others.

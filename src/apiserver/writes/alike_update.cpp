@@ -203,7 +203,7 @@ StepResult update_alike(WritePipeline& writes, const WritePtr& operation) {
   writes.ground.cache->propose(std::move(proposal), [&writes, operation](ProposeResult result) {
     const auto& kind = *operation->kind;
     if (result) return operation->done(WriteOutcome{std::move(*result), {}, false});
-    if (is_of_storage(result.error())) return operation->fail(model::internal_error(writes.ground.cache->storage_failure()));
+    if (is_of_storage(result.error())) return operation->fail(not_stored(writes.ground, result.error()));
     if (++operation->attempts >= kMostAttempts) return operation->fail(model::modified_conflict(kind.group, kind.plural, operation->name));
     try_again(writes, operation, Stage::kDecode);
   });

@@ -40,11 +40,26 @@ void created(WritePipeline& writes, const WritePtr& operation, ProposeResult res
     return try_again(writes, operation, Stage::kAllocate);
   }
   if (result.error() != ProposeError::kUncertain) writes.services.release(operation->allocation);
-  if (result.error() != ProposeError::kExists) return operation->fail(model::internal_error(writes.ground.cache->storage_failure()));
+  if (result.error() != ProposeError::kExists) return operation->fail(not_stored(writes.ground, result.error()));
   // Somebody created meanwhile what was to be applied or replaced.
   if (!operation->produce) return operation->fail(model::already_exists(kind.group, kind.plural, operation->name));
   operation->mode = operation->mode == WriteMode::kCreateApplied ? WriteMode::kApply : WriteMode::kReplace;
   try_again(writes, operation, Stage::kRead);
+}
+
+/// What only the system gives.
+constexpr std::array<std::string_view, 6> kSystemFields = {"resourceVersion",   "selfLink",          "uid",
+                                                           "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"};
+
+/// Only the store minds a revision, which a dry run does not ask.
+std::optional<model::ApiStatus> refuse_revision(const WriteOperation& operation, const json::Value& document) {
+  const auto revision = json::get_string(document, {"metadata", "resourceVersion"});
+  if (operation.request->dry_run || revision.find_first_not_of('0') == std::string_view::npos ||
+      revision.find_first_not_of("0123456789") != std::string_view::npos)
+    return std::nullopt;
+  model::ApiStatus status;
+  status.message = "resourceVersion should not be set on objects to be created";
+  return status;
 }
 
 }  // namespace
@@ -67,19 +82,27 @@ StepResult check_storable(WritePipeline& writes, const WritePtr& operation) {
 StepResult take_name(WritePipeline&, const WritePtr& operation) {
   auto& document = operation->document;
   auto& metadata = json::ensure_object(document, {"metadata"});
-  const auto sent_revision = json::get_string(document, {"metadata", "resourceVersion"});
-  // Only the store minds, which a dry run does not ask.
-  if (!operation->request->dry_run && sent_revision.find_first_not_of('0') != std::string_view::npos &&
-      sent_revision.find_first_not_of("0123456789") == std::string_view::npos) {
-    model::ApiStatus status;
-    status.message = "resourceVersion should not be set on objects to be created";
-    return std::unexpected(std::move(status));
-  }
+  if (auto refused = refuse_revision(*operation, document)) return std::unexpected(std::move(*refused));
   operation->name = json::get_string(document, {"metadata", "name"});
   if (operation->request->audit != nullptr) operation->request->audit->set_name(operation->name);
   if (operation->name.empty()) operation->generate_name = json::get_string(document, {"metadata", "generateName"});
-  for (const char* field : {"resourceVersion", "selfLink", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"})
-    metadata.erase(field);
+  for (const auto field : kSystemFields) metadata.erase(field);
+  return Flow::kNext;
+}
+
+/// A new object may get another name on the way, as in Kubernetes, unless the request names it.
+StepResult hold_new_identity(WritePipeline&, const WritePtr& operation) {
+  auto& object = operation->admission.object;
+  if (auto refused = refuse_exchanged(*operation, object)) return std::unexpected(std::move(*refused));
+  if (auto refused = refuse_revision(*operation, object)) return std::unexpected(std::move(*refused));
+  const auto name = json::get_string(object, {"metadata", "name"});
+  if (const auto& asked = operation->request->info.name; !asked.empty() && name != asked && operation->subresource.empty())
+    return std::unexpected(
+        model::bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, asked)));
+  operation->name = name;
+  operation->generate_name = name.empty() ? json::get_string(object, {"metadata", "generateName"}) : std::string_view();
+  auto& metadata = json::ensure_object(object, {"metadata"});
+  for (const auto field : kSystemFields) metadata.erase(field);
   return Flow::kNext;
 }
 
@@ -92,7 +115,6 @@ StepResult own_new_fields(WritePipeline& writes, const WritePtr& operation) {
 
 StepResult give_identity(WritePipeline& writes, const WritePtr& operation) {
   auto& object = operation->admission.object;
-  if (operation->name.empty()) operation->name = json::get_string(object, {"metadata", "name"});
   if (operation->name.empty() && !operation->generate_name.empty())
     operation->name = generated_name(writes.ground, operation->generate_name);
   if (operation->name.empty() && model::hooks_of(*operation->kind).life->may_be_nameless) operation->name = writes.ground.names.uid();
@@ -116,6 +138,7 @@ StepResult prepare_new(WritePipeline& writes, const WritePtr& operation) {
 
 StepResult validate_new(WritePipeline& writes, const WritePtr& operation) {
   auto& object = operation->admission.object;
+  if (auto refused = refuse_multiplied(*operation)) return std::unexpected(std::move(*refused));
   if (const auto errors = complete_and_validate(writes.ground, *operation, nullptr, object); !errors.empty())
     return std::unexpected(model::invalid_object(operation->kind->group, operation->kind->kind, operation->name, errors));
   if (writes.ground.options.warns_of_objects) warn(*operation, nullptr, object);

@@ -29,6 +29,7 @@ constexpr std::array kNew = {
 constexpr std::array kNewAdmitted = {
     Step{S::kAsk, "ask", ask_of_creation},
     Step{S::kMutate, "mutate", mutate},
+    Step{S::kPrepare, "hold identity", hold_new_identity},
     // Who changes an object sees it before it has an identity, who judges it sees the whole.
     Step{S::kPrepare, "give identity", give_identity},
     Step{S::kPrepare, "prepare", prepare_new},
@@ -54,6 +55,7 @@ constexpr std::array kChange = {
 constexpr std::array kChangeAdmitted = {
     Step{S::kAsk, "ask", ask_of_update},
     Step{S::kMutate, "mutate", mutate},
+    Step{S::kPrepare, "hold identity", hold_identity},
     Step{S::kPrepare, "guard", guard_change},
     Step{S::kPrepare, "prepare", prepare_change},
     Step{S::kValidate, "validate", validate_change},

@@ -77,6 +77,8 @@ StepResult update_alike(WritePipeline& writes, const WritePtr& operation);
 StepResult check_storable(WritePipeline& writes, const WritePtr& operation);
 StepResult take_name(WritePipeline& writes, const WritePtr& operation);
 StepResult own_new_fields(WritePipeline& writes, const WritePtr& operation);
+/// Who changed the object has not made another of it: no other kind, namespace, or place in time.
+StepResult hold_new_identity(WritePipeline& writes, const WritePtr& operation);
 StepResult give_identity(WritePipeline& writes, const WritePtr& operation);
 StepResult prepare_new(WritePipeline& writes, const WritePtr& operation);
 StepResult validate_new(WritePipeline& writes, const WritePtr& operation);
@@ -89,6 +91,8 @@ StepResult produce_next(WritePipeline& writes, const WritePtr& operation);
 StepResult check_system_fields(WritePipeline& writes, const WritePtr& operation);
 StepResult carry_system_fields(WritePipeline& writes, const WritePtr& operation);
 StepResult own_changed_fields(WritePipeline& writes, const WritePtr& operation);
+/// As hold_new_identity, of what has a name, a uid and a revision already.
+StepResult hold_identity(WritePipeline& writes, const WritePtr& operation);
 StepResult guard_change(WritePipeline& writes, const WritePtr& operation);
 StepResult prepare_change(WritePipeline& writes, const WritePtr& operation);
 StepResult validate_change(WritePipeline& writes, const WritePtr& operation);
@@ -124,6 +128,10 @@ void leave_update_pattern(WritePipeline& writes, WriteOperation& operation, cons
 /// Everything that is wrong with what would be stored; `old` is null at creation. What a kind's rules complete is completed in `object`.
 model::FieldErrors complete_and_validate(const Ground& ground, const WriteOperation& operation, const json::Value* old,
                                          json::Value& object);
+/// Why a custom object, of which defaults may have made a multiple, is not worth looking at any more.
+std::optional<model::ApiStatus> refuse_multiplied(const WriteOperation& operation);
+/// Why the object as admission left it is not the one that the write is about: another kind or another namespace.
+std::optional<model::ApiStatus> refuse_exchanged(const WriteOperation& operation, json::Value& object);
 /// The rule of the kind that says who may write it.
 std::optional<model::ApiStatus> refuse_writer(const Ground& ground, const WriteOperation& operation, const json::Value* old,
                                               const json::Value& object);

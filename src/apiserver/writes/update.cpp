@@ -53,6 +53,9 @@ model::FieldErrors check_system_metadata(const model::KindInfo& kind, const json
     for (int i = 0; i < model::hooks_of(kind).rules->metadata_looks.changes; ++i)
       errors.push_back({model::FieldError::Type::kInvalid, fmt::format("metadata.{}", field), value, "field is immutable"});
   };
+  // A request's own name is held against its URL before; here it is what somebody on the way made of it.
+  const auto name = json::get_string(updated, {"metadata", "name"});
+  if (name != json::get_string(current, {"metadata", "name"})) refuse("name", json::serialize(json::Value(name)));
   const auto uid = json::get_string(updated, {"metadata", "uid"});
   if (!uid.empty() && uid != json::get_string(current, {"metadata", "uid"})) refuse("uid", json::serialize(json::Value(uid)));
   // Another creationTimestamp is passed over in silence.
@@ -132,7 +135,7 @@ void changed(WritePipeline& writes, const WritePtr& operation, Stored stored, Pr
   }
   const auto taken = std::exchange(operation->allocation, {});
   if (result.error() != ProposeError::kUncertain) writes.services.release(taken);
-  if (is_of_storage(result.error())) return operation->fail(model::internal_error(writes.ground.cache->storage_failure()));
+  if (is_of_storage(result.error())) return operation->fail(not_stored(writes.ground, result.error()));
   if (operation->insists_on_revision || ++operation->attempts >= kMostAttempts)
     return operation->fail(model::modified_conflict(kind.group, kind.plural, operation->name));
   try_again(writes, operation, Stage::kRead);
@@ -209,6 +212,23 @@ StepResult own_changed_fields(WritePipeline& writes, const WritePtr& operation) 
   return Flow::kNext;
 }
 
+StepResult hold_identity(WritePipeline&, const WritePtr& operation) {
+  if (operation->untouched) return Flow::kNext;  // Nobody has asked for the whole: what is there of it is the write's own.
+  const auto& kind = *operation->kind;
+  auto& object = operation->admission.object;
+  const auto& before = operation->admission.old_object;
+  if (auto refused = refuse_exchanged(*operation, object)) return std::unexpected(std::move(*refused));
+  const auto present = std::to_string(operation->base->revision);
+  if (const auto revision = json::get_string(object, {"metadata", "resourceVersion"}); !revision.empty() && revision != present)
+    return std::unexpected(model::modified_conflict(kind.group, kind.plural, operation->name));
+  std::ranges::move(check_system_metadata(kind, before, object), std::back_inserter(operation->metadata_findings));
+  carry_metadata(before, object);
+  json::ensure_object(object, {"metadata"})["resourceVersion"] = present;
+  if (const auto refused = check_finalizers(kind, before, object); !refused.empty())
+    return std::unexpected(model::invalid_object(kind.group, kind.kind, operation->name, refused));
+  return Flow::kNext;
+}
+
 StepResult guard_change(WritePipeline& writes, const WritePtr& operation) {
   if (auto refused = refuse_writer(writes.ground, *operation, &operation->admission.old_object, operation->admission.object))
     return std::unexpected(std::move(*refused));
@@ -229,6 +249,7 @@ StepResult prepare_change(WritePipeline& writes, const WritePtr& operation) {
 StepResult validate_change(WritePipeline& writes, const WritePtr& operation) {
   const auto& kind = *operation->kind;
   auto& object = operation->admission.object;
+  if (auto refused = refuse_multiplied(*operation)) return std::unexpected(std::move(*refused));
   auto errors = std::exchange(operation->metadata_findings, {});
   std::ranges::move(complete_and_validate(writes.ground, *operation, &operation->admission.old_object, object), std::back_inserter(errors));
   if (!errors.empty()) return std::unexpected(model::invalid_object(kind.group, kind.kind, operation->name, errors));

@@ -23,6 +23,10 @@ model::ApiStatus precondition_conflict(const model::KindInfo& kind, std::string_
                   key, what, asked, present));
 }
 
+model::ApiStatus not_stored(const Ground& ground, ProposeError error) {
+  return error == ProposeError::kTooLarge ? too_large() : model::internal_error(ground.cache->storage_failure());
+}
+
 bool has_finalizers(const json::Value& document) { return !json::get_array(document, {"metadata", "finalizers"}).empty(); }
 
 std::optional<model::ApiStatus> refuse_creation(const Ground& ground, const Request& request) {
@@ -91,6 +95,7 @@ void WriteOperation::propose(WritePipeline& writes, json::Value object, std::fun
 }
 
 void WriteOperation::try_out(WritePipeline& writes, json::Value object, bool is_created) {
+  if (auto refused = refuse_large(object)) return fail(std::move(*refused));
   if (!asks_converter(*request)) return done(WriteOutcome{nullptr, std::move(object), is_created});
   propose(writes, object, [self = shared_from_this(), object, is_created](const Proposal&) {
     self->done(WriteOutcome{nullptr, object, is_created});
@@ -126,6 +131,26 @@ model::FieldErrors complete_and_validate(const Ground& ground, const WriteOperat
   if (own.check_last && operation.subresource.empty())
     std::ranges::move(own.check_last(operation, old, object), std::back_inserter(errors));
   return errors;
+}
+
+std::optional<model::ApiStatus> refuse_multiplied(const WriteOperation& operation) {
+  return operation.request->custom == nullptr ? std::nullopt : refuse_large(operation.admission.object);
+}
+
+std::optional<model::ApiStatus> refuse_exchanged(const WriteOperation& operation, json::Value& object) {
+  const auto& kind = *operation.kind;
+  model::FieldErrors errors;
+  for (const auto& [field, own] : {std::pair("apiVersion", kind.api_version()), std::pair("kind", kind.kind)})
+    if (const auto now = json::get_string(object, {field}); now != own)
+      errors.push_back({model::FieldError::Type::kInvalid, field, json::serialize(json::Value(now)), fmt::format("must be {}", own)});
+  if (!errors.empty()) return model::invalid_object(kind.group, kind.kind, operation.name, errors);
+  const auto ns = json::get_string(object, {"metadata", "namespace"});
+  if (ns == operation.ns) return std::nullopt;
+  if (kind.namespaced && !ns.empty())
+    return model::bad_request("the namespace of the provided object does not match the namespace sent on the request");
+  json::erase(object, {"metadata", "namespace"});
+  if (kind.namespaced) json::set(object, {"metadata", "namespace"}, operation.ns);
+  return std::nullopt;
 }
 
 std::optional<model::ApiStatus> refuse_writer(const Ground& ground, const WriteOperation& operation, const json::Value* old,

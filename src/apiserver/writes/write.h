@@ -114,6 +114,9 @@ Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, const 
 /// How long what is proposed lives, and how durable it is.
 void set_terms(const Ground& ground, const model::KindInfo& stored, Proposal& proposal);
 
+/// What the client is told of a write that is_of_storage.
+model::ApiStatus not_stored(const Ground& ground, ProposeError error);
+
 bool has_finalizers(const json::Value& document);
 
 /// The 409 of a write whose uid or revision (`what`: "UID", "ResourceVersion") is not the stored object's (apiserver/pkg/storage,

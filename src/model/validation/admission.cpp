@@ -1,6 +1,7 @@
 // Webhook configurations (pkg/apis/admissionregistration/validation).
 #include <fmt/format.h>
 
+#include "base/go/url.h"
 #include "model/quantity.h"
 #include "model/validation/validation.h"
 #include "model/validation/webhook_client.h"
@@ -105,27 +106,15 @@ void hook_name(std::string_view name, const Path& at, Errors& errors) {
 
 }  // namespace
 
-void webhook_url(std::string_view url, const Path& at, Errors& errors) {
+void webhook_url(std::string_view text, const Path& at, Errors& errors) {
   constexpr std::string_view kForm = "; desired format: https://host[/path]";
-  const auto take = [&](std::string_view separator) {
-    const auto found = url.find(separator);
-    const auto rest = found == std::string_view::npos ? std::string_view() : url.substr(found + separator.size());
-    url = url.substr(0, found);
-    return rest;
-  };
-  const auto fragment = take("#");
-  const auto query = take("?");
-  const auto colon = url.find("://");
-  const auto scheme = colon == std::string_view::npos ? std::string_view() : url.substr(0, colon);
-  if (colon != std::string_view::npos) url.remove_prefix(colon + 3);
-  take("/");
-  const auto user_end = url.rfind('@');
-  const auto host = user_end == std::string_view::npos ? url : url.substr(user_end + 1);
-  if (scheme != "https") errors.invalid(at, scheme, fmt::format("'https' is the only allowed URL scheme{}", kForm));
-  if (colon == std::string_view::npos || host.empty()) errors.invalid(at, "", fmt::format("host must be specified{}", kForm));
-  if (user_end != std::string_view::npos) errors.invalid(at, url.substr(0, user_end), "user information is not permitted in the URL");
-  if (!fragment.empty()) errors.invalid(at, fragment, "fragments are not permitted in the URL");
-  if (!query.empty()) errors.invalid(at, query, "query parameters are not permitted in the URL");
+  const auto url = go::parse_url(text);
+  if (!url) return errors.required(at, fmt::format("url must be a valid URL: {}{}", url.error(), kForm));
+  if (url->scheme != "https") errors.invalid(at, url->scheme, fmt::format("'https' is the only allowed URL scheme{}", kForm));
+  if (url->host.empty()) errors.invalid(at, "", fmt::format("host must be specified{}", kForm));
+  if (url->user) errors.invalid(at, *url->user, "user information is not permitted in the URL");
+  if (!url->fragment.empty()) errors.invalid(at, url->fragment, "fragments are not permitted in the URL");
+  if (!url->query.empty()) errors.invalid(at, url->query, "query parameters are not permitted in the URL");
 }
 
 void webhooks(const Value& doc, Errors& errors) {

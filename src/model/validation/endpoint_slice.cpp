@@ -29,21 +29,14 @@ void full_domain_name(const Value& address, const Path& at, Errors& errors) {
   }
 }
 
-/// Whether the slice says where this server itself is; one that listens on the loopback alone is found there.
-bool is_own(const Value& slice) {
-  return get_string(slice, {"metadata", "namespace"}) == "default" &&
-         get_string(slice, {"metadata", "labels", "kubernetes.io/service-name"}) == "kubernetes";
-}
-
-void address(const Value& value, std::string_view type, const Path& list_at, const Path& at, Errors& errors) {
+void address(const Value& value, std::string_view type, bool own, const Path& list_at, const Path& at, Errors& errors) {
   if (type == "FQDN") return full_domain_name(value, at, errors);
   if (type != "IPv4" && type != "IPv6") return;
   const auto ip = value.is_string() ? parse_ip(json::as_view(value)) : std::nullopt;
   if (!ip) return errors.invalid(at, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
   if (ip->is_v6 != (type == "IPv6")) errors.invalid(list_at, value, fmt::format("must be an {} address", type));
-  if (std::ranges::all_of(ip->bytes, [](auto byte) { return byte == 0; }))
-    errors.invalid(at, value, fmt::format("may not be unspecified ({})", json::as_view(value)));
-  if (const std::string_view why = endpoint_ip_problem(*ip); !why.empty()) errors.invalid(at, value, why);
+  if (own && is_loopback(*ip)) return;
+  if (const std::string why = special_ip_problem(*ip, json::as_view(value)); !why.empty()) errors.invalid(at, value, why);
 }
 
 void hints(const Value& endpoint, std::string_view list, std::string (*check)(std::string_view), const Path& hints_at, Errors& errors) {
@@ -64,7 +57,7 @@ void endpoint(const Value& value, std::string_view type, bool own, const Path& a
   const json::Array& addresses = get_array(value, {"addresses"});
   if (addresses.empty()) errors.required(list, "must contain at least 1 address");
   if (addresses.size() > kMaxAddresses) errors.too_many(list, addresses.size(), kMaxAddresses);
-  for (std::size_t i = 0; i < addresses.size() && !own; ++i) address(addresses[i], type, list, list[i], errors);
+  for (std::size_t i = 0; i < addresses.size(); ++i) address(addresses[i], type, own, list, list[i], errors);
   if (json::find(value, "nodeName") != nullptr)
     if (const std::string why = check_dns1123_subdomain(get_string(value, {"nodeName"})); !why.empty())
       errors.invalid(at / "nodeName", get_string(value, {"nodeName"}), why);
@@ -113,7 +106,7 @@ void endpoint_slice(const Value* old, const Value& doc, Errors& errors) {
   const bool is_kept = old != nullptr && json::equal(Value(all), Value(get_array(*old, {"endpoints"})));
   if (!is_kept && all.size() > kMaxEndpoints) errors.too_many(at, all.size(), kMaxEndpoints);
   if (!is_kept && all.size() <= kMaxEndpoints)
-    for (std::size_t i = 0; i < all.size(); ++i) endpoint(all[i], type, is_own(doc), at[i], errors);
+    for (std::size_t i = 0; i < all.size(); ++i) endpoint(all[i], type, is_of_this_server(doc), at[i], errors);
   if (old != nullptr) immutable(*old, doc, {"addressType"}, Path("addressType"), errors);
 }
 

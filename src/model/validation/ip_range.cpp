@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "model/validation/validation.h"
@@ -49,11 +50,39 @@ DualStack check_dual_stack(const std::vector<std::string_view>& texts, bool are_
   return {v4 && v6, {}};
 }
 
-std::string_view endpoint_ip_problem(const IpRange& address) {
-  const auto within = [&](std::string_view range) { return parse_cidr(range)->contains(address); };
-  if (within("127.0.0.0/8") || within("::1/128")) return "may not be in the loopback range (127.0.0.0/8, ::1/128)";
-  if (within("169.254.0.0/16") || within("fe80::/10")) return "may not be in the link-local range (169.254.0.0/16, fe80::/10)";
-  if (within("224.0.0.0/24") || within("ff02::/16")) return "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";
+namespace {
+
+/// As Go's net.IP has it: ::ffff:10.0.0.1 is 10.0.0.1.
+IpRange unmapped(const IpRange& address) {
+  constexpr std::array<std::uint8_t, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+  if (!address.is_v6 || !std::equal(kMapped.begin(), kMapped.end(), address.bytes.begin())) return address;
+  IpRange out{.bits = 32};
+  std::copy(address.bytes.begin() + 12, address.bytes.end(), out.bytes.begin());
+  return out;
+}
+
+}  // namespace
+
+bool is_loopback(const IpRange& address) {
+  const IpRange ip = unmapped(address);
+  if (!ip.is_v6) return ip.bytes[0] == 127;
+  return ip.bytes[15] == 1 && std::all_of(ip.bytes.begin(), ip.bytes.end() - 1, [](auto byte) { return byte == 0; });
+}
+
+bool is_of_this_server(const json::Value& endpoints) {
+  return json::get_string(endpoints, {"metadata", "namespace"}) == "default" &&
+         json::get_string(endpoints, {"metadata", "name"}) == "kubernetes";
+}
+
+std::string special_ip_problem(const IpRange& address, std::string_view text) {
+  const IpRange ip = unmapped(address);
+  const auto& bytes = ip.bytes;
+  if (std::ranges::all_of(bytes, [](auto byte) { return byte == 0; })) return fmt::format("may not be unspecified ({})", text);
+  if (is_loopback(ip)) return "may not be in the loopback range (127.0.0.0/8, ::1/128)";
+  if (ip.is_v6 ? bytes[0] == 0xFE && (bytes[1] & 0xC0) == 0x80 : bytes[0] == 169 && bytes[1] == 254)
+    return "may not be in the link-local range (169.254.0.0/16, fe80::/10)";
+  if (ip.is_v6 ? bytes[0] == 0xFF && (bytes[1] & 0x0F) == 2 : bytes[0] == 224 && bytes[1] == 0 && bytes[2] == 0)
+    return "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";
   return {};
 }
 

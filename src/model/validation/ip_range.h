@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
+
 namespace berth::model::validation {
 
 /// An address, or a range when `bits` is shorter than it.
@@ -32,7 +34,11 @@ struct DualStack {
 };
 DualStack check_dual_stack(const std::vector<std::string_view>& texts, bool are_ranges);
 
-/// Why an endpoint may not have the address; empty when it may, or when it is none (ValidateEndpointIP).
-std::string_view endpoint_ip_problem(const IpRange& address);
+/// Why neither an endpoint nor a Service's outside may have the address, which stood there as `text` (ValidateNonSpecialIP); empty: it may.
+std::string special_ip_problem(const IpRange& address, std::string_view text);
+/// In IPv4's range or IPv6's, or in IPv4's written as IPv6.
+bool is_loopback(const IpRange& address);
+/// Whether Endpoints or a slice of them say where this server itself is: one that listens on the loopback alone is found there.
+bool is_of_this_server(const json::Value& endpoints);
 
 }  // namespace berth::model::validation

@@ -1,8 +1,7 @@
 // What a pod's operating system forbids, and Windows' own settings (validateOS, validateLinux, validateWindows,
 // validateWindowsSecurityContextOptions, validateWindowsHostProcessPod).
 #include <fmt/format.h>
-
-#include <regex>
+#include <re2/re2.h>
 
 #include "model/validation/pod_parts.h"
 
@@ -66,8 +65,8 @@ void host_process(const Value& spec, const Path& at, Errors& errors) {
 }
 
 void user_name(std::string_view name, const Path& at, Errors& errors) {
-  static const std::regex kNetBios(R"(^[^\\/:\*\?"<>|\.][^\\/:\*\?"<>|]{0,14}$)"),
-      kDomain(R"(^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(\.([a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?))+$)");
+  static const re2::RE2 kNetBios(R"(^[^\\/:\*\?"<>|\.][^\\/:\*\?"<>|]{0,14}$)"),
+      kDomain(R"(^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(\.([a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?))*$)");
   if (name.empty()) return errors.invalid(at, name, "runAsUserName cannot be an empty string");
   if (std::ranges::any_of(name, [](unsigned char c) { return std::iscntrl(c) != 0; }))
     return errors.invalid(at, name, "runAsUserName cannot contain control characters");
@@ -77,7 +76,7 @@ void user_name(std::string_view name, const Path& at, Errors& errors) {
   const std::string_view user = has_domain ? name.substr(slash + 1) : name;
   const std::string domain(has_domain ? name.substr(0, slash) : "");
   if (domain.size() >= 256) errors.invalid(at, name, "runAsUserName's Domain length must be under 256 characters");
-  if (has_domain && (domain.size() > 4096 || !(std::regex_match(domain, kNetBios) || std::regex_match(domain, kDomain))))
+  if (has_domain && !re2::RE2::FullMatch(domain, kNetBios) && !re2::RE2::FullMatch(domain, kDomain))
     errors.invalid(at, name, "runAsUserName's Domain doesn't match the NetBios nor the DNS format");
   if (user.empty())
     errors.invalid(at, name, "runAsUserName's User cannot be empty");

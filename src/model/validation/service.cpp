@@ -18,19 +18,29 @@ using json::get_object;
 using json::get_string;
 using Strings = std::vector<std::string_view>;
 
-void addresses(const Value& subset, const char* list, const Path& subset_at, Errors& errors) {
+void addresses(const Value& subset, const char* list, bool own, const Path& subset_at, Errors& errors) {
   const Path at = subset_at / list;
   std::size_t i = 0;
   for (const Value& address : get_array(subset, {list})) {
     const Path one = at[i++];
     const std::string_view ip = get_string(address, {"ip"}), host = get_string(address, {"hostname"});
-    if (!is_ip(ip)) errors.invalid(one / "ip", ip, std::string(kIpText) + "\nmust be a valid IP address");
+    const auto parsed = parse_ip(ip);
+    if (!parsed) errors.invalid(one / "ip", ip, std::string(kIpText) + "\nmust be a valid IP address");
     if (!host.empty())
       if (const std::string why = check_dns1123_label(host); !why.empty()) errors.invalid(one / "hostname", host, why);
     if (const Value* node = json::find(address, "nodeName"))
       if (const std::string why = check_dns1123_subdomain(node->is_string() ? json::as_view(*node) : ""); !why.empty())
         errors.invalid(one / "nodeName", *node, why);
+    if (!parsed || (own && is_loopback(*parsed))) continue;
+    if (const std::string why = special_ip_problem(*parsed, ip); !why.empty()) errors.invalid(one / "ip", ip, why);
   }
+}
+
+std::set<std::string_view> texts_of(const json::Array& list) {
+  std::set<std::string_view> out;
+  for (const Value& one : list)
+    if (one.is_string()) out.insert(json::as_view(one));
+  return out;
 }
 
 bool is_headless(const Value& doc) {
@@ -259,15 +269,14 @@ void whole_service(const Value* old, const Value& doc, Errors& errors) {
   service_ports(ports, ports_at, errors);
   if (const Value* selector = json::find(*spec, "selector")) labels(*selector, at / "selector", errors);
   session_affinity(*spec, at, errors);
-  const json::Array& before = old == nullptr ? json::Array() : get_array(*old, {"spec", "externalIPs"});
+  const auto before = old == nullptr ? std::set<std::string_view>() : texts_of(get_array(*old, {"spec", "externalIPs"}));
   const json::Array& outside = get_array(*spec, {"externalIPs"});
   for (std::size_t i = 0; i < outside.size(); ++i) {
     const std::string_view ip = outside[i].is_string() ? json::as_view(outside[i]) : "";
     const auto parsed = parse_ip(ip);
-    if (!parsed && std::find(before.begin(), before.end(), outside[i]) == before.end())
-      errors.invalid(external[i], ip, kIpText);
-    else if (parsed && !endpoint_ip_problem(*parsed).empty())
-      errors.invalid(external[i], ip, endpoint_ip_problem(*parsed));
+    if (!parsed && !before.contains(ip)) errors.invalid(external[i], ip, kIpText);
+    if (!parsed) continue;
+    if (const std::string why = special_ip_problem(*parsed, ip); !why.empty()) errors.invalid(external[i], ip, why);
   }
   supported_value(*spec, "type", at, {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"}, errors);
   distinct_ports(ports, type != "ClusterIP", ports_at, errors);
@@ -348,7 +357,7 @@ void endpoints(const Value& doc, Errors& errors) {
     const Path one = at[i++];
     if (get_array(subset, {"addresses"}).empty() && get_array(subset, {"notReadyAddresses"}).empty())
       errors.required(one, "must specify `addresses` or `notReadyAddresses`");
-    for (const char* list : {"addresses", "notReadyAddresses"}) addresses(subset, list, one, errors);
+    for (const char* list : {"addresses", "notReadyAddresses"}) addresses(subset, list, is_of_this_server(doc), one, errors);
     const json::Array& ports = get_array(subset, {"ports"});
     const Path ports_at = one / "ports";
     std::size_t k = 0;

@@ -30,12 +30,13 @@ void load_balancer_status(const Value& old, const Value& doc, bool is_service, E
                     &now = get_array(doc, {"status", "loadBalancer", "ingress"});
   if (is_service && get_string(doc, {"spec", "type"}) != "LoadBalancer" && !now.empty())
     return errors.forbidden(at, "may only be used when `spec.type` is 'LoadBalancer'");
+  std::set<std::string_view> known;
+  for (const Value& ingress : before) known.insert(get_string(ingress, {"ip"}));
   std::size_t i = 0;
   for (const Value& ingress : now) {
     const Path one = at[i++];
     const std::string_view ip = get_string(ingress, {"ip"}), host = get_string(ingress, {"hostname"});
-    const bool was_there = std::ranges::any_of(before, [&](const Value& other) { return get_string(other, {"ip"}) == ip; });
-    if (!ip.empty() && !is_ip(ip) && !was_there)
+    if (!ip.empty() && !is_ip(ip) && !known.contains(ip))
       errors.invalid(one / "ip", ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
     if (const Value* mode = json::find(ingress, "ipMode"); is_service && mode == nullptr) {
       if (!ip.empty()) errors.required(one / "ipMode", "must be specified when `ip` is set");

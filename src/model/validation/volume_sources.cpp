@@ -2,8 +2,7 @@
 #include "model/validation/volume_sources.h"
 
 #include <fmt/format.h>
-
-#include <regex>
+#include <re2/re2.h>
 
 #include "base/go/strings.h"
 #include "model/quantity.h"
@@ -83,11 +82,11 @@ void nfs(const Value& source, const Path& at, Errors& errors) {
 }
 
 bool is_iscsi_name(std::string_view text) {
-  static const std::regex kIqn(R"(iqn\.\d{4}-\d{2}\.([A-Za-z0-9.-]+)(:[^,;*&$|\s]+)$)"), kEui("^eui.[A-Za-z0-9]{16}$"),
+  static const re2::RE2 kIqn(R"(iqn\.\d{4}-\d{2}\.([A-Za-z0-9.-]+)(:[^,;*&$|\s]+)$)"), kEui("^eui.[A-Za-z0-9]{16}$"),
       kNaa("^naa.[A-Za-z0-9]{32}$");
-  if (text.size() > 4096) return false;
-  const std::string copy(text);
-  return std::regex_search(copy, text.starts_with("iqn") ? kIqn : text.starts_with("eui") ? kEui : kNaa);
+  return re2::RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), text.starts_with("iqn")   ? kIqn
+                                                                            : text.starts_with("eui") ? kEui
+                                                                                                      : kNaa);
 }
 
 void iscsi_name(const Value& source, std::string_view key, bool is_persistent, const Path& at, Errors& errors) {

@@ -59,6 +59,16 @@ Result<void> write_file(const fs::path& path, const VolumeFile& file, std::optio
   return {};
 }
 
+/// The folders of a path below `root`, for everybody to look into, whatever the process's umask.
+void make_open_directories(const fs::path& root, const std::string& path) {
+  fs::path at = root;
+  std::error_code error;
+  for (const auto& part : fs::path(path).parent_path()) {
+    at /= part;
+    if (fs::create_directory(at, error)) ::chmod(at.c_str(), 0755);
+  }
+}
+
 }  // namespace
 
 Result<void> write_volume_files(const std::string& directory, const VolumeFiles& files, std::optional<std::int64_t> group) {
@@ -75,13 +85,16 @@ Result<void> write_volume_files(const std::string& directory, const VolumeFiles&
   ::chmod(fresh.c_str(), 0755);
   for (const auto& [path, file] : files) {
     const fs::path full = fs::path(fresh) / path;
-    fs::create_directories(full.parent_path(), error);
+    make_open_directories(fresh, path);
     if (const auto written = write_file(full, file, group); !written) {
       fs::remove_all(fresh, error);
       return written;
     }
   }
-  const fs::path old = fs::exists(fs::symlink_status(data, error)) ? root / fs::read_symlink(data, error) : fs::path();
+  // Only what was made here is taken away again, wherever the link may lead by now.
+  const std::string before = fs::read_symlink(data, error).string();
+  const bool is_own = before.starts_with("..berth_") && before.find('/') == std::string::npos;
+  const fs::path old = is_own ? root / before : fs::path();
   const fs::path link = root / "..data_tmp";
   fs::remove(link, error);
   fs::create_symlink(fs::path(fresh).filename(), link, error);

@@ -75,7 +75,9 @@ std::optional<LogQueryError> read_log_options(const std::string& query, TimePoin
   if (options.tail_lines.value_or(0) < 0 || options.limit_bytes.value_or(1) < 1 || since_seconds.value_or(1) < 1 ||
       (since_seconds && options.since))
     return LogQueryError::kInvalid;
-  if (since_seconds) options.since = now - std::chrono::seconds(*since_seconds);
+  // Longer ago than the clock can tell is the beginning.
+  constexpr std::int64_t kAges = std::int64_t{100} * 365 * 24 * 3600;
+  if (since_seconds) options.since = now - std::chrono::seconds(std::min(*since_seconds, kAges));
   return std::nullopt;
 }
 

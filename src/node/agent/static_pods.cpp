@@ -15,6 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::uintmax_t kMostManifestBytes = 10 << 20;  ///< As a kubelet's.
+
 /// 128 bits of SHA-256 in hexadecimal digits, the length of the kubelet's static pod uids.
 std::string hash_text(std::string_view text) {
   unsigned char digest[EVP_MAX_MD_SIZE];
@@ -54,6 +56,9 @@ Result<json::Value> static_pod(std::string_view manifest, const std::string& pat
   if (name.empty()) return invalid(path + ": the pod has no metadata.name");
   // Before anything is added: the same manifest on the same node is the same pod.
   const std::string given = std::string(json::get_string(pod, {"metadata", "uid"}));
+  const auto may_name_folder = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-'; };
+  if (given.size() > 64 || !std::ranges::all_of(given, may_name_folder))
+    return invalid(fmt::format("{}: metadata.uid \"{}\": up to 64 letters, digits and dashes; it names the pod's folder", path, given));
   const std::string uid = given.empty() ? hash_text(fmt::format("{}\n{}\n{}", node_name, path, json::serialize(pod))) : given;
   metadata["uid"] = uid;
   metadata["name"] = name + "-" + node_name;
@@ -105,6 +110,11 @@ std::vector<json::Value> read_static_pods(const std::string& path, const std::st
                                           std::vector<std::string>& problems) {
   std::vector<json::Value> pods;
   for (const std::string& file : manifest_files(path)) {
+    std::error_code error;
+    if (fs::file_size(file, error) > kMostManifestBytes) {
+      problems.push_back(fmt::format("{}: larger than a manifest may be ({} MiB)", file, kMostManifestBytes >> 20));
+      continue;
+    }
     std::ifstream in(file, std::ios::binary);
     std::stringstream text;
     text << in.rdbuf();

@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -185,8 +186,12 @@ Result<void> Recursor::start(const RecursorOptions& options) {
   std::error_code error;
   fs::create_directories(options.directory, error);
   if (error) return fail(ErrorCode::kUnavailable, fmt::format("{}: {}", options.directory, error.message()));
-  std::ofstream(options.directory + "/recursor.conf", std::ios::trunc) << recursor_config(options);
-  std::ofstream(options.directory + "/cluster.lua", std::ios::trunc) << recursor_script(options);
+  for (const auto& [name, text] :
+       {std::pair("recursor.conf", recursor_config(options)), std::pair("cluster.lua", recursor_script(options))}) {
+    const std::string file = fmt::format("{}/{}", options.directory, name);
+    std::ofstream(file, std::ios::trunc) << text;
+    ::chmod(file.c_str(), 0644);  // It reads them with its own rights, whatever the umask is here.
+  }
   // It makes its control socket there.
   if (::chown(options.directory.c_str(), user.uid, user.gid) != 0) return failed(options.directory);
   const std::string config = "--config-dir=" + options.directory, log = options.directory + "/recursor.log";

@@ -8,9 +8,13 @@
 #include <charconv>
 #include <cstdint>
 
+#include "base/go/strings.h"
+
 namespace berth::node::services {
 
 std::string canonical_block(std::string_view cidr) {
+  // Ranges of sources may be written with blanks around them, and are meant all the same: who left them out would let everybody in.
+  cidr = go::trim_space(cidr);
   const auto slash = cidr.find('/');
   const std::string address(cidr.substr(0, slash));
   std::array<unsigned char, 16> bytes{};
@@ -19,8 +23,8 @@ std::string canonical_block(std::string_view cidr) {
   const int all = family == AF_INET6 ? 128 : 32;
   int bits = all;
   if (slash != std::string_view::npos) std::from_chars(cidr.data() + slash + 1, cidr.data() + cidr.size(), bits);
-  for (int bit = std::clamp(bits, 0, all); bit < all; ++bit)
-    bytes[static_cast<std::size_t>(bit / 8)] &= static_cast<unsigned char>(~(0x80U >> (bit % 8)));
+  bits = std::clamp(bits, 0, all);
+  for (int bit = bits; bit < all; ++bit) bytes[static_cast<std::size_t>(bit / 8)] &= static_cast<unsigned char>(~(0x80U >> (bit % 8)));
   std::array<char, INET6_ADDRSTRLEN> text{};
   return fmt::format("{}/{}", ::inet_ntop(family, bytes.data(), text.data(), text.size()), bits);
 }
