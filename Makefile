@@ -16,11 +16,12 @@ build: setup
 	@mkdir -p build
 	@cmake --preset $(PRESET) >build/configure-$(PRESET).log 2>&1 || { cat build/configure-$(PRESET).log; exit 1; }
 	@tools/compile $(BUILD) $(JOBS) build/build-$(PRESET).log berth openb
+	@command -v berth >/dev/null || echo 'berth is $(BUILD)/bin/berth; to type it by its name: export PATH="$(CURDIR)/$(BUILD)/bin:$$PATH", or make install'
 
-## make install PREFIX=DIR   berth, and what scheduler plugins are built with (docs/plugins.md): find_package(berth) finds it in DIR
+## make install PREFIX=DIR   berth, and what scheduler plugins are built with (docs/plugins.md): find_package(berth) finds it in DIR (/usr/local)
 install: build
 	@tools/compile $(BUILD) $(JOBS) build/build-sdk.log sdk
-	@cmake --install $(BUILD) --prefix $(or $(PREFIX),$(error make install PREFIX=DIR)) >build/install.log || { tail -5 build/install.log; exit 1; }
+	@cmake --install $(BUILD) --prefix $(or $(PREFIX),/usr/local) >build/install.log || { tail -5 build/install.log; exit 1; }
 
 ## make plugin     build examples/plugin against an installation, as its author would, and run its test
 plugin: build

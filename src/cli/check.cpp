@@ -134,7 +134,7 @@ int run_check(const std::vector<std::string>& args) {
   std::string data_dir = default_data_dir();
   bool counts = false;
   EtcdAccess access;
-  app.add_option("DIR", data_dir, "The server's data directory")->capture_default_str();
+  app.add_option("DIR,--data-dir", data_dir, "The server's data directory")->capture_default_str();
   app.add_flag("--counts", counts, "How many objects of each resource there are");
   access.add_to(app);
   if (const auto code = parse_args(app, args)) return *code;

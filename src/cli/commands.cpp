@@ -1,10 +1,10 @@
 #include "cli/commands.h"
 
-#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
-#include <set>
 
 #include "base/version.h"
+#include "cli/completion.h"
 #include "cli/configuration.h"
 #include "cli/keep.h"
 #include "cli/kubectl_words.h"
@@ -14,76 +14,13 @@
 #include "cli/roles.h"
 #include "cli/simulate.h"
 #include "cli/verbs/adm.h"
-#include "cli/verbs/create_named.h"
 #include "cli/verbs/verbs.h"
-#include "model/kinds.h"
 
 namespace berth::cli {
 namespace {
 
 int run_version(const std::vector<std::string>&) {
   fmt::print("berth {} (Kubernetes API {})\n", kBerthVersion, kKubernetesVersion);
-  return 0;
-}
-
-/// The words that a second word can be: verbs of adm, what create makes, the API's types.
-std::string second_words(const std::string& command) {
-  if (command == "adm") {
-    std::string out;
-    for (const AdmVerb& verb : adm_verbs()) out += (out.empty() ? "" : " ") + verb.name;
-    return out;
-  }
-  if (command == "create") return fmt::format("{}", fmt::join(creatable_types(), " "));
-  if (command == "completion") return "bash zsh";
-  if (command == "token") return "create list delete";
-  if (command == "node") return "join reset";
-  if (command == "snapshot") return "save verify restore move";
-  if (command == "explain") return "pod";
-  if (command != "get" && command != "describe" && command != "delete" && command != "label" && command != "annotate") return {};
-  std::set<std::string> types;
-  for (const model::KindInfo& kind : model::all_kinds()) types.insert(kind.plural);
-  std::string out;
-  for (const std::string& type : types) out += (out.empty() ? "" : " ") + type;
-  return out;
-}
-
-/// A bash function; zsh takes the same one through bashcompinit. Flags come from --help, so that they are never out of date.
-constexpr const char* kCompletion = R"sh(_berth() {
-  local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} second= words=
-  if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W "@COMMANDS@" -- "$cur"))
-    return
-  fi
-  case $command in
-@CASES@  esac
-  if [ "$COMP_CWORD" -gt 2 ]; then
-    case $command in adm|create) second=${COMP_WORDS[2]} ;; esac
-    case $second in -*) second= ;; esac
-    words=
-  fi
-  case $cur in -*) words=$(berth "$command" $second --help 2>/dev/null | grep -oE -- '--[a-z][a-z0-9-]*' | sort -u) ;; esac
-  COMPREPLY=($(compgen -W "$words" -- "$cur"))
-  case $cur in -*) ;; *) COMPREPLY+=($(compgen -f -- "$cur")) ;; esac
-}
-complete -F _berth berth
-)sh";
-
-int run_completion(const std::vector<std::string>& args) {
-  CLI::App app("Prints shell completion: source <(berth completion bash), or zsh", "berth completion");
-  std::string shell = "bash";
-  app.add_option("shell", shell, "bash or zsh")->capture_default_str()->check(CLI::IsMember({"bash", "zsh"}));
-  if (const auto code = parse_args(app, args)) return *code;
-  std::string names, cases, text = kCompletion;
-  for (const Command& command : commands()) {
-    names += (names.empty() ? "" : " ") + command.name;
-    if (const std::string words = second_words(command.name); !words.empty())
-      cases += fmt::format("    {}) words=\"{}\" ;;\n", command.name, words);
-  }
-  text.replace(text.find("@COMMANDS@"), 10, names);
-  text.replace(text.find("@CASES@"), 7, cases);
-  std::printf("# source <(berth completion %s)\n", shell.c_str());
-  if (shell == "zsh") std::printf("autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n");
-  std::printf("%s", text.c_str());
   return 0;
 }
 

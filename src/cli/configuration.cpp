@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/config_reader.h"
 #include "base/log.h"
@@ -41,6 +42,7 @@ struct Started {
   std::string file, section;
   Flags flags;
   Settings settings;
+  std::set<std::string> said;  ///< Flags that the command line left to the file.
 };
 std::optional<Started>& started() {
   static std::optional<Started> one;
@@ -216,19 +218,27 @@ Result<std::vector<std::string>> with_configuration(const CLI::App& app, std::ve
   const auto file = take_config_flag(args, has_own);
   if (!file && !has_own && !args.empty() && args.back() == "--config") return invalid("--config: the name of its file is missing");
   if (!file) return args;
-  Started now{*file, section, flags_of(app), {}};
+  Started now{*file, section, flags_of(app), {}, {}};
   auto settings = read_configuration(*file, section, now.flags);
   if (!settings) return std::unexpected(settings.error());
   if (settings->has_log) set_log(with_given(settings->log));
   now.settings = *settings;
-  started() = std::move(now);
   std::vector<std::string> out;
   for (const auto& [flag, values] : settings->values)
-    if (!is_given(app, flag, args))
+    if (!is_given(app, flag, args)) {
+      now.said.insert("--" + flag);
       for (const std::string& value : values) out.push_back(fmt::format("--{}={}", flag, value));
+    }
+  started() = std::move(now);
   out.insert(out.end(), args.begin(), args.end());
   return out;
 }
+
+bool names_configuration(std::vector<std::string> args) { return take_config_flag(args, true).has_value(); }
+
+std::string configuration_file() { return started() ? started()->file : std::string(); }
+
+std::set<std::string> configured_flags() { return started() ? started()->said : std::set<std::string>(); }
 
 bool reload_configuration() {
   if (!started()) return false;

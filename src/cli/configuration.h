@@ -9,6 +9,7 @@
 // A role's section holds its flags by their names; flags of the command line win. `--config` takes it for every role; where --config means
 // a file of the role's own (a KubeSchedulerConfiguration, a KubeletConfiguration), the file's kind decides.
 #pragma once
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,13 @@ namespace berth::cli {
 /// `args` with what the Configuration that --config names says of the role `app` ("berth server"), and the log set as it says. The same
 /// `args` when there is none. The error lists everything that is wrong with the file, a line each.
 Result<std::vector<std::string>> with_configuration(const CLI::App& app, std::vector<std::string> args);
+
+/// Whether a `--config` among the arguments names a Configuration, and not a file of the role's own.
+bool names_configuration(std::vector<std::string> args);
+/// The Configuration that this process was started with; empty: none.
+std::string configuration_file();
+/// The flags ("--nodes") that it said, and not the command line.
+std::set<std::string> configured_flags();
 
 /// Reads the Configuration that this process was started with again: log settings take effect, of the others it is said in the log which
 /// changed and wait for a restart; a file with mistakes changes nothing. False when the process was started without one.

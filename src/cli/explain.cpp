@@ -161,7 +161,7 @@ void print(const placement::Explanation& explanation, const std::string& output)
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-/// What the autoscaler would say: nothing where nobody wants scaling.
+/// What the autoscaler would say: nothing where there is no ClusterAutoscaler.
 std::optional<ScalingView> scaling_of(const ExplainFlags& flags, const PlacementInput& input) {
   std::vector<json::Value> documents = input.objects;
   if (flags.placement.cluster_files.empty()) {
@@ -182,7 +182,8 @@ int explain_node_of(const ExplainFlags& flags, const std::string& name) {
   auto input = read_placement_input(flags.placement);
   if (!input) return report(input.error());
   const auto scaling = scaling_of(flags, *input);
-  if (!scaling) return report(Error{ErrorCode::kNotFound, "there is no ClusterAutoscaler: nobody wants nodes to go"});
+  if (!scaling)
+    return report(Error{ErrorCode::kNotFound, "the cluster has no ClusterAutoscaler: nodes are neither added nor removed by themselves"});
   const std::string words = autoscaler::explain_node(scaling->snapshot, scaling->actions, name, scaling->patience);
   if (words.empty()) return report(Error{ErrorCode::kNotFound, fmt::format("nodes \"{}\" not found", name)});
   std::fwrite(words.data(), 1, words.size(), stdout);
@@ -221,7 +222,7 @@ int run_explain(const std::vector<std::string>& args) {
   warn_of_ignored(*input);
   auto pods = asked_pods(flags, *input, std::move(*documents), name);
   if (!pods) return report(pods.error());
-  tell_configuration(*input, pods->front().pod->view().scheduler_name);
+  tell_notes(*input);
 
   placement::ExplainOptions options;
   options.preemption.budgets_are_hard = flags.budgets_are_hard || input->budgets_are_hard;

@@ -151,7 +151,7 @@ Result<void> join_cluster(const JoinFlags& flags, const std::string& node, const
   entry.certificate_pem = identity->certificate_pem;
   entry.private_key_pem = identity->private_key_pem;
   if (auto written = client::write_kubeconfig(path, entry); !written) return written;
-  std::printf("node %s has joined; its kubeconfig is %s\n", node.c_str(), path.c_str());
+  std::printf("the cluster has given node %s its certificate; its kubeconfig is %s\n", node.c_str(), path.c_str());
   return {};
 }
 
@@ -262,6 +262,13 @@ class RunningNode {
   Result<void> start_agent();
   void start_services();
   [[nodiscard]] const std::string& name() const { return name_; }
+  /// What its pods go without though nobody asked for that, a sentence each.
+  [[nodiscard]] std::vector<std::string> lacks() const {
+    std::vector<std::string> out;
+    if (names_ && !names_->trouble().empty()) out.push_back("its pods get no names of the cluster: " + names_->trouble());
+    if (flags_.serves_services && !proxy_) out.emplace_back("its pods reach no Services, and NetworkPolicies do not hold (see the log)");
+    return out;
+  }
 
  private:
   const NodeFlags& flags_;
@@ -351,9 +358,21 @@ Result<void> run_until_stopped(RunningNode& node) {
   if (auto done = node.start_agent(); !done) return done;
   node.start_services();
   std::printf("node %s is running; Ctrl-C stops the agent, containers keep running\n", node.name().c_str());
+  for (const std::string& line : node.lacks()) std::printf("%s\n", line.c_str());
   std::fflush(stdout);
   wait_for_signal();
   return {};
+}
+
+/// What stands in the way of a node here, found out before the cluster is told of one; empty: nothing.
+std::string hindrance(const AgentCommand& command) {
+  if (geteuid() != 0) return "a node makes cgroups, mounts and networks: it must run as root";
+  if (command.flags.own_runtime) return {};
+  const std::string trouble = trouble_with_runtime(command.options.runtime.socket, command.options.runtime.runtime_binary);
+  if (trouble.empty()) return {};
+  const auto lacking = node::agent::missing_for_own_runtime();
+  return fmt::format("{}; start it, name another by --runtime-endpoint, or give --own-runtime, which starts a containerd for this node{}",
+                     trouble, lacking.empty() ? "" : fmt::format(" ({} missing for that)", fmt::join(lacking, ", ")));
 }
 
 int run_agent(const std::vector<std::string>& args, JoinFlags* join) {
@@ -372,6 +391,8 @@ int run_agent(const std::vector<std::string>& args, JoinFlags* join) {
   command.check(app, findings);
   if (command.flags.validate_only) return findings.print_validation("the configuration is valid");
   if (!findings.may_start("node")) return 1;
+  if (join == nullptr || !join->register_only)
+    if (const std::string why = hindrance(command); !why.empty()) return report(Error{ErrorCode::kUnavailable, why});
   const std::string root = command.options.root;
   ConnectionFlags& connection = command.connection;
   if (join != nullptr) {

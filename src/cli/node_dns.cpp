@@ -25,11 +25,12 @@ NodeDns::NodeDns(std::shared_ptr<client::Transport> transport, const std::string
     if (started)
       dns_ = std::move(*started);
     else
-      log::warning("dns", "pods of this node get no names of the cluster, only the machine's own name servers: {}",
-                   started.error().message);
+      trouble_ = started.error().message;
     made.set_value();
   });
   made.get_future().wait();
+  if (!trouble_.empty())
+    log::warning("dns", "pods of this node get no names of the cluster, only the machine's own name servers: {}", trouble_);
   if (!dns_) return;
   own_address_ = node::dns::own_address(absolute_directory(directory));
   log::info("dns", "names of the cluster are served at {}", cluster_ip_);

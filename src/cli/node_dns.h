@@ -19,13 +19,15 @@ class NodeDns {
   NodeDns(const NodeDns&) = delete;
   /// The name servers for pods; empty: none.
   [[nodiscard]] std::vector<std::string> servers() const;
+  /// Why there are none of the cluster; empty: there are.
+  [[nodiscard]] const std::string& trouble() const { return trouble_; }
   /// Where the name service itself answers on this node; empty: it does not.
   [[nodiscard]] const std::string& own_address() const { return own_address_; }
 
  private:
   ThreadLoop& loop_;
   client::Client client_, blocking_;
-  std::string cluster_ip_, own_address_;
+  std::string cluster_ip_, own_address_, trouble_;
   std::unique_ptr<node::dns::ClusterDns> dns_;
 };
 

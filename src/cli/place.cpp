@@ -104,7 +104,7 @@ int run_place(const std::vector<std::string>& args) {
   auto input = read_placement_input(flags, scheduler);
   if (!input) return report(input.error());
   warn_of_ignored(*input);
-  tell_configuration(*input, scheduler);
+  tell_notes(*input);
 
   std::vector<PodInfoPtr> pods;
   const auto add = [&](json::Value document) {
@@ -155,6 +155,7 @@ int run_place(const std::vector<std::string>& args) {
     std::fwrite(text.data(), 1, text.size(), stdout);
   } else {
     print_text(all, output == "summary" || until_full);
+    std::printf("By the configuration of %s.\n", configuration_words(*input, scheduler).c_str());
   }
   const bool all_placed = std::ranges::all_of(all, [](const auto& one) { return !one.node.empty(); });
   return all_placed || until_full ? 0 : 1;

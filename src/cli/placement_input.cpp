@@ -56,9 +56,17 @@ const placement::FrameworkPtr& PlacementInput::framework_for(const placement::Po
   return profiles.find(name);
 }
 
-void tell_configuration(const PlacementInput& input, std::string_view scheduler) {
+std::string configuration_words(const PlacementInput& input, std::string_view scheduler) {
   const std::string name = input.profile_for(scheduler);
-  std::fprintf(stderr, "note: by the configuration of %s: %s\n", name.c_str(), input.sources.find(name)->second.c_str());
+  return fmt::format("{}: {}", name, input.sources.find(name)->second);
+}
+
+void tell_configuration(const PlacementInput& input, std::string_view scheduler) {
+  std::fprintf(stderr, "note: by the configuration of %s\n", configuration_words(input, scheduler).c_str());
+  tell_notes(input);
+}
+
+void tell_notes(const PlacementInput& input) {
   for (const std::string& note : input.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
 }
 

@@ -61,8 +61,12 @@ Result<PlacementInput> read_placement_config(const PlacementFlags& flags, const 
 /// `refused`, where given: what a live cluster answered instead.
 Result<PlacementInput> read_placement_input(const PlacementFlags& flags, std::string_view scheduler = "default-scheduler",
                                             std::optional<model::ApiStatus>* refused = nullptr);
-/// "note: …" on standard error: with whose configuration the answer is, and the notes.
+/// "default-scheduler: ConfigMap …": with whose configuration pods of this scheduler are looked at. Answers end with it.
+std::string configuration_words(const PlacementInput& input, std::string_view scheduler);
+/// "note: …" on standard error, of what starts: the same, and the notes.
 void tell_configuration(const PlacementInput& input, std::string_view scheduler);
+/// The notes alone.
+void tell_notes(const PlacementInput& input);
 using whatif::complete_pod;
 using whatif::pods_of;
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -53,6 +54,8 @@ Result<ListenAddress> parse_listen(const std::string& text, std::uint16_t defaul
   const bool has_port = colon != std::string::npos && (!bracketed || colon > text.find(']'));
   std::string host = has_port ? text.substr(0, colon) : text;
   if (bracketed && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (!has_port && !host.empty() && host.find_first_not_of("0123456789") == std::string::npos)
+    return invalid(fmt::format("--listen {0}: HOST:PORT is wanted; a port alone is written :{0}", text));
   if (!host.empty()) out.host = host;
   if (has_port) {
     const std::string digits = text.substr(colon + 1);
@@ -88,6 +91,18 @@ std::string shell_word(std::string_view text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
+}
+
+std::string directory_to_add_to_path() {
+  const char* const path = std::getenv("PATH");
+  for (std::string_view rest = path == nullptr ? "" : path; !rest.empty();) {
+    const std::string_view directory = rest.substr(0, rest.find(':'));
+    rest.remove_prefix(std::min(rest.size(), directory.size() + 1));
+    if (::access((std::string(directory.empty() ? "." : directory) + "/berth").c_str(), X_OK) == 0) return {};
+  }
+  std::error_code error;
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error || own.filename() != "berth" ? std::string() : own.parent_path().string();
 }
 
 std::string url_host(const std::string& host) { return host.find(':') == std::string::npos ? host : "[" + host + "]"; }

@@ -22,6 +22,8 @@ Result<ListenAddress> parse_listen(const std::string& text, std::uint16_t defaul
 Result<void> make_private_directory(const std::string& path);
 /// `text` as one word of a shell, quoted where that is needed.
 std::string shell_word(std::string_view text);
+/// This program's directory where nobody finds a `berth` by its name; empty: it is found.
+std::string directory_to_add_to_path();
 /// A host as URLs hold it: an IPv6 address in brackets.
 std::string url_host(const std::string& host);
 /// The machine's name; empty when it has none.

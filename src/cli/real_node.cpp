@@ -34,17 +34,7 @@ std::string binary_of(const std::string& socket) {
   return socket.find("crio") != std::string::npos ? "/usr/bin/crio" : "/usr/bin/containerd";
 }
 
-/// Why the runtime at a socket cannot run pods; empty: it can.
-std::string trouble_with(const std::string& socket) {
-  const auto channel = node::cri::Channel::open({socket, binary_of(socket)});
-  if (!channel) return channel.error().message;
-  const auto status = (*channel)->call("RuntimeService/Status", json::Object{}, 3000);
-  if (!status) return fmt::format("the container runtime does not answer at {} ({})", socket, status.error().message);
-  for (const json::Value& condition : json::get_array(*status, {"status", "conditions"}))
-    if (!json::get_bool(condition, {"status"}))
-      return fmt::format("the container runtime at {} is not ready: {}", socket, json::get_string(condition, {"message"}));
-  return {};
-}
+std::string trouble_with(const std::string& socket) { return trouble_with_runtime(socket, binary_of(socket)); }
 
 /// The socket to be used when no own runtime is started; empty: none is there.
 std::string find_socket(const RealNodeFlags& flags) {
@@ -188,6 +178,17 @@ Result<std::unique_ptr<RealNode>> RealNode::start(const RealNodeFlags& flags, Re
   node->set_serving_ca(pki->ca_certificate_pem());
   if (const auto started = node->start(std::move(options)); !started) return std::unexpected(started.error());
   return node;
+}
+
+std::string trouble_with_runtime(const std::string& socket, const std::string& binary) {
+  const auto channel = node::cri::Channel::open({socket, binary});
+  if (!channel) return channel.error().message;
+  const auto status = (*channel)->call("RuntimeService/Status", json::Object{}, 3000);
+  if (!status) return fmt::format("the container runtime does not answer at {} ({})", socket, status.error().message);
+  for (const json::Value& condition : json::get_array(*status, {"status", "conditions"}))
+    if (!json::get_bool(condition, {"status"}))
+      return fmt::format("the container runtime at {} is not ready: {}", socket, json::get_string(condition, {"message"}));
+  return {};
 }
 
 std::string machine_name() {

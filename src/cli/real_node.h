@@ -50,6 +50,8 @@ class RealNode {
   static Result<std::unique_ptr<RealNode>> start(const RealNodeFlags& flags, RealNodeMode mode, const Place& place);
 };
 
+/// Why the container runtime at a socket cannot run pods; empty: it can. `binary`: the runtime's, which carries the CRI's description.
+[[nodiscard]] std::string trouble_with_runtime(const std::string& socket, const std::string& binary);
 /// The machine's name as a node's: in lower case.
 [[nodiscard]] std::string machine_name();
 [[nodiscard]] inline std::string real_node_name(const RealNodeFlags& flags) { return flags.name.empty() ? machine_name() : flags.name; }

@@ -24,7 +24,7 @@ Result<autoscaler::Options> scaling_options_of(const std::vector<json::Value>& d
     if (json::get_string(document, {"kind"}) == "ClusterAutoscaler" &&
         (found == nullptr || json::get_string(document, {"metadata", "name"}) == "default"))
       found = &document;
-  if (found == nullptr) return invalid("there is no ClusterAutoscaler: nobody wants scaling");
+  if (found == nullptr) return invalid("the cluster has no ClusterAutoscaler: nodes are neither added nor removed by themselves");
   return autoscaler::Options::parse(*found);
 }
 

@@ -178,6 +178,25 @@ int Manifest::line_of(const std::string& path) const {
   return config::line_finder(*text, number)(within.empty() ? path : within + "." + path);
 }
 
+namespace {
+
+/// `; did you mean "Pod"?`, "; it is in apps/v1"; nothing for a kind that nobody knows.
+std::string kind_meant(const std::string& kind, const std::string& api_version) {
+  const std::string said = go::to_lower(kind);
+  const model::KindInfo* same_word = nullptr;
+  std::vector<std::string> names;
+  for (const model::KindInfo& one : model::all_kinds()) {
+    if (one.api_version() == api_version) names.push_back(one.kind);
+    if (go::to_lower(one.kind) != said && one.plural != said) continue;
+    if (same_word == nullptr || one.api_version() == api_version) same_word = &one;
+  }
+  if (same_word == nullptr) return did_you_mean(kind, names);
+  if (same_word->api_version() == api_version) return fmt::format("; did you mean \"{}\"?", same_word->kind);
+  return fmt::format("; did you mean \"{}\" in version \"{}\"?", same_word->kind, same_word->api_version());
+}
+
+}  // namespace
+
 Result<const model::KindInfo*> kind_of(const json::Value& document) {
   const std::string api_version(json::get_string(document, {"apiVersion"}));
   const std::string kind(json::get_string(document, {"kind"}));
@@ -187,7 +206,8 @@ Result<const model::KindInfo*> kind_of(const json::Value& document) {
   const std::string group = slash == std::string::npos ? "" : api_version.substr(0, slash);
   const std::string version = slash == std::string::npos ? api_version : api_version.substr(slash + 1);
   const model::KindInfo* info = model::find_kind(group, version, kind);
-  if (info == nullptr) return invalid(fmt::format("no matches for kind \"{}\" in version \"{}\"", kind, api_version));
+  if (info == nullptr)
+    return invalid(fmt::format("no matches for kind \"{}\" in version \"{}\"{}", kind, api_version, kind_meant(kind, api_version)));
   return info;
 }
 
@@ -237,6 +257,23 @@ int report(const model::ApiStatus& status) {
   else
     std::fprintf(stderr, "Error from server (%s): %s\n", status.reason.empty() ? "Unknown" : status.reason.c_str(), status.message.c_str());
   return 1;
+}
+
+int report_about(Session& session, const model::KindInfo& kind, const std::string& ns, const std::string& name,
+                 const model::ApiStatus& status) {
+  if (!status.is("NotFound") || !kind.namespaced || ns.empty()) return report(status);
+  model::ApiStatus told = status;
+  told.message += fmt::format(" in namespace \"{}\"", ns);
+  client::ListOptions everywhere;
+  everywhere.field_selector = "metadata.name=" + name;
+  everywhere.limit = 10;
+  if (const auto page = session.client().list_and_wait(kind.gvr(), "", everywhere); page && !page->items.empty()) {
+    std::string where;
+    for (const json::Value& one : page->items)
+      where += fmt::format("{}-n {}", where.empty() ? "" : " or ", json::get_string(one, {"metadata", "namespace"}));
+    told.message += "; there is one with " + where;
+  }
+  return report(told);
 }
 
 std::string qualified_name(const model::KindInfo& kind, std::string_view name) {

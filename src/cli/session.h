@@ -75,6 +75,10 @@ Result<const model::KindInfo*> kind_of(const json::Value& document);
 /// names are shown as "deployment.apps/web".
 void print_table(const json::Value& table, bool wide, bool with_namespace, bool with_header, const model::KindInfo* named = nullptr);
 
+/// What the server says of one object that is not there, with the namespace in which it was looked for, and those in which there is one. 1.
+int report_about(Session& session, const model::KindInfo& kind, const std::string& ns, const std::string& name,
+                 const model::ApiStatus& status);
+
 /// "deployment.apps/web"
 std::string qualified_name(const model::KindInfo& kind, std::string_view name);
 

@@ -31,7 +31,8 @@ struct SimulateFlags {
 
   void add_to(CLI::App& app) {
     app.add_option("SCENARIO", scenario,
-                   "The scenario, a YAML file (docs/simulate.md); - is standard input; `compare` and two or more: side by side");
+                   "The scenario, a YAML file (docs/simulate.md), or a recording or audit log, which is played again; - is standard input; "
+                   "`compare` and two or more: side by side");
     app.add_option("OTHERS", others, "After `compare`: the scenarios");
     app.add_option("--seed", seed, "Instead of the scenario's")->check(CLI::NonNegativeNumber);
     app.add_option("--duration", duration, "Instead of the scenario's, such as 6h or 7d");
@@ -179,7 +180,8 @@ int run_one(const SimulateFlags& flags, const simulator::Scenario& scenario, Pro
 
 int run_simulate(const std::vector<std::string>& args) {
   CLI::App app(
-      "A cluster's days in seconds: API server, scheduler, controllers, autoscaler, descheduler and simulated nodes under one virtual "
+      "A cluster's days in seconds, from a scenario or a recorded day: API server, scheduler, controllers, autoscaler, descheduler and "
+      "simulated nodes under one virtual "
       "clock, "
       "the same from the same seed. Exit code 1: an assertion of the scenario failed, or the API server refused an object",
       "berth simulate");

@@ -79,6 +79,7 @@ int print_join_command(Session& session, const std::string& token) {
   const auto hash = net::public_key_hash(facts->ca_pem);
   if (!hash) return report(hash.error());
   std::printf("%s node join %s --token %s --ca-hash %s\n", program_name().c_str(), facts->url.c_str(), token.c_str(), hash->c_str());
+  std::fprintf(stderr, "note: to be typed as root; with --own-runtime where no container runtime runs\n");
   const std::string host = facts->url.substr(facts->url.find("://") + 3);
   if (host.starts_with("127.") || host.starts_with("localhost") || host.starts_with("[::1]"))
     std::fprintf(stderr,

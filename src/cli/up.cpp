@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "cli/autoscaler_role.h"
+#include "cli/configuration.h"
 #include "cli/controllers_role.h"
 #include "cli/findings.h"
 #include "cli/node_settings.h"
@@ -28,9 +29,8 @@ namespace {
 using node::simulated::SimulatedNodes;
 using node::simulated::SimulatedNodesOptions;
 
-/// What the cluster's nodes are made from: a start without these flags makes them as the last one did.
-const std::vector<RememberedFlag> kRememberedFlags = {{"--nodes"},          {"--prefix"},    {"--zones"},          {"--devices"},
-                                                      {"--scenario", true}, {"--real-node"}, {"--real-node-name"}, {"--compatibility"}};
+/// Of one start alone; every other flag holds for the next start of the same data, unless it says something else.
+const std::set<std::string> kOfOneStart = {"--data-dir", "--validate", "--unsafe-no-sync"};
 constexpr std::string_view kSimulatedTaint = "sim.berth.dev/simulated";
 
 json::Value simulated_taint() { return json::Object{{"key", kSimulatedTaint}, {"effect", "NoSchedule"}}; }
@@ -358,6 +358,14 @@ void UpCluster::log_ports() const {
       log::info("up", "{}: /metrics, /healthz and /configz on https://{}:{}", name, url_host(server_->host()), port->port());
 }
 
+/// What another terminal is to be told: where the cluster is and, where no `berth` is found by its name, where this program is.
+void tell_environment(const std::string& kubeconfig) {
+  const std::string directory = directory_to_add_to_path();
+  if (!directory.empty()) std::printf("export PATH=%s:$PATH\n", shell_word(directory).c_str());
+  std::printf("export KUBECONFIG=%s\n", shell_word(kubeconfig).c_str());
+  std::fflush(stdout);
+}
+
 /// Until a signal comes. The first role that cannot start ends those before it.
 Result<void> run_cluster(UpCluster& cluster, const RememberedFlags& remembered, const std::string& no_real_node) {
   if (auto started = cluster.start_server(remembered); !started) return started;
@@ -371,8 +379,7 @@ Result<void> run_cluster(UpCluster& cluster, const RememberedFlags& remembered, 
   for (const std::string& note : remembered.notes()) std::printf("%s\n", note.c_str());
   cluster.start_dashboard();
   if (!no_real_node.empty()) std::printf("no real node: %s\n", no_real_node.c_str());
-  std::printf("export KUBECONFIG=%s\n", shell_word(server.kubeconfig_path()).c_str());
-  std::fflush(stdout);
+  tell_environment(server.kubeconfig_path());
   cluster.log_ports();
   wait_for_signal();
   if (cluster.has_real_node()) log::info("up", "containers of the real node run on; the next start takes them over");
@@ -380,20 +387,40 @@ Result<void> run_cluster(UpCluster& cluster, const RememberedFlags& remembered, 
   return {};
 }
 
+/// The arguments with the Configuration of the last start, where they name none.
+std::vector<std::string> with_last_configuration(std::vector<std::string> args, std::string data_dir) {
+  if (names_configuration(args)) return args;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    if (args[i] == "--data-dir" && i + 1 < args.size()) data_dir = args[i + 1];
+    if (args[i].starts_with("--data-dir=")) data_dir = args[i].substr(args[i].find('=') + 1);
+  }
+  if (const std::string file = RememberedFlags::last_configuration(data_dir); !file.empty()) args.insert(args.begin(), "--config=" + file);
+  return args;
+}
+
+Result<RememberedFlags> recall(CLI::App& app, const std::string& data_dir) {
+  std::set<std::string> left_out = configured_flags();
+  left_out.insert(kOfOneStart.begin(), kOfOneStart.end());
+  return RememberedFlags::recall(app, data_dir, left_out, configuration_file());
+}
+
 }  // namespace
 
 int run_up(const std::vector<std::string>& args) {
   CLI::App app(
       "A whole cluster in one process: API server, scheduler, controllers, and nodes: this machine with real containers, or simulated "
-      "ones. Ctrl-C stops it; the next start with the same --data-dir has everything as it was",
+      "ones. Ctrl-C stops it; the next start with the same --data-dir has everything as it was: objects and flags (an empty value, "
+      "such as --master-config \"\", forgets a flag)",
       "berth up");
   UpFlags flags;
   flags.add_to(app);
-  if (const auto code = parse_args(app, args)) return *code;
-  const auto remembered = RememberedFlags::recall(app, flags.server.data_dir, kRememberedFlags);
+  if (const auto code = parse_args(app, with_last_configuration(args, flags.server.data_dir))) return *code;
+  const auto remembered = recall(app, flags.server.data_dir);
   if (!remembered) return report(remembered.error());
   Findings findings;
   UpPlan plan = flags.plan(findings);
+  if (!findings.ok())
+    for (const std::string& note : remembered->notes()) std::fprintf(stderr, "%s\n", note.c_str());
   if (flags.server.validate_only) return findings.print_validation("the configuration is valid");
   if (!findings.may_start("up")) return 1;
   block_signals();

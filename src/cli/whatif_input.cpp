@@ -135,9 +135,7 @@ Result<whatif::Present> read_present(const WhatIfFlags& flags, std::optional<mod
   }
   auto input = read_placement_config(flags.placement, known);
   if (!input) return std::unexpected(input.error());
-  tell_configuration(*input, "default-scheduler");
-  if (!input->config.extenders.empty())
-    std::fprintf(stderr, "note: the configuration has %zu extenders, which are not asked\n", input->config.extenders.size());
+  options.configuration = configuration_words(*input, "default-scheduler");
   options.profiles = input->profiles_for_all();
   options.era = input->config.era;
   options.budgets_are_hard = input->budgets_are_hard;
@@ -145,6 +143,9 @@ Result<whatif::Present> read_present(const WhatIfFlags& flags, std::optional<mod
   const auto read = is_live ? add_live(session->client(), present, refused)
                             : dumps.for_each([&](const json::Value& object, const std::string& file) { present.add(object, file); });
   if (!read) return std::unexpected(read.error());
+  for (const std::string& note : input->notes) present.note(note);
+  if (!input->config.extenders.empty())
+    present.note(fmt::format("the configuration has {} extenders, which are not asked", input->config.extenders.size()));
   if (auto done = present.finish(); !done) return std::unexpected(done.error());
   return present;
 }

@@ -275,7 +275,9 @@ Explanation explain(const FrameworkPtr& framework, const Cluster& cluster, const
 }
 
 std::string format_amount(std::string_view resource, std::int64_t amount) {
-  if (resource == "cpu") return amount % 1000 == 0 ? std::to_string(amount / 1000) : fmt::format("{}m", amount);
+  // As people write them: 500m, 1.5, 32.
+  if (resource == "cpu")
+    return std::abs(amount) < 1000 && amount != 0 ? fmt::format("{}m", amount) : fmt::format("{}", static_cast<double>(amount) / 1000);
   const bool is_bytes = resource == "memory" || resource == "ephemeral-storage" || resource.starts_with("hugepages-");
   if (!is_bytes) return std::to_string(amount);
   constexpr std::pair<std::int64_t, std::string_view> kUnits[] = {

@@ -54,7 +54,7 @@ void add_nodes(const Explanation& e, bool is_wide, std::string& out) {
     for (const auto& rejection : node.rejections) {
       const std::string plugin = rejection.plugin.empty() ? "" : rejection.plugin + ": ";
       const bool has_names = !rejection.lacks.empty();
-      out += fmt::format("{:<{}}  {}{}{}\n", indent.empty() ? node.name : "", width, plugin, has_names ? "lacks " : "",
+      out += fmt::format("{:<{}}  {}{}{}\n", indent.empty() ? node.name : "", width, plugin, has_names ? "would need " : "",
                          some_of(has_names ? rejection.lacks : rejection.reasons, is_wide ? SIZE_MAX : 5));
       indent = " ";
       if (!is_wide) continue;
@@ -135,7 +135,7 @@ std::string to_text(const Explanation& e, bool is_wide) {
       std::vector<std::string> lacks = nearest->lacks;
       if (lacks.empty())
         for (const auto& rejection : nearest->rejections) lacks.insert(lacks.end(), rejection.reasons.begin(), rejection.reasons.end());
-      out += fmt::format("\nNearest node: {}; it lacks\n", nearest->name);
+      out += fmt::format("\nNearest node: {}; it would need\n", nearest->name);
       constexpr std::size_t kMost = 12;
       for (std::size_t i = 0; i < lacks.size() && (is_wide || i < kMost); ++i) out += fmt::format("  - {}\n", lacks[i]);
       if (!is_wide && lacks.size() > kMost) out += fmt::format("  ... and {} more (-o wide shows all)\n", lacks.size() - kMost);
@@ -164,6 +164,7 @@ std::string to_text(const Explanation& e, bool is_wide) {
     }
   }
   if (!e.nodes.empty()) add_nodes(e, is_wide, out);
+  if (!e.configuration.empty()) out += fmt::format("\nBy the configuration of {}: {}.\n", e.scheduler, e.configuration);
   return out;
 }
 

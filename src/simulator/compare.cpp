@@ -22,11 +22,47 @@ double student95(std::size_t degrees) {
 
 std::string show(double value) { return std::abs(value) >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.2f}", value); }
 
-std::string show(const Estimate& one, bool has_interval) {
-  return has_interval ? fmt::format("{} ± {}", show(one.mean), show(one.half_width)) : show(one.mean);
+std::string show(const Estimate& one) {
+  return one.half_width ? fmt::format("{} ± {}", show(one.mean), show(*one.half_width)) : show(one.mean);
 }
 
 double kept(double value) { return std::floor(value * 1e6 + 0.5) / 1e6; }
+json::Value kept(const std::optional<double>& value) { return value ? json::Value(kept(*value)) : json::Value(nullptr); }
+
+/// Neither good nor bad by themselves.
+bool is_judged(std::string_view figure) { return figure != "pods created" && figure != "nodes on average" && figure != "nodes at most"; }
+
+/// By what people choose a configuration, what matters most first; of what is left no verdict speaks.
+constexpr std::array<std::string_view, 9> kDeciding = {
+    "pending at the end", "wait for a node, mean", "pending on average",       "cost",           "evictions",
+    "pods finished",      "pods placed",           "wait for a node, longest", "pending at most"};
+
+/// A difference that is worth a word where one run is all there is.
+bool is_notable(double before, double difference) { return std::abs(difference) > std::max(std::abs(before) * 0.02, 1e-9); }
+
+std::string verdict_between(const std::vector<ComparedFigure>& figures, std::size_t side, const std::string& name, const std::string& first,
+                            bool is_one_run) {
+  constexpr std::size_t kMost = 3;
+  std::vector<std::string> better, worse;
+  for (const std::string_view wanted : kDeciding) {
+    const auto figure = std::ranges::find(figures, wanted, &ComparedFigure::name);
+    if (figure == figures.end()) continue;
+    const double before = figure->sides.front().mean, difference = figure->differences[side].mean;
+    if (is_one_run ? !is_notable(before, difference) : figure->verdicts[side].empty()) continue;
+    const bool is_better = (difference < 0) == figure->less_is_better;
+    std::vector<std::string>& list = is_better ? better : worse;
+    if (list.size() < kMost)
+      list.push_back(fmt::format("{} {} → {}{}", figure->name, show(before), show(figure->sides[side].mean),
+                                 figure->unit.empty() ? "" : " " + figure->unit));
+  }
+  const std::string_view more_seeds = is_one_run ? "; one run of each: more of them (--seeds 5) tell whether that is chance" : "";
+  if (better.empty() && worse.empty())
+    return fmt::format("Between {} and {} no difference can be told{}.", name, first,
+                       is_one_run ? " by one run (--seeds 5 tells more)" : "");
+  if (worse.empty()) return fmt::format("{} is better than {}: {}{}.", name, first, fmt::join(better, "; "), more_seeds);
+  if (better.empty()) return fmt::format("{} is worse than {}: {}{}.", name, first, fmt::join(worse, "; "), more_seeds);
+  return fmt::format("{} against {}: better: {}. Worse: {}{}.", name, first, fmt::join(better, "; "), fmt::join(worse, "; "), more_seeds);
+}
 
 }  // namespace
 
@@ -101,7 +137,7 @@ std::vector<ComparedFigure> compared_figures(const std::vector<Side>& sides) {
   }
   if (figures.empty() || figures.front().empty()) return out;
   for (const Figure& first : figures.front().front()) {
-    ComparedFigure one{first.name, first.unit, {}, {}, {}};
+    ComparedFigure one{first.name, first.unit, first.less_is_better, {}, {}, {}};
     std::vector<std::vector<double>> values;
     for (const auto& runs : figures) {
       values.emplace_back();
@@ -115,22 +151,33 @@ std::vector<ComparedFigure> compared_figures(const std::vector<Side>& sides) {
       const Estimate difference = estimate(differences);
       one.differences.push_back(difference);
       // Without a second seed nobody knows; with no spread at all every difference is one.
-      const bool is_clear = differences.size() >= 2 && std::abs(difference.mean) > difference.half_width;
-      const bool is_judged = first.name != "pods created" && first.name != "nodes on average" && first.name != "nodes at most";
-      one.verdicts.emplace_back(!is_clear    ? ""
-                                : !is_judged ? (difference.mean < 0 ? "less" : "more")
-                                             : ((difference.mean < 0) == first.less_is_better ? "better" : "worse"));
+      const bool is_clear = difference.half_width && std::abs(difference.mean) > *difference.half_width;
+      one.verdicts.emplace_back(!is_clear              ? ""
+                                : !is_judged(one.name) ? (difference.mean < 0 ? "less" : "more")
+                                                       : ((difference.mean < 0) == first.less_is_better ? "better" : "worse"));
     }
     out.push_back(std::move(one));
   }
   return out;
 }
 
+std::vector<std::string> verdicts_of(const std::vector<Side>& sides) {
+  std::vector<std::string> out;
+  const std::vector<ComparedFigure> figures = compared_figures(sides);
+  for (std::size_t i = 1; i < sides.size(); ++i)
+    out.push_back(verdict_between(figures, i, sides[i].name, sides.front().name, sides.front().outcomes.size() < 2));
+  return out;
+}
+
 std::string to_text(const std::vector<Side>& sides) {
   if (sides.empty()) return {};
-  const bool has_interval = sides.front().outcomes.size() > 1;
-  std::string out = fmt::format("{} runs of each, seeds {} to {}{}\n\n", sides.front().outcomes.size(), sides.front().outcomes.front().seed,
-                                sides.front().outcomes.back().seed, has_interval ? "; ± is the 95% confidence interval of the mean" : "");
+  const std::vector<Outcome>& runs = sides.front().outcomes;
+  const bool has_interval = runs.size() > 1;
+  std::string out;
+  for (const std::string& verdict : verdicts_of(sides)) out += verdict + "\n";
+  out += has_interval ? fmt::format("\n{} runs of each, seeds {} to {}; ± is the 95% confidence interval of the mean\n\n", runs.size(),
+                                    runs.front().seed, runs.back().seed)
+                      : fmt::format("\nOne run of each, seed {}\n\n", runs.front().seed);
   out += fmt::format("{:<30}", "");
   for (const Side& side : sides) out += fmt::format("{:>22}", side.name);
   for (std::size_t i = 1; i < sides.size(); ++i) out += fmt::format("  {:<24}", fmt::format("{} - {}", sides[i].name, sides.front().name));
@@ -138,10 +185,10 @@ std::string to_text(const std::vector<Side>& sides) {
   for (const ComparedFigure& figure : compared_figures(sides)) {
     out += fmt::format("{:<30}", figure.unit.empty() ? figure.name : fmt::format("{} ({})", figure.name, figure.unit));
     // The width of "±" is one, its length two.
-    for (const Estimate& one : figure.sides) out += fmt::format("{:>{}}", show(one, has_interval), has_interval ? 23 : 22);
+    for (const Estimate& one : figure.sides) out += fmt::format("{:>{}}", show(one), has_interval ? 23 : 22);
     for (std::size_t i = 1; i < figure.differences.size(); ++i)
-      out += fmt::format("  {:<24}", fmt::format("{}{}", show(figure.differences[i], has_interval),
-                                                 figure.verdicts[i].empty() ? "" : " " + figure.verdicts[i]));
+      out += fmt::format("  {:<24}",
+                         fmt::format("{}{}", show(figure.differences[i]), figure.verdicts[i].empty() ? "" : " " + figure.verdicts[i]));
     while (out.ends_with(' ')) out.pop_back();
     out += "\n";
   }

@@ -1,6 +1,7 @@
 // Configurations side by side: the same seeds for each, means with their confidence, and whether a difference is one.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace berth::simulator {
 /// The mean of some runs, and how sure it is.
 struct Estimate {
   double mean = 0;
-  double half_width = 0;  ///< Of the 95% confidence interval, by Student's distribution; 0 of one run.
+  std::optional<double> half_width;  ///< Of the 95% confidence interval, by Student's distribution; of one run nobody knows it.
 };
 Estimate estimate(const std::vector<double>& values);
 
@@ -31,6 +32,7 @@ Result<std::vector<Side>> compare(const std::vector<Variant>& variants, std::int
 
 struct ComparedFigure {
   std::string name, unit;
+  bool less_is_better = false;
   std::vector<Estimate> sides;
   /// Of each side less the first, seed by seed; of the first nothing.
   std::vector<Estimate> differences;
@@ -38,6 +40,9 @@ struct ComparedFigure {
   std::vector<std::string> verdicts;
 };
 std::vector<ComparedFigure> compared_figures(const std::vector<Side>& sides);
+/// A sentence for each side but the first: what is better with it and what is worse, what matters most first; or that no difference can be
+/// told, and what would tell.
+std::vector<std::string> verdicts_of(const std::vector<Side>& sides);
 
 std::string to_text(const std::vector<Side>& sides);
 json::Value to_json(const std::vector<Side>& sides);

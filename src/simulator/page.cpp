@@ -243,6 +243,10 @@ std::string all_figures(const Outcome& outcome) {
   return "<details><summary>All figures</summary><table>" + rows + "</table></details>\n";
 }
 
+std::string estimate_text(const Estimate& one) {
+  return figure_text(one.mean, "") + (one.half_width ? " ± " + figure_text(*one.half_width, "") : "");
+}
+
 /// Mean and interval of one value over the runs of a side, sample by sample.
 template <typename Value>
 Course course_over(const Side& side, Value value) {
@@ -254,8 +258,8 @@ Course course_over(const Side& side, Value value) {
     for (const Outcome& outcome : side.outcomes) values.push_back(value(outcome.samples[i]));
     const Estimate one = estimate(values);
     out.values.push_back(one.mean);
-    out.low.push_back(std::max(one.mean - one.half_width, 0.0));
-    out.high.push_back(one.mean + one.half_width);
+    out.low.push_back(std::max(one.mean - one.half_width.value_or(0), 0.0));
+    out.high.push_back(one.mean + one.half_width.value_or(0));
   }
   return out;
 }
@@ -304,9 +308,12 @@ std::string to_html(const std::vector<Side>& sides) {
     names += (names.empty() ? "" : " · ") + side.name;
     for (const Outcome& outcome : side.outcomes) failures += failures_of(outcome, fmt::format("{}, seed {}, ", side.name, outcome.seed));
   }
-  std::string body = fmt::format(
-      "<h1>{}: {}</h1>\n<p class=\"sub\">{} runs of each over {}, the same seeds; ± and bands are the 95% confidence of the mean.</p>\n",
-      escaped(first.title), escaped(names), sides.front().outcomes.size(), length_text(first.duration));
+  std::string body =
+      fmt::format("<h1>{}: {}</h1>\n<p class=\"sub\">{} over {}{}</p>\n", escaped(first.title), escaped(names),
+                  sides.front().outcomes.size() == 1 ? "one run of each" : fmt::format("{} runs of each", sides.front().outcomes.size()),
+                  length_text(first.duration),
+                  sides.front().outcomes.size() == 1 ? "." : ", the same seeds; ± and bands are the 95% confidence of the mean.");
+  for (const std::string& verdict : verdicts_of(sides)) body += "<p>" + escaped(verdict) + "</p>\n";
   body += failures.empty() ? "" : "<h2 class=\"bad\">Failed</h2><ul class=\"fails\">" + failures + "</ul>\n";
   body += "<div class=\"wide\"><table><tr><th></th>";
   for (const Side& side : sides) body += fmt::format("<th class=\"n\">{}</th>", escaped(side.name));
@@ -316,12 +323,10 @@ std::string to_html(const std::vector<Side>& sides) {
   for (const ComparedFigure& figure : compared_figures(sides)) {
     if (figure.name == "cost" && std::ranges::all_of(figure.sides, [](const Estimate& one) { return one.mean == 0; })) continue;
     body += fmt::format("<tr><td>{}{}</td>", escaped(figure.name), figure.unit.empty() ? "" : " (" + figure.unit + ")");
-    for (const Estimate& one : figure.sides)
-      body += fmt::format("<td class=\"n\">{} ± {}</td>", figure_text(one.mean, ""), figure_text(one.half_width, ""));
+    for (const Estimate& one : figure.sides) body += fmt::format("<td class=\"n\">{}</td>", estimate_text(one));
     for (std::size_t i = 1; i < sides.size(); ++i) {
       const std::string& verdict = figure.verdicts[i];
-      body += fmt::format("<td class=\"n\">{} ± {}</td><td class=\"{}\">{}</td>", figure_text(figure.differences[i].mean, ""),
-                          figure_text(figure.differences[i].half_width, ""),
+      body += fmt::format("<td class=\"n\">{}</td><td class=\"{}\">{}</td>", estimate_text(figure.differences[i]),
                           verdict == "better"  ? "good"
                           : verdict == "worse" ? "bad"
                                                : "",

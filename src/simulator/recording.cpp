@@ -138,7 +138,66 @@ Result<RecordedEvent> read_event(const std::string& line, const std::string& pla
   return out;
 }
 
+Result<RecordingHead> read_head(const std::string& line, const std::string& file) {
+  const auto head = json::parse(line);
+  if (!head || json::get_string(*head, {"recording"}) != "berth/v1")
+    return invalid(fmt::format(
+        "{}:1: not a recording, which begins with {{\"recording\":\"berth/v1\",\"start\":…}}, and no audit log of audit.k8s.io", file));
+  RecordingHead out;
+  out.source = json::get_string(*head, {"source"});
+  const auto start = parse_rfc3339(json::get_string(*head, {"start"}));
+  if (!start) return invalid(fmt::format("{}:1: start \"{}\" is not a time", file, json::get_string(*head, {"start"})));
+  out.start = *start;
+  return out;
+}
+
+/// The last line that is not empty, found from the end.
+std::string last_line(std::ifstream& in) {
+  constexpr std::streamoff kStep = 1 << 16;
+  in.clear();
+  in.seekg(0, std::ios::end);
+  std::string tail;
+  for (std::streamoff left = in.tellg(); left > 0;) {
+    const std::streamoff step = std::min(kStep, left);
+    std::string part(static_cast<std::size_t>(step), '\0');
+    in.seekg(left -= step);
+    in.read(part.data(), step);
+    tail.insert(0, part);
+    const std::size_t end = tail.find_last_not_of('\n');
+    const std::size_t before = end == std::string::npos ? end : tail.rfind('\n', end);
+    if (before != std::string::npos) return tail.substr(before + 1, end - before);
+  }
+  return tail;
+}
+
 }  // namespace
+
+bool is_recording(std::string_view text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  if (!line.starts_with('{')) return false;
+  if (is_audit_line(line)) return true;
+  const auto head = json::parse(line);
+  return head && !json::get_string(*head, {"recording"}).empty();
+}
+
+Result<RecordingSpan> span_of_recording(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return fail(ErrorCode::kNotFound, fmt::format("{}: {}", file, std::strerror(errno)));
+  std::string line;
+  std::getline(in, line);
+  if (is_audit_line(line)) {
+    auto day = read_audit_logs({file});
+    if (!day) return std::unexpected(day.error());
+    return RecordingSpan{day->head.start, std::chrono::milliseconds(day->events.back().at_ms)};
+  }
+  auto head = read_head(line, file);
+  if (!head) return std::unexpected(head.error());
+  std::int64_t last = 0;
+  // Time goes forward: the last line knows. A file that was cut off is refused by who reads all of it.
+  if (const std::string event = last_line(in); !event.empty())
+    if (const auto document = json::parse(event)) last = json::get_int(*document, {"at"});
+  return RecordingSpan{head->start, std::chrono::milliseconds(last)};
+}
 
 Result<RecordingHead> read_recording(const std::string& file, const std::function<Result<void>(RecordedEvent)>& each) {
   std::ifstream in(file);
@@ -153,15 +212,8 @@ Result<RecordingHead> read_recording(const std::string& file, const std::functio
     day->head.notes = std::move(day->notes);
     return day->head;
   }
-  const auto head = json::parse(line);
-  if (!head || json::get_string(*head, {"recording"}) != "berth/v1")
-    return invalid(fmt::format(
-        "{}:1: not a recording, which begins with {{\"recording\":\"berth/v1\",\"start\":…}}, and no audit log of audit.k8s.io", file));
-  RecordingHead out;
-  out.source = json::get_string(*head, {"source"});
-  const auto start = parse_rfc3339(json::get_string(*head, {"start"}));
-  if (!start) return invalid(fmt::format("{}:1: start \"{}\" is not a time", file, json::get_string(*head, {"start"})));
-  out.start = *start;
+  auto head = read_head(line, file);
+  if (!head) return head;
   std::int64_t last = 0;
   for (std::size_t number = 2; std::getline(in, line); ++number) {
     if (line.empty()) continue;
@@ -173,7 +225,7 @@ Result<RecordingHead> read_recording(const std::string& file, const std::functio
     last = event->at_ms;
     if (auto done = each(std::move(*event)); !done) return std::unexpected(done.error());
   }
-  return out;
+  return head;
 }
 
 }  // namespace berth::simulator

@@ -76,6 +76,14 @@ struct RecordingHead {
   std::string source;
   std::vector<std::string> notes;  ///< Of an audit log: what it does not say.
 };
+/// Whether the text begins as a recording or an audit log does.
+bool is_recording(std::string_view text);
+/// When a recording or an audit log begins, and how long it goes on.
+struct RecordingSpan {
+  TimePoint start{};
+  Duration length{};
+};
+Result<RecordingSpan> span_of_recording(const std::string& file);
 /// Reads a file line by line; an audit log (simulator/audit_log.h) as well. The error names file and line: no head, not JSON, cut off in
 /// the middle of a line, going back in time.
 Result<RecordingHead> read_recording(const std::string& file, const std::function<Result<void>(RecordedEvent)>& each);

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "apiserver/patch/json_patch.h"
 #include "autoscaler/options.h"
 #include "model/quantity.h"
 #include "node/simulated/devices.h"
+#include "simulator/recording.h"
 #include "simulator/scenario_parts.h"
 
 namespace berth::simulator {
@@ -266,8 +268,28 @@ std::shared_ptr<const descheduler::Policy> read_descheduler_policy(const config:
   return std::make_shared<const descheduler::Policy>(std::move(*policy));
 }
 
+namespace {
+
+/// A recorded day as a scenario: run again as it was, as long as it went on.
+Result<Comparison> scenario_of_recording(const std::string& file) {
+  const auto span = span_of_recording(file);
+  if (!span) return std::unexpected(span.error());
+  Scenario scenario;
+  scenario.file = file;
+  scenario.title = std::filesystem::path(file).stem().string();
+  scenario.start = span->start;
+  // Whole minutes, and one more to see how the last thing ends.
+  scenario.duration = std::chrono::ceil<std::chrono::minutes>(span->length) + std::chrono::minutes(1);
+  scenario.scheduler = scheduler::config::default_config(placement::Era::k136);
+  scenario.replay = file;
+  return Comparison{{{"", std::move(scenario)}}, 1, {}};
+}
+
+}  // namespace
+
 Result<Comparison> parse_scenario(std::string_view text, const std::string& file, const std::string& directory) {
   Comparison out;
+  if (is_recording(text)) return invalid(file + " is a recording: give the file's name instead");
   const auto read = config::read_text(text, {.file = file, .notes = &out.notes}, [&](const config::Reader& root) {
     out.variants.clear();
     Scenario base = read_scenario(root, file, directory, &out.notes);
@@ -283,6 +305,11 @@ Result<Comparison> parse_scenario(std::string_view text, const std::string& file
 }
 
 Result<Comparison> load_scenario(const std::string& path) {
+  if (std::ifstream in(path); in) {
+    std::string line;
+    std::getline(in, line);
+    if (is_recording(line)) return scenario_of_recording(path);
+  }
   const auto text = config::read_whole_file(path);
   if (!text) return std::unexpected(text.error());
   return parse_scenario(*text, path, std::filesystem::path(path).parent_path().string());

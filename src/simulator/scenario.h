@@ -163,7 +163,8 @@ struct Comparison {
 /// "scheduler", "controllers", … : what can be restarted.
 const std::vector<std::string_view>& component_names();
 
-/// Reads a scenario; its files are looked for beside it. The error lists every problem, a line each: FILE:LINE: PATH: what.
+/// Reads a scenario, or takes a recording or an audit log for one that plays it again; its files are looked for beside it. The error lists
+/// every problem, a line each: FILE:LINE: PATH: what.
 Result<Comparison> load_scenario(const std::string& path);
 /// The same of a text; `directory`: where the files are that it names.
 Result<Comparison> parse_scenario(std::string_view text, const std::string& file, const std::string& directory);

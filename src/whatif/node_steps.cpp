@@ -7,6 +7,7 @@
 #include "placement/node_match.h"
 #include "whatif/retries.h"
 #include "whatif/steps.h"
+#include "whatif/text_table.h"
 
 namespace berth::whatif {
 namespace {
@@ -68,34 +69,59 @@ std::string nearest_of(std::string_view word, const std::vector<std::string>& kn
   return config::suggestion(word, views);
 }
 
+std::string some_of(const std::set<std::string>& all) {
+  constexpr std::size_t kMost = 10;
+  std::vector<std::string> some(all.begin(), all.end());
+  std::ranges::sort(some, comes_before);
+  if (some.size() > kMost) some.resize(kMost);
+  return fmt::format("{}{}", fmt::join(some, ", "), all.size() > kMost ? fmt::format(" and {} more", all.size() - kMost) : "");
+}
+
+/// The value that people mean by "b": "zone-b", "us-east-1b"; several when it is not clear.
+std::set<std::string> values_meant(std::string_view said, const std::set<std::string>& values) {
+  if (values.contains(std::string(said))) return {std::string(said)};
+  std::set<std::string> out;
+  for (const std::string& value : values) {
+    if (said.empty() || value.size() <= said.size() || !value.ends_with(said)) continue;
+    const auto is_letter = [](unsigned char c) { return std::isalpha(c) != 0; };
+    const auto is_number = [](unsigned char c) { return std::isdigit(c) != 0; };
+    const auto before = static_cast<unsigned char>(value[value.size() - said.size() - 1]), first = static_cast<unsigned char>(said.front());
+    if (!(is_letter(before) && is_letter(first)) && !(is_number(before) && is_number(first))) out.insert(value);
+  }
+  return out;
+}
+
+Result<void> choose_by_label(const World& world, std::string_view said_key, const std::string& said, std::set<std::string>& out) {
+  const std::string key = label_meant(world, said_key);
+  std::set<std::string> values, keys;
+  for (const auto* node : world.cluster().nodes()) {
+    for (const auto& [name, text] : node->labels().pairs()) keys.insert(name);
+    if (const std::string* has = node->label(key)) values.insert(*has);
+  }
+  if (values.empty())
+    return invalid(fmt::format("no node has a label \"{}\"{}; there are: {}", key,
+                               nearest_of(key, std::vector<std::string>(keys.begin(), keys.end())), some_of(keys)));
+  // Only where a word stands for the label, a part may stand for the value.
+  const std::set<std::string> meant = key == said_key ? std::set{said} : values_meant(said, values);
+  if (meant.size() > 1) return invalid(fmt::format("{}={} may be any of {}: say which", said_key, said, some_of(meant)));
+  if (meant.empty() || !values.contains(*meant.begin()))
+    return invalid(fmt::format("no node has {}={}{}; there are: {}", key, said,
+                               nearest_of(said, std::vector<std::string>(values.begin(), values.end())), some_of(values)));
+  for (const auto* node : world.cluster().nodes())
+    if (const std::string* has = node->label(key); has != nullptr && *has == *meant.begin()) out.insert(node->name);
+  return {};
+}
+
 Result<void> choose_one(const World& world, std::string_view which, std::set<std::string>& out) {
   if (world.node(which) != nullptr) {
     out.emplace(which);
     return {};
   }
   const std::size_t equals = which.find('=');
-  if (equals == std::string_view::npos)
-    return invalid(fmt::format("no node \"{}\"{} (a name, or KEY=VALUE of a label)", which, nearest_of(which, world.node_names())));
-  const std::string key = label_meant(world, which.substr(0, equals));
-  const std::string value(which.substr(equals + 1));
-  std::set<std::string> values, keys;
-  const std::size_t before = out.size();
-  bool found = false;
-  for (const auto* node : world.cluster().nodes()) {
-    for (const auto& [name, text] : node->labels().pairs()) keys.insert(name);
-    const std::string* has = node->label(key);
-    if (has == nullptr) continue;
-    values.insert(*has);
-    if (*has != value) continue;
-    found = true;
-    out.insert(node->name);
-  }
-  if (found || out.size() > before) return {};
-  if (values.empty())
-    return invalid(fmt::format("no node has a label \"{}\"{}", key, nearest_of(key, std::vector<std::string>(keys.begin(), keys.end()))));
-  std::vector<std::string> some(values.begin(), values.end());
-  if (some.size() > 10) some.resize(10);
-  return invalid(fmt::format("no node has {}={}{}; there are: {}", key, value, nearest_of(value, some), fmt::join(some, ", ")));
+  if (equals != std::string_view::npos) return choose_by_label(world, which.substr(0, equals), std::string(which.substr(equals + 1)), out);
+  const std::vector<std::string> names = world.node_names();
+  return invalid(fmt::format("no node \"{}\"{} (a name, or KEY=VALUE of a label); there are: {}", which, nearest_of(which, names),
+                             some_of(std::set<std::string>(names.begin(), names.end()))));
 }
 
 void change_node(World& world, const std::string& name, const std::function<void(model::NodeView&)>& change) {

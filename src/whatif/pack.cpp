@@ -16,10 +16,10 @@ struct Load {
   std::int64_t pods = 0;
 };
 
-/// What has to stand somewhere: all but daemons' and mirror pods.
-Load load_of(World& world) {
+/// What has to stand somewhere when these nodes go: all but daemons' and mirror pods.
+Load load_of(World& world, const std::vector<std::string>& nodes) {
   Load out;
-  for (const std::string& node : world.node_names())
+  for (const std::string& node : nodes)
     for (const std::string& pod : world.pods_on(node)) {
       const Record& record = *world.find(pod);
       if (record.is_daemon() || record.facts.is_mirror) continue;
@@ -53,10 +53,9 @@ std::vector<std::string> add_many(World& world, const Shape& shape, std::int64_t
   return out;
 }
 
-/// Whether everybody finds a place on so many new nodes alone.
-bool is_enough(World& world, const Shape& shape, std::int64_t count) {
+/// Whether everybody of these nodes finds a place on so many new ones, and on those that stay.
+bool is_enough(World& world, const std::vector<std::string>& old, const Shape& shape, std::int64_t count) {
   World scratch = world.fork();
-  const auto old = scratch.node_names();
   const std::size_t waiting = scratch.all_waiting().size();
   add_many(scratch, shape, count);
   cordon(scratch, old, true);
@@ -65,15 +64,15 @@ bool is_enough(World& world, const Shape& shape, std::int64_t count) {
 }
 
 /// 0: however many there are, somebody finds none of them good enough.
-std::int64_t fewest_of(World& world, const Shape& shape, std::int64_t least) {
+std::int64_t fewest_of(World& world, const std::vector<std::string>& old, const Shape& shape, std::int64_t least) {
   std::int64_t enough = least;
   const std::int64_t most = std::max<std::int64_t>(least * 4, static_cast<std::int64_t>(world.node_names().size()) * 4) + 16;
-  while (enough <= most && !is_enough(world, shape, enough)) enough = std::max(enough + 1, enough + enough / 2);
+  while (enough <= most && !is_enough(world, old, shape, enough)) enough = std::max(enough + 1, enough + enough / 2);
   if (enough > most) return 0;
   std::int64_t too_few = least - 1;
   for (std::int64_t low = least; low < enough;) {
     const std::int64_t middle = low + (enough - low) / 2;
-    if (is_enough(world, shape, middle))
+    if (is_enough(world, old, shape, middle))
       enough = middle;
     else
       too_few = middle, low = middle + 1;
@@ -82,11 +81,17 @@ std::int64_t fewest_of(World& world, const Shape& shape, std::int64_t least) {
   return enough;
 }
 
+/// What is told of a plan: what to do, in its order, and which nodes it leaves, with the reason.
+struct Plan {
+  json::Array steps, stays;
+  void keep(const std::string& node, std::string reason) { stays.push_back(json::Object{{"node", node}, {"reason", std::move(reason)}}); }
+};
+
 /// Drains and removes, one after the other; each is a step with its evictions in their order. First of all nobody comes to any of them any
 /// more: who goes from one would go from the next again, under another name.
-void empty_nodes(World& world, const std::vector<std::string>& nodes, json::Array& steps) {
+void empty_nodes(World& world, const std::vector<std::string>& nodes, Plan& plan) {
   for (const std::string& node : nodes)
-    if (!world.node(node)->unschedulable) steps.push_back(json::Object{{"step", "cordon"}, {"node", node}});
+    if (!world.node(node)->unschedulable) plan.steps.push_back(json::Object{{"step", "cordon"}, {"node", node}});
   cordon(world, nodes, true);
   for (const std::string& node : nodes) {
     const std::size_t first = world.departures.size();
@@ -99,18 +104,18 @@ void empty_nodes(World& world, const std::vector<std::string>& nodes, json::Arra
       is_empty &= one.outcome != "blocked";
       if (one.outcome == "evicted" || one.outcome == "lost") evictions.emplace_back(one.pod);
     }
-    steps.push_back(json::Object{{"step", "drain"}, {"node", node}, {"evictions", std::move(evictions)}});
+    plan.steps.push_back(json::Object{{"step", "drain"}, {"node", node}, {"evictions", std::move(evictions)}});
     if (!is_empty) {
-      world.note(fmt::format("{} cannot be emptied: a budget refuses (see evictions); it stays, cordoned", node));
+      plan.keep(node, "a budget refuses an eviction: it stays, cordoned");
       continue;
     }
     remove_nodes(world, {node});
-    steps.push_back(json::Object{{"step", "remove"}, {"node", node}});
+    plan.steps.push_back(json::Object{{"step", "remove"}, {"node", node}});
   }
 }
 
 /// Evicting what nobody makes anew is not safe: such nodes stay.
-std::vector<std::string> without_bare_pods(World& world, const std::vector<std::string>& nodes) {
+std::vector<std::string> without_bare_pods(World& world, const std::vector<std::string>& nodes, Plan& plan) {
   std::vector<std::string> out;
   for (const std::string& node : nodes) {
     std::string bare;
@@ -121,7 +126,7 @@ std::vector<std::string> without_bare_pods(World& world, const std::vector<std::
     if (bare.empty())
       out.push_back(node);
     else
-      world.note(fmt::format("{} stays: nobody would make {} anew", node, bare));
+      plan.keep(node, fmt::format("nobody would make {} anew", bare));
   }
   return out;
 }
@@ -152,17 +157,23 @@ std::vector<std::string> nodes_to_empty(World& world) {
   return out;
 }
 
-Result<json::Object> pack_into(World& world, const json::Value& shapes) {
-  const std::vector<std::string> old = world.node_names();
-  const Load load = load_of(world);
+/// The cheapest of the shapes for everybody on the nodes that go.
+struct Choice {
+  std::optional<Shape> shape;
+  std::int64_t fewest = 0, least = 0;  ///< So many are wanted; fewer than that cannot do whatever the scheduler.
   json::Array tried;
-  std::optional<Shape> best;
-  std::int64_t fewest = 0, least = 0;
+};
+
+Result<Choice> choose_shape(World& world, const std::vector<std::string>& go, const json::Value& shapes) {
+  const bool all_go = go.size() == world.node_names().size();
+  const Load load = load_of(world, go);
+  Choice out;
   double best_cost = 0;
   for (const json::Value& wanted : shapes.is_array() ? shapes.get_array() : json::Array{shapes}) {
     auto shape = shape_of(world, wanted);
     if (!shape) return std::unexpected(shape.error());
-    const std::int64_t bound = lower_bound_of(load, *shape->node), count = fewest_of(world, *shape, bound);
+    // Where nodes stay, they take their part.
+    const std::int64_t bound = all_go ? lower_bound_of(load, *shape->node) : 1, count = fewest_of(world, go, *shape, bound);
     json::Object entry{{"shape", shape->name}, {"nodesNeeded", count}, {"lowerBound", bound}};
     double cost = static_cast<double>(count);
     if (const json::Value* price = json::find(world.options().prices, shape->name); price != nullptr && price->is_number()) {
@@ -172,25 +183,40 @@ Result<json::Object> pack_into(World& world, const json::Value& shapes) {
       cost += 1e12;  // Whatever has a price comes first.
       world.note(fmt::format("no price is known of {}: it is taken only when no other shape will do", shape->name));
     }
-    tried.push_back(std::move(entry));
+    out.tried.push_back(std::move(entry));
     if (count == 0) {
       world.note(fmt::format("no number of {} takes everybody: some pods want other nodes than these", shape->name));
       continue;
     }
-    if (best && cost >= best_cost) continue;
-    best = std::move(*shape);
-    fewest = count;
-    least = bound;
+    if (out.shape && cost >= best_cost) continue;
+    out.shape = std::move(*shape);
+    out.fewest = count;
+    out.least = bound;
     best_cost = cost;
   }
-  if (!best) return invalid("none of the shapes takes everybody: see what keeps pods away with --add and --drain");
-  json::Array steps;
-  for (const std::string& node : add_many(world, *best, fewest))
-    steps.push_back(json::Object{{"step", "add"}, {"node", node}, {"shape", best->name}});
-  empty_nodes(world, without_bare_pods(world, old), steps);
-  return json::Object{{"shape", best->name},        {"nodesNow", static_cast<std::int64_t>(old.size())},
-                      {"nodesNeeded", fewest},      {"lowerBound", least},
-                      {"shapes", std::move(tried)}, {"steps", std::move(steps)}};
+  if (!out.shape) return invalid("none of the shapes takes everybody: see what keeps pods away with --add and --drain");
+  return out;
+}
+
+Result<json::Object> pack_into(World& world, const json::Value& shapes) {
+  const std::vector<std::string> old = world.node_names();
+  Plan plan;
+  const auto now = static_cast<std::int64_t>(old.size());
+  const std::vector<std::string> go = without_bare_pods(world, old, plan);
+  if (go.empty())
+    return json::Object{
+        {"nodesNow", now}, {"nodesNeeded", now}, {"nodesAfter", now}, {"stays", std::move(plan.stays)}, {"steps", json::Array()}};
+  auto choice = choose_shape(world, go, shapes);
+  if (!choice) return std::unexpected(choice.error());
+  for (const std::string& node : add_many(world, *choice->shape, choice->fewest))
+    plan.steps.push_back(json::Object{{"step", "add"}, {"node", node}, {"shape", choice->shape->name}});
+  empty_nodes(world, go, plan);
+  json::Object out{{"shape", choice->shape->name},       {"nodesNow", now},
+                   {"nodesNeeded", choice->fewest},      {"nodesAfter", static_cast<std::int64_t>(world.node_names().size())},
+                   {"shapes", std::move(choice->tried)}, {"stays", std::move(plan.stays)},
+                   {"steps", std::move(plan.steps)}};
+  if (go.size() == old.size()) out["lowerBound"] = choice->least;
+  return out;
 }
 
 }  // namespace
@@ -206,21 +232,25 @@ Result<json::Object> pack(World& world, const json::Value& request) {
   if (has_shapes) return pack_into(world, *shapes);
   const std::vector<std::string> all = world.node_names();
   std::vector<std::string> go = nodes_to_empty(world);
-  json::Array steps;
+  Plan plan;
   // With all of them cordoned nobody moves twice. Where that leaves somebody without a place, the last ones stay.
   for (;;) {
     World scratch = world.fork();
-    json::Array ignored;
+    Plan ignored;
     empty_nodes(scratch, go, ignored);
     if (go.empty() || static_cast<std::int64_t>(scratch.all_waiting().size()) <= waiting) break;
     go.pop_back();
   }
-  empty_nodes(world, go, steps);
+  empty_nodes(world, go, plan);
   const auto left = static_cast<std::int64_t>(world.node_names().size());
   world.note(
       "the emptiest nodes are emptied first, and evicted pods go where the scheduler puts them: fewer nodes may be possible, not by "
       "evictions alone");
-  return json::Object{{"nodesNow", static_cast<std::int64_t>(all.size())}, {"nodesNeeded", left}, {"steps", std::move(steps)}};
+  return json::Object{{"nodesNow", static_cast<std::int64_t>(all.size())},
+                      {"nodesNeeded", left},
+                      {"nodesAfter", left},
+                      {"stays", std::move(plan.stays)},
+                      {"steps", std::move(plan.steps)}};
 }
 
 }  // namespace berth::whatif

@@ -2,37 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
+#include "whatif/text_table.h"
 #include "whatif/whatif.h"
 
 namespace berth::whatif {
 namespace {
-
-using Row = std::vector<std::string>;
-
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
-/// Columns as wide as their widest cell, the last one as long as it is; more than `most` rows are counted only.
-std::string table(const Row& head, const std::vector<Row>& rows, std::size_t most) {
-  std::vector<std::size_t> widths;
-  for (const std::string& cell : head) widths.push_back(width_of(cell));
-  const std::size_t shown = std::min(most, rows.size());
-  for (std::size_t i = 0; i < shown; ++i)
-    for (std::size_t k = 0; k < head.size(); ++k) widths[k] = std::max(widths[k], width_of(rows[i][k]));
-  std::string out;
-  const auto line = [&](const Row& row) {
-    std::string text = "  ";
-    for (std::size_t k = 0; k < row.size(); ++k) text += k + 1 == row.size() ? row[k] : fmt::format("{:<{}}  ", row[k], widths[k]);
-    while (text.ends_with(' ')) text.pop_back();
-    out += text + "\n";
-  };
-  line(head);
-  for (std::size_t i = 0; i < shown; ++i) line(rows[i]);
-  if (rows.size() > shown) out += fmt::format("  … and {} more (-o json has all)\n", rows.size() - shown);
-  return out;
-}
 
 std::string text_of(const json::Value& value, std::string_view key) { return std::string(json::get_string(value, {key})); }
 std::string or_none(std::string text) { return text.empty() ? "<none>" : text; }
@@ -54,49 +30,75 @@ std::string change_of(const json::Value& entry, std::string_view key, bool is_sh
   return a == b ? a : a + " → " + b;
 }
 
+bool asks_for_changes(const json::Value& answer) { return !json::get_array(answer, {"question", "changes"}).empty(); }
+
+/// What goes wrong first, then what moves.
 std::string summary_words(const json::Value& answer) {
   const auto count = [&](std::string_view key) { return json::get_int(answer, {"summary", key}); };
   std::vector<std::string> parts;
-  const auto add = [&](std::int64_t many, std::string words) {
-    if (many > 0) parts.push_back(std::move(words));
+  const auto add = [&](std::string_view key, std::string_view one, std::string_view many) {
+    if (count(key) > 0) parts.push_back(counted(count(key), one, many));
   };
-  add(count("moves"), counted(count("moves"), "pod moves", "pods move"));
-  add(count("placed"), counted(count("placed"), "new or waiting pod is placed", "new or waiting pods are placed"));
-  add(count("pending"), counted(count("pending"), "pod stays pending", "pods stay pending"));
-  add(count("blocked"), counted(count("blocked"), "eviction is refused", "evictions are refused"));
-  add(count("preempted"), counted(count("preempted"), "pod is preempted", "pods are preempted"));
-  add(count("deleted"), counted(count("deleted"), "pod is deleted", "pods are deleted"));
-  add(count("lost"), counted(count("lost"), "pod is lost for good", "pods are lost for good"));
-  add(count("budgetsBroken"), counted(count("budgetsBroken"), "budget is broken", "budgets are broken"));
-  std::string out = parts.empty() ? "Nothing changes" : fmt::format("{}", fmt::join(parts, ", "));
-  out += ".\n";
+  add("pending", "pod stays pending", "pods stay pending");
+  add("lost", "pod is lost for good", "pods are lost for good");
+  add("blocked", "eviction is refused", "evictions are refused");
+  add("budgetsBroken", "budget is broken", "budgets are broken");
+  add("preempted", "pod is preempted", "pods are preempted");
+  const bool is_well = parts.empty();
+  add("moves", "pod moves", "pods move");
+  add("placed", "new or waiting pod is placed", "new or waiting pods are placed");
+  add("deleted", "pod is deleted", "pods are deleted");
+  std::string out;
+  if (!parts.empty())
+    out = fmt::format("{}{}.\n", fmt::join(parts, ", "),
+                      is_well && count("moves") > 0 ? "; everybody has a place, and no budget is broken" : "");
+  else if (asks_for_changes(answer) || json::find(answer, "eachCount") == nullptr)
+    out = "Nothing changes.\n";
   if (count("pendingBefore") > 0)
     out += fmt::format("{} before, and still.\n", counted(count("pendingBefore"), "pod was pending", "pods were pending"));
   const std::int64_t before = json::get_int(answer, {"summary", "nodes", "before"}),
                      after = json::get_int(answer, {"summary", "nodes", "after"});
   if (before != after) out += fmt::format("{} nodes become {}.\n", before, after);
-  if (const json::Value* cost = json::find(answer, "cost")) {
-    const double was = json::find(*cost, "before")->to_number<double>(), is = json::find(*cost, "after")->to_number<double>();
-    out += fmt::format("Cost an hour: {:.3f} → {:.3f}.\n", was, is);
-    if (const auto& missing = json::get_array(*cost, {"unpriced"}); !missing.empty()) {
-      out += "No price is known of:";
-      for (const json::Value& one : missing) out += " " + std::string(json::as_view(one));
-      out += "\n";
-    }
+  return out;
+}
+
+std::string cost_words(const json::Value& answer) {
+  const json::Value* cost = json::find(answer, "cost");
+  if (cost == nullptr) return {};
+  const double was = json::find(*cost, "before")->to_number<double>(), is = json::find(*cost, "after")->to_number<double>();
+  std::string out = fmt::format("Cost an hour: {:.3f} → {:.3f}.\n", was, is);
+  if (const auto& missing = json::get_array(*cost, {"unpriced"}); !missing.empty()) {
+    out += "No price is known of:";
+    for (const json::Value& one : missing) out += " " + std::string(json::as_view(one));
+    out += "\n";
   }
   return out;
 }
 
-void add_each(std::string& out, const json::Value& answer, std::size_t most) {
-  if (json::find(answer, "eachCount") == nullptr) return;
+/// How many of the single losses leave something; empty where none were asked about.
+std::string each_words(const json::Value& answer) {
+  if (json::find(answer, "eachCount") == nullptr) return {};
   const std::int64_t tried = json::get_int(answer, {"eachCount"}), failing = json::get_int(answer, {"eachPending"});
-  out += failing == 0 ? fmt::format("Each of {} single losses leaves every pod that comes back with a place.\n", tried)
+  return failing == 0 ? fmt::format("Each of {} single losses leaves every pod that comes back with a place.\n", tried)
                       : fmt::format("{} of {} single losses leave something pending.\n", failing, tried);
+}
+
+void add_each(std::string& out, const json::Value& answer, std::size_t most) {
+  std::vector<const json::Value*> losses;
+  for (const json::Value& one : json::get_array(answer, {"each"})) losses.push_back(&one);
+  // The worst first.
+  const auto weight = [](const json::Value& one) {
+    return std::tuple(-json::get_int(one, {"pendingCount"}), -json::get_int(one, {"lostPodsCount"}), -json::get_int(one, {"blockedCount"}));
+  };
+  std::ranges::stable_sort(losses, [&](const json::Value* a, const json::Value* b) {
+    return weight(*a) != weight(*b) ? weight(*a) < weight(*b) : comes_before(text_of(*a, "lost"), text_of(*b, "lost"));
+  });
   std::vector<Row> rows;
-  for (const json::Value& one : json::get_array(answer, {"each"})) {
+  for (const json::Value* loss : losses) {
+    const json::Value& one = *loss;
     std::string why;
     if (const auto& pending = json::get_array(one, {"pending"}); !pending.empty())
-      why = fmt::format("{}: {}", json::get_string(pending[0], {"pod"}), json::get_string(pending[0], {"message"}));
+      why = fmt::format("{}: {}", json::get_string(pending[0], {"pod"}), in_short(json::get_string(pending[0], {"message"})));
     else if (const auto& blocked = json::get_array(one, {"blocked"}); !blocked.empty())
       why = fmt::format("{}: {}", json::get_string(blocked[0], {"pod"}), json::get_string(blocked[0], {"reason"}));
     else if (const auto& gone = json::get_array(one, {"lostPods"}); !gone.empty())
@@ -133,10 +135,21 @@ void add_pack(std::string& out, const json::Value& answer, std::size_t most) {
   const json::Value* pack = json::find(answer, "pack");
   if (pack == nullptr) return;
   const std::string shape = text_of(*pack, "shape");
-  out += fmt::format("{} nodes are there; {}{} do.\n", json::get_int(*pack, {"nodesNow"}), json::get_int(*pack, {"nodesNeeded"}),
-                     shape.empty() ? "" : " of " + shape);
+  const std::int64_t now = json::get_int(*pack, {"nodesNow"}), needed = json::get_int(*pack, {"nodesNeeded"}),
+                     after = json::get_int(*pack, {"nodesAfter"});
+  const json::Array& stays = json::get_array(*pack, {"stays"});
+  if (shape.empty())
+    out += after == now ? fmt::format("{} nodes are there, and none of them can go.\n", now)
+                        : fmt::format("{} nodes are there; {} do.\n", now, after);
+  else
+    out += fmt::format("{} nodes are there; after this plan there are {}: {} new of {}{}.\n", now, after, needed, shape,
+                       after > needed ? fmt::format(", and {} of those that are there", after - needed) : "");
+  std::vector<Row> staying;
+  for (const json::Value& one : stays) staying.push_back({text_of(one, "node"), text_of(one, "reason")});
+  sort_rows(staying);
+  if (!staying.empty()) out += "\nThese stay:\n" + table({"NODE", "BECAUSE"}, staying, most) + "\n";
   if (json::find(*pack, "lowerBound") != nullptr)
-    out += fmt::format("By the sums of requests fewer than {} cannot do.\n", json::get_int(*pack, {"lowerBound"}));
+    out += fmt::format("By the sums of requests fewer than {} of {} cannot do.\n", json::get_int(*pack, {"lowerBound"}), shape);
   std::vector<Row> shapes, steps;
   for (const json::Value& one : json::get_array(*pack, {"shapes"}))
     shapes.push_back({text_of(one, "shape"),
@@ -152,20 +165,27 @@ void add_pack(std::string& out, const json::Value& answer, std::size_t most) {
   out += "\n";
 }
 
+/// Who would have to go for the pod, where that was asked.
+std::string preemption_words(const json::Value& pending) {
+  const json::Value* go = json::find(pending, "wouldHaveToGo");
+  if (go == nullptr) return {};
+  std::string out, victims;
+  if (const std::string message = text_of(*go, "message"); !message.empty()) out = "; " + message;
+  for (const json::Value& victim : json::get_array(*go, {"pods"}))
+    victims += fmt::format("{}{} (priority {})", victims.empty() ? "" : ", ", json::get_string(victim, {"pod"}),
+                           json::get_int(victim, {"priority"}));
+  if (!victims.empty()) out += fmt::format("; would have to go from {}: {}", json::get_string(*go, {"node"}), victims);
+  return out;
+}
+
 void add_pods(std::string& out, const json::Value& answer, std::size_t most) {
-  std::vector<Row> pending, moves, refused, others;
+  std::vector<Row> pending, before, moves, refused, others;
   for (const json::Value& one : json::get_array(answer, {"pending"})) {
-    std::string words = text_of(one, "message");
-    if (const json::Value* go = json::find(one, "wouldHaveToGo")) {
-      if (const std::string message = text_of(*go, "message"); !message.empty()) words += "; " + message;
-      std::string victims;
-      for (const json::Value& victim : json::get_array(*go, {"pods"}))
-        victims += fmt::format("{}{} (priority {})", victims.empty() ? "" : ", ", json::get_string(victim, {"pod"}),
-                               json::get_int(victim, {"priority"}));
-      if (!victims.empty()) words += fmt::format("; would have to go from {}: {}", json::get_string(*go, {"node"}), victims);
-    }
-    pending.push_back(
-        {text_of(one, "pod"), or_none(text_of(one, "from")), json::get_bool(one, {"before"}) ? "before" : text_of(one, "reason"), words});
+    const std::string words = in_short(text_of(one, "message")) + preemption_words(one);
+    if (json::get_bool(one, {"before"}))
+      before.push_back({text_of(one, "pod"), words});
+    else
+      pending.push_back({text_of(one, "pod"), or_none(text_of(one, "from")), text_of(one, "reason"), words});
   }
   for (const json::Value& one : json::get_array(answer, {"moves"})) {
     std::string why = text_of(one, "reason");
@@ -179,10 +199,14 @@ void add_pods(std::string& out, const json::Value& answer, std::size_t most) {
     else if (outcome != "evicted")
       others.push_back({text_of(one, "pod"), or_none(text_of(one, "node")), outcome, text_of(one, "reason")});
   }
-  if (!pending.empty()) out += "\nPending:\n" + table({"POD", "WAS ON", "BECAUSE", "MESSAGE"}, pending, most);
-  if (!refused.empty()) out += "\nRefused evictions:\n" + table({"POD", "NODE", "BUDGET", "REASON"}, refused, most);
-  if (!others.empty()) out += "\nPods that go:\n" + table({"POD", "NODE", "OUTCOME", "REASON"}, others, most);
-  if (!moves.empty()) out += "\nMoves:\n" + table({"POD", "FROM", "TO", "BECAUSE"}, moves, most);
+  const auto add = [&](std::string_view title, const Row& head, std::vector<Row> rows) {
+    if (!rows.empty()) out += fmt::format("\n{}:\n{}", title, table(head, together(std::move(rows)), most));
+  };
+  add("Pending", {"POD", "WAS ON", "BECAUSE", "MESSAGE"}, std::move(pending));
+  add("Refused evictions", {"POD", "NODE", "BUDGET", "REASON"}, std::move(refused));
+  add("Pods that go", {"POD", "NODE", "OUTCOME", "REASON"}, std::move(others));
+  add("Moves", {"POD", "FROM", "TO", "BECAUSE"}, std::move(moves));
+  add("Pending before, and still", {"POD", "MESSAGE"}, std::move(before));
 }
 
 void add_fullness(std::string& out, const json::Value& answer, std::size_t most) {
@@ -197,6 +221,7 @@ void add_fullness(std::string& out, const json::Value& answer, std::size_t most)
   for (const json::Value& one : json::get_array(answer, {"nodes"}))
     nodes.push_back({text_of(one, "name"), or_none(text_of(one, "zone")), text_of(one, "state"), change_of(one, "pods", false),
                      change_of(one, "cpu", true), change_of(one, "memory", true)});
+  for (std::vector<Row>* rows : {&budgets, &zones, &nodes}) sort_rows(*rows);
   if (!budgets.empty()) out += "\nBudgets:\n" + table({"BUDGET", "HEALTHY", "LOWEST", "WANTED", "ALLOWED", ""}, budgets, most);
   if (zones.size() > 1 || (!zones.empty() && !nodes.empty()))
     out += "\nZones:\n" + table({"ZONE", "NODES", "PODS", "CPU", "MEMORY"}, zones, most);
@@ -222,6 +247,7 @@ std::string notes_of(const json::Value& answer) {
   const json::Value* moment = json::find(answer, "of");
   if (const std::string words = moment == nullptr ? "" : moment_words(*moment); !words.empty())
     out += fmt::format("\nOf the cluster at {}.\n", words);
+  if (const std::string by = text_of(answer, "configuration"); !by.empty()) out += fmt::format("By the configuration of {}.\n", by);
   return out;
 }
 
@@ -253,7 +279,9 @@ std::string to_text(const json::Value& answer, std::size_t most_rows) {
   const bool is_capacity_alone = !out.empty() && json::find(answer, "pack") == nullptr && json::get_array(answer, {"moves"}).empty() &&
                                  json::get_array(answer, {"evictions"}).empty();
   if (is_capacity_alone) return out + notes_of(answer);
-  out += summary_words(answer);
+  // What was asked for comes first.
+  out += asks_for_changes(answer) ? summary_words(answer) + each_words(answer) : each_words(answer) + summary_words(answer);
+  out += cost_words(answer);
   add_each(out, answer, most_rows);
   add_pods(out, answer, most_rows);
   add_fullness(out, answer, most_rows);

@@ -315,6 +315,7 @@ Result<json::Value> Present::ask(const json::Value& question, Part part) {
   json::Value answer(std::move(out));
   json::Array seen = seen_by(answer, question, impl_->cluster, impl_->tables);
   answer.get_object()["of"] = impl_->moment_told();
+  if (!impl_->options.configuration.empty()) answer.get_object()["configuration"] = impl_->options.configuration;
   answer.get_object()["question"] = question;
   answer.get_object()["seen"] = std::move(seen);
   return answer;

@@ -178,6 +178,29 @@ TEST_F(Admission, NodesChangeOnlyThemselves) {
   EXPECT_STATUS(post(kPods, pod("fresh", R"("nodeName":"n1")")), 403, "Forbidden");
 }
 
+TEST_F(Admission, NodesWriteTheirPartOfTheNameServiceAlone) {
+  const std::string services = "/api/v1/namespaces/kube-system/services",
+                    slices = "/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices";
+  create("/api/v1/namespaces", R"({"metadata":{"name":"kube-system"}})");
+  const auto service = [](const std::string& name, const std::string& more) {
+    return R"({"metadata":{"name":")" + name + R"("},"spec":{"ports":[{"port":53,"protocol":"UDP"}])" + more + "}}";
+  };
+  const auto slice = [](const std::string& node, const std::string& of) {
+    return R"({"metadata":{"name":"kube-dns-n1","labels":{"kubernetes.io/service-name":")" + of +
+           R"("}},"addressType":"IPv4","ports":[],"endpoints":[{"addresses":["10.1.1.1"],"nodeName":")" + node + R"("}]})";
+  };
+  peer_ = net::PeerCertificate{"system:node:n1", {"system:nodes"}};
+  EXPECT_STATUS(post(services, service("other", R"(,"internalTrafficPolicy":"Local")")), 403, "Forbidden");
+  EXPECT_STATUS(post(services, service("kube-dns", "")), 403, "Forbidden");
+  EXPECT_STATUS(post(services, service("kube-dns", R"(,"internalTrafficPolicy":"Local","selector":{"a":"b"})")), 403, "Forbidden");
+  EXPECT_EQ(post(services, service("kube-dns", R"(,"internalTrafficPolicy":"Local")"))->status, 201);
+  EXPECT_STATUS(post(slices, slice("n2", "kube-dns")), 403, "Forbidden");
+  EXPECT_STATUS(post(slices, slice("n1", "web")), 403, "Forbidden");
+  EXPECT_EQ(post(slices, slice("n1", "kube-dns"))->status, 201);
+  EXPECT_STATUS(patch(slices + "/kube-dns-n1", R"({"endpoints":[{"addresses":["10.1.1.1"],"nodeName":"n2"}]})"), 403, "Forbidden");
+  EXPECT_EQ(remove(slices + "/kube-dns-n1")->status, 200);
+}
+
 TEST_F(Admission, PodNodeSelectorMergesAndRefuses) {
   start_with(R"(
 admissionConfig:

@@ -287,6 +287,23 @@ spec:
   EXPECT_FALSE(may(user("system:node:n1"), "get nodes n1")) << "the name alone is not enough";
 }
 
+TEST_F(RbacTest, NodesServeNamesAndHoldPolicies) {
+  const auto n1 = user("system:node:n1", {"system:nodes"});
+  for (const char* what : {"services", "namespaces", "discovery.k8s.io:endpointslices", "networking.k8s.io:networkpolicies", "pods"})
+    for (const char* verb : {"list", "watch"}) EXPECT_TRUE(may(n1, std::string(verb) + " " + what)) << verb << " " << what;
+  EXPECT_FALSE(may(n1, "list secrets"));
+  EXPECT_FALSE(may(n1, "update networking.k8s.io:networkpolicies x", "dev"));
+  EXPECT_TRUE(may(n1, "create services", "kube-system"));
+  EXPECT_FALSE(may(n1, "create services", "dev"));
+  EXPECT_FALSE(may(n1, "update services kube-dns", "kube-system"));
+  for (const char* verb : {"get", "create", "patch", "delete"}) {
+    EXPECT_TRUE(may(n1, std::string(verb) + " discovery.k8s.io:endpointslices kube-dns-n1", "kube-system")) << verb;
+    EXPECT_FALSE(may(n1, std::string(verb) + " discovery.k8s.io:endpointslices kube-dns-n2", "kube-system")) << verb;
+    EXPECT_FALSE(may(n1, std::string(verb) + " discovery.k8s.io:endpointslices kube-dns-n1", "dev")) << verb;
+  }
+  EXPECT_FALSE(may(n1, "deletecollection discovery.k8s.io:endpointslices", "kube-system"));
+}
+
 TEST_F(RbacTest, ReviewsAnswerInKubernetesWords) {
   auto jane = user("jane");
   EXPECT_EQ(forbidden_status(jane, ask("list pods", "default")).message,

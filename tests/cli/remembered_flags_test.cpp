@@ -14,17 +14,22 @@ namespace {
 struct Start {
   CLI::App app;
   int nodes = 6, zones = 3;
-  std::string prefix = "node-", file;
+  std::string prefix = "node-", file, once;
+  std::vector<std::string> arguments;
+  bool is_hard = false;
   Result<RememberedFlags> flags = fail(ErrorCode::kInternal, "");
 
-  Start(const std::string& directory, std::vector<std::string> words) {
+  Start(const std::string& directory, std::vector<std::string> words, const std::string& configuration = {}) {
     app.add_option("--nodes", nodes)->check(CLI::Range(0, 10));
     app.add_option("--zones", zones);
     app.add_option("--prefix", prefix);
     app.add_option("--file", file);
+    app.add_option("--once", once);
+    app.add_option("--controller-arg", arguments);
+    app.add_flag("--hard,!--soft", is_hard);
     std::ranges::reverse(words);  // As CLI11 wants them.
     app.parse(words);
-    flags = RememberedFlags::recall(app, directory, {{"--nodes"}, {"--zones"}, {"--prefix"}, {"--file", true}});
+    flags = RememberedFlags::recall(app, directory, {"--once"}, configuration);
     if (flags) {
       EXPECT_TRUE(flags->save());
     }
@@ -66,6 +71,44 @@ TEST_F(RememberedFlagsTest, AFileIsFoundFromElsewhere) {
   const Start next(directory_, {});
   EXPECT_EQ(next.file, std::filesystem::absolute("scenario.yaml").string());
   EXPECT_EQ(next.prefix, "tests") << "a name that a directory here has is a name all the same";
+}
+
+TEST_F(RememberedFlagsTest, SoIsOneWithinAnotherProgramsFlag) {
+  Start(directory_, {"--controller-arg", "cluster-signing-cert-file=ca.crt", "--controller-arg", "node-eviction-rate=1"});
+  EXPECT_EQ(
+      Start(directory_, {}).arguments,
+      (std::vector<std::string>{"cluster-signing-cert-file=" + std::filesystem::absolute("ca.crt").string(), "node-eviction-rate=1"}));
+}
+
+TEST_F(RememberedFlagsTest, SwitchesAreRememberedBothWays) {
+  Start(directory_, {"--hard"});
+  const Start next(directory_, {});
+  EXPECT_TRUE(next.is_hard);
+  EXPECT_EQ(next.flags->notes(), std::vector<std::string>{"as at the last start: --hard"});
+  EXPECT_EQ(Start(directory_, {"--soft"}).flags->notes(), std::vector<std::string>{"--hard=false (true at the last start)"});
+  EXPECT_FALSE(Start(directory_, {}).is_hard);
+}
+
+TEST_F(RememberedFlagsTest, WhatIsOfOneStartIsNotRemembered) {
+  Start(directory_, {"--once", "a"});
+  const Start next(directory_, {});
+  EXPECT_EQ(next.once, "");
+  EXPECT_TRUE(next.flags->notes().empty());
+}
+
+TEST_F(RememberedFlagsTest, TheConfigurationIsFoundAgain) {
+  EXPECT_EQ(RememberedFlags::last_configuration(directory_), "");
+  const std::string file = std::filesystem::absolute("berth.yaml");
+  Start(directory_, {}, "berth.yaml");
+  EXPECT_EQ(RememberedFlags::last_configuration(directory_), file);
+  EXPECT_EQ(Start(directory_, {}, file).flags->notes(), std::vector<std::string>{"as at the last start: --config " + file});
+  Start(directory_, {});
+  EXPECT_EQ(RememberedFlags::last_configuration(directory_), "") << "a start without it ends it";
+}
+
+TEST_F(RememberedFlagsTest, WhatIsTypedCanBeTypedAgain) {
+  Start(directory_, {"--prefix", "it's"});
+  EXPECT_EQ(Start(directory_, {}).flags->notes(), std::vector<std::string>{R"(as at the last start: --prefix 'it'\''s')"});
 }
 
 TEST_F(RememberedFlagsTest, AnEmptyValueIsForgotten) {

@@ -2,7 +2,7 @@
 # Chapter 16 "Scheduling", typed as it stands; the API server is restarted where the chapter restarts the master.
 . "$(dirname "$0")/lib.sh"
 s=$examples/scheduler d=$examples/descheduler m=$examples/admission f=$examples/affinity
-again() { stop_up; start_up --nodes 3 --prefix node --zones 3 "$@"; ready; }
+again() { stop_up; rm -f "$work/data/up.json"; start_up --nodes 3 --prefix node --zones 3 "$@"; ready; }
 test_same() { [ -n "$(field pod "$2" spec.nodeName)" ] && [ "$(field pod "$1" spec.nodeName)" = "$(field pod "$2" spec.nodeName)" ]; }
 valid() { "$berth" scheduler --validate --policy-config-file "$1"; }
 policy() { # policy PREDICATES-AND-PRIORITIES: a policy file with them

@@ -9,7 +9,7 @@ pod() { # pod NAME [SPEC-FIELDS]
 }
 create() { printf '%s' "$2" | kubectl --as "$1" --as-group developers create -f -; }
 node_of() { kubectl get pod "$1" -o jsonpath='{.spec.nodeName}' "${@:2}"; }
-again() { stop_up; start_up --nodes 4 --zones 2 "$@"; }
+again() { stop_up; rm -f "$work/data/up.json"; start_up --nodes 4 --zones 2 "$@"; }  # Only with these flags.
 selector_is() { [ "$(kubectl get pod "$1" -n "$2" -o jsonpath='{.spec.nodeSelector}')" = "$3" ] || { kubectl get pod "$1" -n "$2" -o jsonpath='{.spec.nodeSelector}'; return 1; }; }
 
 # Without any configuration a developer may choose nodes.

@@ -104,6 +104,35 @@ check "an unknown kind refuses the whole file" refused "$b" create -f "$work/mix
 check "nothing of it was created" says 'pods "ok" not found' "$b" get pod ok
 check "standard input" says "configmap/in created" sh -c "printf 'kind: ConfigMap\napiVersion: v1\nmetadata: {name: in}\n' | '$b' create -f -"
 
+# What was created is applied later by the same person: no conflict with himself, and what the file drops, goes.
+cat >"$work/mine.yaml" <<'Y'
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: mine}
+data: {kept: "1", dropped: "2"}
+Y
+check "create" "$b" create -f "$work/mine.yaml"
+"$b" label configmap mine by=hand >/dev/null
+sed -i 's/kept: "1", dropped: "2"/kept: "3"/' "$work/mine.yaml"
+check "create, then apply" says "configmap/mine serverside-applied" "$b" apply -f "$work/mine.yaml"
+check "takes the change" says 'kept: "3"' "$b" get configmap mine -o yaml
+check "and drops what the file no longer says" refused says dropped "$b" get configmap mine -o yaml
+check "not what others set" says "by: hand" "$b" get configmap mine -o yaml
+check "apply again" "$b" apply -f "$work/mine.yaml"
+kubectl patch configmap mine --type merge -p '{"data":{"kept":"4"}}' --field-manager=somebody >/dev/null
+check "another's field is a conflict" says 'conflict with "somebody"' "$b" apply -f "$work/mine.yaml"
+check "a dry run takes nothing over" sh -c "'$b' create configmap still --from-literal=a=b && printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: still}\ndata: {a: b}\n' | '$b' apply --dry-run=server -f - && kubectl get configmap still --show-managed-fields -o yaml | grep -q 'manager: berth-create'"
+
+# What people get wrong.
+check "a kind in small letters" says 'did you mean "Pod"?' sh -c "printf 'kind: pod\napiVersion: v1\nmetadata: {name: ok}\n' | '$b' create -f -"
+check "a kind of another group" says 'did you mean "Deployment" in version "apps/v1"?' sh -c "printf 'kind: Deployment\napiVersion: v1\nmetadata: {name: ok}\n' | '$b' create -f -"
+check "create pod" says "kubectl run web --image=i" "$b" create pod web --image=i
+check "a missing object says where it was looked for" says 'configmaps "mine" not found in namespace "kube-system"; there is one with -n default' "$b" get configmap mine -n kube-system
+for verb in describe delete; do check "$verb says so as well" says "there is one with -n default" "$b" $verb configmap mine -n kube-system; done
+check "one that is nowhere" says 'configmaps "nowhere" not found in namespace "default"' "$b" get configmap nowhere
+check "a flag that kubectl has" says "kubectl get pods --watch" "$b" get pods --watch
+check "check --data-dir" says "sound:" "$b" check --data-dir "$work/data"
+
 # Objects by flags, as the descheduler's document makes them.
 check "create sa" says "serviceaccount/descheduler-sa created" "$b" create sa descheduler-sa -n kube-system
 check "create clusterrolebinding" says "clusterrolebinding.rbac.authorization.k8s.io/descheduler-cluster-role-binding created" \
@@ -216,6 +245,13 @@ check "completion of commands" says "scheduler" offers "$work/completion.bash" b
 check "completion of adm's verbs" says "uncordon" offers "$work/completion.bash" berth adm un
 check "completion of flags" says "--namespace" offers "$work/completion.bash" berth get --name
 check "completion of a nested verb's flags" says "--ignore-daemonsets" offers "$work/completion.bash" berth adm drain --ign
+check "completion of names" says "node1" offers "$work/completion.bash" berth describe node no
+check "... within a namespace" says "berth-scheduler-default-scheduler" offers "$work/completion.bash" berth get configmap -n kube-system berth-s
+check "... as TYPE/NAME" says "configmap/mine" offers "$work/completion.bash" berth get configmap/mi
+check "... of nodes for adm" says "node2" offers "$work/completion.bash" berth adm drain node
+check "... of nodes for what-if" says "node1" offers "$work/completion.bash" berth what-if --drain node
+check "... of pods that explain is asked about" refused says "pods" offers "$work/completion.bash" berth explain pod po
+check "... of namespaces" says "kube-system" offers "$work/completion.bash" berth get pods -n kube-s
 check "completion of types" says "configmaps" offers "$work/completion.bash" berth get conf
 if command -v zsh >/dev/null; then check "zsh takes the completion" zsh -fc "autoload -U compinit && compinit -u -d $work/zdump && PATH=$work/bin:\$PATH && source <(berth completion zsh) && (( \$+functions[_berth] ))"; fi
 check "completion of an unknown shell is refused" refused "$b" completion fish

@@ -15,8 +15,8 @@ kubectl run web --image=pause >/dev/null
 refused_it() { kubectl get pod web -o jsonpath='{.status.conditions[?(@.type=="PodScheduled")].reason}' | grep Unschedulable >/dev/null; }
 check "the scheduler refuses the pod by its policy" eventually 20 refused_it
 check "so does explain, without being told of the policy" says "fits on none of 2 nodes" "$berth" explain pod web
-check "it names the label that the policy wants" says "lacks the label region (no node has it)" "$berth" explain pod web
-check "and whose configuration that is" says "note: by the configuration of default-scheduler: ConfigMap kube-system/berth-scheduler-default-scheduler" "$berth" explain pod web
+check "it names the label that the policy wants" says "would need the label region (no node has it)" "$berth" explain pod web
+check "and whose configuration that is" says "By the configuration of default-scheduler: ConfigMap kube-system/berth-scheduler-default-scheduler" "$berth" explain pod web
 check "in JSON, too" sh -c "'$berth' explain pod web -o json 2>/dev/null | grep -q '\"configuration\": *\"ConfigMap kube-system/berth-scheduler-default-scheduler\"'"
 kubectl run web --image=pause --dry-run=client -o yaml >"$work/web.yaml"
 check "place as well" says "0 of 1 pods placed" "$berth" place --pods "$work/web.yaml"
@@ -26,7 +26,7 @@ check "the verdict that contradicts the scheduler's says so" says "The scheduler
 check "a dump may hold the configuration" sh -c "kubectl get nodes,pods -A -o yaml >'$work/a.yaml'; kubectl get cm -n kube-system -l scheduling.berth.dev/configuration -o yaml >'$work/b.yaml'; '$berth' explain --cluster '$work/a.yaml' --cluster '$work/b.yaml' pod web 2>&1 | grep -q 'fits on none of 2 nodes'"
 check "without it the defaults are said" says "the defaults, for no scheduler has published its own" "$berth" explain --cluster "$work/a.yaml" pod web
 stop_up
-start_up --nodes 2
+start_up --nodes 2 --policy-config-file ""
 is_on() { [ -n "$(kubectl get pod web -o jsonpath='{.spec.nodeName}')" ]; }
 check "without the policy it is placed" eventually 30 is_on
 check "and explain follows" says "default/web runs on node-" "$berth" explain pod web

@@ -68,9 +68,9 @@ TEST(Explain, APendingPodNamesTheNearestNodeAndWhatItLacks) {
   EXPECT_EQ(out.verdict, Explanation::Verdict::kPending);
   EXPECT_EQ(out.nearest_node, "near");
   ASSERT_FALSE(out.nodes.empty());
-  EXPECT_EQ(out.nodes[0].lacks, std::vector<std::string>{"cpu: 500m more (asks 2, free 1500m of 4)"});
+  EXPECT_EQ(out.nodes[0].lacks, std::vector<std::string>{"cpu: 500m more (asks 2, free 1.5 of 4)"});
   ASSERT_EQ(out.relaxations.size(), 1u);
-  EXPECT_EQ(out.relaxations[0].changes, std::vector<std::string>{"lower the cpu request from 2 to 1500m"});
+  EXPECT_EQ(out.relaxations[0].changes, std::vector<std::string>{"lower the cpu request from 2 to 1.5"});
   EXPECT_EQ(out.relaxations[0].nodes, std::vector<std::string>{"near"});
   EXPECT_TRUE(out.message.starts_with("0/2 nodes are available: 2 Insufficient cpu.")) << out.message;
 }
@@ -160,7 +160,7 @@ TEST(Explain, TheTableNamesTheTaintTheLabelAndTheValuesThereAre) {
             "TaintToleration: a toleration for gpu=a100:NoSchedule\nNodeAffinity: the label zone=emeea (has emea)\n");
   EXPECT_EQ(row_of(out, "bare"), "NodeAffinity: the label zone=emeea (the nodes have emea)\n");
   const std::string text = to_text(out, false);
-  EXPECT_NE(text.find("bare     NodeAffinity: lacks the label zone=emeea (the nodes have emea)"), std::string::npos) << text;
+  EXPECT_NE(text.find("bare     NodeAffinity: would need the label zone=emeea (the nodes have emea)"), std::string::npos) << text;
 }
 
 TEST(Explain, AKeyThatNoNodeHasIsNamedWithTheOneThatWasMeant) {

@@ -125,6 +125,34 @@ TEST_F(Files, ARecordedDayRunsAgain) {
   EXPECT_EQ(remade->samples.back().workloads.at("default/web")[1], 5) << to_text(*remade);
 }
 
+TEST_F(Files, ARecordingIsAScenarioOfItsOwn) {
+  const std::string head = "{\"recording\":\"berth/v1\",\"start\":\"2026-03-02T08:00:00Z\",\"source\":\"test\"}\n";
+  const std::string node = "{\"at\":0,\"type\":\"ADDED\",\"object\":{\"kind\":\"Node\",\"metadata\":{\"name\":\"n\"}}}\n";
+  const std::string later = "{\"at\":90001,\"type\":\"DELETED\",\"object\":{\"kind\":\"Node\",\"metadata\":{\"name\":\"n\"}}}\n";
+  const auto loaded = load_scenario(write("monday.jsonl", head + node + later + "\n"));
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  ASSERT_EQ(loaded->variants.size(), 1U);
+  const Scenario& scenario = loaded->variants[0].scenario;
+  EXPECT_EQ(scenario.title, "monday");
+  EXPECT_EQ(scenario.duration, std::chrono::minutes(3)) << "a minute after the whole one in which the last thing happened";
+  EXPECT_EQ(format_rfc3339(scenario.start), "2026-03-02T08:00:00Z");
+  const auto outcome = run(scenario);
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(outcome->samples.front().nodes, 1);
+  EXPECT_EQ(outcome->samples.back().nodes, 0);
+
+  const auto audited = load_scenario(write(
+      "audit.log",
+      R"({"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","verb":"create","requestURI":"/api/v1/nodes","stageTimestamp":"2026-03-02T09:00:00Z","objectRef":{"resource":"nodes","name":"n"},"responseStatus":{"code":201},"responseObject":{"kind":"Node","apiVersion":"v1","metadata":{"name":"n","uid":"1"}}})"
+      "\n"));
+  ASSERT_TRUE(audited) << audited.error().message;
+  EXPECT_EQ(format_rfc3339(audited->variants[0].scenario.start), "2026-03-02T09:00:00Z");
+  // Read from a pipe it has no name to be found by.
+  const auto piped = parse_scenario(head + node, "standard input", "");
+  ASSERT_FALSE(piped);
+  EXPECT_EQ(piped.error().message, "standard input is a recording: give the file's name instead");
+}
+
 TEST_F(Files, TwoRecordingsOfOneSeedAreTheSameBytes) {
   const Scenario day = scenario_of(std::string(kDay) + "faults: [{at: 2h, lose: 1, for: 20m}]\n");
   for (const char* name : {"a.jsonl", "b.jsonl"})

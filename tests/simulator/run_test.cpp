@@ -386,11 +386,53 @@ TEST(Comparison, TheFirstRunThatCannotBeIsTold) {
   EXPECT_TRUE(sides.error().message.starts_with("v1: ")) << sides.error().message;
 }
 
+/// A run in which so many pods wait all the time, for so long.
+Outcome waiting(std::int64_t pods, double wait, std::int64_t finished) {
+  Outcome out;
+  out.wait_mean = wait;
+  for (const auto at : {std::chrono::hours(0), std::chrono::hours(1)}) {
+    out.samples.emplace_back();
+    out.samples.back().at = at;
+    out.samples.back().pending = pods;
+    out.samples.back().finished = finished;
+  }
+  return out;
+}
+
+TEST(Comparison, OneRunIsJudgedWithCare) {
+  const auto verdict = [](const Outcome& a, const Outcome& b) { return verdicts_of({{"spread", {a}}, {"packed", {b}}}).front(); };
+  EXPECT_EQ(verdict(waiting(4, 120, 50), waiting(1, 6, 50)),
+            "packed is better than spread: pending at the end 4.00 → 1.00; wait for a node, mean 120.00 → 6.00 s; pending on average 4.00 "
+            "→ 1.00; one run "
+            "of each: more of them (--seeds 5) tell whether that is chance.");
+  EXPECT_EQ(verdict(waiting(1, 6, 50), waiting(1, 60, 80)),
+            "packed against spread: better: pods finished 50.00 → 80.00. Worse: wait for a node, mean 6.00 → 60.00 s; one run of each: "
+            "more of them "
+            "(--seeds 5) tell whether that is chance.");
+  EXPECT_EQ(verdict(waiting(1, 6, 50), waiting(1, 6.05, 50)),
+            "Between packed and spread no difference can be told by one run (--seeds 5 tells more).");
+  EXPECT_EQ(to_text({{"spread", {waiting(4, 120, 50)}}, {"packed", {waiting(1, 6, 50)}}}).find("±"), std::string::npos);
+  EXPECT_TRUE(json::find(to_json({{"a", {waiting(4, 120, 50)}}, {"b", {waiting(1, 6, 50)}}}), {"figures"})
+                  ->get_array()[0]
+                  .at("variants")
+                  .at(0)
+                  .at("confidence95")
+                  .is_null());
+}
+
+TEST(Comparison, SeveralRunsAreJudgedByTheirSpread) {
+  const Side spread{"spread", {waiting(4, 100, 50), waiting(4, 140, 50), waiting(4, 120, 50)}};
+  EXPECT_EQ(verdicts_of({spread, {"packed", {waiting(4, 10, 50), waiting(4, 52, 50), waiting(4, 29, 50)}}}).front(),
+            "packed is better than spread: wait for a node, mean 120.00 → 30.33 s.");
+  EXPECT_EQ(verdicts_of({spread, {"packed", {waiting(4, 10, 50), waiting(4, 400, 50), waiting(4, 29, 50)}}}).front(),
+            "Between packed and spread no difference can be told.");
+}
+
 TEST(Comparison, AnIntervalIsStudents) {
   const Estimate one = estimate({10, 12, 14});
   EXPECT_DOUBLE_EQ(one.mean, 12);
-  EXPECT_NEAR(one.half_width, 4.303 * 2 / std::sqrt(3.0), 1e-9);
-  EXPECT_EQ(estimate({5}).half_width, 0);
+  EXPECT_NEAR(one.half_width.value_or(0), 4.303 * 2 / std::sqrt(3.0), 1e-9);
+  EXPECT_FALSE(estimate({5}).half_width) << "of one run nobody knows";
 }
 
 TEST(Page, TheVerdictStandsFirstAndWhatWasDoneIsNumbered) {

@@ -69,10 +69,36 @@ class NodeRestriction final : public AdmissionPlugin {
     if (kind.group == "storage.k8s.io" && kind.plural == "csinodes" && request.name != node)
       return std::unexpected(request.forbidden("can only access CSINode with the same name as the requesting node"));
     if (kind.group.empty() && kind.plural == "persistentvolumeclaims") return admit_claim(request, node);
+    if (kind.group.empty() && kind.plural == "services" && request.ns == "kube-system") return admit_name_service(request, node);
+    if (kind.group == "discovery.k8s.io" && kind.plural == "endpointslices" && request.ns == "kube-system")
+      return admit_name_server(request, node);
     return {};
   }
 
  private:
+  /// Ours: a node of berth's makes the Service of the name service where there is none. It chooses no pods: where questions go is said by
+  /// the nodes' own slices.
+  static Admitted admit_name_service(const AdmissionRequest& request, const std::string& node) {
+    const bool is_it = request.operation == Operation::kCreate && json::get_string(request.object, {"metadata", "name"}) == "kube-dns" &&
+                       json::find(request.object, {"spec", "selector"}) == nullptr &&
+                       json::find(request.object, {"spec", "externalIPs"}) == nullptr &&
+                       json::get_string(request.object, {"spec", "internalTrafficPolicy"}) == "Local" &&
+                       json::get_string(request.object, {"spec", "type"}, "ClusterIP") == "ClusterIP";
+    if (is_it) return {};
+    return std::unexpected(request.forbidden(fmt::format(
+        "node \"{}\" can only create the Service kube-dns there, without a selector, of type ClusterIP and local traffic", node)));
+  }
+
+  static Admitted admit_name_server(const AdmissionRequest& request, const std::string& node) {
+    if (request.operation == Operation::kDelete) return {};
+    const bool is_its_own = std::ranges::all_of(json::get_array(request.object, {"endpoints"}), [&](const json::Value& endpoint) {
+      return json::get_string(endpoint, {"nodeName"}) == node;
+    });
+    if (is_its_own && json::get_string(request.object, {"metadata", "labels", "kubernetes.io/service-name"}) == "kube-dns") return {};
+    return std::unexpected(
+        request.forbidden(fmt::format("node \"{}\" can only write endpoints of kube-dns with nodeName set to itself", node)));
+  }
+
   static Admitted admit_slice(const AdmissionRequest& request, const std::string& node) {
     const bool creates = request.operation == Operation::kCreate;
     if (!creates && request.operation != Operation::kDelete) return {};

@@ -102,7 +102,8 @@ std::vector<RoleRow> system_roles() {
       {"system:node-bootstrapper", {"create,get,list,watch certificates.k8s.io certificatesigningrequests"}, "", ""},
       {"kubeadm:get-nodes", {"get core nodes"}, "", ""},
       {"system:node-problem-detector", {"get core nodes", "patch core nodes/status", kEvents}, "", ""},
-      {"berth:node-proxier", {"list,watch core services", "list,watch discovery.k8s.io endpointslices"}, "", ""},
+      {"berth:node-proxier", {"list,watch core namespaces,services", "list,watch discovery.k8s.io endpointslices"}, "", ""},
+      {"berth:node-policies", {"list,watch core namespaces,pods", "list,watch networking.k8s.io networkpolicies"}, "", ""},
       {"system:node-proxier",
        {"list,watch core endpoints,services", "get,list,watch core nodes", kEvents, "list,watch discovery.k8s.io endpointslices"},
        "",
@@ -352,8 +353,11 @@ std::vector<BindingRow> bindings() {
       {"system:service-account-issuer-discovery", "system:service-account-issuer-discovery", {"g:system:serviceaccounts"}},
       {"system:kube-dns", "system:kube-dns", {"s:kube-system/kube-dns"}},
       {"system:node-proxier", "system:node-proxier", {"u:system:kube-proxy"}},
-      // berth node leads Services to their pods itself.
+      // berth node leads Services to their pods itself, answers for their names, and holds NetworkPolicies, for which every pod counts:
+      // what agents of kube-proxy, CoreDNS and a network plugin may elsewhere. Who has these instead takes the subjects away
+      // (docs/security.md).
       {"berth:node-proxier", "berth:node-proxier", {"g:system:nodes"}},
+      {"berth:node-policies", "berth:node-policies", {"g:system:nodes"}},
       {"system:kube-controller-manager", "system:kube-controller-manager", {"u:system:kube-controller-manager"}},
       // `berth controllers` works under its certificate's own name, where kube-controller-manager takes a service account for each
       // controller. All of them together may do everything: the namespace controller alone empties any namespace.

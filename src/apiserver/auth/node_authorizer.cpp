@@ -135,7 +135,17 @@ Decision NodeAuthorizer::decide(const std::string& node, const Attributes& attri
                : no(fmt::format("no relationship found between node '{}' and this object", node));
   }
   if (attributes.group == "resource.k8s.io" && resource == "resourceslices") return resource_slice(node, attributes);
+  if (is_name_service(node, attributes)) return yes();
   return by_rules(attributes);
+}
+
+/// What is written is looked at by admission (NodeRestriction).
+bool NodeAuthorizer::is_name_service(const std::string& node, const Attributes& attributes) {
+  if (attributes.ns != "kube-system" || !attributes.subresource.empty()) return false;
+  if (attributes.group.empty() && attributes.resource == "services") return attributes.verb == "create";
+  static constexpr std::string_view kVerbs[] = {"get", "create", "update", "patch", "delete"};
+  return attributes.group == "discovery.k8s.io" && attributes.resource == "endpointslices" && attributes.name == "kube-dns-" + node &&
+         std::ranges::find(kVerbs, attributes.verb) != std::end(kVerbs);
 }
 
 /// Its own: what a creation says is looked at by admission (NodeRestriction).

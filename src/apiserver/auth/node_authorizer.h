@@ -32,6 +32,8 @@ class NodeAuthorizer {
   [[nodiscard]] Authorizer::Decision node_object(const std::string& node, const Attributes& attributes) const;
   [[nodiscard]] Authorizer::Decision pod(const std::string& node, const Attributes& attributes) const;
   [[nodiscard]] Authorizer::Decision resource_slice(const std::string& node, const Attributes& attributes) const;
+  /// The name service of berth's nodes: its Service, where there is none yet, and the node's own part of it.
+  [[nodiscard]] static bool is_name_service(const std::string& node, const Attributes& attributes);
   [[nodiscard]] Authorizer::Decision by_rules(const Attributes& attributes) const;
   /// Does a pod on the node, in the namespace, refer to that secret, configmap, persistentvolumeclaim or serviceaccount?
   [[nodiscard]] bool is_referred_to(const std::string& node, std::string_view ns, std::string_view resource, std::string_view name,

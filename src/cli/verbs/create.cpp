@@ -59,7 +59,8 @@ int run_create(const std::vector<std::string>& args) {
       change.print(*manifest.kind, manifest.document, "created");
       return 0;
     }
-    auto created = create_object(session, *manifest.kind, manifest.document, joined_query({change.query(), validate.query()}));
+    auto created = create_object(session, *manifest.kind, manifest.document,
+                                 joined_query({fmt::format("fieldManager={}", kCreator), change.query(), validate.query()}));
     if (!created) return report_in_file(manifest, created.error(), "creating");
     change.print(*manifest.kind, *created, "created");
     return 0;

@@ -317,6 +317,12 @@ const std::vector<Type>& types() {
 
 int unknown_type(const std::vector<std::string>& args) {
   const std::vector<std::string> known = creatable_types();
+  if (args[0] == "pod" || args[0] == "pods" || args[0] == "po") {
+    const std::vector<std::string> rest(args.begin() + 1, args.end());
+    std::fprintf(stderr, "error: a pod is made from a file (berth create -f FILE), or by kubectl, which takes the same kubeconfig:\n  %s\n",
+                 kubectl_line("run", rest).c_str());
+    return 2;
+  }
   std::fprintf(stderr, "error: berth create makes no \"%s\" by flags%s\n", args[0].c_str(), did_you_mean(args[0], known).c_str());
   std::fprintf(
       stderr, "By flags: %s. Everything else from a file (berth create -f FILE), or with kubectl, which takes the same kubeconfig:\n  %s\n",
@@ -363,7 +369,8 @@ int run_create_named(const std::vector<std::string>& args) {
   }
   auto session = Session::open(flags);
   if (!session) return report(session.error());
-  auto created = create_object(**session, **kind, *document, joined_query({change.query(), "fieldValidation=Strict"}));
+  auto created = create_object(**session, **kind, *document,
+                               joined_query({fmt::format("fieldManager={}", kCreator), change.query(), "fieldValidation=Strict"}));
   if (!created) return report(created.error());
   change.print(**kind, *created, "created");
   return 0;

@@ -91,7 +91,7 @@ std::optional<int> delete_one(Session& session, Target& target, const DeleteFlag
   auto deleted = session.client().call_and_wait(call);
   if (!deleted) {
     if (flags.ignores_missing && deleted.error().is("NotFound")) return std::nullopt;
-    return report(deleted.error());
+    return report_about(session, *target.kind, target.ns, target.name, deleted.error());
   }
   target.uid = json::get_string(*deleted, {"metadata", "uid"});
   if (target.uid.empty()) target.uid = json::get_string(*deleted, {"details", "uid"});

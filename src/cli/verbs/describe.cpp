@@ -60,7 +60,7 @@ int run_describe(const std::vector<std::string>& args) {
     } else if (auto object = client.get_and_wait(target.kind->gvr(), ns, target.name)) {
       objects.push_back(std::move(*object));
     } else {
-      code = report(object.error());
+      code = report_about(**session, *target.kind, ns, target.name, object.error());
     }
     for (const json::Value& object : objects) {
       const std::string text = (first ? "" : "\n\n") + describe(*target.kind, object, context_of(client, *target.kind, object));

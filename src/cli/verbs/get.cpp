@@ -51,7 +51,7 @@ int run_get(const std::vector<std::string>& args) {
     if (output.empty() || output == "wide") {
       auto table = get_table(**session, path, target.name.empty() ? list_query(selector, field_selector) : "");
       if (!table) {
-        code = report(table.error());
+        code = report_about(**session, *target.kind, ns, target.name, table.error());
         continue;
       }
       in_namespaces = in_namespaces || !ns.empty();
@@ -66,7 +66,7 @@ int run_get(const std::vector<std::string>& args) {
     if (!target.name.empty()) {
       auto object = (*session)->client().get_and_wait(target.kind->gvr(), ns, target.name);
       if (!object)
-        code = report(object.error());
+        code = report_about(**session, *target.kind, ns, target.name, object.error());
       else
         documents.push_back(std::move(*object));
     } else {

@@ -2,11 +2,15 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/session.h"
 
 namespace berth::cli {
+
+/// The field managers of `berth apply` and `berth create`.
+inline constexpr std::string_view kApplier = "berth", kCreator = "berth-create";
 
 /// The namespace a manifest goes to: its own, or the session's; empty for cluster-scoped kinds.
 std::string namespace_of(const Session& session, const model::KindInfo& kind, const json::Value& document);

@@ -55,7 +55,7 @@ int change_one(Session& session, const ResourceName& target, const MapChange& ch
     return report(Error{ErrorCode::kInvalid, "one or more resources must be specified as <resource> <name> or <resource>/<name>"});
   const std::string ns = target.kind->namespaced ? session.ns() : "";
   auto current = session.client().get_and_wait(target.kind->gvr(), ns, target.name);
-  if (!current) return report(current.error());
+  if (!current) return report_about(session, *target.kind, ns, target.name, current.error());
   int code = 0;
   for (const auto& [key, value] : change.changes) {
     const std::string_view name(key.data(), key.size());
@@ -122,6 +122,31 @@ int change_map(const std::vector<std::string>& args, const char* verb, const cha
   return code;
 }
 
+/// What `berth create` wrote is the applier's from its first apply on: what it does not say any more goes then, and nobody conflicts with
+/// himself. Objects that are not there, or were made otherwise, stay as they are.
+model::ApiResult<void> take_over_creation(Session& session, const Call& applied) {
+  const auto found = session.client().get_and_wait(applied.gvr, applied.ns, applied.name);
+  if (!found) return {};  // The apply says what is wrong.
+  json::Array entries = json::get_array(*found, {"metadata", "managedFields"});
+  const auto is_of = [](const json::Value& entry, std::string_view manager, std::string_view operation) {
+    return json::get_string(entry, {"manager"}) == manager && json::get_string(entry, {"operation"}) == operation &&
+           json::get_string(entry, {"subresource"}).empty();
+  };
+  const auto created = std::ranges::find_if(entries, [&](const json::Value& one) { return is_of(one, kCreator, "Update"); });
+  if (created == entries.end() || std::ranges::any_of(entries, [&](const json::Value& one) { return is_of(one, kApplier, "Apply"); }))
+    return {};
+  created->get_object()["manager"] = kApplier;
+  created->get_object()["operation"] = "Apply";
+  Call call{.verb = "patch", .gvr = applied.gvr, .ns = applied.ns, .name = applied.name};
+  call.content_type = "application/merge-patch+json";
+  call.body =
+      json::serialize(json::Object{{"metadata", json::Object{{"resourceVersion", json::get_string(*found, {"metadata", "resourceVersion"})},
+                                                             {"managedFields", std::move(entries)}}}});
+  call.query = fmt::format("fieldManager={}", kCreator);
+  if (auto done = session.client().call_and_wait(call); !done && !done.error().is("Conflict")) return std::unexpected(done.error());
+  return {};
+}
+
 }  // namespace
 
 int run_apply(const std::vector<std::string>& args) {
@@ -147,7 +172,10 @@ int run_apply(const std::vector<std::string>& args) {
     call.gvr = manifest.kind->gvr();
     call.ns = namespace_of(session, *manifest.kind, manifest.document);
     call.name = json::get_string(manifest.document, {"metadata", "name"});
-    call.query = joined_query({"fieldManager=berth", force ? "force=true" : "force=false", change.query(), validate.query()});
+    if (auto taken = change.dry_run == "server" ? model::ApiResult<void>() : take_over_creation(session, call); !taken)
+      return report_in_file(manifest, taken.error(), "applying");
+    call.query =
+        joined_query({fmt::format("fieldManager={}", kApplier), force ? "force=true" : "force=false", change.query(), validate.query()});
     call.content_type = "application/apply-patch+yaml";
     call.body = json::serialize(manifest.document);
     auto applied = session.client().call_and_wait(call);
