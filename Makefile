@@ -80,9 +80,9 @@ chaos: build
 overload: build
 	@tests/attack/overload.py $(BUILD)/bin/berth
 
-## make attack     single requests as unpleasant as a body allows, and sessions to nodes ended in every way: what each costs and leaves
+## make attack     single requests as unpleasant as a body allows, sessions to nodes ended in every way, objects that become many: what each costs and leaves
 attack: build
-	@code=0; for script in one_request relays; do tests/attack/$$script.py $(BUILD)/bin/berth || code=1; done; exit $$code
+	@code=0; for script in one_request relays memory; do tests/attack/$$script.py $(BUILD)/bin/berth || code=1; done; exit $$code
 
 ## make package    build/package: a .deb (lintian clean), an OCI image and a tar for other distributions (docs/operations.md)
 package: build

@@ -145,7 +145,7 @@ void OwnPages::serve_health(const RequestPtr& request, const std::string& path) 
   if (!is_readiness) checks.emplace_back("loopback-serving-certificate", true);
   checks.emplace_back("etcd", !ground_.cache->is_read_only());
   if (is_readiness) {
-    checks.emplace_back("etcd-readiness", !ground_.cache->is_read_only());
+    checks.emplace_back("etcd-readiness", ground_.cache->is_writable());
     checks.emplace_back("informer-sync", true);
   }
   for (const std::string_view hook : kStartHooks) checks.emplace_back(hook, true);

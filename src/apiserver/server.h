@@ -96,6 +96,8 @@ struct ServerOptions {
   /// A request waits for its turn a quarter of it at most, and never longer than a minute.
   Duration request_timeout = std::chrono::minutes(1);
   std::size_t memory_limit_bytes = 0;  ///< Of the process; near it requests are refused with 429. 0: none.
+  /// Called on `loop` when memory gets tight, and now and then while it is: whoever is in this process gives up what it can do without.
+  std::function<void()> on_memory_tight;
 };
 
 /// Thread-safe. Construct, then give it to net::Server::start or client::make_in_process_transport; both must be gone before it is

@@ -53,6 +53,12 @@ class SchedulerRole {
   /// What it publishes of its configuration whenever it begins to lead; before start.
   void publish(std::vector<Published> published) { published_ = std::move(published); }
   Result<void> start();
+  /// Memory is short. Any thread, before the role ends.
+  void forget() {
+    loop_.post([this] {
+      if (scheduler_) scheduler_->forget();
+    });
+  }
   /// What the role's own port shows: metrics, configuration, checks. The server made of it must go before the role.
   [[nodiscard]] client::ComponentServerOptions port_options(const scheduler::config::SchedulerConfig& config);
 

@@ -48,6 +48,8 @@ struct ServerPlan {
   std::string advertise_host;
   std::vector<std::string> tls_cipher_suites;
   std::size_t memory_limit_bytes = 0;  ///< 0: no limit.
+  /// Called on the server's loop when memory gets tight (apiserver::ServerOptions). May be empty.
+  std::function<void()> on_memory_tight;
   std::string data_dir;
 };
 

@@ -162,6 +162,7 @@ void ServerRole::Start::state_limits() {
   options.priority_and_fairness = flags.priority_and_fairness;
   options.request_timeout = plan.request_timeout;
   options.memory_limit_bytes = plan.memory_limit_bytes;
+  options.on_memory_tight = plan.on_memory_tight;
   options.advertise_address = plan.advertise_host;
   options.advertise_port = plan.listen.port;
   options.writes_endpoints = opened.shared == nullptr;  // Otherwise they follow who lives (server_presence.h).

@@ -218,6 +218,7 @@ Result<NodesChoice> choose_nodes(const RealNodeFlags& real, bool nodes_given, Si
 class UpCluster {
  public:
   UpCluster(UpFlags& flags, UpPlan& plan, NodesChoice choice) : flags_(flags), plan_(plan), choice_(std::move(choice)) {}
+  ~UpCluster() { relief_->set({}); }
 
   Result<void> start_server(const RememberedFlags& remembered);
   void start_simulated_nodes();
@@ -242,6 +243,23 @@ class UpCluster {
   UpFlags& flags_;
   UpPlan& plan_;
   const NodesChoice choice_;
+  /// What the server calls when memory gets tight: the roles that have something to give up begin after it and end before it.
+  class Relief {
+   public:
+    void set(std::function<void()> call) {
+      const std::lock_guard lock(mutex_);
+      call_ = std::move(call);
+    }
+    void operator()() {
+      const std::lock_guard lock(mutex_);
+      if (call_) call_();
+    }
+
+   private:
+    std::mutex mutex_;
+    std::function<void()> call_;
+  };
+  std::shared_ptr<Relief> relief_ = std::make_shared<Relief>();
   std::unique_ptr<ServerRole> server_;
   std::unique_ptr<NodesRole> nodes_;
   std::unique_ptr<ControllersRole> controllers_;
@@ -256,6 +274,7 @@ class UpCluster {
 };
 
 Result<void> UpCluster::start_server(const RememberedFlags& remembered) {
+  plan_.server.on_memory_tight = [relief = relief_] { (*relief)(); };
   // Nodes answer the server's kubelet requests (logs), but start after it: the backend is filled in when they do.
   auto started = ServerRole::start(
       flags_.server, plan_.server,
@@ -295,6 +314,7 @@ Result<void> UpCluster::start_scheduler() {
   scheduler_ = std::make_unique<SchedulerRole>(as("system:kube-scheduler"), std::move(options), plan_.scheduler_election,
                                                as("system:kube-scheduler"));
   scheduler_->publish(published_of(plan_.scheduler_config, flags_.scheduler.hard_budgets));
+  relief_->set([this] { scheduler_->forget(); });
   return scheduler_->start();
 }
 

@@ -147,7 +147,7 @@ struct Attempt : std::enable_shared_from_this<Attempt> {
 
   void finish(HttpResponse response) {
     if (loop == nullptr) return done(read_response(response, call.answer));
-    if (asks_for_retry(response) && retries < kMaxRetries) {
+    if (call.comes_again && asks_for_retry(response) && retries < kMaxRetries) {
       ++retries;
       loop->schedule_after(std::chrono::seconds(std::max(1, retry_after_seconds(response.headers))),
                            [self = shared_from_this()] { self->start(); });
@@ -204,8 +204,9 @@ void Client::get(const Gvr& gvr, const std::string& ns, const std::string& name,
   call({.verb = "get", .gvr = gvr, .ns = ns, .name = name}, std::move(done));
 }
 
-void Client::create(const Gvr& gvr, const std::string& ns, const json::Value& body, Done done, Answer answer) {
-  call({.verb = "create", .gvr = gvr, .ns = ns, .body = json::serialize(body), .answer = answer}, std::move(done));
+void Client::create(const Gvr& gvr, const std::string& ns, const json::Value& body, Done done, Answer answer, bool comes_again) {
+  call({.verb = "create", .gvr = gvr, .ns = ns, .body = json::serialize(body), .answer = answer, .comes_again = comes_again},
+       std::move(done));
 }
 
 void Client::update(const Gvr& gvr, const std::string& ns, const std::string& name, const json::Value& body, Done done,

@@ -56,6 +56,7 @@ struct Call {
   std::string body;   ///< Serialised; empty for none.
   std::string content_type = "application/json";
   Answer answer = Answer::kDocument;
+  bool comes_again = true;  ///< When the server asks for it; otherwise that is the answer (ApiStatus::retry_after_seconds).
 };
 
 /// Asynchronous; thread-safe. With a loop, results are posted to it (what components use); without, they come on the transport's thread.
@@ -67,7 +68,8 @@ class Client {
 
   void call(Call call, Done done);
   void get(const Gvr& gvr, const std::string& ns, const std::string& name, Done done);
-  void create(const Gvr& gvr, const std::string& ns, const json::Value& body, Done done, Answer answer = Answer::kDocument);
+  void create(const Gvr& gvr, const std::string& ns, const json::Value& body, Done done, Answer answer = Answer::kDocument,
+              bool comes_again = true);
   void update(const Gvr& gvr, const std::string& ns, const std::string& name, const json::Value& body, Done done,
               const std::string& subresource = "", Answer answer = Answer::kDocument);
   void patch(const Gvr& gvr, const std::string& ns, const std::string& name, PatchType type, const json::Value& body, Done done,

@@ -208,6 +208,11 @@ bool remove_condition(json::Array& conditions, std::string_view type) {
   return false;
 }
 
+std::int64_t burst_of(const Object& owner, std::int64_t burst) {
+  const auto fit = static_cast<std::int64_t>(Plan::kMostBytes / std::max<std::size_t>(owner.bytes().size(), 1));
+  return std::clamp<std::int64_t>(fit, 1, burst);
+}
+
 json::Object pod_from_template(const json::Value& pod_template, Kind owner_kind, const Object& owner, const std::string& generate_name) {
   json::Object metadata{{"generateName", generate_name}, {"namespace", owner.ns()}};
   for (const char* part : {"labels", "annotations", "finalizers"})

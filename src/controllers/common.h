@@ -20,6 +20,8 @@ Write patch_object(Kind kind, const Object& object, json::Object patch, bool loc
 /// Deletes the very object seen (by uid).
 Write delete_object(Kind kind, const Object& object);
 Write create_object(Kind kind, std::string ns, json::Value body);
+/// How many objects made of the owner's template one plan has room for: at least one, at most `burst`.
+std::int64_t burst_of(const Object& owner, std::int64_t burst);
 
 /// The pod says why it goes (condition DisruptionTarget), then it is deleted. Locked: who saved it meanwhile has the last word.
 void plan_disruption(const Object& pod, std::string_view reason, std::string_view message, TimePoint now, Plan& plan);

@@ -44,14 +44,25 @@ struct Write {
   std::optional<EventNote> on_success, on_failure;  ///< "{}" in the message: the created object's name, or the error's message.
 };
 
-/// What one reconcile step wants done. An empty plan: all is as it should be.
+/// What one reconcile step wants done. An empty plan: all is as it should be. However much a user's numbers ask for, a plan holds a burst
+/// of it: a step that stops because the plan is full is called again when that much is done. Reads (get, list) are not cut short.
 struct Plan {
+  static constexpr std::size_t kMostWrites = 5000;
+  static constexpr std::size_t kMostBytes = std::size_t{8} << 20;  ///< Of the bodies, as text.
   std::vector<Write> writes;
   std::vector<EventNote> events;
   std::optional<Duration> requeue_after;  ///< Look again even when nothing happens.
   std::vector<std::string> enqueue;       ///< Other keys of this controller to look at next.
   Duration cooldown{0};                   ///< Least time to the key's next step (coalesces the events of busy objects).
   std::optional<std::string> error;       ///< The step itself failed: log it and retry with backoff.
+  std::size_t bytes = 0;                  ///< Of bodies that are copies of what a user wrote, as far as the step tells.
+
+  /// `body_bytes`: about how long the body is where a user decides that.
+  void add(Write write, std::size_t body_bytes) {
+    writes.push_back(std::move(write));
+    bytes += body_bytes;
+  }
+  [[nodiscard]] bool is_full() const { return writes.size() >= kMostWrites || bytes >= kMostBytes; }
 };
 
 /// Where on_event puts keys. Duplicates are merged; a delay keeps the earliest.

@@ -191,13 +191,15 @@ daemon::Steps DaemonSetController::next_steps(const std::string& key, daemon::Le
 
 void DaemonSetController::carry_out(Plan& plan, const Object& object, const json::Value& pod_template, const daemon::Steps& steps) {
   const auto found = [&](const PodRef& pod, const char* type, const char* reason, const char* how, const char* what) {
+    if (plan.events.size() >= kBurst) return;
     plan.events.push_back(note_about(kinds().daemon_set, object, type, reason,
                                      fmt::format("Found {} daemon pod {}/{} on node {}, will try to {} it", how, pod->ns(), pod->name(),
                                                  daemon::target_node(*pod), what)));
   };
   for (const PodRef& pod : steps.failed) found(pod, "Warning", "FailedDaemonPod", "failed", "kill");
   for (const PodRef& pod : steps.succeeded) found(pod, "Normal", "SucceededDaemonPod", "succeeded", "delete");
-  for (std::size_t i = 0; i < std::min(steps.create_on.size(), kBurst); ++i) {
+  const auto burst = static_cast<std::size_t>(burst_of(object, kBurst));
+  for (std::size_t i = 0; i < std::min(steps.create_on.size(), burst); ++i) {
     json::Value pod = pod_from_template(pod_template, kinds().daemon_set, object, object.name() + "-");
     json::Object term{
         {"matchFields", json::Array{json::Object{
@@ -209,7 +211,7 @@ void DaemonSetController::carry_out(Plan& plan, const Object& object, const json
     write.stage = 1;
     write.on_success = note_about(kinds().daemon_set, object, "Normal", "SuccessfulCreate", "Created pod: {}");
     write.on_failure = note_about(kinds().daemon_set, object, "Warning", "FailedCreate", "Error creating: {}");
-    plan.writes.push_back(std::move(write));
+    plan.add(std::move(write), object.bytes().size());
   }
   for (std::size_t i = 0; i < std::min(steps.remove.size(), kBurst); ++i) {
     const PodInfo& pod = *steps.remove[i];

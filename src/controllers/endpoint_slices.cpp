@@ -83,7 +83,13 @@ class EndpointSliceController final : public Controller {
         if (same) of_family.push_back(slice);
         return same;
       });
-      WantedSlices wanted = wanted_of(*service, document, family, cache, seen);
+      std::size_t left_out = 0;
+      WantedSlices wanted = wanted_of(*service, document, family, cache, seen, left_out);
+      if (left_out > 0)
+        plan.events.push_back(note_about(kinds().service, *service, "Warning", "FailedToUpdateEndpointSlices",
+                                         fmt::format("Error updating Endpoint Slices for Service {}/{}: {} pods are left out: the Service "
+                                                     "has many ports, and the pods have them under too many different numbers",
+                                                     ns, name, left_out)));
       wanted.last_change = last_change;
       add_hints(plan, service, document, wanted, of_family, cache);
       pack_slices(plan, wanted, of_family);
@@ -98,7 +104,8 @@ class EndpointSliceController final : public Controller {
 
  private:
   static WantedSlices wanted_of(const client::Object& service, const Value& document, const std::string& family, const Cache& cache,
-                                std::size_t& seen) {
+                                std::size_t& seen, std::size_t& left_out) {
+    std::size_t bytes = 0;
     WantedSlices wanted;
     wanted.ns = service.ns();
     wanted.name = service.name();
@@ -118,8 +125,10 @@ class EndpointSliceController final : public Controller {
       const Value& pod_document = *pod_document_parsed;
       std::string ip = address_of(pod_document, family);
       if (ip.empty()) return;
-      wanted.by_ports[ports_key(ports_on(document, pod_document))].push_back(
-          endpoint_of(document, *pod, pod_document, std::move(ip), cache));
+      std::string ports = ports_key(ports_on(document, pod_document));
+      // Pods that call other numbers by the name of a port have slices of their own: of many ports that is a product.
+      if (!wanted.by_ports.contains(ports) && (bytes += ports.size()) > Plan::kMostBytes) return void(++left_out);
+      wanted.by_ports[std::move(ports)].push_back(endpoint_of(document, *pod, pod_document, std::move(ip), cache));
     });
     return wanted;
   }

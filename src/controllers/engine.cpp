@@ -19,6 +19,16 @@ std::string fill(std::string message, std::string_view with) {
   return message;
 }
 
+/// What a write holds besides what its step told of: the body of a status or a deletion.
+constexpr std::size_t kBytesOfWrite = 1024;
+
+/// The server asks everybody who makes objects to come again: it has no room for them now.
+bool is_held_back(const Write& write, const ApiStatus& status) {
+  return write.verb == Write::Verb::kCreate && status.code == 429 && status.retry_after_seconds > 0;
+}
+
+bool is_read(Write::Verb verb) { return verb == Write::Verb::kGet || verb == Write::Verb::kList || verb == Write::Verb::kDeleteCollection; }
+
 double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 
 }  // namespace
@@ -73,6 +83,9 @@ struct Engine::Run {
   int in_flight = 0, slow_in_flight = 0, slow_window = 1;
   std::int64_t stage = 0;
   bool failed = false, slow_stopped = false, over = false;
+  bool is_cut = false;    ///< More was wanted than one plan may hold.
+  Duration held_back{0};  ///< So long no object is to be made.
+  std::size_t bytes = 0;
   std::string error;
   std::map<Kind, std::int64_t> seen_at_least;
   std::vector<std::size_t> deleted;  ///< Indexes of deletes that were accepted.
@@ -236,6 +249,7 @@ void Engine::drain() {
   for (bool progress = true; progress && budget > 0 && !stopped_;) {
     progress = false;
     for (const auto& queue : queues_) {
+      if (bytes_in_flight_ > options_.bytes_in_flight) return;  // Whoever ends comes by here.
       if (queue->ready.empty() || queue->running >= queue->controller->concurrency()) continue;
       Key* key = queue->ready.front();
       queue->ready.pop_front();
@@ -274,7 +288,13 @@ void Engine::step(Queue& queue, Key& key) {
     run->failed = true;
     run->error = *run->plan.error;
   }
-  std::stable_sort(run->plan.writes.begin(), run->plan.writes.end(), [](const Write& a, const Write& b) { return a.stage < b.stage; });
+  std::vector<Write>& writes = run->plan.writes;
+  std::stable_sort(writes.begin(), writes.end(), [](const Write& a, const Write& b) { return a.stage < b.stage; });
+  run->is_cut = run->plan.is_full();
+  // What a plan has too much is left away from its end, as if it had failed there.
+  if (writes.size() > Plan::kMostWrites && std::ranges::none_of(writes, is_read, &Write::verb)) writes.resize(Plan::kMostWrites);
+  run->bytes = run->plan.bytes + writes.size() * kBytesOfWrite;
+  bytes_in_flight_ += run->bytes;
   if (!run->plan.writes.empty()) run->stage = run->plan.writes.front().stage;
   pump(run);
 }
@@ -285,14 +305,14 @@ void Engine::pump(const std::shared_ptr<Run>& run) {
     const Write& write = writes[run->next];
     if (write.stage != run->stage) {
       if (run->in_flight > 0) return;
-      if (run->failed) break;
+      if (run->failed || run->held_back > Duration{0}) break;
       run->stage = write.stage;
     }
+    if ((write.slow_start && run->slow_stopped) || (write.verb == Write::Verb::kCreate && run->held_back > Duration{0})) {
+      ++run->next;
+      continue;
+    }
     if (write.slow_start) {
-      if (run->slow_stopped) {
-        ++run->next;
-        continue;
-      }
       if (run->slow_in_flight >= run->slow_window) return;
       ++run->slow_in_flight;
     }
@@ -311,45 +331,54 @@ void Engine::answered(const std::shared_ptr<Run>& run, std::size_t index, ApiRes
   --run->in_flight;
   if (write.slow_start) --run->slow_in_flight;
   const bool gone = !result && write.verb == Write::Verb::kDelete && result.error().code == 404;
-  if (result || gone) {
-    if (write.slow_start) run->slow_window = std::min(run->slow_window + 1, options_.writes_in_flight);
-    const bool is_read =
-        write.verb == Write::Verb::kGet || write.verb == Write::Verb::kList || write.verb == Write::Verb::kDeleteCollection;
-    if (write.verb == Write::Verb::kDelete) {
-      run->deleted.push_back(index);
-    } else if (!is_read && watchers_.contains(write.kind)) {
-      std::int64_t revision = 0;
-      const std::string_view text = json::get_string(*result, {"metadata", "resourceVersion"});
-      std::from_chars(text.data(), text.data() + text.size(), revision);
-      // A subresource may answer with another kind (Scale, Binding), whose revision is the object's all the same.
-      run->seen_at_least[write.kind] = std::max(run->seen_at_least[write.kind], revision);
-    }
-    if (write.on_success && !gone) {
-      std::string name(result ? json::get_string(*result, {"metadata", "name"}, write.name) : std::string_view(write.name));
-      write.on_success->message = fill(std::move(write.on_success->message), name);
-      api_.note(run->queue->controller->event_source(), *write.on_success);
-    }
+  if (!result && is_held_back(write, result.error())) {
+    // No failure that is told again and again: the step is taken anew when the server has asked for it.
+    run->held_back = std::max<Duration>(run->held_back, std::chrono::seconds(result.error().retry_after_seconds));
+  } else if (result || gone) {
+    done(*run, index, result);
   } else {
-    const ApiStatus& status = result.error();
-    const bool silent = write.may_fail || (write.verb == Write::Verb::kCreate && is_namespace_terminating(status));
-    if (write.slow_start) run->slow_stopped = true;
-    if (write.on_failure && !is_namespace_terminating(status)) {
-      write.on_failure->message = fill(std::move(write.on_failure->message), status.message);
-      api_.note(run->queue->controller->event_source(), *write.on_failure);
-    }
-    if (!silent) {
-      run->failed = true;
-      if (run->error.empty()) run->error = fmt::format("{} {}/{}: {}", write.kind->plural, write.ns, write.name, status.message);
-    }
+    failed(*run, write, result.error());
   }
   run->queue->controller->on_result(run->key->name, write, result, loop_.now());
   write.body = nullptr;  // The largest part of a big plan's memory.
   pump(run);
 }
 
+void Engine::done(Run& run, std::size_t index, const ApiResult<json::Value>& result) {
+  Write& write = run.plan.writes[index];
+  if (write.slow_start) run.slow_window = std::min(run.slow_window + 1, options_.writes_in_flight);
+  if (write.verb == Write::Verb::kDelete) {
+    run.deleted.push_back(index);
+  } else if (!is_read(write.verb) && watchers_.contains(write.kind)) {
+    std::int64_t revision = 0;
+    const std::string_view text = json::get_string(*result, {"metadata", "resourceVersion"});
+    std::from_chars(text.data(), text.data() + text.size(), revision);
+    // A subresource may answer with another kind (Scale, Binding), whose revision is the object's all the same.
+    run.seen_at_least[write.kind] = std::max(run.seen_at_least[write.kind], revision);
+  }
+  if (!write.on_success || !result) return;
+  const std::string name(json::get_string(*result, {"metadata", "name"}, write.name));
+  write.on_success->message = fill(std::move(write.on_success->message), name);
+  api_.note(run.queue->controller->event_source(), *write.on_success);
+}
+
+void Engine::failed(Run& run, Write& write, const ApiStatus& status) {
+  const bool silent = write.may_fail || (write.verb == Write::Verb::kCreate && is_namespace_terminating(status));
+  if (write.slow_start) run.slow_stopped = true;
+  if (write.on_failure && !is_namespace_terminating(status)) {
+    write.on_failure->message = fill(std::move(write.on_failure->message), status.message);
+    api_.note(run.queue->controller->event_source(), *write.on_failure);
+  }
+  if (silent) return;
+  run.failed = true;
+  if (run.error.empty()) run.error = fmt::format("{} {}/{}: {}", write.kind->plural, write.ns, write.name, status.message);
+}
+
 void Engine::finish(const std::shared_ptr<Run>& run) {
   if (run->over) return;
   run->over = true;
+  bytes_in_flight_ -= run->bytes;
+  post_drain();
   if (run->queue->work_seconds != nullptr) run->queue->work_seconds->observe(seconds(loop_.now() - run->started));
   count_waits(*run);
   if (run->waits == 0)
@@ -422,6 +451,12 @@ void Engine::settle(Queue& queue, Key& key, Run& run) {
   } else {
     key.failures = 0;
   }
+  if (run.held_back > Duration{0} && !run.failed) {
+    // Whatever happens meanwhile, the server is not asked more than once a second; what is to be deleted need not wait longer.
+    key.not_before = std::max(key.not_before, now + std::min<Duration>(run.held_back, std::chrono::seconds(1)));
+    enqueue(queue, key.name, run.held_back);
+  }
+  if (run.is_cut && !run.failed && run.held_back == Duration{0}) key.dirty = true;
   // What failed waits longer each time, whatever the plan hoped for.
   if (run.plan.requeue_after && !run.failed) enqueue(queue, key.name, std::max(*run.plan.requeue_after, Duration{1}));
   if (key.dirty) {

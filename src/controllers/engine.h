@@ -4,6 +4,9 @@
 //      event --> on_event --> queued --(cooldown, backoff)--> reconcile --> plan --> writes in flight --> waiting for the cache --> idle
 //                               ^                                                        | failure: backoff 5 ms .. 1000 s            |
 //                               +--------------------------------------------------------+------------ dirty meanwhile ---------------+
+//                               +----------- the server is short of memory: 1 .. 32 s ---+
+//
+// What plans under way hold is bounded: a plan by itself (controller.h), all together by bytes_in_flight.
 #pragma once
 #include <map>
 #include <memory>
@@ -30,7 +33,9 @@ struct EngineOptions {
   /// How long a key waits to see its own writes before it goes on without, and perhaps makes them again: as long as Kubernetes' controllers
   /// trust what they expect (ExpectationsTimeout).
   Duration visibility_timeout = std::chrono::minutes(5);
-  int writes_in_flight = 256;                   ///< Per plan.
+  int writes_in_flight = 256;  ///< Per plan.
+  /// No step starts while the plans under way hold more than this, of bodies as text.
+  std::size_t bytes_in_flight = std::size_t{32} << 20;
   bool trace = false;                           ///< A log line a step.
   std::set<std::string, std::less<>> disabled;  ///< Controllers switched off.
 };
@@ -63,6 +68,8 @@ class Engine {
   /// True when no key is queued for now, in flight or waiting (delayed keys do not count).
   [[nodiscard]] bool is_idle() const;
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
+  /// Of the plans under way.
+  [[nodiscard]] std::size_t bytes_in_flight() const { return bytes_in_flight_; }
 
  private:
   struct Key;
@@ -76,6 +83,8 @@ class Engine {
   void step(Queue& queue, Key& key);
   void pump(const std::shared_ptr<Run>& run);
   void answered(const std::shared_ptr<Run>& run, std::size_t index, ApiResult<json::Value> result);
+  void done(Run& run, std::size_t index, const ApiResult<json::Value>& result);
+  void failed(Run& run, Write& write, const ApiStatus& status);
   void finish(const std::shared_ptr<Run>& run);
   void count_waits(Run& run) const;
   void hold(const std::shared_ptr<Run>& run);
@@ -94,6 +103,7 @@ class Engine {
   std::unordered_multimap<std::string, std::shared_ptr<Run>> deletion_waiters_;  ///< By uid.
   bool started_ = false, stopped_ = false, drain_posted_ = false;
   std::uint64_t steps_ = 0;
+  std::size_t bytes_in_flight_ = 0;
   std::shared_ptr<bool> alive_;
 };
 

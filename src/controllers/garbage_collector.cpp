@@ -181,6 +181,7 @@ Plan GarbageCollector::orphan_dependents(const Node& node, const json::Value& do
   Plan plan;
   if (const auto it = dependents_.find(node.object->uid()); it != dependents_.end()) {
     for (const std::string& uid : it->second) {
+      if (plan.is_full()) break;
       const Node& dependent = nodes_.at(uid);
       const auto dependent_document_parsed = dependent.object->parsed();
       const json::Value& dependent_document = *dependent_document_parsed;
@@ -188,8 +189,8 @@ Plan GarbageCollector::orphan_dependents(const Node& node, const json::Value& do
       for (const json::Value& owner : json::get_array(dependent_document, {"metadata", "ownerReferences"}))
         if (json::get_string(owner, {"uid"}) != node.object->uid()) kept.push_back(owner);
       json::Value value = kept.empty() ? json::Value(nullptr) : json::Value(std::move(kept));
-      plan.writes.push_back(
-          patch_object(dependent.kind, *dependent.object, {{"metadata", json::Object{{"ownerReferences", std::move(value)}}}}));
+      plan.add(patch_object(dependent.kind, *dependent.object, {{"metadata", json::Object{{"ownerReferences", std::move(value)}}}}),
+               dependent.object->bytes().size());
     }
   }
   if (plan.writes.empty()) plan.writes.push_back(remove_finalizer(node.kind, *node.object, document, kOrphanFinalizer));

@@ -74,14 +74,9 @@ class HorizontalPodAutoscalerController final : public Controller {
     const Value& document = *parsed;
     Known& known = known_[key];
     const std::optional<Target> target = find_target(document, ns, cache);
-    if (target && !known.answered && needs_samples(document, *target)) {
-      known.others.clear();
-      const json::Array& metrics = get_array(document, {"spec", "metrics"});
-      if (std::ranges::any_of(metrics, [](const Value& metric) { return get_string(metric, {"type"}).ends_with("Resource"); }))
-        plan.writes.push_back(ask_samples(ns, target->selector));
-      for (std::size_t i = 0; i < metrics.size(); ++i)
-        if (const auto other = hpa::read_other_metric(metrics[i]))
-          plan.writes.push_back(hpa::ask_other_metric(*other, ns, target->selector, std::to_string(i)));
+    const json::Array& metrics = get_array(document, {"spec", "metrics"});
+    if (target && known.asked < metrics.size() && needs_samples(document, *target)) {
+      ask_metrics(plan, known, metrics, ns, target->selector);
       plan.enqueue.push_back(key);
       return plan;
     }
@@ -101,7 +96,7 @@ class HorizontalPodAutoscalerController final : public Controller {
       write->stage = 1;
       plan.writes.push_back(std::move(*write));
     }
-    known.answered = false;
+    known.asked = 0;
     return plan;
   }
 
@@ -110,10 +105,8 @@ class HorizontalPodAutoscalerController final : public Controller {
     if (it == known_.end()) return;
     Known& known = it->second;
     if (!write.tag.empty()) {
-      known.answered = true;
       known.others[write.tag] = hpa::read_other_answer(write, result);
     } else if (write.verb == Write::Verb::kList) {
-      known.answered = true;
       known.measured = result ? hpa::measured_pods(*result) : std::vector<hpa::Measured>();
       known.error = result ? "" : result.error().message;
     } else if (write.subresource == "scale" && result) {
@@ -123,7 +116,7 @@ class HorizontalPodAutoscalerController final : public Controller {
 
  private:
   struct Known {
-    bool answered = false;  ///< `measured` and `error` are the answer to this period's question.
+    std::size_t asked = 0;  ///< Of spec.metrics, in this period.
     std::vector<hpa::Measured> measured;
     std::string error;
     std::map<std::string, hpa::RememberedPods> pods;  ///< By "resource/container".
@@ -202,6 +195,19 @@ class HorizontalPodAutoscalerController final : public Controller {
     return std::ranges::any_of(get_array(document, {"spec", "metrics"}), [](const Value& metric) {
       return get_string(metric, {"type"}).ends_with("Resource") || hpa::read_other_metric(metric).has_value();
     });
+  }
+
+  /// Asks for what each metric goes by: a plan of it at a time, since every question names the selector.
+  static void ask_metrics(Plan& plan, Known& known, const json::Array& metrics, const std::string& ns, const model::Selector& selector) {
+    const auto is_of_pods = [](const Value& metric) { return get_string(metric, {"type"}).ends_with("Resource"); };
+    if (known.asked == 0) {
+      known.others.clear();
+      if (std::ranges::any_of(metrics, is_of_pods)) plan.writes.push_back(ask_samples(ns, selector));
+    }
+    const std::size_t length = selector.to_string().size();
+    for (; known.asked < metrics.size() && !plan.is_full(); ++known.asked)
+      if (const auto other = hpa::read_other_metric(metrics[known.asked]))
+        plan.add(hpa::ask_other_metric(*other, ns, selector, std::to_string(known.asked)), length);
   }
 
   static Write ask_samples(const std::string& ns, const model::Selector& selector) {

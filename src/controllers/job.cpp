@@ -165,7 +165,7 @@ Plan JobController::reconcile(const std::string& key, TimePoint now, const Cache
   if (condition_status(document, "Complete") == "True" || condition_status(document, "Failed") == "True") {
     Plan plan;
     for (const PodRef& pod : claim.pods)
-      if (pod->object->controller_uid() == object->uid()) remove_tracking(plan, *pod, 0);
+      if (pod->object->controller_uid() == object->uid() && !plan.is_full()) remove_tracking(plan, *pod, 0);
     records_.erase(key);
     return plan;
   }
@@ -208,7 +208,7 @@ JobController::Managed JobController::manage(Plan& plan, job::View& view, const 
   for (Write& write : creation.writes) {
     // What the server refuses must not hold up the counting.
     write.stage = record.create_failed ? kCreateLast : kCreate;
-    plan.writes.push_back(std::move(write));
+    plan.add(std::move(write), view.object->bytes().size());
     managed.active += !record.create_failed;
   }
   return managed;
@@ -337,7 +337,8 @@ Plan JobController::sync(job::View& view, Record& record, TimePoint now) {
   std::optional<Ending> ending = ending_of(view, now);
   Managed managed{.active = std::ssize(view.active), .let_go = {}};
   if (ending) {
-    for (const JobPod* pod : view.active) delete_pod(plan, view, *pod->info, kDeleteLast);
+    for (const JobPod* pod : view.active)
+      if (!plan.is_full()) delete_pod(plan, view, *pod->info, kDeleteLast);
     view.terminating += managed.active;
     managed.active = view.ready = 0;
   } else {

@@ -140,7 +140,7 @@ Creation create_pods(const View& view, std::int64_t count, const Backoff& backof
   Creation creation;
   if (!view.per_index) creation.pause = backoff_left(backoff.failures, backoff.last, now);
   if (creation.pause > Duration{0}) return creation;
-  count = std::min<std::int64_t>(count, kMostPodsAStep);
+  count = std::min(count, burst_of(*view.object, kMostPodsAStep));
   std::vector<std::int64_t> indexes(static_cast<std::size_t>(count), kNoIndex);
   if (view.indexed) indexes = pending_indexes(view, count);
   if (view.per_index) {

@@ -12,6 +12,7 @@ using json::get_string;
 constexpr std::string_view kDeleteMachine = "machine.openshift.io/delete-machine";
 constexpr std::string_view kOldDeleteMachine = "machine.openshift.io/cluster-api-delete-machine";
 /// A mark and the replicas that go with it come by different watches: so long a surplus may wait for its mark.
+constexpr std::int64_t kBurst = 500;  ///< Machines that one step makes at most.
 constexpr Duration kMarkDelay = std::chrono::milliseconds(500);
 
 struct Machine {
@@ -59,7 +60,7 @@ class MachineSetController final : public Controller {
     const auto have = static_cast<std::int64_t>(machines.size());
     if (!set->is_deleting() && !selector.is_nothing()) {
       if (auto write = describe_capacity(*set, document)) plan.writes.push_back(std::move(*write));
-      if (have < wanted) create(plan, *set, document, wanted - have);
+      if (have < wanted) create(plan, *set, document, std::min(wanted - have, burst_of(*set, kBurst)));
       if (have > wanted) remove(plan, key, document, machines, static_cast<std::size_t>(have - wanted), now);
     }
     if (have <= wanted) surplus_since_.erase(key);
@@ -113,7 +114,7 @@ class MachineSetController final : public Controller {
       Write write = create_object(kinds().machine, set.ns(), body);
       write.slow_start = true;
       write.on_failure = note_about(kinds().machine_set, set, "Warning", "FailedCreate", "Error creating: {}");
-      plan.writes.push_back(std::move(write));
+      plan.add(std::move(write), set.bytes().size());
     }
   }
 
@@ -133,6 +134,7 @@ class MachineSetController final : public Controller {
         plan.requeue_after = since + kMarkDelay - now;
         return;
       }
+      if (plan.is_full()) return;
       plan.writes.push_back(delete_object(kinds().machine, *machines[i].object));
     }
   }

@@ -16,7 +16,8 @@ const model::Gvr kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefin
 constexpr const char* kName = "kube-controller-manager";  ///< As a client, and of the Lease.
 
 /// Plans' writes as API calls, events through one recorder a controller. Of an object that was written only its identity and revision are
-/// read from the answer; what reads (get, list, reviews, subresources such as token) comes whole.
+/// read from the answer; what reads (get, list, reviews, subresources such as token) comes whole. A creation that the server has no room
+/// for now is answered at once: the engine knows better than a client's repetitions what is still wanted when there is room.
 class ClientApi final : public Api {
  public:
   ClientApi(Client& client, std::uint64_t seed) : client_(client), seed_(seed) {}
@@ -36,7 +37,7 @@ class ClientApi final : public Api {
         break;
       case Write::Verb::kCreate:
         if (write.subresource.empty() && !write.kind->is_virtual)
-          return client_.create(gvr, write.ns, write.body, std::move(done), client::Answer::kIdentity);
+          return client_.create(gvr, write.ns, write.body, std::move(done), client::Answer::kIdentity, false);
         break;
       default:
         break;

@@ -123,6 +123,7 @@ void PodGarbageCollector::collect_finished(Plan& plan, const Cache& cache, TimeP
 
 /// Marks the pod Failed where it is not finished, then removes it without grace: nobody is there to confirm its end.
 void PodGarbageCollector::remove(Plan& plan, const PodInfo& pod, std::string_view why, TimePoint now) const {
+  if (plan.is_full()) return;
   json::Object status;
   const std::int64_t generation = pod.is_finished() ? 0 : json::get_int(*pod.object->parsed(), {"metadata", "generation"});
   if (!pod.is_finished()) status = json::Object{{"phase", "Failed"}, {"observedGeneration", generation}};

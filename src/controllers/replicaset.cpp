@@ -73,7 +73,7 @@ Plan ReplicaSetController::reconcile(const std::string& key, TimePoint now, cons
   const std::int64_t wanted = json::get_int(document, {"spec", "replicas"}, 1);
   const auto have = static_cast<std::int64_t>(claim.pods.size());
   if (!object->is_deleting() && !selector.is_nothing()) {
-    if (have < wanted) create_pods(plan, *object, document, std::min<std::int64_t>(wanted - have, options_.burst));
+    if (have < wanted) create_pods(plan, *object, document, std::min(wanted - have, burst_of(*object, options_.burst)));
     if (have > wanted)
       delete_pods(plan, *object, claim.pods, static_cast<std::size_t>(std::min<std::int64_t>(have - wanted, options_.burst)), now, cache);
   }
@@ -96,7 +96,7 @@ void ReplicaSetController::create_pods(Plan& plan, const Object& object, const j
     write.tag = "FailedCreate";
     write.on_success = note_about(kind_, object, "Normal", "SuccessfulCreate", "Created pod: {}");
     write.on_failure = note_about(kind_, object, "Warning", "FailedCreate", "Error creating: {}");
-    plan.writes.push_back(std::move(write));
+    plan.add(std::move(write), object.bytes().size());
   }
 }
 

@@ -102,6 +102,7 @@ class ResourceClaims final : public Controller {
     const Value& document = *parsed;
     json::Array statuses;
     for (const PodClaim& entry : pod_claims(document)) {
+      if (plan.is_full()) return plan;  // Many entries may name one large template.
       if (const std::string why = make_claim(*pod, entry, cache, plan, statuses); !why.empty()) {
         const std::string text = fmt::format("PodResourceClaim {}: {}", entry.name, why);
         plan.events.push_back(note_about(kinds().pod, *pod->object, "Warning", "FailedResourceClaimCreation", text));
@@ -158,7 +159,7 @@ class ResourceClaims final : public Controller {
                                              {"spec", json::get_object(document, {"spec", "spec"})}});
     write.on_failure = note_about(kinds().pod, *pod.object, "Warning", "FailedResourceClaimCreation",
                                   fmt::format("PodResourceClaim {}: create ResourceClaim : {{}}", entry.name));
-    plan.writes.push_back(std::move(write));
+    plan.add(std::move(write), made_from->bytes().size());
     return {};
   }
 

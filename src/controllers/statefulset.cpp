@@ -6,6 +6,7 @@
 namespace berth::controllers {
 namespace {
 
+constexpr std::int64_t kBurst = 500;  ///< Pods that one step makes at most.
 constexpr const char* kRevisionLabel = "controller-revision-hash";
 constexpr const char* kPodNameLabel = "statefulset.kubernetes.io/pod-name";
 constexpr const char* kPodIndexLabel = "apps.kubernetes.io/pod-index";
@@ -36,6 +37,9 @@ struct SetView {
   Revisions revisions;
   std::string current, update;  ///< Revision names.
 
+  [[nodiscard]] std::size_t claim_templates() const {
+    return std::max<std::size_t>(json::get_array(document, {"spec", "volumeClaimTemplates"}).size(), 1);
+  }
   [[nodiscard]] bool is_wanted(std::int64_t ordinal) const { return ordinal >= start && ordinal < start + replicas; }
   /// Not running, not ready for long enough, or on its way out.
   [[nodiscard]] bool is_unavailable(const PodInfo& pod, TimePoint now) const {
@@ -104,14 +108,15 @@ bool is_left_behind(const Object& claim, const std::string& pod_name, const Cach
   return false;
 }
 
-/// The claims that the pod needs and the cluster does not have. False: one of them is on its way out, so the pod has to wait.
+/// The claims that the pod needs and the cluster does not have. False: one of them is on its way out, or there are more than one plan has
+/// room for, so the pod has to wait.
 bool create_claims(Plan& plan, const SetView& set, const std::string& pod_name, const Cache& cache) {
   for (const json::Value& claim_template : json::get_array(set.document, {"spec", "volumeClaimTemplates"})) {
     const std::string name = claim_name(claim_template, pod_name);
     if (const ObjectRef present = cache.get(kinds().persistent_volume_claim, set.object->ns(), name)) {
       if (is_left_behind(*present, pod_name, cache)) return false;
       if (present->is_deleting()) {
-        if (!cache.pod(set.object->ns(), pod_name))
+        if (!cache.pod(set.object->ns(), pod_name) && plan.events.size() < kBurst)
           plan.events.push_back(note_about(
               kinds().stateful_set, *set.object, "Warning", "FailedCreate",
               fmt::format("Create Pod {} in StatefulSet {} failed error: pvc {} is being deleted", pod_name, set.object->name(), name)));
@@ -119,6 +124,7 @@ bool create_claims(Plan& plan, const SetView& set, const std::string& pod_name, 
       }
       continue;
     }
+    if (plan.is_full()) return false;
     json::Object labels = json::get_object(claim_template, {"metadata", "labels"});
     for (const auto& label : json::get_object(set.document, {"spec", "selector", "matchLabels"})) labels[label.key()] = label.value();
     json::Object metadata{{"name", name}, {"namespace", set.object->ns()}, {"labels", std::move(labels)}};
@@ -135,7 +141,7 @@ bool create_claims(Plan& plan, const SetView& set, const std::string& pod_name, 
     write.on_failure =
         note_about(kinds().stateful_set, *set.object, "Warning", "FailedCreate",
                    fmt::format("Create Claim {} for Pod {} in StatefulSet {} failed error: {{}}", name, pod_name, set.object->name()));
-    plan.writes.push_back(std::move(write));
+    plan.add(std::move(write), set.object->bytes().size() / set.claim_templates());
   }
   return true;
 }
@@ -189,7 +195,7 @@ void own_claims(Plan& plan, const SetView& set, const std::string& pod_name, con
     if (!claim || claim->is_deleting()) continue;
     bool foreign = false;
     auto owners = owners_of_claim(set, *claim, pod_name, pod, occasion == Occasion::kCondemned, foreign);
-    if (foreign && (owners || occasion == Occasion::kStart))
+    if (foreign && (owners || occasion == Occasion::kStart) && plan.events.size() < kBurst)
       plan.events.push_back(note_of(set, "Warning", "ConflictingController",
                                     fmt::format("PersistentVolumeClaim {} has a conflicting OwnerReference that acts as a manging "
                                                 "controller, the retention policy is ignored for this claim",
@@ -240,7 +246,7 @@ void create_pod(Plan& plan, const SetView& set, std::int64_t ordinal, const Cach
                                 fmt::format("Create Pod {} in StatefulSet {} successful", pod_name, set.object->name()));
   write.on_failure = note_about(kinds().stateful_set, *set.object, "Warning", "FailedCreate",
                                 fmt::format("Create Pod {} in StatefulSet {} failed error: {{}}", pod_name, set.object->name()));
-  plan.writes.push_back(std::move(write));
+  plan.add(std::move(write), set.object->bytes().size());
 }
 
 void delete_pod(Plan& plan, const SetView& set, const PodInfo& pod) {
@@ -253,13 +259,19 @@ void delete_pod(Plan& plan, const SetView& set, const PodInfo& pod) {
   plan.writes.push_back(std::move(write));
 }
 
-/// Makes the wanted pods; false when the set has to wait before it removes or updates any.
+/// Makes the wanted pods, a burst of them at a time; false when the set has to wait before it removes or updates any.
 bool fill(Plan& plan, const SetView& set, TimePoint now, const Cache& cache) {
+  std::int64_t room = burst_of(*set.object, kBurst);
   for (std::int64_t ordinal = set.start; ordinal < set.start + set.replicas; ++ordinal) {
+    if (plan.is_full()) return false;
     const auto it = set.pods.find(ordinal);
     if (it == set.pods.end()) {
+      if (room == 0) return false;
+      const std::size_t before = plan.writes.size();
       create_pod(plan, set, ordinal, cache);
       if (set.ordered) return false;
+      // What has to wait for its claims takes nobody's place.
+      room -= plan.writes.size() != before;
       continue;
     }
     const PodInfo& pod = *it->second;
@@ -285,10 +297,11 @@ bool drain(Plan& plan, const SetView& set, TimePoint now, const Cache& cache) {
     for (const auto& [ordinal, pod] : set.pods)
       if (first_unavailable == nullptr && set.is_wanted(ordinal) == wanted && set.is_unavailable(*pod, now)) first_unavailable = pod.get();
   for (const auto& [ordinal, pod] : set.pods)
-    if (!set.is_wanted(ordinal)) own_claims(plan, set, pod->name(), pod->object.get(), Occasion::kCondemned, cache);
+    if (!set.is_wanted(ordinal) && !plan.is_full()) own_claims(plan, set, pod->name(), pod->object.get(), Occasion::kCondemned, cache);
   for (auto it = set.pods.rbegin(); it != set.pods.rend(); ++it) {
     const PodInfo& pod = *it->second;
     if (set.is_wanted(it->first)) continue;
+    if (plan.is_full()) return false;
     if (pod.deleting) {
       if (set.ordered) return false;
       continue;
@@ -306,18 +319,16 @@ void roll_pods(Plan& plan, const SetView& set, TimePoint now) {
   // With maxUnavailable: as many at once as that leaves; without, each is waited for.
   std::int64_t room = 1;
   if (set.max_unavailable) {
-    room = *set.max_unavailable;
+    room = *set.max_unavailable - set.replicas;  // As if none was there.
     for (const auto& [ordinal, pod] : set.pods)
-      if (set.is_wanted(ordinal)) room -= set.is_unavailable(*pod, now);
-    for (std::int64_t ordinal = set.start; ordinal < set.start + set.replicas; ++ordinal) room -= !set.pods.contains(ordinal);
+      if (set.is_wanted(ordinal)) room += !set.is_unavailable(*pod, now);
   }
-  for (std::int64_t ordinal = set.start + set.replicas - 1; ordinal >= set.start + set.partition && room > 0; --ordinal) {
-    const auto it = set.pods.find(ordinal);
-    if (it == set.pods.end()) {
-      // On its way (Parallel): it is waited for like any other.
-      if (!set.max_unavailable) return;
-      continue;
-    }
+  std::int64_t expected = set.start + set.replicas;
+  for (auto it = set.pods.lower_bound(expected); it != set.pods.begin() && room > 0;) {
+    --it;
+    if (it->first < set.start + set.partition || plan.is_full()) return;
+    // One that is missing is on its way (Parallel): it is waited for like any other.
+    if (!set.max_unavailable && it->first != --expected) return;
     const PodInfo& pod = *it->second;
     if (revision_of(pod) != set.update && !pod.deleting) {
       delete_pod(plan, set, pod);

@@ -144,12 +144,25 @@ std::string_view reason_of_code(int code) {
 
 }  // namespace
 
+namespace {
+
+/// What quotes a user's text may be as long as that: nobody reads the rest.
+std::string bounded(std::string_view text) {
+  constexpr std::size_t kMost = 256 * 1024;
+  if (text.size() <= kMost) return to_utf8(text);
+  std::size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return to_utf8(text.substr(0, end)) + "...";
+}
+
+}  // namespace
+
 json::Value ApiStatus::to_json() const {
   json::Object out{{"kind", "Status"},
                    {"apiVersion", "v1"},
                    {"metadata", json::Object()},
                    {"status", code >= 200 && code < 300 ? "Success" : "Failure"}};
-  if (!message.empty()) out["message"] = to_utf8(message);
+  if (!message.empty()) out["message"] = bounded(message);
   if (!reason.empty()) out["reason"] = reason;
   json::Object details;
   if (!name.empty()) details["name"] = to_utf8(name);

@@ -230,8 +230,12 @@ Result<Requirement> checked_requirement(Requirement requirement) { return checke
 std::vector<std::string> requirement_problems(const Requirement& requirement, std::string_view path) {
   const auto& [key, op, values] = requirement;
   std::vector<std::string> out;
+  // Each names the key: many bad values and a long key would make a text that is the product of both.
+  constexpr std::size_t kMostBytes = 64 * 1024;
+  std::size_t bytes = 0;
   const auto say = [&](std::string_view field, std::string_view value, std::string_view words) {
-    out.push_back(fmt::format("{}{}: Invalid value: {}: {}", path, field, value, words));
+    if (bytes > kMostBytes) return;
+    bytes += out.emplace_back(fmt::format("{}{}: Invalid value: {}: {}", path, field, value, words)).size();
   };
   const auto quoted = [](std::string_view text) { return fmt::format("\"{}\"", text); };
   if (!is_qualified_name(key)) say("key", quoted(key), (key.empty() ? "name part must be non-empty; " : "") + std::string(kNameWords));
@@ -247,12 +251,12 @@ std::vector<std::string> requirement_problems(const Requirement& requirement, st
     case Requirement::Op::kGt:
     case Requirement::Op::kLt:
       if (values.size() != 1) say("values", list_words(values), "for 'Gt', 'Lt' operators, exactly one value is required");
-      for (std::size_t i = 0; i < values.size(); ++i)
+      for (std::size_t i = 0; i < values.size() && bytes <= kMostBytes; ++i)
         if (!to_int(values[i]))
           say(fmt::format("values[{}]", i), quoted(values[i]), "for 'Gt', 'Lt' operators, the value must be an integer");
       break;
   }
-  for (std::size_t i = 0; i < values.size(); ++i) {
+  for (std::size_t i = 0; i < values.size() && bytes <= kMostBytes; ++i) {
     const auto field = fmt::format("values[{}][{}]", i, key);
     if (values[i].size() > 63) say(field, quoted(values[i]), "must be no more than 63 bytes");
     if (!values[i].empty() && !is_name_part(values[i])) say(field, quoted(values[i]), kValueWords);

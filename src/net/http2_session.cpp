@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kStreamWindow = 256 * 1024;  // As kube-apiserver has it: most bodies fit at once.
 constexpr std::int32_t kConnectionWindow = 1024 * 1024;
-/// Unsent of a connection's answers, beyond which no further request of it is taken up.
+/// Unsent of a connection's answers, with what is expected of those under way, beyond which no further request of it is taken up.
 constexpr std::size_t kMaxUnreadAnswers = 16 * 1024 * 1024;
 /// Handed to the socket's queue at a time: the rest waits on its streams, so that none is behind another's list.
 constexpr std::size_t kMaxInSocketQueue = 256 * 1024;
@@ -28,6 +28,12 @@ std::string_view view_of(const std::uint8_t* data, std::size_t size) { return {r
 nghttp2_nv field_of(std::string_view name, std::string_view value) {
   return {reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())), reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data())),
           name.size(), value.size(), NGHTTP2_NV_FLAG_NONE};
+}
+
+/// Before anybody knows how long an answer is: a read's may be long, another's is about what was sent.
+std::size_t expected_answer(const HttpRequest& request) {
+  constexpr std::size_t kOfRead = 1024 * 1024, kLeast = 4096;
+  return request.method == "GET" ? kOfRead : kLeast + request.body.size();
 }
 
 bool happens(double chance) {
@@ -328,8 +334,10 @@ void Http2Session::take_end(Stream& stream) {
 }
 
 void Http2Session::dispatch(Stream& stream) {
+  // A body that is held back counts on.
+  if (!has_room_for(stream)) return held_.push_back(stream.id);
   count_body(stream, 0);
-  if (unsent_bytes_ > kMaxUnreadAnswers) return held_.push_back(stream.id);
+  expect(stream, expected_answer(stream.request));
   auto exchange = std::make_shared<ExchangeState>();
   exchange->reactor = reactor_;
   exchange->session = weak_from_this();
@@ -350,11 +358,18 @@ void Http2Session::dispatch(Stream& stream) {
   }
 }
 
+bool Http2Session::has_room_for(const Stream& stream) const {
+  return unsent_bytes_ + expected_bytes_ == 0 || unsent_bytes_ + expected_bytes_ + expected_answer(stream.request) <= kMaxUnreadAnswers;
+}
+
+void Http2Session::expect(Stream& stream, std::size_t bytes) { expected_bytes_ += bytes - std::exchange(stream.expected_bytes, bytes); }
+
 void Http2Session::dispatch_held() {
-  while (!held_.empty() && connection_ && unsent_bytes_ <= kMaxUnreadAnswers) {
-    const auto id = held_.front();
+  while (!held_.empty() && connection_) {
+    auto* stream = find(held_.front());
+    if (stream != nullptr && !has_room_for(*stream)) return;
     held_.pop_front();
-    if (auto* stream = find(id); stream != nullptr) dispatch(*stream);
+    if (stream != nullptr) dispatch(*stream);
   }
 }
 
@@ -379,6 +394,7 @@ void Http2Session::end_stream(std::int32_t id) {
   const auto stream = std::move(found->second);
   streams_.erase(found);
   count_body(*stream, 0);
+  expect(*stream, 0);
   unsent_bytes_ -= stream->out_bytes;
   idle_since_ = reactor_->now();
   if (stream->exchange) let_go(stream->exchange);
@@ -442,6 +458,7 @@ void Http2Session::send_head(Stream& stream, const WireHead& head, bool has_body
   fields.reserve(head.fields.size());
   for (const auto& [name, value] : head.fields) fields.push_back(field_of(name, value));
   const nghttp2_data_provider body{.source = {}, .read_callback = Callbacks::measure};
+  expect(stream, 0);  // From here on it is known.
   stream.was_answered = true;
   stream.since = reactor_->now();
   const int problem = nghttp2_submit_response(session_, stream.id, fields.data(), fields.size(), has_body ? &body : nullptr);

@@ -4,7 +4,8 @@
 //                 every state can fall to gone: reset by either side, or the connection ends
 //
 // Memory a connection can hold: of requests that come, what BodyRules allows all of them together; of answers, what the producers put in
-// (they see queued_bytes() of their stream); past kMaxUnreadAnswers complete requests are held back until the peer has read more.
+// (they see queued_bytes() of their stream). Past kMaxUnreadAnswers, unread and expected ones together, complete requests are held back
+// until the peer has read more.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -64,6 +65,7 @@ class Http2Session final : public Session, public std::enable_shared_from_this<H
     std::shared_ptr<ExchangeState> exchange;  ///< Once it is handled.
     std::deque<Bytes> out;
     std::size_t out_at = 0, out_bytes = 0;  ///< Sent of the first; unsent of all.
+    std::size_t expected_bytes = 0;         ///< Of the answer, while somebody works on it.
     bool is_ended = false, is_deferred = false, was_answered = false;
     MonotonicTime since{};  ///< Of the request's beginning; then when the peer last took something, or nothing waited.
   };
@@ -80,6 +82,8 @@ class Http2Session final : public Session, public std::enable_shared_from_this<H
   void take_end(Stream& stream);
   void dispatch(Stream& stream);
   void dispatch_held();
+  [[nodiscard]] bool has_room_for(const Stream& stream) const;
+  void expect(Stream& stream, std::size_t bytes);
   void refuse(Stream& stream, const ParseFailure& failure);
   void count_body(Stream& stream, std::size_t bytes);
   void end_stream(std::int32_t id);
@@ -115,7 +119,7 @@ class Http2Session final : public Session, public std::enable_shared_from_this<H
   std::unordered_map<std::int32_t, std::unique_ptr<Stream>> streams_;
   std::deque<std::int32_t> held_;         ///< Complete requests that wait until more of the answers is read.
   std::vector<std::int32_t> progressed_;  ///< Streams of which the present pump sent something.
-  std::size_t unsent_bytes_ = 0;
+  std::size_t unsent_bytes_ = 0, expected_bytes_ = 0;
   /// Exchanges that somebody still works on, also those whose streams were reset.
   std::shared_ptr<std::atomic<std::size_t>> living_ = std::make_shared<std::atomic<std::size_t>>(0);
   Http2Budget budget_;

@@ -10,6 +10,8 @@ namespace {
 
 /// Beyond this many entries the older half of the log goes; whoever lags that far rebuilds.
 constexpr std::size_t kMinLog = 1 << 16;
+/// Of pods, each time that one is named: large ones shorten the log.
+constexpr std::size_t kMostLogBytes = std::size_t{64} << 20;
 
 std::string object_key(const model::ObjectMeta& meta) { return meta.key(); }
 
@@ -44,7 +46,7 @@ Cluster& Cluster::operator=(Cluster&&) noexcept = default;
 
 Cluster Cluster::fork() const {
   Cluster out(*this);
-  out.log_.restart(log_end());
+  out.forget_log();
   out.journal_ = nullptr;
   return out;
 }
@@ -312,11 +314,19 @@ NodeIndex Cluster::pod_node(std::string_view key) const {
 std::size_t Cluster::pod_count() const { return pods_.size(); }
 
 void Cluster::record(Change::Kind kind, NodeIndex index, PodInfoPtr pod) {
-  if (log_.size() >= std::max<std::size_t>(kMinLog, 2 * slot_count_)) {
-    log_.drop_half();
-  }
+  if (log_.size() >= std::max<std::size_t>(kMinLog, 2 * slot_count_) || log_bytes_ > kMostLogBytes) shorten_log();
+  log_bytes_ += pod == nullptr ? 0 : pod->bytes;
   if (journal_ != nullptr) journal_->changes.push_back({kind, index, pod});
   log_.push_back({kind, index, std::move(pod)});
+}
+
+void Cluster::shorten_log() {
+  do {
+    log_.drop_half();
+    log_bytes_ = 0;
+    for (std::uint64_t at = log_.begin(); at < log_.end(); ++at)
+      if (const auto& pod = log_[at].pod; pod != nullptr) log_bytes_ += pod->bytes;
+  } while (log_bytes_ > kMostLogBytes / 2 && log_.size() > 1);
 }
 
 // Other objects

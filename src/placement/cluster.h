@@ -59,10 +59,12 @@ struct PodInfo : std::enable_shared_from_this<PodInfo> {
   std::vector<AffinityTerm> required_affinity, required_anti_affinity, preferred_affinity, preferred_anti_affinity;
   std::int64_t start_time_ns = 0;  ///< status.startTime; the far future when absent.
   std::uint64_t traits_hash = 0;   ///< Of what other pods' terms and selectors see: see same_traits.
+  std::size_t bytes = 0;           ///< What it holds in memory, about (heap_bytes.h).
 
   static std::shared_ptr<const PodInfo> make(model::PodViewPtr pod, Era era);
   /// This pod as `now` has it, where nothing but node, phase, start time and nomination is another.
   [[nodiscard]] std::shared_ptr<const PodInfo> moved_on(model::PodViewPtr now) const;
+  [[nodiscard]] std::size_t count_bytes() const;
   [[nodiscard]] const model::PodView& view() const { return *pod; }
   /// What the pod asks for while it is to be placed (noderesources/fit.go: a pod without a node has nothing to resize).
   [[nodiscard]] const Resource& wanted() const { return spec_request != nullptr ? *spec_request : request.total; }
@@ -225,6 +227,11 @@ class Cluster {
   [[nodiscard]] std::uint64_t log_begin() const { return log_.begin(); }
   [[nodiscard]] std::uint64_t log_end() const { return log_.end(); }
   [[nodiscard]] const Change& change(std::uint64_t position) const { return log_[position]; }
+  /// Whoever follows starts over: the pods that the log names are held by nobody but the cluster.
+  void forget_log() {
+    log_.restart(log_end());
+    log_bytes_ = 0;
+  }
   /// Counts changes of everything that is not a node or a pod.
   [[nodiscard]] std::uint64_t objects_version() const { return objects_version_; }
   [[nodiscard]] std::uint64_t namespaces_version() const { return namespaces_version_; }
@@ -301,6 +308,7 @@ class Cluster {
   Nominations& nominations() { return unshare(nominations_); }
   void count_images(const model::NodeView& node, int sign);
   void record(Change::Kind kind, NodeIndex node, PodInfoPtr pod = nullptr);
+  void shorten_log();
   template <typename T>
   void touch_objects();
   template <typename T>
@@ -323,6 +331,7 @@ class Cluster {
   Objects objects_;
   std::shared_ptr<Allocations> pending_allocations_ = std::make_shared<Allocations>();
   PagedLog<Change> log_;
+  std::size_t log_bytes_ = 0;   ///< Of the pods in it, each time that one is named.
   Journal* journal_ = nullptr;  ///< Of the innermost attempt; null mostly.
   std::uint64_t objects_version_ = 0, images_version_ = 0, namespaces_version_ = 0, workloads_version_ = 0, budgets_version_ = 0;
   std::uint32_t last_version_ = 0;

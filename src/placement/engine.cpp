@@ -38,9 +38,10 @@ struct Engine::Impl {
   struct ClassEntry {
     std::shared_ptr<PodClass> columns;
     std::uint64_t last_use = 0;
+    std::size_t bytes = 0;  ///< When it was made, or looked at last.
   };
   ShardedMap<std::uint64_t, std::vector<ClassEntry>, NumberHash> classes;  ///< By the hash of the signature's part for columns.
-  std::size_t class_count = 0;
+  std::size_t class_count = 0, class_bytes = 0;
   std::uint64_t index_epoch = 0;
   std::uint64_t tick = 0;
   boost::unordered_flat_set<std::uint64_t> seen;  ///< Hashes of signatures that were asked for.
@@ -58,6 +59,7 @@ struct Engine::Impl {
         static_columns(from.static_columns),
         classes(from.classes),
         class_count(from.class_count),
+        class_bytes(from.class_bytes),
         index_epoch(from.index_epoch),
         tick(from.tick),
         name_order(from.name_order) {}
@@ -77,6 +79,8 @@ struct Engine::Impl {
   PodClass* keep(std::shared_ptr<PodClass> made);
   bool is_first(std::uint64_t hash);
   void make_room();
+  void weigh(ClassEntry& entry);
+  void forget_classes();
   Decision as_decision(const PodClass::Choice& choice) const;
   std::optional<CycleState> prepare_checks(const Framework& framework, const PodInfo& pod);
   PodClass::Choice choose_by_name(PodClass& columns, std::vector<NodeIndex>* tied);
@@ -263,9 +267,13 @@ void Engine::Impl::sync() {
   index->sync();
   if (index_epoch == index->epoch()) return;
   index_epoch = index->epoch();
+  forget_classes();
+}
+
+void Engine::Impl::forget_classes() {
   classes.clear();
   static_columns.clear();
-  class_count = 0;
+  class_count = class_bytes = 0;
 }
 
 /// The columns for pods of this signature that are there, up to date; null without any.
@@ -278,8 +286,11 @@ PodClass* Engine::Impl::known_class(const Framework& framework, const PodInfoPtr
   columns.bind(*index, static_columns);
   if (columns.catch_up(pod, signature)) {
     at->last_use = ++tick;
+    constexpr std::uint64_t kLooks = 64;
+    if (tick % kLooks == 0) weigh(*at);
     return &columns;
   }
+  class_bytes -= at->bytes;
   bucket->erase(at);
   --class_count;
   return nullptr;
@@ -304,7 +315,15 @@ PodClass* Engine::Impl::keep(std::shared_ptr<PodClass> made) {
   made->build();
   ++class_count;
   const std::uint64_t hash = made->signature().columns_hash();
-  return classes[hash].emplace_back(std::move(made), ++tick).columns.get();
+  ClassEntry& entry = classes[hash].emplace_back(std::move(made), ++tick);
+  weigh(entry);
+  return entry.columns.get();
+}
+
+void Engine::Impl::weigh(ClassEntry& entry) {
+  class_bytes -= entry.bytes;
+  entry.bytes = entry.columns->memory_bytes();
+  class_bytes += entry.bytes;
 }
 
 /// Nobody with this hash has asked lately.
@@ -314,20 +333,24 @@ bool Engine::Impl::is_first(std::uint64_t hash) {
   return seen.insert(hash).second;
 }
 
-/// Several go at once, so that looking for the longest unused is paid for by many.
+/// Several go at once, an eighth of them by number or by bytes, so that looking for the longest unused is paid for by many.
 void Engine::Impl::make_room() {
   const std::size_t most =
       std::max<std::size_t>(16, options.columns_bytes / (kBytesPerNodeAndClass * std::max(cluster.slot_count(), 1024U)));
-  if (class_count < most) return;
+  if (class_count < most && class_bytes <= options.columns_bytes) return;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> by_use;  // Last use and hash.
   classes.for_each([&](std::uint64_t hash, const std::vector<ClassEntry>& bucket) {
     for (const ClassEntry& entry : bucket) by_use.emplace_back(entry.last_use, hash);
   });
-  const auto leaving = by_use.begin() + static_cast<std::ptrdiff_t>(by_use.size() / 8);
-  std::ranges::nth_element(by_use, leaving);
-  for (const auto& [last_use, hash] : std::ranges::subrange(by_use.begin(), leaving + 1)) {
+  std::ranges::sort(by_use);
+  const std::size_t count_goal = most - most / 8, bytes_goal = options.columns_bytes - options.columns_bytes / 8;
+  for (const auto& [last_use, hash] : by_use) {
+    if (class_count <= count_goal && class_bytes <= bytes_goal) return;
     auto& bucket = *classes.edit(hash);
-    class_count -= std::erase_if(bucket, [&](const ClassEntry& entry) { return entry.last_use == last_use; });
+    const auto at = std::ranges::find(bucket, last_use, &ClassEntry::last_use);
+    class_bytes -= at->bytes;
+    bucket.erase(at);
+    --class_count;
     if (bucket.empty()) classes.erase(hash);
   }
 }
@@ -383,6 +406,13 @@ Signature Engine::sign(const Framework& framework, const PodInfo& pod) {
 
 Evaluation Engine::evaluate(const Framework& framework, const PodInfo& pod) const {
   return placement::evaluate(framework, impl_->cluster, pod);
+}
+
+void Engine::forget() {
+  impl_->forget_classes();
+  impl_->index.reset();
+  impl_->index_epoch = 0;
+  impl_->scan_table = {};
 }
 
 void Engine::begin_attempt() {

@@ -83,7 +83,7 @@ struct EngineOptions {
   bool plain = false;
   /// Columns of at least this many nodes keep only their best nodes in order. Decisions do not depend on it.
   std::size_t lazy_ranking_nodes = 4096;
-  /// Columns of classes beyond this go, the longest unused first; sixteen classes are always kept.
+  /// Columns of classes beyond this go, the longest unused first, whether they are many or large.
   std::size_t columns_bytes = 512ULL << 20;
 };
 
@@ -110,6 +110,9 @@ class Engine {
   [[nodiscard]] Evaluation evaluate(const Framework& framework, const PodInfo& pod) const;
   /// The pod's signature in this cluster as it is now: labels count as far as selectors in play see them.
   [[nodiscard]] Signature sign(const Framework& framework, const PodInfo& pod);
+
+  /// Gives back what makes decisions faster: all columns, which are made anew as they are asked for. Not within an attempt.
+  void forget();
 
   /// What is drawn among equals from here on is drawn again after `end_attempt(true)`. In pairs, which nest.
   void begin_attempt();

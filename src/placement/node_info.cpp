@@ -164,6 +164,7 @@ std::shared_ptr<const PodInfo> PodInfo::make(model::PodViewPtr pod, Era era) {
   out->start_time_ns = parse_time_ns(view.start_time);
   out->pod = std::move(pod);
   fill_hashes(*out);
+  out->bytes = out->count_bytes();
   return out;
 }
 

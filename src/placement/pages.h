@@ -46,9 +46,7 @@ class Pages {
   /// New elements are T().
   void resize(std::size_t size) {
     const std::size_t before = size_;
-    pages_.resize((size + kPage - 1) / kPage);
-    for (auto& page : pages_)
-      if (page == nullptr) page = std::make_shared<Page>();
+    pages_.resize((size + kPage - 1) / kPage, blank());
     size_ = size;
     // Elements that a shrunken array left behind come back as new ones.
     for (std::size_t at = size; at < std::min(before, pages_.size() * kPage); ++at) edit(at) = T();
@@ -67,10 +65,18 @@ class Pages {
     pages_.clear();
     size_ = 0;
   }
-  [[nodiscard]] std::size_t memory_bytes() const { return pages_.size() * (sizeof(Page) + sizeof(pages_[0])); }
+  [[nodiscard]] std::size_t memory_bytes() const {
+    const auto own = std::ranges::count_if(pages_, [](const auto& page) { return page != blank(); });
+    return static_cast<std::size_t>(own) * sizeof(Page) + pages_.capacity() * sizeof(pages_[0]);
+  }
 
  private:
   using Page = std::array<T, kPage>;
+  /// What nobody has written to yet is everybody's.
+  static const std::shared_ptr<Page>& blank() {
+    static const auto kBlank = std::make_shared<Page>();
+    return kBlank;
+  }
   std::vector<std::shared_ptr<Page>> pages_;
   std::size_t size_ = 0;
 };
@@ -96,6 +102,9 @@ class PagedLog {
     const std::uint64_t first = begin_ / kPage;
     pages_.erase(pages_.begin(), pages_.begin() + static_cast<std::ptrdiff_t>(first - first_page_));
     first_page_ = first;
+    // What an entry holds goes with it.
+    if constexpr (!std::is_trivially_copyable_v<T>)
+      for (std::uint64_t at = first * kPage; at < begin_; ++at) unshare(pages_.front())[at % kPage] = T();
   }
   /// Entries from `position` on are gone; requires one that is there, or the end.
   void truncate(std::uint64_t position) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kMinTouched = 1 << 16;
 /// Kinds of pods that are gone, beyond this and as many as there were: worth starting over.
-constexpr std::size_t kSpareTraits = 1 << 18;
+constexpr std::size_t kSpareTraits = 1 << 18, kSpareBytes = std::size_t{64} << 20;
 
 bool covers_alike(const model::PodDisruptionBudgetView& a, const model::PodDisruptionBudgetView& b) {
   return a.meta.ns == b.meta.ns && a.selector_is_empty == b.selector_is_empty && a.selector == b.selector;
@@ -20,7 +20,7 @@ bool covers_alike(const model::PodDisruptionBudgetView& a, const model::PodDisru
 void PreemptionIndex::sync() {
   index_.sync();
   const bool same_budgets = update_budgets();
-  const bool is_overgrown = kind_count_ > 2 * kinds_at_start_ + kSpareTraits;
+  const bool is_overgrown = kind_count_ > 2 * kinds_at_start_ + kSpareTraits || kind_bytes_ > 2 * kind_bytes_at_start_ + kSpareBytes;
   if (!same_budgets || is_overgrown || index_epoch_ != index_.epoch() || index_position_ < index_.touched_begin()) return rebuild();
   for (const std::uint64_t end = index_.touched_end(); index_position_ < end; ++index_position_) {
     const std::uint32_t node = index_.touched(index_position_).node;
@@ -37,10 +37,11 @@ void PreemptionIndex::rebuild() {
   touched_.restart(0);
   nodes_.renew(cluster_->slot_count());
   kinds_.clear();
-  kind_count_ = 0;
+  kind_count_ = kind_bytes_ = 0;
   take_budgets();
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) rebuild_node(i);
   kinds_at_start_ = kind_count_;
+  kind_bytes_at_start_ = kind_bytes_;
 }
 
 void PreemptionIndex::rebuild_node(std::uint32_t node) {
@@ -112,6 +113,7 @@ std::uint32_t PreemptionIndex::kind_of(const PodInfo& pod) {
       if (example.get() == &pod || same_traits(*example, pod)) return kind;
   const auto made = static_cast<std::uint32_t>(kind_count_++);
   kinds_[pod.traits_hash].emplace_back(pod.shared_from_this(), made);
+  kind_bytes_ += pod.bytes;
   set_of_kind_.push_back(0);
   return made;
 }
@@ -162,7 +164,7 @@ std::size_t PreemptionIndex::memory_bytes() const {
   std::size_t out = nodes_.memory_bytes() + nodes_.size() * sizeof(PreemptionNode) + touched_.memory_bytes() + index_.memory_bytes();
   for (std::size_t i = 0; i < nodes_.size(); ++i) out += nodes_[i]->rows.capacity() * sizeof(PreemptionRow);
   for (const auto& budget : budgets_) out += budget->holders.memory_bytes();
-  return out;
+  return out + kind_bytes_;
 }
 
 }  // namespace berth::placement

@@ -55,6 +55,8 @@ class PreemptionIndex {
         kinds_(other.kinds_),
         kind_count_(other.kind_count_),
         kinds_at_start_(other.kinds_at_start_),
+        kind_bytes_(other.kind_bytes_),
+        kind_bytes_at_start_(other.kind_bytes_at_start_),
         set_of_kind_(other.set_of_kind_) {}
 
   void sync();
@@ -106,7 +108,7 @@ class PreemptionIndex {
   std::vector<std::vector<std::uint32_t>> sets_;  ///< Of places in budgets_; the first is empty.
   std::map<std::vector<std::uint32_t>, std::uint32_t> set_index_;
   ShardedMap<std::uint64_t, std::vector<std::pair<PodInfoPtr, std::uint32_t>>, NumberHash> kinds_;  ///< By hash of the traits.
-  std::size_t kind_count_ = 0, kinds_at_start_ = 0;
+  std::size_t kind_count_ = 0, kinds_at_start_ = 0, kind_bytes_ = 0, kind_bytes_at_start_ = 0;
   Pages<std::uint32_t> set_of_kind_;  ///< Plus one; 0: not looked for yet.
 };
 

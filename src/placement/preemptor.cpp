@@ -9,7 +9,7 @@
 namespace berth::placement {
 namespace {
 
-constexpr std::size_t kMaxClasses = 64;
+constexpr std::size_t kMaxClasses = 64, kMaxBytes = std::size_t{64} << 20;
 /// Where thousands of nodes are equally good, their names are not worth sorting.
 constexpr std::size_t kMostTied = 256;
 using Kind = PreemptionAnswer::Kind;
@@ -83,7 +83,13 @@ PreemptorClass* Preemptor::Impl::class_for(const FrameworkPtr& framework, const 
     return single.get();
   }
   made->last_use = uses;
-  if (classes.size() >= kMaxClasses) classes.erase(std::ranges::min_element(classes, {}, [](const auto& one) { return one->last_use; }));
+  const auto bytes = [&] {
+    std::size_t out = 0;
+    for (const auto& one : classes) out += one->memory_bytes();
+    return out;
+  };
+  while (classes.size() >= kMaxClasses || (!classes.empty() && bytes() > kMaxBytes))
+    classes.erase(std::ranges::min_element(classes, {}, [](const auto& one) { return one->last_use; }));
   classes.push_back(std::move(made));
   return classes.back().get();
 }

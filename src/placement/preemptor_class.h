@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "placement/heap_bytes.h"
 #include "placement/preemption.h"
 #include "placement/preemption_index.h"
 
@@ -71,7 +72,9 @@ class PreemptorClass {
   [[nodiscard]] std::string reason(std::size_t bit) const;
   [[nodiscard]] const Framework& framework() const { return *framework_; }
   std::uint64_t last_use = 0;
-  [[nodiscard]] std::size_t memory_bytes() const { return answers_.memory_bytes() + blocks_.size() * sizeof(Block); }
+  [[nodiscard]] std::size_t memory_bytes() const {
+    return pod_->bytes + signature_.memory_bytes() + heap_bytes(own_anti_) + answers_.memory_bytes() + blocks_.size() * sizeof(Block);
+  }
 
  private:
   static constexpr std::size_t kBlock = 256;

@@ -31,6 +31,7 @@ class Signature {
   /// The affinity terms, held by pods that are there, that match the pod: ids of the onlookers', ascending.
   [[nodiscard]] const std::vector<std::uint32_t>& audience() const { return audience_; }
   [[nodiscard]] std::uint64_t hash() const { return hash_; }
+  [[nodiscard]] std::size_t memory_bytes() const { return bytes_.capacity() + audience_.capacity() * sizeof(audience_[0]); }
 
   /// What was made for this signature, when terms [0, seen) were there, can go on serving `other`: the same but for terms that came since.
   [[nodiscard]] bool continues_as(const Signature& other, std::size_t seen) const;

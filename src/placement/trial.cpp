@@ -417,6 +417,12 @@ void Attempt::keep() {
   impl_ = nullptr;
 }
 
+void Trial::forget() {
+  impl_->engine.forget();
+  for (auto& preemptor : impl_->preemptors) preemptor.reset();
+  impl_->cluster.forget_log();
+}
+
 std::size_t Trial::memory_bytes() const {
   std::size_t out = impl_->engine.memory_bytes();
   for (const auto& preemptor : impl_->preemptors)

@@ -200,6 +200,7 @@ void Scheduler::lead(bool is_leader) {
   impl_->post_turn();
 }
 
+void Scheduler::forget() { impl_->trial.forget(); }
 bool Scheduler::has_synced() const { return impl_->is_ready; }
 const placement::Cluster& Scheduler::cluster() const { return impl_->cluster; }
 SchedulingQueue::Sizes Scheduler::queue_sizes() const { return impl_->queue.sizes(); }

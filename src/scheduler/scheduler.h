@@ -64,6 +64,8 @@ class Scheduler {
   void start();
   /// With leader election: begins and stops deciding. Without: call lead(true) at once.
   void lead(bool is_leader);
+  /// Memory is short: what makes decisions faster is given back, and made anew as it is needed.
+  void forget();
   [[nodiscard]] bool has_synced() const;
   [[nodiscard]] const placement::Cluster& cluster() const;
   [[nodiscard]] SchedulingQueue::Sizes queue_sizes() const;

@@ -153,6 +153,7 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   std::deque<SchedulingQueue::Entry> aside;  ///< Popped while another pod was asked about; first come, first served.
   std::uint64_t node_changes_seen = 0;       ///< Nodes that came or went.
   std::size_t bindings_in_flight = 0;
+  std::size_t gone_bytes = 0;  ///< Of large pods that went since columns were last given back.
   bool is_leader = false, is_ready = false, turn_posted = false;
   TimerId timer = TimerId::kNone;
 
@@ -179,6 +180,8 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   /// A pod that needs a node: ours to place, or somebody else's. `before` is its last revision, null at first sight.
   void want_node(const client::ObjectRef& object, const PodGlance& glance, const client::ObjectRef& before);
   void forget_waiting(const std::string& uid);
+  /// The pod is gone for good: when that was so for many large ones, nothing of them is kept.
+  void note_gone(const placement::PodInfo& info);
   /// Where the pod counts on room from now on; empty for nowhere. Pods of no higher priority that the old node was kept from are woken.
   void set_nominated(Waiting& entry, const std::string& node_name);
 

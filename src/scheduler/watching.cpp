@@ -288,12 +288,24 @@ void Scheduler::Impl::pod_deleted(const ObjectRef& object) {
     binding_failed(held->second.binding, {}, "removed");
   const PodInfoPtr info = cluster.find_pod(key);
   const NodeIndex node = cluster.pod_node(key);
+  const auto waited = waiting.find(object->uid());
+  const PodInfoPtr last_known = info == nullptr && waited != waiting.end() ? waited->second.info : info;
   cluster.remove_pod(key);
   assumed.erase(object->uid());
   forget_waiting(object->uid());
   victim_seen(object->uid());
   if (node.is_valid()) wake(ClusterEvent::kAssignedPodDeleted, node, {.pod_before = info.get()});
   observe_event(node.is_valid() ? "AssignedPodDelete" : "UnschedulablePodDelete", start);
+  if (last_known != nullptr) note_gone(*last_known);
+}
+
+void Scheduler::Impl::note_gone(const PodInfo& info) {
+  constexpr std::size_t kLarge = std::size_t{16} << 10, kMostGone = std::size_t{32} << 20;
+  if (info.bytes < kLarge) return;
+  gone_bytes += info.bytes;
+  if (gone_bytes < kMostGone) return;
+  gone_bytes = 0;
+  trial.forget();
 }
 
 void Scheduler::Impl::place(const ObjectRef& object, EventSet events, PodInfoPtr info) {
@@ -332,6 +344,7 @@ bool Scheduler::Impl::take_away_ended(const Object& object) {
   assumed.erase(object.uid());
   cluster.remove_pod(key);
   wake(ClusterEvent::kAssignedPodDeleted, index, {.pod_before = known.get()});
+  note_gone(*known);
   return true;
 }
 

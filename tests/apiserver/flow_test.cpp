@@ -234,7 +234,7 @@ TEST_F(FlowController, SeatsAreGivenBack) {
 TEST_F(FlowController, NothingNewBeginsWhenMemoryIsScarce) {
   Controller controller({}, registry_);
   use_defaults(controller);
-  controller.set_overloaded(true);
+  controller.set_memory(Memory::kShort);
   bool admin = false, jane = false, node = false;
   controller.submit(work(controller, user("admin", {"system:masters"}), 10, [&] { admin = true; }));
   controller.submit(work(controller, user("jane"), 10, [&] { jane = true; }));
@@ -242,9 +242,77 @@ TEST_F(FlowController, NothingNewBeginsWhenMemoryIsScarce) {
   EXPECT_TRUE(admin);
   EXPECT_TRUE(node);
   EXPECT_FALSE(jane);
-  controller.set_overloaded(false);
+  controller.set_memory(Memory::kAmple);
   controller.submit(work(controller, user("jane"), 10, [&] { jane = true; }));
   EXPECT_TRUE(jane);
+}
+
+TEST_F(FlowController, WhenMemoryIsTightControllersMakeNothingAndEverybodyElseGoesOn) {
+  Controller controller({}, registry_);
+  use_defaults(controller);
+  const auto asks = [&](const UserInfo& who, std::string_view verb, std::string_view resource, std::string_view subresource = "") {
+    Attributes attributes;
+    attributes.verb = verb;
+    attributes.resource = resource;
+    attributes.subresource = subresource;
+    attributes.ns = "default";
+    Work asked;
+    asked.where = controller.classify(who, attributes);
+    bool ran = false;
+    asked.run = [&] { ran = true; };
+    asked.reject = [](std::string_view, int) {};
+    controller.submit(std::move(asked));
+    return ran;
+  };
+  // As in `berth up`, where controllers are in the process, and exempt.
+  const UserInfo manager = user("system:kube-controller-manager", {"system:masters"});
+  const UserInfo account = user("system:serviceaccount:kube-system:job-controller",
+                                {"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"});
+  for (const Memory memory : {Memory::kTight, Memory::kShort}) {
+    controller.set_memory(memory);
+    for (const UserInfo& who : {manager, account}) {
+      EXPECT_FALSE(asks(who, "create", "pods"));
+      EXPECT_TRUE(asks(who, "delete", "pods")) << "that makes room";
+      EXPECT_TRUE(asks(who, "update", "pods"));
+      EXPECT_TRUE(asks(who, "create", "pods", "eviction"));
+      EXPECT_TRUE(asks(who, "create", "events")) << "people are told why nothing comes";
+    }
+    EXPECT_EQ(asks(user("jane"), "create", "pods"), memory == Memory::kTight);
+    EXPECT_TRUE(asks(user("system:node:a", {"system:nodes", "system:authenticated"}), "create", "pods"));
+  }
+  controller.set_memory(Memory::kAmple);
+  EXPECT_TRUE(asks(manager, "create", "pods"));
+}
+
+TEST_F(FlowController, WhatWaitedTooLongGivesItsBytesBack) {
+  Limits limits;
+  limits.workers = 1;
+  limits.longest_wait = std::chrono::milliseconds(1);
+  limits.waiting_bytes = 100'000;
+  Controller controller(limits, registry_);
+  use_defaults(controller);
+  // The only worker is held up, so that nothing leaves the queues but by its time.
+  std::promise<void> begun, go;
+  controller.submit(work(controller, user("jane"), 10'000, [&] {
+    begun.set_value();
+    go.get_future().wait();
+  }));
+  begun.get_future().wait();
+  for (int round = 0; round < 3; ++round) {
+    std::promise<std::string> first, second;
+    const auto waits = [&](std::promise<std::string>& told) {
+      Work large = work(controller, user("jane"), 10'000, [] {});
+      large.bytes = 60'000;
+      large.reject = [&told](std::string_view reason, int) { told.set_value(std::string(reason)); };
+      controller.submit(std::move(large));
+    };
+    waits(first);
+    waits(second);
+    EXPECT_EQ(second.get_future().get(), "queue-full") << "there is room for one";
+    EXPECT_EQ(first.get_future().get(), "time-out");
+  }
+  go.set_value();
+  controller.stop();
 }
 
 TEST_F(FlowController, WhatHasBegunIsNeverRefused) {

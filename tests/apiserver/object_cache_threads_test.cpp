@@ -24,6 +24,12 @@ class ScriptedStore final : public store::Store {
     compacted_ = revision;
     return memory_->compact(revision);
   }
+  Result<void> probe() override {
+    std::lock_guard lock(mutex_);
+    ++probes_;
+    if (error_) return std::unexpected(*error_);
+    return {};
+  }
   void hold(bool held) {
     std::lock_guard lock(mutex_);
     held_ = held;
@@ -38,6 +44,7 @@ class ScriptedStore final : public store::Store {
     changed_.wait(lock, [&] { return commits_ >= count; });
   }
   int commits() const { return commits_; }
+  int probes() const { return probes_; }
   int synced() const { return synced_; }
   int relaxed() const { return relaxed_; }
   Revision compacted() const { return compacted_; }
@@ -46,7 +53,7 @@ class ScriptedStore final : public store::Store {
   std::unique_ptr<store::Store> memory_ = store::make_memory_store();
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::atomic<int> commits_{0}, synced_{0}, relaxed_{0};
+  std::atomic<int> commits_{0}, synced_{0}, relaxed_{0}, probes_{0};
   std::atomic<Revision> compacted_{0};
   bool held_ = false;
   std::optional<Error> error_;
@@ -200,6 +207,46 @@ TEST_F(ObjectCacheThreads, FullDiskIsNotForEver) {
   store->fail_with(std::nullopt);
   EXPECT_TRUE(propose(pod_proposal({.name = "b"})).has_value());
   EXPECT_EQ(cache_->revision(), 1);
+}
+
+TEST_F(ObjectCacheThreads, AFullDiskIsToldAndItsEndIsFoundWithoutAWrite) {
+  auto* store = open_scripted();
+  put({.name = "a"});
+  EXPECT_TRUE(cache_->is_writable());
+  const Error full{ErrorCode::kUnavailable, "full"};
+  store->fail_with(full);
+  EXPECT_EQ(propose(pod_proposal({.name = "b"})).error(), ProposeError::kStorage);
+  EXPECT_FALSE(cache_->is_writable());
+  // What is refused before the store is asked wakes the writer and says nothing of the disk.
+  const auto wake = [&] { EXPECT_EQ(propose(delete_proposal("default", "none")).error(), ProposeError::kNotFound); };
+  wake();
+  EXPECT_EQ(store->probes(), 0);
+  clock_.advance(std::chrono::seconds(2));
+  wake();
+  wake();
+  EXPECT_EQ(store->probes(), 1);
+  EXPECT_FALSE(cache_->is_writable());
+  store->fail_with(std::nullopt);
+  clock_.advance(std::chrono::seconds(2));
+  wake();
+  wake();
+  EXPECT_TRUE(cache_->is_writable());
+  EXPECT_EQ(store->commits(), 2);
+}
+
+TEST_F(ObjectCacheThreads, WhatWasToExpireOnAFullDiskExpiresLater) {
+  auto* store = open_scripted(true);
+  auto event = pod_proposal({.name = "e"});
+  event.expires_at = clock_.now() + std::chrono::minutes(1);
+  EXPECT_TRUE(propose(std::move(event)).has_value());
+  store->fail_with(Error{ErrorCode::kUnavailable, "full"});
+  clock_.advance(std::chrono::minutes(2));
+  EXPECT_FALSE(propose(pod_proposal({.name = "a"})).has_value());
+  EXPECT_NE(cache_->get("//pods/default/e"), nullptr);
+  store->fail_with(std::nullopt);
+  clock_.advance(std::chrono::minutes(2));
+  put({.name = "a"});
+  EXPECT_EQ(cache_->get("//pods/default/e"), nullptr);
 }
 
 TEST_F(ObjectCacheThreads, WaitForAnswersWhenPublished) {

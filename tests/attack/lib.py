@@ -11,10 +11,10 @@ IDENTITIES = {  # token: user, groups
 
 
 class Server:
-    """`berth server` in a directory of its own; use with `with`."""
+    """`berth server` (or `berth up`) in a directory of its own; use with `with`."""
 
-    def __init__(self, berth, *flags):
-        self.berth, self.flags = berth, flags
+    def __init__(self, berth, *flags, command="server"):
+        self.berth, self.flags, self.command = berth, flags, command
 
     def __enter__(self):
         self.directory = tempfile.TemporaryDirectory(prefix="berth-attack.")
@@ -24,7 +24,7 @@ class Server:
                 out.write(f'{token},{user},{user},"{groups}"\n')
         data = os.path.join(self.directory.name, "data")
         self.log = open(os.path.join(self.directory.name, "log"), "w+")
-        self.process = subprocess.Popen([self.berth, "server", "--data-dir", data, "--listen", "127.0.0.1:0", "--token-auth-file", tokens, *self.flags],
+        self.process = subprocess.Popen([self.berth, self.command, "--data-dir", data, "--listen", "127.0.0.1:0", "--token-auth-file", tokens, *self.flags],
                                         stdout=self.log, stderr=self.log)
         config = os.path.join(data, "admin.kubeconfig")
         for _ in range(600):

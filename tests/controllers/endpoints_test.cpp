@@ -79,6 +79,23 @@ TEST_F(EndpointsTest, ReadyAndUnreadyPodsStandApart) {
   EXPECT_EQ(json::get_string(endpoint("up"), {"nodeName"}), "n1");
 }
 
+TEST_F(EndpointsTest, PortsThatDifferFromPodToPodAreNoProduct) {
+  for (int i = 0; i < 100; ++i)
+    api.put(kinds().pod,
+            yaml(fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: p{0}, labels: {{app: a}}}}\nspec: {{nodeName: n1, containers: "
+                             "[{{name: c, ports: [{{name: http, containerPort: {1}}}]}}]}}\nstatus: {{phase: Running, podIPs: [{{ip: "
+                             "10.0.0.{0}}}], conditions: [{{type: Ready, status: 'True'}}]}}\n",
+                             i, 1000 + i)));
+  // As long as thousands of ports would be.
+  service(fmt::format("clusterIP: 10.96.0.7, ipFamilies: [IPv4], selector: {{app: a}}, ports: [{{name: {}, port: 80, targetPort: http}}]",
+                      std::string(100'000, 'n')));
+  settle();
+  const auto slices = api.all(kinds().endpoint_slice).size();
+  EXPECT_GE(slices, 60U);
+  EXPECT_LE(slices, 84U);
+  EXPECT_TRUE(std::ranges::any_of(api.events, [](const std::string& event) { return event.contains("pods are left out"); }));
+}
+
 TEST_F(EndpointsTest, ATerminatingPodServesButIsNotReady) {
   pod("p", true);
   service(kPlain);

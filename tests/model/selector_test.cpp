@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "model/api_status.h"
+
 namespace berth::model {
 namespace {
 
@@ -31,6 +33,29 @@ TEST(Selector, ParsesTheQueryParameter) {
 TEST(Selector, RefusesBadSyntax) {
   for (const char* text : {"a in", "a in (", "a in (b", "=b", "a=b,", "a b", "a in ()x", "!", "a>x", "-a=b", "a=b c"})
     EXPECT_FALSE(Selector::parse(text)) << text;
+}
+
+TEST(Selector, WhatIsSaidOfABadOneIsNoProductOfItsParts) {
+  // A long key that is wrong is named with each of many values that are wrong.
+  std::string text = "~" + std::string(20'000, 'k') + " in (";
+  for (int i = 0; i < 15'000; ++i) text += fmt::format("~{},", i);
+  const auto parsed = Selector::parse(text + "~)");
+  ASSERT_FALSE(parsed);
+  EXPECT_GT(parsed.error().message.size(), 20'000U);
+  EXPECT_LT(parsed.error().message.size(), 200'000U);
+}
+
+TEST(ApiStatus, AMessageIsCutWhereNobodyReadsOn) {
+  ApiStatus status;
+  status.code = 400;
+  status.message = "x" + std::string(10, 'y');
+  EXPECT_EQ(json::get_string(status.to_json(), {"message"}), status.message);
+  status.message = "x";
+  for (int i = 0; i < 200'000; ++i) status.message += "\u00e9";
+  const json::Value document = status.to_json();
+  const auto message = json::get_string(document, {"message"});
+  EXPECT_LE(message.size(), 256U * 1024 + 3);
+  EXPECT_TRUE(message.ends_with("\u00e9...")) << "not within a letter";
 }
 
 TEST(Selector, PrintsWhatItParses) { EXPECT_EQ(Selector::parse("b=1,a in (y,x),!c,d")->to_string(), "a in (x,y),b=1,!c,d"); }

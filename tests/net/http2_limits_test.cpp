@@ -96,6 +96,48 @@ TEST_F(Http2Limits, EmptyAndTinyDataAreLimited) {
   }
 }
 
+TEST_F(Http2Limits, AnswersThatAreNotReadHoldFurtherRequestsBack) {
+  Http2Client client(server->port(), setting(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0));
+  std::vector<std::uint32_t> unread;
+  for (int i = 0; i < 20; ++i) unread.push_back(client.ask(request_fields("GET", "/big")));
+  ASSERT_TRUE(client.read_until([&] { return client.answers[unread[3]].status() == "200"; }));
+  EXPECT_LE(handled, 16) << "16 MiB, what is expected of those under way included";
+  const int before = handled;
+  // A stream that is reset gives back what it holds: nobody will read it.
+  std::string resets;
+  for (const auto stream : unread) resets += frame(kRstStream, 0, stream, big_endian(NGHTTP2_CANCEL));
+  client.send(resets);
+  const auto next = client.ask(request_fields());
+  ASSERT_TRUE(client.read_until([&] { return client.answers[next].status() == "200"; }));
+  EXPECT_GE(handled, before + 1);
+}
+
+TEST_F(Http2Limits, ReadsThatNobodyAnswersYetCountToo) {
+  Http2Client client(server->port());
+  for (int i = 0; i < 20; ++i) client.ask(request_fields("GET", "/keep"));
+  const auto kept_by = [&] {
+    const std::lock_guard lock(mutex);
+    return kept.size();
+  };
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (kept_by() < 16 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  EXPECT_EQ(kept_by(), 16U);
+  // Each answer lets another one in.
+  std::size_t answered = 0;
+  while (answered < 20 && std::chrono::steady_clock::now() < deadline) {
+    std::vector<Writer> now;
+    {
+      const std::lock_guard lock(mutex);
+      now.swap(kept);
+    }
+    EXPECT_LE(now.size(), 16U);
+    for (const Writer& writer : now) writer->respond({});
+    answered += now.size();
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(answered, 20U);
+}
+
 TEST_F(Http2Limits, ContinuationsWithoutEndEndTheConnection) {
   Http2Client client(server->port());
   client.send(frame(kHeaders, 0, 1, literals(request_fields())));

@@ -36,9 +36,23 @@ TEST_F(PodKindsTest, WhatAPluginReadsTellsThemApart) {
   EXPECT_NE(web, kind(pod(7, "web"), "node-1")) << "room is made for it";
 }
 
-TEST_F(PodKindsTest, WhatNobodyHoldsIsForgotten) {
-  for (int i = 0; i < 30'000; ++i) (void)kind(pod(i, fmt::format("app-{}", i)));
-  EXPECT_LT(kinds.size(), 2000u);
+TEST_F(PodKindsTest, WhatNobodyHoldsIsForgottenAtOnce) {
+  const auto kept = kind(pod(0, "kept"));
+  {
+    const auto first = kind(pod(1, "web")), again = kind(pod(2, "web"));
+    EXPECT_EQ(kinds.size(), 2U);
+  }
+  EXPECT_EQ(kinds.size(), 1U);
+  EXPECT_EQ(kind(pod(3, "kept")), kept);
+  EXPECT_NE(kind(pod(4, "web"))->id, kept->id);
+  EXPECT_EQ(kinds.size(), 1U);
+}
+
+TEST_F(PodKindsTest, AKindMayOutliveTheTable) {
+  auto own = std::make_unique<PodKinds>();
+  const auto kept = own->of(*framework, *pod(1, "web"), "");
+  own.reset();
+  EXPECT_GT(kept->id, 0U);
 }
 
 }  // namespace

@@ -196,6 +196,8 @@ class ObjectCache {
   [[nodiscard]] virtual Revision revision() const = 0;
   /// Writes are refused since the store failed (the log says how); reads go on.
   [[nodiscard]] virtual bool is_read_only() const = 0;
+  /// False while the store has no room, too. That ends by itself, also when nobody writes.
+  [[nodiscard]] virtual bool is_writable() const { return !is_read_only(); }
   /// Starts after `after`: events with a higher revision, without a gap. nullptr: `after` is older than the history (410 Expired).
   /// With `initial_state`, first every matching object as kAdded (in key order) and then a kBookmark at that revision.
   virtual std::unique_ptr<Watch> watch(WatchFilter filter, Revision after, bool initial_state, std::shared_ptr<WatchSink> sink) = 0;

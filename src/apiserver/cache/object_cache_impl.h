@@ -64,6 +64,7 @@ class ObjectCacheImpl final : public PublishedObjects {
 
   void propose(Proposal proposal, std::function<void(ProposeResult)> result) override;
   [[nodiscard]] bool is_read_only() const override { return read_only_.load(); }
+  [[nodiscard]] bool is_writable() const override { return !read_only_ && !full_; }
   void wait_for(Revision revision, Duration timeout, std::function<void(bool)> done) override;
 
  private:
@@ -103,6 +104,9 @@ class ObjectCacheImpl final : public PublishedObjects {
   ProposeResult accept(Group& group, Proposal& proposal);
   ProposeResult add_delete(Group& group, const ObjectPtr& current, Revision revision);
   bool commit(Group& group);
+  bool take_outcome(const Result<void>& written, std::string_view what);
+  void probe();
+  void expire_later(const std::vector<Pending>& batch);
   void publish(Group& group);
   void answer_waiters();
   std::vector<Pending> take_expired();
@@ -117,6 +121,7 @@ class ObjectCacheImpl final : public PublishedObjects {
   const CacheOptions options_;
   const bool synchronous_;
   std::atomic<bool> read_only_{false};
+  std::atomic<bool> full_{false};  ///< The last write found no room.
 
   std::mutex queue_mutex_;
   std::condition_variable wake_;
@@ -128,7 +133,7 @@ class ObjectCacheImpl final : public PublishedObjects {
   // The writer's own.
   Gate run_gate_;
   std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiries_;
-  TimePoint next_compaction_{};
+  TimePoint next_compaction_{}, next_probe_{};
   Revision compacted_ = 0, compaction_goal_ = 0, revision_at_last_compaction_ = 0;
   TimePoint last_compaction_step_{};
   std::thread writer_;

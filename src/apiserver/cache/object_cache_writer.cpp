@@ -13,6 +13,7 @@ constexpr std::size_t kExpirySlice = 500;                         // Expired obj
 constexpr Revision kCompactionStep = 1000;                        // Revisions; some milliseconds of the writer's time …
 constexpr auto kCompactionPause = std::chrono::milliseconds(50);  // … at most this often while writes are waiting.
 constexpr auto kLongestSleep = std::chrono::seconds(30);
+constexpr auto kProbing = std::chrono::seconds(1);  // How often a full store is tried when nobody writes.
 
 }  // namespace
 
@@ -71,6 +72,7 @@ void ObjectCacheImpl::run() {
     if (!batch.empty()) process(std::move(batch));
     answer_waiters();
     compact_step(idle);
+    probe();
   }
   answer_waiters();
 }
@@ -99,6 +101,7 @@ Duration ObjectCacheImpl::time_to_wait() {
   TimePoint now = clock_.now();
   TimePoint next = std::min(now + kLongestSleep, next_compaction_);
   if (!expiries_.empty() && !read_only_) next = std::min(next, expiries_.top().when);
+  if (full_) next = std::min(next, next_probe_);
   for (const Waiter& waiter : waiters_) next = std::min(next, waiter.deadline);
   return std::max(next - now, Duration(1000));
 }
@@ -117,6 +120,7 @@ void ObjectCacheImpl::process(std::vector<Pending> batch) {
     } else {
       // Also those refused: what they were refused for may never have come to be.
       std::fill(group.results.begin(), group.results.end(), ProposeResult(std::unexpected(ProposeError::kStorage)));
+      expire_later(batch);
     }
   }
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -166,16 +170,34 @@ ProposeResult ObjectCacheImpl::add_delete(Group& group, const ObjectPtr& current
   return gone;
 }
 
-bool ObjectCacheImpl::commit(Group& group) {
-  auto committed = store_->commit(group.records, group.sync);
-  if (committed) return true;
-  if (committed.error().code == ErrorCode::kUnavailable) {
+bool ObjectCacheImpl::commit(Group& group) { return take_outcome(store_->commit(group.records, group.sync), "writes refused"); }
+
+bool ObjectCacheImpl::take_outcome(const Result<void>& written, std::string_view what) {
+  if (written) {
+    if (full_.exchange(false)) log::info("store", "there is room again");
+    return true;
+  }
+  if (written.error().code == ErrorCode::kUnavailable) {
     // Nothing was written and the store is sound (a full disk): the next group may fare better.
-    log::error("store", "writes refused: {}", committed.error().message);
+    if (!what.empty()) log::error("store", "{}: {}", what, written.error().message);
+    full_ = true;
+    next_probe_ = clock_.now() + kProbing;
   } else {
-    enter_read_only(committed.error());
+    enter_read_only(written.error());
   }
   return false;
+}
+
+/// Whoever asks whether this server is ready sends it no writes while it is not: it must find out by itself.
+void ObjectCacheImpl::probe() {
+  if (full_ && !read_only_ && clock_.now() >= next_probe_) (void)take_outcome(store_->probe(), "");
+}
+
+/// What was to go by its age goes when there is room again.
+void ObjectCacheImpl::expire_later(const std::vector<Pending>& batch) {
+  for (const Pending& pending : batch)
+    if (!pending.result && pending.proposal.is_delete)
+      expiries_.push({clock_.now() + kLongestSleep, pending.proposal.expected.value_or(0), pending.proposal.key});
 }
 
 void ObjectCacheImpl::enter_read_only(const Error& error) {

@@ -27,6 +27,7 @@ class EncryptedStore final : public store::Store {
 
   [[nodiscard]] store::StoreState state() const override { return inner_->state(); }
   Result<void> compact(store::Revision revision) override { return inner_->compact(revision); }
+  Result<void> probe() override { return inner_->probe(); }
 
   Result<void> commit(std::span<const store::Record> records, bool sync) override {
     if (configuration_.rules.empty()) return inner_->commit(records, sync);

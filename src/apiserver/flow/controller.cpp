@@ -97,7 +97,7 @@ bool Controller::runs_here(const Classified& where, double cost_us, int seats) {
   if (cost_us >= kHeavyUs) return false;
   Level& level = where.level();
   const auto now = Clock::now();
-  if (!level.is_exempt && (is_shed(where) || wear.is_worn_out(now))) return false;
+  if (is_shed(where) || (!level.is_exempt && wear.is_worn_out(now))) return false;
   if (seats > 0) {
     const std::lock_guard lock(mutex_);
     if (!level.is_exempt && (!level.queue.empty() || !level.has_room(seats))) return false;

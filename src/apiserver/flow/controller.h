@@ -49,10 +49,15 @@ struct Configuration {
 struct Classified {
   std::shared_ptr<const Configuration> held;  ///< Null: nowhere, there is no flow control.
   const Configuration::Schema* schema = nullptr;
-  std::string flow;  ///< Who shares a queue within schema and level.
+  std::string flow;    ///< Who shares a queue within schema and level.
+  bool grows = false;  ///< A controller makes an object: it can wait while memory is needed for users.
   [[nodiscard]] const Configuration::Place& place() const { return held->places[schema->place]; }
   [[nodiscard]] Level& level() const { return *place().level; }
 };
+
+/// What the process has left of its memory (upkeep/memory_guard.h): when it is tight, controllers make no objects; when it is short,
+/// nothing new begins but what is the cluster's own, and goes on without making more.
+enum class Memory : std::uint8_t { kAmple, kTight, kShort };
 
 /// What a request was, for whoever looks at what waits.
 struct Description {
@@ -129,9 +134,8 @@ class Controller {
   static void spent(std::chrono::steady_clock::time_point from);
   /// The request that some work was is answered; it took so many seconds.
   void finish(const Classified& where, int seats, double seconds);
-  /// From now on what is neither exempt nor the cluster's own is refused ("memory"), until it is set back.
-  void set_overloaded(bool overloaded) { overloaded_ = overloaded; }
-  [[nodiscard]] bool is_overloaded() const { return overloaded_; }
+  /// From now on requests are refused ("memory") by what there is of it.
+  void set_memory(Memory memory) { memory_ = memory; }
   void stop();
 
   // What /debug/api_priority_and_fairness shows, as Kubernetes writes it: a line each, fields divided by ",\t" and padded.
@@ -153,7 +157,8 @@ class Controller {
 
   [[nodiscard]] std::shared_ptr<const Configuration> present() const { return configuration_.load(std::memory_order_acquire); }
   [[nodiscard]] bool is_shed(const Classified& where) const {
-    return overloaded_.load(std::memory_order_relaxed) && !where.level().is_vital;
+    const Memory memory = memory_.load(std::memory_order_relaxed);
+    return (memory != Memory::kAmple && where.grows) || (memory == Memory::kShort && !where.level().is_vital);
   }
   void work(bool only_exempt);
   std::function<void()> take(bool only_exempt);
@@ -175,7 +180,7 @@ class Controller {
   const Limits limits_;
   metrics::Registry& registry_;
   std::atomic<std::shared_ptr<const Configuration>> configuration_;
-  std::atomic<bool> overloaded_{false};
+  std::atomic<Memory> memory_{Memory::kAmple};
   mutable std::mutex mutex_;
   std::condition_variable wake_, wake_exempt_;
   std::vector<std::shared_ptr<Level>> levels_;  ///< The present ones, and those that are gone until nothing is in them.

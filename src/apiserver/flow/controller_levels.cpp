@@ -171,9 +171,23 @@ void Controller::set_weights() {
   for (auto& level : levels_) level->weight = std::max(1, level->shares) * (level->is_vital ? 1 : scale);
 }
 
+namespace {
+
+/// A controller makes an object that stays: not a question (reviews), nor what it tells (events).
+bool grows(const UserInfo& user, const Attributes& attributes) {
+  if (attributes.verb != "create" || !attributes.is_resource || !attributes.subresource.empty()) return false;
+  if (attributes.resource == "events" || attributes.group == "authorization.k8s.io" || attributes.group == "authentication.k8s.io")
+    return false;
+  // In Kubernetes each controller has an account of its own there.
+  return user.name == "system:kube-controller-manager" || user.in_group("system:serviceaccounts:kube-system");
+}
+
+}  // namespace
+
 Classified Controller::classify(const UserInfo& user, const Attributes& attributes) const {
   Classified out;
   out.held = present();
+  out.grows = grows(user, attributes);
   if (!limits_.is_fair) {
     const bool reads = attributes.verb == "get" || attributes.verb == "list" || attributes.verb == "watch";
     out.schema = &out.held->schemas[user.in_group("system:masters") ? 2 : reads ? 0 : 1];

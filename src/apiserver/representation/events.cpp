@@ -38,12 +38,37 @@ void append_message(std::string& out, const model::KindInfo& kind, WatchEventTyp
   if (body) model::append_watch_frame(out, type_name(type), *body);
 }
 
-/// The frames of the last thousand revisions, for all threads and watchers.
+/// The frames of the last thousand revisions, for all threads and watchers: the youngest of them that are a few megabytes together.
 class SharedFrames {
  public:
   Bytes get(const model::KindInfo& kind, bool is_protobuf, WatchEventType type, const ObjectPtr& object) {
     Entry& entry = entries_[is_protobuf][static_cast<std::size_t>(object->revision) % kKept];
-    const std::lock_guard lock(entry.mutex);  // Whoever comes while it is made waits for it.
+    Bytes bytes;
+    std::size_t made = 0;
+    {
+      const std::lock_guard lock(entry.mutex);  // Whoever comes while it is made waits for it.
+      bytes = frame(entry, kind, is_protobuf, type, object, made);
+    }
+    if (made > 0) remember(entry, object, made);
+    return bytes;
+  }
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    drop_beyond(0);
+  }
+
+ private:
+  static constexpr std::size_t kKept = 1024, kMostBytes = std::size_t{16} << 20;
+  struct Entry {
+    std::mutex mutex;
+    WatchEventType type{};
+    ObjectPtr object;
+    Bytes bytes;
+  };
+
+  /// `made`: what it holds from now on, if it was made. Requires the entry's mutex.
+  static Bytes frame(Entry& entry, const model::KindInfo& kind, bool is_protobuf, WatchEventType type, const ObjectPtr& object,
+                     std::size_t& made) {
     if (entry.object != object || entry.type != type) {
       std::string text;
       text.reserve(object->value->size() + 40);
@@ -55,24 +80,45 @@ class SharedFrames {
       entry.bytes = make_bytes(std::move(text));
       entry.object = object;
       entry.type = type;
+      made = entry.bytes->size() + object->value->size();
     }
     return entry.bytes;
   }
+  void remember(Entry& entry, const ObjectPtr& object, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    kept_.push_back({&entry, object.get(), bytes});
+    bytes_ += bytes;
+    drop_beyond(kMostBytes);
+  }
+  /// The oldest first, unless another object's has taken the place. Requires the mutex.
+  void drop_beyond(std::size_t most) {
+    for (; bytes_ > most; kept_.pop_front()) {
+      auto& [entry, object, bytes] = kept_.front();
+      bytes_ -= bytes;
+      const std::lock_guard lock(entry->mutex);
+      if (entry->object.get() != object) continue;
+      entry->object = nullptr;
+      entry->bytes = nullptr;
+    }
+  }
 
- private:
-  static constexpr std::size_t kKept = 1024;
-  struct Entry {
-    std::mutex mutex;
-    WatchEventType type{};
-    ObjectPtr object;
-    Bytes bytes;
+  struct Kept {
+    Entry* entry;
+    const StoredObject* object;
+    std::size_t bytes;
   };
   std::array<std::array<Entry, kKept>, 2> entries_;  ///< JSON, protobuf.
+  std::mutex mutex_;                                 ///< Of what follows; taken before an entry's.
+  std::deque<Kept> kept_;
+  std::size_t bytes_ = 0;
 };
 
-Bytes shared_frame(const model::KindInfo& kind, bool is_protobuf, WatchEventType type, const ObjectPtr& object) {
+SharedFrames& shared_frames() {
   static SharedFrames frames;
-  return frames.get(kind, is_protobuf, type, object);
+  return frames;
+}
+Bytes shared_frame(const model::KindInfo& kind, bool is_protobuf, WatchEventType type, const ObjectPtr& object) {
+  return shared_frames().get(kind, is_protobuf, type, object);
 }
 
 /// Batches: watchers of the same things are served one after the other with the same ones.
@@ -103,6 +149,8 @@ bool EventFrames::is_shared(const Event& event) const {
   return is_plain_ && event.object != nullptr && (request_.custom == nullptr || is_shown_as_stored(request_, *event.object));
 }
 
+void EventFrames::forget_shared() { shared_frames().clear(); }
+
 Bytes EventFrames::one(const Event& event) {
   if (is_shared(event)) return shared_frame(*request_.kind, form_.is_protobuf(), event.type, event.object);
   std::string text;
@@ -122,7 +170,9 @@ Bytes EventFrames::all(const std::deque<Event>& batch, std::size_t size) {
   text.reserve(form_.is_protobuf() ? size * 2 / 3 : size + 64);
   for (const auto& event : batch) append(text, event);
   Bytes bytes = make_bytes(std::move(text));
-  if (shares) {
+  // Every thread that writes keeps its own: none keeps large ones.
+  constexpr std::size_t kMostKept = 128 * 1024;
+  if (shares && bytes->size() <= kMostKept) {
     SharedBatch& made = recent[next++ % recent.size()];
     made.events.clear();
     for (const auto& event : batch) made.events.emplace_back(event.type, event.object);

@@ -83,6 +83,8 @@ class EventFrames {
   };
   EventFrames(const Clock& clock, const Request& request);
   [[nodiscard]] std::string_view content_type() const;
+  /// Memory is short: what is kept for other watchers goes, and is made anew for them.
+  static void forget_shared();
   Bytes one(const Event& event);
   /// `size`: the sum of their bytes().
   Bytes all(const std::deque<Event>& batch, std::size_t size);

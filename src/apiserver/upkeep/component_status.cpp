@@ -24,7 +24,7 @@ json::Object leader(const ObjectCache& cache, const std::string& name, TimePoint
 std::vector<ObjectPtr> component_statuses(const ObjectCache& cache, const model::KindInfo& kind, TimePoint now) {
   const std::pair<std::string, json::Object> components[] = {
       {"controller-manager", leader(cache, "kube-controller-manager", now)},
-      {"etcd-0", cache.is_read_only() ? unhealthy("the store takes no writes") : healthy()},
+      {"etcd-0", !cache.is_writable() ? unhealthy("the store takes no writes") : healthy()},
       {"scheduler", leader(cache, "kube-scheduler", now)}};
   std::vector<ObjectPtr> out;
   for (const auto& [name, condition] : components) {

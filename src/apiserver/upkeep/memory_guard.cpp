@@ -13,7 +13,7 @@ extern "C" int mallctl(const char* name, void* old_value, std::size_t* old_size,
 namespace berth::apiserver {
 namespace {
 
-constexpr auto kPause = std::chrono::milliseconds(200);
+using flow::Memory;
 
 void give_back_freed_memory() {
   if (mallctl != nullptr) mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0);  // 4096: MALLCTL_ARENAS_ALL.
@@ -47,12 +47,16 @@ std::size_t memory_of_machine() {
 struct MemoryGuard::State {
   EventLoop& loop;
   std::size_t limit;
-  std::function<void(bool)> shed;
+  Callbacks callbacks;
   std::mutex mutex;
   TimerId timer = TimerId::kNone;
-  bool stopped = false, is_over = false;
+  bool stopped = false;
+  Memory memory = Memory::kAmple;
+  TimePoint given_up_at{}, purged_at{};
 
-  State(EventLoop& on, std::size_t limit_bytes, std::function<void(bool)> call) : loop(on), limit(limit_bytes), shed(std::move(call)) {}
+  State(EventLoop& on, std::size_t limit_bytes, Callbacks calls) : loop(on), limit(limit_bytes), callbacks(std::move(calls)) {
+    if (!callbacks.resident) callbacks.resident = resident_bytes;
+  }
 
   /// Requires the mutex.
   static void schedule(const std::shared_ptr<State>& self) {
@@ -63,26 +67,39 @@ struct MemoryGuard::State {
       schedule(self);
     });
   }
+  [[nodiscard]] Memory judge(std::size_t bytes) const {
+    const auto share = [&](std::size_t percent) { return limit / 100 * percent; };
+    if (bytes > share(90) || (memory == Memory::kShort && bytes >= share(80))) return Memory::kShort;
+    return bytes > share(75) || (memory != Memory::kAmple && bytes >= share(70)) ? Memory::kTight : Memory::kAmple;
+  }
+  /// What was freed counts as in use until the system has it again. While memory is merely tight that is seen to once a second.
+  [[nodiscard]] std::size_t in_use() {
+    const std::size_t bytes = callbacks.resident();
+    const Memory seen = judge(bytes);
+    if (seen == Memory::kAmple || (seen == memory && seen == Memory::kTight && loop.now() - purged_at < std::chrono::seconds(1)))
+      return bytes;
+    purged_at = loop.now();
+    give_back_freed_memory();
+    return callbacks.resident();
+  }
   void look() {
-    auto bytes = resident_bytes();
-    if (bytes > limit / 10 * 9) {
-      give_back_freed_memory();
-      bytes = resident_bytes();
-    }
-    if (bytes > limit / 10 * 9) {
-      if (!std::exchange(is_over, true))
-        log::warning("memory", "{} MiB are in use of {} MiB: requests are refused and slow watches ended until there is room", bytes >> 20,
-                     limit >> 20);
-      shed(true);
-    } else if (is_over && bytes < limit / 10 * 8) {
-      is_over = false;
-      shed(false);
-    }
+    const std::size_t bytes = in_use();
+    const Memory before = std::exchange(memory, judge(bytes));
+    if (memory > before) tell(bytes);
+    if (memory != before || memory == Memory::kShort) callbacks.changed(memory);
+    if (memory == Memory::kAmple || (memory <= before && loop.now() - given_up_at < kAgain)) return;
+    given_up_at = loop.now();
+    if (callbacks.give_up) callbacks.give_up();
+  }
+  void tell(std::size_t bytes) const {
+    log::warning("memory", "{} MiB are in use of {} MiB: {}", bytes >> 20, limit >> 20,
+                 memory == Memory::kTight ? "controllers make no objects, and caches are given up, until there is room"
+                                          : "requests are refused and slow watches ended until there is room");
   }
 };
 
-MemoryGuard::MemoryGuard(EventLoop& loop, std::size_t limit_bytes, std::function<void(bool)> shed)
-    : state_(std::make_shared<State>(loop, limit_bytes, std::move(shed))) {
+MemoryGuard::MemoryGuard(EventLoop& loop, std::size_t limit_bytes, Callbacks callbacks)
+    : state_(std::make_shared<State>(loop, limit_bytes, std::move(callbacks))) {
   const std::lock_guard lock(state_->mutex);
   State::schedule(state_);
 }

@@ -1,14 +1,22 @@
 #include "apiserver/upkeep/upkeep.h"
 
+#include "apiserver/representation/representation.h"
+
 namespace berth::apiserver {
 
 void Upkeep::guard_memory() {
   constexpr std::size_t kBehindBytes = 1024 * 1024;
   if (ground_.options.memory_limit_bytes == 0 || flow_control_ == nullptr) return;
-  memory_guard_ = std::make_unique<MemoryGuard>(ground_.loop, ground_.options.memory_limit_bytes, [this](bool scarce) {
-    flow_control_->set_overloaded(scarce);
-    if (scarce) streams_.drop_behind(kBehindBytes);
-  });
+  MemoryGuard::Callbacks calls;
+  calls.changed = [this](flow::Memory memory) {
+    flow_control_->set_memory(memory);
+    if (memory == flow::Memory::kShort) streams_.drop_behind(kBehindBytes);
+  };
+  calls.give_up = [this] {
+    EventFrames::forget_shared();
+    if (ground_.options.on_memory_tight) ground_.options.on_memory_tight();
+  };
+  memory_guard_ = std::make_unique<MemoryGuard>(ground_.loop, ground_.options.memory_limit_bytes, std::move(calls));
 }
 
 Result<void> Upkeep::start() {

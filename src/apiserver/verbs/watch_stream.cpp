@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "apiserver/verbs/packed_labels.h"
 #include "apiserver/verbs/watch_flush.h"
 
 namespace berth::apiserver {
@@ -9,6 +10,16 @@ namespace {
 
 constexpr std::size_t kWatchQueueBytes = 1024 * 1024;  ///< In the socket's queue: write no more until it drains.
 constexpr std::size_t kBatchBytes = 64 * 1024;
+
+/// A watch may be there for hours: of what was asked only what its frames look at stays.
+void forget_question(Request& request) {
+  const std::string includes(request.query.get("includeObject"));
+  request.http.query = includes.empty() ? std::string() : "includeObject=" + includes;
+  request.http.query.shrink_to_fit();
+  request.query = Query(request.http.query);
+  request.http.headers = {};
+  request.http.body = {};
+}
 
 }  // namespace
 
@@ -30,6 +41,8 @@ void WatchStream::start(WatchFilter filter, Revision after) {
   reads_.respond.account(*request_, 200);
   writer.start_stream(200, reads_.respond.headers_for(*request_, frames_.content_type()));
   if (converts_) selects_converted_ = std::exchange(filter.also, nullptr);
+  pack_labels(filter);
+  forget_question(*request_);
   auto watch = reads_.ground.cache->watch(std::move(filter), after, options_.initial_state, shared_from_this());
   if (watch == nullptr) {
     write_error(model::expired(fmt::format("too old resource version: {} ({})", after, reads_.ground.cache->revision())));

@@ -7,6 +7,8 @@ namespace berth::placement {
 namespace {
 
 constexpr std::size_t kMinTouched = 1 << 16;
+/// Each change of a node is told to every topology key.
+constexpr std::size_t kMostTopologies = 8192;
 constexpr std::uint32_t kUntainted = 1;
 /// Beyond these, nodes are like no other.
 constexpr std::uint32_t kMostKindsOfTaints = 1024;
@@ -15,10 +17,11 @@ constexpr std::uint32_t kMostKindsOfTaints = 1024;
 
 void ClusterIndex::sync() {
   const bool namespaces_changed = pods_.selects_namespaces() && namespaces_version_ != cluster_->namespaces_version();
-  if (position_ < cluster_->log_begin() || namespaces_changed || pods_.is_overgrown()) return rebuild();
+  if (position_ < cluster_->log_begin() || namespaces_changed) return rebuild();
   namespaces_version_ = cluster_->namespaces_version();
   for (const std::uint64_t end = cluster_->log_end(); position_ < end; ++position_) apply(cluster_->change(position_));
   touch_changed();
+  if (pods_.is_overgrown() || topologies_.size() > kMostTopologies) rebuild();
 }
 
 void ClusterIndex::rebuild() {
@@ -209,7 +212,8 @@ std::size_t ClusterIndex::topology(const std::string& key) {
 std::size_t ClusterIndex::memory_bytes() const {
   std::size_t out = touched_.memory_bytes() + amounts_.memory_bytes() + taint_kinds_.memory_bytes() + image_marks_.memory_bytes();
   for (const auto& column : topologies_)
-    out += column->value_plus_one_of.memory_bytes() + column->population.memory_bytes() + column->ids.size() * 64;
+    out += sizeof(TopologyColumn) + heap_bytes(column->key) + column->value_plus_one_of.memory_bytes() + column->population.memory_bytes() +
+           column->ids.size() * 64;
   return out + pods_.memory_bytes();
 }
 

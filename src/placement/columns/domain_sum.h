@@ -89,7 +89,8 @@ class DomainSum {
     return out;
   }
   [[nodiscard]] std::size_t memory_bytes() const {
-    return seen_.memory_bytes() + sums_.memory_bytes() + members_.memory_bytes() + histogram_.capacity() * 4;
+    return sizeof(DomainSum) + sources_.capacity() * sizeof(Source) + seen_.memory_bytes() + sums_.memory_bytes() +
+           members_.memory_bytes() + histogram_.capacity() * 4;
   }
 
  private:

@@ -344,8 +344,12 @@ void PodClass::refill() {
 }
 
 std::size_t PodClass::memory_bytes() const {
-  std::size_t out = records_.memory_bytes() + ranking_.memory_bytes() + groups_.capacity() * sizeof(Group);
-  for (const auto& slot : topology_) out += slot.part->memory_bytes();
+  // The pod and its signature are another's, too, while it lives; then they are the class's alone.
+  std::size_t out = sizeof(PodClass) + pod_->bytes + signature_.memory_bytes() + records_.memory_bytes() + ranking_.memory_bytes();
+  out += groups_.capacity() * sizeof(Group);
+  if (!groups_.empty()) out += groups_.size() * heap_bytes(groups_.front().key);
+  for (const auto& slot : topology_) out += sizeof(TopologySlot) + slot.part->memory_bytes();
+  for (const Verdict& verdict : verdicts_) out += sizeof(Verdict) + heap_bytes(verdict.status.reasons);
   return out;
 }
 

@@ -11,6 +11,8 @@ constexpr std::uint32_t kNone = UINT32_MAX;
 /// Unused kinds beyond this, and as many as are used, are forgotten.
 constexpr std::size_t kSpareKinds = 1 << 16;
 constexpr std::size_t kSpareMatchers = 1 << 16;
+/// The same in bytes: what users write into terms and labels has any length.
+constexpr std::size_t kSpareBytes = std::size_t{64} << 20;
 
 void mix(std::size_t& hash, std::size_t value) {
   hash = (hash ^ (value + 0x9e3779b97f4a7c15ULL + (hash << 6) + (hash >> 2))) * 0xff51afd7ed558ccdULL;
@@ -41,6 +43,7 @@ void PodKinds::clear() {
   free_kinds_.clear();
   kinds_by_hash_.clear();
   used_kinds_ = 0;
+  idle_kind_bytes_ = idle_term_bytes_ = matcher_bytes_ = 0;
   kinds_by_label_.clear();
   matchers_by_label_.clear();
   held_by_label_.clear();
@@ -54,7 +57,8 @@ void PodKinds::clear() {
 }
 
 bool PodKinds::is_overgrown() const {
-  return matchers_.size() > kSpareMatchers || held_terms_.size() > 2 * held_at_start_ + kSpareMatchers;
+  return matchers_.size() > kSpareMatchers || held_terms_.size() > 2 * held_at_start_ + kSpareMatchers ||
+         idle_kind_bytes_ + idle_term_bytes_ + matcher_bytes_ > kSpareBytes;
 }
 
 void PodKinds::note_namespace_selectors(const PodInfo& pod) {
@@ -65,8 +69,9 @@ void PodKinds::note_namespace_selectors(const PodInfo& pod) {
 
 void PodKinds::apply(const Cluster& cluster, const PodInfo& pod, std::uint32_t node, std::int32_t delta, std::uint32_t slots) {
   if (!counts_all_ && !pod.has_affinity()) return;
-  Kind& kind = unshare(kinds_.edit(kind_of(cluster, pod)));
-  kind.pods += static_cast<std::uint64_t>(static_cast<std::int64_t>(delta));
+  const std::uint32_t id = kind_of(cluster, pod);
+  count_pods(id, delta);
+  Kind& kind = unshare(kinds_.edit(id));
   if (kind.held.empty() && pod.has_affinity()) {
     for (const auto& term : pod.required_affinity) kind.held.push_back(hold(HeldTerm::Kind::kRequiredAffinity, term));
     for (const auto& term : pod.required_anti_affinity) kind.held.push_back(hold(HeldTerm::Kind::kRequiredAntiAffinity, term));
@@ -80,7 +85,20 @@ void PodKinds::apply(const Cluster& cluster, const PodInfo& pod, std::uint32_t n
     kind.nodes.add(node, delta, slots);
     for (const auto id : kind.matchers) unshare(matchers_.edit(id)).count.add(node, delta, slots);
   }
-  for (const auto id : kind.held) unshare(held_terms_.edit(id)).count.add(node, delta, slots);
+  for (const auto term : kind.held) {
+    HeldTerm& held = unshare(held_terms_.edit(term));
+    held.count.add(node, delta, slots);
+    if (held.pods == 0) idle_term_bytes_ -= held.own_bytes();
+    held.pods += static_cast<std::uint64_t>(static_cast<std::int64_t>(delta));
+    if (held.pods == 0) idle_term_bytes_ += held.own_bytes();
+  }
+}
+
+void PodKinds::count_pods(std::uint32_t id, std::int64_t delta) {
+  Kind& kind = unshare(kinds_.edit(id));
+  if (kind.pods == 0) idle_kind_bytes_ -= kind.example->bytes;
+  kind.pods += static_cast<std::uint64_t>(delta);
+  if (kind.pods == 0) idle_kind_bytes_ += kind.example->bytes;
 }
 
 bool PodKinds::matches(const Cluster& cluster, const PodMatcher& matcher, const PodInfo& pod) {
@@ -112,9 +130,10 @@ std::uint32_t PodKinds::kind_of(const Cluster& cluster, const PodInfo& pod) {
 }
 
 std::uint32_t PodKinds::learn(const Cluster& cluster, const PodInfo& pod) {
-  if (kinds_.size() - free_kinds_.size() > 2 * used_kinds_ + kSpareKinds) forget_unused();
+  if (kinds_.size() - free_kinds_.size() > 2 * used_kinds_ + kSpareKinds || idle_kind_bytes_ > kSpareBytes / 2) forget_unused();
   auto made = std::make_shared<Kind>();
   made->example = pod.shared_from_this();
+  idle_kind_bytes_ += pod.bytes;
   note_namespace_selectors(pod);
   matchers_by_label_.for_labels(pod.view().meta.labels, 0, [&](std::uint32_t matcher) {
     if (matches(cluster, *matchers_[matcher], pod)) made->matchers.push_back(matcher);
@@ -139,6 +158,7 @@ void PodKinds::forget_unused() {
   kinds_by_hash_.clear();
   free_kinds_.clear();
   last_pod_ = nullptr;
+  idle_kind_bytes_ = 0;
   for (std::uint32_t id = 0; id < kinds_.size(); ++id) {
     if (kinds_[id] == nullptr || kinds_[id]->pods == 0) {
       kinds_.edit(id) = nullptr;
@@ -158,9 +178,9 @@ void PodKinds::start_counting(const Cluster& cluster, std::uint32_t slots) {
     const NodeInfo* node = cluster.node(NodeIndex{i});
     if (node == nullptr) continue;
     for (const auto& pod : node->pods) {
-      Kind& kind = unshare(kinds_.edit(kind_of(cluster, *pod)));
-      kind.nodes.add(i, 1, slots);
-      if (!pod->has_affinity()) ++kind.pods;  // Those with terms are counted already.
+      const std::uint32_t id = kind_of(cluster, *pod);
+      unshare(kinds_.edit(id)).nodes.add(i, 1, slots);
+      if (!pod->has_affinity()) count_pods(id, 1);  // Those with terms are counted already.
     }
   }
 }
@@ -199,6 +219,7 @@ CountId PodKinds::matcher(const Cluster& cluster, std::vector<AffinityTerm> term
   } else {
     for (std::uint32_t id = 0; id < kinds_.size(); ++id) consider(id);
   }
+  matcher_bytes_ += made->own_bytes();
   matchers_.push_back(std::move(made));
   return {index * 2};
 }
@@ -214,6 +235,7 @@ std::uint32_t PodKinds::hold(HeldTerm::Kind kind, const AffinityTerm& term) {
   auto made = std::make_shared<HeldTerm>();
   made->kind = kind;
   made->term = term;
+  idle_term_bytes_ += made->own_bytes();  // Until its first pod is counted.
   held_by_label_.add_selector(index, LabelPostings::key_of(term.selector));
   held_terms_.push_back(std::move(made));
   return index;
@@ -257,9 +279,11 @@ const model::Selector& PodKinds::default_selector(const Cluster& cluster, const 
 std::size_t PodKinds::memory_bytes() const {
   std::size_t out = kinds_by_label_.memory_bytes() + matchers_by_label_.memory_bytes() + held_by_label_.memory_bytes();
   for (std::size_t i = 0; i < kinds_.size(); ++i)
-    if (kinds_[i] != nullptr) out += sizeof(Kind) + kinds_[i]->nodes.memory_bytes();
-  for (std::size_t i = 0; i < matchers_.size(); ++i) out += sizeof(PodMatcher) + matchers_[i]->count.memory_bytes();
-  for (std::size_t i = 0; i < held_terms_.size(); ++i) out += sizeof(HeldTerm) + held_terms_[i]->count.memory_bytes();
+    if (const auto& kind = kinds_[i]; kind != nullptr)
+      out += sizeof(Kind) + kind->nodes.memory_bytes() + (kind->pods == 0 ? kind->example->bytes : 0) +
+             heap_bytes(kind->matchers, kind->held, kind->audience);
+  for (std::size_t i = 0; i < matchers_.size(); ++i) out += matchers_[i]->own_bytes() + matchers_[i]->count.memory_bytes();
+  for (std::size_t i = 0; i < held_terms_.size(); ++i) out += held_terms_[i]->own_bytes() + held_terms_[i]->count.memory_bytes();
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "placement/cluster.h"
 #include "placement/columns/label_postings.h"
 #include "placement/columns/node_counts.h"
+#include "placement/heap_bytes.h"
 #include "placement/pages.h"
 #include "placement/sharded_map.h"
 
@@ -25,6 +26,7 @@ struct PodMatcher {
   std::vector<AffinityTerm> terms;
   bool skip_terminating = false;
   NodeCounts count;
+  [[nodiscard]] std::size_t own_bytes() const { return sizeof(PodMatcher) + heap_bytes(terms); }  ///< Without counts.
 };
 
 /// An affinity term of pods that are there, with the number of pods per node that hold it.
@@ -33,6 +35,8 @@ struct HeldTerm {
   Kind kind = Kind::kPreferred;
   AffinityTerm term;  ///< Of preferred terms: `weight`, negative for anti-affinity.
   NodeCounts count;
+  std::uint64_t pods = 0;  ///< That hold it, on all nodes.
+  [[nodiscard]] std::size_t own_bytes() const { return sizeof(HeldTerm) + heap_bytes(term); }
 };
 
 /// Owner: ClusterIndex. Single-threaded. Ids hold until `clear`. Copies share what neither changes.
@@ -64,7 +68,8 @@ class PodKinds {
   /// Some pod ever seen selects namespaces by labels: then those may not change unnoticed.
   [[nodiscard]] bool selects_namespaces() const { return selects_namespaces_; }
   void note_namespace_selectors(const PodInfo& pod);
-  /// So much has come together since the last `clear` that it is worth to forget what nobody needs any more.
+  /// So much has come together since the last `clear` that it is worth to forget what nobody needs any more: by number, or by what kinds
+  /// without pods, terms that nobody holds, and matchers take.
   [[nodiscard]] bool is_overgrown() const;
   [[nodiscard]] std::size_t memory_bytes() const;
 
@@ -87,6 +92,7 @@ class PodKinds {
   [[nodiscard]] bool is_of(std::uint32_t kind, const PodInfo& pod) const;
   std::uint32_t find(const PodInfo& pod) const;
   void forget_unused();
+  void count_pods(std::uint32_t kind, std::int64_t delta);
   void start_counting(const Cluster& cluster, std::uint32_t slots);
   std::uint32_t hold(HeldTerm::Kind kind, const AffinityTerm& term);
   static bool matches(const Cluster& cluster, const PodMatcher& matcher, const PodInfo& pod);
@@ -95,6 +101,7 @@ class PodKinds {
   std::vector<std::uint32_t> free_kinds_;
   ShardedMap<std::uint64_t, std::vector<std::uint32_t>, NumberHash> kinds_by_hash_;
   std::size_t used_kinds_ = 0;  ///< When unused ones were last forgotten.
+  std::size_t idle_kind_bytes_ = 0, idle_term_bytes_ = 0, matcher_bytes_ = 0;
   LabelPostings kinds_by_label_, matchers_by_label_, held_by_label_;
   Pages<std::shared_ptr<PodMatcher>> matchers_;
   Pages<std::shared_ptr<HeldTerm>> held_terms_;

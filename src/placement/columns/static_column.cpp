@@ -178,9 +178,10 @@ StaticColumnIdPtr StaticColumns::find(const Framework& framework, const Signatur
 }
 
 StaticColumnIdPtr StaticColumns::add(StaticColumn column) {
-  if (recent_.size() >= kSpare) forget_spare();
+  if (recent_.size() >= kSpare || recent_bytes_ > kSpareBytes) forget_spare();
   auto id = std::make_shared<const StaticColumnId>(++next_id_);
   by_key_[column.key()].push_back(id->value);
+  recent_bytes_ += column.bytes_with_pod();
   columns_[id->value] = {id, std::make_shared<StaticColumn>(std::move(column))};
   recent_.push_back(id);
   return id;
@@ -189,6 +190,7 @@ StaticColumnIdPtr StaticColumns::add(StaticColumn column) {
 /// What no class uses may be wanted again soon, but not all of it.
 void StaticColumns::forget_spare() {
   recent_.clear();
+  recent_bytes_ = 0;
   std::vector<std::uint64_t> unused;
   columns_.for_each([&](std::uint64_t id, const Entry& entry) {
     if (entry.users.expired()) unused.push_back(id);
@@ -206,6 +208,7 @@ void StaticColumns::clear() {
   columns_.clear();
   by_key_.clear();
   recent_.clear();
+  recent_bytes_ = 0;
 }
 
 StaticColumn& StaticColumns::edit(const StaticColumnId& id, const ClusterIndex& index) {

@@ -67,7 +67,9 @@ class StaticColumn {
   [[nodiscard]] const std::vector<Verdict>& verdicts() const { return verdicts_; }
   /// Some plugin could not tell, of a node that was looked at.
   [[nodiscard]] bool has_failed() const { return has_failed_; }
-  [[nodiscard]] std::size_t memory_bytes() const { return entries_.memory_bytes(); }
+  /// The pod counts with the classes that use the column, and with nobody when none does.
+  [[nodiscard]] std::size_t memory_bytes() const { return sizeof(StaticColumn) + entries_.memory_bytes() + key_.capacity(); }
+  [[nodiscard]] std::size_t bytes_with_pod() const { return memory_bytes() + pod_->bytes; }
 
  private:
   /// What the plugins that read taints at most say of all nodes with such taints.
@@ -130,7 +132,7 @@ class StaticColumns {
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
-  static constexpr std::size_t kSpare = 16;
+  static constexpr std::size_t kSpare = 16, kSpareBytes = std::size_t{16} << 20;
   struct Entry {
     std::weak_ptr<const StaticColumnId> users;
     std::shared_ptr<StaticColumn> column;
@@ -140,6 +142,7 @@ class StaticColumns {
   ShardedMap<std::uint64_t, Entry, NumberHash> columns_;
   ShardedMap<std::string, std::vector<std::uint64_t>, TextHash> by_key_;
   std::vector<StaticColumnIdPtr> recent_;  ///< Kept though nobody may use them.
+  std::size_t recent_bytes_ = 0;
   std::uint64_t next_id_ = 0;
 };
 

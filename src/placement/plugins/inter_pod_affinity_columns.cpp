@@ -35,7 +35,10 @@ class AffinityPart final : public TopologyPart {
       const auto anti = resolve_namespaces(pod.required_anti_affinity, cluster);
       self_matches_ = matches_all_terms(pod.view(), cluster.namespace_labels(pod.view().ns()), affinity);
       // Only pods that match all affinity terms count, for each of the keys.
-      for (const auto& term : affinity) add_source(affinity_, term.topology_key, {index_->matcher(affinity, false), 1});
+      if (!affinity.empty()) {
+        const CountId all = index_->matcher(affinity, false);
+        for (const auto& term : affinity) add_source(affinity_, term.topology_key, {all, 1});
+      }
       for (const auto& term : anti) add_source(anti_, term.topology_key, {index_->matcher({term}, false), 1});
     }
     const bool has_preferences = !pod.preferred_affinity.empty() || !pod.preferred_anti_affinity.empty();
@@ -160,6 +163,12 @@ class AffinityPart final : public TopologyPart {
       max = std::max(max, raw_.back());
     }
     for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].bonus += weight_ * affinity_normalized(raw_[i], min, max);
+  }
+  [[nodiscard]] std::size_t memory_bytes() const override {
+    std::size_t out = sizeof(AffinityPart);
+    for (const auto* sums : all_sums())
+      for (const auto& sum : *sums) out += sum.memory_bytes();
+    return out;
   }
   [[nodiscard]] bool is_swayed_by(const PodInfo& nominated, const PodInfo& pod) const override {
     if (!filters_) return false;

@@ -135,7 +135,12 @@ class SpreadPart final : public TopologyPart {
       return nominated.view().ns() == pod.view().ns() && one.constraint.selector.matches(nominated.view().meta.labels);
     });
   }
-  [[nodiscard]] std::size_t memory_bytes() const override { return inclusion_.memory_bytes(); }
+  [[nodiscard]] std::size_t memory_bytes() const override {
+    std::size_t out = sizeof(SpreadPart) + inclusion_.memory_bytes();
+    for (const auto& one : hard_) out += sizeof(Hard) + heap_bytes(one.constraint.selector) + one.sum.memory_bytes();
+    for (const auto& one : soft_) out += sizeof(Soft) + heap_bytes(one.constraint.selector) + one.sum.memory_bytes();
+    return out;
+  }
 
  private:
   static constexpr std::int64_t kIgnored = INT64_MIN;

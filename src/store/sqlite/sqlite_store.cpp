@@ -261,6 +261,15 @@ Result<void> SqliteStore::insert(const Record& record) {
   return step_once(s, "writing");
 }
 
+Result<void> SqliteStore::probe() {
+  finish_checkpoint();
+  if (auto ok = set_sync(options_.full_sync); !ok) return ok;
+  return transaction([&] {
+    sqlite3_bind_int64(set_compacted_.get(), 1, state_.compacted_revision);
+    return step_once(set_compacted_.get(), "writing");
+  });
+}
+
 Result<void> SqliteStore::transaction(const std::function<Result<void>()>& body) {
   auto done = step_once(begin_.get(), "beginning a transaction");
   if (done) done = body();

@@ -33,6 +33,7 @@ class SqliteStore final : public Store {
   Result<void> commit(std::span<const Record> records, bool sync) override;
   Result<void> read(Revision after, const std::function<Result<void>(Record)>& each) override;
   Result<void> compact(Revision revision) override;
+  Result<void> probe() override;
 
  private:
   SqliteStore(SqliteOptions options, FileLock lock, Database db);
