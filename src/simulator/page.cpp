@@ -313,7 +313,9 @@ std::string to_html(const std::vector<Side>& sides) {
                   sides.front().outcomes.size() == 1 ? "one run of each" : fmt::format("{} runs of each", sides.front().outcomes.size()),
                   length_text(first.duration),
                   sides.front().outcomes.size() == 1 ? "." : ", the same seeds; ± and bands are the 95% confidence of the mean.");
-  for (const std::string& verdict : verdicts_of(sides)) body += "<p>" + escaped(verdict) + "</p>\n";
+  body += failures.empty() ? "<div class=\"verdict\">" : "<div class=\"verdict fails\"><b>✕ Something does not hold.</b>";
+  for (const std::string& verdict : verdicts_of(sides)) body += "<p>" + escaped(verdict) + "</p>";
+  body += "</div>\n";
   body += failures.empty() ? "" : "<h2 class=\"bad\">Failed</h2><ul class=\"fails\">" + failures + "</ul>\n";
   body += "<div class=\"wide\"><table><tr><th></th>";
   for (const Side& side : sides) body += fmt::format("<th class=\"n\">{}</th>", escaped(side.name));

@@ -184,7 +184,10 @@ std::string plan_of_page(const json::Value& answer) {
     for (const json::Value& pod : json::get_array(one, {"evictions"})) pods += (pods.empty() ? "" : "<br>") + escaped(json::as_view(pod));
     steps.push_back({std::to_string(steps.size() + 1), field(one, "step"), field(one, "node"), pods});
   }
+  Rows stays;
+  for (const json::Value& one : json::get_array(answer, {"pack", "stays"})) stays.push_back({field(one, "node"), field(one, "reason")});
   std::string out;
+  section(out, "These stay", {"Node", "Because"}, stays);
   if (shapes.size() > 1) section(out, "Shapes", {"Shape", "Nodes", "Cost an hour"}, shapes);
   section(out, "Steps, in this order", {"", "Step", "Node", "Evictions"}, steps);
   return out;

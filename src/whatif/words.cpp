@@ -96,15 +96,20 @@ Verdict verdict_of_each(const json::Value& answer, std::vector<std::string> more
 }
 
 Verdict verdict_of_pack(const json::Value& pack, std::vector<std::string> more) {
-  const std::int64_t now = json::get_int(pack, {"nodesNow"}), needed = json::get_int(pack, {"nodesNeeded"});
+  const std::int64_t now = json::get_int(pack, {"nodesNow"}), needed = json::get_int(pack, {"nodesNeeded"}),
+                     after = json::get_int(pack, {"nodesAfter"});
   const std::string shape = string_at(pack, "shape");
   if (json::find(pack, "lowerBound") != nullptr)
     more.push_back(fmt::format("by the sums of requests fewer than {} cannot do", json::get_int(pack, {"lowerBound"})));
-  if (!shape.empty() && needed > 0)
-    return {true, fmt::format("{} of {} do what {} do now.", needed, shape, amount_of(now, "node", "nodes")), std::move(more)};
-  if (!shape.empty()) return {false, "None of the shapes will do.", std::move(more)};
-  if (needed >= now) return {true, fmt::format("None of the {} can be emptied.", amount_of(now, "node", "nodes")), std::move(more)};
-  return {true, fmt::format("{} of {} do: {} can go.", needed, amount_of(now, "node", "nodes"), now - needed), std::move(more)};
+  if (const json::Array& stays = json::get_array(pack, {"stays"}); !stays.empty())
+    more.push_back(amount_of(static_cast<std::int64_t>(stays.size()), "node has to stay", "nodes have to stay"));
+  if (after == now && shape.empty()) return {true, fmt::format("None of the {} can go.", amount_of(now, "node", "nodes")), std::move(more)};
+  if (shape.empty())
+    return {true, fmt::format("{} of {} do: {} can go.", after, amount_of(now, "node", "nodes"), now - after), std::move(more)};
+  return {true,
+          fmt::format("{} become {}: {} new of {}{}.", amount_of(now, "node", "nodes"), after, needed, shape,
+                      after > needed ? fmt::format(", and {} of those that are there", after - needed) : ""),
+          std::move(more)};
 }
 
 }  // namespace
