@@ -129,7 +129,7 @@ export function BudgetsView() {
   const { source, search } = useApp();
   const version = useChanges(source, 500);
   const rows = useMemo(
-    () => [...source.cluster.budgets.values()].filter((one) => keyOf(one).includes(search.replace(/^ns:/, ""))).sort((a, b) => (a.allowed ?? 0) - (b.allowed ?? 0) || (keyOf(a) < keyOf(b) ? -1 : 1)),
+    () => [...source.cluster.budgets.values()].filter((one) => keyOf(one).includes(search.replace(/^ns:/, ""))).sort((a, b) => budgetRank(a) - budgetRank(b) || (keyOf(a) < keyOf(b) ? -1 : 1)),
     [source, version, search],
   );
   const columns: Column<BudgetRow>[] = [
@@ -149,6 +149,12 @@ export function BudgetsView() {
       <Table label="Disruption budgets" columns={columns} rows={rows} keyOf={keyOf} empty="There is no PodDisruptionBudget." />
     </section>
   );
+}
+
+/** Those in trouble first. */
+function budgetRank(one: BudgetRow): number {
+  if (!one.expected) return 3;
+  return (one.healthy ?? 0) < (one.desired ?? 0) ? 0 : one.allowed ? 2 : 1;
 }
 
 function budgetWords(one: BudgetRow): string {

@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { NodeState } from "../model/cluster";
 import { amount, clock, count, dateAndClock, duration, percent, sinceWords } from "../model/format";
 import type { Happening } from "../model/happenings";
-import { type PodRow, keyOf, resources, stateOf, statusOf } from "../model/rows";
+import { type PodRow, keyOf, resources, stateOf, statusOf, taintWords } from "../model/rows";
 import { getJson, nodePath, podPath, sendJson } from "../net/api";
 import { Explain } from "./explain";
 import { useAnswer, useApp, useChanges } from "./hooks";
@@ -164,7 +164,7 @@ function NodeFacts(props: { node: NodeState; now: number }) {
         ["Why", node.row?.why],
         ["Zone", node.zone],
         ["Type", node.row?.type],
-        ["Taints", node.row?.taints?.join(", ")],
+        ["Taints", taintWords(node.row?.taints ?? [])],
         ...resources
           .filter((one) => (node.row?.[one] ?? 0) > 0)
           .map((one): [string, unknown] => [one === "gpu" ? "GPU" : one, `${amount(one, node.used[one])} of ${amount(one, node.row?.[one] ?? 0)} (${percent(node.fill(one))})`]),
