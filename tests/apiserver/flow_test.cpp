@@ -293,7 +293,7 @@ TEST_F(FlowController, WhatWaitedTooLongGivesItsBytesBack) {
   use_defaults(controller);
   // The only worker is held up, so that nothing leaves the queues but by its time.
   std::promise<void> begun, go;
-  controller.submit(work(controller, user("jane"), 10'000, [&] {
+  controller.post(work(controller, user("jane"), 10'000, [&] {
     begun.set_value();
     go.get_future().wait();
   }));

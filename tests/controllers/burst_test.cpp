@@ -110,7 +110,7 @@ TEST_F(HeldBack, TheServerIsAskedWhenItSaidAndNothingIsLost) {
   world.loop.run_for(std::chrono::minutes(4));
   EXPECT_EQ(world.pods(), 0U);
   EXPECT_GE(asked, 20);
-  EXPECT_LE(asked, 32);
+  EXPECT_LE(asked, 40);
   EXPECT_TRUE(world.api.events.empty()) << world.api.events.front();
   EXPECT_EQ(condition_status(world.api.get(kinds().replica_set, "w"), "ReplicaFailure"), "True");
   is_short = false;

@@ -131,7 +131,7 @@ TEST_F(Http2Limits, ReadsThatNobodyAnswersYetCountToo) {
       now.swap(kept);
     }
     EXPECT_LE(now.size(), 16U);
-    for (const Writer& writer : now) writer->respond({});
+    for (const Writer& writer : now) writer->respond(HttpResponse());
     answered += now.size();
     std::this_thread::yield();
   }
