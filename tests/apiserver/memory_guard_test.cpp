@@ -15,7 +15,7 @@ class MemoryGuardTest : public ::testing::Test {
     loop_.run_for(MemoryGuard::kPause);
     return memory_;
   }
-  VirtualLoop loop_;
+  VirtualLoop loop_{TimePoint{} + std::chrono::hours(1)};
   std::size_t bytes_ = 0;
   Memory memory_ = Memory::kAmple;
   int told_ = 0, given_up_ = 0;
