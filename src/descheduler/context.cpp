@@ -105,20 +105,27 @@ bool Context::was_moved(const Pod& pod) const {
   return !chooses_as_kubernetes() && !pod.view().is_terminal() && options_.is_moved && options_.is_moved(pod);
 }
 
+std::optional<Context::Limit> Context::limit_before(const Pod& pod) {
+  if (policy_.max_evictions_total && evicted_total_ + 1 > *policy_.max_evictions_total)
+    return Limit{Outcome::kTotalLimit, Verdict::kTotalLimit, fmt::format("the limit of the cycle is {}", *policy_.max_evictions_total)};
+  if (policy_.max_evictions_per_node && evicted_by_node_[pod.node] + 1 > *policy_.max_evictions_per_node)
+    return Limit{Outcome::kNodeLimit, Verdict::kNodeLimit, fmt::format("the limit of a node is {}", *policy_.max_evictions_per_node)};
+  if (policy_.max_evictions_per_namespace && evicted_by_namespace_[pod.view().ns()] + 1 > *policy_.max_evictions_per_namespace)
+    return Limit{Outcome::kNamespaceLimit, Verdict::kRefused,
+                 fmt::format("the limit of a namespace is {}", *policy_.max_evictions_per_namespace)};
+  return std::nullopt;
+}
+
 Verdict Context::evict(const PodPtr& pod, std::string why, const DestinationRule& rule) {
   // Again: what was evicted since the strategy chose may have left its owner with too few.
   if (evicted_.contains(pod->key()) || (!chooses_as_kubernetes() && !filter(*pod))) return Verdict::kRefused;
   Eviction eviction{pod, profile_->name, strategy_, std::move(why), ""};
-  const std::string& ns = pod->view().ns();
-  if (policy_.max_evictions_total && evicted_total_ + 1 > *policy_.max_evictions_total)
-    return refuse(std::move(eviction), Outcome::kTotalLimit, fmt::format("the limit of the cycle is {}", *policy_.max_evictions_total),
-                  Verdict::kTotalLimit);
-  if (policy_.max_evictions_per_node && evicted_by_node_[pod->node] + 1 > *policy_.max_evictions_per_node)
-    return refuse(std::move(eviction), Outcome::kNodeLimit, fmt::format("the limit of a node is {}", *policy_.max_evictions_per_node),
-                  Verdict::kNodeLimit);
-  if (policy_.max_evictions_per_namespace && evicted_by_namespace_[ns] + 1 > *policy_.max_evictions_per_namespace)
-    return refuse(std::move(eviction), Outcome::kNamespaceLimit,
-                  fmt::format("the limit of a namespace is {}", *policy_.max_evictions_per_namespace), Verdict::kRefused);
+  auto limit = limit_before(*pod);
+  if (limit && !in_flight_.empty()) {
+    settle_down_to(0);  // What is refused yet does not count.
+    limit = limit_before(*pod);
+  }
+  if (limit) return refuse(std::move(eviction), limit->outcome, std::move(limit->message), limit->verdict);
   if (was_moved(*pod)) return refuse(std::move(eviction), Outcome::kNoBetterPlace, std::string(kMovedAlready), Verdict::kRefused);
   Judgement judgement = judge_->judge(*pod, rule);
   if (!judgement.is_accepted) return refuse(std::move(eviction), Outcome::kNoBetterPlace, std::move(judgement.reason), Verdict::kRefused);

@@ -84,6 +84,13 @@ class Context {
 
  private:
   [[nodiscard]] bool was_moved(const Pod& pod) const;
+  struct Limit {
+    Outcome outcome;
+    Verdict verdict;
+    std::string message;
+  };
+  /// The limit that one more eviction would exceed, with those under way counted.
+  std::optional<Limit> limit_before(const Pod& pod);
   Verdict refuse(Eviction eviction, Outcome outcome, std::string message, Verdict verdict);
   std::optional<Answer> ask_budgets(const Pod& pod);
   void begin(const Eviction& eviction);

@@ -35,7 +35,7 @@ TEST(Judge, ARuleOfOneStrategySaysNothingForAnother) {
 TEST(Judge, ARefusalIsForgottenOnceAnybodyWent) {
   Court court;
   // Place for one pod: that of the one which is not tolerated there any more, and goes to the last node.
-  court.world.node("old", kTainted).node("taken", "{status: {allocatable: {cpu: 1}}, metadata: {labels: {disk: ssd}}}");
+  court.world.node("old", kTainted).node("taken", "{status: {allocatable: {cpu: '1'}}, metadata: {labels: {disk: ssd}}}");
   court.world.node("last", "{metadata: {labels: {disk: hdd}}}");
   court.world.pod("a", "old", "{spec: {nodeSelector: {disk: ssd}, containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]}}");
   court.world.pod("b", "taken",

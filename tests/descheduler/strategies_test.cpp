@@ -583,11 +583,11 @@ TEST(BetterPlace, WhoWaitsHasItsPlaceFirst) {
 
 TEST(LowNodeUtilization, WhatWentToADestinationCountsThere) {
   World world;
-  const std::string asks = "{spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 700m, memory: 64Mi}}}]}}";
-  world.node("empty").node("full").pods("a", 5, "full", asks);
-  const CycleResult result = world.run(one_plugin("LowNodeUtilization", "{thresholds: {cpu: 20}, targetThresholds: {cpu: 50}}"));
-  EXPECT_EQ(moves(result), (Names{"a-0 full->empty", "a-1 full->empty"})) << "a third would put it above the half";
-  EXPECT_EQ(kept_because(result, "a-2"), "it would go to empty, which would then be above the target for cpu");
+  const std::string asks = "{spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 500m, memory: 64Mi}}}]}}";
+  world.node("empty", "{status: {allocatable: {cpu: '8', memory: 16Gi}}}").node("full").pods("a", 8, "full", asks);
+  const CycleResult result = world.run(one_plugin("LowNodeUtilization", "{thresholds: {cpu: 20}, targetThresholds: {cpu: 30}}"));
+  EXPECT_EQ(evicted(result), (Names{"a-0", "a-1", "a-2", "a-3"})) << "a fifth would put it above 2400m";
+  EXPECT_EQ(kept_because(result, "a-4"), "it would go to empty, which would then be above the target for cpu");
 }
 
 }  // namespace
