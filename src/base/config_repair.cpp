@@ -62,7 +62,7 @@ std::optional<Callout> callout_of(std::string_view line) {
   if (head.empty() || !std::isspace(static_cast<unsigned char>(head.back()))) return std::nullopt;
   head = trim_end(head);
   if (head.ends_with("\"-") || head.ends_with("'-")) head.remove_suffix(1);
-  if (trim(head).empty() || number == 0) return std::nullopt;
+  if (trim(head).empty() || head.ends_with('#') || number == 0) return std::nullopt;  // Behind # it is a comment, and does no harm.
   return Callout{head, trim(whole.substr(head.size())), number, bracketed};
 }
 

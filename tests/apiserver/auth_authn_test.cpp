@@ -1,5 +1,7 @@
 // Certificates, tokens, who a request speaks for (SPEC A6).
 #include <gtest/gtest.h>
+#include <openssl/bn.h>
+#include <openssl/ecdsa.h>
 #include <sys/stat.h>
 
 #include <fstream>
@@ -29,6 +31,23 @@ net::HttpRequest request_with(std::vector<std::pair<std::string, std::string>> h
   return request;
 }
 
+/// As tokens carry it: the two numbers side by side.
+std::string sign_es256(EVP_PKEY* key, const std::string& text) {
+  const std::unique_ptr<EVP_MD_CTX, security::FreeWith<EVP_MD_CTX_free>> context(EVP_MD_CTX_new());
+  std::string der(128, '\0');
+  std::size_t size = der.size();
+  EXPECT_EQ(EVP_DigestSignInit(context.get(), nullptr, EVP_sha256(), nullptr, key), 1);
+  EXPECT_EQ(EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(der.data()), &size,
+                           reinterpret_cast<const unsigned char*>(text.data()), text.size()),
+            1);
+  const auto* at = reinterpret_cast<const unsigned char*>(der.data());
+  const std::unique_ptr<ECDSA_SIG, security::FreeWith<ECDSA_SIG_free>> both(d2i_ECDSA_SIG(nullptr, &at, static_cast<long>(size)));
+  std::string out(64, '\0');
+  BN_bn2binpad(ECDSA_SIG_get0_r(both.get()), reinterpret_cast<unsigned char*>(out.data()), 32);
+  BN_bn2binpad(ECDSA_SIG_get0_s(both.get()), reinterpret_cast<unsigned char*>(out.data()) + 32, 32);
+  return out;
+}
+
 class AuthenticationTest : public AuthFixture {
  protected:
   void SetUp() override {
@@ -55,6 +74,80 @@ TEST_F(AuthenticationTest, CertificatesNameUserAndGroups) {
   ASSERT_TRUE(user.has_value());
   EXPECT_EQ(user->name, "jane");
   EXPECT_EQ(user->groups, (std::vector<std::string>{"dev", "ops", "system:authenticated"}));
+}
+
+TEST_F(AuthenticationTest, ACertificateCountsAsLongAsItLasts) {
+  net::HttpRequest request;
+  request.peer = net::PeerCertificate{"jane", {"dev"}};
+  request.peer->not_before = clock_.now() - std::chrono::hours(1);
+  request.peer->not_after = clock_.now() + std::chrono::hours(1);
+  EXPECT_TRUE(parts_.authenticator->authenticate(request));
+  clock_.advance(std::chrono::hours(2));
+  const auto refused = parts_.authenticator->authenticate(request);
+  ASSERT_FALSE(refused) << "on the same connection";
+  EXPECT_EQ(refused.error().code, 401);
+  request.headers.add("Authorization", "Bearer " + token(spec()));
+  const auto by_token = parts_.authenticator->authenticate(request);
+  ASSERT_TRUE(by_token);
+  EXPECT_EQ(by_token->name, "system:serviceaccount:dev:bot") << "who has a token as well goes on with that";
+  request.peer->not_after = TimePoint::max();
+  request.peer->not_before = clock_.now() + std::chrono::hours(1);
+  request.headers = {};
+  EXPECT_FALSE(parts_.authenticator->authenticate(request)) << "not yet";
+  request.peer->not_before = TimePoint::min();
+  request.peer->is_client = false;
+  const auto nobodys = parts_.authenticator->authenticate(request);
+  ASSERT_TRUE(nobodys);
+  EXPECT_EQ(nobodys->name, "system:anonymous") << "no authority of clients vouches for it";
+}
+
+TEST_F(AuthenticationTest, TokensOfAKeyThatIsGoneAreRefused) {
+  const auto key = [] { return security::to_pem(security::make_ec_key()->get()); };
+  const std::string first = pki_->service_account_key_pem(), second = key();
+  const auto old = token(spec());
+  EXPECT_TRUE(who(old));
+  ASSERT_TRUE(parts_.tokens->set_keys(second + first));
+  EXPECT_TRUE(who(old)) << "the new one signs, the old one still counts";
+  const auto fresh = token(spec());
+  ASSERT_TRUE(parts_.tokens->set_keys(second));
+  EXPECT_FALSE(who(old)) << "though it was good a moment ago";
+  EXPECT_TRUE(who(fresh));
+}
+
+TEST_F(AuthenticationTest, HeadersThatMustBeUnderstoodAreRefused) {
+  const auto good = token(spec());
+  const auto dot = good.find('.');
+  auto header = *json::parse(*base64url_decode(good.substr(0, dot)));
+  header.get_object()["crit"] = json::Array{"exp"};
+  const auto signed_as = [&](const json::Value& with) {
+    // The same claims below another header, signed by the very key.
+    const std::string text = base64url_encode(json::serialize(with)) + good.substr(dot, good.rfind('.') - dot);
+    auto read = *security::read_private_key(pki_->service_account_key_pem(), "key");
+    return text + "." + base64url_encode(sign_es256(read.get(), text));
+  };
+  json::Value plain = header;
+  plain.get_object().erase("crit");
+  EXPECT_TRUE(who(signed_as(plain)));
+  EXPECT_FALSE(who(signed_as(header)));
+}
+
+TEST_F(AuthenticationTest, ABrowsersTokenComesAmongItsProtocols) {
+  const auto ask = [&](const std::string& protocols, bool upgrades = true) {
+    auto request = request_with({{"Sec-WebSocket-Protocol", protocols}});
+    if (upgrades) {
+      request.headers.add("Connection", "Upgrade");
+      request.headers.add("Upgrade", "websocket");
+    }
+    const auto user = parts_.authenticator->authenticate(request);
+    return user ? user->name : std::string("refused");
+  };
+  const std::string offered = "base64url.bearer.authorization.k8s.io." + base64url_encode(token(spec()));
+  EXPECT_EQ(ask("v5.channel.k8s.io, " + offered), "system:serviceaccount:dev:bot");
+  EXPECT_EQ(ask(offered), "refused") << "nothing is left to be chosen";
+  EXPECT_EQ(ask("v5.channel.k8s.io, " + offered + ", " + offered), "refused");
+  EXPECT_EQ(ask("v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.!!"), "refused");
+  EXPECT_EQ(ask("v5.channel.k8s.io"), "system:anonymous");
+  EXPECT_EQ(ask("v5.channel.k8s.io, " + offered, false), "system:anonymous") << "no WebSocket";
 }
 
 TEST_F(AuthenticationTest, NoCredentialsAreAnonymousBadOnesAreRefused) {
@@ -139,6 +232,13 @@ TEST_F(AuthenticationTest, AudiencesMustMeet) {
   auto review = review_token(*parts_.authenticator, json::Object{{"spec", {{"token", vault_token}, {"audiences", {"vault"}}}}});
   EXPECT_TRUE(json::get_bool(*review, {"status", "authenticated"}));
   EXPECT_EQ(json::get_string(*review, {"status", "user", "username"}), "system:serviceaccount:dev:bot");
+  const auto audiences_of = [&](const std::string& token, json::Array asked) {
+    const auto answer = review_token(*parts_.authenticator, json::Object{{"spec", {{"token", token}, {"audiences", std::move(asked)}}}});
+    return json::serialize(json::get_array(*answer, {"status", "audiences"}));
+  };
+  EXPECT_EQ(audiences_of(vault_token, {"other", "vault"}), R"(["vault"])") << "what both have, not what was asked";
+  EXPECT_EQ(audiences_of(vault_token, {"other"}), "[]");
+  EXPECT_EQ(audiences_of(token(spec()), {}), R"(["https://issuer"])") << "the API's own";
   review = review_token(*parts_.authenticator, json::Object{{"spec", {{"token", vault_token}}}});
   EXPECT_FALSE(json::get_bool(*review, {"status", "authenticated"}));
   EXPECT_EQ(json::get_string(*review, {"status", "error"}), "token audiences are invalid for the target audiences");

@@ -71,6 +71,22 @@ TEST_F(OtherIssuers, ClaimsBecomeAUser) {
   EXPECT_EQ(fetched_, 2) << "keys are kept";
 }
 
+TEST_F(OtherIssuers, AnIssuerThatDoesNotAnswerIsNotAskedByEverybody) {
+  configure("  claimMappings: {username: {claim: sub, prefix: ''}}\n");
+  is_down_ = true;
+  const auto token = *key_->sign(claims());
+  EXPECT_TRUE(issuer_->must_fetch(token));
+  EXPECT_EQ(who(claims()), "connection refused");
+  const int asked = fetched_;
+  EXPECT_FALSE(issuer_->must_fetch(token)) << "nobody waits again so soon";
+  EXPECT_EQ(who(claims()), "the issuer's keys could not be had yet");
+  EXPECT_EQ(fetched_, asked);
+  loop_.run_for(std::chrono::seconds(5));
+  is_down_ = false;
+  EXPECT_TRUE(issuer_->must_fetch(token));
+  EXPECT_EQ(who(claims()), "jane ");
+}
+
 TEST_F(OtherIssuers, ExpressionsMapAndJudge) {
   configure(
       "  claimMappings:\n"
@@ -183,7 +199,7 @@ TEST_F(AskedServices, TokensAreReviewedAndAnswersKept) {
   EXPECT_FALSE(webhook.remembered("t", {}));
   const auto user = webhook.authenticate("t", {});
   ASSERT_TRUE(user);
-  EXPECT_EQ(user->name, "jane");
+  EXPECT_EQ(user->user.name, "jane");
   EXPECT_EQ(json::get_string(asked_[0], {"spec", "token"}), "t");
   EXPECT_TRUE(webhook.authenticate("t", {}));
   EXPECT_EQ(asked_.size(), 1U);
@@ -193,6 +209,33 @@ TEST_F(AskedServices, TokensAreReviewedAndAnswersKept) {
   is_down_ = true;
   EXPECT_FALSE(webhook.authenticate("u", {}));
   EXPECT_FALSE(webhook.remembered("u", {})) << "what could not be asked is asked again";
+}
+
+TEST_F(AskedServices, ATokenIsForWhatBothSay) {
+  WebhookAuthenticator webhook(service(), loop_, std::chrono::minutes(2));
+  answer_ = json::Object{
+      {"status",
+       json::Object{{"authenticated", true}, {"user", json::Object{{"username", "jane"}}}, {"audiences", json::Array{"api", "vault"}}}}};
+  const auto found = webhook.authenticate("t", {"vault", "other"});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->audiences, (std::vector<std::string>{"vault"}));
+  EXPECT_FALSE(webhook.authenticate("t", {"other"}));
+}
+
+TEST(AnswersKept, LastNoLongerWhenTheClockIsSetBack) {
+  class Settable final : public Clock {
+   public:
+    [[nodiscard]] TimePoint now() const override { return at; }
+    TimePoint at = *parse_rfc3339("2026-01-02T03:04:05Z");
+  } clock;
+  AnswerCache<int> cache(clock);
+  cache.put("q", 1, std::chrono::minutes(5));
+  EXPECT_TRUE(cache.find("q"));
+  clock.at -= std::chrono::hours(1);
+  EXPECT_FALSE(cache.find("q"));
+  cache.put("q", 1, std::chrono::minutes(5));
+  clock.at += std::chrono::hours(24 * 400);
+  EXPECT_FALSE(cache.find("q"));
 }
 
 TEST_F(AskedServices, TheFirstWithAnOpinionDecides) {
@@ -212,10 +255,12 @@ TEST_F(AskedServices, TheFirstWithAnOpinionDecides) {
   {
     AuthorizerChain ask_last = chain(false, false);
     answer_ = json::Object{{"status", json::Object{{"allowed", true}, {"reason", "by the hook"}}}};
-    EXPECT_FALSE(ask_last.may_wait(known, shop)) << "who is allowed already need not be asked about";
-    EXPECT_TRUE(ask_last.may_wait(jane, shop));
+    EXPECT_TRUE(ask_last.decide_at_once(known, shop)) << "who is allowed already need not be asked about";
+    EXPECT_FALSE(ask_last.decide_at_once(jane, shop));
+    EXPECT_TRUE(ask_last.may_ask(jane));
+    EXPECT_FALSE(ask_last.may_ask(master));
     EXPECT_TRUE(ask_last.authorize(jane, shop).allowed);
-    EXPECT_FALSE(ask_last.may_wait(jane, shop)) << "it is remembered";
+    EXPECT_TRUE(ask_last.decide_at_once(jane, shop)) << "it is remembered";
     EXPECT_FALSE(ask_last.authorize(jane, other).allowed) << "the condition does not hold";
     EXPECT_EQ(asked_.size(), 1U);
     EXPECT_EQ(json::get_string(asked_[0], {"spec", "resourceAttributes", "namespace"}), "shop");
@@ -259,7 +304,7 @@ class SlowAuthorizer final : public Authorizer {
     where = std::this_thread::get_id();
     return {true, ""};
   }
-  bool may_wait(const UserInfo&, const Attributes&) override { return true; }
+  Expected<Decision, std::string> decide_at_once(const UserInfo&, const Attributes&) override { return std::unexpected("a service"); }
   UserRules rules_for(const UserInfo&, const std::string&) override { return {}; }
   std::atomic<std::thread::id> where;
 };

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <functional>
 #include <random>
 
 #include "apiserver/auth/default_roles.h"
@@ -386,7 +387,8 @@ bool plainly_covered(const std::vector<PolicyRule>& held, const PolicyRule& want
       for (const auto& resource : wanted.resources)
         for (std::size_t n = 0; n < std::max<std::size_t>(1, wanted.names.size()); ++n)
           if (std::ranges::none_of(held, [&](const PolicyRule& rule) {
-                const bool named = rule.names.empty() || (!wanted.names.empty() && std::ranges::find(rule.names, wanted.names[n]) != rule.names.end());
+                const bool named =
+                    rule.names.empty() || (!wanted.names.empty() && std::ranges::find(rule.names, wanted.names[n]) != rule.names.end());
                 return named && covers_list(rule.verbs, verb) && covers_list(rule.groups, group) && covers_resource(rule, resource);
               }))
             return false;
@@ -453,8 +455,11 @@ TEST(RbacRules, AnIndexAllowsWhatItsRulesDo) {
     const RuleIndex index(rules);
     ASSERT_EQ(index.fields() != nullptr, i % 2 == 1);
     for (int k = 0; k < 50; ++k) {
-      const Attributes asked{.verb = random.one_of(verbs), .group = random.one_of(groups), .resource = random.one_of(resources),
-                             .subresource = random.one_of(subs), .name = random.one_of(names)};
+      const Attributes asked{.verb = random.one_of(verbs),
+                             .group = random.one_of(groups),
+                             .resource = random.one_of(resources),
+                             .subresource = random.one_of(subs),
+                             .name = random.one_of(names)};
       const bool is_allowed = std::ranges::any_of(rules, [&](const PolicyRule& rule) { return rule.allows(asked); });
       allowed += is_allowed;
       ASSERT_EQ(index.allows(asked), is_allowed) << asked.verb << " " << asked.resource << "/" << asked.subresource;
@@ -471,7 +476,8 @@ std::vector<std::string> numbered(const std::string& text, int count) {
 
 TEST(RbacRules, ProductsAreNotTakenApart) {
   // 10^8 permissions each.
-  const PolicyRule many{.verbs = numbered("v", 100), .groups = numbered("g", 100), .resources = numbered("r", 100), .names = numbered("n", 100)};
+  const PolicyRule many{
+      .verbs = numbered("v", 100), .groups = numbered("g", 100), .resources = numbered("r", 100), .names = numbered("n", 100)};
   const std::vector<PolicyRule> everything{{.verbs = {"*"}, .groups = {"*"}, .resources = {"*"}}};
   EXPECT_TRUE(cover(everything, {many}).is_whole);
   EXPECT_TRUE(cover({many}, {many}).is_whole);
@@ -489,6 +495,38 @@ TEST(RbacRules, ProductsAreNotTakenApart) {
   EXPECT_FALSE(one_name.is_whole);
   ASSERT_FALSE(one_name.missing.empty());
   EXPECT_NE(one_name.missing.front().find("\"n99\""), std::string::npos) << one_name.missing.front();
+}
+
+/// Four times the rules may take six times the steps, and lists four times as long, too.
+TEST(RbacRules, StepsGrowWithTheRulesNotWithTheirProducts) {
+  const auto growth = [](const std::function<std::pair<std::vector<PolicyRule>, std::vector<PolicyRule>>(int)>& make) {
+    const auto steps = [&](int size) {
+      const auto [held, wanted] = make(size);
+      const auto coverage = cover(held, wanted);
+      EXPECT_FALSE(coverage.is_too_entangled);
+      return static_cast<double>(std::max<std::size_t>(coverage.steps, 1));
+    };
+    return steps(400) / steps(100);
+  };
+  const auto wide = [](int n, const std::string& tail = "") {
+    return PolicyRule{
+        .verbs = numbered("v" + tail, n), .groups = numbered("g", n), .resources = numbered("r", n), .names = numbered("n", n)};
+  };
+  const auto each = [](int n) {
+    std::vector<PolicyRule> out;
+    for (int i = 0; i < n; ++i)
+      out.push_back({.verbs = {"get"}, .groups = {""}, .resources = {"pods"}, .names = {"n" + std::to_string(i)}});
+    return out;
+  };
+  EXPECT_LT(growth([&](int n) { return std::pair(std::vector{wide(n)}, std::vector{wide(n)}); }), 6);
+  EXPECT_LT(growth([&](int n) { return std::pair(std::vector{wide(n, "x")}, std::vector{wide(n)}); }), 6) << "nothing of it held";
+  EXPECT_LT(growth([&](int n) { return std::pair(each(n), each(n)); }), 6) << "rule by rule";
+  EXPECT_LT(growth([&](int n) {
+              PolicyRule all{.verbs = {"get"}, .groups = {""}, .resources = {"pods"}, .names = numbered("n", n)};
+              return std::pair(each(n), std::vector{all});
+            }),
+            12)
+      << "one rule in pieces: words of bits, not names";
 }
 
 TEST(RbacRules, WhatIsTooEntangledIsRefused) {
@@ -513,11 +551,15 @@ TEST(RbacRules, WhatIsTooEntangledIsRefused) {
 TEST_F(RbacTest, AUserWithVeryManyRulesIsNotDecidedAboutAtOnce) {
   json::Array rules;
   for (int i = 0; i < 5000; ++i)
-    rules.push_back(json::Object{{"apiGroups", json::Array{""}}, {"resources", json::Array{"pods"}}, {"verbs", json::Array{"get"}},
+    rules.push_back(json::Object{{"apiGroups", json::Array{""}},
+                                 {"resources", json::Array{"pods"}},
+                                 {"verbs", json::Array{"get"}},
                                  {"resourceNames", json::Array{"n" + std::to_string(i)}}});
-  const json::Value role = json::Object{{"kind", "Role"}, {"metadata", json::Object{{"namespace", "dev"}, {"name", "big"}}}, {"rules", std::move(rules)}};
+  const json::Value role =
+      json::Object{{"kind", "Role"}, {"metadata", json::Object{{"namespace", "dev"}, {"name", "big"}}}, {"rules", std::move(rules)}};
   write_rbac(json::serialize(role).c_str());
-  write_rbac("{kind: RoleBinding, metadata: {namespace: dev, name: big}, roleRef: {kind: Role, name: big}, subjects: [{kind: User, name: max}]}");
+  write_rbac(
+      "{kind: RoleBinding, metadata: {namespace: dev, name: big}, roleRef: {kind: Role, name: big}, subjects: [{kind: User, name: max}]}");
   auto& authorizer = *parts_.authorizer;
   const auto decision = authorizer.decide_at_once(user("max"), ask("get pods n4999", "dev"));
   ASSERT_TRUE(decision) << "a name is found among five thousand";
@@ -536,10 +578,17 @@ TEST_F(RbacTest, AUserWithVeryManyRulesIsNotDecidedAboutAtOnce) {
 TEST_F(RbacTest, AnAnswerShowsSoManyRulesAndSaysThatThereAreMore) {
   const std::string name(20'000, 'x');
   for (int i = 0; i < 80; ++i) {
-    write_rbac(fmt::format("{{kind: Role, metadata: {{namespace: dev, name: r{}}}, rules: [{{apiGroups: [''], resources: [pods], verbs: [get], "
-                           "resourceNames: ['{}{}']}}]}}", i, name, i).c_str());
-    write_rbac(fmt::format("{{kind: RoleBinding, metadata: {{namespace: dev, name: b{}}}, roleRef: {{kind: Role, name: r{}}}, subjects: [{{kind: User, "
-                           "name: jane}}]}}", i, i).c_str());
+    write_rbac(
+        fmt::format("{{kind: Role, metadata: {{namespace: dev, name: r{}}}, rules: [{{apiGroups: [''], resources: [pods], verbs: [get], "
+                    "resourceNames: ['{}{}']}}]}}",
+                    i, name, i)
+            .c_str());
+    write_rbac(
+        fmt::format(
+            "{{kind: RoleBinding, metadata: {{namespace: dev, name: b{}}}, roleRef: {{kind: Role, name: r{}}}, subjects: [{{kind: User, "
+            "name: jane}}]}}",
+            i, i)
+            .c_str());
   }
   const auto review = review_self_subject_rules(*parts_.authorizer, user("jane"), doc("{spec: {namespace: dev}}"));
   EXPECT_LT(json::serialize(*review).size(), std::size_t{1200} * 1024);
@@ -555,16 +604,20 @@ roleRef: {kind: ClusterRole, name: admin}
 subjects: [{kind: User, name: ada}]
 )");
   auto& authorizer = *parts_.authorizer;
-  const auto before = doc(
-      "{metadata: {namespace: dev, name: b, labels: {a: b}}, roleRef: {kind: ClusterRole, name: cluster-admin}, subjects: [{kind: User, name: x}]}");
+  const auto before =
+      doc("{metadata: {namespace: dev, name: b, labels: {a: b}}, roleRef: {kind: ClusterRole, name: cluster-admin}, subjects: [{kind: "
+          "User, name: x}]}");
   const auto changed = [&](const std::function<void(json::Value&)>& change) {
     json::Value after = before;
     change(after);
     return authorizer.check_escalation(user("ada"), "RoleBinding", after, &before).has_value();
   };
-  EXPECT_TRUE(changed([](json::Value& b) { json::set(b, {"subjects"}, json::Array{json::Object{{"kind", "User"}, {"name", "ada"}}}); }))
-      << "she would be cluster-admin in dev";
-  EXPECT_TRUE(changed([](json::Value& b) { json::set(b, {"metadata", "labels", "a"}, json::Value("c")); })) << "as in Kubernetes: any change";
+  EXPECT_TRUE(changed([](json::Value& b) {
+    json::set(b, {"subjects"}, json::Array{json::Object{{"kind", "User"}, {"name", "ada"}}});
+  })) << "she would be cluster-admin in dev";
+  EXPECT_TRUE(changed([](json::Value& b) {
+    json::set(b, {"metadata", "labels", "a"}, json::Value("c"));
+  })) << "as in Kubernetes: any change";
   EXPECT_FALSE(changed([](json::Value& b) {
     json::set(b, {"metadata", "finalizers"}, json::Array{"x/y"});
     json::set(b, {"metadata", "ownerReferences"}, json::Array{});
@@ -573,7 +626,8 @@ subjects: [{kind: User, name: ada}]
   const auto role = doc("{metadata: {name: g}, rules: [], aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}}");
   auto narrower = role;
   json::set(narrower, {"aggregationRule"}, json::Object{});
-  EXPECT_EQ(authorizer.check_escalation(user("ada"), "ClusterRole", narrower, &role), "must have cluster-admin privileges to use the aggregationRule")
+  EXPECT_EQ(authorizer.check_escalation(user("ada"), "ClusterRole", narrower, &role),
+            "must have cluster-admin privileges to use the aggregationRule")
       << "who takes it away decides as well";
 }
 
@@ -588,11 +642,13 @@ TEST_F(RbacTest, WhatIsDeletedIsForgottenWhole) {
     return std::make_shared<const StoredObject>(keys.back(), std::make_shared<const std::string>(std::move(text)), 1, 1, meta);
   };
   json::Array subjects;
-  for (int i = 0; i < 20'000; ++i) subjects.push_back(json::Object{{"kind", "User"}, {"name", i % 2 == 0 ? std::string("same") : "u" + std::to_string(i)}});
+  for (int i = 0; i < 20'000; ++i)
+    subjects.push_back(json::Object{{"kind", "User"}, {"name", i % 2 == 0 ? std::string("same") : "u" + std::to_string(i)}});
   const auto binding = stored("rolebindings", json::Object{{"metadata", json::Object{{"namespace", "dev"}, {"name", "b"}}},
                                                            {"roleRef", json::Object{{"kind", "Role"}, {"name", "r"}}},
                                                            {"subjects", std::move(subjects)}});
-  const auto role = stored("roles", doc("{metadata: {namespace: dev, name: r}, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}"));
+  const auto role =
+      stored("roles", doc("{metadata: {namespace: dev, name: r}, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}"));
   grants.put_binding(*binding, false, false);
   EXPECT_EQ(grants.size(), 10'001U + 1 + 1) << "subjects, the role that is not there yet, the binding";
   grants.put_role(*role, false, false);

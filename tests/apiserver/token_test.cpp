@@ -55,6 +55,44 @@ TEST_F(Tokens, AreBoundToPodsOfTheirAccount) {
   EXPECT_EQ(issuer_->issued.size(), 1U);
 }
 
+TEST_F(Tokens, SecondsAreAWholeNumber) {
+  const auto ask_for = [&](const std::string& seconds) {
+    return post("/api/v1/namespaces/default/serviceaccounts/web/token", R"({"spec":{"expirationSeconds":)" + seconds + "}}");
+  };
+  EXPECT_EQ(ask_for("600")->status, 201);
+  EXPECT_EQ(ask_for("null")->status, 201);
+  for (const char* wrong : {"600.5", "\"600\"", "1e999", "[]", "9223372036854775808"}) EXPECT_EQ(ask_for(wrong)->status, 400) << wrong;
+  EXPECT_EQ(text(ask_for("600.5")->document(), {"message"}),
+            "TokenRequest in version \"v1\" cannot be handled as a TokenRequest: json: cannot unmarshal number 600.5 into Go struct field "
+            "TokenRequestSpec.spec.expirationSeconds of type int64");
+  EXPECT_EQ(ask_for("599")->status, 422);
+  EXPECT_EQ(issuer_->issued.size(), 2U);
+}
+
+/// A pod that could shed its mirror annotation would open to its node what it names (the node authorizer looks at other pods only).
+TEST_F(Tokens, AMirrorPodStaysOne) {
+  create(kPods, R"({"metadata":{"name":"m","annotations":{"kubernetes.io/config.mirror":"h","x":"y"}},
+                    "spec":{"nodeName":"n1","containers":[{"name":"c","image":"i"}]}})");
+  create(kPods, pod("p", R"("nodeName":"n1")"));
+  const auto changed = [&](const std::string& path, const std::string& annotations) {
+    const auto answer = patch(std::string(kPods) + path, R"({"metadata":{"annotations":)" + annotations + "}}");
+    return answer->status == 200 ? std::string("fine") : text(answer->document(), {"message"});
+  };
+  const std::string at = "metadata.annotations[kubernetes.io/config.mirror]: Forbidden: ";
+  for (const std::string path : {"/m/status", "/m"}) {
+    EXPECT_NE(changed(path, R"({"kubernetes.io/config.mirror":null})").find(at + "may not remove or update mirror pod annotation"),
+              std::string::npos);
+    EXPECT_NE(changed(path, R"({"kubernetes.io/config.mirror":"other"})").find(at + "may not remove or update mirror pod annotation"),
+              std::string::npos);
+    EXPECT_NE(changed(path, "null").find(at + "may not remove or update"), std::string::npos);
+    EXPECT_EQ(changed(path, R"({"x":"z"})"), "fine");
+  }
+  EXPECT_NE(changed("/p/status", R"({"kubernetes.io/config.mirror":"h"})").find(at + "may not add mirror pod annotation"),
+            std::string::npos);
+  EXPECT_NE(changed("/p", R"({"container.apparmor.security.beta.kubernetes.io/c":"unconfined"})").find("may not add AppArmor annotations"),
+            std::string::npos);
+}
+
 TEST_F(Tokens, NodesAskForAudiencesOfTheirPods) {
   const auto uid = make_pod("p", R"([{"name":"t","projected":{"sources":[{"serviceAccountToken":{"path":"t","audience":"vault"}}]}},
                                      {"name":"c","csi":{"driver":"secrets.example.com"}}])");

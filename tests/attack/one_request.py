@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One request of a user with ordinary rights, as unpleasant as a body allows: what it costs the server in processor time and memory, and what
 others notice of it. A limit that is passed fails. With a word as second argument: those that have it in their name."""
-import asyncio, sys
+import asyncio, itertools, sys
 from lib import *
 
 CPU_SECONDS, MEMORY_MIB, HEALTH_SECONDS = 6.0, 700, 1.0
@@ -81,6 +81,26 @@ def text_attacks():
     yield "pod of 900,000 containers {}", ("POST", "/api/v1/namespaces/default/pods", empty), {}
 
 
+def rights():
+    """Of a namespace's admin: what rules, bindings and questions about them cost."""
+    roles, bindings = (f"/apis/rbac.authorization.k8s.io/v1/namespaces/default/{plural}" for plural in ("roles", "rolebindings"))
+    for count in (50, 100):
+        lists = {field: [f"{word}{i}" for i in range(count)] for field, word in
+                 (("verbs", "v"), ("apiGroups", "g"), ("resources", "r"), ("resourceNames", "n"))}
+        yield f"role of {count} verbs, groups, resources and names", ("POST", roles, {"metadata": {"name": "wide"}, "rules": [lists]}), {}
+    held = [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": [f"n{i}"]} for i in range(25_000)]
+    yield "role of 25,000 rules that are held", ("POST", roles, {"metadata": {"name": "many"}, "rules": held}), {}
+    named = {"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "many"},
+             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}] * 30_000}
+    yield "binding of 30,000 times the same user", ("POST", bindings, {"metadata": {"name": "same"}, **named}), {}
+    yield "the same once more", ("PUT", bindings + "/same", {"metadata": {"name": "same", "labels": {"a": "b"}}, **named}), {}
+    review = {"spec": {"user": "x", "groups": [f"g{i}" for i in range(200_000)],
+                       "resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "default"}}}
+    yield "review of a user in 200,000 groups", \
+        ("POST", "/apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews", review), {}
+    yield "the rules of who has 25,000", ("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", {"spec": {"namespace": "default"}}), {}
+
+
 async def watch_health(port, slowest, stop):
     while not stop.is_set():
         client = Client(port, None)  # A new connection each time: accepting and TLS are part of it.
@@ -96,6 +116,9 @@ async def run(server):
     admin = Client(server.port, "t-admin")
     for path, body in GRANT:
         await admin.ask("POST", path, body)
+    await admin.ask("POST", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
+                    {"metadata": {"name": "admins"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"},
+                     "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}]})
     await admin.ask("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
     await admin.ask("POST", MAPS, {"metadata": {"name": "a"}, "data": {"k": "x" * 60}})
     await admin.ask("POST", MAPS, {"metadata": {"name": "long"}, "x": [0] * 300_000})
@@ -105,7 +128,7 @@ async def run(server):
     while (await admin.ask("GET", BOXES))[0] != 200:
         await asyncio.sleep(0.05)
     print(f"{'processor s':>11} {'memory MiB':>10} {'health s':>8} status")
-    for name, request, options in attacks():
+    for name, request, options in itertools.chain(attacks(), rights()):
         if len(sys.argv) > 2 and sys.argv[2] not in name:
             continue
         slowest, stop = [0.0], asyncio.Event()

@@ -56,6 +56,20 @@ TEST(Onward, OnlyWhatIsMeantForTheFarEndPasses) {
 }
 
 /// A loop over them is how answers are rewritten: what it reads must outlive the headers that nobody else holds.
+TEST(Onward, ATokenAmongProtocolsGoesNoFurther) {
+  const std::string token = "base64url.bearer.authorization.k8s.io.c2VjcmV0";
+  for (const auto to : {Onward::kSession, Onward::kNode, Onward::kWorkload}) {
+    const auto request = with_fields({{"Connection", "Upgrade"},
+                                      {"Upgrade", "websocket"},
+                                      {"sec-websocket-protocol", token + ",v5.channel.k8s.io , v4.channel.k8s.io"},
+                                      {"Sec-WebSocket-Protocol", token}},
+                                     "");
+    const auto onward = onward_request(request, to);
+    EXPECT_EQ(onward.headers.get("Sec-WebSocket-Protocol"), "v5.channel.k8s.io, v4.channel.k8s.io");
+    for (const auto& [name, value] : onward.headers.fields()) EXPECT_EQ(value.find("bearer"), std::string::npos) << name;
+  }
+}
+
 TEST(Onward, HeadersBackAreWholeInALoop) {
   const Fields said = {{"Access-Control-Allow-Headers", "DNT,X-Mx-ReqToken,Keep-Alive,User-Agent,X-Requested-With"},
                        {"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},

@@ -77,6 +77,8 @@ Authority::~Authority() {
   delete state_;
 }
 
+Identity Authority::itself() const { return {pem_, key_text(state_->key)}; }
+
 Identity Authority::issue(const std::string& common_name, const std::vector<std::string>& organizations, int days, long seconds) const {
   EVP_PKEY* key = EVP_EC_gen("P-256");
   X509* certificate = make_certificate(common_name, organizations, key, days, seconds);

@@ -19,7 +19,8 @@ class NodeAuthorizer {
   explicit NodeAuthorizer(const ObjectCache& cache);
   /// Not allowed is no refusal: other authorizers are asked then. `reason` says what was missing. nullopt: it takes longer than a moment,
   /// and must not.
-  [[nodiscard]] std::optional<Authorizer::Decision> authorize(const std::string& node, const Attributes& attributes, bool may_take_long) const;
+  [[nodiscard]] std::optional<Authorizer::Decision> authorize(const std::string& node, const Attributes& attributes,
+                                                              bool may_take_long) const;
 
  private:
   struct Effort {

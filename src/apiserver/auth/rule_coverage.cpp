@@ -17,6 +17,7 @@ class Budget {
   explicit Budget(std::size_t steps) : left_(steps) {}
   void spend(std::size_t steps) { left_ -= std::min(steps, left_); }
   [[nodiscard]] bool is_spent() const { return left_ == 0; }
+  [[nodiscard]] std::size_t left() const { return left_; }
 
  private:
   std::size_t left_;
@@ -58,8 +59,7 @@ std::string_view subresource_of(std::string_view resource) {
 /// A wanted rule of resources, or of URLs, and what held ones take of it.
 class Wanted {
  public:
-  Wanted(const PolicyRule& rule, bool of_urls)
-      : of_urls_(of_urls), is_named_(!of_urls && !rule.names.empty()) {
+  Wanted(const PolicyRule& rule, bool of_urls) : of_urls_(of_urls), is_named_(!of_urls && !rule.names.empty()) {
     static const std::vector<std::string> any{""};
     sides_.emplace_back(rule.verbs);
     if (of_urls) {
@@ -94,9 +94,9 @@ class Wanted {
       return true;
     };
     budget.spend(held.size());
-    const bool is_some = put(exact(0, held.verbs)) &&
-                         (of_urls_ ? put(urls(held.urls, budget))
-                                   : put(exact(1, held.groups)) && put(resources(held.resources)) && put(names(held.names)));
+    const bool is_some =
+        put(exact(0, held.verbs)) &&
+        (of_urls_ ? put(urls(held.urls, budget)) : put(exact(1, held.groups)) && put(resources(held.resources)) && put(names(held.names)));
     return is_some ? out : Box();
   }
 
@@ -189,7 +189,8 @@ void add_candidates(const RuleIndex& role, const Wanted& wanted, Budget& budget,
   if (!wanted.of_urls()) {
     best = wanted.is_named() ? lists_of(fields->names, sides[3]) : Lists();
     best.push_back(&fields->nameless);
-    for (Lists other : {lists_of(fields->verbs, sides[0]), lists_of(fields->groups, sides[1]), lists_of_resources(fields->resources, sides[2])})
+    for (Lists other :
+         {lists_of(fields->verbs, sides[0]), lists_of(fields->groups, sides[1]), lists_of_resources(fields->resources, sides[2])})
       if (size_of(other) < size_of(best)) best = std::move(other);
     for (const Side& side : sides) budget.spend(1 + side.values.size());
   }
@@ -375,6 +376,7 @@ Coverage coverage_of(std::span<const RuleIndex* const> held, const std::vector<P
         out.is_too_entangled = true;
     }
   }
+  out.steps = limits.steps - budget.left();
   out.missing = listing.lines();
   out.has_more = listing.is_full();
   // What was found missing is enough to refuse.

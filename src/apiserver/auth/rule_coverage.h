@@ -16,6 +16,7 @@ struct Coverage {
   bool has_more = false;             ///< There is more than that.
   /// Given up: the rules overlap in more ways than there are steps. Not whole then, and nothing is known to be missing.
   bool is_too_entangled = false;
+  std::size_t steps = 0;  ///< That it took.
 };
 
 struct CoverageLimits {

@@ -19,7 +19,7 @@ const model::KindInfo& token_request() {
     model::KindInfo out{.group = "authentication.k8s.io", .version = "v1", .kind = "TokenRequest"};
     model::Form form;
     form.type = {model::find_type("authentication.v1.TokenRequest"), [](const model::TypeDef*) {}};
-    auto hooks = std::make_shared<model::KindHooks>();
+    auto hooks = std::make_shared<model::KindHooks>(model::KindHooks::all_default());
     hooks->form = std::move(form);
     out.hooks = std::move(hooks);
     return out;

@@ -2,6 +2,8 @@
 
 #include <cctype>
 
+#include "node/eviction/allocatable.h"
+
 namespace berth::node::eviction {
 namespace {
 

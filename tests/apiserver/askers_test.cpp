@@ -1,0 +1,117 @@
+// Threads that may wait: what hangs keeps nobody who waits for something else, and who asks a lot nobody else who asks.
+#include "apiserver/askers.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <latch>
+
+namespace berth::apiserver {
+namespace {
+
+TEST(Askers, WhatHangsKeepsNobodyWhoWaitsForSomethingElse) {
+  std::promise<void> wake;
+  const auto hangs = wake.get_future().share();
+  Askers askers({.threads = 4});
+  std::latch begun(2);
+  std::atomic<int> ended{0};
+  for (int i = 0; i < 10; ++i)
+    ASSERT_TRUE(askers.post({"the issuer", "u" + std::to_string(i),
+                             [&, hangs] {
+                               if (i < 2) begun.count_down();
+                               hangs.wait();
+                               ++ended;
+                             },
+                             [] {}}));
+  begun.wait();
+  std::promise<bool> other;
+  ASSERT_TRUE(askers.post({"the webhook", "jane", [&] { other.set_value(Askers::is_one()); }, [] {}}));
+  EXPECT_TRUE(other.get_future().get()) << "half of the threads are left to others";
+  EXPECT_FALSE(Askers::is_one());
+  EXPECT_EQ(ended, 0);
+  wake.set_value();
+  std::promise<void> last;
+  ASSERT_TRUE(askers.post({"the issuer", "u9", [&] { last.set_value(); }, [] {}}));
+  last.get_future().wait();
+}
+
+TEST(Askers, WhoAsksALotKeepsNobodyElse) {
+  std::promise<void> wake;
+  const auto hangs = wake.get_future().share();
+  Askers askers({.threads = 2, .most_waiting = 100, .most_of_one = 50});
+  std::promise<void> begun;
+  ASSERT_TRUE(askers.post({"hook", "first",
+                           [&, hangs] {
+                             begun.set_value();
+                             hangs.wait();
+                           },
+                           [] {}}));
+  begun.get_future().wait();
+  std::mutex mutex;
+  std::vector<std::string> order;
+  const auto note = [&](const std::string& who) {
+    return Askers::Job{"hook", who,
+                       [&, who] {
+                         const std::lock_guard lock(mutex);
+                         order.push_back(who);
+                       },
+                       [] {}};
+  };
+  int taken = 0;
+  for (int i = 0; i < 80; ++i) taken += askers.post(note("mallory"));
+  EXPECT_EQ(taken, 50) << "of one who asks";
+  EXPECT_TRUE(askers.post(note("jane")));
+  std::promise<void> last;
+  ASSERT_TRUE(askers.post({"hook", "zoe", [&] { last.set_value(); }, [] {}}));
+  wake.set_value();
+  last.get_future().wait();
+  const std::lock_guard lock(mutex);
+  const auto jane = std::ranges::find(order, "jane");
+  ASSERT_NE(jane, order.end());
+  EXPECT_LE(jane - order.begin(), 2) << "her turn comes after one of his, not after fifty";
+}
+
+TEST(Askers, WhoWaitsTooLongIsRefused) {
+  std::promise<void> wake, refused;
+  const auto hangs = wake.get_future().share();
+  Askers askers({.threads = 2, .longest_wait = std::chrono::milliseconds(1)});
+  std::promise<void> begun;
+  ASSERT_TRUE(askers.post({"hook", "first",
+                           [&, hangs] {
+                             begun.set_value();
+                             hangs.wait();
+                           },
+                           [] {}}));
+  begun.get_future().wait();
+  std::atomic<bool> ran{false};
+  ASSERT_TRUE(askers.post({"hook", "jane", [&] { ran = true; }, [&] { refused.set_value(); }}));
+  refused.get_future().wait();
+  EXPECT_FALSE(ran);
+  wake.set_value();
+}
+
+TEST(Askers, WhatWaitsIsDroppedAtTheEnd) {
+  std::promise<void> wake;
+  const auto hangs = wake.get_future().share();
+  std::atomic<bool> ran{false};
+  std::promise<void> begun;
+  {
+    Askers askers({.threads = 2});
+    ASSERT_TRUE(askers.post({"hook", "first",
+                             [&, hangs] {
+                               begun.set_value();
+                               hangs.wait();
+                             },
+                             [] {}}));
+    begun.get_future().wait();
+    ASSERT_TRUE(askers.post({"hook", "jane", [&] { ran = true; }, [] {}}));
+    std::thread stop([&] { askers.stop(); });
+    while (askers.post({"other", "x", [] {}, [] {}})) std::this_thread::yield();
+    wake.set_value();
+    stop.join();
+  }
+  EXPECT_FALSE(ran);
+}
+
+}  // namespace
+}  // namespace berth::apiserver
