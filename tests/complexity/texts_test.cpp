@@ -55,7 +55,8 @@ std::vector<Reader> readers() {
   out.push_back({"YAML folded text", [](std::size_t n) { return "a: >\n" + repeated("  x\n", n); }, yaml});
   out.push_back({"duration", [](std::size_t n) { return repeated("1h1m", n); }, [](const Text& text) { (void)parse_duration_ns(text); }});
   out.push_back({"duration with a fraction", digits("0.", "s"), [](const Text& text) { (void)parse_duration_ns(text); }});
-  out.push_back({"cron", [](std::size_t n) { return repeated("1,", n) + "1 * * * *"; }, [](const Text& text) { (void)go::parse_cron(text); }});
+  out.push_back(
+      {"cron", [](std::size_t n) { return repeated("1,", n) + "1 * * * *"; }, [](const Text& text) { (void)go::parse_cron(text); }});
   out.push_back({"base64", [](std::size_t n) { return repeated("QUJD", n); }, [](const Text& text) { (void)base64_decode(text); }});
   out.push_back({"time", digits("2026-01-01T00:00:00.", "Z"), [](const Text& text) { (void)parse_rfc3339(text); }});
   out.push_back({"label selector", [](std::size_t n) { return "a in (" + repeated("b,", n) + "c)"; },
