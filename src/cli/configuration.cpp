@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 2> kFormats = {"text", "json"};
 
 /// What a flag of the role takes; by its name without dashes.
 enum class Takes { kNothing, kOne, kMany };
-using Flags = std::map<std::string, Takes, std::less<>>;
+using FlagTable = std::map<std::string, Takes, std::less<>>;
 
 /// Empty: not said there.
 struct LogSettings {
@@ -40,7 +40,7 @@ struct Settings {
 /// What this process was started with, for a reload.
 struct Started {
   std::string file, section;
-  Flags flags;
+  FlagTable flags;
   Settings settings;
   std::set<std::string> said;  ///< Flags that the command line left to the file.
 };
@@ -75,8 +75,8 @@ std::vector<std::string_view> sections() {
   return out;
 }
 
-Flags flags_of(const CLI::App& app) {
-  Flags out;
+FlagTable flags_of(const CLI::App& app) {
+  FlagTable out;
   for (const CLI::Option* option : app.get_options())
     for (const std::string& name : option->get_lnames())
       if (name != "help")
@@ -122,7 +122,7 @@ std::vector<std::string> values_of(const config::Reader& value, Takes takes) {
   return out;
 }
 
-Settings read_settings(const config::Reader& root, std::string_view section, const Flags& flags) {
+Settings read_settings(const config::Reader& root, std::string_view section, const FlagTable& flags) {
   Settings out;
   root.expect_kind(std::array{kKind}, std::array{kApiVersion});
   root.only(sections());
@@ -148,7 +148,7 @@ Settings read_settings(const config::Reader& root, std::string_view section, con
   return out;
 }
 
-Result<Settings> read_configuration(const std::string& file, std::string_view section, const Flags& flags) {
+Result<Settings> read_configuration(const std::string& file, std::string_view section, const FlagTable& flags) {
   const auto text = config::read_whole_file(file);
   if (!text) return std::unexpected(text.error());
   Settings out;

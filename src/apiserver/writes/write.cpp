@@ -149,7 +149,7 @@ std::optional<model::ApiStatus> refuse_exchanged(const WriteOperation& operation
   if (kind.namespaced && !ns.empty())
     return model::bad_request("the namespace of the provided object does not match the namespace sent on the request");
   json::erase(object, {"metadata", "namespace"});
-  if (kind.namespaced) json::set(object, {"metadata", "namespace"}, operation.ns);
+  if (kind.namespaced) json::set(object, {"metadata", "namespace"}, json::Value(operation.ns));
   return std::nullopt;
 }
 
