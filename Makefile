@@ -4,7 +4,7 @@ BUILD  := build/$(PRESET)
 JOBS   ?= 2
 
 CHAOS_FAULTS ?= 40
-.PHONY: help setup build install plugin openb demo test documents parity simulate world bench kill-test chaos overload attack asan tsan fuzz check tidy package package-test clean
+.PHONY: help setup build install plugin openb demo test documents readme docs parity simulate world bench kill-test chaos overload attack asan tsan fuzz check tidy package package-test clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -28,6 +28,12 @@ plugin: build
 	@rm -rf $(BUILD)/plugin && $(MAKE) --no-print-directory install PREFIX=$(CURDIR)/$(BUILD)/plugin/prefix
 	@cmake -S examples/plugin -B $(BUILD)/plugin/build -DCMAKE_PREFIX_PATH=$(CURDIR)/$(BUILD)/plugin/prefix >build/plugin.log && cmake --build $(BUILD)/plugin/build >>build/plugin.log || { tail -20 build/plugin.log; exit 1; }
 	@ctest --test-dir $(BUILD)/plugin/build --output-on-failure
+
+## make readme, make docs   type what README.md, or all of docs/, shows, and hold what comes against it (PAGES="docs/x.md …")
+readme: build
+	@tests/docs/check.py $(BUILD)/bin/berth README.md
+docs: build
+	@tests/docs/check.py $(BUILD)/bin/berth $(or $(PAGES),README.md $(wildcard docs/*.md))
 
 openb: setup
 	@mkdir -p build && cmake --preset $(PRESET) >build/configure-$(PRESET).log && tools/compile $(BUILD) $(JOBS) build/build-openb.log openb
