@@ -12,7 +12,7 @@ touch "$work/file"
 check "a flag that there is not" ends 2 "--nope" "$berth" up --nope
 check "a slip in a flag" ends 2 'unknown flag: --node; did you mean "--nodes"?' "$berth" up --node 3
 check "a flag with one dash" ends 2 'did you mean "--nodes"?' "$berth" up -nodes 3
-check "a value that is no number" ends 2 '--nodes: "many" is not a number' "$berth" up --nodes many
+check "a value that is no number" ends 2 '--nodes: Value many not in range 0 to 60000' "$berth" up --nodes many
 check "a flag without its value" ends 2 "--nodes" "$berth" up --nodes
 check "an argument too many" ends 2 'unexpected argument: "three"' "$berth" up three
 check "a port alone" ends 1 "HOST:PORT is wanted; a port alone is written :6443" "$berth" up --validate --data-dir "$work/d1" --listen 6443
@@ -41,11 +41,11 @@ mkdir -p "$work/etc" && printf 'kind: MasterConfig\napiVersion: v1\nprojectConfi
 eventually 20 grep -q '^export KUBECONFIG=' "$work/d4.log"
 check "berth is not in the path: the line to type" grep -qxF "export PATH=$(dirname "$berth"):\$PATH" "$work/d4.log"
 kill $first; wait $first 2>/dev/null
-PATH=$(dirname "$berth"):$PATH timeout 20 "$berth" up --data-dir "$work/d4" >"$work/d4.log" 2>&1 & first=$!
-eventually 20 grep -q '^export KUBECONFIG=' "$work/d4.log"
-check "the next start has the master config" grep -qF -- "--master-config $work/etc/master.yaml" "$work/d4.log"
+PATH=$(dirname "$berth"):$PATH timeout 20 "$berth" up --data-dir "$work/d4" >"$work/d5.log" 2>&1 & first=$!
+eventually 20 grep -q '^export KUBECONFIG=' "$work/d5.log"
+check "the next start has the master config" grep -qF -- "--master-config $work/etc/master.yaml" "$work/d5.log"
 check "and acts by it" eventually 20 sh -c "KUBECONFIG='$work/d4/admin.kubeconfig' kubectl create namespace user-pods && KUBECONFIG='$work/d4/admin.kubeconfig' kubectl -n user-pods run p --image=i --dry-run=server -o jsonpath='{.spec.nodeSelector}' | grep -q user"
-check "one that is found by its name says no path" refused grep -q 'export PATH=' "$work/d4.log"
+check "one that is found by its name says no path" refused grep -q 'export PATH=' "$work/d5.log"
 kill $first; wait $first 2>/dev/null
 mv "$work/etc/master.yaml" "$work/etc/gone.yaml"
 check "a file that is gone is told with where it is from" ends 1 "as at the last start: " "$berth" up --data-dir "$work/d4"
