@@ -127,8 +127,10 @@ TEST_F(Files, ARecordedDayRunsAgain) {
 
 TEST_F(Files, ARecordingIsAScenarioOfItsOwn) {
   const std::string head = "{\"recording\":\"berth/v1\",\"start\":\"2026-03-02T08:00:00Z\",\"source\":\"test\"}\n";
-  const std::string node = "{\"at\":0,\"type\":\"ADDED\",\"object\":{\"kind\":\"Node\",\"metadata\":{\"name\":\"n\"}}}\n";
-  const std::string later = "{\"at\":90001,\"type\":\"DELETED\",\"object\":{\"kind\":\"Node\",\"metadata\":{\"name\":\"n\"}}}\n";
+  const std::string node =
+      "{\"at\":0,\"type\":\"ADDED\",\"object\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n\"}}}\n";
+  const std::string later =
+      "{\"at\":90001,\"type\":\"DELETED\",\"object\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n\"}}}\n";
   const auto loaded = load_scenario(write("monday.jsonl", head + node + later + "\n"));
   ASSERT_TRUE(loaded) << loaded.error().message;
   ASSERT_EQ(loaded->variants.size(), 1U);
