@@ -11,8 +11,7 @@ namespace berth::simulator {
 namespace {
 
 constexpr int kLeft = 46, kRight = 14, kTop = 18, kBottom = 20;
-/// Between numbers of marks; those closer have none of their own.
-constexpr double kBetweenNumbers = 15;
+constexpr double kBetweenNumbers = 24;
 /// Classes c0 … c7 of the page's style.
 constexpr std::size_t kColours = 8;
 /// More points than this are not seen at any width.
@@ -56,17 +55,18 @@ struct Axes {
   }
 };
 
+/// Those that stand close together share their numbers' place: "2–4".
 std::string draw_marks(const Axes& axes) {
   std::string out;
-  double numbered = -kBetweenNumbers;
-  for (std::size_t i = 0; i < axes.plot.marks.size(); ++i) {
-    const auto& [at, text] = axes.plot.marks[i];
-    const double x = axes.x(at);
-    out += fmt::format(R"(<path class="mark" d="M{0:.1f} {1}V{2}"><title>{3}</title></path>)", x, kTop - 4, axes.plot.height - kBottom,
-                       escaped(text));
-    if (x - numbered < kBetweenNumbers) continue;
-    numbered = x;
-    out += fmt::format(R"(<text class="number" x="{:.1f}" y="{}" text-anchor="middle">{}</text>)", x, kTop - 6, i + 1);
+  const auto& marks = axes.plot.marks;
+  for (std::size_t i = 0; i < marks.size(); ++i)
+    out += fmt::format(R"(<path class="mark" d="M{0:.1f} {1}V{2}"><title>{3}</title></path>)", axes.x(marks[i].first), kTop - 4,
+                       axes.plot.height - kBottom, escaped(marks[i].second));
+  for (std::size_t first = 0, next = 0; first < marks.size(); first = next) {
+    const double x = axes.x(marks[first].first);
+    for (next = first + 1; next < marks.size() && axes.x(marks[next].first) - x < kBetweenNumbers;) ++next;
+    const std::string words = next == first + 1 ? fmt::format("{}", first + 1) : fmt::format("{}–{}", first + 1, next);
+    out += fmt::format(R"(<text class="number" x="{:.1f}" y="{}" text-anchor="middle">{}</text>)", x, kTop - 6, words);
   }
   return out;
 }

@@ -438,7 +438,7 @@ TEST(Comparison, AnIntervalIsStudents) {
 TEST(Page, TheVerdictStandsFirstAndWhatWasDoneIsNumbered) {
   const std::string scenario =
       "duration: 40m\ntitle: day\ncurrency: EUR\nnodes: [{name: box, count: 2, cpu: '4', memory: 8Gi, price: 0.3/h}]\n"
-      "faults: [{at: 10m, lose: {name: box-1}, for: 10m}]\nassert: [{that: 'nodes.ready == ";
+      "faults: [{at: 10m, lose: {names: [box-1]}, for: 10m}]\nassert: [{that: 'nodes.ready == ";
   const Outcome held = outcome_of(scenario + "2'}]\n"), broken = outcome_of(scenario + "7'}]\n");
   EXPECT_EQ(verdict_of(held).front(), "The check holds.") << to_text(held);
   EXPECT_EQ(verdict_of(broken).front(), "1 check does not hold.") << to_text(broken);
