@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "whatif/text_table.h"
 #include "whatif/whatif.h"
 #include "whatif/words.h"
 
@@ -123,7 +124,7 @@ std::string tiles(const json::Value& answer) {
   return out.empty() ? out : "<ul class=tiles>" + out + "</ul>\n";
 }
 
-using Rows = std::vector<std::vector<std::string>>;
+using Rows = std::vector<Row>;
 
 void section(std::string& out, std::string_view title, const std::vector<std::string>& head, const Rows& rows) {
   if (!rows.empty()) out += fmt::format("<h2>{}</h2>\n", title) + html_table(head, rows);
@@ -154,10 +155,10 @@ std::string pods_of_page(const json::Value& answer) {
     std::string broken;
     for (const json::Value& budget : json::get_array(one, {"broken"}))
       broken += (broken.empty() ? "" : ", ") + escaped(json::as_view(budget));
-    losses.push_back({field(one, "lost"), std::to_string(json::get_int(one, {"moves"})),
-                      std::to_string(json::get_int(one, {"pendingCount"})), std::to_string(json::get_int(one, {"lostPodsCount"})),
-                      std::to_string(json::get_int(one, {"blockedCount"})), broken,
-                      examples.empty() ? "" : field(examples[0], "pod") + ": " + field(examples[0], "message")});
+    losses.push_back(
+        {field(one, "lost"), std::to_string(json::get_int(one, {"moves"})), std::to_string(json::get_int(one, {"pendingCount"})),
+         std::to_string(json::get_int(one, {"lostPodsCount"})), std::to_string(json::get_int(one, {"blockedCount"})), broken,
+         examples.empty() ? "" : field(examples[0], "pod") + ": " + escaped(in_short(json::get_string(examples[0], {"message"})))});
   }
   std::string out;
   section(out, "Single losses that leave something", {"Loss", "Moves", "Pending", "Lost", "Refused", "Budgets broken", "For example"},

@@ -75,6 +75,7 @@ std::vector<Row> together(std::vector<Row> rows) {
 std::string in_short(std::string_view message) {
   constexpr std::size_t kMost = 140;
   message = message.substr(0, message.find(" preemption: "));
+  if (constexpr std::string_view kTail = " no new claims to deallocate,"; message.ends_with(kTail)) message.remove_suffix(kTail.size());
   if (width_of(message) <= kMost) return std::string(message);
   std::size_t end = kMost;
   while ((message[end] & 0xC0) == 0x80) --end;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "whatif/text_table.h"
+
 namespace berth::whatif {
 namespace {
 
@@ -72,9 +74,12 @@ std::string broken_budgets(const json::Value& answer) {
 
 /// ": 0/9 nodes are available: …" of the first pod that waits newly.
 std::string because(const json::Value& answer) {
-  for (const json::Value& one : json::get_array(answer, {"pending"}))
-    if (const std::string message = string_at(one, "message"); !message.empty() && !json::get_bool(one, {"before"}))
-      return ": " + message.substr(0, message.find(" preemption: "));
+  for (const json::Value& one : json::get_array(answer, {"pending"})) {
+    std::string message = in_short(json::get_string(one, {"message"}));
+    if (message.empty() || json::get_bool(one, {"before"})) continue;
+    while (message.ends_with('.')) message.pop_back();
+    return ": " + message;
+  }
   return {};
 }
 

@@ -319,6 +319,8 @@ TEST(Page, BeginsWithTheQuestionAndItsAnswer) {
   const Verdict verdict = verdict_of(answer);
   EXPECT_FALSE(verdict.is_good);
   EXPECT_TRUE(verdict.sentence.starts_with("1 pod stays without a node: 0/2 nodes are available: ")) << verdict.sentence;
+  EXPECT_TRUE(verdict.sentence.ends_with(".") && !verdict.sentence.ends_with("..")) << verdict.sentence;
+  EXPECT_EQ(verdict.sentence.find("deallocate"), std::string::npos) << verdict.sentence;
   ASSERT_FALSE(verdict.more.empty());
   EXPECT_EQ(verdict.more.front(), "1 budget is broken (shop/web)");
   const std::string page = to_html(answer);
