@@ -339,14 +339,11 @@ TEST_F(Nomination, OfTwoEqualPodsOnOneNodeBothHold) {
   EXPECT_EQ(node("vip-2"), "node-1");
 }
 
-TEST_F(Nomination, AMorePreciousPodTakesItAndAnEqualOneDoesNot) {
+TEST_F(Nomination, AnEqualPodDoesNotTakeIt) {
   vip_waits_for_node_1(600);
   pod("equal", "4", {.priority_class = "high"});
   EXPECT_EQ(nominated("equal"), "");
   EXPECT_EQ(nominated("vip"), "node-1");
-  pod("chief", "4", {.priority_class = "top"});
-  EXPECT_EQ(nominated("chief"), "node-1");
-  EXPECT_EQ(nominated("vip"), "");
 }
 
 TEST_F(Nomination, TheConditionKeepsTheTimeSinceWhichThePodWaits) {
