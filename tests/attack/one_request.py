@@ -77,8 +77,6 @@ def text_attacks():
     names = {"metadata": {"name": "t"}, "spec": {"containers": [{"name": "c", "image": "i"}], "volumes": [
         {"name": f"v{i}", "iscsi": {"targetPortal": "p", "lun": 0, "iqn": "iqn.2020-01." + "a" * 4000 + ":" + "b" * 50}} for i in range(700)]}}
     yield "700 iSCSI names of 4 KB", ("POST", "/api/v1/namespaces/default/pods", names), {}
-    empty = {"metadata": {"name": "t"}, "spec": {"containers": [{}] * 900_000}}
-    yield "pod of 900,000 containers {}", ("POST", "/api/v1/namespaces/default/pods", empty), {}
 
 
 def rights():
