@@ -223,7 +223,7 @@ TEST_F(Http2Limits, MalformedRequestsHarmOnlyThemselves) {
 TEST_F(Http2Limits, MoreStreamsThanAllowedEndTheConnection) {
   Http2Client client(server->port());
   ASSERT_TRUE(client.read_until([&] { return client.settings.contains(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS); }));
-  for (int i = 0; i < 25; ++i) client.ask(request_fields("GET", "/keep"));
+  for (int i = 0; i < 25; ++i) client.ask(request_fields("DELETE", "/keep"));
   EXPECT_TRUE(client.read_to_end());
   EXPECT_EQ(client.goaways, std::vector<std::uint32_t>{NGHTTP2_PROTOCOL_ERROR});
   EXPECT_EQ(handled, 20);
