@@ -259,6 +259,19 @@ bool tolerations_only_added(const Value& old, const Value& doc) {
   return true;
 }
 
+/// The containers' images of `then`, for a list of as many.
+void take_images(const Value& then, Value& pod, const char* list) {
+  if (!pod.is_object()) return;
+  Value* now = json::find(pod, {"spec", list});
+  const json::Array& old = get_array(then, {"spec", list});
+  if (now == nullptr || !now->is_array() || now->get_array().size() != old.size()) return;
+  for (std::size_t i = 0; i < old.size(); ++i) {
+    Value& one = now->get_array()[i];
+    if (!one.is_object()) continue;
+    if (const Value* image = json::find(old[i], "image")) one.get_object()["image"] = *image;
+  }
+}
+
 }  // namespace
 
 void pod_update(const Value& old, const Value& doc, std::string_view subresource, Errors& errors) {
@@ -277,19 +290,8 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
       return;
     }
   // What may change is made equal; whatever still differs is refused in one sentence.
-  const auto images = [&](const char* list) {
-    if (!after.is_object() || json::find(after, {"spec", list}) == nullptr) return;
-    Value* now = json::find(after, {"spec", list});
-    const json::Array& then = get_array(before, {"spec", list});
-    if (!now->is_array() || now->get_array().size() != then.size()) return;
-    for (std::size_t i = 0; i < then.size(); ++i) {
-      Value& one = now->get_array()[i];
-      if (!one.is_object()) continue;
-      if (const Value* old_image = json::find(then[i], "image")) one.get_object()["image"] = *old_image;
-    }
-  };
-  images("containers");
-  images("initContainers");
+  take_images(before, after, "containers");
+  take_images(before, after, "initContainers");
   const auto same = [&](std::string_view key) {
     if (const Value* value = json::find(before, {"spec", key}))
       json::set(after, {"spec", key}, Value(*value));
