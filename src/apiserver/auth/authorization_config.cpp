@@ -156,7 +156,8 @@ Expected<Authorizer::Decision, std::string> AuthorizerChain::decide(const UserIn
       continue;
     }
     if (link.webhook == nullptr) {
-      auto decision = may_wait ? Expected<Decision, std::string>(built_in_->authorize(user, attributes)) : built_in_->decide_at_once(user, attributes);
+      auto decision =
+          may_wait ? Expected<Decision, std::string>(built_in_->authorize(user, attributes)) : built_in_->decide_at_once(user, attributes);
       if (!decision || decision->allowed) return decision;
       note(decision->reason);
       continue;

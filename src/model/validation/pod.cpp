@@ -324,8 +324,7 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
              json::find(old, {"spec", "affinity"}) == nullptr)
       json::erase(after, {"spec", "affinity"});
   }
-  const Value* old_spec = json::find(before, "spec");
-  const Value* new_spec = json::find(after, "spec");
+  const Value *old_spec = json::find(before, "spec"), *new_spec = json::find(after, "spec");
   if (old_spec == nullptr || new_spec == nullptr || json::equal(*old_spec, *new_spec)) return;
   errors.forbidden(at, std::string("pod updates may not change fields other than "
                                    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
