@@ -67,6 +67,7 @@ Authority::Authority(const std::string& name, const Authority* above) : state_(n
   X509_set_issuer_name(state_->certificate, X509_get_subject_name(issuer));
   add_extension(state_->certificate, issuer, NID_basic_constraints, "critical,CA:TRUE");
   add_extension(state_->certificate, issuer, NID_key_usage, "critical,keyCertSign,digitalSignature");
+  add_extension(state_->certificate, issuer, NID_subject_key_identifier, "hash");
   X509_sign(state_->certificate, above == nullptr ? state_->key : above->state_->key, EVP_sha256());
   pem_ = certificate_text(state_->certificate);
 }
