@@ -221,6 +221,21 @@ admissionConfig:
   auto foreign = post("/api/v1/namespaces/ns1/pods", pod("c", R"("nodeSelector":{"color":"red"})"));
   EXPECT_NE(foreign->body.find("pod node label selector labels conflict with its namespace whitelist"), std::string::npos) << foreign->body;
   EXPECT_EQ(text(make_pod("d"), {"spec", "nodeSelector", "k3"}), "v3");
+
+  // A selector that no pod can have is taken, as in Kubernetes, and told to whoever gives it: each time, and to nobody else.
+  const std::string path = "/api/v1/namespaces/ns1";
+  const auto give = [&](const std::string& selector) {
+    return std::string(patch(path, R"({"metadata":{"annotations":{"scheduler.alpha.kubernetes.io/node-selector":")" + selector + R"("}}})")
+                           ->headers.get("Warning"));
+  };
+  EXPECT_TRUE(give("env=prod").contains("env=prod conflicts with the namespace's whitelist (env=test,infra=fedora,os=fedora,region=west)"));
+  EXPECT_EQ(patch(path, R"({"metadata":{"labels":{"a":"b"}}})")->headers.get("Warning"), "");
+  EXPECT_EQ(give("env=test"), "");
+  EXPECT_TRUE(give("env=prod").contains("the project's pods will be refused"));
+  EXPECT_TRUE(give("env in (a)").contains("is not of the form key=value,key=value"));
+  EXPECT_EQ(give("env=test"), "");
+  EXPECT_TRUE(std::string(patch(path, R"({"metadata":{"annotations":{"openshift.io/node-selector":"env=other"}}})")->headers.get("Warning"))
+                  .contains("env=test conflicts with openshift.io/node-selector (env=other)"));
 }
 
 TEST_F(Admission, ProjectsHaveANodeSelector) {

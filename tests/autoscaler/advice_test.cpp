@@ -123,5 +123,18 @@ TEST(Advice, APodThatNoGroupIsAskedAboutSaysWhy) {
   EXPECT_EQ(pod_words(cluster, "default/cheap"), "No node is added for it: its priority -20 is below podPriorityThreshold (-10).\n");
 }
 
+// Document 003 §4.7.1: a pod has to exceed the threshold for nodes to be added; today's autoscaler adds them for a pod at it.
+TEST(Advice, APodAtTheThresholdAddsNodesUnlessTheDocumentsAreFollowed) {
+  TestCluster cluster;
+  cluster.set("a", {.cpu = "16"});
+  cluster.pod("edge", {.cpu = "7", .priority = -10});
+  EXPECT_EQ(cluster.step().grow.size(), 1u);
+  cluster.options.follow(placement::Era::k120);
+  EXPECT_TRUE(cluster.step().grow.empty());
+  EXPECT_EQ(pod_words(cluster, "default/edge"), "No node is added for it: its priority -10 does not exceed podPriorityThreshold (-10).\n");
+  cluster.pod("edge", {.cpu = "7", .priority = -9});
+  EXPECT_EQ(cluster.step().grow.size(), 1u);
+}
+
 }  // namespace
 }  // namespace berth::autoscaler::testing

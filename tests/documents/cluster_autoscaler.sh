@@ -91,6 +91,9 @@ doc "remove  m1" plan
 section "4.7, priorities"
 { options 'podPriorityThreshold: -10'; group burst 8 20; node master 1; pod full 1 master "$owned"; pod low 4 "" "$owned" 'priority: -11'; } | dump
 doc "nothing to do" plan
+{ options 'podPriorityThreshold: -10'; group burst 8 20; node master 1; pod full 1 master "$owned"; pod edge 4 "" "$owned" 'priority: -10'; } | dump
+doc "nothing to do" berth_autoscaler --cluster "$work/dump.yaml" --compatibility documents # It must exceed the threshold (4.7.1, 1).
+doc "burst from 0 to 1" plan # Today's.
 { options 'podPriorityThreshold: -10, scaleDown: {enabled: true}'; group burst 8 20 1; node master 30; node m1 8 burst; pod low 7 m1 "$owned" 'priority: -11'; } | dump
 doc "remove  m1" plan
 

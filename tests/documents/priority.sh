@@ -64,6 +64,15 @@ oc delete pod low --now >/dev/null
 soon_holds "it comes when there is room" running waits
 clear_pods
 
+section "2.9.2, nominatedNodeName beside nodeName"
+stop_up; start_up --nodes 1 --prefix node --compatibility documents; ready
+sized low 30 "" >/dev/null; eventually 20 running low
+sized vip 20 high-priority >/dev/null
+soon_holds "the higher one runs" running vip
+holds "and keeps the node's name" is pod vip status.nominatedNodeName node1
+clear_pods
+stop_up; start_up --nodes 1 --prefix node --compatibility today; ready
+
 section "2.9.2.2, budgets"
 for name in kept other; do
   oc create -f - >/dev/null <<Y

@@ -21,6 +21,11 @@ for name in NoVolumeZoneConflict MaxEBSVolumeCount MaxGCEPDVolumeCount MatchInte
   policy "\"predicates\": [{\"name\" : \"$name\"}], \"priorities\": []"
   holds "$name" valid "$work/policy.json"
 done
+for name in CheckNodeLabelPresence checkServiceAffinity; do
+  policy "\"predicates\": [{\"name\" : \"$name\"}], \"priorities\": []"
+  holds "$name" valid "$work/policy.json"
+  doc "names no label and lets every node pass" valid "$work/policy.json"
+done
 section 16.2.5.2
 for name in PodFitsResources PodFitsHostPorts HostName MatchNodeSelector; do
   policy "\"predicates\": [{\"name\" : \"$name\"}], \"priorities\": []"
@@ -54,9 +59,16 @@ holds "serviceAntiAffinity" valid "$work/policy.json"
 policy '"predicates": [], "priorities": [{"name":"x","weight" : 1,"argument":{"labelPreference":{"label": "rack","presence": true}}}]'
 holds "labelPreference" valid "$work/policy.json"
 holds "nodes with the label are preferred" sh -c "'$berth' place --cluster '$work/dump.yaml' --policy-config-file '$work/policy.json' --pods '$work/web.yaml' 2>/dev/null | grep -E ' node[12]$'"
+policy '"predicates": [], "priorities": [{"name":"x","weight" : 1,"argument":{"labelPreference":{"presence": true}}}]'
+holds "without a label nodes that do not have one are preferred" sh -c "'$berth' place --cluster '$work/dump.yaml' --policy-config-file '$work/policy.json' --pods '$work/web.yaml' 2>/dev/null | grep -E ' node3$'"
 section 16.2.8
 for name in region-zone-rack-annotated region-zone-rack city-building-room require-region combined; do holds "$name" valid "$s/policy-$name.yaml"; done
 holds "require-region: only nodes with the label region" sh -c "'$berth' place --cluster '$work/dump.yaml' --policy-config-file '$s/policy-require-region.yaml' --pods '$work/web.yaml' --copies 3 2>/dev/null | grep -c ' node1$' | grep -qx 3"
+
+section "16.2.4.1, restarting the master"
+for what in api controllers; do doc "same flags and --data-dir" oc master-restart $what; done
+ln -s "$berth" "$work/bin/master-restart"
+doc "systemctl restart berth-server" master-restart api
 
 section "16.2.4.1, kubernetesMasterConfig.schedulerConfigFile"
 printf 'kubernetesMasterConfig:\n  schedulerConfigFile: %s\n' "$s/policy-require-region.yaml" >"$work/master-config.yaml"
@@ -109,6 +121,13 @@ doc "Running" oc get pod custom-scheduler-example
 doc "custom-scheduler" sh -c "oc describe pod custom-scheduler-example | grep -E 'Scheduled.*custom-scheduler'"
 doc "Successfully assigned" oc describe pod custom-scheduler-example
 kill $second; wait $second 2>/dev/null
+# One of the default's own name waits for its Lease instead of placing the same pods.
+"$berth" scheduler --secure-port 0 >"$work/scheduler.log" 2>&1 & second=$!
+soon_holds "a second default scheduler waits" grep -q "waiting for leader .* on Lease kube-system/kube-scheduler" "$work/scheduler.log"
+oc create deployment many --image=pause --replicas=40 >/dev/null
+soon "40/40" oc get deployment many
+holds "nobody places a pod twice" never_says "already assigned" oc get events
+oc delete deployment many >/dev/null; kill $second; wait $second 2>/dev/null
 clear_pods; oc delete -f "$work/custom-scheduler.yaml" >/dev/null
 
 section 16.8.2

@@ -109,6 +109,7 @@ soon_holds "the pod runs before the taints come" running "$three"
 doc "node/node1 tainted" oc adm taint nodes node1 key1=value1:NoSchedule
 doc "node/node1 tainted" oc adm taint nodes node1 key1=value1:NoExecute
 doc "node/node1 tainted" oc adm taint nodes node1 key2=value2:NoSchedule
+holds "NoExecute comes first, as kubectl has it" sh -c "oc describe node node1 | grep -q '^Taints: *key1=value1:NoExecute'"
 holds "it continues running: the third taint is the only one that it does not tolerate" running "$three"
 oc delete pod "$three" --now >/dev/null; pinned node1 "$t/pod-three-taints.yaml" >/dev/null
 soon_holds "anew it cannot be scheduled onto the node" pends "$three"

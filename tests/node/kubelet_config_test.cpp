@@ -260,6 +260,30 @@ TEST(KubeletFile, SlipsAreToldWithTheirLines) {
             std::string::npos);
 }
 
+TEST(KubeletFile, AStatementThatMakesNoSenseHasItsPlaceAndWhatWasMeant) {
+  const auto said_of = [](std::string_view text) {
+    const auto read = read_kubelet_file(text, "n.yaml");
+    return !read ? read.error().message : read->warnings.empty() ? std::string() : read->warnings.front();
+  };
+  const std::string head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionHard:\n  ";
+  EXPECT_EQ(said_of(head + "memory.availible: 1Gi\n"),
+            "n.yaml:4: evictionHard.memory.availible: unsupported eviction signal memory.availible; did you mean \"memory.available\"?");
+  EXPECT_TRUE(said_of(head + "memory.available: 500MB\n").ends_with("; did you mean \"500Mi\" (units of 1024) or \"500M\" (of 1000)?"))
+      << said_of(head + "memory.available: 500MB\n");
+  EXPECT_EQ(said_of(head + "memory.available: \"500\"\n"),
+            "n.yaml:4: evictionHard.memory.available: 500 of memory.available is 500 bytes; did you mean \"500Mi\"?");
+  EXPECT_EQ(said_of(head + "pid.available: \"500\"\n"), "");
+  EXPECT_EQ(said_of("kubeletArguments:\n  eviction-hard:\n  - \"nodefs.available<10%\"\n  - \"memory.available<500\"\n"),
+            "n.yaml:4: kubeletArguments.eviction-hard[1]: 500 of memory.available is 500 bytes; did you mean \"500Mi\"?");
+  EXPECT_TRUE(
+      said_of("kubeletArguments:\n  system-reserved:\n  - \"memry=1Gi\"\n").starts_with("n.yaml:3: kubeletArguments.system-reserved[0]: "));
+  EXPECT_EQ(said_of("kubeletArguments:\n  eviction-soft-grace-period:\n  - \"memory.available=1m\"\n"), "");
+  EXPECT_EQ(said_of("kubeletArgument:\n  max-pods: ['9']\n"),
+            "n.yaml:1: kubeletArgument: unknown field \"kubeletArgument\"; did you mean \"kubeletArguments\"?");
+  EXPECT_EQ(said_of("eviction-hard:\n- memory.available<1Gi\n"),
+            "n.yaml:1: eviction-hard: unknown field \"eviction-hard\" here; it belongs below kubeletArguments");
+}
+
 TEST(KubeletFile, WhatAStartRefusesIsFoundOfFileAndFlagsTogether) {
   const auto read = read_kubelet_file(
       "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionSoft: {memory.available: 1Gi}\n", "n.yaml");

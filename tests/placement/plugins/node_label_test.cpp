@@ -22,5 +22,15 @@ TEST(NodeLabel, PresenceAndPreference) {
   EXPECT_EQ(world.scores("NodeLabel", world.pod("{}")), (Scores{{"node", 300}, {"leaving", 150}, {"bare", 150}}));
 }
 
+// A labelPreference without a label (document 002 §16.2.6.2).
+TEST(NodeLabel, WithoutALabelNodesWithoutLabelsOfTheirOwnAreLiked) {
+  PluginWorld world(Era::k120);
+  world.score_by("NodeLabel", 1);
+  world.profile.args.node_label = {{}, {}, {}, {""}};
+  world.add("{kind: Node, metadata: {name: labelled, labels: {kubernetes.io/hostname: a, rack: r}}}")
+      .add("{kind: Node, metadata: {name: plain, labels: {kubernetes.io/hostname: b, topology.kubernetes.io/zone: z}}}");
+  EXPECT_EQ(world.scores("NodeLabel", world.pod("{}")), (Scores{{"labelled", 0}, {"plain", 100}}));
+}
+
 }  // namespace
 }  // namespace berth::placement::testing

@@ -150,6 +150,23 @@ TEST(Component, BudgetsAreALastResortUnlessSaidOtherwise) {
       << wrong.error().message;
 }
 
+// 16.2.5.1.2 and 16.2.6.2.
+TEST(Policy, NamesAndPreferencesWithoutALabelAreTakenAndTold) {
+  const auto bare = config_of("kind: Policy\npredicates:\n- name: CheckNodeLabelPresence\n- name: checkServiceAffinity\npriorities: []\n");
+  ASSERT_EQ(bare.notes.size(), 2u) << fmt::format("{}", fmt::join(bare.notes, "\n"));
+  EXPECT_TRUE(bare.notes[0].contains("f.yaml:3: predicates[0].name: CheckNodeLabelPresence alone names no label")) << bare.notes[0];
+  EXPECT_TRUE(bare.notes[1].contains("the argument serviceAffinity")) << bare.notes[1];
+  const auto liked =
+      config_of("kind: Policy\npredicates: []\npriorities:\n- name: x\n  weight: 3\n  argument: {labelPreference: {presence: true}}\n");
+  EXPECT_EQ(liked.profiles[0].args.node_label.absent_labels_preference, std::vector<std::string>{""});
+  EXPECT_TRUE(liked.profiles[0].args.node_label.present_labels_preference.empty());
+  EXPECT_EQ(weight(liked.profiles[0], "NodeLabel"), 3);
+  EXPECT_EQ(liked.notes.size(), 1u);
+  EXPECT_NE(
+      error_of("kind: Policy\npriorities:\n- {name: x, weight: 1, argument: {serviceAntiAffinity: {}}}\n").find("a label key is missing"),
+      std::string::npos);
+}
+
 TEST(Policy, CombinedExample) {
   const auto config = load(example("policy-combined.yaml"), {});
   ASSERT_TRUE(config) << config.error().message;
