@@ -85,7 +85,8 @@ std::vector<std::string> misfits_of(const model::KindInfo& kind, const json::Val
   model::prepare_for_create(kind, copy);
   using Type = model::FieldError::Type;
   for (const model::FieldError& error : model::validate_create(kind, copy))
-    if (error.type == Type::kInvalid || error.type == Type::kNotSupported) misfits.paths.push_back(error.field);
+    if ((error.type == Type::kInvalid || error.type == Type::kNotSupported) && error.value.starts_with('"') && error.value.contains(' '))
+      misfits.paths.push_back(error.field);  // A word with something behind it; of the rest the server tells.
   return misfits.paths;
 }
 

@@ -55,6 +55,26 @@ TEST(ManifestText, LinesOfDotsDoNotCutAnObjectInTwo) {
   EXPECT_EQ(node.changes, (Lines{"line 5: \"...\" is left out", "line 10: \"...\" is left out"}));
 }
 
+// What else is wrong with an object, or is made up only by the server, is no reason to give up: here a Job's selector.
+TEST(ManifestText, TheDocumentsJobIsReadAsMeant) {
+  const auto job = read(
+      "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: descheduler-job\nspec:\n  template:\n    metadata:\n      name: descheduler-pod "
+      "1\n"
+      "      annotations:\n        scheduler.alpha.kubernetes.io/critical-pod: \"true\" 2\n    spec:\n        containers:\n        - name: "
+      "descheduler\n"
+      "          image: i\n          volumeMounts: 3\n          - mountPath: /policy-dir\n            name: policy-volume\n          "
+      "command:\n"
+      "          - \"/bin/sh\"\n          - |\n            /bin/descheduler --policy-config-file /policy-dir/policy.yaml 4\n"
+      "        restartPolicy: \"Never\"\n        serviceAccountName: descheduler-sa 5\n        volumes:\n        - name: policy-volume\n"
+      "          configMap:\n            name: descheduler-policy-configmap\n");
+  ASSERT_EQ(job.documents.size(), 1u);
+  const json::Value& spec = *json::find(job.documents[0], {"spec", "template", "spec"});
+  EXPECT_EQ(json::get_string(spec, {"serviceAccountName"}), "descheduler-sa");
+  EXPECT_EQ(json::get_array(json::get_array(spec, {"containers"}).at(0), {"command"}).at(1),
+            "/bin/descheduler --policy-config-file /policy-dir/policy.yaml\n");
+  EXPECT_EQ(job.changes.size(), 5u);
+}
+
 TEST(ManifestText, WhatIsMendedMustFitItsKind) {
   // A slip of the indentation is no callout, though the number could be one: the error is that of the text as it was given.
   const auto slip = read_manifest_text(
