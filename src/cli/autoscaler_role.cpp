@@ -153,6 +153,7 @@ struct AutoscalerFlags {
     connection.add_to(app);
     port.add_to(app, 8085);
     add_validate_flag(app, validate_only);
+    placement.compatibility.add_to(app, "The scheduler's formulas, and whether a pod at podPriorityThreshold adds nodes");
     app.add_option(
         "--config,--scheduler-config", placement.config_file,
         "The scheduler's configuration: KubeSchedulerConfiguration or Policy (default: what the running scheduler has published)");

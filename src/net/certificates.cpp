@@ -64,10 +64,9 @@ void read_names(const GENERAL_NAMES* names, CertificateRequestFacts& out) {
   for (int i = 0; names != nullptr && i < sk_GENERAL_NAME_num(names); ++i) {
     int type = 0;
     const auto* value = static_cast<const ASN1_STRING*>(GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(names, i), &type));
-    const std::string raw =
-        is_plain(type)
-            ? std::string(reinterpret_cast<const char*>(ASN1_STRING_get0_data(value)), static_cast<std::size_t>(ASN1_STRING_length(value)))
-            : std::string();
+    const std::string raw = is_plain(type) ? std::string(reinterpret_cast<const char*>(ASN1_STRING_get0_data(value)),
+                                                         static_cast<std::size_t>(ASN1_STRING_length(value)))
+                                           : std::string();
     out.has_other_names |= !is_plain(type);
     if (type == GEN_DNS) out.dns_names.push_back(raw);
     if (type == GEN_EMAIL) out.emails.push_back(raw);

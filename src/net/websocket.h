@@ -23,8 +23,8 @@ bool is_websocket_request(const HttpRequest& request);
 std::optional<Headers> websocket_answer(const HttpRequest& request, std::string_view protocol);
 /// Browsers, which can set no header, bring a bearer token among the protocols that they offer.
 constexpr std::string_view kWebsocketTokenPrefix = "base64url.bearer.authorization.k8s.io.";
-/// The token that a WebSocket request brings so, decoded; nullopt: none. Empty: one that nobody can have meant (several, badly encoded, or no
-/// protocol beside it that could be chosen).
+/// The token that a WebSocket request brings so, decoded; nullopt: none. Empty: one that nobody can have meant (several, badly encoded, or
+/// no protocol beside it that could be chosen).
 std::optional<std::string> websocket_token(const HttpRequest& request);
 /// The offered protocols but the token: it is for this server alone.
 std::string without_websocket_token(std::string_view protocols);

@@ -51,7 +51,7 @@ class Peers : public ::testing::Test {
     seen_ = request.peer;
     HttpResponse response;
     const auto& peer = request.peer;
-    response.body = !peer                                        ? "none"
+    response.body = !peer                                     ? "none"
                     : peer->is_client && peer->is_front_proxy ? "both"
                     : peer->is_client                         ? "client"
                     : peer->is_front_proxy                    ? "proxy"

@@ -205,7 +205,9 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
     const auto name = old_object == nullptr ? std::string_view() : json::get_string(object, {"metadata", "name"});
     if (may(user, "escalate", kind, ns, name)) return std::nullopt;
     if (auto refused = refuse_uncovered(user, ns, PolicyRule::list_from_json(json::find(object, "rules")))) return refused;
-    const auto gathers = [](const json::Value& role) { return !json::get_array(role, {"aggregationRule", "clusterRoleSelectors"}).empty(); };
+    const auto gathers = [](const json::Value& role) {
+      return !json::get_array(role, {"aggregationRule", "clusterRoleSelectors"}).empty();
+    };
     if (!gathers(object) && (old_object == nullptr || !gathers(*old_object))) return std::nullopt;
     // Whoever decides what is gathered can gather anything.
     const std::vector<PolicyRule> everything{{.verbs = {"*"}, .groups = {"*"}, .resources = {"*"}}, {.verbs = {"*"}, .urls = {"*"}}};

@@ -1,7 +1,7 @@
 // Role-based access control over the Roles, ClusterRoles and bindings in the object cache.
 //
-// Bindings are indexed by (subject, namespace) and a role's rules by what they name (rbac_grants.h, rbac_rules.h), so a request looks at the
-// grants of its user and groups only. Changes arrive by a watch and are applied one object at a time. A rule that a request's own write
+// Bindings are indexed by (subject, namespace) and a role's rules by what they name (rbac_grants.h, rbac_rules.h), so a request looks at
+// the grants of its user and groups only. Changes arrive by a watch and are applied one object at a time. A rule that a request's own write
 // changed is in force when that write's answer is out.
 #pragma once
 #include <memory>

@@ -15,9 +15,9 @@ struct TokenOptions {
   std::vector<std::string> api_audiences;  ///< Empty: the issuer.
 };
 
-/// Thread-safe. Times are judged by the clock that is given: the wall clock as it is now, where somebody may set it. A token is good while its signature, times and audience are, and the objects it names are still there with the same uid:
-/// the ServiceAccount, and the bound Pod, Secret or Node (a Pod or ServiceAccount being deleted counts as there for 60 s after its
-/// deletionTimestamp, as in Kubernetes).
+/// Thread-safe. Times are judged by the clock that is given: the wall clock as it is now, where somebody may set it. A token is good while
+/// its signature, times and audience are, and the objects it names are still there with the same uid: the ServiceAccount, and the bound
+/// Pod, Secret or Node (a Pod or ServiceAccount being deleted counts as there for 60 s after its deletionTimestamp, as in Kubernetes).
 class ServiceAccountTokens final : public TokenIssuer {
  public:
   static Result<std::shared_ptr<ServiceAccountTokens>> create(TokenOptions options, const ObjectCache& cache, const Clock& clock);

@@ -199,7 +199,8 @@ WebhookVerdict WebhookAuthorizer::authorize(const UserInfo& user, const Attribut
   // Who says both says no.
   out.verdict = denied ? Verdict::kDeny : allowed ? Verdict::kAllow : Verdict::kNoOpinion;
   out.reason = json::get_string(*review, {"status", "reason"});
-  if (key.size() <= kLongestRemembered) cache_.put(key, out, out.verdict == Verdict::kAllow ? options_.authorized_ttl : options_.unauthorized_ttl);
+  if (key.size() <= kLongestRemembered)
+    cache_.put(key, out, out.verdict == Verdict::kAllow ? options_.authorized_ttl : options_.unauthorized_ttl);
   return out;
 }
 

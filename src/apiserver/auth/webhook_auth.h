@@ -80,8 +80,8 @@ class WebhookAuthenticator {
   WebhookAuthenticator(PostReview post, const Clock& clock, Duration cache_ttl) : post_(std::move(post)), cache_(clock), ttl_(cache_ttl) {}
   /// nullopt: has to be asked.
   [[nodiscard]] std::optional<Result<TokenUser>> remembered(const std::string& token, const std::vector<std::string>& audiences);
-  /// Where the service names no audiences the token is for all that were asked about. The error: the token is not known there or is for none
-  /// of them, or nobody could be asked.
+  /// Where the service names no audiences the token is for all that were asked about. The error: the token is not known there or is for
+  /// none of them, or nobody could be asked.
   Result<TokenUser> authenticate(const std::string& token, const std::vector<std::string>& audiences);
 
  private:

@@ -33,11 +33,9 @@ void answer_review(const Ground& ground, Responder& respond, const RequestPtr& r
   if (ground.askers != nullptr && !Askers::is_one()) {
     if (const auto whom =
             auth::review_waits_for(*options.authenticator, *options.authorizer, request->user, request->kind->plural, *body)) {
-      const bool is_taken = ground.askers->post({*whom, request->user.name,
-                                                 [&ground, &respond, request, body = std::move(*body)] {
-                                                   answer_now(ground, respond, request, body);
-                                                 },
-                                                 [&respond, request] { respond.busy(*request); }});
+      const bool is_taken = ground.askers->post(
+          {*whom, request->user.name, [&ground, &respond, request, body = std::move(*body)] { answer_now(ground, respond, request, body); },
+           [&respond, request] { respond.busy(*request); }});
       if (!is_taken) respond.busy(*request);
       return;
     }

@@ -6,7 +6,8 @@ void pod_annotations_update(const Value& old, const Value& doc, Errors& errors) 
   constexpr std::string_view kMirror = "kubernetes.io/config.mirror", kAppArmor = "container.apparmor.security.beta.kubernetes.io/";
   const Path metadata("metadata");
   const Path at = metadata / "annotations";
-  const json::Object &before = json::get_object(old, {"metadata", "annotations"}), &after = json::get_object(doc, {"metadata", "annotations"});
+  const json::Object &before = json::get_object(old, {"metadata", "annotations"}),
+                     &after = json::get_object(doc, {"metadata", "annotations"});
   for (const auto& [key, value] : before) {
     const Value* now = after.if_contains(key);
     if (now != nullptr && json::equal(*now, value)) continue;
