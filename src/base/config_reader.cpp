@@ -240,11 +240,12 @@ void Reader::skip() const {
 
 std::string_view nearest(std::string_view name, std::span<const std::string_view> candidates) {
   std::string_view best;
-  // Of three letters two changed are another word.
-  std::size_t best_distance = name.size() <= 3 ? 2 : std::max<std::size_t>(2, name.size() / 3) + 1;
+  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
   for (const auto candidate : candidates) {
     if (candidate.size() > name.size() + best_distance) continue;
     const std::size_t distance = edit_distance(name.substr(0, 256), candidate);
+    // Of three letters two that differ are another word, unless they have only changed places.
+    if (name.size() <= 3 && distance > 1 && !std::ranges::is_permutation(name, candidate)) continue;
     if (distance < best_distance) best = candidate, best_distance = distance;
   }
   return best;

@@ -38,6 +38,11 @@ TEST(KubectlWords, ASlipHasASuggestion) {
   EXPECT_EQ(did_you_mean("frobnicate", {"taint", "drain"}), "");
 }
 
+TEST(KubectlWords, AShortWordIsAnotherUnlessItsLettersChangedPlaces) {
+  EXPECT_EQ(did_you_mean("pod", {"job", "sa"}), "");
+  EXPECT_EQ(did_you_mean("jbo", {"job", "sa"}), "; did you mean \"job\"?");
+}
+
 TEST(KubectlWords, ATypeOfOpenShiftsSaysWhatThereIs) {
   EXPECT_NE(instead_of_type("deploymentconfigs").find("a Deployment does the same"), std::string::npos);
   EXPECT_EQ(instead_of_type("podz"), "; did you mean \"pods\"?");

@@ -435,7 +435,8 @@ TEST(Input, OfALiveClusterIsSaidWhatCouldNotBeReadAndNotWhatThereIsNoneOf) {
 TEST(Input, NamesThatAreNotThereAreErrorsWithWhatWasMeant) {
   Dump dump = two_nodes();
   const auto error = [&](const std::string& question) { return dump.try_ask(question).error().message; };
-  EXPECT_EQ(error("{changes: [{drain: a2}]}"), "changes[0].drain: no node \"a2\"; did you mean \"a1\"? (a name, or KEY=VALUE of a label)");
+  EXPECT_EQ(error("{changes: [{drain: a2}]}"),
+            "changes[0].drain: no node \"a2\"; did you mean \"a1\"? (a name, or KEY=VALUE of a label); there are: a1, b1");
   EXPECT_EQ(error("{changes: [{fail: zone=c}]}"),
             "changes[0].fail: no node has topology.kubernetes.io/zone=c; did you mean \"a\"?; there are: a, b");
   EXPECT_EQ(error("{changes: [{dran: a1}]}"),
