@@ -57,7 +57,7 @@ TEST(Questions, ABudgetEditedTwiceCoversWhatItsLastFormSelects) {
   EXPECT_EQ(evictions(dump().ask(fmt::format("{{changes: [{}, {{drain: a1}}]}}", budget("web", 1)))),
             (Words{"db-1-0 evicted", "web-1-0 blocked"}));
   EXPECT_EQ(evictions(dump().ask(fmt::format("{{changes: [{}, {}, {{drain: a1}}]}}", budget("web", 1), budget("db", 1)))),
-            (Words{"db-1-0 blocked", "web-1-0 evicted"}));
+            (Words{"web-1-0 evicted", "db-1-0 blocked"}));
   EXPECT_EQ(
       evictions(dump().ask(fmt::format("{{changes: [{}, {}, {}, {{drain: a1}}]}}", budget("web", 1), budget("db", 1), budget("web", 0)))),
       (Words{"db-1-0 evicted", "web-1-0 evicted"}));
