@@ -42,14 +42,15 @@ const std::vector<Candidates>& table() {
 
 /// One round over all group versions; whatever fails makes another round.
 struct Discovery : std::enable_shared_from_this<Discovery> {
-  client::Client& client;
+  client::Client& client;  ///< Only while it is wanted: answers come after the component has gone, too.
+  EventLoop& loop;
   std::function<bool()> is_wanted;
   std::function<void(std::vector<Consulted>)> done;
   std::map<std::string, std::set<std::string, std::less<>>> served;  ///< "/apis/policy/v1" to its resources.
   std::set<std::string> open;
 
   Discovery(client::Client& c, std::function<bool()> w, std::function<void(std::vector<Consulted>)> d)
-      : client(c), is_wanted(std::move(w)), done(std::move(d)) {}
+      : client(c), loop(*c.loop()), is_wanted(std::move(w)), done(std::move(d)) {}
 
   static std::string path(std::string_view group, std::string_view version) {
     return group.empty() ? fmt::format("/api/{}", version) : fmt::format("/apis/{}/{}", group, version);
@@ -71,7 +72,7 @@ struct Discovery : std::enable_shared_from_this<Discovery> {
     request.path = where;
     request.headers.add("Accept", "application/json");
     client.transport()->send(std::move(request), [self = shared_from_this(), where](net::HttpResponse response) {
-      self->client.loop()->post([self, where, response = std::move(response)] { self->answered(where, response); });
+      self->loop.post([self, where, response = std::move(response)] { self->answered(where, response); });
     });
   }
 
@@ -98,7 +99,7 @@ struct Discovery : std::enable_shared_from_this<Discovery> {
     for (const auto& kind : table())
       for (const auto version : kind.versions)
         if (!served.contains(path(kind.group, version))) {
-          client.loop()->schedule_after(std::chrono::seconds(1), [self = shared_from_this()] { self->ask(); });
+          loop.schedule_after(std::chrono::seconds(1), [self = shared_from_this()] { self->ask(); });
           return;
         }
     finish();
