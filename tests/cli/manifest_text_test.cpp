@@ -32,7 +32,7 @@ TEST(ManifestText, ACalloutGoesWhereItsFieldCanNeverHoldIt) {
 }
 
 TEST(ManifestText, WhatItsFieldCanHoldStays) {
-  for (const std::string text :
+  for (const std::string& text :
        {pod("  tolerations:\n  - key: a\n    effect: NoExecute\n    operator: Exists\n    tolerationSeconds: 60\n  - key: b\n    operator: "
             "Exists\n"),
         pod("  nodeSelector:\n    shelf: row\n"), pod("  priorityClassName: \"high-priority 1\"\n"),

@@ -35,7 +35,9 @@ std::vector<Reader> readers() {
     return [=](std::size_t n) { return before + repeated("7", n) + after; };
   };
   const auto quantity = [](const Text& text) {
-    if (const auto parsed = model::Quantity::parse(text)) EXPECT_FALSE(parsed->to_string().empty());
+    if (const auto parsed = model::Quantity::parse(text)) {
+      EXPECT_FALSE(parsed->to_string().empty());
+    }
   };
   const auto json = [](const Text& text) { (void)json::parse(text); };
   const auto yaml = [](const Text& text) { (void)json::parse_yaml(text); };

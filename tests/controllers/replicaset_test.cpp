@@ -31,7 +31,7 @@ TEST(ReplicaSet, CreatesNoPodTwiceWhileTheWatchLagsByMinutes) {
     world.loop.run_for(minutes(1));
     ASSERT_EQ(world.pods(), 3u) << "after minute " << i;
     json::Value set = world.api.get(kinds().replica_set, "w");
-    json::set(set, {"metadata", "annotations", "round"}, std::to_string(i));
+    json::set(set, {"metadata", "annotations", "round"}, json::Value(std::to_string(i)));
     world.api.put(kinds().replica_set, set);  // Something that the key is looked at for.
   }
   world.api.let_go_on();
