@@ -181,7 +181,6 @@ TEST_F(Admission, NodesChangeOnlyThemselves) {
 TEST_F(Admission, NodesWriteTheirPartOfTheNameServiceAlone) {
   const std::string services = "/api/v1/namespaces/kube-system/services",
                     slices = "/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices";
-  create("/api/v1/namespaces", R"({"metadata":{"name":"kube-system"}})");
   const auto service = [](const std::string& name, const std::string& more) {
     return R"({"metadata":{"name":")" + name + R"("},"spec":{"ports":[{"port":53,"protocol":"UDP"}])" + more + "}}";
   };

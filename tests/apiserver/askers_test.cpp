@@ -17,7 +17,7 @@ TEST(Askers, WhatHangsKeepsNobodyWhoWaitsForSomethingElse) {
   std::atomic<int> ended{0};
   for (int i = 0; i < 10; ++i)
     ASSERT_TRUE(askers.post({"the issuer", "u" + std::to_string(i),
-                             [&, hangs] {
+                             [&, hangs, i] {
                                if (i < 2) begun.count_down();
                                hangs.wait();
                                ++ended;

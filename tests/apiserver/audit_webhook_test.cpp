@@ -109,26 +109,6 @@ TEST_F(AuditWebhook, EventsArriveInBatchesAndInOrder) {
   EXPECT_EQ(lost(), 0);
 }
 
-TEST_F(AuditWebhook, WhatWaitsIsBoundedInBytesToo) {
-  Collector collector;
-  auto log = start(collector, 1000);
-  // 80 events of a megabyte: 64 MiB of them wait, in batches of 8, and no batch is larger than that and one event.
-  for (int i = 0; i < 80; ++i) {
-    Event event;
-    event.fields = {{"auditID", std::to_string(i)}, {"annotation", std::string(1 << 20, 'x')}};
-    log->submit(std::move(event));
-    log->flush();
-  }
-  log.reset();
-  std::size_t arrived = 0;
-  for (const auto& request : collector.posted()) {
-    EXPECT_LT(request.body.size(), std::size_t{10} << 20);
-    arrived += ids(request).size();
-  }
-  EXPECT_GT(collector.posted().size(), 5U);
-  EXPECT_EQ(static_cast<double>(arrived) + lost(), 80);
-}
-
 TEST_F(AuditWebhook, WhatMayPassIsTriedAgain) {
   Collector collector({500, 429, 503});
   auto log = start(collector, 1);

@@ -173,7 +173,7 @@ TEST_F(SecuredServer, NodesAreHeldToThemselves) {
   EXPECT_EQ(get("/api/v1/nodes/n2")->status, 403);
   EXPECT_EQ(get("/api/v1/nodes")->status, 403);
   EXPECT_EQ(get("/api/v1/nodes?fieldSelector=metadata.name%3Dn1")->status, 200);
-  EXPECT_EQ(get("/api/v1/pods")->status, 200) << "NetworkPolicies are about all of them (berth:node-policies)";
+  EXPECT_EQ(get("/api/v1/pods")->status, 403) << "berth:node-policies is bound by who wants it";
   EXPECT_EQ(get("/api/v1/pods?fieldSelector=spec.nodeName%3Dn1")->status, 200);
   EXPECT_EQ(get("/api/v1/namespaces/default/secrets")->status, 403);
   EXPECT_EQ(send("DELETE", "/api/v1/nodes/n1")->status, 403);

@@ -304,12 +304,13 @@ TEST_F(Webhooks, MutatingATokenRequestChangesTheToken) {
 }
 
 TEST_F(Webhooks, TheirUrlsArePlacesAndNothingElse) {
+  int count = 0;
   const auto refusal = [&](const std::string& url) {
     auto response =
         post("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
-             fmt::format(R"({{"metadata":{{"name":"u"}},"webhooks":[{{"name":"hook.example.com","admissionReviewVersions":["v1"],
+             fmt::format(R"({{"metadata":{{"name":"u{}"}},"webhooks":[{{"name":"hook.example.com","admissionReviewVersions":["v1"],
                            "sideEffects":"None","clientConfig":{{"url":"{}"}},"rules":[]}}]}})",
-                         url));
+                         ++count, url));
     return response->status == 201 ? std::string() : text(response->document(), {"message"});
   };
   EXPECT_NE(refusal("http://h/x").find("'https' is the only allowed URL scheme; desired format: https://host[/path]"), std::string::npos);

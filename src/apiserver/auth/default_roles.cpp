@@ -353,11 +353,10 @@ std::vector<BindingRow> bindings() {
       {"system:service-account-issuer-discovery", "system:service-account-issuer-discovery", {"g:system:serviceaccounts"}},
       {"system:kube-dns", "system:kube-dns", {"s:kube-system/kube-dns"}},
       {"system:node-proxier", "system:node-proxier", {"u:system:kube-proxy"}},
-      // berth node leads Services to their pods itself, answers for their names, and holds NetworkPolicies, for which every pod counts:
-      // what agents of kube-proxy, CoreDNS and a network plugin may elsewhere. Who has these instead takes the subjects away
-      // (docs/security.md).
+      // berth node leads Services to their pods itself and answers for their names, as agents of kube-proxy and CoreDNS do elsewhere. Who
+      // has these instead takes the subjects away. To hold NetworkPolicies a node must see every pod, berth:node-policies: that is for
+      // whoever runs the cluster to give (docs/security.md).
       {"berth:node-proxier", "berth:node-proxier", {"g:system:nodes"}},
-      {"berth:node-policies", "berth:node-policies", {"g:system:nodes"}},
       {"system:kube-controller-manager", "system:kube-controller-manager", {"u:system:kube-controller-manager"}},
       // `berth controllers` works under its certificate's own name, where kube-controller-manager takes a service account for each
       // controller. All of them together may do everything: the namespace controller alone empties any namespace.
