@@ -76,5 +76,5 @@ spec: {replicas: 0}
 {kind: Pod, apiVersion: v1, metadata: {name: p, namespace: default}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "7"}}}]}}
 Y
 check "a dry run" says "grow    MachineSet/m/a from 0 to 1 (at most 9)" "$berth" autoscaler --cluster "$work/dump.yaml" "$examples/cluster-autoscaler.yaml"
-check "a dry run without rules" says "there is no ClusterAutoscaler" "$berth" autoscaler --cluster "$work/dump.yaml"
+check "a dry run without rules" says "the cluster has no ClusterAutoscaler" "$berth" autoscaler --cluster "$work/dump.yaml"
 finish
