@@ -434,7 +434,12 @@ int run_up(const std::vector<std::string>& args) {
       "berth up");
   UpFlags flags;
   flags.add_to(app);
-  if (const auto code = parse_args(app, with_last_configuration(args, flags.server.data_dir))) return *code;
+  const std::vector<std::string> all = with_last_configuration(args, flags.server.data_dir);
+  if (const auto code = parse_args(app, all)) {
+    if (*code != 0 && all.size() > args.size())
+      std::fprintf(stderr, "note: %s is that of the last start; --config \"\" starts without it\n", all.front().c_str());
+    return *code;
+  }
   const auto remembered = recall(app, flags.server.data_dir);
   if (!remembered) return report(remembered.error());
   Findings findings;

@@ -38,6 +38,8 @@ check "restore" says "restored $work/data" "$berth" snapshot restore "$work/s.sn
 check "nothing is left beside it" sh -c "[ -z \"\$(ls -d '$work'/data.restoring* 2>/dev/null)\" ]"
 check "restore does not choose a place by itself" says "--data-dir is required" "$berth" snapshot restore "$work/s.snap"
 check "keys are private" sh -c "[ -z \"\$(find '$work/data' -name '*.key' -not -perm 600)\" ]"
+check "the last start's configuration is read again, and its mistake is told" says "berth.yaml is that of the last start" "$berth" up --data-dir "$work/data" --nodes 2
+sed -i 's/level: loud/level: info/' "$work/berth.yaml"
 start_up --nodes 2
 check "what was there is there" [ "$uid" = "$(kubectl get deployment web -o jsonpath='{.metadata.uid}')" ]
 check "what came later is not" refused kubectl get configmap later
