@@ -7,6 +7,7 @@
 //                               +-------------------------+
 #include <algorithm>
 
+#include "base/check.h"
 #include "placement/preemption_words.h"
 #include "scheduler/scheduler_impl.h"
 
@@ -55,34 +56,43 @@ json::Value bare_pod(const placement::PodInfo& pod) {
 }  // namespace
 
 std::optional<SchedulingQueue::Entry> Scheduler::Impl::next_entry() {
-  while (asking.empty() && !aside.empty()) {
-    SchedulingQueue::Entry entry = std::move(aside.front());
+  while (asked.empty() && !aside.empty()) {
+    Tracked* pod = wanting(aside.front());
     aside.pop_front();
-    if (queue.is_in_flight(entry.pod.uid)) return entry;  // Else it is gone, or came back as new.
+    if (pod == nullptr || pod->as<Aside>() == nullptr) continue;  // It is gone, or came back as new.
+    SchedulingQueue::Entry entry = std::move(pod->as<Aside>()->entry);
+    pod->enter(Queued{});
+    return entry;
   }
   return is_held_up() ? std::nullopt : queue.pop(loop.now());
 }
 
 bool Scheduler::Impl::is_held_up() const { return aside.size() >= kMostAside; }
 
-bool Scheduler::Impl::stands_aside(const SchedulingQueue::Entry& entry, const PodInfoPtr& info) {
-  if (extenders == nullptr || asking.empty() || !extenders->are_interested(info->view())) return false;
-  aside.push_back(entry);
+bool Scheduler::Impl::stands_aside(const SchedulingQueue::Entry& entry, Tracked& pod) {
+  if (extenders == nullptr || asked.empty() || !extenders->are_interested(pod.info->view())) return false;
+  pod.enter(Aside{entry});
+  aside.push_back(entry.pod.uid);
   return true;
 }
 
-void Scheduler::Impl::ask(Attempt attempt) {
-  const auto evaluation = std::make_shared<placement::Evaluation>(trial.evaluate(*attempt.info));
+void Scheduler::Impl::note_missed(EventSet events) {
+  Tracked* pod = asked.empty() ? nullptr : wanting(asked);
+  if (Asking* open = pod != nullptr ? pod->as<Asking>() : nullptr) open->turn.missed |= events;
+}
+
+void Scheduler::Impl::ask(Turn turn) {
+  const auto evaluation = std::make_shared<placement::Evaluation>(trial.evaluate(*turn.info));
   const LentFork fork(trial.fork());
   const auto nodes = std::make_shared<Documents>();
   for (const auto& one : evaluation->feasible) {
     const std::string& name = cluster.node(one.node)->name;
     nodes->add(name, informers.get(kNodes).get("", name));
   }
-  const std::string uid = attempt.entry.pod.uid;
-  const PodInfoPtr info = attempt.info;
-  asking.insert_or_assign(uid, Asking{std::move(attempt), node_changes_seen, {}});
-  asker->run([=, weak = weak_from_this(), extenders = extenders, object = waiting.at(uid).object] {
+  const std::string uid = turn.entry.pod.uid;
+  const PodInfoPtr info = turn.info;
+  begin_asking(std::move(turn));
+  asker->run([=, weak = weak_from_this(), extenders = extenders, object = pods.at(uid).object] {
     Decision decision = extenders->choose(fork.cluster(), *info, object->document(), *evaluation,
                                           [&](const std::string& name) { return nodes->of(name, nameless_node(name)); });
     const std::string node(decision.node_name);
@@ -92,55 +102,59 @@ void Scheduler::Impl::ask(Attempt attempt) {
   });
 }
 
-std::optional<Scheduler::Impl::Asking> Scheduler::Impl::take_answer(const std::string& uid, bool depends_on_nodes) {
-  const auto open = asking.find(uid);
-  if (open == asking.end()) return std::nullopt;
-  Asking asked = std::move(open->second);
-  asking.erase(open);
+void Scheduler::Impl::begin_asking(Turn turn) {
+  BERTH_CHECK(asked.empty(), "extenders are asked about {} before they answered about {}", turn.info->key, asked);
+  asked = turn.entry.pod.uid;
+  pods.at(asked).enter(Asking{std::move(turn), node_changes_seen});
+}
+
+std::optional<Turn> Scheduler::Impl::take_answer(const std::string& uid, bool depends_on_nodes) {
+  BERTH_CHECK(asked == uid, "extenders answered about the pod {}, and were asked about \"{}\"", uid, asked);
+  asked.clear();
   post_turn();
-  // Gone, or come back as new.
-  if (!queue.is_in_flight(uid)) return std::nullopt;
+  Tracked* pod = wanting(uid);
+  Asking* open = pod != nullptr ? pod->as<Asking>() : nullptr;
+  if (open == nullptr) return std::nullopt;  // Gone, or come back as new.
+  const std::uint64_t nodes_then = open->node_changes_seen;
+  Turn turn = std::move(open->turn);
+  pod->enter(Queued{});
   if (!is_leader) {
     queue.failed(uid, loop.now());
     return std::nullopt;
   }
-  const auto found = waiting.find(uid);
-  if (found == waiting.end() || found->second.info != asked.attempt.info ||
-      (depends_on_nodes && asked.node_changes_seen != node_changes_seen)) {
-    schedule_one(asked.attempt.entry);
+  if (pod->info != turn.info || (depends_on_nodes && nodes_then != node_changes_seen)) {
+    schedule_one(turn.entry);
     return std::nullopt;
   }
-  return asked;
+  return turn;
 }
 
 void Scheduler::Impl::answered(const std::string& uid, Decision decision, const std::shared_ptr<placement::Evaluation>& evaluation,
                                const std::string& node_name) {
   const bool is_scheduled = decision.outcome == Decision::Outcome::kScheduled;
-  auto asked = take_answer(uid, !is_scheduled);
-  if (!asked) return;
-  Attempt& attempt = asked->attempt;
+  auto answered_about = take_answer(uid, !is_scheduled);
+  if (!answered_about) return;
+  Turn& turn = *answered_about;
   if (is_scheduled) {
     const placement::NodeInfo* node = cluster.find_node(node_name);
-    if (node == nullptr || node->node == nullptr || !trial.fits(attempt.info, node->index).is_success()) return schedule_one(attempt.entry);
+    if (node == nullptr || node->node == nullptr || !trial.fits(turn.info, node->index).is_success()) return schedule_one(turn.entry);
     decision.node = node->index;
   } else if (decision.outcome == Decision::Outcome::kUnschedulable) {
-    attempt.refused = *evaluation;
+    turn.refused = *evaluation;
   }
-  attempt.missed = asked->missed;
-  decided(std::move(attempt), decision);
+  decided(std::move(turn), decision);
 }
 
-void Scheduler::Impl::ask_about_preemption(Attempt attempt, placement::PostFilterResult result) {
+void Scheduler::Impl::ask_about_preemption(Turn turn, placement::PostFilterResult result) {
   const LentFork fork(trial.fork());
   const auto documents = std::make_shared<Documents>();
   for (const placement::Candidate& candidate : result.candidates)
     for (const PodInfoPtr& victim : candidate.victims)
       documents->add(victim->key, informers.get(kPods).get(victim->view().meta.ns, victim->view().meta.name));
-  const std::string uid = attempt.entry.pod.uid;
-  const PodInfoPtr info = attempt.info;
-  const EventSet missed = attempt.missed;
-  asking.insert_or_assign(uid, Asking{std::move(attempt), node_changes_seen, missed});
-  asker->run([=, weak = weak_from_this(), extenders = extenders, object = waiting.at(uid).object] {
+  const std::string uid = turn.entry.pod.uid;
+  const PodInfoPtr info = turn.info;
+  begin_asking(std::move(turn));
+  asker->run([=, weak = weak_from_this(), extenders = extenders, object = pods.at(uid).object] {
     const Extenders::Documents whole{[&](const placement::PodInfo& pod) { return documents->of(pod.key, bare_pod(pod)); }, nameless_node};
     const auto left = std::make_shared<Result<std::vector<placement::Candidate>>>(
         extenders->process_preemption(fork.cluster(), *info, object->document(), result.candidates, whole));
@@ -152,21 +166,20 @@ void Scheduler::Impl::ask_about_preemption(Attempt attempt, placement::PostFilte
 
 void Scheduler::Impl::preemption_answered(const std::string& uid, placement::PostFilterResult result,
                                           Result<std::vector<placement::Candidate>> left) {
-  auto asked = take_answer(uid, true);
-  if (!asked) return;
-  Attempt& attempt = asked->attempt;
-  attempt.missed = asked->missed;
+  auto answered_about = take_answer(uid, true);
+  if (!answered_about) return;
+  Turn& turn = *answered_about;
   result.candidates.clear();
   if (left) {
     result.candidates = std::move(*left);
-    trial.choose_among(result, *attempt.info);
+    trial.choose_among(result, *turn.info);
     if (result.choice() == nullptr)
-      result.status = placement::words::refused("no candidate node for preemption", attempt.framework->profile());
+      result.status = placement::words::refused("no candidate node for preemption", turn.framework->profile());
   } else {
     result.best.reset();
     result.status = placement::Status::error("preemption: " + left.error().message);
   }
-  give_up_after(std::move(attempt), result);
+  give_up_after(std::move(turn), result);
 }
 
 }  // namespace berth::scheduler

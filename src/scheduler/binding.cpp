@@ -31,68 +31,68 @@ constexpr Step kVolumeStep{"PreBind", "VolumeBinding"};
 
 }  // namespace
 
-void Scheduler::Impl::take_slot(Binding& binding) {
-  if (binding.holds_slot) return;
-  binding.holds_slot = true;
+void Scheduler::Impl::take_slot(Held& held) {
+  if (held.holds_slot) return;
+  held.holds_slot = true;
   ++bindings_in_flight;
 }
 
-void Scheduler::Impl::begin_span(Binding& binding) {
+void Scheduler::Impl::begin_span(Held& held) {
   if (!options.tracer) return;
-  const model::PodView& pod = binding.info->view();
+  const model::PodView& pod = held.info->view();
   auto& span =
-      binding.span.emplace(options.tracer->begin("Schedule pod", net::tracing::SpanKind::kInternal, options.tracer->way_of(pod.meta.uid)));
-  span.start_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(binding.started.time_since_epoch()).count();
+      held.span.emplace(options.tracer->begin("Schedule pod", net::tracing::SpanKind::kInternal, options.tracer->way_of(pod.meta.uid)));
+  span.start_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(held.started.time_since_epoch()).count();
   span.attributes = {{"k8s.namespace.name", pod.meta.ns},
                      {"k8s.pod.name", pod.meta.name},
                      {"k8s.pod.uid", pod.meta.uid},
-                     {"k8s.node.name", binding.node_name},
+                     {"k8s.node.name", held.node_name},
                      {"scheduler.profile", pod.scheduler_name},
-                     {"scheduler.attempts", std::int64_t{binding.entry.attempts}}};
+                     {"scheduler.attempts", std::int64_t{held.entry.attempts}}};
 }
 
-void Scheduler::Impl::end_span(Binding& binding, const std::string& error) {
-  if (!binding.span) return;
-  binding.span->error = error;
-  options.tracer->end(std::move(*binding.span));
-  binding.span.reset();
+void Scheduler::Impl::end_span(Held& held, const std::string& error) {
+  if (!held.span) return;
+  held.span->error = error;
+  options.tracer->end(std::move(*held.span));
+  held.span.reset();
 }
 
-void Scheduler::Impl::give_slot(Binding& binding) {
-  if (!binding.holds_slot) return;
-  binding.holds_slot = false;
-  BERTH_CHECK(bindings_in_flight > 0, "{}: a binding ends that does not count among those under way", binding.info->key);
+void Scheduler::Impl::give_slot(Held& held) {
+  if (!held.holds_slot) return;
+  held.holds_slot = false;
+  BERTH_CHECK(bindings_in_flight > 0, "{}: a binding ends that does not count among those under way", held.info->key);
   --bindings_in_flight;
 }
 
-void Scheduler::Impl::announce(const BindingPtr& binding) {
-  if (binding->writes.empty()) return bind(binding);
-  if (cluster.era() == placement::Era::k120) return next_pre_bind(binding);
-  const model::PodView& pod = binding->info->view();
-  pre_binding[pod.meta.uid] = binding;
+void Scheduler::Impl::announce(const HeldPtr& held) {
+  holder(held)->enter(PreBinding{held});
+  if (held->writes.empty()) return bind(held);
+  if (cluster.era() == placement::Era::k120) return next_pre_bind(held);
+  const model::PodView& pod = held->info->view();
   client.patch(
       kPods, pod.meta.ns, pod.meta.name, client::PatchType::kMerge,
-      {{"metadata", {{"uid", pod.meta.uid}}}, {"status", {{"nominatedNodeName", binding->node_name}}}},
-      [weak = weak_from_this(), binding](const client::ApiResult<json::Value>&) {
-        if (const auto self = weak.lock()) self->next_pre_bind(binding);  // Only an announcement: whatever the answer.
+      {{"metadata", {{"uid", pod.meta.uid}}}, {"status", {{"nominatedNodeName", held->node_name}}}},
+      [weak = weak_from_this(), held](const client::ApiResult<json::Value>&) {
+        if (const auto self = weak.lock()) self->next_pre_bind(held);  // Only an announcement: whatever the answer.
       },
       "status");
 }
 
-void Scheduler::Impl::next_pre_bind(const BindingPtr& binding) {
-  if (binding->is_over) return;
-  if (!is_leader) return binding_failed(binding, {}, "leadership was lost");
-  if (binding->written == binding->writes.size()) {
-    binding->claims_deadline = loop.now() + std::chrono::seconds(binding->framework->profile().args.volume_binding.bind_timeout_seconds);
-    give_slot(*binding);  // However long volumes take, other pods go on.
+void Scheduler::Impl::next_pre_bind(const HeldPtr& held) {
+  if (holder(held) == nullptr) return;
+  if (!is_leader) return binding_failed(held, {}, "leadership was lost");
+  if (held->written == held->writes.size()) {
+    held->claims_deadline = loop.now() + std::chrono::seconds(held->framework->profile().args.volume_binding.bind_timeout_seconds);
+    give_slot(*held);  // However long volumes take, other pods go on.
     post_turn();
-    return wait_for_claims(binding);
+    return wait_for_claims(held);
   }
-  const placement::PreBindWrite& write = binding->writes[binding->written];
-  if (!write.to_create.is_null()) return create_claim(binding);
+  const placement::PreBindWrite& write = held->writes[held->written];
+  if (!write.to_create.is_null()) return create_claim(held);
   if (!write.uid.empty()) {
     const ObjectRef claim = informers.get(kResourceClaims).get(write.ns, write.name);
-    return claim != nullptr ? bind_claim(binding, claim->document(), 0) : read_claim(binding, 0);
+    return claim != nullptr ? bind_claim(held, claim->document(), 0) : read_claim(held, 0);
   }
   client::Call call;
   call.verb = "patch";
@@ -102,45 +102,45 @@ void Scheduler::Impl::next_pre_bind(const BindingPtr& binding) {
   call.content_type = "application/merge-patch+json";
   call.body = json::serialize(write.merge_patch);
   call.answer = client::Answer::kIdentity;
-  client.call(std::move(call), [weak = weak_from_this(), binding](client::ApiResult<json::Value> result) {
+  client.call(std::move(call), [weak = weak_from_this(), held](client::ApiResult<json::Value> result) {
     const auto self = weak.lock();
-    if (!self || binding->is_over) return;
-    if (!result) return self->binding_failed(binding, {"PreBind", binding->writes[binding->written].plugin}, result.error().message);
+    if (!self || self->holder(held) == nullptr) return;
+    if (!result) return self->binding_failed(held, {"PreBind", held->writes[held->written].plugin}, result.error().message);
     std::int64_t revision = 0;
     const std::string text(json::get_string(*result, {"metadata", "resourceVersion"}));
     (void)std::from_chars(text.data(), text.data() + text.size(), revision);
-    binding->written_at.push_back(revision);
-    ++binding->written;
-    self->next_pre_bind(binding);
+    held->written_at.push_back(revision);
+    ++held->written;
+    self->next_pre_bind(held);
   });
 }
 
-void Scheduler::Impl::keep_waiting(const BindingPtr& binding) {
-  const std::string& uid = binding->entry.pod.uid;
-  if (!waiting_for_claims.emplace(uid, binding).second) return;
-  for (const placement::PreBindWrite& write : binding->writes) bindings_by_claim[claim_key(write)].insert(uid);
-  binding->deadline = loop.schedule_at(binding->claims_deadline, [weak = weak_from_this(), binding] {
-    if (const auto self = weak.lock()) self->wait_for_claims(binding);
-  });
+void Scheduler::Impl::keep_waiting(Tracked& pod, const HeldPtr& held) {
+  if (pod.as<AwaitingClaims>() != nullptr) return;
+  for (const placement::PreBindWrite& write : held->writes) bindings_by_claim[claim_key(write)].insert(held->entry.pod.uid);
+  pod.enter(AwaitingClaims{held, loop.schedule_at(held->claims_deadline, [weak = weak_from_this(), held] {
+                             if (const auto self = weak.lock()) self->wait_for_claims(held);
+                           })});
 }
 
-void Scheduler::Impl::stop_waiting(const Binding& binding) {
-  if (waiting_for_claims.erase(binding.entry.pod.uid) == 0) return;
-  loop.cancel(binding.deadline);
-  for (const placement::PreBindWrite& write : binding.writes) {
+void Scheduler::Impl::stop_waiting(const Tracked& pod) {
+  const AwaitingClaims* wait = pod.as<AwaitingClaims>();
+  if (wait == nullptr) return;
+  loop.cancel(wait->deadline);
+  for (const placement::PreBindWrite& write : wait->held->writes) {
     const auto found = bindings_by_claim.find(claim_key(write));
     if (found == bindings_by_claim.end()) continue;
-    found->second.erase(binding.entry.pod.uid);
+    found->second.erase(wait->held->entry.pod.uid);
     if (found->second.empty()) bindings_by_claim.erase(found);
   }
 }
 
 void Scheduler::Impl::look_again(const std::string& uid) {
-  const auto found = waiting_for_claims.find(uid);
-  if (found == waiting_for_claims.end()) return;
+  const auto found = pods.find(uid);
+  if (found == pods.end() || found->second.as<AwaitingClaims>() == nullptr) return;
   // Later: whoever is told of the change first is to have it in the cluster.
-  loop.post([weak = weak_from_this(), binding = found->second] {
-    if (const auto self = weak.lock()) self->wait_for_claims(binding);
+  loop.post([weak = weak_from_this(), held = found->second.held()] {
+    if (const auto self = weak.lock()) self->wait_for_claims(held);
   });
 }
 
@@ -151,21 +151,22 @@ void Scheduler::Impl::claim_moved(std::string_view resource, const client::Objec
 }
 
 /// Goes on to bind when all claims are bound, as the cache has them; looks again when one of them, or the pod, changes.
-void Scheduler::Impl::wait_for_claims(const BindingPtr& binding) {
-  if (binding->is_over || binding->has_its_claims) return;
-  const auto fail = [&](const std::string& why) { binding_failed(binding, kVolumeStep, "binding volumes: " + why); };
+void Scheduler::Impl::wait_for_claims(const HeldPtr& held) {
+  Tracked* waiter = holder(held);
+  if (waiter == nullptr || waiter->as<Binding>() != nullptr) return;
+  const auto fail = [&](const std::string& why) { binding_failed(held, kVolumeStep, "binding volumes: " + why); };
   if (!is_leader) return fail("leadership was lost");
-  const model::PodView& pod = binding->info->view();
+  const model::PodView& pod = held->info->view();
   const ObjectRef now = informers.get(kPods).get(pod.meta.ns, pod.meta.name);
   if (now == nullptr || now->uid() != pod.meta.uid || now->is_deleting())
     return fail(fmt::format("pod does not exist any more: pod \"{}\" not found", pod.meta.name));
-  for (std::size_t i = 0; i < binding->writes.size(); ++i) {
-    const placement::PreBindWrite& write = binding->writes[i];
+  for (std::size_t i = 0; i < held->writes.size(); ++i) {
+    const placement::PreBindWrite& write = held->writes[i];
     if (!write.uid.empty()) {
-      const ClaimState state = claim_state(binding, i);
+      const ClaimState state = claim_state(held, i);
       if (state == ClaimState::kFailed) return;
       if (state == ClaimState::kReady) continue;
-      return keep_waiting(binding);
+      return keep_waiting(*waiter, held);
     }
     if (!write.wait_bound || write.resource != "persistentvolumeclaims") continue;
     const ObjectRef claim = informers.get(kClaims).get(write.ns, write.name);
@@ -174,9 +175,9 @@ void Scheduler::Impl::wait_for_claims(const BindingPtr& binding) {
       return fail(fmt::format("failed to check {}: persistentvolumeclaims \"{}/{}\" not found",
                               wants_provisioning ? "provisioning pvc" : "binding", write.ns, write.name));
     const json::Value document = claim->document();
-    const bool is_current = claim->revision() >= binding->written_at[i];
+    const bool is_current = claim->revision() >= held->written_at[i];
     // A provisioner that cannot serve this node takes the annotation away.
-    if (is_current && wants_provisioning && json::get_string(document, {"metadata", "annotations", kSelectedNode}) != binding->node_name) {
+    if (is_current && wants_provisioning && json::get_string(document, {"metadata", "annotations", kSelectedNode}) != held->node_name) {
       const bool has_any = !json::get_object(document, {"metadata", "annotations"}).empty();
       return fail(has_any ? fmt::format("provisioning failed for PVC \"{}\"", write.name)
                           : fmt::format("selectedNode annotation reset for PVC \"{}\"", write.name));
@@ -184,42 +185,41 @@ void Scheduler::Impl::wait_for_claims(const BindingPtr& binding) {
     const bool is_bound = !json::get_string(document, {"spec", "volumeName"}).empty() &&
                           json::find(document, {"metadata", "annotations", placement::volumes::kBindCompleted}) != nullptr;
     if (is_current && is_bound) continue;
-    if (loop.now() >= binding->claims_deadline) return fail("context deadline exceeded");
-    return keep_waiting(binding);
+    if (loop.now() >= held->claims_deadline) return fail("context deadline exceeded");
+    return keep_waiting(*waiter, held);
   }
-  binding->has_its_claims = true;
-  stop_waiting(*binding);
-  take_slot(*binding);
-  bind(binding);
+  stop_waiting(*waiter);
+  take_slot(*held);
+  bind(held);
 }
 
-void Scheduler::Impl::bind(const BindingPtr& binding) {
-  if (!is_leader) return binding_failed(binding, {}, "leadership was lost");
-  const model::PodView& pod = binding->info->view();
-  observe_point("PreBind", pod.scheduler_name, seconds_since(binding->step_started));
-  binding->step_started = loop.now();
-  pre_binding.erase(pod.meta.uid);
-  if (extenders != nullptr && extenders->bind_for(pod)) return bind_by_extender(binding);
-  post_binding(binding);
+void Scheduler::Impl::bind(const HeldPtr& held) {
+  if (!is_leader) return binding_failed(held, {}, "leadership was lost");
+  const model::PodView& pod = held->info->view();
+  observe_point("PreBind", pod.scheduler_name, seconds_since(held->step_started));
+  held->step_started = loop.now();
+  holder(held)->enter(Binding{held});
+  if (extenders != nullptr && extenders->bind_for(pod)) return bind_by_extender(held);
+  post_binding(held);
 }
 
-void Scheduler::Impl::bind_by_extender(const BindingPtr& binding) {
-  binder->run([extenders = extenders, view = binding->info->pod, node = binding->node_name, weak = weak_from_this(), binding] {
+void Scheduler::Impl::bind_by_extender(const HeldPtr& held) {
+  binder->run([extenders = extenders, view = held->info->pod, node = held->node_name, weak = weak_from_this(), held] {
     const Result<bool> bound = extenders->bind(*view, node);
-    return [weak, binding, bound] {
+    return [weak, held, bound] {
       const auto self = weak.lock();
       if (!self) return;
-      if (!bound) return self->binding_failed(binding, {}, bound.error().message);
-      if (*bound) return self->binding_done(*binding);
-      self->post_binding(binding);
+      if (!bound) return self->binding_failed(held, {}, bound.error().message);
+      if (*bound) return self->binding_done(held);
+      self->post_binding(held);
     };
   });
 }
 
-void Scheduler::Impl::post_binding(const BindingPtr& binding) {
-  auto chosen = binding->framework->run_bind(binding->reservation.state, *binding->info, binding->node_name);
-  if (!chosen) return binding_failed(binding, {"Bind", {}}, "no Bind plugin binds the pod");
-  binding->bind_plugin = chosen->first;
+void Scheduler::Impl::post_binding(const HeldPtr& held) {
+  auto chosen = held->framework->run_bind(held->reservation.state, *held->info, held->node_name);
+  if (!chosen) return binding_failed(held, {"Bind", {}}, "no Bind plugin binds the pod");
+  held->bind_plugin = chosen->first;
   placement::BindCall& wanted = chosen->second;
   client::Call call;
   call.verb = "create";
@@ -230,105 +230,115 @@ void Scheduler::Impl::post_binding(const BindingPtr& binding) {
   call.body = std::move(wanted.body);
   call.answer = client::Answer::kNone;
   std::optional<net::tracing::Scope> scope;
-  if (binding->span) scope.emplace(binding->span->context);
-  client.call(std::move(call), [weak = weak_from_this(), binding](client::ApiResult<json::Value> result) {
+  if (held->span) scope.emplace(held->span->context);
+  client.call(std::move(call), [weak = weak_from_this(), held](client::ApiResult<json::Value> result) {
     const auto self = weak.lock();
     if (!self) return;
-    if (result) return self->binding_done(*binding);
-    if (client::is_uncertain(result.error())) return self->find_out(binding, result.error().message);
-    self->binding_failed(binding, {"Bind", binding->bind_plugin}, result.error().message);
+    if (result) return self->binding_done(held);
+    if (client::is_uncertain(result.error())) return self->find_out(held, result.error().message);
+    self->binding_failed(held, {"Bind", held->bind_plugin}, result.error().message);
   });
 }
 
-void Scheduler::Impl::find_out(const BindingPtr& binding, const std::string& why) {
-  const model::PodView& pod = binding->info->view();
-  if (!assumed.contains(pod.meta.uid)) return binding_failed(binding, {"Bind", binding->bind_plugin}, why);  // The watch knows already.
-  client.get(kPods, pod.meta.ns, pod.meta.name, [weak = weak_from_this(), binding, why](const client::ApiResult<json::Value>& now) {
+void Scheduler::Impl::find_out(const HeldPtr& held, const std::string& why) {
+  const model::PodView& pod = held->info->view();
+  if (!held->is_assumed) return binding_failed(held, {"Bind", held->bind_plugin}, why);  // The watch knows already.
+  client.get(kPods, pod.meta.ns, pod.meta.name, [weak = weak_from_this(), held, why](const client::ApiResult<json::Value>& now) {
     const auto self = weak.lock();
     if (!self) return;
     if (now) {
-      const bool is_bound = json::get_string(*now, {"metadata", "uid"}) == binding->info->view().meta.uid &&
+      const bool is_bound = json::get_string(*now, {"metadata", "uid"}) == held->info->view().meta.uid &&
                             !json::get_string(*now, {"spec", "nodeName"}).empty();
-      return is_bound ? self->binding_done(*binding) : self->binding_failed(binding, {"Bind", binding->bind_plugin}, why);
+      return is_bound ? self->binding_done(held) : self->binding_failed(held, {"Bind", held->bind_plugin}, why);
     }
-    if (!client::is_uncertain(now.error())) return self->binding_failed(binding, {"Bind", binding->bind_plugin}, why);
-    self->loop.schedule_after(std::chrono::seconds(1), [weak, binding, why] {
-      if (const auto later = weak.lock()) later->find_out(binding, why);
+    if (!client::is_uncertain(now.error())) return self->binding_failed(held, {"Bind", held->bind_plugin}, why);
+    self->loop.schedule_after(std::chrono::seconds(1), [weak, held, why] {
+      if (const auto later = weak.lock()) later->find_out(held, why);
     });
   });
 }
 
-void Scheduler::Impl::binding_done(Binding& binding) {
-  give_slot(binding);
-  end_span(binding, {});
-  queue.done(binding.entry.pod.uid);
-  const model::PodView& pod = binding.info->view();
-  observe_point("Bind", pod.scheduler_name, seconds_since(binding.step_started));
-  binding.framework->run_post_bind(binding.reservation.state, *binding.info, binding.node_name);
-  observe("scheduled", binding.info, seconds_since(binding.started));
+void Scheduler::Impl::binding_done(const HeldPtr& held) {
+  Tracked* bound = holder(held);
+  BERTH_CHECK(bound != nullptr && bound->as<Binding>() != nullptr && !bound->as<Binding>()->is_answered,
+              "{}: a binding is answered that is not under way", held->info->key);
+  bound->as<Binding>()->is_answered = true;
+  give_slot(*held);
+  end_span(*held, {});
+  queue.done(held->entry.pod.uid);
+  const model::PodView& pod = held->info->view();
+  observe_point("Bind", pod.scheduler_name, seconds_since(held->step_started));
+  held->framework->run_post_bind(held->reservation.state, *held->info, held->node_name);
+  observe("scheduled", held->info, seconds_since(held->started));
   recorder(pod.scheduler_name)
-      .event(reference(*binding.object), "Normal", "Scheduled",
-             fmt::format("Successfully assigned {} to {}", binding.info->key, binding.node_name), "Binding");
+      .event(reference(*held->object), "Normal", "Scheduled",
+             fmt::format("Successfully assigned {} to {}", held->info->key, held->node_name), "Binding");
   registry->histogram("scheduler_pod_scheduling_attempts", "Number of attempts to successfully schedule a pod.", {1, 2, 4, 8, 16})
-      .observe(binding.entry.attempts);
+      .observe(held->entry.attempts);
   registry
       ->histogram("scheduler_pod_scheduling_sli_duration_seconds",
                   "E2e latency for a pod being scheduled, from the time the pod enters the scheduling queue.",
                   metrics::exponential_buckets(0.01, 2, 20),
-                  {{"attempts", binding.entry.attempts >= 15 ? "15+" : fmt::format("{}", binding.entry.attempts)}})
-      .observe(static_cast<double>((loop.now() - binding.entry.first_attempt).count()) / 1e6);
-  if (binding.entry.waited_in_vain)
+                  {{"attempts", held->entry.attempts >= 15 ? "15+" : fmt::format("{}", held->entry.attempts)}})
+      .observe(static_cast<double>((loop.now() - held->entry.first_attempt).count()) / 1e6);
+  if (held->entry.waited_in_vain)
     registry
         ->counter("scheduler_pod_scheduled_after_flush_total",
                   "Number of pods successfully scheduled after being flushed from unschedulablePods due to timeout.")
         .add();
   post_turn();
+  if (!held->is_assumed) pods.erase(held->entry.pod.uid);
 }
 
-void Scheduler::Impl::give_place_back(Binding& binding) {
-  const placement::PodInfoPtr& info = binding.info;
-  const std::string& uid = binding.entry.pod.uid;
+void Scheduler::Impl::give_place_back(const HeldPtr& held) {
+  const placement::PodInfoPtr& info = held->info;
+  const std::string& uid = held->entry.pod.uid;
   const ObjectRef now = informers.get(kPods).get(info->view().meta.ns, info->view().meta.name);
   const bool is_bound = now != nullptr && now->uid() == uid && !PodGlance(now->bytes()).node_name.empty();
   if (!is_bound) {
     const TimePoint unreserving = loop.now();
-    trial.undo(binding.reservation);
-    unreserve_claims(binding);
+    trial.undo(held->reservation);
+    unreserve_claims(*held);
     observe_point("Unreserve", info->view().scheduler_name, seconds_since(unreserving));
   }
-  if (assumed.erase(uid) == 0) return;
-  const placement::NodeInfo* node = cluster.node(binding.node);
-  if (node != nullptr) wake(ClusterEvent::kAssignedPodDeleted, binding.node, {.pod_before = info.get()});
+  const bool was_assumed = assume_no_more(uid);
+  pods.erase(uid);
+  if (!was_assumed) return;
+  const placement::NodeInfo* node = cluster.node(held->node);
+  if (node != nullptr) wake(ClusterEvent::kAssignedPodDeleted, held->node, {.pod_before = info.get()});
 }
 
 /// By value: what held the binding may let go of it here.
-void Scheduler::Impl::binding_failed(BindingPtr binding, Step step, const std::string& why) {
-  if (std::exchange(binding->is_over, true)) return;
-  give_slot(*binding);
-  end_span(*binding, why);
-  const placement::PodInfoPtr& info = binding->info;
-  const std::string& uid = binding->entry.pod.uid;
-  pre_binding.erase(uid);
+void Scheduler::Impl::binding_failed(HeldPtr held, Step step, const std::string& why) {
+  Tracked* holding = holder(held);
+  if (holding == nullptr) return;
+  give_slot(*held);
+  end_span(*held, why);
+  const placement::PodInfoPtr& info = held->info;
+  const std::string& uid = held->entry.pod.uid;
   (void)leave_permit(uid);
-  stop_waiting(*binding);
+  stop_waiting(*holding);
   const ObjectRef now = informers.get(kPods).get(info->view().meta.ns, info->view().meta.name);
   const bool is_bound = now != nullptr && now->uid() == uid && !PodGlance(now->bytes()).node_name.empty();
   const bool is_claims_own = step == kClaimStep;
   if (!step.point.empty() && !is_claims_own)
-    observe_point(step.point == "Bind" ? "Bind" : "PreBind", info->view().scheduler_name, seconds_since(binding->step_started), "Error");
+    observe_point(step.point == "Bind" ? "Bind" : "PreBind", info->view().scheduler_name, seconds_since(held->step_started), "Error");
   if (step == kVolumeStep)
     registry->counter("scheduler_volume_scheduling_stage_error_total", "Volume scheduling stage error count", {{"operation", "bind"}})
         .add();
-  give_place_back(*binding);
+  give_place_back(held);
   const bool still_waits = now != nullptr && now->uid() == uid && !is_bound && !now->is_deleting();
   if (still_waits) {
     std::string message = step.plugin.empty() ? why : fmt::format("running {} plugin \"{}\": {}", step.point, step.plugin, why);
     if (cluster.era() == placement::Era::k120 && step.point != "PreBind") message = "binding rejected: " + message;
-    log::warning("scheduler", "binding {} to {} failed: {}", info->key, binding->node_name, message);
-    observe("error", info, seconds_since(binding->started));
+    log::warning("scheduler", "binding {} to {} failed: {}", info->key, held->node_name, message);
+    observe("error", info, seconds_since(held->started));
     want_node(now, PodGlance(now->bytes()), nullptr);
-    queue.failed(uid, loop.now());
-    if (is_leader) report_error(info, message, !binding->writes.empty());
+    if (wanting(uid) != nullptr)
+      queue.failed(uid, loop.now());
+    else
+      queue.done(uid);
+    if (is_leader) report_error(info, message, !held->writes.empty());
   } else {
     queue.done(uid);
   }

@@ -30,34 +30,34 @@ bool uses(const model::PodView& pod, const placement::Cluster& cluster, std::str
 }  // namespace
 
 /// From here on the binding knows the claim by its own name and uid.
-void Scheduler::Impl::create_claim(const BindingPtr& binding) {
-  const placement::PreBindWrite& write = binding->writes[binding->written];
-  client.create(kResourceClaims, write.ns, write.to_create, [weak = weak_from_this(), binding](client::ApiResult<json::Value> made) {
+void Scheduler::Impl::create_claim(const HeldPtr& held) {
+  const placement::PreBindWrite& write = held->writes[held->written];
+  client.create(kResourceClaims, write.ns, write.to_create, [weak = weak_from_this(), held](client::ApiResult<json::Value> made) {
     const auto self = weak.lock();
     if (!self) return;
-    placement::PreBindWrite& mine = binding->writes[binding->written];
+    placement::PreBindWrite& mine = held->writes[held->written];
     if (!made) {
-      if (!binding->is_over)
-        self->binding_failed(binding, kClaimStep,
+      if (self->holder(held) != nullptr)
+        self->binding_failed(held, kClaimStep,
                              fmt::format("create claim for extended resources {}/<extended-resources>: {}", mine.ns, made.error().message));
       return;
     }
     const std::string uid(json::get_string(*made, {"metadata", "uid"})), name(json::get_string(*made, {"metadata", "name"}));
-    if (binding->is_over) return self->delete_claim(mine.ns, name, uid);
+    if (self->holder(held) == nullptr) return self->delete_claim(mine.ns, name, uid);
     self->cluster.set_pending_allocation(mine.uid, nullptr);
     self->cluster.set_pending_allocation(uid, mine.allocation);
     mine.uid = uid;
     mine.name = name;
     mine.to_create = nullptr;
-    self->bind_claim(binding, std::move(*made), 0);
+    self->bind_claim(held, std::move(*made), 0);
   });
 }
 
 /// One step of writing the claim that `written` points at; `document` is the claim as it is known now.
-void Scheduler::Impl::bind_claim(const BindingPtr& binding, json::Value document, int conflicts) {
-  const placement::PreBindWrite& write = binding->writes[binding->written];
+void Scheduler::Impl::bind_claim(const HeldPtr& held, json::Value document, int conflicts) {
+  const placement::PreBindWrite& write = held->writes[held->written];
   const std::string key = fmt::format("{}/{}", write.ns, write.name);
-  const auto fail = [&](const std::string& why) { binding_failed(binding, kClaimStep, why); };
+  const auto fail = [&](const std::string& why) { binding_failed(held, kClaimStep, why); };
   if (json::find(document, {"metadata", "deletionTimestamp"}) != nullptr || json::get_string(document, {"metadata", "uid"}) != write.uid)
     return fail(fmt::format("claim {} got deleted in the meantime", key));
   const bool is_allocated = json::find(document, {"status", "allocation"}) != nullptr;
@@ -77,7 +77,7 @@ void Scheduler::Impl::bind_claim(const BindingPtr& binding, json::Value document
       json::set(document, {"status", "allocation"}, write.allocation->document);
       json::set(document, {"status", "allocation", "allocationTimestamp"}, json::Value(format_rfc3339(loop.now())));
     }
-    const model::PodView& pod = binding->info->view();
+    const model::PodView& pod = held->info->view();
     json::Array users = json::get_array(document, {"status", "reservedFor"});
     users.emplace_back(json::Object{{"resource", "pods"}, {"name", pod.meta.name}, {"uid", pod.meta.uid}});
     json::set(document, {"status", "reservedFor"}, std::move(users));
@@ -90,58 +90,58 @@ void Scheduler::Impl::bind_claim(const BindingPtr& binding, json::Value document
                                                          : fmt::format("add reservation to claim {}", key);
   client.update(
       kResourceClaims, write.ns, write.name, document,
-      [weak = weak_from_this(), binding, what, conflicts, adds_finalizer](client::ApiResult<json::Value> result) {
+      [weak = weak_from_this(), held, what, conflicts, adds_finalizer](client::ApiResult<json::Value> result) {
         const auto self = weak.lock();
-        if (!self || binding->is_over) return;
-        if (result && adds_finalizer) return self->bind_claim(binding, std::move(*result), conflicts);
-        if (result) return self->claim_is_bound(binding, *result);
+        if (!self || self->holder(held) == nullptr) return;
+        if (result && adds_finalizer) return self->bind_claim(held, std::move(*result), conflicts);
+        if (result) return self->claim_is_bound(held, *result);
         if (result.error().code != 409 || conflicts >= kMaxConflicts)
-          return self->binding_failed(binding, kClaimStep, fmt::format("{}: {}", what, result.error().message));
-        self->read_claim(binding, conflicts + 1);
+          return self->binding_failed(held, kClaimStep, fmt::format("{}: {}", what, result.error().message));
+        self->read_claim(held, conflicts + 1);
       },
       adds_finalizer ? "" : "status");
 }
 
-void Scheduler::Impl::read_claim(const BindingPtr& binding, int conflicts) {
-  const placement::PreBindWrite& write = binding->writes[binding->written];
-  client.get(kResourceClaims, write.ns, write.name, [weak = weak_from_this(), binding, conflicts](client::ApiResult<json::Value> result) {
+void Scheduler::Impl::read_claim(const HeldPtr& held, int conflicts) {
+  const placement::PreBindWrite& write = held->writes[held->written];
+  client.get(kResourceClaims, write.ns, write.name, [weak = weak_from_this(), held, conflicts](client::ApiResult<json::Value> result) {
     const auto self = weak.lock();
-    if (!self || binding->is_over) return;
-    if (!result) return self->binding_failed(binding, kClaimStep, result.error().message);
-    self->bind_claim(binding, std::move(*result), conflicts);
+    if (!self || self->holder(held) == nullptr) return;
+    if (!result) return self->binding_failed(held, kClaimStep, result.error().message);
+    self->bind_claim(held, std::move(*result), conflicts);
   });
 }
 
-void Scheduler::Impl::claim_is_bound(const BindingPtr& binding, const json::Value& claim) {
+void Scheduler::Impl::claim_is_bound(const HeldPtr& held, const json::Value& claim) {
   std::int64_t revision = 0;
   const std::string text(json::get_string(claim, {"metadata", "resourceVersion"}));
   (void)std::from_chars(text.data(), text.data() + text.size(), revision);
-  binding->written_at.push_back(revision);
-  const placement::PreBindWrite& write = binding->writes[binding->written++];
-  if (!write.pod_status.empty()) return tell_of_claim(binding, write);
-  next_pre_bind(binding);
+  held->written_at.push_back(revision);
+  const placement::PreBindWrite& write = held->writes[held->written++];
+  if (!write.pod_status.empty()) return tell_of_claim(held, write);
+  next_pre_bind(held);
 }
 
 /// The pod's status names the claim that was made for it.
-void Scheduler::Impl::tell_of_claim(const BindingPtr& binding, const placement::PreBindWrite& write) {
+void Scheduler::Impl::tell_of_claim(const HeldPtr& held, const placement::PreBindWrite& write) {
   json::Value status(write.pod_status);
   json::set(status, {"extendedResourceClaimStatus", "resourceClaimName"}, json::Value(write.name));
-  const model::PodView& pod = binding->info->view();
+  const model::PodView& pod = held->info->view();
   client.patch(
       kPods, pod.meta.ns, pod.meta.name, client::PatchType::kMerge, {{"metadata", {{"uid", pod.meta.uid}}}, {"status", std::move(status)}},
-      [weak = weak_from_this(), binding](const client::ApiResult<json::Value>& answer) {
+      [weak = weak_from_this(), held](const client::ApiResult<json::Value>& answer) {
         const auto self = weak.lock();
-        if (!self || binding->is_over) return;
-        if (answer) return self->next_pre_bind(binding);
-        self->binding_failed(binding, kClaimStep,
-                             fmt::format("update pod {} ExtendedResourceClaimStatus: {}", binding->info->key, answer.error().message));
+        if (!self || self->holder(held) == nullptr) return;
+        if (answer) return self->next_pre_bind(held);
+        self->binding_failed(held, kClaimStep,
+                             fmt::format("update pod {} ExtendedResourceClaimStatus: {}", held->info->key, answer.error().message));
       },
       "status");
 }
 
 /// Whether all devices of the claim at `index` are ready for the pod. A failure ends the binding.
-Scheduler::Impl::ClaimState Scheduler::Impl::claim_state(const BindingPtr& binding, std::size_t index) {
-  const placement::PreBindWrite& write = binding->writes[index];
+Scheduler::Impl::ClaimState Scheduler::Impl::claim_state(const HeldPtr& held, std::size_t index) {
+  const placement::PreBindWrite& write = held->writes[index];
   // Without conditions the write itself was the last word: no need to see it come back.
   const bool has_conditions = [&] {
     if (write.allocation == nullptr) return true;
@@ -150,48 +150,48 @@ Scheduler::Impl::ClaimState Scheduler::Impl::claim_state(const BindingPtr& bindi
   if (!has_conditions) return ClaimState::kReady;
   const ObjectRef object = informers.get(kResourceClaims).get(write.ns, write.name);
   if (object == nullptr || object->uid() != write.uid) {
-    binding_failed(binding, kClaimStep, fmt::format("resourceclaim.resource.k8s.io \"{}\" not found", write.name));
+    binding_failed(held, kClaimStep, fmt::format("resourceclaim.resource.k8s.io \"{}\" not found", write.name));
     return ClaimState::kFailed;
   }
-  if (object->revision() < binding->written_at[index]) return ClaimState::kWaiting;
+  if (object->revision() < held->written_at[index]) return ClaimState::kWaiting;
   const auto state = placement::devices::binding_state(model::ResourceClaimView::parse(object->document()));
   if (!state.failure.empty()) {
-    binding_failed(binding, kClaimStep, state.failure);
+    binding_failed(held, kClaimStep, state.failure);
     return ClaimState::kFailed;
   }
   if (state.is_ready) return ClaimState::kReady;
-  if (loop.now() >= binding->claims_deadline) {
-    binding_failed(binding, kClaimStep, fmt::format("device binding timeout: claim={}", write.name));
+  if (loop.now() >= held->claims_deadline) {
+    binding_failed(held, kClaimStep, fmt::format("device binding timeout: claim={}", write.name));
     return ClaimState::kFailed;
   }
-  if (!std::exchange(binding->told_of_conditions, true))
-    recorder(binding->info->view().scheduler_name)
-        .event(reference(*binding->object), "Normal", "BindingConditionsPending",
-               fmt::format("waiting for binding conditions for device on node {}", binding->node_name), "Scheduling");
+  if (!std::exchange(held->told_of_conditions, true))
+    recorder(held->info->view().scheduler_name)
+        .event(reference(*held->object), "Normal", "BindingConditionsPending",
+               fmt::format("waiting for binding conditions for device on node {}", held->node_name), "Scheduling");
   return ClaimState::kWaiting;
 }
 
 /// The pod does not use the claims after all. What they were given stays theirs, until somebody takes it back; a claim that was made for
 /// this binding goes.
-void Scheduler::Impl::unreserve_claims(const Binding& binding) {
-  for (const placement::PreBindWrite& write : binding.writes) {
+void Scheduler::Impl::unreserve_claims(const Held& held) {
+  for (const placement::PreBindWrite& write : held.writes) {
     if (write.pod_status.empty() || !write.to_create.is_null()) continue;
     cluster.set_pending_allocation(write.uid, nullptr);
     delete_claim(write.ns, write.name, write.uid);
   }
-  for (std::size_t i = 0; i < binding.written; ++i) {
-    const placement::PreBindWrite& write = binding.writes[i];
+  for (std::size_t i = 0; i < held.written; ++i) {
+    const placement::PreBindWrite& write = held.writes[i];
     if (write.uid.empty() || !write.pod_status.empty()) continue;
     const ObjectRef known = informers.get(kResourceClaims).get(write.ns, write.name);
-    if (write.allocation != nullptr && known != nullptr && known->uid() == write.uid && known->revision() < binding.written_at[i])
+    if (write.allocation != nullptr && known != nullptr && known->uid() == write.uid && known->revision() < held.written_at[i])
       cluster.set_pending_allocation(write.uid, write.allocation);  // The watch will say so in a moment.
-    const json::Object mine{{"$patch", "delete"}, {"uid", binding.info->view().meta.uid}};
+    const json::Object mine{{"$patch", "delete"}, {"uid", held.info->view().meta.uid}};
     client.patch(kResourceClaims, write.ns, write.name, client::PatchType::kStrategicMerge,
                  {{"metadata", {{"uid", write.uid}}}, {"status", {{"reservedFor", json::Array{mine}}}}}, kIgnoreClaimAnswer, "status");
   }
 }
 
-/// Without the finalizer that protects what is in use: it was made for one binding, and that failed.
+/// Without the finalizer that protects what is in use: it was made for one held, and that failed.
 void Scheduler::Impl::delete_claim(const std::string& ns, const std::string& name, const std::string& uid) {
   const json::Value without{{"metadata", {{"uid", uid}, {"$deleteFromPrimitiveList/finalizers", json::Array{kFinalizer}}}}};
   client.patch(kResourceClaims, ns, name, client::PatchType::kStrategicMerge, without,
@@ -219,7 +219,7 @@ void Scheduler::Impl::release_claim(const placement::ClaimRelease& claim) {
 void Scheduler::Impl::claim_changed(const std::string& key, const placement::ClaimPtr& before, const placement::ClaimPtr& after) {
   const auto found = waiting_for_claim.find(key);
   const std::set<std::string> users = found != waiting_for_claim.end() ? found->second : std::set<std::string>();
-  for (const std::string& uid : users) ask_gate(uid, waiting.at(uid));  // Without its claims it stays out of the queue.
+  for (const std::string& uid : users) ask_gate(pods.at(uid));  // Without its claims it stays out of the queue.
   const bool gave_back = before != nullptr && (after == nullptr || (before->allocation != nullptr && after->allocation == nullptr));
   if (gave_back) return wake(ClusterEvent::kResourceClaim, {});
   if (after == nullptr) return;
@@ -230,9 +230,9 @@ void Scheduler::Impl::claim_changed(const std::string& key, const placement::Cla
   for (const std::string& uid : users) {
     const SchedulingQueue::Entry* queued = queue.find(uid);
     if (queued == nullptr) continue;
-    const PluginSet plugin = bits.set_of(kPlugin, *frameworks.at(waiting.at(uid).info->view().scheduler_name));
+    const PluginSet plugin = bits.set_of(kPlugin, *frameworks.at(pods.at(uid).info->view().scheduler_name));
     const bool is_held_by_claims = queued->rejected_by == 0 || (queued->rejected_by & plugin) != 0;
-    if (is_held_by_claims && uses(waiting.at(uid).info->view(), cluster, after->meta.uid)) wake_pod(uid);
+    if (is_held_by_claims && uses(pods.at(uid).info->view(), cluster, after->meta.uid)) wake_pod(uid);
   }
 }
 

@@ -1,6 +1,7 @@
 // The scheduling cycle: the next pod of the queue, its decision, and the node's room taken for it.
 #include <fmt/format.h>
 
+#include "base/check.h"
 #include "scheduler/scheduler_impl.h"
 
 namespace berth::scheduler {
@@ -43,53 +44,53 @@ void Scheduler::Impl::turn() {
 }
 
 void Scheduler::Impl::schedule_one(const SchedulingQueue::Entry& entry) {
-  const auto found = waiting.find(entry.pod.uid);
-  if (found == waiting.end()) return queue.done(entry.pod.uid);
+  Tracked* pod = wanting(entry.pod.uid);
+  BERTH_CHECK(pod != nullptr, "the queue holds the pod {}/{}, which wants no node", entry.pod.ns, entry.pod.name);
   // After five minutes of waiting for its victims to be seen going, the watch is not to be trusted: plan anew.
-  stop_preempting(entry.pod.uid);
-  const PodInfoPtr info = found->second.info;
-  const ObjectRef object = found->second.object;
+  stop_preempting(*pod);
+  const PodInfoPtr info = pod->info;
+  const ObjectRef object = pod->object;
   const FrameworkPtr framework = frameworks.at(info->view().scheduler_name);
   if (object->is_deleting()) {
     recorder(info->view().scheduler_name)
         .event(reference(*object), "Warning", "FailedScheduling", fmt::format("skip schedule deleting pod: {}", info->key), "Scheduling");
     return forget_waiting(entry.pod.uid);
   }
-  if (stands_aside(entry, info)) return;
+  if (stands_aside(entry, *pod)) return;
   if (const placement::Status gate = framework->run_pre_enqueue(info->view(), &cluster); !gate.is_success()) {
-    set_gate(found->second, gate.plugin);
+    set_gate(*pod, gate.plugin);
     return queue.shut_gate(entry.pod.uid);
   }
-  Attempt attempt{.entry = entry, .info = info, .framework = framework, .started = loop.now()};
+  Turn turn{.entry = entry, .info = info, .framework = framework, .started = loop.now()};
   const Decision decision = trial.decide(info);
   const bool has_more_to_ask =
       extenders != nullptr && decision.outcome == Decision::Outcome::kScheduled && extenders->are_interested(info->view());
   if (has_more_to_ask)
-    ask(std::move(attempt));
+    ask(std::move(turn));
   else
-    decided(std::move(attempt), decision);
+    decided(std::move(turn), decision);
 }
 
-void Scheduler::Impl::decided(Attempt attempt, const Decision& decision) {
-  const PodInfoPtr info = attempt.info;
-  const std::string uid = attempt.entry.pod.uid;
-  const double seconds = seconds_since(attempt.started);
+void Scheduler::Impl::decided(Turn turn, const Decision& decision) {
+  const PodInfoPtr info = turn.info;
+  const std::string uid = turn.entry.pod.uid;
+  const double seconds = seconds_since(turn.started);
   registry
       ->histogram("scheduler_scheduling_algorithm_duration_seconds", "Scheduling algorithm latency in seconds",
                   metrics::exponential_buckets(0.001, 2, 15))
       .observe(seconds);
   switch (decision.outcome) {
     case Decision::Outcome::kScheduled:
-      return commit(attempt, decision.node);
+      return commit(turn, decision.node);
     case Decision::Outcome::kUnschedulable:
       observe("unschedulable", info, seconds);
-      attempt.diagnosis = decision.diagnosis;
-      return give_up_for_now(std::move(attempt));
+      turn.diagnosis = decision.diagnosis;
+      return give_up_for_now(std::move(turn));
     case Decision::Outcome::kError:
       if (cluster.node_count() == 0) {
         // Nothing rejected it, so that no event can be known to help: it is tried again and again.
         observe("unschedulable", info, seconds);
-        set_nominated(waiting.at(uid), "");
+        set_nominated(pods.at(uid), "");
         report_failure(info, "Unschedulable", decision.error, "");
         return queue.failed(uid, loop.now());
       }
@@ -100,8 +101,8 @@ void Scheduler::Impl::decided(Attempt attempt, const Decision& decision) {
 }
 
 /// Assumes the pod on the node and begins to bind it.
-void Scheduler::Impl::commit(const Attempt& attempt, NodeIndex node) {
-  const auto& [entry, info, framework, started, refused, diagnosis, missed] = attempt;
+void Scheduler::Impl::commit(const Turn& turn, NodeIndex node) {
+  const auto& [entry, info, framework, started, refused, diagnosis, missed] = turn;
   const TimePoint reserving = loop.now();
   auto reserved = trial.reserve(info, node);
   const bool has_more_than_room = !info->view().volumes.empty() || !info->view().resource_claims.empty();
@@ -119,26 +120,27 @@ void Scheduler::Impl::commit(const Attempt& attempt, NodeIndex node) {
     report_error(info, fmt::format("running PreBind plugin \"{}\": {}", writes.error().plugin, writes.error().message()));
     return queue.failed(entry.pod.uid, loop.now());
   }
-  const ObjectRef object = waiting.at(entry.pod.uid).object;
-  const std::string promised = waiting.at(entry.pod.uid).nominated;
-  assumed[entry.pod.uid] = {info->key, object};
+  // In the queue it stays in flight until the binding is over: a failure keeps its count of attempts.
+  Tracked& pod = pods.at(entry.pod.uid);
+  const std::string promised = pod.nominated();
   index_claims(info, nullptr);
-  set_gate(waiting.at(entry.pod.uid), {});  // It may have been shut while extenders were asked.
-  waiting.erase(entry.pod.uid);  // In the queue it stays in flight until the binding is over: a failure keeps its count of attempts.
-  auto binding = std::make_shared<Binding>(Binding{.entry = entry,
-                                                   .info = info,
-                                                   .object = object,
-                                                   .framework = framework,
-                                                   .node = node,
-                                                   .node_name = cluster.node(node)->name,
-                                                   .started = started,
-                                                   .step_started = loop.now(),
-                                                   .reservation = std::move(*reserved),
-                                                   .writes = std::move(*writes)});
-  begin_span(*binding);
-  take_slot(*binding);
-  if (promised != binding->node_name) wake_for_nomination(info, promised);
-  permit(binding);
+  set_gate(pod, {});  // It may have been shut while extenders were asked.
+  const auto held = std::make_shared<Held>(Held{.entry = entry,
+                                                .info = info,
+                                                .object = pod.object,
+                                                .framework = framework,
+                                                .node = node,
+                                                .node_name = cluster.node(node)->name,
+                                                .started = started,
+                                                .step_started = loop.now(),
+                                                .reservation = std::move(*reserved),
+                                                .writes = std::move(*writes)});
+  pod.enter(AtPermit{held});
+  ++assumed;
+  begin_span(*held);
+  take_slot(*held);
+  if (promised != held->node_name) wake_for_nomination(info, promised);
+  permit(held);
 }
 
 }  // namespace berth::scheduler

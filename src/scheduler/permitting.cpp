@@ -18,7 +18,10 @@ class Scheduler::Impl::PermitRoom final : public placement::WaitingPods {
  public:
   explicit PermitRoom(Impl& scheduler) : scheduler_(scheduler) {}
   void for_each(const std::function<void(const placement::PodInfo& pod, std::string_view node_name)>& each) const override {
-    for (const auto& [uid, wait] : scheduler_.waiting_on_permit) each(*wait.binding->info, wait.binding->node_name);
+    for (const std::string& uid : scheduler_.at_permit) {
+      const Held& held = *scheduler_.pods.at(uid).held();
+      each(*held.info, held.node_name);
+    }
   }
   void allow(const std::string& uid, std::string_view plugin) override {
     scheduler_.loop.post([weak = scheduler_.weak_from_this(), uid, plugin = std::string(plugin)] {
@@ -35,25 +38,23 @@ class Scheduler::Impl::PermitRoom final : public placement::WaitingPods {
   Impl& scheduler_;
 };
 
-void Scheduler::Impl::permit(const BindingPtr& binding) {
-  if (!binding->framework->has_permit()) return announce(binding);
-  const std::string uid = binding->entry.pod.uid;
+void Scheduler::Impl::permit(const HeldPtr& held) {
+  if (!held->framework->has_permit()) return announce(held);
+  const std::string uid = held->entry.pod.uid;
   const TimePoint asked = loop.now();
   PermitRoom room(*this);
   std::vector<placement::Framework::PermitWait> waits;
-  const Status status =
-      binding->framework->run_permit(binding->reservation.state, *binding->info, *cluster.node(binding->node), room, waits);
-  observe_point("Permit", binding->info->view().scheduler_name, seconds_since(asked),
+  const Status status = held->framework->run_permit(held->reservation.state, *held->info, *cluster.node(held->node), room, waits);
+  observe_point("Permit", held->info->view().scheduler_name, seconds_since(asked),
                 status.is_success()                     ? "Success"
                 : status.code == placement::Code::kWait ? "Wait"
                 : status.is_rejected()                  ? "Unschedulable"
                                                         : "Error");
-  if (status.is_success()) return announce(binding);
-  if (status.is_rejected()) return not_permitted(binding, status);
-  if (status.is_error()) return binding_failed(binding, {}, status.message());
-  PermitWait& wait = waiting_on_permit[uid];
-  wait.binding = binding;
-  pre_binding[uid] = binding;  // A preemptor calls it off.
+  if (status.is_success()) return announce(held);
+  if (status.is_rejected()) return not_permitted(held, status);
+  if (status.is_error()) return binding_failed(held, {}, status.message());
+  AtPermit& wait = *pods.at(uid).as<AtPermit>();
+  at_permit.insert(uid);
   for (const auto& [plugin, timeout] : waits)
     wait.plugins[std::string(plugin)] =
         loop.schedule_after(timeout, [weak = weak_from_this(), uid, plugin = std::string(plugin), timeout = timeout] {
@@ -61,66 +62,63 @@ void Scheduler::Impl::permit(const BindingPtr& binding) {
             self->permit_rejected(
                 uid, plugin, fmt::format("rejected due to timeout after waiting {} at plugin {}", format_go_duration(timeout), plugin));
         });
-  give_slot(*binding);  // However long it waits, other pods go on.
+  give_slot(*held);  // However long it waits, other pods go on.
 }
 
-std::optional<Scheduler::Impl::BindingPtr> Scheduler::Impl::leave_permit(const std::string& uid) {
-  const auto found = waiting_on_permit.find(uid);
-  if (found == waiting_on_permit.end()) return std::nullopt;
-  for (const auto& [plugin, timer] : found->second.plugins) loop.cancel(timer);
-  const BindingPtr binding = found->second.binding;
-  waiting_on_permit.erase(found);
-  pre_binding.erase(uid);
-  return binding;
+HeldPtr Scheduler::Impl::leave_permit(const std::string& uid) {
+  if (at_permit.erase(uid) == 0) return nullptr;
+  AtPermit& wait = *pods.at(uid).as<AtPermit>();
+  for (const auto& [plugin, timer] : wait.plugins) loop.cancel(timer);
+  wait.plugins.clear();
+  return wait.held;
 }
 
 void Scheduler::Impl::permit_allowed(const std::string& uid, const std::string& plugin) {
-  const auto found = waiting_on_permit.find(uid);
-  if (found == waiting_on_permit.end()) return;
-  const auto held_by = found->second.plugins.find(plugin);
-  if (held_by == found->second.plugins.end()) return;
+  if (!at_permit.contains(uid)) return;
+  auto& plugins = pods.at(uid).as<AtPermit>()->plugins;
+  const auto held_by = plugins.find(plugin);
+  if (held_by == plugins.end()) return;
   loop.cancel(held_by->second);
-  found->second.plugins.erase(held_by);
-  if (!found->second.plugins.empty()) return;
-  const BindingPtr binding = *leave_permit(uid);
-  if (!is_leader) return binding_failed(binding, {}, "leadership was lost");
-  take_slot(*binding);
-  announce(binding);
+  plugins.erase(held_by);
+  if (!plugins.empty()) return;
+  const HeldPtr held = leave_permit(uid);
+  if (!is_leader) return binding_failed(held, {}, "leadership was lost");
+  take_slot(*held);
+  announce(held);
 }
 
 void Scheduler::Impl::permit_rejected(const std::string& uid, const std::string& plugin, const std::string& message) {
-  const auto binding = leave_permit(uid);
-  if (!binding) return;
-  const placement::Plugin* known = (*binding)->framework->find(plugin);
+  const HeldPtr held = leave_permit(uid);
+  if (held == nullptr) return;
+  const placement::Plugin* known = held->framework->find(plugin);
   Status status = Status::unschedulable(message);
   if (known != nullptr) status.plugin = known->name();
-  not_permitted(*binding, status);
+  not_permitted(held, status);
 }
 
 /// The pod's one node is as good as full, in the words of a node that did not fit (schedule_one.go, handleBindingCycleError).
-void Scheduler::Impl::not_permitted(const BindingPtr& binding, const Status& status) {
-  if (std::exchange(binding->is_over, true)) return;
-  const std::string uid = binding->entry.pod.uid;
-  give_slot(*binding);
-  pre_binding.erase(uid);
-  give_place_back(*binding);
-  observe("unschedulable", binding->info, seconds_since(binding->started));
-  const model::PodView& pod = binding->info->view();
+void Scheduler::Impl::not_permitted(const HeldPtr& held, const Status& status) {
+  if (holder(held) == nullptr) return;
+  const std::string uid = held->entry.pod.uid;
+  give_slot(*held);
+  give_place_back(held);
+  observe("unschedulable", held->info, seconds_since(held->started));
+  const model::PodView& pod = held->info->view();
   const ObjectRef now = informers.get(kPods).get(pod.meta.ns, pod.meta.name);
   post_turn();
   if (now == nullptr || now->uid() != uid || now->is_deleting()) return queue.done(uid);
   want_node(now, PodGlance(now->bytes()), nullptr);
-  const auto found = waiting.find(uid);
-  if (found == waiting.end()) return queue.done(uid);
+  Tracked* again = wanting(uid);
+  if (again == nullptr) return queue.done(uid);
   auto diagnosis = std::make_shared<placement::Diagnosis>();
   diagnosis->node_count = 1;
   diagnosis->reasons = {{status.message(), 1}};
   if (!status.plugin.empty()) diagnosis->plugins = {status.plugin};
-  set_nominated(found->second, "");
-  rejected({.entry = binding->entry,
-            .info = found->second.info,
-            .framework = binding->framework,
-            .started = binding->started,
+  set_nominated(*again, "");
+  rejected({.entry = held->entry,
+            .info = again->info,
+            .framework = held->framework,
+            .started = held->started,
             .diagnosis = std::move(diagnosis)},
            "", "");
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "placement/topology_keys.h"
 #include "scheduler/scheduler_impl.h"
@@ -34,72 +35,72 @@ const auto kIgnoreAnswer = [](const client::ApiResult<json::Value>&) {};
 
 }  // namespace
 
-void Scheduler::Impl::give_up_for_now(Attempt attempt) {
-  if (attempt.framework->profile().post_filter.empty()) return rejected(attempt, "", std::nullopt);
+void Scheduler::Impl::give_up_for_now(Turn turn) {
+  if (turn.framework->profile().post_filter.empty()) return rejected(turn, "", std::nullopt);
   const TimePoint start = loop.now();
-  placement::PostFilterResult result = find_room(attempt);
-  observe_point("PostFilter", attempt.info->view().scheduler_name, seconds_since(start),
+  placement::PostFilterResult result = find_room(turn);
+  observe_point("PostFilter", turn.info->view().scheduler_name, seconds_since(start),
                 result.status.is_success() ? "Success"
                 : result.status.is_error() ? "Error"
                                            : "Unschedulable");
-  const bool extenders_have_a_say = extenders != nullptr && extenders->preempt_for(attempt.info->view()) && !result.candidates.empty();
+  const bool extenders_have_a_say = extenders != nullptr && extenders->preempt_for(turn.info->view()) && !result.candidates.empty();
   if (extenders_have_a_say)
-    ask_about_preemption(std::move(attempt), std::move(result));
+    ask_about_preemption(std::move(turn), std::move(result));
   else
-    give_up_after(std::move(attempt), result);
+    give_up_after(std::move(turn), result);
 }
 
-void Scheduler::Impl::give_up_after(Attempt attempt, const placement::PostFilterResult& result) {
+void Scheduler::Impl::give_up_after(Turn turn, const placement::PostFilterResult& result) {
   const std::string message = result.status.message();
   if (result.release) release_claim(*result.release);
-  Waiting& mine = waiting.at(attempt.entry.pod.uid);
+  Tracked& mine = pods.at(turn.entry.pod.uid);
   // After a PreFilter that rejected the pod for good, the plugins before DefaultPreemption fail already.
-  const bool was_asked = result.status.code != placement::Code::kError || attempt.diagnosis->pre_filter.is_success();
+  const bool was_asked = result.status.code != placement::Code::kError || turn.diagnosis->pre_filter.is_success();
   if (was_asked) registry->counter("scheduler_preemption_attempts_total", "Total preemption attempts in the cluster till now").add();
   std::optional<std::string> nominate;
   if (const placement::Candidate* choice = result.choice()) {
-    nominate = preempt(attempt.info, *choice);
-  } else if (!mine.nominated.empty() && message.find("not eligible due to a terminating pod") == std::string::npos) {
+    nominate = preempt(turn.info, *choice);
+  } else if (!mine.nominated().empty() && message.find("not eligible due to a terminating pod") == std::string::npos) {
     nominate = "";  // The room that was promised will not come.
   }
   if (nominate) set_nominated(mine, *nominate);
-  rejected(attempt, message, nominate);
+  rejected(turn, message, nominate);
 }
 
-void Scheduler::Impl::rejected(const Attempt& attempt, const std::string& post_filter_message, const std::optional<std::string>& nominate) {
-  const placement::Framework& framework = *attempt.framework;
-  const std::string& uid = attempt.entry.pod.uid;
-  PluginSet rejected_by = bits.set_of(attempt.diagnosis->plugins, framework);
+void Scheduler::Impl::rejected(const Turn& turn, const std::string& post_filter_message, const std::optional<std::string>& nominate) {
+  const placement::Framework& framework = *turn.framework;
+  const std::string& uid = turn.entry.pod.uid;
+  PluginSet rejected_by = bits.set_of(turn.diagnosis->plugins, framework);
   const bool is_hard = options.preemption.budgets_are_hard || framework.profile().args.preemption.budgets_are_hard;
   if (is_hard && rejected_by != 0 && !framework.profile().post_filter.empty())
     rejected_by |= bits.set_of(std::array{kDisruptionBudgets}, framework);
-  const Waiting& mine = waiting.at(uid);
-  queue.unschedulable(uid, rejected_by, loop.now(), kinds_of_pods.of(framework, *mine.info, mine.nominated));
-  report_failure(attempt.info, "Unschedulable",
-                 placement::fit_error_message(*attempt.diagnosis, framework.profile().era, post_filter_message), nominate);
+  const Tracked& mine = pods.at(uid);
+  queue.unschedulable(uid, rejected_by, loop.now(), kinds_of_pods.of(framework, *mine.info, mine.nominated()));
+  report_failure(turn.info, "Unschedulable", placement::fit_error_message(*turn.diagnosis, framework.profile().era, post_filter_message),
+                 nominate);
   // What happened while extenders were asked could have helped.
-  if (!attempt.missed.empty() && (rejected_by == 0 || (rejected_by & bits.cured_by(attempt.missed)) != 0)) wake_pod(uid);
+  if (!turn.missed.empty() && (rejected_by == 0 || (rejected_by & bits.cured_by(turn.missed)) != 0)) wake_pod(uid);
 }
 
-placement::PostFilterResult Scheduler::Impl::find_room(const Attempt& attempt) {
-  const bool every_candidate_counts = attempt.refused || (extenders != nullptr && extenders->preempt_for(attempt.info->view()));
-  if (!every_candidate_counts) return trial.victims_for(attempt.info);
-  const placement::Evaluation evaluation = attempt.refused ? *attempt.refused : trial.evaluate(*attempt.info);
-  return trial.victims_for(attempt.info, &evaluation);
+placement::PostFilterResult Scheduler::Impl::find_room(const Turn& turn) {
+  const bool every_candidate_counts = turn.refused || (extenders != nullptr && extenders->preempt_for(turn.info->view()));
+  if (!every_candidate_counts) return trial.victims_for(turn.info);
+  const placement::Evaluation evaluation = turn.refused ? *turn.refused : trial.evaluate(*turn.info);
+  return trial.victims_for(turn.info, &evaluation);
 }
 
 std::string Scheduler::Impl::preempt(const PodInfoPtr& info, placement::Candidate choice) {
   const model::PodView& preemptor_pod = info->view();
   if (options.on_preemption) options.on_preemption(cluster, info, choice);
   const std::string node_name = cluster.node(choice.node)->name;
-  Preempting& open = preempting[preemptor_pod.meta.uid];
+  Preempting open;
   std::vector<std::pair<PodInfoPtr, ObjectRef>> going;
   std::vector<std::string> names;
-  std::vector<BindingPtr> called_off;
+  std::vector<HeldPtr> called_off;
   for (const PodInfoPtr& victim : choice.victims) {
     names.push_back(victim->key);
-    if (const auto binding = pre_binding.find(victim->view().meta.uid); binding != pre_binding.end()) {
-      called_off.push_back(binding->second);
+    if (const auto known = pods.find(victim->view().meta.uid); known != pods.end() && can_be_called_off(known->second)) {
+      called_off.push_back(known->second.held());
       continue;
     }
     const ObjectRef object = informers.get(kPods).get(victim->view().meta.ns, victim->view().meta.name);
@@ -108,17 +109,17 @@ std::string Scheduler::Impl::preempt(const PodInfoPtr& info, placement::Candidat
     preempted_by[object->uid()].push_back(preemptor_pod.meta.uid);
     going.emplace_back(victim, object);
   }
-  if (open.victims.empty()) preempting.erase(preemptor_pod.meta.uid);
+  if (!open.victims.empty()) pods.at(preemptor_pod.meta.uid).enter(std::move(open));
   if (going.empty() && called_off.empty())
     return node_name;  // All of them go already: nothing is to be done, and nobody loses anything by it.
   registry->histogram("scheduler_preemption_victims", "Number of selected preemption victims", metrics::exponential_buckets(1, 2, 7))
       .observe(static_cast<double>(choice.victims.size()));
   for (const auto& [victim, object] : going) evict(info, victim, object, node_name);
-  for (const BindingPtr& binding : called_off) {
-    report_eviction(info, reference(*binding->object), node_name, " (in kube-scheduler memory).");
+  for (const HeldPtr& held : called_off) {
+    report_eviction(info, reference(*held->object), node_name, " (in kube-scheduler memory).");
     // Later: the preemptor, which is being decided, must be where a freed node wakes it.
-    loop.post([weak = weak_from_this(), binding] {
-      if (const auto self = weak.lock()) self->binding_failed(binding, {"PreBind", "VolumeBinding"}, "preempted by DefaultPreemption");
+    loop.post([weak = weak_from_this(), held, info, node_name] {
+      if (const auto self = weak.lock()) self->call_off(held, info, node_name);
     });
   }
   // With a victim as the related object a second preemption is an event of its own: folded into the first, it would tell of the first's
@@ -133,18 +134,29 @@ std::string Scheduler::Impl::preempt(const PodInfoPtr& info, placement::Candidat
     if (other->view().priority < preemptor_pod.priority) losing.push_back(other);
   for (const PodInfoPtr& other : losing) {
     const std::string& uid = other->view().meta.uid;
-    if (const auto found = waiting.find(uid); found != waiting.end())
-      set_nominated(found->second, "");
+    Tracked* loser = wanting(uid);
+    if (loser != nullptr)
+      set_nominated(*loser, "");
     else
       cluster.nominate(other, "");
     client.patch(kPods, other->view().meta.ns, other->view().meta.name, client::PatchType::kMerge,
                  {{"metadata", {{"uid", uid}}}, {"status", {{"nominatedNodeName", nullptr}}}}, kIgnoreAnswer, "status");
-    if (const auto theirs = preempting.find(uid); theirs != preempting.end())
-      theirs->second.missed_event = true;
-    else
-      queue.activate(uid);
+    if (!waits_for_victims(uid)) queue.activate(uid);
   }
   return node_name;
+}
+
+bool Scheduler::Impl::can_be_called_off(const Tracked& pod) const {
+  if (pod.as<AtPermit>() != nullptr) return true;
+  return cluster.era() != placement::Era::k120 && pod.held() != nullptr && pod.as<Binding>() == nullptr;
+}
+
+/// Its place is for another. Who asked for its node meanwhile has to be evicted.
+void Scheduler::Impl::call_off(const HeldPtr& held, const PodInfoPtr& preemptor, const std::string& node_name) {
+  const Tracked* pod = holder(held);
+  if (pod == nullptr) return;
+  if (can_be_called_off(*pod)) return binding_failed(held, {"PreBind", "VolumeBinding"}, "preempted by DefaultPreemption");
+  evict(preemptor, held->info, held->object, node_name);
 }
 
 /// Condition DisruptionTarget, then the deletion, then the event.
@@ -188,8 +200,7 @@ void Scheduler::Impl::eviction_failed(const std::string& victim_uid, const std::
   const auto found = preempted_by.find(victim_uid);
   if (found == preempted_by.end()) return;
   log::warning("scheduler", "preempting pod {}: {}", victim_uid, why);
-  for (const std::string& preemptor : found->second)
-    if (const auto open = preempting.find(preemptor); open != preempting.end()) open->second.has_failed = true;
+  for (const std::string& preemptor : found->second) pods.at(preemptor).as<Preempting>()->has_failed = true;
   victim_seen(victim_uid);
 }
 
@@ -202,12 +213,12 @@ void Scheduler::Impl::victim_seen(const std::string& victim_uid) {
 }
 
 void Scheduler::Impl::victim_seen_by(const std::string& preemptor_uid, const std::string& victim_uid) {
-  const auto open = preempting.find(preemptor_uid);
-  if (open == preempting.end()) return;
-  open->second.victims.erase(victim_uid);
-  if (!open->second.victims.empty()) return;
-  const bool has_failed = open->second.has_failed, try_again = has_failed || open->second.missed_event;
-  preempting.erase(open);
+  Tracked& pod = pods.at(preemptor_uid);
+  Preempting& open = *pod.as<Preempting>();
+  open.victims.erase(victim_uid);
+  if (!open.victims.empty()) return;
+  const bool has_failed = open.has_failed, try_again = has_failed || open.missed_event;
+  pod.enter(Queued{});
   if (!try_again) return;
   if (has_failed)
     queue.retry_after_backoff(preemptor_uid, loop.now());  // What is refused now is likely refused in a moment.
@@ -216,36 +227,36 @@ void Scheduler::Impl::victim_seen_by(const std::string& preemptor_uid, const std
   post_turn();
 }
 
-void Scheduler::Impl::stop_preempting(const std::string& preemptor_uid) {
-  const auto open = preempting.find(preemptor_uid);
-  if (open == preempting.end()) return;
-  for (const std::string& victim : open->second.victims)
-    if (const auto found = preempted_by.find(victim); found != preempted_by.end()) {
-      std::erase(found->second, preemptor_uid);
-      if (found->second.empty()) preempted_by.erase(found);
-    }
-  preempting.erase(open);
+void Scheduler::Impl::stop_preempting(Tracked& pod) {
+  const Preempting* open = pod.as<Preempting>();
+  if (open == nullptr) return;
+  for (const std::string& victim : open->victims) {
+    const auto found = preempted_by.find(victim);
+    BERTH_CHECK(found != preempted_by.end() && std::erase(found->second, pod.info->view().meta.uid) == 1,
+                "{} waits for the victim {}, which does not know it", pod.info->key, victim);
+    if (found->second.empty()) preempted_by.erase(found);
+  }
+  pod.enter(Queued{});
 }
 
 void Scheduler::Impl::report_error(const PodInfoPtr& info, const std::string& message, bool may_lag) {
-  if (const auto found = waiting.find(info->view().meta.uid); found != waiting.end()) set_nominated(found->second, "");
+  if (Tracked* pod = wanting(info->view().meta.uid)) set_nominated(*pod, "");
   report_failure(info, "SchedulerError", message, "", may_lag);
 }
 
 void Scheduler::Impl::report_failure(const PodInfoPtr& info, std::string_view reason, const std::string& message,
                                      const std::optional<std::string>& nominate, bool may_lag) {
-  const auto found = waiting.find(info->view().meta.uid);
-  if (found == waiting.end()) return;
-  Waiting& entry = found->second;
-  recorder(info->view().scheduler_name).event(reference(*entry.object), "Warning", "FailedScheduling", message, "Scheduling");
-  if (reason == "Unschedulable" && !std::exchange(entry.has_topology_note, true)) {
+  Tracked* pod = wanting(info->view().meta.uid);
+  if (pod == nullptr) return;
+  recorder(info->view().scheduler_name).event(reference(*pod->object), "Warning", "FailedScheduling", message, "Scheduling");
+  if (reason == "Unschedulable" && !std::exchange(pod->has_topology_note, true)) {
     // An event of its own: FailedScheduling keeps kube-scheduler's words, which name no key.
     for (const std::string& note : placement::missing_topology_keys(cluster, info->view()))
-      recorder(info->view().scheduler_name).event(reference(*entry.object), "Warning", "TopologyKeyNotFound", note, "Scheduling");
+      recorder(info->view().scheduler_name).event(reference(*pod->object), "Warning", "TopologyKeyNotFound", note, "Scheduling");
   }
   std::string since = format_rfc3339(loop.now());
-  std::string last_message = entry.message;
-  const json::Value document = entry.object->document();
+  std::string last_message = pod->message;
+  const json::Value document = pod->object->document();
   for (const json::Value& one : json::get_array(document, {"status", "conditions"})) {
     if (json::get_string(one, {"type"}) != "PodScheduled" || json::get_string(one, {"status"}) != "False") continue;
     if (const auto then = json::get_string(one, {"lastTransitionTime"}); !then.empty()) since = then;
@@ -253,8 +264,8 @@ void Scheduler::Impl::report_failure(const PodInfoPtr& info, std::string_view re
   }
   const bool nomination_differs = nominate && (may_lag || json::get_string(document, {"status", "nominatedNodeName"}) != *nominate);
   if (last_message == message && !nomination_differs) return;
-  entry.message = message;
-  json::Value patch = condition_patch(*entry.object, "PodScheduled", "False", reason, message, since);
+  pod->message = message;
+  json::Value patch = condition_patch(*pod->object, "PodScheduled", "False", reason, message, since);
   if (nominate) json::set(patch, {"status", "nominatedNodeName"}, nominate->empty() ? json::Value(nullptr) : json::Value(*nominate));
   client.patch(
       kPods, info->view().meta.ns, info->view().meta.name, client::PatchType::kStrategicMerge, patch,
@@ -262,8 +273,7 @@ void Scheduler::Impl::report_failure(const PodInfoPtr& info, std::string_view re
         const auto self = weak.lock();
         if (!self || written) return;
         // Not there: the next attempt writes it again.
-        if (const auto mine = self->waiting.find(uid); mine != self->waiting.end() && mine->second.message == message)
-          mine->second.message = "?";
+        if (Tracked* mine = self->wanting(uid); mine != nullptr && mine->message == message) mine->message = "?";
       },
       "status");
 }

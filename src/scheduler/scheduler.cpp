@@ -112,26 +112,26 @@ void Scheduler::Impl::count_incoming(std::string_view queue_name, std::string_vi
 }
 
 void Scheduler::Impl::count_rejection(const std::string& uid, PluginSet rejected_by, bool holds) {
-  const auto found = waiting.find(uid);
-  if (found == waiting.end()) return;
+  const Tracked* pod = wanting(uid);
+  if (pod == nullptr) return;
   for (const std::string_view plugin : bits.names(rejected_by))
-    if (plugin != kDisruptionBudgets) count_held_by(*registry, plugin, found->second.info->view().scheduler_name, holds);
+    if (plugin != kDisruptionBudgets) count_held_by(*registry, plugin, pod->info->view().scheduler_name, holds);
 }
 
-void Scheduler::Impl::set_gate(Waiting& entry, std::string_view plugin) {
-  if (entry.gated_by == plugin) return;
-  const model::PodView& pod = entry.info->view();
-  const std::string before = std::exchange(entry.gated_by, std::string(plugin));
+void Scheduler::Impl::set_gate(Tracked& tracked, std::string_view plugin) {
+  if (tracked.gated_by == plugin) return;
+  const model::PodView& pod = tracked.info->view();
+  const std::string before = std::exchange(tracked.gated_by, std::string(plugin));
   if (!before.empty()) {
     count_held_by(*registry, before, pod.scheduler_name, false);
     const auto left = gates.find(before);
     BERTH_CHECK(left != gates.end() && left->second.uids.erase(pod.meta.uid) == 1, "pod {} is not among those that {} holds back",
-                entry.info->key, before);
+                tracked.info->key, before);
     if (left->second.uids.empty()) gates.erase(left);
   }
   if (plugin.empty()) return;
   count_held_by(*registry, plugin, pod.scheduler_name, true);
-  Gate& gate = gates[entry.gated_by];
+  Gate& gate = gates[tracked.gated_by];
   if (const placement::Plugin* by = frameworks.at(pod.scheduler_name)->find(plugin)) gate.asked_again_on |= by->gate_events();
   gate.uids.insert(pod.meta.uid);
 }
@@ -148,8 +148,8 @@ void Scheduler::Impl::update_gauges() {
                                     {{"operation", "binding"}});
   }
   const auto sizes = queue.sizes();
-  const std::array<std::size_t, 8> values = {sizes.active,         sizes.backoff,       sizes.unschedulable, sizes.gated,
-                                             cluster.node_count(), cluster.pod_count(), assumed.size(),      bindings_in_flight};
+  const std::array<std::size_t, 8> values = {sizes.active,        sizes.backoff, sizes.unschedulable, sizes.gated, cluster.node_count(),
+                                             cluster.pod_count(), assumed,       bindings_in_flight};
   for (std::size_t i = 0; i < values.size(); ++i) gauges[i]->set(static_cast<double>(values[i]));
 }
 
@@ -192,11 +192,11 @@ void Scheduler::start() { impl_->subscribe(); }
 
 void Scheduler::lead(bool is_leader) {
   impl_->is_leader = is_leader;
-  if (!is_leader)
-    for (const auto& [uid, binding] : impl_->waiting_for_claims) impl_->look_again(uid);
-  if (!is_leader)
-    while (!impl_->waiting_on_permit.empty())
-      impl_->binding_failed(impl_->waiting_on_permit.begin()->second.binding, {}, "leadership was lost");
+  if (!is_leader) {
+    for (const auto& [uid, pod] : impl_->pods)
+      if (pod.as<AwaitingClaims>() != nullptr) impl_->look_again(uid);
+    while (!impl_->at_permit.empty()) impl_->binding_failed(impl_->pods.at(*impl_->at_permit.begin()).held(), {}, "leadership was lost");
+  }
   impl_->post_turn();
 }
 

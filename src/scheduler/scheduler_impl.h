@@ -9,12 +9,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "net/tracing/tracer.h"
-#include "placement/trial.h"
 #include "scheduler/consulted.h"
 #include "scheduler/extender.h"
 #include "scheduler/pod_kinds.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/tracked.h"
 #include "scheduler/wakeup.h"
 #include "scheduler/worker.h"
 
@@ -50,68 +49,8 @@ struct PodGlance {
 struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   Impl(client::Client& client, client::InformerFactory& informers, SchedulerOptions options, placement::Profiles profiles);
 
-  /// A pod without a node that one of our profiles places.
-  struct Waiting {
-    placement::PodInfoPtr info;  ///< Its nominated node is always `nominated`.
-    client::ObjectRef object;
-    std::string message;             ///< The condition's message last written by us; empty: see the object.
-    std::string gated_by;            ///< The plugin whose PreEnqueue holds it back; empty: none.
-    bool has_topology_note = false;  ///< Topology keys that no node has were told of.
-    std::string nominated;           ///< Where preemption makes room for it; empty for none. The API may lag behind.
-  };
-  /// Victims of one preemptor whose eviction the watch has not shown yet. Until then nothing about the preemptor is decided: the plan would
-  /// be made a second time, perhaps for another node.
-  struct Preempting {
-    std::set<std::string> victims;  ///< uids
-    bool has_failed = false;        ///< An eviction was refused: the preemptor is to be tried again.
-    bool missed_event = false;      ///< Something that could have helped it happened meanwhile.
-  };
-  struct Binding {
-    SchedulingQueue::Entry entry;
-    placement::PodInfoPtr info;
-    client::ObjectRef object;
-    placement::FrameworkPtr framework;
-    placement::NodeIndex node;
-    std::string node_name;
-    TimePoint started;         ///< When the attempt began.
-    TimePoint step_started{};  ///< When PreBind or Bind did.
-    placement::Reservation reservation;
-    std::vector<placement::PreBindWrite> writes;
-    std::string_view bind_plugin{};  ///< Whose call binds it.
-    std::size_t written = 0;
-    std::vector<std::int64_t> written_at{};  ///< The revision that each write made.
-    TimePoint claims_deadline{};
-    TimerId deadline = TimerId::kNone;
-    bool has_its_claims = false;
-    bool holds_slot = false;  ///< Counts in bindings_in_flight.
-    std::optional<net::tracing::Span> span{};
-    bool told_of_conditions = false;
-    bool is_over = false;  ///< It failed; answers that still come say nothing.
-  };
-  using BindingPtr = std::shared_ptr<Binding>;
   /// What Permit plugins see of the pods that wait at Permit.
   class PermitRoom;
-  /// A pod that waits at Permit: the plugins that make it wait, with the timers that end their patience.
-  struct PermitWait {
-    BindingPtr binding;
-    std::map<std::string, TimerId> plugins;
-  };
-  /// One pod's turn, from the queue to its place or back.
-  struct Attempt {
-    SchedulingQueue::Entry entry;
-    placement::PodInfoPtr info;
-    placement::FrameworkPtr framework;
-    TimePoint started;
-    std::optional<placement::Evaluation> refused;             ///< Every node that the engine found feasible was refused by extenders.
-    std::shared_ptr<const placement::Diagnosis> diagnosis{};  ///< Why no node took it.
-    EventSet missed{};                                        ///< What happened while extenders were asked.
-  };
-  /// Extenders are being asked about the pod.
-  struct Asking {
-    Attempt attempt;
-    std::uint64_t node_changes_seen = 0;  ///< When the asking began.
-    EventSet missed;
-  };
 
   client::Client& client;
   client::InformerFactory& informers;
@@ -127,32 +66,25 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   PluginBits bits;
   const std::map<std::string, placement::FrameworkPtr, std::less<>>& frameworks;  ///< The trial's profiles, by scheduler name.
   std::map<std::string, std::unique_ptr<client::EventRecorder>, std::less<>> recorders;
-  std::vector<Consulted> kinds;                      ///< What this server serves of what plugins consult.
-  std::unordered_map<std::string, Waiting> waiting;  ///< By uid.
+  std::vector<Consulted> kinds;                   ///< What this server serves of what plugins consult.
+  std::unordered_map<std::string, Tracked> pods;  ///< By uid.
   /// Pods that one plugin's PreEnqueue holds back.
   struct Gate {
     EventSet asked_again_on;  ///< Of all profiles.
     std::set<std::string> uids;
   };
-  std::map<std::string, Gate, std::less<>> gates;                            ///< By the plugin's name; none without pods.
-  std::unordered_map<std::string, std::set<std::string>> waiting_for_claim;  ///< By "namespace/name": uids of `waiting` that use it.
-  /// A pod bound by us, not yet confirmed by the watch.
-  struct Assumed {
-    std::string key;
-    client::ObjectRef object;  ///< As it was decided on.
-  };
-  std::unordered_map<std::string, Assumed> assumed;         ///< By uid.
-  std::unordered_map<std::string, BindingPtr> pre_binding;  ///< By uid: their volumes are being bound, their node is not yet asked for.
-  std::unordered_map<std::string, Preempting> preempting;   ///< By the preemptor's uid.
-  /// A victim's uid to its preemptors', while in `preempting`: two may count on one victim before it is seen going.
+  std::map<std::string, Gate, std::less<>> gates;  ///< By the plugin's name; none without pods.
+  /// Indexes of `pods`: uids by what the pods of one stage wait for.
+  std::unordered_map<std::string, std::set<std::string>> waiting_for_claim;  ///< By "namespace/name": without a place, and using it.
+  std::unordered_map<std::string, std::set<std::string>> bindings_by_claim;  ///< By resource, namespace and name: AwaitingClaims.
+  /// By the victim's uid: Preempting. Two may count on one victim before it is seen going.
   std::unordered_map<std::string, std::vector<std::string>> preempted_by;
-  std::unordered_map<std::string, BindingPtr> waiting_for_claims;            ///< By uid.
-  std::unordered_map<std::string, std::set<std::string>> bindings_by_claim;  ///< By resource, namespace and name: uids of those.
-  std::map<std::string, PermitWait> waiting_on_permit;                       ///< By uid.
-  std::map<std::string, Asking> asking;                                      ///< By uid.
-  std::deque<SchedulingQueue::Entry> aside;  ///< Popped while another pod was asked about; first come, first served.
-  std::uint64_t node_changes_seen = 0;       ///< Nodes that came or went.
+  std::set<std::string> at_permit;
+  std::string asked;                    ///< About whom extenders are being asked; empty: nobody. It may be gone.
+  std::deque<std::string> aside;        ///< First come, first served.
+  std::uint64_t node_changes_seen = 0;  ///< Nodes that came or went.
   std::size_t bindings_in_flight = 0;
+  std::size_t assumed = 0;     ///< Held places that the watch has said nothing of.
   std::size_t gone_bytes = 0;  ///< Of large pods that went since columns were last given back.
   bool is_leader = false, is_ready = false, turn_posted = false;
   TimerId timer = TimerId::kNone;
@@ -179,11 +111,18 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   [[nodiscard]] placement::PodInfoPtr with_status(const client::Object& object, const PodGlance& now);
   /// A pod that needs a node: ours to place, or somebody else's. `before` is its last revision, null at first sight.
   void want_node(const client::ObjectRef& object, const PodGlance& glance, const client::ObjectRef& before);
+  /// The pod without a place; null when it has one, or none is wanted of us.
+  [[nodiscard]] Tracked* wanting(const std::string& uid);
+  /// Who still holds the place; null once it was given back.
+  [[nodiscard]] Tracked* holder(const HeldPtr& held);
+  /// No node is wanted for it any more.
   void forget_waiting(const std::string& uid);
+  /// The watch has shown what became of the place: nothing is assumed of it. False: it was not.
+  bool assume_no_more(const std::string& uid);
   /// The pod is gone for good: when that was so for many large ones, nothing of them is kept.
   void note_gone(const placement::PodInfo& info);
   /// Where the pod counts on room from now on; empty for nowhere. Pods of no higher priority that the old node was kept from are woken.
-  void set_nominated(Waiting& entry, const std::string& node_name);
+  void set_nominated(Tracked& pod, const std::string& node_name);
 
   // waking.cpp
   /// Wakes the pods that the events could help, as the hints of the plugins that rejected them say. `node` is the node they happened on,
@@ -198,7 +137,9 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   [[nodiscard]] bool could_open_gates(ClusterEvent event) const;
   /// PreEnqueue is asked again about the pods that such plugins hold back.
   void ask_gates(const Change& change);
-  void ask_gate(const std::string& uid, Waiting& entry);
+  void ask_gate(Tracked& pod);
+  /// What happens while extenders are asked may help the pod that they are asked about.
+  void note_missed(EventSet events);
   /// Something helped this one pod.
   void wake_pod(const std::string& uid);
   /// Its victims are still to be seen going: it stays where it is, and is tried again then.
@@ -213,8 +154,8 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   void post_turn();
   void turn();
   void schedule_one(const SchedulingQueue::Entry& entry);
-  void decided(Attempt attempt, const placement::Decision& decision);
-  void commit(const Attempt& attempt, placement::NodeIndex node);
+  void decided(Turn turn, const placement::Decision& decision);
+  void commit(const Turn& turn, placement::NodeIndex node);
 
   // asking.cpp
   /// The pod whose turn it is; nullopt: none, or extenders must answer first.
@@ -222,71 +163,72 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   /// So many pods stand aside that nobody's turn comes before an answer.
   [[nodiscard]] bool is_held_up() const;
   /// The pod must wait until extenders have answered about another.
-  bool stands_aside(const SchedulingQueue::Entry& entry, const placement::PodInfoPtr& info);
+  bool stands_aside(const SchedulingQueue::Entry& entry, Tracked& pod);
   /// Asks the extenders which of the nodes that the engine found feasible they want.
-  void ask(Attempt attempt);
+  void ask(Turn turn);
   void answered(const std::string& uid, placement::Decision decision, const std::shared_ptr<placement::Evaluation>& evaluation,
                 const std::string& node_name);
-  void ask_about_preemption(Attempt attempt, placement::PostFilterResult result);
+  void ask_about_preemption(Turn turn, placement::PostFilterResult result);
   void preemption_answered(const std::string& uid, placement::PostFilterResult result, Result<std::vector<placement::Candidate>> left);
+  void begin_asking(Turn turn);
   /// What was asked about the pod, unless the answer says nothing any more: then the pod has been dealt with.
-  [[nodiscard]] std::optional<Asking> take_answer(const std::string& uid, bool depends_on_nodes);
+  [[nodiscard]] std::optional<Turn> take_answer(const std::string& uid, bool depends_on_nodes);
 
   // permitting.cpp
-  void permit(const BindingPtr& binding);
+  void permit(const HeldPtr& held);
   void permit_allowed(const std::string& uid, const std::string& plugin);
   void permit_rejected(const std::string& uid, const std::string& plugin, const std::string& message);
-  void not_permitted(const BindingPtr& binding, const placement::Status& status);
-  /// The pod waits no longer; nullopt: it did not.
-  std::optional<BindingPtr> leave_permit(const std::string& uid);
+  void not_permitted(const HeldPtr& held, const placement::Status& status);
+  /// The pod waits no longer; null: it did not.
+  HeldPtr leave_permit(const std::string& uid);
 
   // binding.cpp
   /// Says in the API where the pod will be, so that nobody is surprised while its volumes are bound, nor a restarted scheduler elsewhere.
-  void announce(const BindingPtr& binding);
-  void next_pre_bind(const BindingPtr& binding);
-  void wait_for_claims(const BindingPtr& binding);
-  void keep_waiting(const BindingPtr& binding);
-  void stop_waiting(const Binding& binding);
+  void announce(const HeldPtr& held);
+  void next_pre_bind(const HeldPtr& held);
+  void wait_for_claims(const HeldPtr& held);
+  void keep_waiting(Tracked& pod, const HeldPtr& held);
+  void stop_waiting(const Tracked& pod);
   /// Something happened that the pod's wait for its claims may end by.
   void look_again(const std::string& uid);
   void claim_moved(std::string_view resource, const client::Object& claim);
-  void bind(const BindingPtr& binding);
-  void bind_by_extender(const BindingPtr& binding);
-  void post_binding(const BindingPtr& binding);
+  void bind(const HeldPtr& held);
+  void bind_by_extender(const HeldPtr& held);
+  void post_binding(const HeldPtr& held);
 
   // claim_binding.cpp
   enum class ClaimState : std::uint8_t { kReady, kWaiting, kFailed };
-  void create_claim(const BindingPtr& binding);
-  void bind_claim(const BindingPtr& binding, json::Value document, int conflicts);
-  void read_claim(const BindingPtr& binding, int conflicts);
-  void claim_is_bound(const BindingPtr& binding, const json::Value& claim);
-  void tell_of_claim(const BindingPtr& binding, const placement::PreBindWrite& write);
+  void create_claim(const HeldPtr& held);
+  void bind_claim(const HeldPtr& held, json::Value document, int conflicts);
+  void read_claim(const HeldPtr& held, int conflicts);
+  void claim_is_bound(const HeldPtr& held, const json::Value& claim);
+  void tell_of_claim(const HeldPtr& held, const placement::PreBindWrite& write);
   void delete_claim(const std::string& ns, const std::string& name, const std::string& uid);
-  [[nodiscard]] ClaimState claim_state(const BindingPtr& binding, std::size_t index);
-  void unreserve_claims(const Binding& binding);
+  [[nodiscard]] ClaimState claim_state(const HeldPtr& held, std::size_t index);
+  void unreserve_claims(const Held& held);
   void release_claim(const placement::ClaimRelease& claim);
   void claim_changed(const std::string& key, const placement::ClaimPtr& before, const placement::ClaimPtr& after);
   void index_claims(const placement::PodInfoPtr& before, const placement::PodInfoPtr& after);
 
   /// The server's answer to a binding did not arrive: asks how it ended, again and again, and holds the room meanwhile.
-  void find_out(const BindingPtr& binding, const std::string& why);
-  void begin_span(Binding& binding);
-  void end_span(Binding& binding, const std::string& error);
-  void binding_done(Binding& binding);
+  void find_out(const HeldPtr& held, const std::string& why);
+  void begin_span(Held& held);
+  void end_span(Held& held, const std::string& error);
+  void binding_done(const HeldPtr& held);
   /// `why` is the failed step's error.
-  void binding_failed(BindingPtr binding, Step step, const std::string& why);
+  void binding_failed(HeldPtr held, Step step, const std::string& why);
   /// Unreserve, and the room is free again unless the pod is bound.
-  void give_place_back(Binding& binding);
-  void take_slot(Binding& binding);
-  void give_slot(Binding& binding);
+  void give_place_back(const HeldPtr& held);
+  void take_slot(Held& held);
+  void give_slot(Held& held);
 
   // preempting.cpp
-  void give_up_for_now(Attempt attempt);
-  void give_up_after(Attempt attempt, const placement::PostFilterResult& result);
+  void give_up_for_now(Turn turn);
+  void give_up_after(Turn turn, const placement::PostFilterResult& result);
   /// Back to the queue, with its condition and event.
-  void rejected(const Attempt& attempt, const std::string& post_filter_message, const std::optional<std::string>& nominate);
+  void rejected(const Turn& turn, const std::string& post_filter_message, const std::optional<std::string>& nominate);
   /// Where evicting helps, by the engine.
-  [[nodiscard]] placement::PostFilterResult find_room(const Attempt& attempt);
+  [[nodiscard]] placement::PostFilterResult find_room(const Turn& turn);
   /// Evicts the victims, each with its grace period, and takes the nomination from lower pods that count on the same node. A victim whose
   /// volumes are still being bound is not deleted: its binding is called off, and it queues again.
   /// Returns the node that is to be nominated.
@@ -301,7 +243,10 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   void victim_seen(const std::string& victim_uid);
   void victim_seen_by(const std::string& preemptor_uid, const std::string& victim_uid);
   /// Its victims are nobody's but the others' that count on them.
-  void stop_preempting(const std::string& preemptor_uid);
+  void stop_preempting(Tracked& pod);
+  /// Its node is not asked for yet: who wants its place need not delete it.
+  [[nodiscard]] bool can_be_called_off(const Tracked& pod) const;
+  void call_off(const HeldPtr& held, const placement::PodInfoPtr& preemptor, const std::string& node_name);
   /// Condition PodScheduled=False and a FailedScheduling event; the condition is written only when its text or the nomination changes.
   /// `may_lag`: the API may have a nomination that the watch has not shown yet.
   void report_failure(const placement::PodInfoPtr& info, std::string_view reason, const std::string& message,
@@ -322,7 +267,7 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   /// scheduler_unschedulable_pods of the plugins that hold the pod back.
   void count_rejection(const std::string& uid, PluginSet rejected_by, bool holds);
   /// `plugin` holds the pod back from now on; empty: none does.
-  void set_gate(Waiting& entry, std::string_view plugin);
+  void set_gate(Tracked& pod, std::string_view plugin);
   void update_gauges();
   /// Series that every pod adds to, found once: a look-up by name and labels costs more than what is added. Keys: family, then labels.
   std::map<std::array<std::string_view, 4>, metrics::Histogram*> frequent_series;

@@ -15,7 +15,7 @@ constexpr std::size_t kCrowd = 1000;
 }  // namespace
 
 void Scheduler::Impl::wake(EventSet events, NodeIndex node, Change change, std::optional<std::int64_t> up_to_priority) {
-  for (auto& [uid, open] : asking) open.missed |= events;
+  note_missed(events);
   std::size_t moved = 0;
   for (unsigned i = 0; i < static_cast<unsigned>(ClusterEvent::kCount); ++i) {
     change.event = static_cast<ClusterEvent>(i);
@@ -37,20 +37,20 @@ void Scheduler::Impl::ask_gates(const Change& change) {
   for (const auto& [name, gate] : gates) {
     if (!gate.asked_again_on.has(change.event)) continue;
     for (const std::string& uid : gate.uids) {
-      const placement::PodInfo& pod = *waiting.at(uid).info;
+      const placement::PodInfo& pod = *pods.at(uid).info;
       const placement::Plugin* plugin = frameworks.at(pod.view().scheduler_name)->find(name);
       if (plugin != nullptr && plugin->gate_events().has(change.event) && plugin->queueing_hint(cluster, pod, change)) asked.push_back(uid);
     }
   }
-  for (const std::string& uid : asked) ask_gate(uid, waiting.at(uid));
+  for (const std::string& uid : asked) ask_gate(pods.at(uid));
 }
 
-void Scheduler::Impl::ask_gate(const std::string& uid, Waiting& entry) {
-  const SchedulingQueue::Entry* queued = queue.find(uid);
+void Scheduler::Impl::ask_gate(Tracked& tracked) {
+  const SchedulingQueue::Entry* queued = queue.find(tracked.info->view().meta.uid);
   if (queued == nullptr) return;
-  const model::PodView& pod = entry.info->view();
+  const model::PodView& pod = tracked.info->view();
   const placement::Status gate = frameworks.at(pod.scheduler_name)->run_pre_enqueue(pod, &cluster);
-  set_gate(entry, gate.plugin);
+  set_gate(tracked, gate.plugin);
   if (gate.is_success() != queued->pod.gated) return;
   QueuedPod same = queued->pod;
   same.gated = !gate.is_success();
@@ -68,9 +68,9 @@ std::size_t Scheduler::Impl::wake_for(NodeIndex node, const Change& change, std:
   std::size_t checks_left = 200;
   const auto helps = [&](const SchedulingQueue::Entry& entry) {
     if (up_to_priority && entry.pod.priority > *up_to_priority) return false;
-    const auto found = waiting.find(entry.pod.uid);
-    if (found == waiting.end() || entry.rejected_by == 0) return true;
-    const PodInfo& pending = *found->second.info;
+    const Tracked* pod = wanting(entry.pod.uid);
+    if (pod == nullptr || entry.rejected_by == 0) return true;
+    const PodInfo& pending = *pod->info;
     if (!bits.any_hint(entry.rejected_by, *frameworks.at(pending.view().scheduler_name), cluster, pending, change)) return false;
     return !is_crowded || checks_left == 0 || (--checks_left, node_takes(entry.pod.uid, *on));
   };
@@ -83,22 +83,23 @@ void Scheduler::Impl::wake_pod(const std::string& uid) {
 }
 
 bool Scheduler::Impl::waits_for_victims(const std::string& uid) {
-  const auto open = preempting.empty() ? preempting.end() : preempting.find(uid);
-  if (open == preempting.end()) return false;
-  open->second.missed_event = true;
+  Tracked* pod = preempted_by.empty() ? nullptr : wanting(uid);
+  Preempting* open = pod != nullptr ? pod->as<Preempting>() : nullptr;
+  if (open == nullptr) return false;
+  open->missed_event = true;
   return true;
 }
 
 bool Scheduler::Impl::node_takes(const std::string& uid, const placement::NodeInfo& node) {
-  const auto found = waiting.find(uid);
-  if (found == waiting.end()) return true;
-  const placement::PodInfoPtr& info = found->second.info;
+  const Tracked* pod = wanting(uid);
+  if (pod == nullptr) return true;
+  const placement::PodInfoPtr& info = pod->info;
   const placement::Status status = trial.fits(info, node.index);
   if (status.is_success() || status.is_error()) return true;
   if (status.code != placement::Code::kUnschedulable || info->view().preemption_never ||
       frameworks.at(info->view().scheduler_name)->profile().post_filter.empty())
     return false;
-  if (const std::string& nominated = found->second.nominated; !nominated.empty()) {
+  if (const std::string& nominated = pod->nominated(); !nominated.empty()) {
     const placement::NodeInfo* promised = cluster.find_node(nominated);
     const bool victims_go = promised != nullptr && std::ranges::any_of(promised->pods, [&](const auto& other) {
                               return other->view().meta.is_deleting && other->view().priority < info->view().priority;
@@ -122,7 +123,7 @@ void Scheduler::Impl::wake_nominated(NodeIndex node) {
   const placement::NodeInfo* on = cluster.node(node);
   for (const placement::PodInfoPtr& pod : cluster.nominated(node)) {
     const std::string uid = pod->view().meta.uid;
-    if (preempting.contains(uid)) continue;
+    if (const Tracked* known = wanting(uid); known != nullptr && known->as<Preempting>() != nullptr) continue;
     if (on != nullptr && on->node != nullptr) {
       const placement::FrameworkPtr& framework = frameworks.at(pod->view().scheduler_name);
       auto state = framework->new_cycle(cluster);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/check.h"
 #include "base/json_scan.h"
 #include "base/log.h"
 #include "scheduler/scheduler_impl.h"
@@ -148,7 +149,7 @@ void Scheduler::Impl::wait_for_sync(int round) {
   if (missing.empty()) {
     is_ready = true;
     log::info("scheduler", "caches are synced: {} nodes, {} pods placed, {} waiting", cluster.node_count(), cluster.pod_count(),
-              waiting.size());
+              pods.size());
     post_turn();
     return;
   }
@@ -190,8 +191,8 @@ void Scheduler::Impl::node_deleted(const ObjectRef& object) {
   cluster.remove_node(object->name());
   // Nothing will be freed there any more.
   for (const PodInfoPtr& pod : nominated)
-    if (const auto found = waiting.find(pod->view().meta.uid); found != waiting.end()) {
-      set_nominated(found->second, "");
+    if (Tracked* loser = wanting(pod->view().meta.uid)) {
+      set_nominated(*loser, "");
       queue.wake_one(pod->view().meta.uid, loop.now());
     }
   wake(ClusterEvent::kNodeDeleted, {}, {.node_before = was.get()});
@@ -225,7 +226,7 @@ void Scheduler::Impl::object_changed(const Consulted& kind, const ObjectRef& bef
 }
 
 void Scheduler::Impl::wake_for_object(const Consulted& kind, const ObjectRef& before, const json::Value* after, ObjectVerb verb) {
-  for (auto& [uid, open] : asking) open.missed |= kind.event;
+  note_missed(kind.event);
   if (!could_wake(kind.event)) return;
   const bool counts_when_gone = kind.event == ClusterEvent::kVolumeAttachmentDeleted;
   // Of volumes and their like only what comes or changes helps; of attachments only what goes; of namespaces, services and budgets all.
@@ -284,14 +285,13 @@ void Scheduler::Impl::pod_deleted(const ObjectRef& object) {
   const TimePoint start = loop.now();
   const std::string key = object->key();
   look_again(object->uid());
-  if (const auto held = waiting_on_permit.find(object->uid()); held != waiting_on_permit.end())
-    binding_failed(held->second.binding, {}, "removed");
+  if (at_permit.contains(object->uid())) binding_failed(pods.at(object->uid()).held(), {}, "removed");
   const PodInfoPtr info = cluster.find_pod(key);
   const NodeIndex node = cluster.pod_node(key);
-  const auto waited = waiting.find(object->uid());
-  const PodInfoPtr last_known = info == nullptr && waited != waiting.end() ? waited->second.info : info;
+  const Tracked* waited = wanting(object->uid());
+  const PodInfoPtr last_known = info == nullptr && waited != nullptr ? waited->info : info;
   cluster.remove_pod(key);
-  assumed.erase(object->uid());
+  assume_no_more(object->uid());
   forget_waiting(object->uid());
   victim_seen(object->uid());
   if (node.is_valid()) wake(ClusterEvent::kAssignedPodDeleted, node, {.pod_before = info.get()});
@@ -310,7 +310,7 @@ void Scheduler::Impl::note_gone(const PodInfo& info) {
 
 void Scheduler::Impl::place(const ObjectRef& object, EventSet events, PodInfoPtr info) {
   forget_waiting(object->uid());
-  const bool confirmed = assumed.erase(object->uid()) != 0;
+  const bool confirmed = assume_no_more(object->uid());
   if (info == nullptr) info = PodInfo::make(std::make_shared<model::PodView>(model::PodView::parse(*object->parsed())), cluster.era());
   const PodInfoPtr before = cluster.find_pod(info->key);
   const NodeIndex node_before = cluster.pod_node(info->key);
@@ -341,7 +341,7 @@ bool Scheduler::Impl::take_away_ended(const Object& object) {
   const NodeIndex index = cluster.pod_node(key);
   if (known == nullptr || !index.is_valid()) return false;
   forget_waiting(object.uid());
-  assumed.erase(object.uid());
+  assume_no_more(object.uid());
   cluster.remove_pod(key);
   wake(ClusterEvent::kAssignedPodDeleted, index, {.pod_before = known.get()});
   note_gone(*known);
@@ -382,9 +382,11 @@ PodInfoPtr Scheduler::Impl::with_status(const Object& object, const PodGlance& n
 }
 
 bool Scheduler::Impl::confirm_assumed(const ObjectRef& object, const PodGlance& now) {
-  const auto found = assumed.find(object->uid());
-  if (found == assumed.end()) return false;
-  const auto& [key, decided_on] = found->second;
+  const auto found = pods.find(object->uid());
+  const HeldPtr held = found != pods.end() ? found->second.held() : nullptr;
+  if (held == nullptr || !held->is_assumed) return false;
+  const ObjectRef& decided_on = held->object;
+  const std::string& key = held->info->key;
   const PodInfoPtr info = cluster.find_pod(key);
   const NodeIndex index = cluster.pod_node(key);
   const placement::NodeInfo* node = index.is_valid() ? cluster.node(index) : nullptr;
@@ -404,7 +406,7 @@ bool Scheduler::Impl::confirm_assumed(const ObjectRef& object, const PodGlance& 
     place(object, ClusterEvent::kAssignedPodAdded, PodInfo::make(std::move(view), cluster.era()));
     return true;
   }
-  assumed.erase(found);
+  assume_no_more(object->uid());
   forget_waiting(object->uid());
   // Somebody's first sight of it can help others.
   wake(ClusterEvent::kAssignedPodAdded, index, {.pod = info.get()});
@@ -413,23 +415,24 @@ bool Scheduler::Impl::confirm_assumed(const ObjectRef& object, const PodGlance& 
 
 void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance, const ObjectRef& before) {
   const std::string& uid = object->uid();
-  if (assumed.contains(uid)) return;  // On its way; the watch will say.
+  const auto found = pods.find(uid);
+  Tracked* known = found != pods.end() ? &found->second : nullptr;
+  if (known != nullptr && known->held() != nullptr) return;  // On its way; the watch will say.
   if (!frameworks.contains(glance.scheduler_name) || glance.is_terminal()) return forget_waiting(uid);
-  const auto known = waiting.find(uid);
-  if (known != waiting.end() && before != nullptr) {
-    Waiting& entry = known->second;
+  if (known != nullptr && before != nullptr) {
+    Tracked& entry = *known;
     const PodGlance then(before->bytes());
     entry.object = object;
     if (object->is_deleting()) set_nominated(entry, "");  // It will not come; its next turn says so.
     // Only a revision that changes the nomination says something about it: ours may not have arrived there yet.
-    if (then.nominated != glance.nominated && entry.nominated != glance.nominated) set_nominated(entry, std::string(glance.nominated));
+    if (then.nominated != glance.nominated && entry.nominated() != glance.nominated) set_nominated(entry, std::string(glance.nominated));
     // Status alone changed, mostly by us.
     if (same_spec(*before, then, *object, glance) && same_metadata(then, glance) && then.claims == glance.claims) return;
   }
   auto view = std::make_shared<model::PodView>(model::PodView::parse(*object->parsed()));
-  if (known != waiting.end()) view->nominated_node_name = known->second.nominated;
+  if (known != nullptr) view->nominated_node_name = known->nominated();
   const auto info = PodInfo::make(std::move(view), cluster.era());
-  Waiting& entry = waiting[uid];
+  Tracked& entry = pods[uid];
   const PodInfoPtr was = entry.info;
   const EventSet own = was != nullptr ? own_changes(*was, *info) : EventSet();
   index_claims(was, info);
@@ -454,13 +457,13 @@ void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance
     label = event_label(event);
   }
   queue.add_or_update({uid, info->view().meta.ns, info->view().meta.name, priority, is_gated}, loop.now(), may_help, label);
-  if (was != nullptr) queue.set_kind(uid, kinds_of_pods.of(*framework, *entry.info, entry.nominated));
+  if (was != nullptr) queue.set_kind(uid, kinds_of_pods.of(*framework, *entry.info, entry.nominated()));
   post_turn();
 }
 
-void Scheduler::Impl::set_nominated(Waiting& entry, const std::string& node_name) {
-  const std::string before = std::exchange(entry.nominated, node_name);
-  if (entry.info->view().nominated_node_name != node_name) {
+void Scheduler::Impl::set_nominated(Tracked& entry, const std::string& node_name) {
+  const std::string before = entry.nominated();
+  if (before != node_name) {
     auto view = std::make_shared<model::PodView>(entry.info->view());
     view->nominated_node_name = node_name;
     entry.info = PodInfo::make(std::move(view), cluster.era());
@@ -472,18 +475,37 @@ void Scheduler::Impl::set_nominated(Waiting& entry, const std::string& node_name
   if (before != node_name) wake_for_nomination(entry.info, before);
 }
 
+Tracked* Scheduler::Impl::wanting(const std::string& uid) {
+  const auto found = pods.find(uid);
+  return found != pods.end() && found->second.held() == nullptr ? &found->second : nullptr;
+}
+
+Tracked* Scheduler::Impl::holder(const HeldPtr& held) {
+  const auto found = pods.find(held->entry.pod.uid);
+  return found != pods.end() && found->second.held() == held ? &found->second : nullptr;
+}
+
 void Scheduler::Impl::forget_waiting(const std::string& uid) {
-  const auto found = waiting.find(uid);
-  if (found == waiting.end()) return;
-  const PodInfoPtr info = found->second.info;
-  const std::string promised = found->second.nominated;
+  Tracked* pod = wanting(uid);
+  if (pod == nullptr) return;
+  const PodInfoPtr info = pod->info;
   cluster.nominate(info, "");
   queue.remove(uid);
-  set_gate(found->second, {});
+  set_gate(*pod, {});
   index_claims(info, nullptr);
-  waiting.erase(found);
-  stop_preempting(uid);
-  wake_for_nomination(info, promised);
+  stop_preempting(*pod);
+  pods.erase(uid);
+  wake_for_nomination(info, info->view().nominated_node_name);
+}
+
+bool Scheduler::Impl::assume_no_more(const std::string& uid) {
+  const auto found = pods.find(uid);
+  const HeldPtr held = found != pods.end() ? found->second.held() : nullptr;
+  if (held == nullptr || !std::exchange(held->is_assumed, false)) return false;
+  BERTH_CHECK(assumed > 0, "{}: a place is confirmed that does not count among the assumed", held->info->key);
+  --assumed;
+  if (const Binding* bound = found->second.as<Binding>(); bound != nullptr && bound->is_answered) pods.erase(found);
+  return true;
 }
 
 }  // namespace berth::scheduler
