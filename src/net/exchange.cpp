@@ -111,6 +111,9 @@ std::size_t total_size(const std::vector<Bytes>& parts) {
   return size;
 }
 
+/// Whether anything follows an answer's head: what stood there would be read as the next answer.
+bool may_have_body(int status) { return status >= 200 && status != 204 && status != 304; }
+
 std::string_view refusal_reason(int code) {
   switch (code) {
     case 401:
@@ -173,14 +176,14 @@ class ExchangeWriter final : public ResponseWriter {
     }
     WireAnswer answer;
     answer.closes = !state_->keep_alive || has_token(headers.get("Connection"), "close");
-    const bool may_have_body = status >= 200 && status != 204 && status != 304;
-    if (state_->is_http2) return respond_http2(std::move(answer), status, headers, may_have_body ? std::move(parts) : std::vector<Bytes>{});
+    const bool with_body = may_have_body(status);
+    if (state_->is_http2) return respond_http2(std::move(answer), status, headers, with_body ? std::move(parts) : std::vector<Bytes>{});
     auto& head = answer.head.text;
     head = make_head(status, headers);
-    if (may_have_body) fmt::format_to(std::back_inserter(head), "Content-Length: {}\r\n", size);
+    if (with_body) fmt::format_to(std::back_inserter(head), "Content-Length: {}\r\n", size);
     if (answer.closes && headers.get("Connection").empty()) head += "Connection: close\r\n";
     head += "\r\n";
-    if (may_have_body && state_->method != "HEAD") {
+    if (with_body && state_->method != "HEAD") {
       // Small answers travel as one piece: one segment, one record, one packet.
       if (size <= 8 * 1024) {
         for (const auto& part : parts) head += *part;
@@ -193,20 +196,21 @@ class ExchangeWriter final : public ResponseWriter {
 
   void start_stream(int status, Headers headers) override {
     if (!claim(true)) return;
-    const bool is_head = state_->method == "HEAD";
+    const bool has_body = may_have_body(status) && state_->method != "HEAD";
     WireHead wire;
     if (state_->is_http2) {
       wire = make_http2_head(status, headers);
     } else {
       wire.text = make_head(status, headers);
       auto& head = wire.text;
-      if (!is_head && state_->chunked) head += "Transfer-Encoding: chunked\r\n";
-      if (!is_head && (!state_->keep_alive || !state_->chunked)) head += "Connection: close\r\n";
+      if (has_body && state_->chunked) head += "Transfer-Encoding: chunked\r\n";
+      if (has_body && (!state_->keep_alive || !state_->chunked)) head += "Connection: close\r\n";
       head += "\r\n";
     }
-    if (is_head) {
+    if (!has_body) {
       // No length is known and none is needed: the answer ends with its head.
       std::lock_guard lock(state_->mutex);
+      state_->has_body = false;
       state_->finished = true;
     }
     with_session([wire = std::move(wire)](Session& session, const auto& state) mutable { session.start_stream(state, std::move(wire)); });
@@ -279,8 +283,7 @@ class ExchangeWriter final : public ResponseWriter {
  private:
   void respond_http2(WireAnswer answer, int status, const Headers& headers, std::vector<Bytes> parts) {
     answer.head = make_http2_head(status, headers);
-    if (status >= 200 && status != 204 && status != 304)
-      answer.head.fields.emplace_back("content-length", std::to_string(total_size(parts)));
+    if (may_have_body(status)) answer.head.fields.emplace_back("content-length", std::to_string(total_size(parts)));
     if (state_->method != "HEAD") answer.body = std::move(parts);
     hand_in(std::move(answer));
   }

@@ -30,6 +30,7 @@ struct ExchangeState {
   bool client_ended = false;  ///< It sends nothing more; whether it still reads is not known.
   std::vector<Bytes> pending;
   std::function<void()> on_close, on_drain;
+  bool has_body = true;  ///< Of a stream: without one nothing follows its head, not even the last chunk.
 
   std::atomic<std::size_t> pending_bytes{0};     ///< In `pending`.
   std::atomic<std::size_t> connection_bytes{0};  ///< In the session's queue.

@@ -417,7 +417,12 @@ void Http2Session::answer(const std::shared_ptr<ExchangeState>& exchange, WireAn
 void Http2Session::start_stream(const std::shared_ptr<ExchangeState>& exchange, WireHead head) {
   auto* stream = find(exchange);
   if (stream == nullptr) return;
-  send_head(*stream, head, exchange->method != "HEAD");
+  bool has_body = true;
+  {
+    const std::lock_guard lock(exchange->mutex);
+    has_body = exchange->has_body;
+  }
+  send_head(*stream, head, has_body);
   flush_stream(exchange);
 }
 

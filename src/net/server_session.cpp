@@ -152,12 +152,13 @@ void ServerSession::start_stream(const std::shared_ptr<ExchangeState>& exchange,
 void ServerSession::flush_stream(const std::shared_ptr<ExchangeState>& exchange) {
   if (exchange != current_ || !connection_) return;
   std::vector<Bytes> chunks;
-  bool finished = false;
+  bool finished = false, has_body = true;
   {
     std::lock_guard lock(exchange->mutex);
     exchange->flush_posted = false;
     chunks.swap(exchange->pending);
     finished = exchange->finished;
+    has_body = exchange->has_body;
   }
   std::size_t size = 0;
   for (auto& chunk : chunks) {
@@ -175,8 +176,7 @@ void ServerSession::flush_stream(const std::shared_ptr<ExchangeState>& exchange)
   exchange->connection_bytes = connection_->queued_bytes();
   exchange->pending_bytes -= size;
   if (finished) {
-    const bool has_end = exchange->chunked && exchange->method != "HEAD";
-    if (has_end) connection_->write(std::string("0\r\n\r\n"));
+    if (exchange->chunked && has_body) connection_->write(std::string("0\r\n\r\n"));
     return complete(!exchange->keep_alive || !exchange->chunked);
   }
   connection_->flush();

@@ -121,6 +121,25 @@ TEST_P(Exchange, StreamsComeInPiecesAndEnd) {
   EXPECT_EQ(received.size(), 6U + 1000 * 701);
 }
 
+/// A last chunk behind the head of a 304 would be read as the next answer of the connection.
+TEST_P(Exchange, StreamsWithoutABodyLeaveNothingBehind) {
+  FunctionHandler handler([&](HttpRequest request, Writer writer) {
+    if (request.path == "/plain") return writer->respond(text_response("plain"));
+    writer->start_stream(request.path == "/204" ? 204 : request.path == "/304" ? 304 : 200, {});
+    writer->write(make_bytes("unwanted"));
+    writer->finish();
+  });
+  const auto server = start_server(handler, {}, tls());
+  const auto client = make_client(*server, tls(), [](auto& config) { config.max_connections = 1; });
+  for (const auto& [method, path] : {std::pair("GET", "/304"), std::pair("GET", "/204"), std::pair("HEAD", "/200")})
+    for (int i = 0; i < 50; ++i) {
+      EXPECT_EQ(wait_for(*client, make_request(method, path)).body, "");
+      const auto next = wait_for(*client, make_request("GET", "/plain"));
+      ASSERT_EQ(next.status, 200) << method << " " << path << ": " << next.body;
+      ASSERT_EQ(next.body, "plain");
+    }
+}
+
 TEST_P(Exchange, DroppingTheHandleTellsTheServer) {
   Writer stream;
   std::promise<void> started;

@@ -120,6 +120,22 @@ TEST(Http2, AnswersAreCutInFramesAndComeWhole) {
   EXPECT_EQ(client.answers[head].field("content-length"), std::to_string(text.size()));
 }
 
+TEST(Http2, StreamsWithoutABodyEndWithTheirHead) {
+  FunctionHandler handler([](HttpRequest request, Writer writer) {
+    writer->start_stream(request.path == "/204" ? 204 : 304, {});
+    writer->write(make_bytes("unwanted"));
+    writer->finish();
+  });
+  const auto server = start_server(handler);
+  Http2Client client(server->port());
+  for (const std::string path : {"/204", "/304"}) {
+    const auto stream = client.ask(request_fields("GET", path));
+    ASSERT_TRUE(client.read_answer(stream));
+    EXPECT_EQ("/" + client.answers[stream].status(), path);
+    EXPECT_EQ(client.answers[stream].body, "");
+  }
+}
+
 TEST(Http2, WhatTheHandlerLeavesIsEndedAsByHttp1) {
   FunctionHandler handler([](HttpRequest request, Writer writer) {
     if (request.path == "/throws") throw std::runtime_error("no");
