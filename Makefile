@@ -4,7 +4,7 @@ BUILD  := build/$(PRESET)
 JOBS   ?= 2
 
 CHAOS_FAULTS ?= 40
-.PHONY: help setup build install plugin openb demo test documents readme docs parity simulate world bench kill-test chaos overload attack asan tsan fuzz check tidy package package-test clean
+.PHONY: help setup build install plugin openb demo test documents readme docs parity simulate world bench kill-test chaos overload attack mutants asan tsan fuzz check tidy package package-test clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -89,6 +89,10 @@ overload: build
 ## make attack     single requests as unpleasant as a body allows, sessions to nodes ended in every way, objects that become many: what each costs and leaves
 attack: build
 	@code=0; for script in one_request relays memory; do tests/attack/$$script.py $(BUILD)/bin/berth || code=1; done; exit $$code
+
+## make mutants ROOM=R COUNT=N   N small faults in a room, one at a time: which of them does no test notice (SEED=, ARGS=; docs/testing.md)
+mutants: setup
+	@tools/mutants --room $(or $(ROOM),placement) --count $(or $(COUNT),50) --seed $(or $(SEED),1) $(ARGS)
 
 ## make package    build/package: a .deb (lintian clean), an OCI image and a tar for other distributions (docs/operations.md)
 package: build

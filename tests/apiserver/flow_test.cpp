@@ -419,12 +419,18 @@ TEST_F(FlowController, WaitingEndsWithoutATurn) {
   const auto jane = user("jane");
   while (controller.runs_here(controller.classify(jane, asks("list", "pods")), 10, 1))
     held.emplace_back(controller, controller.classify(jane, asks("list", "pods")), 1);
+  std::atomic<int> turns{0};
   std::promise<std::string> refused;
   controller.submit(work(
-      controller, jane, 10, [] {}, [&](std::string_view reason) { refused.set_value(std::string(reason)); }));
+      controller, jane, 10, [&] { ++turns; }, [&](std::string_view reason) { refused.set_value(std::string(reason)); }));
   EXPECT_EQ(refused.get_future().get(), "time-out");
   held.clear();
+  // Who comes when there is room has a turn, and who was refused is not given one behind it.
+  std::promise<void> served;
+  controller.post(work(controller, jane, 10, [&] { served.set_value(); }));
+  served.get_future().wait();
   controller.stop();
+  EXPECT_EQ(turns, 0);
 }
 
 TEST(FlowAllocation, IdleLevelsLend) {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <future>
 
+#include "apiserver/auth/documents.h"
 #include "apiserver/auth/service_account_tokens.h"
 #include "net/server.h"
 #include "security/pki.h"
@@ -65,6 +66,17 @@ class Rotation : public ::testing::Test {
     client->send(std::move(request), [&](net::HttpResponse response) { answer.set_value(std::move(response)); });
     const auto response = answer.get_future().get();
     return response.status == 200 ? response.body : "refused";
+  }
+  /// The service account dev/bot, as the cache is given it.
+  static Proposal account() {
+    Proposal out;
+    out.key = make_key("", "serviceaccounts", "dev", "bot");
+    out.value = R"({"kind":"ServiceAccount","metadata":{"name":"bot","namespace":"dev","uid":"sa-uid","resourceVersion":""}})";
+    out.revision_offset = out.value.size() - 3;
+    out.meta.ns = "dev";
+    out.meta.name = "bot";
+    out.meta.uid = "sa-uid";
+    return out;
   }
   store::TemporaryDirectory directory_;
   const TimePoint now_ = SystemClock().now();
@@ -135,6 +147,11 @@ TEST_F(Rotation, TokensOutliveTheSwitchAndEndWithTheFinish) {
   };
   const auto first_key = open().service_account_key_pem();
   auto tokens = tokens_with(first_key);
+  ASSERT_TRUE(propose_and_wait(**cache, account()).has_value());
+  const auto issue = [&] { return tokens->issue({.ns = "dev", .service_account = "bot", .service_account_uid = "sa-uid"})->token; };
+  const auto is_good = [&](const std::string& token) { return tokens->verify(token, {}).has_value(); };
+  const std::string old = issue();
+  EXPECT_TRUE(is_good(old));
   EXPECT_EQ(key_step(security::RotationStep::kSwitch), "nothing is prepared: the first step is prepare");
   const auto keys_published = [](const ServiceAccountTokens& of) {
     return json::get_array(*json::parse(of.json_web_keys()), {"keys"}).size();
@@ -145,16 +162,25 @@ TEST_F(Rotation, TokensOutliveTheSwitchAndEndWithTheFinish) {
   EXPECT_TRUE(prepared.starts_with(first_key)) << "the old one signs";
   ASSERT_TRUE(tokens->set_keys(prepared));
   EXPECT_EQ(keys_published(*tokens), 2U) << "others can verify what the new one will sign";
+  const std::string during = issue();
+  EXPECT_TRUE(is_good(old));
   EXPECT_EQ(key_step(security::RotationStep::kFinish), "the old one still signs: the next step is switch");
   EXPECT_EQ(key_step(security::RotationStep::kSwitch), "");
   const auto switched = open().service_account_key_pem();
   EXPECT_TRUE(switched.ends_with(first_key));
+  ASSERT_TRUE(tokens->set_keys(switched));
+  const std::string fresh = issue();
+  EXPECT_TRUE(is_good(old) && is_good(during)) << "tokens outlive the switch";
+  EXPECT_TRUE(is_good(fresh));
+  EXPECT_EQ(keys_published(*tokens), 2U);
   EXPECT_EQ(key_step(security::RotationStep::kFinish), "");
   const auto finished = open().service_account_key_pem();
   EXPECT_EQ(finished.find(first_key), std::string::npos);
   EXPECT_TRUE(switched.starts_with(finished));
   ASSERT_TRUE(tokens->set_keys(finished));
   EXPECT_EQ(keys_published(*tokens), 1U);
+  EXPECT_FALSE(is_good(old) || is_good(during)) << "and end with the finish, also those that were good a moment ago";
+  EXPECT_TRUE(is_good(fresh)) << "the new key signed it since the switch";
 }
 
 TEST(RotationOfNothing, SaysThatThereIsNothing) {
