@@ -221,9 +221,12 @@ class ControllerStories : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(ControllerStories, EndAlike) {
-  if (const auto known = known_differences().find(GetParam()); known != known_differences().end()) GTEST_SKIP() << known->second;
   tell(stories().at(GetParam()));
-  EXPECT_EQ(problems_, "");
+  // A known difference is told all the same: nothing of it may crash, and when it is none any more, it leaves the list.
+  if (const auto known = known_differences().find(GetParam()); known != known_differences().end())
+    EXPECT_NE(problems_, "") << "ends alike by now, so differences.txt need not say:" << known->second;
+  else
+    EXPECT_EQ(problems_, "");
 }
 
 std::vector<std::string> names() {

@@ -28,7 +28,6 @@ class AnyStore {
   virtual std::vector<SeenChange> changes(Revision after, std::size_t count) = 0;
   virtual void compact(Revision revision) = 0;
   virtual void reopen() = 0;
-  [[nodiscard]] virtual bool survives() const { return true; }
 };
 
 /// Over a log: expectations are the writer's to check, as ObjectCacheImpl does.
@@ -66,7 +65,6 @@ class LogStore final : public AnyStore {
     store_.reset();
     store_ = open();
   }
-  [[nodiscard]] bool survives() const override { return is_file_; }
 
  private:
   std::unique_ptr<Store> open() { return is_file_ ? open_or_fail(directory_.file("store.db")) : make_memory_store(); }

@@ -137,8 +137,10 @@ TEST_P(StoreSuite, RevisionsGoOnAfterEverythingIsCompactedAway) {
   EXPECT_EQ(revisions(*store_), (std::vector<Revision>{3}));
 }
 
-TEST_P(StoreSuite, ReopeningFindsEverything) {
-  if (!survives_reopening()) GTEST_SKIP();
+/// What a store on a disk does besides.
+class StoreOnDisk : public StoreSuite {};
+
+TEST_P(StoreOnDisk, ReopeningFindsEverything) {
   std::vector<Record> records;
   for (Revision r = 1; r <= 5000; ++r)
     records.push_back(put(r, fmt::format("//pods/a/p{}", r % 100), std::string(500, 'v'), r > 100 ? r - 100 : 0));
@@ -154,6 +156,7 @@ TEST_P(StoreSuite, ReopeningFindsEverything) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StoreSuite, testing::Values("memory", "sqlite"), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(All, StoreOnDisk, testing::Values("sqlite"), [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace berth::store
