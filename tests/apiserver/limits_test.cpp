@@ -2,6 +2,7 @@
 #include "apiserver/apply/field_set.h"
 #include "apiserver/cache/object_codec.h"
 #include "apiserver/patch/json_patch.h"
+#include "apiserver/request/element_limit.h"
 #include "tests/apiserver/server_fixture.h"
 
 namespace berth::apiserver::testing {
@@ -53,6 +54,41 @@ TEST(JsonPatchLimits, ElementsThatMoveAndNestingAreCounted) {
   deeper.erase(deeper.begin() + 400, deeper.end());
   copy = document;
   EXPECT_TRUE(patch::apply_json_patch(copy, *patch::parse_json_patch(deeper)));
+}
+
+/// A body of `count` elements that say nothing, at a list's place.
+std::string nothing(std::size_t count, std::string_view before, std::string_view after, std::string_view element = "{}") {
+  std::string out(before);
+  for (std::size_t i = 0; i < count; ++i) out.append(i == 0 ? "" : ",").append(element);
+  return out.append(after);
+}
+
+TEST_F(Limits, ElementsOfListsAreCountedBeforeTheyBecomeMore) {
+  constexpr std::size_t kMany = kMostElements + 1;
+  create(kMaps, config_map("a"));
+  const std::string map = std::string(kMaps) + "/a", owners = R"({"metadata":{"name":"b","ownerReferences":[)";
+  for (const std::string_view element : {"{}", "null"}) {
+    const auto refused = post(kMaps, nothing(kMany, owners, "]}}", element));
+    EXPECT_STATUS(refused, 413, "RequestEntityTooLarge");
+    EXPECT_NE(
+        refused->body.find("limit is 65536 objects in lists: there are 65537, and 65537 of them in one list, metadata.ownerReferences"),
+        std::string::npos)
+        << refused->body.substr(0, 500);
+  }
+  EXPECT_STATUS(post(kMaps, nothing(kMany - 1, owners, "]}}")), 422, "Invalid");  // Judged one by one.
+  // Whatever way they come.
+  EXPECT_STATUS(send("PUT", map, nothing(kMany, R"({"metadata":{"name":"a","ownerReferences":[)", "]}}")), 413, "RequestEntityTooLarge");
+  for (const char* type : {"merge", "strategic"})
+    EXPECT_STATUS(patch(map, nothing(kMany, owners, "]}}"), type), 413, "RequestEntityTooLarge");
+  EXPECT_STATUS(patch(map, nothing(kMany, R"([{"op":"add","path":"/metadata/ownerReferences","value":[)", "]}]"), "json"), 413,
+                "RequestEntityTooLarge");
+  const auto half = nothing(kMany / 2 + 1, R"([{"op":"add","path":"/x","value":[)", R"(]},{"op":"copy","from":"/x","path":"/y"}])");
+  EXPECT_STATUS(patch(map, half, "json"), 413, "RequestEntityTooLarge");  // What is copied counts again.
+  // Several lists count together, and aliases as what they stand for.
+  std::string yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\nx: &x [" + nothing(1000, "", "") + "]\ny: [";
+  for (int i = 0; i < 70; ++i) yaml += i == 0 ? "*x" : ",*x";
+  EXPECT_STATUS(send("POST", kMaps, yaml + "]\n", "application/yaml"), 413, "RequestEntityTooLarge");
+  EXPECT_STATUS(post(kMaps, config_map("c")), 201, "");
 }
 
 TEST_F(Limits, ReviewsAreNotTracked) {

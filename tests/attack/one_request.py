@@ -39,6 +39,7 @@ def attacks():
     repeated = b'{"metadata":{"name":"d"},"' + b"x" * 1_000_000 + b'":{' + b",".join(b'"a%d":1,"a%d":2' % (i, i) for i in range(70_000)) + b"}}"
     yield "duplicate keys below a name of a megabyte", ("POST", MAPS + "?fieldValidation=Strict", repeated), {}
     yield from text_attacks()
+    yield from list_attacks()
     yield from custom_attacks()
 
 
@@ -67,6 +68,63 @@ def custom_attacks():
     yield "box of 700,000 {} that have defaults", ("POST", BOXES, box("a", defaulted=[{}] * 700_000)), {}
     yield "box of 500,000 wrong words", ("POST", BOXES, box("b", words=["x"] * 500_000)), {}
     yield "box of 700,000 {} that lack 1,000 members", ("POST", BOXES, box("c", strict=[{}] * 700_000)), {}
+
+
+NOTHING = [{}] * 700_000  # What 2.1 MB of a body hold at most, and defaults make many times of.
+
+
+def pod_of(**spec):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "l"}, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
+
+
+def field(number, content):
+    length, head = len(content), bytearray([number << 3 | 2])
+    while length > 127:
+        head.append(length & 127 | 128)
+        length >>= 7
+    return bytes(head) + bytes([length]) + content
+
+
+def list_attacks():
+    core, networks = "/api/v1/namespaces/default/", "/apis/networking.k8s.io/v1/namespaces/default/"
+    meta = {"metadata": {"name": "l"}}
+    for what, spec in (("containers", {"containers": NOTHING}), ("volumes", {"volumes": NOTHING}), ("tolerations", {"tolerations": NOTHING}),
+                       ("variables", {"containers": [{"name": "c", "image": "i", "env": NOTHING}]}),
+                       ("scattered lists", {"containers": [{"name": f"c{i}", "image": "i", "env": [{}] * 500, "ports": [{}] * 500} for i in range(700)]})):
+        yield f"pod of 700,000 {{}} as {what}", ("POST", core + "pods", pod_of(**spec)), {}
+    for what in ("containers", "volumes"):
+        yield f"pod of 65,000 {{}} as {what}, which are not too many", ("POST", core + "pods", pod_of(**{what: NOTHING[:65_000]})), {}
+    yield "service of 65,000 ports, which are not too many", ("POST", core + "services", {**meta, "spec": {"ports": NOTHING[:65_000]}}), {}
+    yield "service of 700,000 ports", ("POST", core + "services", {**meta, "spec": {"ports": NOTHING}}), {}
+    yield "endpoints of 700,000 subsets", ("POST", core + "endpoints", {**meta, "subsets": NOTHING}), {}
+    yield "config map of 700,000 owners", ("POST", core + "configmaps", {"metadata": {"name": "l", "ownerReferences": NOTHING}}), {}
+    yield "config map of 700,000 managed fields", ("POST", core + "configmaps", {"metadata": {"name": "l", "managedFields": NOTHING}}), {}
+    yield "network policy of 700,000 peers", ("POST", networks + "networkpolicies",
+                                              {**meta, "spec": {"podSelector": {}, "ingress": NOTHING}}), {}
+    yield "role of 700,000 rules", ("POST", RBAC + "namespaces/default/roles", {**meta, "rules": NOTHING}), {}
+    yield "deployment of 700,000 containers", ("POST", "/apis/apps/v1/namespaces/default/deployments", {**meta, "spec": {
+        "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": NOTHING}}}}), {}
+    yield "review of 700,000 expressions", ("POST", REVIEWS, {"spec": {"resourceAttributes": {
+        "verb": "list", "resource": "pods", "labelSelector": {"requirements": NOTHING}}}}), {}
+    yaml = b"apiVersion: v1\nkind: Pod\nmetadata: {name: l}\nspec: {containers: [" + b",".join([b"{}"] * 700_000) + b"]}\n"
+    yield "pod of 700,000 containers in YAML", ("POST", core + "pods", yaml), {"content_type": "application/yaml"}
+    message = field(1, field(1, b"l")) + field(2, field(2, b"") * 1_400_000)
+    envelope = b"k8s\0" + field(1, field(1, b"v1") + field(2, b"Pod")) + field(2, message)
+    yield "pod of 1,400,000 containers in protobuf", ("POST", core + "pods", envelope), {"content_type": "application/vnd.kubernetes.protobuf"}
+    applied = {"content_type": "application/apply-patch+yaml"}
+    for what in ("containers", "tolerations"):
+        yield f"apply of 700,000 {what}", ("PATCH", core + "pods/l?fieldManager=m", pod_of(**{what: NOTHING})), applied
+    yield "apply of 200,000 items with keys", ("PATCH", networks + "ingresses/l?fieldManager=m", {
+        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", **meta, "spec": {"tls": NOTHING}}), applied
+    yield "700,000 owners merged strategically", ("PATCH", MAPS + "/a", {"metadata": {"ownerReferences": NOTHING}}), \
+        {"content_type": "application/strategic-merge-patch+json"}
+    yield "700,000 owners merged", ("PATCH", MAPS + "/a", {"metadata": {"ownerReferences": NOTHING}}), {"content_type": "application/merge-patch+json"}
+    yield "700,000 owners in a JSON patch", ("PATCH", MAPS + "/a", [{"op": "add", "path": "/metadata/ownerReferences", "value": NOTHING}]), \
+        {"content_type": "application/json-patch+json"}
+    yield "pod of 700,000 empty arguments", ("POST", core + "pods", pod_of(containers=[{"name": "c", "image": "i", "args": [""] * 700_000}])), {}
+    yield "config map of 600,000 empty finalizers", ("POST", core + "configmaps", {"metadata": {"name": "l", "finalizers": [""] * 600_000}}), {}
+    yield "config map of 200,000 labels", ("POST", core + "configmaps", {"metadata": {"name": "l", "labels": {f"{i}": "" for i in range(200_000)}}}), {}
+    yield "eviction of 700,000 conditions", ("POST", core + "pods/x/eviction", {"metadata": {"name": "x"}, "deleteOptions": {"dryRun": [""] * 700_000}}), {}
 
 
 def text_attacks():
@@ -149,4 +207,4 @@ async def run(server):
 
 
 with Server(berth_of_arguments()) as one:
-    sys.exit(1 if asyncio.run(asyncio.wait_for(run(one), 240)) else 0)
+    sys.exit(1 if asyncio.run(asyncio.wait_for(run(one), 400)) else 0)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "apiserver/request/element_limit.h"
 #include "base/utf8.h"
 #include "base/yaml.h"
 #include "model/go_words.h"
@@ -176,6 +177,8 @@ model::ApiResult<json::Value> parse_body(const Request& request, std::string_vie
       return unreadable("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]");
     auto decoded = model::decode_protobuf(body);
     if (!decoded) return std::unexpected(bad_request(decoded.error().message));
+    if (auto many = may_have_many_elements(body.size()) ? refuse_many_elements(*decoded) : std::nullopt)
+      return std::unexpected(std::move(*many));
     return std::move(*decoded);
   }
   const auto format = body_format(request.http.headers.get("Content-Type"));
@@ -198,6 +201,9 @@ model::ApiResult<json::Value> parse_body(const Request& request, std::string_vie
     document = parsed->is_null() ? json::Value(json::Object()) : std::move(*parsed);
   }
   if (const auto why = kind_unreadable(*document); !why.empty()) return unreadable(std::string(kNoKind) + why);
+  // Aliases make many of a short text.
+  if (request.custom == nullptr && (*format == Format::kYaml || may_have_many_elements(body.size())))
+    if (auto many = refuse_many_elements(*document)) return std::unexpected(std::move(*many));
   return std::move(*document);
 }
 

@@ -99,6 +99,7 @@ void Errors::not_supported(const Path& at, std::string_view value, const std::ve
   not_supported_value(at, Value(value), supported);
 }
 void Errors::not_supported_value(const Path& at, const Value& value, const std::vector<std::string_view>& supported) {
+  if (is_full()) return;
   std::vector<std::string> quoted;
   for (const std::string_view one : supported) quoted.push_back(fmt::format("\"{}\"", one));
   add(FieldError::Type::kNotSupported, at, json::serialize(value), fmt::format("supported values: {}", fmt::join(quoted, ", ")));
@@ -287,6 +288,7 @@ void owner_references(const Value& doc, const Path& one, Errors& errors) {
   std::string controller;
   // Kubernetes names the list, not the entry.
   for (const Value& owner : json::get_array(doc, {"metadata", "ownerReferences"})) {
+    if (errors.is_full()) return;  // A finding can show the whole list.
     if (json::get_string(owner, {"apiVersion"}).empty()) errors.invalid(one / "apiVersion", "", "version must not be empty");
     if (json::get_string(owner, {"kind"}).empty()) errors.invalid(one / "kind", "", "must not be empty");
     if (json::get_string(owner, {"name"}).empty()) errors.invalid(one / "name", "", "must not be empty");
@@ -343,6 +345,7 @@ void object_meta(const KindInfo& kind, const Value& doc, Errors& errors) {
   const bool is_builtin = !hooks_of(kind).rules->has_foreign_finalizers;
   std::size_t index = 0;
   for (const Value& finalizer : json::get_array(doc, {"metadata", "finalizers"})) {
+    if (errors.is_full()) return;
     const std::string_view text = finalizer.is_string() ? json::as_view(finalizer) : "";
     const Path one = finalizers[index++];
     if (is_builtin)
