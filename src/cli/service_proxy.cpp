@@ -1,10 +1,13 @@
 #include "cli/service_proxy.h"
 
 #include <future>
+#include <thread>
 
 #include "base/log.h"
 #include "cli/process.h"
 #include "node/agent/own_runtime.h"
+#include "node/services/conntrack_settings.h"
+#include "node/services/proxy_health.h"
 
 namespace berth::cli {
 
@@ -30,6 +33,8 @@ std::unique_ptr<ServiceProxy> ServiceProxy::start(std::shared_ptr<client::Transp
   }
   services::ProxyOptions options{.node = node, .table = services::table_of(directory)};
   options.pod_block = node::agent::kPodBlock;
+  options.health_port = services::kProxyHealthPort;
+  services::raise_conntrack_settings("/proc/sys", std::thread::hardware_concurrency());
   options.masquerades_local = !services::bridged_traffic_passes_rules();
   if (options.masquerades_local)
     log::warning(

@@ -285,6 +285,10 @@ class VolumeBinder final : public Controller {
       return;
     }
     json::Object status = json::get_object(document, {"status"});
+    // What it changes to later is told by whoever changes the volume.
+    if (const auto attributes = get_string(volume_document, {"spec", "volumeAttributesClassName"});
+        !attributes.empty() && get_string(document, {"status", "phase"}) != "Bound")
+      status["currentVolumeAttributesClassName"] = attributes;
     status["phase"] = "Bound";
     status["accessModes"] = get_array(volume_document, {"spec", "accessModes"});
     status["capacity"] = json::get_object(volume_document, {"spec", "capacity"});

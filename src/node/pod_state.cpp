@@ -7,6 +7,8 @@
 namespace berth::node {
 namespace {
 
+constexpr std::string_view kRestartingCondition = "AllContainersRestarting", kResetReason = "RestartingAllContainers";
+
 RestartPolicy parse_restart_policy(std::string_view text, RestartPolicy fallback) {
   if (text == "Always") return RestartPolicy::kAlways;
   if (text == "OnFailure") return RestartPolicy::kOnFailure;
@@ -202,7 +204,7 @@ json::Value condition_to_json(const ConditionRecord& record) {
 }
 
 json::Value restarting_condition(const PodState& state, PodPhase phase, const json::Value* observed, TimePoint now) {
-  ConditionRecord record{"AllContainersRestarting", state.is_restarting ? "True" : "False", {}, {}, now};
+  ConditionRecord record{std::string(kRestartingCondition), state.is_restarting ? "True" : "False", {}, {}, now};
   if (phase == PodPhase::kSucceeded || phase == PodPhase::kFailed)
     record.reason = phase == PodPhase::kFailed ? "PodFailed" : "PodCompleted";
   else if (state.is_restarting)
@@ -271,6 +273,18 @@ PodSpec read_pod_spec(const json::Value& pod) {
   return spec;
 }
 
+void reset_container(ContainerRecord& record) {
+  const ContainerState gone{.reason = std::string(kResetReason),
+                            .message = "The container is removed because RestartAllContainers in place"};
+  record.state = gone;
+  record.last = gone;
+  record.last->kind = ContainerState::Kind::kTerminated;
+  record.last->exit_code = 137;
+  ++record.restart_count;
+  record.is_ready = record.is_started = false;
+  record.is_reset = true;
+}
+
 std::string_view to_string(PodPhase phase) {
   switch (phase) {
     case PodPhase::kPending:
@@ -337,7 +351,7 @@ struct PhaseCounts {
                                                                                                      : nullptr;
     if (!end)
       ++pending_init;
-    else if (end->exit_code != 0)
+    else if (end->exit_code != 0 && !record.is_reset)
       (is_restarted(spec, end->exit_code) ? pending_init : failed_init)++;
   }
   void count_sidecar(const ContainerRecord& record) {
@@ -358,7 +372,7 @@ struct PhaseCounts {
       succeeded += record.state.exit_code == 0 ? 1 : 0;
     } else if (record.last) {
       ++stopped;
-      stopped_for_good += is_restarted(spec, record.last->exit_code) ? 0 : 1;
+      stopped_for_good += record.is_reset || is_restarted(spec, record.last->exit_code) ? 0 : 1;
     } else {
       ++waiting;
     }
@@ -399,6 +413,7 @@ PodPhase pod_phase(const PodSpec& spec, const PodState& state) {
 
 std::optional<PodPhase> pod_outcome(const PodSpec& spec, const PodState& state) {
   if (!state.failure_reason.empty()) return PodPhase::kFailed;
+  if (state.is_restarting) return std::nullopt;
   PhaseCounts counts = count_containers(spec, state);
   counts.running_sidecars = 0;
   const PodPhase phase = phase_of(counts);
@@ -474,6 +489,7 @@ void restore_pod_state(const PodSpec& spec, const json::Value& status, PodState&
                              parse_rfc3339(json::get_string(condition, {"lastTransitionTime"})).value_or(TimePoint{})};
       if (i == kReadyToStart && is == "True") state.has_sandbox = true;
     }
+    if (type == kRestartingCondition) state.is_restarting = is == "True";
   }
   for (const std::string_view list : {"initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"}) {
     for (const json::Value& reported : json::get_array(status, {list})) {
@@ -482,6 +498,7 @@ void restore_pod_state(const PodSpec& spec, const json::Value& status, PodState&
         ContainerRecord& record = state.containers[i];
         if (const json::Value* now = json::find(reported, "state")) record.state = state_from_json(*now).value_or(ContainerState{});
         if (const json::Value* last = json::find(reported, "lastState")) record.last = state_from_json(*last);
+        record.is_reset = record.state.kind == ContainerState::Kind::kWaiting && record.last && record.last->reason == kResetReason;
         record.restart_count = static_cast<int>(json::get_int(reported, {"restartCount"}));
         record.is_ready = json::get_bool(reported, {"ready"});
         record.is_started = json::get_bool(reported, {"started"});

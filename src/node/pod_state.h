@@ -61,12 +61,15 @@ struct ContainerRecord {
   int restart_count = 0;
   bool is_ready = false;
   bool is_started = false;
-  bool is_reset = false;  ///< Ended so that the whole pod starts anew: what it did before counts for nothing.
+  bool is_reset = false;  ///< Removed so that the whole pod starts anew: its end counts for nothing, and its restart is counted already.
   std::string image_id, container_id;
   std::string image;      ///< As the runtime names it; empty: as the spec does.
   json::Value resources;  ///< What is in force, {"requests":…,"limits":…}; null: what the spec says, once there is a container.
   json::Value user;       ///< {"linux":{"uid":…}} as the runtime tells it; null: it does not.
 };
+
+/// Of a container that was removed so that the whole pod starts anew (RestartAllContainers).
+void reset_container(ContainerRecord& record);
 
 struct ConditionRecord {
   std::string type, status, reason, message;

@@ -57,6 +57,22 @@ TEST_F(VolumeBinderTest, BindsTheSmallestVolumeThatFits) {
   EXPECT_EQ(volume_phase("big"), "Available");
 }
 
+/// By it quota counts the class that a volume has while another is asked for.
+TEST_F(VolumeBinderTest, ABoundClaimTellsTheAttributesClassOfItsVolume) {
+  put_volume("plain", "3Gi");
+  put_volume("silver", "4Gi", "volumeAttributesClassName: silver, csi: {driver: d, volumeHandle: h}");
+  put_claim("volumeAttributesClassName: silver");
+  settle();
+  ASSERT_EQ(claim_phase(), "Bound");
+  EXPECT_EQ(json::get_string(claim(), {"spec", "volumeName"}), "silver");
+  EXPECT_EQ(json::get_string(claim(), {"status", "currentVolumeAttributesClassName"}), "silver");
+  json::Value changed = claim();
+  json::set(changed, {"spec", "volumeAttributesClassName"}, json::Value("gold"));
+  api.put(kinds().persistent_volume_claim, changed);
+  settle();
+  EXPECT_EQ(json::get_string(claim(), {"status", "currentVolumeAttributesClassName"}), "silver") << "until somebody has changed the volume";
+}
+
 TEST_F(VolumeBinderTest, SaysWhyAClaimWithoutClassWaits) {
   put_claim();
   settle();

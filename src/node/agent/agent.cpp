@@ -14,6 +14,7 @@
 #include "node/agent/image_volumes.h"
 #include "node/agent/images.h"
 #include "node/agent/leftovers.h"
+#include "node/agent/node_metrics.h"
 #include "node/agent/node_pods.h"
 #include "node/agent/node_reporter.h"
 #include "node/agent/oom_watch.h"
@@ -46,7 +47,7 @@ class AgentImpl final : public Agent {
         blocking_(blocking),
         loop_(*client.loop()),
         options_(std::move(options)),
-        runtime_(std::move(runtime)),
+        runtime_(measured(std::move(runtime), metrics_)),
         cgroups_(std::move(cgroups)) {}
 
   Result<void> show_certificate(const std::string& certificate_pem, const std::string& private_key_pem) override {
@@ -106,8 +107,9 @@ class AgentImpl final : public Agent {
     if (const auto made = make_cgroups(); !made) return made;
     lower_own_oom_score();
     make_environment();
-    pods_.emplace(client_, *environment_,
-                  [this](const json::Value& pod, const std::vector<json::Value>& active) { return refuse(pod, active); });
+    pods_.emplace(client_, *environment_, [this](const json::Value& pod, const std::vector<json::Value>& active, const json::Value* node) {
+      return refuse(pod, active, node);
+    });
     make_pressure_manager();
     return start_server();
   }
@@ -229,6 +231,7 @@ class AgentImpl final : public Agent {
     environment_->runtime_name = runtime_name_;
     environment_->image_volumes = image_volumes_.get();
     environment_->tracer = options_.tracer;
+    environment_->metrics = &metrics_;
     environment_->node_memory_bytes = machine_.memory_bytes;
     environment_->allocatable = resources_.allocatable;
     environment_->swap.is_counted = cgroups_.counts_swap(paths_.pods_cgroup);
@@ -269,13 +272,14 @@ class AgentImpl final : public Agent {
                split = !paths_.container_fs.empty() && is_separate_filesystem(paths_.container_fs, paths_.image_fs);
     if (const std::string warning = manager.set_layout({separate, split}); !warning.empty()) log::warning("node", "eviction: {}", warning);
     make_collector();
-    PressureEnvironment environment{*runtime_,   cgroups_,           clock_, paths_, machine_, cpu_rates_,
-                                    *collector_, options_.node_name, {},     {},     {},       {}};
+    PressureEnvironment environment{*runtime_,          cgroups_, clock_, paths_, machine_, cpu_rates_, *collector_,
+                                    options_.node_name, {},       {},     {},     {},       {}};
     environment.workers = [this] { return pods_->workers(); };
     environment.conditions_changed = [this] { report_soon(); };
     environment.node_event = [this](const std::string& type, const std::string& reason, const std::string& message) {
       node_event(type, reason, message);
     };
+    environment.evicted = [this](const std::string& signal) { metrics_.evicted(signal); };
     environment.pod_event = [this](const json::Value& pod, const std::string& type, const std::string& reason, const std::string& message) {
       environment_->event(pod, type, reason, message, "");
     };
@@ -320,7 +324,11 @@ class AgentImpl final : public Agent {
     backend.find_pod = [this](const std::string& ns, const std::string& name) { return pods_->find_pod(ns, name); };
     backend.pods = [this] { return pods_->pod_list(); };
     backend.summary = [this] { return summary(); };
-    backend.metrics = [this] { return kubelet_metrics(options_.node_name, pods_->workers()); };
+    backend.metrics = [this] { return kubelet_metrics(options_.node_name, pods_->workers()) + metrics_.expose(); };
+    backend.probe_metrics = [this] { return metrics_.expose_probes(); };
+    backend.configuration = [this] { return json::Value(eviction::kubelet_configuration(options_.settings)); };
+    backend.counts = &metrics_;
+    backend.checkpoints = options_.root + "/checkpoints";
     backend.resource_metrics = [this] {
       const TimePoint now = clock_.now();
       return resource_metrics(observe_machine(cgroups_, paths_, now), measure_pods(*runtime_, cgroups_, pods_->workers(), false, now),
@@ -376,8 +384,10 @@ class AgentImpl final : public Agent {
 
   json::Value summary() {
     const TimePoint now = clock_.now();
-    return summary_json(options_.node_name, observe_machine(cgroups_, paths_, now),
-                        measure_pods(*runtime_, cgroups_, pods_->workers(), true, now), cgroups_, paths_, cpu_rates_, now);
+    MachinePaths paths = paths_;
+    paths.runtime_pid = pid_behind(options_.runtime.socket);  // It may have been started anew.
+    return summary_json(options_.node_name, observe_machine(cgroups_, paths, now),
+                        measure_pods(*runtime_, cgroups_, pods_->workers(), true, now), cgroups_, paths, cpu_rates_, now);
   }
 
   NodeFacts node_facts() {
@@ -404,33 +414,39 @@ class AgentImpl final : public Agent {
     return facts;
   }
 
-  /// Asked at most once a minute: images change seldom, and the list is long.
+  /// As last told. Asked at most once a minute: images change seldom, and the list is long. A runtime may take its time to answer; the
+  /// loop, which renews the node's lease, does not wait for it.
   json::Array images() {
-    if (clock_.now() - images_listed_ >= std::chrono::minutes(1)) {
-      images_listed_ = clock_.now();
-      if (const auto listed = runtime_->call("ImageService/ListImages", json::Object{}, 2000)) images_ = node_images(*listed);
-    }
+    if (clock_.now() - images_listed_ < std::chrono::minutes(1)) return images_;
+    images_listed_ = clock_.now();
+    environment_->tasks.run([this] {
+      const auto listed = runtime_->call("ImageService/ListImages", json::Object{});
+      if (!listed) return;
+      post([this, found = node_images(*listed)]() mutable {
+        if (json::equal(json::Value(found), json::Value(images_))) return;
+        images_ = std::move(found);
+        reporter_->report_now();
+      });
+    });
     return images_;
   }
 
-  std::optional<Refusal> refuse(const json::Value& pod, const std::vector<json::Value>& active) {
+  std::optional<Refusal> refuse(const json::Value& pod, const std::vector<json::Value>& active, const json::Value* read) {
     if (const auto refusal = pressure_->refuse(eviction::read_pod_facts(pod)))
       return Refusal{std::string(eviction::kEvictedReason), *refusal};
     if (auto refusal = refuse_sysctls(pod, options_.settings.allowed_unsafe_sysctls)) return refusal;
     AdmissionNode node{options_.node_name, resources_.allocatable, {}, {}};
     const json::Value own = json::Value(node_labels(options_.node_name, options_.labels));
     node.labels = model::Labels::from_json(&own);
-    if (const client::ObjectRef known = node_informer_ ? node_informer_->get("", options_.node_name) : nullptr) {
-      const json::Value& document = known->document();
+    const client::ObjectRef known = node_informer_ ? node_informer_->get("", options_.node_name) : nullptr;
+    const auto take = [&](const json::Value& document) {
       node.labels = model::Labels::from_json(json::find(document, {"metadata", "labels"}));
       for (const json::Value& taint : json::get_array(document, {"spec", "taints"})) node.taints.push_back(model::parse_taint(taint));
-    }
-    auto refusal = refuse_pod(node, pod, active);
-    if (!refusal || refusal->reason != "NodeAffinity") return refusal;
-    // Labels that somebody gave the node in the API count as well.
-    const auto current = blocking_.get_and_wait({"", "v1", "nodes"}, "", options_.node_name);
-    if (!current) return refusal;
-    node.labels = model::Labels::from_json(json::find(*current, {"metadata", "labels"}));
+    };
+    if (read != nullptr && read->is_object())
+      take(*read);
+    else if (known)
+      take(known->document());
     return refuse_pod(node, pod, active);
   }
 
@@ -494,6 +510,7 @@ class AgentImpl final : public Agent {
   client::Client& blocking_;
   EventLoop& loop_;
   AgentOptions options_;
+  NodeMetrics metrics_;
   std::unique_ptr<cri::Channel> runtime_;
   std::unique_ptr<ImageVolumes> image_volumes_;
   Cgroups cgroups_;

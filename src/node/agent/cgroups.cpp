@@ -19,17 +19,21 @@ std::optional<std::uint64_t> read_number(const std::string& path) {
   return value;
 }
 
-/// The number behind `key ` in a file of such lines.
-std::optional<std::uint64_t> read_key(const std::string& path, std::string_view key) {
-  const auto text = read_small_file(path);
-  if (!text) return std::nullopt;
+/// The number behind `key ` in lines of such.
+std::optional<std::uint64_t> key_in(const std::string& text, std::string_view key) {
   const std::string needle = "\n" + std::string(key) + " ";
-  const std::size_t at = ("\n" + *text).find(needle);
+  const std::size_t at = ("\n" + text).find(needle);
   if (at == std::string::npos) return std::nullopt;
   std::uint64_t value = 0;
-  const char* from = text->data() + at + needle.size() - 1;
-  if (std::from_chars(from, text->data() + text->size(), value).ec != std::errc()) return std::nullopt;
+  const char* from = text.data() + at + needle.size() - 1;
+  if (std::from_chars(from, text.data() + text.size(), value).ec != std::errc()) return std::nullopt;
   return value;
+}
+
+/// The same in a file.
+std::optional<std::uint64_t> read_key(const std::string& path, std::string_view key) {
+  const auto text = read_small_file(path);
+  return text ? key_in(*text, key) : std::nullopt;
 }
 
 /// Version 2's weight for version 1's shares, as the OCI runtimes convert it.
@@ -223,7 +227,11 @@ std::optional<CgroupMemory> Cgroups::memory(const std::string& path) const {
   const auto usage = read_number(at + (v2_ ? "/memory.current" : "/memory.usage_in_bytes"));
   if (!usage) return std::nullopt;
   out.usage_bytes = *usage;
-  const std::uint64_t inactive = read_key(at + "/memory.stat", v2_ ? "inactive_file" : "total_inactive_file").value_or(0);
+  const std::string stat = read_small_file(at + "/memory.stat").value_or("");
+  const std::uint64_t inactive = key_in(stat, v2_ ? "inactive_file" : "total_inactive_file").value_or(0);
+  out.rss_bytes = key_in(stat, v2_ ? "anon" : "total_rss");
+  out.page_faults = key_in(stat, v2_ ? "pgfault" : "total_pgfault");
+  out.major_page_faults = key_in(stat, v2_ ? "pgmajfault" : "total_pgmajfault");
   out.working_set_bytes = *usage > inactive ? *usage - inactive : 0;
   // "No limit" is the word max, or a number near 2^63.
   if (const auto limit = read_number(at + (v2_ ? "/memory.max" : "/memory.limit_in_bytes")); limit && *limit < (1ULL << 60))

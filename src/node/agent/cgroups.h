@@ -20,6 +20,7 @@ struct CgroupLimits {
 struct CgroupMemory {
   std::uint64_t usage_bytes = 0, working_set_bytes = 0;  ///< The working set leaves out page cache that nobody used lately.
   std::optional<std::uint64_t> limit_bytes;
+  std::optional<std::uint64_t> rss_bytes, page_faults, major_page_faults;
 };
 
 /// Pressure stall information of one resource (kernel Documentation/accounting/psi): the share of the last 10, 60, 300 s, in percent, in

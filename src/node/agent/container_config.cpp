@@ -24,6 +24,13 @@ std::int64_t value_of(const eviction::ResourceList& list, std::string_view name)
   return found == list.end() ? 0 : found->second.value();
 }
 
+/// What a container sets no limit of its own for, the limit of its pod is set for.
+void limit_by_pod(const eviction::PodFacts& pod, eviction::ContainerFacts& container) {
+  for (const std::string_view name : {"cpu", "memory"})
+    if (const auto whole = pod.pod_limits.find(name); whole != pod.pod_limits.end() && milli_of(container.limits, name) == 0)
+      container.limits.insert_or_assign(std::string(name), whole->second);
+}
+
 json::Object namespace_options(const PodContext& context, const json::Value* container) {
   json::Object out;
   if (context.spec.host_network) out["network"] = "NODE";
@@ -176,6 +183,7 @@ json::Object container_resources(const PodContext& context, const json::Value& c
   const auto found = std::ranges::find(context.facts.containers, name, &eviction::ContainerFacts::name);
   eviction::ContainerFacts facts;
   if (found != context.facts.containers.end()) facts = *found;
+  limit_by_pod(context.facts, facts);
   json::Object out;
   const std::int64_t limit_milli = milli_of(facts.limits, "cpu");
   const std::int64_t request_milli = facts.requests.contains("cpu") ? milli_of(facts.requests, "cpu") : limit_milli;
@@ -195,6 +203,14 @@ json::Object container_resources(const PodContext& context, const json::Value& c
     out["memory_swap_limit_in_bytes"] = std::to_string(memory);  // Memory and swap together: no swap.
   if (!unified.empty()) out["unified"] = std::move(unified);
   return out;
+}
+
+json::Value resources_in_force(json::Value own, const json::Value& of_pod) {
+  for (const std::string_view name : {"cpu", "memory"})
+    if (const std::string whole(json::get_string(of_pod, {"limits", name}));
+        !whole.empty() && json::get_string(own, {"limits", name}).empty())
+      json::set(own, {"limits", name}, json::Value(whole));
+  return own;
 }
 
 json::Value sandbox_config(const PodContext& context, int attempt) {

@@ -44,6 +44,9 @@ struct PodContext {
   std::map<std::string, PlacedVolume> volumes;
 };
 
+/// A container's resources with the limits of its pod where it sets none: what it runs with.
+[[nodiscard]] json::Value resources_in_force(json::Value own, const json::Value& of_pod);
+
 [[nodiscard]] json::Value sandbox_config(const PodContext& context, int attempt);
 
 /// The container at `index` of the spec's order (init containers first), but for its mounts of volumes (mounts.h) and its image's

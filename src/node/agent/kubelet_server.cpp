@@ -1,11 +1,15 @@
 #include "node/agent/kubelet_server.h"
 
+#include <filesystem>
+
 #include "net/client.h"
 #include "net/onward.h"
 #include "net/reactor.h"
 #include "net/splice.h"
 #include "node/agent/container_logs.h"
 #include "node/agent/log_streams.h"
+#include "node/agent/node_metrics.h"
+#include "node/agent/pod_worker.h"
 #include "node/agent/system_logs.h"
 #include "node/agent/task_group.h"
 #include "node/request_path.h"
@@ -29,10 +33,54 @@ void respond_text(net::ResponseWriter& writer, int status, std::string body) {
   respond(writer, status, "text/plain; charset=utf-8", std::move(body));
 }
 
+std::string quoted(const std::string& text) { return json::serialize(json::Value(text)); }
+
 bool has_init(const PodSpec& spec) {
   return std::ranges::any_of(spec.containers, [](const ContainerSpec& container) {
     return container.role == ContainerRole::kInit || container.role == ContainerRole::kSidecar;
   });
+}
+
+/// The id that the runtime knows a container by; empty: it has none.
+std::string runtime_id(const ContainerRecord& record) {
+  const std::size_t scheme = record.container_id.find("://");
+  return scheme == std::string::npos ? record.container_id : record.container_id.substr(scheme + 3);
+}
+
+/// The part of a path that tells requests apart in figures; those of strangers are one.
+std::string counted_path(const std::string& path) {
+  const std::vector<std::string> parts = split_path(path);
+  if (parts.size() > 1 && parts[0] == "metrics")
+    return "metrics/" + std::string(parts[1] == "resource" || parts[1] == "probes" ? parts[1] : "other");
+  static constexpr std::string_view kKnown[] = {"containerLogs", "exec",        "attach", "portForward", "healthz", "logs",
+                                                "pods",          "runningpods", "stats",  "metrics",     "configz", "checkpoint"};
+  return parts.empty() || std::ranges::find(kKnown, parts[0]) == std::end(kKnown) ? "other" : parts[0];
+}
+
+/// Which ports a WebSocket session forwards; other protocols name them as they go.
+std::expected<json::Array, std::string> forwarded_ports(const net::HttpRequest& request) {
+  json::Array ports;
+  if (!net::equal_ignoring_case(request.headers.get("Upgrade"), "websocket")) return ports;
+  bool is_named = false;
+  for (const auto& [key, value] : net::parse_query(request.query)) {
+    if (key != "port") continue;
+    is_named = true;
+    if (value.empty()) return std::unexpected(R"(query parameter "port" cannot be empty)");
+    for (std::size_t start = 0; start <= value.size();) {
+      const auto end = std::min(value.find(',', start), value.size());
+      const std::string one = value.substr(start, end - start);
+      std::uint16_t port = 0;
+      const auto [stop, error] = std::from_chars(one.data(), one.data() + one.size(), port);
+      if (error != std::errc() || stop != one.data() + one.size())
+        return std::unexpected(fmt::format("unable to parse {} as a port: strconv.ParseUint: parsing {}: {}", quoted(value), quoted(one),
+                                           error == std::errc::result_out_of_range ? "value out of range" : "invalid syntax"));
+      if (port < 1) return std::unexpected(fmt::format("port {} must be > 0", quoted(value)));
+      ports.emplace_back(port);
+      start = end + 1;
+    }
+  }
+  if (!is_named) return std::unexpected(R"(query parameter "port" is required)");
+  return ports;
 }
 
 class HandlerImpl final : public KubeletHandler {
@@ -47,7 +95,7 @@ class HandlerImpl final : public KubeletHandler {
   }
 
   void handle(net::HttpRequest request, Writer writer) override {
-    if (request.path == "/healthz") return respond_text(*writer, 200, "ok");
+    if (backend_.counts) backend_.counts->asked(request.method, counted_path(request.path));
     // Judging a request may ask the API server, and answering one the runtime.
     auto shared = std::make_shared<net::HttpRequest>(std::move(request));
     const bool runs = tasks_.run_up_to(kMaxTasks, [this, shared, writer] {
@@ -67,8 +115,9 @@ class HandlerImpl final : public KubeletHandler {
     if (first == "exec" && (parts == 4 || parts == 5)) return stream("RuntimeService/Exec", path, request, writer);
     if (first == "attach" && (parts == 4 || parts == 5)) return stream("RuntimeService/Attach", path, request, writer);
     if (first == "portForward" && (parts == 3 || parts == 4)) return stream("RuntimeService/PortForward", path, request, writer);
-    if (first == "healthz" && parts == 2 && (path[1] == "ping" || path[1] == "log" || path[1] == "syncloop"))
+    if (first == "healthz" && (parts == 1 || (parts == 2 && (path[1] == "ping" || path[1] == "log" || path[1] == "syncloop"))))
       return respond_text(*writer, 200, "ok");
+    if (first == "checkpoint" && parts == 4) return checkpoint(path, request, *writer);
     if (request.method != "GET") return respond_text(*writer, 405, "405: Method Not Allowed");
     if (first == "logs") return answer_system_log(backend_.system_logs, request.path, writer);
     if ((first == "pods" || first == "runningpods") && parts == 1)
@@ -76,9 +125,44 @@ class HandlerImpl final : public KubeletHandler {
     if (first == "stats" && parts == 2 && path[1] == "summary")
       return respond(*writer, 200, "application/json", json::serialize(backend_.summary()));
     if (first == "metrics" && parts == 1) return respond(*writer, 200, "text/plain; version=0.0.4; charset=utf-8", backend_.metrics());
+    if (first == "configz" && parts == 1)
+      return respond(*writer, 200, "application/json", json::serialize(json::Object{{"kubeletconfig", backend_.configuration()}}));
+    if (first == "metrics" && parts == 2 && path[1] == "probes")
+      return respond(*writer, 200, "text/plain; version=0.0.4; charset=utf-8", backend_.probe_metrics());
     if (first == "metrics" && parts == 2 && path[1] == "resource")
       return respond(*writer, 200, "text/plain; version=0.0.4; charset=utf-8", backend_.resource_metrics());
     respond_text(*writer, 404, "404 page not found\n");
+  }
+
+  /// A running container is written to a file, as far as the runtime can do that.
+  void checkpoint(const std::vector<std::string>& path, const net::HttpRequest& request, net::ResponseWriter& writer) {
+    if (request.method != "POST") return respond_text(writer, 405, "405: Method Not Allowed");
+    const auto pod = backend_.find_pod(path[1], path[2]);
+    if (!pod) return respond_text(writer, 404, "pod does not exist");
+    const auto container = std::ranges::find(pod->spec.containers, path[3], &ContainerSpec::name);
+    if (container == pod->spec.containers.end()) return respond_text(writer, 404, fmt::format("container {} does not exist", path[3]));
+    std::int64_t timeout = 0;
+    for (const auto& [key, value] : net::parse_query(request.query)) {
+      if (key != "timeout") continue;
+      const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), timeout);
+      if (value.empty() || error != std::errc() || stop != value.data() + value.size())
+        return respond_text(writer, 404, "cannot parse value of timeout parameter");
+    }
+    const auto index = static_cast<std::size_t>(container - pod->spec.containers.begin());
+    const std::string failed = fmt::format("checkpointing of {}/{}/{} failed", path[1], path[2], path[3]);
+    const std::string id = index < pod->state.containers.size() ? runtime_id(pod->state.containers[index]) : "";
+    if (id.empty()) return respond_text(writer, 500, fmt::format("{} (container {} not found)", failed, path[3]));
+    std::error_code error;
+    std::filesystem::create_directories(backend_.checkpoints, error);
+    std::filesystem::permissions(backend_.checkpoints, std::filesystem::perms::owner_all, error);
+    const std::string file =
+        fmt::format("{}/checkpoint-{}_{}-{}-{}.tar", backend_.checkpoints, path[2], path[1], path[3], format_rfc3339(SystemClock().now()));
+    const int patience_ms = timeout > 0 ? static_cast<int>(std::min<std::int64_t>(timeout, 3600) * 1000) : 120'000;
+    const auto done =
+        backend_.runtime.call("RuntimeService/CheckpointContainer",
+                              json::Object{{"container_id", id}, {"location", file}, {"timeout", std::to_string(timeout)}}, patience_ms);
+    if (!done) return respond_text(writer, 500, fmt::format("{} ({})", failed, rpc_error(done.error())));
+    respond(writer, 200, "application/json", json::serialize(json::Object{{"items", json::Array{json::Value(file)}}}));
   }
 
   void logs(const std::vector<std::string>& path, const net::HttpRequest& request, const Writer& writer) {
@@ -99,6 +183,8 @@ class HandlerImpl final : public KubeletHandler {
     const bool waiting_again = record.state.kind == ContainerState::Kind::kWaiting && record.last;
     if (options.previous) {
       if (!record.last || (attempt == 0 && !waiting_again))
+        return respond_text(*writer, 400, fmt::format("previous terminated container \"{}\" in pod \"{}\" not found", path[3], path[2]));
+      if (record.last->container_id.empty())
         return respond_text(*writer, 400, fmt::format("previous terminated container \"{}\" in pod \"{}\" not found", path[3], path[2]));
       if (!waiting_again) --attempt;
     } else if (record.state.kind == ContainerState::Kind::kWaiting && !record.last) {
@@ -143,9 +229,7 @@ class HandlerImpl final : public KubeletHandler {
       if (container == pod->spec.containers.end() || index >= pod->state.containers.size() ||
           pod->state.containers[index].state.kind != ContainerState::Kind::kRunning)
         return respond_text(*writer, 404, fmt::format("container not found (\"{}\")", path.back()));
-      std::string id = pod->state.containers[index].container_id;
-      id.erase(0, id.find("://") == std::string::npos ? 0 : id.find("://") + 3);
-      call["container_id"] = id;
+      call["container_id"] = runtime_id(pod->state.containers[index]);
       json::Array command;
       bool tty = false, in = false, out = false, err = false;
       for (const auto& [key, value] : net::parse_query(request.query)) {
@@ -167,7 +251,10 @@ class HandlerImpl final : public KubeletHandler {
       call["stdout"] = out;
       call["stderr"] = err && !tty;
     } else {
+      auto ports = forwarded_ports(request);
+      if (!ports) return respond_text(*writer, 400, ports.error() + "\n");
       call["pod_sandbox_id"] = pod->sandbox_id;
+      if (!ports->empty()) call["port"] = std::move(*ports);
     }
     const auto answer = backend_.runtime.call(method, call);
     if (!answer) return respond_text(*writer, 500, answer.error().message + "\n");

@@ -1,9 +1,12 @@
 #include "node/agent/machine.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 
 namespace berth::node::agent {
@@ -29,6 +32,9 @@ eviction::MemoryUsage observe_memory(const Cgroups& cgroups, const std::string& 
   const std::optional<std::uint64_t> limit = memory->limit_bytes ? memory->limit_bytes : capacity;
   out.usage_bytes = memory->usage_bytes;
   out.working_set_bytes = memory->working_set_bytes;
+  out.rss_bytes = memory->rss_bytes;
+  out.page_faults = memory->page_faults;
+  out.major_page_faults = memory->major_page_faults;
   if (limit) out.available_bytes = *limit > memory->working_set_bytes ? *limit - memory->working_set_bytes : 0;
   out.time = now;
   return out;
@@ -42,6 +48,7 @@ eviction::MemoryUsage observe_whole_memory(const MachinePaths& paths, TimePoint 
   out.available_bytes = available;
   out.working_set_bytes = total - std::min(total, available);
   out.usage_bytes = out.working_set_bytes;
+  out.rss_bytes = meminfo_kib(paths, "AnonPages").value_or(0) * 1024;
   out.time = now;
   return out;
 }
@@ -121,6 +128,21 @@ eviction::NodeUsage observe_machine(const Cgroups& cgroups, const MachinePaths& 
 eviction::MemoryUsage observe_group_memory(const Cgroups& cgroups, const MachinePaths& paths, const std::string& group, TimePoint now) {
   if (group.empty()) return observe_whole_memory(paths, now);
   return observe_memory(cgroups, group, meminfo_kib(paths, "MemTotal").value_or(0) * 1024, now);
+}
+
+std::int64_t pid_behind(const std::string& socket) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (socket.size() >= sizeof address.sun_path) return 0;
+  std::memcpy(address.sun_path, socket.c_str(), socket.size() + 1);
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return 0;
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  const bool is_known = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+                        ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+  ::close(fd);
+  return is_known ? peer.pid : 0;
 }
 
 bool is_separate_filesystem(const std::string& a, const std::string& b) {

@@ -15,7 +15,8 @@ struct MachinePaths {
   /// The cgroup that stands for the machine; empty: the machine itself. With a memory limit, that is the capacity.
   std::string node_cgroup;
   std::string pods_cgroup = "/kubepods";
-  std::string proc = "/proc";  ///< Elsewhere in tests.
+  std::string proc = "/proc";    ///< Elsewhere in tests.
+  std::int64_t runtime_pid = 0;  ///< The container runtime; 0: not known.
 };
 
 [[nodiscard]] eviction::Machine read_machine(const Cgroups& cgroups, const MachinePaths& paths);
@@ -29,6 +30,8 @@ struct MachinePaths {
                                                          TimePoint now);
 /// Whether the two paths are on different filesystems.
 [[nodiscard]] bool is_separate_filesystem(const std::string& a, const std::string& b);
+/// The process that listens at a socket of this machine; 0: not known.
+[[nodiscard]] std::int64_t pid_behind(const std::string& socket);
 /// True when any swap is in use by the system's configuration.
 [[nodiscard]] bool is_swap_on(const std::string& proc = "/proc");
 /// All swap that the machine has.

@@ -8,7 +8,8 @@
 namespace berth::node::agent {
 namespace {
 
-const model::Gvr kPods{"", "v1", "pods"};
+const model::Gvr kPods{"", "v1", "pods"}, kNodeObjects{"", "v1", "nodes"};
+constexpr std::string_view kByLabels = "NodeAffinity";  // Why a pod is refused that the node's labels keep out.
 
 std::string key_of(const json::Value& pod) {
   return fmt::format("{}/{}", json::get_string(pod, {"metadata", "namespace"}), json::get_string(pod, {"metadata", "name"}));
@@ -78,8 +79,7 @@ void NodePods::pod_seen(const client::Object& object) {
       std::lock_guard lock(mutex_);
       pods_[object.uid()] = pod;
     }
-    admit(pod, document);
-    pod->worker->start();
+    start_admitted(pod, document);
   } else {
     pod->worker->update(document);
   }
@@ -91,15 +91,26 @@ void NodePods::pod_seen(const client::Object& object) {
   }
 }
 
-void NodePods::admit(const std::shared_ptr<Pod>& pod, const json::Value& document) {
-  if (!needs_admission(document)) return;
+std::optional<Refusal> NodePods::why_not(const std::shared_ptr<Pod>& pod, const json::Value& document, const json::Value* node) const {
+  if (!needs_admission(document)) return std::nullopt;
   std::vector<json::Value> active;
   for (const auto& worker : workers())
     if (worker != pod->worker && !worker->is_over()) active.push_back(worker->granted());
-  const auto refusal = refuse_(document, active);
-  if (!refusal) return;
-  environment_.event(document, "Warning", refusal->reason, refusal->message, "");
-  pod->worker->reject_pod(refusal->reason, "Pod was rejected: " + refusal->message);
+  return refuse_(document, active, node);
+}
+
+void NodePods::start_admitted(const std::shared_ptr<Pod>& pod, const json::Value& document, const json::Value* node) {
+  if (const auto refusal = why_not(pod, document, node)) {
+    // Labels that somebody gave the node a moment ago count as well.
+    if (refusal->reason == kByLabels && node == nullptr)
+      return client_.get(kNodeObjects, "", environment_.node_name, guarded([this, pod, document](model::ApiResult<json::Value> read) {
+                           const json::Value unknown;
+                           start_admitted(pod, document, read ? &*read : &unknown);
+                         }));
+    environment_.event(document, "Warning", refusal->reason, refusal->message, "");
+    pod->worker->reject_pod(refusal->reason, "Pod was rejected: " + refusal->message);
+  }
+  pod->worker->start();
 }
 
 /// The object is gone without us (forced deletion): its containers must go too.

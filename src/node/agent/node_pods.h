@@ -21,8 +21,10 @@ namespace berth::node::agent {
 /// Threading: start, stop, push_status and set_static_pods on the client's loop; the rest from any thread.
 class NodePods {
  public:
-  /// `refuse` says why a new pod may not start on the node (nullopt: it may), given the pods that run there already.
-  using Refuse = std::function<std::optional<Refusal>(const json::Value& pod, const std::vector<json::Value>& active)>;
+  /// `refuse` says why a new pod may not start on the node (nullopt: it may), given the pods that run there already. `node`: the Node
+  /// object as it was just read; null: as it is known. Who is refused by its labels is asked about once more with one that was read for it.
+  using Refuse =
+      std::function<std::optional<Refusal>(const json::Value& pod, const std::vector<json::Value>& active, const json::Value* node)>;
   NodePods(client::Client& client, PodEnvironment& environment, Refuse refuse);
   ~NodePods();
   NodePods(const NodePods&) = delete;
@@ -69,7 +71,9 @@ class NodePods {
   void stop_pod(const std::string& uid);
   void mirror_seen(const client::Object& object, const json::Value& document);
   void ensure_mirror(const std::shared_ptr<Pod>& pod);
-  void admit(const std::shared_ptr<Pod>& pod, const json::Value& document);
+  /// Starts the pod, as one that runs or as one that is refused: at once, or when the node's labels have been read.
+  void start_admitted(const std::shared_ptr<Pod>& pod, const json::Value& document, const json::Value* node = nullptr);
+  [[nodiscard]] std::optional<Refusal> why_not(const std::shared_ptr<Pod>& pod, const json::Value& document, const json::Value* node) const;
   void write_status(const std::string& uid, const std::shared_ptr<Pod>& pod, const std::string& api_uid, json::Value status);
   [[nodiscard]] std::shared_ptr<Pod> find(const std::string& uid) const;
   [[nodiscard]] client::Client::Done guarded(client::Client::Done done);

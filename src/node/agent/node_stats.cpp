@@ -21,7 +21,23 @@ json::Value memory_json(const std::optional<eviction::MemoryUsage>& memory, Time
   if (memory->available_bytes) out["availableBytes"] = *memory->available_bytes;
   if (memory->usage_bytes) out["usageBytes"] = *memory->usage_bytes;
   if (memory->working_set_bytes) out["workingSetBytes"] = *memory->working_set_bytes;
+  if (memory->rss_bytes) out["rssBytes"] = *memory->rss_bytes;
+  if (memory->page_faults) out["pageFaults"] = *memory->page_faults;
+  if (memory->major_page_faults) out["majorPageFaults"] = *memory->major_page_faults;
   return out;
+}
+
+eviction::MemoryUsage usage_of(const CgroupMemory& memory, TimePoint now) {
+  return {{}, memory.working_set_bytes, memory.usage_bytes, now, memory.rss_bytes, memory.page_faults, memory.major_page_faults};
+}
+
+/// The fields of a process's /proc/PID/stat from the third on; the name before may hold anything but its closing bracket.
+std::vector<std::string> process_fields(const std::string& proc, std::int64_t pid) {
+  const std::string stat = read_small_file(fmt::format("{}/{}/stat", proc, pid)).value_or("");
+  const std::size_t bracket = stat.rfind(')');
+  if (bracket == std::string::npos || bracket + 2 > stat.size()) return {};
+  std::istringstream fields(stat.substr(bracket + 2));
+  return {std::istream_iterator<std::string>(fields), {}};
 }
 
 json::Value fs_json(const eviction::FsUsage& fs, TimePoint now) {
@@ -48,7 +64,7 @@ std::vector<PodFigures> measure_pods(cri::Channel& runtime, const Cgroups& cgrou
     PodFigures figures{spec.ns, spec.name, worker->uid(), worker->cgroup(), {}, {}, 0};
     figures.usage.uid = worker->uid();
     if (const auto memory = cgroups.memory(figures.cgroup)) {
-      figures.usage.memory = eviction::MemoryUsage{{}, memory->working_set_bytes, memory->usage_bytes, now};
+      figures.usage.memory = usage_of(*memory, now);
       if (memory->limit_bytes)
         figures.usage.memory->available_bytes =
             *memory->limit_bytes > memory->working_set_bytes ? *memory->limit_bytes - memory->working_set_bytes : 0;
@@ -63,8 +79,7 @@ std::vector<PodFigures> measure_pods(cri::Channel& runtime, const Cgroups& cgrou
       eviction::ContainerUsage usage;
       usage.name = spec.containers[i].name;
       figures.container_ids[usage.name] = id;
-      if (const auto memory = cgroups.memory(figures.cgroup + "/" + id))
-        usage.memory = eviction::MemoryUsage{{}, memory->working_set_bytes, memory->usage_bytes, now};
+      if (const auto memory = cgroups.memory(figures.cgroup + "/" + id)) usage.memory = usage_of(*memory, now);
       eviction::FsUsage rootfs, logs;
       if (const auto stats = containers.find(id); stats != containers.end()) {
         rootfs.used_bytes = uint64_at(stats->second, {"writable_layer", "used_bytes", "value"});
@@ -118,6 +133,26 @@ std::uint64_t CpuRates::rate(const std::string& group, std::uint64_t total_ns, T
   return sample.nano_cores;
 }
 
+namespace {
+
+/// A program of the node's own as one of its system containers: the process itself, whatever group it shares with others.
+std::optional<json::Object> process_json(const char* name, std::int64_t pid, const MachinePaths& paths, CpuRates& rates, TimePoint now) {
+  if (pid <= 0) return std::nullopt;
+  const std::vector<std::string> fields = process_fields(paths.proc, pid);
+  if (fields.size() < 22) return std::nullopt;
+  const auto number = [&](std::size_t i) { return static_cast<std::uint64_t>(std::atoll(fields[i].c_str())); };
+  const auto ticks = static_cast<std::uint64_t>(std::max(1L, sysconf(_SC_CLK_TCK)));
+  const std::uint64_t cpu_ns = (number(11) + number(12)) * (1'000'000'000 / ticks),
+                      rss = number(21) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return json::Object{{"name", name},
+                      {"cpu", json::Object{{"time", format_rfc3339(now)},
+                                           {"usageCoreNanoSeconds", cpu_ns},
+                                           {"usageNanoCores", rates.rate(fmt::format("process {} {}", name, pid), cpu_ns, now)}}},
+                      {"memory", memory_json(eviction::MemoryUsage{{}, rss, rss, now, rss, number(7), number(9)}, now)}};
+}
+
+}  // namespace
+
 json::Value summary_json(const std::string& node_name, const eviction::NodeUsage& node, const std::vector<PodFigures>& pods,
                          const Cgroups& cgroups, const MachinePaths& paths, CpuRates& rates, TimePoint now) {
   const auto cpu_json = [&](const std::string& group) {
@@ -127,7 +162,10 @@ json::Value summary_json(const std::string& node_name, const eviction::NodeUsage
   json::Object out;
   json::Object n{{"nodeName", node_name}, {"memory", memory_json(node.memory, now)}};
   n["cpu"] = cpu_json(paths.node_cgroup);
-  n["systemContainers"] = json::Array{json::Object{{"name", "pods"}, {"memory", memory_json(node.pods_memory, now)}}};
+  json::Array system{json::Object{{"name", "pods"}, {"cpu", cpu_json(paths.pods_cgroup)}, {"memory", memory_json(node.pods_memory, now)}}};
+  for (const auto& [name, pid] : {std::pair("kubelet", static_cast<std::int64_t>(::getpid())), {"runtime", paths.runtime_pid}})
+    if (auto own = process_json(name, pid, paths, rates, now)) system.push_back(std::move(*own));
+  n["systemContainers"] = std::move(system);
   if (node.fs) n["fs"] = fs_json(*node.fs, now);
   json::Object runtime;
   if (node.image_fs) runtime["imageFs"] = fs_json(*node.image_fs, now);
@@ -211,10 +249,8 @@ std::string kubelet_metrics(const std::string& node_name, const std::vector<std:
   out += "# HELP kubelet_running_containers Number of containers currently running\n# TYPE kubelet_running_containers gauge\n";
   for (const auto& [state, count] : containers)
     out += fmt::format("kubelet_running_containers{{container_state=\"{}\"}} {}\n", state, count);
-  // utime and stime are fields 14 and 15, resident pages field 24; the name before may hold anything but its closing bracket.
-  const std::string stat = read_small_file("/proc/self/stat").value_or("");
-  std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') == std::string::npos ? 0 : stat.rfind(')') + 2)));
-  std::vector<std::string> words{std::istream_iterator<std::string>(fields), {}};
+  // utime and stime are fields 14 and 15, the start field 22, resident pages field 24.
+  const std::vector<std::string> words = process_fields("/proc", ::getpid());
   if (words.size() > 21) {
     const double ticks = static_cast<double>(std::max(1L, sysconf(_SC_CLK_TCK)));
     out += fmt::format(

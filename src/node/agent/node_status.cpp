@@ -69,7 +69,8 @@ json::Value make_node_status(const NodeFacts& facts, ConditionTimes& times, Time
                                     {"operatingSystem", "linux"},
                                     {"architecture", kArchitecture}};
   if (facts.swap_bytes > 0) status["nodeInfo"].as_object()["swap"] = json::Object{{"capacity", facts.swap_bytes}};
-  status["declaredFeatures"] = json::Array{"InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"};
+  status["declaredFeatures"] = json::Array{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers",
+                                           "RestartAllContainersOnContainerExits"};
   status["images"] = facts.images;
   return status;
 }

@@ -1,6 +1,7 @@
 // PodWorker: what happens to one container at a time.
 #include "base/log.h"
 #include "node/agent/mounts.h"
+#include "node/agent/node_metrics.h"
 #include "node/agent/pod_worker.h"
 #include "node/agent/termination_message.h"
 
@@ -95,6 +96,7 @@ void PodWorker::take_end(std::size_t i, const json::Value& status) {
   ContainerState& state = record.state;
   state.kind = Kind::kTerminated;
   state.exit_code = static_cast<int>(json::get_int(status, {"exit_code"}));
+  if (environment_.metrics) environment_.metrics->container_ended(spec_.containers[i].role, state.exit_code);
   state.finished_at = from_nanoseconds(json::get_string(status, {"finished_at"}));
   state.reason = json::get_string(status, {"reason"});
   if (state.reason.empty()) state.reason = state.exit_code == 0 ? "Completed" : "Error";
@@ -198,6 +200,7 @@ void PodWorker::start_container(PodContext& context, std::size_t i, TimePoint no
   Container& own = containers_[i];
   ContainerRecord& record = state_.containers[i];
   const auto failed = [&](const char* reason, const std::string& message) {
+    if (environment_.metrics) environment_.metrics->container_start_failed(spec_.containers[i].role, reason);
     emit("Warning", "Failed", "Error: " + message, i);
     set_waiting(i, reason, message);
     own.not_before = environment_.clock.now() + kConfigRetry;
@@ -210,7 +213,7 @@ void PodWorker::start_container(PodContext& context, std::size_t i, TimePoint no
   own.image_error.clear();
   own.image_backoff.reset();
   const bool ran_before = record.state.kind == Kind::kTerminated || record.last;
-  const int attempt = ran_before ? record.restart_count + 1 : record.restart_count;
+  const int attempt = ran_before && !record.is_reset ? record.restart_count + 1 : record.restart_count;
   auto plan = container_config(context, i, attempt, environment_.objects);
   if (!plan) return failed("CreateContainerConfigError", plan.error().message);
   if (const auto refused = check_run_as_non_root(context, container, image->status)) return failed("CreateContainerConfigError", *refused);
@@ -241,6 +244,7 @@ void PodWorker::start_container(PodContext& context, std::size_t i, TimePoint no
   const auto began = environment_.runtime.call("RuntimeService/StartContainer", json::Object{{"container_id", id}}, 120'000);
   if (!began) {
     step.fail(began.error().message);
+    if (environment_.metrics) environment_.metrics->container_start_failed(spec_.containers[i].role, "RunContainerError");
     if (ran_before) ++own.crashes;
     emit("Warning", "Failed", "Error: " + began.error().message, i);
     if (take_start_error(i, id, began.error().message)) {
@@ -282,12 +286,14 @@ bool PodWorker::take_start_error(std::size_t i, const std::string& id, const std
 void PodWorker::started(std::size_t i, const std::string& id, int attempt) {
   const json::Value& container = container_spec(pod_, i);
   ContainerRecord& record = state_.containers[i];
+  if (environment_.metrics) environment_.metrics->container_started(spec_.containers[i].role);
   if (record.state.kind == Kind::kTerminated) record.last = record.state;
   const int crashes = containers_[i].crashes;
   containers_[i] = Container{.id = id, .attempt = attempt};
   containers_[i].crashes = crashes;
   containers_[i].hash = container_hash(container);
-  containers_[i].applied = containers_[i].allocated = record.resources = spec_.containers[i].resources;
+  containers_[i].allocated = record.resources = spec_.containers[i].resources;
+  containers_[i].in_force = resources_in_force(record.resources, whole_allocated_);
   record.is_reset = false;
   record.restart_count = attempt;
   record.container_id = fmt::format("{}://{}", environment_.runtime_name, id);

@@ -2,6 +2,7 @@
 #include "node/agent/image_volumes.h"
 #include "node/agent/images.h"
 #include "node/agent/mounts.h"
+#include "node/agent/node_metrics.h"
 #include "node/agent/pod_worker.h"
 
 namespace berth::node::agent {
@@ -146,6 +147,7 @@ void PodWorker::image_failed(std::size_t i, const json::Value& container, const 
     own.image_backoff = own.image_backoff ? std::min(*own.image_backoff * 2, kMaxImageBackoff) : kFirstImageBackoff;
     emit("Warning", "Failed", fmt::format("Failed to pull image \"{}\": {}", own.failed_image, own.image_error), i);
     emit("Warning", "Failed", "Error: ErrImagePull", i);
+    if (environment_.metrics) environment_.metrics->container_start_failed(spec_.containers[i].role, "ErrImagePull");
     set_waiting(i, "ErrImagePull", own.image_error);
     own.not_before = environment_.clock.now() + *own.image_backoff;
     next = std::min(next, own.not_before - *own.image_backoff + kShowPullError);

@@ -1,4 +1,5 @@
 // PodWorker: probes. Each try runs on a thread of its own, so that a slow one holds nothing up.
+#include "node/agent/node_metrics.h"
 #include "node/agent/pod_worker.h"
 #include "node/agent/pod_worker_inbox.h"
 
@@ -6,6 +7,11 @@ namespace berth::node::agent {
 namespace {
 
 using Kind = ContainerState::Kind;
+
+std::string result_of(const std::optional<ProbeFailure>& wrong) {
+  if (!wrong || wrong->is_warning) return "successful";
+  return wrong->is_error ? "unknown" : "failed";
+}
 
 }  // namespace
 
@@ -41,10 +47,17 @@ void PodWorker::start_probe(std::size_t i, ProbeKind kind, const json::Value& pr
   }
   counter.next = now + std::chrono::seconds(std::max<std::int64_t>(1, json::get_int(probe, {"periodSeconds"}, 10)));
   counter.is_running = true;
-  environment_.tasks.run([inbox = inbox_, i, kind, probe = probe, target = probe_target(i)] {
+  const char* type = kind == ProbeKind::kStartup ? "Startup" : kind == ProbeKind::kReadiness ? "Readiness" : "Liveness";
+  environment_.tasks.run([inbox = inbox_, i, kind, probe = probe, target = probe_target(i), metrics = environment_.metrics,
+                          about = NodeMetrics::Probe{uid_, spec_.ns, spec_.name, spec_.containers[i].name, type}] {
+    const auto began = std::chrono::steady_clock::now();
     auto wrong = run_probe(probe, target);
+    if (metrics) metrics->probed(about, result_of(wrong), std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
     std::lock_guard lock(inbox->mutex);
-    if (!inbox->worker) return;
+    if (!inbox->worker) {
+      if (metrics) metrics->forget(about.uid);
+      return;
+    }
     inbox->results.push_back({i, target.container_id, kind, std::move(wrong)});
     std::lock_guard worker(inbox->worker->mutex_);
     inbox->worker->is_dirty_ = true;

@@ -7,9 +7,15 @@ namespace {
 using Kind = ContainerState::Kind;
 constexpr std::string_view kPending = "PodResizePending", kInProgress = "PodResizeInProgress";
 
-json::Value wanted_resources(const json::Value& container) {
-  const json::Value* found = json::find(container, "resources");
-  return found ? *found : json::Value(json::Object{});
+/// Of a container, or of a pod's spec.
+json::Value wanted_resources(const json::Value& holder) {
+  const json::Value* found = json::find(holder, "resources");
+  return found && found->is_object() ? *found : json::Value(json::Object{});
+}
+
+json::Value wanted_of_pod(const json::Value& pod) {
+  const json::Value* spec = json::find(pod, "spec");
+  return spec ? wanted_resources(*spec) : json::Value(json::Object{});
 }
 
 /// Whether the container's resizePolicy wants a restart for what changed.
@@ -79,12 +85,17 @@ json::Value PodWorker::granted_pod() const {
       ++i;
     }
   }
+  if (!whole_allocated_.is_object()) return pod;
+  if (whole_allocated_.as_object().empty())
+    json::erase(pod, {"spec", "resources"});
+  else
+    json::set(pod, {"spec", "resources"}, whole_allocated_);
   return pod;
 }
 
 /// What the status tells as allocated, and what other pods find taken, is what was granted.
 void PodWorker::show_granted_resources() {
-  bool differs = false;
+  bool differs = whole_allocated_.is_object() && !json::equal(whole_allocated_, wanted_of_pod(pod_));
   for (std::size_t i = 0; i < containers_.size(); ++i)
     differs = differs || (!containers_[i].allocated.is_null() && spec_.containers[i].role != ContainerRole::kEphemeral &&
                           !json::equal(containers_[i].allocated, wanted_resources(container_spec(pod_, i))));
@@ -99,20 +110,47 @@ void PodWorker::show_granted_resources() {
   shown_granted_ = std::move(granted);
 }
 
-bool PodWorker::resize_containers(PodContext& context) {
-  bool is_wanted = false;
+/// What an agent before this one reported as granted of the pod's own resources.
+void PodWorker::restore_whole_resources() {
+  if (json::get_array(pod_, {"status", "containerStatuses"}).empty() || !facts_.overhead.empty()) return;
+  json::Value whole = wanted_of_pod(pod_);
+  for (auto& [list, amounts] : whole.as_object()) {
+    if (!amounts.is_object()) continue;
+    for (auto& [name, amount] : amounts.as_object()) {
+      const auto reported =
+          model::Quantity::parse(json::get_string(pod_, {"status", "resources", std::string_view(list), std::string_view(name)}));
+      const auto asked = model::Quantity::parse(json::as_view(amount));
+      if (reported && asked && !(*reported == *asked)) amount = reported->to_string();
+    }
+  }
+  whole_allocated_ = std::move(whole);
+}
+
+PodWorker::ResizeState PodWorker::look_at_resources() {
+  const json::Value whole = wanted_of_pod(pod_);
+  if (whole_allocated_.is_null()) whole_allocated_ = whole;
+  ResizeState out{json::equal(whole_allocated_, whole), true};
   for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
+    if (spec_.containers[i].role == ContainerRole::kEphemeral) continue;
     ContainerRecord& record = state_.containers[i];
     Container& own = containers_[i];
-    if (record.state.kind != Kind::kRunning || spec_.containers[i].role == ContainerRole::kEphemeral) continue;
+    const bool runs = record.state.kind == Kind::kRunning;
     const json::Value wanted = wanted_resources(container_spec(pod_, i));
     // After a restart of the agent, what is in force is taken to be what was reported.
-    if (own.applied.is_null()) own.applied = record.resources.is_object() ? record.resources : wanted;
-    if (own.allocated.is_null()) own.allocated = own.applied;
-    if (json::equal(own.applied, wanted)) record.resources = wanted;
-    is_wanted = is_wanted || !json::equal(own.applied, wanted);
+    if (own.allocated.is_null()) own.allocated = runs && record.resources.is_object() ? record.resources : wanted;
+    if (runs && own.in_force.is_null())
+      own.in_force = resources_in_force(record.resources.is_object() ? record.resources : own.allocated, whole_allocated_);
+    out.is_granted = out.is_granted && json::equal(own.allocated, wanted);
+    if (!runs) continue;
+    const bool is_so = json::equal(own.in_force, resources_in_force(wanted, whole));
+    if (is_so) record.resources = wanted;
+    out.is_done = out.is_done && is_so;
   }
-  if (!is_wanted) {
+  return out;
+}
+
+bool PodWorker::resize_containers(PodContext& context) {
+  if (const ResizeState now = look_at_resources(); now.is_granted && now.is_done) {
     clear_condition(kPending);
     clear_condition(kInProgress);
     return false;
@@ -134,7 +172,9 @@ bool PodWorker::resize_containers(PodContext& context) {
     return true;
   }
   clear_condition(kPending);
-  for (std::size_t i = 0; i < containers_.size(); ++i) containers_[i].allocated = wanted_resources(container_spec(pod_, i));
+  for (std::size_t i = 0; i < containers_.size(); ++i)
+    if (spec_.containers[i].role != ContainerRole::kEphemeral) containers_[i].allocated = wanted_resources(container_spec(pod_, i));
+  whole_allocated_ = wanted_of_pod(pod_);
   show_granted_resources();
   if (std::ranges::find(state_.extra_conditions, kInProgress, &ConditionRecord::type) == state_.extra_conditions.end()) {
     set_condition(kInProgress, "", "");
@@ -159,8 +199,9 @@ bool PodWorker::apply_resize(PodContext& context) {
     if (record.state.kind != Kind::kRunning || spec_.containers[i].role == ContainerRole::kEphemeral) continue;
     const json::Value& container = container_spec(pod_, i);
     const json::Value wanted = wanted_resources(container);
-    if (json::equal(own.applied, wanted)) continue;
-    if (needs_restart(container, own.applied, wanted)) {
+    json::Value in_force = resources_in_force(wanted, whole_allocated_);
+    if (json::equal(own.in_force, in_force)) continue;
+    if (needs_restart(container, own.in_force, in_force)) {
       emit("Normal", "Killing", fmt::format("Container {} resize requires restart", spec_.containers[i].name), i);
       stop_while_probing({i}, grace_period());
       own.crashes = 0;
@@ -179,7 +220,8 @@ bool PodWorker::apply_resize(PodContext& context) {
       is_done = false;
       continue;
     }
-    own.applied = record.resources = wanted;
+    record.resources = wanted;
+    own.in_force = std::move(in_force);
   }
   return is_done;
 }

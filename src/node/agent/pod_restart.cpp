@@ -16,7 +16,7 @@ bool wants_all_restarted(const ContainerSpec& spec, const ContainerState& state)
 }  // namespace
 
 void PodWorker::restart_all_containers() {
-  bool is_wanted = false;
+  bool is_wanted = state_.is_restarting;  // Begun by an agent before this one, or while the runtime was away.
   for (std::size_t i = 0; i < spec_.containers.size(); ++i)
     is_wanted = is_wanted || wants_all_restarted(spec_.containers[i], state_.containers[i].state);
   if (!is_wanted) return;
@@ -37,10 +37,7 @@ void PodWorker::restart_all_containers() {
     Container& own = containers_[i];
     if (record.state.kind != Kind::kTerminated || spec_.containers[i].role == ContainerRole::kEphemeral) continue;
     (void)environment_.runtime.call("RuntimeService/RemoveContainer", json::Object{{"container_id", own.id}});
-    record.last = record.state;
-    record.state = ContainerState{};
-    record.is_ready = record.is_started = false;
-    record.is_reset = true;
+    reset_container(record);
     own.crashes = 0;
   }
   state_.is_restarting = false;

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "node/agent/image_volumes.h"
+#include "node/agent/node_metrics.h"
 #include "node/agent/pod_claims.h"
 #include "node/agent/pod_worker_inbox.h"
 #include "node/agent/thread_memory.h"
@@ -21,13 +22,13 @@ constexpr Duration kMaxMountBackoff = std::chrono::seconds(16);
 
 bool is_running(const ContainerRecord& record) { return record.state.kind == Kind::kRunning; }
 
-/// The limits of the group above a pod's containers: what all of them ask for, and where each has a limit, the sum of those.
+/// The limits of the group above a pod's containers: what all of them ask for, and the pod's own limit, or where each has one, their sum.
 CgroupLimits pod_cgroup_limits(const eviction::PodFacts& facts) {
   CgroupLimits limits;
-  const auto all_have = [&](std::string_view resource) {
-    return !facts.containers.empty() && std::ranges::all_of(facts.containers, [&](const eviction::ContainerFacts& container) {
-      return (container.is_init && !container.is_sidecar) || container.limits.contains(resource);
-    });
+  const auto is_limited = [&](std::string_view resource) {
+    if (facts.has_pod_level_resources && facts.pod_limits.contains(resource)) return true;
+    return !facts.containers.empty() &&
+           std::ranges::all_of(facts.containers, [&](const auto& one) { return one.limits.contains(resource); });
   };
   limits.cpu_shares = facts.qos == eviction::QosClass::kBestEffort
                           ? 2
@@ -35,9 +36,9 @@ CgroupLimits pod_cgroup_limits(const eviction::PodFacts& facts) {
   limits.cpu_quota_us = -1;
   limits.memory_bytes = -1;
   if (facts.qos == eviction::QosClass::kBestEffort) return limits;
-  if (const auto cpu = all_have("cpu") ? eviction::pod_limit(facts, "cpu") : std::nullopt)
+  if (const auto cpu = is_limited("cpu") ? eviction::pod_limit(facts, "cpu") : std::nullopt)
     limits.cpu_quota_us = cpu_quota_us(cpu->milli_value());
-  if (const auto memory = all_have("memory") ? eviction::pod_limit(facts, "memory") : std::nullopt) limits.memory_bytes = memory->value();
+  if (const auto memory = is_limited("memory") ? eviction::pod_limit(facts, "memory") : std::nullopt) limits.memory_bytes = memory->value();
   return limits;
 }
 
@@ -86,7 +87,10 @@ PodWorker::PodWorker(PodEnvironment& environment, json::Value pod)
     record.state = ContainerState{};
     record.is_ready = record.is_started = false;
   }
+  restore_whole_resources();
   show_granted_resources();
+  const std::string_view phase = json::get_string(pod_, {"status", "phase"});
+  has_run_ = !phase.empty() && phase != "Pending";
   state_.host_ip = environment_.host_ip;
   if (!state_.start_time) state_.start_time = environment_.clock.now();
   shown_pod_ = pod_;
@@ -99,6 +103,7 @@ PodWorker::~PodWorker() {
   if (thread_.joinable()) thread_.join();
   std::lock_guard lock(inbox_->mutex);
   inbox_->worker = nullptr;
+  if (environment_.metrics) environment_.metrics->forget(uid_);
 }
 
 void PodWorker::start() {
@@ -413,6 +418,7 @@ Result<void> PodWorker::ensure_sandbox(PodContext& context) {
     auto step = trace_.step("RuntimeService/RunPodSandbox");
     const auto made = environment_.runtime.call(
         "RuntimeService/RunPodSandbox", json::Object{{"config", sandbox_config(context, sandbox_attempt_ + 1)}}, 120'000, &interrupt_);
+    if (environment_.metrics) made ? environment_.metrics->pod_started() : environment_.metrics->pod_start_failed();
     if (!made) {
       step.fail(made.error().message);
       return std::unexpected(made.error());
@@ -465,6 +471,7 @@ void PodWorker::publish() {
   json::Value status = make_pod_status(spec_, state_, observed, environment_.clock.now());
   if (std::ranges::any_of(state_.containers, is_running)) hold_back_the_end(status);
   trace_.phase(json::get_string(status, {"phase"}), json::get_string(status, {"reason"}));
+  count_start(status);
   {
     std::lock_guard lock(mutex_);
     shown_state_ = state_;
@@ -473,6 +480,14 @@ void PodWorker::publish() {
     shown_status_ = std::move(status);
   }
   environment_.changed(uid_);
+}
+
+void PodWorker::count_start(const json::Value& status) {
+  if (has_run_ || json::get_string(status, {"phase"}) == "Pending") return;
+  has_run_ = true;
+  const auto made = parse_rfc3339(json::get_string(pod_, {"metadata", "creationTimestamp"}));
+  if (environment_.metrics && made && json::get_string(status, {"phase"}) == "Running")
+    environment_.metrics->pod_ran(environment_.clock.now() - *made);
 }
 
 void PodWorker::emit(const std::string& type, const std::string& reason, const std::string& message, std::size_t container) {

@@ -26,6 +26,7 @@
 namespace berth::node::agent {
 
 class ImageVolumes;
+class NodeMetrics;
 
 /// What all pods of a node share; outlives them.
 struct PodEnvironment {
@@ -46,6 +47,7 @@ struct PodEnvironment {
   std::string cluster_domain = "cluster.local";
   ImageVolumes* image_volumes = nullptr;         ///< Null: this node mounts no images.
   std::shared_ptr<net::tracing::Tracer> tracer;  ///< Null: nobody is told of starts.
+  NodeMetrics* metrics = nullptr;                ///< Null: nothing is counted.
   ObjectSource objects;
   TokenSource tokens;
   /// Something of the pod changed: its status, or it is finished. Any thread; must not block.
@@ -119,7 +121,7 @@ class PodWorker {
     int attempt = 0;
     bool is_known = false;  ///< The record describes this id's end.
     std::string hash;       ///< container_hash of the spec that it was made from; empty: not known.
-    json::Value applied;    ///< Its spec's resources as they are in force; null: not known.
+    json::Value in_force;   ///< The resources that it runs with, limits that it has from its pod among them; null: not known.
     json::Value allocated;  ///< Those that the node has granted, which a resize may still be on its way to; null: the spec's.
     ProbeCounter startup, readiness, liveness;
     int crashes = 0;  ///< Restarts that count for the next back-off.
@@ -143,6 +145,7 @@ class PodWorker {
   Result<void> ensure_sandbox(PodContext& context);
   Result<void> ensure_cgroup();
   void publish();
+  void count_start(const json::Value& status);
   void emit(const std::string& type, const std::string& reason, const std::string& message, std::size_t container);
   [[nodiscard]] PodContext make_context();
 
@@ -211,6 +214,12 @@ class PodWorker {
   [[nodiscard]] bool swap_is_in_the_way(const PodContext& context) const;
   /// The pod's spec as the node has granted it: with the resources from before a resize that has to wait.
   [[nodiscard]] json::Value granted_pod() const;
+  /// Takes in what is new to know of containers. Whether all that the spec asks for is granted, and in force.
+  struct ResizeState {
+    bool is_granted = true, is_done = true;
+  };
+  ResizeState look_at_resources();
+  void restore_whole_resources();
   void show_granted_resources();
 
   PodEnvironment& environment_;
@@ -233,11 +242,13 @@ class PodWorker {
   bool volumes_ready_ = false;
   bool look_ = true;  ///< The runtime's state must be read before anything is decided.
   bool is_deleting_ = false;
+  bool has_run_ = false;  ///< It was told of as more than pending.
   TimePoint volumes_due_{};
   std::map<std::string, PlacedVolume> volumes_, image_volumes_;
   Duration mount_backoff_{};
   TokenCache token_cache_;
   std::optional<CgroupLimits> applied_limits_;
+  json::Value whole_allocated_;  ///< spec.resources as the node has granted them; null: not looked at yet.
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

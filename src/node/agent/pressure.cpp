@@ -142,6 +142,7 @@ bool PressureManager::pass(bool is_urgent) {
     worker->fail_pod(std::string(eviction::kEvictedReason), eviction.message, std::chrono::seconds(eviction.grace_period_seconds),
                      eviction.is_disruption);
     environment_.pod_event(worker->pod(), "Warning", std::string(eviction::kEvictedReason), eviction.message);
+    if (eviction.is_disruption && outcome->acting_on) environment_.evicted(std::string(eviction::to_string(outcome->acting_on->signal)));
   }
   if (outcome->evictions.empty()) return false;
   const TimePoint end = environment_.clock.now() + kLongestCleanup;

@@ -32,6 +32,7 @@ struct PressureEnvironment {
   std::function<void()> conditions_changed;
   std::function<void(const std::string& type, const std::string& reason, const std::string& message)> node_event;
   std::function<void(const json::Value& pod, const std::string& type, const std::string& reason, const std::string& message)> pod_event;
+  std::function<void(const std::string& signal)> evicted;  ///< One more for this signal's sake.
 };
 
 /// Thread-safe. The destructor ends the pass under way.

@@ -58,6 +58,8 @@ struct KubeletSettings {
 /// field KubeletConfiguration.evictionHard of type string`, `time: invalid duration "abc"`. Unknown fields are ignored (with a warning by
 /// whoever loads the file). Defaults are applied.
 [[nodiscard]] TextResult<KubeletSettings> read_kubelet_configuration(const json::Value& document);
+/// The settings as a KubeletConfiguration: what is in force, and nothing that has no effect here.
+[[nodiscard]] json::Object kubelet_configuration(const KubeletSettings& settings);
 /// The same as a component's reader of its file: unknown fields are problems, with the nearest name, and what has no effect is a note.
 KubeletSettings read_kubelet_fields(const config::Reader& document);
 /// A file that configures a node, as whoever starts the node reads it: a KubeletConfiguration or an OpenShift NodeConfig, YAML or JSON. The

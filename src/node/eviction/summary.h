@@ -20,6 +20,7 @@ struct FsUsage {
 struct MemoryUsage {
   std::optional<std::uint64_t> available_bytes, working_set_bytes, usage_bytes;
   std::optional<TimePoint> time;
+  std::optional<std::uint64_t> rss_bytes = {}, page_faults = {}, major_page_faults = {};
 };
 struct ContainerUsage {
   std::string name;

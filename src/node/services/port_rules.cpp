@@ -50,8 +50,11 @@ class PortCompiler {
     for (const std::string& ip : port_.external_ips) address(ip, port_.external_local, true);
     node_port();
     for (const auto* list : {&port_.endpoints, &port_.local_endpoints})
-      for (const Endpoint& e : *list)
-        if (e.is_local) element("local-endpoints", options_.masquerades_local ? e.address : fmt::format("{0} . {0}", e.address), "");
+      for (const Endpoint& e : *list) {
+        // Another node's pod comes back to itself when it asks this node.
+        element("hairpins", fmt::format("{0} . {0}", e.address), "");
+        if (options_.masquerades_local && e.is_local) element("local-endpoints", e.address, "");
+      }
     firewall();
     std::ranges::sort(out_.elements);
     // A Service may name an address twice; what it said first holds.

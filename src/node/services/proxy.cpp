@@ -8,6 +8,7 @@
 #include "node/services/addresses.h"
 #include "node/services/health_ports.h"
 #include "node/services/kernel_flows.h"
+#include "node/services/proxy_health.h"
 #include "node/services/rules.h"
 
 namespace berth::node::services {
@@ -33,7 +34,9 @@ struct Proxy::Impl : std::enable_shared_from_this<Impl> {
         rules({.table = options.table, .masquerades_local = options.masquerades_local, .pod_block = options.pod_block}),
         services(c, kServices),
         slices(c, kSlices),
-        own_node(c, kNodes, {.field_selector = "metadata.name=" + options.node}) {}
+        own_node(c, kNodes, {.field_selector = "metadata.name=" + options.node}) {
+    if (options.health_port != 0) health_server = ProxyHealthServer::start(options.health_port, own_health);
+  }
 
   void start() {
     slices.add_index(std::string(kServiceOf), [](const client::Object& slice) { return std::vector{service_of_slice(slice)}; });
@@ -50,17 +53,18 @@ struct Proxy::Impl : std::enable_shared_from_this<Impl> {
     watch(slices, service_of_slice);
     own_node.add_handler({.on_add =
                               [weak = weak_from_this()](const client::ObjectRef& node) {
-                                if (const auto self = weak.lock()) self->set_zone(*node);
+                                if (const auto self = weak.lock()) self->set_node(*node);
                               },
                           .on_update =
                               [weak = weak_from_this()](const client::ObjectRef&, const client::ObjectRef& node) {
-                                if (const auto self = weak.lock()) self->set_zone(*node);
+                                if (const auto self = weak.lock()) self->set_node(*node);
                               },
                           .on_delete = [](const client::ObjectRef&) {}});
     own_node.start();
   }
 
-  void set_zone(const client::Object& node) {
+  void set_node(const client::Object& node) {
+    own_health.set_node(*node.parsed());
     const std::string now(json::get_string(*node.parsed(), {"metadata", "labels", "topology.kubernetes.io/zone"}));
     if (now == zone) return;
     zone = now;
@@ -69,6 +73,7 @@ struct Proxy::Impl : std::enable_shared_from_this<Impl> {
 
   void note(std::string key) {
     dirty.insert(std::move(key));
+    own_health.changes_wait();
     later(options.pause);
   }
 
@@ -140,6 +145,7 @@ struct Proxy::Impl : std::enable_shared_from_this<Impl> {
     }
     if (!is_in_kernel) log::info("proxy", "{} ports of Services lead to their endpoints", rules.size());
     is_in_kernel = true;
+    own_health.changes_done();
     if (has_new_udp) forget_flows();
   }
 
@@ -167,6 +173,9 @@ struct Proxy::Impl : std::enable_shared_from_this<Impl> {
   std::map<std::string, ServicePort> udp;  ///< By name.
   bool has_new_udp = false, said_flows_stay = false;
   HealthPorts health;
+  SystemClock clock;
+  ProxyHealth own_health{clock};
+  std::unique_ptr<ProxyHealthServer> health_server;
   bool is_in_kernel = false;  ///< Whether the kernel has what the rules were told; unknown at the start and after a failure.
 };
 

@@ -13,7 +13,8 @@ struct ProxyOptions {
   std::string node;   ///< Which endpoints are local.
   std::string table;  ///< The node's own table of rules: table_of.
   bool masquerades_local = false;
-  std::string pod_block;  ///< RuleOptions::pod_block
+  std::string pod_block;          ///< RuleOptions::pod_block
+  std::uint16_t health_port = 0;  ///< Where it is told whether Services are led as they should be; 0: nowhere.
   /// How long changes are gathered before they go to the kernel together.
   Duration pause = std::chrono::milliseconds(100);
 };

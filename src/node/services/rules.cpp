@@ -61,8 +61,8 @@ void maps(Script& script, const RuleOptions& options) {
   script.line("add map {} {{ type {} : verdict; }}", script.at("cluster-ips"), f.type);
   for (const char* map : {"service-nodeports", "no-endpoint-nodeports"})
     script.line("add map {} {{ type inet_proto . inet_service : verdict; }}", script.at(map));
-  script.line("add set {} {{ type {}{}; }}", script.at("local-endpoints"), f.type,
-              options.masquerades_local ? "" : fmt::format(" . {}", f.type));
+  script.line("add set {0} {{ type {1} . {1}; }}", script.at("hairpins"), f.type);
+  if (options.masquerades_local) script.line("add set {} {{ type {}; }}", script.at("local-endpoints"), f.type);
 }
 
 /// A pod that reaches itself through a Service must see another source than its own, or it would answer past us; where the way back does
@@ -73,9 +73,8 @@ void source_rules(Script& script, const RuleOptions& options) {
   if (options.masquerades_local) {
     script.rule("nat-postrouting", "meta mark & 0x2000 != 0 {} daddr @local-endpoints jump mark-for-masquerade", f.name);
     script.rule("nat-postrouting", "meta mark set meta mark and 0xffffdfff");
-  } else {
-    script.rule("nat-postrouting", "{0} saddr . {0} daddr @local-endpoints jump mark-for-masquerade", f.name);
   }
+  script.rule("nat-postrouting", "{0} saddr . {0} daddr @hairpins jump mark-for-masquerade", f.name);
   // A source that is given to a connection is not changed again: the masquerading of the pods' network comes later (priority 100).
   if (!options.pod_block.empty() && !f.is_ipv6)
     script.rule("nat-postrouting", "meta mark & 0x4000 == 0 ip saddr {0} ip daddr {0} snat to ip saddr", options.pod_block);

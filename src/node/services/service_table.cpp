@@ -30,6 +30,13 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+/// What others lead to, or nobody: kube-proxy looks at no Service and no slice with one of these labels.
+bool is_left_alone(const json::Value& object) {
+  for (const std::string_view label : {"service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"})
+    if (json::find(object, {"metadata", "labels", label}) != nullptr) return true;
+  return false;
+}
+
 struct Candidate {
   Endpoint endpoint;
   bool is_ready = true, is_serving = true, serves_while_ending = false;
@@ -87,7 +94,9 @@ void find_endpoints(const std::vector<const json::Value*>& slices, std::string_v
                     const std::string& zone, ServicePort& into) {
   std::vector<Candidate> all;
   for (const json::Value* slice : slices) {
-    if ((get_string(*slice, {"addressType"}) == "IPv6") != into.is_ipv6 || get_string(*slice, {"addressType"}) == "FQDN") continue;
+    if (is_left_alone(*slice) || (get_string(*slice, {"addressType"}) == "IPv6") != into.is_ipv6 ||
+        get_string(*slice, {"addressType"}) == "FQDN")
+      continue;
     const auto port = port_in(*slice, port_name, into.protocol);
     if (!port) continue;
     for (const json::Value& endpoint : get_array(*slice, {"endpoints"}))
@@ -121,15 +130,16 @@ int ready_endpoints_on(const std::vector<const json::Value*>& slices, const std:
   std::set<std::string_view> addresses;
   for (const json::Value* slice : slices)
     for (const json::Value& endpoint : get_array(*slice, {"endpoints"}))
-      if (const auto& listed = get_array(endpoint, {"addresses"});
-          get_string(endpoint, {"nodeName"}) == node && condition(endpoint, "ready", true) && !listed.empty() && listed[0].is_string())
+      if (const auto& listed = get_array(endpoint, {"addresses"}); !is_left_alone(*slice) && get_string(endpoint, {"nodeName"}) == node &&
+                                                                   condition(endpoint, "ready", true) && !listed.empty() &&
+                                                                   listed[0].is_string())
         addresses.insert(json::as_view(listed[0]));
   return static_cast<int>(addresses.size());
 }
 
 void add_service(const json::Value& service, const std::vector<const json::Value*>& slices, const std::string& node,
                  const std::string& zone, ServiceTable& into) {
-  if (json::find(service, {"metadata", "labels", "service.kubernetes.io/service-proxy-name"}) != nullptr) return;
+  if (is_left_alone(service)) return;
   const std::string_view type = get_string(service, {"spec", "type"});
   if (type == "ExternalName" || get_string(service, {"spec", "clusterIP"}) == "None") return;
   json::Array addresses = get_array(service, {"spec", "clusterIPs"});

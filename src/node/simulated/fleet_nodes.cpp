@@ -228,6 +228,7 @@ std::string Fleet::node_status_body(const Node& node, TimePoint now) const {
                                     {"kubeProxyVersion", options_.kubelet_version},
                                     {"operatingSystem", "linux"},
                                     {"architecture", "amd64"}};
+  status["declaredFeatures"] = json::Array{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"};
   return json::serialize(json::Object{{"status", std::move(status)}});
 }
 

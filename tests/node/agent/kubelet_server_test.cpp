@@ -12,6 +12,7 @@
 
 #include "net/client.h"
 #include "net/server.h"
+#include "node/agent/node_metrics.h"
 #include "tests/support/usage.h"
 
 namespace berth::node::agent {
@@ -25,9 +26,16 @@ class SessionRuntime final : public cri::Channel, public net::Handler {
  public:
   SessionRuntime() : server_(std::move(*net::Server::start({}, *this))) {}
   ~SessionRuntime() override { server_->stop(0); }
-  Result<json::Value> call(const std::string& method, const json::Value&, int, const std::atomic<bool>*) override {
-    if (method != "RuntimeService/Exec") return fail(ErrorCode::kInternal, "no such method");
+  Result<json::Value> call(const std::string& method, const json::Value& asked, int, const std::atomic<bool>*) override {
+    const std::lock_guard lock(mutex_);
+    last_ = asked;
+    if (method == "RuntimeService/CheckpointContainer") return fail(ErrorCode::kInternal, "not implemented");
+    if (method != "RuntimeService/Exec" && method != "RuntimeService/PortForward") return fail(ErrorCode::kInternal, "no such method");
     return json::Object{{"url", fmt::format("http://127.0.0.1:{}/session", server_->port())}};
+  }
+  json::Value last_call() {
+    const std::lock_guard lock(mutex_);
+    return last_;
   }
   void handle(net::HttpRequest, std::shared_ptr<net::ResponseWriter> writer) override {
     net::Headers headers;
@@ -44,6 +52,8 @@ class SessionRuntime final : public cri::Channel, public net::Handler {
       echo(stream);
     });
   }
+  std::mutex mutex_;
+  json::Value last_;
   std::unique_ptr<net::Server> server_;
 };
 
@@ -63,7 +73,15 @@ class KubeletServer : public ::testing::Test {
     pod_.log_directory = root_;
     KubeletBackend backend{.runtime = runtime_};
     backend.system_logs = root_ + "/machine";
-    backend.refuse = [](const net::HttpRequest&) { return std::nullopt; };
+    backend.refuse = [this](const net::HttpRequest&) -> std::optional<EndpointAccess::Refusal> {
+      if (is_stranger_) return EndpointAccess::Refusal{403, "Forbidden"};
+      return std::nullopt;
+    };
+    backend.configuration = [] { return json::Object{{"kind", "KubeletConfiguration"}}; };
+    backend.metrics = [this] { return counts_.expose(); };
+    backend.probe_metrics = [this] { return counts_.expose_probes(); };
+    backend.counts = &counts_;
+    backend.checkpoints = root_ + "/checkpoints";
     backend.find_pod = [this](const std::string&, const std::string& name) -> std::optional<KubeletBackend::Pod> {
       const std::lock_guard lock(mutex_);
       if (name != "p") return std::nullopt;
@@ -99,6 +117,8 @@ class KubeletServer : public ::testing::Test {
   }
 
   std::string root_;
+  NodeMetrics counts_;
+  std::atomic<bool> is_stranger_{false};
   SessionRuntime runtime_;
   std::mutex mutex_;
   KubeletBackend::Pod pod_;
@@ -213,6 +233,68 @@ TEST_F(KubeletServer, UnreadLogsHoldLittleAndNoThread) {
   EXPECT_LE(usage_now().threads, before.threads + 1);
   for (const int fd : sockets) ::close(fd);
   EXPECT_TRUE(comes_true([&] { return usage_now().descriptors <= before.descriptors; }));
+}
+
+/// With the kubelet's defaults nobody may ask anything before it is known who it is, not even whether the node is well.
+TEST_F(KubeletServer, StrangersAreToldNothing) {
+  EXPECT_EQ(get("/healthz").body, "ok");
+  EXPECT_EQ(get("/healthz/ping").body, "ok");
+  is_stranger_ = true;
+  for (const char* path : {"/healthz", "/healthz/ping", "/metrics", "/metrics/probes", "/configz", "/pods", "/checkpoint/default/p/c"})
+    EXPECT_EQ(get(path).status, 403) << path;
+}
+
+TEST_F(KubeletServer, ItsConfigurationAndFigures) {
+  EXPECT_EQ(get("/configz").body, R"({"kubeletconfig":{"kind":"KubeletConfiguration"}})");
+  get("/nobody/knows/this");
+  const std::string metrics = get("/metrics").body;
+  for (const char* line : {R"(kubelet_http_requests_total{long_running="false",method="GET",path="configz",server_type="readwrite"} 1)",
+                           R"(kubelet_http_requests_total{long_running="false",method="GET",path="other",server_type="readwrite"} 1)"})
+    EXPECT_NE(metrics.find(line), std::string::npos) << metrics;
+}
+
+TEST_F(KubeletServer, ACheckpointIsTheRuntimesToMake) {
+  const auto post = [&](const std::string& path, const std::string& query = {}) {
+    auto asked = request(path, query);
+    asked.method = "POST";
+    std::promise<std::pair<int, std::string>> answer;
+    client_->send(std::move(asked), [&](net::HttpResponse response) { answer.set_value({response.status, response.body}); });
+    return answer.get_future().get();
+  };
+  using Answer = std::pair<int, std::string>;
+  EXPECT_EQ(get("/checkpoint/default/p/c").status, 405);
+  EXPECT_EQ(post("/checkpoint/default/q/c"), Answer(404, "pod does not exist"));
+  EXPECT_EQ(post("/checkpoint/default/p/d"), Answer(404, "container d does not exist"));
+  EXPECT_EQ(post("/checkpoint/default/p/c", "timeout=soon"), Answer(404, "cannot parse value of timeout parameter"));
+  EXPECT_EQ(post("/checkpoint/default/p/c", "timeout=5"),
+            Answer(500, "checkpointing of default/p/c failed (rpc error: code = Unknown desc = not implemented)"));
+  EXPECT_EQ(json::get_string(runtime_.last_call(), {"container_id"}), "1");
+  EXPECT_TRUE(json::get_string(runtime_.last_call(), {"location"}).starts_with(root_ + "/checkpoints/checkpoint-p_default-c-"));
+}
+
+TEST_F(KubeletServer, AWebSocketNamesThePortsThatItForwards) {
+  const auto forward = [&](const std::string& upgrade, const std::string& query) {
+    auto asked = request("/portForward/default/p", query);
+    asked.headers.add("Connection", "Upgrade");
+    asked.headers.add("Upgrade", upgrade);
+    std::promise<std::pair<int, std::string>> answer;
+    client_->upgrade(std::move(asked), [&](std::unique_ptr<net::RawStream>, const net::HttpResponse& response) {
+      answer.set_value({response.status, response.body});
+    });
+    return answer.get_future().get();
+  };
+  using Answer = std::pair<int, std::string>;
+  EXPECT_EQ(forward("websocket", "port=80,443&port=8080").first, 101);
+  EXPECT_EQ(json::serialize(*json::find(runtime_.last_call(), "port")), "[80,443,8080]");
+  EXPECT_EQ(forward("SPDY/3.1", "").first, 101);
+  EXPECT_EQ(json::find(runtime_.last_call(), "port"), nullptr) << "streams name them";
+  EXPECT_EQ(forward("websocket", ""), Answer(400, "query parameter \"port\" is required\n"));
+  EXPECT_EQ(forward("websocket", "port="), Answer(400, "query parameter \"port\" cannot be empty\n"));
+  EXPECT_EQ(forward("websocket", "port=80,0"), Answer(400, "port \"80,0\" must be > 0\n"));
+  EXPECT_EQ(forward("websocket", "port=80,x"),
+            Answer(400, "unable to parse \"80,x\" as a port: strconv.ParseUint: parsing \"x\": invalid syntax\n"));
+  EXPECT_EQ(forward("websocket", "port=65536"),
+            Answer(400, "unable to parse \"65536\" as a port: strconv.ParseUint: parsing \"65536\": value out of range\n"));
 }
 
 TEST_F(KubeletServer, SessionsLeaveNothing) {

@@ -1,6 +1,7 @@
 // One pod's life against a runtime in memory, with the clock in the test's hand.
 #include "node/agent/pod_worker.h"
 
+#include "node/agent/node_metrics.h"
 #include "node/agent/node_stats.h"
 #include "pod_worker_fixture.h"
 
@@ -249,6 +250,43 @@ TEST_F(PodWorkerTest, ResourcesChangeInPlace) {
   }));
 }
 
+/// A limit of the pod is a limit of every container that sets none: each of them is resized, and restarted where it wants that.
+TEST_F(PodWorkerTest, ThePodsOwnResourcesChangeInPlace) {
+  const auto with = [](const char* cpu, const char* memory) {
+    return pod(fmt::format(
+        "{{resources: {{requests: {{cpu: 100m, memory: 32Mi}}, limits: {{cpu: {}, memory: {}}}}}, initContainers: [{{name: i, image: "
+        "'app:1', "
+        "resources: {{requests: {{cpu: {}}}}}}}], containers: [{{name: own, image: 'app:1', resources: {{limits: {{cpu: 100m, memory: "
+        "16Mi}}}}}}, {{name: none, image: 'app:1'}}, {{name: anew, image: 'app:1', resizePolicy: [{{resourceName: memory, restartPolicy: "
+        "RestartContainer}}]}}]}}",
+        cpu, memory, cpu));
+  };
+  start(with("500m", "64Mi"));
+  ASSERT_TRUE(eventually([&] { return runtime_.running("i").has_value(); }));
+  runtime_.end("i", 0);
+  worker_->wake();
+  ASSERT_TRUE(eventually([&] { return runtime_.running("anew").has_value(); }));
+  const std::string none = runtime_.running("none")->id;
+  worker_->update(with("800m", "64Mi"));
+  ASSERT_TRUE(eventually([&] { return has_event("Normal ResizeCompleted"); }));
+  EXPECT_EQ(runtime_.updates.size(), 2u) << "not of the one with limits of its own";
+  EXPECT_EQ(json::get_string(runtime_.updates[0], {"container_id"}), none);
+  EXPECT_EQ(json::get_string(runtime_.updates[0], {"linux", "cpu_quota"}), "80000");
+  EXPECT_EQ(json::get_string(worker_->status(), {"resources", "limits", "cpu"}), "800m");
+  EXPECT_EQ(json::serialize(worker_->status()).find("PodResize"), std::string::npos)
+      << "also the init container that is over has what it asks for";
+  worker_->update(with("800m", "128Mi"));
+  ASSERT_TRUE(eventually([&] { return runtime_.running("anew") && runtime_.running("anew")->attempt == 1; }));
+  EXPECT_TRUE(has_event("Container anew resize requires restart"));
+  EXPECT_EQ(runtime_.running("none")->id, none) << "it goes on";
+  EXPECT_EQ(json::get_string(runtime_.running("anew")->config, {"linux", "resources", "memory_limit_in_bytes"}), std::to_string(128 << 20));
+  EXPECT_TRUE(eventually([&] {
+    std::string limit;
+    std::ifstream(root_ + "/cgroup/kubepods/burstable/poduid-1/memory.max") >> limit;
+    return limit == std::to_string(128 << 20);
+  }));
+}
+
 TEST_F(PodWorkerTest, AMissingConfigMapKeepsTheContainerWaiting) {
   start(pod("containers: [{name: c, image: 'app:1', env: [{name: A, valueFrom: {configMapKeyRef: {name: settings, key: a}}}]}]"));
   ASSERT_TRUE(eventually([&] { return container_field(0, {"state", "waiting", "reason"}) == "CreateContainerConfigError"; }));
@@ -403,6 +441,82 @@ TEST_F(PodWorkerTest, ARuleMayRestartAllContainers) {
   ASSERT_TRUE(eventually_phase("Running"));
   EXPECT_EQ(json::get_int(json::get_array(worker_->status(), {"containerStatuses"})[1], {"restartCount"}), 1);
   EXPECT_NE(json::serialize(worker_->status()).find("AllContainersRestarting"), std::string::npos);
+}
+
+/// The main container's own policy lets it end for good: that it was stopped for the others' sake says nothing of how the pod came out.
+TEST_F(PodWorkerTest, ASidecarMayRestartAllContainersTimeAndAgain) {
+  start(
+      pod("{restartPolicy: Never, initContainers: [{name: side, image: 'app:1', restartPolicy: Always, restartPolicyRules: [{action: "
+          "RestartAllContainers, exitCodes: {operator: In, values: [42]}}]}, {name: i, image: 'app:1'}], containers: [{name: c, image: "
+          "'app:1'}]}"));
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(eventually([&] { return runtime_.running("side") && runtime_.running("i"); })) << round;
+    if (round > 0) {
+      EXPECT_EQ(container_field(0, {"state", "waiting", "reason"}), "RestartingAllContainers");
+      EXPECT_EQ(container_field(0, {"lastState", "terminated", "reason"}), "RestartingAllContainers");
+    }
+    runtime_.end("i", 0);
+    worker_->wake();
+    ASSERT_TRUE(eventually([&] { return runtime_.running("c").has_value(); })) << round;
+    EXPECT_EQ(json::get_int(json::get_array(worker_->status(), {"initContainerStatuses"})[0], {"restartCount"}), round);
+    ASSERT_TRUE(eventually_phase("Running"));
+    ASSERT_TRUE(
+        eventually([&] { return json::get_int(json::get_array(worker_->status(), {"containerStatuses"})[0], {"restartCount"}) == round; }));
+    runtime_.end("side", 42);
+    worker_->wake();
+  }
+}
+
+/// An agent that ended in the middle: the next takes all down and starts anew.
+TEST_F(PodWorkerTest, ARestartOfAllContainersGoesOnWithTheNextAgent) {
+  json::Value document =
+      pod("{restartPolicy: Never, containers: [{name: c, image: 'app:1', restartPolicyRules: [{action: RestartAllContainers, exitCodes: "
+          "{operator: In, values: [42]}}]}, {name: d, image: 'app:1'}]}");
+  document.as_object()["status"] =
+      json::parse_yaml(
+          "conditions: [{type: AllContainersRestarting, status: 'True'}]\ncontainerStatuses:\n"
+          "- {name: c, restartCount: 0, containerID: 'containerd://x', state: {terminated: {exitCode: 42}}}\n"
+          "- {name: d, restartCount: 0, containerID: 'containerd://y', state: {terminated: {exitCode: 137}}}\n")
+          .value();
+  start(std::move(document));
+  ASSERT_TRUE(eventually([&] { return runtime_.running("c") && runtime_.running("d"); }));
+  ASSERT_TRUE(
+      eventually([&] { return json::get_int(json::get_array(worker_->status(), {"containerStatuses"})[1], {"restartCount"}) == 1; }));
+}
+
+TEST_F(PodWorkerTest, WhatAPodGoesThroughIsCounted) {
+  NodeMetrics metrics;
+  environment_->metrics = &metrics;
+  json::Value document = pod(
+      "{restartPolicy: Never, initContainers: [{name: i, image: 'app:1'}], containers: [{name: c, image: 'app:1', readinessProbe: {exec: "
+      "{command: [x]}, periodSeconds: 1}}]}");
+  json::set(document, {"metadata", "creationTimestamp"}, json::Value(format_rfc3339(clock_.now() - std::chrono::seconds(4))));
+  start(std::move(document));
+  ASSERT_TRUE(eventually([&] { return runtime_.running("i").has_value(); }));
+  runtime_.end("i", 0);
+  worker_->wake();
+  ASSERT_TRUE(eventually_phase("Running"));
+  const auto tells = [&](std::string_view line) { return metrics.expose().find(line) != std::string::npos; };
+  const auto tells_probe = [&](std::string_view line) { return metrics.expose_probes().find(line) != std::string::npos; };
+  EXPECT_TRUE(eventually([&] {
+    return tells_probe(
+        R"(prober_probe_total{container="c",namespace="default",pod="p",pod_uid="uid-1",probe_type="Readiness",result="successful"} )");
+  }));
+  EXPECT_TRUE(
+      tells_probe(R"(prober_probe_duration_seconds_bucket{container="c",namespace="default",pod="p",probe_type="Readiness",le="+Inf"} )"));
+  runtime_.end("c", 139);
+  worker_->wake();
+  ASSERT_TRUE(eventually_phase("Failed"));
+  for (const char* line :
+       {"kubelet_started_pods_total 1\n", R"(kubelet_started_containers_total{container_type="init_container"} 1)",
+        R"(kubelet_started_containers_total{container_type="container"} 1)",
+        R"(terminated_containers_total{container_type="init_container",exit_code="0"} 1)",
+        R"(terminated_containers_total{container_type="container",exit_code="139"} 1)",
+        R"(kubelet_pod_start_duration_seconds_bucket{le="4"} 1)", R"(kubelet_pod_start_duration_seconds_bucket{le="3"} 0)"})
+    EXPECT_TRUE(tells(line)) << line << "\n" << metrics.expose();
+  environment_->tasks.wait();
+  worker_.reset();
+  EXPECT_FALSE(tells_probe("uid-1")) << "a pod that has gone is forgotten";
 }
 
 TEST_F(PodWorkerTest, AProbeThatCannotBeMadeCountsForNothing) {

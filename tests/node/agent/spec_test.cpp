@@ -120,6 +120,30 @@ TEST_F(ContextTest, LimitedSwapIsSharedByMemoryRequests) {
   EXPECT_EQ(swap(0), "0") << "NoSwap";
 }
 
+TEST_F(ContextTest, WhatAContainerDoesNotLimitItsPodDoes) {
+  load(R"(resources: {limits: {cpu: 500m, memory: 64Mi}}
+initContainers:
+- {name: i}
+containers:
+- {name: own, resources: {requests: {cpu: 100m}, limits: {cpu: 200m, memory: 16Mi}}}
+- {name: none}
+- {name: asks, resources: {requests: {cpu: 100m}}}
+ephemeralContainers:
+- {name: look}
+)");
+  const auto of = [&](std::size_t i, std::string_view name) {
+    return std::string(json::get_string(json::Value(container_resources(context(), container_spec(document, i))), {name}));
+  };
+  for (const std::size_t i : {0, 2, 3, 4}) {
+    EXPECT_EQ(of(i, "memory_limit_in_bytes"), std::to_string(64 << 20)) << i;
+    EXPECT_EQ(of(i, "cpu_quota"), "50000") << i;
+  }
+  EXPECT_EQ(of(1, "memory_limit_in_bytes"), std::to_string(16 << 20));
+  EXPECT_EQ(of(1, "cpu_quota"), "20000");
+  EXPECT_EQ(of(2, "cpu_shares"), "512") << "it asks for what it may use";
+  EXPECT_EQ(of(3, "cpu_shares"), "102");
+}
+
 TEST_F(ContextTest, VariablesOfEverySource) {
   load(R"x(containers:
 - name: c

@@ -93,6 +93,22 @@ TEST(ServiceTable, HeadlessAndForeignServicesHaveNoRules) {
   EXPECT_TRUE(table.empty());
 }
 
+TEST(ServiceTable, HeadlessSlicesAndSlicesOfOthersAreNotLedTo) {
+  const json::Value all = slice(endpoint("10.0.0.1", "here", ""));
+  for (const char* label : {"service.kubernetes.io/headless", "service.kubernetes.io/service-proxy-name"}) {
+    json::Value labelled = all;
+    json::set(labelled, {"metadata", "labels", label}, json::Value(""));
+    EXPECT_TRUE(port_of(service(""), labelled).endpoints.empty()) << label;
+    EXPECT_EQ(ready_endpoints_on({&labelled}, "here"), 0) << label;
+    ServiceTable table;
+    add_service(service(""), {&labelled, &all}, "here", "", table);
+    EXPECT_EQ(table.at("shop/web:http").endpoints.size(), 1U) << "the others are";
+    json::Value foreign = service("");
+    json::set(foreign, {"metadata", "labels", label}, json::Value(""));
+    EXPECT_EQ(port_of(foreign, all).cluster_ip, "") << label;
+  }
+}
+
 TEST(ServiceTable, BothFamiliesOfADualStackService) {
   ServiceTable table;
   const auto v4 = slice(endpoint("10.0.0.1", "here", ""));
@@ -271,6 +287,19 @@ void change(ServiceTable& table, Rules& rules, std::mt19937& random) {
       rules.set(port.name, port);
       table[port.name] = port;
     }
+  }
+}
+
+/// Also a pod of another node, which asks this one and is led back to itself.
+TEST(ServiceRules, AnyEndpointThatReachesItselfSeesAnotherSource) {
+  for (const bool masquerades : {false, true}) {
+    Rules rules({.table = "berth-test", .masquerades_local = masquerades});
+    rules.set("shop/web:http", port_of(service(""), slice(endpoint("10.0.0.1", "here", "") + "," + endpoint("10.0.0.2", "there", ""))));
+    const std::string script = rules.whole();
+    EXPECT_NE(script.find("ip saddr . ip daddr @hairpins jump mark-for-masquerade"), std::string::npos);
+    for (const char* address : {"10.0.0.1 . 10.0.0.1", "10.0.0.2 . 10.0.0.2"})
+      EXPECT_NE(script.find(address), std::string::npos) << address;
+    EXPECT_EQ(script.find("local-endpoints") != std::string::npos, masquerades);
   }
 }
 
