@@ -89,13 +89,13 @@ json::Object plan_of_2000(const Options& options) {
       "bench");
   if (!policy) return {{"error", policy.error().message}};
   const double start = cpu_seconds();
-  const auto result = run_cycle(*policy, snapshot, bench_profiles(), {.now = *parse_rfc3339("2026-01-02T12:00:00Z")});
+  const auto plan = plan_cycle(*policy, snapshot, bench_profiles(), {.now = *parse_rfc3339("2026-01-02T12:00:00Z")});
   const double seconds = cpu_seconds() - start;
-  if (!result) return {{"error", result.error().message}};
+  if (!plan) return {{"error", plan.error().message}};
   return {{"cpu_seconds", seconds},
           {"nodes", static_cast<std::int64_t>(snapshot.cluster.node_count())},
           {"standing_pods", static_cast<std::int64_t>(snapshot.pods.size())},
-          {"evictions", static_cast<std::int64_t>(result->evicted())}};
+          {"evictions", static_cast<std::int64_t>(plan->result.evicted())}};
 }
 
 json::Object packing(const Options& options) {

@@ -38,9 +38,9 @@ int plan_for_files(const std::vector<json::Value>& objects, const descheduler::D
   }
   cycle.check = options.check;
   cycle.lists_everyone = options.lists_everyone;
-  const auto result = descheduler::run_cycle(options.policy, snapshot, options.profiles, cycle);
-  if (!result) return report(result.error());
-  print(*result);
+  const auto plan = descheduler::plan_cycle(options.policy, snapshot, options.profiles, cycle);
+  if (!plan) return report(plan.error());
+  print(plan->result);
   return 0;
 }
 
@@ -125,6 +125,7 @@ DeschedulerRole::DeschedulerRole(std::shared_ptr<client::Transport> transport, d
 
 std::unique_ptr<client::Leadership> DeschedulerRole::seek_leadership(const client::LeaderElectionConfig& election) {
   const auto lead = [this](bool is_leading) {
+    if (!is_leading) descheduler_.stop();
     const std::lock_guard lock(mutex_);
     is_leading_ = is_leading;
     wake_.notify_all();
@@ -158,7 +159,7 @@ void DeschedulerRole::run() {
     if (!result)
       log::error("descheduler", "the cycle failed: {}", result.error().message);
     else
-      log::info("descheduler", "cycle done: {} of {} chosen pods evicted", result->evicted(), result->attempts.size());
+      log::info("descheduler", "cycle done: {} of {} chosen pods evicted", result->evicted(), result->removals.size());
     if (result)
       for (const auto& run : result->runs)
         if (!run.error.empty()) log::error("descheduler", "{}: {}", descheduler::strategy_name(run.strategy), run.error);
@@ -176,6 +177,7 @@ client::ComponentServerOptions DeschedulerRole::port_options() {
 }
 
 DeschedulerRole::~DeschedulerRole() {
+  descheduler_.stop();
   {
     const std::lock_guard lock(mutex_);
     is_stopping_ = true;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/check.h"
 #include "descheduler/judge.h"
@@ -35,11 +36,12 @@ bool tolerates_taint(const model::Toleration& toleration, const model::Taint& ta
 }  // namespace
 
 Context::Context(const Policy& policy, const Snapshot& snapshot, const placement::Profiles& profiles, const CycleOptions& options,
-                 CycleResult& result)
+                 const Known& known, Plan& plan)
     : policy_(policy),
       snapshot_(snapshot),
       options_(options),
-      result_(result),
+      known_(known),
+      plan_(plan),
       judge_(std::make_unique<Judge>(snapshot, profiles, options.check)),
       budgets_(snapshot.cluster, placement::BudgetRule::kEviction) {
   for (const placement::NodeInfo* info : snapshot.cluster.nodes()) {
@@ -56,9 +58,28 @@ Context::Context(const Policy& policy, const Snapshot& snapshot, const placement
     (policy.node_selector.matches(view.labels()) ? nodes_ : other_nodes_).push_back(std::move(node));
   }
   std::ranges::sort(nodes_, {}, [](const Node& node) -> const std::string& { return node.name(); });
+  for (const auto& [key, removal] : known.removals) {
+    // Where the server knew of no leave any more there is none for others either.
+    if (goes(removal.outcome) || removal.outcome == Outcome::kProtected) budgets_.take(removal.pod->view());
+    if (goes(removal.outcome)) unmet_.count(*removal.pod, 1);
+  }
 }
 
 Context::~Context() = default;
+
+void Context::Counts::count(const Pod& pod, std::int64_t sign) {
+  const auto change = [sign](std::uint64_t& number) { number += static_cast<std::uint64_t>(sign); };
+  BERTH_CHECK(sign > 0 || total > 0, "{}: an eviction is taken off that was not counted", pod.key());
+  change(total);
+  change(by_node[pod.node]);
+  change(by_namespace[pod.view().ns()]);
+  for (const auto& owner : pod.owners()) change(by_owner[owner.uid]);
+}
+
+void Context::enter(Strategy strategy) {
+  strategy_ = strategy;
+  is_first_step_ = true;
+}
 
 Result<void> Context::enter(const Profile& profile) {
   profile_ = &profile;
@@ -96,111 +117,109 @@ bool Context::selects(const Plugin& plugin, const Pod& pod) {
 
 bool Context::may_evict(const Plugin& plugin, const Pod& pod) { return selects(plugin, pod) && filter(pod) && pre_eviction_filter(pod); }
 
-Verdict Context::refuse(Eviction eviction, Outcome outcome, std::string message, Verdict verdict) {
-  result_.attempts.push_back({std::move(eviction), outcome, std::move(message)});
+Verdict Context::refuse(Removal removal, Outcome outcome, std::string message, Verdict verdict) {
+  removal.outcome = outcome;
+  removal.message = std::move(message);
+  plan_.result.removals.push_back(std::move(removal));
   return verdict;
 }
 
 bool Context::was_moved(const Pod& pod) const {
-  return !chooses_as_kubernetes() && !pod.view().is_terminal() && options_.is_moved && options_.is_moved(pod);
+  return !chooses_as_kubernetes() && !pod.view().is_terminal() && options_.moved.contains(pod.view().meta.uid);
 }
 
-std::optional<Context::Limit> Context::limit_before(const Pod& pod) {
-  if (policy_.max_evictions_total && evicted_total_ + 1 > *policy_.max_evictions_total)
+std::optional<Context::Limit> Context::limit_before(std::span<const PodPtr> more, bool with_unmet) const {
+  Counts all = {.total = counts_.total + (with_unmet ? unmet_.total : 0), .by_node = {}, .by_namespace = {}, .by_owner = {}};
+  const auto gone = [&](auto which, const std::string& name) {
+    const auto of = [&](const Counts& counts) {
+      const auto found = (counts.*which).find(name);
+      return found == (counts.*which).end() ? 0 : found->second;
+    };
+    return of(counts_) + (with_unmet ? of(unmet_) : 0);
+  };
+  all.total += more.size();
+  if (policy_.max_evictions_total && all.total > *policy_.max_evictions_total)
     return Limit{Outcome::kTotalLimit, Verdict::kTotalLimit, fmt::format("the limit of the cycle is {}", *policy_.max_evictions_total)};
-  if (policy_.max_evictions_per_node && evicted_by_node_[pod.node] + 1 > *policy_.max_evictions_per_node)
-    return Limit{Outcome::kNodeLimit, Verdict::kNodeLimit, fmt::format("the limit of a node is {}", *policy_.max_evictions_per_node)};
-  if (policy_.max_evictions_per_namespace && evicted_by_namespace_[pod.view().ns()] + 1 > *policy_.max_evictions_per_namespace)
-    return Limit{Outcome::kNamespaceLimit, Verdict::kRefused,
-                 fmt::format("the limit of a namespace is {}", *policy_.max_evictions_per_namespace)};
+  for (const PodPtr& pod : more)
+    if (policy_.max_evictions_per_node && ++all.by_node[pod->node] + gone(&Counts::by_node, pod->node) > *policy_.max_evictions_per_node)
+      return Limit{Outcome::kNodeLimit, Verdict::kNodeLimit, fmt::format("the limit of a node is {}", *policy_.max_evictions_per_node)};
+  for (const PodPtr& pod : more)
+    if (const std::string& ns = pod->view().ns();
+        policy_.max_evictions_per_namespace &&
+        ++all.by_namespace[ns] + gone(&Counts::by_namespace, ns) > *policy_.max_evictions_per_namespace)
+      return Limit{Outcome::kNamespaceLimit, Verdict::kRefused,
+                   fmt::format("the limit of a namespace is {}", *policy_.max_evictions_per_namespace)};
   return std::nullopt;
+}
+
+Removal Context::removal_of(const PodPtr& pod, std::string why) const {
+  return {.pod = pod, .profile = profile_->name, .strategy = strategy_, .why = std::move(why), .destination = {}, .message = {}};
+}
+
+Verdict Context::evict_as_known(const Removal& known, Removal removal) {
+  if (!goes(known.outcome)) return refuse(std::move(removal), known.outcome, known.message, Verdict::kRefused);
+  judge_->carry_out(*known.pod, known.destination);
+  unmet_.count(*known.pod, -1);
+  record(known);
+  return Verdict::kEvicted;
 }
 
 Verdict Context::evict(const PodPtr& pod, std::string why, const DestinationRule& rule) {
   // Again: what was evicted since the strategy chose may have left its owner with too few.
-  if (evicted_.contains(pod->key()) || (!chooses_as_kubernetes() && !filter(*pod))) return Verdict::kRefused;
-  Eviction eviction{pod, profile_->name, strategy_, std::move(why), ""};
-  auto limit = limit_before(*pod);
-  if (limit && !in_flight_.empty()) {
-    settle_down_to(0);  // What is refused yet does not count.
-    limit = limit_before(*pod);
-  }
-  if (limit) return refuse(std::move(eviction), limit->outcome, std::move(limit->message), limit->verdict);
-  if (was_moved(*pod)) return refuse(std::move(eviction), Outcome::kNoBetterPlace, std::string(kMovedAlready), Verdict::kRefused);
-  Judgement judgement = judge_->judge(*pod, rule);
-  if (!judgement.is_accepted) return refuse(std::move(eviction), Outcome::kNoBetterPlace, std::move(judgement.reason), Verdict::kRefused);
-  eviction.destination = std::move(judgement.destination);
-  std::optional<Answer> answer;
-  if (options_.counts_budgets) answer = ask_budgets(*pod);
-  if (!answer && options_.begin_eviction)
-    begin(eviction);
-  else if (!answer && options_.evict)
-    answer = options_.evict(eviction);
-  if (answer && answer->outcome != Outcome::kEvicted) {
-    judge_->undo(*pod);
-    return refuse(std::move(eviction), answer->outcome, std::move(answer->message), Verdict::kRefused);
-  }
-  record(std::move(eviction));
+  if (gone_.contains(pod->key()) || (!chooses_as_kubernetes() && !filter(*pod))) return Verdict::kRefused;
+  Removal removal = removal_of(pod, std::move(why));
+  const auto known = known_.removals.find(pod->key());
+  const bool is_known = known != known_.removals.end();
+  if (!is_known || !goes(known->second.outcome))
+    if (auto limit = limit_before({&pod, 1}, false))
+      return refuse(std::move(removal), limit->outcome, std::move(limit->message), limit->verdict);
+  if (is_known) return evict_as_known(known->second, std::move(removal));
+  // Those that the strategy has not come to have gone all the same; it goes on, to come to them.
+  if (auto limit = limit_before({&pod, 1}, true))
+    return refuse(std::move(removal), limit->outcome, std::move(limit->message), Verdict::kRefused);
+  if (!chooses_as_kubernetes() && !why_too_few(*pod, true).empty()) return Verdict::kRefused;
+  if (was_moved(*pod)) return refuse(std::move(removal), Outcome::kNoBetterPlace, std::string(kMovedAlready), Verdict::kRefused);
+  if (!may_go_on()) return Verdict::kTotalLimit;
+  auto held = options_.counts_budgets ? ask_budgets(budgets_, *pod) : std::nullopt;
+  Judgement judgement = judge_->judge(*pod, rule, !held);
+  if (!judgement.is_accepted) return refuse(std::move(removal), Outcome::kNoBetterPlace, std::move(judgement.reason), Verdict::kRefused);
+  removal.destination = std::move(judgement.destination);
+  if (held) return refuse(std::move(removal), held->outcome, std::move(held->message), Verdict::kRefused);
+  budgets_.take(pod->view());
+  add_step({.kind = Step::Kind::kEvict, .removal = removal, .node = {}});
+  record(std::move(removal));
   return Verdict::kEvicted;
 }
 
-void Context::record(Eviction eviction) {
-  const PodPtr& pod = eviction.pod;
-  ++evicted_total_;
-  ++evicted_by_node_[pod->node];
-  ++evicted_by_namespace_[pod->view().ns()];
-  for (const auto& owner : pod->owners()) ++evicted_by_owner_[owner.uid];
-  forget(pod);
-  result_.attempts.push_back({std::move(eviction), Outcome::kEvicted, ""});
+bool Context::may_go_on() {
+  plan_.is_cut |= plan_.steps.size() >= options_.most_new;
+  return !plan_.is_cut;
 }
 
-/// The attempt is the next in the result's list.
-void Context::begin(const Eviction& eviction) {
-  settle_down_to(std::max<std::size_t>(options_.most_in_flight, 1) - 1);
-  in_flight_.push_back({result_.attempts.size(), options_.begin_eviction(eviction)});
+void Context::add_step(Step step) {
+  // A strategy counts on what those before it did.
+  step.waits |= std::exchange(is_first_step_, false);
+  plan_.steps.push_back(std::move(step));
 }
 
-void Context::settle_down_to(std::size_t most) {
-  while (!in_flight_.empty()) {
-    InFlight& oldest = in_flight_.front();
-    // Answers that are there already are taken without waiting: the sooner a failure is known the better.
-    if (in_flight_.size() <= most && oldest.answer.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
-    Answer answer = oldest.answer.get();
-    if (answer.outcome != Outcome::kEvicted) take_back(result_.attempts[oldest.attempt], std::move(answer));
-    in_flight_.pop_front();
-  }
-}
-
-void Context::take_back(Attempt& attempt, Answer answer) {
-  const PodPtr& pod = attempt.eviction.pod;
-  attempt.outcome = answer.outcome;
-  attempt.message = std::move(answer.message);
-  judge_->undo(*pod);
-  BERTH_CHECK(evicted_total_ > 0 && evicted_by_node_[pod->node] > 0 && evicted_by_namespace_[pod->view().ns()] > 0,
-              "{}: an eviction is taken back that was not counted", pod->key());
-  --evicted_total_;
-  --evicted_by_node_[pod->node];
-  --evicted_by_namespace_[pod->view().ns()];
-  for (const auto& owner : pod->owners()) --evicted_by_owner_[owner.uid];
-  Node* node = find(pod->node);
-  if (node == nullptr) return;
-  node->pods.insert(
-      std::ranges::upper_bound(node->pods, pod->key(), {}, [](const PodPtr& one) -> const std::string& { return one->key(); }), pod);
-  if (pod->view().is_terminal()) return;
-  add(node->used, requests_of(*pod->info), 1);
-  ++node->used["pods"];
-}
-
-void Context::forget(const PodPtr& pod) {
-  evicted_.insert(pod->key());
+void Context::record(Removal removal) {
+  const PodPtr pod = removal.pod;
+  counts_.count(*pod, 1);
+  gone_.insert(pod->key());
+  plan_.result.removals.push_back(std::move(removal));
   Node* node = find(pod->node);
   if (node == nullptr || std::erase(node->pods, pod) == 0 || pod->view().is_terminal()) return;
   add(node->used, requests_of(*pod->info), -1);
   --node->used["pods"];
 }
 
-std::optional<Answer> Context::ask_budgets(const Pod& pod) {
-  switch (budgets_.ask(pod.view()).answer) {
+void Context::list_unmet() {
+  for (const auto& [key, removal] : known_.removals)
+    if (goes(removal.outcome) && !gone_.contains(key)) plan_.result.removals.push_back(removal);
+}
+
+std::optional<Answer> Context::ask_budgets(const placement::DisruptionLedger& budgets, const Pod& pod) {
+  switch (budgets.ask(pod.view()).answer) {
     case placement::DisruptionLedger::Answer::kAllowed:
       break;
     case placement::DisruptionLedger::Answer::kNothingLeft:
@@ -208,7 +227,6 @@ std::optional<Answer> Context::ask_budgets(const Pod& pod) {
     case placement::DisruptionLedger::Answer::kSeveral:
       return Answer{Outcome::kFailed, "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."};
   }
-  (void)budgets_.take(pod.view());
   return std::nullopt;
 }
 

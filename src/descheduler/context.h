@@ -1,10 +1,10 @@
 // What strategies work with: the nodes as the cycle has left them so far, and the evictor. Internal to this folder.
 #pragma once
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,21 +31,21 @@ struct Node {
 /// Why a pod stays that took the place of an evicted one.
 inline constexpr std::string_view kMovedAlready = "it was moved already, and nothing has changed from outside since";
 
-/// How an attempt ended, as far as a strategy goes on by it.
+/// How a try ended, as far as a strategy goes on by it.
 enum class Verdict : std::uint8_t { kEvicted, kNodeLimit, kTotalLimit, kRefused };
 
 /// One profile's view of a cycle. Node references hold while the context lives; a node's `pods` change with each eviction.
 class Context {
  public:
   Context(const Policy& policy, const Snapshot& snapshot, const placement::Profiles& profiles, const CycleOptions& options,
-          CycleResult& result);
+          const Known& known, Plan& plan);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
   ~Context();
 
   /// From now on evictions are by this profile's evictor. The error: a priority class is not there.
   Result<void> enter(const Profile& profile);
-  void enter(Strategy strategy) { strategy_ = strategy; }
+  void enter(Strategy strategy);
 
   /// Ready and selected by the policy, in order of name.
   [[nodiscard]] std::vector<Node>& nodes() { return nodes_; }
@@ -72,52 +72,58 @@ class Context {
   [[nodiscard]] bool fits(const Pod& pod, const Node& node) const;
   [[nodiscard]] bool fits_any(const Pod& pod, std::span<const Node* const> nodes, bool other_than_its_own) const;
 
-  /// Limits, then the placement engine with `rule`, then the budget, then the eviction itself.
+  /// What is known of it; otherwise limits, then the placement engine with `rule`, then the budget, then it is a step of the plan.
   Verdict evict(const PodPtr& pod, std::string why, const DestinationRule& rule = {});
-  /// Moves pods so that all of the gang, which waits, finds room; nothing unless the whole plan works. What came of it is an attempt for
+  /// Moves pods so that all of the gang, which waits, finds room; nothing unless the whole plan works. What came of it is a removal for
   /// each pod moved and a note.
   void make_room(const std::vector<PodPtr>& gang, const Plugin& plugin);
-  /// Waits for the answers to all evictions under way.
-  void settle() { settle_down_to(0); }
-  /// Of the last attempt: where the replacement goes; empty when it is not known.
-  [[nodiscard]] const std::string& last_destination() const { return result_.attempts.back().eviction.destination; }
+  /// Those that went although no strategy comes to them any more, by what is known now, end the list.
+  void list_unmet();
+  /// Of the last removal: where the replacement goes; empty when it is not known.
+  [[nodiscard]] const std::string& last_destination() const { return plan_.result.removals.back().destination; }
 
  private:
-  [[nodiscard]] bool was_moved(const Pod& pod) const;
+  /// How many go.
+  struct Counts {
+    std::uint64_t total = 0;
+    std::map<std::string, std::uint64_t, std::less<>> by_node, by_namespace, by_owner;
+    void count(const Pod& pod, std::int64_t sign);
+  };
   struct Limit {
     Outcome outcome;
     Verdict verdict;
     std::string message;
   };
-  /// The limit that one more eviction would exceed, with those under way counted.
-  std::optional<Limit> limit_before(const Pod& pod);
-  Verdict refuse(Eviction eviction, Outcome outcome, std::string message, Verdict verdict);
-  std::optional<Answer> ask_budgets(const Pod& pod);
-  void begin(const Eviction& eviction);
-  void record(Eviction eviction);
+  [[nodiscard]] bool was_moved(const Pod& pod) const;
+  /// The limit that these, beside those that went before, would exceed.
+  [[nodiscard]] std::optional<Limit> limit_before(std::span<const PodPtr> more, bool with_unmet) const;
+  [[nodiscard]] std::string why_too_few(const Pod& pod, bool with_unmet) const;
+  Verdict refuse(Removal removal, Outcome outcome, std::string message, Verdict verdict);
+  Verdict evict_as_known(const Removal& known, Removal removal);
+  [[nodiscard]] static std::optional<Answer> ask_budgets(const placement::DisruptionLedger& budgets, const Pod& pod);
+  /// From here on it is gone.
+  void record(Removal removal);
+  /// One more step, if the plan may still have one.
+  bool may_go_on();
+  void add_step(Step step);
+  [[nodiscard]] Removal removal_of(const PodPtr& pod, std::string why) const;
   std::string why_not_moved(const placement::PodInfo& info, const Plugin& plugin);
-  std::string why_beyond_limits(const RoomPlan& plan);
-  bool evict_moved(const Move& move, const std::string& why);
-  void settle_down_to(std::size_t most);
-  void take_back(Attempt& attempt, Answer answer);
-  void forget(const PodPtr& pod);
+  std::string why_not_carried_out(const RoomPlan& plan, const std::string& why);
+  std::size_t carry_out_earlier_moves(const std::string& why);
 
   const Policy& policy_;
   const Snapshot& snapshot_;
   const CycleOptions& options_;
-  CycleResult& result_;
+  const Known& known_;
+  Plan& plan_;
   std::unique_ptr<Judge> judge_;
   std::vector<Node> nodes_;
   std::vector<Node> other_nodes_;  ///< Ready, but not selected by the policy: places for pods to go to.
   placement::DisruptionLedger budgets_;
-  std::set<std::string, std::less<>> evicted_;
-  std::map<std::string, std::uint64_t, std::less<>> evicted_by_node_, evicted_by_namespace_, evicted_by_owner_;
-  std::uint64_t evicted_total_ = 0;
-  struct InFlight {
-    std::size_t attempt;  ///< Of the result.
-    std::future<Answer> answer;
-  };
-  std::deque<InFlight> in_flight_;  ///< In the order of beginning.
+  std::set<std::string, std::less<>> gone_;  ///< Those that the plan has come to.
+  Counts counts_;                            ///< Of these.
+  Counts unmet_;                             ///< Known to go, and not come to yet.
+  bool is_first_step_ = true;                ///< Of the strategy.
   const Profile* profile_ = nullptr;
   std::optional<std::int64_t> priority_threshold_;
   Strategy strategy_ = Strategy::kRemoveDuplicates;

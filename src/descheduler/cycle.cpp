@@ -50,7 +50,7 @@ Result<void> run_strategy(Context& ctx, const Plugin& plugin) {
 /// Of the pods that were not tried: protected by every profile, or out of no strategy's place.
 Result<void> list_standing(const Policy& policy, Context& ctx, CycleResult& result) {
   std::set<std::string, std::less<>> tried;
-  for (const Attempt& attempt : result.attempts) tried.insert(attempt.eviction.pod->key());
+  for (const Removal& removal : result.removals) tried.insert(removal.pod->key());
   for (const Node& node : ctx.nodes())
     for (const PodPtr& pod : node.pods) {
       if (tried.contains(pod->key())) continue;
@@ -79,6 +79,7 @@ std::string_view result_label(Outcome outcome) {
       return "maximum number of evicted pods per a descheduling cycle reached";
     case Outcome::kNoBetterPlace:
       return "no better place";
+    case Outcome::kPlanned:
     case Outcome::kProtected:
     case Outcome::kFailed:
       break;
@@ -87,37 +88,39 @@ std::string_view result_label(Outcome outcome) {
 }
 
 std::size_t CycleResult::evicted() const {
-  return static_cast<std::size_t>(std::ranges::count(attempts, Outcome::kEvicted, &Attempt::outcome));
+  return static_cast<std::size_t>(std::ranges::count_if(removals, [](const Removal& one) { return goes(one.outcome); }));
 }
 
-Result<CycleResult> run_cycle(const Policy& policy, const Snapshot& snapshot, const placement::Profiles& profiles,
-                              const CycleOptions& options) {
-  CycleResult result;
-  Context ctx(policy, snapshot, profiles, options, result);
+Result<Plan> plan_cycle(const Policy& policy, const Snapshot& snapshot, const placement::Profiles& profiles, const CycleOptions& options,
+                        const Known& known) {
+  Plan plan;
+  CycleResult& result = plan.result;
+  Context ctx(policy, snapshot, profiles, options, known, plan);
   for (const Profile& profile : policy.profiles)
     if (auto entered = ctx.enter(profile); !entered) return std::unexpected(entered.error());
   if (ctx.nodes().size() <= 1) {
     result.notes.push_back(fmt::format("nothing is done: two ready nodes or more are needed, there {} {}",
                                        ctx.nodes().size() == 1 ? "is" : "are", ctx.nodes().size()));
-    return result;
+    return plan;
   }
   // Balancing comes after everything that has to go, of all profiles.
   for (const bool balances : {false, true}) {
     for (const Profile& profile : policy.profiles) {
       if (auto entered = ctx.enter(profile); !entered) return std::unexpected(entered.error());
       for (const Plugin& plugin : balances ? profile.balance : profile.deschedule) {
+        if (plan.is_cut) continue;
         ctx.enter(plugin.strategy);
         const double start = options.stopwatch ? options.stopwatch() : 0;
         const auto ran = run_strategy(ctx, plugin);
-        ctx.settle();
         result.runs.push_back(
             {profile.name, plugin.strategy, options.stopwatch ? options.stopwatch() - start : 0, ran ? "" : ran.error().message});
       }
     }
   }
+  ctx.list_unmet();
   if (options.lists_everyone)
     if (auto listed = list_standing(policy, ctx, result); !listed) return std::unexpected(listed.error());
-  return result;
+  return plan;
 }
 
 }  // namespace berth::descheduler

@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
+#include <deque>
 #include <fstream>
 #include <iterator>
+#include <mutex>
+#include <utility>
 
 #include "base/base64.h"
 #include "base/config_reader.h"
@@ -29,21 +33,20 @@ const std::vector<double> kStrategyBounds = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 
 
 double monotonic_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-void count_attempt(metrics::Registry& registry, const Attempt& attempt) {
-  const Eviction& eviction = attempt.eviction;
-  const std::string strategy(strategy_name(eviction.strategy));
-  if (attempt.outcome == Outcome::kNoBetterPlace) {
+void count_removal(metrics::Registry& registry, const Removal& removal) {
+  const std::string strategy(strategy_name(removal.strategy));
+  if (removal.outcome == Outcome::kNoBetterPlace) {
     registry
         .counter("berth_descheduler_no_better_place_total", "Pods that a strategy chose and the placement engine knew no better place for.",
-                 {{"strategy", strategy}, {"profile", eviction.profile}})
+                 {{"strategy", strategy}, {"profile", removal.profile}})
         .add();
     return;
   }
-  const metrics::Labels labels = {{"result", std::string(result_label(attempt.outcome))},
+  const metrics::Labels labels = {{"result", std::string(result_label(removal.outcome))},
                                   {"strategy", strategy},
-                                  {"profile", eviction.profile},
-                                  {"namespace", eviction.pod->view().ns()},
-                                  {"node", eviction.pod->node}};
+                                  {"profile", removal.profile},
+                                  {"namespace", removal.pod->view().ns()},
+                                  {"node", removal.pod->node}};
   const std::string help =
       "Number of total evicted pods, by the result, by the strategy, by the namespace, by the node name. 'error' result means a pod could "
       "not be evicted";
@@ -128,24 +131,59 @@ Result<CycleResult> Descheduler::run_once() {
   ask_for_usage(*snapshot);
 
   memory_.look_at(*snapshot, now());
-  CycleOptions cycle;
-  cycle.now = now();
-  cycle.is_moved = [this](const Pod& pod) { return memory_.is_moved(pod); };
-  cycle.nodes_are_coming = options_.policy.makes_room() && nodes_are_coming();
-  cycle.check = options_.check;
-  cycle.lists_everyone = options_.lists_everyone;
-  // The API knows the budgets as they are now, but its answers come late, and on a dry run it counts nothing.
-  cycle.counts_budgets = true;
-  cycle.begin_eviction = [this](const Eviction& eviction) { return evict(eviction); };
-  cycle.most_in_flight = options_.most_in_flight;
-  if (!options_.dry_run) cycle.nominate = [this](const Pod& pod, const std::string& node) { return nominate(pod, node); };
-  cycle.stopwatch = monotonic_seconds;
-  auto result = run_cycle(options_.policy, *snapshot, options_.profiles, cycle);
-  if (!result) return result;
-  tell(*result);
+  auto cycle = Execution::begin(options_.policy, *snapshot, options_.profiles, options_for(*snapshot), options_.most_in_flight);
+  if (!cycle) return std::unexpected(cycle.error());
+  CycleResult result = execute(std::move(*cycle));
+  tell(result);
   for (const char* name : {"descheduler_descheduler_loop_duration_seconds", "descheduler_loop_duration_seconds"})
     metrics_->histogram(name, "Time taken to complete a full descheduling cycle", kLoopBounds).observe(monotonic_seconds() - start);
   return result;
+}
+
+CycleOptions Descheduler::options_for(const Snapshot& snapshot) {
+  CycleOptions out;
+  out.now = now();
+  for (const auto& [key, pod] : snapshot.pods)
+    if (memory_.is_moved(*pod)) out.moved.insert(pod->view().meta.uid);
+  out.nodes_are_coming = options_.policy.makes_room() && nodes_are_coming();
+  out.check = options_.check;
+  out.lists_everyone = options_.lists_everyone;
+  // On a dry run the API counts nothing, and nobody's room is kept.
+  out.keeps_rooms = !options_.dry_run;
+  out.stopwatch = monotonic_seconds;
+  return out;
+}
+
+CycleResult Descheduler::execute(Execution cycle) {
+  struct Answers {
+    std::mutex mutex;
+    std::condition_variable come;
+    std::deque<std::pair<Step, Answer>> all;
+  };
+  // Answers come from the transport's thread.
+  const auto answers = std::make_shared<Answers>();
+  const auto ask = [&](Step step) {
+    const bool is_plan = options_.dry_run;
+    client::Call call = call_for(step);
+    client_.call(std::move(call), [answers, is_plan, step = std::move(step)](const model::ApiResult<json::Value>& answer) {
+      const std::lock_guard lock(answers->mutex);
+      answers->all.emplace_back(step, answer_of(answer, is_plan));
+      answers->come.notify_one();
+    });
+  };
+  while (!cycle.is_over()) {
+    for (Step& step : cycle.due()) ask(std::move(step));
+    if (cycle.is_over()) break;
+    std::deque<std::pair<Step, Answer>> come;
+    {
+      std::unique_lock lock(answers->mutex);
+      answers->come.wait(lock, [&] { return !answers->all.empty(); });
+      come = std::exchange(answers->all, {});
+    }
+    for (auto& [step, answer] : come) cycle.answered(step, std::move(answer));
+    if (is_stopped_) cycle.stop();
+  }
+  return std::move(cycle).result();
 }
 
 bool Descheduler::nodes_are_coming() {
@@ -157,16 +195,6 @@ bool Descheduler::nodes_are_coming() {
   if (!status) return false;
   const auto looked = parse_rfc3339(json::get_string(*status, {"clusterWide", "scaleUp", "lastProbeTime"}));
   return looked && *looked + kLongestSilence > now() && json::get_string(*status, {"clusterWide", "scaleUp", "status"}) == "InProgress";
-}
-
-Answer Descheduler::nominate(const Pod& pod, const std::string& node) {
-  const model::PodView& view = pod.view();
-  const json::Object patch = {{"metadata", json::Object{{"uid", view.meta.uid}}}, {"status", json::Object{{"nominatedNodeName", node}}}};
-  client::Call call{.verb = "patch", .gvr = kPods, .ns = view.ns(), .name = view.name(), .subresource = "status"};
-  call.content_type = "application/merge-patch+json";
-  call.body = json::serialize(patch);
-  call.answer = client::Answer::kNone;
-  return answer_of(client_.call_and_wait(std::move(call)), false);
 }
 
 void Descheduler::ask_for_usage(Snapshot& snapshot) {
@@ -197,8 +225,19 @@ Result<std::string> Descheduler::prometheus_token(const PrometheusProvider& prov
   return trimmed(*token);
 }
 
-std::future<Answer> Descheduler::evict(const Eviction& eviction) {
-  const model::PodView& pod = eviction.pod->view();
+client::Call Descheduler::call_for(const Step& step) const {
+  const Removal& removal = step.removal;
+  const model::PodView& pod = removal.pod->view();
+  client::Call call{.verb = "create", .gvr = kPods, .ns = pod.ns(), .name = pod.name(), .subresource = "eviction"};
+  call.answer = client::Answer::kNone;
+  if (step.kind == Step::Kind::kKeepRoom) {
+    call.verb = "patch";
+    call.subresource = "status";
+    call.content_type = "application/merge-patch+json";
+    call.body = json::serialize(
+        json::Object{{"metadata", json::Object{{"uid", pod.meta.uid}}}, {"status", json::Object{{"nominatedNodeName", step.node}}}});
+    return call;
+  }
   json::Object options;
   if (options_.policy.grace_period_seconds) options["gracePeriodSeconds"] = *options_.policy.grace_period_seconds;
   if (!pod.meta.uid.empty()) options["preconditions"] = json::Object{{"uid", pod.meta.uid}};
@@ -208,35 +247,27 @@ std::future<Answer> Descheduler::evict(const Eviction& eviction) {
       {"kind", "Eviction"},
       {"metadata", json::Object{{"name", pod.name()},
                                 {"namespace", pod.ns()},
-                                {"annotations", json::Object{{"reason", fmt::format("triggered by {}/{}: {}", eviction.profile,
-                                                                                    strategy_name(eviction.strategy), eviction.why)},
+                                {"annotations", json::Object{{"reason", fmt::format("triggered by {}/{}: {}", removal.profile,
+                                                                                    strategy_name(removal.strategy), removal.why)},
                                                              {"requested-by", kName}}}}},
       {"deleteOptions", std::move(options)}};
-  client::Call call{.verb = "create", .gvr = kPods, .ns = pod.ns(), .name = pod.name(), .subresource = "eviction"};
   if (options_.dry_run) call.query = "dryRun=All";
   call.body = json::serialize(body);
-  call.answer = client::Answer::kNone;
-  auto answered = std::make_shared<std::promise<Answer>>();
-  auto out = answered->get_future();
-  client_.call(std::move(call), [answered, is_plan = options_.dry_run](const model::ApiResult<json::Value>& answer) {
-    answered->set_value(answer_of(answer, is_plan));
-  });
-  return out;
+  return call;
 }
 
 void Descheduler::tell(const CycleResult& result) {
-  for (const Attempt& attempt : result.attempts) {
-    const Eviction& eviction = attempt.eviction;
-    count_attempt(*metrics_, attempt);
+  for (const Removal& removal : result.removals) {
+    count_removal(*metrics_, removal);
     if (options_.dry_run) continue;
-    if (attempt.outcome == Outcome::kEvicted) {
-      log::info("descheduler", "evicted {} from {} by {}: {}{}", eviction.pod->key(), eviction.pod->node, strategy_name(eviction.strategy),
-                eviction.why, eviction.destination.empty() ? "" : "; its place is on " + eviction.destination);
-      write_event(eviction, "Normal", strategy_name(eviction.strategy),
-                  fmt::format("pod eviction from {} node by {}", eviction.pod->node, kName));
-    } else if (attempt.outcome != Outcome::kNoBetterPlace && options_.policy.eviction_failure_events) {
-      write_event(eviction, "Warning", "EvictionFailed",
-                  fmt::format("pod eviction from {} node by {} failed: {}", eviction.pod->node, kName, attempt.message));
+    if (removal.outcome == Outcome::kEvicted) {
+      log::info("descheduler", "evicted {} from {} by {}: {}{}", removal.pod->key(), removal.pod->node, strategy_name(removal.strategy),
+                removal.why, removal.destination.empty() ? "" : "; its place is on " + removal.destination);
+      write_event(removal, "Normal", strategy_name(removal.strategy),
+                  fmt::format("pod eviction from {} node by {}", removal.pod->node, kName));
+    } else if (removal.outcome != Outcome::kNoBetterPlace && options_.policy.eviction_failure_events) {
+      write_event(removal, "Warning", "EvictionFailed",
+                  fmt::format("pod eviction from {} node by {} failed: {}", removal.pod->node, kName, removal.message));
     }
   }
   for (const StrategyRun& run : result.runs) {
@@ -247,8 +278,8 @@ void Descheduler::tell(const CycleResult& result) {
   }
 }
 
-void Descheduler::write_event(const Eviction& eviction, std::string_view type, std::string_view reason, std::string_view note) {
-  const model::PodView& pod = eviction.pod->view();
+void Descheduler::write_event(const Removal& removal, std::string_view type, std::string_view reason, std::string_view note) {
+  const model::PodView& pod = removal.pod->view();
   write_event_about({{"apiVersion", "v1"}, {"kind", "Pod"}, {"namespace", pod.ns()}, {"name", pod.name()}, {"uid", pod.meta.uid}}, type,
                     "Descheduled", reason, note);
 }

@@ -1,5 +1,7 @@
 // The descheduler's shell: reads the cluster, runs a cycle, evicts through the API, tells of it in events and metrics (SPEC G4, I6).
 #pragma once
+#include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,7 +11,7 @@
 
 #include "base/metrics.h"
 #include "client/client.h"
-#include "descheduler/cycle.h"
+#include "descheduler/execution.h"
 #include "descheduler/memory.h"
 #include "placement/profiles.h"
 
@@ -44,12 +46,15 @@ class Descheduler {
   /// The policy as its file has it by now, for the cycles from here on. The error: it cannot be used; then nobody should be evicted,
   /// neither by it nor by the one before. A change, and an error that is new, are told in an event on the Lease kube-system/descheduler.
   Result<void> refresh_policy();
+  /// From any thread, and for good: the cycle that runs asks for nothing more, and ends once what it asked for is answered.
+  void stop() { is_stopped_ = true; }
   [[nodiscard]] const DeschedulerOptions& options() const { return options_; }
 
  private:
-  /// Asks for the eviction; the answer comes from the transport's thread.
-  std::future<Answer> evict(const Eviction& eviction);
-  Answer nominate(const Pod& pod, const std::string& node);
+  CycleOptions options_for(const Snapshot& snapshot);
+  /// Carries the cycle out.
+  CycleResult execute(Execution cycle);
+  [[nodiscard]] client::Call call_for(const Step& step) const;
   /// By the status that a cluster autoscaler writes, berth's or another.
   bool nodes_are_coming();
   /// What Prometheus says of nodes. A query that fails is its strategies' failure, and no other's.
@@ -57,7 +62,7 @@ class Descheduler {
   Result<std::string> prometheus_token(const PrometheusProvider& provider);
   [[nodiscard]] TimePoint now() const { return options_.clock != nullptr ? options_.clock->now() : SystemClock().now(); }
   void tell(const CycleResult& result);
-  void write_event(const Eviction& eviction, std::string_view type, std::string_view reason, std::string_view note);
+  void write_event(const Removal& removal, std::string_view type, std::string_view reason, std::string_view note);
   void write_event_about(json::Object regarding, std::string_view type, std::string_view action, std::string_view reason,
                          std::string_view note);
 
@@ -71,6 +76,7 @@ class Descheduler {
   std::optional<std::string> policy_text_;  ///< As it was last read; nullopt: not yet.
   std::string policy_problem_;              ///< Told already.
   std::uint64_t events_ = 0;
+  std::atomic<bool> is_stopped_ = false;
 };
 
 /// The plan, or what was done, as a table for people. `is_plan`: nothing was done. Of the pods that stay at most `most_kept` are listed.

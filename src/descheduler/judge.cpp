@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <span>
 
 #include "placement/attempt.h"
 
@@ -39,13 +41,17 @@ placement::PodInfoPtr stand_in_for(const placement::PodInfo& pod, placement::Era
 }  // namespace
 
 Judge::Judge(const Snapshot& snapshot, const placement::Profiles& profiles, PlacementCheck check)
-    : snapshot_(snapshot),
-      trial_(placement::Trial::on_fork(snapshot.cluster, profiles,
-                                       {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}})),
-      check_(check),
-      has_unneeded_(std::ranges::any_of(snapshot.cluster.nodes(),
-                                        [](const placement::NodeInfo* node) { return node->node != nullptr && is_unneeded(*node); })) {
+    : snapshot_(snapshot), check_(check), has_unneeded_(std::ranges::any_of(snapshot.cluster.nodes(), [](const placement::NodeInfo* node) {
+        return node->node != nullptr && is_unneeded(*node);
+      })) {
+  stages_.push_back({placement::Trial::on_fork(
+      snapshot.cluster, profiles, {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}})});
   if (check_ == PlacementCheck::kBetterPlace) place_all_waiting();
+}
+
+std::vector<Judge::Stage>& Judge::stages() {
+  if (stages_.size() == 1 && check_ == PlacementCheck::kBetterPlace) stages_.push_back({stages_[0].trial.fork(), true});
+  return stages_;
 }
 
 /// What the scheduler is about to place has its room before any replacement: pods that wait, and those of nodes that the autoscaler
@@ -60,7 +66,7 @@ void Judge::place_all_waiting() {
       if (found == snapshot_.pods.end() || owner == nullptr || owner->kind == "DaemonSet" || owner->kind == "Node") continue;
       if (found->second->is_mirror || info->view().is_terminal()) continue;
       // Of one on its way out the successor is there already.
-      if (!info->view().meta.is_deleting) waiting.push_back(trial_.renew(trial_.evict(info)));
+      if (!info->view().meta.is_deleting) waiting.push_back(stages_[0].trial.renew(stages_[0].trial.evict(info)));
     }
   }
   std::vector<PodPtr> new_ones;
@@ -74,124 +80,113 @@ void Judge::place_all_waiting() {
 
 void Judge::place_waiting(const std::vector<placement::PodInfoPtr>& gang) {
   if (check_ != PlacementCheck::kBetterPlace) return;
+  placement::Trial& first = stages_[0].trial;
   std::set<std::pair<std::string, placement::Signature>> hopeless;
   for (const placement::PodInfoPtr& pod : gang) {
     const model::PodView& view = pod->view();
-    const placement::NodeInfo* kept = trial_.cluster().find_node(view.nominated_node_name);
+    const placement::NodeInfo* kept = first.cluster().find_node(view.nominated_node_name);
     placement::NodeIndex on;
     if (kept != nullptr && kept->node != nullptr) {
-      trial_.hold(pod, on = kept->index);
+      first.hold(pod, on = kept->index);
     } else {
-      const std::pair kind{view.scheduler_name, trial_.sign(*pod)};
+      const std::pair kind{view.scheduler_name, first.sign(*pod)};
       if (hopeless.contains(kind)) continue;
-      on = trial_.place(pod).node;
+      on = first.place(pod).node;
       if (!on.is_valid()) {
         hopeless.insert(kind);
         continue;
       }
     }
     placed_waiting_.insert(pod->key);
-    if (meanwhile_) meanwhile_->hold(pod, on);
+    for (Stage& stage : std::span(stages_).subspan(1)) stage.trial.hold(pod, on);
   }
 }
 
 void Judge::lift_waiting(const std::vector<placement::PodInfoPtr>& gang) {
   for (const placement::PodInfoPtr& pod : gang)
-    if (placed_waiting_.erase(pod->key) > 0) {
-      trial_.evict(pod);
-      if (meanwhile_) meanwhile_->evict(pod);
-    }
+    if (placed_waiting_.erase(pod->key) > 0)
+      for (Stage& stage : stages_) stage.trial.evict(pod);
 }
 
-Judgement Judge::judge(const Pod& pod, const DestinationRule& rule) {
+Judgement Judge::judge(const Pod& pod, const DestinationRule& rule, bool goes) {
   // A finished pod takes no room and its controller has made another one long since: nothing comes back.
   if (pod.view().is_terminal()) return {true, "", "", false};
-  const RefusalKey key = {pod.view().scheduler_name, trial_.sign(*pod.info), pod.node};
-  if (const auto known = refusals_.find(key); known != refusals_.end() && check_ != PlacementCheck::kOff) return known->second;
-  if (!meanwhile_ && check_ == PlacementCheck::kBetterPlace) meanwhile_.emplace(trial_.fork());
-  placement::Eviction eviction = trial_.evict(pod.info);
   if (check_ == PlacementCheck::kOff) {
-    evicted_.insert_or_assign(pod.key(), std::move(eviction));
+    if (goes) carry_out(pod, "");
     return {true, "", "", false};
   }
-  placement::PodInfoPtr replacement = trial_.renew(eviction);
-  Judgement out = decide(trial_, pod, replacement, {.rule = &rule});
-  if (!out.is_accepted && !out.is_by_rule) refusals_.emplace(key, out);
-  // A pod that was labelled by hand is judged as it is; where its replacement goes is its template's matter. Without the labels that made
-  // it leave, the old node may be as good as others, but not the best.
-  const auto labels = snapshot_.replacement_labels(pod.view());
-  const bool is_relabelled = labels && *labels != pod.view().meta.labels;
-  if (out.is_accepted && is_relabelled) {
-    replacement = trial_.renew(eviction, &*labels);
-    out = decide(trial_, pod, replacement, {.may_be_equal = true});
+  const RefusalKey key = {pod.view().scheduler_name, stages_[0].trial.sign(*pod.info), pod.node};
+  if (const auto known = refusals_.find(key); known != refusals_.end()) return known->second;
+  const auto labels = other_labels(pod);
+  std::array<std::optional<placement::Attempt>, 2> attempts;
+  std::array<placement::PodInfoPtr, 2> replacements;
+  Judgement out{.is_accepted = true, .destination = {}, .reason = {}};
+  const std::size_t count = stages().size();
+  for (std::size_t i = 0; i < count && out.is_accepted; ++i) {
+    Stage& stage = stages_[i];
+    attempts[i].emplace(stage.trial);
+    const placement::Eviction eviction = leave(stage, pod.info);
+    replacements[i] = stage.trial.renew(eviction);
+    if (i == 0 || !labels) out = decide(stage, pod, replacements[i], {.rule = &rule, .preferred = out.destination});
+    // A pod that was labelled by hand is judged as it is; where its replacement goes is its template's matter. Without the labels that made
+    // it leave, the old node may be as good as others, but not the best.
+    if (!out.is_accepted || !labels) continue;
+    replacements[i] = stage.trial.renew(eviction, &*labels);
+    out = decide(stage, pod, replacements[i], {.may_be_equal = true, .preferred = i == 0 ? "" : out.destination});
   }
-  if (out.is_accepted && meanwhile_) {
-    out = decide_meanwhile(pod, rule, is_relabelled ? &*labels : nullptr, std::move(out.destination));
-    if (!out.is_accepted && !out.is_by_rule) refusals_.emplace(key, out);
-  }
-  if (out.is_accepted) {
-    const placement::Status status = trial_.place_on(replacement, trial_.cluster().find_node(out.destination)->index);
+  for (std::size_t i = 0; i < count && out.is_accepted; ++i) {
+    placement::Trial& trial = stages_[i].trial;
+    const placement::Status status = trial.place_on(replacements[i], trial.cluster().find_node(out.destination)->index);
     if (!status.is_success()) out = {false, "", fmt::format("{} could not be given what it needs: {}", out.destination, status.message())};
   }
-  if (out.is_accepted) {
+  if (!out.is_accepted && !out.is_by_rule && !labels) refusals_.emplace(key, out);
+  if (out.is_accepted && goes) {
+    for (std::size_t i = 0; i < count; ++i) attempts[i]->keep();
     refusals_.clear();
-    evicted_.insert_or_assign(pod.key(), std::move(eviction));
-  } else {
-    trial_.undo(eviction);
-    if (const auto left = leaving_.find(pod.key()); left != leaving_.end()) {
-      come_back(left->second);
-      leaving_.erase(left);
-    }
   }
   return out;
 }
 
-Judge::Leaving Judge::leave(const placement::PodInfoPtr& pod) {
-  placement::Trial& trial = *meanwhile_;
-  Leaving out{trial.evict(pod), {}};
-  if (!out.eviction.node.is_valid()) return out;
-  const placement::PodInfoPtr stand_in = stand_in_for(*pod, trial.cluster().era());
-  trial.hold(stand_in, out.eviction.node);
-  out.stand_in = stand_in->key;
+std::optional<model::Labels> Judge::other_labels(const Pod& pod) const {
+  auto labels = snapshot_.replacement_labels(pod.view());
+  return labels && *labels != pod.view().meta.labels ? labels : std::nullopt;
+}
+
+placement::Eviction Judge::leave(Stage& stage, const placement::PodInfoPtr& pod) {
+  placement::Eviction out = stage.trial.evict(pod);
+  if (stage.has_everybody && out.node.is_valid()) stage.trial.hold(stand_in_for(*pod, stage.trial.cluster().era()), out.node);
   return out;
 }
 
-void Judge::come_back(const Leaving& leaving) {
-  if (!leaving.stand_in.empty()) meanwhile_->cluster().remove_pod(leaving.stand_in);
-  meanwhile_->undo(leaving.eviction);
+void Judge::put(Stage& stage, const placement::PodInfoPtr& pod, const std::string& node) {
+  if (const placement::NodeInfo* there = stage.trial.cluster().find_node(node)) stage.trial.hold(pod, there->index);
 }
 
-Judgement Judge::decide_meanwhile(const Pod& pod, const DestinationRule& rule, const model::Labels* labels, std::string preferred) {
-  placement::Trial& trial = *meanwhile_;
-  Leaving leaving = leave(pod.info);
-  const placement::PodInfoPtr replacement = trial.renew(leaving.eviction, labels);
-  Terms terms{.preferred = std::move(preferred)};
-  if (labels == nullptr)
-    terms.rule = &rule;
-  else
-    terms.may_be_equal = true;
-  Judgement out = decide(trial, pod, replacement, terms);
-  if (out.is_accepted) {
-    const placement::Status status = trial.place_on(replacement, trial.cluster().find_node(out.destination)->index);
-    if (!status.is_success()) out = {false, "", fmt::format("{} could not be given what it needs: {}", out.destination, status.message())};
+void Judge::carry_out(const Pod& pod, const std::string& destination) {
+  if (pod.view().is_terminal()) return;
+  refusals_.clear();
+  const auto labels = other_labels(pod);
+  for (Stage& stage : stages()) {
+    const placement::Eviction eviction = leave(stage, pod.info);
+    const placement::NodeInfo* to = stage.trial.cluster().find_node(destination);
+    if (to == nullptr) continue;
+    const placement::PodInfoPtr replacement = stage.trial.renew(eviction, labels ? &*labels : nullptr);
+    if (!stage.trial.place_on(replacement, to->index).is_success()) stage.trial.hold(replacement, to->index);
   }
-  if (out.is_accepted) {
-    leaving_.insert_or_assign(pod.key(), std::move(leaving));
-  } else {
-    out.reason = "before those that leave have ended, " + out.reason;
-    come_back(leaving);
-  }
-  return out;
 }
 
-Judgement Judge::decide(placement::Trial& trial, const Pod& pod, const placement::PodInfoPtr& replacement, const Terms& terms) {
+Judgement Judge::decide(Stage& stage, const Pod& pod, const placement::PodInfoPtr& replacement, const Terms& terms) {
+  placement::Trial& trial = stage.trial;
+  const auto refuse = [&stage](std::string why, bool is_by_rule = false) {
+    return Judgement{false, "", (stage.has_everybody ? "before those that leave have ended, " : "") + why, is_by_rule};
+  };
   const placement::BestNodes best = trial.best(replacement);
   const placement::Decision& decision = best.decision;
-  if (decision.outcome == placement::Decision::Outcome::kError) return {false, "", decision.error};
+  if (decision.outcome == placement::Decision::Outcome::kError) return refuse(decision.error);
   if (decision.outcome == placement::Decision::Outcome::kUnschedulable) {
     const std::string why =
         decision.diagnosis == nullptr ? "" : placement::fit_error_message(*decision.diagnosis, trial.cluster().era(), "");
-    return {false, "", "it would fit nowhere: " + why};
+    return refuse("it would fit nowhere: " + why);
   }
   if (check_ == PlacementCheck::kFits) return {true, std::string(decision.node_name), ""};
   const placement::Cluster& cluster = trial.cluster();
@@ -202,7 +197,7 @@ Judgement Judge::decide(placement::Trial& trial, const Pod& pod, const placement
   for (const placement::NodeIndex index : best.nodes) {
     if (index == here) {
       if (terms.may_be_equal && best.nodes.size() > 1) continue;
-      return {false, "", fmt::format("it {} come back to {}", best.nodes.size() == 1 ? "would" : "could", pod.node)};
+      return refuse(fmt::format("it {} come back to {}", best.nodes.size() == 1 ? "would" : "could", pod.node));
     }
     if (!destination.is_valid() || (preferred != nullptr && index == preferred->index)) destination = index;
     // Thousands may be equally good: they are looked at where something could be said against them.
@@ -211,50 +206,29 @@ Judgement Judge::decide(placement::Trial& trial, const Pod& pod, const placement
     const placement::NodeInfo& node = *cluster.node(index);
     // What goes there keeps the node, or moves once more with it.
     if (has_unneeded_ && is_unneeded(node))
-      return {false, "",
-              fmt::format("it {} go to {}, which the autoscaler wants to remove", best.nodes.size() == 1 ? "would" : "could", node.name)};
+      return refuse(
+          fmt::format("it {} go to {}, which the autoscaler wants to remove", best.nodes.size() == 1 ? "would" : "could", node.name));
     if (!has_rule) continue;
     if (const std::string why = (*terms.rule)(node); !why.empty())
-      return {false, "", fmt::format("it {} go to {}, {}", best.nodes.size() == 1 ? "would" : "could", node.name, why), true};
+      return refuse(fmt::format("it {} go to {}, {}", best.nodes.size() == 1 ? "would" : "could", node.name, why), true);
   }
   return {true, destination.is_valid() ? cluster.node(destination)->name : "", ""};
 }
 
 RoomPlan Judge::room_for(const std::vector<placement::PodInfoPtr>& gang, const PackingRules& rules) {
-  const placement::Attempt attempt(trial_);
-  return make_room(trial_, gang, rules);
+  const placement::Attempt attempt(stages_[0].trial);
+  return make_room(stages_[0].trial, gang, rules);
 }
 
-void Judge::carry_out(std::span<const Move> moves, std::span<const RoomPlan::Place> placed) {
+void Judge::carry_out(const RoomPlan& plan) {
   refusals_.clear();
-  if (!meanwhile_) meanwhile_.emplace(trial_.fork());
-  std::vector<placement::Eviction> evicted, leaving;
-  for (const Move& move : moves) {
-    evicted.push_back(trial_.evict(move.pod));
-    leaving.push_back(leave(move.pod).eviction);
+  for (Stage& stage : stages()) {
+    std::vector<placement::Eviction> gone;
+    for (const Move& move : plan.moves) gone.push_back(leave(stage, move.pod));
+    // Where room is made for a pod nobody else comes, though those who make it have not ended.
+    for (const RoomPlan::Place& place : plan.placed) put(stage, place.pod, place.node);
+    for (std::size_t i = 0; i < gone.size(); ++i) put(stage, stage.trial.renew(gone[i]), plan.moves[i].to);
   }
-  const auto put = [&](placement::Trial& trial, const placement::PodInfoPtr& pod, const std::string& on) {
-    if (const placement::NodeInfo* node = trial.cluster().find_node(on)) trial.hold(pod, node->index);
-  };
-  // Where room is made for a pod nobody else comes, though those who make it have not ended.
-  for (const RoomPlan::Place& place : placed)
-    for (placement::Trial* trial : {&trial_, &*meanwhile_}) put(*trial, place.pod, place.node);
-  for (std::size_t i = 0; i < moves.size(); ++i) {
-    put(trial_, trial_.renew(evicted[i]), moves[i].to);
-    put(*meanwhile_, meanwhile_->renew(leaving[i]), moves[i].to);
-  }
-}
-
-void Judge::undo(const Pod& pod) {
-  const auto found = evicted_.find(pod.key());
-  if (found == evicted_.end()) return;
-  refusals_.clear();
-  trial_.undo(found->second);
-  evicted_.erase(found);
-  const auto left = leaving_.find(pod.key());
-  if (left == leaving_.end()) return;
-  come_back(left->second);
-  leaving_.erase(left);
 }
 
 }  // namespace berth::descheduler

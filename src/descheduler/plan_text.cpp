@@ -22,13 +22,14 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
   return out;
 }
 
-std::string destination_of(const Eviction& eviction) {
-  if (!eviction.destination.empty()) return eviction.destination;
-  return eviction.pod->view().is_terminal() ? "<finished>" : "<not asked>";
+std::string destination_of(const Removal& removal) {
+  if (!removal.destination.empty()) return removal.destination;
+  return removal.pod->view().is_terminal() ? "<finished>" : "<not asked>";
 }
 
 std::string_view outcome_word(Outcome outcome) {
   switch (outcome) {
+    case Outcome::kPlanned:
     case Outcome::kEvicted:
       return "evicted";
     case Outcome::kNodeLimit:
@@ -53,13 +54,12 @@ std::string to_text(const CycleResult& result, bool is_plan, std::size_t most_ke
   std::vector<std::vector<std::string>> evicted = {{"POD", "FROM", "TO", "STRATEGY", "WHY"}};
   std::vector<std::vector<std::string>> kept = {{"POD", "ON", "STRATEGY", "KEPT BY", "BECAUSE"}};
   std::size_t kept_count = 0;
-  for (const Attempt& attempt : result.attempts) {
-    const Eviction& eviction = attempt.eviction;
-    const std::string strategy(strategy_name(eviction.strategy));
-    if (attempt.outcome == Outcome::kEvicted)
-      evicted.push_back({eviction.pod->key(), eviction.pod->node, destination_of(eviction), strategy, eviction.why});
+  for (const Removal& removal : result.removals) {
+    const std::string strategy(strategy_name(removal.strategy));
+    if (goes(removal.outcome))
+      evicted.push_back({removal.pod->key(), removal.pod->node, destination_of(removal), strategy, removal.why});
     else if (++kept_count <= most_kept)
-      kept.push_back({eviction.pod->key(), eviction.pod->node, strategy, std::string(outcome_word(attempt.outcome)), attempt.message});
+      kept.push_back({removal.pod->key(), removal.pod->node, strategy, std::string(outcome_word(removal.outcome)), removal.message});
   }
   std::string out;
   for (const std::string& note : result.notes) out += note + "\n";
@@ -81,16 +81,15 @@ std::string to_text(const CycleResult& result, bool is_plan, std::size_t most_ke
 
 json::Value to_json(const CycleResult& result, bool is_plan) {
   json::Array evictions, kept;
-  for (const Attempt& attempt : result.attempts) {
-    const Eviction& eviction = attempt.eviction;
-    json::Object one = {{"namespace", eviction.pod->view().ns()},       {"pod", eviction.pod->view().name()}, {"node", eviction.pod->node},
-                        {"strategy", strategy_name(eviction.strategy)}, {"profile", eviction.profile},        {"why", eviction.why}};
-    if (attempt.outcome == Outcome::kEvicted) {
-      if (!eviction.destination.empty()) one["destination"] = eviction.destination;
+  for (const Removal& removal : result.removals) {
+    json::Object one = {{"namespace", removal.pod->view().ns()},       {"pod", removal.pod->view().name()}, {"node", removal.pod->node},
+                        {"strategy", strategy_name(removal.strategy)}, {"profile", removal.profile},        {"why", removal.why}};
+    if (goes(removal.outcome)) {
+      if (!removal.destination.empty()) one["destination"] = removal.destination;
       evictions.push_back(std::move(one));
     } else {
-      one["keptBy"] = outcome_word(attempt.outcome);
-      one["because"] = attempt.message;
+      one["keptBy"] = outcome_word(removal.outcome);
+      one["because"] = removal.message;
       kept.push_back(std::move(one));
     }
   }

@@ -32,7 +32,7 @@ std::string Context::why_protected(const Pod& pod) const {
   const EvictorArgs& args = profile_->evictor;
   const model::ObjectMeta& meta = pod.view().meta;
   // Whatever an annotation says: the pod goes anyway, or comes back at once where it was.
-  if (evicted_.contains(pod.key()) || meta.is_deleting) return "pod is terminating";
+  if (gone_.contains(pod.key()) || meta.is_deleting) return "pod is terminating";
   if (pod.is_mirror) return "pod is a mirror pod";
   if (pod.is_static) return "pod is a static pod";
   if (pod.has_evict_annotation) return "";
@@ -54,18 +54,22 @@ std::string Context::why_protected(const Pod& pod) const {
   if (args.protects_resource_claims && !pod.view().resource_claims.empty())
     return "pod has ResourceClaims and descheduler is configured to protect ResourceClaims pods";
   if (args.labels && !args.labels->matches(meta.labels)) return "pod labels do not match the labelSelector filter in the policy parameter";
-  if (args.min_replicas > 1 && pod.owners().size() == 1) {
-    const std::string& uid = pod.owners()[0].uid;
-    const auto all = snapshot_.pods_by_owner.find(uid);
-    const auto gone = evicted_by_owner_.find(uid);
-    const std::uint64_t count =
-        (all == snapshot_.pods_by_owner.end() ? 0 : all->second.size()) - (gone == evicted_by_owner_.end() ? 0 : gone->second);
-    if (count < args.min_replicas)
-      return fmt::format("owner has {} replicas which is less than minReplicas of {}", count, args.min_replicas);
-  }
+  if (std::string why = why_too_few(pod, false); !why.empty()) return why;
   if (args.min_pod_age && (!pod.started || options_.now - *pod.started < *args.min_pod_age))
     return fmt::format("pod age is not older than MinPodAge: {} seconds", format_go_duration(*args.min_pod_age));
   return "";
+}
+
+std::string Context::why_too_few(const Pod& pod, bool with_unmet) const {
+  const std::uint64_t least = profile_->evictor.min_replicas;
+  if (least <= 1 || pod.owners().size() != 1) return "";
+  const std::string& uid = pod.owners()[0].uid;
+  const auto all = snapshot_.pods_by_owner.find(uid);
+  std::uint64_t count = all == snapshot_.pods_by_owner.end() ? 0 : all->second.size();
+  for (const Counts* gone : {&counts_, &unmet_})
+    if (const auto found = gone->by_owner.find(uid); found != gone->by_owner.end() && (gone == &counts_ || with_unmet))
+      count -= found->second;
+  return count < least ? fmt::format("owner has {} replicas which is less than minReplicas of {}", count, least) : "";
 }
 
 bool Context::pre_eviction_filter(const Pod& pod) {

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "descheduler/cycle.h"
+#include "descheduler/execution.h"
 #include "descheduler/prometheus.h"
 #include "placement/profiles.h"
 
@@ -68,15 +68,15 @@ std::string failure_kind(Outcome outcome) {
   }
 }
 
-void count(Outline& out, const Eviction& eviction) {
-  const Pod& pod = *eviction.pod;
+void count(Outline& out, const Removal& removal) {
+  const Pod& pod = *removal.pod;
   Strings owners, images;
   for (const auto& owner : pod.owners()) owners.push_back(owner.kind + "/" + owner.name);
   for (const auto& container : pod.view().containers) images.push_back(container.image);
   std::ranges::sort(images);
   const std::string owner = fmt::format("{} {}", pod.view().ns(), owners.empty() ? "-" : fmt::format("{}", fmt::join(owners, "+")));
   const std::string node_owner = pod.node + " " + owner;
-  ++out.counts["byStrategy"][fmt::format("{}/{}", eviction.profile, strategy_name(eviction.strategy))];
+  ++out.counts["byStrategy"][fmt::format("{}/{}", removal.profile, strategy_name(removal.strategy))];
   ++out.counts["byNode"][pod.node];
   ++out.counts["byNamespace"][pod.view().ns()];
   ++out.counts["byOwner"][owner];
@@ -87,14 +87,13 @@ void count(Outline& out, const Eviction& eviction) {
 
 Outline outline_of(const CycleResult& result) {
   Outline out;
-  for (const Attempt& attempt : result.attempts) {
-    const Eviction& eviction = attempt.eviction;
-    const std::string place = fmt::format("{} on {}", eviction.pod->key(), eviction.pod->node);
-    if (attempt.outcome == Outcome::kEvicted) {
-      out.evicted.push_back(fmt::format("{} by {}/{}", place, eviction.profile, strategy_name(eviction.strategy)));
-      count(out, eviction);
+  for (const Removal& removal : result.removals) {
+    const std::string place = fmt::format("{} on {}", removal.pod->key(), removal.pod->node);
+    if (goes(removal.outcome)) {
+      out.evicted.push_back(fmt::format("{} by {}/{}", place, removal.profile, strategy_name(removal.strategy)));
+      count(out, removal);
     } else {
-      out.failed.push_back(fmt::format("{}: {}", place, failure_kind(attempt.outcome)));
+      out.failed.push_back(fmt::format("{}: {}", place, failure_kind(removal.outcome)));
     }
   }
   out.plugin_errors =
@@ -151,17 +150,20 @@ Result<Outline> run(const json::Value& file) {
   placement::Profiles profiles;
   profiles.add(*framework);
   CycleOptions options{.now = *now, .check = PlacementCheck::kOff, .counts_budgets = false};
-  options.evict = [&](const Eviction& eviction) -> Answer {
-    if (refusing.contains(eviction.pod->key())) return {Outcome::kProtected, "it is refused"};
-    return {};
-  };
   Snapshot snapshot = read_cluster(file);
   read_prometheus_vector(file, *policy, snapshot);
   // A fault of 0.36 (descheduler#1882): with this protection it knows of no budget.
   if (std::ranges::any_of(policy->profiles, [](const Profile& profile) { return profile.evictor.protects_without_budget; }))
     forget_budgets(snapshot.cluster);
-  const auto result = run_cycle(*policy, snapshot, profiles, options);
-  return result ? outline_of(*result) : refused(result.error());
+  // One after the other, as there.
+  auto cycle = Execution::begin(*policy, snapshot, profiles, options, 1);
+  if (!cycle) return refused(cycle.error());
+  while (!cycle->is_over())
+    for (const Step& step : cycle->due()) {
+      const bool is_refused = refusing.contains(step.removal.pod->key());
+      cycle->answered(step, is_refused ? Answer{Outcome::kProtected, "it is refused"} : Answer{});
+    }
+  return outline_of(std::move(*cycle).result());
 }
 
 // --- both ---

@@ -114,21 +114,22 @@ Result<void> run_descheduler(World& world, const json::Value& document) {
   snapshot.finish();
   descheduler::CycleOptions options;
   options.now = world.options().now;
-  const auto result = descheduler::run_cycle(*policy, snapshot, world.trial().profiles(), options);
-  if (!result) return std::unexpected(result.error());
+  const auto plan = descheduler::plan_cycle(*policy, snapshot, world.trial().profiles(), options);
+  if (!plan) return std::unexpected(plan.error());
+  const descheduler::CycleResult* result = &plan->result;
   for (const std::string& note : result->notes) world.note(note);
   for (const descheduler::StrategyRun& run : result->runs)
     if (!run.error.empty()) world.note(fmt::format("{}: {}", descheduler::strategy_name(run.strategy), run.error));
   std::size_t kept = 0;
-  for (const descheduler::Attempt& attempt : result->attempts) {
-    const std::string& pod = attempt.eviction.pod->key();
-    const std::string reason = fmt::format("{}: {}", descheduler::strategy_name(attempt.eviction.strategy), attempt.eviction.why);
+  for (const descheduler::Removal& removal : result->removals) {
+    const std::string& pod = removal.pod->key();
+    const std::string reason = fmt::format("{}: {}", descheduler::strategy_name(removal.strategy), removal.why);
     if (world.find(pod) == nullptr) continue;
-    if (attempt.outcome == descheduler::Outcome::kEvicted) {
+    if (descheduler::goes(removal.outcome)) {
       world.leave(pod, {.outcome = "evicted", .reason = reason, .by = {}, .comes_back = true, .is_parked = false, .when = {}});
       world.settle();
-    } else if (attempt.outcome == descheduler::Outcome::kProtected) {
-      world.block(pod, {attempt.message, {}});
+    } else if (removal.outcome == descheduler::Outcome::kProtected) {
+      world.block(pod, {removal.message, {}});
     } else {
       ++kept;
     }

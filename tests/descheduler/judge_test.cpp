@@ -12,14 +12,14 @@ struct Court {
   World world;
   std::optional<Judge> judge;
 
-  Judgement ask(const std::string& pod, const DestinationRule& rule = {}) {
+  Judgement ask(const std::string& pod, const DestinationRule& rule = {}, bool goes = true) {
     if (!judge) {
       world.snapshot().finish();
       placement::Profiles profiles;
       profiles.add(*placement::Framework::create(world.profile));
       judge.emplace(world.snapshot(), profiles, PlacementCheck::kBetterPlace);
     }
-    return judge->judge(*world.snapshot().pods.at("default/" + pod), rule);
+    return judge->judge(*world.snapshot().pods.at("default/" + pod), rule, goes);
   }
 };
 
@@ -47,13 +47,20 @@ TEST(Judge, ARefusalIsForgottenOnceAnybodyWent) {
   EXPECT_NE(court.ask("a").reason.find("before those that leave have ended"), std::string::npos) << court.ask("a").reason;
 }
 
-TEST(Judge, ARefusalIsForgottenWhenAnEvictionIsTakenBack) {
+TEST(Judge, AskedOnlyNothingHasChanged) {
   Court court;
   court.world.node("old", kTainted).node("new", "{status: {allocatable: {pods: '1'}}}").pods("a", 2, "old");
-  EXPECT_TRUE(court.ask("a-0").is_accepted);
-  EXPECT_FALSE(court.ask("a-1").is_accepted);
-  court.judge->undo(*court.world.snapshot().pods.at("default/a-0"));
+  EXPECT_TRUE(court.ask("a-0", {}, false).is_accepted);
   EXPECT_TRUE(court.ask("a-1").is_accepted);
+  EXPECT_FALSE(court.ask("a-0").is_accepted);
+}
+
+TEST(Judge, WhoGoesWithoutBeingAskedTakesItsPlace) {
+  Court court;
+  court.world.node("old", kTainted).node("new", "{status: {allocatable: {pods: '1'}}}").pods("a", 3, "old");
+  EXPECT_TRUE(court.ask("a-0", {}, false).is_accepted);
+  court.judge->carry_out(*court.world.snapshot().pods.at("default/a-0"), "new");
+  EXPECT_FALSE(court.ask("a-1").is_accepted);
 }
 
 }  // namespace

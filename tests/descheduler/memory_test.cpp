@@ -118,7 +118,7 @@ TEST(DeschedulerMemory, AMovedPodStays) {
   World w;
   w.node("a").node("b").pods("p", 4, "a");
   EXPECT_EQ(evicted(w.run(one_plugin(std::string(kCrowded), "{}"))).size(), 2U);
-  w.options.is_moved = [](const Pod&) { return true; };
+  for (int i = 0; i < 4; ++i) w.options.moved.insert(fmt::format("p-{}-uid", i));
   const CycleResult result = w.run(one_plugin(std::string(kCrowded), "{}"));
   EXPECT_EQ(evicted(result), Names{});
   EXPECT_EQ(kept_because(result, "p-3"), "it was moved already, and nothing has changed from outside since");
@@ -127,7 +127,7 @@ TEST(DeschedulerMemory, AMovedPodStays) {
 TEST(DeschedulerMemory, AsTheOriginalItRemembersNothing) {
   World w;
   w.node("a").node("b").pods("p", 4, "a");
-  w.options.is_moved = [](const Pod&) { return true; };
+  for (int i = 0; i < 4; ++i) w.options.moved.insert(fmt::format("p-{}-uid", i));
   w.options.check = PlacementCheck::kOff;
   EXPECT_EQ(evicted(w.run(one_plugin(std::string(kCrowded), "{}"))).size(), 2U);
 }

@@ -233,21 +233,21 @@ TEST(Defragmentation, MovesForPodsThatWaitUnderTheEvictorsRules) {
   World world;
   world.node("n1").node("n2").pods("a", 2, "n1", Ground::asks("1")).pod("b", "n2", Ground::asks("2")).pod("wanting", "", waits);
   std::vector<std::string> nominated;
-  world.options.nominate = [&](const Pod& pod, const std::string& node) -> Answer {
-    nominated.push_back(pod.view().name() + "@" + node);
+  world.answer = [&](const Step& step) -> Answer {
+    if (step.kind == Step::Kind::kKeepRoom) nominated.push_back(step.removal.pod->view().name() + "@" + step.node);
     return {};
   };
   const CycleResult result = world.run(policy);
   EXPECT_EQ(moves(result), Names{"a-0 n1->n2"});
   EXPECT_EQ(nominated, Names{"wanting@n1"});
-  EXPECT_EQ(result.attempts.at(0).eviction.why, "room for default/wanting");
+  EXPECT_EQ(result.removals.at(0).why, "room for default/wanting");
 
   World held;
   held.node("n1").node("n2").pods("a", 2, "n1",
                                   "{spec: {priority: 2000000000, containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]}}");
   held.pod("b", "n2", Ground::asks("2", ", metadata: {ownerReferences: []}")).pod("wanting", "", waits);
   const CycleResult none = held.run(policy);
-  EXPECT_TRUE(none.attempts.empty());
+  EXPECT_TRUE(none.removals.empty());
   ASSERT_FALSE(none.notes.empty());
   EXPECT_NE(none.notes[0].find("no room is made for default/wanting"), std::string::npos) << none.notes[0];
 
@@ -255,14 +255,14 @@ TEST(Defragmentation, MovesForPodsThatWaitUnderTheEvictorsRules) {
   growing.node("n1").node("n2").pods("a", 2, "n1", Ground::asks("1")).pod("b", "n2", Ground::asks("2")).pod("wanting", "", waits);
   growing.options.nodes_are_coming = true;
   const CycleResult later = growing.run(policy);
-  EXPECT_TRUE(later.attempts.empty());
+  EXPECT_TRUE(later.removals.empty());
   ASSERT_FALSE(later.notes.empty());
   EXPECT_EQ(later.notes[0], "no room is made for default/wanting: the autoscaler is adding nodes, which come first");
 
   World limited;
   limited.node("n1").node("n2").pods("a", 4, "n1", Ground::asks("500m")).pods("b", 4, "n2", Ground::asks("500m")).pod("wanting", "", waits);
   const CycleResult beyond = limited.run(one_plugin("Defragmentation", "{}", "{}", "maxNoOfPodsToEvictPerNode: 1\n"));
-  EXPECT_TRUE(beyond.attempts.empty());
+  EXPECT_TRUE(beyond.removals.empty());
   ASSERT_FALSE(beyond.notes.empty());
   EXPECT_NE(beyond.notes[0].find("2 pods would have to go, and the limit of a node is 1"), std::string::npos) << beyond.notes[0];
 }

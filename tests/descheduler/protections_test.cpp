@@ -1,5 +1,4 @@
 // Which pods are never evicted, and the limits (SPEC G3). Every case stands beside a pod that is evicted, so that it can fail.
-#include <future>
 #include <map>
 
 #include "tests/descheduler/world.h"
@@ -44,7 +43,7 @@ TEST(Protections, AnUnknownPriorityClassIsSaid) {
   Snapshot snapshot;
   const auto read = parse_policy(policy("{priorityThreshold: {name: nowhere}}"), "p");
   ASSERT_TRUE(read);
-  const auto result = run_cycle(*read, snapshot, {}, {});
+  const auto result = plan_cycle(*read, snapshot, {}, {});
   ASSERT_FALSE(result);
   EXPECT_NE(result.error().message.find("priorityclasses.scheduling.k8s.io \"nowhere\" not found"), std::string::npos);
 }
@@ -124,16 +123,14 @@ TEST(Protections, BudgetsAreCountedAlongThePlan) {
   const CycleResult result = world.run(policy());
   EXPECT_EQ(evicted(result), (Names{"a-0"}));
   EXPECT_EQ(kept_because(result, "a-1"), "Cannot evict pod as it would violate the pod's disruption budget.");
-  EXPECT_EQ(result.attempts[1].outcome, Outcome::kProtected);
+  EXPECT_EQ(result.removals[1].outcome, Outcome::kProtected);
 }
 
 TEST(Protections, ARefusedEvictionLeavesRoomForOthers) {
   World world;
   world.node("old", kTainted).node("new", "{status: {allocatable: {pods: '1'}}}").pods("a", 2, "old");
   world.options.counts_budgets = false;
-  world.options.evict = [](const Eviction& eviction) {
-    return eviction.pod->view().name() == "a-0" ? Answer{Outcome::kProtected, "no"} : Answer{};
-  };
+  world.answer = [](const Step& step) { return step.removal.pod->view().name() == "a-0" ? Answer{Outcome::kProtected, "no"} : Answer{}; };
   EXPECT_EQ(evicted(world.run(policy("{}", "maxNoOfPodsToEvictTotal: 1\n"))), (Names{"a-1"}));
 }
 
@@ -183,7 +180,7 @@ TEST(Cycle, NeedsTwoReadyNodes) {
   World world;
   world.node("old", kTainted).node("down", "{status: {conditions: [{type: Ready, status: Unknown}]}}").pod("a", "old");
   const CycleResult result = world.run(policy());
-  EXPECT_TRUE(result.attempts.empty());
+  EXPECT_TRUE(result.removals.empty());
   EXPECT_EQ(result.notes.size(), 1u);
 }
 
@@ -212,12 +209,8 @@ TEST(Protections, ALimitCountsOnlyThoseThatWent) {
   for (const char* limit : {"maxNoOfPodsToEvictPerNamespace", "maxNoOfPodsToEvictPerNode", "maxNoOfPodsToEvictTotal"}) {
     World world;
     world.node("old", kTainted).node("new").pods("a", 3, "old");
-    world.options.most_in_flight = 1;
-    world.options.begin_eviction = [](const Eviction& eviction) {
-      std::promise<Answer> answer;
-      answer.set_value(eviction.pod->view().name() == "a-0" ? Answer{Outcome::kProtected, "no"} : Answer{});
-      return answer.get_future();
-    };
+    world.most_in_flight = 1;
+    world.answer = [](const Step& step) { return step.removal.pod->view().name() == "a-0" ? Answer{Outcome::kProtected, "no"} : Answer{}; };
     const CycleResult result = world.run(policy("{}", std::string(limit) + ": 1\n"));
     EXPECT_EQ(evicted(result), Names{"a-1"}) << limit << ": what was refused after it was counted is given back, and not more";
   }

@@ -85,7 +85,7 @@ TEST(Shell, ABudgetsNoIsNoEviction) {
   shell.transport->eviction_status = 429;
   const CycleResult result = shell.run();
   EXPECT_EQ(result.evicted(), 0u);
-  EXPECT_EQ(result.attempts.at(0).outcome, Outcome::kProtected);
+  EXPECT_EQ(result.removals.at(0).outcome, Outcome::kProtected);
   ASSERT_EQ(shell.transport->sent.size(), 2u);  // The eviction and, as asked for, the event of its failure.
   EXPECT_NE(shell.transport->sent[1].body.find("EvictionFailed"), std::string::npos);
   EXPECT_NE(shell.metrics->expose().find("result=\"error\""), std::string::npos);

@@ -16,13 +16,13 @@ TEST(RemoveDuplicates, SpreadsCopiesAfterANodeReturns) {
   world.node("n1").node("n2").node("n3").pods("web", 3, "n1");
   const CycleResult result = world.run(one_plugin("RemoveDuplicates", "{}"));
   EXPECT_EQ(moves(result), (Names{"web-2 n1->n2", "web-1 n1->n3"}));
-  EXPECT_EQ(result.attempts[0].eviction.why, "3 of ReplicaSet web on the node, 1 a node would be even");
+  EXPECT_EQ(result.removals[0].why, "3 of ReplicaSet web on the node, 1 a node would be even");
 }
 
 TEST(RemoveDuplicates, LeavesAnEvenSpreadAlone) {
   World world;
   world.node("n1").node("n2").pods("a", 2, "n1").pods("b", 2, "n2");
-  EXPECT_TRUE(world.run(one_plugin("RemoveDuplicates", "{}")).attempts.empty());
+  EXPECT_TRUE(world.run(one_plugin("RemoveDuplicates", "{}")).removals.empty());
 }
 
 TEST(RemoveDuplicates, OtherImagesOwnersAndNamespacesAreNoDuplicates) {
@@ -30,21 +30,21 @@ TEST(RemoveDuplicates, OtherImagesOwnersAndNamespacesAreNoDuplicates) {
   world.node("n1").node("n2").pod("a", "n1").pod("b", "n1", "{spec: {containers: [{name: c, image: other}]}}");
   world.pod("c", "n1", "{metadata: {namespace: two}}")
       .pod("d", "n1", "{metadata: {ownerReferences: [{kind: ReplicaSet, name: x, uid: x}]}}");
-  EXPECT_TRUE(world.run(one_plugin("RemoveDuplicates", "{}")).attempts.empty());
+  EXPECT_TRUE(world.run(one_plugin("RemoveDuplicates", "{}")).removals.empty());
 }
 
 TEST(RemoveDuplicates, ExcludesOwnerKindsAndNamespaces) {
   World world;
   world.node("n1").node("n2").pods("a", 2, "n1");
-  EXPECT_TRUE(world.run(one_plugin("RemoveDuplicates", "{excludeOwnerKinds: [ReplicaSet]}")).attempts.empty());
-  EXPECT_TRUE(world.run(one_plugin("RemoveDuplicates", "{namespaces: {exclude: [default]}}")).attempts.empty());
+  EXPECT_TRUE(world.run(one_plugin("RemoveDuplicates", "{excludeOwnerKinds: [ReplicaSet]}")).removals.empty());
+  EXPECT_TRUE(world.run(one_plugin("RemoveDuplicates", "{namespaces: {exclude: [default]}}")).removals.empty());
   EXPECT_EQ(evicted(world.run(one_plugin("RemoveDuplicates", "{namespaces: {include: [default]}}"))), (Names{"a-1"}));
 }
 
 TEST(RemoveDuplicates, NodesThatThePodsCannotUseDoNotCount) {
   World world;
   world.node("n1").node("n2", "{spec: {taints: [{key: x, effect: NoSchedule}]}}").pods("a", 2, "n1");
-  EXPECT_TRUE(world.run(one_plugin("RemoveDuplicates", "{}")).attempts.empty());
+  EXPECT_TRUE(world.run(one_plugin("RemoveDuplicates", "{}")).removals.empty());
 }
 
 TEST(RemoveDuplicates, TheYoungestGoes) {
@@ -69,8 +69,8 @@ TEST(LowNodeUtilization, NumberOfNodesHoldsItBack) {
   world.node("full").node("empty").pods("a", 8, "full",
                                         "{spec: {containers: [{name: c, image: nginx, resources: {requests: {cpu: 400m}}}]}}");
   EXPECT_TRUE(world.run(one_plugin("LowNodeUtilization", "{thresholds: {cpu: 20}, targetThresholds: {cpu: 50}, numberOfNodes: 1}"))
-                  .attempts.empty());
-  EXPECT_FALSE(world.run(one_plugin("LowNodeUtilization", "{thresholds: {cpu: 20}, targetThresholds: {cpu: 50}}")).attempts.empty());
+                  .removals.empty());
+  EXPECT_FALSE(world.run(one_plugin("LowNodeUtilization", "{thresholds: {cpu: 20}, targetThresholds: {cpu: 50}}")).removals.empty());
 }
 
 TEST(LowNodeUtilization, UnschedulableNodesTakeNothing) {
@@ -78,7 +78,7 @@ TEST(LowNodeUtilization, UnschedulableNodesTakeNothing) {
   world.node("full").node("empty", "{spec: {unschedulable: true}}").node("half");
   world.pods("a", 8, "full", "{spec: {containers: [{name: c, image: nginx, resources: {requests: {cpu: 400m}}}]}}");
   world.pods("b", 3, "half", "{spec: {containers: [{name: c, image: nginx, resources: {requests: {cpu: 400m}}}]}}");
-  EXPECT_TRUE(world.run(one_plugin("LowNodeUtilization", kLow)).attempts.empty());
+  EXPECT_TRUE(world.run(one_plugin("LowNodeUtilization", kLow)).removals.empty());
 }
 
 TEST(LowNodeUtilization, DeviationsFromTheAverage) {
@@ -221,7 +221,7 @@ TEST(NodeAffinity, RequiredMovesWhereItHolds) {
 TEST(NodeAffinity, StaysWhenNoNodeMatches) {
   World world;
   world.node("n1").node("n2").pod("a", "n1", kNeedsSsd);
-  EXPECT_TRUE(world.run(one_plugin("RemovePodsViolatingNodeAffinity", kRequired)).attempts.empty());
+  EXPECT_TRUE(world.run(one_plugin("RemovePodsViolatingNodeAffinity", kRequired)).removals.empty());
 }
 
 TEST(NodeAffinity, PreferredMovesToABetterNode) {
@@ -269,14 +269,14 @@ TEST(TopologySpread, WithinTheSkewNothingMoves) {
   World world;
   world.node("n1", "{metadata: {labels: {zone: a}}}").node("n2", "{metadata: {labels: {zone: b}}}");
   world.pods("x", 2, "n1", spread("DoNotSchedule")).pod("y", "n2", spread("DoNotSchedule"));
-  EXPECT_TRUE(world.run(one_plugin("RemovePodsViolatingTopologySpreadConstraint", "{}")).attempts.empty());
+  EXPECT_TRUE(world.run(one_plugin("RemovePodsViolatingTopologySpreadConstraint", "{}")).removals.empty());
 }
 
 TEST(TopologySpread, SoftConstraintsWhenAskedFor) {
   World world;
   world.node("n1", "{metadata: {labels: {zone: a}}}").node("n2", "{metadata: {labels: {zone: b}}}");
   world.pods("x", 4, "n1", spread("ScheduleAnyway"));
-  EXPECT_TRUE(world.run(one_plugin("RemovePodsViolatingTopologySpreadConstraint", "{}")).attempts.empty());
+  EXPECT_TRUE(world.run(one_plugin("RemovePodsViolatingTopologySpreadConstraint", "{}")).removals.empty());
   EXPECT_EQ(evicted(world.run(one_plugin("RemovePodsViolatingTopologySpreadConstraint", "{constraints: [ScheduleAnyway]}"))).size(), 2u);
 }
 
@@ -538,14 +538,14 @@ profiles:
       build(world);
       const CycleResult result = world.run(policy);
       if (result.evicted() == 0) break;
-      for (const Attempt& attempt : result.attempts) {
-        if (attempt.outcome != Outcome::kEvicted) continue;
-        const std::string& name = attempt.eviction.pod->view().name();
-        EXPECT_NE(attempt.eviction.destination, attempt.eviction.pod->node) << "seed " << seed;
-        left.insert(name + " " + attempt.eviction.pod->node);
-        EXPECT_FALSE(left.contains(name + " " + attempt.eviction.destination)) << "seed " << seed << ": " << name;
+      for (const Removal& removal : result.removals) {
+        if (!goes(removal.outcome)) continue;
+        const std::string& name = removal.pod->view().name();
+        EXPECT_NE(removal.destination, removal.pod->node) << "seed " << seed;
+        left.insert(name + " " + removal.pod->node);
+        EXPECT_FALSE(left.contains(name + " " + removal.destination)) << "seed " << seed << ": " << name;
         for (auto& [pod, node] : places)
-          if (pod == name) node = attempt.eviction.destination;
+          if (pod == name) node = removal.destination;
       }
     }
     EXPECT_LT(round, 8) << "seed " << seed;

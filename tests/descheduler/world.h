@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "descheduler/cycle.h"
+#include "descheduler/execution.h"
 #include "placement/profiles.h"
 
 namespace berth::descheduler::test {
@@ -77,13 +77,18 @@ class World {
     profiles.add(*framework);
     CycleOptions used = options;
     used.now = *parse_rfc3339("2026-01-02T12:00:00Z");
-    auto result = run_cycle(*policy, snapshot_, profiles, used);
-    EXPECT_TRUE(result) << (result ? "" : result.error().message);
-    return result ? *result : CycleResult{};
+    auto cycle = Execution::begin(*policy, snapshot_, profiles, used, most_in_flight);
+    EXPECT_TRUE(cycle) << (cycle ? "" : cycle.error().message);
+    if (!cycle) return {};
+    while (!cycle->is_over())
+      for (const Step& step : cycle->due()) cycle->answered(step, answer ? answer(step) : Answer{});
+    return std::move(*cycle).result();
   }
   Snapshot& snapshot() { return snapshot_; }
 
   CycleOptions options;
+  std::size_t most_in_flight = 16;
+  std::function<Answer(const Step&)> answer;  ///< The server's; empty: all that is asked for is done.
   placement::Profile profile = placement::default_profile(placement::Era::k136);
 
  private:
@@ -93,21 +98,20 @@ class World {
 /// "name from->to" of the pods evicted, in order.
 inline std::vector<std::string> moves(const CycleResult& result) {
   std::vector<std::string> out;
-  for (const Attempt& attempt : result.attempts)
-    if (attempt.outcome == Outcome::kEvicted)
-      out.push_back(attempt.eviction.pod->view().name() + " " + attempt.eviction.pod->node + "->" + attempt.eviction.destination);
+  for (const Removal& removal : result.removals)
+    if (goes(removal.outcome)) out.push_back(removal.pod->view().name() + " " + removal.pod->node + "->" + removal.destination);
   return out;
 }
 inline std::vector<std::string> evicted(const CycleResult& result) {
   std::vector<std::string> out;
-  for (const Attempt& attempt : result.attempts)
-    if (attempt.outcome == Outcome::kEvicted) out.push_back(attempt.eviction.pod->view().name());
+  for (const Removal& removal : result.removals)
+    if (goes(removal.outcome)) out.push_back(removal.pod->view().name());
   return out;
 }
 /// The message of the first attempt on the pod that failed; empty when there is none.
 inline std::string kept_because(const CycleResult& result, std::string_view pod) {
-  for (const Attempt& attempt : result.attempts)
-    if (attempt.outcome != Outcome::kEvicted && attempt.eviction.pod->view().name() == pod) return attempt.message;
+  for (const Removal& removal : result.removals)
+    if (!goes(removal.outcome) && removal.pod->view().name() == pod) return removal.message;
   return "";
 }
 

@@ -53,29 +53,47 @@ std::string Context::why_not_moved(const placement::PodInfo& info, const Plugin&
   const Pod& pod = *found->second;
   if (find(pod.node) == nullptr) return "its node is none of the policy's";
   if (std::string why = why_protected(pod); !why.empty()) return why;
+  if (const auto known = known_.removals.find(info.key); known != known_.removals.end())
+    return goes(known->second.outcome) ? "it went already" : known->second.message;
   if (was_moved(pod)) return std::string(kMovedAlready);
   if (!plugin.namespaces.admits(pod.view().ns())) return "its namespace is left out";
   return pre_eviction_filter(pod) ? "" : "it does not pass the evictor's nodeFit or namespace selector";
 }
 
-std::string Context::why_beyond_limits(const RoomPlan& plan) {
-  std::map<std::string, std::uint64_t> by_node, by_namespace;
-  for (const Move& move : plan.moves) {
-    ++by_node[move.from];
-    ++by_namespace[move.pod->view().ns()];
+/// Beyond what the engine says: limits, budgets, rooms that cannot be kept. Asks for what is not known yet.
+std::string Context::why_not_carried_out(const RoomPlan& plan, const std::string& why) {
+  if (options_.nodes_are_coming) return "the autoscaler is adding nodes, which come first";
+  std::vector<PodPtr> moved;
+  for (const Move& move : plan.moves) moved.push_back(snapshot_.pods.find(move.pod->key)->second);
+  if (const auto limit = limit_before(moved, true))
+    return fmt::format("{} pods would have to go, and {}", plan.moves.size(), limit->message);
+  placement::DisruptionLedger left = budgets_;
+  for (const PodPtr& pod : moved) {
+    if (auto held = options_.counts_budgets ? ask_budgets(left, *pod) : std::nullopt) {
+      std::string message = fmt::format("{} would have to go: {}", pod->key(), held->message);
+      (void)refuse(removal_of(pod, why), held->outcome, std::move(held->message), Verdict::kRefused);
+      return message;
+    }
+    left.take(pod->view());
   }
-  if (policy_.max_evictions_total && evicted_total_ + plan.moves.size() > *policy_.max_evictions_total)
-    return fmt::format("the limit of the cycle is {}", *policy_.max_evictions_total);
-  for (const auto& [node, count] : by_node)
-    if (policy_.max_evictions_per_node && evicted_by_node_[node] + count > *policy_.max_evictions_per_node)
-      return fmt::format("the limit of a node is {}", *policy_.max_evictions_per_node);
-  for (const auto& [ns, count] : by_namespace)
-    if (policy_.max_evictions_per_namespace && evicted_by_namespace_[ns] + count > *policy_.max_evictions_per_namespace)
-      return fmt::format("the limit of a namespace is {}", *policy_.max_evictions_per_namespace);
+  for (const RoomPlan::Place& place : plan.placed)
+    if (const auto known = known_.rooms.find({place.pod->key, place.node}); known != known_.rooms.end() && !goes(known->second.outcome))
+      return fmt::format("the room on {} cannot be kept for {}: {}", place.node, place.pod->key, known->second.message);
+  budgets_ = left;
   return "";
 }
 
+/// What came of those that were to go for it by a plan that had to be made anew; how many went.
+std::size_t Context::carry_out_earlier_moves(const std::string& why) {
+  std::size_t out = 0;
+  for (const auto& [key, removal] : known_.removals)
+    if (removal.why == why && removal.strategy == strategy_ && !gone_.contains(key))
+      out += evict_as_known(removal, removal) == Verdict::kEvicted ? 1 : 0;
+  return out;
+}
+
 void Context::make_room(const std::vector<PodPtr>& gang, const Plugin& plugin) {
+  if (!may_go_on()) return;
   std::vector<placement::PodInfoPtr> wanting;
   std::vector<std::string> names;
   for (const PodPtr& pod : gang) {
@@ -83,51 +101,38 @@ void Context::make_room(const std::vector<PodPtr>& gang, const Plugin& plugin) {
     names.push_back(pod->key());
   }
   const std::string who = fmt::format("{}", fmt::join(names, ", "));
+  const std::string why = "room for " + who;
   PackingRules rules;
   rules.why_it_stays = [&](const placement::PodInfo& info) { return why_not_moved(info, plugin); };
   rules.most_moves = plugin.max_moves;
   judge_->lift_waiting(wanting);
+  const std::size_t went = carry_out_earlier_moves(why);
   const RoomPlan plan = judge_->room_for(wanting, rules);
-  const auto note = [&](std::string_view why) {
-    judge_->place_waiting(wanting);
-    result_.notes.push_back(fmt::format("no room is made for {}: {}", who, why));
-  };
-  if (!plan.why_not.empty()) return note(plan.why_not);
+  std::string why_not = plan.why_not;
   // What fits as it is needs the scheduler alone.
-  if (plan.moves.empty()) return judge_->carry_out({}, plan.placed);
-  if (options_.nodes_are_coming) return note("the autoscaler is adding nodes, which come first");
-  if (const std::string why = why_beyond_limits(plan); !why.empty())
-    return note(fmt::format("{} pods would have to go, and {}", plan.moves.size(), why));
-  if (options_.nominate) {
-    for (const RoomPlan::Place& place : plan.placed) {
-      const Answer answer = options_.nominate(*snapshot_.pods.find(place.pod->key)->second, place.node);
-      if (answer.outcome != Outcome::kEvicted)
-        return note(fmt::format("the room on {} cannot be kept for {}: {}", place.node, place.pod->key, answer.message));
-    }
+  if (why_not.empty() && !plan.moves.empty()) why_not = why_not_carried_out(plan, why);
+  if (!why_not.empty()) {
+    judge_->place_waiting(wanting);
+    plan_.result.notes.push_back(went == 0
+                                     ? fmt::format("no room is made for {}: {}", who, why_not)
+                                     : fmt::format("no room is made for {}: {} pods went, then one could not, and {}", who, went, why_not));
+    return;
   }
-  std::size_t done = 0;
-  while (done < plan.moves.size() && evict_moved(plan.moves[done], fmt::format("room for {}", who))) ++done;
-  judge_->carry_out(std::span(plan.moves).first(done),
-                    done == plan.moves.size() ? std::span(plan.placed) : std::span<const RoomPlan::Place>());
-  if (done < plan.moves.size()) note(fmt::format("{} of {} pods went, then one could not", done, plan.moves.size()));
-}
-
-/// One after the other: without all of them none is of use.
-bool Context::evict_moved(const Move& move, const std::string& why) {
-  const PodPtr pod = snapshot_.pods.find(move.pod->key)->second;
-  Eviction eviction{pod, profile_->name, strategy_, why, move.to};
-  std::optional<Answer> answer;
-  if (options_.counts_budgets) answer = ask_budgets(*pod);
-  if (!answer && options_.begin_eviction)
-    answer = options_.begin_eviction(eviction).get();
-  else if (!answer && options_.evict)
-    answer = options_.evict(eviction);
-  if (answer && answer->outcome != Outcome::kEvicted) {
-    (void)refuse(std::move(eviction), answer->outcome, std::move(answer->message), Verdict::kRefused);
-    return false;
+  judge_->carry_out(plan);
+  if (plan.moves.empty()) return;
+  // One after the other: without all of them none is of use.
+  for (const RoomPlan::Place& place : plan.placed)
+    if (options_.keeps_rooms && !known_.rooms.contains({place.pod->key, place.node}))
+      add_step({.kind = Step::Kind::kKeepRoom,
+                .removal = removal_of(snapshot_.pods.find(place.pod->key)->second, why),
+                .node = place.node,
+                .waits = true});
+  for (const Move& move : plan.moves) {
+    Removal removal = removal_of(snapshot_.pods.find(move.pod->key)->second, why);
+    removal.destination = move.to;
+    add_step({.kind = Step::Kind::kEvict, .removal = removal, .node = {}, .waits = true});
+    record(std::move(removal));
   }
-  record(std::move(eviction));
-  return true;
 }
 
 }  // namespace berth::descheduler
