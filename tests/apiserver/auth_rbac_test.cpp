@@ -246,36 +246,6 @@ subjects: [{kind: User, name: esc}]
             "must have cluster-admin privileges to use the aggregationRule");
 }
 
-/// Who is added to a binding is granted its role: an edit of subjects alone is judged like a new binding.
-TEST_F(RbacTest, WhoeverIsAddedToABindingIsGrantedItsRole) {
-  write_rbac(R"(
-kind: ClusterRole
-metadata: {name: binder}
-rules: [{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], resourceNames: [view], verbs: [bind]}]
----
-kind: ClusterRoleBinding
-metadata: {name: binder}
-roleRef: {kind: ClusterRole, name: binder}
-subjects: [{kind: User, name: bob}]
-)");
-  auto& authorizer = *parts_.authorizer;
-  for (const std::string kind : {"RoleBinding", "ClusterRoleBinding"}) {
-    const std::string meta = kind == "RoleBinding" ? "{namespace: dev, name: b}" : "{name: b}";
-    const auto binding = [&](const std::string& role, const std::string& subjects) {
-      return doc("{metadata: " + meta + ", roleRef: {kind: ClusterRole, name: " + role + "}, subjects: " + subjects + "}");
-    };
-    const auto old = binding("cluster-admin", "[{kind: User, name: x}]"),
-               added = binding("cluster-admin", "[{kind: User, name: x}, {kind: User, name: bob}]");
-    EXPECT_EQ(authorizer.check_escalation(user("bob"), kind, old, &old), std::nullopt) << "nothing is changed";
-    EXPECT_TRUE(authorizer.check_escalation(user("bob"), kind, added, &old).has_value()) << kind;
-    EXPECT_EQ(authorizer.check_escalation(user("root", {"system:masters"}), kind, added, &old), std::nullopt);
-    const auto view = binding("view", "[]"), viewed = binding("view", "[{kind: User, name: eve}]");
-    EXPECT_EQ(authorizer.check_escalation(user("bob"), kind, viewed, &view), std::nullopt) << "he may bind it";
-    const auto nothing = binding("gone", "[]");
-    EXPECT_TRUE(authorizer.check_escalation(user("bob"), kind, nothing, nullptr)->ends_with("\"gone\" not found"));
-  }
-}
-
 TEST_F(RbacTest, NodesSeeWhatTheirPodsNeed) {
   write_core("pods", doc(R"(
 metadata: {namespace: dev, name: p1, uid: u1}
