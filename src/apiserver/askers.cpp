@@ -52,26 +52,34 @@ bool Askers::post(Job job) {
 }
 
 Askers::Services::iterator Askers::next_service() {
-  const int most = std::max<int>(1, static_cast<int>(threads_.size()) / 2);
   for (std::size_t i = 0; i < turns_.size(); ++i) {
     turns_.push_back(std::move(turns_.front()));
     turns_.pop_front();
     const auto found = services_.find(turns_.back());
-    if (!found->second.lines.empty() && found->second.running < most) return found;
+    if (next_line(found->second) != found->second.lines.end()) return found;
   }
   return services_.end();
 }
 
-Askers::Waiting Askers::take(Service& service) {
-  auto& line = service.lines.front();
-  Waiting out = std::move(line.jobs.front());
-  line.jobs.pop_front();
-  --waiting_;
-  if (line.jobs.empty()) {
-    service.by_who.erase(line.who);
-    service.lines.pop_front();
+std::list<Askers::Line>::iterator Askers::next_line(Service& service) const {
+  const int left = std::max<int>(1, static_cast<int>(threads_.size()) / 2) - service.running;
+  if (left <= 0) return service.lines.end();
+  return std::ranges::find_if(service.lines, [&](const Line& line) {
+    const auto own = service.running_of.find(line.who);
+    return own == service.running_of.end() || own->second < left;
+  });
+}
+
+Askers::Waiting Askers::take(Service& service, std::list<Line>::iterator line) {
+  Waiting out = std::move(line->jobs.front());
+  line->jobs.pop_front();
+  ++service.running;
+  ++service.running_of[line->who];
+  if (line->jobs.empty()) {
+    service.by_who.erase(line->who);
+    service.lines.erase(line);
   } else {
-    service.lines.splice(service.lines.end(), service.lines, service.lines.begin());
+    service.lines.splice(service.lines.end(), service.lines, line);
   }
   return out;
 }
@@ -127,8 +135,9 @@ void Askers::run() {
       continue;
     }
     const std::string name = service->first;
-    Waiting next = take(service->second);
-    ++service->second.running;
+    Waiting next = take(service->second, next_line(service->second));
+    --waiting_;
+    const std::string who = next.job.who;
     lock.unlock();
     next.job.run();
     next = {};
@@ -136,6 +145,7 @@ void Askers::run() {
     const auto found = services_.find(name);
     if (found == services_.end()) continue;  // Stopped meanwhile.
     --found->second.running;
+    if (const auto own = found->second.running_of.find(who); --own->second == 0) found->second.running_of.erase(own);
     forget_if_idle(found);
     if (waiting_ > 0) wake_.notify_one();
   }

@@ -1,7 +1,8 @@
 // Threads for what must wait before it is known who asks and whether he may: services of others, or very many rules.
 //
 // Everybody who waits for one thing (an issuer, a webhook, one user's rules) has half of the threads at most, and among them those who ask
-// take turns. So what hangs keeps nobody who waits for something else, and who asks a lot keeps nobody else who asks.
+// take turns; who has threads leaves as many free as he has. So what hangs keeps nobody who waits for something else, and who asks a lot
+// keeps nobody else who asks, or who in the end need not.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -56,12 +57,14 @@ class Askers {
     std::list<Line> lines;  ///< The next one whose turn it is first.
     std::unordered_map<std::string, std::list<Line>::iterator> by_who;
     int running = 0;
+    std::unordered_map<std::string, int> running_of;  ///< By who asks, where there are any.
   };
   using Services = std::unordered_map<std::string, Service>;
   void run();
   // These require the mutex.
-  Services::iterator next_service();  ///< Whose turn it is.
-  Waiting take(Service& service);
+  [[nodiscard]] std::list<Line>::iterator next_line(Service& service) const;  ///< Who may have a thread; the end: nobody.
+  Services::iterator next_service();                                          ///< Whose turn it is.
+  static Waiting take(Service& service, std::list<Line>::iterator line);
   Services::iterator forget_if_idle(Services::iterator at);  ///< The next one.
   void refuse_late(std::unique_lock<std::mutex>& lock);
 

@@ -71,6 +71,33 @@ TEST(Askers, WhoAsksALotKeepsNobodyElse) {
   EXPECT_LE(jane - order.begin(), 2) << "her turn comes after one of his, not after fifty";
 }
 
+/// Of the threads of one service: what of others' comes there may be over in a moment.
+TEST(Askers, WhatHangsForOneLeavesThreadsToOthers) {
+  std::promise<void> wake;
+  const auto hangs = wake.get_future().share();
+  std::latch begun(2), over(20);
+  std::atomic<int> running{0};
+  Askers askers({.threads = 8});
+  for (int i = 0; i < 20; ++i)
+    ASSERT_TRUE(askers.post({"hook", "mallory",
+                             [&, hangs] {
+                               if (++running <= 2) begun.count_down();
+                               hangs.wait();
+                               over.count_down();
+                             },
+                             [] {}}));
+  begun.wait();
+  for (const char* who : {"jane", "zoe", "jane"}) {
+    std::promise<void> served;
+    ASSERT_TRUE(askers.post({"hook", who, [&] { served.set_value(); }, [] {}}));
+    EXPECT_EQ(served.get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready) << who;
+  }
+  EXPECT_EQ(running, 2) << "of the four that wait for it";
+  wake.set_value();
+  over.wait();
+  EXPECT_EQ(running, 20);
+}
+
 TEST(Askers, WhoWaitsTooLongIsRefused) {
   std::promise<void> wake, refused;
   const auto hangs = wake.get_future().share();
@@ -96,7 +123,7 @@ TEST(Askers, WhatWaitsIsDroppedAtTheEnd) {
   std::atomic<bool> ran{false};
   std::promise<void> begun;
   {
-    Askers askers({.threads = 2});
+    Askers askers({.threads = 2, .most_waiting = 1U << 30, .most_of_one = 1U << 30});  // Refused when it stops, and only then.
     ASSERT_TRUE(askers.post({"hook", "first",
                              [&, hangs] {
                                begun.set_value();

@@ -231,6 +231,49 @@ TEST_F(FlowController, SeatsAreGivenBack) {
   controller.stop();
 }
 
+/// All that one user asks for hangs (at a webhook, a node): another finds a seat, and so does what is left of his own when it is over.
+TEST_F(FlowController, WhatHangsForOneLeavesSeatsToOthers) {
+  Controller controller({}, registry_);
+  use_defaults(controller);
+  std::mutex mutex;
+  std::vector<Seats> held;
+  int ran = 0, refused = 0;
+  std::promise<void> all;
+  bool keeps = true;
+  constexpr int kAsked = 250;
+  const auto greedy = user("greedy");
+  const auto where = controller.classify(greedy, asks("list", "pods"));
+  for (int i = 0; i < kAsked; ++i)
+    controller.submit(work(
+        controller, greedy, 10,
+        [&] {
+          Seats seats(controller, where, 1);  // Given back when it goes, after the lock.
+          const std::lock_guard lock(mutex);
+          if (keeps) held.push_back(std::move(seats));
+          if (++ran == kAsked) all.set_value();
+        },
+        [&](std::string_view) { ++refused; }));
+  const auto jane = user("jane");
+  std::promise<void> served;
+  controller.submit(work(controller, jane, 1e6, [&] {
+    const Seats seats(controller, controller.classify(jane, asks("list", "pods")), 1);
+    served.set_value();
+  }));
+  EXPECT_EQ(served.get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  EXPECT_EQ(refused, 0);
+  std::vector<Seats> over;
+  {
+    const std::lock_guard lock(mutex);
+    EXPECT_GE(ran, where.place().nominal / 3) << "he has much of it as long as nobody else asks";
+    EXPECT_LT(ran, where.place().nominal) << "but never all";
+    keeps = false;
+    over.swap(held);
+  }
+  over.clear();
+  EXPECT_EQ(all.get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  controller.stop();
+}
+
 TEST_F(FlowController, NothingNewBeginsWhenMemoryIsScarce) {
   Controller controller({}, registry_);
   use_defaults(controller);

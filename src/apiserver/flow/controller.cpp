@@ -41,6 +41,13 @@ constexpr std::chrono::milliseconds kSweep{250};
 constexpr std::size_t kWaitingBytes = 4096;
 
 double to_seconds(std::chrono::steady_clock::duration span) { return std::chrono::duration<double>(span).count(); }
+/// What has begun goes on where there is room for anybody.
+auto may_run_in(const Level& level) {
+  return [&level](const Waiting& next) {
+    return next.request == nullptr ? level.has_room(next.seats) : level.may_have(next.sharer, next.seats);
+  };
+}
+
 double to_seconds(std::chrono::steady_clock::time_point when) { return to_seconds(when.time_since_epoch()); }
 
 }  // namespace
@@ -99,9 +106,10 @@ bool Controller::runs_here(const Classified& where, double cost_us, int seats) {
   const auto now = Clock::now();
   if (is_shed(where) || (!level.is_exempt && wear.is_worn_out(now))) return false;
   if (seats > 0) {
+    const auto sharer = where.sharer();
     const std::lock_guard lock(mutex_);
-    if (!level.is_exempt && (!level.queue.empty() || !level.has_room(seats))) return false;
-    level.occupy(to_seconds(now), seats, 1);
+    if (!level.is_exempt && (!level.queue.empty() || !level.may_have(sharer, seats))) return false;
+    level.occupy(to_seconds(now), sharer, seats, 1);
     ++level.dispatched_count;
   }
   count_dispatched(where, seats);
@@ -152,13 +160,15 @@ void Controller::post(Work work) {
     wake_exempt_.notify_one();
     return;
   }
-  level.queue.push(hash, {std::max(work.cost_us, 50.0), work.seats, 0, std::move(run), {}, Clock::time_point::max(), nullptr}, true);
+  level.queue.push(
+      hash, {std::max(work.cost_us, 50.0), work.seats, 0, std::move(run), {}, Clock::time_point::max(), nullptr, work.where.sharer()},
+      true);
   level.note_demand(to_seconds(Clock::now()));
   wake_.notify_one();
 }
 
 Waiting Controller::make_waiting(const std::shared_ptr<Work>& work) {
-  Waiting out{std::max(work->cost_us, 50.0), work->seats, work->bytes + kWaitingBytes, {}, Clock::now(), {}, work};
+  Waiting out{std::max(work->cost_us, 50.0), work->seats, work->bytes + kWaitingBytes, {}, Clock::now(), {}, work, work->where.sharer()};
   const auto patience = work->longest_wait.count() > 0 ? std::min(work->longest_wait, limits_.longest_wait) : limits_.longest_wait;
   out.deadline = out.since + patience;
   out.item = [this, work, since = out.since, deadline = out.deadline] {
@@ -274,9 +284,10 @@ void Controller::finish(const Classified& where, int seats, double seconds) {
   counts.executing_seats->add(-seats);
   counts.execution->observe(seconds);
   const auto now = to_seconds(Clock::now());
+  const auto sharer = where.sharer();
   Level& level = where.level();
   const std::lock_guard lock(mutex_);
-  level.occupy(now, -seats, -1);
+  level.occupy(now, sharer, -seats, -1);
   if (!level.queue.empty()) wake_.notify_one();
 }
 
@@ -284,7 +295,7 @@ std::function<void()> Controller::take(bool only_exempt) {
   if (!exempt_.empty()) {
     auto next = std::move(exempt_.front());
     exempt_.pop_front();
-    if (next.seats > 0) next.level->occupy(to_seconds(Clock::now()), next.seats, 1);
+    if (next.seats > 0) next.level->occupy(to_seconds(Clock::now()), 0, next.seats, 1);
     ++next.level->dispatched_count;
     return std::move(next.run);
   }
@@ -292,17 +303,17 @@ std::function<void()> Controller::take(bool only_exempt) {
   // Levels take turns as queues do, each the slower the less of the workers' time is its.
   Level* first = nullptr;
   for (auto& level : levels_) {
-    if (level->queue.empty() || !level->has_room(level->queue.next_seats())) continue;
+    if (level->queue.empty() || !level->queue.has_next(may_run_in(*level))) continue;
     if (first != nullptr && std::max(level->finish, virtual_time_) >= std::max(first->finish, virtual_time_)) continue;
     first = level.get();
   }
   if (first == nullptr) return nullptr;
-  auto next = first->queue.pop();
+  auto next = first->queue.pop(may_run_in(*first));
   waiting_bytes_ -= next->bytes;
   const double start = std::max(first->finish, virtual_time_);
   virtual_time_ = start;
   first->finish = start + next->work / first->weight;
-  if (next->seats > 0) first->occupy(to_seconds(Clock::now()), next->seats, 1);
+  if (next->seats > 0) first->occupy(to_seconds(Clock::now()), next->sharer, next->seats, 1);
   if (next->request != nullptr) ++first->dispatched_count;
   return std::move(next->item);
 }

@@ -51,6 +51,8 @@ struct Classified {
   const Configuration::Schema* schema = nullptr;
   std::string flow;    ///< Who shares a queue within schema and level.
   bool grows = false;  ///< A controller makes an object: it can wait while memory is needed for users.
+  /// Who shares seats with the others of the level; 0 where the schema does not tell them apart.
+  [[nodiscard]] std::uint64_t sharer() const { return flow.empty() ? 0 : flow_hash(schema->config.name, flow); }
   [[nodiscard]] const Configuration::Place& place() const { return held->places[schema->place]; }
   [[nodiscard]] Level& level() const { return *place().level; }
 };

@@ -67,16 +67,19 @@ Waiting FairQueue::take_front(std::map<std::size_t, Queue>::iterator at) {
   return out;
 }
 
-std::optional<Waiting> FairQueue::pop() {
-  if (fronts_.empty()) return std::nullopt;
-  virtual_time_ = fronts_.begin()->first;
-  auto out = take_front(queues_.find(fronts_.begin()->second));
+FairQueue::Fronts::const_iterator FairQueue::next(const std::function<bool(const Waiting&)>& may) const {
+  return std::ranges::find_if(fronts_, [&](const auto& front) { return may(queues_.at(front.second).entries.front().waiting); });
+}
+
+std::optional<Waiting> FairQueue::pop(const std::function<bool(const Waiting&)>& may) {
+  const auto found = next(may);
+  if (found == fronts_.end()) return std::nullopt;
+  virtual_time_ = std::max(virtual_time_, found->first);
+  auto out = take_front(queues_.find(found->second));
   // What lies behind the present is forgotten once there is much of it.
   if (finish_.size() > 2 * queues_.size() + 256) std::erase_if(finish_, [&](const auto& one) { return one.second <= virtual_time_; });
   return out;
 }
-
-int FairQueue::next_seats() const { return fronts_.empty() ? 0 : queues_.at(fronts_.begin()->second).entries.front().waiting.seats; }
 
 std::vector<Waiting> FairQueue::take_expired(std::chrono::steady_clock::time_point now) {
   std::vector<Waiting> out;

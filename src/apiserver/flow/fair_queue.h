@@ -23,6 +23,7 @@ struct Waiting {
   std::function<void()> item;
   std::chrono::steady_clock::time_point since{}, deadline = std::chrono::steady_clock::time_point::max();
   std::shared_ptr<Work> request;  ///< Null where the rest of something waits that has begun.
+  std::uint64_t sharer = 0;       ///< Whose seats it will take (Level::may_have).
 };
 
 /// A queue exists while something is in it, so that ten million of them cost nothing.
@@ -34,9 +35,13 @@ class FairQueue {
   /// Into the least loaded of the queues that the flow may use; false when that one is full, `past_limit` or not when there are none.
   bool push(std::uint64_t flow, Waiting waiting, bool past_limit = false);
   /// The next to be served. Among queues with something in them every one gets the same work.
-  std::optional<Waiting> pop();
-  /// Of the one that pop would take; 0 when there is none.
-  [[nodiscard]] int next_seats() const;
+  std::optional<Waiting> pop() {
+    return pop([](const Waiting&) { return true; });
+  }
+  /// The next of those that `may` be served; what may not keeps its turn.
+  std::optional<Waiting> pop(const std::function<bool(const Waiting&)>& may);
+  /// Whether pop would find one.
+  [[nodiscard]] bool has_next(const std::function<bool(const Waiting&)>& may) const { return next(may) != fronts_.end(); }
   /// Takes out what stands first in its queue with a deadline not after `now`, and what comes to stand there then.
   std::vector<Waiting> take_expired(std::chrono::steady_clock::time_point now);
 
@@ -61,12 +66,14 @@ class FairQueue {
   /// A few queues of a flow: two flows share all of theirs hardly ever (k8s.io/apiserver: util/shufflesharding).
   [[nodiscard]] std::vector<std::size_t> hand_of(std::uint64_t flow) const;
   Waiting take_front(std::map<std::size_t, Queue>::iterator queue);
+  using Fronts = std::set<std::pair<double, std::size_t>>;
+  [[nodiscard]] Fronts::const_iterator next(const std::function<bool(const Waiting&)>& may) const;
 
   std::size_t queue_count_ = 0, hand_size_ = 0, length_limit_ = 0, size_ = 0;
   int seats_ = 0;
   std::map<std::size_t, Queue> queues_;
-  std::set<std::pair<double, std::size_t>> fronts_;  ///< (start of the first, queue).
-  std::map<std::size_t, double> finish_;             ///< Of queues whose past work reaches beyond the present virtual time.
+  Fronts fronts_;                         ///< (start of the first, queue).
+  std::map<std::size_t, double> finish_;  ///< Of queues whose past work reaches beyond the present virtual time.
   double virtual_time_ = 0;
 };
 

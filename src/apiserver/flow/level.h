@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <string>
+#include <unordered_map>
 
 #include "apiserver/flow/allocation.h"
 #include "apiserver/flow/fair_queue.h"
@@ -35,6 +36,7 @@ struct Level {
   int nominal = 0, lower = 0, upper = 0;
   int limit = 0;  ///< At present.
   int seats = 0, executing = 0;
+  std::unordered_map<std::uint64_t, int> held;  ///< Seats by who has them, of those who are told apart.
   DemandMeter demand;
 
   // Turns.
@@ -52,9 +54,18 @@ struct Level {
 
   /// A request that is wider than the level has it alone.
   [[nodiscard]] bool has_room(int more) const { return is_exempt || seats == 0 || seats + more <= limit; }
-  void occupy(double now, int more, int requests) {
+  /// The same for one of many: whoever has some already leaves as many free as he has then, so that what hangs for him (a webhook, a node)
+  /// never takes the last seat from another. `sharer` 0: nobody in particular.
+  [[nodiscard]] bool may_have(std::uint64_t sharer, int more) const {
+    if (!has_room(more)) return false;
+    const auto own = sharer == 0 || !queues ? held.end() : held.find(sharer);
+    return own == held.end() || own->second + more <= limit - seats;
+  }
+  void occupy(double now, std::uint64_t sharer, int more, int requests) {
     seats += more;
     executing += requests;
+    if (sharer != 0 && !is_exempt)
+      if (auto& own = held[sharer]; (own += more) <= 0) held.erase(sharer);
     note_demand(now);
   }
   void note_demand(double now) { demand.set(now, seats + queue.seats()); }
