@@ -1,6 +1,7 @@
 // The audit log's web service: batches, what is tried again, what is lost and counted.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
 
 #include "apiserver/audit/log.h"
@@ -13,11 +14,19 @@ namespace {
 class Collector : public net::Handler {
  public:
   explicit Collector(std::deque<int> answers = {}) : answers_(std::move(answers)) {
-    auto server = net::Server::start({}, *this);
+    net::ServerConfig config;
+    config.max_body_bytes = std::size_t{64} << 20;  // What is longer is refused before it is seen here; batches are longer than requests.
+    auto server = net::Server::start(config, *this);
     EXPECT_TRUE(server) << server.error().message;
     server_ = std::move(*server);
   }
   ~Collector() override { server_.reset(); }
+  /// From now on nothing is answered, until it is let go on.
+  void hold() { is_held_ = true; }
+  void go_on() {
+    is_held_ = false;
+    is_held_.notify_all();
+  }
   void handle(net::HttpRequest request, std::shared_ptr<net::ResponseWriter> writer) override {
     net::HttpResponse response;
     {
@@ -27,6 +36,7 @@ class Collector : public net::Handler {
       posted_.push_back(std::move(request));
       arrived_.notify_all();
     }
+    is_held_.wait(true);
     writer->respond(std::move(response));
   }
   std::vector<net::HttpRequest> wait_for(std::size_t count) {
@@ -43,6 +53,7 @@ class Collector : public net::Handler {
  private:
   std::mutex mutex_;
   std::condition_variable arrived_;
+  std::atomic<bool> is_held_{false};
   std::deque<int> answers_;
   std::vector<net::HttpRequest> posted_;
   std::unique_ptr<net::Server> server_;
@@ -50,8 +61,10 @@ class Collector : public net::Handler {
 
 class AuditWebhook : public ::testing::Test {
  protected:
-  std::unique_ptr<Log> start(const Collector& collector, std::size_t batch, std::size_t buffer = 1000) {
+  std::unique_ptr<Log> start(const Collector& collector, std::size_t batch, std::size_t buffer = 1000,
+                             std::optional<std::size_t> buffer_bytes = {}) {
     LogOptions options;
+    if (buffer_bytes) options.webhook.buffer_bytes = *buffer_bytes;
     auto policy = parse_policy("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n", "p.yaml");
     EXPECT_TRUE(policy) << policy.error().message;
     options.policy = std::make_shared<const Policy>(std::move(*policy));
@@ -65,10 +78,11 @@ class AuditWebhook : public ::testing::Test {
     EXPECT_TRUE(log) << log.error().message;
     return std::move(*log);
   }
-  static void submit(Log& log, int count) {
+  static void submit(Log& log, int count, std::size_t bytes = 0) {
     for (int i = 0; i < count; ++i) {
       Event event;
       event.fields = {{"kind", "Event"}, {"auditID", std::to_string(i)}};
+      if (bytes > 0) event.fields["requestObject"] = std::string(bytes, 'x');
       log.submit(std::move(event));
     }
   }
@@ -131,6 +145,40 @@ TEST_F(AuditWebhook, WhatIsRefusedIsLostAndCounted) {
   EXPECT_EQ(collector.posted().size(), 5U);
   EXPECT_EQ(lost(), 4);
 }
+
+TEST_F(AuditWebhook, BytesEndABatchAsEventsDo) {
+  Collector collector;
+  auto log = start(collector, 1000);
+  submit(*log, 9, 1'000'000);  // 8 MiB and some.
+  const auto first = ids(collector.wait_for(1)[0]);
+  EXPECT_EQ(first.size(), 9U);
+  submit(*log, 1, 20'000'000);
+  EXPECT_EQ(ids(collector.wait_for(2)[1]).size(), 1U) << "one event is a batch, however long";
+  log.reset();
+  EXPECT_EQ(lost(), 0);
+}
+
+/// While the service hangs no more than the bound waits for it; afterwards there is room again.
+TEST_F(AuditWebhook, WhatWaitsIsBoundedInBytes) {
+  constexpr std::size_t kMegabyte = 1'000'000;
+  Collector collector;
+  auto log = start(collector, 1, 1000, 10 * kMegabyte);
+  collector.hold();
+  submit(*log, 1);
+  collector.wait_for(1);  // The batch under way waits for nobody's room.
+  submit(*log, 30, kMegabyte);
+  log->flush();
+  EXPECT_EQ(lost(), 21) << "nine fit below ten megabytes, with what stands around them";
+  collector.go_on();
+  EXPECT_EQ(collector.wait_for(10).size(), 10U);
+  submit(*log, 5, kMegabyte);
+  EXPECT_EQ(collector.wait_for(15).size(), 15U);
+  log.reset();
+  EXPECT_EQ(lost(), 21);
+}
+
+/// What a server has unless told otherwise.
+TEST(AuditWebhookOptions, SixtyFourMebibytesWait) { EXPECT_EQ(WebhookOptions().buffer_bytes, std::size_t{64} << 20); }
 
 TEST_F(AuditWebhook, AServiceThatIsNotThereHoldsNothingUp) {
   auto gone = std::make_unique<Collector>();
