@@ -9,14 +9,22 @@ metrics::Gauge& inflight_gauge(metrics::Registry& registry, std::string kind) {
                         {{"request_kind", std::move(kind)}});
 }
 
-/// The verb as it is counted: HTTP's word, or APPLY.
+/// The verb as it is counted: HTTP's word, or APPLY. Words that a client made up are one, or each would be a series for ever.
 std::string counted_verb(const Request& request) {
   std::string verb = request.info.verb;
   std::transform(verb.begin(), verb.end(), verb.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   if (verb == "CREATE") return "POST";
   if (verb == "UPDATE") return "PUT";
   if (verb == "PATCH" && media_type(request.http.headers.get("Content-Type")) == "application/apply-patch+yaml") return "APPLY";
-  return verb;
+  static constexpr std::string_view kCounted[] = {"GET",    "LIST", "WATCH",   "POST",  "PUT",     "PATCH",
+                                                  "DELETE", "HEAD", "CONNECT", "TRACE", "OPTIONS", "DELETECOLLECTION"};
+  return std::ranges::find(kCounted, verb) != std::end(kCounted) ? verb : "other";
+}
+
+/// Of those that its kind has.
+std::string_view counted_subresource(const Request& request) {
+  const bool is_there = request.info.is_resource && request.kind != nullptr && request.kind->has_subresource(request.info.subresource);
+  return is_there ? std::string_view(request.info.subresource) : std::string_view();
 }
 
 }  // namespace
@@ -45,7 +53,7 @@ RequestMetrics::Series RequestMetrics::series(const Request& request, int code) 
     add(request.kind->version);
     add(request.kind->plural);
   }
-  add(request.info.subresource);
+  add(counted_subresource(request));
   add(scope);
   key.append(1, '|').append(1, static_cast<char>(code >> 8)).append(1, static_cast<char>(code & 0xff));
   {
@@ -57,7 +65,7 @@ RequestMetrics::Series RequestMetrics::series(const Request& request, int code) 
                             {"group", is_resource ? request.kind->group : ""},
                             {"version", is_resource ? request.kind->version : ""},
                             {"resource", is_resource ? request.kind->plural : ""},
-                            {"subresource", is_resource ? request.info.subresource : ""},
+                            {"subresource", std::string(counted_subresource(request))},
                             {"scope", std::string(scope)},
                             {"component", "apiserver"},
                             {"dry_run", request.dry_run ? "All" : ""}};

@@ -91,6 +91,23 @@ TEST_F(Limits, ElementsOfListsAreCountedBeforeTheyBecomeMore) {
   EXPECT_STATUS(post(kMaps, config_map("c")), 201, "");
 }
 
+/// A series is kept for ever: what a client makes up is none.
+TEST_F(Limits, NobodysWordsBecomeSeries) {
+  for (int i = 0; i < 3; ++i) {
+    const auto word = fmt::format("zzz{}", i);
+    get("/api/v1/namespaces/default/pods/p/" + word);
+    get("/api/v1/namespaces/default/pods/p/status?" + word);
+    get("/apis/" + word + "/v1/" + word);
+    send("ZZZ" + std::to_string(i), "/api/v1/namespaces/default/pods");
+    send("ZZZ" + std::to_string(i), "/" + word);
+  }
+  const std::string text(get("/metrics")->body);
+  EXPECT_EQ(text.find("zzz"), std::string::npos);
+  EXPECT_EQ(text.find("ZZZ"), std::string::npos);
+  EXPECT_NE(text.find(R"(subresource="status")"), std::string::npos);
+  EXPECT_NE(text.find(R"(verb="other")"), std::string::npos);
+}
+
 TEST_F(Limits, ReviewsAreNotTracked) {
   auto review = post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
                      R"({"spec":{"resourceAttributes":{"verb":"get","resource":"pods"}},"zzz":1,"aaa":2})");

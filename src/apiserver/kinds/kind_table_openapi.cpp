@@ -29,18 +29,18 @@ const json::Object& shared_schemas() {
 
 Bytes KindTable::openapi_v3(std::string_view group, std::string_view version) const {
   if (auto own = model::openapi_v3(group, version); own != nullptr) return own;
+  const auto is_in = [&](const auto& served) {
+    const auto& info = served.kind->info;
+    return info.group == group && info.version == version && served.kind->version->is_served;
+  };
+  // Who asks for what is not there leaves nothing behind.
+  if (std::ranges::none_of(custom_, is_in)) return nullptr;
   const std::lock_guard lock(documents_mutex_);
   auto& made = documents_[std::string(group) + "/" + std::string(version)];
   if (made != nullptr) return made;
   json::Object schemas = shared_schemas(), paths;
-  bool is_known = false;
-  for (const auto& served : custom_) {
-    const auto& info = served.kind->info;
-    if (info.group != group || info.version != version || !served.kind->version->is_served) continue;
-    is_known = true;
-    custom::add_openapi(*served.kind, true, schemas, paths);
-  }
-  if (!is_known) return nullptr;
+  for (const auto& served : custom_)
+    if (is_in(served)) custom::add_openapi(*served.kind, true, schemas, paths);
   made = make_bytes(json::serialize(json::Object{{"openapi", "3.0.0"},
                                                  {"info", json::Object{{"title", "Kubernetes CRD Swagger"}, {"version", "v0.1.0"}}},
                                                  {"paths", std::move(paths)},
