@@ -87,7 +87,7 @@ watch_until() { # watch_until TEXT COMMAND...: the picture whenever it has chang
 }
 all_run() { [ "$(kubectl get deployment burst -o jsonpath='{.status.readyReplicas}')" = 6 ]; }
 pool_is_empty() { [ "$(nodes_of_pool)" = 0 ]; }
-sed 's/max: 128/max: 4096/; s/max: 1024/max: 65536/; s/delayAfterAdd: 2s, delayAfterDelete: 1s/delayAfterAdd: 1s, delayAfterDelete: 0s/; s/unneededTime: 3s/unneededTime: 1s/' "$here/autoscaler/quick.yaml" | kubectl apply -f - >/dev/null
+sed 's/delayAfterAdd: 2s, delayAfterDelete: 1s/delayAfterAdd: 1s, delayAfterDelete: 0s/; s/unneededTime: 3s/unneededTime: 1s/' "$here/autoscaler/quick.yaml" | kubectl apply -f - >/dev/null
 k apply -f "$here/autoscaler/machine-sets.yaml"
 kubectl wait --for=jsonpath='{.metadata.annotations.machine\.openshift\.io/cluster-api-autoscaler-node-group-max-size}'=6 machineset/burst-us-east-1a -n openshift-machine-api --timeout=20s >/dev/null
 began=$SECONDS

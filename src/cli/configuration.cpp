@@ -207,14 +207,24 @@ std::vector<std::string> changed_flags(const Settings& before, const Settings& a
   return out;
 }
 
+/// "server" of "berth server".
+std::string section_of(const CLI::App& app) { return app.get_name().substr(app.get_name().find(' ') + 1); }
+
+bool is_section(const std::string& name) {
+  const auto known = sections();
+  return std::ranges::find(known, name) != known.end();
+}
+
 }  // namespace
 
+bool takes_only_a_configuration(const CLI::App& app) {
+  return is_section(section_of(app)) && app.get_option_no_throw("--config") == nullptr;
+}
+
 Result<std::vector<std::string>> with_configuration(const CLI::App& app, std::vector<std::string> args) {
-  const std::string name = app.get_name();
-  const std::string section = name.substr(name.find(' ') + 1);
-  const std::vector<std::string_view> known = sections();
-  if (std::ranges::find(known, section) == known.end()) return args;
-  const bool has_own = app.get_option_no_throw("--config") != nullptr;
+  const std::string section = section_of(app);
+  if (!is_section(section)) return args;
+  const bool has_own = !takes_only_a_configuration(app);
   const auto file = take_config_flag(args, has_own);
   if (!file && !has_own && !args.empty() && args.back() == "--config") return invalid("--config: the name of its file is missing");
   if (!file) return args;

@@ -25,6 +25,8 @@ namespace berth::cli {
 /// `args` when there is none. The error lists everything that is wrong with the file, a line each.
 Result<std::vector<std::string>> with_configuration(const CLI::App& app, std::vector<std::string> args);
 
+/// Whether `app` ("berth server") takes a Configuration and has no --config of its own that its --help would show.
+bool takes_only_a_configuration(const CLI::App& app);
 /// Whether a `--config` among the arguments names a Configuration, and not a file of the role's own.
 bool names_configuration(std::vector<std::string> args);
 /// The Configuration that this process was started with; empty: none.

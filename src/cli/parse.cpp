@@ -55,6 +55,7 @@ std::optional<int> parse_args(CLI::App& app, std::vector<std::string> args) {
     return 2;
   }
   args = std::move(*configured);
+  const bool is_role_without_file = takes_only_a_configuration(app);
   if (std::string name = app.get_name(); name.starts_with("berth")) app.name(program_name() + name.substr(5));
   const std::vector<std::string> given = args;
   std::reverse(args.begin(), args.end());  // CLI11 takes them from the back.
@@ -62,7 +63,12 @@ std::optional<int> parse_args(CLI::App& app, std::vector<std::string> args) {
     app.parse(args);
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
+    if (error.get_exit_code() == 0) {
+      std::string file;  // Taken before the others are looked at.
+      if (is_role_without_file)
+        app.add_option("--config", file, "berth's Configuration (docs/configuration.md): its section's flags, where none are given here");
+      return app.exit(error);
+    }
     const bool is_unknown = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
     fmt::print(stderr, "error: {}{}\nRun {} --help for what it takes.\n", words_of(app, error),
                is_unknown ? instead_with_kubectl(app, given) : "", app.get_name());
