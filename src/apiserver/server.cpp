@@ -71,6 +71,7 @@ ApiServer::Impl::~Impl() {
   if (ground.askers != nullptr) ground.askers->stop();
   if (flow_control != nullptr) flow_control->stop();
   if (ground.workers != nullptr) ground.workers->stop();
+  ground.cache->end();  // Who is answered may try again, through all that goes below.
   versions.stop();
   upkeep.close();
   custom.reset();

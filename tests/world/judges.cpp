@@ -192,28 +192,52 @@ Findings judge_history(const Etcd& etcd) {
   return history.findings;
 }
 
-Findings judge_rest(World& world, const std::map<std::string, int>& deployments) {
-  Findings findings;
+namespace {
+
+std::map<std::string, Revision> held_by(const Etcd& etcd) {
   static const apiserver::etcd::StoredForm kForm{{}};
   std::map<std::string, Revision> held;
-  for (const auto& [key, item] : world.etcd().items())
+  for (const auto& [key, item] : etcd.items())
     if (const auto cache_key = kForm.cache_key(key)) held[*cache_key] = item.modified;
+  return held;
+}
+
+std::map<std::string, Revision> shown_by(const apiserver::ObjectCache& cache) {
+  std::map<std::string, Revision> shown;
+  for (const auto& [resource, count] : cache.counts())
+    for (const auto& object : cache.list({.prefix = resource + "/"}, "", 0).items) shown[std::string(object->key)] = object->revision;
+  return shown;
+}
+
+/// A watch is a moment behind, and leases are renewed at rest, too: what was held a second ago is shown, or something newer.
+Findings judge_caches(World& world) {
+  Findings findings;
+  const auto before = held_by(world.etcd());
+  world.loop().run_for(std::chrono::seconds(1));
+  const auto now = held_by(world.etcd());
   for (std::size_t i = 0; i < kServers; ++i) {
     if (!world.server(i).api) {
       findings.push_back(fmt::format("server {} did not come back", i));
       continue;
     }
-    const apiserver::ObjectCache& cache = world.server(i).api->cache();
-    std::map<std::string, Revision> here;
-    for (const auto& [resource, count] : cache.counts())
-      for (const auto& object : cache.list({.prefix = resource + "/"}, "", 0).items) here[std::string(object->key)] = object->revision;
-    for (const auto& [key, revision] : held)
-      if (const auto found = here.find(key); found == here.end() || found->second != revision)
+    const auto shown = shown_by(world.server(i).api->cache());
+    for (const auto& [key, revision] : before) {
+      const auto found = shown.find(key);
+      if (found == shown.end() ? now.contains(key) : found->second < revision)
         findings.push_back(
-            fmt::format("server {} shows {} at {}, etcd has it at {}", i, key, found == here.end() ? 0 : found->second, revision));
-    for (const auto& [key, revision] : here)
-      if (!held.contains(key)) findings.push_back(fmt::format("server {} shows {} at {}, which is gone", i, key, revision));
+            fmt::format("server {} shows {} at {}, etcd has it at {}", i, key, found == shown.end() ? 0 : found->second, revision));
+    }
+    for (const auto& [key, revision] : shown)
+      if (!before.contains(key) && !now.contains(key))
+        findings.push_back(fmt::format("server {} shows {} at {}, which is gone", i, key, revision));
   }
+  return findings;
+}
+
+}  // namespace
+
+Findings judge_rest(World& world, const std::map<std::string, int>& deployments) {
+  Findings findings = judge_caches(world);
   std::map<std::string, int> running;
   for (const auto& [key, item] : world.etcd().items()) {
     if (!key.starts_with("/registry/pods/default/")) continue;

@@ -160,10 +160,13 @@ void SharedCache::propose(Proposal proposal, std::function<void(ProposeResult)> 
   write.value = flight->stored;
   flight->proposal = std::move(proposal);
   flight->result = std::move(result);
-  {
-    const std::lock_guard lock(mutex_);
-    flights_.emplace(flight->proposal.key, flight);
+  std::unique_lock lock(mutex_);
+  if (stopping_) {
+    lock.unlock();
+    return flight->result(std::unexpected(ProposeError::kStorage));
   }
+  flights_.emplace(flight->proposal.key, flight);
+  lock.unlock();
   store_->write(std::move(write), [this, flight](store::WriteAnswer answer) { answered(flight, std::move(answer)); });
 }
 
