@@ -38,6 +38,35 @@ TEST_F(AdmissionRules, AResizeHasToFitItsNode) {
   EXPECT_EQ(resize("waiting", R"({"cpu":"9"})")->status, 200);
 }
 
+TEST_F(AdmissionRules, WhatANodeDoesNotDeclareIsNotAskedOfIt) {
+  create("/api/v1/nodes", R"({"metadata":{"name":"n"}})");
+  patch("/api/v1/nodes/n/status", R"({"status":{"allocatable":{"cpu":"4","memory":"4Gi"}}})");
+  create(kPods,
+         with_containers("whole", R"([{"name":"c","image":"i"}])", R"("nodeName":"n","resources":{"limits":{"cpu":"1","memory":"1Gi"}})"));
+  create(kPods, resources("init", R"({"cpu":"1"})", R"("nodeName":"n","initContainers":[{"name":"i","image":"i"}])"));
+  const auto resize_whole = [&] {
+    return patch(std::string(kPods) + "/whole/resize", R"({"spec":{"resources":{"limits":{"cpu":"2"},"requests":{"cpu":"2"}}}})",
+                 "strategic");
+  };
+  const auto resize_init = [&] {
+    return patch(std::string(kPods) + "/init/resize", R"({"spec":{"initContainers":[{"name":"i","resources":{"requests":{"cpu":"2"}}}]}})",
+                 "strategic");
+  };
+  EXPECT_EQ(
+      message(resize_whole()),
+      "pods \"whole\" is forbidden: pod update requires features InPlacePodLevelResourcesVerticalScaling which are not available on node "
+      "\"n\"");
+  EXPECT_EQ(
+      message(resize_init()),
+      "pods \"init\" is forbidden: pod update requires features InPlacePodVerticalScalingInitContainers which are not available on node "
+      "\"n\"");
+  patch("/api/v1/nodes/n/status",
+        R"({"status":{"declaredFeatures":["InPlacePodLevelResourcesVerticalScaling","InPlacePodVerticalScalingInitContainers"]}})");
+  EXPECT_EQ(resize_whole()->status, 200);
+  EXPECT_EQ(text(read(std::string(kPods) + "/whole"), {"spec", "resources", "limits", "cpu"}), "2");
+  EXPECT_EQ(resize_init()->status, 200);
+}
+
 TEST_F(AdmissionRules, LimitsAndQuotasSeeResizes) {
   create(kPods, resources("a", R"({"cpu":"1"})"));
   create("/api/v1/namespaces/default/resourcequotas", R"({"metadata":{"name":"q"},"spec":{"hard":{"requests.cpu":"2"}}})");

@@ -38,6 +38,11 @@ class FakeAgent final : public net::Handler {
       writer->on_close([this] { --open; });
       return flood(writer);
     }
+    if (request.path == "/logs/folder") {
+      net::Headers headers;
+      headers.add("Location", "folder/");
+      return writer->respond({.status = 301, .headers = std::move(headers), .body = ""});
+    }
     if (request.path.starts_with("/exec/default/refused"))
       return writer->respond({.status = 404, .headers = {}, .body = "no such container"});
     if (request.path.starts_with("/exec/default/moved")) {
@@ -243,6 +248,10 @@ TEST_F(RelayTest, ACertificateOfAnotherNodeIsNotThisOnes) {
   node("mine", "127.0.0.1", agent.port());
   node("other", "127.0.0.1", agent.port());
   EXPECT_EQ(send("GET", "/api/v1/nodes/mine/proxy/x").status, 200);
+  EXPECT_EQ(send("GET", "/api/v1/nodes/mine/proxy/logs/").body, "/logs/") << "a folder stays one";
+  const auto moved = send("GET", "/api/v1/nodes/mine/proxy/logs/folder");
+  EXPECT_EQ(moved.status, 301);
+  EXPECT_EQ(moved.headers.get("Location"), "folder/");
   const auto refused = send("GET", "/api/v1/nodes/other/proxy/x");
   EXPECT_EQ(refused.status, 503);
   EXPECT_NE(refused.body.find("system:node:mine, not node other"), std::string::npos) << refused.body;

@@ -210,6 +210,8 @@ TEST_F(Subresource, WhatGoesOnToANodeHasNothingOfTheConnection) {
     EXPECT_EQ(onward.body, "") << sub;
     EXPECT_EQ(onward.headers.fields(), (std::vector<std::pair<std::string, std::string>>{{"Accept", "*/*"}})) << sub;
   }
+  send("GET", fmt::format("{}/p/portforward?ports=80&ports=443,8080", kPods));
+  EXPECT_EQ(onward.query, "port=80,443,8080") << "a WebSocket's ports, as the kubelet calls them";
   send("POST", "/api/v1/nodes/n1/proxy/x", "hello", "text/plain", fields);
   EXPECT_EQ(onward.body, "hello");
   EXPECT_EQ(onward.headers.fields(), (std::vector<std::pair<std::string, std::string>>{{"Content-Type", "text/plain"}, {"Accept", "*/*"}}));
@@ -249,6 +251,7 @@ TEST_F(Subresource, LogsComeFromTheNode) {
   EXPECT_EQ(get(std::string(kPods) + "/p/log?tailLines=5")->body, "n1 /containerLogs/default/p/c?tailLines=5");
   EXPECT_STATUS(get(std::string(kPods) + "/p/log?container=x"), 400, "BadRequest");
   EXPECT_EQ(get("/api/v1/nodes/n1/proxy/stats/summary")->body, "n1 /stats/summary?");
+  EXPECT_EQ(get("/api/v1/nodes/n1/proxy/logs/")->body, "n1 /logs/?") << "a folder stays one";
 }
 
 TEST_F(Subresource, HealthVersionDiscovery) {

@@ -225,6 +225,8 @@ TEST_F(Webhooks, MutatingMovesNothing) {
   EXPECT_EQ(get("/api/v1/namespaces/default/secrets/a")->status, 404);
   EXPECT_EQ(text(create_with(set("/metadata/resourceVersion", "7"))->document(), {"message"}),
             "resourceVersion should not be set on objects to be created");
+  // The store minds it, after everybody else: what is wrong with the object is said before.
+  EXPECT_STATUS(create_with(set("/metadata/resourceVersion", "7") + "," + set("/metadata/name", "B_")), 422, "Invalid");
   // What only the system gives is the system's all the same; another name is the object's.
   auto made = create_with(set("/metadata/uid", "mine") + "," + set("/metadata/deletionTimestamp", "2026-01-01T00:00:00Z") + "," +
                           set("/metadata/name", "b"));

@@ -273,7 +273,60 @@ kubectl create clusterrole metrics --verb=get --resource=nodes/metrics >/dev/nul
 token=$(kubectl create token reader)
 check "which a role gives" eventually 35 sh -c "curl -sk -H 'Authorization: Bearer $token' $endpoint/metrics/resource | grep -q node_cpu_usage_seconds_total"
 check "kubelet metrics by the node proxy" says kubelet_running_pods kubectl get --raw /api/v1/nodes/real/proxy/metrics
+check "health is nobody else's business" [ "$(curl -sk -o /dev/null -w '%{http_code}' "$endpoint/healthz")$(curl -sk -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $(kubectl create token default)" "$endpoint/healthz")" = 401403 ]
+check "and told by the node proxy" says ok kubectl get --raw /api/v1/nodes/real/proxy/healthz
+for family in kubelet_runtime_operations_total kubelet_started_containers_total kubelet_pod_start_duration_seconds_bucket terminated_containers_total; do
+  check "metrics have $family" says "$family" kubectl get --raw /api/v1/nodes/real/proxy/metrics
+done
+check "the configuration in force" says '"containerLogMaxFiles":3' kubectl get --raw /api/v1/nodes/real/proxy/configz
+check "the summary has the system's own programs" sh -c "kubectl get --raw /api/v1/nodes/real/proxy/stats/summary | grep -q '\"name\":\"runtime\".*rssBytes'"
+check "logs of the machine by the node proxy" says '<a href=' kubectl get --raw /api/v1/nodes/real/proxy/logs/
 check "pods by the node proxy" says '"PodList"' kubectl get --raw /api/v1/nodes/real/proxy/pods
+
+# ---- port-forward by WebSocket, whose ports are in the request
+printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: echo}\nspec: {nodeName: real, terminationGracePeriodSeconds: 1, containers: [{name: c, image: "berth.local/busybox:1", command: [sh, -c, %s]}]}\n' \
+  "'while :; do nc -l -p 7 -e cat; done'" | apply >/dev/null
+kubectl proxy --port=0 >"$work/proxy.log" 2>&1 & kubectl_proxy=$!
+check "a pod that echoes runs" eventually 20 status_is echo phase Running
+check "port-forward by WebSocket" eventually 10 says forwarded timeout 20 python3 "$tests/port_forward.py" "$(sed -n 's/^Starting to serve on //p' "$work/proxy.log")" "/api/v1/namespaces/default/pods/echo/portforward?ports=7" forwarded
+kill $kubectl_proxy 2>/dev/null
+
+# ---- limits of the pod as a whole, and a sidecar that wants all started anew
+memory_limit() { kubectl exec whole -c "$1" -- sh -c 'cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max 2>/dev/null'; }
+apply >/dev/null <<X
+apiVersion: v1
+kind: Pod
+metadata: {name: whole}
+spec:
+  nodeName: real
+  terminationGracePeriodSeconds: 1
+  resources: {requests: {cpu: 100m, memory: 32Mi}, limits: {cpu: 500m, memory: 64Mi}}
+  containers:
+  - {name: own, image: "berth.local/busybox:1", command: [sh, -c, '$loop'], resources: {limits: {memory: 16Mi}}}
+  - {name: none, image: "berth.local/busybox:1", command: [sh, -c, '$loop']}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: anew}
+spec:
+  nodeName: real
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 1
+  volumes: [{name: v, emptyDir: {}}]
+  initContainers:
+  - name: side
+    image: berth.local/busybox:1
+    restartPolicy: Always
+    restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [42]}}]
+    command: [sh, -c, 'echo x >>/v/rounds; [ \$(wc -l </v/rounds) -gt 2 ] || { sleep 2; exit 42; }; while :; do sleep 0.2; done']
+    volumeMounts: [{name: v, mountPath: /v}]
+  containers: [{name: c, image: "berth.local/busybox:1", command: [sh, -c, 'while :; do sleep 0.2; done']}]
+X
+check "a pod with limits of its own runs" eventually 20 status_is whole phase Running
+check "a container without one has the pod's" [ "$(memory_limit none)" = $((64 << 20)) ]
+check "another keeps its own" [ "$(memory_limit own)" = $((16 << 20)) ]
+check "a sidecar restarts all twice" eventually 40 status_is anew 'containerStatuses[0].restartCount' 2
+check "and the pod runs on" eventually 10 status_is anew phase Running
 
 # ---- the runtime goes away and comes back
 started=$(status chatty 'containerStatuses[0].containerID')

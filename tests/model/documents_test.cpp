@@ -122,6 +122,37 @@ TEST(OpenApi, Version3HasADocumentAGroupVersion) {
   EXPECT_EQ(openapi_v3("apps", "v9"), nullptr);
 }
 
+/// What a generator of clients reads of a collection and of an object in it.
+TEST(OpenApi, OperationsSayWhatTheyTakeAndAnswer) {
+  const Value apps = json::parse(*openapi_v3("apps", "v1")).value();
+  const Value& schemas = *json::find(apps, {"components", "schemas"});
+  const Value& collection = *json::find(apps, {"paths", "/apis/apps/v1/namespaces/{namespace}/deployments"});
+  const Value& object = *json::find(apps, {"paths", "/apis/apps/v1/namespaces/{namespace}/deployments/{name}"});
+  const auto answer = [](const Value& operation) {
+    return std::string(json::get_string(operation, {"responses", "200", "content", "application/json", "schema", "$ref"}));
+  };
+  const auto names = [](const Value& of) {
+    std::set<std::string, std::less<>> out;
+    for (const Value& one : json::get_array(of, {"parameters"})) out.emplace(json::get_string(one, {"name"}));
+    return out;
+  };
+  EXPECT_EQ(answer(*json::find(collection, "get")), "#/components/schemas/io.k8s.api.apps.v1.DeploymentList");
+  EXPECT_TRUE(schemas.as_object().contains("io.k8s.api.apps.v1.DeploymentList"));
+  for (const char* of_lists : {"watch", "limit", "continue", "labelSelector", "sendInitialEvents"})
+    EXPECT_TRUE(names(*json::find(collection, "get")).contains(of_lists)) << of_lists;
+  EXPECT_EQ(names(collection), (std::set<std::string, std::less<>>{"namespace"}));
+  EXPECT_EQ(names(object), (std::set<std::string, std::less<>>{"name", "namespace"}));
+  EXPECT_EQ(json::find(object, {"get", "parameters"}), nullptr) << "it takes none";
+  for (const Value* writes : {json::find(collection, "post"), json::find(object, "put")})
+    EXPECT_EQ(json::get_string(*writes, {"requestBody", "content", "*/*", "schema", "$ref"}),
+              "#/components/schemas/io.k8s.api.apps.v1.Deployment");
+  EXPECT_TRUE(json::get_object(object, {"patch", "requestBody", "content"}).contains("application/apply-patch+yaml"));
+  EXPECT_EQ(answer(*json::find(object, "delete")), "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.Status");
+  const Value old = json::parse(*openapi_v2()).value();
+  const Value& post = *json::find(old, {"paths", "/apis/apps/v1/namespaces/{namespace}/deployments", "post"});
+  EXPECT_TRUE(names(post).contains("body"));
+}
+
 /// What kubectl explain shows as a field's type and words.
 TEST(OpenApi, FieldsThatTakeAnythingAndWordsOfLists) {
   const Value apps = json::parse(*openapi_v3("apps", "v1")).value();

@@ -72,12 +72,28 @@ TEST(PodResize, IsRefusedWhereNobodyCanDoIt) {
             json::Array{json::Object{{"name", "c"}, {"state", json::Object{{"running", json::Object()}}}}});
   doc = old;
   EXPECT_EQ(texts(update(old, doc, "resize")), "spec: Forbidden: Pod running on node without support for resize\n");
-  old = running();
+}
+
+/// Whatever init containers are, and the pod as a whole: what a node can do is for it to declare.
+TEST(PodResize, MovesInitContainersAndThePodsOwnResources) {
+  Value old = running();
   json::set(old, {"spec", "initContainers"}, json::Array{json::Object{{"name", "i"}, {"image", "i"}}});
-  doc = old;
+  Value doc = old;
   json::set(doc.at("spec").at("initContainers").at(0), {"resources", "requests", "cpu"}, "1");
-  EXPECT_NE(texts(update(old, doc, "resize")).find("spec: Forbidden: resources for non-sidecar init containers are immutable\n"),
-            std::string::npos);
+  EXPECT_EQ(texts(update(old, doc, "resize")).find("Forbidden"), std::string::npos) << texts(update(old, doc, "resize"));
+  old = running();
+  json::set(old, {"spec", "resources"},
+            *json::parse(R"({"requests":{"cpu":"1","memory":"1Gi","hugepages-2Mi":"4Mi"},"limits":{"cpu":"2","hugepages-2Mi":"4Mi"}})"));
+  doc = old;
+  json::set(doc, {"spec", "resources", "limits", "cpu"}, "3");
+  EXPECT_EQ(texts(update(old, doc, "resize")).find("Forbidden"), std::string::npos) << texts(update(old, doc, "resize"));
+  EXPECT_EQ(json::get_string(doc, {"spec", "resources", "limits", "cpu"}), "3") << "it is taken over";
+  doc = old;
+  json::set(doc, {"spec", "resources"},
+            *json::parse(R"({"requests":{"cpu":"1","hugepages-2Mi":"8Mi"},"limits":{"cpu":"2","hugepages-2Mi":"8Mi"}})"));
+  const std::string refused = texts(update(old, doc, "resize"));
+  EXPECT_NE(refused.find("spec.resources.requests: Forbidden: resource requests cannot be removed\n"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("spec: Forbidden: only cpu and memory resources are mutable\n"), std::string::npos) << refused;
 }
 
 TEST(PodEphemeralContainers, AreOnlyAdded) {

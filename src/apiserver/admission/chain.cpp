@@ -17,7 +17,7 @@ constexpr auto kAsked = Entry::Status::kAsked, kPassedOver = Entry::Status::kPas
 constexpr auto kRequestAlone = Entry::Knows::kRequestAlone;
 
 // Kubernetes' order (pkg/kubeapiserver/options/plugins.go), OpenShift's two where OpenShift has them. Of each, why it stands there.
-constexpr std::array<Entry, 30> kOrder = {{
+constexpr std::array<Entry, 31> kOrder = {{
     // Nothing else is worth computing for a namespace that is missing or going away.
     {"NamespaceLifecycle", make_namespace_lifecycle, When::kDefault},
     // Before PodNodeSelector: the project's selector is the pod's own by the time the cluster's is merged. On by default: it acts on the
@@ -54,6 +54,7 @@ constexpr std::array<Entry, 30> kOrder = {{
     {"CertificateSubjectRestriction", make_certificate_subject_restriction, When::kDefault, kPassedOver, kRequestAlone},
     {"DefaultIngressClass", make_default_ingress_class, When::kDefault},
     {"DenyServiceExternalIPs", make_deny_service_external_ips, When::kEnabled, kPassedOver, kRequestAlone},
+    {"NodeDeclaredFeatureValidator", make_node_declared_features, When::kDefault, kPassedOver, kRequestAlone},
     // After the defaults of limits: it judges what the pod would ask for in the end.
     {"PodResizeValidator", make_pod_resize, When::kDefault, kPassedOver, kRequestAlone},
     // Judges the selector as merged from everywhere above.

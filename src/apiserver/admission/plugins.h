@@ -30,6 +30,7 @@ PluginResult make_certificate_signing(const AdmissionContext& context);
 PluginResult make_certificate_subject_restriction(const AdmissionContext& context);
 PluginResult make_default_ingress_class(const AdmissionContext& context);
 PluginResult make_deny_service_external_ips(const AdmissionContext& context);
+PluginResult make_node_declared_features(const AdmissionContext& context);
 PluginResult make_pod_resize(const AdmissionContext& context);
 PluginResult make_pod_node_constraints(const AdmissionContext& context);
 PluginResult make_mutating_policy(const AdmissionContext& context);

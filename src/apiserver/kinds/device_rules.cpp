@@ -54,7 +54,7 @@ std::string refusal(const DeviceWrite& write, const Attributes& asked, const Aut
                                  asked.resource, asked.subresource, asked.group);
   text += asked.ns.empty() ? " at the cluster scope" : fmt::format(" in the namespace \"{}\"", asked.ns);
   if (!decision.reason.empty()) text += ": " + decision.reason;
-  return text;
+  return model::forbidden(asked.group, asked.resource, asked.name, text).message;
 }
 
 Attributes asked_for(const DeviceWrite& write, std::string verb, std::string subresource, std::string ns, std::string name) {

@@ -80,7 +80,7 @@ json::Value make_table(const model::KindInfo& kind, std::span<const json::Value>
                        : ask.object_policy == "Object" ? model::IncludeObject::kObject
                                                        : model::IncludeObject::kMetadata;
   auto table = model::make_table(kind, items, now, include, std::move(metadata));
-  if (!columns) table.get_object()["columnDefinitions"] = json::Array();
+  if (!columns) table.get_object()["columnDefinitions"] = nullptr;
   if (ask.meta_version != "meta.k8s.io/v1") put_meta_version(table, ask.meta_version);
   return table;
 }

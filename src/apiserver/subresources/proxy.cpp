@@ -239,7 +239,8 @@ void NodeProxy::serve(const RequestPtr& request) {
   if (request->kind->plural == "nodes") {
     std::string path;
     for (const auto& part : info.rest) path += "/" + part;
-    onward.path = path.empty() ? "/" : path;
+    onward.path = path;
+    if (path.empty() || request->http.path.ends_with('/')) onward.path += "/";
     onward.query = request->http.query;
     const auto name = parse_proxy_name(info.name);
     if (moves && name && ground_.cache->get(make_key("", "nodes", "", name->name)) != nullptr) return move_on(request);
@@ -269,7 +270,8 @@ void NodeProxy::serve(const RequestPtr& request) {
   }
   if (info.subresource == "portforward") {
     onward.path = fmt::format("/portForward/{}/{}", info.ns, info.name);
-    onward.query = query_without(request->query, {});
+    // WebSockets name their ports in the request; the kubelet calls them so.
+    if (const auto ports = request->query.all("ports"); !ports.empty()) onward.query = fmt::format("port={}", fmt::join(ports, ","));
     return to_agent(request, node, std::move(onward));
   }
   const auto container = choose_container(pod, request->query.get("container"));
@@ -313,7 +315,11 @@ void NodeProxy::to_agent(const RequestPtr& request, const std::string& node, net
   if (address.empty() || port == 0)
     return respond_.status(*request, unavailable(fmt::format("node {} has no agent that can be reached", node)));
 
-  relays_.send_on(request, {.url = fmt::format("https://{}:{}", in_url(address), port), .node = node, .failure = "error dialing backend: "},
+  relays_.send_on(request,
+                  {.url = fmt::format("https://{}:{}", in_url(address), port),
+                   .node = node,
+                   .failure = "error dialing backend: ",
+                   .path_prefix = request->info.subresource == "proxy" ? path_before(request->http.path, onward.path) : ""},
                   std::move(onward));
 }
 

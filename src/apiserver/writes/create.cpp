@@ -51,15 +51,9 @@ void created(WritePipeline& writes, const WritePtr& operation, ProposeResult res
 constexpr std::array<std::string_view, 6> kSystemFields = {"resourceVersion",   "selfLink",          "uid",
                                                            "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"};
 
-/// Only the store minds a revision, which a dry run does not ask.
-std::optional<model::ApiStatus> refuse_revision(const WriteOperation& operation, const json::Value& document) {
+bool has_revision(const json::Value& document) {
   const auto revision = json::get_string(document, {"metadata", "resourceVersion"});
-  if (operation.request->dry_run || revision.find_first_not_of('0') == std::string_view::npos ||
-      revision.find_first_not_of("0123456789") != std::string_view::npos)
-    return std::nullopt;
-  model::ApiStatus status;
-  status.message = "resourceVersion should not be set on objects to be created";
-  return status;
+  return revision.find_first_not_of('0') != std::string_view::npos && revision.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 }  // namespace
@@ -82,7 +76,7 @@ StepResult check_storable(WritePipeline& writes, const WritePtr& operation) {
 StepResult take_name(WritePipeline&, const WritePtr& operation) {
   auto& document = operation->document;
   auto& metadata = json::ensure_object(document, {"metadata"});
-  if (auto refused = refuse_revision(*operation, document)) return std::unexpected(std::move(*refused));
+  operation->names_revision = has_revision(document);
   operation->name = json::get_string(document, {"metadata", "name"});
   if (operation->request->audit != nullptr) operation->request->audit->set_name(operation->name);
   if (operation->name.empty()) operation->generate_name = json::get_string(document, {"metadata", "generateName"});
@@ -94,7 +88,7 @@ StepResult take_name(WritePipeline&, const WritePtr& operation) {
 StepResult hold_new_identity(WritePipeline&, const WritePtr& operation) {
   auto& object = operation->admission.object;
   if (auto refused = refuse_exchanged(*operation, object)) return std::unexpected(std::move(*refused));
-  if (auto refused = refuse_revision(*operation, object)) return std::unexpected(std::move(*refused));
+  operation->names_revision |= has_revision(object);
   const auto name = json::get_string(object, {"metadata", "name"});
   if (const auto& asked = operation->request->info.name; !asked.empty() && name != asked && operation->subresource.empty())
     return std::unexpected(
@@ -143,6 +137,14 @@ StepResult validate_new(WritePipeline& writes, const WritePtr& operation) {
     return std::unexpected(model::invalid_object(operation->kind->group, operation->kind->kind, operation->name, errors));
   if (writes.ground.options.warns_of_objects) warn(*operation, nullptr, object);
   return Flow::kNext;
+}
+
+/// Only the store minds a revision, which a dry run does not ask: whatever else is wrong with the object is said before.
+StepResult refuse_revision(WritePipeline&, const WritePtr& operation) {
+  if (!operation->names_revision || operation->request->dry_run) return Flow::kNext;
+  model::ApiStatus status;
+  status.message = "resourceVersion should not be set on objects to be created";
+  return std::unexpected(std::move(status));
 }
 
 StepResult allocate_new(WritePipeline& writes, const WritePtr& operation) {

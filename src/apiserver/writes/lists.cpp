@@ -35,6 +35,7 @@ constexpr std::array kNewAdmitted = {
     Step{S::kPrepare, "prepare", prepare_new},
     Step{S::kValidate, "validate", validate_new},
     Step{S::kJudge, "judge", judge},
+    Step{S::kAllocate, "refuse revision", refuse_revision},
     // After everybody's leave: what is taken from the ranges is given back only when the store refuses.
     Step{S::kAllocate, "allocate", allocate_new},
     Step{S::kStore, "store", store_new},

@@ -82,6 +82,7 @@ StepResult hold_new_identity(WritePipeline& writes, const WritePtr& operation);
 StepResult give_identity(WritePipeline& writes, const WritePtr& operation);
 StepResult prepare_new(WritePipeline& writes, const WritePtr& operation);
 StepResult validate_new(WritePipeline& writes, const WritePtr& operation);
+StepResult refuse_revision(WritePipeline& writes, const WritePtr& operation);
 StepResult allocate_new(WritePipeline& writes, const WritePtr& operation);
 StepResult store_new(WritePipeline& writes, const WritePtr& operation);
 

@@ -72,7 +72,8 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   /// What `current`, `document` and the objects of admission lack: nobody has asked for it yet.
   std::optional<Untouched> untouched;
   AdmissionRequest admission;
-  bool is_admitted = false;  ///< Deletions: asked once, however often it is tried.
+  bool names_revision = false;  ///< Create: the object came with a resourceVersion, which the system takes from it.
+  bool is_admitted = false;     ///< Deletions: asked once, however often it is tried.
   ServiceAllocation allocation;
   std::shared_ptr<const TokenSpec> token;  ///< What is to be issued, as admission left the request.
   std::string generate_name;

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <span>
 
 #include "base/json.h"
 #include "base/version.h"
@@ -227,52 +228,128 @@ std::string base_path(const KindInfo& kind) {
   return kind.group.empty() ? "/api/" + kind.version : "/apis/" + kind.group + "/" + kind.version;
 }
 
+/// What may stand in the query of a request: name, type, what it says.
+struct QueryParameter {
+  const char *name, *type, *text;
+};
+constexpr QueryParameter kOfWrites[] = {{"dryRun", "string", "All: nothing is stored."},
+                                        {"fieldManager", "string", "Who owns the fields that are set."},
+                                        {"fieldValidation", "string", "Ignore, Warn or Strict."}};
+constexpr QueryParameter kOfApplies[] = {{"force", "boolean", "Takes over fields that others own. Of an apply alone."}};
+constexpr QueryParameter kOfDeletions[] = {{"dryRun", "string", "All: nothing is deleted."},
+                                           {"gracePeriodSeconds", "integer", "How long the object may take to end; 0: at once."},
+                                           {"orphanDependents", "boolean", "Old form of propagationPolicy."},
+                                           {"propagationPolicy", "string", "Orphan, Background or Foreground."}};
+constexpr QueryParameter kOfLists[] = {{"allowWatchBookmarks", "boolean", "A watch is told from time to time how far it is."},
+                                       {"continue", "string", "Where an earlier page ended."},
+                                       {"fieldSelector", "string", "Which objects, by their fields."},
+                                       {"labelSelector", "string", "Which objects, by their labels."},
+                                       {"limit", "integer", "How many at most."},
+                                       {"resourceVersion", "string", "How new the answer must be, or where a watch begins."},
+                                       {"resourceVersionMatch", "string", "Exact or NotOlderThan."},
+                                       {"sendInitialEvents", "boolean", "A watch begins with what there is."},
+                                       {"timeoutSeconds", "integer", "How long it may take."},
+                                       {"watch", "boolean", "Changes as they come."}};
+constexpr const char* kPatchTypes[] = {"application/json-patch+json", "application/merge-patch+json",
+                                       "application/strategic-merge-patch+json", "application/apply-patch+yaml"};
+
 /// The operations of one path. kubectl finds a kind's fieldValidation and dryRun support by its patch operation.
-Object operations(const KindInfo& kind, const Writer& writer, bool v3, bool on_object) {
-  const Object gvk{{"group", kind.group}, {"kind", kind.kind}, {"version", kind.version}};
-  const auto parameter = [&](const char* name, const char* description) {
-    Object out{{"name", name}, {"in", "query"}, {"description", description}, {"uniqueItems", true}};
-    if (v3)
-      out["schema"] = Object{{"type", "string"}, {"uniqueItems", true}};
-    else
-      out["type"] = "string";
+class Operations {
+ public:
+  Operations(const KindInfo& kind, const Writer& writer, bool v3)
+      : kind_(kind), writer_(writer), v3_(v3), item_(type_of(kind)->openapi_name()) {}
+
+  Object on_object() const {
+    Object out;
+    if (kind_.has_verb("get")) out["get"] = operation("read", "get", item_, {});
+    if (kind_.has_verb("update")) out["put"] = with_body(operation("replace", "put", item_, {kOfWrites}), reference(item_), true);
+    if (kind_.has_verb("patch"))
+      out["patch"] = with_body(operation("patch", "patch", item_, {kOfWrites, kOfApplies}), patch_schema(), true);
+    if (kind_.has_verb("delete"))
+      out["delete"] = with_body(operation("delete", "delete", find_type("meta.v1.Status")->openapi_name(), {kOfDeletions}),
+                                reference(find_type("meta.v1.DeleteOptions")->openapi_name()), false);
     return out;
-  };
-  const auto operation = [&](const char* method, std::string_view verb, bool writes) {
-    Object out{{"description", fmt::format("{} {}", verb, kind.kind)},
-               {"operationId", fmt::format("{}{}{}{}", method, kind.group.empty() ? "Core" : "", kind.version, kind.kind)}};
-    Array parameters;
-    if (writes) {
-      parameters.push_back(parameter("dryRun", "All: nothing is stored."));
-      parameters.push_back(parameter("fieldManager", "Who owns the fields that are set."));
-      parameters.push_back(parameter("fieldValidation", "Ignore, Warn or Strict."));
-    }
-    const std::string name = type_of(kind)->openapi_name();
-    if (v3)
-      out["responses"] = Object{
-          {"200", Object{{"description", "OK"}, {"content", Object{{"application/json", Object{{"schema", writer.reference(name)}}}}}}}};
-    else
-      out["responses"] = Object{{"200", Object{{"description", "OK"}, {"schema", writer.reference(name)}}}};
-    out["parameters"] = std::move(parameters);
-    out["x-kubernetes-action"] = verb;
-    out["x-kubernetes-group-version-kind"] = gvk;
-    if (!v3) out["produces"] = Array{"application/json", "application/yaml"};
-    if (!v3)
-      out["consumes"] = verb == "patch" ? Array{"application/json-patch+json", "application/merge-patch+json",
-                                                "application/strategic-merge-patch+json", "application/apply-patch+yaml"}
-                                        : Array{"*/*"};
-    return out;
-  };
-  Object out;
-  if (on_object) {
-    if (kind.has_verb("get")) out["get"] = operation("read", "get", false);
-    if (kind.has_verb("update")) out["put"] = operation("replace", "put", true);
-    if (kind.has_verb("patch")) out["patch"] = operation("patch", "patch", true);
-    if (kind.has_verb("delete")) out["delete"] = operation("delete", "delete", true);
-  } else {
-    if (kind.has_verb("list")) out["get"] = operation("list", "list", false);
-    if (kind.has_verb("create")) out["post"] = operation("create", "post", true);
   }
+  Object on_collection() const {
+    Object out;
+    if (kind_.has_verb("list")) out["get"] = operation("list", "list", item_ + "List", {kOfLists});
+    if (kind_.has_verb("create")) out["post"] = with_body(operation("create", "post", item_, {kOfWrites}), reference(item_), true);
+    return out;
+  }
+
+ private:
+  Object reference(std::string_view name) const { return writer_.reference(name); }
+  static Object patch_schema() { return Object{{"type", "object"}}; }
+
+  Object parameter(const QueryParameter& of) const {
+    Object out{{"name", of.name}, {"in", "query"}, {"description", of.text}, {"uniqueItems", true}};
+    if (v3_)
+      out["schema"] = Object{{"type", of.type}, {"uniqueItems", true}};
+    else
+      out["type"] = of.type;
+    return out;
+  }
+
+  Object operation(const char* method, std::string_view verb, std::string_view answer,
+                   std::initializer_list<std::span<const QueryParameter>> lists) const {
+    Object out{{"description", fmt::format("{} {}", verb, kind_.kind)},
+               {"operationId", fmt::format("{}{}{}{}", method, kind_.group.empty() ? "Core" : "", kind_.version, kind_.kind)}};
+    Array parameters;
+    for (const auto& list : lists)
+      for (const QueryParameter& one : list) parameters.push_back(parameter(one));
+    if (!parameters.empty()) out["parameters"] = std::move(parameters);
+    if (v3_)
+      out["responses"] =
+          Object{{"200", Object{{"description", "OK"}, {"content", Object{{"application/json", Object{{"schema", reference(answer)}}}}}}}};
+    else
+      out["responses"] = Object{{"200", Object{{"description", "OK"}, {"schema", reference(answer)}}}};
+    out["x-kubernetes-action"] = verb;
+    out["x-kubernetes-group-version-kind"] = Object{{"group", kind_.group}, {"kind", kind_.kind}, {"version", kind_.version}};
+    if (!v3_) {
+      out["produces"] = Array{"application/json", "application/yaml"};
+      out["consumes"] = verb == "patch" ? Array(std::begin(kPatchTypes), std::end(kPatchTypes)) : Array{"*/*"};
+    }
+    return out;
+  }
+
+  Object with_body(Object operation, Object schema, bool is_required) const {
+    if (!v3_) {
+      Object body{{"name", "body"}, {"in", "body"}, {"schema", std::move(schema)}};
+      if (is_required) body["required"] = true;
+      if (!operation.contains("parameters")) operation["parameters"] = Array();
+      operation["parameters"].get_array().push_back(std::move(body));
+      return operation;
+    }
+    Object content;
+    if (operation["x-kubernetes-action"] == "patch")
+      for (const char* type : kPatchTypes) content[type] = Object{{"schema", schema}};
+    else
+      content["*/*"] = Object{{"schema", std::move(schema)}};
+    Object body{{"content", std::move(content)}};
+    if (is_required) body["required"] = true;
+    operation["requestBody"] = std::move(body);
+    return operation;
+  }
+
+  const KindInfo& kind_;
+  const Writer& writer_;
+  const bool v3_;
+  const std::string item_;
+};
+
+/// What stands in the path itself.
+Array path_parameters(bool is_namespaced, bool has_name, bool v3) {
+  Array out;
+  const auto add = [&](const char* name, const char* text) {
+    Object one{{"name", name}, {"in", "path"}, {"description", text}, {"required", true}, {"uniqueItems", true}};
+    if (v3)
+      one["schema"] = Object{{"type", "string"}, {"uniqueItems", true}};
+    else
+      one["type"] = "string";
+    out.push_back(std::move(one));
+  };
+  if (has_name) add("name", "The object's name.");
+  if (is_namespaced) add("namespace", "The namespace of the objects.");
   return out;
 }
 
@@ -281,8 +358,13 @@ Object paths_of(const std::function<bool(const KindInfo&)>& wanted, const Writer
   for (const KindInfo& kind : all_kinds()) {
     if (!wanted(kind)) continue;
     const std::string collection = base_path(kind) + (kind.namespaced ? "/namespaces/{namespace}/" : "/") + kind.plural;
-    paths[collection] = operations(kind, writer, v3, false);
-    paths[collection + "/{name}"] = operations(kind, writer, v3, true);
+    const Operations operations(kind, writer, v3);
+    for (const bool on_object : {false, true}) {
+      Object path = on_object ? operations.on_object() : operations.on_collection();
+      if (Array parameters = path_parameters(kind.namespaced, on_object, v3); !parameters.empty())
+        path["parameters"] = std::move(parameters);
+      paths[on_object ? collection + "/{name}" : collection] = std::move(path);
+    }
   }
   return paths;
 }

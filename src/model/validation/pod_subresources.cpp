@@ -77,8 +77,16 @@ bool node_can_resize(const Value& pod) {
   return true;
 }
 
-bool has_pod_level_resources(const Value& pod) {
-  return !get_object(pod, {"spec", "resources", "requests"}).empty() || !get_object(pod, {"spec", "resources", "limits"}).empty();
+/// What a resize may do to the resources of a pod's spec or of one of its containers. `immutable` is said at `holder`.
+void resources_resize(const Value& old, const Value& doc, const Path& resources_at, const Path& holder, std::string_view immutable,
+                      Errors& errors) {
+  for (const char* kind : {"requests", "limits"}) {
+    const json::Object& now = get_object(doc, {"resources", kind});
+    const auto is_gone = [&](const auto& entry) { return !now.contains(entry.key()); };
+    if (std::ranges::any_of(get_object(old, {"resources", kind}), is_gone))
+      errors.forbidden(resources_at / kind, fmt::format("resource {} cannot be removed", kind));
+  }
+  if (!same_but_cpu_and_memory(old, doc)) errors.forbidden(holder, immutable);
 }
 
 }  // namespace
@@ -92,32 +100,21 @@ void pod_resize(const Value& old, const Value& doc, Errors& errors) {
   if (pod_qos_class(old) != pod_qos_class(doc))
     errors.invalid(at, get_string(old, {"status", "qosClass"}), "Pod QOS Class may not change as a result of resizing");
   if (!node_can_resize(old)) errors.forbidden(at, "Pod running on node without support for resize");
-  if (has_pod_level_resources(old) || has_pod_level_resources(doc))
-    return errors.forbidden(root, "pods with pod-level resources cannot be resized");
   if (!same_containers(old, doc, at, errors)) return;
+  static const Value kNothing = json::Object{};
+  const Value *was = json::find(old, "spec"), *is = json::find(doc, "spec");
+  resources_resize(was ? *was : kNothing, is ? *is : kNothing, at / "resources", at, "only cpu and memory resources are mutable", errors);
   for (const char* list : {"initContainers", "containers"}) {
     const Path list_at = at / list;
     const bool is_init = std::string_view(list) == "initContainers";
     const json::Array &before = get_array(old, {"spec", list}), &after = get_array(doc, {"spec", list});
     for (std::size_t i = 0; i < after.size(); ++i) {
       const Path one = list_at[i];
-      const Path resources_at = one / "resources";
-      const bool can_change = !is_init || get_string(before[i], {"restartPolicy"}) == "Always";
-      if (!can_change) {
-        if (!json::equal(before[i], after[i])) errors.forbidden(at, "resources for non-sidecar init containers are immutable");
-        continue;
-      }
-      for (const char* kind : {"requests", "limits"}) {
-        const json::Object& now = get_object(after[i], {"resources", kind});
-        const auto is_gone = [&](const auto& entry) { return !now.contains(entry.key()); };
-        if (std::ranges::any_of(get_object(before[i], {"resources", kind}), is_gone))
-          errors.forbidden(resources_at / kind, fmt::format("resource {} cannot be removed", kind));
-      }
-      if (same_but_cpu_and_memory(before[i], after[i])) continue;
-      if (is_init)
-        errors.forbidden(one, "only cpu and memory resources for sidecar containers are mutable");
-      else
-        errors.forbidden(at, "only cpu and memory resources are mutable");
+      const bool is_sidecar = is_init && get_string(before[i], {"restartPolicy"}) == "Always";
+      resources_resize(
+          before[i], after[i], one / "resources", is_sidecar ? one : at,
+          is_sidecar ? "only cpu and memory resources for sidecar containers are mutable" : "only cpu and memory resources are mutable",
+          errors);
     }
   }
 }

@@ -38,7 +38,7 @@ void agree_on_addresses(Value& pod) {
     json::set(pod, {"status", "podIP"}, Value(first));
 }
 
-/// pods/resize moves the containers' resources and nothing else; containers are known by name.
+/// pods/resize moves the resources of the pod and of its containers and nothing else; containers are known by name.
 void keep_resources_only(const Value& old, Value& doc) {
   Value kept = old;
   for (const char* list : {"containers", "initContainers"}) {
@@ -52,6 +52,8 @@ void keep_resources_only(const Value& old, Value& doc) {
     if (const json::Array& all = json::get_array(doc, {"spec", list}); all.size() != containers->get_array().size())
       *containers = Value(all);
   }
+  if (Value* spec = json::find(kept, "spec"); spec != nullptr && spec->is_object())
+    if (const Value* wanted = json::find(doc, "spec"); wanted != nullptr) strategy::copy_member(*wanted, *spec, "resources");
   strategy::carry_request_metadata(doc, kept);
   doc = std::move(kept);
 }
