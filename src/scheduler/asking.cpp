@@ -1,4 +1,4 @@
-// Extenders, asked on a thread of their own over a fork of the cluster. The loop goes on meanwhile: events, bindings, and pods that no
+// Extenders, asked over a fork of the cluster. All else goes on meanwhile: events, bindings, and pods that no
 // extender has a say about. One pod is asked about at a time, as by kube-scheduler, so that the next one's answer counts the last one's
 // place; a few that come up meanwhile stand aside, and everybody waits when there are more.
 //
@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "placement/preemption_words.h"
-#include "scheduler/scheduler_impl.h"
+#include "scheduler/core.h"
 
 namespace berth::scheduler {
 
@@ -21,41 +21,9 @@ namespace {
 
 constexpr std::size_t kMostAside = 16;
 
-/// Whole objects for extenders without a cache of their own, by the key of what was known when the asking began.
-class Documents {
- public:
-  void add(std::string key, ObjectRef object) { objects_.emplace(std::move(key), std::move(object)); }
-  [[nodiscard]] json::Value of(const std::string& key, json::Value otherwise) const {
-    const auto found = objects_.find(key);
-    return found != objects_.end() && found->second != nullptr ? found->second->document() : otherwise;
-  }
-
- private:
-  std::map<std::string, ObjectRef> objects_;
-};
-
-/// A fork to be asked on another thread: it comes back to the loop's, which alone may let go of what forks share.
-class LentFork {
- public:
-  explicit LentFork(placement::Trial fork) : held_(std::make_shared<std::shared_ptr<placement::Trial>>()) {
-    *held_ = std::make_shared<placement::Trial>(std::move(fork));
-  }
-  [[nodiscard]] const placement::Cluster& cluster() const { return (*held_)->cluster(); }
-  /// On the other thread, when all is asked: what is to be destroyed on the loop's.
-  [[nodiscard]] std::shared_ptr<placement::Trial> give_back() const { return std::exchange(*held_, nullptr); }
-
- private:
-  std::shared_ptr<std::shared_ptr<placement::Trial>> held_;
-};
-
-json::Value nameless_node(const std::string& name) { return {{"metadata", {{"name", name}}}}; }
-json::Value bare_pod(const placement::PodInfo& pod) {
-  return {{"metadata", {{"name", pod.view().meta.name}, {"namespace", pod.view().meta.ns}, {"uid", pod.view().meta.uid}}}};
-}
-
 }  // namespace
 
-std::optional<SchedulingQueue::Entry> Scheduler::Impl::next_entry() {
+std::optional<SchedulingQueue::Entry> Core::next_entry() {
   while (asked.empty() && !aside.empty()) {
     Tracked* pod = wanting(aside.front());
     aside.pop_front();
@@ -64,51 +32,42 @@ std::optional<SchedulingQueue::Entry> Scheduler::Impl::next_entry() {
     pod->enter(Queued{});
     return entry;
   }
-  return is_held_up() ? std::nullopt : queue.pop(loop.now());
+  return is_held_up() ? std::nullopt : queue.pop(now);
 }
 
-bool Scheduler::Impl::is_held_up() const { return aside.size() >= kMostAside; }
+bool Core::is_held_up() const { return aside.size() >= kMostAside; }
 
-bool Scheduler::Impl::stands_aside(const SchedulingQueue::Entry& entry, Tracked& pod) {
+bool Core::stands_aside(const SchedulingQueue::Entry& entry, Tracked& pod) {
   if (extenders == nullptr || asked.empty() || !extenders->are_interested(pod.info->view())) return false;
   pod.enter(Aside{entry});
   aside.push_back(entry.pod.uid);
   return true;
 }
 
-void Scheduler::Impl::note_missed(EventSet events) {
+void Core::note_missed(EventSet events) {
   Tracked* pod = asked.empty() ? nullptr : wanting(asked);
   if (Asking* open = pod != nullptr ? pod->as<Asking>() : nullptr) open->turn.missed |= events;
 }
 
-void Scheduler::Impl::ask(Turn turn) {
-  const auto evaluation = std::make_shared<placement::Evaluation>(trial.evaluate(*turn.info));
-  const LentFork fork(trial.fork());
-  const auto nodes = std::make_shared<Documents>();
-  for (const auto& one : evaluation->feasible) {
-    const std::string& name = cluster.node(one.node)->name;
-    nodes->add(name, informers.get(kNodes).get("", name));
-  }
-  const std::string uid = turn.entry.pod.uid;
+void Core::ask(Turn turn) {
+  auto evaluation = std::make_shared<placement::Evaluation>(trial.evaluate(*turn.info));
   const PodInfoPtr info = turn.info;
   begin_asking(std::move(turn));
-  asker->run([=, weak = weak_from_this(), extenders = extenders, object = pods.at(uid).object] {
-    Decision decision = extenders->choose(fork.cluster(), *info, object->document(), *evaluation,
-                                          [&](const std::string& name) { return nodes->of(name, nameless_node(name)); });
-    const std::string node(decision.node_name);
-    return [=, fork = fork.give_back()] {
-      if (const auto self = weak.lock()) self->answered(uid, decision, evaluation, node);
-    };
-  });
+  out.ask<AskForNode>(
+      [this, uid = info->view().meta.uid, evaluation](Answer& answer) {
+        auto& chosen = std::get<Chosen>(answer);
+        answered(uid, std::move(chosen.decision), evaluation, chosen.node_name);
+      },
+      info, pods.at(info->view().meta.uid).object, evaluation);
 }
 
-void Scheduler::Impl::begin_asking(Turn turn) {
+void Core::begin_asking(Turn turn) {
   BERTH_CHECK(asked.empty(), "extenders are asked about {} before they answered about {}", turn.info->key, asked);
   asked = turn.entry.pod.uid;
   pods.at(asked).enter(Asking{std::move(turn), node_changes_seen});
 }
 
-std::optional<Turn> Scheduler::Impl::take_answer(const std::string& uid, bool depends_on_nodes) {
+std::optional<Turn> Core::take_answer(const std::string& uid, bool depends_on_nodes) {
   BERTH_CHECK(asked == uid, "extenders answered about the pod {}, and were asked about \"{}\"", uid, asked);
   asked.clear();
   post_turn();
@@ -119,7 +78,7 @@ std::optional<Turn> Scheduler::Impl::take_answer(const std::string& uid, bool de
   Turn turn = std::move(open->turn);
   pod->enter(Queued{});
   if (!is_leader) {
-    queue.failed(uid, loop.now());
+    queue.failed(uid, now);
     return std::nullopt;
   }
   if (pod->info != turn.info || (depends_on_nodes && nodes_then != node_changes_seen)) {
@@ -129,8 +88,8 @@ std::optional<Turn> Scheduler::Impl::take_answer(const std::string& uid, bool de
   return turn;
 }
 
-void Scheduler::Impl::answered(const std::string& uid, Decision decision, const std::shared_ptr<placement::Evaluation>& evaluation,
-                               const std::string& node_name) {
+void Core::answered(const std::string& uid, Decision decision, const std::shared_ptr<placement::Evaluation>& evaluation,
+                    const std::string& node_name) {
   const bool is_scheduled = decision.outcome == Decision::Outcome::kScheduled;
   auto answered_about = take_answer(uid, !is_scheduled);
   if (!answered_about) return;
@@ -145,27 +104,16 @@ void Scheduler::Impl::answered(const std::string& uid, Decision decision, const 
   decided(std::move(turn), decision);
 }
 
-void Scheduler::Impl::ask_about_preemption(Turn turn, placement::PostFilterResult result) {
-  const LentFork fork(trial.fork());
-  const auto documents = std::make_shared<Documents>();
-  for (const placement::Candidate& candidate : result.candidates)
-    for (const PodInfoPtr& victim : candidate.victims)
-      documents->add(victim->key, informers.get(kPods).get(victim->view().meta.ns, victim->view().meta.name));
-  const std::string uid = turn.entry.pod.uid;
+void Core::ask_about_preemption(Turn turn, placement::PostFilterResult result) {
   const PodInfoPtr info = turn.info;
+  auto candidates = result.candidates;
   begin_asking(std::move(turn));
-  asker->run([=, weak = weak_from_this(), extenders = extenders, object = pods.at(uid).object] {
-    const Extenders::Documents whole{[&](const placement::PodInfo& pod) { return documents->of(pod.key, bare_pod(pod)); }, nameless_node};
-    const auto left = std::make_shared<Result<std::vector<placement::Candidate>>>(
-        extenders->process_preemption(fork.cluster(), *info, object->document(), result.candidates, whole));
-    return [=, fork = fork.give_back()] {
-      if (const auto self = weak.lock()) self->preemption_answered(uid, result, std::move(*left));
-    };
-  });
+  out.ask<AskForVictims>([this, uid = info->view().meta.uid, result = std::move(result)](
+                             Answer& answer) { preemption_answered(uid, result, std::get<LeftVictims>(std::move(answer))); },
+                         info, pods.at(info->view().meta.uid).object, std::move(candidates));
 }
 
-void Scheduler::Impl::preemption_answered(const std::string& uid, placement::PostFilterResult result,
-                                          Result<std::vector<placement::Candidate>> left) {
+void Core::preemption_answered(const std::string& uid, placement::PostFilterResult result, Result<std::vector<placement::Candidate>> left) {
   auto answered_about = take_answer(uid, true);
   if (!answered_about) return;
   Turn& turn = *answered_about;

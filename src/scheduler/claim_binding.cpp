@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "placement/devices/binding.h"
 #include "placement/plugins/pod_claims.h"
-#include "scheduler/scheduler_impl.h"
+#include "scheduler/core.h"
 
 namespace berth::scheduler {
 
@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::string_view kFinalizer = "resource.kubernetes.io/delete-protection";
 constexpr int kMaxConflicts = 5;
-const auto kIgnoreClaimAnswer = [](const client::ApiResult<json::Value>&) {};
 
 bool uses(const model::PodView& pod, const placement::Cluster& cluster, std::string_view claim_uid) {
   const auto claims = placement::claims_of(pod, cluster);
@@ -30,31 +29,29 @@ bool uses(const model::PodView& pod, const placement::Cluster& cluster, std::str
 }  // namespace
 
 /// From here on the binding knows the claim by its own name and uid.
-void Scheduler::Impl::create_claim(const HeldPtr& held) {
+void Core::create_claim(const HeldPtr& held) {
   const placement::PreBindWrite& write = held->writes[held->written];
-  client.create(kResourceClaims, write.ns, write.to_create, [weak = weak_from_this(), held](client::ApiResult<json::Value> made) {
-    const auto self = weak.lock();
-    if (!self) return;
+  out.create(kResourceClaims, write.ns, write.to_create, [this, held](client::ApiResult<json::Value> made) {
     placement::PreBindWrite& mine = held->writes[held->written];
     if (!made) {
-      if (self->holder(held) != nullptr)
-        self->binding_failed(held, kClaimStep,
-                             fmt::format("create claim for extended resources {}/<extended-resources>: {}", mine.ns, made.error().message));
+      if (holder(held) != nullptr)
+        binding_failed(held, kClaimStep,
+                       fmt::format("create claim for extended resources {}/<extended-resources>: {}", mine.ns, made.error().message));
       return;
     }
     const std::string uid(json::get_string(*made, {"metadata", "uid"})), name(json::get_string(*made, {"metadata", "name"}));
-    if (self->holder(held) == nullptr) return self->delete_claim(mine.ns, name, uid);
-    self->cluster.set_pending_allocation(mine.uid, nullptr);
-    self->cluster.set_pending_allocation(uid, mine.allocation);
+    if (holder(held) == nullptr) return delete_claim(mine.ns, name, uid);
+    cluster.set_pending_allocation(mine.uid, nullptr);
+    cluster.set_pending_allocation(uid, mine.allocation);
     mine.uid = uid;
     mine.name = name;
     mine.to_create = nullptr;
-    self->bind_claim(held, std::move(*made), 0);
+    bind_claim(held, std::move(*made), 0);
   });
 }
 
 /// One step of writing the claim that `written` points at; `document` is the claim as it is known now.
-void Scheduler::Impl::bind_claim(const HeldPtr& held, json::Value document, int conflicts) {
+void Core::bind_claim(const HeldPtr& held, json::Value document, int conflicts) {
   const placement::PreBindWrite& write = held->writes[held->written];
   const std::string key = fmt::format("{}/{}", write.ns, write.name);
   const auto fail = [&](const std::string& why) { binding_failed(held, kClaimStep, why); };
@@ -75,7 +72,7 @@ void Scheduler::Impl::bind_claim(const HeldPtr& held, json::Value document, int 
   } else {
     if (write.allocation != nullptr) {
       json::set(document, {"status", "allocation"}, write.allocation->document);
-      json::set(document, {"status", "allocation", "allocationTimestamp"}, json::Value(format_rfc3339(loop.now())));
+      json::set(document, {"status", "allocation", "allocationTimestamp"}, json::Value(format_rfc3339(now)));
     }
     const model::PodView& pod = held->info->view();
     json::Array users = json::get_array(document, {"status", "reservedFor"});
@@ -88,31 +85,29 @@ void Scheduler::Impl::bind_claim(const HeldPtr& held, json::Value document, int 
   const std::string what = adds_finalizer                ? fmt::format("add finalizer to claim {}", key)
                            : write.allocation != nullptr ? fmt::format("add allocation and reservation to claim {}", key)
                                                          : fmt::format("add reservation to claim {}", key);
-  client.update(
+  out.update(
       kResourceClaims, write.ns, write.name, document,
-      [weak = weak_from_this(), held, what, conflicts, adds_finalizer](client::ApiResult<json::Value> result) {
-        const auto self = weak.lock();
-        if (!self || self->holder(held) == nullptr) return;
-        if (result && adds_finalizer) return self->bind_claim(held, std::move(*result), conflicts);
-        if (result) return self->claim_is_bound(held, *result);
+      [this, held, what, conflicts, adds_finalizer](client::ApiResult<json::Value> result) {
+        if (holder(held) == nullptr) return;
+        if (result && adds_finalizer) return bind_claim(held, std::move(*result), conflicts);
+        if (result) return claim_is_bound(held, *result);
         if (result.error().code != 409 || conflicts >= kMaxConflicts)
-          return self->binding_failed(held, kClaimStep, fmt::format("{}: {}", what, result.error().message));
-        self->read_claim(held, conflicts + 1);
+          return binding_failed(held, kClaimStep, fmt::format("{}: {}", what, result.error().message));
+        read_claim(held, conflicts + 1);
       },
       adds_finalizer ? "" : "status");
 }
 
-void Scheduler::Impl::read_claim(const HeldPtr& held, int conflicts) {
+void Core::read_claim(const HeldPtr& held, int conflicts) {
   const placement::PreBindWrite& write = held->writes[held->written];
-  client.get(kResourceClaims, write.ns, write.name, [weak = weak_from_this(), held, conflicts](client::ApiResult<json::Value> result) {
-    const auto self = weak.lock();
-    if (!self || self->holder(held) == nullptr) return;
-    if (!result) return self->binding_failed(held, kClaimStep, result.error().message);
-    self->bind_claim(held, std::move(*result), conflicts);
+  out.get(kResourceClaims, write.ns, write.name, [this, held, conflicts](client::ApiResult<json::Value> result) {
+    if (holder(held) == nullptr) return;
+    if (!result) return binding_failed(held, kClaimStep, result.error().message);
+    bind_claim(held, std::move(*result), conflicts);
   });
 }
 
-void Scheduler::Impl::claim_is_bound(const HeldPtr& held, const json::Value& claim) {
+void Core::claim_is_bound(const HeldPtr& held, const json::Value& claim) {
   std::int64_t revision = 0;
   const std::string text(json::get_string(claim, {"metadata", "resourceVersion"}));
   (void)std::from_chars(text.data(), text.data() + text.size(), revision);
@@ -123,24 +118,23 @@ void Scheduler::Impl::claim_is_bound(const HeldPtr& held, const json::Value& cla
 }
 
 /// The pod's status names the claim that was made for it.
-void Scheduler::Impl::tell_of_claim(const HeldPtr& held, const placement::PreBindWrite& write) {
+void Core::tell_of_claim(const HeldPtr& held, const placement::PreBindWrite& write) {
   json::Value status(write.pod_status);
   json::set(status, {"extendedResourceClaimStatus", "resourceClaimName"}, json::Value(write.name));
   const model::PodView& pod = held->info->view();
-  client.patch(
+  out.patch(
       kPods, pod.meta.ns, pod.meta.name, client::PatchType::kMerge, {{"metadata", {{"uid", pod.meta.uid}}}, {"status", std::move(status)}},
-      [weak = weak_from_this(), held](const client::ApiResult<json::Value>& answer) {
-        const auto self = weak.lock();
-        if (!self || self->holder(held) == nullptr) return;
-        if (answer) return self->next_pre_bind(held);
-        self->binding_failed(held, kClaimStep,
-                             fmt::format("update pod {} ExtendedResourceClaimStatus: {}", held->info->key, answer.error().message));
+      [this, held](const client::ApiResult<json::Value>& answer) {
+        if (holder(held) == nullptr) return;
+        if (answer) return next_pre_bind(held);
+        binding_failed(held, kClaimStep,
+                       fmt::format("update pod {} ExtendedResourceClaimStatus: {}", held->info->key, answer.error().message));
       },
       "status");
 }
 
 /// Whether all devices of the claim at `index` are ready for the pod. A failure ends the binding.
-Scheduler::Impl::ClaimState Scheduler::Impl::claim_state(const HeldPtr& held, std::size_t index) {
+Core::ClaimState Core::claim_state(const HeldPtr& held, std::size_t index) {
   const placement::PreBindWrite& write = held->writes[index];
   // Without conditions the write itself was the last word: no need to see it come back.
   const bool has_conditions = [&] {
@@ -148,7 +142,7 @@ Scheduler::Impl::ClaimState Scheduler::Impl::claim_state(const HeldPtr& held, st
     return std::ranges::any_of(write.allocation->devices, [](const auto& device) { return !device.binding_conditions.empty(); });
   }();
   if (!has_conditions) return ClaimState::kReady;
-  const ObjectRef object = informers.get(kResourceClaims).get(write.ns, write.name);
+  const ObjectRef object = known(kResourceClaims, write.ns, write.name);
   if (object == nullptr || object->uid() != write.uid) {
     binding_failed(held, kClaimStep, fmt::format("resourceclaim.resource.k8s.io \"{}\" not found", write.name));
     return ClaimState::kFailed;
@@ -160,20 +154,19 @@ Scheduler::Impl::ClaimState Scheduler::Impl::claim_state(const HeldPtr& held, st
     return ClaimState::kFailed;
   }
   if (state.is_ready) return ClaimState::kReady;
-  if (loop.now() >= held->claims_deadline) {
+  if (now >= held->claims_deadline) {
     binding_failed(held, kClaimStep, fmt::format("device binding timeout: claim={}", write.name));
     return ClaimState::kFailed;
   }
   if (!std::exchange(held->told_of_conditions, true))
-    recorder(held->info->view().scheduler_name)
-        .event(reference(*held->object), "Normal", "BindingConditionsPending",
+    out.report(held->info->view().scheduler_name, reference(*held->object), "Normal", "BindingConditionsPending",
                fmt::format("waiting for binding conditions for device on node {}", held->node_name), "Scheduling");
   return ClaimState::kWaiting;
 }
 
 /// The pod does not use the claims after all. What they were given stays theirs, until somebody takes it back; a claim that was made for
 /// this binding goes.
-void Scheduler::Impl::unreserve_claims(const Held& held) {
+void Core::unreserve_claims(const Held& held) {
   for (const placement::PreBindWrite& write : held.writes) {
     if (write.pod_status.empty() || !write.to_create.is_null()) continue;
     cluster.set_pending_allocation(write.uid, nullptr);
@@ -182,41 +175,37 @@ void Scheduler::Impl::unreserve_claims(const Held& held) {
   for (std::size_t i = 0; i < held.written; ++i) {
     const placement::PreBindWrite& write = held.writes[i];
     if (write.uid.empty() || !write.pod_status.empty()) continue;
-    const ObjectRef known = informers.get(kResourceClaims).get(write.ns, write.name);
-    if (write.allocation != nullptr && known != nullptr && known->uid() == write.uid && known->revision() < held.written_at[i])
+    const ObjectRef seen = known(kResourceClaims, write.ns, write.name);
+    if (write.allocation != nullptr && seen != nullptr && seen->uid() == write.uid && seen->revision() < held.written_at[i])
       cluster.set_pending_allocation(write.uid, write.allocation);  // The watch will say so in a moment.
     const json::Object mine{{"$patch", "delete"}, {"uid", held.info->view().meta.uid}};
-    client.patch(kResourceClaims, write.ns, write.name, client::PatchType::kStrategicMerge,
-                 {{"metadata", {{"uid", write.uid}}}, {"status", {{"reservedFor", json::Array{mine}}}}}, kIgnoreClaimAnswer, "status");
+    out.patch(kResourceClaims, write.ns, write.name, client::PatchType::kStrategicMerge,
+              {{"metadata", {{"uid", write.uid}}}, {"status", {{"reservedFor", json::Array{mine}}}}}, {}, "status");
   }
 }
 
 /// Without the finalizer that protects what is in use: it was made for one held, and that failed.
-void Scheduler::Impl::delete_claim(const std::string& ns, const std::string& name, const std::string& uid) {
+void Core::delete_claim(const std::string& ns, const std::string& name, const std::string& uid) {
   const json::Value without{{"metadata", {{"uid", uid}, {"$deleteFromPrimitiveList/finalizers", json::Array{kFinalizer}}}}};
-  client.patch(kResourceClaims, ns, name, client::PatchType::kStrategicMerge, without,
-               [weak = weak_from_this(), ns, name, uid](const client::ApiResult<json::Value>&) {
-                 client::DeleteOptions only_this;
-                 only_this.precondition_uid = uid;
-                 if (const auto self = weak.lock()) self->client.remove(kResourceClaims, ns, name, only_this, kIgnoreClaimAnswer);
-               });
+  out.patch(kResourceClaims, ns, name, client::PatchType::kStrategicMerge, without,
+            [this, ns, name, uid](const client::ApiResult<json::Value>&) { out.remove(kResourceClaims, ns, name, uid, {}); });
 }
 
 /// The claim gives its devices back, so that the pod can get others.
-void Scheduler::Impl::release_claim(const placement::ClaimRelease& claim) {
-  const ObjectRef object = informers.get(kResourceClaims).get(claim.ns, claim.name);
+void Core::release_claim(const placement::ClaimRelease& claim) {
+  const ObjectRef object = known(kResourceClaims, claim.ns, claim.name);
   if (object == nullptr || object->uid() != claim.uid) return;
   if (claim.is_deleted) return delete_claim(claim.ns, claim.name, claim.uid);
   const std::string revision(json::get_string(object->document(), {"metadata", "resourceVersion"}));
-  client.patch(kResourceClaims, claim.ns, claim.name, client::PatchType::kMerge,
-               {{"metadata", {{"uid", claim.uid}, {"resourceVersion", revision}}},
-                {"status", {{"allocation", nullptr}, {"reservedFor", nullptr}, {"devices", nullptr}}}},
-               kIgnoreClaimAnswer, "status");
+  out.patch(kResourceClaims, claim.ns, claim.name, client::PatchType::kMerge,
+            {{"metadata", {{"uid", claim.uid}, {"resourceVersion", revision}}},
+             {"status", {{"allocation", nullptr}, {"reservedFor", nullptr}, {"devices", nullptr}}}},
+            {}, "status");
 }
 
 /// A claim came, changed or went (`after` null): pods that wait for it may enter the queue, pods that use it are tried again when its
 /// status changed, and all that lacked devices when it gave some back.
-void Scheduler::Impl::claim_changed(const std::string& key, const placement::ClaimPtr& before, const placement::ClaimPtr& after) {
+void Core::claim_changed(const std::string& key, const placement::ClaimPtr& before, const placement::ClaimPtr& after) {
   const auto found = waiting_for_claim.find(key);
   const std::set<std::string> users = found != waiting_for_claim.end() ? found->second : std::set<std::string>();
   for (const std::string& uid : users) ask_gate(pods.at(uid));  // Without its claims it stays out of the queue.
@@ -237,7 +226,7 @@ void Scheduler::Impl::claim_changed(const std::string& key, const placement::Cla
 }
 
 /// Which claims the waiting pod uses; either may be null.
-void Scheduler::Impl::index_claims(const placement::PodInfoPtr& before, const placement::PodInfoPtr& after) {
+void Core::index_claims(const placement::PodInfoPtr& before, const placement::PodInfoPtr& after) {
   const auto for_each_key = [](const model::PodView& pod, auto each) {
     for (const auto& entry : pod.resource_claims)
       if (const std::string& name = entry.claim_name.empty() ? entry.made_name : entry.claim_name; !name.empty())

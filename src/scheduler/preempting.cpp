@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "placement/topology_keys.h"
-#include "scheduler/scheduler_impl.h"
+#include "scheduler/core.h"
 
 namespace berth::scheduler {
 
@@ -31,18 +31,16 @@ json::Value condition_patch(const client::Object& pod, std::string_view type, st
   return {{"metadata", {{"uid", pod.uid()}}}, {"status", {{"conditions", json::Array{std::move(condition)}}}}};
 }
 
-const auto kIgnoreAnswer = [](const client::ApiResult<json::Value>&) {};
-
 }  // namespace
 
-void Scheduler::Impl::give_up_for_now(Turn turn) {
+void Core::give_up_for_now(Turn turn) {
   if (turn.framework->profile().post_filter.empty()) return rejected(turn, "", std::nullopt);
-  const TimePoint start = loop.now();
+  const TimePoint start = meters.start();
   placement::PostFilterResult result = find_room(turn);
-  observe_point("PostFilter", turn.info->view().scheduler_name, seconds_since(start),
-                result.status.is_success() ? "Success"
-                : result.status.is_error() ? "Error"
-                                           : "Unschedulable");
+  meters.point("PostFilter", turn.info->view().scheduler_name, meters.since(start),
+               result.status.is_success() ? "Success"
+               : result.status.is_error() ? "Error"
+                                          : "Unschedulable");
   const bool extenders_have_a_say = extenders != nullptr && extenders->preempt_for(turn.info->view()) && !result.candidates.empty();
   if (extenders_have_a_say)
     ask_about_preemption(std::move(turn), std::move(result));
@@ -50,13 +48,14 @@ void Scheduler::Impl::give_up_for_now(Turn turn) {
     give_up_after(std::move(turn), result);
 }
 
-void Scheduler::Impl::give_up_after(Turn turn, const placement::PostFilterResult& result) {
+void Core::give_up_after(Turn turn, const placement::PostFilterResult& result) {
   const std::string message = result.status.message();
   if (result.release) release_claim(*result.release);
   Tracked& mine = pods.at(turn.entry.pod.uid);
   // After a PreFilter that rejected the pod for good, the plugins before DefaultPreemption fail already.
   const bool was_asked = result.status.code != placement::Code::kError || turn.diagnosis->pre_filter.is_success();
-  if (was_asked) registry->counter("scheduler_preemption_attempts_total", "Total preemption attempts in the cluster till now").add();
+  if (was_asked)
+    meters.registry().counter("scheduler_preemption_attempts_total", "Total preemption attempts in the cluster till now").add();
   std::optional<std::string> nominate;
   if (const placement::Candidate* choice = result.choice()) {
     nominate = preempt(turn.info, *choice);
@@ -67,7 +66,7 @@ void Scheduler::Impl::give_up_after(Turn turn, const placement::PostFilterResult
   rejected(turn, message, nominate);
 }
 
-void Scheduler::Impl::rejected(const Turn& turn, const std::string& post_filter_message, const std::optional<std::string>& nominate) {
+void Core::rejected(const Turn& turn, const std::string& post_filter_message, const std::optional<std::string>& nominate) {
   const placement::Framework& framework = *turn.framework;
   const std::string& uid = turn.entry.pod.uid;
   PluginSet rejected_by = bits.set_of(turn.diagnosis->plugins, framework);
@@ -75,21 +74,21 @@ void Scheduler::Impl::rejected(const Turn& turn, const std::string& post_filter_
   if (is_hard && rejected_by != 0 && !framework.profile().post_filter.empty())
     rejected_by |= bits.set_of(std::array{kDisruptionBudgets}, framework);
   const Tracked& mine = pods.at(uid);
-  queue.unschedulable(uid, rejected_by, loop.now(), kinds_of_pods.of(framework, *mine.info, mine.nominated()));
+  queue.unschedulable(uid, rejected_by, now, kinds_of_pods.of(framework, *mine.info, mine.nominated()));
   report_failure(turn.info, "Unschedulable", placement::fit_error_message(*turn.diagnosis, framework.profile().era, post_filter_message),
                  nominate);
   // What happened while extenders were asked could have helped.
   if (!turn.missed.empty() && (rejected_by == 0 || (rejected_by & bits.cured_by(turn.missed)) != 0)) wake_pod(uid);
 }
 
-placement::PostFilterResult Scheduler::Impl::find_room(const Turn& turn) {
+placement::PostFilterResult Core::find_room(const Turn& turn) {
   const bool every_candidate_counts = turn.refused || (extenders != nullptr && extenders->preempt_for(turn.info->view()));
   if (!every_candidate_counts) return trial.victims_for(turn.info);
   const placement::Evaluation evaluation = turn.refused ? *turn.refused : trial.evaluate(*turn.info);
   return trial.victims_for(turn.info, &evaluation);
 }
 
-std::string Scheduler::Impl::preempt(const PodInfoPtr& info, placement::Candidate choice) {
+std::string Core::preempt(const PodInfoPtr& info, placement::Candidate choice) {
   const model::PodView& preemptor_pod = info->view();
   if (options.on_preemption) options.on_preemption(cluster, info, choice);
   const std::string node_name = cluster.node(choice.node)->name;
@@ -103,7 +102,7 @@ std::string Scheduler::Impl::preempt(const PodInfoPtr& info, placement::Candidat
       called_off.push_back(known->second.held());
       continue;
     }
-    const ObjectRef object = informers.get(kPods).get(victim->view().meta.ns, victim->view().meta.name);
+    const ObjectRef object = known(kPods, victim->view().meta.ns, victim->view().meta.name);
     if (object == nullptr || object->uid() != victim->view().meta.uid || object->is_deleting()) continue;
     open.victims.insert(object->uid());
     preempted_by[object->uid()].push_back(preemptor_pod.meta.uid);
@@ -112,21 +111,19 @@ std::string Scheduler::Impl::preempt(const PodInfoPtr& info, placement::Candidat
   if (!open.victims.empty()) pods.at(preemptor_pod.meta.uid).enter(std::move(open));
   if (going.empty() && called_off.empty())
     return node_name;  // All of them go already: nothing is to be done, and nobody loses anything by it.
-  registry->histogram("scheduler_preemption_victims", "Number of selected preemption victims", metrics::exponential_buckets(1, 2, 7))
+  meters.registry()
+      .histogram("scheduler_preemption_victims", "Number of selected preemption victims", metrics::exponential_buckets(1, 2, 7))
       .observe(static_cast<double>(choice.victims.size()));
   for (const auto& [victim, object] : going) evict(info, victim, object, node_name);
   for (const HeldPtr& held : called_off) {
     report_eviction(info, reference(*held->object), node_name, " (in kube-scheduler memory).");
     // Later: the preemptor, which is being decided, must be where a freed node wakes it.
-    loop.post([weak = weak_from_this(), held, info, node_name] {
-      if (const auto self = weak.lock()) self->call_off(held, info, node_name);
-    });
+    out.later([this, held, info, node_name] { call_off(held, info, node_name); });
   }
   // With a victim as the related object a second preemption is an event of its own: folded into the first, it would tell of the first's
   // node and pods.
   const client::ObjectReference victim = reference(*choice.victims.front());
-  recorder(preemptor_pod.scheduler_name)
-      .event(reference(*info), "Normal", "Preempting",
+  out.report(preemptor_pod.scheduler_name, reference(*info), "Normal", "Preempting",
              fmt::format("Preempting {} pod(s) on node {}: {}", names.size(), node_name, fmt::join(names, ", ")), "Preempting", &victim);
 
   std::vector<PodInfoPtr> losing;
@@ -139,20 +136,20 @@ std::string Scheduler::Impl::preempt(const PodInfoPtr& info, placement::Candidat
       set_nominated(*loser, "");
     else
       cluster.nominate(other, "");
-    client.patch(kPods, other->view().meta.ns, other->view().meta.name, client::PatchType::kMerge,
-                 {{"metadata", {{"uid", uid}}}, {"status", {{"nominatedNodeName", nullptr}}}}, kIgnoreAnswer, "status");
+    out.patch(kPods, other->view().meta.ns, other->view().meta.name, client::PatchType::kMerge,
+              {{"metadata", {{"uid", uid}}}, {"status", {{"nominatedNodeName", nullptr}}}}, {}, "status");
     if (!waits_for_victims(uid)) queue.activate(uid);
   }
   return node_name;
 }
 
-bool Scheduler::Impl::can_be_called_off(const Tracked& pod) const {
+bool Core::can_be_called_off(const Tracked& pod) const {
   if (pod.as<AtPermit>() != nullptr) return true;
   return cluster.era() != placement::Era::k120 && pod.held() != nullptr && pod.as<Binding>() == nullptr;
 }
 
 /// Its place is for another. Who asked for its node meanwhile has to be evicted.
-void Scheduler::Impl::call_off(const HeldPtr& held, const PodInfoPtr& preemptor, const std::string& node_name) {
+void Core::call_off(const HeldPtr& held, const PodInfoPtr& preemptor, const std::string& node_name) {
   const Tracked* pod = holder(held);
   if (pod == nullptr) return;
   if (can_be_called_off(*pod)) return binding_failed(held, {"PreBind", "VolumeBinding"}, "preempted by DefaultPreemption");
@@ -160,43 +157,34 @@ void Scheduler::Impl::call_off(const HeldPtr& held, const PodInfoPtr& preemptor,
 }
 
 /// Condition DisruptionTarget, then the deletion, then the event.
-void Scheduler::Impl::evict(const PodInfoPtr& preemptor_pod, const PodInfoPtr& victim, const ObjectRef& object,
-                            const std::string& node_name) {
+void Core::evict(const PodInfoPtr& preemptor_pod, const PodInfoPtr& victim, const ObjectRef& object, const std::string& node_name) {
   const std::string message = fmt::format("{}: preempting to accommodate a higher priority pod", preemptor_pod->view().scheduler_name);
-  const json::Value patch =
-      condition_patch(*object, "DisruptionTarget", "True", "PreemptionByScheduler", message, format_rfc3339(loop.now()));
+  const json::Value patch = condition_patch(*object, "DisruptionTarget", "True", "PreemptionByScheduler", message, format_rfc3339(now));
   const model::PodView& pod = victim->view();
-  client.patch(
+  out.patch(
       kPods, pod.meta.ns, pod.meta.name, client::PatchType::kStrategicMerge, patch,
-      [weak = weak_from_this(), preemptor_pod, victim, object, node_name](const client::ApiResult<json::Value>& marked) {
-        const auto self = weak.lock();
-        if (!self) return;
+      [this, preemptor_pod, victim, object, node_name](const client::ApiResult<json::Value>& marked) {
         const model::PodView& pod = victim->view();
-        if (!marked && marked.error().code != 404) return self->eviction_failed(pod.meta.uid, marked.error().message);
-        client::DeleteOptions deletion;
-        deletion.precondition_uid = pod.meta.uid;
-        self->client.remove(kPods, pod.meta.ns, pod.meta.name, deletion,
-                            [weak, preemptor_pod, victim, object, node_name](const client::ApiResult<json::Value>& deleted) {
-                              const auto later = weak.lock();
-                              if (!later) return;
-                              if (!deleted && deleted.error().code != 404)
-                                return later->eviction_failed(victim->view().meta.uid, deleted.error().message);
-                              if (deleted) later->report_eviction(preemptor_pod, reference(*object), node_name);  // Or it went by itself.
-                            });
+        if (!marked && marked.error().code != 404) return eviction_failed(pod.meta.uid, marked.error().message);
+        out.remove(kPods, pod.meta.ns, pod.meta.name, pod.meta.uid,
+                   [this, preemptor_pod, victim, object, node_name](const Answered& deleted) {
+                     if (!deleted && deleted.error().code != 404) return eviction_failed(victim->view().meta.uid, deleted.error().message);
+                     if (deleted) report_eviction(preemptor_pod, reference(*object), node_name);  // Or it went by itself.
+                   });
       },
       "status");
 }
 
-void Scheduler::Impl::report_eviction(const PodInfoPtr& preemptor_pod, const client::ObjectReference& victim, const std::string& node_name,
-                                      std::string_view how) {
+void Core::report_eviction(const PodInfoPtr& preemptor_pod, const client::ObjectReference& victim, const std::string& node_name,
+                           std::string_view how) {
   const client::ObjectReference related = reference(*preemptor_pod);
   const bool is_old = cluster.era() == placement::Era::k120;
   const std::string by = is_old ? preemptor_pod->key : "pod " + preemptor_pod->view().meta.uid;
-  recorder(preemptor_pod->view().scheduler_name)
-      .event(victim, "Normal", "Preempted", fmt::format("Preempted by {} on node {}{}", by, node_name, how), "Preempting", &related);
+  out.report(preemptor_pod->view().scheduler_name, victim, "Normal", "Preempted",
+             fmt::format("Preempted by {} on node {}{}", by, node_name, how), "Preempting", &related);
 }
 
-void Scheduler::Impl::eviction_failed(const std::string& victim_uid, const std::string& why) {
+void Core::eviction_failed(const std::string& victim_uid, const std::string& why) {
   const auto found = preempted_by.find(victim_uid);
   if (found == preempted_by.end()) return;
   log::warning("scheduler", "preempting pod {}: {}", victim_uid, why);
@@ -204,7 +192,7 @@ void Scheduler::Impl::eviction_failed(const std::string& victim_uid, const std::
   victim_seen(victim_uid);
 }
 
-void Scheduler::Impl::victim_seen(const std::string& victim_uid) {
+void Core::victim_seen(const std::string& victim_uid) {
   const auto found = preempted_by.find(victim_uid);
   if (found == preempted_by.end()) return;
   const std::vector<std::string> preemptors = std::move(found->second);
@@ -212,7 +200,7 @@ void Scheduler::Impl::victim_seen(const std::string& victim_uid) {
   for (const std::string& preemptor : preemptors) victim_seen_by(preemptor, victim_uid);
 }
 
-void Scheduler::Impl::victim_seen_by(const std::string& preemptor_uid, const std::string& victim_uid) {
+void Core::victim_seen_by(const std::string& preemptor_uid, const std::string& victim_uid) {
   Tracked& pod = pods.at(preemptor_uid);
   Preempting& open = *pod.as<Preempting>();
   open.victims.erase(victim_uid);
@@ -221,13 +209,13 @@ void Scheduler::Impl::victim_seen_by(const std::string& preemptor_uid, const std
   pod.enter(Queued{});
   if (!try_again) return;
   if (has_failed)
-    queue.retry_after_backoff(preemptor_uid, loop.now());  // What is refused now is likely refused in a moment.
+    queue.retry_after_backoff(preemptor_uid, now);  // What is refused now is likely refused in a moment.
   else
-    queue.wake_one(preemptor_uid, loop.now());
+    queue.wake_one(preemptor_uid, now);
   post_turn();
 }
 
-void Scheduler::Impl::stop_preempting(Tracked& pod) {
+void Core::stop_preempting(Tracked& pod) {
   const Preempting* open = pod.as<Preempting>();
   if (open == nullptr) return;
   for (const std::string& victim : open->victims) {
@@ -239,22 +227,22 @@ void Scheduler::Impl::stop_preempting(Tracked& pod) {
   pod.enter(Queued{});
 }
 
-void Scheduler::Impl::report_error(const PodInfoPtr& info, const std::string& message, bool may_lag) {
+void Core::report_error(const PodInfoPtr& info, const std::string& message, bool may_lag) {
   if (Tracked* pod = wanting(info->view().meta.uid)) set_nominated(*pod, "");
   report_failure(info, "SchedulerError", message, "", may_lag);
 }
 
-void Scheduler::Impl::report_failure(const PodInfoPtr& info, std::string_view reason, const std::string& message,
-                                     const std::optional<std::string>& nominate, bool may_lag) {
+void Core::report_failure(const PodInfoPtr& info, std::string_view reason, const std::string& message,
+                          const std::optional<std::string>& nominate, bool may_lag) {
   Tracked* pod = wanting(info->view().meta.uid);
   if (pod == nullptr) return;
-  recorder(info->view().scheduler_name).event(reference(*pod->object), "Warning", "FailedScheduling", message, "Scheduling");
+  out.report(info->view().scheduler_name, reference(*pod->object), "Warning", "FailedScheduling", message, "Scheduling");
   if (reason == "Unschedulable" && !std::exchange(pod->has_topology_note, true)) {
     // An event of its own: FailedScheduling keeps kube-scheduler's words, which name no key.
     for (const std::string& note : placement::missing_topology_keys(cluster, info->view()))
-      recorder(info->view().scheduler_name).event(reference(*pod->object), "Warning", "TopologyKeyNotFound", note, "Scheduling");
+      out.report(info->view().scheduler_name, reference(*pod->object), "Warning", "TopologyKeyNotFound", note, "Scheduling");
   }
-  std::string since = format_rfc3339(loop.now());
+  std::string since = format_rfc3339(now);
   std::string last_message = pod->message;
   const json::Value document = pod->object->document();
   for (const json::Value& one : json::get_array(document, {"status", "conditions"})) {
@@ -267,13 +255,12 @@ void Scheduler::Impl::report_failure(const PodInfoPtr& info, std::string_view re
   pod->message = message;
   json::Value patch = condition_patch(*pod->object, "PodScheduled", "False", reason, message, since);
   if (nominate) json::set(patch, {"status", "nominatedNodeName"}, nominate->empty() ? json::Value(nullptr) : json::Value(*nominate));
-  client.patch(
+  out.patch(
       kPods, info->view().meta.ns, info->view().meta.name, client::PatchType::kStrategicMerge, patch,
-      [weak = weak_from_this(), uid = info->view().meta.uid, message](const client::ApiResult<json::Value>& written) {
-        const auto self = weak.lock();
-        if (!self || written) return;
+      [this, uid = info->view().meta.uid, message](const client::ApiResult<json::Value>& written) {
+        if (written) return;
         // Not there: the next attempt writes it again.
-        if (Tracked* mine = self->wanting(uid); mine != nullptr && mine->message == message) mine->message = "?";
+        if (Tracked* mine = wanting(uid); mine != nullptr && mine->message == message) mine->message = "?";
       },
       "status");
 }

@@ -2,162 +2,237 @@
 
 #include <fmt/format.h>
 
-#include "base/check.h"
-#include "scheduler/scheduler_impl.h"
+#include "base/log.h"
+#include "scheduler/core.h"
+#include "scheduler/worker.h"
 
 namespace berth::scheduler {
 
-using placement::PodInfoPtr;
+using client::ObjectRef;
+using placement::PodInfo;
 
 namespace {
 
-void count_held_by(metrics::Registry& registry, std::string_view plugin, const std::string& profile, bool holds) {
-  registry
-      .gauge("scheduler_unschedulable_pods",
-             "The number of unschedulable pods broken down by plugin name. A pod counts for every plugin that rejected it, so that the "
-             "figures of several plugins are not to be added.",
-             {{"plugin", std::string(plugin)}, {"profile", profile}})
-      .add(holds ? 1 : -1);
+/// Whole objects for extenders without a cache of their own, by the key of what was known when the asking began.
+using Documents = std::map<std::string, ObjectRef>;
+json::Value document_of(const Documents& documents, const std::string& key, json::Value otherwise) {
+  const auto found = documents.find(key);
+  return found != documents.end() && found->second != nullptr ? found->second->document() : otherwise;
+}
+json::Value nameless_node(const std::string& name) { return {{"metadata", {{"name", name}}}}; }
+json::Value bare_pod(const PodInfo& pod) {
+  return {{"metadata", {{"name", pod.view().meta.name}, {"namespace", pod.view().meta.ns}, {"uid", pod.view().meta.uid}}}};
 }
 
-QueueOptions queue_options(const SchedulerOptions& options) {
-  QueueOptions out = options.queue;
-  if (options.profiles.front().era == placement::Era::k120) out.pops_from_backoff = false;
-  return out;
+/// A fork to be asked on another thread: it comes back to the loop's, which alone may let go of what forks share.
+using LentFork = std::shared_ptr<std::shared_ptr<placement::Trial>>;
+LentFork lend(placement::Trial& trial) {
+  return std::make_shared<std::shared_ptr<placement::Trial>>(std::make_shared<placement::Trial>(trial.fork()));
 }
 
 }  // namespace
 
-Scheduler::Impl::Impl(client::Client& c, client::InformerFactory& f, SchedulerOptions o, placement::Profiles profiles)
-    : client(c),
-      informers(f),
-      options(std::move(o)),
-      loop(*c.loop()),
-      cluster(options.profiles.front().era),
-      trial(cluster, std::move(profiles), {options.engine, options.preemption}),
-      queue(queue_options(options)),
-      registry(options.metrics ? options.metrics : std::make_shared<metrics::Registry>()),
-      frameworks(trial.profiles().by_name()) {
-  queue.observe({[this](std::string_view name, std::string_view event) { count_incoming(name, event); },
-                 [this](const std::string& uid, PluginSet rejected_by, bool holds) { count_rejection(uid, rejected_by, holds); }});
-  registry->counter("scheduler_pod_scheduled_after_flush_total",
-                    "Number of pods successfully scheduled after being flushed from unschedulablePods due to timeout.");
-}
-
-client::ObjectReference Scheduler::Impl::reference(const client::Object& pod) {
-  client::ObjectReference out;
-  out.api_version = "v1";
-  out.kind = "Pod";
-  out.ns = pod.ns();
-  out.name = pod.name();
-  out.uid = pod.uid();
-  out.resource_version = fmt::format("{}", pod.revision());
-  return out;
-}
-
-client::ObjectReference Scheduler::Impl::reference(const placement::PodInfo& pod) {
-  client::ObjectReference out;
-  out.api_version = "v1";
-  out.kind = "Pod";
-  out.ns = pod.view().meta.ns;
-  out.name = pod.view().meta.name;
-  out.uid = pod.view().meta.uid;
-  return out;
-}
-
-void Scheduler::Impl::observe(const char* result, const PodInfoPtr& info, double seconds) {
-  const metrics::Labels labels = {{"profile", info->view().scheduler_name}, {"result", result}};
-  registry->counter("scheduler_schedule_attempts_total", "Number of attempts to schedule pods, by the result.", labels).add();
-  registry
-      ->histogram("scheduler_scheduling_attempt_duration_seconds",
-                  "Scheduling attempt latency in seconds (scheduling algorithm + binding).", metrics::exponential_buckets(0.001, 2, 15),
-                  labels)
-      .observe(seconds);
-}
-
-metrics::Histogram& Scheduler::Impl::frequent(const std::array<std::string_view, 4>& key,
-                                              const std::function<metrics::Histogram&()>& make) {
-  if (const auto known = frequent_series.find(key); known != frequent_series.end()) return *known->second;
-  std::array<std::string_view, 4> kept;
-  for (std::size_t i = 0; i < key.size(); ++i) kept[i] = frequent_texts.emplace_back(key[i]);
-  return *frequent_series.emplace(kept, &make()).first->second;
-}
-
-void Scheduler::Impl::observe_point(const char* point, const std::string& profile, double seconds, const char* status) {
-  frequent({"point", point, profile, status}, [&]() -> metrics::Histogram& {
-    return registry->histogram(
-        "scheduler_framework_extension_point_duration_seconds", "Latency for running all plugins of a specific extension point.",
-        metrics::exponential_buckets(0.0001, 2, 12), {{"extension_point", point}, {"profile", profile}, {"status", status}});
-  }).observe(seconds);
-}
-
-void Scheduler::Impl::observe_event(const std::string& label, TimePoint start) {
-  frequent({"event", label, "", ""}, [&]() -> metrics::Histogram& {
-    return registry->histogram("scheduler_event_handling_duration_seconds", "Event handling latency in seconds.",
-                               metrics::exponential_buckets(0.0001, 2, 12), {{"event", label}});
-  }).observe(seconds_since(start));
-}
-
-void Scheduler::Impl::observe_events(EventSet events, TimePoint start) {
-  for (unsigned i = 0; i < static_cast<unsigned>(ClusterEvent::kCount); ++i)
-    if (const auto event = static_cast<ClusterEvent>(i); events.has(event) && event != ClusterEvent::kNodeCordoned)
-      observe_event(event_label(event), start);
-}
-
-void Scheduler::Impl::count_incoming(std::string_view queue_name, std::string_view event) {
-  registry
-      ->counter("scheduler_queue_incoming_pods_total", "Number of pods added to scheduling queues by event and queue type.",
-                {{"event", std::string(event)}, {"queue", std::string(queue_name)}})
-      .add();
-}
-
-void Scheduler::Impl::count_rejection(const std::string& uid, PluginSet rejected_by, bool holds) {
-  const Tracked* pod = wanting(uid);
-  if (pod == nullptr) return;
-  for (const std::string_view plugin : bits.names(rejected_by))
-    if (plugin != kDisruptionBudgets) count_held_by(*registry, plugin, pod->info->view().scheduler_name, holds);
-}
-
-void Scheduler::Impl::set_gate(Tracked& tracked, std::string_view plugin) {
-  if (tracked.gated_by == plugin) return;
-  const model::PodView& pod = tracked.info->view();
-  const std::string before = std::exchange(tracked.gated_by, std::string(plugin));
-  if (!before.empty()) {
-    count_held_by(*registry, before, pod.scheduler_name, false);
-    const auto left = gates.find(before);
-    BERTH_CHECK(left != gates.end() && left->second.uids.erase(pod.meta.uid) == 1, "pod {} is not among those that {} holds back",
-                tracked.info->key, before);
-    if (left->second.uids.empty()) gates.erase(left);
+/// Brings events to the core, carries its effects out, and brings their answers back. All on the loop but extenders, which block.
+struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
+  Impl(client::Client& c, client::InformerFactory& f, const SchedulerOptions& options, placement::Profiles profiles)
+      : client(c),
+        informers(f),
+        loop(*c.loop()),
+        core(
+            options, std::move(profiles),
+            [this](const client::Gvr& gvr, const std::string& ns, const std::string& name) { return informers.get(gvr).get(ns, name); },
+            loop, [this](Effect effect) { std::visit([this](auto& one) { carry_out(std::move(one)); }, effect); }) {}
+  ~Impl() {
+    if (timer != TimerId::kNone) loop.cancel(timer);
   }
-  if (plugin.empty()) return;
-  count_held_by(*registry, plugin, pod.scheduler_name, true);
-  Gate& gate = gates[tracked.gated_by];
-  if (const placement::Plugin* by = frameworks.at(pod.scheduler_name)->find(plugin)) gate.asked_again_on |= by->gate_events();
-  gate.uids.insert(pod.meta.uid);
+
+  client::Client& client;
+  client::InformerFactory& informers;
+  EventLoop& loop;
+  Core core;
+  std::unique_ptr<Worker> asker, binder;  ///< Where extenders are asked, and where they bind; null without any.
+  std::map<std::string, std::unique_ptr<client::EventRecorder>, std::less<>> recorders;  ///< By scheduler name.
+  std::vector<Consulted> kinds;  ///< What this server serves of what plugins consult.
+  std::unordered_map<Ask, TimerId> timers;
+  bool turns_posted = false;
+  TimerId timer = TimerId::kNone;  ///< Of the next turn.
+
+  Core& at_present() {
+    core.now = loop.now();
+    return core;
+  }
+  /// Calls it with this, unless this is gone.
+  template <typename Then>
+  auto alive(Then then) {
+    return [weak = weak_from_this(), then = std::move(then)](auto&&... values) {
+      if (const auto self = weak.lock()) then(*self, std::forward<decltype(values)>(values)...);
+    };
+  }
+  void answer(Ask id, Answer answer) { at_present().out.answered(id, std::move(answer)); }
+
+  void subscribe();
+  void subscribe_to_kinds(std::vector<Consulted> served);
+  void wait_for_sync(int round);
+  void take_turns();
+  void carry_out(Request request);
+  void carry_out(const Report& report);
+  void carry_out(const WakeAt& wake);
+  void carry_out(const CancelWake& wake);
+  void carry_out(const Later& later);
+  void carry_out(const TakeTurns&);
+  void carry_out(const AskForNode& question);
+  void carry_out(const AskForVictims& question);
+  void carry_out(const AskToBind& question);
+};
+
+void Scheduler::Impl::subscribe() {
+  const auto weak = weak_from_this();
+  const auto tell = [weak](auto method) {
+    return [weak, method](const auto&... args) {
+      if (const auto self = weak.lock()) (self->at_present().*method)(args...);
+    };
+  };
+  informers.get(kNodes).add_handler({tell(&Core::node_added), tell(&Core::node_updated), tell(&Core::node_deleted)});
+  informers.get(kPods).add_handler({tell(&Core::pod_added), tell(&Core::pod_updated), tell(&Core::pod_deleted)});
+  discover_consulted(
+      client, [weak] { return !weak.expired(); },
+      [weak](std::vector<Consulted> served) {
+        if (const auto self = weak.lock()) self->subscribe_to_kinds(std::move(served));
+      });
 }
 
-void Scheduler::Impl::update_gauges() {
-  if (gauges[0] == nullptr) {
-    std::size_t next = 0;
-    for (const char* name : {"active", "backoff", "unschedulable", "gated"})
-      gauges[next++] = &registry->gauge("scheduler_pending_pods", "Number of pending pods, by the queue type.", {{"queue", name}});
-    for (const char* type : {"nodes", "pods", "assumed_pods"})
-      gauges[next++] = &registry->gauge("scheduler_cache_size", "Number of nodes, pods, and assumed (bound) pods in the scheduler cache.",
-                                        {{"type", type}});
-    gauges[next] = &registry->gauge("scheduler_goroutines", "Number of running goroutines split by the work they do such as binding.",
-                                    {{"operation", "binding"}});
+/// Without volumes, classes or devices the pods that use them wait, with the reason; without owners and services fewer pods are spread.
+/// What decides whether others are broken (budgets, namespaces that terms select) is waited for.
+static bool may_do_without(const Consulted& kind) {
+  return kind.event != ClusterEvent::kDisruptionBudget && kind.event != ClusterEvent::kNamespaces;
+}
+
+void Scheduler::Impl::subscribe_to_kinds(std::vector<Consulted> served) {
+  kinds = std::move(served);
+  for (const Consulted& kind : kinds) {
+    const auto changed = [weak = weak_from_this(), kind](const ObjectRef& before, const ObjectRef& after) {
+      if (const auto self = weak.lock()) self->at_present().object_changed(kind, before, after);
+    };
+    informers.get(kind.gvr, may_do_without(kind))
+        .add_handler({[changed](const ObjectRef& object) { changed(nullptr, object); }, changed,
+                      [changed](const ObjectRef& object) { changed(object, nullptr); }});
   }
-  const auto sizes = queue.sizes();
-  const std::array<std::size_t, 8> values = {sizes.active,        sizes.backoff, sizes.unschedulable, sizes.gated, cluster.node_count(),
-                                             cluster.pod_count(), assumed,       bindings_in_flight};
-  for (std::size_t i = 0; i < values.size(); ++i) gauges[i]->set(static_cast<double>(values[i]));
+  wait_for_sync(0);
+}
+
+/// Decisions wait until all that placement consults is known: without a budget or a claim they would be wrong, not only worse.
+void Scheduler::Impl::wait_for_sync(int round) {
+  std::vector<std::string> missing;
+  for (const client::Gvr& gvr : {kNodes, kPods})
+    if (!informers.get(gvr).has_synced()) missing.push_back(gvr.resource);
+  for (const Consulted& kind : kinds)
+    if (!informers.get(kind.gvr).has_synced()) missing.push_back(kind.gvr.resource);
+  if (missing.empty()) {
+    core.is_ready = true;
+    log::info("scheduler", "caches are synced: {} nodes, {} pods placed, {} waiting", core.cluster.node_count(), core.cluster.pod_count(),
+              core.pods.size());
+    core.post_turn();
+    return;
+  }
+  constexpr int kRoundsOfTenSeconds = 500;
+  if (round > 0 && round % kRoundsOfTenSeconds == 0)
+    log::warning("scheduler", "still waiting for the first list of {}", fmt::join(missing, ", "));
+  loop.schedule_after(std::chrono::milliseconds(20), [weak = weak_from_this(), round] {
+    if (const auto self = weak.lock()) self->wait_for_sync(round + 1);
+  });
+}
+
+void Scheduler::Impl::carry_out(Request request) {
+  std::optional<net::tracing::Scope> scope;
+  if (request.span) scope.emplace(*request.span);
+  if (request.id == 0) return client.call(std::move(request.call), [](const Answered&) {});
+  client.call(std::move(request.call), alive([id = request.id](Impl& self, Answered answered) { self.answer(id, std::move(answered)); }));
+}
+
+void Scheduler::Impl::carry_out(const Report& report) {
+  recorders.at(report.profile)
+      ->event(report.regarding, report.type, report.reason, report.message, report.action, report.related ? &*report.related : nullptr);
+}
+
+void Scheduler::Impl::carry_out(const WakeAt& wake) {
+  timers[wake.id] = loop.schedule_at(wake.when, alive([id = wake.id](Impl& self) {
+                                       self.timers.erase(id);
+                                       self.answer(id, {});
+                                     }));
+}
+
+void Scheduler::Impl::carry_out(const CancelWake& wake) {
+  const auto found = timers.extract(wake.id);
+  loop.cancel(found.mapped());
+}
+
+void Scheduler::Impl::carry_out(const Later& later) {
+  loop.post(alive([id = later.id](Impl& self) { self.answer(id, {}); }));
+}
+
+void Scheduler::Impl::carry_out(const TakeTurns&) {
+  if (std::exchange(turns_posted, true)) return;
+  loop.post(alive([](Impl& self) { self.take_turns(); }));
+}
+
+void Scheduler::Impl::take_turns() {
+  turns_posted = false;
+  if (!core.is_leader) return;
+  for (std::size_t i = 0; i < core.options.cycles_per_turn && at_present().take_turn(); ++i) continue;
+  const auto next = at_present().next_turn();
+  if (timer != TimerId::kNone) loop.cancel(timer);
+  timer = TimerId::kNone;
+  if (next && *next <= core.now) return carry_out(TakeTurns{});
+  if (next)
+    timer = loop.schedule_at(*next, alive([](Impl& self) {
+      self.timer = TimerId::kNone;
+      self.carry_out(TakeTurns{});
+    }));
+}
+
+void Scheduler::Impl::carry_out(const AskForNode& question) {
+  Documents nodes;
+  for (const auto& one : question.evaluation->feasible) {
+    const std::string& name = core.cluster.node(one.node)->name;
+    nodes.emplace(name, informers.get(kNodes).get("", name));
+  }
+  asker->run([question, nodes = std::move(nodes), fork = lend(core.trial), extenders = core.extenders, weak = weak_from_this()] {
+    Chosen chosen;
+    chosen.decision = extenders->choose((*fork)->cluster(), *question.info, question.object->document(), *question.evaluation,
+                                        [&](const std::string& name) { return document_of(nodes, name, nameless_node(name)); });
+    chosen.node_name = chosen.decision.node_name;
+    return [=, fork = std::exchange(*fork, nullptr)] {
+      if (const auto self = weak.lock()) self->answer(question.id, chosen);
+    };
+  });
+}
+
+void Scheduler::Impl::carry_out(const AskForVictims& question) {
+  Documents pods;
+  for (const placement::Candidate& candidate : question.candidates)
+    for (const placement::PodInfoPtr& victim : candidate.victims)
+      pods.emplace(victim->key, informers.get(kPods).get(victim->view().meta.ns, victim->view().meta.name));
+  asker->run([question, pods = std::move(pods), fork = lend(core.trial), extenders = core.extenders, weak = weak_from_this()] {
+    const Extenders::Documents whole{[&](const PodInfo& pod) { return document_of(pods, pod.key, bare_pod(pod)); }, nameless_node};
+    LeftVictims left =
+        extenders->process_preemption((*fork)->cluster(), *question.info, question.object->document(), question.candidates, whole);
+    return [=, fork = std::exchange(*fork, nullptr)] {
+      if (const auto self = weak.lock()) self->answer(question.id, left);
+    };
+  });
+}
+
+void Scheduler::Impl::carry_out(const AskToBind& question) {
+  binder->run([question, extenders = core.extenders, weak = weak_from_this()] {
+    return [id = question.id, weak, bound = extenders->bind(question.info->view(), question.node_name)] {
+      if (const auto self = weak.lock()) self->answer(id, bound);
+    };
+  });
 }
 
 Scheduler::Scheduler(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Scheduler::~Scheduler() {
-  if (impl_->timer != TimerId::kNone) impl_->loop.cancel(impl_->timer);
-}
+Scheduler::~Scheduler() = default;
 
 Result<std::unique_ptr<Scheduler>> Scheduler::create(client::Client& client, client::InformerFactory& informers, SchedulerOptions options) {
   if (options.profiles.empty()) options.profiles.push_back(placement::default_profile(placement::Era::k136));
@@ -169,11 +244,11 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(client::Client& client, cli
   auto impl = std::make_shared<Impl>(client, informers, options, std::move(*profiles));
   if (!options.extenders.empty()) {
     if (options.extender_post) {
-      impl->extenders = std::make_shared<const Extenders>(options.extenders, options.extender_post);
+      impl->core.extenders = std::make_shared<const Extenders>(options.extenders, options.extender_post);
     } else {
       auto extenders = Extenders::create(options.extenders);
       if (!extenders) return std::unexpected(extenders.error());
-      impl->extenders = std::move(*extenders);
+      impl->core.extenders = std::move(*extenders);
     }
     impl->asker = std::make_unique<Worker>(impl->loop, "extenders", options.extender_executor);
     impl->binder = std::make_unique<Worker>(impl->loop, "extender-bind", options.extender_executor);
@@ -190,20 +265,11 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(client::Client& client, cli
 
 void Scheduler::start() { impl_->subscribe(); }
 
-void Scheduler::lead(bool is_leader) {
-  impl_->is_leader = is_leader;
-  if (!is_leader) {
-    for (const auto& [uid, pod] : impl_->pods)
-      if (pod.as<AwaitingClaims>() != nullptr) impl_->look_again(uid);
-    while (!impl_->at_permit.empty()) impl_->binding_failed(impl_->pods.at(*impl_->at_permit.begin()).held(), {}, "leadership was lost");
-  }
-  impl_->post_turn();
-}
-
-void Scheduler::forget() { impl_->trial.forget(); }
-bool Scheduler::has_synced() const { return impl_->is_ready; }
-const placement::Cluster& Scheduler::cluster() const { return impl_->cluster; }
-SchedulingQueue::Sizes Scheduler::queue_sizes() const { return impl_->queue.sizes(); }
-metrics::Registry& Scheduler::metrics() { return *impl_->registry; }
+void Scheduler::lead(bool is_leader) { impl_->at_present().lead(is_leader); }
+void Scheduler::forget() { impl_->core.trial.forget(); }
+bool Scheduler::has_synced() const { return impl_->core.is_ready; }
+const placement::Cluster& Scheduler::cluster() const { return impl_->core.cluster; }
+SchedulingQueue::Sizes Scheduler::queue_sizes() const { return impl_->core.queue.sizes(); }
+metrics::Registry& Scheduler::metrics() { return impl_->core.meters.registry(); }
 
 }  // namespace berth::scheduler

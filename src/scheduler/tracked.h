@@ -10,18 +10,22 @@
 // Who is in the queue's care is Queued, whichever box it is in; Preempting stays there, too. Everything from Aside on is in flight there. A
 // stage may be passed in no time, and is left by `enter` alone, which knows the ways. What comes late finds another record, or none.
 #pragma once
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
-#include "base/event_loop.h"
+#include "base/check.h"
+#include "base/clock.h"
 #include "client/object.h"
 #include "net/tracing/tracer.h"
 #include "placement/trial.h"
+#include "scheduler/effects.h"
 #include "scheduler/queue.h"
 
 namespace berth::scheduler {
@@ -80,7 +84,7 @@ struct Preempting {
 /// The plugins that make it wait, with the timers that end their patience.
 struct AtPermit {
   HeldPtr held;
-  std::map<std::string, TimerId> plugins{};
+  std::map<std::string, Ask> plugins{};
 };
 /// What has to be written before it is bound, is.
 struct PreBinding {
@@ -88,7 +92,7 @@ struct PreBinding {
 };
 struct AwaitingClaims {
   HeldPtr held;
-  TimerId deadline = TimerId::kNone;
+  Ask deadline = 0;
 };
 /// Its node is asked for. With the watch's word and the server's answer, whichever comes last, the record goes.
 struct Binding {
@@ -124,5 +128,38 @@ struct Tracked {
  private:
   Stage stage_;
 };
+
+inline constexpr std::array<std::string_view, 8> kStageNames = {"Queued",   "Aside",      "Asking",         "Preempting",
+                                                                "AtPermit", "PreBinding", "AwaitingClaims", "Binding"};
+static_assert(std::variant_size_v<Tracked::Stage> == kStageNames.size());
+
+/// By stage: what may follow, as bits. A place that is given back ends the record; who waits again gets a new one.
+inline constexpr std::array<unsigned, 8> kNextStages = {
+    1u << 1 | 1u << 2 | 1u << 3 | 1u << 4,  // Queued: popped
+    1u << 0,                                // Aside: its turn
+    1u << 0,                                // Asking: answered
+    1u << 0,                                // Preempting: its victims go, or it is tried again
+    1u << 5,                                // AtPermit: allowed
+    1u << 6 | 1u << 7,                      // PreBinding: written
+    1u << 7,                                // AwaitingClaims: bound
+    0,                                      // Binding
+};
+
+inline HeldPtr Tracked::held() const {
+  return std::visit(
+      [](const auto& stage) -> HeldPtr {
+        if constexpr (requires { stage.held; })
+          return stage.held;
+        else
+          return nullptr;
+      },
+      stage_);
+}
+
+inline void Tracked::enter(Stage next) {
+  BERTH_CHECK((kNextStages[stage_.index()] >> next.index() & 1) != 0, "pod {} cannot go from {} to {}", info->key,
+              kStageNames[stage_.index()], kStageNames[next.index()]);
+  stage_ = std::move(next);
+}
 
 }  // namespace berth::scheduler

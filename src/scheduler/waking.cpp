@@ -1,7 +1,7 @@
 // Which waiting pods an event wakes.
 #include <algorithm>
 
-#include "scheduler/scheduler_impl.h"
+#include "scheduler/core.h"
 
 namespace berth::scheduler {
 
@@ -14,7 +14,7 @@ constexpr std::size_t kCrowd = 1000;
 
 }  // namespace
 
-void Scheduler::Impl::wake(EventSet events, NodeIndex node, Change change, std::optional<std::int64_t> up_to_priority) {
+void Core::wake(EventSet events, NodeIndex node, Change change, std::optional<std::int64_t> up_to_priority) {
   note_missed(events);
   std::size_t moved = 0;
   for (unsigned i = 0; i < static_cast<unsigned>(ClusterEvent::kCount); ++i) {
@@ -26,13 +26,13 @@ void Scheduler::Impl::wake(EventSet events, NodeIndex node, Change change, std::
   if (moved > 0) post_turn();
 }
 
-bool Scheduler::Impl::could_wake(EventSet events) const { return queue.holds_rejected_by(bits.cured_by(events)); }
+bool Core::could_wake(EventSet events) const { return queue.holds_rejected_by(bits.cured_by(events)); }
 
-bool Scheduler::Impl::could_open_gates(ClusterEvent event) const {
+bool Core::could_open_gates(ClusterEvent event) const {
   return std::ranges::any_of(gates, [&](const auto& gate) { return gate.second.asked_again_on.has(event); });
 }
 
-void Scheduler::Impl::ask_gates(const Change& change) {
+void Core::ask_gates(const Change& change) {
   std::vector<std::string> asked;
   for (const auto& [name, gate] : gates) {
     if (!gate.asked_again_on.has(change.event)) continue;
@@ -45,7 +45,7 @@ void Scheduler::Impl::ask_gates(const Change& change) {
   for (const std::string& uid : asked) ask_gate(pods.at(uid));
 }
 
-void Scheduler::Impl::ask_gate(Tracked& tracked) {
+void Core::ask_gate(Tracked& tracked) {
   const SchedulingQueue::Entry* queued = queue.find(tracked.info->view().meta.uid);
   if (queued == nullptr) return;
   const model::PodView& pod = tracked.info->view();
@@ -54,12 +54,11 @@ void Scheduler::Impl::ask_gate(Tracked& tracked) {
   if (gate.is_success() != queued->pod.gated) return;
   QueuedPod same = queued->pod;
   same.gated = !gate.is_success();
-  queue.add_or_update(same, loop.now(), false);
+  queue.add_or_update(same, now, false);
   post_turn();
 }
 
-std::size_t Scheduler::Impl::wake_for(NodeIndex node, const Change& change, std::string_view label,
-                                      std::optional<std::int64_t> up_to_priority) {
+std::size_t Core::wake_for(NodeIndex node, const Change& change, std::string_view label, std::optional<std::int64_t> up_to_priority) {
   const placement::NodeInfo* on = node.is_valid() ? cluster.node(node) : nullptr;
   if (on != nullptr && on->node == nullptr) on = nullptr;
   // Hints are generous. Where thousands wait, each event would have all of them tried: then the node of the event must take the pod, for as
@@ -75,14 +74,14 @@ std::size_t Scheduler::Impl::wake_for(NodeIndex node, const Change& change, std:
     return !is_crowded || checks_left == 0 || (--checks_left, node_takes(entry.pod.uid, *on));
   };
   const auto may_move = [&](const SchedulingQueue::Entry& entry) { return !waits_for_victims(entry.pod.uid); };
-  return queue.wake(bits.cured_by(change.event), loop.now(), helps, label, may_move);
+  return queue.wake(bits.cured_by(change.event), now, helps, label, may_move);
 }
 
-void Scheduler::Impl::wake_pod(const std::string& uid) {
-  if (!waits_for_victims(uid) && queue.wake_one(uid, loop.now())) post_turn();
+void Core::wake_pod(const std::string& uid) {
+  if (!waits_for_victims(uid) && queue.wake_one(uid, now)) post_turn();
 }
 
-bool Scheduler::Impl::waits_for_victims(const std::string& uid) {
+bool Core::waits_for_victims(const std::string& uid) {
   Tracked* pod = preempted_by.empty() ? nullptr : wanting(uid);
   Preempting* open = pod != nullptr ? pod->as<Preempting>() : nullptr;
   if (open == nullptr) return false;
@@ -90,7 +89,7 @@ bool Scheduler::Impl::waits_for_victims(const std::string& uid) {
   return true;
 }
 
-bool Scheduler::Impl::node_takes(const std::string& uid, const placement::NodeInfo& node) {
+bool Core::node_takes(const std::string& uid, const placement::NodeInfo& node) {
   const Tracked* pod = wanting(uid);
   if (pod == nullptr) return true;
   const placement::PodInfoPtr& info = pod->info;
@@ -113,13 +112,13 @@ bool Scheduler::Impl::node_takes(const std::string& uid, const placement::NodeIn
   return std::ranges::any_of(node.pods, could_go) && trial.victims_on(*info, node.index, why).has_value();
 }
 
-void Scheduler::Impl::wake_for_nomination(const placement::PodInfoPtr& pod, const std::string& node_name) {
+void Core::wake_for_nomination(const placement::PodInfoPtr& pod, const std::string& node_name) {
   const placement::NodeInfo* node = node_name.empty() ? nullptr : cluster.find_node(node_name);
   if (node == nullptr) return;
   wake(ClusterEvent::kAssignedPodDeleted, node->index, {.pod_before = pod.get()}, pod->view().priority);
 }
 
-void Scheduler::Impl::wake_nominated(NodeIndex node) {
+void Core::wake_nominated(NodeIndex node) {
   const placement::NodeInfo* on = cluster.node(node);
   for (const placement::PodInfoPtr& pod : cluster.nominated(node)) {
     const std::string uid = pod->view().meta.uid;
@@ -132,7 +131,7 @@ void Scheduler::Impl::wake_nominated(NodeIndex node) {
                                                                   placement::Code::kUnschedulableAndUnresolvable;
       if (!is_hopeless) continue;
     }
-    queue.wake_one(uid, loop.now());
+    queue.wake_one(uid, now);
   }
   post_turn();
 }

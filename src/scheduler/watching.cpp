@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/json_scan.h"
 #include "base/log.h"
-#include "scheduler/scheduler_impl.h"
+#include "scheduler/core.h"
 
 namespace berth::scheduler {
 
@@ -104,73 +104,16 @@ bool same_spec(const Object& a, const PodGlance& glance_a, const Object& b, cons
   return a.labels() == b.labels() && same_but_labels(a, glance_a, b, glance_b);
 }
 
-void Scheduler::Impl::subscribe() {
-  const auto weak = weak_from_this();
-  const auto with_self = [weak](auto method) {
-    return [weak, method](const auto&... args) {
-      if (const auto self = weak.lock()) ((*self).*method)(args...);
-    };
-  };
-  informers.get(kNodes).add_handler({with_self(&Impl::node_added), with_self(&Impl::node_updated), with_self(&Impl::node_deleted)});
-  informers.get(kPods).add_handler({with_self(&Impl::pod_added), with_self(&Impl::pod_updated), with_self(&Impl::pod_deleted)});
-  discover_consulted(
-      client, [weak] { return !weak.expired(); },
-      [weak](std::vector<Consulted> served) {
-        if (const auto self = weak.lock()) self->subscribe_to_kinds(std::move(served));
-      });
-}
-
-/// Without volumes, classes or devices the pods that use them wait, with the reason; without owners and services fewer pods are spread.
-/// What decides whether others are broken (budgets, namespaces that terms select) is waited for.
-static bool may_do_without(const Consulted& kind) {
-  return kind.event != ClusterEvent::kDisruptionBudget && kind.event != ClusterEvent::kNamespaces;
-}
-
-void Scheduler::Impl::subscribe_to_kinds(std::vector<Consulted> served) {
-  kinds = std::move(served);
-  for (const Consulted& kind : kinds) {
-    const auto changed = [weak = weak_from_this(), kind](const ObjectRef& before, const ObjectRef& after) {
-      if (const auto self = weak.lock()) self->object_changed(kind, before, after);
-    };
-    informers.get(kind.gvr, may_do_without(kind))
-        .add_handler({[changed](const ObjectRef& object) { changed(nullptr, object); }, changed,
-                      [changed](const ObjectRef& object) { changed(object, nullptr); }});
-  }
-  wait_for_sync(0);
-}
-
-/// Decisions wait until all that placement consults is known: without a budget or a claim they would be wrong, not only worse.
-void Scheduler::Impl::wait_for_sync(int round) {
-  std::vector<std::string> missing;
-  for (const client::Gvr& gvr : {kNodes, kPods})
-    if (!informers.get(gvr).has_synced()) missing.push_back(gvr.resource);
-  for (const Consulted& kind : kinds)
-    if (!informers.get(kind.gvr).has_synced()) missing.push_back(kind.gvr.resource);
-  if (missing.empty()) {
-    is_ready = true;
-    log::info("scheduler", "caches are synced: {} nodes, {} pods placed, {} waiting", cluster.node_count(), cluster.pod_count(),
-              pods.size());
-    post_turn();
-    return;
-  }
-  constexpr int kRoundsOfTenSeconds = 500;
-  if (round > 0 && round % kRoundsOfTenSeconds == 0)
-    log::warning("scheduler", "still waiting for the first list of {}", fmt::join(missing, ", "));
-  loop.schedule_after(std::chrono::milliseconds(20), [weak = weak_from_this(), round] {
-    if (const auto self = weak.lock()) self->wait_for_sync(round + 1);
-  });
-}
-
-void Scheduler::Impl::node_added(const ObjectRef& object) {
-  const TimePoint start = loop.now();
+void Core::node_added(const ObjectRef& object) {
+  const TimePoint start = meters.start();
   ++node_changes_seen;
   const NodeIndex index = cluster.upsert_node(std::make_shared<model::NodeView>(model::NodeView::parse(*object->parsed())));
   wake(ClusterEvent::kNodeAdded, index, {.node = cluster.node(index)->node.get()});
-  observe_events(ClusterEvent::kNodeAdded, start);
+  meters.events(ClusterEvent::kNodeAdded, start);
 }
 
-void Scheduler::Impl::node_updated(const ObjectRef&, const ObjectRef& after) {
-  const TimePoint start = loop.now();
+void Core::node_updated(const ObjectRef&, const ObjectRef& after) {
+  const TimePoint start = meters.start();
   auto view = std::make_shared<model::NodeView>(model::NodeView::parse(*after->parsed()));
   const placement::NodeInfo* known = cluster.find_node(view->name());
   const model::NodeViewPtr was = known != nullptr ? known->node : nullptr;
@@ -179,11 +122,11 @@ void Scheduler::Impl::node_updated(const ObjectRef&, const ObjectRef& after) {
   const NodeIndex index = cluster.upsert_node(std::move(view));
   wake(events, index, {.node_before = was.get(), .node = cluster.node(index)->node.get()});
   wake_nominated(index);
-  observe_events(events, start);
+  meters.events(events, start);
 }
 
-void Scheduler::Impl::node_deleted(const ObjectRef& object) {
-  const TimePoint start = loop.now();
+void Core::node_deleted(const ObjectRef& object) {
+  const TimePoint start = meters.start();
   const placement::NodeInfo* known = cluster.find_node(object->name());
   const std::vector<PodInfoPtr> nominated = known != nullptr ? cluster.nominated(known->index) : std::vector<PodInfoPtr>();
   const model::NodeViewPtr was = known != nullptr ? known->node : nullptr;
@@ -193,14 +136,14 @@ void Scheduler::Impl::node_deleted(const ObjectRef& object) {
   for (const PodInfoPtr& pod : nominated)
     if (Tracked* loser = wanting(pod->view().meta.uid)) {
       set_nominated(*loser, "");
-      queue.wake_one(pod->view().meta.uid, loop.now());
+      queue.wake_one(pod->view().meta.uid, now);
     }
   wake(ClusterEvent::kNodeDeleted, {}, {.node_before = was.get()});
-  observe_events(ClusterEvent::kNodeDeleted, start);
+  meters.events(ClusterEvent::kNodeDeleted, start);
 }
 
-void Scheduler::Impl::object_changed(const Consulted& kind, const ObjectRef& before, const ObjectRef& after) {
-  const TimePoint start = loop.now();
+void Core::object_changed(const Consulted& kind, const ObjectRef& before, const ObjectRef& after) {
+  const TimePoint start = meters.start();
   if (!bindings_by_claim.empty()) claim_moved(kind.gvr.resource, after != nullptr ? *after : *before);
   json::Value document = after != nullptr ? after->document() : json::Value();
   const Object& either = after != nullptr ? *after : *before;
@@ -222,10 +165,10 @@ void Scheduler::Impl::object_changed(const Consulted& kind, const ObjectRef& bef
     return claim_changed(either.key(), claim_before, after != nullptr ? cluster.find_claim(after->ns(), after->name()) : nullptr);
   const ObjectVerb verb = after == nullptr ? ObjectVerb::kDeleted : before == nullptr ? ObjectVerb::kAdded : ObjectVerb::kUpdated;
   wake_for_object(kind, before, after == nullptr ? nullptr : &document, verb);
-  observe_event(event_label(kind.event, kind.kind, verb), start);
+  meters.event(event_label(kind.event, kind.kind, verb), start);
 }
 
-void Scheduler::Impl::wake_for_object(const Consulted& kind, const ObjectRef& before, const json::Value* after, ObjectVerb verb) {
+void Core::wake_for_object(const Consulted& kind, const ObjectRef& before, const json::Value* after, ObjectVerb verb) {
   note_missed(kind.event);
   if (!could_wake(kind.event)) return;
   const bool counts_when_gone = kind.event == ClusterEvent::kVolumeAttachmentDeleted;
@@ -239,8 +182,8 @@ void Scheduler::Impl::wake_for_object(const Consulted& kind, const ObjectRef& be
   if (wake_for({}, change, event_label(kind.event, kind.kind, verb)) > 0) post_turn();
 }
 
-void Scheduler::Impl::pod_added(const ObjectRef& object) {
-  const TimePoint start = loop.now();
+void Core::pod_added(const ObjectRef& object) {
+  const TimePoint start = meters.start();
   const PodGlance glance(object->bytes());
   if (object->is_deleting()) victim_seen(object->uid());
   const bool is_assigned = !glance.node_name.empty();
@@ -248,17 +191,17 @@ void Scheduler::Impl::pod_added(const ObjectRef& object) {
     place(object, ClusterEvent::kAssignedPodAdded);
   else
     want_node(object, glance, nullptr);
-  observe_event(is_assigned ? "AssignedPodAdd" : "UnschedulablePodAdd", start);
+  meters.event(is_assigned ? "AssignedPodAdd" : "UnschedulablePodAdd", start);
 }
 
-void Scheduler::Impl::pod_updated(const ObjectRef& before, const ObjectRef& after) {
-  const TimePoint start = loop.now();
+void Core::pod_updated(const ObjectRef& before, const ObjectRef& after) {
+  const TimePoint start = meters.start();
   const PodGlance then(before->bytes()), now(after->bytes());
   if (now.node_name.empty()) {
     if (after->is_deleting()) victim_seen(after->uid());
     if (after->is_deleting()) look_again(after->uid());
     want_node(after, now, before);
-    return observe_event("UnschedulablePodUpdate", start);
+    return meters.event("UnschedulablePodUpdate", start);
   }
   if (then.node_name.empty()) {
     if (!confirm_assumed(after, now)) place(after, ClusterEvent::kAssignedPodAdded);
@@ -278,11 +221,11 @@ void Scheduler::Impl::pod_updated(const ObjectRef& before, const ObjectRef& afte
     if (!events.empty() || then.start_time != now.start_time) place(after, events, is_status_alone ? with_status(*after, now) : nullptr);
   }
   if (after->is_deleting()) victim_seen(after->uid());
-  observe_event(then.node_name.empty() ? "AssignedPodAdd" : "AssignedPodUpdate", start);
+  meters.event(then.node_name.empty() ? "AssignedPodAdd" : "AssignedPodUpdate", start);
 }
 
-void Scheduler::Impl::pod_deleted(const ObjectRef& object) {
-  const TimePoint start = loop.now();
+void Core::pod_deleted(const ObjectRef& object) {
+  const TimePoint start = meters.start();
   const std::string key = object->key();
   look_again(object->uid());
   if (at_permit.contains(object->uid())) binding_failed(pods.at(object->uid()).held(), {}, "removed");
@@ -295,20 +238,11 @@ void Scheduler::Impl::pod_deleted(const ObjectRef& object) {
   forget_waiting(object->uid());
   victim_seen(object->uid());
   if (node.is_valid()) wake(ClusterEvent::kAssignedPodDeleted, node, {.pod_before = info.get()});
-  observe_event(node.is_valid() ? "AssignedPodDelete" : "UnschedulablePodDelete", start);
+  meters.event(node.is_valid() ? "AssignedPodDelete" : "UnschedulablePodDelete", start);
   if (last_known != nullptr) note_gone(*last_known);
 }
 
-void Scheduler::Impl::note_gone(const PodInfo& info) {
-  constexpr std::size_t kLarge = std::size_t{16} << 10, kMostGone = std::size_t{32} << 20;
-  if (info.bytes < kLarge) return;
-  gone_bytes += info.bytes;
-  if (gone_bytes < kMostGone) return;
-  gone_bytes = 0;
-  trial.forget();
-}
-
-void Scheduler::Impl::place(const ObjectRef& object, EventSet events, PodInfoPtr info) {
+void Core::place(const ObjectRef& object, EventSet events, PodInfoPtr info) {
   forget_waiting(object->uid());
   const bool confirmed = assume_no_more(object->uid());
   if (info == nullptr) info = PodInfo::make(std::make_shared<model::PodView>(model::PodView::parse(*object->parsed())), cluster.era());
@@ -335,7 +269,7 @@ void Scheduler::Impl::place(const ObjectRef& object, EventSet events, PodInfoPtr
 }
 
 /// A placed pod has ended: it holds no room any more, and nothing of its new revision is read. False: it is not known there.
-bool Scheduler::Impl::take_away_ended(const Object& object) {
+bool Core::take_away_ended(const Object& object) {
   const std::string key = object.key();
   const PodInfoPtr known = cluster.find_pod(key);
   const NodeIndex index = cluster.pod_node(key);
@@ -350,7 +284,7 @@ bool Scheduler::Impl::take_away_ended(const Object& object) {
 
 /// A placed pod of which nothing but the status is another: what placement knows of it, with that status. Only that is read. Null: it is
 /// not known there.
-PodInfoPtr Scheduler::Impl::with_status(const Object& object, const PodGlance& now) {
+PodInfoPtr Core::with_status(const Object& object, const PodGlance& now) {
   static const json::PathScanner scanner({"status"});
   std::array<std::string_view, 1> raw;
   const PodInfoPtr known = cluster.find_pod(object.key());
@@ -381,7 +315,7 @@ PodInfoPtr Scheduler::Impl::with_status(const Object& object, const PodGlance& n
   return PodInfo::make(std::move(view), cluster.era());
 }
 
-bool Scheduler::Impl::confirm_assumed(const ObjectRef& object, const PodGlance& now) {
+bool Core::confirm_assumed(const ObjectRef& object, const PodGlance& now) {
   const auto found = pods.find(object->uid());
   const HeldPtr held = found != pods.end() ? found->second.held() : nullptr;
   if (held == nullptr || !held->is_assumed) return false;
@@ -413,7 +347,7 @@ bool Scheduler::Impl::confirm_assumed(const ObjectRef& object, const PodGlance& 
   return true;
 }
 
-void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance, const ObjectRef& before) {
+void Core::want_node(const ObjectRef& object, const PodGlance& glance, const ObjectRef& before) {
   const std::string& uid = object->uid();
   const auto found = pods.find(uid);
   Tracked* known = found != pods.end() ? &found->second : nullptr;
@@ -440,10 +374,10 @@ void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance
   entry.object = object;
   set_nominated(entry, info->view().nominated_node_name);
   const placement::FrameworkPtr& framework = frameworks.at(info->view().scheduler_name);
-  const TimePoint asked = loop.now();
+  const TimePoint asked = meters.start();
   const placement::Status gate = framework->run_pre_enqueue(info->view(), &cluster);
   const bool is_gated = !gate.is_success();
-  observe_point("PreEnqueue", info->view().scheduler_name, seconds_since(asked), is_gated ? "UnschedulableAndUnresolvable" : "Success");
+  meters.point("PreEnqueue", info->view().scheduler_name, meters.since(asked), is_gated ? "UnschedulableAndUnresolvable" : "Success");
   const auto priority = static_cast<std::int32_t>(std::clamp<std::int64_t>(info->view().priority, INT32_MIN, INT32_MAX));
   const SchedulingQueue::Entry* queued = queue.find(uid);
   set_gate(entry, gate.plugin);
@@ -456,12 +390,12 @@ void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance
     may_help = bits.any_hint(queued->rejected_by, *framework, cluster, *info, change);
     label = event_label(event);
   }
-  queue.add_or_update({uid, info->view().meta.ns, info->view().meta.name, priority, is_gated}, loop.now(), may_help, label);
+  queue.add_or_update({uid, info->view().meta.ns, info->view().meta.name, priority, is_gated}, now, may_help, label);
   if (was != nullptr) queue.set_kind(uid, kinds_of_pods.of(*framework, *entry.info, entry.nominated()));
   post_turn();
 }
 
-void Scheduler::Impl::set_nominated(Tracked& entry, const std::string& node_name) {
+void Core::set_nominated(Tracked& entry, const std::string& node_name) {
   const std::string before = entry.nominated();
   if (before != node_name) {
     auto view = std::make_shared<model::PodView>(entry.info->view());
@@ -475,17 +409,7 @@ void Scheduler::Impl::set_nominated(Tracked& entry, const std::string& node_name
   if (before != node_name) wake_for_nomination(entry.info, before);
 }
 
-Tracked* Scheduler::Impl::wanting(const std::string& uid) {
-  const auto found = pods.find(uid);
-  return found != pods.end() && found->second.held() == nullptr ? &found->second : nullptr;
-}
-
-Tracked* Scheduler::Impl::holder(const HeldPtr& held) {
-  const auto found = pods.find(held->entry.pod.uid);
-  return found != pods.end() && found->second.held() == held ? &found->second : nullptr;
-}
-
-void Scheduler::Impl::forget_waiting(const std::string& uid) {
+void Core::forget_waiting(const std::string& uid) {
   Tracked* pod = wanting(uid);
   if (pod == nullptr) return;
   const PodInfoPtr info = pod->info;
@@ -498,7 +422,7 @@ void Scheduler::Impl::forget_waiting(const std::string& uid) {
   wake_for_nomination(info, info->view().nominated_node_name);
 }
 
-bool Scheduler::Impl::assume_no_more(const std::string& uid) {
+bool Core::assume_no_more(const std::string& uid) {
   const auto found = pods.find(uid);
   const HeldPtr held = found != pods.end() ? found->second.held() : nullptr;
   if (held == nullptr || !std::exchange(held->is_assumed, false)) return false;

@@ -1,5 +1,7 @@
-// The scheduler's state and steps. One file a stage: watching.cpp (what the informers say), wake-ups (waking.cpp), cycle.cpp (one pod's
-// decision), asking.cpp (extenders), binding.cpp (volumes, then the node), preempting.cpp (pods that fit nowhere).
+// The scheduler's state and steps: told of events (what the watch shows, answers, turns), it decides and has effects (effects.h). It knows
+// no clock but `now`, no thread and no server: what the API said last is asked of `known`. One file a stage: watching.cpp (what the
+// informers say), waking.cpp (wake-ups), core.cpp (one pod's decision), asking.cpp (extenders), binding.cpp and
+// claim_binding.cpp (Permit, volumes and devices, then the node), preempting.cpp (pods that fit nowhere).
 #pragma once
 #include <deque>
 #include <memory>
@@ -10,12 +12,13 @@
 #include <vector>
 
 #include "scheduler/consulted.h"
+#include "scheduler/effects.h"
 #include "scheduler/extender.h"
+#include "scheduler/meters.h"
 #include "scheduler/pod_kinds.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/tracked.h"
 #include "scheduler/wakeup.h"
-#include "scheduler/worker.h"
 
 namespace berth::scheduler {
 
@@ -46,28 +49,46 @@ struct PodGlance {
   return a.annotations == b.annotations && a.owners == b.owners;
 }
 
-struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
-  Impl(client::Client& client, client::InformerFactory& informers, SchedulerOptions options, placement::Profiles profiles);
+/// Single-threaded. Deterministic in what it is told. Answers may come in any order, and late; each comes once.
+struct Core {
+  /// The last revision of an object that the watch has shown; null: none. It is asked while an event is told.
+  using Known = std::function<client::ObjectRef(const client::Gvr& gvr, const std::string& ns, const std::string& name)>;
+  /// `stopwatch` measures what is reported of lengths of time, and decides nothing.
+  Core(SchedulerOptions options, placement::Profiles profiles, Known known, const Clock& stopwatch, std::function<void(Effect)> sink);
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  // What it is told. `now` is set before.
+  void lead(bool leads);
+  void node_added(const client::ObjectRef& object);
+  void node_updated(const client::ObjectRef& before, const client::ObjectRef& after);
+  void node_deleted(const client::ObjectRef& object);
+  /// `before` and `after` as in a watch: null before it was there, null once it is gone.
+  void object_changed(const Consulted& kind, const client::ObjectRef& before, const client::ObjectRef& after);
+  void pod_added(const client::ObjectRef& object);
+  void pod_updated(const client::ObjectRef& before, const client::ObjectRef& after);
+  void pod_deleted(const client::ObjectRef& object);
+  /// Decides about the pod whose turn it is; false: nobody's.
+  bool take_turn();
+  /// When the next turn is; nullopt: not before something happens.
+  [[nodiscard]] std::optional<TimePoint> next_turn();
 
   /// What Permit plugins see of the pods that wait at Permit.
   class PermitRoom;
 
-  client::Client& client;
-  client::InformerFactory& informers;
-  SchedulerOptions options;
-  EventLoop& loop;
+  const SchedulerOptions options;
+  const Known known;
+  TimePoint now{};
+  Outbox out;
+  Meters meters;
   placement::Cluster cluster;
   placement::Trial trial;                      ///< Over `cluster`: who asks where a pod goes, or puts it there, asks this.
-  std::shared_ptr<const Extenders> extenders;  ///< Null without any.
-  std::unique_ptr<Worker> asker, binder;       ///< Where extenders are asked, and where they bind; null without any.
+  std::shared_ptr<const Extenders> extenders;  ///< Whether they have a say; they are asked by effects. Null without any.
   SchedulingQueue queue;
   PodKinds kinds_of_pods;
-  std::shared_ptr<metrics::Registry> registry;
   PluginBits bits;
   const std::map<std::string, placement::FrameworkPtr, std::less<>>& frameworks;  ///< The trial's profiles, by scheduler name.
-  std::map<std::string, std::unique_ptr<client::EventRecorder>, std::less<>> recorders;
-  std::vector<Consulted> kinds;                   ///< What this server serves of what plugins consult.
-  std::unordered_map<std::string, Tracked> pods;  ///< By uid.
+  std::unordered_map<std::string, Tracked> pods;                                  ///< By uid.
   /// Pods that one plugin's PreEnqueue holds back.
   struct Gate {
     EventSet asked_again_on;  ///< Of all profiles.
@@ -86,22 +107,11 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   std::size_t bindings_in_flight = 0;
   std::size_t assumed = 0;     ///< Held places that the watch has said nothing of.
   std::size_t gone_bytes = 0;  ///< Of large pods that went since columns were last given back.
-  bool is_leader = false, is_ready = false, turn_posted = false;
-  TimerId timer = TimerId::kNone;
+  bool is_leader = false;
+  bool is_ready = false;  ///< All that placement consults is known.
 
   // watching.cpp
-  void subscribe();
-  void subscribe_to_kinds(std::vector<Consulted> served);
-  void wait_for_sync(int round);
-  void node_added(const client::ObjectRef& object);
-  void node_updated(const client::ObjectRef& before, const client::ObjectRef& after);
-  void node_deleted(const client::ObjectRef& object);
-  /// `before` and `after` as in a watch: null before it was there, null once it is gone.
-  void object_changed(const Consulted& kind, const client::ObjectRef& before, const client::ObjectRef& after);
   void wake_for_object(const Consulted& kind, const client::ObjectRef& before, const json::Value* after, ObjectVerb verb);
-  void pod_added(const client::ObjectRef& object);
-  void pod_updated(const client::ObjectRef& before, const client::ObjectRef& after);
-  void pod_deleted(const client::ObjectRef& object);
   /// A pod that has a node: in the cluster it takes its room.
   /// `info`: what is known of it already; null: it is read.
   void place(const client::ObjectRef& object, EventSet events, placement::PodInfoPtr info = nullptr);
@@ -150,9 +160,8 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   /// Pods that count on room on the node, whose promise may no longer hold, are tried again.
   void wake_nominated(placement::NodeIndex node);
 
-  // cycle.cpp
+  // core.cpp: the cycle
   void post_turn();
-  void turn();
   void schedule_one(const SchedulingQueue::Entry& entry);
   void decided(Turn turn, const placement::Decision& decision);
   void commit(const Turn& turn, placement::NodeIndex node);
@@ -174,7 +183,7 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   /// What was asked about the pod, unless the answer says nothing any more: then the pod has been dealt with.
   [[nodiscard]] std::optional<Turn> take_answer(const std::string& uid, bool depends_on_nodes);
 
-  // permitting.cpp
+  // binding.cpp: Permit
   void permit(const HeldPtr& held);
   void permit_allowed(const std::string& uid, const std::string& plugin);
   void permit_rejected(const std::string& uid, const std::string& plugin, const std::string& message);
@@ -212,8 +221,6 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
 
   /// The server's answer to a binding did not arrive: asks how it ended, again and again, and holds the room meanwhile.
   void find_out(const HeldPtr& held, const std::string& why);
-  void begin_span(Held& held);
-  void end_span(Held& held, const std::string& error);
   void binding_done(const HeldPtr& held);
   /// `why` is the failed step's error.
   void binding_failed(HeldPtr held, Step step, const std::string& why);
@@ -254,26 +261,14 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   /// An attempt ended in an error: reported, the nomination withdrawn.
   void report_error(const placement::PodInfoPtr& info, const std::string& message, bool may_lag = false);
 
-  // scheduler.cpp
-  [[nodiscard]] client::EventRecorder& recorder(const std::string& scheduler_name) { return *recorders.at(scheduler_name); }
+  // core.cpp
   [[nodiscard]] static client::ObjectReference reference(const client::Object& pod);
   [[nodiscard]] static client::ObjectReference reference(const placement::PodInfo& pod);
-  [[nodiscard]] double seconds_since(TimePoint start) const { return static_cast<double>((loop.now() - start).count()) / 1e6; }
-  void observe(const char* result, const placement::PodInfoPtr& info, double seconds);
-  void observe_point(const char* point, const std::string& profile, double seconds, const char* status = "Success");
-  void observe_event(const std::string& label, TimePoint start);
-  void observe_events(EventSet events, TimePoint start);
   void count_incoming(std::string_view queue_name, std::string_view event);
   /// scheduler_unschedulable_pods of the plugins that hold the pod back.
   void count_rejection(const std::string& uid, PluginSet rejected_by, bool holds);
   /// `plugin` holds the pod back from now on; empty: none does.
   void set_gate(Tracked& pod, std::string_view plugin);
-  void update_gauges();
-  /// Series that every pod adds to, found once: a look-up by name and labels costs more than what is added. Keys: family, then labels.
-  std::map<std::array<std::string_view, 4>, metrics::Histogram*> frequent_series;
-  std::deque<std::string> frequent_texts;  ///< What these keys point into.
-  metrics::Histogram& frequent(const std::array<std::string_view, 4>& key, const std::function<metrics::Histogram&()>& make);
-  std::array<metrics::Gauge*, 8> gauges{};  ///< update_gauges' own, in its order.
 };
 
 }  // namespace berth::scheduler
