@@ -143,7 +143,7 @@ TEST(Issuers, AddressesHaveNoUserQueryOrFragment) {
   EXPECT_NE(with_key("name").find("must be of the form"), std::string::npos);
 }
 
-TEST(Webhooks, WhatIsRememberedAndHowLongIsWhatTheFileSays) {
+TEST(WebhooksThatAuthenticate, WhatIsRememberedAndHowLongIsWhatTheFileSays) {
   const auto read = [](const std::string& more, const std::string& connection = "type: KubeConfigFile, kubeConfigFile: /k") {
     return parse_authorization_config(
         "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n- {type: Node, name: node}\n- {type: "

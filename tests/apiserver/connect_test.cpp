@@ -60,7 +60,7 @@ TEST_F(Connects, PortsAndPathsAreSeen) {
   EXPECT_EQ(get("/api/v1/nodes/n1/proxy/stats/summary")->status, 200);
   EXPECT_EQ(get("/api/v1/nodes/n1/proxy/run/a/b")->status, 422);
   EXPECT_EQ(remove("/api/v1/nodes/n1/proxy/run/a/b")->status, 422) << "whatever the method";
-  EXPECT_EQ(reached, (std::vector<std::string>{"n1 /portForward/default/web?ports=8080", "n1 /stats/summary"}));
+  EXPECT_EQ(reached, (std::vector<std::string>{"n1 /portForward/default/web?port=8080", "n1 /stats/summary"}));
 }
 
 /// Nobody else is asked: the plugins that judge pods would refuse what is no pod.

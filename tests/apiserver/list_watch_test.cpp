@@ -218,8 +218,9 @@ TEST_F(ListWatch, TablesOnAWatch) {
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(text(events[0], {"object", "kind"}), "Table");
   EXPECT_FALSE(json::get_array(events[0], {"object", "columnDefinitions"}).empty());
-  const json::Value* later = json::find(events[1], {"object", "columnDefinitions"});
-  EXPECT_TRUE(later != nullptr && later->is_null()) << "they have been said";
+  const auto& later = events[1].at("object").get_object();
+  ASSERT_TRUE(later.contains("columnDefinitions"));
+  EXPECT_TRUE(later.at("columnDefinitions").is_null()) << "they have been said";
 }
 
 TEST_F(ListWatch, LegacyWatchPaths) {
