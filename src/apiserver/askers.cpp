@@ -13,7 +13,7 @@ constexpr std::chrono::milliseconds kSweep{250};
 
 }  // namespace
 
-Askers::Askers(const AskerLimits& limits) : limits_(limits) {
+Askers::Askers(const AskerLimits& limits) : limits_(limits), most_of_service_(std::max(1, limits.threads / 2)) {
   for (int i = 0; i < std::max(2, limits.threads); ++i) threads_.emplace_back([this] { run(); });
 }
 
@@ -62,7 +62,7 @@ Askers::Services::iterator Askers::next_service() {
 }
 
 std::list<Askers::Line>::iterator Askers::next_line(Service& service) const {
-  const int left = std::max<int>(1, static_cast<int>(threads_.size()) / 2) - service.running;
+  const int left = most_of_service_ - service.running;
   if (left <= 0) return service.lines.end();
   return std::ranges::find_if(service.lines, [&](const Line& line) {
     const auto own = service.running_of.find(line.who);

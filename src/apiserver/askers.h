@@ -69,6 +69,7 @@ class Askers {
   void refuse_late(std::unique_lock<std::mutex>& lock);
 
   const AskerLimits limits_;
+  const int most_of_service_;  ///< Threads.
   std::mutex mutex_;
   std::condition_variable wake_;
   Services services_;
