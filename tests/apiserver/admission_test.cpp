@@ -178,6 +178,53 @@ TEST_F(Admission, NodesChangeOnlyThemselves) {
   EXPECT_STATUS(post(kPods, pod("fresh", R"("nodeName":"n1")")), 403, "Forbidden");
 }
 
+TEST_F(Admission, AMirrorPodRefersToNothingThatItsNodeCouldReadThroughIt) {
+  const json::Value node = create("/api/v1/nodes", R"({"metadata":{"name":"n1"}})");
+  const std::string owner =
+      R"({"apiVersion":"v1","kind":"Node","name":"n1","controller":true,"uid":")" + text(node, {"metadata", "uid"}) + R"("})";
+  const auto mirror = [&](const std::string& name, const std::string& more, const std::string& owners) {
+    return R"({"metadata":{"name":")" + name + R"(","annotations":{"kubernetes.io/config.mirror":"x"},"ownerReferences":[)" + owners +
+           R"(]},"spec":{"nodeName":"n1","containers":[{"name":"c","image":"i"}])" + more + "}}";
+  };
+  const auto volume = [](const std::string& source) { return R"(,"volumes":[{"name":"v",)" + source + "}]"; };
+  const auto projected = [&](const std::string& source) { return volume(R"("projected":{"sources":[)" + source + "]}"); };
+  const std::pair<std::string, std::string> kRefers[] = {
+      {volume(R"("secret":{"secretName":"s"})"), "secrets"},
+      {volume(R"("configMap":{"name":"m"})"), "configmaps"},
+      {volume(R"("persistentVolumeClaim":{"claimName":"c"})"), "persistentvolumeclaims"},
+      {volume(R"("iscsi":{"targetPortal":"1.2.3.4:3260","iqn":"iqn.2001-04.com.example:t","lun":0,"secretRef":{"name":"s"}})"), "secrets"},
+      {projected(R"({"secret":{"name":"s"}})"), "secrets"},
+      {projected(R"({"configMap":{"name":"m"}})"), "configmaps"},
+      {projected(R"({"configMap":{"name":"m"}},{"secret":{"name":"s"}})"), "secrets"},
+      {projected(R"({"serviceAccountToken":{"path":"t"}})"), "serviceaccounts (via projected volumes)"},
+      {R"(,"serviceAccountName":"default")", "serviceaccounts"},
+      {R"(,"imagePullSecrets":[{"name":"s"}])", "secrets"},
+      {R"(,"initContainers":[{"name":"i","image":"i","env":[{"name":"E","valueFrom":{"secretKeyRef":{"name":"s","key":"k"}}}]}])",
+       "secrets"},
+      {R"(,"initContainers":[{"name":"i","image":"i","env":[{"name":"E","valueFrom":{"configMapKeyRef":{"name":"m","key":"k"}}}]}])",
+       "configmaps"},
+      {R"(,"initContainers":[{"name":"i","image":"i","envFrom":[{"secretRef":{"name":"s"}}]}])", "secrets"},
+      {R"(,"initContainers":[{"name":"i","image":"i","envFrom":[{"configMapRef":{"name":"m"}}]}])", "configmaps"},
+  };
+  peer_ = net::PeerCertificate{"system:node:n1", {"system:nodes"}};
+  for (const auto& [more, word] : kRefers) {
+    const auto answer = post(kPods, mirror("m", more, owner));
+    EXPECT_EQ(answer->status, 403) << more;
+    EXPECT_TRUE(answer->body.find("node \\\"n1\\\" can not create pods that reference " + word + "\"") != std::string::npos)
+        << more << answer->body;
+  }
+  EXPECT_STATUS(post(kPods, mirror("m", "", "")), 403, "Forbidden");
+  EXPECT_STATUS(post(kPods, mirror("m", "", owner + "," + owner)), 403, "Forbidden");
+  const auto edited = [&](const std::string& old, const std::string& fresh) {
+    std::string other = owner;
+    return other.replace(other.find(old), old.size(), fresh);
+  };
+  EXPECT_STATUS(post(kPods, mirror("m", "", edited("true", "false"))), 403, "Forbidden");
+  EXPECT_STATUS(post(kPods, mirror("m", "", edited("true", R"(true,"blockOwnerDeletion":true)"))), 403, "Forbidden");
+  EXPECT_STATUS(post(kPods, mirror("m", "", edited(R"("uid":")", R"("uid":"other-)"))), 403, "Forbidden");
+  EXPECT_EQ(post(kPods, mirror("m", "", owner))->status, 201);
+}
+
 TEST_F(Admission, NodesWriteTheirPartOfTheNameServiceAlone) {
   const std::string services = "/api/v1/namespaces/kube-system/services",
                     slices = "/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices";

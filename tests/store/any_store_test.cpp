@@ -161,6 +161,26 @@ TEST_F(SharedStoreTest, TheLatestRevisionIsNeverOlderThanAnAcknowledgedWrite) {
   }
 }
 
+TEST_F(SharedStoreTest, WhoHasAllBelowThePrefixIsUpToDateWhateverIsWrittenElsewhere) {
+  auto& store = etcd_->store();
+  const auto latest = [&] {
+    std::promise<Result<Revision>> given;
+    store.latest([&](Result<Revision> revision) { given.set_value(std::move(revision)); });
+    return given.get_future().get().value_or(-1);
+  };
+  const auto one = etcd_->put("/registry/pods/a/one", "1", 0);
+  const auto other = etcd_->put("/registry/pods/a/other", "1", 0);
+  ASSERT_TRUE(one && other);
+  EXPECT_EQ(store.up_to_date_until(*one).value_or(-1), *one) << "another was made";
+  ASSERT_TRUE(store.take_compaction_turn(0, 1));
+  ASSERT_GT(latest(), *other);
+  EXPECT_EQ(store.up_to_date_until(*other).value_or(-1), latest());
+  const auto before = latest();
+  ASSERT_TRUE(etcd_->remove("/registry/pods/a/one", {}));
+  EXPECT_EQ(store.up_to_date_until(before).value_or(-1), before) << "one was deleted";
+  EXPECT_EQ(store.up_to_date_until(latest()).value_or(-1), latest());
+}
+
 TEST_F(SharedStoreTest, ACompactionTurnIsOneServers) {
   auto& store = etcd_->store();
   const auto first = store.take_compaction_turn(0, 0);

@@ -230,6 +230,12 @@ Result<std::vector<SharedRecord>> EtcdLink::find(const std::string& key_or_prefi
   return out;
 }
 
+Result<Revision> EtcdLink::up_to_date_until(Revision after) {
+  if (auto here = reachable(); !here) return std::unexpected(here.error());
+  if (after < etcd_.compacted_) return fail(ErrorCode::kConflict, "mvcc: required revision has been compacted");
+  return etcd_.history_.empty() || etcd_.history_.back().revision <= after ? etcd_.revision_ : after;
+}
+
 Result<void> EtcdLink::compact(Revision revision) {
   if (auto here = reachable(); !here) return here;
   etcd_.compact(revision);

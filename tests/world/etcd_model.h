@@ -94,6 +94,7 @@ class EtcdLink final : public store::SharedStore {
   void nudge(std::function<void(bool)> done) override;
   void reconnect() override {}
   Result<std::vector<store::SharedRecord>> find(const std::string& key_or_prefix, bool is_prefix) override;
+  Result<store::Revision> up_to_date_until(store::Revision after) override;
   Result<void> compact(store::Revision revision) override;
   Result<Turn> take_compaction_turn(std::int64_t version, store::Revision revision) override;
 

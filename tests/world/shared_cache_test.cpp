@@ -146,6 +146,27 @@ TEST_F(SharedCacheTest, WhereNothingCanBeWrittenAReaderWaitsASecond) {
   EXPECT_EQ(reached, true);
 }
 
+TEST_F(SharedCacheTest, WhereNothingCanBeWrittenAReaderStillSeesWhatAnybodyWasTold) {
+  a_.put("x", "1");
+  a_.put("y", "1");
+  b_.link->watch_lag = seconds(4);
+  a_.put("x", "2");
+  etcd_.is_full = true;
+  std::optional<std::string> read;
+  const auto read_x = [&](bool reached) { read = reached ? b_.value_of("x") : "refused"; };
+  b_.cache->catch_up(read_x);
+  loop_.run_for(seconds(6));
+  EXPECT_EQ(read, "2") << "the watch is late, and there is something to wait for";
+  // Deletions go on.
+  const auto gone = a_.propose("y", "", {});
+  loop_.run_for(milliseconds(100));
+  ASSERT_TRUE(gone->has_value() && (*gone)->has_value());
+  read.reset();
+  b_.cache->catch_up([&](bool reached) { read = reached ? "is \"" + b_.value_of("y") + "\"" : "refused"; });
+  loop_.run_for(seconds(6));
+  EXPECT_EQ(read, "is \"\"");
+}
+
 TEST_F(SharedCacheTest, AReaderWithoutLeaderIsToldSo) {
   etcd_.has_leader = false;
   std::optional<bool> reached;

@@ -1,5 +1,6 @@
 #include "apiserver/etcd/revision_waiters.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace berth::apiserver::etcd {
@@ -12,17 +13,16 @@ std::vector<RevisionWaiters::Waiter> RevisionWaiters::reached(store::Revision re
   return due;
 }
 
-RevisionWaiters::Late RevisionWaiters::expire(TimePoint now, bool takes_no_writes) {
+RevisionWaiters::Late RevisionWaiters::expire(TimePoint now) {
   Late late;
   for (auto at = waiters_.begin(); at != waiters_.end();) {
     Waiter& waiter = at->second;
-    late.is_stalled = late.is_stalled || (waiter.who != Who::kWriter && now - waiter.since > kStall);
-    const bool has_all = waiter.who == Who::kNewest && takes_no_writes && now - waiter.since > std::chrono::seconds(1);
-    if (waiter.until > now && !has_all) {
+    if (waiter.who != Who::kWriter) late.longest = std::max<Duration>(late.longest, now - waiter.since);
+    if (waiter.until > now) {
       ++at;
       continue;
     }
-    late.over.emplace_back(std::move(waiter), has_all);
+    late.over.push_back(std::move(waiter));
     at = waiters_.erase(at);
   }
   return late;

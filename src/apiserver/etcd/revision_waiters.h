@@ -15,7 +15,6 @@ class RevisionWaiters {
   enum class Who {
     kWriter,  ///< Of what the watch will bring by itself.
     kReader,  ///< Of a revision that may be outside of the prefix.
-    kNewest,  ///< Of what etcd said is the newest.
   };
   struct Waiter {
     TimePoint since, until;
@@ -23,18 +22,20 @@ class RevisionWaiters {
     std::function<void(bool reached)> done;
   };
   struct Late {
-    std::vector<std::pair<Waiter, bool>> over;  ///< With whether what was waited for counts as reached.
-    bool is_stalled = false;                    ///< A reader waits for longer than kStall: something outside the prefix was written.
+    std::vector<Waiter> over;
+    Duration longest{};  ///< For how long a reader has waited.
   };
-  /// A reader waits longer than this for the watch: etcd is nudged.
+  /// A reader waits longer than this for the watch: perhaps something outside the prefix was written, and etcd is nudged.
   static constexpr Duration kStall = std::chrono::milliseconds(20);
+  /// … and than this where etcd takes no nudge: it is asked whether there is anything to wait for.
+  static constexpr Duration kLong = std::chrono::seconds(1);
 
   void add(store::Revision revision, Waiter waiter) { waiters_.emplace(revision, std::move(waiter)); }
   [[nodiscard]] bool is_empty() const { return waiters_.empty(); }
   /// Takes out everybody who waits for `revision` or less.
   std::vector<Waiter> reached(store::Revision revision);
-  /// Takes out whose time is over. Where nobody can write there is nothing new to wait for: who waits for the newest has it after a second.
-  Late expire(TimePoint now, bool takes_no_writes);
+  /// Takes out whose time is over.
+  Late expire(TimePoint now);
   std::vector<Waiter> take_all();
 
  private:

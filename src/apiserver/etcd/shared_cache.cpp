@@ -327,7 +327,7 @@ void SharedCache::ask_latest() {
   store_->latest([this, readers = std::move(readers)](Result<Revision> latest) {
     for (const auto& reader : readers) {
       if (latest)
-        wait(*latest, kReadPatience, Who::kNewest, reader);
+        wait(*latest, kReadPatience, Who::kReader, reader);
       else
         reader(false);
     }
@@ -391,14 +391,20 @@ void SharedCache::look_at_waiters() {
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
-    late = waiters_.expire(now, *takes_no_writes_);
+    late = waiters_.expire(now);
     is_looking_ = !waiters_.is_empty();
     if (is_looking_) keeper_.schedule_after(RevisionWaiters::kStall, guarded(&SharedCache::look_at_waiters));
   }
-  for (auto& [waiter, reached] : late.over) waiter.done(reached);
-  if (!late.is_stalled || now - last_nudge_ <= 10 * RevisionWaiters::kStall) return;
-  last_nudge_ = now;
-  store_->nudge([verdict = takes_no_writes_](bool written) { *verdict = !written; });
+  for (auto& waiter : late.over) waiter.done(false);
+  if (late.longest > RevisionWaiters::kStall && now - last_nudge_ > 10 * RevisionWaiters::kStall) {
+    last_nudge_ = now;
+    store_->nudge([verdict = takes_no_writes_](bool written) { *verdict = !written; });
+  }
+  // A watch that is late and one to which nothing comes look alike from here.
+  if (late.longest > RevisionWaiters::kLong && *takes_no_writes_ && now - last_question_ > RevisionWaiters::kLong) {
+    last_question_ = now;
+    if (const auto reached = store_->up_to_date_until(revision())) answer_waiters(*reached);
+  }
 }
 
 void SharedCache::compact() {

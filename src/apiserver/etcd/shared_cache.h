@@ -66,7 +66,8 @@ class SharedCache final : public PublishedObjects, private store::Follower {
   void ask_latest();
   Result<Revision> read_all(const std::function<void(std::string key, ObjectPtr object)>& each);
   void begin_anew();
-  /// Ends what has waited long enough, and nudges etcd where readers wait for nothing; again after a while, as long as anybody waits.
+  /// Ends what has waited long enough, and nudges etcd, or asks it, where readers wait for nothing; again after a while, as long as anybody
+  /// waits.
   void look_at_waiters();
   void compact();
   /// `task`, unless the cache has gone by then.
@@ -90,7 +91,7 @@ class SharedCache final : public PublishedObjects, private store::Follower {
   std::shared_ptr<std::atomic<bool>> takes_no_writes_ = std::make_shared<std::atomic<bool>>(false);  ///< The last nudge's news.
 
   // The keeper's, and the compactor's.
-  TimePoint last_nudge_{};
+  TimePoint last_nudge_{}, last_question_{};
   std::int64_t compaction_version_ = 0;
   Revision compaction_goal_ = 0;
 

@@ -297,6 +297,38 @@ Result<std::vector<SharedRecord>> EtcdStore::find(const std::string& key_or_pref
   return found;
 }
 
+Result<Revision> EtcdStore::up_to_date_until(Revision after) {
+  const auto range = [this](const std::function<void(pb::RangeRequest&)>& choose) -> Result<pb::RangeResponse> {
+    pb::RangeRequest request;
+    request.set_key(options_.prefix + "/");
+    request.set_range_end(prefix_end(options_.prefix + "/"));
+    choose(request);
+    pb::RangeResponse answer;
+    auto done = ask([&](Member& member, grpc::ClientContext& context) { return member.kv->Range(&context, request, &answer); }, 5);
+    if (!done) return std::unexpected(done.error());
+    return answer;
+  };
+  const auto newer = range([&](pb::RangeRequest& request) {
+    request.set_min_mod_revision(after + 1);
+    request.set_keys_only(true);
+    request.set_limit(1);
+  });
+  if (!newer) return std::unexpected(newer.error());
+  if (!newer->kvs().empty()) return after;
+  // Nothing is new: as many as there were are the same.
+  const Revision now = newer->header().revision();
+  std::int64_t counts[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    const auto counted = range([&](pb::RangeRequest& request) {
+      request.set_revision(i == 0 ? after : now);
+      request.set_count_only(true);
+    });
+    if (!counted) return std::unexpected(counted.error());
+    counts[i] = counted->count();
+  }
+  return counts[0] == counts[1] ? now : after;
+}
+
 Result<void> EtcdStore::compact(Revision revision) {
   pb::CompactionRequest request;
   request.set_revision(revision);

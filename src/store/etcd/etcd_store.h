@@ -71,6 +71,7 @@ class EtcdStore final : public SharedStore {
   void nudge(std::function<void(bool)> done) override;
   void reconnect() override;
   Result<std::vector<SharedRecord>> find(const std::string& key_or_prefix, bool is_prefix) override;
+  Result<Revision> up_to_date_until(Revision after) override;
   Result<void> compact(Revision revision) override;
   Result<Turn> take_compaction_turn(std::int64_t version, Revision revision) override;
 
