@@ -83,8 +83,8 @@ class SharedStore {
   /// A write below the prefix that nobody reads, so that followers reach the present revision (others write outside the prefix).
   /// `done`: whether it could be written (a store that takes no writes has nothing new below the prefix but deletions).
   virtual void nudge(std::function<void(bool)> done) = 0;
-  /// How far whoever has everything up to `after` is up to date: to the present revision where all below the prefix is as it was at
-  /// `after`, otherwise to `after`. etcd looks at everything for it: for when it takes no nudge. Waits, some seconds at most.
+  /// The present revision where all below the prefix is as it was at `after`, otherwise `after`. etcd looks at everything for it: for when
+  /// it takes no nudge. Waits, some seconds at most.
   virtual Result<Revision> up_to_date_until(Revision after) = 0;
   /// Where followers seem not to get anything any more: they connect anew, to another member when there are several.
   virtual void reconnect() = 0;
