@@ -189,7 +189,7 @@ TEST_F(Admission, AMirrorPodRefersToNothingThatItsNodeCouldReadThroughIt) {
   const auto volume = [](const std::string& source) { return R"(,"volumes":[{"name":"v",)" + source + "}]"; };
   const auto projected = [&](const std::string& source) { return volume(R"("projected":{"sources":[)" + source + "]}"); };
   const std::pair<std::string, std::string> kRefers[] = {
-      {volume(R"("secret":{"secretName":"s"})"), "can not create pods that reference secrets"},
+      {volume(R"("secret":{"secretName":"s"})"), "may not reference secrets"},
       {volume(R"("configMap":{"name":"m"})"), "can not create pods that reference configmaps"},
       {volume(R"("persistentVolumeClaim":{"claimName":"c"})"), "can not create pods that reference persistentvolumeclaims"},
       {volume(R"("iscsi":{"targetPortal":"1.2.3.4:3260","iqn":"iqn.2001-04.com.example:t","lun":0,"secretRef":{"name":"s"}})"),
