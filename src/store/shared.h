@@ -80,8 +80,7 @@ class SharedStore {
   virtual void follow(Revision after, Follower& follower) = 0;
   /// No call to the follower is under way or comes any more.
   virtual void stop() = 0;
-  /// A write below the prefix that nobody reads, so that followers reach the present revision (others write outside the prefix).
-  /// `done`: whether it could be written (a store that takes no writes has nothing new below the prefix but deletions).
+  /// A write below the prefix that nobody reads: followers reach the present revision. `done`: whether it could be written.
   virtual void nudge(std::function<void(bool)> done) = 0;
   /// The present revision where all below the prefix is as it was at `after`, otherwise `after`. etcd looks at everything for it: for when
   /// it takes no nudge. Waits, some seconds at most.
