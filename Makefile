@@ -4,7 +4,7 @@ BUILD  := build/$(PRESET)
 JOBS   ?= 2
 
 CHAOS_FAULTS ?= 40
-.PHONY: help setup build install plugin openb demo test documents readme docs parity simulate world bench kill-test chaos overload attack mutants asan tsan fuzz check tidy package package-test clean
+.PHONY: help setup build install plugin openb demo test documents readme docs parity simulate world bench kill-test chaos overload attack mutants asan tsan sanitize soak fuzz check tidy package package-test clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -105,6 +105,14 @@ package-test: package
 ## make asan | tsan   the unit tests under sanitizers
 asan tsan: setup
 	@tools/test $@ $(JOBS)
+
+## make sanitize   every test binary and a churning `berth up` under the address, undefined and thread sanitizers: a night on two cores (SHARE=2/6)
+sanitize: setup
+	@tools/sanitize $(or $(SHARE),1/1)
+
+## make soak HOURS=N   churn, day and night, on one `berth up`: memory, descriptors, threads, log and latency by the hour (8; a fraction is fine)
+soak: build
+	@tests/soak/soak.py $(BUILD)/bin/berth --hours $(or $(HOURS),8)
 
 ## make fuzz       build the fuzz targets (clang) and run each for FUZZ_SECONDS (default 30)
 fuzz: setup

@@ -9,7 +9,7 @@
 namespace berth::apiserver {
 namespace {
 
-constexpr std::string_view kKubeletClients = "berth:kubelet-clients";  // auth/pki.h
+constexpr std::string_view kKubeletClients = "berth:kubelet-clients";  // security/pki.h
 
 bool is_long_path(const std::string& path) { return path.size() > 8 * 1024; }
 

@@ -238,6 +238,7 @@ struct Flags {
   std::size_t processes = std::max(1U, std::thread::hardware_concurrency());
   std::vector<std::string> fail_on;
   bool preempt = false;
+  std::optional<int> orders;
   std::vector<std::unique_ptr<std::vector<std::string>>> values;
 
   void add_to(CLI::App& app) {
@@ -267,6 +268,9 @@ struct Flags {
     app.add_option("--each", each, "Then every single node in turn (node), or zone, or a label's key: which loss leaves something pending");
     app.add_option("--by", by, "How: fail (default), remove or drain")->check(CLI::IsMember({"fail", "remove", "drain"}));
     app.add_flag("--preempt", preempt, "For each pending pod: who would have to go");
+    app.add_option("--orders", orders,
+                   "In how many further orders of arrival the changes are played, to tell what depends on it (3; 0: in none)")
+        ->check(CLI::Range(0, 50));
     app.add_option("--fail-on", fail_on,
                    "Exit with 3 for: pending (pods that were not before; with --each, after a loss), evictions (any pod evicted, preempted "
                    "or lost), "
@@ -335,9 +339,11 @@ int run_what_if(const std::vector<std::string>& args) {
   if (!flags.each.empty()) question["each"] = flags.each;
   if (!flags.by.empty()) question["by"] = flags.by;
   if (flags.preempt) question["preempt"] = true;
+  if (flags.orders) question["orders"] = *flags.orders;
   if (!flags.check.empty()) {
     if (changes.empty() && question.empty()) return check_answer(flags.check, flags.common);
-    std::fprintf(stderr, "error: --check asks what the saved answer was asked: no other change, --each or --preempt stands beside it\n");
+    std::fprintf(stderr,
+                 "error: --check asks what the saved answer was asked: no other change, --each, --preempt or --orders stands beside it\n");
     return 2;
   }
   if (changes.empty() && question.empty()) {

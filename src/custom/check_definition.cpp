@@ -6,6 +6,7 @@
 #include "custom/definition.h"
 #include "custom/metadata.h"
 #include "custom/objects.h"
+#include "custom/rules.h"
 #include "model/go_words.h"
 #include "model/internal_form.h"
 #include "model/validation/validation.h"

@@ -5,6 +5,7 @@
 #include "custom/definition.h"
 #include "custom/metadata.h"
 #include "custom/objects.h"
+#include "custom/rules.h"
 #include "custom/validate.h"
 #include "model/go_words.h"
 #include "model/kind_hooks.h"

@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "custom/json_path.h"
-#include "custom/rules.h"
 #include "custom/schema.h"
 #include "model/kinds.h"
 
 namespace berth::custom {
+
+class RuleTree;
 
 struct Names {
   std::string plural, singular, kind, list_kind;

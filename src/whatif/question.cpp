@@ -7,6 +7,7 @@
 #include <span>
 
 #include "whatif/components.h"
+#include "whatif/orders.h"
 #include "whatif/steps.h"
 
 namespace berth::whatif {
@@ -211,7 +212,7 @@ json::Object outcome_of(World& world, const std::string& lost, std::size_t first
 
 Result<void> apply_changes(World& world, const json::Value& question) {
   if (!question.is_object()) return invalid("a question is an object: {\"changes\": [{\"drain\": \"node-7\"}]}");
-  static constexpr std::array<std::string_view, 6> kFields = {"changes", "each", "by", "preempt", "capacity", "pack"};
+  static constexpr std::array<std::string_view, 7> kFields = {"changes", "each", "by", "preempt", "capacity", "pack", "orders"};
   for (const auto& [key, value] : question.get_object()) {
     const std::string_view name = key;
     if (std::ranges::find(kFields, name) == kFields.end())
@@ -219,6 +220,7 @@ Result<void> apply_changes(World& world, const json::Value& question) {
   }
   if (const json::Value* preempt = json::find(question, "preempt"); preempt != nullptr && !preempt->is_bool())
     return invalid(fmt::format("preempt: {} is neither true nor false", json::serialize(*preempt)));
+  if (auto orders = orders_wanted(question); !orders) return std::unexpected(orders.error());
   if (json::find(question, "by") != nullptr && json::find(question, "each") == nullptr)
     return invalid("by: it says how the losses of \"each\" come, which is not there");
   const json::Value* changes = json::find(question, "changes");

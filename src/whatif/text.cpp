@@ -6,6 +6,7 @@
 
 #include "whatif/text_table.h"
 #include "whatif/whatif.h"
+#include "whatif/words.h"
 
 namespace berth::whatif {
 namespace {
@@ -281,6 +282,7 @@ std::string to_text(const json::Value& answer, std::size_t most_rows) {
   if (is_capacity_alone) return out + notes_of(answer);
   // What was asked for comes first.
   out += asks_for_changes(answer) ? summary_words(answer) + each_words(answer) : each_words(answer) + summary_words(answer);
+  out += orders_words(answer);
   out += cost_words(answer);
   add_each(out, answer, most_rows);
   add_pods(out, answer, most_rows);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "whatif/answer.h"
+#include "whatif/orders.h"
 #include "whatif/outrun.h"
 #include "whatif/question.h"
 
@@ -64,6 +65,9 @@ struct Present::Impl {
   void tell_what_lacks();
   void count_budgets();
   [[nodiscard]] json::Object moment_told() const;
+  /// The present, before anything is asked.
+  World begin();
+  json::Object play_orders(const json::Value& question, const Fates& fates);
 };
 
 void Present::Impl::add(const json::Value& object, std::string_view source) {
@@ -289,16 +293,34 @@ json::Object Present::Impl::moment_told() const {
   return out;
 }
 
-Result<json::Value> Present::ask(const json::Value& question, Part part) {
-  World world(impl_->trial->fork(), impl_->tables, impl_->options);
+World Present::Impl::begin() {
+  World world(trial->fork(), tables, options);
   world.tables().budgets.start();
-  const Fullness before = Fullness::of(world.cluster());
   world.begin_change(-1, "it waited, and fits already");
+  return world;
+}
+
+json::Object Present::Impl::play_orders(const json::Value& question, const Fates& fates) {
+  return compare_orders(fates, *orders_wanted(question), [&](int order) -> std::optional<Fates> {
+    World world = begin();
+    world.settle();
+    world.set_order(order);
+    if (!apply_changes(world, question)) return std::nullopt;
+    return Fates::of(world);
+  });
+}
+
+Result<json::Value> Present::ask(const json::Value& question, Part part) {
+  World world = impl_->begin();
+  const Fullness before = Fullness::of(world.cluster());
   world.settle();
   if (auto done = apply_changes(world, question); !done) return std::unexpected(done.error());
+  const Fates fates = Fates::of(world);
+  const bool is_of_order = part.index == 0 && !json::get_array(question, {"changes"}).empty() && world.moves.size() + fates.left.size() > 1;
   auto each = each_loss(world, question, part);
   if (!each) return std::unexpected(each.error());
   json::Object more = std::move(*each);
+  if (is_of_order && orders_wanted(question).value_or(0) > 0) more["orders"] = impl_->play_orders(question, fates);
   if (const json::Value* request = json::find(question, "capacity")) {
     auto capacity = capacity_for(world, *request);
     if (!capacity) return std::unexpected(capacity.error());

@@ -131,6 +131,29 @@ std::string question_words(const json::Value& answer) {
   return fmt::format("What if {}{}{} is lost, each in turn?", first, first.empty() ? "any single " : ", and then any single ", each);
 }
 
+std::string orders_words(const json::Value& answer) {
+  constexpr std::size_t kMostNamed = 3;
+  const json::Value* orders = json::find(answer, "orders");
+  if (orders == nullptr) return {};
+  const auto n = [&](const json::Value& of, std::string_view key) { return json::get_int(of, {key}); };
+  const std::string tried = fmt::format("{} orders of arrival that were played", n(*orders, "tried"));
+  const json::Array& undecided = json::get_array(*orders, {"undecided"});
+  const bool matters = n(*orders, "pendingMost") > 0 || json::get_int(answer, {"summary", "preempted"}) > 0;
+  if (undecided.empty()) return matters ? fmt::format("The same stay pending in all {}.\n", tried) : "";
+  const auto range = [](std::int64_t least, std::int64_t most) {
+    return least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
+  };
+  std::string names;
+  for (std::size_t i = 0; i < std::min(kMostNamed, undecided.size()); ++i) {
+    const json::Value& one = undecided[i];
+    names += fmt::format("{}{} {}", i == 0 ? "" : ", ", string_at(one, "pods"), range(n(one, "pendingLeast"), n(one, "pendingMost")));
+    if (n(one, "lostMost") > 0) names += fmt::format(" (and {} lost for good)", range(n(one, "lostLeast"), n(one, "lostMost")));
+  }
+  if (undecided.size() > kMostNamed) names += fmt::format(" and {} more", undecided.size() - kMostNamed);
+  return fmt::format("The order of arrival decides who stays pending: {} in {} ({}).\n",
+                     range(n(*orders, "pendingLeast"), n(*orders, "pendingMost")), tried, names);
+}
+
 Verdict verdict_of(const json::Value& answer) {
   const auto n = [&](std::string_view key) { return json::get_int(answer, {"summary", key}); };
   std::vector<std::string> bad, more;
@@ -153,6 +176,7 @@ Verdict verdict_of(const json::Value& answer) {
   }
   const bool is_bad = !bad.empty();
   std::vector<std::string> all = bad;
+  if (std::string words = orders_words(answer); !words.empty()) all.push_back(words.substr(0, words.size() - 2));  // No full stop.
   all.insert(all.end(), more.begin(), more.end());
   if (json::find(answer, "eachCount") != nullptr) return verdict_of_each(answer, std::move(all));
   if (const json::Value* pack = json::find(answer, "pack")) return verdict_of_pack(*pack, std::move(all));

@@ -18,4 +18,7 @@ struct Verdict {
 /// Whether anything is left without a place, then what it takes.
 Verdict verdict_of(const json::Value& answer);
 
+/// What of the answer depends on the order in which pods arrive, a line or two; empty where nothing does and nothing is left over.
+std::string orders_words(const json::Value& answer);
+
 }  // namespace berth::whatif

@@ -158,8 +158,10 @@ class World {
   void try_now(const std::string& pod) { (void)attempt(pod); }
   /// Schedules what waits until nothing more finds a place.
   void settle();
-  /// In order of the scheduler's queue; parked ones left out.
+  /// In order of arrival, which is that of the scheduler's queue unless told otherwise; parked ones left out.
   [[nodiscard]] std::vector<std::string> waiting() const;
+  /// From here on who waits is tried in this order (orders.h).
+  void set_order(int order) { order_ = order; }
   [[nodiscard]] const std::set<std::string>& all_waiting() const { return waiting_; }
 
   /// The pod waits again, as it is: nobody evicted it.
@@ -212,6 +214,7 @@ class World {
   Tables tables_;
   const Options* options_;
   int change_ = -1;
+  int order_ = 0;
   std::string reason_;
   std::set<std::string> waiting_, told_;
   std::map<std::string, std::int64_t> job_failures_;  ///< Of this question, by the Job's uid, and by uid and index.

@@ -20,8 +20,22 @@ std::vector<std::string> World::waiting_since_thought() const {
   return out;
 }
 
+namespace {
+
+/// Spreads keys evenly; the same everywhere (splitmix64 over FNV-1a).
+std::uint64_t shuffled(const std::string& key, int order) {
+  std::uint64_t out = 14695981039346656037U + static_cast<std::uint64_t>(order);
+  for (const char c : key) out = (out ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  out = (out ^ out >> 30) * 0xbf58476d1ce4e5b9U;
+  out = (out ^ out >> 27) * 0x94d049bb133111ebU;
+  return out ^ out >> 31;
+}
+
+}  // namespace
+
 std::vector<std::string> World::waiting() const {
   struct Waiter {
+    std::uint64_t rank;
     std::int64_t priority;
     TimePoint created;
     const std::string* key;
@@ -29,12 +43,15 @@ std::vector<std::string> World::waiting() const {
   std::vector<Waiter> all;
   for (const std::string& key : waiting_) {
     const Record& record = tables_.pods.at(key);
-    if (!record.is_parked && !resting_.contains(key)) all.push_back({record.view().priority, record.facts.created, &key});
+    if (!record.is_parked && !resting_.contains(key))
+      all.push_back({order_ > 1 ? shuffled(key, order_) : 0, record.view().priority, record.facts.created, &key});
   }
   std::ranges::sort(all, [](const Waiter& a, const Waiter& b) {
+    if (a.rank != b.rank) return a.rank < b.rank;
     if (a.priority != b.priority) return a.priority > b.priority;
     return a.created != b.created ? a.created < b.created : *a.key < *b.key;
   });
+  if (order_ == 1) std::ranges::reverse(all);
   std::vector<std::string> out;
   out.reserve(all.size());
   for (const Waiter& one : all) out.push_back(*one.key);

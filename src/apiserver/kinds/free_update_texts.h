@@ -1,4 +1,4 @@
-// What may differ between two updates that are otherwise alike (writes/alike_updates.cpp).
+// What may differ between two updates that are otherwise alike (writes/alike_update.cpp).
 #pragma once
 #include <cstdint>
 #include <string>

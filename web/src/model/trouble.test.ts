@@ -152,5 +152,8 @@ test("what-if: the answer is a sentence, and what is bad stands first in it", ()
   assert.deepEqual(verdictOf({ summary: { moves: 2 } }), { isGood: true, sentence: "Every pod finds a place, and every budget is kept.", more: ["2 pods move"] });
   assert.equal(verdictOf({ summary: {} }).sentence, "Nothing has to move, and every budget is kept.");
   assert.equal(verdictOf({ summary: {}, eachCount: 3, each: [] }).isGood, true);
+  const orders = { tried: 4, pendingLeast: 0, pendingMost: 1, undecided: [{ pods: "shop/web" }] };
+  assert.equal(verdictOf({ summary: { moves: 2 }, orders }).more[0], "the order of arrival decides who stays pending: 0 to 1 in 4 orders that were played (shop/web)");
+  assert.equal(verdictOf({ summary: { moves: 2 }, orders: { ...orders, undecided: [] } }).more.length, 1);
   assert.equal(verdictOf({ summary: {}, eachCount: 3, each: [{ lost: "zone-a", pendingCount: 1 }, { lost: "zone-b", pendingCount: 7 }] }).sentence, "2 of 3 single losses leave something undone; the worst is zone-b: 7 pods without a node.");
 });

@@ -63,6 +63,8 @@ export interface Answer {
   each?: Loss[];
   eachCount?: number;
   eachPending?: number;
+  /** The same changes, played with pods that arrive in other orders. */
+  orders?: { tried: number; pendingLeast: number; pendingMost: number; undecided: { pods: string }[] };
   notes?: string[];
   /** The moment that the answer is of: the newest revision among the objects, and when they were read. */
   of?: { revision?: string; newest?: string; asked?: string };
@@ -102,6 +104,7 @@ export function verdictOf(answer: Answer): Verdict {
     n("preempted") > 0 ? `${counted(n("preempted"), "pod")} ${n("preempted") === 1 ? "is" : "are"} preempted` : "",
   ].filter((one) => one);
   const else_ = [
+    ordersOf(answer),
     n("moves") > 0 ? `${counted(n("moves"), "pod")} ${n("moves") === 1 ? "moves" : "move"}` : "",
     n("placed") > 0 ? `${counted(n("placed"), "new or waiting pod")} ${n("placed") === 1 ? "gets its node" : "get their nodes"}` : "",
     n("deleted") > 0 ? `${counted(n("deleted"), "pod")} ${n("deleted") === 1 ? "is" : "are"} deleted` : "",
@@ -110,6 +113,14 @@ export function verdictOf(answer: Answer): Verdict {
   if (answer.eachCount !== undefined) return verdictOfEach(answer, [...bad, ...else_]);
   if (bad.length > 0) return { isGood: false, sentence: `${bad[0]}.`, more: [...bad.slice(1), ...else_] };
   return { isGood: true, sentence: n("moves") + n("placed") + n("deleted") === 0 ? "Nothing has to move, and every budget is kept." : "Every pod finds a place, and every budget is kept.", more: else_ };
+}
+
+/** What depends on the order in which pods arrive; empty where nothing does. */
+function ordersOf(answer: Answer): string {
+  const orders = answer.orders;
+  if (orders === undefined || orders.undecided.length === 0) return "";
+  const range = orders.pendingLeast === orders.pendingMost ? count(orders.pendingLeast) : `${count(orders.pendingLeast)} to ${count(orders.pendingMost)}`;
+  return `the order of arrival decides who stays pending: ${range} in ${count(orders.tried)} orders that were played (${some(orders.undecided.map((one) => one.pods))})`;
 }
 
 function verdictOfEach(answer: Answer, more: string[]): Verdict {
