@@ -158,9 +158,14 @@ export class Page {
     await this.send("DOM.setFileInputFiles", { nodeId, files });
   }
 
-  /** Different colours in the first canvas: a blank one has one or two. */
-  coloursOfCanvas() {
-    return this.eval(`(() => { const canvas = document.querySelector("canvas"); const data = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer); return new Set(data).size; })()`);
+  /** The first canvas comes to have so many different colours (a blank one has one or two): it is drawn a frame after what it shows is known. */
+  hasColours(count) {
+    return this.untilDrawn(`new Set(data).size >= ${count}`);
+  }
+
+  /** Of `data`, the first canvas's pixels. */
+  untilDrawn(condition) {
+    return this.until(`(() => { const canvas = document.querySelector("canvas"); const data = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer); return ${condition}; })()`);
   }
 
   async shot(path) {

@@ -21,7 +21,7 @@ async function shots(name, sizes = [[1280, 800, false]]) {
 /** What the script that runs this one does with the cluster. */
 const please = (what) => writeFileSync(join(process.env.REQUESTS, what), "");
 const goTo = (place) => page.eval(`location.hash = ${JSON.stringify(`#/${place}`)}`);
-const noSideways = () => page.eval("document.documentElement.scrollWidth <= document.documentElement.clientWidth");
+const noSideways = () => page.until("document.documentElement.scrollWidth <= document.documentElement.clientWidth");
 /** The accessible name of every control. */
 const namelessControls = () =>
   page.eval(`[...document.querySelectorAll("button, a, input, select, canvas")].filter((one) => one.getClientRects().length > 0 && !(one.getAttribute("aria-label") || one.innerText?.trim() || one.closest("label")?.innerText.trim() || one.title)).map((one) => one.outerHTML.slice(0, 120)).join("\\n")`);
@@ -61,7 +61,7 @@ async function small() {
     await page.choose(".bar label:nth-of-type(2) select", "workload");
     await page.says("web · shop");
     await page.until("!document.body.innerText.includes('Reading the cluster')");
-    return (await page.coloursOfCanvas()) >= 4;
+    return page.hasColours(4);
   });
   await check("what is wrong stands first, in words, with the command that goes on", async () => {
     await page.until("document.querySelector('.troubles li.is-bad')?.innerText.includes('1 pod has no node: Insufficient cpu')", 90);
@@ -155,7 +155,7 @@ async function small() {
     await page.until("document.querySelectorAll('figure canvas').length === 2", 40);
     await page.says("Moves");
   });
-  await check("the answer stands in a sentence above all that it is made of", () => page.eval("(() => { const sentence = document.querySelector('.verdict-sentence').getBoundingClientRect(); return sentence.bottom < 300 && sentence.bottom < document.querySelector('form').getBoundingClientRect().top; })()"));
+  await check("the answer stands in a sentence above all that it is made of", () => page.until("(() => { const sentence = document.querySelector('.verdict-sentence').getBoundingClientRect(); return sentence.bottom < 300 && sentence.bottom < document.querySelector('form').getBoundingClientRect().top; })()"));
   await shots("what-if", [[1280, 1000, false], [1280, 1000, true]]);
   await check("what-if: a workload is scaled", async () => {
     await goTo("what-if");
@@ -189,7 +189,7 @@ async function small() {
       const nameless = await namelessControls();
       if (nameless) throw new Error(nameless);
     });
-    await check(`every view can be gone to from ${view} at 390 pixels`, () => page.eval("[...document.querySelectorAll('nav a')].every((one) => { const box = one.getBoundingClientRect(); return box.left >= 0 && box.right <= innerWidth && box.bottom > 0; })"));
+    await check(`every view can be gone to from ${view} at 390 pixels`, () => page.until("[...document.querySelectorAll('nav a')].every((one) => { const box = one.getBoundingClientRect(); return box.left >= 0 && box.right <= innerWidth && box.bottom > 0; })"));
     for (const isDark of [false, true]) {
       await page.look(1280, 800, isDark);
       await check(`every text of ${view} stands out from its ground${isDark ? ", in the dark" : ""}`, async () => {
@@ -278,7 +278,7 @@ async function recording() {
     await page.until(`Number(document.querySelectorAll('.totals dd')[1].innerText.replace(/,/g, '')) === ${more}`, 30);
     await page.choose(".bar label:nth-of-type(2) select", "workload");
     await page.until("document.querySelectorAll('.legend li').length >= 7", 10);
-    return (await page.coloursOfCanvas()) >= 6;
+    return page.hasColours(6);
   });
   await shots("map", [[1280, 800, false], [1280, 800, true], [390, 844, false]]);
   await slide(0.68);
@@ -288,7 +288,7 @@ async function recording() {
     await page.until("/since .*\\d/.test(document.querySelector('.trouble-since').innerText)");
     await page.until("document.querySelector('nav .bad-badge')?.innerText.startsWith('1,666')");
   });
-  await check("its nodes are unlike all others on the map: red all over, crossed out", () => page.eval("(() => { const canvas = document.querySelector('canvas'); const data = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer); const red = 0xff3b26d1; return data.filter((one) => one === red).length > 1666 * 10; })()"));
+  await check("its nodes are unlike all others on the map: red all over, crossed out", () => page.untilDrawn("data.filter((one) => one === 0xff3b26d1).length > 1666 * 10"));
   await shots("zone-lost", [[1280, 800, false], [1280, 800, true], [390, 844, false]]);
   await page.choose(".bar label:nth-of-type(2) select", "workload");
   await check("and back", async () => {
