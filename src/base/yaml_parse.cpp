@@ -139,6 +139,7 @@ class Builder {
       throw refusal(event.place, is_inside ? fmt::format("anchor '{}' value contains itself", event.anchor)
                                            : fmt::format("unknown anchor '{}' referenced", event.anchor));
     }
+    has_alias_ = true;
     count(event.place, found->second.size);  // Before the copy is made.
     Node copy = found->second;
     uncount(copy.size);
@@ -158,7 +159,10 @@ class Builder {
   void count(YamlPlace place, const Size& size) {
     nodes_ += size.nodes;
     text_bytes_ += size.text_bytes;
-    if (nodes_ > kMaxNodes || text_bytes_ > kMaxTextBytes) throw refusal(place, "it grows too large when its aliases are expanded");
+    if (nodes_ <= kMaxNodes && text_bytes_ <= kMaxTextBytes) return;
+    if (has_alias_) throw refusal(place, "it grows too large when its aliases are expanded");
+    throw refusal(place, nodes_ > kMaxNodes ? fmt::format("it has more than {} values", kMaxNodes)
+                                            : fmt::format("it has more than {} MiB of text", kMaxTextBytes >> 20));
   }
   void uncount(const Size& size) {
     nodes_ -= size.nodes;
@@ -276,6 +280,7 @@ class Builder {
   std::vector<Open> stack_;
   std::unordered_map<std::string, Node> anchors_;
   std::size_t nodes_ = 0, text_bytes_ = 0;
+  bool has_alias_ = false;  ///< Any so far.
 };
 
 /// Once a value was refused: what is no YAML is told first, as by a reader that parses a document before it makes values.

@@ -60,19 +60,39 @@ void check_signing(controllers::SigningOptions& signing, Findings& findings) {
     check("cluster-signing-" + signer, authority.certificate_file, authority.key_file, authority.source);
 }
 
-ControllersRole::ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options)
-    : loop_(lasting_loop("controllers")), transport_(transport), config_(controllers::config_document(options)) {
+ControllersRole::ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options, AfterLeadership after)
+    : loop_(lasting_loop("controllers")),
+      transport_(std::move(transport)),
+      options_(std::move(options)),
+      after_(after),
+      config_(controllers::config_document(options_)) {
   std::promise<void> made;
   loop_.post([&] {
-    manager_ = controllers::make_controller_manager(std::move(transport), loop_, std::move(options), metrics_.get());
-    manager_->on_lost_leadership([] {
-      log::error("controllers", "leadership lost: stopping");
-      kill(getpid(), SIGTERM);
-    });
-    manager_->start();
+    begin();
     made.set_value();
   });
   made.get_future().wait();
+}
+
+void ControllersRole::begin() {
+  manager_ = controllers::make_controller_manager(transport_, loop_, options_, metrics_.get());
+  manager_->on_lost_leadership([this] { lost(); });
+  manager_->start();
+}
+
+void ControllersRole::lost() {
+  if (after_ == AfterLeadership::kEnds) {
+    log::error("controllers", "leadership lost: stopping");
+    kill(getpid(), SIGTERM);
+    return;
+  }
+  log::warning("controllers", "leadership lost: standing again");
+  // Not within a call of the one that goes.
+  loop_.post([this] {
+    if (is_ending_) return;
+    manager_.reset();
+    begin();
+  });
 }
 
 client::ComponentServerOptions ControllersRole::port_options() {
@@ -89,6 +109,7 @@ client::ComponentServerOptions ControllersRole::port_options() {
 ControllersRole::~ControllersRole() {
   std::promise<void> gone;
   loop_.post([&] {
+    is_ending_ = true;
     manager_.reset();
     gone.set_value();
   });

@@ -27,20 +27,33 @@ controllers::AuthoritySource authority_from_files(std::string certificate_file, 
 /// That --cluster-signing-cert-file and --cluster-signing-key-file go together and can be read.
 void check_signing(controllers::SigningOptions& signing, Findings& findings);
 
+/// What becomes of the process when the controllers lose their Lease.
+enum class AfterLeadership {
+  kEnds,         ///< As kube-controller-manager: whoever supervises it starts it anew.
+  kStandsAgain,  ///< There is more in it: the controllers begin anew, as candidates.
+};
+
 /// Owns its thread.
 class ControllersRole {
  public:
-  ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options);
+  ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options,
+                  AfterLeadership after = AfterLeadership::kEnds);
   ~ControllersRole();
   /// What the role's own port shows. The server made of it must go before the role.
   [[nodiscard]] client::ComponentServerOptions port_options();
 
  private:
+  void begin();
+  void lost();
+
   ThreadLoop& loop_;
   std::shared_ptr<client::Transport> transport_;
+  const controllers::ManagerOptions options_;
+  const AfterLeadership after_;
   json::Value config_;  ///< As /configz shows it.
   std::shared_ptr<metrics::Registry> metrics_ = std::make_shared<metrics::Registry>();
-  std::unique_ptr<controllers::ControllerManager> manager_;
+  std::unique_ptr<controllers::ControllerManager> manager_;  ///< On the loop, as what follows.
+  bool is_ending_ = false;
 };
 
 }  // namespace berth::cli

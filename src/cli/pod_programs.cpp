@@ -146,7 +146,9 @@ class PodPrograms final : public node::simulated::ProgramRunner {
 
   int execute(ProgramRun& run, const json::Value& pod, const std::function<void(std::string)>& wrote) {
     const std::string directory = fmt::format("{}/{}-{}", options_.directory, run.order.uid, run.order.container);
-    const auto words = prepare(run.order, pod, directory);
+    std::vector<std::string> notes;
+    const auto words = prepare(run.order, pod, directory, notes);
+    for (const std::string& note : notes) wrote(fmt::format("warning: {}\n", note));
     int code = 2;
     if (words)
       code = run_process(run, *words, directory, wrote);
@@ -157,13 +159,14 @@ class PodPrograms final : public node::simulated::ProgramRunner {
     return code;
   }
 
-  Result<std::vector<std::string>> prepare(const ProgramOrder& order, const json::Value& pod, const std::string& directory) {
+  Result<std::vector<std::string>> prepare(const ProgramOrder& order, const json::Value& pod, const std::string& directory,
+                                           std::vector<std::string>& notes) {
     for (const std::string& one : {options_.directory, directory})
       if (auto made = make_private_directory(one); !made) return std::unexpected(made.error());
     client::Client client(options_.transport, nullptr, "berth-nodes");
     auto mounts = mount_volumes(client, order, pod, directory);
     if (!mounts) return std::unexpected(mounts.error());
-    auto words = program_arguments(order.command, *mounts);
+    auto words = program_arguments(order.command, *mounts, notes);
     if (!words) return words;
     const auto token = token_of(client, order, std::string(json::get_string(pod, {"spec", "serviceAccountName"})));
     if (!token) return std::unexpected(token.error());
@@ -320,7 +323,7 @@ class PodPrograms final : public node::simulated::ProgramRunner {
 
 }  // namespace
 
-Result<std::vector<std::string>> program_arguments(const RoleCommand& command, const Mounts& mounts) {
+Result<std::vector<std::string>> program_arguments(const RoleCommand& command, const Mounts& mounts, std::vector<std::string>& notes) {
   std::vector<std::string> out{command.role};
   const AllowedFlag* open_flag = nullptr;  // Waits for its value, or had none.
   const auto take_value = [&](const AllowedFlag& flag, const std::string& value) -> Result<std::string> {
@@ -333,7 +336,10 @@ Result<std::vector<std::string>> program_arguments(const RoleCommand& command, c
     const std::string& word = command.args[i];
     if (!word.starts_with('-')) {
       // The document prints a callout number behind the command.
-      if (open_flag == nullptr && is_callout(word) && i + 1 == command.args.size()) continue;
+      if (open_flag == nullptr && is_callout(word) && i + 1 == command.args.size()) {
+        notes.push_back(fmt::format("the command is read without the callout \"{}\" at its end", word));
+        continue;
+      }
       if (open_flag == nullptr) return invalid(fmt::format("\"{}\": no flag of berth {}", word, command.role));
       auto value = take_value(*open_flag, word);
       if (!value) return std::unexpected(value.error());

@@ -22,8 +22,10 @@ struct PodProgramsOptions {
 std::shared_ptr<node::simulated::ProgramRunner> make_pod_programs(PodProgramsOptions options);
 
 /// The arguments for this binary, with the paths of the pod replaced by those where `mounts` (path in the pod to path here) put them. The
-/// error names the first flag that a pod may not give, or that names a file which is not the pod's.
+/// error names the first flag that a pod may not give, or that names a file which is not the pod's. A last word that no flag takes is left
+/// out when it can be one of the documents' callout numbers, which is told in `notes`.
 Result<std::vector<std::string>> program_arguments(const node::simulated::RoleCommand& command,
-                                                   const std::vector<std::pair<std::string, std::string>>& mounts);
+                                                   const std::vector<std::pair<std::string, std::string>>& mounts,
+                                                   std::vector<std::string>& notes);
 
 }  // namespace berth::cli

@@ -165,8 +165,10 @@ UpPlan UpFlags::plan(Findings& findings) {
   real.compatibility = server.compatibility = scheduler.compatibility;
   out.server = server.plan(findings);
   const apiserver::MasterConfig& master = out.server.master_config;
-  out.controllers_options = controllers.options(master.controller_arguments, {}, findings);
-  out.controllers_options.leader_elect = false;  // There is one in this process, and one process on the data.
+  // One that comes beside them waits for their Lease, as beside the scheduler.
+  out.controllers_options = controllers.options(master.controller_arguments, {.leader_elect = true}, findings);
+  out.controllers_options.identity = fmt::format("{}_{}", host_name(), out.server.data_dir);
+  if (out.controllers_options.election == client::kOwnTimes) out.controllers_options.election = client::kKubernetesTimes;
   out.controllers_options.simulated_machines = true;
   if (auto config = findings.take(scheduler.config(master, server.master_config))) {
     findings.notes(config->notes);
@@ -305,7 +307,9 @@ void UpCluster::start_controllers() {
     signing.key_file = server_->data_dir() + "/pki/ca.key";
   }
   signing.authority = authority_from_files(signing.certificate_file, signing.key_file);
-  controllers_ = std::make_unique<ControllersRole>(as("system:kube-controller-manager"), plan_.controllers_options);
+  plan_.controllers_options.election_transport = as("system:kube-controller-manager");
+  controllers_ =
+      std::make_unique<ControllersRole>(as("system:kube-controller-manager"), plan_.controllers_options, AfterLeadership::kStandsAgain);
 }
 
 Result<void> UpCluster::start_scheduler() {

@@ -2,10 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <ranges>
+
 #include "base/utf8.h"
 
 namespace berth::model {
 namespace {
+
+/// More are nobody's to read: a body of megabytes that is wrong everywhere is told by its beginning.
+constexpr std::size_t kMostErrorsTold = 1000;
 
 /// "pods" or "deployments.apps": schema.GroupResource.String().
 std::string group_resource(std::string_view group, std::string_view resource) {
@@ -274,12 +280,15 @@ ApiStatus invalid_object(std::string_view group, std::string_view kind, std::str
   if (kind == "Event") group = {};  // Of whatever group they were asked for, they are kept as the core's.
   std::vector<std::string> texts;
   std::unordered_set<std::string> seen;
-  for (const FieldError& error : errors)
+  const std::size_t told = std::min(errors.size(), kMostErrorsTold);
+  for (const FieldError& error : errors | std::views::take(told))
     if (std::string text = error.render(); seen.insert(text).second) texts.push_back(std::move(text));
+  if (errors.size() > told) texts.push_back(fmt::format("and {} more", errors.size() - told));
   const std::string all = texts.size() == 1 ? texts[0] : fmt::format("[{}]", fmt::join(texts, ", "));
   ApiStatus status =
       make_for(422, "Invalid", fmt::format("{} \"{}\" is invalid: {}", group_resource(group, kind), name, all), group, kind, name);
-  for (const FieldError& error : errors) status.causes.push_back({std::string(cause_reason(error.type)), error_body(error), error.field});
+  for (const FieldError& error : errors | std::views::take(told))
+    status.causes.push_back({std::string(cause_reason(error.type)), error_body(error), error.field});
   return status;
 }
 

@@ -110,6 +110,7 @@ struct EtcdOptions {
   std::string ca_pem, certificate_pem, key_pem;
   std::string ca_file, certificate_file, key_file;  ///< Where these are from, for what is said of them.
   std::string prefix = "/registry";                 ///< Of all keys.
+  std::size_t most_answer_bytes = 256U << 20;       ///< Of one answer; what is more is asked for in smaller pages, or refused.
 };
 
 /// Readable, fitting each other and good today, or the error names flag, file, whose certificate it is, and what to do. Sends nothing.

@@ -8,6 +8,26 @@
 namespace berth::apiserver::testing {
 namespace {
 
+/// What is asked first, as a webhook would be: nullopt is no opinion.
+class AskedFirst final : public Authorizer {
+ public:
+  using Opinion = std::function<std::optional<bool>(const UserInfo&, const Attributes&)>;
+  AskedFirst(std::shared_ptr<Authorizer> next, Opinion& opinion) : next_(std::move(next)), opinion_(opinion) {}
+  Decision authorize(const UserInfo& user, const Attributes& attributes) override {
+    const auto said = opinion_ ? opinion_(user, attributes) : std::nullopt;
+    return said ? Decision{*said, "as was said"} : next_->authorize(user, attributes);
+  }
+  UserRules rules_for(const UserInfo& user, const std::string& ns) override { return next_->rules_for(user, ns); }
+  std::optional<std::string> check_escalation(const UserInfo& user, const std::string& kind, const json::Value& object,
+                                              const json::Value* old_object) override {
+    return next_->check_escalation(user, kind, object, old_object);
+  }
+
+ private:
+  std::shared_ptr<Authorizer> next_;
+  Opinion& opinion_;
+};
+
 class SecuredServer : public ServerTest {
  protected:
   void SetUp() override {
@@ -22,7 +42,7 @@ class SecuredServer : public ServerTest {
     options.cache = std::move(*cache);
     options.loop = &loop_;
     options.authenticator = parts_.authenticator;
-    options.authorizer = parts_.authorizer;
+    options.authorizer = std::make_shared<AskedFirst>(parts_.authorizer, opinion_);
     options.token_issuer = parts_.tokens;
     options.seed = 42;
     options.single_threaded = true;
@@ -52,7 +72,54 @@ class SecuredServer : public ServerTest {
 
   store::TemporaryDirectory directory_;
   auth::AuthParts parts_;
+  AskedFirst::Opinion opinion_;
 };
+
+/// The rights to escalate and to bind come from whomever the configuration asks about rights, and can be denied by the first of them.
+TEST_F(SecuredServer, TheRightToGrantMoreIsAskedOfTheWholeChain) {
+  const auto role_of = [](const std::string& name, const char* resource = "nodes") {
+    return fmt::format(R"({{"metadata":{{"name":"{}"}},"rules":[{{"apiGroups":[""],"resources":["{}"],"verbs":["get"]}}]}})", name,
+                       resource);
+  };
+  const auto binding_of = [](const std::string& name, const std::string& role) {
+    return fmt::format(
+        R"({{"metadata":{{"name":"{}"}},"roleRef":{{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"{}"}},
+                            "subjects":[{{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"x"}}]}})",
+        name, role);
+  };
+  const std::string roles = "namespaces/default/roles", bindings = "namespaces/default/rolebindings";
+  grant("ada", "admin");
+  rbac("clusterroles", R"({"metadata":{"name":"escalator"},"rules":[{"apiGroups":["rbac.authorization.k8s.io"],
+                           "resources":["roles","clusterroles"],"verbs":["escalate","bind"]}]})");
+  as("ada");
+  EXPECT_EQ(rbac(roles, role_of("a"))->status, 403);
+  EXPECT_EQ(rbac(bindings, binding_of("a", "cluster-admin"))->status, 403);
+  EXPECT_EQ(rbac(bindings, binding_of("a", "view"))->status, 201) << "she holds all of it";
+  // By somebody else's word.
+  std::vector<std::string> asked;
+  opinion_ = [&](const UserInfo& user, const Attributes& of) -> std::optional<bool> {
+    if (user.name != "ada" || (of.verb != "escalate" && of.verb != "bind")) return std::nullopt;
+    asked.push_back(fmt::format("{} {} {}/{}", of.verb, of.resource, of.ns, of.name));
+    return true;
+  };
+  EXPECT_EQ(rbac(roles, role_of("a"))->status, 201);
+  EXPECT_EQ(send("PUT", "/apis/rbac.authorization.k8s.io/v1/" + roles + "/a", role_of("a", "namespaces"))->status, 200);
+  EXPECT_EQ(rbac(bindings, binding_of("b", "cluster-admin"))->status, 201);
+  EXPECT_EQ(rbac(roles, role_of("b", "pods"))->status, 201) << "what she holds is nobody's question";
+  EXPECT_EQ(asked,
+            (std::vector<std::string>{"escalate roles default/", "escalate roles default/a", "bind clusterroles default/cluster-admin"}));
+  // RBAC's word counts where nobody before it has one, and not where somebody denies.
+  opinion_ = nullptr;
+  grant("ada", "escalator");
+  as("ada");
+  EXPECT_EQ(rbac(roles, role_of("c"))->status, 201);
+  EXPECT_EQ(rbac(bindings, binding_of("c", "cluster-admin"))->status, 201);
+  opinion_ = [](const UserInfo&, const Attributes& of) -> std::optional<bool> {
+    return of.verb == "escalate" || of.verb == "bind" ? std::optional(false) : std::nullopt;
+  };
+  EXPECT_EQ(rbac(roles, role_of("d"))->status, 403);
+  EXPECT_EQ(rbac(bindings, binding_of("d", "cluster-admin"))->status, 403);
+}
 
 TEST_F(SecuredServer, AnonymousGetsNothingButHealth) {
   as_nobody();

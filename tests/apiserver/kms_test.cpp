@@ -30,6 +30,12 @@ class ReferenceKms {
     const std::lock_guard lock(mutex_);
     healthz_ = text;
   }
+  /// What it says instead; nothing: the truth.
+  using Lie = std::function<std::optional<net::GrpcAnswer>(const std::string& method, const std::string& bytes)>;
+  void set_lie(Lie lie) {
+    const std::lock_guard lock(mutex_);
+    lie_ = std::move(lie);
+  }
   std::atomic<int> decryptions{0}, encryptions{0};
 
  private:
@@ -37,6 +43,8 @@ class ReferenceKms {
 
   net::GrpcAnswer answer(const std::string& method, const std::string& bytes) {
     const std::lock_guard lock(mutex_);
+    if (lie_)
+      if (auto lie = lie_(method, bytes)) return std::move(*lie);
     if (method == "/v2.KeyManagementService/Status") return encode_kms_status({"v2", healthz_, key_id_});
     if (method == "/v2.KeyManagementService/Encrypt") {
       ++encryptions;
@@ -52,6 +60,7 @@ class ReferenceKms {
     return encode_kms_bytes(*seed, "");
   }
   std::mutex mutex_;
+  Lie lie_;
   std::string key_id_ = "key-1", healthz_ = "ok";
   std::unique_ptr<net::GrpcService> service_;
 };
@@ -151,6 +160,70 @@ TEST_F(Kms, AServiceThatIsNotWellEndsWritingNotReading) {
   const auto gone = provider()->start();
   ASSERT_FALSE(gone);
   EXPECT_NE(gone.error().message.find("kms.sock"), std::string::npos) << gone.error().message;
+}
+
+/// Whatever it says: that is told in a sentence of bounded length, and what was known before goes on.
+TEST_F(Kms, AHostileServiceIsToldOfAndKeepsNothing) {
+  const auto huge = [](std::size_t bytes) { return std::string(bytes, 'x'); };
+  const auto is = [](const std::string& method, const char* name) { return method.ends_with(name); };
+  struct Case {
+    const char* name;
+    ReferenceKms::Lie lie;
+    const char* told;
+  };
+  const std::vector<Case> cases = {
+      {"an answer that is no message", [](auto&, auto&) { return net::GrpcAnswer(std::string("\xff\xff\xff\xff")); }, ""},
+      {"an answer of 64 MiB", [&](auto&, auto&) { return net::GrpcAnswer(huge(64U << 20)); }, "larger than max"},
+      {"a version of a megabyte",
+       [&](auto&, auto&) {
+         return net::GrpcAnswer(encode_kms_status({huge(1U << 20), "ok", "k"}));
+       },
+       "it speaks version"},
+      {"a key id of 2 kB",
+       [&](auto&, auto&) {
+         return net::GrpcAnswer(encode_kms_status({"v2", "ok", huge(2048)}));
+       },
+       "longer than 1 kB"},
+      {"a failure of a megabyte",
+       [&](auto&, auto&) {
+         return net::GrpcAnswer(std::unexpected(net::GrpcFailure{13, huge(1U << 20)}));
+       },
+       ""},
+      {"a seed of 3 MB",
+       [&](auto& method, auto&) {
+         if (!is(method, "/Encrypt")) return std::optional<net::GrpcAnswer>();
+         return std::optional(net::GrpcAnswer(encode_kms_encrypted({huge(3'000'000), "key-1", {}})));
+       },
+       "no ciphertext of at most 1 kB"},
+      {"another key's id",
+       [&](auto& method, auto&) {
+         if (!is(method, "/Encrypt")) return std::optional<net::GrpcAnswer>();
+         return std::optional(net::GrpcAnswer(encode_kms_encrypted({"c", "key-2", {}})));
+       },
+       "it encrypts with the key \"key-2\", but says that \"key-1\" is in use"}};
+  for (const Case& one : cases) {
+    service_->set_lie(one.lie);
+    const auto refused = provider()->start();
+    ASSERT_FALSE(refused) << one.name;
+    EXPECT_NE(refused.error().message.find(one.told), std::string::npos) << one.name << ": " << refused.error().message.substr(0, 2000);
+    EXPECT_LT(refused.error().message.size(), 20'000U) << one.name;
+  }
+  service_->set_lie({});
+  auto kms = provider();
+  ASSERT_TRUE(kms->start());
+  const auto stored = kms->encrypt("secret", "a");
+  // Of what others stored, it gives keys of megabytes: kept, 64 of them would be 200 MB.
+  service_->set_lie([&](auto& method, auto&) {
+    if (!is(method, "/Decrypt")) return std::optional<net::GrpcAnswer>();
+    return std::optional(net::GrpcAnswer(encode_kms_bytes(huge(3'000'000), "")));
+  });
+  auto other = provider();
+  const auto read = other->decrypt(*stored, "a");
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find("gave 3000000 bytes for a key"), std::string::npos) << read.error().message;
+  EXPECT_EQ(kms->decrypt(*stored, "a")->value, "secret");
+  service_->set_lie({});
+  EXPECT_TRUE(other->decrypt(*stored, "a")) << "nothing of it is remembered";
 }
 
 TEST(KmsConfiguration, MistakesAreNamed) {

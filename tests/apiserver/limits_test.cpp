@@ -91,6 +91,58 @@ TEST_F(Limits, ElementsOfListsAreCountedBeforeTheyBecomeMore) {
   EXPECT_STATUS(post(kMaps, config_map("c")), 201, "");
 }
 
+/// Each is judged by itself, and told if it is wrong.
+TEST_F(Limits, WordsOfListsAndOfMetadataAreCountedToo) {
+  const std::string finalizers = R"({"metadata":{"name":"b","finalizers":[)";
+  const auto refused = post(kMaps, nothing(kMostMetadata + 1, finalizers, "]}}", "\"\""));
+  EXPECT_STATUS(refused, 413, "RequestEntityTooLarge");
+  EXPECT_NE(refused->body.find("limit is 65536 values in the lists and maps of metadata: there are 65537, and 65537 of them in one list or "
+                               "map, metadata.finalizers"),
+            std::string::npos)
+      << refused->body.substr(0, 500);
+  const auto judged = post(kMaps, nothing(kMostMetadata, finalizers, "]}}", "\"\""));
+  EXPECT_STATUS(judged, 422, "Invalid");
+  EXPECT_NE(judged->body.find("and 64536 more]"), std::string::npos);
+  EXPECT_LT(judged->body.size(), 500'000U);
+  std::string labels = R"({"metadata":{"name":"b","labels":{)";
+  for (std::size_t i = 0; i <= kMostMetadata; ++i) labels += fmt::format(R"({}"k{}":"")", i == 0 ? "" : ",", i);
+  EXPECT_STATUS(post(kMaps, labels + "}}}"), 413, "RequestEntityTooLarge");
+  create(kMaps, config_map("a"));
+  const std::string map = std::string(kMaps) + "/a";
+  for (const char* type : {"merge", "strategic"})
+    EXPECT_STATUS(patch(map, nothing(kMostMetadata + 1, finalizers, "]}}", "\"\""), type), 413, "RequestEntityTooLarge");
+  EXPECT_STATUS(patch(map, nothing(kMostMetadata + 1, R"([{"op":"add","path":"/metadata/finalizers","value":[)", "]}]", "\"\""), "json"),
+                413, "RequestEntityTooLarge");
+  const auto apply =
+      nothing(kMostMetadata + 1, R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","finalizers":[)", "]}}", "\"\"");
+  EXPECT_STATUS(patch(map + "?fieldManager=m", apply, "apply"), 413, "RequestEntityTooLarge");
+  EXPECT_STATUS(send("POST", kMaps, apply, "application/yaml"), 413, "RequestEntityTooLarge");
+  // In lists anywhere, of words as of objects.
+  const auto args =
+      nothing(kMostWords + 1, R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i","args":[)", "]}]}}", "\"\"");
+  const auto many = post(kPods, args);
+  EXPECT_STATUS(many, 413, "RequestEntityTooLarge");
+  EXPECT_NE(many->body.find("limit is 131072 values in lists: there are 131073, and 131073 of them in one list, spec.containers.args"),
+            std::string::npos)
+      << many->body.substr(0, 500);
+}
+
+/// Of a custom kind its definition says what may stand in it, but its metadata is as everybody's.
+TEST_F(Limits, TheMetadataOfCustomKindsIsCounted) {
+  create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+         R"({"metadata":{"name":"boxes.example.com"},"spec":{"group":"example.com","scope":"Namespaced",
+             "names":{"plural":"boxes","singular":"box","kind":"Box"},"versions":[{"name":"v1","served":true,"storage":true,
+             "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}})");
+  const std::string boxes = "/apis/example.com/v1/namespaces/default/boxes";
+  const std::string head = R"({"apiVersion":"example.com/v1","kind":"Box","metadata":{"name":"b","finalizers":[)";
+  const auto refused = post(boxes, nothing(kMostMetadata + 1, head, "]}}", "\"\""));
+  EXPECT_STATUS(refused, 413, "RequestEntityTooLarge");
+  EXPECT_NE(refused->body.find("metadata.finalizers"), std::string::npos) << refused->body.substr(0, 500);
+  const auto own =
+      nothing(kMostWords + 1, R"({"apiVersion":"example.com/v1","kind":"Box","metadata":{"name":"b"},"words":[)", "]}", "\"\"");
+  EXPECT_EQ(post(boxes, own)->status, 201);
+}
+
 /// A series is kept for ever: what a client makes up is none.
 TEST_F(Limits, NobodysWordsBecomeSeries) {
   for (int i = 0; i < 3; ++i) {

@@ -141,6 +141,69 @@ TEST_F(Subresource, ScaleReadsAndWritesReplicas) {
   EXPECT_EQ(json::get_int(read(path + "/d"), {"metadata", "generation"}), 3);
 }
 
+/// What is asked of an object is judged by fieldValidation as an object is.
+TEST_F(Subresource, WhatIsAskedIsReadStrictlyToo) {
+  create("/api/v1/namespaces/default/serviceaccounts", R"({"metadata":{"name":"web"}})");
+  create("/apis/apps/v1/namespaces/default/deployments",
+         R"({"metadata":{"name":"d"},"spec":{"replicas":1,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},
+             "spec":{"containers":[{"name":"c","image":"i"}]}}}})");
+  create(kPods, pod("p"));
+  const std::string scale = "/apis/apps/v1/namespaces/default/deployments/d/scale";
+  struct Case {
+    const char *method, *type;
+    std::string path, body, unknown, duplicate;
+    int strict_code = 400, plain_code = 201;
+  };
+  const std::vector<Case> cases = {
+      {"PUT", "application/json", scale,
+       R"({"kind":"Scale","apiVersion":"autoscaling/v1","metadata":{"name":"d"},"spec":{"replica":5,"replicas":2,"replicas":3}})",
+       "spec.replica", "spec.replicas", 400, 200},
+      {"PATCH", "application/merge-patch+json", scale, R"({"spec":{"replica":5,"replicas":2,"replicas":3}})", "spec.replica",
+       "spec.replicas", 422, 200},
+      {"PATCH", "application/json-patch+json", scale, R"([{"op":"add","path":"/spec/replica","value":5}])", "spec.replica", "", 422, 200},
+      {"POST", "application/json", std::string(kPods) + "/p/binding",
+       R"({"kind":"Binding","apiVersion":"v1","metadata":{"name":"p"},"target":{"kind":"Node","name":"n1","names":"n2"},"target":{"kind":"Node","name":"n1","names":"n2"}})",
+       "target.names", "target"},
+      {"POST", "application/json", std::string(kPods) + "/p/eviction?dryRun=All",
+       R"({"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"p"},"deleteOptions":{"gracePeriod":5,"gracePeriodSeconds":1,"gracePeriodSeconds":2}})",
+       "deleteOptions.gracePeriod", "deleteOptions.gracePeriodSeconds"},
+      {"POST", "application/json", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+       R"({"spec":{"resourceAttributes":{"verb":"get","resource":"pods","resources":"nodes","verb":"list"}}})",
+       "spec.resourceAttributes.resources", "spec.resourceAttributes.verb"}};
+  for (const Case& one : cases) {
+    const std::string path = one.path + (one.path.contains('?') ? "&" : "?") + "fieldValidation=";
+    const auto strict = send(one.method, path + "Strict", one.body, one.type);
+    EXPECT_EQ(strict->status, one.strict_code) << one.path << strict->body;
+    EXPECT_NE(text(strict->document(), {"message"}).find(fmt::format("strict decoding error: ")), std::string::npos) << strict->body;
+    EXPECT_NE(text(strict->document(), {"message"}).find(fmt::format("unknown field \"{}\"", one.unknown)), std::string::npos)
+        << strict->body;
+    if (!one.duplicate.empty()) {
+      EXPECT_NE(text(strict->document(), {"message"}).find(fmt::format("duplicate field \"{}\"", one.duplicate)), std::string::npos)
+          << strict->body;
+    }
+    if (one.path.contains("/binding")) continue;  // Bound once.
+    const auto warned = send(one.method, path + "Warn", one.body, one.type);
+    EXPECT_EQ(warned->status, one.plain_code) << warned->body;
+    std::string warnings;
+    for (const auto& [name, value] : warned->headers.fields())
+      if (name == "Warning") warnings += value + "\n";
+    EXPECT_NE(warnings.find("unknown field"), std::string::npos) << one.path << warnings;
+    EXPECT_NE(warnings.find(one.unknown), std::string::npos) << one.path << warnings;
+    EXPECT_EQ(warnings.find("duplicate field") == std::string::npos, one.duplicate.empty()) << one.path << warnings;
+    const auto ignored = send(one.method, path + "Ignore", one.body, one.type);
+    EXPECT_EQ(ignored->status, one.plain_code) << ignored->body;
+    for (const auto& [name, value] : ignored->headers.fields()) EXPECT_NE(name, "Warning") << value;
+  }
+  // An apply that names no field of a Scale would change nothing in silence.
+  const auto applied = send("PATCH", scale + "?fieldManager=m",
+                            R"({"kind":"Scale","apiVersion":"autoscaling/v1","metadata":{"name":"d"},"spec":{"replica":5}})",
+                            "application/apply-patch+yaml");
+  EXPECT_EQ(applied->status, 500) << applied->body;
+  EXPECT_NE(applied->body.find(".spec.replica: field not declared in schema"), std::string::npos) << applied->body;
+  // Options of a deletion are read as they are there: leniently.
+  EXPECT_EQ(remove(std::string(kPods) + "/p?fieldValidation=Strict", R"({"gracePeriod":5})")->status, 200);
+}
+
 TEST_F(Subresource, EvictionHonoursBudgets) {
   run("p");
   create("/apis/policy/v1/namespaces/default/poddisruptionbudgets",

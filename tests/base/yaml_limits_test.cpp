@@ -20,6 +20,19 @@ TEST(YamlLimits, AliasBombsAreRefused) {
   EXPECT_FALSE(parse_yaml("a: &a [*a]\n"));
 }
 
+TEST(YamlLimits, WhatIsLongWithoutAliasesIsToldSo) {
+  std::string list;
+  for (int i = 0; i < 600'000; ++i) list += "- a\n";
+  const auto document = parse_yaml(list);
+  ASSERT_FALSE(document);
+  EXPECT_NE(document.error().message.find("it has more than 500000 values"), std::string::npos) << document.error().message;
+  std::string few = "a: &a [x]\nb: *a\nc:\n";
+  for (int i = 0; i < 600'000; ++i) few += "- a\n";
+  const auto aliased = parse_yaml(few);
+  ASSERT_FALSE(aliased);
+  EXPECT_NE(aliased.error().message.find("aliases"), std::string::npos) << aliased.error().message;
+}
+
 TEST(YamlLimits, TextThatIsNotUtf8IsRefused) {
   const auto document = parse_yaml("!J\xfe\xff\xff\xff:");
   ASSERT_FALSE(document);

@@ -12,12 +12,15 @@ const std::vector<std::pair<std::string, std::string>> kMounts = {{"/policy-dir"
                                                                   {"/policy-dir/inner", "/here/volume-1"}};
 
 Words accepted(const char* role, Words args) {
-  auto words = program_arguments({role, std::move(args)}, kMounts);
+  Words notes;
+  auto words = program_arguments({role, std::move(args)}, kMounts, notes);
   EXPECT_TRUE(words) << words.error().message;
+  EXPECT_EQ(notes, Words());
   return words ? *words : Words{};
 }
 std::string refused(const char* role, Words args) {
-  const auto words = program_arguments({role, std::move(args)}, kMounts);
+  Words notes;
+  const auto words = program_arguments({role, std::move(args)}, kMounts, notes);
   EXPECT_FALSE(words);
   return words ? "" : words.error().message;
 }
@@ -30,8 +33,18 @@ TEST(PodPrograms, PathsOfThePodAreThoseOfItsVolumes) {
             (Words{"scheduler", "--config=/here/volume-1/c", "--leader-elect=false", "--secure-port=0"}));
 }
 
-TEST(PodPrograms, ACalloutNumberOfTheDocumentIsNoArgument) {
-  EXPECT_EQ(accepted("descheduler", {"--policy-config-file", "/policy-dir/policy.yaml", "4"}).size(), 4U);
+TEST(PodPrograms, ACalloutNumberOfTheDocumentIsNoArgumentAndThatIsTold) {
+  Words notes;
+  const auto words = program_arguments({"descheduler", {"--policy-config-file", "/policy-dir/policy.yaml", "4"}}, kMounts, notes);
+  ASSERT_TRUE(words) << words.error().message;
+  EXPECT_EQ(words->size(), 4U);
+  EXPECT_EQ(notes, Words{"the command is read without the callout \"4\" at its end"});
+  // What a flag takes is its value, and what stands before other words is a mistake.
+  EXPECT_EQ(accepted("descheduler", {"--descheduling-interval", "5"}),
+            (Words{"descheduler", "--descheduling-interval", "5", "--disable-metrics"}));
+  EXPECT_EQ(accepted("scheduler", {"--seed", "42"}), (Words{"scheduler", "--seed", "42", "--secure-port=0"}));
+  EXPECT_NE(refused("descheduler", {"4", "--dry-run"}).find("\"4\": no flag of berth descheduler"), std::string::npos);
+  EXPECT_NE(refused("descheduler", {"--dry-run=true", "400"}).find("\"400\": no flag of berth descheduler"), std::string::npos);
 }
 
 TEST(PodPrograms, OtherFilesAndFlagsAreRefusedByName) {

@@ -112,7 +112,7 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
                                               const json::Value* old_object) override {
     if (user.in_group(kMasters)) return std::nullopt;
     if (old_object != nullptr && only_the_collectors_fields_differ(*old_object, object)) return std::nullopt;
-    return kind == "Role" || kind == "ClusterRole" ? check_role(user, kind, object, old_object) : check_binding(user, object);
+    return kind == "Role" || kind == "ClusterRole" ? check_role(user, object, old_object) : check_binding(user, object);
   }
 
  private:
@@ -170,17 +170,6 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
     return held;
   }
 
-  bool may(const UserInfo& user, const char* verb, std::string_view kind, std::string_view ns, std::string_view name) {
-    Attributes attributes;
-    attributes.verb = verb;
-    attributes.group = kGroup;
-    attributes.version = "v1";
-    attributes.resource = kind == "Role" ? "roles" : "clusterroles";
-    attributes.ns = ns;
-    attributes.name = name;
-    return authorize(user, attributes).allowed;
-  }
-
   std::optional<std::string> refuse_uncovered(const UserInfo& user, const std::string& ns, const std::vector<PolicyRule>& wanted) const {
     const auto roles = roles_held(user, ns);
     std::vector<const RuleIndex*> held;
@@ -198,12 +187,8 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
     return text;
   }
 
-  std::optional<std::string> check_role(const UserInfo& user, const std::string& kind, const json::Value& object,
-                                        const json::Value* old_object) {
+  std::optional<std::string> check_role(const UserInfo& user, const json::Value& object, const json::Value* old_object) {
     const std::string ns(json::get_string(object, {"metadata", "namespace"}));
-    // A creation's path has no name.
-    const auto name = old_object == nullptr ? std::string_view() : json::get_string(object, {"metadata", "name"});
-    if (may(user, "escalate", kind, ns, name)) return std::nullopt;
     if (auto refused = refuse_uncovered(user, ns, PolicyRule::list_from_json(json::find(object, "rules")))) return refused;
     const auto gathers = [](const json::Value& role) {
       return !json::get_array(role, {"aggregationRule", "clusterRoleSelectors"}).empty();
@@ -220,7 +205,6 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
     const std::string ns(json::get_string(object, {"metadata", "namespace"}));
     const auto kind = json::get_string(object, {"roleRef", "kind"});
     const auto name = json::get_string(object, {"roleRef", "name"});
-    if (may(user, "bind", kind, ns, name)) return std::nullopt;
     std::shared_ptr<const RuleIndex> wanted;
     {
       const std::shared_lock lock(grants_->mutex());

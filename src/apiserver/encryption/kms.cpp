@@ -162,7 +162,7 @@ class KmsV2 final : public KmsProvider {
     if (!answer) return std::unexpected(answer.error());
     auto seed = decode_kms_bytes(*answer);
     if (!seed) return seed;
-    if (seed->size() < kSeedBytes)
+    if (seed->size() < kSeedBytes || seed->size() > kMaxSeedTextBytes)
       return fail(ErrorCode::kCorrupt, fmt::format("the key management service {} gave {} bytes for a key", options_.name, seed->size()));
     const std::lock_guard lock(mutex_);
     if (seeds_.size() >= kMostSeedsKept) seeds_.clear();

@@ -28,8 +28,10 @@ SharedCache::SharedCache(std::shared_ptr<store::SharedStore> store, const Clock&
       event_ttl_(event_ttl),
       store_(std::move(store)),
       keeper_thread_(loop == nullptr ? std::make_unique<ThreadLoop>("etcd") : nullptr),
+      reader_thread_(loop == nullptr ? std::make_unique<ThreadLoop>("etcd-read") : nullptr),
       compactor_thread_(loop == nullptr ? std::make_unique<ThreadLoop>("compaction") : nullptr),
       keeper_(loop == nullptr ? *keeper_thread_ : *loop),
+      reader_(loop == nullptr ? *reader_thread_ : *loop),
       compactor_(loop == nullptr ? *compactor_thread_ : *loop) {}
 
 void SharedCache::end_flights() {
@@ -38,6 +40,7 @@ void SharedCache::end_flights() {
     stopping_ = true;
   }
   if (keeper_thread_) keeper_thread_->stop();
+  if (reader_thread_) reader_thread_->stop();
   if (compactor_thread_) compactor_thread_->stop();
   alive_.reset();
   store_->stop();
@@ -347,7 +350,7 @@ std::string SharedCache::storage_failure() const {
   return failure_.empty() ? ObjectCache::storage_failure() : failure_;
 }
 
-void SharedCache::lost() { keeper_.post(guarded(&SharedCache::begin_anew)); }
+void SharedCache::lost() { reader_.post(guarded(&SharedCache::begin_anew)); }
 
 void SharedCache::begin_anew() {
   log::warning("etcd", "what came after revision {} is compacted: everything is read anew", revision());
@@ -355,7 +358,7 @@ void SharedCache::begin_anew() {
   const auto read = read_all([&](std::string key, ObjectPtr object) { now.emplace(std::move(key), std::move(object)); });
   if (!read) {
     log::error("etcd", "reading anew: {}", read.error().message);
-    keeper_.schedule_after(kReadAgain, guarded(&SharedCache::begin_anew));
+    reader_.schedule_after(kReadAgain, guarded(&SharedCache::begin_anew));
     return;
   }
   // Clients that watch begin anew, since they count on every event; the server's own followers see what changed on the whole. Nobody who

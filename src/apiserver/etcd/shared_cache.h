@@ -96,8 +96,9 @@ class SharedCache final : public PublishedObjects, private store::Follower {
   Revision compaction_goal_ = 0;
 
   std::shared_ptr<char> alive_ = std::make_shared<char>();
-  std::unique_ptr<ThreadLoop> keeper_thread_, compactor_thread_;
-  EventLoop& keeper_;
+  std::unique_ptr<ThreadLoop> keeper_thread_, reader_thread_, compactor_thread_;
+  EventLoop& keeper_;  ///< Of who waits: nothing on it asks etcd.
+  EventLoop& reader_;  ///< Of what is read anew.
   EventLoop& compactor_;
 };
 

@@ -14,13 +14,34 @@ namespace {
 
 using json::Value;
 
+/// The right with which somebody may write a role beyond his own rights ("escalate"), or bind one ("bind").
+Attributes right_to_grant(const model::KindInfo& kind, const Value& object, const Value* old) {
+  Attributes right;
+  right.group = "rbac.authorization.k8s.io";
+  right.version = "*";
+  right.ns = json::get_string(object, {"metadata", "namespace"});
+  if (kind.kind.ends_with("Binding")) {
+    right.verb = "bind";
+    right.resource = json::get_string(object, {"roleRef", "kind"}) == "Role" ? "roles" : "clusterroles";
+    right.name = json::get_string(object, {"roleRef", "name"});
+    return right;
+  }
+  right.verb = "escalate";
+  right.resource = kind.plural;
+  if (old != nullptr) right.name = json::get_string(object, {"metadata", "name"});  // A creation's path has none.
+  return right;
+}
+
 /// RBAC's own rule, which no configuration switches off: nobody grants more than he has (pkg/registry/rbac/clusterrole/policybased and its
 /// siblings). Judged on what mutation has left.
 std::optional<model::ApiStatus> refuse_escalation(const Ground& ground, const WriteOperation& operation, const Value* old,
                                                   const Value& object) {
   const auto& kind = *operation.kind;
-  auto why = ground.options.authorizer->check_escalation(operation.request->user, kind.kind, object, old);
+  auto& authorizer = *ground.options.authorizer;
+  auto why = authorizer.check_escalation(operation.request->user, kind.kind, object, old);
   if (!why) return std::nullopt;
+  // The right to it is anybody's to give whom the configuration asks about rights, and asked for only where it matters.
+  if (authorizer.authorize(operation.request->user, right_to_grant(kind, object, old)).allowed) return std::nullopt;
   return model::forbidden(kind.group, kind.plural, operation.name, *why);
 }
 

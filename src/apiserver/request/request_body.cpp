@@ -1,6 +1,9 @@
 #include "apiserver/request/request_body.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
 #include <unordered_set>
 
 #include "apiserver/request/element_limit.h"
@@ -8,7 +11,9 @@
 #include "base/yaml.h"
 #include "model/go_words.h"
 #include "model/internal_form.h"
+#include "model/kind_hooks.h"
 #include "model/protobuf/protobuf.h"
+#include "model/schema.h"
 #include "model/unknown_fields.h"
 
 namespace berth::apiserver {
@@ -177,7 +182,7 @@ model::ApiResult<json::Value> parse_body(const Request& request, std::string_vie
       return unreadable("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]");
     auto decoded = model::decode_protobuf(body);
     if (!decoded) return std::unexpected(bad_request(decoded.error().message));
-    if (auto many = may_have_many_elements(body.size()) ? refuse_many_elements(*decoded) : std::nullopt)
+    if (auto many = may_have_many_elements(body.size()) ? refuse_many_elements(*decoded, request.custom != nullptr) : std::nullopt)
       return std::unexpected(std::move(*many));
     return std::move(*decoded);
   }
@@ -202,8 +207,8 @@ model::ApiResult<json::Value> parse_body(const Request& request, std::string_vie
   }
   if (const auto why = kind_unreadable(*document); !why.empty()) return unreadable(std::string(kNoKind) + why);
   // Aliases make many of a short text.
-  if (request.custom == nullptr && (*format == Format::kYaml || may_have_many_elements(body.size())))
-    if (auto many = refuse_many_elements(*document)) return std::unexpected(std::move(*many));
+  if (*format == Format::kYaml || may_have_many_elements(body.size()))
+    if (auto many = refuse_many_elements(*document, request.custom != nullptr)) return std::unexpected(std::move(*many));
   return std::move(*document);
 }
 
@@ -231,10 +236,11 @@ model::ApiStatus wrong_custom_type(const Request& request, const model::KindInfo
 model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document, const Repeated& repeated,
                                        bool fills, const StoredDocument& stored) {
   auto* object = document.if_object();
+  const bool is_custom = request.custom != nullptr && kind.group == request.kind->group;  // A Scale of a custom object has its type.
   if (object == nullptr)
     return std::unexpected(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): {}{}", kind.kind,
                                                    "couldn't get version/kind; json parse error: ", kind_unreadable(document))));
-  if (request.custom != nullptr && (request.info.verb == "create" || request.info.verb == "update")) {
+  if (is_custom && (request.info.verb == "create" || request.info.verb == "update")) {
     // What has no type in Go says itself what it is.
     if (json::get_string(document, {"kind"}).empty())
       return std::unexpected(
@@ -246,7 +252,7 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
   }
   if (auto wrong = check_type(document, kind.group, kind.version, kind.kind)) {
     // Without types in Go another kind of the same version is read as well as this, and is wrong by its name.
-    return std::unexpected(request.custom == nullptr ? std::move(*wrong) : wrong_custom_type(request, kind, document, std::move(*wrong)));
+    return std::unexpected(!is_custom ? std::move(*wrong) : wrong_custom_type(request, kind, document, std::move(*wrong)));
   }
   (*object)["apiVersion"] = kind.api_version();
   (*object)["kind"] = kind.kind;
@@ -261,7 +267,7 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
     if (before) report.unknown_fields = model::unknown_fields(kind, document, &*before);
   }
   if (report.unknown_fields.empty() && repeated.fields.empty() && repeated.lines.empty()) return {};
-  const StrictFindings findings(document, report.unknown_fields, repeated.fields, request.custom != nullptr);
+  const StrictFindings findings(document, report.unknown_fields, repeated.fields, is_custom);
   if (request.field_validation == FieldValidation::kStrict)
     return std::unexpected(bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}", kind.kind,
                                                    kind.version, kind.kind, strict_findings(repeated, findings.lines))));
@@ -274,7 +280,7 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
   if (!report.unknown_fields.empty() && !report.is_dropped && (request.query.has("fieldValidation") || request.info.verb == "patch"))
     model::drop_unknown_fields(kind, document, before ? &*before : nullptr);
   // A status is nobody's to write into an object: where the kind has none, it is not kept either.
-  else if (const auto* type = model::type_of(kind); request.custom == nullptr && type != nullptr && type->field("status") == nullptr)
+  else if (const auto* type = model::type_of(kind); !is_custom && type != nullptr && type->field("status") == nullptr)
     object->erase("status");
   return {};
 }
@@ -300,11 +306,42 @@ void deduplicate_owners(Request& request, json::Value& document) {
                   fmt::join(twice, ", ")));
 }
 
+const model::KindInfo& unserved_kind(std::string_view group, std::string_view version, std::string_view kind, std::string_view type) {
+  static std::mutex mutex;
+  static std::map<std::array<std::string_view, 4>, model::KindInfo> made;
+  const std::lock_guard lock(mutex);
+  const auto [at, is_new] = made.try_emplace({group, version, kind, type});
+  if (!is_new) return at->second;
+  model::KindInfo& out = at->second;
+  out.group = group;
+  out.version = version;
+  out.kind = kind;
+  model::Form form;
+  form.type = {model::find_type(type), [](const model::TypeDef*) {}};
+  auto hooks = std::make_shared<model::KindHooks>(model::KindHooks::all_default());
+  hooks->form = std::move(form);
+  out.hooks = std::move(hooks);
+  return out;
+}
+
+/// Looking for duplicates is a pass of its own: for those who say that they want to know.
+static bool looks_for_duplicates(const Request& request) {
+  return request.query.has("fieldValidation") && request.field_validation != FieldValidation::kIgnore;
+}
+
+model::ApiResult<json::Value> decode_unserved_body(Request& request, const model::KindInfo& kind, const model::KindInfo* older) {
+  Repeated repeated;
+  auto document = parse_body(request, kind.kind, looks_for_duplicates(request) ? &repeated : nullptr);
+  if (!document) return document;
+  const bool is_older = older != nullptr && json::get_string(*document, {"apiVersion"}) == older->api_version();
+  if (auto decoded = decode_document(request, is_older ? *older : kind, *document, repeated, false); !decoded)
+    return std::unexpected(std::move(decoded.error()));
+  return document;
+}
+
 model::ApiResult<json::Value> decode_object_body(Request& request, const StoredDocument& stored) {
   Repeated repeated;
-  // Looking for duplicates is a pass of its own: for those who say that they want to know.
-  const bool looks = request.query.has("fieldValidation") && request.field_validation != FieldValidation::kIgnore;
-  auto document = parse_body(request, request.kind->kind, looks ? &repeated : nullptr);
+  auto document = parse_body(request, request.kind->kind, looks_for_duplicates(request) ? &repeated : nullptr);
   if (!document) return document;
   if (auto decoded = decode_document(request, *request.kind, *document, repeated, true, stored); !decoded)
     return std::unexpected(decoded.error());

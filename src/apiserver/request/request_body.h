@@ -26,6 +26,13 @@ model::ApiResult<json::Value> decode_object_body(Request& request, const StoredD
 model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document, const Repeated& repeated,
                                        bool fills = true, const StoredDocument& stored = {});
 
+/// A kind that is no resource's, as what is asked of an object is (Scale, Eviction, TokenRequest): enough to decode it. `type`: of the
+/// tables, "autoscaling.v1.Scale". The texts are literals; the answer lives for ever. Thread-safe.
+const model::KindInfo& unserved_kind(std::string_view group, std::string_view version, std::string_view kind, std::string_view type);
+
+/// A body of such a kind, or of its `older` version if it says so: like decode_object_body, with nothing filled in.
+model::ApiResult<json::Value> decode_unserved_body(Request& request, const model::KindInfo& kind, const model::KindInfo* older = nullptr);
+
 /// The document with the members of every object in the order of their names: as Go writes maps, and reads YAML.
 json::Value by_name(json::Value value);
 

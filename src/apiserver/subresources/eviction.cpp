@@ -180,12 +180,11 @@ namespace steps {
 
 StepResult decode_eviction(WritePipeline&, const WritePtr& operation) {
   const auto& request = operation->request;
-  auto body = parse_body(*request, "Eviction");
+  // Both versions have the same fields, and whoever says nothing means the newer one.
+  constexpr std::string_view kType = "policy.v1.Eviction";
+  auto body = decode_unserved_body(*request, unserved_kind("policy", "v1", "Eviction", kType),
+                                   &unserved_kind("policy", "v1beta1", "Eviction", kType));
   if (!body) return std::unexpected(std::move(body.error()));
-  if (!body->is_object()) return std::unexpected(model::bad_request("an Eviction must be an object"));
-  const auto version = json::get_string(*body, {"apiVersion"});
-  if (auto wrong = check_type(*body, "policy", version == "policy/v1beta1" ? "v1beta1" : "v1", "Eviction"))
-    return std::unexpected(std::move(*wrong));
   if (json::get_string(*body, {"metadata", "name"}) != request->info.name)
     return std::unexpected(model::bad_request("name in URL does not match name in Eviction object"));
   operation->options = json::Object();

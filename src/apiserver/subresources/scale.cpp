@@ -1,5 +1,6 @@
 // scale: replicas and selector of a workload as an autoscaling/v1 Scale.
 #include "apiserver/apply/managed_fields.h"
+#include "apiserver/apply/typed_merge.h"
 #include "apiserver/kinds/schema_bridge.h"
 #include "apiserver/patch/json_patch.h"
 #include "apiserver/patch/strategic_merge.h"
@@ -98,10 +99,37 @@ json::Value scale_table(const Request& request, const json::Value& scale, TimePo
   return table;
 }
 
+const model::KindInfo& scale_kind() { return unserved_kind("autoscaling", "v1", "Scale", "autoscaling.v1.Scale"); }
+
+// The codec of a custom kind's scales cannot name what it failed to read.
+constexpr std::string_view kUnnamed =
+    R"(no kind is registered for the type v1.Scale in scheme "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781")";
+
+bool is_strict_finding(const model::ApiStatus& status) { return status.message.contains("strict decoding error: "); }
+
+/// A Scale that was sent whole.
+model::ApiResult<json::Value> sent_scale(Request& request) {
+  auto scale = decode_unserved_body(request, scale_kind());
+  if (!scale && request.custom != nullptr && scale.error().code == 400 && scale.error().message.starts_with("Scale in version") &&
+      !is_strict_finding(scale.error()))
+    return std::unexpected(model::bad_request(kUnnamed));
+  return scale;
+}
+
+/// What a patch made of a Scale, judged by fieldValidation. `duplicates`: what the patch says twice.
+model::ApiResult<json::Value> patched_scale(Request& request, json::Value scale, const std::vector<std::string>& duplicates) {
+  json::Value typed = scale;
+  const auto decoded = decode_document(request, scale_kind(), typed, {duplicates, {}}, false);
+  if (decoded) return typed;
+  const std::string& message = decoded.error().message;
+  if (!is_strict_finding(decoded.error())) return scale;  // Its values are judged with those that came whole.
+  return std::unexpected(model::invalid_object(
+      "", "", "",
+      {{model::FieldError::Type::kInvalid, "patch", json::serialize(json::Value(std::string_view(request.http.body).substr(0, 8192))),
+        message.substr(message.find("strict decoding error"))}}));
+}
+
 model::ApiResult<std::int64_t> checked_replicas(const Request& request, const json::Value& scale) {
-  // The codec of a custom kind's scales cannot name what it failed to read.
-  constexpr std::string_view kUnnamed =
-      R"(no kind is registered for the type v1.Scale in scheme "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781")";
   if (auto wrong = check_type(scale, "autoscaling", "v1", "Scale"))
     return std::unexpected(request.custom != nullptr ? model::bad_request(kUnnamed) : std::move(*wrong));
   const auto name = json::get_string(scale, {"metadata", "name"});
@@ -136,21 +164,24 @@ using NextScale = std::function<model::ApiResult<json::Value>(json::Value presen
 
 model::ApiResult<NextScale> next_scale(Request& request) {
   if (request.info.verb == "update") {
-    auto body = parse_body(request, "Scale");
+    auto body = sent_scale(request);
     if (!body) return std::unexpected(body.error());
     return [body = std::move(*body)](json::Value) -> model::ApiResult<json::Value> { return body; };
   }
-  auto document = json::parse(request.http.body);
+  json::ParseOptions options;
+  std::vector<std::string> duplicates;
+  if (request.field_validation != FieldValidation::kIgnore) options.duplicates = &duplicates;
+  auto document = json::parse(request.http.body, options);
   if (!document) return std::unexpected(model::bad_request(fmt::format("error decoding patch: {}", document.error().message)));
   const auto type = media_type(request.http.headers.get("Content-Type"));
   if (type == "application/json-patch+json") {
     auto operations = patch::parse_json_patch(*document);
     if (!operations) return std::unexpected(operations.error());
-    return [operations = std::move(*operations)](json::Value present) -> model::ApiResult<json::Value> {
+    return [&request, operations = std::move(*operations)](json::Value present) -> model::ApiResult<json::Value> {
       if (auto applied = patch::apply_json_patch(present, operations); !applied) {
         return std::unexpected(model::unprocessable());
       }
-      return present;
+      return patched_scale(request, std::move(present), {});
     };
   }
   if (request.custom != nullptr && type != "application/merge-patch+json")
@@ -158,9 +189,10 @@ model::ApiResult<NextScale> next_scale(Request& request) {
         model::unsupported_media_type("the body of the request was in an unknown format - accepted media types include: "
                                       "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"));
   if (type == "application/merge-patch+json" || type == "application/strategic-merge-patch+json") {
-    return [document = std::move(*document)](json::Value present) -> model::ApiResult<json::Value> {
+    return [&request, document = std::move(*document),
+            duplicates = std::move(duplicates)](json::Value present) -> model::ApiResult<json::Value> {
       patch::apply_merge_patch(present, document);
-      return present;
+      return patched_scale(request, std::move(present), duplicates);
     };
   }
   return std::unexpected(model::unknown_patch_type());
@@ -179,6 +211,14 @@ model::ApiResult<Produce> applied_scale(WritePipeline& writes, const RequestPtr&
   const auto& kind = *request->kind;
   const auto replicas = checked_replicas(*request, *scale);
   if (!replicas) return std::unexpected(replicas.error());
+  if (auto wrong = apply::check_typed(scale_kind(), *scale)) {
+    model::ApiStatus status;
+    status.code = 500;
+    status.message =
+        fmt::format("failed to create typed patch object ({}/{}; autoscaling/v1, Kind=Scale): {}",
+                    json::get_string(*scale, {"metadata", "namespace"}), json::get_string(*scale, {"metadata", "name"}), *wrong);
+    return std::unexpected(std::move(status));
+  }
   json::Value config = json::Object{{"apiVersion", kind.api_version()},
                                     {"kind", kind.kind},
                                     {"metadata", json::Object{{"name", request->info.name}, {"namespace", request->info.ns}}}};

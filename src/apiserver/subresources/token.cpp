@@ -13,20 +13,6 @@ namespace {
 constexpr std::int64_t kMinSeconds = 600;
 constexpr std::int64_t kMaxSeconds = std::int64_t{1} << 32;
 
-/// A TokenRequest is no kind that is served; what decodes it is.
-const model::KindInfo& token_request() {
-  static const model::KindInfo kind = [] {
-    model::KindInfo out{.group = "authentication.k8s.io", .version = "v1", .kind = "TokenRequest"};
-    model::Form form;
-    form.type = {model::find_type("authentication.v1.TokenRequest"), [](const model::TypeDef*) {}};
-    auto hooks = std::make_shared<model::KindHooks>(model::KindHooks::all_default());
-    hooks->form = std::move(form);
-    out.hooks = std::move(hooks);
-    return out;
-  }();
-  return kind;
-}
-
 model::FieldErrors check_token_spec(const json::Value& body, std::int64_t seconds) {
   model::FieldErrors errors;
   using Type = model::FieldError::Type;
@@ -123,10 +109,9 @@ StepResult decode_token(WritePipeline& writes, const WritePtr& operation) {
   const auto& request = operation->request;
   if (writes.ground.options.token_issuer == nullptr)
     return std::unexpected(model::not_found("", "serviceaccounts/token", request->info.name));
-  auto body = parse_body(*request, "TokenRequest");
+  auto body =
+      decode_unserved_body(*request, unserved_kind("authentication.k8s.io", "v1", "TokenRequest", "authentication.v1.TokenRequest"));
   if (!body) return std::unexpected(std::move(body.error()));
-  if (auto decoded = decode_document(*request, token_request(), *body, {}, false); !decoded)
-    return std::unexpected(std::move(decoded.error()));
   if (const auto ns = json::get_string(*body, {"metadata", "namespace"}); !ns.empty() && ns != request->info.ns)
     return std::unexpected(model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
   operation->admission.object_api_version = "authentication.k8s.io/v1";

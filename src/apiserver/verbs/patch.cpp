@@ -102,7 +102,7 @@ model::ApiResult<json::Value> finish_patched(Authorizer& authorizer, const Reque
     patched.get_object()["apiVersion"] = kind.api_version();
     patched.get_object()["kind"] = kind.kind;
   }
-  if (auto many = request->custom == nullptr ? refuse_many_elements(patched) : std::nullopt) return std::unexpected(std::move(*many));
+  if (auto many = refuse_many_elements(patched, request->custom != nullptr)) return std::unexpected(std::move(*many));
   if (auto decoded = decode_document(*request, kind, patched, repeated, true, [&] { return std::optional(current); }); !decoded) {
     auto& status = decoded.error();
     // A custom object that says to be something else is a finding of its own.
@@ -165,8 +165,8 @@ model::ApiResult<ParsedPatch> parse_patch(const Request& request, std::string_vi
   if (request.field_validation != FieldValidation::kIgnore) options.duplicates = &out.repeated.fields;
   auto patch = json::parse(request.http.body, options);
   if (patch) {
-    if (request.custom == nullptr && may_have_many_elements(request.http.body.size()))
-      if (auto many = refuse_many_elements(*patch)) return std::unexpected(std::move(*many));
+    if (may_have_many_elements(request.http.body.size()))
+      if (auto many = refuse_many_elements(*patch, request.custom != nullptr)) return std::unexpected(std::move(*many));
     out.document = std::move(*patch);
     return out;
   }
@@ -276,7 +276,7 @@ model::ApiResult<Configuration> read_configuration(Request& request, const model
         fmt::format("error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type "
                     "map[string]interface {{}}",
                     model::go_json_kind(config))));
-  if (auto many = request.custom == nullptr ? refuse_many_elements(config) : std::nullopt) return std::unexpected(std::move(*many));
+  if (auto many = refuse_many_elements(config, request.custom != nullptr)) return std::unexpected(std::move(*many));
   const auto given_version = json::get_string(config, {"apiVersion"});
   const auto given_kind = json::get_string(config, {"kind"});
   if (given_version != kind.api_version() || given_kind != kind.kind)

@@ -24,7 +24,7 @@ namespace {
 
 const model::Gvr kServices{"", "v1", "services"}, kSlices{"discovery.k8s.io", "v1", "endpointslices"}, kNamespaces{"", "v1", "namespaces"};
 constexpr std::string_view kSystem = "kube-system", kService = "kube-dns", kServiceOf = "service";
-constexpr Duration kPause = std::chrono::milliseconds(50), kLook = std::chrono::seconds(3);
+constexpr Duration kPause = std::chrono::milliseconds(50), kLook = std::chrono::seconds(3), kLongestPause = std::chrono::seconds(2);
 constexpr std::size_t kAnswerRoom = 512;  // The recursor reads no more of a datagram.
 constexpr std::string_view kOwner = "berth";
 constexpr std::string_view kManagedBy = "app.kubernetes.io/managed-by";
@@ -189,7 +189,7 @@ struct ClusterDns::Impl : std::enable_shared_from_this<Impl> {
     const auto second = std::from_chars(first.ptr + 1, end, type);
     if (second.ec != std::errc() || second.ptr == end) return "2 0 0\n";
     const std::lock_guard lock(mutex);
-    return datagram_of(names.ask({second.ptr + 1, end}, type), from, kAnswerRoom);
+    return pages.answer(names, {second.ptr + 1, end}, type, from, kAnswerRoom);
   }
 
   // ---- what the names are made of
@@ -222,12 +222,14 @@ struct ClusterDns::Impl : std::enable_shared_from_this<Impl> {
     dirty.insert(std::move(key));
     if (is_due) return;
     is_due = true;
-    client.loop()->schedule_after(kPause, [weak = weak_from_this()] {
+    client.loop()->schedule_after(pause, [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->apply();
     });
   }
 
+  /// A Service is taken anew with all its endpoints: where that costs much, changes are gathered for longer.
   void apply() {
+    const auto start = std::chrono::steady_clock::now();
     is_due = false;
     for (const std::string& key : std::exchange(dirty, {})) {
       const auto slash = key.find('/');
@@ -242,14 +244,18 @@ struct ClusterDns::Impl : std::enable_shared_from_this<Impl> {
       const auto document = service ? service->parsed() : nullptr;
       locked([&] { document ? names.set_service(*document, documents) : names.erase_service(ns, name); });
     }
+    const auto took = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+    pause = std::clamp(20 * took, kPause, kLongestPause);
   }
 
   client::Client& client;
   const ClusterDnsOptions options;
   std::mutex mutex;
   Names names;  ///< Under mutex.
+  Pages pages;  ///< Under mutex.
   client::Informer services, slices, namespaces;
   std::set<std::string> dirty;
+  Duration pause = kPause;
   bool is_due = false, has_address = false;
   int socket = -1, wake = -1;
   std::thread responder;

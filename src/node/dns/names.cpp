@@ -7,6 +7,8 @@
 #include <array>
 #include <iterator>
 #include <optional>
+#include <ranges>
+#include <unordered_set>
 
 namespace berth::node::dns {
 namespace {
@@ -82,6 +84,21 @@ std::string reversed_address(std::string_view name) {
   return canonical(out);
 }
 
+/// The records of one reply, each once, as many as an answer can hold.
+class Records {
+ public:
+  explicit Records(std::vector<Record>& into) : into_(into) {}
+  [[nodiscard]] bool is_full() const { return into_.size() >= kMostRecords; }
+  void add(Record record) {
+    if (!is_full() && seen_.insert(fmt::format("{} {} {}", record.type, record.name, record.content)).second)
+      into_.push_back(std::move(record));
+  }
+
+ private:
+  std::vector<Record>& into_;
+  std::unordered_set<std::string> seen_;
+};
+
 std::string without_underscore(std::string_view label) { return std::string(label.substr(label.starts_with('_') ? 1 : 0)); }
 
 }  // namespace
@@ -120,8 +137,8 @@ void Names::set_service(const json::Value& document, const std::vector<const jso
     if (ip.is_string()) add_ip(json::as_view(ip));
   for (const json::Value& port : json::get_array(document, {"spec", "ports"})) service.ports.push_back(port_in(port, "port"));
   for (const json::Value* slice : slices) {
-    std::vector<Port> ports;
-    for (const json::Value& port : json::get_array(*slice, {"ports"})) ports.push_back(port_in(port, "port"));
+    const auto ports = std::make_shared<std::vector<Port>>();
+    for (const json::Value& port : json::get_array(*slice, {"ports"})) ports->push_back(port_in(port, "port"));
     for (const json::Value& one : json::get_array(*slice, {"endpoints"})) {
       if (!json::get_bool(one, {"conditions", "ready"}, true)) continue;
       for (const json::Value& address : json::get_array(one, {"addresses"})) {
@@ -129,6 +146,7 @@ void Names::set_service(const json::Value& document, const std::vector<const jso
         if (ip.empty()) continue;
         const std::string_view hostname = json::get_string(one, {"hostname"});
         service.endpoints.push_back({hostname.empty() ? dashed(ip) : lower_case(hostname), ip, ports});
+        service.by_hostname[service.endpoints.back().hostname].push_back(service.endpoints.size() - 1);
       }
     }
   }
@@ -215,16 +233,21 @@ Reply Names::about_service(const std::vector<std::string>& labels, const std::st
                     protocol = count == 5 ? without_underscore(labels[1]) : "";
   const auto fits = [&](const Port& one) { return count != 5 || (one.name == port && one.protocol == protocol); };
   Reply out;
+  Records records(out.records);
   bool exists = false;
   const auto add_address = [&](const std::string& address) {
     exists = true;
-    const Record record{address_type(address), Section::kAnswer, name, address};
-    if (wants(type, record.type) && std::ranges::find(out.records, record) == out.records.end()) out.records.push_back(record);
+    if (wants(type, address_type(address))) records.add({address_type(address), Section::kAnswer, name, address});
   };
-  if (service.is_headless || count == 4) {
-    for (const Endpoint& e : service.endpoints)
-      if (hostname.empty() ? std::ranges::any_of(e.ports, fits) || (e.ports.empty() && count == 3) : e.hostname == hostname)
-        add_address(e.address);
+  if (count == 4) {
+    if (const auto named = service.by_hostname.find(hostname); named != service.by_hostname.end())
+      for (const std::size_t at : named->second) ++looked_at_, add_address(service.endpoints[at].address);
+  } else if (service.is_headless) {
+    for (const Endpoint& e : service.endpoints) {
+      if (records.is_full()) break;
+      ++looked_at_;
+      if (std::ranges::any_of(*e.ports, fits) || (e.ports->empty() && count == 3)) add_address(e.address);
+    }
   } else if (count == 3 || std::ranges::any_of(service.ports, fits)) {
     for (const std::string& ip : service.cluster_ips) add_address(ip);
   }
@@ -236,22 +259,25 @@ Reply Names::about_service(const std::vector<std::string>& labels, const std::st
 /// SRV records, and the addresses of the names that they lead to.
 void Names::add_services_of(const Key& key, const Service& service, const std::string& name, std::string_view port,
                             std::string_view protocol, std::vector<Record>& into) const {
-  std::vector<Record> targets;
+  std::vector<Record> target_records;
+  Records services(into), targets(target_records);
   const auto add = [&](const Port& one, const std::string& target, const std::vector<std::string>& addresses) {
     if (!port.empty() && (one.name != port || one.protocol != protocol)) return;
-    const Record record{kSrv, Section::kAnswer, name, fmt::format("0 100 {} {}", one.number, target)};
-    if (std::ranges::find(into, record) == into.end()) into.push_back(record);
-    for (const std::string& address : addresses)
-      if (Record extra{address_type(address), Section::kAdditional, target, address}; std::ranges::find(targets, extra) == targets.end())
-        targets.push_back(std::move(extra));
+    services.add({kSrv, Section::kAnswer, name, fmt::format("0 100 {} {}", one.number, target)});
+    for (const std::string& address : addresses) targets.add({address_type(address), Section::kAdditional, target, address});
   };
   if (service.is_headless) {
-    for (const Endpoint& e : service.endpoints)
-      for (const Port& one : e.ports) add(one, fmt::format("{}.{}", e.hostname, service_name(key)), {e.address});
+    for (const Endpoint& e : service.endpoints) {
+      if (services.is_full()) break;
+      ++looked_at_;
+      const std::string target = fmt::format("{}.{}", e.hostname, service_name(key));
+      for (const Port& one : *e.ports) add(one, target, {e.address});
+    }
   } else {
     for (const Port& one : service.ports) add(one, service_name(key), service.cluster_ips);
   }
-  std::ranges::move(targets, std::back_inserter(into));
+  for (Record& extra : target_records)
+    if (!services.is_full()) into.push_back(std::move(extra));
 }
 
 Reply Names::reverse(std::string_view name, std::uint16_t type) const {
@@ -260,10 +286,23 @@ Reply Names::reverse(std::string_view name, std::uint16_t type) const {
   if (address.empty() || found == by_address_.end()) return {.is_ours = false, .code = {}, .records = {}};
   if (!wants(type, kPtr)) return nothing(true);
   Reply out;
-  for (const auto& [key, hostname] : found->second)
+  for (const auto& [key, hostname] : found->second | std::views::take(kMostRecords))
     out.records.push_back({kPtr, Section::kAnswer, std::string(name) + ".",
                            hostname.empty() ? service_name(key) : fmt::format("{}.{}", hostname, service_name(key))});
   return out;
+}
+
+std::string Pages::answer(const Names& names, std::string_view name, std::uint16_t type, std::size_t from, std::size_t room) {
+  const auto is_it = [&](const Kept& one) { return one.type == type && one.name == name; };
+  if (from != 0)
+    if (const auto found = std::ranges::find_if(kept_, is_it); found != kept_.end()) return datagram_of(found->reply, from, room);
+  Reply reply = names.ask(name, type);
+  std::string page = datagram_of(reply, from, room);
+  if (reply.records.size() < 2) return page;  // There is no rest of it.
+  std::erase_if(kept_, is_it);
+  if (kept_.size() >= kMostKept) kept_.pop_back();
+  kept_.push_front({std::string(name), type, std::move(reply)});
+  return page;
 }
 
 std::string datagram_of(const Reply& reply, std::size_t from, std::size_t room) {

@@ -2,9 +2,12 @@
 // specification "Kubernetes DNS-Based Service Discovery" 1.1.0. Pure; not thread-safe.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/json.h"
@@ -32,6 +35,8 @@ struct Reply {
 };
 
 inline constexpr int kTtlSeconds = 5;
+/// Of a reply: no message of the protocol, 64 KiB at most, holds more.
+inline constexpr std::size_t kMostRecords = 4096;
 
 class Names {
  public:
@@ -45,8 +50,10 @@ class Names {
   void add_namespace(const std::string& ns) { namespaces_.insert(ns); }
   void erase_namespace(const std::string& ns) { namespaces_.erase(ns); }
 
-  /// Any case, with or without the last dot.
+  /// Any case, with or without the last dot. Costs the Service's endpoints twice at most, a name of one endpoint only that one.
   [[nodiscard]] Reply ask(std::string_view name, std::uint16_t type) const;
+  /// How many endpoints the questions so far have looked at.
+  [[nodiscard]] std::uint64_t looked_at() const { return looked_at_; }
 
  private:
   struct Port {
@@ -54,8 +61,8 @@ class Names {
     std::uint16_t number = 0;
   };
   struct Endpoint {
-    std::string hostname, address;  ///< hostname: the pod's, or its address with dashes.
-    std::vector<Port> ports;
+    std::string hostname, address;                   ///< hostname: the pod's, or its address with dashes.
+    std::shared_ptr<const std::vector<Port>> ports;  ///< The slice's.
   };
   struct Service {
     std::vector<std::string> cluster_ips;
@@ -63,6 +70,7 @@ class Names {
     std::string external_name;
     bool is_headless = false;
     std::vector<Endpoint> endpoints;
+    std::unordered_map<std::string, std::vector<std::size_t>> by_hostname;  ///< Of endpoints.
   };
   using Key = std::pair<std::string, std::string>;
 
@@ -80,7 +88,24 @@ class Names {
   std::string domain_;
   std::map<Key, Service> services_;
   std::set<std::string> namespaces_;
+  mutable std::uint64_t looked_at_ = 0;
   std::map<std::string, std::set<std::pair<Key, std::string>>> by_address_;  ///< Services, with an endpoint's hostname or "".
+};
+
+/// Answers questions page by page. A reply of several pages is made once and kept while the rest of it is fetched. Not thread-safe.
+class Pages {
+ public:
+  /// As datagram_of, of what `names` says to the question.
+  [[nodiscard]] std::string answer(const Names& names, std::string_view name, std::uint16_t type, std::size_t from, std::size_t room);
+
+ private:
+  static constexpr std::size_t kMostKept = 8;
+  struct Kept {
+    std::string name;
+    std::uint16_t type;
+    Reply reply;
+  };
+  std::deque<Kept> kept_;  ///< The newest first.
 };
 
 /// A reply as the recursor's script reads it, from record `from` on, within `room` bytes: "CODE NEXT FOLLOW" and a line a record.

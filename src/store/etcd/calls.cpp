@@ -8,6 +8,7 @@ namespace {
 
 constexpr auto kTry = std::chrono::seconds(3);  // One try: a member that is stopped answers nothing at all.
 constexpr auto kPause = std::chrono::milliseconds(100);
+constexpr int kFencesAtOnce = 3;
 
 }  // namespace
 
@@ -42,6 +43,11 @@ Failure judge(const grpc::Status& status) {
     default:
       return Failure::kFinal;
   }
+}
+
+const pb::KeyValue* first_in(const pb::TxnResponse& response) {
+  if (response.responses_size() == 0 || response.responses(0).response_range().kvs_size() == 0) return nullptr;
+  return &response.responses(0).response_range().kvs(0);
 }
 
 EtcdStore::WriteCall::WriteCall(EtcdStore& store, SharedWrite given, std::function<void(WriteAnswer)> then)
@@ -87,6 +93,7 @@ pb::TxnRequest EtcdStore::WriteCall::transaction(std::int64_t lease) const {
 }
 
 void EtcdStore::WriteCall::send() {
+  if (std::chrono::steady_clock::now() >= give_up) return abandon(last_error);
   fence = store.fence();
   if (fence->version == 0) return store.raise_fence(this);
   std::int64_t lease = 0;
@@ -111,7 +118,8 @@ void EtcdStore::WriteCall::answer(WriteAnswer given) {
 }
 
 void EtcdStore::WriteCall::fenced(Revision revision) {
-  if (!may_be_written) return send();
+  // At once, unless an etcd that contradicts itself would be asked without end.
+  if (!may_be_written) return ++fences > kFencesAtOnce ? retry() : send();
   if (write.value == nullptr && !is_marked) return abandon(last_error);
   store.outcomes().wait(sought, revision, give_up, [this](Outcome outcome, Revision seen) {
     switch (outcome) {
@@ -165,9 +173,7 @@ void EtcdStore::WriteCall::interpret() {
   given.revision = response.header().revision();
   given.verdict = WriteVerdict::kDone;
   if (response.succeeded()) return answer(std::move(given));
-  const pb::KeyValue* there = nullptr;
-  if (response.responses_size() > 0 && response.responses(0).response_range().kvs_size() > 0)
-    there = &response.responses(0).response_range().kvs(0);
+  const pb::KeyValue* there = first_in(response);
   // Before anybody follows, what stands there is all that is known of an earlier try.
   const bool is_ours = may_be_written && (write.value == nullptr ? there == nullptr : there != nullptr && there->value() == *write.value);
   if (is_ours) {
@@ -177,7 +183,10 @@ void EtcdStore::WriteCall::interpret() {
   // When what stands there is what was expected, the fence was: it is raised for another's sake.
   const std::int64_t stands = there == nullptr ? 0 : there->mod_revision();
   const bool is_as_expected = write.expected ? stands == *write.expected : write.value != nullptr || there != nullptr;
-  if (is_as_expected) return store.raise_fence(this);
+  if (is_as_expected) {
+    last_error = fmt::format("etcd at {}: it refuses a write though it holds what the write expects", store.at(member).address);
+    return store.raise_fence(this);
+  }
   given.verdict = WriteVerdict::kRefused;
   if (there != nullptr)
     given.present = SharedRecord{there->key(), make_bytes(there->value()), there->mod_revision(), there->create_revision()};
@@ -231,7 +240,8 @@ void EtcdStore::FenceCall::abandon(const std::string& why) {
 
 void EtcdStore::FenceCall::retry() {
   if (store.is_closing() || std::chrono::steady_clock::now() >= give_up)
-    return abandon(fmt::format("etcd at {}: {}", store.at(member).address, status.error_message()));
+    return abandon(fmt::format("etcd at {}: {}", store.at(member).address,
+                               status.ok() ? "it neither grants a lease nor keeps a key on one" : status.error_message()));
   is_pausing = true;
   pause(alarm);
 }
@@ -254,18 +264,18 @@ void EtcdStore::FenceCall::proceed(bool) {
 
 void EtcdStore::FenceCall::answered() {
   if (is_granting) {
-    from.lease = granted.id();
-    return send();
+    from.lease = granted.error().empty() ? granted.id() : 0;
+    return from.lease == 0 ? retry() : send();
   }
   if (response.succeeded()) {
     ++from.version;
     from.revision = response.header().revision();
-  } else if (const auto& kvs = response.responses(0).response_range().kvs(); !kvs.empty()) {
-    from.version = kvs[0].version();  // A try of this call's own without an answer.
-    from.revision = kvs[0].mod_revision();
+  } else if (const pb::KeyValue* there = first_in(response); there != nullptr && there->version() > 0) {
+    from.version = there->version();  // A try of this call's own without an answer.
+    from.revision = there->mod_revision();
   } else {
     from = store.new_fence();
-    return send();
+    return retry();
   }
   store.fence_raised(from, "");
   delete this;

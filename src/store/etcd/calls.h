@@ -7,6 +7,9 @@
 
 namespace berth::store::etcd {
 
+/// The key that a refused transaction shows; null: none.
+const pb::KeyValue* first_in(const pb::TxnResponse& response);
+
 /// One call, or one pause between two tries. Deletes itself when it is over.
 struct EtcdStore::Call {
   explicit Call(EtcdStore& store) : store(store) { ++store.open_calls_; }
@@ -62,6 +65,7 @@ struct EtcdStore::WriteCall final : Call {
   bool is_pausing = false;
   bool is_marked = true;        ///< A deletion carries its mark.
   bool may_be_written = false;  ///< A try ended without an answer, and nobody knows yet.
+  int fences = 0;               ///< Raised for its sake.
   FencePtr fence;               ///< As the last try compared it.
   std::string last_error = "etcd gives no lease";
 };

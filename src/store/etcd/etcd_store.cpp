@@ -6,6 +6,7 @@
 #include <future>
 #include <random>
 
+#include "base/go/strings.h"
 #include "base/log.h"
 #include "store/etcd/calls.h"
 
@@ -20,6 +21,11 @@ constexpr int kPageSeconds = 180;
 constexpr int kMostUses = 1000;  // Keys on one lease …
 constexpr auto kPauseBetweenStreams = std::chrono::milliseconds(100);
 constexpr const char* kCompactionKey = "compact_rev_key";  // kube-apiserver's, outside of the prefix.
+
+/// gRPC's word for an answer beyond EtcdOptions::most_answer_bytes.
+bool is_too_large(const Error& error) { return error.message.contains("larger than max"); }
+
+std::string shown(std::string_view key) { return go::quote(key.substr(0, 256)); }
 
 SharedRecord record_of(pb::KeyValue& kv, bool is_gone) {
   SharedRecord record;
@@ -221,12 +227,17 @@ Result<Revision> EtcdStore::read(const std::function<Result<void>(SharedRecord)>
   request.set_range_end(prefix_end(options_.prefix + "/"));
   request.set_limit(kFirstPage);
   using Page = Result<std::unique_ptr<pb::RangeResponse>>;
-  const auto fetch = [this](const pb::RangeRequest& of) -> Page {
-    auto page = std::make_unique<pb::RangeResponse>();
-    auto done = ask([&](Member& member, grpc::ClientContext& context) { return member.kv->Range(&context, of, page.get()); }, kPageSeconds);
-    if (!done) return std::unexpected(done.error());
-    return page;
+  const auto fetch = [this](pb::RangeRequest of) -> Page {
+    for (;;) {
+      auto page = std::make_unique<pb::RangeResponse>();
+      auto done =
+          ask([&](Member& member, grpc::ClientContext& context) { return member.kv->Range(&context, of, page.get()); }, kPageSeconds);
+      if (done) return page;
+      if (of.limit() <= 1 || !is_too_large(done.error())) return std::unexpected(done.error());
+      of.set_limit(std::max<std::int64_t>(of.limit() / 16, 1));
+    }
   };
+  std::string last;  // Keys come in their order, or the reading has no end.
   Page page = fetch(request);
   for (;;) {
     if (!page) return std::unexpected(page.error());
@@ -242,9 +253,16 @@ Result<Revision> EtcdStore::read(const std::function<Result<void>(SharedRecord)>
       request.set_limit(static_cast<std::int64_t>(std::clamp<std::size_t>(kPageBytes / bytes, kFirstPage, kMostOnPage)));
       next = std::async(std::launch::async, fetch, request);
     }
-    for (pb::KeyValue& kv : kvs)
+    for (pb::KeyValue& kv : kvs) {
+      if (kv.key() <= last || !kv.key().starts_with(options_.prefix + "/")) {
+        if (next.valid()) next.wait();
+        return fail(ErrorCode::kCorrupt, fmt::format("etcd at {}: asked for what is below {}/, it answers {} behind {}",
+                                                     members_[member()].address, options_.prefix, shown(kv.key()), shown(last)));
+      }
+      last = kv.key();
       if (!is_fence(kv.key()))
         if (auto taken = each(record_of(kv, false)); !taken) return std::unexpected(taken.error());
+    }
     if (!more) return request.revision();
     page = next.get();
   }
@@ -357,8 +375,8 @@ Result<SharedStore::Turn> EtcdStore::take_compaction_turn(std::int64_t version, 
   turn.is_mine = answer.succeeded();
   turn.version = version + 1;
   if (!turn.is_mine) {
-    const auto& kvs = answer.responses(0).response_range().kvs();
-    turn.version = kvs.empty() ? 0 : kvs[0].version();
+    const pb::KeyValue* there = first_in(answer);
+    turn.version = there == nullptr ? 0 : there->version();
   }
   return turn;
 }
@@ -453,6 +471,8 @@ bool EtcdStore::read_stream(Follower& follower) {
   if (is_failed) {
     complain(members_[used].address, status.error_message().empty() ? "cancelled" : status.error_message());
     leave(used);
+    // The same would come again: what it holds is read in pages.
+    is_lost = status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED && status.error_message().contains("larger than max");
   }
   return !is_lost;
 }

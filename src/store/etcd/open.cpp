@@ -45,7 +45,7 @@ Result<Address> parse_address(const std::string& text) {
 
 Member connect(const Address& address, const EtcdOptions& options) {
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxReceiveMessageSize(static_cast<int>(options.most_answer_bytes));
   arguments.SetMaxSendMessageSize(-1);
   // A link that is cut tells nobody; etcd ends those who ask more often than every 5 s.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 6000);

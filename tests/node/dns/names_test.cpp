@@ -148,6 +148,80 @@ TEST(ClusterNames, ALongAnswerComesInSeveralDatagrams) {
   EXPECT_EQ(datagram_of({.is_ours = false, .code = {}, .records = {}}, 0, 512), "pass\n");
 }
 
+/// A headless Service of so many pods with hostnames, each with so many ports.
+Names set_of(std::size_t pods, int port_count) {
+  Names names("cluster.local");
+  names.add_namespace("shop");
+  std::vector<json::Value> slices;
+  json::Array ports;
+  for (int i = 0; i < port_count; ++i) ports.push_back(json::Object{{"name", fmt::format("p{}", i)}, {"port", 1 + i}, {"protocol", "TCP"}});
+  for (std::size_t i = 0; i < pods; ++i) {
+    if (i % 1000 == 0) slices.push_back(json::Object{{"addressType", "IPv4"}, {"ports", ports}, {"endpoints", json::Array()}});
+    json::find(slices.back(), "endpoints")
+        ->get_array()
+        .push_back(json::Object{{"addresses", json::Array{fmt::format("10.{}.{}.{}", i / 65536, i / 256 % 256, i % 256)}},
+                                {"hostname", fmt::format("set-{}", i)}});
+  }
+  std::vector<const json::Value*> pointers;
+  for (const json::Value& one : slices) pointers.push_back(&one);
+  names.set_service(json_of(R"({"metadata":{"namespace":"shop","name":"set"},"spec":{"clusterIP":"None"}})"), pointers);
+  return names;
+}
+
+/// All pages of an answer, as the recursor's script fetches them; what was looked at for them.
+struct Fetched {
+  std::size_t records = 0;
+  std::uint64_t looked_at = 0;
+};
+Fetched fetch(const Names& names, const std::string& name, std::uint16_t type) {
+  Pages pages;
+  Fetched out;
+  std::size_t from = 0;
+  do {
+    const std::string page = pages.answer(names, name, type, from, 512);
+    out.records += static_cast<std::size_t>(std::ranges::count(page, '\n')) - 1;
+    from = std::stoul(page.substr(page.find(' ') + 1));
+  } while (from != 0);
+  out.looked_at = names.looked_at();
+  return out;
+}
+
+TEST(ClusterNames, ALargeSetCostsItsLengthHoweverManyPagesItTakes) {
+  const std::string set = "set.shop.svc.cluster.local";
+  for (const auto& [name, type] : {std::pair(set, kA), std::pair("_p0._tcp." + set, kSrv)}) {
+    const Names few = set_of(500, 1), many = set_of(2000, 1);
+    const Fetched of_few = fetch(few, name, type), of_many = fetch(many, name, type);
+    EXPECT_EQ(of_few.records, type == kA ? 500U : 1000U) << name;
+    EXPECT_EQ(of_many.records, type == kA ? 2000U : 4000U) << name;
+    EXPECT_LE(of_few.looked_at, 1000U) << name;
+    EXPECT_LE(of_many.looked_at, 4 * of_few.looked_at) << name;
+  }
+  const Names many = set_of(2000, 1);
+  EXPECT_EQ(fetch(many, "set-1234." + set, kA).looked_at, 1U);
+  EXPECT_EQ(fetch(many, "set-4321." + set, kA).looked_at, 1U) << "nobody's name is found by looking at nobody";
+}
+
+TEST(ClusterNames, AnAnswerIsNeverLongerThanAMessageOfTheProtocol) {
+  const Names names = set_of(3000, 40);
+  const std::string set = "set.shop.svc.cluster.local";
+  EXPECT_EQ(fetch(names, set, kSrv).records, kMostRecords) << "120,000 are there";
+  EXPECT_LE(names.looked_at(), 3000U + 200U);
+  EXPECT_EQ(fetch(names, set, kAny).records, kMostRecords);
+}
+
+TEST(ClusterNames, WhoeverFetchesTheRestGetsTheSameReply) {
+  Names names = set_of(100, 1);
+  Pages pages;
+  const std::string set = "set.shop.svc.cluster.local";
+  const std::string first = pages.answer(names, set, kA, 0, 512);
+  const std::size_t next = std::stoul(first.substr(first.find(' ') + 1));
+  ASSERT_NE(next, 0U);
+  names.erase_service("shop", "set");
+  EXPECT_NE(pages.answer(names, set, kA, next, 512).find("10.0.0."), std::string::npos);
+  EXPECT_EQ(pages.answer(names, set, kA, 0, 512).substr(0, 2), "3 ");
+  for (int i = 0; i < 20; ++i) static_cast<void>(pages.answer(names, fmt::format("x{}.shop.svc.cluster.local", i), kA, 0, 512));
+}
+
 TEST(Recursor, ItsConfigurationNamesAddressScriptAndWhomItAsks) {
   RecursorOptions options{.directory = "/run/x",
                           .address = "198.19.0.1",
