@@ -103,7 +103,7 @@ TEST_F(SecuredServer, TheRightToGrantMoreIsAskedOfTheWholeChain) {
     return true;
   };
   EXPECT_EQ(rbac(roles, role_of("a"))->status, 201);
-  EXPECT_EQ(send("PUT", "/apis/rbac.authorization.k8s.io/v1/" + roles + "/a", role_of("a", "namespaces"))->status, 200);
+  EXPECT_EQ(send("PUT", "/apis/rbac.authorization.k8s.io/v1/" + roles + "/a", role_of("a", "persistentvolumes"))->status, 200);
   EXPECT_EQ(rbac(bindings, binding_of("b", "cluster-admin"))->status, 201);
   EXPECT_EQ(rbac(roles, role_of("b", "pods"))->status, 201) << "what she holds is nobody's question";
   EXPECT_EQ(asked,
