@@ -110,8 +110,8 @@ bool is_strict_finding(const model::ApiStatus& status) { return status.message.c
 /// A Scale that was sent whole.
 model::ApiResult<json::Value> sent_scale(Request& request) {
   auto scale = decode_unserved_body(request, scale_kind());
-  if (!scale && request.custom != nullptr && scale.error().code == 400 && scale.error().message.starts_with("Scale in version") &&
-      !is_strict_finding(scale.error()))
+  if (!scale && request.custom != nullptr && scale.error().code == 400 &&
+      scale.error().message.contains(" cannot be handled as a Scale: ") && !is_strict_finding(scale.error()))
     return std::unexpected(model::bad_request(kUnnamed));
   return scale;
 }
