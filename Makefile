@@ -86,9 +86,9 @@ chaos: build
 overload: build
 	@tests/attack/overload.py $(BUILD)/bin/berth
 
-## make attack     single requests as unpleasant as a body allows, sessions to nodes ended in every way, objects that become many: what each costs and leaves
+## make attack     single requests as unpleasant as a body allows, sessions to nodes ended in every way, objects that become many, services that never answer: what each costs and leaves
 attack: build
-	@code=0; for script in one_request relays memory; do tests/attack/$$script.py $(BUILD)/bin/berth || code=1; done; exit $$code
+	@code=0; for script in one_request relays memory waiting; do tests/attack/$$script.py $(BUILD)/bin/berth || code=1; done; exit $$code
 
 ## make mutants ROOM=R COUNT=N   N small faults in a room, one at a time: which of them does no test notice (SEED=, ARGS=; docs/testing.md)
 mutants: setup
