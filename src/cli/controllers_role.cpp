@@ -60,11 +60,11 @@ void check_signing(controllers::SigningOptions& signing, Findings& findings) {
     check("cluster-signing-" + signer, authority.certificate_file, authority.key_file, authority.source);
 }
 
-ControllersRole::ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options, AfterLeadership after)
+ControllersRole::ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options, bool stands_again)
     : loop_(lasting_loop("controllers")),
       transport_(std::move(transport)),
       options_(std::move(options)),
-      after_(after),
+      stands_again_(stands_again),
       config_(controllers::config_document(options_)) {
   std::promise<void> made;
   loop_.post([&] {
@@ -81,7 +81,7 @@ void ControllersRole::begin() {
 }
 
 void ControllersRole::lost() {
-  if (after_ == AfterLeadership::kEnds) {
+  if (!stands_again_) {
     log::error("controllers", "leadership lost: stopping");
     kill(getpid(), SIGTERM);
     return;

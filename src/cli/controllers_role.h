@@ -1,16 +1,10 @@
 // The controllers on a loop of their own.
 #pragma once
-#include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "cli/component_port.h"
 #include "controllers/manager.h"
-
-namespace CLI {
-class App;
-}
 
 namespace berth::cli {
 
@@ -27,17 +21,10 @@ controllers::AuthoritySource authority_from_files(std::string certificate_file, 
 /// That --cluster-signing-cert-file and --cluster-signing-key-file go together and can be read.
 void check_signing(controllers::SigningOptions& signing, Findings& findings);
 
-/// What becomes of the process when the controllers lose their Lease.
-enum class AfterLeadership {
-  kEnds,         ///< As kube-controller-manager: whoever supervises it starts it anew.
-  kStandsAgain,  ///< There is more in it: the controllers begin anew, as candidates.
-};
-
-/// Owns its thread.
+/// Owns its thread. When the Lease is lost the process ends, or the controllers begin anew as candidates (`stands_again`).
 class ControllersRole {
  public:
-  ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options,
-                  AfterLeadership after = AfterLeadership::kEnds);
+  ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options, bool stands_again = false);
   ~ControllersRole();
   /// What the role's own port shows. The server made of it must go before the role.
   [[nodiscard]] client::ComponentServerOptions port_options();
@@ -45,11 +32,10 @@ class ControllersRole {
  private:
   void begin();
   void lost();
-
   ThreadLoop& loop_;
   std::shared_ptr<client::Transport> transport_;
   const controllers::ManagerOptions options_;
-  const AfterLeadership after_;
+  const bool stands_again_;
   json::Value config_;  ///< As /configz shows it.
   std::shared_ptr<metrics::Registry> metrics_ = std::make_shared<metrics::Registry>();
   std::unique_ptr<controllers::ControllerManager> manager_;  ///< On the loop, as what follows.

@@ -14,16 +14,14 @@ struct PodProgramsOptions {
   std::shared_ptr<client::Transport> transport;
   /// Where the programs find the API server: server, ca_pem, tls_server_name.
   client::KubeconfigEntry server;
-  /// Each program's files lie below it while it runs; made when it is missing, for the owner alone.
-  std::string directory;
+  std::string directory;  ///< Each program's files lie below it while it runs; made when it is missing, for the owner alone.
 };
 
 /// The destructor stops every program and waits for it.
 std::shared_ptr<node::simulated::ProgramRunner> make_pod_programs(PodProgramsOptions options);
 
-/// The arguments for this binary, with the paths of the pod replaced by those where `mounts` (path in the pod to path here) put them. The
-/// error names the first flag that a pod may not give, or that names a file which is not the pod's. A last word that no flag takes is left
-/// out when it can be one of the documents' callout numbers, which is told in `notes`.
+/// The arguments for this binary, with the pod's paths as `mounts` (there to here) say. The error names the first flag that a pod may not
+/// give, or whose file is not the pod's. A last word that can be a callout number of the documents is left out, which is told in `notes`.
 Result<std::vector<std::string>> program_arguments(const node::simulated::RoleCommand& command,
                                                    const std::vector<std::pair<std::string, std::string>>& mounts,
                                                    std::vector<std::string>& notes);

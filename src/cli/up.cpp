@@ -308,8 +308,7 @@ void UpCluster::start_controllers() {
   }
   signing.authority = authority_from_files(signing.certificate_file, signing.key_file);
   plan_.controllers_options.election_transport = as("system:kube-controller-manager");
-  controllers_ =
-      std::make_unique<ControllersRole>(as("system:kube-controller-manager"), plan_.controllers_options, AfterLeadership::kStandsAgain);
+  controllers_ = std::make_unique<ControllersRole>(as("system:kube-controller-manager"), plan_.controllers_options, /*stands_again=*/true);
 }
 
 Result<void> UpCluster::start_scheduler() {
