@@ -10,6 +10,7 @@
 #include "cli/placement_commands.h"
 #include "descheduler/replay.h"
 #include "node/eviction/replay.h"
+#include "scheduler/parity/gangs.h"
 #include "scheduler/parity/replay.h"
 #include "scheduler/parity/vector_files.h"
 
@@ -20,6 +21,7 @@ std::vector<std::string> replay(const std::string& text) {
   const auto file = json::parse(text);
   if (!file) return {file.error().message};
   if (scheduler::parity::is_scheduling_vector(*file)) return scheduler::parity::replay_scheduling(*file);
+  if (scheduler::parity::is_gang_vector(*file)) return scheduler::parity::replay_gangs(*file);
   if (node::eviction::is_eviction_vector(*file)) return node::eviction::replay_eviction(*file);
   if (autoscaler::is_autoscaler_vector(*file)) return autoscaler::replay_autoscaler(*file);
   if (descheduler::is_descheduler_vector(*file)) return descheduler::replay_descheduler(*file);

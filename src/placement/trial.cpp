@@ -169,6 +169,10 @@ Trial::~Trial() = default;
 Trial::Trial(Trial&&) noexcept = default;
 Trial& Trial::operator=(Trial&&) noexcept = default;
 
+Trial Trial::within(std::span<const NodeIndex> nodes) const {
+  return Trial(std::make_unique<Impl>(std::make_unique<Cluster>(impl_->cluster.only(nodes)), impl_->profiles, impl_->options));
+}
+
 Trial Trial::fork() { return Trial(std::make_unique<Impl>(*impl_, std::make_unique<Cluster>(impl_->cluster.fork()))); }
 
 Cluster& Trial::cluster() { return impl_->cluster; }
@@ -187,7 +191,17 @@ Status Trial::admits(const PodInfo& pod) const {
 }
 
 Decision Trial::decide(const PodInfoPtr& pod) {
-  if (const FrameworkPtr& framework = impl_->profiles.of(*pod)) return impl_->engine.schedule(framework, pod);
+  if (const FrameworkPtr& framework = impl_->profiles.of(*pod)) {
+    const auto& choose = impl_->options.choose_among_equals;
+    if (!choose) return impl_->engine.schedule(framework, pod);
+    BestNodes best = impl_->engine.best(framework, pod);
+    const NodeIndex chosen = best.nodes.size() > 1 ? choose(impl_->cluster, *pod, best.nodes) : NodeIndex();
+    if (chosen.is_valid()) {
+      best.decision.node = chosen;
+      best.decision.node_name = impl_->cluster.node(chosen)->name;
+    }
+    return best.decision;
+  }
   Decision out;
   out.outcome = Decision::Outcome::kError;
   out.error = no_profile(*pod).message();

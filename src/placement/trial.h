@@ -11,6 +11,7 @@
 //
 // Every plugin's Reserve runs whenever a pod is put somewhere, so that the next question counts its devices and volumes as given away.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,6 +28,9 @@ namespace berth::placement {
 struct TrialOptions {
   EngineOptions engine;
   PreemptionOptions preemption;
+  /// Takes the pod's node among several that are equally good, in order of name (replays do as was recorded); invalid leaves it to the
+  /// engine. May be empty.
+  std::function<NodeIndex(const Cluster& cluster, const PodInfo& pod, std::span<const NodeIndex> equals)> choose_among_equals = {};
 };
 
 /// A pod that has its place: on its node in the cluster, its devices and volumes given to it. Owner: the asker, who drops it once the pod
@@ -76,6 +80,9 @@ class Trial {
   ~Trial();
   Trial(Trial&&) noexcept;
   Trial& operator=(Trial&&) noexcept;
+
+  /// A trial over a copy of the cluster in which there are these nodes alone: what a group is offered of one domain.
+  [[nodiscard]] Trial within(std::span<const NodeIndex> nodes) const;
 
   /// Independent from now on. Not const: the columns are brought up to date first, once for all forks.
   [[nodiscard]] Trial fork();

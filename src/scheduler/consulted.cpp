@@ -35,6 +35,7 @@ const std::vector<Candidates>& table() {
       {"ResourceSlice", "resource.k8s.io", "resourceslices", {"v1"}, kDevices},
       {"DeviceClass", "resource.k8s.io", "deviceclasses", {"v1"}, kDevices},
       {"VolumeAttachment", "storage.k8s.io", "volumeattachments", {"v1"}, kVolumeAttachmentDeleted},
+      {"PodGroup", "scheduling.k8s.io", "podgroups", {"v1alpha2"}, kNodeCordoned},
       {"PodDisruptionBudget", "policy", "poddisruptionbudgets", {"v1", "v1beta1"}, kDisruptionBudget},
   };
   return kinds;

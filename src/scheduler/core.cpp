@@ -29,7 +29,7 @@ Core::Core(SchedulerOptions o, placement::Profiles profiles, Known k, const Cloc
       out(std::move(sink)),
       meters(stopwatch, options.metrics, options.tracer),
       cluster(options.profiles.front().era),
-      trial(cluster, std::move(profiles), {options.engine, options.preemption}),
+      trial(cluster, std::move(profiles), {options.engine, options.preemption, options.choose_among_equals}),
       queue(queue_options(options)),
       frameworks(trial.profiles().by_name()) {
   queue.observe({[this](std::string_view name, std::string_view event) { count_incoming(name, event); },
@@ -151,6 +151,7 @@ void Core::schedule_one(const SchedulingQueue::Entry& entry) {
                fmt::format("skip schedule deleting pod: {}", info->key), "Scheduling");
     return forget_waiting(entry.pod.uid);
   }
+  if (are_groups_on() && !info->view().pod_group.empty()) return schedule_group(entry, placement::group_key(info->view()));
   if (stands_aside(entry, *pod)) return;
   if (const placement::Status gate = framework->run_pre_enqueue(info->view(), &cluster); !gate.is_success()) {
     set_gate(*pod, gate.plugin);
@@ -197,6 +198,10 @@ void Core::decided(Turn turn, const Decision& decision) {
 
 /// Assumes the pod on the node and begins to bind it.
 void Core::commit(const Turn& turn, NodeIndex node) {
+  if (const HeldPtr held = hold_place(turn, node)) permit(held);
+}
+
+HeldPtr Core::hold_place(const Turn& turn, NodeIndex node) {
   const auto& [entry, info, framework, started, refused, diagnosis, missed] = turn;
   const TimePoint reserving = meters.start();
   auto reserved = trial.reserve(info, node);
@@ -206,14 +211,16 @@ void Core::commit(const Turn& turn, NodeIndex node) {
   if (!reserved) {
     meters.attempt("error", *info, meters.since(started));
     report_error(info, reserved.error().message());
-    return queue.failed(entry.pod.uid, now);
+    queue.failed(entry.pod.uid, now);
+    return nullptr;
   }
   auto writes = reserved->pre_bind(cluster);
   if (!writes) {
     trial.undo(*reserved);
     meters.attempt("error", *info, meters.since(started));
     report_error(info, fmt::format("running PreBind plugin \"{}\": {}", writes.error().plugin, writes.error().message()));
-    return queue.failed(entry.pod.uid, now);
+    queue.failed(entry.pod.uid, now);
+    return nullptr;
   }
   // In the queue it stays in flight until the binding is over: a failure keeps its count of attempts.
   Tracked& pod = pods.at(entry.pod.uid);
@@ -235,7 +242,7 @@ void Core::commit(const Turn& turn, NodeIndex node) {
   meters.begin_span(*held);
   take_slot(*held);
   if (promised != held->node_name) wake_for_nomination(info, promised);
-  permit(held);
+  return held;
 }
 
 }  // namespace berth::scheduler

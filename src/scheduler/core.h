@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "placement/groups/group_preemption.h"
 #include "scheduler/consulted.h"
 #include "scheduler/effects.h"
 #include "scheduler/extender.h"
@@ -37,6 +38,7 @@ inline const client::Gvr kClaims{"", "v1", "persistentvolumeclaims"};
 struct PodGlance {
   std::string_view node_name, phase, generation, scheduler_name, resize, nominated, start_time, claims;
   std::string_view annotations, owners;
+  std::string_view group;                             ///< spec.schedulingGroup.podGroupName
   std::string_view running, running_init, resources;  ///< What the status says that containers, and the pod, run with.
   /// The bytes must outlive it.
   explicit PodGlance(const std::string& bytes);
@@ -105,8 +107,17 @@ struct Core {
   std::deque<std::string> aside;        ///< First come, first served.
   std::uint64_t node_changes_seen = 0;  ///< Nodes that came or went.
   std::size_t bindings_in_flight = 0;
-  std::size_t assumed = 0;     ///< Held places that the watch has said nothing of.
-  std::size_t gone_bytes = 0;  ///< Of large pods that went since columns were last given back.
+  std::size_t assumed = 0;      ///< Held places that the watch has said nothing of.
+  std::size_t gone_bytes = 0;   ///< Of large pods that went since columns were last given back.
+  placement::PodGroups groups;  ///< Their members: pods that are there and have not ended.
+  bool serves_groups = false;   ///< The server has the kind; else what pods say of groups means nothing.
+  /// What a PodGroup's condition says, as last seen or written.
+  struct GroupCondition {
+    std::string status, reason, message;
+    friend bool operator==(const GroupCondition&, const GroupCondition&) = default;
+  };
+  std::map<std::string, GroupCondition, std::less<>> group_conditions;  ///< By the group's key.
+  std::map<std::string, std::string, std::less<>> group_preempting;     ///< By the group's key, the member that waits for the victims.
   bool is_leader = false;
   bool is_ready = false;  ///< All that placement consults is known.
 
@@ -165,6 +176,37 @@ struct Core {
   void schedule_one(const SchedulingQueue::Entry& entry);
   void decided(Turn turn, const placement::Decision& decision);
   void commit(const Turn& turn, placement::NodeIndex node);
+  /// The pod has its place from now on; null, with all said and done, when it cannot have it.
+  HeldPtr hold_place(const Turn& turn, placement::NodeIndex node);
+
+  // groups.cpp: several pods, one decision
+  [[nodiscard]] bool are_groups_on() const { return serves_groups && options.groups.gangs; }
+  void group_changed(const client::ObjectRef& before, const client::ObjectRef& after);
+  /// The pod counts among its group's, or does no more.
+  void note_member(const client::Object& object, const PodGlance& glance, bool is_there);
+  /// PreEnqueue: the profile's plugins, then whether the pod's group is complete.
+  [[nodiscard]] placement::Status gate_of(const model::PodView& pod) const;
+  [[nodiscard]] bool waits_for_group(PluginSet rejected_by) const;
+  void ask_gates_of_group(const std::string& key);
+  /// The turn of one member is that of all that wait.
+  void schedule_group(const SchedulingQueue::Entry& entry, const std::string& key);
+  [[nodiscard]] std::vector<Turn> gather_group(const SchedulingQueue::Entry& entry, const std::string& key);
+  [[nodiscard]] bool agree_on_profile(const std::vector<Turn>& turns);
+  struct GroupTurn {
+    placement::PodGroupPtr group;
+    std::vector<Turn> turns;                     ///< By the order in which they choose.
+    std::vector<placement::PodInfoPtr> members;  ///< The same as pods.
+    TimePoint started;
+  };
+  void place_group(const GroupTurn& turn, const placement::GroupDecision& decision);
+  void reject_group(const GroupTurn& turn, const placement::GroupDecision& decision, bool waits_for_victims);
+  void fail_group(const GroupTurn& turn, const placement::GroupDecision& decision);
+  /// Its own reasons, in its own words.
+  void reject_member(Turn turn, const placement::PodGroup& group, std::shared_ptr<const placement::Diagnosis> diagnosis);
+  /// True: victims are on their way out. False: `message` says why not.
+  bool preempt_for_group(const GroupTurn& turn, const placement::GroupQuestion& question, std::string& message);
+  void set_group_condition(const placement::PodGroup& group, GroupCondition condition);
+  [[nodiscard]] static client::ObjectReference reference(const placement::PodGroup& group);
 
   // asking.cpp
   /// The pod whose turn it is; nullopt: none, or extenders must answer first.
@@ -240,11 +282,21 @@ struct Core {
   /// volumes are still being bound is not deleted: its binding is called off, and it queues again.
   /// Returns the node that is to be nominated.
   std::string preempt(const placement::PodInfoPtr& info, placement::Candidate choice);
-  void evict(const placement::PodInfoPtr& preemptor, const placement::PodInfoPtr& victim, const client::ObjectRef& object,
-             const std::string& node_name);
+  /// For whom pods are evicted, as is told of it.
+  struct Preemptor {
+    std::string profile;
+    std::string_view type;  ///< "pod", "podgroup"
+    std::string name;       ///< How the victim's event calls it.
+    client::ObjectReference by;
+    std::string where;  ///< The node's name, or "cluster".
+  };
+  [[nodiscard]] Preemptor as_preemptor(const placement::PodInfoPtr& pod, const std::string& node_name) const;
+  /// Marks the victims and deletes them; those whose node is not asked for yet are called off. `waiter`: the pod that is not tried again
+  /// before all are seen going.
+  void evict_all(const Preemptor& preemptor, const std::string& waiter, const std::vector<placement::PodInfoPtr>& victims);
+  void evict(const Preemptor& preemptor, const placement::PodInfoPtr& victim, const client::ObjectRef& object);
   /// The event on the victim; `how` is added to its words.
-  void report_eviction(const placement::PodInfoPtr& preemptor, const client::ObjectReference& victim, const std::string& node_name,
-                       std::string_view how = {});
+  void report_eviction(const Preemptor& preemptor, const client::ObjectReference& victim, std::string_view how = {});
   void eviction_failed(const std::string& victim_uid, const std::string& why);
   /// The victim goes or is gone: one less to wait for.
   void victim_seen(const std::string& victim_uid);
@@ -253,7 +305,7 @@ struct Core {
   void stop_preempting(Tracked& pod);
   /// Its node is not asked for yet: who wants its place need not delete it.
   [[nodiscard]] bool can_be_called_off(const Tracked& pod) const;
-  void call_off(const HeldPtr& held, const placement::PodInfoPtr& preemptor, const std::string& node_name);
+  void call_off(const HeldPtr& held, const Preemptor& preemptor);
   /// Condition PodScheduled=False and a FailedScheduling event; the condition is written only when its text or the nomination changes.
   /// `may_lag`: the API may have a nomination that the watch has not shown yet.
   void report_failure(const placement::PodInfoPtr& info, std::string_view reason, const std::string& message,

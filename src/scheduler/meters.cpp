@@ -20,6 +20,27 @@ void Meters::attempt(const char* result, const placement::PodInfo& pod, double s
       .observe(seconds);
 }
 
+void Meters::group_attempt(const char* result, const std::string& profile, double seconds) {
+  const metrics::Labels labels = {{"profile", profile}, {"result", result}};
+  registry_
+      ->counter("scheduler_podgroup_schedule_attempts_total",
+                "Number of attempts to schedule groups of pods, by the result: 'unschedulable' where the group fits nowhere, 'error' for a "
+                "failure of the scheduler's own.",
+                labels)
+      .add();
+  registry_
+      ->histogram("scheduler_podgroup_scheduling_attempt_duration_seconds", "Pod group scheduling attempt latency in seconds",
+                  metrics::exponential_buckets(0.001, 2, 15), labels)
+      .observe(seconds);
+}
+
+void Meters::group_algorithm(double seconds) {
+  registry_
+      ->histogram("scheduler_podgroup_scheduling_algorithm_duration_seconds", "Pod group scheduling algorithm latency in seconds",
+                  metrics::exponential_buckets(0.001, 2, 15))
+      .observe(seconds);
+}
+
 metrics::Histogram& Meters::frequent(const std::array<std::string_view, 4>& key, const std::function<metrics::Histogram&()>& make) {
   if (const auto known = frequent_series_.find(key); known != frequent_series_.end()) return *known->second;
   std::array<std::string_view, 4> kept;

@@ -28,6 +28,9 @@ class Meters {
   [[nodiscard]] double since(TimePoint start) const { return static_cast<double>((clock_.now() - start).count()) / 1e6; }
 
   void attempt(const char* result, const placement::PodInfo& pod, double seconds);
+  /// Of a PodGroup.
+  void group_attempt(const char* result, const std::string& profile, double seconds);
+  void group_algorithm(double seconds);
   void point(const char* point, const std::string& profile, double seconds, const char* status = "Success");
   void event(const std::string& label, TimePoint start);
   void events(EventSet events, TimePoint start);

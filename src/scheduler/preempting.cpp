@@ -88,15 +88,17 @@ placement::PostFilterResult Core::find_room(const Turn& turn) {
   return trial.victims_for(turn.info, &evaluation);
 }
 
-std::string Core::preempt(const PodInfoPtr& info, placement::Candidate choice) {
-  const model::PodView& preemptor_pod = info->view();
-  if (options.on_preemption) options.on_preemption(cluster, info, choice);
-  const std::string node_name = cluster.node(choice.node)->name;
+Core::Preemptor Core::as_preemptor(const PodInfoPtr& pod, const std::string& node_name) const {
+  const bool is_old = cluster.era() == placement::Era::k120;
+  return {pod->view().scheduler_name, "pod", is_old ? pod->key : "pod " + pod->view().meta.uid, reference(*pod), node_name};
+}
+
+void Core::evict_all(const Preemptor& preemptor, const std::string& waiter, const std::vector<PodInfoPtr>& victims) {
   Preempting open;
   std::vector<std::pair<PodInfoPtr, ObjectRef>> going;
-  std::vector<std::string> names;
   std::vector<HeldPtr> called_off;
-  for (const PodInfoPtr& victim : choice.victims) {
+  std::vector<std::string> names;
+  for (const PodInfoPtr& victim : victims) {
     names.push_back(victim->key);
     if (const auto known = pods.find(victim->view().meta.uid); known != pods.end() && can_be_called_off(known->second)) {
       called_off.push_back(known->second.held());
@@ -105,26 +107,34 @@ std::string Core::preempt(const PodInfoPtr& info, placement::Candidate choice) {
     const ObjectRef object = known(kPods, victim->view().meta.ns, victim->view().meta.name);
     if (object == nullptr || object->uid() != victim->view().meta.uid || object->is_deleting()) continue;
     open.victims.insert(object->uid());
-    preempted_by[object->uid()].push_back(preemptor_pod.meta.uid);
+    preempted_by[object->uid()].push_back(waiter);
     going.emplace_back(victim, object);
   }
-  if (!open.victims.empty()) pods.at(preemptor_pod.meta.uid).enter(std::move(open));
-  if (going.empty() && called_off.empty())
-    return node_name;  // All of them go already: nothing is to be done, and nobody loses anything by it.
+  if (!open.victims.empty()) pods.at(waiter).enter(std::move(open));
+  if (going.empty() && called_off.empty()) return;  // All of them go already: nothing is to be done, and nobody loses anything by it.
   meters.registry()
       .histogram("scheduler_preemption_victims", "Number of selected preemption victims", metrics::exponential_buckets(1, 2, 7))
-      .observe(static_cast<double>(choice.victims.size()));
-  for (const auto& [victim, object] : going) evict(info, victim, object, node_name);
+      .observe(static_cast<double>(victims.size()));
+  for (const auto& [victim, object] : going) evict(preemptor, victim, object);
   for (const HeldPtr& held : called_off) {
-    report_eviction(info, reference(*held->object), node_name, " (in kube-scheduler memory).");
+    report_eviction(preemptor, reference(*held->object), " (in kube-scheduler memory).");
     // Later: the preemptor, which is being decided, must be where a freed node wakes it.
-    out.later([this, held, info, node_name] { call_off(held, info, node_name); });
+    out.later([this, held, preemptor] { call_off(held, preemptor); });
   }
   // With a victim as the related object a second preemption is an event of its own: folded into the first, it would tell of the first's
   // node and pods.
-  const client::ObjectReference victim = reference(*choice.victims.front());
-  out.report(preemptor_pod.scheduler_name, reference(*info), "Normal", "Preempting",
-             fmt::format("Preempting {} pod(s) on node {}: {}", names.size(), node_name, fmt::join(names, ", ")), "Preempting", &victim);
+  const client::ObjectReference victim = reference(*victims.front());
+  out.report(preemptor.profile, preemptor.by, "Normal", "Preempting",
+             fmt::format("Preempting {} pod(s) on {}{}: {}", names.size(), preemptor.type == "pod" ? "node " : "the ", preemptor.where,
+                         fmt::join(names, ", ")),
+             "Preempting", &victim);
+}
+
+std::string Core::preempt(const PodInfoPtr& info, placement::Candidate choice) {
+  const model::PodView& preemptor_pod = info->view();
+  if (options.on_preemption) options.on_preemption(cluster, info, choice);
+  const std::string node_name = cluster.node(choice.node)->name;
+  evict_all(as_preemptor(info, node_name), preemptor_pod.meta.uid, choice.victims);
 
   std::vector<PodInfoPtr> losing;
   for (const PodInfoPtr& other : cluster.nominated(choice.node))
@@ -149,39 +159,34 @@ bool Core::can_be_called_off(const Tracked& pod) const {
 }
 
 /// Its place is for another. Who asked for its node meanwhile has to be evicted.
-void Core::call_off(const HeldPtr& held, const PodInfoPtr& preemptor, const std::string& node_name) {
+void Core::call_off(const HeldPtr& held, const Preemptor& preemptor) {
   const Tracked* pod = holder(held);
   if (pod == nullptr) return;
   if (can_be_called_off(*pod)) return binding_failed(held, {"PreBind", "VolumeBinding"}, "preempted by DefaultPreemption");
-  evict(preemptor, held->info, held->object, node_name);
+  evict(preemptor, held->info, held->object);
 }
 
 /// Condition DisruptionTarget, then the deletion, then the event.
-void Core::evict(const PodInfoPtr& preemptor_pod, const PodInfoPtr& victim, const ObjectRef& object, const std::string& node_name) {
-  const std::string message = fmt::format("{}: preempting to accommodate a higher priority pod", preemptor_pod->view().scheduler_name);
+void Core::evict(const Preemptor& preemptor, const PodInfoPtr& victim, const ObjectRef& object) {
+  const std::string message = fmt::format("{}: preempting to accommodate a higher priority {}", preemptor.profile, preemptor.type);
   const json::Value patch = condition_patch(*object, "DisruptionTarget", "True", "PreemptionByScheduler", message, format_rfc3339(now));
   const model::PodView& pod = victim->view();
   out.patch(
       kPods, pod.meta.ns, pod.meta.name, client::PatchType::kStrategicMerge, patch,
-      [this, preemptor_pod, victim, object, node_name](const client::ApiResult<json::Value>& marked) {
+      [this, preemptor, victim, object](const client::ApiResult<json::Value>& marked) {
         const model::PodView& pod = victim->view();
         if (!marked && marked.error().code != 404) return eviction_failed(pod.meta.uid, marked.error().message);
-        out.remove(kPods, pod.meta.ns, pod.meta.name, pod.meta.uid,
-                   [this, preemptor_pod, victim, object, node_name](const Answered& deleted) {
-                     if (!deleted && deleted.error().code != 404) return eviction_failed(victim->view().meta.uid, deleted.error().message);
-                     if (deleted) report_eviction(preemptor_pod, reference(*object), node_name);  // Or it went by itself.
-                   });
+        out.remove(kPods, pod.meta.ns, pod.meta.name, pod.meta.uid, [this, preemptor, victim, object](const Answered& deleted) {
+          if (!deleted && deleted.error().code != 404) return eviction_failed(victim->view().meta.uid, deleted.error().message);
+          if (deleted) report_eviction(preemptor, reference(*object));  // Or it went by itself.
+        });
       },
       "status");
 }
 
-void Core::report_eviction(const PodInfoPtr& preemptor_pod, const client::ObjectReference& victim, const std::string& node_name,
-                           std::string_view how) {
-  const client::ObjectReference related = reference(*preemptor_pod);
-  const bool is_old = cluster.era() == placement::Era::k120;
-  const std::string by = is_old ? preemptor_pod->key : "pod " + preemptor_pod->view().meta.uid;
-  out.report(preemptor_pod->view().scheduler_name, victim, "Normal", "Preempted",
-             fmt::format("Preempted by {} on node {}{}", by, node_name, how), "Preempting", &related);
+void Core::report_eviction(const Preemptor& preemptor, const client::ObjectReference& victim, std::string_view how) {
+  out.report(preemptor.profile, victim, "Normal", "Preempted",
+             fmt::format("Preempted by {} on node {}{}", preemptor.name, preemptor.where, how), "Preempting", &preemptor.by);
 }
 
 void Core::eviction_failed(const std::string& victim_uid, const std::string& why) {
@@ -207,6 +212,7 @@ void Core::victim_seen_by(const std::string& preemptor_uid, const std::string& v
   if (!open.victims.empty()) return;
   const bool has_failed = open.has_failed, try_again = has_failed || open.missed_event;
   pod.enter(Queued{});
+  std::erase_if(group_preempting, [&](const auto& one) { return one.second == preemptor_uid; });
   if (!try_again) return;
   if (has_failed)
     queue.retry_after_backoff(preemptor_uid, now);  // What is refused now is likely refused in a moment.
@@ -225,6 +231,7 @@ void Core::stop_preempting(Tracked& pod) {
     if (found->second.empty()) preempted_by.erase(found);
   }
   pod.enter(Queued{});
+  std::erase_if(group_preempting, [&](const auto& one) { return one.second == pod.info->view().meta.uid; });
 }
 
 void Core::report_error(const PodInfoPtr& info, const std::string& message, bool may_lag) {

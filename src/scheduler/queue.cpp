@@ -162,6 +162,16 @@ std::optional<SchedulingQueue::Entry> SchedulingQueue::pop(TimePoint now) {
   if (active_.empty() && early_.empty()) return std::nullopt;
   Slot& slot = active_.empty() ? *early_.begin()->second.slot : *active_.begin()->slot;
   if (active_.empty()) count("active", "PopFromBackoffQ");
+  return begin_flight(slot, now);
+}
+
+std::optional<SchedulingQueue::Entry> SchedulingQueue::take(const std::string& uid, TimePoint now) {
+  const auto found = pods_.find(uid);
+  if (found == pods_.end() || found->second->box == Box::kInFlight || found->second->box == Box::kGated) return std::nullopt;
+  return begin_flight(*found->second, now);
+}
+
+const SchedulingQueue::Entry& SchedulingQueue::begin_flight(Slot& slot, TimePoint now) {
   leave(slot);
   hold_rejection(slot, false);
   enter(slot, Box::kInFlight);

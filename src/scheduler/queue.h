@@ -85,6 +85,8 @@ class SchedulingQueue {
 
   /// Highest priority first, then the one queued longest. The pod stays known as in flight until done, unschedulable or failed is called.
   std::optional<Entry> pop(TimePoint now);
+  /// This very pod, as if it were its turn; nullopt when it is gated, in flight or not here.
+  std::optional<Entry> take(const std::string& uid, TimePoint now);
   [[nodiscard]] bool has_ready(TimePoint now);
   void done(const std::string& uid);
   /// A gate that was open when it was queued is shut: it was not tried.
@@ -170,6 +172,7 @@ class SchedulingQueue {
   [[nodiscard]] static EarlyKey early_key(Slot& slot) {
     return {std::chrono::floor<std::chrono::seconds>(slot.box_until.time_since_epoch()).count(), active_key(slot)};
   }
+  const Entry& begin_flight(Slot& slot, TimePoint now);
   void leave(Slot& slot);
   void enter(Slot& slot, Box box, TimePoint until = {}, bool pops_early = false);
   void count(std::string_view queue, std::string_view event) const {

@@ -109,6 +109,7 @@ static bool may_do_without(const Consulted& kind) {
 
 void Scheduler::Impl::subscribe_to_kinds(std::vector<Consulted> served) {
   kinds = std::move(served);
+  core.serves_groups = std::ranges::any_of(kinds, [](const Consulted& kind) { return kind.kind == "PodGroup"; });
   for (const Consulted& kind : kinds) {
     const auto changed = [weak = weak_from_this(), kind](const ObjectRef& before, const ObjectRef& after) {
       if (const auto self = weak.lock()) self->at_present().object_changed(kind, before, after);

@@ -13,6 +13,7 @@ using enum ClusterEvent;
 /// What the plugin of this profile, with its arguments, registers for.
 EventSet events_of(std::string_view name, const placement::Framework& framework) {
   if (name == kDisruptionBudgets) return kDisruptionBudget;
+  if (name == kGangScheduling) return {};
   const placement::Plugin* plugin = framework.find(name);
   return plugin != nullptr ? plugin->events_to_register() : placement::all_events();
 }

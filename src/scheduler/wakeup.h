@@ -28,6 +28,9 @@ enum class ObjectVerb : std::uint8_t { kAdded, kUpdated, kDeleted };
 /// Stands among rejecting plugins for a preemption that hard budgets forbade.
 inline constexpr std::string_view kDisruptionBudgets = "DisruptionBudgets";
 
+/// Stands among rejecting plugins, and at PreEnqueue, for a group of pods that is not complete: groups.cpp wakes its members itself.
+inline constexpr std::string_view kGangScheduling = "GangScheduling";
+
 /// Gives every plugin name a bit. At most 64 names are told apart; the rest share the last bit.
 class PluginBits {
  public:

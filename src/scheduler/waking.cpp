@@ -49,7 +49,7 @@ void Core::ask_gate(Tracked& tracked) {
   const SchedulingQueue::Entry* queued = queue.find(tracked.info->view().meta.uid);
   if (queued == nullptr) return;
   const model::PodView& pod = tracked.info->view();
-  const placement::Status gate = frameworks.at(pod.scheduler_name)->run_pre_enqueue(pod, &cluster);
+  const placement::Status gate = gate_of(pod);
   set_gate(tracked, gate.plugin);
   if (gate.is_success() != queued->pod.gated) return;
   QueuedPod same = queued->pod;
@@ -84,6 +84,12 @@ void Core::wake_pod(const std::string& uid) {
 bool Core::waits_for_victims(const std::string& uid) {
   Tracked* pod = preempted_by.empty() ? nullptr : wanting(uid);
   Preempting* open = pod != nullptr ? pod->as<Preempting>() : nullptr;
+  if (open == nullptr && pod != nullptr && !group_preempting.empty() && !pod->info->view().pod_group.empty()) {
+    // One member waits for all of them.
+    const auto waiter = group_preempting.find(placement::group_key(pod->info->view()));
+    Tracked* other = waiter != group_preempting.end() ? wanting(waiter->second) : nullptr;
+    open = other != nullptr ? other->as<Preempting>() : nullptr;
+  }
   if (open == nullptr) return false;
   open->missed_event = true;
   return true;

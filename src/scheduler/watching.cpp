@@ -21,8 +21,8 @@ PodGlance::PodGlance(const std::string& bytes) {
   static const json::PathScanner scanner({"spec.nodeName", "status.phase", "metadata.generation", "spec.schedulerName", "status.resize",
                                           "status.nominatedNodeName", "status.startTime", "status.resourceClaimStatuses",
                                           "status.containerStatuses", "status.initContainerStatuses", "status.resources",
-                                          "metadata.annotations", "metadata.ownerReferences"});
-  std::array<std::string_view, 13> values;
+                                          "metadata.annotations", "metadata.ownerReferences", "spec.schedulingGroup.podGroupName"});
+  std::array<std::string_view, 14> values;
   if (!scanner.scan(bytes, values)) return;
   const auto plain = [](std::string_view raw) {
     bool ok = true;
@@ -42,6 +42,7 @@ PodGlance::PodGlance(const std::string& bytes) {
   resources = values[10];
   annotations = values[11];
   owners = values[12];
+  group = plain(values[13]);
 }
 
 namespace {
@@ -144,6 +145,7 @@ void Core::node_deleted(const ObjectRef& object) {
 
 void Core::object_changed(const Consulted& kind, const ObjectRef& before, const ObjectRef& after) {
   const TimePoint start = meters.start();
+  if (kind.kind == "PodGroup") return group_changed(before, after);
   if (!bindings_by_claim.empty()) claim_moved(kind.gvr.resource, after != nullptr ? *after : *before);
   json::Value document = after != nullptr ? after->document() : json::Value();
   const Object& either = after != nullptr ? *after : *before;
@@ -185,6 +187,7 @@ void Core::wake_for_object(const Consulted& kind, const ObjectRef& before, const
 void Core::pod_added(const ObjectRef& object) {
   const TimePoint start = meters.start();
   const PodGlance glance(object->bytes());
+  if (!glance.group.empty()) note_member(*object, glance, true);
   if (object->is_deleting()) victim_seen(object->uid());
   const bool is_assigned = !glance.node_name.empty();
   if (is_assigned)
@@ -197,6 +200,7 @@ void Core::pod_added(const ObjectRef& object) {
 void Core::pod_updated(const ObjectRef& before, const ObjectRef& after) {
   const TimePoint start = meters.start();
   const PodGlance then(before->bytes()), now(after->bytes());
+  if (!now.group.empty()) note_member(*after, now, true);
   if (now.node_name.empty()) {
     if (after->is_deleting()) victim_seen(after->uid());
     if (after->is_deleting()) look_again(after->uid());
@@ -227,6 +231,8 @@ void Core::pod_updated(const ObjectRef& before, const ObjectRef& after) {
 void Core::pod_deleted(const ObjectRef& object) {
   const TimePoint start = meters.start();
   const std::string key = object->key();
+  const PodGlance glance(object->bytes());
+  if (!glance.group.empty()) note_member(*object, glance, false);
   look_again(object->uid());
   if (at_permit.contains(object->uid())) binding_failed(pods.at(object->uid()).held(), {}, "removed");
   const PodInfoPtr info = cluster.find_pod(key);
@@ -375,7 +381,7 @@ void Core::want_node(const ObjectRef& object, const PodGlance& glance, const Obj
   set_nominated(entry, info->view().nominated_node_name);
   const placement::FrameworkPtr& framework = frameworks.at(info->view().scheduler_name);
   const TimePoint asked = meters.start();
-  const placement::Status gate = framework->run_pre_enqueue(info->view(), &cluster);
+  const placement::Status gate = gate_of(info->view());
   const bool is_gated = !gate.is_success();
   meters.point("PreEnqueue", info->view().scheduler_name, meters.since(asked), is_gated ? "UnschedulableAndUnresolvable" : "Success");
   const auto priority = static_cast<std::int32_t>(std::clamp<std::int64_t>(info->view().priority, INT32_MIN, INT32_MAX));

@@ -2,8 +2,9 @@
 // (tests/scheduler/cases/*.yaml).
 //
 // A step is one thing that happens, and lists the effects that follow from it, in order; turns are taken and posted work is done as long as
-// there is any. Effects: "bind POD to NODE", "patch POD STATUS", "delete POD", "get POD", "announce POD", "ask about POD", "tell POD
-// REASON", "wake" and "wake no more". An answer is for the oldest open effect of that name.
+// there is any. "group NAME" shows a PodGroup. Effects: "condition NAME STATUS", "bind POD to NODE", "patch POD STATUS", "delete POD", "get
+// POD", "announce POD", "ask about POD", "tell POD REASON", "wake" and "wake no more". An answer is for the oldest open effect of that
+// name.
 #include "scheduler/core.h"
 
 #include <gtest/gtest.h>
@@ -61,6 +62,7 @@ class Desk {
       core_->extenders = std::make_shared<Extenders>(std::vector{one}, Extenders::Post());
     }
     core_->is_ready = true;
+    core_->serves_groups = json::find(table, {"groups"}) != nullptr;
     core_->now = clock_.now();
     core_->lead(true);
     settle();
@@ -89,6 +91,7 @@ class Desk {
     EXPECT_EQ(core_->assumed, 0u);
     EXPECT_EQ(core_->bindings_in_flight, 0u);
     EXPECT_TRUE(core_->preempted_by.empty() && core_->bindings_by_claim.empty() && core_->at_permit.empty() && core_->gates.empty());
+    EXPECT_TRUE(core_->group_preempting.empty());
     const auto sizes = core_->queue.sizes();
     EXPECT_EQ(sizes.active + sizes.backoff + sizes.unschedulable + sizes.gated, 0u);
   }
@@ -121,6 +124,8 @@ class Desk {
         cpu = json::as_view(value);
       else if (key == "labels")
         metadata["labels"] = value;
+      else if (key == "group")
+        json::set(spec, {"schedulingGroup", "podGroupName"}, value);
       else
         json::set(spec, {std::string(key)}, value);
     }
@@ -129,7 +134,26 @@ class Desk {
     show(json::Object{{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata}, {"spec", spec}});
   }
 
+  void show_group(const std::string& name, const json::Value* with) {
+    json::Value group{{"kind", "PodGroup"},
+                      {"metadata", {{"name", name}, {"namespace", "default"}, {"uid", "group-" + name}}},
+                      {"spec", {{"schedulingPolicy", {{"gang", {{"minCount", json::get_int(*with, {"minCount"}, 1)}}}}}}}};
+    for (const auto& [key, value] : with->as_object())
+      if (key == "topologyKey")
+        json::set(group, {"spec", "schedulingConstraints", "topology"}, json::Array{json::Object{{"key", value}}});
+      else if (key != "minCount")
+        json::set(group, {"spec", std::string(key)}, value);
+    const auto after = std::make_shared<client::Object>(group);
+    ObjectRef& slot = objects_["podgroups/default/" + name];
+    core_->object_changed({"PodGroup", {}, ClusterEvent::kNodeCordoned}, std::exchange(slot, after), after);
+  }
+
   void happen(std::string_view what, const std::string& name, const json::Value* with) {
+    if (what == "group") return show_group(name, with);
+    if (what == "group gone") {
+      const auto last = objects_.extract("podgroups/default/" + name);
+      return core_->object_changed({"PodGroup", {}, ClusterEvent::kNodeCordoned}, last.mapped(), nullptr);
+    }
     if (what == "node") {
       json::Value node{{"kind", "Node"},
                        {"metadata", {{"name", name}}},
@@ -226,6 +250,9 @@ class Desk {
     if (request.call.subresource == "binding") {
       const auto binding = json::parse(body);
       what = fmt::format("bind {} to {}", name, json::get_string(*binding, {"target", "name"}));
+    } else if (request.call.gvr.resource == "podgroups") {
+      const auto patch = json::parse(body);
+      what = fmt::format("condition {} {}", name, json::get_string(json::get_array(*patch, {"status", "conditions"})[0], {"status"}));
     } else if (request.call.subresource == "status" && request.call.gvr == kPods) {
       what = body.find("DisruptionTarget") != std::string::npos ? "mark " + name
              : body.find("PodScheduled") != std::string::npos   ? "patch " + name

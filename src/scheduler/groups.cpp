@@ -1,0 +1,321 @@
+// Groups of pods (PodGroup, scheduling.k8s.io/v1alpha2): several pods, one decision. Members stand in the queue as themselves, and whoever
+// comes up first brings all that wait.
+//
+//   a member's turn --> all that wait --> one decision --> enough have a place: they are held, all of them, then bound as any pod is
+//                                                  |          the others wait, each for what rejected it
+//                                                  +--> too few: nobody is held; victims for the whole group? --> all wait
+//
+// A PodGroup that is not there yet, or has too few pods, keeps its members gated; what comes opens the gate (PreEnqueue).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "placement/preemption_words.h"
+#include "scheduler/core.h"
+
+namespace berth::scheduler {
+
+using client::ObjectRef;
+using placement::GroupDecision;
+using placement::NodeIndex;
+using placement::PodGroup;
+using placement::PodInfoPtr;
+using placement::Status;
+
+namespace {
+
+const client::Gvr kPodGroups{"scheduling.k8s.io", "v1alpha2", "podgroups"};
+constexpr std::string_view kCondition = "PodGroupScheduled";
+constexpr std::string_view kOneProfile =
+    "all pods in a single pod group should have the same .spec.schedulerName set, got: \"{}\" and \"{}\"";
+
+Status too_few() {
+  return Status{placement::Code::kUnschedulableAndUnresolvable,
+                kGangScheduling,
+                {"waiting for minCount pods from a gang to appear in scheduling queue"}};
+}
+
+}  // namespace
+
+client::ObjectReference Core::reference(const PodGroup& group) {
+  client::ObjectReference out;
+  out.api_version = "scheduling.k8s.io/v1alpha2";
+  out.kind = "PodGroup";
+  out.ns = group.ns;
+  out.name = group.name;
+  out.uid = group.uid;
+  return out;
+}
+
+// What the watch shows.
+
+void Core::group_changed(const ObjectRef& before, const ObjectRef& after) {
+  const client::Object& either = after != nullptr ? *after : *before;
+  const std::string key = either.key();
+  if (after == nullptr) {
+    groups.remove(key);
+    group_conditions.erase(key);
+  } else {
+    const json::Value document = after->document();
+    groups.upsert(std::make_shared<const PodGroup>(PodGroup::parse(document)));
+    for (const json::Value& one : json::get_array(document, {"status", "conditions"}))
+      if (json::get_string(one, {"type"}) == kCondition)
+        group_conditions[key] = {std::string(json::get_string(one, {"status"})), std::string(json::get_string(one, {"reason"})),
+                                 std::string(json::get_string(one, {"message"}))};
+  }
+  if (are_groups_on()) ask_gates_of_group(key);
+}
+
+void Core::note_member(const client::Object& object, const PodGlance& glance, bool is_there) {
+  const std::string key = fmt::format("{}/{}", object.ns(), glance.group);
+  const bool counts = is_there && !glance.is_terminal();
+  const bool has_changed = counts ? groups.add_member(key, {object.uid(), object.key()}) : groups.remove_member(key, object.uid());
+  if (has_changed && counts && are_groups_on()) ask_gates_of_group(key);
+}
+
+Status Core::gate_of(const model::PodView& pod) const {
+  Status gate = frameworks.at(pod.scheduler_name)->run_pre_enqueue(pod, &cluster);
+  if (!gate.is_success() || !are_groups_on() || pod.pod_group.empty()) return gate;
+  const std::string key = placement::group_key(pod);
+  const placement::PodGroupPtr group = groups.find(key);
+  if (group == nullptr)
+    return Status{placement::Code::kUnschedulableAndUnresolvable,
+                  kGangScheduling,
+                  {fmt::format("waiting for pods's pod group \"{}\" to appear in scheduling queue", pod.pod_group)}};
+  if (group->is_gang && static_cast<std::int64_t>(groups.count(key)) < group->min_count) return too_few();
+  return gate;
+}
+
+bool Core::waits_for_group(PluginSet rejected_by) const {
+  const auto names = bits.names(rejected_by);
+  return std::ranges::find(names, kGangScheduling) != names.end();
+}
+
+/// Those that are gated are asked again; those that wait for others of the group are tried again.
+void Core::ask_gates_of_group(const std::string& key) {
+  for (const auto& member : groups.members(key)) {
+    Tracked* pod = wanting(member.uid);
+    if (pod == nullptr) continue;
+    if (pod->gated_by == kGangScheduling) {
+      ask_gate(*pod);
+    } else if (const auto* queued = queue.find(member.uid); queued != nullptr && waits_for_group(queued->rejected_by)) {
+      wake_pod(member.uid);
+    }
+  }
+}
+
+// The cycle.
+
+std::vector<Turn> Core::gather_group(const SchedulingQueue::Entry& entry, const std::string& key) {
+  std::vector<Turn> out;
+  for (const auto& member : groups.members(key)) {
+    Tracked* pod = wanting(member.uid);
+    if (pod == nullptr || pod->as<Aside>() != nullptr || pod->as<Asking>() != nullptr) continue;
+    const auto taken = member.uid == entry.pod.uid ? std::optional(entry) : queue.take(member.uid, now);
+    if (!taken) continue;
+    stop_preempting(*pod);
+    const PodInfoPtr info = pod->info;
+    if (pod->object->is_deleting()) {
+      this->out.report(info->view().scheduler_name, reference(*pod->object), "Warning", "FailedScheduling",
+                       fmt::format("skip schedule deleting pod: {}", info->key), "Scheduling");
+      forget_waiting(member.uid);
+      continue;
+    }
+    if (const Status gate = gate_of(info->view()); !gate.is_success()) {
+      set_gate(*pod, gate.plugin);
+      queue.shut_gate(member.uid);
+      continue;
+    }
+    out.push_back({.entry = *taken, .info = info, .framework = frameworks.at(info->view().scheduler_name), .started = meters.start()});
+  }
+  std::ranges::stable_sort(out, std::greater(), [](const Turn& one) { return one.info->view().priority; });
+  return out;
+}
+
+bool Core::agree_on_profile(const std::vector<Turn>& turns) {
+  const std::string& name = turns.front().info->view().scheduler_name;
+  const auto other = std::ranges::find_if(turns, [&](const Turn& one) { return one.info->view().scheduler_name != name; });
+  if (other == turns.end()) return true;
+  const std::string message = fmt::format(kOneProfile, other->info->view().scheduler_name, name);
+  for (const Turn& one : turns) {
+    report_error(one.info, message);
+    queue.failed(one.entry.pod.uid, now);
+  }
+  return false;
+}
+
+void Core::schedule_group(const SchedulingQueue::Entry& entry, const std::string& key) {
+  if (const auto waiter = group_preempting.find(key); waiter != group_preempting.end() && waiter->second != entry.pod.uid) {
+    // Their room is being made: what is decided now would be decided twice.
+    if (Tracked* other = wanting(waiter->second); other != nullptr && other->as<Preempting>() != nullptr) {
+      other->as<Preempting>()->missed_event = true;
+      const Tracked& mine = pods.at(entry.pod.uid);
+      const auto& framework = frameworks.at(mine.info->view().scheduler_name);
+      return queue.unschedulable(entry.pod.uid, bits.set_of(std::array{kGangScheduling}, *framework), now);
+    }
+  }
+  GroupTurn turn{.group = groups.find(key), .turns = gather_group(entry, key), .members = {}, .started = meters.start()};
+  group_preempting.erase(key);
+  if (turn.turns.empty() || turn.group == nullptr || !agree_on_profile(turn.turns)) return;
+  for (const Turn& one : turn.turns) turn.members.push_back(one.info);
+  if (options.groups.order_members) {
+    options.groups.order_members(turn.members);
+    std::ranges::sort(turn.turns, {}, [&](const Turn& one) { return std::ranges::find(turn.members, one.info); });
+  }
+  placement::GroupQuestion question{
+      .group = turn.group.get(), .members = turn.members, .standing = {}, .by_topology = options.groups.topology};
+  for (const auto& member : groups.members(key)) {
+    const PodInfoPtr there = cluster.find_pod(member.pod_key);
+    const NodeIndex node = cluster.pod_node(member.pod_key);
+    if (node.is_valid() && there->view().meta.uid == member.uid) question.standing.push_back(node);
+  }
+  GroupDecision decision = placement::decide_group(trial, question);
+  const std::string& profile = turn.members.front()->view().scheduler_name;
+  meters.group_algorithm(meters.since(turn.started));
+  const char* result = "scheduled";
+  switch (decision.outcome) {
+    case GroupDecision::Outcome::kScheduled:
+      place_group(turn, decision);
+      break;
+    case GroupDecision::Outcome::kUnschedulable: {
+      std::string message;
+      const bool waits = options.groups.preemption && preempt_for_group(turn, question, message);
+      if (!message.empty()) decision.message += ", " + message;
+      result = waits ? "waiting_on_preemption" : "unschedulable";
+      reject_group(turn, decision, waits);
+      break;
+    }
+    case GroupDecision::Outcome::kError:
+      result = "error";
+      fail_group(turn, decision);
+      break;
+  }
+  meters.group_attempt(result, profile, meters.since(turn.started));
+}
+
+void Core::place_group(const GroupTurn& turn, const GroupDecision& decision) {
+  std::vector<HeldPtr> held;
+  for (std::size_t i = 0; i < turn.turns.size(); ++i)
+    if (decision.members[i].has_place())
+      if (HeldPtr one = hold_place(turn.turns[i], decision.members[i].decision.node)) held.push_back(std::move(one));
+  for (std::size_t i = 0; i < turn.turns.size(); ++i)
+    if (!decision.members[i].has_place()) reject_member(turn.turns[i], *turn.group, decision.members[i].decision.diagnosis);
+  std::int64_t standing = 0;
+  for (const auto& member : groups.members(turn.group->key())) standing += cluster.pod_node(member.pod_key).is_valid() ? 1 : 0;
+  if (standing < turn.group->min_count) {
+    // What Reserve refused is missing: nobody goes on alone.
+    for (const HeldPtr& one : held) not_permitted(one, Status::unschedulable(std::string(placement::kWaitsForOthers)));
+    return;
+  }
+  for (const HeldPtr& one : held)
+    if (holder(one) != nullptr) permit(one);
+  set_group_condition(*turn.group, {"True", "Scheduled", ""});
+}
+
+void Core::reject_group(const GroupTurn& turn, const GroupDecision& decision, bool waits_for_victims) {
+  std::set<std::string_view> plugins;
+  for (const placement::MemberDecision& one : decision.members)
+    if (one.decision.diagnosis != nullptr) plugins.insert(one.decision.diagnosis->plugins.begin(), one.decision.diagnosis->plugins.end());
+  if (plugins.empty()) plugins.insert(kGangScheduling);
+  const std::vector<std::string_view> all(plugins.begin(), plugins.end());
+  for (std::size_t i = 0; i < turn.turns.size(); ++i) {
+    const Turn& one = turn.turns[i];
+    const placement::MemberDecision* mine = i < decision.members.size() ? &decision.members[i] : nullptr;
+    if (mine != nullptr && mine->decision.diagnosis != nullptr) {
+      reject_member(one, *turn.group, mine->decision.diagnosis);
+      continue;
+    }
+    const std::string& uid = one.entry.pod.uid;
+    meters.attempt("unschedulable", *one.info, meters.since(one.started));
+    const bool is_promised = waits_for_victims && mine != nullptr && mine->has_place();
+    const std::string node_name = is_promised ? cluster.node(mine->decision.node)->name : std::string();
+    Tracked& tracked = pods.at(uid);
+    set_nominated(tracked, node_name);
+    queue.unschedulable(uid, bits.set_of(all, *one.framework), now, kinds_of_pods.of(*one.framework, *tracked.info, tracked.nominated()));
+    const bool has_place = mine != nullptr && mine->has_place();
+    report_failure(one.info, "Unschedulable", waits_for_victims || !has_place ? decision.message : std::string(placement::kWaitsForOthers),
+                   node_name);
+  }
+  set_group_condition(*turn.group, {"False", "Unschedulable", decision.message});
+}
+
+void Core::reject_member(Turn turn, const PodGroup& group, std::shared_ptr<const placement::Diagnosis> diagnosis) {
+  meters.attempt("unschedulable", *turn.info, meters.since(turn.started));
+  const bool by_domains = options.groups.topology && group.has_constraints;
+  const std::string_view why = by_domains                  ? "not eligible due to placement-based pod group scheduling limitation"
+                               : options.groups.preemption ? "not eligible due to workload aware preemption enabled"
+                                                           : placement::words::kNotHelpful;
+  if (diagnosis == nullptr) diagnosis = std::make_shared<placement::Diagnosis>();
+  turn.diagnosis = std::move(diagnosis);
+  const placement::Profile& profile = turn.framework->profile();
+  const std::string after = profile.post_filter.empty() ? std::string() : placement::words::refused(why, profile).message();
+  Tracked& mine = pods.at(turn.entry.pod.uid);
+  std::optional<std::string> nominate;
+  if (!mine.nominated().empty()) set_nominated(mine, nominate.emplace());
+  rejected(turn, after, nominate);
+}
+
+void Core::fail_group(const GroupTurn& turn, const GroupDecision& decision) {
+  for (std::size_t i = 0; i < turn.turns.size(); ++i) {
+    const Turn& one = turn.turns[i];
+    meters.attempt("error", *one.info, meters.since(one.started));
+    const bool is_own = i < decision.members.size() && decision.members[i].decision.outcome == placement::Decision::Outcome::kError;
+    report_error(one.info, is_own ? decision.members[i].decision.error : decision.message);
+    queue.failed(one.entry.pod.uid, now);
+  }
+  set_group_condition(*turn.group, {"False", "SchedulerError", decision.message});
+}
+
+bool Core::preempt_for_group(const GroupTurn& turn, const placement::GroupQuestion& question, std::string& message) {
+  if (!turn.group->topology_key.empty()) {
+    message = "workload aware preemption is not supported for pod groups with scheduling constraints";
+    return false;
+  }
+  if (turn.turns.front().framework->profile().post_filter.empty()) {
+    message = "default preemption plugin is not registered, workload aware preemption is disabled";
+    return false;
+  }
+  const placement::GroupVictims found = placement::find_group_victims(trial, question, groups);
+  if (!found.status.is_success()) {
+    message = found.status.message();
+    return false;
+  }
+  const std::string waiter = turn.turns.front().entry.pod.uid;
+  const Preemptor preemptor{turn.members.front()->view().scheduler_name, "podgroup", "podgroup " + turn.group->uid, reference(*turn.group),
+                            "cluster"};
+  if (found.victims.empty()) return true;
+  evict_all(preemptor, waiter, found.victims);
+  group_preempting[turn.group->key()] = waiter;
+  return true;
+}
+
+void Core::set_group_condition(const PodGroup& group, GroupCondition condition) {
+  const std::string key = group.key();
+  GroupCondition& last = group_conditions[key];
+  // What was scheduled once stays so, whatever becomes of pods that come later.
+  if (last == condition || (last.status == "True" && condition.status != "True")) return;
+  last = condition;
+  const ObjectRef object = known(kPodGroups, group.ns, group.name);
+  std::string since = format_rfc3339(now);
+  json::Object one{{"type", kCondition},
+                   {"status", condition.status},
+                   {"reason", condition.reason},
+                   {"message", condition.message},
+                   {"lastTransitionTime", since}};
+  if (object != nullptr) {
+    const json::Value document = object->document();
+    one["observedGeneration"] = json::get_int(document, {"metadata", "generation"});
+    for (const json::Value& was : json::get_array(document, {"status", "conditions"}))
+      if (json::get_string(was, {"type"}) == kCondition && json::get_string(was, {"status"}) == condition.status)
+        one["lastTransitionTime"] = json::get_string(was, {"lastTransitionTime"});
+  }
+  out.patch(
+      kPodGroups, group.ns, group.name, client::PatchType::kStrategicMerge,
+      {{"metadata", {{"uid", group.uid}}}, {"status", {{"conditions", json::Array{std::move(one)}}}}},
+      [this, key](const client::ApiResult<json::Value>& written) {
+        if (!written) group_conditions.erase(key);  // Not there: the next attempt writes it again.
+      },
+      "status");
+}
+
+}  // namespace berth::scheduler
