@@ -88,6 +88,26 @@ std::vector<Victim*> violating_first(const Cluster& cluster, std::vector<Victim>
   return first;
 }
 
+/// Each in its turn, unless the group fits no more then. Of very many, whole stretches at once: where the group fits beside all of a
+/// stretch, it fits beside each.
+void give_back_what_fits(Trial& trial, const GroupQuestion& question, const std::vector<Victim*>& order) {
+  constexpr std::size_t kFew = 64;
+  std::size_t stretch = order.size() > kFew ? order.size() : 1;
+  for (std::size_t at = 0; at < order.size();) {
+    const std::size_t end = std::min(at + stretch, order.size());
+    for (std::size_t i = at; i < end; ++i) give_back(trial, *order[i]);
+    const bool still_fits = decide_group(trial, question).outcome == GroupDecision::Outcome::kScheduled;
+    if (still_fits) {
+      at = end;
+      if (order.size() > kFew) stretch *= 2;
+      continue;
+    }
+    for (std::size_t i = at; i < end; ++i) take_away(trial, *order[i]);
+    if (end - at == 1) at = end;
+    stretch = std::max<std::size_t>((end - at) / 2, 1);
+  }
+}
+
 }  // namespace
 
 GroupVictims find_group_victims(Trial& trial, const GroupQuestion& question, const PodGroups& groups) {
@@ -111,12 +131,8 @@ GroupVictims find_group_victims(Trial& trial, const GroupQuestion& question, con
         without.outcome == GroupDecision::Outcome::kError ? Status::error(without.message) : Status::unschedulable(without.message);
     return out;
   }
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    give_back(trial, *order[i]);
-    if (decide_group(trial, question).outcome == GroupDecision::Outcome::kScheduled) continue;
-    take_away(trial, *order[i]);
-    if (i < violating) ++out.budget_violations;
-  }
+  give_back_what_fits(trial, question, order);
+  for (std::size_t i = 0; i < violating; ++i) out.budget_violations += order[i]->gone.empty() ? 0 : 1;
   for (const Victim& one : victims)
     if (!one.gone.empty()) out.victims.insert(out.victims.end(), one.pods.begin(), one.pods.end());
   return out;

@@ -1,8 +1,10 @@
 // Replays a recorded scenario of groups of pods through the scheduler's core, over an API in memory and in virtual time, and says where
 // what comes of it differs (`berth parity`, tests/parity).
 //
-// What kube-scheduler leaves to chance is led as it was recorded: of nodes that are equally good the recorded one, and of members of one
-// priority the order in which they choose. Who has a place, in which domain, who goes, and every message are the core's own.
+// What kube-scheduler leaves to chance is led as it was recorded where the recording tells (of nodes that are equally good, the recorded
+// one), and is tried again otherwise: which of the equals others took, in which order members of one priority chose, and whether pods of a
+// step came one by one. A recording is met when one course of chances gives all that stands in it: who has a place, in which domain, who
+// goes, and every message.
 #pragma once
 #include <string>
 #include <vector>
