@@ -51,7 +51,7 @@ Cluster Cluster::fork() const {
   return out;
 }
 
-Cluster Cluster::only(std::span<const NodeIndex> nodes) const {
+Cluster Cluster::only(const std::vector<NodeIndex>& nodes) const {
   Cluster out(era_);
   out.objects_ = objects_;
   out.pending_allocations_ = pending_allocations_;

@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -285,8 +284,8 @@ class Cluster {
   /// Copy on write: cheap, independent of this one from now on. Its change log starts empty. A Trial's alone: whoever wants a copy to try
   /// something on wants its engine too.
   [[nodiscard]] Cluster fork() const;
-  /// The same with these nodes alone, and who is on them or nominated to them. Costs what they hold.
-  [[nodiscard]] Cluster only(std::span<const NodeIndex> nodes) const;
+  [[nodiscard]] Cluster only(
+      const std::vector<NodeIndex>& nodes) const;  ///< These nodes, who is on them or nominated to them; all objects.
   Cluster(const Cluster&) = default;
   // cluster_journal.cpp: what is changed after `begin` stays by `keep`, or is undone by `take_back`. In the opposite order of beginning.
   struct Journal;

@@ -169,7 +169,7 @@ Trial::~Trial() = default;
 Trial::Trial(Trial&&) noexcept = default;
 Trial& Trial::operator=(Trial&&) noexcept = default;
 
-Trial Trial::within(std::span<const NodeIndex> nodes) const {
+Trial Trial::within(const std::vector<NodeIndex>& nodes) const {
   return Trial(std::make_unique<Impl>(std::make_unique<Cluster>(impl_->cluster.only(nodes)), impl_->profiles, impl_->options));
 }
 

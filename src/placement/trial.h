@@ -82,7 +82,7 @@ class Trial {
   Trial& operator=(Trial&&) noexcept;
 
   /// A trial over a copy of the cluster in which there are these nodes alone: what a group is offered of one domain.
-  [[nodiscard]] Trial within(std::span<const NodeIndex> nodes) const;
+  [[nodiscard]] Trial within(const std::vector<NodeIndex>& nodes) const;
 
   /// Independent from now on. Not const: the columns are brought up to date first, once for all forks.
   [[nodiscard]] Trial fork();

@@ -25,11 +25,12 @@ QueueOptions queue_options(const SchedulerOptions& options) {
 
 Core::Core(SchedulerOptions o, placement::Profiles profiles, Known k, const Clock& stopwatch, std::function<void(Effect)> sink)
     : options(std::move(o)),
+      group_options(options.groups != nullptr ? *options.groups : GroupOptions()),
       known(std::move(k)),
       out(std::move(sink)),
       meters(stopwatch, options.metrics, options.tracer),
       cluster(options.profiles.front().era),
-      trial(cluster, std::move(profiles), {options.engine, options.preemption, options.choose_among_equals}),
+      trial(cluster, std::move(profiles), {options.engine, options.preemption, group_options.choose_among_equals}),
       queue(queue_options(options)),
       frameworks(trial.profiles().by_name()) {
   queue.observe({[this](std::string_view name, std::string_view event) { count_incoming(name, event); },

@@ -11,15 +11,21 @@
 #include <unordered_map>
 #include <vector>
 
-#include "placement/groups/group_preemption.h"
+#include "placement/groups/pod_groups.h"
 #include "scheduler/consulted.h"
 #include "scheduler/effects.h"
 #include "scheduler/extender.h"
+#include "scheduler/group_options.h"
 #include "scheduler/meters.h"
 #include "scheduler/pod_kinds.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/tracked.h"
 #include "scheduler/wakeup.h"
+
+namespace berth::placement {
+struct GroupDecision;
+struct GroupQuestion;
+}  // namespace berth::placement
 
 namespace berth::scheduler {
 
@@ -79,6 +85,7 @@ struct Core {
   class PermitRoom;
 
   const SchedulerOptions options;
+  const GroupOptions group_options;
   const Known known;
   TimePoint now{};
   Outbox out;
@@ -180,7 +187,7 @@ struct Core {
   HeldPtr hold_place(const Turn& turn, placement::NodeIndex node);
 
   // groups.cpp: several pods, one decision
-  [[nodiscard]] bool are_groups_on() const { return serves_groups && options.groups.gangs; }
+  [[nodiscard]] bool are_groups_on() const { return serves_groups && group_options.gangs; }
   void group_changed(const client::ObjectRef& before, const client::ObjectRef& after);
   /// The pod counts among its group's, or does no more.
   void note_member(const client::Object& object, const PodGlance& glance, bool is_there);

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "placement/groups/group_preemption.h"
 #include "placement/preemption_words.h"
 #include "scheduler/core.h"
 
@@ -158,12 +159,15 @@ void Core::schedule_group(const SchedulingQueue::Entry& entry, const std::string
   group_preempting.erase(key);
   if (turn.turns.empty() || turn.group == nullptr || !agree_on_profile(turn.turns)) return;
   for (const Turn& one : turn.turns) turn.members.push_back(one.info);
-  if (options.groups.order_members) {
-    options.groups.order_members(turn.members);
+  if (group_options.order_members) {
+    group_options.order_members(turn.members);
     std::ranges::sort(turn.turns, {}, [&](const Turn& one) { return std::ranges::find(turn.members, one.info); });
   }
-  placement::GroupQuestion question{
-      .group = turn.group.get(), .members = turn.members, .standing = {}, .by_topology = options.groups.topology};
+  placement::GroupQuestion question{.group = turn.group.get(),
+                                    .members = turn.members,
+                                    .standing = {},
+                                    .by_topology = group_options.topology,
+                                    .pick = group_options.pick_domain};
   for (const auto& member : groups.members(key)) {
     const PodInfoPtr there = cluster.find_pod(member.pod_key);
     const NodeIndex node = cluster.pod_node(member.pod_key);
@@ -179,7 +183,7 @@ void Core::schedule_group(const SchedulingQueue::Entry& entry, const std::string
       break;
     case GroupDecision::Outcome::kUnschedulable: {
       std::string message;
-      const bool waits = options.groups.preemption && preempt_for_group(turn, question, message);
+      const bool waits = group_options.preemption && preempt_for_group(turn, question, message);
       if (!message.empty()) decision.message += ", " + message;
       result = waits ? "waiting_on_preemption" : "unschedulable";
       reject_group(turn, decision, waits);
@@ -241,10 +245,10 @@ void Core::reject_group(const GroupTurn& turn, const GroupDecision& decision, bo
 
 void Core::reject_member(Turn turn, const PodGroup& group, std::shared_ptr<const placement::Diagnosis> diagnosis) {
   meters.attempt("unschedulable", *turn.info, meters.since(turn.started));
-  const bool by_domains = options.groups.topology && group.has_constraints;
-  const std::string_view why = by_domains                  ? "not eligible due to placement-based pod group scheduling limitation"
-                               : options.groups.preemption ? "not eligible due to workload aware preemption enabled"
-                                                           : placement::words::kNotHelpful;
+  const bool by_domains = group_options.topology && group.has_constraints;
+  const std::string_view why = by_domains                 ? "not eligible due to placement-based pod group scheduling limitation"
+                               : group_options.preemption ? "not eligible due to workload aware preemption enabled"
+                                                          : placement::words::kNotHelpful;
   if (diagnosis == nullptr) diagnosis = std::make_shared<placement::Diagnosis>();
   turn.diagnosis = std::move(diagnosis);
   const placement::Profile& profile = turn.framework->profile();

@@ -18,7 +18,6 @@
 #include "client/informer.h"
 #include "placement/engine.h"
 #include "placement/preemption.h"
-#include "placement/trial.h"
 #include "scheduler/config/config.h"
 #include "scheduler/extender.h"
 #include "scheduler/queue.h"
@@ -30,19 +29,9 @@ class Tracer;
 
 namespace berth::scheduler {
 
-/// Groups of pods, where the server has the kind PodGroup: the gates of kube-scheduler 1.36 by which they are one decision.
-struct GroupOptions {
-  bool gangs = true;       ///< GenericWorkload, GangScheduling
-  bool topology = true;    ///< TopologyAwareWorkloadScheduling
-  bool preemption = true;  ///< WorkloadAwarePreemption
-  /// Sees the members of a group in the order in which they are to choose, and may put those of one priority in another (kube-scheduler
-  /// leaves it to chance; replays do as was recorded). May be empty.
-  std::function<void(std::vector<placement::PodInfoPtr>& members)> order_members;
-};
-
+struct GroupOptions;
 struct SchedulerOptions {
-  /// One per schedulerName; all of one era. Empty: the default profile of 1.36.
-  std::vector<placement::Profile> profiles;
+  std::vector<placement::Profile> profiles;  ///< One per schedulerName; all of one era. Empty: the default profile of 1.36.
   QueueOptions queue;
   placement::EngineOptions engine;
   placement::PreemptionOptions preemption;
@@ -51,11 +40,9 @@ struct SchedulerOptions {
   /// both.
   Extenders::Post extender_post;
   Worker::Executor extender_executor;
-  /// Bindings under way at once; the cycle waits beyond.
-  std::size_t max_bindings_in_flight = 512;
-  /// Decisions made before the loop gets to other work.
-  std::size_t cycles_per_turn = 128;
-  GroupOptions groups;
+  std::size_t max_bindings_in_flight = 512;    ///< Bindings under way at once; the cycle waits beyond.
+  std::size_t cycles_per_turn = 128;           ///< Decisions made before the loop gets to other work.
+  std::shared_ptr<const GroupOptions> groups;  ///< Null: all of them are on.
   std::string host = "berth";                  ///< The machine's name: events are reported by SCHEDULERNAME-HOST.
   std::shared_ptr<metrics::Registry> metrics;  ///< Made when null.
   /// A span from a decision to its binding, and the client's requests below it; null: nothing is traced.
@@ -63,8 +50,6 @@ struct SchedulerOptions {
   /// Sees every preemption before it is carried out, with the cluster it was planned on (simulations judge it). What it makes of the choice
   /// is carried out: tests break a rule on purpose that way. May be empty.
   std::function<void(const placement::Cluster&, const placement::PodInfoPtr& preemptor, placement::Candidate& choice)> on_preemption;
-  /// As in placement::TrialOptions.
-  decltype(placement::TrialOptions::choose_among_equals) choose_among_equals;
 };
 
 /// Lives on the client's loop: construct, start and destroy it there. Restart-safe at any moment: what counts is in the API.

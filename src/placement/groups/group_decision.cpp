@@ -135,15 +135,26 @@ struct Tried {
   std::int64_t count = 0, fullness = 0;
 };
 
-/// Better by PodGroupPodsCount and NodeResourcesFit, each of 100 with weight 1; the first of equals.
-std::size_t best_of(const std::vector<Tried>& tried) {
+/// The best by PodGroupPodsCount and NodeResourcesFit, each of 100 with weight 1.
+std::size_t best_of(const std::vector<Tried>& tried, const GroupQuestion& question) {
   std::int64_t most = 1;
   for (const Tried& one : tried) most = std::max(most, one.count);
   const auto score = [&](const Tried& one) { return one.count * 100 / most + one.fullness; };
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < tried.size(); ++i)
-    if (score(tried[i]) > score(tried[best])) best = i;
-  return best;
+  std::vector<std::size_t> best = {0};
+  for (std::size_t i = 1; i < tried.size(); ++i) {
+    if (score(tried[i]) < score(tried[best.front()])) continue;
+    if (score(tried[i]) > score(tried[best.front()])) best.clear();
+    best.push_back(i);
+  }
+  return best[best.size() > 1 && question.pick ? question.pick(best.size()) : 0];
+}
+
+/// Nobody that is still to be tried can be better: one took all members, and is better than any other promises to be; as good is enough
+/// where the first of equals is taken.
+bool is_settled(const std::vector<Tried>& tried, std::int64_t all, std::int64_t promise, bool takes_first) {
+  return std::ranges::any_of(tried, [&](const Tried& one) {
+    return one.count == all && (takes_first ? 100 + one.fullness >= promise : 100 + one.fullness > promise);
+  });
 }
 
 GroupDecision decide_by_topology(Trial& trial, const GroupQuestion& question) {
@@ -162,16 +173,13 @@ GroupDecision decide_by_topology(Trial& trial, const GroupQuestion& question) {
     domain.promise =
         (standing + domain.most) * 100 / std::max<std::int64_t>(standing + all, 1) + (domain.most == all ? fullness(domain, asked) : 100);
   }
-  const Domain first = domains->front();
+  const Domain first = (*domains)[question.pick ? question.pick(domains->size()) : 0];
   const std::size_t count = domains->size();
   std::ranges::stable_sort(*domains, std::greater(), &Domain::promise);
   std::vector<Tried> tried;
   for (const Domain& domain : *domains) {
     if (standing + domain.most < question.group->min_count || domain.most == 0) continue;
-    // Nobody that has room for all of them is better than it promises.
-    const bool is_settled =
-        !tried.empty() && tried[best_of(tried)].count == standing + all && 100 + tried[best_of(tried)].fullness >= domain.promise;
-    if (is_settled) break;
+    if (is_settled(tried, standing + all, domain.promise, !question.pick)) break;
     GroupDecision decision = decide_within(trial, question, domain);
     if (decision.outcome == GroupDecision::Outcome::kError) return decision;
     if (decision.outcome != GroupDecision::Outcome::kScheduled) continue;
@@ -181,7 +189,7 @@ GroupDecision decide_by_topology(Trial& trial, const GroupQuestion& question) {
     const std::int64_t here = standing + placed(decision);
     tried.push_back({std::move(decision), here, fullness(domain, added)});
   }
-  if (!tried.empty()) return std::move(tried[best_of(tried)].decision);
+  if (!tried.empty()) return std::move(tried[best_of(tried, question)].decision);
   GroupDecision out = decide_within(trial, question, first);
   if (out.outcome == GroupDecision::Outcome::kUnschedulable)
     out.message = fmt::format("0/{} placements are available, first placement status: {}", count, kUnschedulable);

@@ -6,6 +6,7 @@
 //
 // With a topology key this is asked of one domain after the other, each as if there were no other nodes, and the best domain is taken.
 #pragma once
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,6 +36,8 @@ struct GroupQuestion {
   std::span<const PodInfoPtr> members;  ///< Without a place, in the order in which they choose.
   std::vector<NodeIndex> standing;      ///< Where the others are: they count, and hold the domain.
   bool by_topology = true;              ///< Domains count (the gate TopologyAwareWorkloadScheduling).
+  /// Takes one of so many domains that are as good (replays do as was recorded); empty: the first by name.
+  std::function<std::size_t(std::size_t count)> pick = {};
 };
 
 /// Decides for all of them; afterwards the trial is as it was.

@@ -57,13 +57,19 @@ class World {
   /// `chance`: another one for each number. 0: the first of equals, and in the order of coming.
   World(const json::Value& file, std::uint32_t chance) : file_(file), chance_(chance), random_(chance) {
     SchedulerOptions options;
+    const auto groups = std::make_shared<GroupOptions>();
+    options.groups = groups;
     options.profiles.push_back(placement::default_profile(placement::Era::k136));
     options.queue.initial_backoff = options.queue.max_backoff = std::chrono::seconds(1);
     options.engine.tie_break = placement::EngineOptions::TieBreak::kFirstByName;
-    options.choose_among_equals = [this](const placement::Cluster& cluster, const placement::PodInfo& pod, auto equals) {
+    groups->choose_among_equals = [this](const placement::Cluster& cluster, const placement::PodInfo& pod, auto equals) {
       return recorded_among(cluster, pod, equals);
     };
-    options.groups.order_members = [this](std::vector<PodInfoPtr>& members) { order(members); };
+    groups->order_members = [this](std::vector<PodInfoPtr>& members) { order(members); };
+    groups->pick_domain = [this](std::size_t count) { return chance_ == 0 ? 0 : random_() % count; };
+    options.on_preemption = [this](const placement::Cluster& cluster, const PodInfoPtr& pod, placement::Candidate& choice) {
+      take_recorded(cluster, pod, choice);
+    };
     auto profiles = placement::Profiles::create(options.profiles);
     core_ = std::make_unique<Core>(
         options, std::move(*profiles),
@@ -277,6 +283,14 @@ class World {
     const auto found = std::ranges::find_if(equals, [&](placement::NodeIndex one) { return cluster.node(one)->name == node; });
     if (found != equals.end()) return *found;
     return chance_ == 0 ? placement::NodeIndex() : equals[random_() % equals.size()];
+  }
+  /// Of several nodes where evicting is as good, the recorded one.
+  void take_recorded(const placement::Cluster& cluster, const PodInfoPtr& pod, placement::Candidate& choice) const {
+    const placement::Evaluation failed = core_->trial.evaluate(*pod);
+    const placement::PostFilterResult all = core_->trial.victims_for(pod, &failed);
+    for (const placement::Candidate& one : all.candidates)
+      if (std::ranges::find(all.tied, one.node) != all.tied.end() && cluster.node(one.node)->name == recorded(pod->view().meta.name))
+        choice = one;
   }
   /// Those that were placed first, then those that had a place in vain, then the others; last those that fitted nowhere.
   void order(std::vector<PodInfoPtr>& members) {

@@ -1,0 +1,26 @@
+// How groups of pods are decided: the gates of kube-scheduler 1.36 by which they are one decision, and what leads chance.
+#pragma once
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "placement/cluster.h"
+
+namespace berth::scheduler {
+
+/// Of meaning where the server has the kind PodGroup.
+struct GroupOptions {
+  bool gangs = true;       ///< GenericWorkload, GangScheduling
+  bool topology = true;    ///< TopologyAwareWorkloadScheduling
+  bool preemption = true;  ///< WorkloadAwarePreemption
+  /// Sees the members of a group in the order in which they are to choose, and may put those of one priority in another (kube-scheduler
+  /// leaves it to chance; replays do as was recorded). May be empty.
+  std::function<void(std::vector<placement::PodInfoPtr>& members)> order_members;
+  /// As in placement::GroupQuestion.
+  std::function<std::size_t(std::size_t count)> pick_domain;
+  /// As in placement::TrialOptions.
+  std::function<placement::NodeIndex(const placement::Cluster&, const placement::PodInfo&, std::span<const placement::NodeIndex> equals)>
+      choose_among_equals;
+};
+
+}  // namespace berth::scheduler
