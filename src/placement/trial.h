@@ -28,8 +28,7 @@ namespace berth::placement {
 struct TrialOptions {
   EngineOptions engine;
   PreemptionOptions preemption;
-  /// Takes the pod's node among several that are equally good, in order of name (replays do as was recorded); invalid leaves it to the
-  /// engine. May be empty.
+  /// Takes the pod's node among several that are as good, in order of name; invalid leaves it to the engine. May be empty.
   std::function<NodeIndex(const Cluster& cluster, const PodInfo& pod, std::span<const NodeIndex> equals)> choose_among_equals = {};
 };
 
@@ -81,8 +80,7 @@ class Trial {
   Trial(Trial&&) noexcept;
   Trial& operator=(Trial&&) noexcept;
 
-  /// A trial over a copy of the cluster in which there are these nodes alone: what a group is offered of one domain.
-  [[nodiscard]] Trial within(const std::vector<NodeIndex>& nodes) const;
+  [[nodiscard]] Trial within(const std::vector<NodeIndex>& nodes) const;  ///< Over a copy of the cluster in which are these nodes alone.
 
   /// Independent from now on. Not const: the columns are brought up to date first, once for all forks.
   [[nodiscard]] Trial fork();

@@ -80,17 +80,14 @@ class SchedulingQueue {
   /// A pod that needs a node, new or changed. A pod already known keeps its place unless the change may make it schedulable
   /// (`reactivate`): then it leaves `unschedulable` for `backoff` or `active`. A gate that closes or opens moves it.
   void add_or_update(const QueuedPod& pod, TimePoint now, bool reactivate, std::string_view event = "UnschedulablePodUpdate");
-  /// The pod is bound or gone.
-  void remove(const std::string& uid);
+  void remove(const std::string& uid);  ///< The pod is bound or gone.
 
   /// Highest priority first, then the one queued longest. The pod stays known as in flight until done, unschedulable or failed is called.
   std::optional<Entry> pop(TimePoint now);
-  /// This very pod, as if it were its turn; nullopt when it is gated, in flight or not here.
-  std::optional<Entry> take(const std::string& uid, TimePoint now);
+  std::optional<Entry> take(const std::string& uid, TimePoint now);  ///< This very pod's turn; nullopt: gated, in flight or not here.
   [[nodiscard]] bool has_ready(TimePoint now);
   void done(const std::string& uid);
-  /// A gate that was open when it was queued is shut: it was not tried.
-  void shut_gate(const std::string& uid);
+  void shut_gate(const std::string& uid);  ///< A gate that was open when it was queued is shut: it was not tried.
   /// `kind` groups it with others that wait; null: it is like no other.
   void unschedulable(const std::string& uid, PluginSet rejected_by, TimePoint now, PodKindPtr kind = nullptr);
   /// A pod that waits as unschedulable is of another kind from now on.
