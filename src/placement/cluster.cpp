@@ -51,26 +51,6 @@ Cluster Cluster::fork() const {
   return out;
 }
 
-Cluster Cluster::only(const std::vector<NodeIndex>& nodes) const {
-  Cluster out(era_);
-  out.objects_ = objects_;
-  out.pending_allocations_ = pending_allocations_;
-  out.objects_version_ = objects_version_;
-  out.namespaces_version_ = namespaces_version_;
-  out.workloads_version_ = workloads_version_;
-  out.budgets_version_ = budgets_version_;
-  out.least_volume_limit_ = least_volume_limit_;
-  for (const NodeIndex index : nodes) {
-    const NodeInfo* from = node(index);
-    if (from == nullptr || from->node == nullptr) continue;
-    const NodeIndex to = out.upsert_node(from->node);
-    for (const PodInfoPtr& pod : from->pods) out.place(pod, to);
-    for (const PodInfoPtr& pod : nominated(index)) out.nominate(pod, from->name);
-  }
-  out.forget_log();
-  return out;
-}
-
 // Nodes
 
 NodeInfo& Cluster::writable(NodeIndex index) {

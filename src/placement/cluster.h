@@ -284,7 +284,6 @@ class Cluster {
   /// Copy on write: cheap, independent of this one from now on. Its change log starts empty. A Trial's alone: whoever wants a copy to try
   /// something on wants its engine too.
   [[nodiscard]] Cluster fork() const;
-  [[nodiscard]] Cluster only(const std::vector<NodeIndex>& nodes) const;  ///< These, with who is there or nominated; all objects.
   Cluster(const Cluster&) = default;
   // cluster_journal.cpp: what is changed after `begin` stays by `keep`, or is undone by `take_back`. In the opposite order of beginning.
   struct Journal;

@@ -170,7 +170,24 @@ Trial::Trial(Trial&&) noexcept = default;
 Trial& Trial::operator=(Trial&&) noexcept = default;
 
 Trial Trial::within(const std::vector<NodeIndex>& nodes) const {
-  return Trial(std::make_unique<Impl>(std::make_unique<Cluster>(impl_->cluster.only(nodes)), impl_->profiles, impl_->options));
+  const Cluster& from = impl_->cluster;
+  auto out = std::make_unique<Cluster>(from.era_);
+  out->objects_ = from.objects_;
+  out->pending_allocations_ = from.pending_allocations_;
+  out->objects_version_ = from.objects_version_;
+  out->namespaces_version_ = from.namespaces_version_;
+  out->workloads_version_ = from.workloads_version_;
+  out->budgets_version_ = from.budgets_version_;
+  out->least_volume_limit_ = from.least_volume_limit_;
+  for (const NodeIndex index : nodes) {
+    const NodeInfo* node = from.node(index);
+    if (node == nullptr || node->node == nullptr) continue;
+    const NodeIndex to = out->upsert_node(node->node);
+    for (const PodInfoPtr& pod : node->pods) out->place(pod, to);
+    for (const PodInfoPtr& pod : from.nominated(index)) out->nominate(pod, node->name);
+  }
+  out->forget_log();
+  return Trial(std::make_unique<Impl>(std::move(out), impl_->profiles, impl_->options));
 }
 
 Trial Trial::fork() { return Trial(std::make_unique<Impl>(*impl_, std::make_unique<Cluster>(impl_->cluster.fork()))); }

@@ -152,7 +152,7 @@ void Core::schedule_one(const SchedulingQueue::Entry& entry) {
                fmt::format("skip schedule deleting pod: {}", info->key), "Scheduling");
     return forget_waiting(entry.pod.uid);
   }
-  if (are_groups_on() && !info->view().pod_group.empty()) return schedule_group(entry, placement::group_key(info->view()));
+  if (const std::string key = groups.group_of(entry.pod.uid); are_groups_on() && !key.empty()) return schedule_group(entry, key);
   if (stands_aside(entry, *pod)) return;
   if (const placement::Status gate = framework->run_pre_enqueue(info->view(), &cluster); !gate.is_success()) {
     set_gate(*pod, gate.plugin);

@@ -76,13 +76,13 @@ void Core::note_member(const client::Object& object, const PodGlance& glance, bo
 
 Status Core::gate_of(const model::PodView& pod) const {
   Status gate = frameworks.at(pod.scheduler_name)->run_pre_enqueue(pod, &cluster);
-  if (!gate.is_success() || !are_groups_on() || pod.pod_group.empty()) return gate;
-  const std::string key = placement::group_key(pod);
+  const std::string& key = groups.group_of(pod.meta.uid);
+  if (!gate.is_success() || !are_groups_on() || key.empty()) return gate;
   const placement::PodGroupPtr group = groups.find(key);
   if (group == nullptr)
     return Status{placement::Code::kUnschedulableAndUnresolvable,
                   kGangScheduling,
-                  {fmt::format("waiting for pods's pod group \"{}\" to appear in scheduling queue", pod.pod_group)}};
+                  {fmt::format("waiting for pods's pod group \"{}\" to appear in scheduling queue", key.substr(pod.meta.ns.size() + 1))}};
   if (group->is_gang && static_cast<std::int64_t>(groups.count(key)) < group->min_count) return too_few();
   return gate;
 }

@@ -84,9 +84,9 @@ void Core::wake_pod(const std::string& uid) {
 bool Core::waits_for_victims(const std::string& uid) {
   Tracked* pod = preempted_by.empty() ? nullptr : wanting(uid);
   Preempting* open = pod != nullptr ? pod->as<Preempting>() : nullptr;
-  if (open == nullptr && pod != nullptr && !group_preempting.empty() && !pod->info->view().pod_group.empty()) {
+  if (open == nullptr && pod != nullptr && !group_preempting.empty()) {
     // One member waits for all of them.
-    const auto waiter = group_preempting.find(placement::group_key(pod->info->view()));
+    const auto waiter = group_preempting.find(groups.group_of(uid));
     Tracked* other = waiter != group_preempting.end() ? wanting(waiter->second) : nullptr;
     open = other != nullptr ? other->as<Preempting>() : nullptr;
   }

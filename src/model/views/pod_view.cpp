@@ -165,7 +165,6 @@ void parse_spec(const json::Value& spec, PodView& out) {
   out.scheduler_name = string_at(spec, {"schedulerName"});
   out.priority_class_name = string_at(spec, {"priorityClassName"});
   out.priority = json::get_int(spec, {"priority"});
-  out.pod_group = string_at(spec, {"schedulingGroup", "podGroupName"});
   out.preemption_never = json::get_string(spec, {"preemptionPolicy"}) == "Never";
   for (const auto& gate : json::get_array(spec, {"schedulingGates"})) out.scheduling_gates.push_back(string_at(gate, {"name"}));
   out.host_network = json::get_bool(spec, {"hostNetwork"});

@@ -100,7 +100,7 @@ struct PodView {
   std::string node_name;            ///< spec.nodeName
   std::string nominated_node_name;  ///< status.nominatedNodeName
   std::string scheduler_name;
-  std::string priority_class_name, pod_group;  ///< spec.schedulingGroup.podGroupName; empty: it is scheduled by itself.
+  std::string priority_class_name;
   std::int64_t priority = 0;
   bool preemption_never = false;  ///< preemptionPolicy: Never
   std::vector<std::string> scheduling_gates;

@@ -30,7 +30,7 @@ std::vector<Victim> possible_victims(const Cluster& cluster, const PodGroup& pre
   std::map<std::string, std::size_t, std::less<>> of_group;
   for (const NodeInfo* node : cluster.nodes())
     for (const PodInfoPtr& pod : node->pods) {
-      const std::string key = group_key(pod->view());
+      const std::string& key = groups.group_of(pod->view().meta.uid);
       const PodGroupPtr group = key.empty() ? nullptr : groups.find(key);
       if (key == preemptor.key()) continue;
       const bool as_one = group != nullptr && group->goes_as_one;

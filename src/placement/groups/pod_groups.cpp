@@ -21,8 +21,6 @@ PodGroup PodGroup::parse(const json::Value& object) {
   return out;
 }
 
-std::string group_key(const model::PodView& pod) { return pod.pod_group.empty() ? std::string() : pod.ns() + "/" + pod.pod_group; }
-
 void PodGroups::upsert(PodGroupPtr group) {
   std::string key = group->key();
   groups_[std::move(key)] = std::move(group);
@@ -41,6 +39,7 @@ bool PodGroups::add_member(const std::string& group_key, const Member& member) {
   Members& members = members_[group_key];
   if (!members.arrivals.emplace(member.uid, next_arrival_).second) return false;
   members.by_arrival.emplace(next_arrival_++, member);
+  group_of_[member.uid] = group_key;
   return true;
 }
 
@@ -51,6 +50,7 @@ bool PodGroups::remove_member(const std::string& group_key, const std::string& u
   if (found == group->second.arrivals.end()) return false;
   group->second.by_arrival.erase(found->second);
   group->second.arrivals.erase(found);
+  group_of_.erase(uid);
   if (group->second.arrivals.empty()) members_.erase(group);
   return true;
 }
@@ -62,6 +62,12 @@ std::vector<PodGroups::Member> PodGroups::members(const std::string& group_key) 
   out.reserve(group->second.by_arrival.size());
   for (const auto& [arrival, member] : group->second.by_arrival) out.push_back(member);
   return out;
+}
+
+const std::string& PodGroups::group_of(const std::string& uid) const {
+  static const std::string kNone;
+  const auto found = group_of_.find(uid);
+  return found != group_of_.end() ? found->second : kNone;
 }
 
 std::size_t PodGroups::count(const std::string& group_key) const {

@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/json.h"
-#include "model/views/pod_view.h"
 
 namespace berth::placement {
 
@@ -28,9 +28,6 @@ struct PodGroup {
 };
 using PodGroupPtr = std::shared_ptr<const PodGroup>;
 
-/// "namespace/name" of the pod's group; empty for none.
-[[nodiscard]] std::string group_key(const model::PodView& pod);
-
 /// Groups and their members, both by key and in any order of coming. Owner: the asker; single-threaded.
 class PodGroups {
  public:
@@ -48,6 +45,8 @@ class PodGroups {
   bool remove_member(const std::string& group_key, const std::string& uid);
   /// In order of coming.
   [[nodiscard]] std::vector<Member> members(const std::string& group_key) const;
+  /// The key of the group that the pod is a member of; empty for none.
+  [[nodiscard]] const std::string& group_of(const std::string& uid) const;
   [[nodiscard]] std::size_t count(const std::string& group_key) const;
   [[nodiscard]] bool empty() const { return groups_.empty() && members_.empty(); }
 
@@ -58,6 +57,7 @@ class PodGroups {
   };
   std::map<std::string, PodGroupPtr, std::less<>> groups_;
   std::map<std::string, Members, std::less<>> members_;
+  std::unordered_map<std::string, std::string> group_of_;  ///< By uid.
   std::uint64_t next_arrival_ = 0;
 };
 
