@@ -55,15 +55,22 @@ void read_admission(const ServerFlags& flags, apiserver::AdmissionConfig& config
   findings.take(apiserver::check_plugin_names(config));
 }
 
-void check_feature_gates(const std::vector<std::string>& entries, Findings& findings) {
+/// What the gates say; of those that have nothing to do here a note.
+model::Features read_feature_gates(const std::vector<std::string>& entries, Findings& findings) {
+  std::vector<std::pair<model::Feature, bool>> said;
   for (const std::string& one : config::split_at_commas(entries)) {
     const std::size_t equals = one.find('=');
     const std::string value = equals == std::string::npos ? "" : one.substr(equals + 1);
     if (value != "true" && value != "false")
       findings.error(fmt::format("--feature-gates: \"{}\" is not NAME=true or NAME=false", one));
+    else if (const auto feature = model::feature_named(one.substr(0, equals)))
+      said.emplace_back(*feature, value == "true");
     else
       findings.note(fmt::format("--feature-gates: {} has no effect: the API server's behaviour is fixed in this version", one));
   }
+  auto features = model::Features::preferred();
+  if (const auto wrong = model::set_gates(features, said); !wrong.empty()) findings.error("--feature-gates: " + wrong);
+  return features;
 }
 
 bool says_all(const std::string& kubeconfig, const client::KubeconfigEntry& entry) {
@@ -122,7 +129,9 @@ void ServerFlags::add_to(CLI::App& app) {
   app.add_option("--admission-control-config-file", admission_config, "AdmissionConfiguration file");
   app.add_option("--enable-admission-plugins", enable_admission, "Plugins to run besides the default ones, comma separated");
   app.add_option("--disable-admission-plugins", disable_admission, "Default plugins not to run, comma separated");
-  app.add_option("--feature-gates", feature_gates, "NAME=true|false, comma separated");
+  app.add_option("--feature-gates", feature_gates,
+                 fmt::format("NAME=true|false, comma separated, of {}; those of gangs are on, and GenericWorkload=false turns them all off",
+                             fmt::join(model::feature_names(), ", ")));
   app.add_option("--service-cluster-ip-range", service_cidr, "Addresses of Services")->capture_default_str();
   app.add_option("--event-ttl", event_ttl, "How long Events are kept")->capture_default_str();
   app.add_option("--token-auth-file", token_file, "File of bearer tokens, a line each: token,user,uid,\"group1,group2\"");
@@ -177,7 +186,7 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
   if (auto config = findings.take(read_master_config(master_config))) out.master_config = std::move(*config);
   read_admission(*this, out.master_config.admission, findings);
   findings.notes(out.master_config.admission.notes);
-  check_feature_gates(feature_gates, findings);
+  out.features = read_feature_gates(feature_gates, findings);
   const auto ttl = parse_go_duration(event_ttl);
   if (!ttl || *ttl <= Duration::zero())
     findings.error(fmt::format("--event-ttl: \"{}\" is not a duration above zero", event_ttl));

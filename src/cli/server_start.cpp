@@ -113,6 +113,7 @@ Result<void> ServerRole::Start::decide_who_is_let_in() {
   given.webhook = std::move(*webhook);
   given.oidc = make_oidc(*plan.auth, *role.wall_);
   given.anonymous = plan.auth->anonymous;
+  given.features = plan.features;
   given.anonymous_paths = plan.auth->anonymous_paths;
   // Node and RBAC alone need no chain.
   if (asks_others || plan.auth->authorizers.size() != 1 ||
@@ -157,6 +158,7 @@ void ServerRole::Start::state_limits() {
   options.keeps_nominations = flags.compatibility.follows_documents();
   options.service_cidr = flags.service_cidr;
   options.event_ttl = plan.event_ttl;
+  options.features = plan.features;
   options.max_requests_inflight = flags.max_requests_inflight;
   options.max_mutating_requests_inflight = flags.max_mutating_requests_inflight;
   options.priority_and_fairness = flags.priority_and_fairness;

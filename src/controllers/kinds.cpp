@@ -39,6 +39,8 @@ const Kinds& kinds() {
     k.resource_claim_template = model::find_kind("resource.k8s.io", "v1", "ResourceClaimTemplate");
     k.certificate_signing_request = model::find_kind("certificates.k8s.io", "v1", "CertificateSigningRequest");
     k.subject_access_review = model::find_kind("authorization.k8s.io", "v1", "SubjectAccessReview");
+    k.pod_group = model::find_kind("scheduling.k8s.io", "v1alpha2", "PodGroup");
+    k.workload = model::find_kind("scheduling.k8s.io", "v1alpha2", "Workload");
     k.machine = model::find_kind("machine.openshift.io", "v1beta1", "Machine");
     k.machine_set = model::find_kind("machine.openshift.io", "v1beta1", "MachineSet");
     k.machine_autoscaler = model::find_kind("autoscaling.openshift.io", "v1beta1", "MachineAutoscaler");

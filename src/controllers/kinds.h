@@ -14,6 +14,7 @@ struct Kinds {
   Kind pod_disruption_budget, horizontal_pod_autoscaler, storage_class, volume_attributes_class, cluster_role;
   Kind resource_claim, resource_claim_template, resource_slice;
   Kind certificate_signing_request, subject_access_review;
+  Kind pod_group, workload;
   Kind machine, machine_set, machine_autoscaler;
 };
 const Kinds& kinds();

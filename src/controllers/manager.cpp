@@ -218,6 +218,7 @@ std::vector<ControllerPtr> make_controllers(const ManagerOptions& options) {
   all.push_back(make_volume_binder());
   all.push_back(make_volume_protection_controller());
   all.push_back(make_attributes_class_protection_controller());
+  all.push_back(make_pod_group_protection_controller());
   all.push_back(make_ephemeral_volume_controller());
   all.push_back(make_resource_claim_controller());
   all.push_back(make_device_taint_eviction_controller());

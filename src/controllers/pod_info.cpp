@@ -177,12 +177,14 @@ PodRef make_pod_info(ObjectRef object) {
     kConditions,
     kContainers,
     kExtendedClaim,
+    kSchedulingGroup,
     kPaths
   };
   static const json::PathScanner scanner({"metadata.creationTimestamp", "metadata.deletionTimestamp", "metadata.annotations",
                                           "metadata.finalizers", "metadata.ownerReferences", "spec.nodeName", "spec.tolerations",
                                           "spec.resourceClaims", "spec.volumes", "status.phase", "status.conditions",
-                                          "status.containerStatuses", "status.extendedResourceClaimStatus.resourceClaimName"});
+                                          "status.containerStatuses", "status.extendedResourceClaimStatus.resourceClaimName",
+                                          "spec.schedulingGroup.podGroupName"});
   auto info = std::make_shared<PodInfo>();
   info->object = std::move(object);
   info->shared_labels = share(info->object->labels());
@@ -200,6 +202,7 @@ PodRef make_pod_info(ObjectRef object) {
   info->no_execute_tolerations = read_tolerations(at[kTolerations]);
   json::for_each_element(at[kClaims], [&](std::string_view) { info->has_resource_claims = true; });
   info->extended_claim = text_of(at[kExtendedClaim]);
+  info->scheduling_group = text_of(at[kSchedulingGroup]);
   info->has_claim_volumes = has_claim(at[kVolumes]);
   info->phase = phase_of(text_of(at[kPhase]));
   read_conditions(at[kConditions], *info);

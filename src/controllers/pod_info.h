@@ -41,6 +41,7 @@ struct PodInfo {
   bool has_job_finalizer = false;
   bool has_claim_volumes = false;  ///< Names a PersistentVolumeClaim or has an ephemeral volume.
   bool has_resource_claims = false;
+  std::string scheduling_group;    ///< spec.schedulingGroup.podGroupName
   std::string extended_claim;      ///< status.extendedResourceClaimStatus.resourceClaimName
   std::int32_t restarts = 0;       ///< The largest restartCount of its containers.
   std::int32_t deletion_cost = 0;  ///< controller.kubernetes.io/pod-deletion-cost

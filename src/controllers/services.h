@@ -22,6 +22,8 @@ ControllerPtr make_volume_binder();
 ControllerPtr make_volume_protection_controller();
 /// pkg/controller/volume/vacprotection: the protection finalizer of volume attributes classes, on and off.
 ControllerPtr make_attributes_class_protection_controller();
+/// pkg/controller/scheduling/podgroupprotection: takes the protection finalizer off groups that no pod belongs to any more.
+ControllerPtr make_pod_group_protection_controller();
 /// pkg/controller/volume/ephemeral: the claims of pods' generic ephemeral volumes.
 ControllerPtr make_ephemeral_volume_controller();
 /// pkg/controller/resourceclaim: the claims of pods' templates, and claims that nobody uses any more.

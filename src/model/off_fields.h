@@ -1,10 +1,11 @@
-// Fields of features that are off by default (FieldDef::is_off): accepted, named as their writer's, and not kept. Pure.
+// Fields of features that are off (FieldDef::is_off): accepted, named as their writer's, and not kept. Pure.
 #pragma once
+#include "base/json.h"
 #include "model/schema.h"
 
 namespace berth::model {
 
-/// Takes them away, and a container's `lifecycle` that has nothing else, as Kubernetes' strategies do (dropDisabledFields).
-void drop_off_fields(const KindInfo& kind, json::Value& doc);
+/// `old`: the object that is being updated, or null. What it has of a feature with a gate stays, as in Kubernetes: the feature was on then.
+void drop_off_fields(const KindInfo& kind, Features features, const json::Value* old, json::Value& doc);
 
 }  // namespace berth::model

@@ -177,9 +177,10 @@ class Tables {
           field.list_keys.emplace_back(text.substr(at, comma - at));
           at = comma + 1;
         }
-      } else if (text == "off")
+      } else if (text == "off" || text.starts_with("off=")) {
         field.is_off = true;
-      else if (text == "map=atomic")
+        if (text.size() > 4) field.feature = *feature_named(text.substr(4));
+      } else if (text == "map=atomic")
         field.is_atomic = true;
       else if (text == "map=granular")
         field.is_granular = true;

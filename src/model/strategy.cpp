@@ -103,9 +103,9 @@ void count_generation(const Strategy& own, const Value& old, Value& doc, std::st
 
 }  // namespace
 
-void prepare_for_create(const KindInfo& kind, Value& doc) {
+void prepare_for_create(const KindInfo& kind, Value& doc, Features features) {
   const Strategy& own = *hooks_of(kind).strategy;
-  drop_off_fields(kind, doc);
+  drop_off_fields(kind, features, nullptr, doc);
   if (kind.generation && own.generation_from == GenerationFrom::kCreation)
     json::set(doc, {"metadata", "generation"}, 1);
   else if (kind.generation)
@@ -114,9 +114,10 @@ void prepare_for_create(const KindInfo& kind, Value& doc) {
   if (own.prepare_create) own.prepare_create(doc);
 }
 
-void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std::string_view subresource, std::string_view now) {
+void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std::string_view subresource, std::string_view now,
+                        Features features) {
   const Strategy& own = *hooks_of(kind).strategy;
-  drop_off_fields(kind, doc);
+  drop_off_fields(kind, features, &old, doc);
   const bool is_merged = own.merge_update && own.merge_update(old, doc, subresource, now);
   if (!is_merged && subresource == "status") {
     merge_status(own, old, doc);

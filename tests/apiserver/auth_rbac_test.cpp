@@ -186,12 +186,12 @@ kind: ClusterRoleBinding
 metadata: {name: 'system:discovery', annotations: {rbac.authorization.kubernetes.io/autoupdate: "false"}}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: 'system:discovery'}
 )");
-  ASSERT_TRUE(reconcile_default_roles(*cache_, clock_).has_value());
+  ASSERT_TRUE(reconcile_default_roles(*cache_, clock_, {}).has_value());
   auto dns = json::parse(*cache_->get(make_key("rbac.authorization.k8s.io", "clusterroles", "", "system:kube-dns"))->value);
   EXPECT_EQ(json::get_array(*dns, {"rules"}).size(), 2U);
   EXPECT_FALSE(may(user("jane"), "get /apis"));
   auto before = cache_->revision();
-  ASSERT_TRUE(reconcile_default_roles(*cache_, clock_).has_value());
+  ASSERT_TRUE(reconcile_default_roles(*cache_, clock_, {}).has_value());
   EXPECT_EQ(cache_->revision(), before) << "nothing to do must write nothing";
 }
 

@@ -17,7 +17,7 @@ constexpr auto kAsked = Entry::Status::kAsked, kPassedOver = Entry::Status::kPas
 constexpr auto kRequestAlone = Entry::Knows::kRequestAlone;
 
 // Kubernetes' order (pkg/kubeapiserver/options/plugins.go), OpenShift's two where OpenShift has them. Of each, why it stands there.
-constexpr std::array<Entry, 31> kOrder = {{
+constexpr std::array<Entry, 33> kOrder = {{
     // Nothing else is worth computing for a namespace that is missing or going away.
     {"NamespaceLifecycle", make_namespace_lifecycle, When::kDefault},
     // Before PodNodeSelector: the project's selector is the pod's own by the time the cluster's is merged. On by default: it acts on the
@@ -45,6 +45,8 @@ constexpr std::array<Entry, 31> kOrder = {{
     // The class decides what the following two may do with a claim.
     {"DefaultStorageClass", make_default_storage_class, When::kDefault},
     {"StorageObjectInUseProtection", make_storage_object_in_use_protection, When::kDefault, kPassedOver, kRequestAlone},
+    // With the other finalizers that keep what is in use.
+    {"PodGroupProtection", make_pod_group_protection, When::kDefault},
     {"PersistentVolumeClaimResize", make_persistent_volume_claim_resize, When::kDefault, kPassedOver, kRequestAlone},
     // The overhead it adds counts against quota.
     {"RuntimeClass", make_runtime_class, When::kDefault},
@@ -55,6 +57,8 @@ constexpr std::array<Entry, 31> kOrder = {{
     {"DefaultIngressClass", make_default_ingress_class, When::kDefault},
     {"DenyServiceExternalIPs", make_deny_service_external_ips, When::kEnabled, kPassedOver, kRequestAlone},
     {"NodeDeclaredFeatureValidator", make_node_declared_features, When::kDefault, kPassedOver, kRequestAlone},
+    // Judges a group's reference before anybody else's code sees the group.
+    {"PodGroupWorkloadExists", make_pod_group_workload_exists, When::kDefault},
     // After the defaults of limits: it judges what the pod would ask for in the end.
     {"PodResizeValidator", make_pod_resize, When::kDefault, kPassedOver, kRequestAlone},
     // Judges the selector as merged from everywhere above.
@@ -107,6 +111,14 @@ std::string_view to_string(Operation operation) {
       return "CONNECT";
   }
   return "";
+}
+
+void add_finalizer(json::Value& object, std::string_view finalizer) {
+  auto& finalizers = json::ensure_object(object, {"metadata"})["finalizers"];
+  if (!finalizers.is_array()) finalizers = json::Array();
+  for (const auto& existing : finalizers.get_array())
+    if (existing.is_string() && json::as_view(existing) == finalizer) return;
+  finalizers.get_array().push_back(json::Value(finalizer));
 }
 
 const std::vector<std::string_view>& known_plugin_names() {

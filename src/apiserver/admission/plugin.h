@@ -105,6 +105,7 @@ struct AdmissionContext {
   EventLoop& loop;
   Authorizer& authorizer;
   const AdmissionConfig& config;
+  model::Features features;
   net::ClientConfig webhook_client;
   std::function<Mirror&(std::string_view group, std::string_view plural)> mirror;
   /// Five characters of Kubernetes' name alphabet, from the server's seeded generator. Thread-safe.
@@ -114,6 +115,9 @@ struct AdmissionContext {
   /// Runs a task off the calling thread where the server has threads of its own, otherwise at once.
   std::function<void(Task)> offload;
 };
+
+/// The object has the finalizer, once.
+void add_finalizer(json::Value& object, std::string_view finalizer);
 
 using Admitted = model::ApiResult<void>;
 using AdmitDone = std::function<void(Admitted)>;

@@ -8,7 +8,9 @@ constexpr std::string_view kCriticalPodAnnotation = "scheduler.alpha.kubernetes.
 
 class Priority final : public AdmissionPlugin {
  public:
-  explicit Priority(const AdmissionContext& context) : classes_(context.mirror("scheduling.k8s.io", "priorityclasses")) {}
+  explicit Priority(const AdmissionContext& context)
+      : classes_(context.mirror("scheduling.k8s.io", "priorityclasses")),
+        has_groups_(context.features.has(model::Feature::kWorkloadAwarePreemption)) {}
   [[nodiscard]] std::string_view name() const override { return "Priority"; }
 
   bool add_circumstances(const AdmissionRequest&, Circumstances& circumstances) override {
@@ -17,6 +19,7 @@ class Priority final : public AdmissionPlugin {
   }
 
   Admitted mutate(AdmissionRequest& request) override {
+    if (has_groups_ && request.operation == Operation::kCreate && request.kind->group == "scheduling.k8s.io") return resolve_groups(request);
     if (!request.is("", "pods")) return {};
     if (request.operation == Operation::kUpdate) return keep_on_update(request);
     return request.operation == Operation::kCreate ? resolve(request) : Admitted();
@@ -60,8 +63,7 @@ class Priority final : public AdmissionPlugin {
     if (class_name.empty() && critical != nullptr && request.ns == "kube-system") class_name = "system-cluster-critical";
 
     const auto priority_class = class_name.empty() ? find_default() : classes_.get("", class_name);
-    if (!class_name.empty() && priority_class == nullptr)
-      return std::unexpected(request.forbidden(fmt::format("no PriorityClass with name {} was found", class_name)));
+    if (!class_name.empty() && priority_class == nullptr) return unknown_class(request, class_name);
     const std::int64_t value = priority_class ? json::get_int(*priority_class, {"value"}) : 0;
     const std::string policy(priority_class ? json::get_string(*priority_class, {"preemptionPolicy"}, "PreemptLowerPriority")
                                             : std::string_view("PreemptLowerPriority"));
@@ -83,7 +85,43 @@ class Priority final : public AdmissionPlugin {
     return {};
   }
 
+  /// PodGroups and the templates of Workloads have the same two fields, without a preemption policy.
+  Admitted resolve_groups(AdmissionRequest& request) {
+    if (request.is("scheduling.k8s.io", "podgroups")) {
+      json::ensure_object(request.object, {"spec"});
+      return resolve_group(request, *json::find(request.object, "spec"), "pod group");
+    }
+    if (!request.is("scheduling.k8s.io", "workloads")) return {};
+    json::Value* templates = json::find(request.object, {"spec", "podGroupTemplates"});
+    if (templates == nullptr || !templates->is_array()) return {};
+    for (json::Value& one : templates->get_array())
+      if (one.is_object())
+        if (auto resolved = resolve_group(request, one, "pod group template"); !resolved) return resolved;
+    return {};
+  }
+
+  Admitted resolve_group(const AdmissionRequest& request, json::Value& group, std::string_view word) {
+    const std::string class_name(json::get_string(group, {"priorityClassName"}));
+    const auto priority_class = class_name.empty() ? find_default() : classes_.get("", class_name);
+    if (!class_name.empty() && priority_class == nullptr) return unknown_class(request, class_name);
+    const std::int64_t value = priority_class ? json::get_int(*priority_class, {"value"}) : 0;
+    if (const auto* given = json::find(group, "priority"); given != nullptr && json::get_int(group, {"priority"}) != value)
+      return std::unexpected(request.forbidden(fmt::format(
+          "the integer value of priority ({}) must not be provided in {} spec; priority admission controller computed {} from the given "
+          "PriorityClass name",
+          json::serialize(*given), word, value)));
+    auto& members = group.get_object();
+    if (priority_class != nullptr) members["priorityClassName"] = json::get_string(*priority_class, {"metadata", "name"});
+    members["priority"] = value;
+    return {};
+  }
+
+  static Admitted unknown_class(const AdmissionRequest& request, std::string_view name) {
+    return std::unexpected(request.forbidden(fmt::format("no PriorityClass with name {} was found", name)));
+  }
+
   Mirror& classes_;
+  bool has_groups_;
 };
 
 }  // namespace

@@ -46,19 +46,10 @@ class StorageObjectInUseProtection final : public AdmissionPlugin {
 
   Admitted mutate(AdmissionRequest& request) override {
     if (request.operation != Operation::kCreate) return {};
-    if (request.is("", "persistentvolumes")) protect(request.object, "kubernetes.io/pv-protection");
-    if (request.is("", "persistentvolumeclaims")) protect(request.object, "kubernetes.io/pvc-protection");
-    if (request.is("storage.k8s.io", "volumeattributesclasses")) protect(request.object, "kubernetes.io/vac-protection");
+    if (request.is("", "persistentvolumes")) add_finalizer(request.object, "kubernetes.io/pv-protection");
+    if (request.is("", "persistentvolumeclaims")) add_finalizer(request.object, "kubernetes.io/pvc-protection");
+    if (request.is("storage.k8s.io", "volumeattributesclasses")) add_finalizer(request.object, "kubernetes.io/vac-protection");
     return {};
-  }
-
- private:
-  static void protect(json::Value& object, std::string_view finalizer) {
-    auto& finalizers = json::ensure_object(object, {"metadata"})["finalizers"];
-    if (!finalizers.is_array()) finalizers = json::Array();
-    for (const auto& existing : finalizers.get_array())
-      if (existing.is_string() && json::as_view(existing) == finalizer) return;
-    finalizers.get_array().push_back(json::Value(finalizer));
   }
 };
 

@@ -55,7 +55,7 @@ Result<AuthParts> make_auth(const AuthOptions& options) {
   authenticator.service_account_tokens = parts.tokens;
   parts.authenticator = make_authenticator(std::move(authenticator));
   if (options.reconcile_default_roles) {
-    if (auto ok = reconcile_default_roles(*options.cache, *options.clock); !ok) return std::unexpected(ok.error());
+    if (auto ok = reconcile_default_roles(*options.cache, *options.clock, options.features); !ok) return std::unexpected(ok.error());
   }
   parts.aggregation = start_aggregation(*options.cache, *options.clock);
   parts.authorizer = RbacAuthorizer::create(*options.cache);

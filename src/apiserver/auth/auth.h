@@ -37,6 +37,7 @@ struct AuthOptions {
   FrontProxyRules front_proxy;                    ///< Which headers of front proxies count, and of which.
   bool anonymous = true;  ///< Requests without credentials go to the authorizer as system:anonymous; otherwise they are 401.
   bool reconcile_default_roles = true;
+  model::Features features;  ///< Which decide what the default roles allow.
 };
 
 struct AuthParts {

@@ -4,7 +4,7 @@ namespace berth::apiserver::auth {
 namespace {
 
 // A rule is "VERBS GROUPS RESOURCES [NAMES]" or "VERBS url PATHS", each a list with commas; the core group is written "core". Verb lists
-// that occur often have names.
+// that occur often have names. "if=GATE " before a rule: there only where that feature is on; a role without any rule left is not there.
 constexpr std::string_view kVerbLists[][2] = {
     {"READ", "get,list,watch"},
     {"WRITE", "create,delete,deletecollection,patch,update"},
@@ -199,7 +199,9 @@ std::vector<RoleRow> component_roles() {
         "update core pods/finalizers",
         "READ resource.k8s.io resourceslices",
         "create,delete resource.k8s.io resourceclaims",
-        "patch,update resource.k8s.io resourceclaims/binding"},
+        "patch,update resource.k8s.io resourceclaims/binding",
+        "if=GenericWorkload READ scheduling.k8s.io podgroups",
+        "if=GenericWorkload patch,update scheduling.k8s.io podgroups/status"},
        "",
        ""},
       {"system:kube-controller-manager",
@@ -250,7 +252,8 @@ std::vector<RoleRow> controller_roles() {
       {"resource-claim-controller",
        {"READ core pods", "update core pods/finalizers", "create,delete,get,list,watch resource.k8s.io resourceclaims",
         "patch,update resource.k8s.io resourceclaims,resourceclaims/status", "patch,update core pods/status", kEvents,
-        "patch,update resource.k8s.io resourceclaims/binding"}},
+        "patch,update resource.k8s.io resourceclaims/binding", "if=DRAWorkloadResourceClaims READ scheduling.k8s.io podgroups",
+        "if=DRAWorkloadResourceClaims patch,update scheduling.k8s.io podgroups/status"}},
       {"device-taint-eviction-controller",
        {"delete,get,list,watch core pods", "patch,update core pods/status", "READ resource.k8s.io resourceclaims",
         "READ resource.k8s.io resourceslices", "READ resource.k8s.io deviceclasses", kEvents}},
@@ -264,7 +267,8 @@ std::vector<RoleRow> controller_roles() {
         kEvents}},
       {"job-controller",
        {"get,list,patch,update,watch batch jobs", "update batch jobs/status", "update batch jobs/finalizers",
-        "create,delete,list,patch,watch core pods", kEvents}},
+        "create,delete,list,patch,watch core pods", kEvents,
+        "if=WorkloadWithJob create,get,list,patch,update,watch scheduling.k8s.io podgroups,workloads"}},
       {"legacy-service-account-token-cleaner",
        {"get core configmaps kube-apiserver-legacy-service-account-token-tracking", "delete,patch core secrets"}},
       {"namespace-controller",
@@ -279,6 +283,8 @@ std::vector<RoleRow> controller_roles() {
         "create,delete,get,list,watch core pods", "READ storage.k8s.io storageclasses", "list,watch core nodes", "watch core events",
         "get core services", kEvents}},
       {"pod-garbage-collector", {"delete,list,watch core pods", "READ core nodes", "patch core pods/status"}},
+      {"podgroup-protection-controller",
+       {"if=GenericWorkload get,list,update,watch scheduling.k8s.io podgroups", "if=GenericWorkload READ core pods"}},
       {"pv-protection-controller", {"get,list,update,watch core persistentvolumes", kEvents}},
       {"pvc-protection-controller", {"get,list,update,watch core persistentvolumeclaims", "READ core pods", kEvents}},
       {"replicaset-controller",
@@ -470,26 +476,40 @@ json::Value binding_document(const BindingRow& row) {
   return object;
 }
 
-std::vector<json::Value> build() {
-  constexpr std::string_view kController = "system:controller:";
-  std::vector<json::Value> objects;
-  for (const auto& rows : {user_facing_roles(), system_roles(), component_roles()}) {
-    for (const auto& row : rows) objects.push_back(role_document(row));
+/// The rows as they are with these features.
+std::vector<RoleRow> with_features(std::vector<RoleRow> rows, model::Features features) {
+  constexpr std::string_view kIf = "if=";
+  for (RoleRow& row : rows) {
+    std::vector<std::string_view> left;
+    for (std::string_view text : row.rules) {
+      const bool is_gated = text.starts_with(kIf);
+      const auto end = is_gated ? text.find(' ') : 0;
+      if (is_gated && !features.has(*model::feature_named(text.substr(kIf.size(), end - kIf.size())))) continue;
+      left.push_back(is_gated ? text.substr(end + 1) : text);
+    }
+    std::swap(row.rules, left);
+    if (row.rules.empty() && !left.empty()) row.name = {};
   }
-  for (const auto& row : controller_roles()) objects.push_back(role_document(row, kController));
-  for (const auto& row : namespaced_roles()) objects.push_back(role_document(row));
-  for (const auto& row : bindings()) objects.push_back(binding_document(row));
-  for (const auto& row : controller_roles()) {
-    std::string name = std::string(kController) + std::string(row.name), account = "s:kube-system/" + std::string(row.name);
-    objects.push_back(binding_document({name, name, {account}}));
-  }
-  return objects;
+  std::erase_if(rows, [](const RoleRow& row) { return row.name.empty(); });
+  return rows;
 }
 
 }  // namespace
 
-const std::vector<json::Value>& default_rbac_objects() {
-  static const std::vector<json::Value> objects = build();
+std::vector<json::Value> default_rbac_objects(model::Features features) {
+  constexpr std::string_view kController = "system:controller:";
+  std::vector<json::Value> objects;
+  for (const auto& rows : {user_facing_roles(), system_roles(), component_roles()}) {
+    for (const auto& row : with_features(rows, features)) objects.push_back(role_document(row));
+  }
+  const auto of_controllers = with_features(controller_roles(), features);
+  for (const auto& row : of_controllers) objects.push_back(role_document(row, kController));
+  for (const auto& row : namespaced_roles()) objects.push_back(role_document(row));
+  for (const auto& row : bindings()) objects.push_back(binding_document(row));
+  for (const auto& row : of_controllers) {
+    std::string name = std::string(kController) + std::string(row.name), account = "s:kube-system/" + std::string(row.name);
+    objects.push_back(binding_document({name, name, {account}}));
+  }
   return objects;
 }
 

@@ -4,13 +4,14 @@
 
 #include "apiserver/cache/object_cache.h"
 #include "base/json.h"
+#include "model/features.h"
 
 namespace berth::apiserver::auth {
 
 /// All default objects as documents: ClusterRoles, ClusterRoleBindings, Roles, RoleBindings, in an order in which each can be written.
-const std::vector<json::Value>& default_rbac_objects();
+std::vector<json::Value> default_rbac_objects(model::Features features = {});
 /// Writes what is missing, adds missing rules and subjects to what is there (never takes any away), and leaves objects annotated
 /// `rbac.authorization.kubernetes.io/autoupdate: "false"` alone. Waits for the store.
-Result<void> reconcile_default_roles(ObjectCache& cache, const Clock& clock);
+Result<void> reconcile_default_roles(ObjectCache& cache, const Clock& clock, model::Features features);
 
 }  // namespace berth::apiserver::auth

@@ -94,8 +94,8 @@ struct RoleFacts {
 
 }  // namespace
 
-Result<void> reconcile_default_roles(ObjectCache& cache, const Clock& clock) {
-  for (const auto& wanted : default_rbac_objects()) {
+Result<void> reconcile_default_roles(ObjectCache& cache, const Clock& clock, model::Features features) {
+  for (const auto& wanted : default_rbac_objects(features)) {
     if (auto ok = reconcile_one(cache, wanted, clock.now()); !ok) return ok;
   }
   return {};

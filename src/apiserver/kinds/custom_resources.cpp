@@ -140,7 +140,7 @@ struct CustomResources::Follower final : WatchSink {
 };
 
 CustomResources::CustomResources(CustomResourcesContext context)
-    : context_(std::move(context)), table_(std::make_shared<const KindTable>(std::vector<ServedKind>())) {}
+    : context_(std::move(context)), table_(std::make_shared<const KindTable>(std::vector<ServedKind>(), context_.features)) {}
 
 CustomResources::~CustomResources() {
   if (follower_ != nullptr) {
@@ -225,7 +225,7 @@ void CustomResources::serve(Entry& entry, const Value& document, Revision since)
 void CustomResources::publish() {
   std::vector<ServedKind> all;
   for (const auto& [name, entry] : entries_) all.insert(all.end(), entry.kinds.begin(), entry.kinds.end());
-  auto table = std::make_shared<const KindTable>(std::move(all));
+  auto table = std::make_shared<const KindTable>(std::move(all), context_.features);
   const std::lock_guard lock(mutex_);
   table_ = std::move(table);
 }

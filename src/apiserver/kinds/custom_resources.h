@@ -22,6 +22,7 @@ namespace berth::apiserver {
 struct CustomResourcesContext {
   ObjectCache& cache;
   EventLoop& loop;
+  model::Features features;
   /// Runs later, elsewhere: never within the call.
   std::function<void(Task)> defer;
   /// Watches of kinds that are gone, or that have another schema now, end.

@@ -24,9 +24,10 @@ const model::KindInfo& KindTable::definitions() {
   return kKind;
 }
 
-KindTable::KindTable(std::vector<ServedKind> custom) : custom_(std::move(custom)) {
+KindTable::KindTable(std::vector<ServedKind> custom, model::Features features) : custom_(std::move(custom)) {
   const auto& crds = definitions();
   for (const auto& kind : model::all_kinds()) {
+    if (!features.has(kind.feature)) continue;
     const bool is_crd = kind.group == crds.group && kind.plural == crds.plural;
     kinds_.push_back(is_crd ? &crds : &kind);
   }
@@ -54,6 +55,13 @@ const model::KindInfo* KindTable::find_resource(std::string_view group, std::str
 const model::KindInfo* KindTable::find_kind(std::string_view group, std::string_view version, std::string_view kind) const {
   const auto found = by_kind_.find(key_of(group, version, kind));
   return found == by_kind_.end() ? nullptr : found->second;
+}
+
+std::set<std::string> KindTable::hidden_versions() const {
+  std::set<std::string> out;
+  for (const auto& kind : model::all_kinds()) out.insert(kind.api_version());
+  for (const auto* kind : kinds_) out.erase(kind->api_version());
+  return out;
 }
 
 const ServedKind* KindTable::custom(const model::KindInfo& kind) const {

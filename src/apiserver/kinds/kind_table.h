@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,7 +27,8 @@ struct ServedKind {
 /// Immutable: a change makes another table. A request holds the one that it began with, so that pointers to kinds outlive the request.
 class KindTable {
  public:
-  explicit KindTable(std::vector<ServedKind> custom);
+  /// The API's own kinds as far as the features are on, and the custom ones.
+  KindTable(std::vector<ServedKind> custom, model::Features features);
 
   /// Null when the server has none such now. Versions that are stored but not served are not found.
   [[nodiscard]] const model::KindInfo* find_resource(std::string_view group, std::string_view version, std::string_view plural) const;
@@ -44,6 +46,9 @@ class KindTable {
   [[nodiscard]] static const model::KindInfo& definitions();
 
  private:
+  /// Of groups' versions of which nothing is served: "GROUP/VERSION".
+  [[nodiscard]] std::set<std::string> hidden_versions() const;
+
   std::vector<ServedKind> custom_;
   std::vector<const model::KindInfo*> kinds_;
   std::unordered_map<std::string, const model::KindInfo*> by_resource_, by_kind_;

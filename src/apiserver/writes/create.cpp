@@ -125,7 +125,7 @@ StepResult prepare_new(WritePipeline& writes, const WritePtr& operation) {
   if (auto refused = refuse_writer(writes.ground, *operation, nullptr, object)) return std::unexpected(std::move(*refused));
   // What plugins added has defaults, too (serviceAccountName has an older twin that follows it).
   model::apply_defaults(*operation->kind, object);
-  model::prepare_for_create(*operation->kind, object);
+  model::prepare_for_create(*operation->kind, object, writes.ground.options.features);
   if (const auto& sign = rules_of(*operation->kind).sign) sign(*operation, object);
   return Flow::kNext;
 }

@@ -241,7 +241,8 @@ StepResult prepare_change(WritePipeline& writes, const WritePtr& operation) {
   if (operation->untouched && reads_rest(operation->admission.old_object, operation->admission.object)) operation->fill_in();
   const bool has_strategy = std::ranges::find(kWithStrategy, operation->subresource) != kWithStrategy.end();
   model::prepare_for_update(*operation->kind, operation->admission.old_object, operation->admission.object,
-                            has_strategy ? std::string_view(operation->subresource) : std::string_view(), writes.ground.now_text());
+                            has_strategy ? std::string_view(operation->subresource) : std::string_view(), writes.ground.now_text(),
+                            writes.ground.options.features);
   if (operation->untouched) operation->untouched->settle();
   return Flow::kNext;
 }

@@ -52,6 +52,10 @@ Record& Record::not_stored() {
   info_.is_virtual = true;
   return *this;
 }
+Record& Record::gated_by(Feature feature) {
+  info_.feature = feature;
+  return *this;
+}
 KindInfo Record::does(KindHooks hooks) { return does(share(std::move(hooks))); }
 KindInfo Record::does(std::shared_ptr<const KindHooks> hooks) {
   info_.hooks = std::move(hooks);

@@ -64,6 +64,7 @@ class Record {
   Record& verbs(std::vector<std::string> names);
   Record& stored_as(std::string group, std::string version);
   Record& not_stored();
+  Record& gated_by(Feature feature);
   KindInfo does(KindHooks hooks);
   /// For versions that do the same.
   KindInfo does(std::shared_ptr<const KindHooks> hooks);

@@ -124,6 +124,7 @@ void pod_spec(const Value& spec, const PodOwner& owner, const Path& at, Errors& 
   pod_network(spec, at, errors);
   gates(spec, at, errors);
   spread_constraints(spec, at, errors);
+  scheduling_group(spec, at, errors);
   host_users(context, at, errors);
   names_in_spec(spec, at, errors);
   if (const Value* deadline = json::find(spec, "activeDeadlineSeconds"))

@@ -30,6 +30,8 @@ void resource_requirements(const Value& holder, const std::set<std::string_view>
 /// spec.resources beside what the containers ask for.
 void pod_level_resources(const PodContext& context, const Path& spec_at, Errors& errors);
 void resource_claims(const Value& spec, bool is_mirror, const Path& spec_at, Errors& errors);
+/// spec.schedulingGroup.
+void scheduling_group(const Value& spec, const Path& spec_at, Errors& errors);
 void spread_constraints(const Value& spec, const Path& spec_at, Errors& errors);
 /// What the operating system's name forbids, and hostProcess containers.
 void operating_system(const Value& spec, const Path& spec_at, Errors& errors);

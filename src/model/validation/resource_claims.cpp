@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "model/validation/resource_parts.h"
+#include "model/validation/workload_parts.h"
 
 namespace berth::model::validation {
 namespace devices {
@@ -317,38 +318,11 @@ void allocation_result(const Value& allocation, const RequestNames& known, const
   if (const Value* selector = json::find(allocation, "nodeSelector")) node_selector(*selector, at / "nodeSelector", errors);
 }
 
-void conditions(const Value& device, const Path& at, Errors& errors) {
+void device_conditions(const Value& device, const Path& at, Errors& errors) {
   const json::Array& list = get_array(device, {"conditions"});
   const Path here = at / "conditions";
   if (list.size() > 8) errors.too_many(here, list.size(), 8);
-  std::set<std::string_view> seen;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const Path one = here[i];
-    const std::string_view type = get_string(list[i], {"type"}), status = get_string(list[i], {"status"}),
-                           reason = get_string(list[i], {"reason"});
-    if (!seen.insert(type).second) errors.duplicate(one / "type", Value(type));
-    label_name(type, one / "type", errors);
-    if (status != "True" && status != "False" && status != "Unknown")
-      errors.not_supported(one / "status", status, {"False", "True", "Unknown"});
-    if (get_int(list[i], {"observedGeneration"}) < 0)
-      errors.invalid(one / "observedGeneration", *json::find(list[i], "observedGeneration"), kNegative);
-    if (json::find(list[i], "lastTransitionTime") == nullptr) errors.required(one / "lastTransitionTime");
-    if (reason.empty()) {
-      errors.required(one / "reason");
-    } else {
-      const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-      const bool is_reason = std::isalpha(static_cast<unsigned char>(reason[0])) != 0 && is_word(reason.back()) &&
-                             std::ranges::all_of(reason, [&](char c) { return is_word(c) || c == ',' || c == ':'; });
-      if (!is_reason)
-        errors.invalid(one / "reason", reason,
-                       "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
-                       "characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or "
-                       "'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is "
-                       "'[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')");
-      if (reason.size() > 1024) errors.too_long(one / "reason", 1024);
-    }
-    if (get_string(list[i], {"message"}).size() > 32 * 1024) errors.too_long(one / "message", 32 * 1024);
-  }
+  conditions(list, here, errors);
 }
 
 void device_status(const Value& device, const std::set<std::string>& allocated, const Path& at, Errors& errors) {
@@ -364,7 +338,7 @@ void device_status(const Value& device, const std::set<std::string>& allocated, 
                        {"ShareID", share}};
     errors.invalid(at, Value(std::move(shown)), "must be an allocated device in the claim");
   }
-  conditions(device, at, errors);
+  device_conditions(device, at, errors);
   if (const Value* data = json::find(device, "data"); data != nullptr && !data->is_null()) raw_object(data, kRawMax, at / "data", errors);
   const Path network = at / "networkData";
   if (get_string(device, {"networkData", "interfaceName"}).size() > 256) errors.too_long(network / "interfaceName", 256);

@@ -30,4 +30,16 @@ void not_over_all(const Value& value, const Path& at, Errors& errors);
 Value shown_strategy(const Value& spec, std::string_view key, std::initializer_list<std::pair<std::string_view, std::string_view>> fields);
 void immutable_selector(const Value& old, const Value& doc, Errors& errors);
 
+/// metav1.Conditions of a status (apimachinery, ValidateConditions).
+void conditions(const json::Array& list, const Path& at, Errors& errors);
+void pod_group_spec(const Value& spec, const Path& at, Errors& errors);
+/// A Workload's spec.podGroupTemplates.
+void pod_group_templates(const json::Array& list, const Path& at, Errors& errors);
+/// A Workload's spec.controllerRef.
+void controller_reference(const Value& reference, const Path& at, Errors& errors);
+/// A PodGroup's status.resourceClaimStatuses.
+void group_claim_statuses(const Value& pod_group, const Path& at, Errors& errors);
+/// As immutable(), in the form of rules that are tags: the value is not shown. A null is as good as nothing.
+void unchanged(const Value& old, const Value& doc, json::Path where, const Path& at, Errors& errors);
+
 }  // namespace berth::model::validation

@@ -115,7 +115,9 @@ TEST_F(RecordedTest, EveryStoryIsThere) {
     gzFile file = gzopen(pack_path().c_str(), "wb9");
     ASSERT_NE(file, nullptr);
     for (const Story& story : stories) {
-      start({});
+      ServerOptions options;
+      options.features = model::Features::preferred();
+      start(std::move(options));
       const std::string line = json::serialize(to_json({story, play(story)})) + "\n";
       ASSERT_EQ(gzwrite(file, line.data(), static_cast<unsigned>(line.size())), static_cast<int>(line.size()));
     }

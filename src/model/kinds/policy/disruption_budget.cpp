@@ -1,6 +1,4 @@
 // PodDisruptionBudgets.
-#include <set>
-
 #include "model/kinds/record.h"
 #include "model/validation/workload_parts.h"
 
@@ -25,42 +23,6 @@ void check_budget(const Value& doc, Errors& errors) {
     validation::supported_value(*spec, "unhealthyPodEvictionPolicy", at, {"AlwaysAllow", "IfHealthyBudget"}, errors, true);
 }
 
-/// metav1.Conditions (apimachinery, ValidateConditions).
-void check_conditions(const Value& doc, Errors& errors) {
-  constexpr std::size_t kLongestReason = 1024, kLongestMessage = 32 * 1024;
-  const Path status("status");
-  const Path at = status / "conditions";
-  std::set<std::string_view> types;
-  std::size_t i = 0;
-  for (const Value& condition : get_array(doc, {"status", "conditions"})) {
-    const Path one = at[i++];
-    const std::string_view type = get_string(condition, {"type"}), state = get_string(condition, {"status"}),
-                           reason = get_string(condition, {"reason"});
-    if (!types.insert(type).second) errors.duplicate(one / "type", Value(type));
-    if (const std::string why = validation::check_qualified_name(type); !why.empty()) errors.invalid(one / "type", type, why);
-    if (state != "True" && state != "False" && state != "Unknown")
-      errors.not_supported(one / "status", state, {"False", "True", "Unknown"});
-    if (const std::int64_t seen = get_int(condition, {"observedGeneration"}); seen < 0)
-      errors.invalid(one / "observedGeneration", Value(seen), "must be greater than or equal to zero");
-    if (get_string(condition, {"lastTransitionTime"}).empty()) errors.required(one / "lastTransitionTime");
-    if (reason.empty()) {
-      errors.required(one / "reason");
-    } else {
-      const auto in_reason = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == ',' || c == ':'; };
-      const bool is_word = std::isalpha(static_cast<unsigned char>(reason.front())) != 0 && std::ranges::all_of(reason, in_reason) &&
-                           reason.back() != ',' && reason.back() != ':';
-      if (!is_word)
-        errors.invalid(one / "reason", reason,
-                       "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
-                       "characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or "
-                       "'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is "
-                       "'[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')");
-      if (reason.size() > kLongestReason) errors.too_long(one / "reason", kLongestReason);
-    }
-    if (get_string(condition, {"message"}).size() > kLongestMessage) errors.too_long(one / "message", kLongestMessage);
-  }
-}
-
 std::string int_or_string(const Value* value) {
   if (value == nullptr) return "N/A";
   return value->is_string() ? std::string(json::as_view(*value)) : json::serialize(*value);
@@ -73,7 +35,8 @@ Array budget_cells(const Value& o, TimePoint now) {
 
 void check_budget_status(const Value& old, const Value& doc, Errors& errors) {
   static const validation::StatusCounters kCounters = {{"disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"}, {}, {}};
-  check_conditions(doc, errors);
+  const Path status("status");
+  validation::conditions(get_array(doc, {"status", "conditions"}), status / "conditions", errors);
   validation::status_counters(kCounters, old, doc, errors);
 }
 

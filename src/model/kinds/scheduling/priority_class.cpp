@@ -68,7 +68,7 @@ std::shared_ptr<const KindHooks> class_hooks() {
   return hooks;
 }
 
-Record priority_class(std::string version) {
+Record record_of(std::string version) {
   Record out("scheduling.k8s.io", std::move(version), "PriorityClass", "priorityclasses");
   out.shorts({"pc"}).cluster().generation();
   return out;
@@ -76,8 +76,7 @@ Record priority_class(std::string version) {
 
 }  // namespace
 
-std::vector<KindInfo> scheduling_group() {
-  return {priority_class("v1").does(class_hooks()), priority_class("v1beta1").stored_as("scheduling.k8s.io", "v1").does(class_hooks())};
-}
+KindInfo priority_class() { return record_of("v1").does(class_hooks()); }
+KindInfo priority_class_v1beta1() { return record_of("v1beta1").stored_as("scheduling.k8s.io", "v1").does(class_hooks()); }
 
 }  // namespace berth::model::kinds

@@ -1,0 +1,61 @@
+#include "model/features.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace berth::model {
+namespace {
+
+struct Gate {
+  Feature feature;
+  std::string_view name;
+  Feature needs = Feature::kNone;  ///< Itself after those that it needs.
+};
+
+constexpr std::array<Gate, 6> kGates = {{
+    {Feature::kGenericWorkload, "GenericWorkload"},
+    {Feature::kGangScheduling, "GangScheduling", Feature::kGenericWorkload},
+    {Feature::kTopologyAwareWorkloadScheduling, "TopologyAwareWorkloadScheduling", Feature::kGenericWorkload},
+    {Feature::kWorkloadAwarePreemption, "WorkloadAwarePreemption", Feature::kGangScheduling},
+    {Feature::kWorkloadWithJob, "WorkloadWithJob", Feature::kGenericWorkload},
+    {Feature::kDRAWorkloadResourceClaims, "DRAWorkloadResourceClaims", Feature::kGenericWorkload},
+}};
+
+}  // namespace
+
+Features Features::preferred() {
+  Features out;
+  for (const Gate& gate : kGates) out.set(gate.feature, gate.feature != Feature::kDRAWorkloadResourceClaims);
+  return out;
+}
+
+std::string_view name_of(Feature feature) {
+  const auto* found = std::ranges::find(kGates, feature, &Gate::feature);
+  return found == kGates.end() ? std::string_view() : found->name;
+}
+
+std::optional<Feature> feature_named(std::string_view name) {
+  const auto* found = std::ranges::find(kGates, name, &Gate::name);
+  return found == kGates.end() ? std::nullopt : std::optional(found->feature);
+}
+
+std::vector<std::string_view> feature_names() {
+  std::vector<std::string_view> out;
+  for (const Gate& gate : kGates) out.push_back(gate.name);
+  return out;
+}
+
+std::string set_gates(Features& features, const std::vector<std::pair<Feature, bool>>& said) {
+  for (const auto& [feature, on] : said) features.set(feature, on);
+  for (const Gate& gate : kGates) {
+    if (features.has(gate.needs) || !features.has(gate.feature)) continue;
+    if (std::ranges::find(said, std::pair(gate.feature, true)) != said.end())
+      return fmt::format("{} cannot be on while {} is off", gate.name, name_of(gate.needs));
+    features.set(gate.feature, false);
+  }
+  return {};
+}
+
+}  // namespace berth::model
