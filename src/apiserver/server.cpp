@@ -85,7 +85,8 @@ Result<void> ApiServer::Impl::start() {
   if (auto configured = writes.services.configure(options.service_cidr, options.node_port_first, options.node_port_last); !configured)
     return configured;
   if (options.service_claims != nullptr) writes.services.share(std::move(options.service_claims));
-  AdmissionContext context{*ground.cache, ground.loop, *options.authorizer, options.admission, options.features, net::ClientConfig{}, {}, {}, {}, {}, {}};
+  AdmissionContext context{
+      *ground.cache, ground.loop, *options.authorizer, options.admission, options.features, net::ClientConfig{}, {}, {}, {}, {}, {}};
   context.mirror = [this](std::string_view group, std::string_view plural) -> Mirror& { return ground.mirror(group, plural); };
   context.random_suffix = [this] { return ground.names.suffix(); };
   context.uid = [this] { return ground.names.uid(); };

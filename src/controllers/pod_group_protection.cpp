@@ -10,7 +10,8 @@ constexpr std::string_view kFinalizer = "scheduling.k8s.io/podgroup-protection";
 
 /// "NAMESPACE/NAME" of the group that the pod holds; empty: none.
 std::string group_held_by(const PodRef& pod) {
-  return !pod || pod->scheduling_group.empty() || pod->is_finished() ? std::string() : fmt::format("{}/{}", pod->ns(), pod->scheduling_group);
+  return !pod || pod->scheduling_group.empty() || pod->is_finished() ? std::string()
+                                                                     : fmt::format("{}/{}", pod->ns(), pod->scheduling_group);
 }
 
 /// Keys: "NAMESPACE/NAME" of groups.

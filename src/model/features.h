@@ -11,13 +11,13 @@
 namespace berth::model {
 
 enum class Feature : std::uint8_t {
-  kNone,                            ///< Of what needs no gate: always on.
-  kGenericWorkload,                 ///< Workload, PodGroup, spec.schedulingGroup of pods (KEP-4671, KEP-5832).
-  kGangScheduling,                  ///< The scheduler keeps the policy "gang" (KEP-4671).
-  kTopologyAwareWorkloadScheduling, ///< spec.schedulingConstraints (KEP-5732).
-  kWorkloadAwarePreemption,         ///< disruptionMode, priorityClassName, priority of groups (KEP-5710).
-  kWorkloadWithJob,                 ///< The Job controller makes a Workload and a PodGroup (KEP-5547).
-  kDRAWorkloadResourceClaims,       ///< Claims that a group shares (KEP-5729).
+  kNone,                             ///< Of what needs no gate: always on.
+  kGenericWorkload,                  ///< Workload, PodGroup, spec.schedulingGroup of pods (KEP-4671, KEP-5832).
+  kGangScheduling,                   ///< The scheduler keeps the policy "gang" (KEP-4671).
+  kTopologyAwareWorkloadScheduling,  ///< spec.schedulingConstraints (KEP-5732).
+  kWorkloadAwarePreemption,          ///< disruptionMode, priorityClassName, priority of groups (KEP-5710).
+  kWorkloadWithJob,                  ///< The Job controller makes a Workload and a PodGroup (KEP-5547).
+  kDRAWorkloadResourceClaims,        ///< Claims that a group shares (KEP-5729).
 };
 
 /// Which are on. A value: copied freely.

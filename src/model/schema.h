@@ -59,9 +59,9 @@ struct FieldDef {
   std::vector<std::string> list_keys;                                 ///< kMap.
   std::map<std::string, json::Value, std::less<>> list_key_defaults;  ///< Of keys that an item may leave out (custom kinds).
   bool is_atomic = false;                                             ///< A map or struct that is owned as a whole.
-  bool is_granular = false;        ///< A struct whose fields are owned one by one here, though its type is atomic elsewhere.
-  bool omits_zero = false;         ///< Kubernetes never answers with it as "", 0, false, [] or {}: such a value says nothing.
-  bool is_off = false;             ///< Of a feature that is off by default: what is given is dropped (drop_off_fields).
+  bool is_granular = false;          ///< A struct whose fields are owned one by one here, though its type is atomic elsewhere.
+  bool omits_zero = false;           ///< Kubernetes never answers with it as "", 0, false, [] or {}: such a value says nothing.
+  bool is_off = false;               ///< Of a feature that is off by default: what is given is dropped (drop_off_fields).
   Feature feature = Feature::kNone;  ///< Of those: its gate; kNone: it cannot be turned on.
   bool is_always_written = false;  ///< Kubernetes answers with it even when nobody gave it: "", 0, false, {} or, for lists and times, null.
   bool is_pointer = false;         ///< Of those always written: null when nobody gave it.

@@ -7,10 +7,11 @@
 //
 // A type is a line with its name, its fields are the indented lines below: NAME TYPE [required] [patch=merge,retainKeys] [key=MERGE_KEY]
 // [list=atomic|set|map:KEY,KEY] [map=atomic|granular] [off|off=GATE] [#NUMBER]. "off": of a
-// feature that is off by default, so that what is given is dropped; with a gate of model/features.h: unless that is on. NUMBER is the field's in Kubernetes' protobuf form; "2.3" is field 3 of the
-// message in field 2, which JSON spreads into its parent. TYPE is any, string, int32, int64, double, bool, quantity, time, microtime,
-// bytes, intorstring, a type's name, [TYPE] or {TYPE}; "bool|TYPE" and "list|TYPE" are a type's object or a boolean, or a list of them;
-// "TYPE/v1.Name" has a name of its own in Go. A field line "@atomic" marks the whole type.
+// feature that is off by default, so that what is given is dropped; with a gate of model/features.h: unless that is on. NUMBER is the
+// field's in Kubernetes' protobuf form; "2.3" is field 3 of the message in field 2, which JSON spreads into its parent. TYPE is any,
+// string, int32, int64, double, bool, quantity, time, microtime, bytes, intorstring, a type's name, [TYPE] or {TYPE}; "bool|TYPE" and
+// "list|TYPE" are a type's object or a boolean, or a list of them; "TYPE/v1.Name" has a name of its own in Go. A field line "@atomic" marks
+// the whole type.
 #pragma once
 #include <string_view>
 #include <vector>

@@ -12,9 +12,8 @@ class PodGroupProtection : public ::testing::Test {
   PodGroupProtection() {
     world.api.engine.add(make_pod_group_protection_controller());
     world.api.engine.start();
-    world.api.put(kinds().pod_group,
-                  yaml("{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: {name: g, finalizers: "
-                       "[scheduling.k8s.io/podgroup-protection]}, spec: {schedulingPolicy: {gang: {minCount: 2}}}}"));
+    world.api.put(kinds().pod_group, yaml("{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: {name: g, finalizers: "
+                                          "[scheduling.k8s.io/podgroup-protection]}, spec: {schedulingPolicy: {gang: {minCount: 2}}}}"));
   }
   void pod(const char* name, const char* phase, const char* group = "g") {
     world.api.put(kinds().pod, yaml(fmt::format("{{apiVersion: v1, kind: Pod, metadata: {{name: {}}}, spec: {{schedulingGroup: "

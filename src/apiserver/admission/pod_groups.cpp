@@ -41,7 +41,8 @@ class PodGroupWorkloadExists final : public AdmissionPlugin {
     if (workloads_ == nullptr || !makes_a_group(request)) return {};
     const json::Value* reference = json::find(request.object, {"spec", "podGroupTemplateRef", "workload"});
     if (reference == nullptr || !reference->is_object()) return {};
-    const auto workload_name = json::get_string(*reference, {"workloadName"}), wanted = json::get_string(*reference, {"podGroupTemplateName"});
+    const auto workload_name = json::get_string(*reference, {"workloadName"}),
+               wanted = json::get_string(*reference, {"podGroupTemplateName"});
     const auto workload = workloads_->get(request.ns, workload_name);
     if (workload == nullptr) return refused(request, fmt::format("Workload \"{}\" not found", workload_name));
     if (json::find(*workload, {"metadata", "deletionTimestamp"}) != nullptr)

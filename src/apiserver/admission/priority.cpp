@@ -19,7 +19,8 @@ class Priority final : public AdmissionPlugin {
   }
 
   Admitted mutate(AdmissionRequest& request) override {
-    if (has_groups_ && request.operation == Operation::kCreate && request.kind->group == "scheduling.k8s.io") return resolve_groups(request);
+    if (has_groups_ && request.operation == Operation::kCreate && request.kind->group == "scheduling.k8s.io")
+      return resolve_groups(request);
     if (!request.is("", "pods")) return {};
     if (request.operation == Operation::kUpdate) return keep_on_update(request);
     return request.operation == Operation::kCreate ? resolve(request) : Admitted();

@@ -284,7 +284,8 @@ void Aggregator::restore_own() {
   if (ground_.cache->is_shared() && !table->empty()) return;
   std::set<std::pair<std::string, std::string>> missing;
   for (const auto& one : model::all_kinds())
-    if (one.group != kind.group && ground_.options.features.has(one.feature) && !table->contains({one.group, one.version})) missing.emplace(one.group, one.version);
+    if (one.group != kind.group && ground_.options.features.has(one.feature) && !table->contains({one.group, one.version}))
+      missing.emplace(one.group, one.version);
   for (const auto& [group, version] : missing) {
     auto document = own_api_service(group, version, ground_.now_text());
     document.get_object()["apiVersion"] = kind.api_version();

@@ -18,6 +18,7 @@
 #include "apiserver/auth/service_account_tokens.h"
 #include "apiserver/auth_interfaces.h"
 #include "apiserver/cache/object_cache.h"
+#include "model/features.h"
 #include "security/pki.h"
 
 namespace berth::apiserver::auth {

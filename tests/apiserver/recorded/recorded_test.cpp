@@ -76,6 +76,11 @@ std::string masked(std::string text) {
 
 class RecordedTest : public ServerTest {
  protected:
+  void SetUp() override {
+    ServerOptions options;
+    options.features = model::Features::preferred();
+    start(std::move(options));
+  }
   std::vector<std::string> play(const Story& story) {
     std::vector<std::string> out;
     for (const StoryRequest& one : story.requests) {
