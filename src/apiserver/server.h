@@ -19,12 +19,15 @@
 #include "base/event_loop.h"
 #include "base/metrics.h"
 #include "base/version.h"
-#include "model/features.h"
 #include "net/client.h"
 #include "net/http.h"
 
 namespace berth::net::tracing {
 class Tracer;
+}
+
+namespace berth::model {
+enum class Features : std::uint8_t;
 }
 
 namespace berth::apiserver {
@@ -49,7 +52,7 @@ struct ServerOptions {
   std::shared_ptr<metrics::Registry> metrics;    ///< Made when null.
   std::shared_ptr<net::tracing::Tracer> tracer;  ///< Is told of each pod that is made, as the first span of its way; null: nobody is.
   AdmissionConfig admission;
-  model::Features features;           ///< Of Kubernetes' features that are off there by default: which are on here.
+  model::Features features{};         ///< Of Kubernetes' features that are off there by default: which are on here.
   std::shared_ptr<audit::Log> audit;  ///< Null: nothing is written of requests.
   /// Whether an object's stored form is out of date though its content is not: then an update that changes nothing is written, too. May be
   /// empty.

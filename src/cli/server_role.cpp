@@ -32,6 +32,7 @@
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 #include "client/traced_transport.h"
+#include "model/features.h"
 #include "model/quantity.h"
 #include "net/debug_pages.h"
 #include "net/server.h"
@@ -68,7 +69,7 @@ model::Features read_feature_gates(const std::vector<std::string>& entries, Find
     else
       findings.note(fmt::format("--feature-gates: {} has no effect: the API server's behaviour is fixed in this version", one));
   }
-  auto features = model::Features::preferred();
+  auto features = model::preferred_features();
   if (const auto wrong = model::set_gates(features, said); !wrong.empty()) findings.error("--feature-gates: " + wrong);
   return features;
 }

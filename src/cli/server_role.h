@@ -38,7 +38,7 @@ class ServerPresence;
 /// What a start is made of, once flags and files are well.
 struct ServerPlan {
   ListenAddress listen;
-  model::Features features;
+  model::Features features{};
   apiserver::MasterConfig master_config;
   EtcdPlan etcd;
   SecurityPlan security;

@@ -25,9 +25,9 @@ constexpr std::array<Gate, 6> kGates = {{
 
 }  // namespace
 
-Features Features::preferred() {
-  Features out;
-  for (const Gate& gate : kGates) out.set(gate.feature, gate.feature != Feature::kDRAWorkloadResourceClaims);
+Features preferred_features() {
+  Features out{};
+  for (const Gate& gate : kGates) set(out, gate.feature, gate.feature != Feature::kDRAWorkloadResourceClaims);
   return out;
 }
 
@@ -48,12 +48,12 @@ std::vector<std::string_view> feature_names() {
 }
 
 std::string set_gates(Features& features, const std::vector<std::pair<Feature, bool>>& said) {
-  for (const auto& [feature, on] : said) features.set(feature, on);
+  for (const auto& [feature, on] : said) set(features, feature, on);
   for (const Gate& gate : kGates) {
-    if (features.has(gate.needs) || !features.has(gate.feature)) continue;
+    if (has(features, gate.needs) || !has(features, gate.feature)) continue;
     if (std::ranges::find(said, std::pair(gate.feature, true)) != said.end())
       return fmt::format("{} cannot be on while {} is off", gate.name, name_of(gate.needs));
-    features.set(gate.feature, false);
+    set(features, gate.feature, false);
   }
   return {};
 }

@@ -5,8 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "model/features.h"
-
 namespace berth::model {
 
 struct Gvk {
@@ -38,7 +36,6 @@ struct KindInfo {
   std::vector<std::string> field_selectors;  ///< Beyond metadata.name and metadata.namespace.
   bool generation = false;                   ///< metadata.generation counts spec changes.
   bool is_virtual = false;                   ///< Created, never stored (reviews, metrics).
-  Feature feature = Feature::kNone;          ///< Served only where this is on.
   const KindInfo* stored = nullptr;          ///< The version that is stored; null: this one.
   std::shared_ptr<const KindHooks> hooks;    ///< Null: does nothing of its own.
 

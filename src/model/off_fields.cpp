@@ -32,7 +32,7 @@ class Dropping {
       const auto found = object.find(field.name);
       if (found == object.end()) continue;
       const json::Value* before = old == nullptr ? nullptr : json::find(*old, field.name);
-      if (field.is_off && !stays(field, before)) {
+      if (field.is_off && !stays(type, field, before)) {
         object.erase(found);
         continue;
       }
@@ -42,8 +42,9 @@ class Dropping {
     }
   }
 
-  [[nodiscard]] bool stays(const FieldDef& field, const json::Value* before) const {
-    return field.feature != Feature::kNone && (features_.has(field.feature) || (before != nullptr && !before->is_null()));
+  [[nodiscard]] bool stays(const TypeDef& type, const FieldDef& field, const json::Value* before) const {
+    const Feature feature = feature_of(type, field);
+    return feature != Feature::kNone && (has(features_, feature) || (before != nullptr && !before->is_null()));
   }
 
   Features features_;

@@ -1,7 +1,7 @@
 // Fields of features that are off (FieldDef::is_off): accepted, named as their writer's, and not kept. Pure.
 #pragma once
 #include "base/json.h"
-#include "model/schema.h"
+#include "model/features.h"
 
 namespace berth::model {
 

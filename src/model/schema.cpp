@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "model/features.h"
 #include "model/kind_hooks.h"
 #include "model/schema_text.h"
 
@@ -53,6 +54,12 @@ class Tables {
     return group.empty() ? "core" : std::string(group.substr(0, group.find('.')));
   }
 
+  /// Of a field that is off.
+  Feature gate(const TypeDef& type, const FieldDef& field) const {
+    const auto found = gates_.find({type.name, field.name});
+    return found == gates_.end() ? Feature::kNone : found->second;
+  }
+
  private:
   void read(std::string_view text) {
     TypeDef* type = nullptr;
@@ -71,7 +78,9 @@ class Tables {
       } else if (line == "  @custom") {
         custom_types_.insert(type->name);
       } else {
+        gate_ = {};
         type->fields.push_back(read_field(line.substr(2)));
+        if (!gate_.empty()) gates_.emplace(std::pair(type->name, type->fields.back().name), *feature_named(gate_));
       }
     }
   }
@@ -179,7 +188,7 @@ class Tables {
         }
       } else if (text == "off" || text.starts_with("off=")) {
         field.is_off = true;
-        if (text.size() > 4) field.feature = *feature_named(text.substr(4));
+        if (text.size() > 4) gate_ = text.substr(4);
       } else if (text == "map=atomic")
         field.is_atomic = true;
       else if (text == "map=granular")
@@ -232,6 +241,8 @@ class Tables {
     return ref;
   }
 
+  std::string_view gate_;                                         ///< Of the field that is being read.
+  std::map<std::pair<std::string, std::string>, Feature> gates_;  ///< By type and field.
   std::map<std::string, TypeDef, std::less<>> types_;
   std::map<std::string, Package, std::less<>> packages_;
   std::map<std::string, std::string, std::less<>> package_of_group_;
@@ -283,6 +294,8 @@ std::string TypeRef::go_name() const {
   }
   return "interface {}";
 }
+
+Feature feature_of(const TypeDef& type, const FieldDef& field) { return tables().gate(type, field); }
 
 bool TypeRef::holds_off_fields() const {
   const TypeRef* ref = this;

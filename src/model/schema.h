@@ -59,10 +59,9 @@ struct FieldDef {
   std::vector<std::string> list_keys;                                 ///< kMap.
   std::map<std::string, json::Value, std::less<>> list_key_defaults;  ///< Of keys that an item may leave out (custom kinds).
   bool is_atomic = false;                                             ///< A map or struct that is owned as a whole.
-  bool is_granular = false;          ///< A struct whose fields are owned one by one here, though its type is atomic elsewhere.
-  bool omits_zero = false;           ///< Kubernetes never answers with it as "", 0, false, [] or {}: such a value says nothing.
-  bool is_off = false;               ///< Of a feature that is off by default: what is given is dropped (drop_off_fields).
-  Feature feature = Feature::kNone;  ///< Of those: its gate; kNone: it cannot be turned on.
+  bool is_granular = false;        ///< A struct whose fields are owned one by one here, though its type is atomic elsewhere.
+  bool omits_zero = false;         ///< Kubernetes never answers with it as "", 0, false, [] or {}: such a value says nothing.
+  bool is_off = false;             ///< Of a feature that is off by default: what is given is dropped (drop_off_fields).
   bool is_always_written = false;  ///< Kubernetes answers with it even when nobody gave it: "", 0, false, {} or, for lists and times, null.
   bool is_pointer = false;         ///< Of those always written: null when nobody gave it.
   std::vector<int> proto;          ///< Field numbers from the type's message down; empty: not known in protobuf form.
@@ -110,13 +109,12 @@ void convert(const KindInfo& from, const KindInfo& to, json::Value& doc);
 /// The API server's defaulting. Idempotent. `doc` must have passed decode.
 void apply_defaults(const KindInfo& kind, json::Value& doc);
 /// The storage strategy's part at creation: status dropped or initialised, generation 1, a Job's selector, a Pod's phase and QoS class, …
-void prepare_for_create(const KindInfo& kind, json::Value& doc, Features features = {});
+void prepare_for_create(const KindInfo& kind, json::Value& doc);
 /// The strategy's part at update: a main-resource update keeps the old status, a status update everything but status; generation rises when
 /// the spec changed. `subresource` is "", "status", "finalize", or a pod's "ephemeralcontainers" or "resize", which move just that part
 /// (others write through their own code and use ""). `now`: the time, as stored times are written; where it is empty no time is noted.
-/// Both: fields of features that are off are dropped; an update keeps those that the old object has, as long as their feature has a gate.
 void prepare_for_update(const KindInfo& kind, const json::Value& old, json::Value& doc, std::string_view subresource,
-                        std::string_view now = {}, Features features = {});
+                        std::string_view now = {});
 
 /// All findings in field order, in Kubernetes' words. Never crashes, whatever the document.
 FieldErrors validate_create(const KindInfo& kind, const json::Value& doc);

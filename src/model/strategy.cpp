@@ -114,6 +114,12 @@ void prepare_for_create(const KindInfo& kind, Value& doc, Features features) {
   if (own.prepare_create) own.prepare_create(doc);
 }
 
+void prepare_for_create(const KindInfo& kind, Value& doc) { prepare_for_create(kind, doc, Features()); }
+
+void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std::string_view subresource, std::string_view now) {
+  prepare_for_update(kind, old, doc, subresource, now, Features());
+}
+
 void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std::string_view subresource, std::string_view now,
                         Features features) {
   const Strategy& own = *hooks_of(kind).strategy;

@@ -19,6 +19,10 @@
 #include "model/kinds.h"
 #include "net/client.h"
 
+namespace berth::model {
+enum class Features : std::uint8_t;
+}
+
 namespace berth::apiserver {
 
 class KindTable;

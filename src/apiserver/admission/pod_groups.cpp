@@ -3,6 +3,7 @@
 // (plugin/pkg/admission/podgroup).
 #include "apiserver/admission/plugins.h"
 #include "apiserver/kinds/kind_table.h"
+#include "model/features.h"
 
 namespace berth::apiserver {
 namespace {
@@ -13,7 +14,7 @@ bool makes_a_group(const AdmissionRequest& request) {
 
 class PodGroupProtection final : public AdmissionPlugin {
  public:
-  explicit PodGroupProtection(const AdmissionContext& context) : is_on_(context.features.has(model::Feature::kGenericWorkload)) {}
+  explicit PodGroupProtection(const AdmissionContext& context) : is_on_(model::has(context.features, model::Feature::kGenericWorkload)) {}
   [[nodiscard]] std::string_view name() const override { return "PodGroupProtection"; }
   bool add_circumstances(const AdmissionRequest&, Circumstances&) override { return true; }
 
@@ -29,7 +30,8 @@ class PodGroupProtection final : public AdmissionPlugin {
 class PodGroupWorkloadExists final : public AdmissionPlugin {
  public:
   explicit PodGroupWorkloadExists(const AdmissionContext& context)
-      : workloads_(context.features.has(model::Feature::kGenericWorkload) ? &context.mirror("scheduling.k8s.io", "workloads") : nullptr) {}
+      : workloads_(model::has(context.features, model::Feature::kGenericWorkload) ? &context.mirror("scheduling.k8s.io", "workloads")
+                                                                                  : nullptr) {}
   [[nodiscard]] std::string_view name() const override { return "PodGroupWorkloadExists"; }
 
   bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) override {

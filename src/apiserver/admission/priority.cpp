@@ -1,5 +1,6 @@
 // Priority: pods get the number and the preemption policy of their PriorityClass; at most one class is the global default (SPEC C1).
 #include "apiserver/admission/plugins.h"
+#include "model/features.h"
 
 namespace berth::apiserver {
 namespace {
@@ -10,7 +11,7 @@ class Priority final : public AdmissionPlugin {
  public:
   explicit Priority(const AdmissionContext& context)
       : classes_(context.mirror("scheduling.k8s.io", "priorityclasses")),
-        has_groups_(context.features.has(model::Feature::kWorkloadAwarePreemption)) {}
+        has_groups_(model::has(context.features, model::Feature::kWorkloadAwarePreemption)) {}
   [[nodiscard]] std::string_view name() const override { return "Priority"; }
 
   bool add_circumstances(const AdmissionRequest&, Circumstances& circumstances) override {

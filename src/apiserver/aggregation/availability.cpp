@@ -1,6 +1,7 @@
 // Whether aggregated servers answer (kube-aggregator/pkg/controllers/status/remote), and what they say they serve.
 #include "apiserver/aggregation/aggregator.h"
 #include "apiserver/writes/write.h"
+#include "model/features.h"
 #include "model/kinds.h"
 
 namespace berth::apiserver::aggregation {
@@ -284,7 +285,8 @@ void Aggregator::restore_own() {
   if (ground_.cache->is_shared() && !table->empty()) return;
   std::set<std::pair<std::string, std::string>> missing;
   for (const auto& one : model::all_kinds())
-    if (one.group != kind.group && ground_.options.features.has(one.feature) && !table->contains({one.group, one.version}))
+    if (one.group != kind.group && model::has(ground_.options.features, model::feature_of(one)) &&
+        !table->contains({one.group, one.version}))
       missing.emplace(one.group, one.version);
   for (const auto& [group, version] : missing) {
     auto document = own_api_service(group, version, ground_.now_text());

@@ -18,8 +18,11 @@
 #include "apiserver/auth/service_account_tokens.h"
 #include "apiserver/auth_interfaces.h"
 #include "apiserver/cache/object_cache.h"
-#include "model/features.h"
 #include "security/pki.h"
+
+namespace berth::model {
+enum class Features : std::uint8_t;
+}
 
 namespace berth::apiserver::auth {
 
@@ -38,7 +41,7 @@ struct AuthOptions {
   FrontProxyRules front_proxy;                    ///< Which headers of front proxies count, and of which.
   bool anonymous = true;  ///< Requests without credentials go to the authorizer as system:anonymous; otherwise they are 401.
   bool reconcile_default_roles = true;
-  model::Features features;  ///< Which decide what the default roles allow.
+  model::Features features{};  ///< Which decide what the default roles allow.
 };
 
 struct AuthParts {

@@ -1,5 +1,7 @@
 #include "apiserver/auth/default_roles.h"
 
+#include "model/features.h"
+
 namespace berth::apiserver::auth {
 namespace {
 
@@ -142,6 +144,7 @@ std::vector<RoleRow> system_roles() {
   };
 }
 
+// Longer than a screen: a table, a line a role.
 std::vector<RoleRow> component_roles() {
   return {
       {"system:node",
@@ -484,7 +487,7 @@ std::vector<RoleRow> with_features(std::vector<RoleRow> rows, model::Features fe
     for (std::string_view text : row.rules) {
       const bool is_gated = text.starts_with(kIf);
       const auto end = is_gated ? text.find(' ') : 0;
-      if (is_gated && !features.has(*model::feature_named(text.substr(kIf.size(), end - kIf.size())))) continue;
+      if (is_gated && !model::has(features, *model::feature_named(text.substr(kIf.size(), end - kIf.size())))) continue;
       left.push_back(is_gated ? text.substr(end + 1) : text);
     }
     std::swap(row.rules, left);

@@ -4,7 +4,10 @@
 
 #include "apiserver/cache/object_cache.h"
 #include "base/json.h"
-#include "model/features.h"
+
+namespace berth::model {
+enum class Features : std::uint8_t;
+}
 
 namespace berth::apiserver::auth {
 

@@ -16,6 +16,10 @@
 #include "base/event_loop.h"
 #include "custom/definition.h"
 
+namespace berth::model {
+enum class Features : std::uint8_t;
+}
+
 namespace berth::apiserver {
 
 /// What it needs of its server.

@@ -1,6 +1,7 @@
 #include "apiserver/kinds/kind_table.h"
 
 #include "custom/check_definition.h"
+#include "model/features.h"
 #include "model/kind_hooks.h"
 
 namespace berth::apiserver {
@@ -27,7 +28,7 @@ const model::KindInfo& KindTable::definitions() {
 KindTable::KindTable(std::vector<ServedKind> custom, model::Features features) : custom_(std::move(custom)) {
   const auto& crds = definitions();
   for (const auto& kind : model::all_kinds()) {
-    if (!features.has(kind.feature)) continue;
+    if (!model::has(features, model::feature_of(kind))) continue;
     const bool is_crd = kind.group == crds.group && kind.plural == crds.plural;
     kinds_.push_back(is_crd ? &crds : &kind);
   }

@@ -14,6 +14,10 @@
 #include "model/kinds.h"
 #include "store/store.h"
 
+namespace berth::model {
+enum class Features : std::uint8_t;
+}
+
 namespace berth::apiserver {
 
 /// A custom kind with what this server knows of its objects.

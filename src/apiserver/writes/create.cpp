@@ -2,6 +2,7 @@
 #include "apiserver/apply/managed_fields.h"
 #include "apiserver/kinds/kind_rules.h"
 #include "apiserver/writes/steps.h"
+#include "model/features.h"
 #include "model/kind_hooks.h"
 #include "model/schema.h"
 #include "net/tracing/tracer.h"

@@ -53,7 +53,7 @@ Record& Record::not_stored() {
   return *this;
 }
 Record& Record::gated_by(Feature feature) {
-  info_.feature = feature;
+  gated_kinds()[info_.gvk()] = feature;
   return *this;
 }
 KindInfo Record::does(KindHooks hooks) { return does(share(std::move(hooks))); }
@@ -62,4 +62,19 @@ KindInfo Record::does(std::shared_ptr<const KindHooks> hooks) {
   return std::move(info_);
 }
 
+std::map<Gvk, Feature>& gated_kinds() {
+  static std::map<Gvk, Feature> all;
+  return all;
+}
+
 }  // namespace berth::model::kinds
+
+namespace berth::model {
+
+Feature feature_of(const KindInfo& kind) {
+  static const auto& all = (all_kinds(), kinds::gated_kinds());  // Complete once the kinds are there.
+  const auto found = all.find(kind.gvk());
+  return found == all.end() ? Feature::kNone : found->second;
+}
+
+}  // namespace berth::model

@@ -2,6 +2,7 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -10,6 +11,7 @@
 
 #include "base/clock.h"
 #include "model/defaults.h"
+#include "model/features.h"
 #include "model/internal_form.h"
 #include "model/kind_hooks.h"
 #include "model/quantity.h"
@@ -72,6 +74,9 @@ class Record {
  private:
   KindInfo info_;
 };
+
+/// What Record::gated_by was told.
+std::map<Gvk, Feature>& gated_kinds();
 
 /// For versions that do the same.
 inline std::shared_ptr<const KindHooks> share(KindHooks hooks) { return std::make_shared<const KindHooks>(std::move(hooks)); }

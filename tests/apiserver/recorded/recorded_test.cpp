@@ -8,6 +8,7 @@
 #include <regex>
 #include <set>
 
+#include "model/features.h"
 #include "tests/apiserver/recorded/stories.h"
 #include "tests/apiserver/server_fixture.h"
 #include "tests/support/source_dir.h"
@@ -78,7 +79,7 @@ class RecordedTest : public ServerTest {
  protected:
   void SetUp() override {
     ServerOptions options;
-    options.features = model::Features::preferred();
+    options.features = model::preferred_features();
     start(std::move(options));
   }
   std::vector<std::string> play(const Story& story) {
@@ -121,7 +122,7 @@ TEST_F(RecordedTest, EveryStoryIsThere) {
     ASSERT_NE(file, nullptr);
     for (const Story& story : stories) {
       ServerOptions options;
-      options.features = model::Features::preferred();
+      options.features = model::preferred_features();
       start(std::move(options));
       const std::string line = json::serialize(to_json({story, play(story)})) + "\n";
       ASSERT_EQ(gzwrite(file, line.data(), static_cast<unsigned>(line.size())), static_cast<int>(line.size()));
