@@ -10,6 +10,9 @@
 #include "model/api_status.h"
 #include "net/http.h"
 
+namespace berth::model {
+enum class Features : std::uint8_t;  // model/features.h
+}
 namespace berth::apiserver {
 
 /// An authenticated user (authentication.k8s.io UserInfo).

@@ -26,10 +26,6 @@ namespace berth::net::tracing {
 class Tracer;
 }
 
-namespace berth::model {
-enum class Features : std::uint8_t;
-}
-
 namespace berth::apiserver {
 
 /// Opens the cache on a store with the kinds' own extraction of names, labels and selectable fields: what ServerOptions::cache wants.

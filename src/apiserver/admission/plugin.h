@@ -19,10 +19,6 @@
 #include "model/kinds.h"
 #include "net/client.h"
 
-namespace berth::model {
-enum class Features : std::uint8_t;
-}
-
 namespace berth::apiserver {
 
 class KindTable;

@@ -20,10 +20,6 @@
 #include "apiserver/cache/object_cache.h"
 #include "security/pki.h"
 
-namespace berth::model {
-enum class Features : std::uint8_t;
-}
-
 namespace berth::apiserver::auth {
 
 struct AuthOptions {
