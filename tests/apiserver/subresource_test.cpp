@@ -242,6 +242,17 @@ TEST_F(Subresource, EvictionHonoursBudgets) {
   EXPECT_NE(json::serialize(leaving).find("DisruptionTarget"), std::string::npos);
 }
 
+TEST_F(Subresource, PodsThatKeepNothingUpAskNoBudget) {
+  create("/apis/policy/v1/namespaces/default/poddisruptionbudgets", R"({"metadata":{"name":"b"},"spec":{"minAvailable":1,"selector":{}}})");
+  for (const std::string phase : {"Pending", "Succeeded", "Failed"}) {
+    const std::string name = "p-" + std::string(1, static_cast<char>(std::tolower(phase.front())));
+    run(name);
+    EXPECT_STATUS(evict(name), 429, "TooManyRequests");
+    patch(fmt::format("{}/{}/status", kPods, name), fmt::format(R"({{"status":{{"phase":"{}"}}}})", phase), "strategic");
+    EXPECT_EQ(evict(name)->status, 201) << phase;
+  }
+}
+
 TEST_F(Subresource, EvictionWithoutBudgetDeletes) {
   create(kPods, pod("p"));
   EXPECT_EQ(evict("p")->status, 201);

@@ -116,6 +116,26 @@ TEST_F(JobTest, FailuresWaitLongerEachTimeAndEndAtTheLimit) {
   EXPECT_TRUE(api.saw("BackoffLimitExceeded: Job has reached the specified backoff limit"));
 }
 
+TEST_F(JobTest, RestartsInPlaceEndTheJobAtTheLimitAndNotBefore) {
+  put_job("backoffLimit: 2");
+  json::Value document = job();
+  json::set(document, {"spec", "template", "spec", "restartPolicy"}, "OnFailure");
+  api.put(kinds().job, document);
+  settle();
+  api.run_pods();
+  const auto restarted = [&](int times) {
+    json::Value pod = pods().at(0);
+    json::set(pod, {"status", "containerStatuses"}, json::Array{json::Object{{"name", "c"}, {"restartCount", times}}});
+    api.put(kinds().pod, pod);
+    settle(seconds(5));
+    const json::Value now = job();
+    const json::Value* failing = find_condition(now, "FailureTarget");
+    return failing == nullptr ? "" : std::string(json::get_string(*failing, {"reason"}));
+  };
+  EXPECT_EQ(restarted(1), "");
+  EXPECT_EQ(restarted(2), "BackoffLimitExceeded");
+}
+
 TEST_F(JobTest, ReadyPodsAreActiveWhileOthersWaitForTheirNextTry) {
   put_job("completions: 3, parallelism: 3");
   settle();
