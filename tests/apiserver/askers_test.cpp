@@ -9,12 +9,16 @@
 namespace berth::apiserver {
 namespace {
 
+// What jobs touch is declared before the askers, whose end waits for jobs that run.
+
 TEST(Askers, WhatHangsKeepsNobodyWhoWaitsForSomethingElse) {
   std::promise<void> wake;
   const auto hangs = wake.get_future().share();
-  Askers askers({.threads = 4});
   std::latch begun(2);
   std::atomic<int> ended{0};
+  std::promise<bool> other;
+  std::promise<void> last;
+  Askers askers({.threads = 4});
   for (int i = 0; i < 10; ++i)
     ASSERT_TRUE(askers.post({"the issuer", "u" + std::to_string(i),
                              [&, hangs, i] {
@@ -24,13 +28,11 @@ TEST(Askers, WhatHangsKeepsNobodyWhoWaitsForSomethingElse) {
                              },
                              [] {}}));
   begun.wait();
-  std::promise<bool> other;
   ASSERT_TRUE(askers.post({"the webhook", "jane", [&] { other.set_value(Askers::is_one()); }, [] {}}));
   EXPECT_TRUE(other.get_future().get()) << "half of the threads are left to others";
   EXPECT_FALSE(Askers::is_one());
   EXPECT_EQ(ended, 0);
   wake.set_value();
-  std::promise<void> last;
   ASSERT_TRUE(askers.post({"the issuer", "u9", [&] { last.set_value(); }, [] {}}));
   last.get_future().wait();
 }
@@ -38,8 +40,10 @@ TEST(Askers, WhatHangsKeepsNobodyWhoWaitsForSomethingElse) {
 TEST(Askers, WhoAsksALotKeepsNobodyElse) {
   std::promise<void> wake;
   const auto hangs = wake.get_future().share();
+  std::promise<void> begun, last;
+  std::mutex mutex;
+  std::vector<std::string> order;
   Askers askers({.threads = 2, .most_waiting = 100, .most_of_one = 50});
-  std::promise<void> begun;
   ASSERT_TRUE(askers.post({"hook", "first",
                            [&, hangs] {
                              begun.set_value();
@@ -47,8 +51,6 @@ TEST(Askers, WhoAsksALotKeepsNobodyElse) {
                            },
                            [] {}}));
   begun.get_future().wait();
-  std::mutex mutex;
-  std::vector<std::string> order;
   const auto note = [&](const std::string& who) {
     return Askers::Job{"hook", who,
                        [&, who] {
@@ -61,7 +63,6 @@ TEST(Askers, WhoAsksALotKeepsNobodyElse) {
   for (int i = 0; i < 80; ++i) taken += askers.post(note("mallory"));
   EXPECT_EQ(taken, 50) << "of one who asks";
   EXPECT_TRUE(askers.post(note("jane")));
-  std::promise<void> last;
   ASSERT_TRUE(askers.post({"hook", "zoe", [&] { last.set_value(); }, [] {}}));
   wake.set_value();
   last.get_future().wait();
@@ -101,6 +102,7 @@ TEST(Askers, WhatHangsForOneLeavesThreadsToOthers) {
 TEST(Askers, WhoWaitsTooLongIsRefused) {
   std::promise<void> wake, refused;
   const auto hangs = wake.get_future().share();
+  std::atomic<bool> ran{false};
   Askers askers({.threads = 2, .longest_wait = std::chrono::milliseconds(1)});
   for (bool begun = false; !begun;) {  // On a busy machine the first one itself may wait for too long.
     const auto turn = std::make_shared<std::promise<bool>>();
@@ -112,7 +114,6 @@ TEST(Askers, WhoWaitsTooLongIsRefused) {
                              [turn] { turn->set_value(false); }}));
     begun = turn->get_future().get();
   }
-  std::atomic<bool> ran{false};
   ASSERT_TRUE(askers.post({"hook", "jane", [&] { ran = true; }, [&] { refused.set_value(); }}));
   refused.get_future().wait();
   EXPECT_FALSE(ran);
