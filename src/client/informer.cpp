@@ -77,6 +77,7 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
   std::vector<std::shared_ptr<InformerHandler>> handlers;
   std::vector<std::function<void()>> waiting_for_sync;
   bool is_started = false, is_stopped = false, is_synced = false;
+  bool has_listed = false;    ///< The server has the kind, and shows it.
   std::string last_revision;  ///< As the server wrote it.
   std::int64_t revision = 0;
   int failures = 0;
@@ -163,8 +164,8 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
       }
       list_whole = false;
       // The core group is always there: a 404 from it is a fault like any other.
-      if (status.code == 404 && !is_synced && !gvr.group.empty()) return not_served();
-      if (status.code == 403 && !is_synced && options.is_optional) return forbidden(status.message);
+      if (status.code == 404 && !has_listed && !gvr.group.empty()) return not_served();
+      if (status.code == 403 && !has_listed && options.is_optional) return forbidden(status.message);
       report("list", status.message);
       return later(next_pause(status.retry_after_seconds), &Impl::begin_list);
     }
@@ -173,6 +174,7 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
     list_whole = false;
     note_revision(page->resource_version);
     replace(std::exchange(listed, {}));
+    has_listed = true;
     if (is_stopped) return;
     tell_synced();
     if (!is_stopped) begin_watch();
@@ -187,14 +189,14 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
   /// A server that does not know the kind has no object of it: whoever waits for this cache need not wait until it does. Once objects were
   /// seen, a 404 is a fault: nothing vanishes by it.
   void not_served() {
-    log::info("informer", "{} are not served", gvr.resource);
+    if (!is_synced) log::info("informer", "{} are not served", gvr.resource);
     tell_synced();
     if (!is_stopped) later(kLongestPause, &Impl::begin_list);
   }
 
   /// A right that is given later fills the cache then.
   void forbidden(const std::string& message) {
-    log::warning("informer", "going on without {}: {}; grant list and watch on them", gvr.resource, message);
+    if (!is_synced) log::warning("informer", "going on without {}: {}; grant list and watch on them", gvr.resource, message);
     tell_synced();
     if (!is_stopped) later(kLongestPause, &Impl::begin_list);
   }

@@ -213,11 +213,14 @@ TEST_F(InformerTest, FailedListsAreRepeatedWithGrowingPauses) {
 
 TEST_F(InformerTest, AKindThatTheServerDoesNotServeHoldsNobodyUp) {
   api.put("default", "a");
-  api.fail_next(1, 404, "NotFound");
+  api.fail_next(3, 404, "NotFound");
   Informer informer(client, Gvr{"machine.example.com", "v1", "machines"});
   informer.start();
   loop.run_ready();
   EXPECT_TRUE(informer.has_synced());
+  EXPECT_EQ(informer.size(), 0U);
+  loop.run_for(62s);
+  EXPECT_EQ(api.queries.size(), 3U) << "it is looked for every half a minute, however often it was not there";
   EXPECT_EQ(informer.size(), 0U);
   loop.run_for(31s);
   EXPECT_EQ(informer.size(), 1U) << "it is served by now";
