@@ -69,5 +69,6 @@ check "then all of it is placed" eventually 30 placed 3 large
 stop_up
 start_up --nodes 2 --real-node off --feature-gates=GenericWorkload=false
 check "with the gate off nothing of it is served" says 'no matches for kind' group unserved '{schedulingPolicy: {basic: {}}}'
-check "and a pod's group is dropped" sh -c 'kubectl run q --image=i --overrides='\''{"spec":{"schedulingGroup":{"podGroupName":"g"}}}'\'' && [ -z "$(kubectl get pod q -o jsonpath="{.spec.schedulingGroup}")" ]'
+check "and a pod's group is taken" member q three 10m
+check "and dropped" says '{}' sh -c 'kubectl get pod q -o json | python3 -c "import json, sys; print(json.load(sys.stdin)[\"spec\"].get(\"schedulingGroup\", {}))"'
 finish
