@@ -38,9 +38,21 @@ std::vector<PodInfoPtr> find_pods(const PlacementInput& input, const std::vector
 bool is_pod_word(const std::string& word) { return word == "pod" || word == "pods" || word == "po"; }
 bool is_node_word(const std::string& word) { return word == "node" || word == "nodes" || word == "no"; }
 
+/// Of a pod that waits with its group: a node that fits the pod alone is not all that it needs. Empty for others.
+std::string words_of_group(const json::Value& pod) {
+  const std::string_view group = json::get_string(pod, {"spec", "schedulingGroup", "podGroupName"});
+  if (group.empty() || !json::get_string(pod, {"spec", "nodeName"}).empty()) return {};
+  return fmt::format(
+      "It is one of the PodGroup {0}, and this answer is about the pod alone: the scheduler places enough pods of a gang at once, or none, "
+      "and tries none of them before the group and its minCount of pods are there. `kubectl describe podgroup {0}` says what the group "
+      "waits for.",
+      group);
+}
+
 /// What its PodScheduled condition says against the verdict, or nothing.
 std::string contradiction_of(const json::Value& pod, const placement::Explanation& explanation) {
   if (explanation.verdict != placement::Explanation::Verdict::kFits) return {};
+  if (std::string group = words_of_group(pod); !group.empty()) return group;
   for (const json::Value& condition : json::get_array(pod, {"status", "conditions"})) {
     if (json::get_string(condition, {"type"}) != "PodScheduled" || json::get_string(condition, {"status"}) != "False") continue;
     return fmt::format(

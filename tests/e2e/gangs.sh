@@ -61,6 +61,7 @@ for one in a b c; do member large-$one large $((whole * 6 / 10)) >/dev/null; don
 check "the group says why it waits" eventually 20 says 'PodGroupScheduled=False Unschedulable' condition large
 check "none of it has a node, though two would fit" placed 0 large
 check "kubectl says of whom it waits" says 'FailedScheduling' kubectl describe pod large-a
+check "explain says that the pod is one of a group" says 'It is one of the PodGroup large' "$berth" explain pod large-a
 kubectl get node -o json | python3 -c 'import json, sys; node = json.load(sys.stdin)["items"][0]; name = "node-extra"; meta = node["metadata"]; print(json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {**meta["labels"], "kubernetes.io/hostname": name}, "annotations": meta.get("annotations", {})}, "status": {key: node["status"][key] for key in ("allocatable", "capacity", "conditions")}}))' >"$work/node.json"
 kubectl create -f "$work/node.json" >/dev/null
 check "then all of it is placed" eventually 30 placed 3 large
