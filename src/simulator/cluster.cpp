@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "model/features.h"
+
 namespace berth::simulator {
 namespace {
 
@@ -108,6 +110,7 @@ Result<void> Cluster::start_server() {
   auto cache = apiserver::open_object_cache(std::make_unique<KeptStore>(*store_), loop_, cache_options, true);
   if (!cache) return std::unexpected(cache.error());
   apiserver::ServerOptions server;
+  server.features = model::preferred_features();  // As `berth up` has them.
   server.cache = std::move(*cache);
   server.loop = &loop_;
   auto trusting = std::make_shared<apiserver::TrustingAuth>();

@@ -7,6 +7,7 @@
 #include "apiserver/server.h"
 #include "client/client.h"
 #include "controllers/manager.h"
+#include "model/features.h"
 #include "store/store.h"
 
 namespace berth::testing {
@@ -36,6 +37,7 @@ class SmallCluster {
     auto cache = apiserver::open_object_cache(store::make_memory_store(), loop_, {}, true);
     if (!cache) return std::unexpected(cache.error());
     apiserver::ServerOptions options;
+    options.features = model::preferred_features();  // As `berth up` has them.
     options.cache = std::move(*cache);
     options.loop = &loop_;
     auto trusting = std::make_shared<apiserver::TrustingAuth>();
