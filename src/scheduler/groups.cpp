@@ -36,6 +36,16 @@ Status too_few() {
                 {"waiting for minCount pods from a gang to appear in scheduling queue"}};
 }
 
+/// Where members of the group stand.
+std::vector<NodeIndex> standing_of(const placement::PodGroups& groups, const placement::Cluster& cluster, const std::string& key) {
+  std::vector<NodeIndex> out;
+  for (const auto& member : groups.members(key)) {
+    const NodeIndex node = cluster.pod_node(member.pod_key);
+    if (node.is_valid() && cluster.find_pod(member.pod_key)->view().meta.uid == member.uid) out.push_back(node);
+  }
+  return out;
+}
+
 }  // namespace
 
 client::ObjectReference Core::reference(const PodGroup& group) {
@@ -56,6 +66,7 @@ void Core::group_changed(const ObjectRef& before, const ObjectRef& after) {
   if (after == nullptr) {
     groups.remove(key);
     group_conditions.erase(key);
+    group_preempting.erase(key);
   } else {
     const json::Value document = after->document();
     groups.upsert(std::make_shared<const PodGroup>(PodGroup::parse(document)));
@@ -165,14 +176,9 @@ void Core::schedule_group(const SchedulingQueue::Entry& entry, const std::string
   }
   placement::GroupQuestion question{.group = turn.group.get(),
                                     .members = turn.members,
-                                    .standing = {},
+                                    .standing = standing_of(groups, cluster, key),
                                     .by_topology = group_options.topology,
                                     .pick = group_options.pick_domain};
-  for (const auto& member : groups.members(key)) {
-    const PodInfoPtr there = cluster.find_pod(member.pod_key);
-    const NodeIndex node = cluster.pod_node(member.pod_key);
-    if (node.is_valid() && there->view().meta.uid == member.uid) question.standing.push_back(node);
-  }
   GroupDecision decision = placement::decide_group(trial, question);
   const std::string& profile = turn.members.front()->view().scheduler_name;
   meters.group_algorithm(meters.since(turn.started));
@@ -204,9 +210,7 @@ void Core::place_group(const GroupTurn& turn, const GroupDecision& decision) {
       if (HeldPtr one = hold_place(turn.turns[i], decision.members[i].decision.node)) held.push_back(std::move(one));
   for (std::size_t i = 0; i < turn.turns.size(); ++i)
     if (!decision.members[i].has_place()) reject_member(turn.turns[i], *turn.group, decision.members[i].decision.diagnosis);
-  std::int64_t standing = 0;
-  for (const auto& member : groups.members(turn.group->key())) standing += cluster.pod_node(member.pod_key).is_valid() ? 1 : 0;
-  if (standing < turn.group->min_count) {
+  if (std::ssize(standing_of(groups, cluster, turn.group->key())) < turn.group->min_count) {
     // What Reserve refused is missing: nobody goes on alone.
     for (const HeldPtr& one : held) not_permitted(one, Status::unschedulable(std::string(placement::kWaitsForOthers)));
     return;
