@@ -14,6 +14,7 @@
 #include "cli/roles.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
+#include "model/features.h"
 
 namespace berth::cli {
 
@@ -127,10 +128,15 @@ int run_controllers(const std::vector<std::string>& args) {
   port.add_to(app, 10257);
   bool leader_elect = true, validate_only = false;
   std::string master_config;
+  std::vector<std::string> feature_gates;
   add_validate_flag(app, validate_only);
   app.add_option("--master-config", master_config, "OpenShift's master-config.yaml: controllerArguments are used");
   app.add_flag("--leader-elect,!--no-leader-elect", leader_elect, "Only one of several works at a time (default true)");
+  app.add_option("--feature-gates", feature_gates,
+                 fmt::format("NAME=true|false, comma separated, as the server has them: WorkloadWithJob makes gangs of Jobs; of {}",
+                             fmt::join(model::feature_names(), ", ")));
   if (const auto code = parse_args(app, args)) return *code;
+  for (const std::string& gates : feature_gates) flags.arguments.push_back("feature-gates=" + gates);
   Findings findings;
   const auto master = findings.take(read_master_config(master_config));
   auto options = flags.options(master.value_or(apiserver::MasterConfig{}).controller_arguments, {.leader_elect = true}, findings);

@@ -166,7 +166,8 @@ UpPlan UpFlags::plan(Findings& findings) {
   out.server = server.plan(findings);
   const apiserver::MasterConfig& master = out.server.master_config;
   // One that comes beside them waits for their Lease, as beside the scheduler.
-  out.controllers_options = controllers.options(master.controller_arguments, {.leader_elect = true}, findings);
+  out.controllers_options =
+      controllers.options(master.controller_arguments, {.features = out.server.features, .leader_elect = true}, findings);
   out.controllers_options.identity = fmt::format("{}_{}", host_name(), out.server.data_dir);
   if (out.controllers_options.election == client::kOwnTimes) out.controllers_options.election = client::kKubernetesTimes;
   out.controllers_options.simulated_machines = true;

@@ -2,7 +2,7 @@
 // status.uncountedTerminatedPods while it holds the tracking finalizer, the finalizer removed, then the number raised and the uid dropped.
 // The end of a Job shows twice: FailureTarget or SuccessCriteriaMet when it is decided, Failed or Complete when its pods are gone and
 // counted.
-#include "controllers/job_model.h"
+#include "controllers/job_groups.h"
 #include "controllers/workloads.h"
 
 namespace berth::controllers {
@@ -23,6 +23,8 @@ struct Ending {
 
 /// Keys are "ns/name" of Jobs, and "orphan/ns/name" of pods that the Job controller's finalizer may hold for nobody.
 constexpr std::string_view kOrphanKey = "orphan/";
+/// A server without Workloads is asked for one again no sooner.
+constexpr Duration kUnservedPause = std::chrono::seconds(30);
 
 /// The controlling Job that a pod names; null: none.
 const OwnerReference* controlling_job(const PodInfo& pod) {
@@ -40,12 +42,17 @@ bool is_orphan(const PodInfo& pod, const Cache& cache) {
 
 class JobController final : public Controller {
  public:
+  explicit JobController(JobOptions options) : options_(options) {}
   [[nodiscard]] std::string_view name() const override { return "job-controller"; }
-  [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().job, kinds().pod}; }
+  [[nodiscard]] std::vector<Kind> watches() const override {
+    return options_.makes_groups ? std::vector{kinds().job, kinds().pod, kinds().workload, kinds().pod_group}
+                                 : std::vector{kinds().job, kinds().pod};
+  }
   void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
     const auto add_orphan = [&](const PodRef& pod) {
       if (pod->has_job_finalizer) sink.add(fmt::format("{}{}/{}", kOrphanKey, pod->ns(), pod->name()));
     };
+    if (event.kind == kinds().workload || event.kind == kinds().pod_group) return groups_.on_event(event);
     if (event.kind == kinds().pod) {
       enqueue_pod_owners(kinds().job, event, cache, sink);
       if (event.pod_after && is_orphan(*event.pod_after, cache)) add_orphan(event.pod_after);
@@ -58,9 +65,10 @@ class JobController final : public Controller {
   [[nodiscard]] Duration retry_base() const override { return std::chrono::seconds(1); }
   [[nodiscard]] Duration retry_most() const override { return std::chrono::minutes(1); }
   Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override;
-  void on_result(const std::string& key, const Write& write, const ApiResult<json::Value>& result, TimePoint) override {
+  void on_result(const std::string& key, const Write& write, const ApiResult<json::Value>& result, TimePoint now) override {
+    if (write.kind == kinds().workload && !result && result.error().code == 404) groups_unserved_until_ = now + kUnservedPause;
     Record& record = records_[key];
-    if (write.verb == Write::Verb::kCreate) record.create_failed = !result;
+    if (write.verb == Write::Verb::kCreate && write.kind == kinds().pod) record.create_failed = !result;
     if (write.subresource == "status" && result) record.backoff = record.next_backoff;
   }
 
@@ -78,6 +86,9 @@ class JobController final : public Controller {
   Plan sync(job::View& view, Record& record, TimePoint now);
   static Managed manage(Plan& plan, job::View& view, const Record& record, TimePoint now);
 
+  const JobOptions options_;
+  job::GroupIndex groups_;
+  TimePoint groups_unserved_until_{};  ///< The server knows no Workloads; Jobs go on without meanwhile.
   std::map<std::string, Record> records_;
 };
 
@@ -171,6 +182,17 @@ Plan JobController::reconcile(const std::string& key, TimePoint now, const Cache
   }
   track_claimed(claim, cache, ns);
   job::View view = view_of(object, std::move(document), claim.pods);
+  if (options_.makes_groups && now >= groups_unserved_until_ && !object->is_deleting() && !ending_of(view, now)) {
+    job::Grouping grouping = job::grouping_of(view, groups_, cache);
+    if (grouping.next) {
+      // Nothing else, not even a status: the Job counts as new until its Workload is there.
+      Plan plan;
+      plan.writes.push_back(std::move(*grouping.next));
+      plan.enqueue.push_back(key);
+      return plan;
+    }
+    view.pod_group = std::move(grouping.pod_group);
+  }
   Plan plan = sync(view, records_[key], now);
   plan.writes.insert(plan.writes.end(), claim.writes.begin(), claim.writes.end());
   return plan;
@@ -376,6 +398,6 @@ Plan JobController::sync(job::View& view, Record& record, TimePoint now) {
 
 }  // namespace
 
-ControllerPtr make_job_controller() { return std::make_unique<JobController>(); }
+ControllerPtr make_job_controller(JobOptions options) { return std::make_unique<JobController>(options); }
 
 }  // namespace berth::controllers

@@ -59,6 +59,7 @@ struct View {
   bool suspended = false;
   std::optional<std::int64_t> completions;
   std::int64_t parallelism = 1;
+  std::string pod_group;  ///< Of new pods; empty: they are scheduled one by one.
   /// The failed pod of each index that waits for its successor, which inherits its counts.
   std::map<std::int64_t, const JobPod*> awaiting_successor;
 };

@@ -77,6 +77,7 @@ Write create_pod(const View& view, const json::Value& pod_template, std::int64_t
     finalizers.push_back(json::Value(kTracking));
     json::set(pod, {"metadata", "finalizers"}, std::move(finalizers));
   }
+  if (!view.pod_group.empty()) json::set(pod, {"spec", "schedulingGroup", "podGroupName"}, json::Value(view.pod_group));
   if (index != kNoIndex) {
     add_index_variable(pod);
     give_index(pod, view, index);

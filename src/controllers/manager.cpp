@@ -6,6 +6,7 @@
 #include "controllers/custom_kinds.h"
 #include "controllers/machines.h"
 #include "controllers/services.h"
+#include "model/features.h"
 
 namespace berth::controllers {
 namespace {
@@ -206,7 +207,7 @@ std::vector<ControllerPtr> make_controllers(const ManagerOptions& options) {
   all.push_back(make_deployment_controller());
   all.push_back(make_statefulset_controller());
   all.push_back(make_daemonset_controller());
-  all.push_back(make_job_controller());
+  all.push_back(make_job_controller({.makes_groups = model::has(options.features, model::Feature::kWorkloadWithJob)}));
   all.push_back(make_ttl_after_finished_controller());
   all.push_back(make_cronjob_controller());
   all.push_back(make_disruption_controller());

@@ -15,6 +15,11 @@
 #include "controllers/cluster.h"
 #include "controllers/workloads.h"
 
+namespace berth::model {
+enum class Features : std::uint8_t;
+Features preferred_features();
+}  // namespace berth::model
+
 namespace berth::controllers {
 
 struct ManagerOptions {
@@ -26,6 +31,7 @@ struct ManagerOptions {
   PodGarbageCollectorOptions pod_gc;
   HorizontalPodAutoscalerOptions horizontal_pod_autoscaler;
   ReplicaSetOptions replica_set;
+  model::Features features = model::preferred_features();  ///< Of Kubernetes' features that are off there by default: which are on.
   SigningOptions signing;  ///< Without an authority, requests for certificates are approved and cleaned, not signed.
   /// MachineSets make Machines, and Machines simulated nodes (machines.h): where no machine-api-operator does.
   bool simulated_machines = false;

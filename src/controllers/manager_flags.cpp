@@ -3,6 +3,7 @@
 #include "base/config_reader.h"
 #include "client/leader_election.h"
 #include "controllers/manager.h"
+#include "model/features.h"
 
 namespace berth::controllers {
 namespace {
@@ -201,7 +202,8 @@ Result<void> set_number(T& target, std::string_view flag, std::string_view value
   return {};
 }
 
-Result<void> set_gates(std::string_view value, std::vector<std::string>& notes) {
+Result<void> set_gates(model::Features& features, std::string_view value, std::vector<std::string>& notes) {
+  std::vector<std::pair<model::Feature, bool>> said;
   while (!value.empty()) {
     const std::size_t comma = value.find(',');
     const std::string_view item = value.substr(0, comma);
@@ -212,7 +214,9 @@ Result<void> set_gates(std::string_view value, std::vector<std::string>& notes) 
     const std::string_view name = item.substr(0, equals), setting = item.substr(equals + 1);
     if (setting != "true" && setting != "false")
       return invalid(fmt::format("--feature-gates: invalid value of {}={}, it must be true or false", name, setting));
-    if (is_in(kRetiredGates, name)) {
+    if (const auto feature = model::feature_named(name)) {
+      said.emplace_back(*feature, setting == "true");
+    } else if (is_in(kRetiredGates, name)) {
       if (setting == "false")
         return invalid(
             fmt::format("--feature-gates: cannot set feature gate {} to false, it was retired: its behaviour is always on", name));
@@ -222,9 +226,11 @@ Result<void> set_gates(std::string_view value, std::vector<std::string>& notes) 
     } else {
       std::vector<std::string_view> known(kRetiredGates.begin(), kRetiredGates.end());
       known.insert(known.end(), kKnownGates.begin(), kKnownGates.end());
+      for (const std::string_view one : model::feature_names()) known.push_back(one);
       return invalid(fmt::format("--feature-gates: unrecognized feature gate: {}{}", name, config::suggestion(name, known)));
     }
   }
+  if (const auto wrong = model::set_gates(features, said); !wrong.empty()) return invalid("--feature-gates: " + wrong);
   return {};
 }
 
@@ -310,7 +316,7 @@ Result<void> apply(ManagerOptions& options, std::string_view name, std::string_v
         (is_key ? authority.key_file : authority.certificate_file) = value;
         return {};
       }
-  if (name == "feature-gates") return set_gates(value, notes);
+  if (name == "feature-gates") return set_gates(options.features, value, notes);
   if (name == "simulated-machines") {
     if (value != "true" && value != "false") return invalid(fmt::format("--simulated-machines: \"{}\" is neither true nor false", value));
     options.simulated_machines = value == "true";

@@ -308,6 +308,12 @@ std::optional<std::int64_t> collision_count(const json::Value& workload) {
   return count == nullptr || !count->is_number() ? std::nullopt : std::optional(number_of(count));
 }
 
+std::string text_hash(std::string_view text) {
+  std::uint32_t hash = kFnvBasis;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kFnvPrime;
+  return safe_encoded(hash);
+}
+
 std::string revision_data_hash(std::string_view data, std::int64_t collision_count) {
   std::uint32_t hash = kFnvBasis;
   const auto mix = [&hash](std::string_view text) {

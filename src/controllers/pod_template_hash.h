@@ -26,4 +26,7 @@ std::optional<std::int64_t> collision_count(const json::Value& workload);
 /// count.
 std::string revision_data_hash(std::string_view data, std::int64_t collision_count);
 
+/// FNV-1a 32 of a text in letters and digits that cannot spell words (k8s.io/apimachinery/pkg/util/rand, SafeEncodeString).
+std::string text_hash(std::string_view text);
+
 }  // namespace berth::controllers

@@ -18,8 +18,11 @@ ControllerPtr make_deployment_controller();
 ControllerPtr make_statefulset_controller();
 /// pkg/controller/daemon.
 ControllerPtr make_daemonset_controller();
+struct JobOptions {
+  bool makes_groups = false;  ///< A Workload and a PodGroup for each Job that is a gang (gate WorkloadWithJob).
+};
 /// pkg/controller/job.
-ControllerPtr make_job_controller();
+ControllerPtr make_job_controller(JobOptions options = {});
 /// pkg/controller/cronjob.
 ControllerPtr make_cronjob_controller();
 /// pkg/controller/ttlafterfinished.

@@ -28,7 +28,7 @@ constexpr std::array<Gate, 6> kGates = {{
 Features preferred_features() {
   Features out{};
   for (const Gate& gate : kGates)
-    set(out, gate.feature, gate.feature != Feature::kDRAWorkloadResourceClaims && gate.feature != Feature::kWorkloadWithJob);
+    set(out, gate.feature, gate.feature != Feature::kDRAWorkloadResourceClaims);
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "controllers/manager.h"
+#include "model/features.h"
 
 namespace berth::controllers {
 namespace {
@@ -35,6 +36,18 @@ TEST(ManagerFlags, TheTimesOfLeaderElectionAreOwnOrKubernetes) {
   ASSERT_TRUE(all);
   EXPECT_TRUE(check_election(*all));
   EXPECT_FALSE(check_election(*parse_manager_flags({"--leader-elect-lease-duration=6s"}, {}, notes)));
+}
+
+TEST(ManagerFlags, GatesMakeWhatTheyAreOfAndWhatNeedsIt) {
+  using model::Feature;
+  std::vector<std::string> notes;
+  EXPECT_TRUE(model::has(parse_manager_flags({}, {}, notes)->features, Feature::kWorkloadWithJob)) << "as berth up has it";
+  EXPECT_FALSE(
+      model::has(parse_manager_flags({"--feature-gates=WorkloadWithJob=false"}, {}, notes)->features, Feature::kWorkloadWithJob));
+  EXPECT_FALSE(model::has(parse_manager_flags({"--feature-gates=GenericWorkload=false"}, {}, notes)->features, Feature::kWorkloadWithJob));
+  const auto both = parse_manager_flags({"--feature-gates=GenericWorkload=false,WorkloadWithJob=true"}, {}, notes);
+  ASSERT_FALSE(both);
+  EXPECT_EQ(both.error().message, "--feature-gates: WorkloadWithJob cannot be on while GenericWorkload is off");
 }
 
 TEST(ManagerFlags, WrongOnesAreNamed) {

@@ -66,6 +66,48 @@ kubectl get node -o json | python3 -c 'import json, sys; node = json.load(sys.st
 kubectl create -f "$work/node.json" >/dev/null
 check "then all of it is placed" eventually 30 placed 3 large
 
+# ---- a Job that is a gang by itself
+kubectl delete podgroup large --wait=false >/dev/null
+kubectl delete pods --all --now >/dev/null
+kubectl delete node node-extra >/dev/null
+job() { # job NAME CPU: three pods that are of use together
+  cat <<YAML
+apiVersion: batch/v1
+kind: Job
+metadata: {name: $1}
+spec:
+  completionMode: Indexed
+  completions: 3
+  parallelism: 3
+  template:
+    spec:
+      restartPolicy: Never
+      terminationGracePeriodSeconds: 0
+      containers: [{name: c, image: i, resources: {requests: {cpu: $2}}}]
+YAML
+}
+job_placed() { # job_placed COUNT JOB: so many of its pods have a node
+  [ "$(kubectl get pods -l "batch.kubernetes.io/job-name=$2" -o jsonpath='{range .items[*]}{.spec.nodeName}{"\n"}{end}' | grep -c .)" = "$1" ]
+}
+create_job() { job "$1" "$2" | kubectl create -f -; }
+check "a Job of three large pods is created" create_job train $((whole * 6 / 10))
+group_of_job() { kubectl get podgroups -o jsonpath='{.items[?(@.metadata.ownerReferences[0].name=="train")].metadata.name}'; }
+check "it has a Workload" eventually 20 says 'train-' kubectl get workloads
+check "and a PodGroup" eventually 20 says '-train-pgt-0-' group_of_job
+check "describe of the Job tells of it" eventually 10 says 'WorkloadCreated' kubectl describe job train
+check "its pods name the group" eventually 20 says "$(group_of_job)" kubectl get pods -o yaml
+check "the group waits for all of them" eventually 20 says 'PodGroupScheduled=False Unschedulable' condition "$(group_of_job)"
+check "none has a node, though two would fit" job_placed 0 train
+check "how many there are may not change" says 'cannot change parallelism for a Job referencing gang-scheduled PodGroup' kubectl patch job train --type merge -p '{"spec":{"parallelism":2,"completions":2}}'
+kubectl create -f "$work/node.json" >/dev/null
+check "with one node more all have one" eventually 30 job_placed 3 train
+check "the Job is deleted" kubectl delete job train
+check "so are Workload and PodGroup" eventually 30 sh -c '[ -z "$(kubectl get workloads,podgroups -o name | grep train)" ]'
+own_group() { { job own 10m; echo '      schedulingGroup: {podGroupName: three}'; } | kubectl create -f -; }
+check "a Job whose template names a group keeps that" own_group
+check "and is placed with it" eventually 20 job_placed 3 own
+check "it has no Workload" sh -c '[ -z "$(kubectl get workloads -o name | grep own)" ]'
+
 # ---- as Kubernetes 1.36 has it
 stop_up
 start_up --nodes 2 --real-node off --feature-gates=GenericWorkload=false

@@ -17,7 +17,7 @@ constexpr auto kAsked = Entry::Status::kAsked, kPassedOver = Entry::Status::kPas
 constexpr auto kRequestAlone = Entry::Knows::kRequestAlone;
 
 // Kubernetes' order (pkg/kubeapiserver/options/plugins.go), OpenShift's two where OpenShift has them. Of each, why it stands there.
-constexpr std::array<Entry, 33> kOrder = {{
+constexpr std::array<Entry, 34> kOrder = {{
     // Nothing else is worth computing for a namespace that is missing or going away.
     {"NamespaceLifecycle", make_namespace_lifecycle, When::kDefault},
     // Before PodNodeSelector: the project's selector is the pod's own by the time the cluster's is merged. On by default: it acts on the
@@ -59,6 +59,8 @@ constexpr std::array<Entry, 33> kOrder = {{
     {"NodeDeclaredFeatureValidator", make_node_declared_features, When::kDefault, kPassedOver, kRequestAlone},
     // Judges a group's reference before anybody else's code sees the group.
     {"PodGroupWorkloadExists", make_pod_group_workload_exists, When::kDefault},
+    // With the other judge of what belongs to a group.
+    {"JobValidation", make_job_validation, When::kDefault},
     // After the defaults of limits: it judges what the pod would ask for in the end.
     {"PodResizeValidator", make_pod_resize, When::kDefault, kPassedOver, kRequestAlone},
     // Judges the selector as merged from everywhere above.

@@ -19,6 +19,7 @@ PluginResult make_pod_security(const AdmissionContext& context);
 PluginResult make_pod_topology_labels(const AdmissionContext& context);
 PluginResult make_pod_group_workload_exists(const AdmissionContext& context);
 PluginResult make_pod_group_protection(const AdmissionContext& context);
+PluginResult make_job_validation(const AdmissionContext& context);
 PluginResult make_priority(const AdmissionContext& context);
 PluginResult make_default_toleration_seconds(const AdmissionContext& context);
 PluginResult make_pod_toleration_restriction(const AdmissionContext& context);
