@@ -188,7 +188,7 @@ Plan JobController::reconcile(const std::string& key, TimePoint now, const Cache
       // Nothing else, not even a status: the Job counts as new until its Workload is there.
       Plan plan;
       plan.writes.push_back(std::move(*grouping.next));
-      plan.enqueue.push_back(key);
+      plan.requeue_after = Duration{1};  // Once it is made; what is refused waits longer each time.
       return plan;
     }
     view.pod_group = std::move(grouping.pod_group);

@@ -42,8 +42,7 @@ TEST(ManagerFlags, GatesMakeWhatTheyAreOfAndWhatNeedsIt) {
   using model::Feature;
   std::vector<std::string> notes;
   EXPECT_TRUE(model::has(parse_manager_flags({}, {}, notes)->features, Feature::kWorkloadWithJob)) << "as berth up has it";
-  EXPECT_FALSE(
-      model::has(parse_manager_flags({"--feature-gates=WorkloadWithJob=false"}, {}, notes)->features, Feature::kWorkloadWithJob));
+  EXPECT_FALSE(model::has(parse_manager_flags({"--feature-gates=WorkloadWithJob=false"}, {}, notes)->features, Feature::kWorkloadWithJob));
   EXPECT_FALSE(model::has(parse_manager_flags({"--feature-gates=GenericWorkload=false"}, {}, notes)->features, Feature::kWorkloadWithJob));
   const auto both = parse_manager_flags({"--feature-gates=GenericWorkload=false,WorkloadWithJob=true"}, {}, notes);
   ASSERT_FALSE(both);
