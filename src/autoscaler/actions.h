@@ -29,6 +29,9 @@ struct NodeRemoval {
   std::vector<PodPtr> daemons;  ///< Evicted too, but nobody waits for them.
 };
 
+NodeRemoval removal_of(const Removable& one, const placement::NodeInfo& node, const Instance& instance, const Snapshot& snapshot,
+                       TimePoint now);
+
 /// A machine that did not become a node in time, or never will: it goes, with one replica less.
 struct Deletion {
   std::string group, instance;

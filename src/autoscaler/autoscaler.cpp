@@ -8,6 +8,7 @@
 #include <set>
 
 #include "autoscaler/advice.h"
+#include "autoscaler/gangs.h"
 
 namespace berth::autoscaler {
 
@@ -54,15 +55,19 @@ class Autoscaler::Step {
   }
 
   static void nobody_asks(const PodPtr&, placement::NodeIndex) {}
-
+  [[nodiscard]] const placement::PodGroups& pod_groups() const { return snapshot_.pod_sets->groups; }
   void look_for_growth(const ClusterLimits& limits) {
     // Pods may wait for nodes that are on their way, but no pod may be moved to one: first what fits on the nodes that are there.
     std::vector<PodPtr> pending = find_pending();
-    const std::size_t waiting = pending.size();
+    WaitingGangs found = take_gangs(pending, pod_groups());
+    for (const auto& [pod, why] : found.of_too_few) note(pod, {}, false, "NotTriggerScaleUp", "pod didn't trigger scale-up: " + why);
+    std::vector<Gang>& gangs = found.gangs;
+    const std::size_t waiting = count_pods(pending, gangs);
     std::optional<Kinds> kinds;
-    if (is_changed_in_thought(pending)) place_waiting(here(), pending, kinds.emplace(here(), pending), nobody_asks);
+    if (is_changed_in_thought(waiting > 0))
+      place_waiting_and_gangs(here(), pending, &kinds.emplace(here(), pending), gangs, pod_groups(), nobody_asks);
     std::vector<Provisioning::Booking> bookings = book_here();
-    if (!pending.empty() || !bookings.empty() || !self_.provisioning_.due().empty()) {
+    if (count_pods(pending, gangs) > 0 || !bookings.empty() || !self_.provisioning_.due().empty()) {
       Trial soon = here().fork();
       for (const GroupStatus& group : out_.status.groups)
         if (const NodeTemplate& known = template_of(group.id); known.node != nullptr)
@@ -73,13 +78,24 @@ class Autoscaler::Step {
         place_waiting(soon, booking.pods, of_booking, nobody_asks);
         self_.provisioning_.homeless(booking.request, booking.pods.size(), now_);
       }
-      if (kinds) place_waiting(soon, pending, *kinds, nobody_asks);
-      out_.status.placed_in_thought = waiting - pending.size();
+      if (kinds) {
+        // A node that is there, on which a member of a gang will be once the others have places too, is needed.
+        const auto hold_for_gang = [&](const PodPtr& pod, placement::NodeIndex node) {
+          const NodeInfo* there = pod->facts.group.empty() ? nullptr : here().cluster().find_node(soon.cluster().node(node)->name);
+          if (there != nullptr && there->node != nullptr) here().hold(pod->info, there->index);
+        };
+        place_waiting_and_gangs(soon, pending, &*kinds, gangs, pod_groups(), hold_for_gang);
+      }
+      out_.status.placed_in_thought = waiting - count_pods(pending, gangs);
       std::erase_if(pending, [&](const PodPtr& pod) { return is_too_young(*pod); });
-      out_.status.pending_pods = pending.size();
+      std::erase_if(gangs, [&](const Gang& gang) {
+        return std::ranges::any_of(gang.waiting, [&](const PodPtr& pod) { return is_too_young(*pod); });
+      });
+      out_.status.pending_pods = count_pods(pending, gangs);
       if (!options_.enforce_min_sizes || !grow_to_minimum(limits)) {
-        const bool is_done = answer_requests(soon, !pending.empty(), limits);
-        if (!is_done && !pending.empty()) grow(soon, std::move(pending), *kinds, limits);
+        const bool waits = out_.status.pending_pods > 0;
+        const bool is_done = answer_requests(soon, waits, limits);
+        if (!is_done && waits) grow(soon, std::move(pending), std::move(gangs), *kinds, limits);
       }
     } else {
       out_.status.placed_in_thought = waiting;
@@ -220,10 +236,10 @@ class Autoscaler::Step {
     }
     return *here_;
   }
-  [[nodiscard]] bool is_changed_in_thought(const std::vector<PodPtr>& pending) const {
+  [[nodiscard]] bool is_changed_in_thought(bool some_wait) const {
     const auto expendable = [&](const auto& entry) { return is_expendable(entry.second->view()); };
     const auto nominated = [](const auto& entry) { return !entry.second->view().nominated_node_name.empty(); };
-    return !pending.empty() || !self_.state_.not_started().empty() || options_.pod_priority_threshold > 0 ||
+    return some_wait || !self_.state_.not_started().empty() || options_.pod_priority_threshold > 0 ||
            std::ranges::any_of(snapshot_.pod_sets->below_zero, expendable) || std::ranges::any_of(snapshot_.pod_sets->unplaced, nominated);
   }
 
@@ -232,13 +248,6 @@ class Autoscaler::Step {
     // Walking all pods is for thresholds above zero alone.
     for (const auto& [key, pod] : options_.pod_priority_threshold > 0 ? snapshot_.pods() : snapshot_.pod_sets->below_zero)
       if (is_expendable(pod->view())) trial.evict(pod->info);
-  }
-
-  static void drop_node(Trial& trial, const std::string& name) {
-    const NodeInfo* node = trial.cluster().find_node(name);
-    if (node == nullptr) return;
-    for (const PodInfoPtr& pod : std::vector<PodInfoPtr>(node->pods)) trial.evict(pod);
-    trial.cluster().remove_node(name);
   }
 
   // Pods that wait for the end of others on a node have their place there.
@@ -344,15 +353,22 @@ class Autoscaler::Step {
     return input;
   }
 
-  void grow(Trial& soon, std::vector<PodPtr> pending, Kinds& kinds, const ClusterLimits& limits) {
-    const ScaleUpInput input = scale_up_input(soon, std::move(pending), kinds, limits);
+  void grow(Trial& soon, std::vector<PodPtr> pending, std::vector<Gang> gangs, Kinds& kinds, ClusterLimits limits) {
+    ScaleUpInput input = scale_up_input(soon, std::move(pending), kinds, limits);
+    GangGrowth of_gangs(input, limits);
+    of_gangs.plan_for(std::move(gangs), pod_groups(), options_);
+    if (of_gangs.grows() && !input.pending.empty()) place_waiting(soon, input.pending, kinds, nobody_asks);
     ScaleUpPlan& plan = out_.status.plan = plan_scale_up(input, options_);
+    for (const auto& [pod, gang, why] : of_gangs.refused())
+      note(pod, {}, false, "NotTriggerScaleUp", fmt::format("pod didn't trigger scale-up: {}: {}", gang, why_not_helped(plan, *why)));
+    const std::vector<ScaleUpPlan::Refused> not_helped = plan.not_helped;
+    of_gangs.add_to(plan);
     out_.status.left_groups = plan.left_groups;
     for (const auto& [reason, message] : plan.warnings) note({}, {}, true, std::string(reason), message);
     if (plan.result == ScaleUpPlan::Result::kLimitedByMaxNodesTotal)
       note({}, {}, true, "MaxNodesTotalReached", fmt::format("Max total nodes in cluster reached: {}", options_.max_nodes_total));
     if (plan.result != ScaleUpPlan::Result::kSuccessful) {
-      for (const auto& [pod, why] : plan.not_helped)
+      for (const auto& [pod, why] : not_helped)
         note(pod, {}, false, "NotTriggerScaleUp", "pod didn't trigger scale-up: " + why_not_helped(plan, *why));
       return;
     }
@@ -505,18 +521,7 @@ class Autoscaler::Step {
   }
 
   void remove(const Removable& one, const NodeInfo& node, const Instance& instance) {
-    NodeRemoval removal{one.node, one.group, instance.id, one.utilization, {}, one.moved.empty(), {}};
-    for (const PodInfoPtr& info : node.pods) {
-      const auto pod = snapshot_.pods().find(info->key);
-      if (pod == snapshot_.pods().end() || pod->second->facts.is_mirror || pod->second->facts.is_finished) continue;
-      if (pod->second->facts.ends_too_long(now_)) continue;
-      if (!pod->second->facts.is_daemon)
-        removal.evict.push_back(pod->second);
-      else if (const std::string* asked = info->view().meta.annotation(kEvictDaemon);
-               asked == nullptr ? !removal.is_empty : *asked == "true")
-        removal.daemons.push_back(pod->second);
-    }
-    std::ranges::sort(removal.evict, {}, [](const PodPtr& pod) { return pod->key(); });
+    NodeRemoval removal = removal_of(one, node, instance, snapshot_, now_);
     if (removal.is_empty) {
       note({}, {}, false, "ScaleDownEmpty", fmt::format("Scale-down: removing empty node \"{}\"", one.node));
     } else {

@@ -129,6 +129,13 @@ NodeTemplate make_template(const NodeGroup& group, const Snapshot& snapshot, con
 
 model::NodeViewPtr node_like(const model::NodeView& node, const std::string& name) { return named(*cleaned(node), name); }
 
+void drop_node(placement::Trial& trial, const std::string& name) {
+  const placement::NodeInfo* node = trial.cluster().find_node(name);
+  if (node == nullptr) return;
+  for (const placement::PodInfoPtr& pod : std::vector<placement::PodInfoPtr>(node->pods)) trial.evict(pod);
+  trial.cluster().remove_node(name);
+}
+
 placement::NodeIndex add_node(placement::Trial& trial, const NodeTemplate& node_template, const std::string& name) {
   placement::Cluster& cluster = trial.cluster();
   const auto index = cluster.upsert_node(named(*node_template.node, name));

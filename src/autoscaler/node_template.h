@@ -25,6 +25,8 @@ NodeTemplate make_template(const NodeGroup& group, const Snapshot& snapshot, con
 model::NodeViewPtr node_like(const model::NodeView& node, const std::string& name);
 /// Puts a node like that, with its daemons, into the trial.
 placement::NodeIndex add_node(placement::Trial& trial, const NodeTemplate& node_template, const std::string& name);
+/// Takes a node away, with its pods; one that is not there stays away.
+void drop_node(placement::Trial& trial, const std::string& name);
 /// Equal but for sizes within tolerance (of memory, of what is allocatable, of what daemons leave) and labels that always differ; with as
 /// many devices of each driver (processors/nodegroupset).
 bool are_similar(const NodeTemplate& a, const NodeTemplate& b, const std::vector<std::string>& ignored_labels);

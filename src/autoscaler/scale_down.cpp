@@ -9,8 +9,10 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "autoscaler/actions.h"
 #include "placement/attempt.h"
 #include "placement/disruption_ledger.h"
+#include "placement/groups/group_placement.h"
 
 namespace berth::autoscaler {
 namespace {
@@ -132,15 +134,45 @@ class Remover {
     std::unordered_map<std::string_view, placement::Eviction> evicted;
     for (const PodInfoPtr& pod : std::vector<PodInfoPtr>(node.pods)) evicted.emplace(pod->key, trial.evict(pod));
     trial.cluster().upsert_node(std::move(tainted));
+    std::map<std::string_view, std::vector<placement::PodInfoPtr>> gangs;
     for (const PodPtr& pod : pods)
-      if (!trial.place(trial.renew(evicted.at(pod->key()))).is_placed())
+      if (const placement::PodInfoPtr successor = trial.renew(evicted.at(pod->key())); is_in_gang(*pod))
+        gangs[pod->facts.group].push_back(successor);
+      else if (!trial.place(successor).is_placed())
         return Unremovable{.node = name,
                            .reason = "NoPlaceToMovePods",
                            .blocking_pod = pod,
                            .detail = fmt::format("{} fits on no other node", pod->key())};
+    for (const auto& [key, members] : gangs)
+      if (auto homeless = move_gang(key, members, pods, name)) return homeless;
     trial.cluster().remove_node(name);
     attempt.keep();
     return std::nullopt;
+  }
+
+  [[nodiscard]] bool is_in_gang(const Pod& pod) const {
+    const placement::PodGroupPtr group = pod.facts.group.empty() ? nullptr : input_.snapshot->pod_sets->groups.find(pod.facts.group);
+    return group != nullptr && (group->is_gang || !group->topology_key.empty());
+  }
+
+  /// Those of the gang that are on the node find places beside the others, in the others' domain: all of them.
+  std::optional<Unremovable> move_gang(std::string_view key, const std::vector<placement::PodInfoPtr>& members,
+                                       const std::vector<PodPtr>& pods, const std::string& node) {
+    const placement::PodGroups& groups = input_.snapshot->pod_sets->groups;
+    const placement::PodGroupPtr group = groups.find(key);
+    const auto decision = placement::place_group(
+        input_.trial(),
+        {.group = group.get(), .members = members, .standing = placement::standing_of(groups, input_.trial().cluster(), key)});
+    const bool is_whole = decision.outcome == placement::GroupDecision::Outcome::kScheduled;
+    if (is_whole && placement::count_placed(decision) == members.size()) return std::nullopt;
+    const std::string together = group->topology_key.empty() ? "" : fmt::format(" in one domain of {}", group->topology_key);
+    return Unremovable{
+        .node = node,
+        .reason = "NoPlaceToMovePods",
+        .blocking_pod = *std::ranges::find(pods, std::string(key), [](const PodPtr& pod) { return pod->facts.group; }),
+        .detail =
+            fmt::format("{} of the {} pods of gang {} are here, and the gang finds no other places{}: {} of them would have one",
+                        members.size(), groups.count(std::string(key)), key, together, is_whole ? placement::count_placed(decision) : 0)};
   }
 
   const ScaleDownInput& input_;
@@ -184,6 +216,21 @@ double utilization_of(const NodeInfo& node, const PodMap& pods, const Options& o
   if (!gpu.empty()) return share([&](const placement::Resource& resource) { return resource.scalar(gpu); });
   return std::max(share([](const placement::Resource& resource) { return resource.cpu_milli; }),
                   share([](const placement::Resource& resource) { return resource.memory_bytes; }));
+}
+
+NodeRemoval removal_of(const Removable& one, const NodeInfo& node, const Instance& instance, const Snapshot& snapshot, TimePoint now) {
+  NodeRemoval out{one.node, one.group, instance.id, one.utilization, {}, one.moved.empty(), {}};
+  for (const PodInfoPtr& info : node.pods) {
+    const auto pod = snapshot.pods().find(info->key);
+    if (pod == snapshot.pods().end() || pod->second->facts.is_mirror || pod->second->facts.is_finished) continue;
+    if (pod->second->facts.ends_too_long(now)) continue;
+    if (!pod->second->facts.is_daemon)
+      out.evict.push_back(pod->second);
+    else if (const std::string* asked = info->view().meta.annotation(kEvictDaemon); asked == nullptr ? !out.is_empty : *asked == "true")
+      out.daemons.push_back(pod->second);
+  }
+  std::ranges::sort(out.evict, {}, [](const PodPtr& pod) { return pod->key(); });
+  return out;
 }
 
 std::string to_string(const Unremovable& node) {

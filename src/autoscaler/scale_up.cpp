@@ -21,22 +21,6 @@ struct Planner {
   [[nodiscard]] const NodeTemplate& template_of(const std::string& group) const { return input.templates->find(group)->second; }
   [[nodiscard]] Amounts amounts(const std::string& group) const { return amounts_of(*template_of(group).node, options); }
 
-  void sort_out_groups() {
-    for (const NodeGroup& group : *input.groups) {
-      if (const auto why = input.not_ready.find(group.id); why != input.not_ready.end()) {
-        skipped[group.id] = why->second;
-      } else if (group.target >= group.max) {
-        skipped[group.id] = "max node group size reached";
-      } else if (const auto found = input.templates->find(group.id); found == input.templates->end() || found->second.node == nullptr) {
-        skipped[group.id] = "not ready for scale-up";
-      } else if (const auto over = input.limits->exceeded(amounts(group.id)); !over.empty()) {
-        skipped[group.id] = fmt::format("max cluster {} limit reached", fmt::join(over, ", "));
-      } else {
-        valid.push_back(&group);
-      }
-    }
-  }
-
   /// Which pods a new node of the group could take, each kind tried alone.
   void try_template(const NodeGroup& group) {
     placement::Trial trial = input.trial->fork();
@@ -135,7 +119,9 @@ struct Planner {
 
   void run() {
     alike = group_alike(input.pending, *input.kinds);
-    sort_out_groups();
+    Growable growable = sort_out_groups(input, options);
+    skipped = std::move(growable.skipped);
+    valid = std::move(growable.valid);
     for (const NodeGroup* group : valid) try_template(*group);
     plan.result = ScaleUpPlan::Result::kNoOptions;
     const bool is_full = options.max_nodes_total > 0 && input.node_count >= options.max_nodes_total;
@@ -195,6 +181,25 @@ std::vector<std::string> count_reasons(const Refusals& refusals) {
   std::vector<std::string> words;
   for (const auto& [reason, count] : counts) words.push_back(fmt::format("{} {}", count, reason));
   return words;
+}
+
+Growable sort_out_groups(const ScaleUpInput& input, const Options& options) {
+  Growable out;
+  for (const NodeGroup& group : *input.groups) {
+    const auto known = input.templates->find(group.id);
+    if (const auto why = input.not_ready.find(group.id); why != input.not_ready.end()) {
+      out.skipped[group.id] = why->second;
+    } else if (group.target >= group.max) {
+      out.skipped[group.id] = "max node group size reached";
+    } else if (known == input.templates->end() || known->second.node == nullptr) {
+      out.skipped[group.id] = "not ready for scale-up";
+    } else if (const auto over = input.limits->exceeded(amounts_of(*known->second.node, options)); !over.empty()) {
+      out.skipped[group.id] = fmt::format("max cluster {} limit reached", fmt::join(over, ", "));
+    } else {
+      out.valid.push_back(&group);
+    }
+  }
+  return out;
 }
 
 ScaleUpPlan plan_scale_up(const ScaleUpInput& input, const Options& options) {

@@ -63,6 +63,13 @@ struct ScaleUpInput {
 
 inline constexpr std::string_view kMaxNodesTotalReached = "max total nodes in cluster reached";
 
+/// Groups that may grow now, and why the others may not.
+struct Growable {
+  std::vector<const NodeGroup*> valid;
+  std::map<std::string, std::string, std::less<>> skipped;
+};
+Growable sort_out_groups(const ScaleUpInput& input, const Options& options);
+
 /// Why groups would not help a pod: by group id, each with its reasons.
 using Refusals = std::map<std::string, std::vector<std::string>, std::less<>>;
 /// How often each reason came over all groups, in order of the reasons: {"2 Insufficient cpu", "1 max node group size reached"}.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "placement/groups/group_placement.h"
+
 namespace berth::autoscaler {
 namespace {
 
@@ -45,6 +47,7 @@ PodFacts PodFacts::parse(const json::Value& pod) {
   if (const auto deleted = parse_rfc3339(json::get_string(pod, {"metadata", "deletionTimestamp"})))
     out.deletion_time = *deleted + std::chrono::seconds(grace);
   out.created = parse_rfc3339(json::get_string(pod, {"metadata", "creationTimestamp"})).value_or(TimePoint{});
+  out.group = placement::group_key_of(pod);
   for (const std::string_view key : {kOldConsumeRequest, kConsumeRequest})
     if (const auto name = json::get_string(pod, {"metadata", "annotations", key}); !name.empty()) out.consumes = name;
   return out;
@@ -59,6 +62,8 @@ PodPtr Pod::parse(const json::Value& pod, placement::Era era) {
 
 void PodSets::put(PodPtr pod) {
   const std::string key = pod->key();
+  if (const auto known = all.find(key); known != all.end()) leave_group(*known->second);
+  if (!pod->facts.group.empty() && !pod->view().is_terminal()) groups.add_member(pod->facts.group, {pod->view().meta.uid, key});
   const auto keep = [&](PodMap& map, bool belongs) {
     if (belongs)
       map[key] = pod;
@@ -72,7 +77,12 @@ void PodSets::put(PodPtr pod) {
   keep(all, true);
 }
 
+void PodSets::leave_group(const Pod& pod) {
+  if (!pod.facts.group.empty()) groups.remove_member(pod.facts.group, pod.view().meta.uid);
+}
+
 void PodSets::erase(std::string_view key) {
+  if (const auto known = all.find(key); known != all.end()) leave_group(*known->second);
   for (PodMap* map : {&all, &unplaced, &below_zero, &terminating, &consumers})
     if (const auto found = map->find(key); found != map->end()) map->erase(found);
 }

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "placement/cluster.h"
+#include "placement/groups/pod_groups.h"
 #include "placement/moves.h"
 
 namespace berth::autoscaler {
@@ -42,6 +43,7 @@ struct PodFacts {
   std::optional<Duration> scale_up_delay;  ///< By annotation: no node is added for it before it is that old.
   std::optional<TimePoint> deletion_time;
   TimePoint created{};
+  std::string group;     ///< "namespace/name" of the PodGroup that it names; empty: none.
   std::string consumes;  ///< The ProvisioningRequest whose room it takes; empty: none.
   /// It should have ended half a minute ago: nobody is there to end it, or nobody can. Who empties its node does not wait for it.
   [[nodiscard]] bool ends_too_long(TimePoint now) const { return deletion_time && *deletion_time + std::chrono::seconds(30) < now; }
@@ -65,8 +67,12 @@ struct PodSets {
   PodMap below_zero;   ///< Of negative priority: most thresholds are below zero.
   PodMap terminating;  ///< With a deletion time.
   PodMap consumers;    ///< Of ProvisioningRequests.
+  placement::PodGroups groups;
   void put(PodPtr pod);
   void erase(std::string_view key);
+
+ private:
+  void leave_group(const Pod& pod);
 };
 
 /// What placement's view of a node leaves out: whether it has started, and whether it still works (utils/kubernetes/ready.go).

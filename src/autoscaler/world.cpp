@@ -172,6 +172,7 @@ const std::vector<WatchedKind>& watched_kinds() {
       {"DeviceClass", {"resource.k8s.io", "v1", "deviceclasses"}},
       {"ClusterAutoscaler", {"autoscaling.openshift.io", "v1", "clusterautoscalers"}},
       {"PodTemplate", {"", "v1", "podtemplates"}},
+      {"PodGroup", {"scheduling.k8s.io", "v1alpha2", "podgroups"}},
       {"ProvisioningRequest", {"autoscaling.x-k8s.io", "v1", "provisioningrequests"}},
       {"Machine", {"machine.openshift.io", "v1beta1", "machines"}},
       {"MachineSet", {"machine.openshift.io", "v1beta1", "machinesets"}},
@@ -335,6 +336,10 @@ void World::upsert(const json::Value& object) {
     kind == "PodTemplate" ? see_template(ns, name) : see_request(object);
   } else if (kind == "Job") {
     jobs_.insert(fmt::format("{}/{}", ns, name));
+  } else if (kind == "PodGroup") {
+    // Others have a kind of that name too.
+    if (const std::string_view version = get_string(object, {"apiVersion"}); version.empty() || version.starts_with("scheduling.k8s.io/"))
+      pods_.groups.upsert(std::make_shared<const placement::PodGroup>(placement::PodGroup::parse(object)));
   } else if (kind == "ConfigMap") {
     if (name == kPriorityConfigMap) priorities_ = std::string(get_string(object, {"data", "priorities"}));
     if (name == kPriceConfigMap) prices_ = std::string(get_string(object, {"data", "prices"}));
@@ -379,6 +384,8 @@ void World::remove(std::string_view kind, std::string_view ns, std::string_view 
       requests_.erase(key);
   } else if (kind == "Job") {
     jobs_.erase(key);
+  } else if (kind == "PodGroup") {
+    pods_.groups.remove(key);
   } else if (kind == "ConfigMap") {
     if (name == kPriorityConfigMap) priorities_.reset();
     if (name == kPriceConfigMap) prices_.reset();

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "placement/groups/group_placement.h"
 #include "placement/groups/group_preemption.h"
 #include "placement/preemption_words.h"
 #include "scheduler/core.h"
@@ -21,6 +22,7 @@ using placement::GroupDecision;
 using placement::NodeIndex;
 using placement::PodGroup;
 using placement::PodInfoPtr;
+using placement::standing_of;
 using placement::Status;
 
 namespace {
@@ -34,16 +36,6 @@ Status too_few() {
   return Status{placement::Code::kUnschedulableAndUnresolvable,
                 kGangScheduling,
                 {"waiting for minCount pods from a gang to appear in scheduling queue"}};
-}
-
-/// Where members of the group stand.
-std::vector<NodeIndex> standing_of(const placement::PodGroups& groups, const placement::Cluster& cluster, const std::string& key) {
-  std::vector<NodeIndex> out;
-  for (const auto& member : groups.members(key)) {
-    const NodeIndex node = cluster.pod_node(member.pod_key);
-    if (node.is_valid() && cluster.find_pod(member.pod_key)->view().meta.uid == member.uid) out.push_back(node);
-  }
-  return out;
 }
 
 }  // namespace
