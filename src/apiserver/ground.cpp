@@ -61,8 +61,13 @@ std::string NameSource::suffix() {
 }
 
 std::string NameSource::uid() {
-  const auto high = (next() & 0xffffffffffff0fffULL) | 0x4000;
-  const auto low = (next() & 0x3fffffffffffffffULL) | 0x8000000000000000ULL;
+  const auto high = next();
+  return uuid_of(high, next());
+}
+
+std::string uuid_of(std::uint64_t high, std::uint64_t low) {
+  high = (high & 0xffffffffffff0fffULL) | 0x4000;
+  low = (low & 0x3fffffffffffffffULL) | 0x8000000000000000ULL;
   std::string out(36, '-');
   for (std::size_t digit = 0, at = 0; digit < 32; ++digit, ++at) {
     if (digit == 8 || digit == 12 || digit == 16 || digit == 20) ++at;

@@ -31,6 +31,9 @@ class WorkerPool {
   std::vector<std::thread> threads_;
 };
 
+/// A version 4 UUID of these bits.
+std::string uuid_of(std::uint64_t high, std::uint64_t low);
+
 /// Names and uids, from one seeded generator. Thread-safe.
 class NameSource {
  public:

@@ -48,13 +48,26 @@ void add_warnings(const std::vector<std::string>& sentences, net::Headers& heade
 }  // namespace
 
 Responder::Responder(Ground& ground, Versions& versions, flow::Controller* flow_control)
-    : ground_(ground), versions_(versions), flow_control_(flow_control), metrics_(*ground.registry) {}
+    : ground_(ground), versions_(versions), flow_control_(flow_control), metrics_(*ground.registry) {
+  if (ground.options.seed == 0) first_audit_id_ = std::uint64_t{std::random_device{}()} << 32;
+}
+
+std::string Responder::next_audit_id() const {
+  // Counted, and the count scattered (splitmix64): no answer waits for another, and a seeded server gives the same ids again.
+  const auto scattered = [](std::uint64_t bits) {
+    bits *= 0x9e3779b97f4a7c15ULL;
+    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9ULL;
+    bits = (bits ^ bits >> 27) * 0x94d049bb133111ebULL;
+    return bits ^ bits >> 31;
+  };
+  const auto number = first_audit_id_ + answers_.fetch_add(1, std::memory_order_relaxed);
+  return uuid_of(scattered(2 * number + 1), scattered(2 * number + 2));
+}
 
 net::Headers Responder::headers_for(const Request& request, std::string_view content_type) const {
   net::Headers headers;
-  static NameSource audit_ids{std::random_device()()};
   const auto audit_id = request.http.headers.get("Audit-ID");
-  headers.add("Audit-Id", audit_id.empty() ? audit_ids.uid() : std::string(audit_id));
+  headers.add("Audit-Id", audit_id.empty() ? next_audit_id() : std::string(audit_id));
   headers.add("Content-Type", std::string(content_type));
   headers.add("Cache-Control", "no-cache, private");
   if (request.where.schema != nullptr && ground_.options.priority_and_fairness) {

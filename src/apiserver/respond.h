@@ -1,5 +1,6 @@
 // Every answer of the API server leaves through here.
 #pragma once
+#include <atomic>
 #include <string>
 #include <string_view>
 
@@ -39,10 +40,14 @@ class Responder {
   void success(Request& request, int code, std::string_view name, std::string_view uid);
 
  private:
+  [[nodiscard]] std::string next_audit_id() const;
+
   Ground& ground_;
   Versions& versions_;
   flow::Controller* flow_control_;
   RequestMetrics metrics_;
+  std::uint64_t first_audit_id_ = 0;
+  mutable std::atomic<std::uint64_t> answers_ = 0;
 };
 
 }  // namespace berth::apiserver

@@ -120,6 +120,53 @@ std::optional<model::ApiStatus> choose_form(Request& request, bool reads) {
   return std::nullopt;
 }
 
+/// Counts what a mounted handler answers, as it answers it.
+class CountedWriter final : public net::ResponseWriter {
+ public:
+  CountedWriter(Responder& respond, RequestPtr request, std::shared_ptr<net::ResponseWriter> inner)
+      : respond_(respond), request_(std::move(request)), inner_(std::move(inner)) {}
+  CountedWriter(const CountedWriter&) = delete;
+  CountedWriter& operator=(const CountedWriter&) = delete;
+  ~CountedWriter() override { respond_.account(*request_, 500); }  // Nobody answered, if anybody did not.
+  void respond(net::HttpResponse response) override {
+    respond_.account(*request_, response.status);
+    inner_->respond(std::move(response));
+  }
+  void respond_shared(int status, net::Headers headers, std::vector<Bytes> parts) override {
+    respond_.account(*request_, status);
+    inner_->respond_shared(status, std::move(headers), std::move(parts));
+  }
+  void start_stream(int status, net::Headers headers) override {
+    respond_.account(*request_, status);
+    inner_->start_stream(status, std::move(headers));
+  }
+  bool write(Bytes chunk) override { return inner_->write(std::move(chunk)); }
+  [[nodiscard]] std::size_t queued_bytes() const override { return inner_->queued_bytes(); }
+  void on_drain(std::function<void()> more) override { inner_->on_drain(std::move(more)); }
+  void finish() override { inner_->finish(); }
+  void on_close(std::function<void()> closed) override { inner_->on_close(std::move(closed)); }
+  std::unique_ptr<net::RawStream> upgrade(net::Headers headers) override {
+    respond_.account(*request_, 101);
+    return inner_->upgrade(std::move(headers));
+  }
+
+ private:
+  Responder& respond_;
+  RequestPtr request_;
+  std::shared_ptr<net::ResponseWriter> inner_;
+};
+
+/// The request is the handler's from here on.
+void hand_over(Responder& respond, const RequestPtr& request, net::Handler& handler) {
+  auto writer = std::make_shared<CountedWriter>(respond, request, std::exchange(request->writer, nullptr));
+  handler.handle(std::move(request->http), std::move(writer));
+}
+
+/// Whether a path is the mounted one, or below it.
+bool is_at(std::string_view path, std::string_view mounted) {
+  return path.starts_with(mounted) && (path.size() == mounted.size() || path[mounted.size()] == '/');
+}
+
 }  // namespace
 
 void Router::mount(std::string prefix, std::shared_ptr<net::Handler> handler, bool anonymous) {
@@ -132,9 +179,8 @@ void Router::mount_group_version(std::string group, std::string version, std::sh
 
 bool Router::serve_mounted(const RequestPtr& request, bool anonymous) {
   for (const auto& mount : mounts_) {
-    if (mount.anonymous != anonymous || !request->http.path.starts_with(mount.prefix)) continue;
-    respond_.account(*request, 200);
-    mount.handler->handle(std::move(request->http), std::move(request->writer));
+    if (mount.anonymous != anonymous || !is_at(request->http.path, mount.prefix)) continue;
+    hand_over(respond_, request, *mount.handler);
     return true;
   }
   return false;
@@ -145,10 +191,8 @@ void Router::dispatch(const RequestPtr& request) {
   if (serve_mounted(request, false)) return;
   if (aggregator_.serve(request)) return;
   if (!request->info.is_resource) return pages_.serve(request);
-  if (const auto mounted = mounted_groups_.find({request->info.group, request->info.version}); mounted != mounted_groups_.end()) {
-    respond_.account(*request, 200);
-    return mounted->second->handle(std::move(request->http), std::move(request->writer));
-  }
+  if (const auto mounted = mounted_groups_.find({request->info.group, request->info.version}); mounted != mounted_groups_.end())
+    return hand_over(respond_, request, *mounted->second);
   route_resource(request);
 }
 

@@ -71,7 +71,10 @@ struct Form {
 };
 
 /// When metadata.generation is counted (KindInfo::generation).
-enum class GenerationFrom { kCreation, kFirstChange };
+enum class GenerationFrom {
+  kCreation,     ///< 1 at first.
+  kFirstChange,  ///< At first whatever was given, mostly nothing.
+};
 
 /// What the registry's strategy does around a write.
 struct Strategy {
@@ -166,6 +169,7 @@ struct Life {
   bool expires = false;                   ///< Goes after --event-ttl.
   bool may_be_lost = false;               ///< Written without waiting for the disk, where the server is told so.
   bool orphans_by_default = false;        ///< Deleting it leaves what it owns.
+  std::string_view orphans_warning = {};  ///< What is said to somebody who deletes it without saying what becomes of that.
   bool is_answered_when_deleted = false;  ///< The answer to a deletion is the object, not a Status.
   /// Of namespaces alone: what others are in. It ends when spec.finalizers is empty, is told so by a phase, and a request about one has its
   /// name as the namespace.

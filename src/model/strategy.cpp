@@ -106,10 +106,7 @@ void count_generation(const Strategy& own, const Value& old, Value& doc, std::st
 void prepare_for_create(const KindInfo& kind, Value& doc, Features features) {
   const Strategy& own = *hooks_of(kind).strategy;
   drop_off_fields(kind, features, nullptr, doc);
-  if (kind.generation && own.generation_from == GenerationFrom::kCreation)
-    json::set(doc, {"metadata", "generation"}, 1);
-  else if (kind.generation)
-    json::erase(doc, {"metadata", "generation"});
+  if (kind.generation && own.generation_from == GenerationFrom::kCreation) json::set(doc, {"metadata", "generation"}, 1);
   if (has_status(kind) && !own.keeps_given_status) doc.get_object()["status"] = own.initial_status ? own.initial_status() : Value(Object());
   if (own.prepare_create) own.prepare_create(doc);
 }

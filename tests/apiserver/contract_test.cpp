@@ -99,6 +99,36 @@ TEST_F(Contract, WhatCannotBeAccepted) {
   EXPECT_FALSE(get(one)->headers.get("Audit-Id").empty());
 }
 
+/// Says 503 to everybody.
+class Busy final : public net::Handler {
+  void handle(net::HttpRequest, std::shared_ptr<net::ResponseWriter> writer) override { writer->respond({503, {}, "busy"}); }
+};
+
+TEST_F(Contract, AMountedPageIsItsPathAloneAndIsCountedByWhatItAnswers) {
+  server_->mount("/page", std::make_shared<Busy>(), false);
+  EXPECT_EQ(get("/page")->status, 503);
+  EXPECT_EQ(get("/page/of/it")->status, 503);
+  EXPECT_EQ(get("/pages")->status, 404);
+  const auto metrics = get("/metrics")->body;
+  const auto series = [](const char* code) { return fmt::format(R"(component="apiserver",dry_run="",code="{}"}} )", code); };
+  EXPECT_NE(metrics.find(series("503") + "2"), std::string::npos) << metrics.substr(metrics.find("apiserver_request_total"), 600);
+  EXPECT_EQ(metrics.find(series("200")), std::string::npos);
+}
+
+TEST_F(Contract, AnswersHaveIdsThatASeedGivesAgain) {
+  const auto ids = [&] {
+    start({});
+    std::vector<std::string> out;
+    for (int i = 0; i < 3; ++i) out.emplace_back(get("/version")->headers.get("Audit-Id"));
+    return out;
+  };
+  const auto first = ids();
+  EXPECT_EQ(first, ids());
+  EXPECT_NE(first[0], first[1]);
+  EXPECT_NE(first[1], first[2]);
+  EXPECT_EQ(first[0].size(), 36U);
+}
+
 TEST_F(Contract, PathsThatLeadNowhere) {
   EXPECT_EQ(get("/nope")->body, "404 page not found\n");
   EXPECT_EQ(get("/apis/nope.io/v1")->body, "404 page not found\n");

@@ -31,6 +31,36 @@ TEST_F(Delete, GraceOnlyGetsShorter) {
   EXPECT_EQ(get(path)->status, 404);
 }
 
+TEST_F(Delete, APodThatGoesAtOnceIsSeenToEndFirst) {
+  const auto made = create(kPods, pod("p"));
+  auto watch = get(std::string(kPods) + "?watch=1&resourceVersion=" + text(made, {"metadata", "resourceVersion"}));
+  EXPECT_EQ(json::get_int(remove(std::string(kPods) + "/p?dryRun=All")->document(), {"metadata", "deletionGracePeriodSeconds"}, -1), 0);
+  const auto gone = remove(std::string(kPods) + "/p")->document();
+  EXPECT_EQ(text(gone, {"metadata", "deletionTimestamp"}), "2026-01-02T03:04:05Z");
+  EXPECT_EQ(json::get_int(gone, {"metadata", "generation"}), 2);
+  const auto events = watch->events();
+  ASSERT_EQ(events.size(), 2U) << watch->body;
+  EXPECT_EQ(text(events[0], {"type"}), "MODIFIED");
+  EXPECT_EQ(json::get_int(events[0], {"object", "metadata", "deletionGracePeriodSeconds"}, -1), 0);
+  EXPECT_EQ(text(events[1], {"type"}), "DELETED");
+}
+
+TEST_F(Delete, AJobsPodsStayUnlessSomethingElseIsSaid) {
+  const std::string jobs = "/apis/batch/v1/namespaces/default/jobs";
+  const auto job = [](const char* name) {
+    return fmt::format(
+        R"({{"metadata":{{"name":"{}"}},"spec":{{"template":{{"spec":{{"restartPolicy":"Never","containers":[{{"name":"c","image":"i"}}]}}}}}}}})",
+        name);
+  };
+  create(jobs, job("a"));
+  create(jobs, job("b"));
+  EXPECT_EQ(remove(jobs + "/b?propagationPolicy=Background")->headers.get("Warning"), "");
+  EXPECT_EQ(remove(jobs + "/a?orphanDependents=true&dryRun=All")->headers.get("Warning"), "");
+  EXPECT_NE(remove(jobs + "/a")->headers.get("Warning").find("child pods are preserved by default when jobs are deleted"),
+            std::string::npos);
+  EXPECT_NE(remove(jobs)->headers.get("Warning").find("child pods are preserved"), std::string::npos);
+}
+
 TEST_F(Delete, FinalizersHoldAndRelease) {
   create(kMaps, R"({"metadata":{"name":"a","finalizers":["x.io/hold"]}})");
   const std::string path = std::string(kMaps) + "/a";

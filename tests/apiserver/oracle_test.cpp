@@ -136,11 +136,11 @@ bool is_age(std::string_view text) {
   return has_unit;
 }
 
-/// Of the default range.
+/// Of the default range, or of the recording's.
 bool is_service_address(std::string_view text) {
   if (!text.starts_with("10.") || text.find_first_not_of("0123456789.") != std::string_view::npos) return false;
   const int second = std::atoi(std::string(text.substr(3, text.find('.', 3) - 3)).c_str());
-  return second >= 96 && second <= 111;
+  return second == 0 || (second >= 96 && second <= 111);
 }
 
 void mask(Value& value, std::string_view key);

@@ -72,6 +72,17 @@ TEST_F(Patch, BodiesThatAreNoPatch) {
   EXPECT_NE(wrong_type->body.find(": json: cannot unmarshal number into Go struct field"), std::string::npos) << wrong_type->body;
 }
 
+TEST_F(Patch, WhatWasMergedIsShownByNameAndTheRestInItsOrder) {
+  create("/api/v1/namespaces/default/configmaps", R"({"metadata":{"name":"m","labels":{"b":"1","a":"2"}},"data":{"z":"1","y":"2"}})");
+  const auto answer = send("PATCH", "/api/v1/namespaces/default/configmaps/m?fieldValidation=Strict", R"({"data":{"x":"3"},"more":1})",
+                           "application/merge-patch+json");
+  EXPECT_EQ(answer->status, 422);
+  const auto said = text(answer->document(), {"message"});
+  EXPECT_NE(said.find(R"(\"data\":{\"x\":\"3\",\"y\":\"2\",\"z\":\"1\"})"), std::string::npos) << said;
+  EXPECT_NE(said.find(R"(\"metadata\":{\"name\":\"m\",\"namespace\":\"default\",\"uid\":)"), std::string::npos) << said;
+  EXPECT_NE(said.find(R"(\"labels\":{\"a\":\"2\",\"b\":\"1\"})"), std::string::npos) << said;
+}
+
 TEST_F(Patch, AScaleIsAppliedLikeAnyObject) {
   make_deployment();
   const std::string scale = std::string(kDeployments) + "/d/scale";

@@ -1,7 +1,9 @@
 // Creations and updates by pattern: to the last byte what the long way makes of them, whatever lies between two that are alike.
 #include "apiserver/writes/stencil.h"
 
+#include "net/tracing/tracer.h"
 #include "tests/apiserver/server_fixture.h"
+#include "tests/support/span_collector.h"
 
 namespace berth::apiserver::testing {
 namespace {
@@ -402,6 +404,24 @@ TEST(Stencil, PlacesAreFilledInTheirOrder) {
   EXPECT_EQ(filled.text, "a1234df");
   EXPECT_EQ(filled.revision_offset, 6U);
   EXPECT_FALSE(Stencil::cut(view, {{view.substr(1, 3)}, {view.substr(2, 1)}}));
+}
+
+class TracedCreations : public ServerTest {};
+
+TEST_F(TracedCreations, OfAPatternBeginTheWayOfTheirPodAsOthersDo) {
+  berth::testing::SpanCollector collector;
+  if (!collector.runs()) GTEST_SKIP() << "built without gRPC";
+  auto tracer = *net::tracing::Tracer::start({.service = "s", .endpoint = collector.endpoint(), .sampling_rate_per_million = 1'000'000});
+  ServerOptions options;
+  options.tracer = tracer;
+  start(std::move(options));
+  std::vector<std::string> names;
+  for (int i = 0; i < 5; ++i) names.emplace_back(json::get_string(send("POST", kPodsPath, replica())->document(), {"metadata", "name"}));
+  EXPECT_GT(server_->metrics().counter("berth_apiserver_creations_by_pattern_total", "").value(), 0);
+  server_.reset();
+  tracer.reset();
+  const auto taken = collector.taken();
+  for (const auto& name : names) EXPECT_NE(taken.find("Pod default/" + name), std::string::npos) << name;
 }
 
 }  // namespace

@@ -1,12 +1,9 @@
 // Traces: the header that joins processes, and what a collector gets over OTLP.
 #include <gtest/gtest.h>
 
-#include <map>
-#include <mutex>
-
-#include "net/grpc.h"
 #include "net/tracing/handler.h"
 #include "net/tracing/tracer.h"
+#include "tests/support/span_collector.h"
 
 namespace berth::net::tracing::testing {
 namespace {
@@ -35,36 +32,6 @@ TEST(Traceparent, ThatIsMalformedIsNone) {
     EXPECT_FALSE(parse_traceparent(wrong)) << wrong;
 }
 
-/// A collector: takes whatever is exported, as bytes.
-class Collector {
- public:
-  Collector() {
-    auto started = GrpcService::start({}, [this](const std::string& method, const std::string& bytes) -> GrpcAnswer {
-      const std::lock_guard lock(mutex_);
-      methods_[method] += 1;
-      taken_ += bytes;
-      return std::string();
-    });
-    if (started) service_ = std::move(*started);
-  }
-  [[nodiscard]] bool runs() const { return service_ != nullptr; }
-  [[nodiscard]] std::string endpoint() const { return "127.0.0.1:" + std::to_string(service_->port()); }
-  std::string taken() {
-    const std::lock_guard lock(mutex_);
-    return taken_;
-  }
-  std::map<std::string, int> methods() {
-    const std::lock_guard lock(mutex_);
-    return methods_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::string taken_;
-  std::map<std::string, int> methods_;
-  std::unique_ptr<GrpcService> service_;
-};
-
 class Traces : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -73,7 +40,7 @@ class Traces : public ::testing::Test {
   std::shared_ptr<Tracer> tracer(std::int64_t per_million) {
     return *Tracer::start({.service = "under-test", .endpoint = collector_.endpoint(), .sampling_rate_per_million = per_million});
   }
-  Collector collector_;
+  berth::testing::SpanCollector collector_;
 };
 
 std::string_view id_bytes(const SpanContext& context) {

@@ -269,6 +269,8 @@ StepResult bind_pod(WritePipeline& writes, const WritePtr& operation) {
   writes.ground.cache->propose(std::move(proposal), [&writes, operation](ProposeResult result) {
     if (result) return operation->done(WriteOutcome{.object = std::move(*result)});
     if (is_of_storage(result.error())) return operation->fail(not_stored(writes.ground, result.error()));
+    if (++operation->attempts >= kMostAttempts)
+      return operation->fail(model::modified_conflict(operation->kind->group, operation->kind->plural, operation->name));
     // Somebody else was faster; whoever bound it is told of by the words for that.
     try_again(writes, operation, Stage::kStore);
   });

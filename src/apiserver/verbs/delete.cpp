@@ -104,14 +104,15 @@ Mark mark_deleted(const WriteOperation& deletion, json::Value& document, TimePoi
   set_finalizers();
   const bool is_namespace = life_of(*deletion.kind).is_namespace;
   const bool holds_content = is_namespace && !json::get_array(document, {"spec", "finalizers"}).empty();
-  if (grace.value_or(0) == 0 && finalizers.empty() && !holds_content) return {true, false};
+  const bool goes_now = grace.value_or(0) == 0 && finalizers.empty() && !holds_content;
+  if (goes_now && !grace) return {.remove_now = true};
   metadata["deletionTimestamp"] = format_rfc3339(now + std::chrono::seconds(grace.value_or(0)));
   // A namespace ends when it is empty, a definition when its objects are gone, whatever the time (their registries mark them themselves).
   const bool is_definition = deletion.kind == &KindTable::definitions();
   if (!is_namespace && !is_definition) metadata["deletionGracePeriodSeconds"] = grace.value_or(0);
   if (deletion.kind->generation && !is_definition) metadata["generation"] = json::get_int(document, {"metadata", "generation"}) + 1;
   if (is_namespace) json::set(document, {"status", "phase"}, "Terminating");
-  return {};
+  return {.remove_next = goes_now};  // Watchers see that it ends before they see it go.
 }
 
 void deleted(WritePipeline& writes, const WritePtr& deletion, const Mark& mark, const json::Value& before, ProposeResult result) {
@@ -163,7 +164,12 @@ void delete_next(WritePipeline& writes, const std::shared_ptr<CollectionDeletion
 /// DeleteOptions of the request, which may make it a dry run.
 model::ApiResult<json::Value> take_delete_options(Request& request) {
   auto delete_options = read_delete_options(request);
-  if (delete_options && !json::get_array(*delete_options, {"dryRun"}).empty()) request.dry_run = true;
+  if (!delete_options) return delete_options;
+  if (!json::get_array(*delete_options, {"dryRun"}).empty()) request.dry_run = true;
+  const auto warning = life_of(*request.kind).orphans_warning;
+  const bool says_what_becomes =
+      json::find(*delete_options, {"propagationPolicy"}) != nullptr || json::find(*delete_options, {"orphanDependents"}) != nullptr;
+  if (!warning.empty() && !says_what_becomes) request.warnings.emplace_back(warning);
   return delete_options;
 }
 

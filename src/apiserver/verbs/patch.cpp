@@ -15,31 +15,58 @@ namespace {
 
 constexpr std::size_t kMaxShownPatch = 16 * 1024;
 
-/// An object's metadata in the order of Go's struct, which nobody who patches touches.
-json::Object in_struct_order(const json::Object& metadata) {
-  json::Object out;
-  for (const std::string_view field :
-       {"name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
-        "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers", "managedFields"})
-    if (const auto* value = metadata.if_contains(field)) out.emplace(field, *value);
-  for (const auto& [key, value] : metadata) out.emplace(key, value);
+using Members = std::map<std::string_view, const json::Value*>;
+
+Members sorted_by_name(const json::Object& object) {
+  Members out;
+  for (const auto& [key, member] : object) out.emplace(std::string_view(key), &member);
   return out;
 }
 
-/// 422 with what went wrong as a finding on the patched document.
-model::ApiStatus invalid_patch(const json::Value& patched, std::string detail) {
-  // Kubernetes shows the document as a Go map prints it: by the names of its members.
-  json::Value shown = patched;
-  if (const auto* object = patched.if_object()) {
-    std::map<std::string_view, const json::Value*> members;
-    for (const auto& [key, member] : *object) members.emplace(std::string_view(key.data(), key.size()), &member);
-    json::Object by_name;
-    for (const auto& [key, member] : members) by_name[key] = *member;
-    if (auto* metadata = by_name.if_contains("metadata"); metadata != nullptr && metadata->is_object())
-      *metadata = in_struct_order(metadata->get_object());
-    shown = std::move(by_name);
+/// As Go's encoder writes it: structs in the order of their fields, for which the numbers of protobuf stand, maps by name.
+json::Value as_encoded(const model::TypeRef& ref, const json::Value& value) {
+  using Kind = model::TypeRef::Kind;
+  if (const auto* list = value.if_array(); list != nullptr && ref.kind == Kind::kList) {
+    json::Array out;
+    for (const auto& item : *list) out.push_back(as_encoded(*ref.element, item));
+    return out;
   }
-  const auto text = json::serialize(shown);
+  const auto* object = value.if_object();
+  if (object == nullptr || (ref.kind != Kind::kMap && ref.kind != Kind::kStruct)) return value;
+  json::Object out;
+  if (ref.kind == Kind::kMap) {
+    for (const auto& [key, member] : sorted_by_name(*object)) out.emplace(key, as_encoded(*ref.element, *member));
+    return out;
+  }
+  std::vector<const model::FieldDef*> fields;
+  for (const auto& field : ref.type->fields)
+    if (object->contains(field.name)) fields.push_back(&field);
+  std::ranges::stable_sort(fields, {}, &model::FieldDef::proto);
+  for (const auto* field : fields) out.emplace(field->name, as_encoded(field->ref, object->at(field->name)));
+  for (const auto& [key, member] : *object) out.emplace(key, member);
+  return out;
+}
+
+/// As Go's merge patch leaves it: what the patch went into is a map, written by name; the rest stands as it was encoded.
+json::Value as_merged(const model::TypeRef& ref, const json::Value& value, const json::Value& patch) {
+  const auto *object = value.if_object(), *changes = patch.if_object();
+  if (object == nullptr || changes == nullptr) return as_encoded(ref, value);
+  json::Object out;
+  static const model::TypeRef unknown;
+  for (const auto& [key, member] : sorted_by_name(*object)) {
+    const auto* field = ref.type == nullptr ? nullptr : ref.type->field(key);
+    const auto& inner = field != nullptr ? field->ref : ref.element != nullptr ? *ref.element : unknown;
+    const auto* change = changes->if_contains(key);
+    out.emplace(key, change == nullptr ? as_encoded(inner, *member) : as_merged(inner, *member, *change));
+  }
+  return out;
+}
+
+/// 422 with what went wrong as a finding on the patched document. `patch`: of a merge patch; of others, nothing that went in anywhere.
+model::ApiStatus invalid_patch(const model::KindInfo& kind, const json::Value& patched, const json::Value& patch, std::string detail) {
+  const auto* type = model::type_of(kind);
+  const model::TypeRef whole{.kind = type == nullptr ? model::TypeRef::Kind::kAny : model::TypeRef::Kind::kStruct, .type = type};
+  const auto text = json::serialize(as_merged(whole, patched, patch));
   return model::invalid_object("", "", "",
                                {{model::FieldError::Type::kInvalid, "patch",
                                  json::serialize(json::Value(std::string_view(text).substr(0, kMaxShownPatch))), std::move(detail)}});
@@ -91,13 +118,18 @@ json::Value shown_to(Authorizer& authorizer, const Request& request, json::Value
   return patch ? std::move(*patch) : json::Value(json::Object());
 }
 
-/// What every patched document goes through before it is an update like any other. `strategic`: the patch, when it was a strategic one.
+/// What every patched document goes through before it is an update like any other. `patch`: what was merged into it, as a merge patch or,
+/// where `is_strategic`, as a strategic one; null for operations.
 model::ApiResult<json::Value> finish_patched(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind,
                                              const json::Value& current, json::Value patched, const Repeated& repeated,
-                                             const json::Value* strategic = nullptr) {
-  if (!patched.is_object())
-    return std::unexpected(invalid_patch(shown_to(authorizer, *request, std::move(patched)), "the patched document is not an object"));
-  if (strategic != nullptr) {
+                                             const json::Value* patch = nullptr, bool is_strategic = false) {
+  static const json::Value nothing{json::Object()};
+  const auto refused = [&](const std::string& reason) {
+    const auto shown = shown_to(authorizer, *request, std::move(patched));
+    return std::unexpected(invalid_patch(kind, shown, patch == nullptr ? nothing : *patch, reason));
+  };
+  if (!patched.is_object()) return refused("the patched document is not an object");
+  if (is_strategic) {
     // A typed object knows what it is, whatever the patch says.
     patched.get_object()["apiVersion"] = kind.api_version();
     patched.get_object()["kind"] = kind.kind;
@@ -109,10 +141,10 @@ model::ApiResult<json::Value> finish_patched(Authorizer& authorizer, const Reque
     if (request->custom != nullptr && status.code == 422) return std::unexpected(std::move(status));
     const auto strict = status.message.find("strict decoding error");
     const auto reason = strict != std::string::npos ? status.message.substr(strict) : bare_reason(status.message);
-    if (strategic == nullptr) return std::unexpected(invalid_patch(shown_to(authorizer, *request, std::move(patched)), reason));
-    return std::unexpected(model::invalid_object("", "", "",
-                                                 {{model::FieldError::Type::kInvalid, "patch",
-                                                   json::serialize(json::Value(model::go_value(*strategic))), converter_reason(reason)}}));
+    if (!is_strategic) return refused(reason);
+    return std::unexpected(model::invalid_object(
+        "", "", "",
+        {{model::FieldError::Type::kInvalid, "patch", json::serialize(json::Value(model::go_value(*patch))), converter_reason(reason)}}));
   }
   model::apply_defaults(kind, patched);
   if (json::get_string(patched, {"metadata", "name"}).empty())
@@ -201,7 +233,7 @@ model::ApiResult<Produce> merge_patch(Authorizer& authorizer, const RequestPtr& 
   auto run = [&authorizer, request, &kind, patch = std::move(*parsed)](const json::Value& current) -> model::ApiResult<json::Value> {
     auto patched = current;
     patch::apply_merge_patch(patched, patch.document);
-    return finish_patched(authorizer, request, kind, current, std::move(patched), patch.repeated);
+    return finish_patched(authorizer, request, kind, current, std::move(patched), patch.repeated, &patch.document);
   };
   return Produce{std::move(run), is_of_status_alone};
 }
@@ -242,7 +274,7 @@ model::ApiResult<Produce> strategic_patch(Authorizer& authorizer, const RequestP
     auto patched = current;
     if (auto applied = patch::apply_strategic_merge(Shape::of(kind), patched, patch.document); !applied)
       return std::unexpected(refused_merge(applied.error().message));
-    return finish_patched(authorizer, request, kind, current, std::move(patched), patch.repeated, &patch.document);
+    return finish_patched(authorizer, request, kind, current, std::move(patched), patch.repeated, &patch.document, true);
   };
   return Produce{std::move(run), is_of_status_alone};
 }

@@ -116,6 +116,7 @@ StepResult create_alike(WritePipeline& writes, const WritePtr& operation) {
                                                      cut = std::move(*cut)](ProposeResult result) mutable {
     const auto& kind = *operation->kind;
     if (result) {
+      tell_way(writes, *operation, (*result)->meta.uid);
       WriteOutcome outcome{std::move(*result), {}, true};
       if (shows_other) {
         values.texts = cut.texts;

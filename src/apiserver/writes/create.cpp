@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kMaxNameAttempts = 8;  ///< For generateName.
 
-/// The first span of a pod's way: from its request's arrival until it is stored. Scheduler and node go on in the same trace.
+}  // namespace
+
 void tell_way(const WritePipeline& writes, const WriteOperation& operation, std::string_view uid) {
   auto& tracer = writes.ground.options.tracer;
   if (tracer == nullptr || operation.kind->plural != "pods" || !operation.kind->group.empty()) return;
@@ -27,6 +28,8 @@ void tell_way(const WritePipeline& writes, const WriteOperation& operation, std:
   if (request && request->is_sampled) span->caused_by = request;
   tracer->end(std::move(*span));
 }
+
+namespace {
 
 void created(WritePipeline& writes, const WritePtr& operation, ProposeResult result) {
   if (result) {

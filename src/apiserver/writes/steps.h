@@ -116,6 +116,10 @@ StepResult connect(WritePipeline& writes, const WritePtr& operation);
 
 }  // namespace steps
 
+/// The first span of a pod's way: from its request's arrival until it is stored. Scheduler and node go on in the same trace. Of other
+/// kinds, and where nobody traces, nothing.
+void tell_way(const WritePipeline& writes, const WriteOperation& operation, std::string_view uid);
+
 /// Of a write against others on the same object; every failed one let another succeed.
 constexpr int kMostAttempts = 500;
 

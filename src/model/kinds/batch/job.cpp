@@ -199,7 +199,9 @@ KindInfo job() {
                          job_cells},
              .selected = std::vector<SelectedField>{{.name = "status.successful", .path = "status.succeeded", .absent = "0"}},
              .scale = kDefault,
-             .life = Life{.orphans_by_default = true},
+             .life = Life{.orphans_by_default = true,
+                          .orphans_warning = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background "
+                                             "to remove them or set propagationPolicy=Orphan to suppress this warning"},
              .counted = kDefault});
 }
 

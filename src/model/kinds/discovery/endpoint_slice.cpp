@@ -71,6 +71,12 @@ Array endpoint_slice_cells(const Value& o, TimePoint now) {
           addresses.empty() ? "<unset>" : join(addresses), age_of(o, now)};
 }
 
+/// Its labels say whose slice it is: another set of them is a new generation too.
+bool is_new_slice(const Value& old, const Value& doc, std::string_view) {
+  return !strategy::same_but_metadata_and_status(old, doc) ||
+         json::get_object(old, {"metadata", "labels"}) != json::get_object(doc, {"metadata", "labels"});
+}
+
 Rules slice_rules() {
   return {.metadata_looks = kLooksAtAllAgain,
           .create = [](const Value& doc, Errors& errors) { validation::endpoint_slice(nullptr, doc, errors); },
@@ -92,7 +98,8 @@ std::vector<KindInfo> discovery_group() {
               .does({.form = Form{.defaults = default_slice},
                      .strategy =
                          Strategy{.prepare_create = [](Value& doc) { drop_old_topology(nullptr, doc); },
-                                  .prepare_update = [](const Value& old, Value& doc, std::string_view) { drop_old_topology(&old, doc); }},
+                                  .prepare_update = [](const Value& old, Value& doc, std::string_view) { drop_old_topology(&old, doc); },
+                                  .is_new_generation = is_new_slice},
                      .rules = slice_rules(),
                      .printer = slice_printer(),
                      .selected = kDefault,
@@ -103,7 +110,7 @@ std::vector<KindInfo> discovery_group() {
               .generation()
               .stored_as("discovery.k8s.io", "v1")
               .does({.form = Form{.defaults = default_slice, .to_storage = slice_from_v1beta1, .from_storage = slice_to_v1beta1},
-                     .strategy = kDefault,
+                     .strategy = Strategy{.is_new_generation = is_new_slice},
                      .rules = slice_rules(),
                      .printer = slice_printer(),
                      .selected = kDefault,
