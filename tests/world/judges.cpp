@@ -234,11 +234,34 @@ Findings judge_caches(World& world) {
   return findings;
 }
 
+/// What is there of each gang.
+struct Gangs {
+  explicit Gangs(const Etcd& etcd) {
+    for (const auto& [key, item] : etcd.items()) {
+      const store::SharedRecord record{key, item.value, item.modified, item.created};
+      if (key.starts_with("/registry/podgroups/default/"))
+        wanted[name_of_key(key)] = json::get_int(document_of(record), {"spec", "schedulingPolicy", "gang", "minCount"});
+      else if (key.starts_with("/registry/pods/default/"))
+        ++members[std::string(json::get_string(document_of(record), {"metadata", "labels", "gang"}))];
+    }
+  }
+  std::map<std::string, std::int64_t> wanted, members;
+};
+
+/// A member without a place whose gang cannot be whole.
+bool is_in_vain(const json::Value& pod, const Gangs& gangs) {
+  const std::string gang(json::get_string(pod, {"metadata", "labels", "gang"}));
+  if (gang.empty() || !json::get_string(pod, {"spec", "nodeName"}).empty()) return false;
+  const auto wanted = gangs.wanted.find(gang);
+  return wanted == gangs.wanted.end() || gangs.members.at(gang) < wanted->second;
+}
+
 }  // namespace
 
 Findings judge_rest(World& world, const std::map<std::string, int>& deployments) {
   Findings findings = judge_caches(world);
   std::map<std::string, int> running;
+  const Gangs gangs(world.etcd());
   for (const auto& [key, item] : world.etcd().items()) {
     if (!key.starts_with("/registry/pods/default/")) continue;
     const json::Value pod = document_of({key, item.value, item.modified, item.created});
@@ -246,6 +269,8 @@ Findings judge_rest(World& world, const std::map<std::string, int>& deployments)
     const auto phase = json::get_string(pod, {"status", "phase"});
     if (phase == "Running" && json::find(pod, {"metadata", "deletionTimestamp"}) == nullptr)
       ++running[app];
+    else if (is_in_vain(pod, gangs))
+      continue;
     else
       findings.push_back(fmt::format("{} is {} on \"{}\"", key, phase, json::get_string(pod, {"spec", "nodeName"})));
   }

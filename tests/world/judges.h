@@ -17,8 +17,9 @@ Findings judge_watch(const RegisterWatcher& watcher, const Etcd& etcd);
 /// What etcd held at every moment: no pod moves to another node, no node is asked for more than it has, no address is given twice, no quota
 /// exceeded.
 Findings judge_history(const Etcd& etcd);
-/// Once everything is healed and has had its time: each server shows what etcd holds, and `deployments` (names and replicas, in namespace
-/// default) have exactly their pods, all running.
+/// Once everything is healed and has had its time: each server shows what etcd holds, `deployments` (names and replicas, in namespace
+/// default) have exactly their pods, and all pods run; but of a gang (label `gang`) that lacks its group or members those that never had a
+/// place.
 Findings judge_rest(World& world, const std::map<std::string, int>& deployments);
 
 }  // namespace berth::world

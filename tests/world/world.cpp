@@ -5,6 +5,7 @@
 #include "apiserver/etcd/range_claims.h"
 #include "apiserver/etcd/shared_cache.h"
 #include "client/informer.h"
+#include "model/features.h"
 
 namespace berth::world {
 namespace {
@@ -83,6 +84,7 @@ void World::start_server(std::size_t i) {
   options.authenticator = trusting;
   options.authorizer = trusting;
   options.seed = seed_ * 1000 + 500 + starts_;
+  options.features = model::preferred_features();  // As `berth up` has them.
   options.single_threaded = true;
   options.watch_flush_pause = Duration::zero();
   auto created = apiserver::ApiServer::create(std::move(options));
@@ -201,6 +203,7 @@ void World::start_component(Component& component) {
     node::simulated::SimulatedNodesOptions options;
     options.nodes = nodes_;
     options.zones = 2;
+    options.node_template.capacity["cpu"] = "4";  // Little: what does not fit waits, and comes when others go.
     component.client = std::make_unique<client::Client>(component.process->wire, &loop_, "nodes");
     component.nodes = std::make_unique<node::simulated::SimulatedNodes>(*component.client, options);
     component.nodes->start();

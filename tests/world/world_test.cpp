@@ -31,6 +31,8 @@ void hush() {
 }
 
 const std::map<std::string, int> kDeployments = {{"web", 6}, {"api", 3}};
+/// Beside the Deployments all of them fit at rest, whoever stands where.
+constexpr int kGangs = 3, kGangSize = 3;
 constexpr const char* kUsers[] = {"ann", "ben", "cleo"};
 
 /// One thing that goes wrong, or that somebody does, and for how long.
@@ -53,6 +55,8 @@ struct Fault {
     kScale,
     kDeletePod,
     kService,
+    kGang,
+    kEndGang,
     kCount
   };
   What what = What::kKillServer;
@@ -78,7 +82,9 @@ std::string words(const Fault& fault) {
                                            "kill component",
                                            "scale",
                                            "delete a pod",
-                                           "make or delete a service"};
+                                           "make or delete a service",
+                                           "make gang",
+                                           "end gang"};
   return fmt::format("at {:>8.3f} s for {:>7.3f} s: {} {} ({:.2f})", static_cast<double>(fault.at.count()) / 1e6,
                      static_cast<double>(fault.lasts.count()) / 1e6, kWords[static_cast<int>(fault.what)], fault.which, fault.share);
 }
@@ -212,6 +218,10 @@ class Telling {
         return delete_pod(fault);
       case What::kService:
         return service(fault);
+      case What::kGang:
+        return make_gang(fault);
+      case What::kEndGang:
+        return end_gang(fault);
       case What::kCount:
         return;
     }
@@ -284,6 +294,40 @@ class Telling {
                                    {"metadata", json::Object{{"name", name}}},
                                    {"spec", json::Object{{"ports", json::Array{json::Object{{"port", 80}}}}}}},
                       [](const auto&) {});
+  }
+
+  /// Three pods that are of use together alone. The group may come before them, between them or after them.
+  void make_gang(const Fault& fault) {
+    const std::string gang = fmt::format("gang-{}", fault.which % kGangs);
+    const auto place = static_cast<int>(fault.share * (kGangSize + 1));
+    for (int i = 0; i <= kGangSize; ++i) {
+      if (i == place)
+        operator_->create({"scheduling.k8s.io", "v1alpha2", "podgroups"}, "default", gang_group(gang), [](const auto&) {});
+      else
+        operator_->create({"", "v1", "pods"}, "default", gang_pod(gang, i < place ? i : i - 1), [](const auto&) {});
+    }
+  }
+  static json::Value gang_group(const std::string& gang) {
+    return json::Object{{"apiVersion", "scheduling.k8s.io/v1alpha2"},
+                        {"kind", "PodGroup"},
+                        {"metadata", json::Object{{"name", gang}}},
+                        {"spec", json::Object{{"schedulingPolicy", json::Object{{"gang", json::Object{{"minCount", kGangSize}}}}}}}};
+  }
+  static json::Value gang_pod(const std::string& gang, int number) {
+    json::Value container =
+        json::Object{{"name", "c"}, {"image", "nginx"}, {"resources", json::Object{{"requests", json::Object{{"cpu", "1"}}}}}};
+    return json::Object{{"apiVersion", "v1"},
+                        {"kind", "Pod"},
+                        {"metadata", json::Object{{"name", fmt::format("{}-{}", gang, number)}, {"labels", json::Object{{"gang", gang}}}}},
+                        {"spec", json::Object{{"terminationGracePeriodSeconds", 1},
+                                              {"schedulingGroup", json::Object{{"podGroupName", gang}}},
+                                              {"containers", json::Array{std::move(container)}}}}};
+  }
+  void end_gang(const Fault& fault) {
+    const std::string gang = fmt::format("gang-{}", fault.which % kGangs);
+    operator_->remove({"scheduling.k8s.io", "v1alpha2", "podgroups"}, "default", gang, {}, [](const auto&) {});
+    for (int i = 0; i < kGangSize; ++i)
+      operator_->remove({"", "v1", "pods"}, "default", fmt::format("{}-{}", gang, i), {}, [](const auto&) {});
   }
 
   void heal() {
