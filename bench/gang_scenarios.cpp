@@ -115,10 +115,10 @@ json::Object many_gangs(const Options& options) {
       {"nodes", world.cluster.node_count()}, {"gangs", count}, {"placed", placed}, {"pods", members}, {"seconds", now_seconds() - start}};
 }
 
-json::Object preempting(const Options& options) {
+json::Object preempting(const Options& options, const std::string& key) {
   World world(static_cast<std::size_t>(5000 * options.scale), 10);
   const auto pods = world.members("gang", 32, 8000, 1000);
-  const PodGroup group = gang(pods.size(), {}, 1000);
+  const PodGroup group = gang(pods.size(), key, 1000);
   const PodGroups groups;
   const double start = now_seconds();
   const GroupVictims found = find_group_victims(*world.trial, {.group = &group, .members = pods, .standing = {}}, groups);
@@ -135,7 +135,10 @@ const Register kRack({"GangInTheBestRack", "one gang of 200 pods in the best of 
 const Register kBigRack({"GangOf1000InARack", "one gang of 1,000 small pods in the best of 100 racks of 50 nodes",
                          [](const Options& options) { return one_gang(options, "rack", 1000, 500); }});
 const Register kMany({"Gangs1000", "1,000 gangs of 8 to 64 pods, one after the other, on 5,000 nodes that are 84% full", many_gangs});
-const Register kPreempting({"GangPreemption", "victims for a gang of 32 on 5,000 full nodes with 50,000 pods", preempting});
+const Register kPreempting({"GangPreemption", "victims for a gang of 32 on 5,000 full nodes with 50,000 pods",
+                            [](const Options& options) { return preempting(options, ""); }});
+const Register kPreemptingRack({"GangPreemptionInARack", "the same in whichever of 100 racks loses least",
+                                [](const Options& options) { return preempting(options, "rack"); }});
 
 }  // namespace
 }  // namespace berth::bench

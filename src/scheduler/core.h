@@ -211,7 +211,11 @@ struct Core {
   /// Its own reasons, in its own words.
   void reject_member(Turn turn, const placement::PodGroup& group, std::shared_ptr<const placement::Diagnosis> diagnosis);
   /// True: victims are on their way out. False: `message` says why not.
-  bool preempt_for_group(const GroupTurn& turn, const placement::GroupQuestion& question, std::string& message);
+  /// The members are to wait for the places that they have in `decision` from then on.
+  bool preempt_for_group(const GroupTurn& turn, const placement::GroupQuestion& question, placement::GroupDecision& decision,
+                         std::string& message);
+  void reject_for_mistake(const GroupTurn& turn);
+  [[nodiscard]] bool has_hard_budgets(const placement::Framework& framework) const;
   void set_group_condition(const placement::PodGroup& group, GroupCondition condition);
   [[nodiscard]] static client::ObjectReference reference(const placement::PodGroup& group);
 

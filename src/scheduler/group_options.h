@@ -13,6 +13,8 @@ struct GroupOptions {
   bool gangs = true;       ///< GenericWorkload, GangScheduling
   bool topology = true;    ///< TopologyAwareWorkloadScheduling
   bool preemption = true;  ///< WorkloadAwarePreemption
+  /// By the rules of kube-scheduler 1.36 and no others (placement::GroupQuestion::as_kubernetes).
+  bool as_kubernetes = false;
   /// Sees the members of a group in the order in which they are to choose, and may put those of one priority in another (kube-scheduler
   /// leaves it to chance; replays do as was recorded). May be empty.
   std::function<void(std::vector<placement::PodInfoPtr>& members)> order_members;

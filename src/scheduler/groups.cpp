@@ -161,6 +161,7 @@ void Core::schedule_group(const SchedulingQueue::Entry& entry, const std::string
   GroupTurn turn{.group = groups.find(key), .turns = gather_group(entry, key), .members = {}, .started = meters.start()};
   group_preempting.erase(key);
   if (turn.turns.empty() || turn.group == nullptr || !agree_on_profile(turn.turns)) return;
+  if (!turn.group->mistake.empty() && !group_options.as_kubernetes) return reject_for_mistake(turn);
   for (const Turn& one : turn.turns) turn.members.push_back(one.info);
   if (group_options.order_members) {
     group_options.order_members(turn.members);
@@ -170,7 +171,9 @@ void Core::schedule_group(const SchedulingQueue::Entry& entry, const std::string
                                     .members = turn.members,
                                     .standing = standing_of(groups, cluster, key),
                                     .by_topology = group_options.topology,
-                                    .pick = group_options.pick_domain};
+                                    .pick = group_options.pick_domain,
+                                    .as_kubernetes = group_options.as_kubernetes,
+                                    .budgets_are_hard = has_hard_budgets(*turn.turns.front().framework)};
   GroupDecision decision = placement::decide_group(trial, question);
   const std::string& profile = turn.members.front()->view().scheduler_name;
   meters.group_algorithm(meters.since(turn.started));
@@ -181,7 +184,7 @@ void Core::schedule_group(const SchedulingQueue::Entry& entry, const std::string
       break;
     case GroupDecision::Outcome::kUnschedulable: {
       std::string message;
-      const bool waits = group_options.preemption && preempt_for_group(turn, question, message);
+      const bool waits = group_options.preemption && preempt_for_group(turn, question, decision, message);
       if (!message.empty()) decision.message += ", " + message;
       result = waits ? "waiting_on_preemption" : "unschedulable";
       reject_group(turn, decision, waits);
@@ -193,6 +196,17 @@ void Core::schedule_group(const SchedulingQueue::Entry& entry, const std::string
       break;
   }
   meters.group_attempt(result, profile, meters.since(turn.started));
+}
+
+/// Nothing is placed on a guess; a new revision of the group wakes its members.
+void Core::reject_for_mistake(const GroupTurn& turn) {
+  out.report(turn.members.front()->view().scheduler_name, reference(*turn.group), "Warning", "InvalidTopology", turn.group->mistake,
+             "Scheduling");
+  reject_group(turn, {GroupDecision::Outcome::kUnschedulable, {}, turn.group->mistake}, false);
+}
+
+bool Core::has_hard_budgets(const placement::Framework& framework) const {
+  return options.preemption.budgets_are_hard || framework.profile().args.preemption.budgets_are_hard;
 }
 
 void Core::place_group(const GroupTurn& turn, const GroupDecision& decision) {
@@ -266,16 +280,13 @@ void Core::fail_group(const GroupTurn& turn, const GroupDecision& decision) {
   set_group_condition(*turn.group, {"False", "SchedulerError", decision.message});
 }
 
-bool Core::preempt_for_group(const GroupTurn& turn, const placement::GroupQuestion& question, std::string& message) {
-  if (!turn.group->topology_key.empty()) {
-    message = "workload aware preemption is not supported for pod groups with scheduling constraints";
-    return false;
-  }
+bool Core::preempt_for_group(const GroupTurn& turn, const placement::GroupQuestion& question, GroupDecision& decision,
+                             std::string& message) {
   if (turn.turns.front().framework->profile().post_filter.empty()) {
     message = "default preemption plugin is not registered, workload aware preemption is disabled";
     return false;
   }
-  const placement::GroupVictims found = placement::find_group_victims(trial, question, groups);
+  placement::GroupVictims found = placement::find_group_victims(trial, question, groups);
   if (!found.status.is_success()) {
     message = found.status.message();
     return false;
@@ -283,6 +294,8 @@ bool Core::preempt_for_group(const GroupTurn& turn, const placement::GroupQuesti
   const std::string waiter = turn.turns.front().entry.pod.uid;
   const Preemptor preemptor{turn.members.front()->view().scheduler_name, "podgroup", "podgroup " + turn.group->uid, reference(*turn.group),
                             "cluster"};
+  // The room that comes is theirs: each is promised the node that it was given in thought.
+  if (!group_options.as_kubernetes) decision.members = std::move(found.decision.members);
   if (found.victims.empty()) return true;
   evict_all(preemptor, waiter, found.victims);
   group_preempting[turn.group->key()] = waiter;

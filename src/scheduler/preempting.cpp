@@ -70,8 +70,7 @@ void Core::rejected(const Turn& turn, const std::string& post_filter_message, co
   const placement::Framework& framework = *turn.framework;
   const std::string& uid = turn.entry.pod.uid;
   PluginSet rejected_by = bits.set_of(turn.diagnosis->plugins, framework);
-  const bool is_hard = options.preemption.budgets_are_hard || framework.profile().args.preemption.budgets_are_hard;
-  if (is_hard && rejected_by != 0 && !framework.profile().post_filter.empty())
+  if (has_hard_budgets(framework) && rejected_by != 0 && !framework.profile().post_filter.empty())
     rejected_by |= bits.set_of(std::array{kDisruptionBudgets}, framework);
   const Tracked& mine = pods.at(uid);
   queue.unschedulable(uid, rejected_by, now, kinds_of_pods.of(framework, *mine.info, mine.nominated()));

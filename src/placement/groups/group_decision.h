@@ -5,6 +5,8 @@
 //        too few?               --> nobody keeps one
 //
 // With a topology key this is asked of one domain after the other, each as if there were no other nodes, and the best domain is taken.
+// Beyond the real one: where that order places too few, others are searched for, with a bound (group_search.h); domains are taken by best
+// fit, on several levels (group_levels.h).
 #pragma once
 #include <functional>
 #include <optional>
@@ -29,7 +31,14 @@ struct GroupDecision {
   /// Parallel to those asked about; after an error the last ones may be missing. Of a group that does not fit: what the first domain said.
   std::vector<MemberDecision> members;
   std::string message;  ///< Unless it is scheduled: why, in the words of the PodGroup's condition.
+  /// Of a group with a topology: the values of its levels in the domain that took it, or that came nearest, with "/" between; else empty.
+  std::string domain = {};
+  bool was_searched = false;  ///< The greedy order alone would have placed too few.
+  [[nodiscard]] std::int64_t placed_count() const;
 };
+
+/// Steps of a search beyond the greedy order: about 50 ms at most.
+inline constexpr std::size_t kGroupSearchSteps = 50'000;
 
 struct GroupQuestion {
   const PodGroup* group = nullptr;
@@ -38,6 +47,10 @@ struct GroupQuestion {
   bool by_topology = true;              ///< Domains count (the gate TopologyAwareWorkloadScheduling).
   /// Takes one of so many domains that are as good (replays do as was recorded); empty: the first by name.
   std::function<std::size_t(std::size_t count)> pick = {};
+  /// By the rules of kube-scheduler 1.36 and no others: no search, no levels of annotations, no preemption with a topology.
+  bool as_kubernetes = false;
+  std::size_t search_steps = kGroupSearchSteps;
+  bool budgets_are_hard = false;  ///< Nobody is a victim whose going breaks a disruption budget.
 };
 
 /// Decides for all of them; afterwards the trial is as it was.

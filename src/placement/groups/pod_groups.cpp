@@ -1,6 +1,50 @@
 #include "placement/groups/pod_groups.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/validation/validation.h"
+
 namespace berth::placement {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+/// The annotation's keys as levels. The first mistake is kept: half of an order would be another order.
+void add_levels(const json::Value& object, std::string_view annotation, bool is_required, PodGroup& out) {
+  const json::Value* said = json::find(object, {"metadata", "annotations", annotation});
+  if (said == nullptr) return;
+  std::string_view rest = json::as_view(*said);
+  while (out.mistake.empty()) {
+    const std::size_t end = rest.find(',');
+    const std::string_view key = trimmed(rest.substr(0, end));
+    const std::string wrong = key.empty() ? "a key is empty" : model::validation::check_qualified_name(key);
+    if (!wrong.empty())
+      out.mistake = fmt::format("metadata.annotations[{}]: \"{}\": {}; give keys of node labels with commas between them, widest first",
+                                annotation, json::as_view(*said), wrong);
+    else if (std::ranges::find(out.levels, key, &TopologyLevel::key) != out.levels.end())
+      out.mistake = fmt::format("metadata.annotations[{}]: the key {} is named twice", annotation, key);
+    else
+      out.levels.push_back({std::string(key), is_required});
+    if (end == std::string_view::npos) return;
+    rest.remove_prefix(end + 1);
+  }
+}
+
+/// The field's key is one of the required ones, wherever the annotation puts it.
+void read_levels(const json::Value& object, PodGroup& out) {
+  add_levels(object, kRequiredTopology, true, out);
+  const bool is_named = std::ranges::find(out.levels, out.topology_key, &TopologyLevel::key) != out.levels.end();
+  if (!out.topology_key.empty() && !is_named) out.levels.push_back({out.topology_key, true});
+  add_levels(object, kPreferredTopology, false, out);
+}
+
+}  // namespace
 
 PodGroup PodGroup::parse(const json::Value& object) {
   PodGroup out;
@@ -18,6 +62,8 @@ PodGroup PodGroup::parse(const json::Value& object) {
       if (out.topology_key.empty()) out.topology_key = json::get_string(one, {"key"});
   out.goes_as_one = json::get_string(object, {"spec", "disruptionMode"}) == "PodGroup";
   out.priority = json::get_int(object, {"spec", "priority"});
+  out.created = json::get_string(object, {"metadata", "creationTimestamp"});
+  read_levels(object, out);
   return out;
 }
 

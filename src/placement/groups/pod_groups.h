@@ -13,17 +13,35 @@
 
 namespace berth::placement {
 
+/// A label of nodes in whose domains a group stays together. Levels go from the widest domains to the narrowest, the required ones first.
+struct TopologyLevel {
+  std::string key;
+  bool is_required = true;  ///< Else: where it can be had, and neighbouring ranks share a domain where it cannot.
+  friend bool operator==(const TopologyLevel&, const TopologyLevel&) = default;
+};
+
+/// Levels beside the one that the API's field has room for: keys in a list with commas, the widest domains first.
+inline constexpr std::string_view kRequiredTopology = "scheduling.berth.dev/required-topology";
+inline constexpr std::string_view kPreferredTopology = "scheduling.berth.dev/preferred-topology";
+
 /// Of one PodGroup what decisions go by.
 struct PodGroup {
   std::string ns, name, uid;
-  bool is_gang = false;          ///< schedulingPolicy.gang; else basic.
-  std::int64_t min_count = 1;    ///< Of a gang; below it none of them is placed. Basic groups have 1.
-  std::string topology_key;      ///< schedulingConstraints.topology[0].key: all in one domain; empty: anywhere.
-  bool has_constraints = false;  ///< schedulingConstraints is there at all.
-  bool goes_as_one = false;      ///< disruptionMode PodGroup: a group that preempts evicts all of it or none.
-  std::int64_t priority = 0;     ///< As admission resolved it.
+  bool is_gang = false;               ///< schedulingPolicy.gang; else basic.
+  std::int64_t min_count = 1;         ///< Of a gang; below it none of them is placed. Basic groups have 1.
+  std::string topology_key;           ///< schedulingConstraints.topology[0].key: all in one domain; empty: anywhere.
+  bool has_constraints = false;       ///< schedulingConstraints is there at all.
+  std::vector<TopologyLevel> levels;  ///< Of annotations, with the field's key among them; empty: the field's key is all there is.
+  std::string mistake;                ///< What is wrong with an annotation, for people; empty: nothing.
+  std::string created;                ///< creationTimestamp: RFC 3339, empty when absent.
+  bool goes_as_one = false;           ///< disruptionMode PodGroup: a group that preempts evicts all of it or none.
+  std::int64_t priority = 0;          ///< As admission resolved it.
 
   [[nodiscard]] std::string key() const { return ns + "/" + name; }
+  /// Of field and annotations, the required ones first.
+  [[nodiscard]] std::vector<TopologyLevel> all_levels() const {
+    return levels.empty() && !topology_key.empty() ? std::vector<TopologyLevel>{{topology_key, true}} : levels;
+  }
   static PodGroup parse(const json::Value& object);
 };
 using PodGroupPtr = std::shared_ptr<const PodGroup>;

@@ -59,6 +59,7 @@ class World {
     SchedulerOptions options;
     const auto groups = std::make_shared<GroupOptions>();
     options.groups = groups;
+    groups->as_kubernetes = true;
     options.profiles.push_back(placement::default_profile(placement::Era::k136));
     options.queue.initial_backoff = options.queue.max_backoff = std::chrono::seconds(1);
     options.engine.tie_break = placement::EngineOptions::TieBreak::kFirstByName;
