@@ -113,6 +113,8 @@ const std::vector<Command>& commands() {
       {"record", "what happens to a cluster, as a file that simulate and the dashboard replay", "Ask about placement", run_record},
       {"capacity", "how many more of a pod fit, by zone and node, and what stops the next one", "Ask about placement", run_capacity},
       {"pack", "the fewest nodes for what runs, and the order of evictions that gets there", "Ask about placement", run_pack},
+      {"pools", "the cheapest nodes for the pods that wait, and the nodes that are not worth their price", "Ask about placement",
+       run_pools},
       {"parity", "replay recorded decisions of kube-scheduler and kubelet", "Ask about placement", run_parity},
       {"version", "print the version", "Other", run_version},
       {"completion", "print shell completion (bash, zsh)", "Other", run_completion},

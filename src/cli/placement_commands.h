@@ -10,6 +10,7 @@ int run_place(const std::vector<std::string>& args);
 int run_what_if(const std::vector<std::string>& args);
 int run_capacity(const std::vector<std::string>& args);
 int run_pack(const std::vector<std::string>& args);
+int run_pools(const std::vector<std::string>& args);
 int run_parity(const std::vector<std::string>& args);
 
 }  // namespace berth::cli

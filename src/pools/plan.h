@@ -1,0 +1,67 @@
+// The cheapest nodes for the pods that wait: what to buy, who goes where, and why the others get none. One trial for all of them, on the
+// profile of each pod's scheduler. Pure: no clock, no I/O.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "placement/trial.h"
+#include "pools/packing.h"
+#include "pools/shapes.h"
+
+namespace berth::pools {
+
+struct ProvisionInput {
+  /// The cluster with every node, those on their way too. It is left as it was.
+  placement::Trial* trial = nullptr;
+  std::vector<placement::PodInfoPtr> waiting;  ///< In the queue's order.
+  const std::vector<NodePool>* pools = nullptr;
+  const Catalogue* catalogue = nullptr;
+  std::vector<placement::PodInfoPtr> daemons;  ///< One of each DaemonSet, as it would come to a node.
+  /// What each pool's claims have by now, of its limits' resources ("nodes" too).
+  std::map<std::string, std::map<std::string, std::int64_t>> in_use;
+  Unavailable unavailable;
+  TimePoint now{};
+  std::function<bool()> is_over{};  ///< As PackingOptions.
+  std::uint64_t seed = 1;
+  int rounds = 150;  ///< Of improvement, at most.
+};
+
+/// A node to buy. What launches it may take any of the types, the cheapest first.
+struct NewClaim {
+  std::size_t pool = 0;
+  std::vector<std::string> types, zones, capacity_types;
+  model::Labels labels;  ///< Of the chosen shape.
+  std::string type, zone, capacity_type;
+  double price = 0;  ///< Of the chosen shape.
+  std::vector<placement::PodInfoPtr> pods;
+  placement::Resource requests;  ///< Of these pods and the daemons.
+};
+
+struct ProvisionPlan {
+  std::vector<NewClaim> claims;
+  std::vector<std::pair<placement::PodInfoPtr, std::string>> on_existing;  ///< With the node.
+  struct Refused {
+    placement::PodInfoPtr pod;
+    std::string why;
+  };
+  std::vector<Refused> refused;
+  double cost = 0;         ///< Of an hour of all claims.
+  double greedy_cost = 0;  ///< What Karpenter's way would pay for the pods that are placed by numbers alone, the others as here.
+  /// Nothing that holds these pods costs less; 0: not known (pods that see one another are bought one by one).
+  double bound = 0;
+  /// "at most 3% above what is possible"; empty without a bound.
+  [[nodiscard]] std::string bound_words() const;
+};
+
+/// Pods that see only their own node (no spread, no affinity, no volumes, ports or devices) are packed by numbers; the others go first,
+/// each to where the engine lets it at the least extra cost. All of it is then put into a trial, and what the engine refuses is told.
+ProvisionPlan plan_provisioning(const ProvisionInput& input);
+
+/// Whether where the pod may go depends on that node alone.
+bool is_local(const placement::PodInfo& pod);
+
+}  // namespace berth::pools

@@ -1,0 +1,294 @@
+#include "pools/shape_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "placement/node_match.h"
+
+namespace berth::pools {
+namespace {
+
+using placement::PodInfoPtr;
+
+constexpr std::size_t kMostTypes = 60;
+
+std::int64_t amount_of(const placement::Resource& resource, std::string_view name) {
+  if (name == "cpu") return resource.cpu_milli;
+  if (name == "memory") return resource.memory_bytes;
+  if (name == "pods") return resource.allowed_pods;
+  if (name == "ephemeral-storage") return resource.ephemeral_storage_bytes;
+  return resource.scalar(name);
+}
+
+/// As amount_of counts: cpu in thousandths.
+std::int64_t amount_of(const model::ResourceList& list, std::string_view name) {
+  const model::Quantity* found = model::find_resource(list, name);
+  if (found == nullptr) return 0;
+  return name == "cpu" ? found->milli_value() : found->value();
+}
+
+/// Labels of nodes that these pods can tell apart.
+std::set<std::string> keys_seen_by(const std::vector<PodInfoPtr>& pods) {
+  std::set<std::string> out;
+  for (const PodInfoPtr& pod : pods) {
+    const model::PodView& view = pod->view();
+    for (const auto& [key, value] : view.node_selector) out.insert(key);
+    const auto take_terms = [&](const model::NodeSelectorTerm& term) {
+      for (const model::Requirement& one : term.expressions) out.insert(one.key);
+    };
+    if (view.node_affinity.required)
+      for (const auto& term : view.node_affinity.required->terms) take_terms(term);
+    for (const auto& one : view.node_affinity.preferred) take_terms(one.preference);
+    for (const auto& one : view.spread_constraints) out.insert(one.topology_key);
+    for (const auto* terms : {&pod->required_affinity, &pod->required_anti_affinity})
+      for (const auto& term : *terms) out.insert(term.topology_key);
+    // Where volumes are is told by zones.
+    if (std::ranges::any_of(view.volumes, [](const auto& one) { return one.kind != model::VolumeView::Kind::kOther; }))
+      out.insert(std::string(kZoneLabel));
+  }
+  return out;
+}
+
+}  // namespace
+
+ShapeTable::ShapeTable(const ProvisionInput& input, const std::vector<PodInfoPtr>& pods)
+    : input_(input), shapes_(make_shapes(*input.pools, *input.catalogue, input.unavailable, input.now)) {
+  std::set<std::string> more, limited;
+  std::vector<PodInfoPtr> all = pods;
+  all.insert(all.end(), input.daemons.begin(), input.daemons.end());
+  for (const PodInfoPtr& pod : all) {
+    if (pod->wanted().ephemeral_storage_bytes > 0) more.insert("ephemeral-storage");
+    for (const auto& [name, amount] : pod->wanted().scalars) more.insert(name);
+  }
+  resources_ = {"cpu", "memory", "pods"};
+  resources_.insert(resources_.end(), more.begin(), more.end());
+  for (const NodePool& pool : *input.pools)
+    for (const auto& [name, amount] : pool.limits) limited.insert(name);
+  limited_.assign(limited.begin(), limited.end());
+  const std::set<std::string> keys = keys_seen_by(all);
+  std::map<std::pair<std::size_t, std::vector<std::string>>, std::size_t> known;
+  // The cheapest of shapes that are alike: the same pool and type, and nobody sees a difference.
+  std::map<std::pair<std::size_t, std::size_t>, std::uint32_t> cheapest;
+  std::vector<NodeShape> kept;
+  std::ranges::stable_sort(shapes_, {}, &NodeShape::price);
+  for (NodeShape& shape : shapes_) {
+    std::vector<std::string> seen;
+    for (const std::string& key : keys) {
+      const std::string* value = shape.labels.get(key);
+      seen.push_back(value == nullptr ? "" : "=" + *value);
+    }
+    const std::size_t place = known.try_emplace({shape.pool, std::move(seen)}, known.size()).first->second;
+    if (!cheapest.try_emplace({place, shape.type}, static_cast<std::uint32_t>(kept.size())).second) continue;
+    places_.push_back(place);
+    kept.push_back(std::move(shape));
+  }
+  shapes_ = std::move(kept);
+  speaker_.resize(known.size());
+  std::map<std::size_t, std::vector<std::size_t>> daemons;
+  for (std::uint32_t s = 0; s < shapes_.size(); ++s) {
+    const NodeShape& shape = shapes_[s];
+    speaker_[places_[s]] = s;
+    const auto at = daemons.find(places_[s]);
+    place_daemons_.push_back(at != daemons.end() ? at->second : (daemons[places_[s]] = daemons_of(shape.pool, shape.labels)));
+    BinShape bin{{}, {}, shape.price, shape.pool};
+    for (const std::string& name : resources_) bin.room.push_back(amount_of(shape.allocatable, name));
+    for (const std::size_t d : place_daemons_.back()) {
+      const Amounts wanted = amounts(*input.daemons[d]);
+      bool fit = true;
+      for (std::size_t r = 0; r < wanted.size(); ++r) fit = fit && wanted[r] <= bin.room[r];
+      for (std::size_t r = 0; fit && r < wanted.size(); ++r) bin.room[r] -= wanted[r];
+    }
+    for (const std::string& name : limited_)
+      bin.capacity.push_back(name == "nodes" ? 1 : amount_of(input.catalogue->types[shape.type].capacity, name));
+    bins_.push_back(std::move(bin));
+  }
+  std::set<std::int64_t, std::greater<>> weights;
+  for (const BinShape& bin : bins_) weights.insert((*input.pools)[bin.pool].weight);
+  weights_.assign(weights.begin(), weights.end());
+}
+
+std::vector<std::size_t> ShapeTable::daemons_of(std::size_t pool, const model::Labels& labels) const {
+  std::vector<std::size_t> out;
+  for (std::size_t d = 0; d < input_.daemons.size(); ++d)
+    if (placement::match_node(input_.daemons[d]->view(), "", labels, (*input_.pools)[pool].taints).belongs) out.push_back(d);
+  return out;
+}
+
+Amounts ShapeTable::amounts(const placement::PodInfo& pod) const {
+  Amounts out;
+  const placement::Resource& wanted = pod.wanted();
+  for (const std::string& name : resources_) out.push_back(name == "pods" ? 1 : amount_of(wanted, name));
+  return out;
+}
+
+bool ShapeTable::is_allowed(const placement::PodInfo& pod, std::uint32_t shape) const {
+  const NodeShape& one = shapes_[speaker_[places_[shape]]];
+  return placement::match_node(pod.view(), "", one.labels, (*input_.pools)[one.pool].taints).belongs;
+}
+
+std::vector<std::uint32_t> ShapeTable::allowed(const placement::PodInfo& pod) {
+  std::vector<std::uint32_t> out;
+  std::vector<std::int8_t> verdicts(speaker_.size(), -1);
+  for (std::uint32_t s = 0; s < shapes_.size(); ++s) {
+    std::int8_t& verdict = verdicts[places_[s]];
+    if (verdict < 0) verdict = is_allowed(pod, s) ? 1 : 0;
+    if (verdict == 1) out.push_back(s);
+  }
+  return out;
+}
+
+std::vector<std::uint32_t> ShapeTable::preferred(const placement::PodInfo& pod) {
+  const std::vector<std::uint32_t> all = allowed(pod);
+  std::vector<std::pair<std::int64_t, std::uint32_t>> liked;
+  std::int64_t most = INT64_MIN;
+  constexpr std::string_view kSoft[] = {"PreferNoSchedule"};
+  for (const std::uint32_t s : all) {
+    const NodePool& pool = (*input_.pools)[shapes_[s].pool];
+    if (!fits(amounts(pod), bins_[s].room)) continue;
+    std::int64_t score = 0;
+    for (const auto& one : pod.view().node_affinity.preferred)
+      if (one.preference.matches(shapes_[s].labels, "")) score += one.weight;
+    if (placement::find_untolerated_taint(pool.taints, pod.view().tolerations, kSoft) != nullptr) score -= 1000;
+    liked.emplace_back(score, s);
+    most = std::max(most, score);
+  }
+  std::vector<std::uint32_t> out;
+  for (const auto& [score, s] : liked)
+    if (score == most) out.push_back(s);
+  return out.empty() ? all : out;
+}
+
+std::vector<Amounts> ShapeTable::limits_left() const {
+  std::vector<Amounts> out;
+  for (const NodePool& pool : *input_.pools) {
+    Amounts left;
+    const auto used = input_.in_use.find(pool.name);
+    for (const std::string& name : limited_) {
+      const bool is_limited = model::find_resource(pool.limits, name) != nullptr;
+      std::int64_t amount = is_limited ? amount_of(pool.limits, name) : INT64_MAX;
+      if (is_limited && used != input_.in_use.end())
+        if (const auto at = used->second.find(name); at != used->second.end()) amount = std::max<std::int64_t>(0, amount - at->second);
+      left.push_back(amount);
+    }
+    out.push_back(std::move(left));
+  }
+  return out;
+}
+
+PackingProblem ShapeTable::problem(const std::vector<Amounts>& left) const {
+  PackingProblem out{bins_, {}, {}};
+  for (std::size_t p = 0; p < input_.pools->size(); ++p) out.pools.push_back({(*input_.pools)[p].weight, left[p]});
+  return out;
+}
+
+model::NodeViewPtr ShapeTable::node(std::uint32_t shape, const std::string& name) const {
+  const NodeShape& one = shapes_[shape];
+  return node_of(one, (*input_.pools)[one.pool], input_.catalogue->types[one.type], name);
+}
+
+std::vector<PodInfoPtr> ShapeTable::daemons_on(std::uint32_t shape, const std::string& name) const {
+  std::vector<PodInfoPtr> out;
+  for (const std::size_t d : place_daemons_[shape]) {
+    auto view = std::make_shared<model::PodView>(input_.daemons[d]->view());
+    view->meta.name += "-" + name;
+    view->meta.uid = view->meta.ns + "/" + view->meta.name;
+    out.push_back(placement::PodInfo::make(std::move(view), input_.trial->cluster().era()));
+  }
+  return out;
+}
+
+NewClaim ShapeTable::claim(std::uint32_t shape, const Amounts& used, const std::vector<PodInfoPtr>& pods,
+                           const std::vector<Amounts>& left) {
+  const NodeShape& chosen = shapes_[shape];
+  NewClaim out{chosen.pool,
+               {},
+               {},
+               {},
+               chosen.labels,
+               input_.catalogue->types[chosen.type].name,
+               chosen.offering->zone,
+               chosen.offering->capacity_type,
+               chosen.price,
+               pods,
+               {}};
+  for (const PodInfoPtr& pod : pods) out.requests.add(pod->wanted());
+  for (const std::size_t d : place_daemons_[shape]) out.requests.add(input_.daemons[d]->wanted());
+  std::set<std::string> zones{out.zone}, kinds{out.capacity_type};
+  // Another type may stand in for it where it takes the content, and where the limits leave as much room for it.
+  for (std::uint32_t s = 0; s < shapes_.size() && out.types.size() < kMostTypes; ++s) {  // Cheapest first.
+    const NodeShape& other = shapes_[s];
+    if (other.pool != chosen.pool || places_[s] != places_[shape] || !fits(used, bins_[s].room)) continue;
+    bool is_within = true;
+    for (std::size_t r = 0; r < left[chosen.pool].size(); ++r)
+      is_within =
+          is_within && (left[chosen.pool][r] == INT64_MAX || bins_[s].capacity[r] - bins_[shape].capacity[r] <= left[chosen.pool][r]);
+    const std::string& name = input_.catalogue->types[other.type].name;
+    if (!is_within || std::ranges::find(out.types, name) != out.types.end()) continue;
+    out.types.push_back(name);
+    zones.insert(other.offering->zone);
+    kinds.insert(other.offering->capacity_type);
+  }
+  if (std::ranges::find(out.types, out.type) == out.types.end()) out.types.insert(out.types.begin(), out.type);
+  out.zones.assign(zones.begin(), zones.end());
+  out.capacity_types.assign(kinds.begin(), kinds.end());
+  return out;
+}
+
+std::string ShapeTable::lacking_values(const NewClaim& claim) const {
+  for (const auto& [key, set] : (*input_.pools)[claim.pool].requirements) {
+    if (set.min_values <= 0) continue;
+    std::set<std::string> values;
+    for (const std::string& name : claim.types)
+      if (const InstanceType* type = input_.catalogue->find(name)) {
+        if (const std::string* value = type->labels.get(key)) values.insert(*value);
+        for (const Offering& offering : type->offerings) {
+          if (key == kZoneLabel) values.insert(offering.zone);
+          if (key == kCapacityTypeLabel) values.insert(offering.capacity_type);
+        }
+      }
+    if (static_cast<std::int64_t>(values.size()) < set.min_values)
+      return fmt::format("pool \"{}\" wants {} values of {} to choose from (minValues), and {} would do", (*input_.pools)[claim.pool].name,
+                         set.min_values, key, values.size());
+  }
+  return "";
+}
+
+std::string ShapeTable::why_not(const placement::PodInfo& pod, const std::vector<Amounts>& left) {
+  std::vector<std::string> out;
+  const Amounts wanted = amounts(pod);
+  constexpr std::string_view kHard[] = {"NoSchedule", "NoExecute"};
+  for (std::size_t p = 0; p < input_.pools->size(); ++p) {
+    const NodePool& pool = (*input_.pools)[p];
+    std::string why = "no instance type of the catalogue meets its requirements";
+    int step = 0;
+    for (std::uint32_t s = 0; s < shapes_.size(); ++s) {
+      if (shapes_[s].pool != p) continue;
+      int reached = 1;
+      if (const auto* taint = placement::find_untolerated_taint(pool.taints, pod.view().tolerations, kHard)) {
+        why = fmt::format("taint {}={}:{} is not tolerated", taint->key, taint->value, taint->effect);
+        break;
+      }
+      if (is_allowed(pod, s)) reached = 2;
+      std::string lacks;
+      for (std::size_t r = 0; reached == 2 && r < wanted.size(); ++r)
+        if (wanted[r] > bins_[s].room[r]) lacks = resources_[r];
+      if (reached == 2 && lacks.empty()) reached = 3;
+      for (std::size_t r = 0; reached == 3 && r < limited_.size(); ++r)
+        if (left[p][r] != INT64_MAX && bins_[s].capacity[r] > left[p][r]) lacks = limited_[r];
+      if (reached == 3 && lacks.empty()) reached = 4;
+      if (reached <= step) continue;
+      step = reached;
+      if (reached == 1) why = "its node selector or node affinity matches no node of the pool";
+      if (reached == 2) why = fmt::format("no instance type that it may go to has as much {}", lacks);
+      if (reached == 3) why = fmt::format("the pool's limit of {} is reached", lacks);
+      if (reached == 4) why = "spreading, affinity, ports or volumes keep it off a new node";
+    }
+    out.push_back(fmt::format("pool \"{}\": {}", pool.name, why));
+  }
+  if (out.empty()) return "there is no NodePool";
+  return fmt::format("{}", fmt::join(out, "; "));
+}
+
+}  // namespace berth::pools

@@ -1,0 +1,235 @@
+#include "pools/state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace berth::pools {
+namespace {
+
+using placement::PodInfoPtr;
+
+template <typename Map>
+const typename Map::mapped_type* look_up(const Map& map, const std::string& name) {
+  const auto at = map.find(name);
+  return at == map.end() ? nullptr : &at->second;
+}
+
+}  // namespace
+
+void PoolsWorld::upsert(const json::Value& object) {
+  const std::string_view kind = json::get_string(object, {"kind"});
+  const std::string name(json::get_string(object, {"metadata", "name"}));
+  const bool is_karpenters = json::get_string(object, {"apiVersion"}).starts_with("karpenter.sh/");
+  if (kind == "NodePool" && is_karpenters) {
+    pools_[name] = NodePool::parse(object);
+    pool_documents_[name] = object;
+  } else if (kind == "NodeClaim" && is_karpenters) {
+    claims_[name] = NodeClaim::parse(object);
+  } else if (kind == kNodeClassKind) {
+    node_classes_[name] = object;
+  } else {
+    if (kind == "Node") nodes_[name] = object;
+    world_.upsert(object);
+  }
+}
+
+void PoolsWorld::remove(std::string_view kind, std::string_view ns, std::string_view name) {
+  const std::string key(name);
+  if (kind == "NodePool") {
+    pools_.erase(key);
+    pool_documents_.erase(key);
+  } else if (kind == "NodeClaim") {
+    claims_.erase(key);
+  } else if (kind == kNodeClassKind) {
+    node_classes_.erase(key);
+  } else {
+    if (kind == "Node") nodes_.erase(key);
+    world_.remove(kind, ns, name);
+  }
+}
+
+const json::Value* PoolsWorld::node(const std::string& name) const { return look_up(nodes_, name); }
+const json::Value* PoolsWorld::pool_document(const std::string& name) const { return look_up(pool_documents_, name); }
+
+std::string drift_of(const NodeClaim& claim, const NodePool& pool) {
+  const std::string* hash = claim.annotation(kHashAnnotation);
+  const std::string* version = claim.annotation(kHashVersionAnnotation);
+  if (hash != nullptr && version != nullptr && *version == kHashVersion && *hash != pool.hash) return "NodePoolDrifted";
+  if (!claim.is("Launched")) return "";
+  std::set<std::string, std::less<>> unknown;
+  for (const auto& [key, set] : pool.requirements)
+    if (!set.named()) unknown.insert(key);
+  return admit(pool.requirements, claim.labels, unknown) ? "" : "RequirementsDrifted";
+}
+
+namespace {
+
+/// The node as it will be once it has started: without what is taken off it then. Null where it is not to be counted on.
+model::NodeViewPtr coming(const model::NodeView& node, const NodeClaim& claim) {
+  auto out = std::make_shared<model::NodeView>(node);
+  std::erase_if(out->taints, [&](const model::Taint& taint) {
+    return taint.key == kUnregisteredTaint || taint.key == "node.kubernetes.io/not-ready" ||
+           taint.key == "node.kubernetes.io/unreachable" || taint.key == "node.cloudprovider.kubernetes.io/uninitialized" ||
+           std::ranges::any_of(claim.startup_taints,
+                               [&](const model::Taint& one) { return one.key == taint.key && one.effect == taint.effect; });
+  });
+  if (out->allocatable.empty()) out->allocatable = claim.allocatable, out->capacity = claim.capacity;
+  return out;
+}
+
+/// A claim that has no node yet, as the node that comes: by the type that it got, or the cheapest that it may get.
+model::NodeViewPtr node_before_it_is(const NodeClaim& claim, const NodePool* pool, const Catalogue& catalogue, std::string* type_name,
+                                     const Offering** offering) {
+  const InstanceType* best = nullptr;
+  for (const InstanceType& type : catalogue.types)
+    for (const Offering& one : type.offerings) {
+      const std::string* chosen = claim.labels.get(kInstanceTypeLabel);
+      if (chosen != nullptr && *chosen != type.name) continue;
+      auto pairs = type.labels.pairs();
+      for (const auto& [key, value] : claim.labels.pairs()) pairs.emplace_back(key, value);
+      if (claim.labels.get(kZoneLabel) == nullptr) pairs.emplace_back(kZoneLabel, one.zone);
+      if (claim.labels.get(kCapacityTypeLabel) == nullptr) pairs.emplace_back(kCapacityTypeLabel, one.capacity_type);
+      std::ranges::sort(pairs);
+      const auto again = std::ranges::unique(pairs, {}, &std::pair<std::string, std::string>::first);
+      pairs.erase(again.begin(), again.end());
+      const model::Labels labels(std::move(pairs));
+      if (const std::string* zone = labels.get(kZoneLabel); *zone != one.zone) continue;
+      if (const std::string* kind = labels.get(kCapacityTypeLabel); *kind != one.capacity_type) continue;
+      std::set<std::string, std::less<>> unknown;
+      for (const auto& [key, set] : claim.requirements) unknown.insert(key);
+      if (!one.is_available || !admit(claim.requirements, labels, unknown)) continue;
+      if (*offering == nullptr || one.price < (*offering)->price) *offering = &one, best = &type;
+    }
+  if (best == nullptr) return nullptr;
+  *type_name = best->name;
+  auto pairs = best->labels.pairs();
+  std::erase_if(pairs, [&](const auto& one) { return claim.labels.get(one.first) != nullptr; });
+  for (const auto& pair : claim.labels.pairs()) pairs.push_back(pair);
+  const auto add = [&](std::string_view key, const std::string& value) {
+    if (claim.labels.get(key) == nullptr) pairs.emplace_back(key, value);
+  };
+  add(kZoneLabel, (*offering)->zone);
+  add(kCapacityTypeLabel, (*offering)->capacity_type);
+  std::erase_if(pairs, [](const auto& one) { return one.first == kHostnameLabel; });
+  pairs.emplace_back(kHostnameLabel, claim.name);
+  std::ranges::sort(pairs);
+  auto out = std::make_shared<model::NodeView>();
+  out->meta.name = claim.name;
+  out->meta.labels = model::Labels(std::move(pairs));
+  out->taints = pool == nullptr ? claim.taints : pool->taints;
+  out->capacity = best->capacity;
+  out->allocatable = best->allocatable;
+  out->conditions.push_back({"Ready", "True", ""});
+  return out;
+}
+
+std::int64_t counted(const model::ResourceList& list, std::string_view name) {
+  const model::Quantity* found = model::find_resource(list, name);
+  if (found == nullptr) return 0;
+  return name == "cpu" ? found->milli_value() : found->value();
+}
+
+class Viewing {
+ public:
+  Viewing(PoolsWorld& world, const Catalogue& catalogue, PoolsView& out) : world_(world), catalogue_(catalogue), out_(out) {}
+
+  void add_pools() {
+    for (const auto& [name, pool] : world_.pools()) {
+      if (pool.node_class.kind != kNodeClassKind) {
+        out_.notes.push_back(fmt::format("NodePool \"{}\": its node class is of kind \"{}\"; only {} makes nodes here", name,
+                                         pool.node_class.kind, kNodeClassKind));
+        continue;
+      }
+      number_of_[name] = out_.pools.size();
+      out_.pools.push_back(pool);
+    }
+  }
+  void add_claim(const NodeClaim& claim) {
+    const auto pool = number_of_.find(claim.pool);
+    const json::Value* document = claim.node_name.empty() ? nullptr : world_.node(claim.node_name);
+    std::string type;
+    const Offering* offering = nullptr;
+    const model::NodeViewPtr planned =
+        node_before_it_is(claim, pool == number_of_.end() ? nullptr : &out_.pools[pool->second], catalogue_, &type, &offering);
+    if (planned != nullptr && pool != number_of_.end()) {
+      auto& used = out_.provision.in_use[claim.pool];
+      ++used["nodes"];
+      const model::ResourceList& capacity = claim.capacity.empty() ? planned->capacity : claim.capacity;
+      for (const auto& [name, amount] : capacity) used[name] += counted(capacity, name);
+    }
+    const placement::NodeInfo* info = document == nullptr ? nullptr : out_.trial->cluster().find_node(claim.node_name);
+    if (claim.deleted) {
+      if (info != nullptr && info->node != nullptr) close(*info->node);
+    } else if (info != nullptr && info->node != nullptr) {
+      if (!claim.is("Initialized")) (void)out_.trial->cluster().upsert_node(coming(*info->node, claim));
+    } else if (planned != nullptr) {
+      (void)out_.trial->cluster().upsert_node(planned);
+    }
+    if (pool == number_of_.end()) return;
+    OwnedNode owned{claim.name,
+                    claim.node_name,
+                    pool->second,
+                    type,
+                    offering == nullptr ? "" : offering->zone,
+                    offering == nullptr ? "" : offering->capacity_type,
+                    offering == nullptr ? 0 : offering->price,
+                    claim.is("Initialized"),
+                    claim.deleted.has_value(),
+                    "",
+                    "",
+                    std::nullopt};
+    owned.blocked = blocked_by(claim, document);
+    owned.drifted = drift_of(claim, out_.pools[pool->second]);
+    owned.quiet = claim.last_pod_event ? claim.last_pod_event : claim.since("Initialized");
+    if (info != nullptr && info->node != nullptr)
+      owned.is_leaving |= std::ranges::any_of(info->node->taints, [](const model::Taint& taint) { return taint.key == kDisruptedTaint; });
+    out_.owned.push_back(std::move(owned));
+  }
+
+ private:
+  static std::string blocked_by(const NodeClaim& claim, const json::Value* node) {
+    if (const std::string* mark = claim.annotation(kDoNotDisrupt); mark != nullptr && *mark == "true")
+      return fmt::format("NodeClaim {} has the annotation {}", claim.name, kDoNotDisrupt);
+    if (node != nullptr && json::get_string(*node, {"metadata", "annotations", kDoNotDisrupt}) == "true")
+      return fmt::format("its node has the annotation {}", kDoNotDisrupt);
+    return "";
+  }
+  /// Nothing new goes to a node that leaves.
+  void close(const model::NodeView& node) {
+    auto view = std::make_shared<model::NodeView>(node);
+    view->unschedulable = true;
+    view->taints.push_back({std::string(kDisruptedTaint), "", "NoSchedule"});
+    (void)out_.trial->cluster().upsert_node(std::move(view));
+  }
+
+  PoolsWorld& world_;
+  const Catalogue& catalogue_;
+  PoolsView& out_;
+  std::map<std::string, std::size_t> number_of_;
+};
+
+}  // namespace
+
+PoolsView view_of(PoolsWorld& world, const Catalogue& catalogue, const placement::Profiles& profiles, const Unavailable& unavailable,
+                  TimePoint now, bool every_pod) {
+  PoolsView out;
+  const autoscaler::Snapshot snapshot = world.cluster().snapshot();
+  out.trial = std::make_unique<placement::Trial>(placement::Trial::on_fork(*snapshot.cluster, profiles));
+  Viewing viewing(world, catalogue, out);
+  viewing.add_pools();
+  for (const auto& [name, claim] : world.claims()) viewing.add_claim(claim);
+  out.provision.trial = out.trial.get();
+  out.provision.catalogue = &catalogue;
+  out.provision.daemons = snapshot.daemons;
+  out.provision.unavailable = unavailable;
+  out.provision.now = now;
+  for (const auto& [key, pod] : snapshot.pod_sets->unplaced) {
+    if (pod->facts.is_finished || pod->view().is_terminal() || pod->view().meta.is_deleting || pod->facts.is_daemon) continue;
+    if (!every_pod && !pod->facts.is_unschedulable) continue;
+    out.provision.waiting.push_back(pod->info);
+  }
+  return out;
+}
+
+}  // namespace berth::pools

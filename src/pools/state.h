@@ -1,0 +1,58 @@
+// Pools, claims and the cluster as what a pass decides on, from documents. Pure: told of objects, no I/O.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "autoscaler/world.h"
+#include "pools/consolidate.h"
+
+namespace berth::pools {
+
+/// The kinds of karpenter.sh and ours by name; the rest is autoscaler::World's.
+class PoolsWorld {
+ public:
+  explicit PoolsWorld(placement::Era era = placement::Era::k136) : world_(era) {}
+  /// Any object; kinds that do not matter are ignored.
+  void upsert(const json::Value& object);
+  void upsert_pod(client::ObjectRef pod) { world_.upsert_pod(std::move(pod)); }
+  void remove(std::string_view kind, std::string_view ns, std::string_view name);
+
+  [[nodiscard]] autoscaler::World& cluster() { return world_; }
+  [[nodiscard]] const std::map<std::string, NodePool>& pools() const { return pools_; }
+  [[nodiscard]] const std::map<std::string, NodeClaim>& claims() const { return claims_; }
+  [[nodiscard]] const std::map<std::string, json::Value>& node_classes() const { return node_classes_; }
+  /// By name; null when there is none.
+  [[nodiscard]] const json::Value* node(const std::string& name) const;
+  [[nodiscard]] const std::map<std::string, json::Value>& nodes() const { return nodes_; }
+  [[nodiscard]] const json::Value* pool_document(const std::string& name) const;
+
+ private:
+  autoscaler::World world_;
+  std::map<std::string, NodePool> pools_;
+  std::map<std::string, NodeClaim> claims_;
+  std::map<std::string, json::Value> node_classes_, nodes_, pool_documents_;
+};
+
+/// One pass's view: a trial in which every claim that is on its way is a node already, and nodes that go are none.
+struct PoolsView {
+  std::vector<NodePool> pools;  ///< Usable ones, by name.
+  ProvisionInput provision;     ///< `waiting` are the pods that the scheduler refused.
+  std::vector<OwnedNode> owned;
+  std::vector<std::string> notes;  ///< What is wrong, for people.
+  std::unique_ptr<placement::Trial> trial;
+  /// To be asked with; holds while this stands where it is.
+  [[nodiscard]] const ProvisionInput& input() {
+    provision.pools = &pools;
+    return provision;
+  }
+};
+/// What `world` and `catalogue` hold must outlive it. `every_pod`: pods that no scheduler has looked at count as waiting too (files).
+PoolsView view_of(PoolsWorld& world, const Catalogue& catalogue, const placement::Profiles& profiles, const Unavailable& unavailable,
+                  TimePoint now, bool every_pod);
+
+/// In which way the claim is not as its pool would make it now; empty: it is.
+std::string drift_of(const NodeClaim& claim, const NodePool& pool);
+
+}  // namespace berth::pools

@@ -1,0 +1,296 @@
+// What would be bought: the cheapest shapes, by the scheduler's rules, with pools' weights, limits, taints and requirements.
+#include <gtest/gtest.h>
+
+#include "tests/pools/builder.h"
+
+namespace berth::pools {
+namespace {
+
+using namespace tests;
+
+TEST(Plan, TakesTheCheapestThatFits) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand));
+  world.add_pods("web", 4, "1900m", "1Gi");
+  const ProvisionPlan plan = world.plan();
+  EXPECT_EQ(words(plan.claims), "1 x large a on-demand") << "8 processors cost less at once than one by one";
+  EXPECT_TRUE(plan.refused.empty());
+}
+
+TEST(Plan, ArchitectureIsTheCheapestUnlessThePodOrThePoolSays) {
+  TestWorld world;
+  world.add(pool_document("general", "[{key: kubernetes.io/arch, operator: In, values: [amd64]}]"));
+  world.add_pods("web", 1, "7", "1Gi");
+  EXPECT_EQ(words(world.plan().claims), "1 x large a spot");
+}
+
+TEST(Plan, WhatRunsAlreadyTakesWhatFits) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand));
+  world.add_owned("old", "general", *small_catalogue().find("large"), "a", "on-demand");
+  world.add_pods("web", 4, "1900m", "1Gi");
+  const ProvisionPlan plan = world.plan();
+  EXPECT_TRUE(plan.claims.empty());
+  EXPECT_EQ(plan.on_existing.size(), 4U);
+}
+
+TEST(Plan, AClaimOnItsWayIsCountedOn) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand));
+  world.add_yaml(R"({apiVersion: karpenter.sh/v1, kind: NodeClaim, metadata: {name: coming, labels: {karpenter.sh/nodepool: general}},
+    spec: {requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [large]}, {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]}})");
+  world.add_pods("web", 5, "1900m", "1Gi");
+  const ProvisionPlan plan = world.plan();
+  EXPECT_EQ(plan.on_existing.size(), 4U);
+  EXPECT_EQ(words(plan.claims), "1 x small a on-demand");
+}
+
+TEST(Plan, SpreadsOverZonesThatHaveNoNodeYet) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand));
+  world.add_pods("web", 6, "900m", "1Gi",
+                 "{topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, "
+                 "labelSelector: {matchLabels: {app: web}}}]}");
+  EXPECT_EQ(words(world.plan().claims), "1 x small a on-demand, 1 x small b on-demand, 1 x small c on-demand");
+}
+
+TEST(Plan, OneNodeEachWherePodsKeepApart) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand));
+  world.add_pods("web", 3, "100m", "1Gi",
+                 "{affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, "
+                 "labelSelector: {matchLabels: {app: web}}}]}}}");
+  world.add_pods("more", 9, "500m", "1Gi");
+  const ProvisionPlan plan = world.plan();
+  EXPECT_TRUE(plan.refused.empty());
+  EXPECT_EQ(plan.bound, 0) << "no bound for pods that see one another";
+  EXPECT_GE(plan.claims.size(), 3U);
+  EXPECT_LE(plan.cost, 0.31) << "the room beside them is used: " << words(plan.claims);
+}
+
+TEST(Plan, TogetherOnOneNodeThatGrows) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand));
+  world.add_pods("web", 4, "1500m", "1Gi",
+                 "{affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, "
+                 "labelSelector: {matchLabels: {app: web}}}]}}}");
+  const ProvisionPlan plan = world.plan();
+  EXPECT_EQ(plan.claims.size(), 1U);
+  EXPECT_TRUE(plan.refused.empty());
+}
+
+TEST(Plan, DaemonsTakeTheirPart) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand));
+  world.add_yaml(
+      R"({apiVersion: apps/v1, kind: DaemonSet, metadata: {name: agent, namespace: default, uid: agent}, spec: {selector: {matchLabels: {app: agent}},
+    template: {metadata: {labels: {app: agent}}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 200m}}}]}}}})");
+  world.add_pods("web", 1, "1900m", "1Gi");
+  EXPECT_EQ(words(world.plan().claims), "1 x medium a on-demand");
+}
+
+TEST(Plan, TaintsLabelsAndValuesOfOnesOwn) {
+  TestWorld world;
+  world.add(pool_document(
+      "team",
+      "[{key: example.com/team, operator: In, values: [red, blue]}, {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]",
+      "{}", "{taints: [{key: team, value: 'yes', effect: NoSchedule}]}"));
+  world.add_pods("web", 1, "1", "1Gi");
+  world.add_pods("red", 1, "1", "1Gi", "{nodeSelector: {example.com/team: red}, tolerations: [{key: team, operator: Exists}]}");
+  const ProvisionPlan plan = world.plan();
+  ASSERT_EQ(plan.claims.size(), 1U);
+  EXPECT_EQ(*plan.claims[0].labels.get("example.com/team"), "red");
+  ASSERT_EQ(plan.refused.size(), 1U);
+  EXPECT_EQ(plan.refused[0].why, "pool \"team\": taint team=yes:NoSchedule is not tolerated");
+}
+
+TEST(Plan, LimitsAreKeptAndTheImportantComeFirst) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand, "{limits: {cpu: 4}}"));
+  world.add_pods("low", 4, "1500m", "1Gi");
+  world.add_pods("high", 2, "1500m", "1Gi", "{priority: 1000}");
+  const ProvisionPlan plan = world.plan();
+  std::int64_t cores = 0;
+  for (const NewClaim& claim : plan.claims) {
+    cores += model::find_resource(small_catalogue().find(claim.type)->capacity, "cpu")->value();
+    for (const auto& pod : claim.pods) EXPECT_TRUE(pod->view().meta.name.starts_with("high")) << pod->key;
+  }
+  EXPECT_LE(cores, 4);
+  ASSERT_EQ(plan.refused.size(), 4U);
+  EXPECT_EQ(plan.refused[0].why, "pool \"general\": the pool's limit of cpu is reached");
+}
+
+TEST(Plan, ThePoolThatWeighsMoreComesFirst) {
+  TestWorld world;
+  world.add(pool_document("cheap", "[{key: karpenter.sh/capacity-type, operator: In, values: [spot]}]"));
+  world.add(pool_document("dear", kOnDemand, "{weight: 50}"));
+  world.add_pods("web", 1, "1", "1Gi");
+  EXPECT_EQ(words(world.plan().claims), "1 x small a on-demand");
+}
+
+TEST(Plan, MinValuesWantsChoice) {
+  TestWorld world;
+  world.add(pool_document("flexible",
+                          "[{key: node.kubernetes.io/instance-type, operator: Exists, minValues: 3}, {key: kubernetes.io/arch, operator: "
+                          "In, values: [amd64]}]"));
+  world.add_pods("web", 1, "1", "1Gi");
+  EXPECT_GE(world.plan().claims.at(0).types.size(), 3U);
+  world.add_pods("big", 1, "7", "1Gi");
+  const ProvisionPlan plan = world.plan();
+  ASSERT_FALSE(plan.refused.empty());
+  EXPECT_NE(plan.refused[0].why.find("minValues"), std::string::npos) << plan.refused[0].why;
+}
+
+TEST(Plan, PreferencesAreKeptWhereTheyCostNothing) {
+  const std::string prefers =
+      "{{affinity: {{nodeAffinity: {{preferredDuringSchedulingIgnoredDuringExecution: [{{weight: 1, preference: {{matchExpressions: "
+      "[{{key: {}, operator: In, values: [{}]}}]}}}}]}}}}}}";
+  TestWorld free;
+  free.add(pool_document("general", kOnDemand));
+  free.add_pods("web", 1, "1", "1Gi", fmt::format(fmt::runtime(prefers), "topology.kubernetes.io/zone", "c"));
+  EXPECT_EQ(words(free.plan().claims), "1 x small c on-demand");
+  TestWorld dear;
+  dear.add(pool_document("general", kOnDemand));
+  dear.add_pods("web", 1, "1", "1Gi", fmt::format(fmt::runtime(prefers), "node.kubernetes.io/instance-type", "large"));
+  EXPECT_EQ(words(dear.plan().claims), "1 x small a on-demand");
+}
+
+TEST(Plan, WhatCouldNotBeHadLatelyIsLeftOut) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand));
+  world.add_pods("web", 1, "1", "1Gi");
+  ProvisionInput input = world.input();
+  for (const char* zone : {"a", "b", "c"}) input.unavailable[{"small", zone, "on-demand"}] = kNow + std::chrono::minutes(3);
+  EXPECT_EQ(words(plan_provisioning(input).claims), "1 x medium a on-demand");
+  input.now += std::chrono::minutes(3);
+  EXPECT_EQ(words(plan_provisioning(input).claims), "1 x small a on-demand") << "forgotten after a while";
+}
+
+TEST(Consolidation, EmptyNodesGoAsTheBudgetsAllow) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand, "{disruption: {consolidateAfter: 30s, budgets: [{nodes: '2'}]}}"));
+  for (const char* name : {"n1", "n2", "n3"}) world.add_owned(name, "general", *small_catalogue().find("small"), "a", "on-demand");
+  const ConsolidationPlan plan = world.consolidation();
+  ASSERT_EQ(plan.steps.size(), 1U);
+  EXPECT_EQ(plan.steps[0].reason, Reason::kEmpty);
+  EXPECT_EQ(plan.steps[0].nodes.size(), 2U);
+  EXPECT_NEAR(plan.savings, 0.2, 1e-9);
+  ASSERT_EQ(plan.staying.size(), 1U);
+}
+
+TEST(Consolidation, PodsMoveToRoomThatIsThereAndTheRestStays) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand, "{disruption: {consolidateAfter: 0s, budgets: [{nodes: '100%'}]}}"));
+  for (const char* name : {"n1", "n2"}) world.add_owned(name, "general", *small_catalogue().find("small"), "a", "on-demand");
+  world.add(pod("web-1", "500m", "1Gi", "{}", "n1"));
+  world.add(pod("web-2", "500m", "1Gi", "{}", "n2"));
+  const ConsolidationPlan plan = world.consolidation();
+  ASSERT_EQ(plan.steps.size(), 1U);
+  EXPECT_EQ(plan.steps[0].nodes.size(), 1U);
+  EXPECT_TRUE(plan.steps[0].replacements.empty());
+  EXPECT_EQ(plan.steps[0].evicted.size(), 1U);
+}
+
+TEST(Consolidation, ACheaperNodeInsteadAndThenRest) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand, "{disruption: {consolidateAfter: 0s, budgets: [{nodes: '100%'}]}}"));
+  world.add_owned("big", "general", *small_catalogue().find("large"), "a", "on-demand");
+  world.add(pod("web-1", "1", "1Gi", "{}", "big"));
+  ConsolidationPlan plan = world.consolidation();
+  ASSERT_EQ(plan.steps.size(), 1U);
+  EXPECT_EQ(words(plan.steps[0].replacements), "1 x small a on-demand");
+  EXPECT_NEAR(plan.savings, 0.28, 1e-9);
+  EXPECT_EQ(plan.steps[0].replacements[0].types, (std::vector<std::string>{"small", "medium"})) << "none that costs as much as before";
+  TestWorld after;
+  after.add(pool_document("general", kOnDemand, "{disruption: {consolidateAfter: 0s, budgets: [{nodes: '100%'}]}}"));
+  after.add_owned("right", "general", *small_catalogue().find("small"), "a", "on-demand");
+  after.add(pod("web-1", "1", "1Gi", "{}", "right"));
+  plan = after.consolidation();
+  EXPECT_TRUE(plan.steps.empty());
+  ASSERT_EQ(plan.staying.size(), 1U);
+  EXPECT_EQ(plan.staying[0].second, "its pods have no cheaper place");
+}
+
+TEST(Consolidation, TwoHalfEmptyOnesForOneSmaller) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand, "{disruption: {consolidateAfter: 0s, budgets: [{nodes: '100%'}]}}"));
+  for (const char* name : {"n1", "n2"}) world.add_owned(name, "general", *small_catalogue().find("medium"), "a", "on-demand");
+  for (const char* name : {"n1", "n2"}) world.add(pod(fmt::format("web-{}", name), "2500m", "1Gi", "{}", name));
+  const ConsolidationPlan plan = world.consolidation();
+  ASSERT_EQ(plan.steps.size(), 1U) << "two of 0.20 for one of 0.38";
+  EXPECT_EQ(words(plan.steps[0].replacements), "1 x large a on-demand");
+  EXPECT_EQ(plan.steps[0].nodes.size(), 2U);
+}
+
+TEST(Consolidation, WhatKeepsANode) {
+  const auto why = [](const std::string& disruption, const std::function<void(TestWorld&)>& change) {
+    TestWorld world;
+    world.add(pool_document("general", kOnDemand, "{disruption: " + disruption + "}"));
+    world.add_owned("big", "general", *small_catalogue().find("large"), "a", "on-demand");
+    json::Value web = pod("web-1", "1", "1Gi", "{}", "big");
+    world.add(web);
+    change(world);
+    const ConsolidationPlan plan = world.consolidation();
+    EXPECT_TRUE(plan.steps.empty());
+    return plan.staying.empty() ? std::string() : plan.staying[0].second;
+  };
+  const std::string all = "{consolidateAfter: 0s, budgets: [{nodes: '100%'}]}";
+  EXPECT_EQ(why("{consolidateAfter: Never}", [](TestWorld&) {}), "NodePool \"general\" has consolidation disabled");
+  EXPECT_EQ(why("{consolidateAfter: 0s, consolidationPolicy: WhenEmpty}", [](TestWorld&) {}),
+            "NodePool \"general\" has non-empty consolidation disabled");
+  EXPECT_EQ(why("{consolidateAfter: 2h}", [](TestWorld&) {}), "its pods have not been quiet for consolidateAfter");
+  EXPECT_EQ(why(all,
+                [](TestWorld& world) {
+                  json::Value web = pod("web-1", "1", "1Gi", "{}", "big");
+                  json::set(web, {"metadata", "annotations"}, json::Object{{"karpenter.sh/do-not-disrupt", "true"}});
+                  world.add(web);
+                }),
+            "pod default/web-1 has the annotation karpenter.sh/do-not-disrupt");
+  EXPECT_EQ(
+      why(all,
+          [](TestWorld& world) {
+            world.add_yaml(
+                "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: pdb, namespace: default}, spec: {maxUnavailable: "
+                "0, selector: {matchLabels: {app: web}}}, status: {disruptionsAllowed: 0}}");
+          }),
+      "the PodDisruptionBudget default/pdb allows nothing for pod default/web-1");
+  EXPECT_EQ(why("{consolidateAfter: 0s, budgets: [{nodes: '0', reasons: [Underutilized]}]}", [](TestWorld&) {}),
+            "its pods have no cheaper place");
+}
+
+TEST(Consolidation, SpotIsNotChased) {
+  TestWorld world;
+  world.add(pool_document("spot", "[{key: karpenter.sh/capacity-type, operator: In, values: [spot]}]",
+                          "{disruption: {consolidateAfter: 0s, budgets: [{nodes: '100%'}]}}"));
+  world.add_owned("big", "spot", *small_catalogue().find("large"), "a", "spot");
+  world.add(pod("web-1", "1", "1Gi", "{}", "big"));
+  EXPECT_TRUE(world.consolidation().steps.empty()) << "not fifteen types are cheaper";
+}
+
+TEST(Consolidation, DriftedNodesAreReplacedWhateverTheyCost) {
+  TestWorld world;
+  world.add(pool_document("general",
+                          "[{key: topology.kubernetes.io/zone, operator: In, values: [b]}, {key: karpenter.sh/capacity-type, operator: In, "
+                          "values: [on-demand]}]",
+                          "{disruption: {consolidateAfter: Never}}"));
+  world.add_owned("there", "general", *small_catalogue().find("small"), "a", "on-demand");
+  world.add(pod("web-1", "1", "1Gi", "{}", "there"));
+  const ConsolidationPlan plan = world.consolidation();
+  ASSERT_EQ(plan.steps.size(), 1U);
+  EXPECT_EQ(plan.steps[0].reason, Reason::kDrifted);
+  EXPECT_EQ(words(plan.steps[0].replacements), "1 x small b on-demand");
+}
+
+TEST(Budget, BySchedule) {
+  NodePool pool = NodePool::parse(
+      pool_document("p", "[]", "{disruption: {budgets: [{nodes: '50%'}, {nodes: '0', schedule: '0 9 * * *', duration: 8h}]}}"));
+  const auto at = [&](const char* time) { return pool.allowed(Reason::kEmpty, 10, *parse_rfc3339(time)); };
+  EXPECT_EQ(at("2026-11-28T08:59:00Z"), 5);
+  EXPECT_EQ(at("2026-11-28T09:00:00Z"), 0);
+  EXPECT_EQ(at("2026-11-28T16:59:59Z"), 0);
+  EXPECT_EQ(at("2026-11-28T17:00:00Z"), 5);
+  EXPECT_EQ(pool.allowed(Reason::kEmpty, 11, *parse_rfc3339("2026-11-28T08:00:00Z")), 6) << "shares are rounded up";
+}
+
+}  // namespace
+}  // namespace berth::pools
