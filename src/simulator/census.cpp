@@ -182,6 +182,10 @@ void Census::count(const Pod& pod, int sign) {
   now_.overcommitted_nodes += node->is_over() - was_over;
 }
 
+void Census::tell(PodStage stage, const apiserver::StoredObject& object, const Pod& pod) const {
+  if (on_pod_stage) on_pod_stage(stage, object.meta.ns, object.meta.name, *pod.requests);
+}
+
 void Census::see_pod(const apiserver::WatchEvent& event) {
   const apiserver::StoredObject& object = *event.object;
   const std::string key = fmt::format("{}/{}", object.meta.ns, object.meta.name);
@@ -191,6 +195,7 @@ void Census::see_pod(const apiserver::WatchEvent& event) {
     count(*found->second, -1);
     // Scaled down, ended, taken away by somebody: that makes room.
     if (!found->second->is_disrupted) change_from_outside();
+    tell(PodStage::kGone, object, *found->second);
     pods_.erase(found);
     return;
   }
@@ -226,15 +231,18 @@ void Census::read_pod(Pod& pod, const apiserver::StoredObject& object, bool is_n
     ++now_.bound;
     // Who comes with a node has not waited for one.
     note_binding(pod);
+    tell(PodStage::kBound, object, pod);
     if (now >= start_ && !is_new) waits_.push_back(static_cast<float>(static_cast<double>((now - pod.created).count()) / 1e6));
   }
   const std::string_view phase = plain(raw[kPhase]);
-  const bool was_over = pod.is_over();
+  const bool was_over = pod.is_over(), was_running = pod.phase == Pod::Phase::kRunning;
   pod.phase = phase == "Running"     ? Pod::Phase::kRunning
               : phase == "Succeeded" ? Pod::Phase::kSucceeded
               : phase == "Failed"    ? Pod::Phase::kFailed
                                      : Pod::Phase::kPending;
+  if (pod.phase == Pod::Phase::kRunning && !was_running) tell(PodStage::kRunning, object, pod);
   if (pod.is_over() && !was_over) {
+    tell(PodStage::kOver, object, pod);
     ++now_.finished;
     change_from_outside();
     if (on_pod_over) on_pod_over(object.meta.ns, object.meta.name);

@@ -44,6 +44,9 @@ struct Happening {
   std::string kind, text;  ///< "fault", "change", "node", "eviction", …
 };
 
+/// What has just become of a pod.
+enum class PodStage : std::uint8_t { kBound, kRunning, kOver, kGone };
+
 /// Sees the cache's own events: for the loop's thread alone.
 class Census {
  public:
@@ -67,6 +70,8 @@ class Census {
   std::function<void(Happening)> on_happening;
   /// A pod has ended; called while its change is published: only note it.
   std::function<void(std::string_view ns, std::string_view name)> on_pod_over;
+  /// The same of each stage of a pod's life; `kGone` also of one that was not over. May be empty.
+  std::function<void(PodStage stage, std::string_view ns, std::string_view name, const Amounts& requests)> on_pod_stage;
   /// More requested than there is, at this moment; names the first few. Empty: nowhere.
   [[nodiscard]] std::string overcommitted() const;
 
@@ -74,6 +79,7 @@ class Census {
   struct Pod;
   struct Node;
   class Sink;
+  void tell(PodStage stage, const apiserver::StoredObject& object, const Pod& pod) const;
   void see_pod(const apiserver::WatchEvent& event);
   void see_node(const apiserver::WatchEvent& event);
   void count(const Pod& pod, int sign);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "model/features.h"
+#include "scheduler/group_options.h"
+#include "simulator/random.h"
 
 namespace berth::simulator {
 namespace {
@@ -133,6 +135,27 @@ Result<void> Cluster::start_server() {
   return {};
 }
 
+namespace {
+
+/// What kube-scheduler leaves to chance is drawn: the order of a group's members, and which of equal domains is taken.
+std::shared_ptr<const scheduler::GroupOptions> group_options(GangPolicy policy, std::uint64_t seed) {
+  if (policy == GangPolicy::kBerth) return nullptr;
+  auto out = std::make_shared<scheduler::GroupOptions>();
+  if (policy == GangPolicy::kNone) {
+    out->gangs = out->topology = out->preemption = false;
+    return out;
+  }
+  const auto random = std::make_shared<Random>(seed, "gangs");
+  out->order_members = [random](std::vector<placement::PodInfoPtr>& members) {
+    for (std::size_t i = members.size(); i > 1; --i) std::swap(members[i - 1], members[random->below(i)]);
+    std::ranges::stable_sort(members, std::greater(), [](const placement::PodInfoPtr& pod) { return pod->view().priority; });
+  };
+  out->pick_domain = [random](std::size_t count) { return static_cast<std::size_t>(random->below(count)); };
+  return out;
+}
+
+}  // namespace
+
 Result<void> Cluster::start_scheduler() {
   scheduler::SchedulerOptions options;
   options.engine.seed = options_.seed;
@@ -140,6 +163,7 @@ Result<void> Cluster::start_scheduler() {
   options.on_preemption = on_preemption;
   options.queue.initial_backoff = std::chrono::seconds(options_.scheduler.pod_initial_backoff_seconds);
   options.queue.max_backoff = std::chrono::seconds(options_.scheduler.pod_max_backoff_seconds);
+  options.groups = group_options(options_.gangs, options_.seed);
   scheduler_client_ = std::make_unique<client::Client>(links_["scheduler"], &loop_, "scheduler");
   informers_ = std::make_unique<client::InformerFactory>(*scheduler_client_);
   auto created = scheduler::Scheduler::create(*scheduler_client_, *informers_, options);

@@ -30,6 +30,7 @@ struct ClusterOptions {
   node::simulated::FleetOptions fleet;
   std::optional<AutoscalerSetting> autoscaler;
   std::optional<DeschedulerSetting> descheduler;
+  GangPolicy gangs = GangPolicy::kBerth;
 };
 
 class Cluster {

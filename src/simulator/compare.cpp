@@ -33,9 +33,18 @@ json::Value kept(const std::optional<double>& value) { return value ? json::Valu
 bool is_judged(std::string_view figure) { return figure != "pods created" && figure != "nodes on average" && figure != "nodes at most"; }
 
 /// By what people choose a configuration, what matters most first; of what is left no verdict speaks.
-constexpr std::array<std::string_view, 9> kDeciding = {
-    "pending at the end", "wait for a node, mean", "pending on average",       "cost",           "evictions",
-    "pods finished",      "pods placed",           "wait for a node, longest", "pending at most"};
+constexpr std::array<std::string_view, 12> kDeciding = {"gangs finished",
+                                                        "wait of a gang, mean",
+                                                        "held for partners",
+                                                        "pending at the end",
+                                                        "wait for a node, mean",
+                                                        "pending on average",
+                                                        "cost",
+                                                        "evictions",
+                                                        "pods finished",
+                                                        "pods placed",
+                                                        "wait for a node, longest",
+                                                        "pending at most"};
 
 /// A difference that is worth a word where one run is all there is.
 bool is_notable(double before, double difference) { return std::abs(difference) > std::max(std::abs(before) * 0.02, 1e-9); }

@@ -340,6 +340,9 @@ std::string to_html(const std::vector<Side>& sides) {
   body += marks_list(first);
   body += multiples(sides, "CPU requested", "% of allocatable", 100,
                     [](const Sample& s) { return percent_of(s.requested[kCpu], s.allocatable[kCpu]); });
+  if (first.samples.back().allocatable[kGpu] > 0)
+    body += multiples(sides, "GPUs requested", "% of allocatable", 100,
+                      [](const Sample& s) { return percent_of(s.requested[kGpu], s.allocatable[kGpu]); });
   body += multiples(sides, "Pods without a node", "", 0, [](const Sample& s) { return static_cast<double>(s.pending); });
   body += multiples(sides, "Nodes", "", 0, [](const Sample& s) { return static_cast<double>(s.nodes); });
   body += multiples(sides, "Pods that had to leave", "since the start", 0, [](const Sample& s) {

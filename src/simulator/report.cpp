@@ -61,6 +61,23 @@ void add_counts(std::string& out, const char* title, const std::map<std::string,
   for (const auto& [count, name] : sorted) out += fmt::format("  {:>8}  {}\n", -count, name);
 }
 
+std::string gang_row(std::string_view queue, const GangCount& count) {
+  return fmt::format("  {:<20} {:>6} {:>8} {:>9} {:>5}  {:>9} {:>9} {:>9}  {:>8.1f}%\n", queue, count.arrived, count.started,
+                     count.finished, count.anew, show_seconds(count.wait_mean()), show_seconds(count.wait_at(0.5)),
+                     show_seconds(count.wait_at(0.99)), count.held_percent());
+}
+
+void add_gangs(std::string& out, const Outcome& outcome) {
+  if (outcome.gangs.empty()) return;
+  GangCount all;
+  for (const auto& [queue, count] : outcome.gangs) all.add(count);
+  out += fmt::format("  {:<20} {:>6} {:>8} {:>9} {:>5}  {:>9} {:>9} {:>9}  {:>9}\n", "Gangs", "came", "started", "finished", "anew",
+                     "wait:mean", "median", "99%", all.counted() == kGpu ? "idle GPUs" : "idle CPU");
+  for (const auto& [queue, count] : outcome.gangs) out += gang_row(queue, count);
+  if (outcome.gangs.size() > 1) out += gang_row("all", all);
+  out += "  (idle: of what gangs held, while partners were missing)\n\n";
+}
+
 void add_happenings(std::string& out, const Outcome& outcome) {
   constexpr std::size_t kMost = 24;
   std::vector<const Happening*> told;
@@ -85,6 +102,22 @@ std::map<std::string, std::int64_t> pending_minutes(const Outcome& outcome) {
   }
   std::map<std::string, std::int64_t> out;
   for (const auto& [reason, amount] : minutes) out[reason] = std::llround(amount);
+  return out;
+}
+
+json::Object to_json(const std::map<std::string, GangCount>& gangs) {
+  json::Object out;
+  const auto hours = [](double amount) { return cut(amount / 3.6e6); };
+  for (const auto& [queue, count] : gangs)
+    out[queue] = json::Object{
+        {"arrived", count.arrived},
+        {"started", count.started},
+        {"finished", count.finished},
+        {"anew", count.anew},
+        {"wait", json::Object{{"mean", cut(count.wait_mean())}, {"p50", cut(count.wait_at(0.5))}, {"p99", cut(count.wait_at(0.99))}}},
+        {"waitingForPartnersPercent", cut(count.held_percent())},
+        {"gpuHoursAtWork", hours(count.worked[kGpu])},
+        {"cpuHoursAtWork", hours(count.worked[kCpu])}};
   return out;
 }
 
@@ -151,6 +184,7 @@ std::string to_text(const Outcome& outcome) {
     out += fmt::format("\n  From creation to node: {} in the median, {} for 99%, {} at worst\n", show_seconds(outcome.wait_p50),
                        show_seconds(outcome.wait_p99), show_seconds(outcome.wait_max));
   out += "\n";
+  add_gangs(out, outcome);
   add_counts(out, "Minutes that pods waited, by what kept them from most nodes", pending_minutes(outcome));
   std::map<std::string, std::int64_t> evictions = last.evictions;
   add_counts(out, "Pods that had to leave, by cause", evictions);
@@ -199,6 +233,7 @@ json::Value to_json(const Outcome& outcome) {
                    {"series", std::move(series)},
                    {"events", std::move(happenings)}};
   if (!outcome.variant.empty()) out["variant"] = outcome.variant;
+  if (!outcome.gangs.empty()) out["gangs"] = to_json(outcome.gangs);
   if (outcome.dropped_happenings > 0) out["droppedEvents"] = outcome.dropped_happenings;
   return out;
 }

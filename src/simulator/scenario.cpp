@@ -15,10 +15,10 @@
 namespace berth::simulator {
 namespace {
 
-constexpr std::array<std::string_view, 23> kFields = {"title",       "duration",   "seed",        "start",   "from",      "replay",
+constexpr std::array<std::string_view, 24> kFields = {"title",       "duration",   "seed",        "start",   "from",      "replay",
                                                       "nodes",       "groups",     "workloads",   "faults",  "changes",   "scheduler",
                                                       "controllers", "autoscaler", "descheduler", "kubelet", "behaviour", "prices",
-                                                      "currency",    "record",     "assert",      "compare", "seeds"};
+                                                      "currency",    "record",     "assert",      "compare", "seeds",     "gangs"};
 /// Thursday, for want of a better day.
 constexpr std::string_view kDefaultStart = "2026-01-01T00:00:00Z";
 
@@ -134,6 +134,9 @@ Scenario read_scenario(const config::Reader& root, const std::string& file, cons
   read_components(root, out, context);
   read_behaviour(root, out);
   read_prices(root, out);
+  constexpr std::array<std::string_view, 3> kPolicies = {"berth", "kubernetes", "none"};
+  const std::string policy = root.one_of("gangs", kPolicies, "berth");
+  out.gangs = policy == "none" ? GangPolicy::kNone : policy == "kubernetes" ? GangPolicy::kKubernetes : GangPolicy::kBerth;
   out.currency = root.string("currency", "");
   read_all(root.field("workloads"), out.workloads, context, read_workload);
   read_all(root.field("faults"), out.faults, context, read_fault);

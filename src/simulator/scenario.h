@@ -46,6 +46,24 @@ struct TraceRow {
   /// Resources in their own small list; shared by rows that ask for the same.
   std::shared_ptr<const AmountTexts> requests;
   std::string priority_class;
+  std::int64_t size = 1;  ///< Of a workload with `gang`: so many pods come as one.
+};
+
+/// Pods that are of use together alone, as many at each arrival (gangs.h).
+struct GangSetting {
+  std::int64_t size = 0;       ///< Of a trace: of rows that do not say it.
+  std::int64_t min_count = 0;  ///< 0: all of them.
+  std::string topology;        ///< The label in one of whose domains they are to be; empty: anywhere.
+  bool goes_as_one = false;    ///< disruptionMode PodGroup.
+  std::string queue;           ///< Label kueue.x-k8s.io/queue-name, and the report's row; empty: the workload's name is that.
+  Duration patience{};         ///< Pods that stand so long without their partners end, and all come anew; zero: never.
+};
+
+/// How gangs are scheduled.
+enum class GangPolicy : std::uint8_t {
+  kBerth,       ///< As `berth up` does.
+  kKubernetes,  ///< By the rules of kube-scheduler 1.36, chance included.
+  kNone,        ///< Not at all: their pods are pods like any.
 };
 
 /// Something that comes again and again: each arrival creates `object` under a name of its own.
@@ -56,7 +74,8 @@ struct Workload {
   json::Value object;                ///< Pod, Job or Deployment without name; null for kObjects.
   std::vector<json::Value> objects;  ///< Created as they are at each arrival (kObjects), or once with a Deployment (budget, HPA).
   Arrivals arrivals;
-  bool has_arrivals = false;       ///< Without, it comes once and its name has no number.
+  bool has_arrivals = false;  ///< Without, it comes once and its name has no number.
+  std::optional<GangSetting> gang;
   std::optional<Lengths> run_for;  ///< How long pods and Jobs' pods run, how long Deployments and objects stay.
   Duration keep_finished = std::chrono::minutes(10);
   std::vector<TraceRow> trace;  ///< In order of time; instead of arrivals.
@@ -135,6 +154,7 @@ struct Scenario {
   std::vector<Change> changes;
   std::vector<Check> checks;
   RecordSetting record;
+  GangPolicy gangs = GangPolicy::kBerth;
   scheduler::config::SchedulerConfig scheduler;
   controllers::ManagerOptions controllers;
   std::optional<AutoscalerSetting> autoscaler;

@@ -145,6 +145,24 @@ void make_job(const config::Reader& at, Workload& out, json::Object pod) {
   if (!out.run_for) at.problem("runFor", "required of a job: how long its pods run");
 }
 
+void read_gang(const config::Reader& at, Workload& out) {
+  if (!at.expect_object()) return;
+  at.only({"size", "minCount", "topology", "disruptionMode", "queue", "patience"});
+  GangSetting gang;
+  gang.size = read_count(at, "size", 0);
+  gang.min_count = read_count(at, "minCount", 0);
+  if (!at.has("size") && out.trace.empty()) at.problem("size", "required: how many pods come together");
+  if (at.has("size") && gang.size == 0) at.problem("size", "must be at least 1");
+  if (gang.size > 0 && gang.min_count > gang.size) at.problem("minCount", "is more than size: the gang would never run");
+  gang.topology = at.string("topology", "");
+  constexpr std::array<std::string_view, 2> kModes = {"Pod", "PodGroup"};
+  gang.goes_as_one = at.one_of("disruptionMode", kModes, "Pod") == "PodGroup";
+  gang.queue = at.string("queue", "");
+  gang.patience = read_span(at.field("patience")).value_or(gang.patience);
+  if (!out.run_for && out.trace.empty()) at.problem("runFor of the workload is required: how long the gang works");
+  out.gang = std::move(gang);
+}
+
 void make_pod(const config::Reader&, Workload& out, json::Object pod) {
   out.kind = Workload::Kind::kPod;
   json::Object& spec = pod["spec"].as_object();
@@ -160,7 +178,7 @@ Workload read_workload(const config::Reader& at, const PartContext& context) {
   Workload out;
   if (!at.expect_object()) return out;
   at.only({"name", "namespace", "pod", "deployment", "job", "manifests", "trace", "arrivals", "runFor", "keepFinished", "budget", "hpa",
-           "load"});
+           "load", "gang"});
   out.name = at.string("name");
   out.ns = at.string("namespace", "default");
   if (out.name.empty()) at.problem("name", "required");
@@ -177,7 +195,7 @@ Workload read_workload(const config::Reader& at, const PartContext& context) {
     if (out.has_arrivals) at.problem("arrivals", "the trace says when they come");
   }
   if (at.has("manifests")) {
-    for (const char* other : {"pod", "deployment", "job", "trace", "budget", "hpa", "load"})
+    for (const char* other : {"pod", "deployment", "job", "trace", "budget", "hpa", "load", "gang"})
       if (at.has(other)) at.problem(other, "not together with manifests, which say everything themselves");
     out.kind = Workload::Kind::kObjects;
     out.objects = read_objects(at.field("manifests"), context.directory);
@@ -188,6 +206,8 @@ Workload read_workload(const config::Reader& at, const PartContext& context) {
   if (at.has("deployment") + at.has("job") > 1) at.problem("one of deployment and job");
   if (!at.has("pod") && !at.has("trace") && !at.has("deployment") && !at.has("job"))
     at.problem("what comes? pod, deployment, job, trace or manifests");
+  if (at.has("gang")) read_gang(at.field("gang"), out);
+  if (out.gang && (at.has("deployment") || at.has("job"))) at.problem("gang", "is of bare pods: an Indexed Job is a gang by itself");
   json::Object pod = read_pod(at.field("pod"), out.name);
   if (at.has("deployment"))
     make_deployment(at, out, std::move(pod));

@@ -64,6 +64,8 @@ std::string_view scenario_schema() {
       "arrivals": {"$ref": "#/definitions/arrivals"}, "runFor": {"$ref": "#/definitions/lengths"}, "keepFinished": {"$ref": "#/definitions/span"},
       "budget": {"type": "object", "additionalProperties": false, "properties": {"minAvailable": {"type": ["integer", "string"]}, "maxUnavailable": {"type": ["integer", "string"]}}},
       "hpa": {"type": "object", "additionalProperties": false, "properties": {"min": {"$ref": "#/definitions/count"}, "max": {"$ref": "#/definitions/count"}, "cpu": {"$ref": "#/definitions/share"}, "behavior": {"type": "object"}}},
+      "gang": {"type": "object", "additionalProperties": false, "description": "Pods that are of use together alone", "properties": {
+        "size": {"$ref": "#/definitions/count"}, "minCount": {"$ref": "#/definitions/count"}, "topology": {"type": "string"}, "disruptionMode": {"enum": ["Pod", "PodGroup"]}, "queue": {"type": "string"}, "patience": {"$ref": "#/definitions/span"}}},
       "load": {"$ref": "#/definitions/day"}}}},
     "faults": {"type": "array", "items": {"type": "object", "additionalProperties": false, "properties": {
       "at": {"$ref": "#/definitions/spans"}, "rate": {"$ref": "#/definitions/rate"}, "from": {"$ref": "#/definitions/span"}, "until": {"$ref": "#/definitions/span"}, "for": {"$ref": "#/definitions/lengths"},
@@ -90,7 +92,8 @@ std::string_view scenario_schema() {
     "assert": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "object", "additionalProperties": false, "properties": {
       "name": {"type": "string"}, "that": {"type": "string"}, "always": {"type": "string"}, "at": {"type": "string"}, "after": {"$ref": "#/definitions/span"}}}]}},
     "compare": {"type": "array", "items": {"type": "object", "additionalProperties": false, "required": ["name"], "properties": {"name": {"type": "string"}, "set": {"type": "object", "description": "Fields of the scenario, said anew"}}}},
-    "seeds": {"type": "integer", "minimum": 1}
+    "seeds": {"type": "integer", "minimum": 1},
+    "gangs": {"enum": ["berth", "kubernetes", "none"], "description": "How gangs are scheduled: as here, as kube-scheduler 1.36 does, not at all"}
   }
 }
 )json";

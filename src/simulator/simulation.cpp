@@ -54,6 +54,7 @@ ClusterOptions cluster_options(const Scenario& scenario) {
   out.fleet = scenario.fleet;
   out.autoscaler = scenario.autoscaler;
   out.descheduler = scenario.descheduler;
+  out.gangs = scenario.gangs;
   return out;
 }
 
@@ -114,6 +115,11 @@ Result<Outcome> run(const Scenario& scenario, const RunOptions& options) {
       ++out.dropped_happenings;
   };
   Story story(scenario, cluster, [&](std::string kind, std::string text) { tell({story.now(), std::move(kind), std::move(text)}); });
+  Gangs gangs(story, scenario.gangs);
+  story.gangs = &gangs;
+  census.on_pod_stage = [&](PodStage stage, std::string_view ns, std::string_view name, const Amounts& requests) {
+    gangs.see(stage, ns, name, requests);
+  };
   story.on_change = [&] { census.change_from_outside(); };
   if (scenario.record.events) census.on_happening = tell;
   census.on_pod_over = [&](std::string_view ns, std::string_view name) { story.pod_is_over(ns, name); };
@@ -158,6 +164,7 @@ Result<Outcome> run(const Scenario& scenario, const RunOptions& options) {
   }
   out.failures.insert(out.failures.end(), checker.failures().begin(), checker.failures().end());
   sum_up(out, census, cluster, story);
+  out.gangs = gangs.counts();
   for (const std::string_view name : {"scheduler", "controllers", "nodes", "autoscaler", "descheduler"})
     cluster.link(name).on_event = nullptr;
   census.on_happening = nullptr;
@@ -168,6 +175,28 @@ Result<Outcome> run(const Scenario& scenario, const RunOptions& options) {
     if (auto closed = recording->close(); !closed) return std::unexpected(closed.error());
   return out;
 }
+
+namespace {
+
+/// What gangs' users go by; `gpus` and `cpus`: in thousandths, on average.
+void add_gangs(const Outcome& outcome, double gpus, double cpus, std::vector<Figure>& out) {
+  if (outcome.gangs.empty()) return;
+  GangCount all;
+  for (const auto& [queue, count] : outcome.gangs) all.add(count);
+  const Resource counted = all.counted();
+  const double capacity = (counted == kGpu ? gpus : cpus) * static_cast<double>(outcome.duration.count()) / 1e6;
+  const std::string what = counted == kGpu ? "gpu" : "cpu";
+  out.insert(out.end(), {{"gangs started", "", static_cast<double>(all.started), false},
+                         {"gangs finished", "", static_cast<double>(all.finished), false},
+                         {"gangs that came anew", "", static_cast<double>(all.anew), true},
+                         {"wait of a gang, mean", "s", all.wait_mean(), true},
+                         {"wait of a gang, median", "s", all.wait_at(0.5), true},
+                         {"wait of a gang, 99%", "s", all.wait_at(0.99), true},
+                         {what + " at work in gangs", "%", capacity > 0 ? 100 * all.worked[counted] / capacity : 0, false},
+                         {"held for partners", "%", all.held_percent(), true}});
+}
+
+}  // namespace
 
 std::vector<Figure> figures_of(const Outcome& outcome) {
   // Means over time: samples are not all of one length.
@@ -211,6 +240,8 @@ std::vector<Figure> figures_of(const Outcome& outcome) {
       {"nodes on average", "", mean([](const Sample& s) { return static_cast<double>(s.nodes); }), true},
       {"nodes at most", "", static_cast<double>(peak_nodes), true},
       {"cost", outcome.currency, last.cost, true}};
+  add_gangs(outcome, mean([&](const Sample& s) { return static_cast<double>(s.allocatable[kGpu]); }),
+            mean([&](const Sample& s) { return static_cast<double>(s.allocatable[kCpu]); }), out);
   if (has_gpu)
     out.insert(out.begin() + 12,
                {"gpu requested", "%", mean([&](const Sample& s) { return share_of(s.requested, s.allocatable, kGpu); }), false});

@@ -7,6 +7,7 @@
 
 #include "simulator/census.h"
 #include "simulator/checks.h"
+#include "simulator/gangs.h"
 #include "simulator/scenario.h"
 
 namespace berth::simulator {
@@ -49,6 +50,7 @@ struct Outcome {
   std::map<std::string, std::int64_t> component_evictions;         ///< Through the eviction API, by who asked.
   double wait_mean = 0, wait_p50 = 0, wait_p99 = 0, wait_max = 0;  ///< Seconds from creation to node.
   std::int64_t waits = 0;
+  std::map<std::string, GangCount> gangs;  ///< By queue; empty: none came.
   std::vector<std::string> notes;
   [[nodiscard]] bool ok() const { return failures.empty() && refusals.empty(); }
 };

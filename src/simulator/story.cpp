@@ -5,6 +5,7 @@
 #include "autoscaler/world.h"
 #include "model/kinds.h"
 #include "model/topology_labels.h"
+#include "simulator/gangs.h"
 
 namespace berth::simulator {
 namespace {
@@ -276,6 +277,8 @@ void Story::arrive(Source& source) {
     if (length) at(now() + *length, [this, &workload, name] { remove("apps", "deployments", workload.ns, name); });
     return;
   }
+  if (workload.gang)
+    return gangs->arrive(workload, workload.ns, name, std::move(object), workload.gang->size, length.value_or(Duration(0)));
   const bool is_job = workload.kind == Workload::Kind::kJob;
   if (length) {
     const std::string text = format_go_duration(*length);
@@ -298,7 +301,7 @@ void Story::arrive(Source& source, const TraceRow& row) {
   put(pod, {"metadata", "name"}, name);
   std::optional<Duration> length = row.run_for;
   if (!length && workload.run_for) length = workload.run_for->draw(source.random);
-  if (length) {
+  if (length && !workload.gang) {
     put(pod, {"metadata", "annotations", "sim.berth.dev/run-for"}, format_go_duration(*length));
     keep_track(ns, name, workload.keep_finished);
   }
@@ -310,6 +313,8 @@ void Story::arrive(Source& source, const TraceRow& row) {
       // Extended resources are asked for by their limit.
       if (resource.find('/') != std::string::npos) put(containers->get_array()[0], {"resources", "limits", resource}, text);
     }
+  if (workload.gang)
+    return gangs->arrive(workload, ns, name, std::move(pod), std::max(row.size, workload.gang->size), length.value_or(Duration(0)));
   create(std::move(pod), ns);
 }
 

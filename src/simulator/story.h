@@ -14,6 +14,8 @@
 
 namespace berth::simulator {
 
+class Gangs;
+
 /// Lives on the cluster's loop.
 class Story {
  public:
@@ -32,6 +34,8 @@ class Story {
   [[nodiscard]] const std::map<std::string, std::int64_t>& refusals() const { return refusals_; }
   [[nodiscard]] std::int64_t arrivals() const { return arrivals_; }
 
+  /// Whom workloads with `gang` go to; set before `begin`.
+  Gangs* gangs = nullptr;
   /// Called before the story does anything to the cluster; may be empty.
   std::function<void()> on_change;
 

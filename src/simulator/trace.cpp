@@ -77,8 +77,9 @@ struct TraceReader {
   }
 };
 
-constexpr std::array<std::string_view, 12> kColumns = {"at",  "end",    "duration", "name", "namespace",      "priorityClass",
-                                                       "cpu", "memory", "gpu",      "pods", "nvidia.com/gpu", "ephemeral-storage"};
+constexpr std::array<std::string_view, 13> kColumns = {
+    "at",  "size",   "end", "duration", "name",           "namespace",        "priorityClass",
+    "cpu", "memory", "gpu", "pods",     "nvidia.com/gpu", "ephemeral-storage"};
 
 bool find_columns(const config::Reader& at, const std::vector<std::string>& header, TraceReader& reader) {
   std::map<std::string, std::string> names;  // Meaning by the file's column name.
@@ -112,7 +113,9 @@ std::shared_ptr<const AmountTexts> read_requests(const std::vector<std::string>&
                                                  std::map<AmountTexts, std::shared_ptr<const AmountTexts>>& shared) {
   AmountTexts amounts;
   for (const auto& [name, column] : reader.columns) {
-    if (name == "at" || name == "end" || name == "duration" || name == "name" || name == "namespace" || name == "priorityClass") continue;
+    if (name == "at" || name == "end" || name == "duration" || name == "name" || name == "namespace" || name == "priorityClass" ||
+        name == "size")
+      continue;
     std::string text = column < row.size() ? row[column] : "";
     if (text.empty() || text == "0") continue;
     const bool is_bare = text.find_first_not_of("0123456789.-") == std::string::npos;
@@ -150,6 +153,11 @@ TraceRow read_row(const std::vector<std::string>& row, TraceReader& reader,
   out.name = reader.field(row, "name");
   out.ns = reader.field(row, "namespace");
   out.priority_class = reader.field(row, "priorityClass");
+  if (const std::string_view size = reader.field(row, "size"); !size.empty()) {
+    const auto [end, error] = std::from_chars(size.data(), size.data() + size.size(), out.size);
+    if (error != std::errc() || end != size.data() + size.size() || out.size < 1)
+      reader.problem(fmt::format("size: \"{}\" is not a number of pods", size));
+  }
   out.requests = read_requests(row, reader, shared);
   return out;
 }

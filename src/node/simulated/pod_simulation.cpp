@@ -335,6 +335,11 @@ bool PodSimulation::update(const json::Value& pod, TimePoint now) {
   bool changed = take_generation(pod);
   changed = take_newcomers(pod, fresh) || changed;
   for (std::size_t i = 0; i < std::min(fresh.containers.size(), behaviour_.containers.size()); ++i) {
+    // How long it runs may become known while it does.
+    if (!behaviour_.containers[i].role && fresh.containers[i].run_for && fresh.containers[i].run_for != behaviour_.containers[i].run_for) {
+      behaviour_.containers[i].run_for = fresh.containers[i].run_for;
+      changed = true;
+    }
     if (fresh.containers[i].is_ever_ready == behaviour_.containers[i].is_ever_ready) continue;
     behaviour_.containers[i].is_ever_ready = fresh.containers[i].is_ever_ready;
     if (!fresh.containers[i].is_ever_ready && state_.containers[i].is_ready && spec_.containers[i].role != ContainerRole::kInit)

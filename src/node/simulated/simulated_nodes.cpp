@@ -74,8 +74,10 @@ bool mentions(const std::string& bytes, std::string_view word) {
 }
 
 /// Later revisions of a pod matter only when they can change what its simulation does.
-bool is_worth_reading(const client::Object& pod) {
-  return pod.is_deleting() || mentions(pod.bytes(), "sim.berth.dev/ready") || mentions(pod.bytes(), "\"readinessGates\"");
+bool is_worth_reading(const client::Object& before, const client::Object& pod) {
+  constexpr std::string_view kRunFor = "sim.berth.dev/run-for";
+  return pod.is_deleting() || (mentions(pod.bytes(), kRunFor) && !mentions(before.bytes(), kRunFor)) ||
+         mentions(pod.bytes(), "sim.berth.dev/ready") || mentions(pod.bytes(), "\"readinessGates\"");
 }
 
 bool is_pending(const client::Object& pod) {
@@ -131,7 +133,7 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
                       .on_update =
                           [this](const client::ObjectRef& before, const client::ObjectRef& after) {
                             if (before->uid() != after->uid()) fleet.forget_pod(before->uid());
-                            if (fleet.knows_pod(after->uid()) ? is_worth_reading(*after) : is_bound_here(*after)) pod_seen(*after);
+                            if (fleet.knows_pod(after->uid()) ? is_worth_reading(*before, *after) : is_bound_here(*after)) pod_seen(*after);
                           },
                       .on_delete =
                           [this](const client::ObjectRef& object) {
