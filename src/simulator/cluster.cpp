@@ -145,6 +145,7 @@ std::shared_ptr<const scheduler::GroupOptions> group_options(GangPolicy policy, 
     out->gangs = out->topology = out->preemption = false;
     return out;
   }
+  out->as_kubernetes = true;
   const auto random = std::make_shared<Random>(seed, "gangs");
   out->order_members = [random](std::vector<placement::PodInfoPtr>& members) {
     for (std::size_t i = members.size(); i > 1; --i) std::swap(members[i - 1], members[random->below(i)]);
