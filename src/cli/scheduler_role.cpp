@@ -23,6 +23,7 @@
 #include "scheduler/config/arguments.h"
 #include "scheduler/config/shown.h"
 #include "scheduler/extender.h"
+#include "scheduler/group_options.h"
 
 namespace berth::cli {
 namespace {
@@ -47,6 +48,20 @@ void SchedulerFlags::add_to(CLI::App& app) {
         return amount && amount->sign() > 0 ? std::string() : fmt::format("{} is not an amount of memory such as 256Mi", text);
       });
   app.add_option("--seed", seed, "Seed of the choice among equally good nodes")->capture_default_str();
+  const auto is_duration = [](const std::string& text) {
+    const auto read = parse_go_duration(text);
+    return read && *read >= Duration(0) ? std::string() : fmt::format("{} is not a duration such as 5m or 1h30m", text);
+  };
+  app.add_flag("--gangs-as-kubernetes", gangs_as_kubernetes,
+               "Groups of pods by kube-scheduler 1.36's rules alone: no search beyond the order of members, no preemption with a topology, "
+               "no levels of annotations, no room kept");
+  app.add_option("--gang-reservation-after", gang_reservation_after,
+                 "A gang that fits nowhere for so long has room kept from pods that came later; 0: never")
+      ->capture_default_str()
+      ->check(is_duration);
+  app.add_option("--gang-reservation-for", gang_reservation_for, "Room is kept for so long; then the gang waits as long again")
+      ->capture_default_str()
+      ->check(is_duration);
   app.add_flag("--hard-disruption-budgets", hard_budgets, "Preemption never breaks a PodDisruptionBudget (default: as a last resort)");
 }
 
@@ -80,6 +95,11 @@ scheduler::SchedulerOptions SchedulerFlags::options(const scheduler::config::Sch
   out.engine.seed = seed;
   out.engine.columns_bytes = static_cast<std::size_t>(model::Quantity::parse(columns_memory)->value());
   out.preemption.budgets_are_hard = hard_budgets;
+  const auto groups = std::make_shared<scheduler::GroupOptions>();
+  groups->as_kubernetes = gangs_as_kubernetes;
+  groups->reservation_after = *parse_go_duration(gang_reservation_after);
+  groups->reservation_for = *parse_go_duration(gang_reservation_for);
+  out.groups = groups;
   out.profiles = config.profiles;
   out.extenders = config.extenders;
   out.queue.initial_backoff = std::chrono::seconds(config.pod_initial_backoff_seconds);

@@ -30,6 +30,8 @@ struct SchedulerFlags {
   /// What the word changes, for --help.
   std::string compatibility_acts_on = "The scheduler's formulas and words, whatever release its configuration's version means";
   bool hard_budgets = false;
+  bool gangs_as_kubernetes = false;
+  std::string gang_reservation_after = "5m", gang_reservation_for = "30m";
   void add_to(CLI::App& app);
   /// What the flags, the file they name and the master configuration say; the flags win. Errors name file, line and field.
   [[nodiscard]] Result<scheduler::config::SchedulerConfig> config(const apiserver::MasterConfig& master = {},

@@ -95,6 +95,7 @@ void Core::lead(bool leads) {
   if (!is_leader) {
     for (const auto& [uid, pod] : pods)
       if (pod.as<AwaitingClaims>() != nullptr) look_again(uid);
+    while (!group_waits.empty()) wait_no_longer(std::string(group_waits.begin()->first));
     while (!at_permit.empty()) binding_failed(pods.at(*at_permit.begin()).held(), {}, "leadership was lost");
   }
   post_turn();
@@ -159,7 +160,7 @@ void Core::schedule_one(const SchedulingQueue::Entry& entry) {
     return queue.shut_gate(entry.pod.uid);
   }
   Turn turn{.entry = entry, .info = info, .framework = framework, .started = meters.start()};
-  const Decision decision = trial.decide(info);
+  const Decision decision = decide_beside_rooms(info, turn.held_back);
   const bool has_more_to_ask =
       extenders != nullptr && decision.outcome == Decision::Outcome::kScheduled && extenders->are_interested(info->view());
   if (has_more_to_ask)
@@ -203,7 +204,7 @@ void Core::commit(const Turn& turn, NodeIndex node) {
 }
 
 HeldPtr Core::hold_place(const Turn& turn, NodeIndex node) {
-  const auto& [entry, info, framework, started, refused, diagnosis, missed] = turn;
+  const auto& [entry, info, framework, started, refused, diagnosis, missed, held_back] = turn;
   const TimePoint reserving = meters.start();
   auto reserved = trial.reserve(info, node);
   const bool has_more_than_room = !info->view().volumes.empty() || !info->view().resource_claims.empty();

@@ -25,6 +25,7 @@
 namespace berth::placement {
 struct GroupDecision;
 struct GroupQuestion;
+struct GroupReservation;
 }  // namespace berth::placement
 
 namespace berth::scheduler {
@@ -125,6 +126,22 @@ struct Core {
   };
   std::map<std::string, GroupCondition, std::less<>> group_conditions;  ///< By the group's key.
   std::map<std::string, std::string, std::less<>> group_preempting;     ///< By the group's key, the member that waits for the victims.
+  /// Room that is kept for a gang, by the group's key: stand-ins of its members are nominated there, whom the API does not know.
+  struct GroupRoomKept {
+    placement::PodGroupPtr group;
+    std::vector<std::pair<placement::PodInfoPtr, std::string>> stand_ins{};  ///< With the node of each.
+    std::optional<TimePoint> starts_at;                                      ///< By then all that is in the way has ended.
+    TimePoint until;
+    std::string told{};  ///< What the group's condition says of it.
+    Ask alarm = 0;
+  };
+  std::map<std::string, GroupRoomKept, std::less<>> reservations;
+  /// Since when a gang fits nowhere, and the alarm that says it is long enough; by the group's key.
+  struct GroupWait {
+    TimePoint since;
+    Ask alarm = 0;
+  };
+  std::map<std::string, GroupWait, std::less<>> group_waits;
   bool is_leader = false;
   bool is_ready = false;  ///< All that placement consults is known.
 
@@ -215,9 +232,46 @@ struct Core {
   bool preempt_for_group(const GroupTurn& turn, const placement::GroupQuestion& question, placement::GroupDecision& decision,
                          std::string& message);
   void reject_for_mistake(const GroupTurn& turn);
+  [[nodiscard]] std::string others_of(const GroupTurn& turn, const placement::GroupDecision& decision) const;
   [[nodiscard]] bool has_hard_budgets(const placement::Framework& framework) const;
   void set_group_condition(const placement::PodGroup& group, GroupCondition condition);
   [[nodiscard]] static client::ObjectReference reference(const placement::PodGroup& group);
+
+  // reserving.cpp
+  [[nodiscard]] static bool is_stand_in(const placement::PodInfo& pod);
+  /// The gang fits nowhere, and no victim helps: room may be kept for it. What its condition says of that; empty: nothing.
+  std::string wait_longer(const GroupTurn& turn, const placement::GroupQuestion& question);
+  std::string keep_room(const GroupTurn& turn, const placement::GroupReservation& plan);
+  /// `why` is told, unless it is empty.
+  void give_room_back(const std::string& key, std::string_view why);
+  /// The same, and how long it waited is forgotten.
+  void wait_no_longer(const std::string& key, std::string_view why = {});
+  void put_stand_ins(const GroupRoomKept& kept);
+  void lift_stand_ins(const GroupRoomKept& kept);
+  /// spec.activeDeadlineSeconds.
+  [[nodiscard]] std::optional<Duration> deadline_of(const placement::PodInfo& pod) const;
+  /// When a pod that runs ends at the latest; nullopt: not known.
+  [[nodiscard]] std::optional<TimePoint> end_of(const placement::PodInfo& pod) const;
+  /// The pod came before the gang, or ends before it could start.
+  [[nodiscard]] bool passes_by(const placement::PodInfo& pod, const GroupRoomKept& kept) const;
+  /// While it lives, rooms that the pods may all pass by are not kept; `all`: none is.
+  class BesideRooms {
+   public:
+    BesideRooms(Core& core, std::span<const placement::PodInfoPtr> pods, bool all);
+    ~BesideRooms();
+    BesideRooms(const BesideRooms&) = delete;
+    BesideRooms& operator=(const BesideRooms&) = delete;
+    [[nodiscard]] bool empty() const { return lifted_.empty(); }
+
+   private:
+    Core& core_;
+    std::vector<const GroupRoomKept*> lifted_;
+  };
+  /// Where the pod goes; `held_back` says for whom room is kept that it would have.
+  placement::Decision decide_beside_rooms(const placement::PodInfoPtr& pod, std::string& held_back);
+  placement::GroupDecision decide_group_beside_rooms(const placement::GroupQuestion& question);
+  /// For whom room is kept from pods of this priority.
+  [[nodiscard]] std::string rooms_kept_from(std::int64_t priority) const;
 
   // asking.cpp
   /// The pod whose turn it is; nullopt: none, or extenders must answer first.

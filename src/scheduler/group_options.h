@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "base/clock.h"
 #include "placement/cluster.h"
 
 namespace berth::scheduler {
@@ -15,6 +16,11 @@ struct GroupOptions {
   bool preemption = true;  ///< WorkloadAwarePreemption
   /// By the rules of kube-scheduler 1.36 and no others (placement::GroupQuestion::as_kubernetes).
   bool as_kubernetes = false;
+  /// A gang that waits so long, and that no victim helps, has room kept for it; zero: never. Not as_kubernetes.
+  Duration reservation_after = std::chrono::minutes(5);
+  /// So long at most; then it has to wait as long again.
+  Duration reservation_for = std::chrono::minutes(30);
+  std::size_t most_reservations = 4;  ///< At once.
   /// Sees the members of a group in the order in which they are to choose, and may put those of one priority in another (kube-scheduler
   /// leaves it to chance; replays do as was recorded). May be empty.
   std::function<void(std::vector<placement::PodInfoPtr>& members)> order_members;

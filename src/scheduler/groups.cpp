@@ -56,12 +56,15 @@ void Core::group_changed(const ObjectRef& before, const ObjectRef& after) {
   const client::Object& either = after != nullptr ? *after : *before;
   const std::string key = either.key();
   if (after == nullptr) {
+    wait_no_longer(key);
     groups.remove(key);
     group_conditions.erase(key);
     group_preempting.erase(key);
   } else {
     const json::Value document = after->document();
-    groups.upsert(std::make_shared<const PodGroup>(PodGroup::parse(document)));
+    const auto group = std::make_shared<const PodGroup>(PodGroup::parse(document));
+    if (const auto was = groups.find(key); was != nullptr && !was->asks_the_same(*group)) wait_no_longer(key, "the group was changed");
+    groups.upsert(group);
     for (const json::Value& one : json::get_array(document, {"status", "conditions"}))
       if (json::get_string(one, {"type"}) == kCondition)
         group_conditions[key] = {std::string(json::get_string(one, {"status"})), std::string(json::get_string(one, {"reason"})),
@@ -75,6 +78,9 @@ void Core::note_member(const client::Object& object, const PodGlance& glance, bo
   const bool counts = is_there && !glance.is_terminal();
   const bool has_changed = counts ? groups.add_member(key, {object.uid(), object.key()}) : groups.remove_member(key, object.uid());
   if (has_changed && counts && are_groups_on()) ask_gates_of_group(key);
+  const placement::PodGroupPtr group = has_changed && group_waits.contains(key) ? groups.find(key) : nullptr;
+  if (group != nullptr && static_cast<std::int64_t>(groups.count(key)) < group->min_count)
+    wait_no_longer(key, "the gang has fewer pods than its minCount");
 }
 
 Status Core::gate_of(const model::PodView& pod) const {
@@ -161,8 +167,8 @@ void Core::schedule_group(const SchedulingQueue::Entry& entry, const std::string
   GroupTurn turn{.group = groups.find(key), .turns = gather_group(entry, key), .members = {}, .started = meters.start()};
   group_preempting.erase(key);
   if (turn.turns.empty() || turn.group == nullptr || !agree_on_profile(turn.turns)) return;
-  if (!turn.group->mistake.empty() && !group_options.as_kubernetes) return reject_for_mistake(turn);
   for (const Turn& one : turn.turns) turn.members.push_back(one.info);
+  if (!turn.group->mistake.empty() && !group_options.as_kubernetes) return reject_for_mistake(turn);
   if (group_options.order_members) {
     group_options.order_members(turn.members);
     std::ranges::sort(turn.turns, {}, [&](const Turn& one) { return std::ranges::find(turn.members, one.info); });
@@ -174,28 +180,47 @@ void Core::schedule_group(const SchedulingQueue::Entry& entry, const std::string
                                     .pick = group_options.pick_domain,
                                     .as_kubernetes = group_options.as_kubernetes,
                                     .budgets_are_hard = has_hard_budgets(*turn.turns.front().framework)};
-  GroupDecision decision = placement::decide_group(trial, question);
+  const auto own_room = reservations.find(key);
+  if (own_room != reservations.end()) lift_stand_ins(own_room->second);
+  GroupDecision decision = decide_group_beside_rooms(question);
   const std::string& profile = turn.members.front()->view().scheduler_name;
   meters.group_algorithm(meters.since(turn.started));
   const char* result = "scheduled";
   switch (decision.outcome) {
     case GroupDecision::Outcome::kScheduled:
       place_group(turn, decision);
+      wait_no_longer(key);
       break;
     case GroupDecision::Outcome::kUnschedulable: {
       std::string message;
+      if (!group_options.as_kubernetes) decision.message += others_of(turn, decision);
       const bool waits = group_options.preemption && preempt_for_group(turn, question, decision, message);
       if (!message.empty()) decision.message += ", " + message;
+      if (own_room != reservations.end()) put_stand_ins(own_room->second);
+      if (waits)
+        wait_no_longer(key);  // The places that victims leave are promised to the members themselves.
+      else if (const std::string kept = wait_longer(turn, question); !kept.empty())
+        decision.message += ", " + kept;
       result = waits ? "waiting_on_preemption" : "unschedulable";
       reject_group(turn, decision, waits);
       break;
     }
     case GroupDecision::Outcome::kError:
       result = "error";
+      if (own_room != reservations.end()) put_stand_ins(own_room->second);
       fail_group(turn, decision);
       break;
   }
   meters.group_attempt(result, profile, meters.since(turn.started));
+}
+
+/// Members that nobody here decides about, where all others would have a place.
+std::string Core::others_of(const GroupTurn& turn, const GroupDecision& decision) const {
+  if (decision.placed_count() < std::ssize(turn.members)) return {};
+  const auto members = groups.members(turn.group->key());
+  const auto others =
+      std::ranges::count_if(members, [&](const auto& one) { return !pods.contains(one.uid) && !cluster.pod_node(one.pod_key).is_valid(); });
+  return others == 0 ? std::string() : fmt::format(", {} of its pods are another scheduler's (spec.schedulerName)", others);
 }
 
 /// Nothing is placed on a guess; a new revision of the group wakes its members.

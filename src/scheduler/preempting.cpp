@@ -74,8 +74,9 @@ void Core::rejected(const Turn& turn, const std::string& post_filter_message, co
     rejected_by |= bits.set_of(std::array{kDisruptionBudgets}, framework);
   const Tracked& mine = pods.at(uid);
   queue.unschedulable(uid, rejected_by, now, kinds_of_pods.of(framework, *mine.info, mine.nominated()));
-  report_failure(turn.info, "Unschedulable", placement::fit_error_message(*turn.diagnosis, framework.profile().era, post_filter_message),
-                 nominate);
+  std::string message = placement::fit_error_message(*turn.diagnosis, framework.profile().era, post_filter_message);
+  if (!turn.held_back.empty()) message += " It would fit, but " + turn.held_back + ".";
+  report_failure(turn.info, "Unschedulable", message, nominate);
   // What happened while extenders were asked could have helped.
   if (!turn.missed.empty() && (rejected_by == 0 || (rejected_by & bits.cured_by(turn.missed)) != 0)) wake_pod(uid);
 }
@@ -137,7 +138,7 @@ std::string Core::preempt(const PodInfoPtr& info, placement::Candidate choice) {
 
   std::vector<PodInfoPtr> losing;
   for (const PodInfoPtr& other : cluster.nominated(choice.node))
-    if (other->view().priority < preemptor_pod.priority) losing.push_back(other);
+    if (other->view().priority < preemptor_pod.priority && !is_stand_in(*other)) losing.push_back(other);
   for (const PodInfoPtr& other : losing) {
     const std::string& uid = other->view().meta.uid;
     Tracked* loser = wanting(uid);

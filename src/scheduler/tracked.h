@@ -39,6 +39,7 @@ struct Turn {
   std::optional<placement::Evaluation> refused;             ///< Every node that the engine found feasible was refused by extenders.
   std::shared_ptr<const placement::Diagnosis> diagnosis{};  ///< Why no node took it.
   placement::EventSet missed{};                             ///< What happened while extenders were asked.
+  std::string held_back{};                                  ///< For whom room is kept that it would have; empty: nobody.
 };
 
 /// A place that a pod has in the cluster before the API says so, and how far its binding is.

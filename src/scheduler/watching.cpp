@@ -139,6 +139,11 @@ void Core::node_deleted(const ObjectRef& object) {
       set_nominated(*loser, "");
       queue.wake_one(pod->view().meta.uid, now);
     }
+  std::vector<std::string> lost;
+  for (const auto& [key, kept] : reservations)
+    if (std::ranges::find(kept.stand_ins, object->name(), [](const auto& one) { return one.second; }) != kept.stand_ins.end())
+      lost.push_back(key);
+  for (const std::string& key : lost) give_room_back(key, fmt::format("node {} is gone", object->name()));
   wake(ClusterEvent::kNodeDeleted, {}, {.node_before = was.get()});
   meters.events(ClusterEvent::kNodeDeleted, start);
 }

@@ -91,7 +91,7 @@ class Desk {
     EXPECT_EQ(core_->assumed, 0u);
     EXPECT_EQ(core_->bindings_in_flight, 0u);
     EXPECT_TRUE(core_->preempted_by.empty() && core_->bindings_by_claim.empty() && core_->at_permit.empty() && core_->gates.empty());
-    EXPECT_TRUE(core_->group_preempting.empty());
+    EXPECT_TRUE(core_->group_preempting.empty() && core_->group_waits.empty() && core_->reservations.empty());
     const auto sizes = core_->queue.sizes();
     EXPECT_EQ(sizes.active + sizes.backoff + sizes.unschedulable + sizes.gated, 0u);
   }
@@ -117,13 +117,17 @@ class Desk {
   void show_new_pod(const std::string& name, const json::Value* with) {
     json::Value spec = json::Object{{"schedulerName", "default-scheduler"}, {"priority", 0}};
     json::Object metadata{{"name", name}, {"uid", name + "-" + std::to_string(++uids_)}};
-    std::string cpu = "1";
+    std::string cpu = "1", started;
     const json::Object asked = with != nullptr ? with->as_object() : json::Object();
     for (const auto& [key, value] : asked) {
       if (key == "cpu")
         cpu = json::as_view(value);
       else if (key == "labels")
         metadata["labels"] = value;
+      else if (key == "created")
+        metadata["creationTimestamp"] = value;
+      else if (key == "started")
+        started = json::as_view(value);
       else if (key == "group")
         json::set(spec, {"schedulingGroup", "podGroupName"}, value);
       else
@@ -131,7 +135,9 @@ class Desk {
     }
     json::set(spec, {"containers"},
               json::Array{json::Object{{"name", "c"}, {"resources", json::Object{{"requests", json::Object{{"cpu", cpu}}}}}}});
-    show(json::Object{{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata}, {"spec", spec}});
+    json::Object pod{{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata}, {"spec", spec}};
+    if (!started.empty()) pod["status"] = json::Object{{"phase", "Running"}, {"startTime", started}};
+    show(std::move(pod));
   }
 
   void show_group(const std::string& name, const json::Value* with) {
@@ -141,6 +147,10 @@ class Desk {
     for (const auto& [key, value] : with->as_object())
       if (key == "topologyKey")
         json::set(group, {"spec", "schedulingConstraints", "topology"}, json::Array{json::Object{{"key", value}}});
+      else if (key == "created")
+        json::set(group, {"metadata", "creationTimestamp"}, value);
+      else if (key == "annotations")
+        json::set(group, {"metadata", "annotations"}, value);
       else if (key != "minCount")
         json::set(group, {"spec", std::string(key)}, value);
     const auto after = std::make_shared<client::Object>(group);

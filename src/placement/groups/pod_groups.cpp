@@ -67,6 +67,11 @@ PodGroup PodGroup::parse(const json::Value& object) {
   return out;
 }
 
+bool PodGroup::asks_the_same(const PodGroup& other) const {
+  return uid == other.uid && is_gang == other.is_gang && min_count == other.min_count && topology_key == other.topology_key &&
+         levels == other.levels && mistake == other.mistake && priority == other.priority;
+}
+
 void PodGroups::upsert(PodGroupPtr group) {
   std::string key = group->key();
   groups_[std::move(key)] = std::move(group);

@@ -42,6 +42,8 @@ struct PodGroup {
   [[nodiscard]] std::vector<TopologyLevel> all_levels() const {
     return levels.empty() && !topology_key.empty() ? std::vector<TopologyLevel>{{topology_key, true}} : levels;
   }
+  /// Nothing differs that a decision goes by.
+  [[nodiscard]] bool asks_the_same(const PodGroup& other) const;
   static PodGroup parse(const json::Value& object);
 };
 using PodGroupPtr = std::shared_ptr<const PodGroup>;
