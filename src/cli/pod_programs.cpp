@@ -38,8 +38,15 @@ constexpr std::array<AllowedFlag, 8> kDeschedulerFlags = {{{"--policy-config-fil
                                                            {"--output"},
                                                            {"-o"},
                                                            {"--validate"}}};
-constexpr std::array<AllowedFlag, 6> kSchedulerFlags = {
-    {{"--policy-config-file", true}, {"--config", true}, {"--scheduler-name"}, {"--seed"}, {"--hard-disruption-budgets"}, {"--validate"}}};
+constexpr std::array<AllowedFlag, 9> kSchedulerFlags = {{{"--policy-config-file", true},
+                                                         {"--config", true},
+                                                         {"--scheduler-name"},
+                                                         {"--seed"},
+                                                         {"--hard-disruption-budgets"},
+                                                         {"--gangs-as-kubernetes"},
+                                                         {"--gang-reservation-after"},
+                                                         {"--gang-reservation-for"},
+                                                         {"--validate"}}};
 constexpr std::array<AllowedFlag, 3> kCommonFlags = {{{"--compatibility"}, {"-v"}, {"--v"}}};
 
 const AllowedFlag* find_allowed_flag(std::string_view role, std::string_view name) {

@@ -280,7 +280,7 @@ void Core::reject_group(const GroupTurn& turn, const GroupDecision& decision, bo
 
 void Core::reject_member(Turn turn, const PodGroup& group, std::shared_ptr<const placement::Diagnosis> diagnosis) {
   meters.attempt("unschedulable", *turn.info, meters.since(turn.started));
-  const bool by_domains = group_options.topology && group.has_constraints;
+  const bool by_domains = group_options.as_kubernetes && group_options.topology && group.has_constraints;
   const std::string_view why = by_domains                 ? "not eligible due to placement-based pod group scheduling limitation"
                                : group_options.preemption ? "not eligible due to workload aware preemption enabled"
                                                           : placement::words::kNotHelpful;

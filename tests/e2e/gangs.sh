@@ -108,6 +108,39 @@ check "a Job whose template names a group keeps that" own_group
 check "and is placed with it" eventually 20 job_placed 3 own
 check "it has no Workload" sh -c '[ -z "$(kubectl get workloads -o name | grep own)" ]'
 
+# ---- mistakes that only the scheduler sees, and room for a gang that waits
+stop_up
+start_up --nodes 2 --real-node off --gang-reservation-after 3s
+kubectl delete jobs --all >/dev/null
+kubectl delete pods --all --now >/dev/null
+annotated() { # annotated NAME SPEC KEYS: a PodGroup that prefers domains of these keys
+  apply "{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: {name: $1, annotations: {scheduling.berth.dev/preferred-topology: '$3'}}, spec: $2}"
+}
+check "a preferred topology with a slip" annotated slip '{schedulingPolicy: {gang: {minCount: 1}}}' 'rack,,zone'
+check "its pod" member slip-a slip 10m
+check "the group says what is wrong" eventually 20 says 'preferred-topology]: "rack,,zone": a key is empty' condition slip
+check "so does an event" eventually 10 says 'InvalidTopology' kubectl describe podgroup slip
+check "mended, it is placed" annotated slip '{schedulingPolicy: {gang: {minCount: 1}}}' 'topology.kubernetes.io/zone'
+check "at once" eventually 20 placed 1 slip
+check "a topology that no node has" group nowhere '{schedulingPolicy: {gang: {minCount: 1}}, schedulingConstraints: {topology: [{key: rack}]}}'
+check "with a pod" member nowhere-a nowhere 10m
+check "the group names the key" eventually 20 says 'no node has the label "rack"' condition nowhere
+count=$(kubectl get nodes -o name | wc -l)
+fill() { apply "{apiVersion: v1, kind: Pod, metadata: {name: fill-$1}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: i, resources: {requests: {cpu: $((whole * 6 / 10))}}}]}}"; }
+for one in $(seq "$count"); do fill "$one" >/dev/null; done
+check "every node is more than half full" eventually 20 sh -c "[ \$(kubectl get pods -o jsonpath='{range .items[*]}{.spec.nodeName}{\"\\n\"}{end}' | grep -c .) -ge $count ]"
+check "a gang that needs all nodes" group patient "{schedulingPolicy: {gang: {minCount: $count}}}"
+for one in $(seq "$count"); do member "patient-$one" patient $((whole * 9 / 10)) >/dev/null; done
+check "has room kept after a while" eventually 30 says 'room is kept for it on' condition patient
+check "an event says from whom" says 'RoomKept' kubectl describe podgroup patient
+check "a small pod that comes later" apply "{apiVersion: v1, kind: Pod, metadata: {name: late}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: $((whole * 3 / 10))}}}]}}"
+check "is told for whom it waits" eventually 20 says 'It would fit, but room is kept for pod group default/patient until' kubectl describe pod late
+for one in $(seq "$count"); do kubectl delete pod "fill-$one" --now >/dev/null; done
+check "the gang has its places once the others are gone" eventually 30 placed "$count" patient
+check "before the small pod" says 'Pending' kubectl get pod late
+kubectl delete podgroups --all --wait=false >/dev/null
+kubectl delete pods --all --now >/dev/null
+
 # ---- as Kubernetes 1.36 has it
 stop_up
 start_up --nodes 2 --real-node off --feature-gates=GenericWorkload=false

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <charconv>
-#include <map>
 #include <numeric>
 
 #include "placement/attempt.h"
@@ -23,6 +23,18 @@ std::optional<std::vector<std::string_view>> values_of(const NodeInfo& node, std
     out.push_back(*value);
   }
   return out;
+}
+
+/// The same as one text, which no other values make; false: one is missing.
+bool put_values(const NodeInfo& node, std::span<const TopologyLevel> levels, std::string& out) {
+  out.clear();
+  for (const TopologyLevel& level : levels) {
+    const std::string* value = node.label(level.key);
+    if (value == nullptr) return false;
+    out.append(*value);
+    out.push_back('\0');
+  }
+  return true;
 }
 
 /// Of required levels, what members that stand prescribe.
@@ -244,19 +256,28 @@ Expected<std::vector<GroupDomain>, std::string> group_domains(const Cluster& clu
   const auto required = required_of(levels);
   const auto only = prescribed(cluster, question, required);
   if (!only) return std::unexpected(only.error());
-  std::map<std::vector<std::string_view>, GroupDomain> by_values;
+  // By the values with a zero between, which none of them has.
+  boost::unordered_flat_map<std::string, std::size_t> known;
+  std::vector<std::pair<std::string, GroupDomain>> by_values;
+  std::string key;
   for (const NodeInfo* node : cluster.nodes()) {
-    auto values = values_of(*node, levels);
-    if (!values || (*only && !std::ranges::equal(**only, std::span(*values).first(required.size())))) continue;
-    GroupDomain& one = by_values[*values];
-    if (one.nodes.empty()) one.name = fmt::format("{}", fmt::join(*values, "/"));
-    one.nodes.push_back(node->index);
+    if (!put_values(*node, levels, key)) continue;
+    const auto [at, is_new] = known.try_emplace(key, by_values.size());
+    if (is_new) by_values.emplace_back(key, GroupDomain());
+    by_values[at->second].second.nodes.push_back(node->index);
   }
+  if (*only)
+    std::erase_if(by_values, [&](const auto& one) {
+      const auto values = values_of(*cluster.node(one.second.nodes.front()), required);
+      return !std::ranges::equal(**only, *values);
+    });
+  std::ranges::sort(by_values, {}, &std::pair<std::string, GroupDomain>::first);
   std::vector<NodeIndex> begun = question.standing;
   for (const PodInfoPtr& pod : question.members)
     if (const NodeIndex promised = cluster.nominated_node(pod->key); promised.is_valid()) begun.push_back(promised);
   std::vector<GroupDomain> out;
   for (auto& [values, domain] : by_values) {
+    if (!levels.empty()) domain.name = fmt::format("{}", fmt::join(*values_of(*cluster.node(domain.nodes.front()), levels), "/"));
     count_room(cluster, question.members, domain);
     for (const NodeIndex index : begun) domain.held += std::ranges::count(domain.nodes, index);
     out.push_back(std::move(domain));
@@ -292,8 +313,8 @@ GroupDecision decide_by_levels(Trial& trial, const GroupQuestion& question) {
   const std::vector<TopologyLevel> all_levels = question.group->all_levels();
   const std::span<const TopologyLevel> levels = all_levels;
   const std::size_t required = required_of(levels).size();
-  if (const auto domains = group_domains(trial.cluster(), question, levels.first(required)); !domains)
-    return {GroupDecision::Outcome::kError, {}, domains.error()};
+  auto domains = group_domains(trial.cluster(), question, levels.first(required));
+  if (!domains) return {GroupDecision::Outcome::kError, {}, domains.error()};
   for (std::size_t depth = levels.size(); depth > required; --depth)
     if (auto narrow = decide_narrowly(trial, question, levels.first(depth))) return std::move(*narrow);
   if (required == 0) {
@@ -303,7 +324,6 @@ GroupDecision decide_by_levels(Trial& trial, const GroupQuestion& question) {
       out.message = fmt::format("0/1 placements are available, first placement status: {}", kGroupUnschedulable);
     return out;
   }
-  auto domains = group_domains(trial.cluster(), question, levels.first(required));
   return domains->empty() ? no_domain(question) : decide_widely(trial, question, *domains);
 }
 

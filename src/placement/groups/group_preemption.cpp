@@ -325,7 +325,7 @@ class Search {
     // The sums go back to all being away, for who asks next.
     for (const Victim* one : kept)
       if (sums != nullptr) sums->take_away(*one);
-    if (sums == nullptr || !plan) return plan;
+    if (sums == nullptr || !plan || domains_.size() == 1) return plan;
     std::vector<const Victim*> stay = orders_[domain].victims;
     std::vector<const Victim*> gone = plan->victims;
     std::ranges::sort(stay);

@@ -55,7 +55,7 @@ Victims::Victims(const Cluster& cluster, const PodGroup& preemptor, const PodGro
 
 VictimSums::VictimSums(const Cluster& cluster, const GroupRoom& room, const Victims& victims, std::vector<std::int32_t> domain_of,
                        std::size_t domains, std::int64_t need)
-    : room_(room),
+    : rules_(room),
       victims_(victims),
       domain_of_(std::move(domain_of)),
       need_(need),
@@ -64,6 +64,7 @@ VictimSums::VictimSums(const Cluster& cluster, const GroupRoom& room, const Vict
       left_(cluster.slot_count() * width_, 0),
       amounts_(victims.rows.size() * width_),
       may_go_(cluster.slot_count() * kinds_, 0),
+      room_(cluster.slot_count() * (kinds_ + 1), 0),
       room_of_kind_(domains * (kinds_ + 1), 0) {
   for (std::uint32_t slot = 0; slot < cluster.slot_count(); ++slot) {
     const NodeInfo* node = cluster.node(NodeIndex{slot});
@@ -78,14 +79,15 @@ VictimSums::VictimSums(const Cluster& cluster, const GroupRoom& room, const Vict
     room.amounts_of(*victims.rows[row].pod, true, &amounts_[row * width_]);
     for (std::size_t i = 0; i < width_; ++i) left_[victims.rows[row].node.value * width_ + i] += amounts_[row * width_ + i];
   }
-  for (std::uint32_t slot = 0; slot < cluster.slot_count(); ++slot) count(slot, 1);
+  for (std::uint32_t slot = 0; slot < cluster.slot_count(); ++slot)
+    if (domain_of_[slot] >= 0) recount(slot);
 }
 
 VictimSums::Answer VictimSums::answer(std::size_t domain) const {
   const std::int64_t* room = &room_of_kind_[domain * (kinds_ + 1)];
   if (room[kinds_] >= need_) return Answer::kFits;
   std::int64_t most = 0;
-  for (std::size_t kind = 0; kind < kinds_; ++kind) most += std::min(room[kind], std::ssize(room_.kinds()[kind].members));
+  for (std::size_t kind = 0; kind < kinds_; ++kind) most += std::min(room[kind], std::ssize(rules_.kinds()[kind].members));
   return most < need_ ? Answer::kDoesNot : Answer::kOpen;
 }
 
@@ -98,24 +100,26 @@ void VictimSums::change(const Victim& victim, std::int64_t sign) {
   for (std::uint32_t row = victim.first; row < victim.first + victim.count; ++row) {
     const std::uint32_t slot = victims_.rows[row].node.value;
     if (domain_of_[slot] < 0) continue;
-    count(slot, -1);
     for (std::size_t i = 0; i < width_; ++i) left_[slot * width_ + i] += sign * amounts_[row * width_ + i];
-    count(slot, 1);
+    // Where there is no room for anybody, less of it changes nothing.
+    const std::int64_t* room = &room_[slot * (kinds_ + 1)];
+    if (sign > 0 || std::any_of(room, room + kinds_ + 1, [](std::int64_t one) { return one != 0; })) recount(slot);
   }
 }
 
-/// The node's room goes into its domain's, or out of it.
-void VictimSums::count(std::uint32_t slot, std::int64_t sign) {
-  if (domain_of_[slot] < 0) return;
+/// The node's room anew, and with it its domain's.
+void VictimSums::recount(std::uint32_t slot) {
   std::int64_t* sums = &room_of_kind_[static_cast<std::size_t>(domain_of_[slot]) * (kinds_ + 1)];
+  std::int64_t* room = &room_[slot * (kinds_ + 1)];
   const std::int64_t* left = &left_[slot * width_];
-  const std::uint8_t* may_go = &may_go_[slot * kinds_];
+  const auto set = [&](std::size_t at, std::int64_t now) { sums[at] += now - std::exchange(room[at], now); };
   bool takes_any = true;
   for (std::size_t kind = 0; kind < kinds_; ++kind) {
-    takes_any = takes_any && may_go[kind] != 0;
-    if (may_go[kind] != 0) sums[kind] += sign * room_.room(kind, left);
+    const bool may_go = may_go_[slot * kinds_ + kind] != 0;
+    takes_any = takes_any && may_go;
+    set(kind, may_go ? rules_.room(kind, left) : 0);
   }
-  if (takes_any) sums[kinds_] += sign * (kinds_ == 1 ? room_.room(0, left) : room_.room_for_any(left));
+  set(kinds_, !takes_any ? 0 : kinds_ == 1 ? room[0] : rules_.room_for_any(left));
 }
 
 }  // namespace berth::placement

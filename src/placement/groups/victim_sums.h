@@ -49,9 +49,9 @@ class VictimSums {
 
  private:
   void change(const Victim& victim, std::int64_t sign);
-  void count(std::uint32_t node, std::int64_t sign);
+  void recount(std::uint32_t slot);
 
-  const GroupRoom& room_;
+  const GroupRoom& rules_;
   const Victims& victims_;
   std::vector<std::int32_t> domain_of_;
   std::int64_t need_;
@@ -59,7 +59,8 @@ class VictimSums {
   std::vector<std::int64_t> left_;          ///< By slot, in rows of width_.
   std::vector<std::int64_t> amounts_;       ///< By row of victims, likewise.
   std::vector<std::uint8_t> may_go_;        ///< By slot, a kind each.
-  std::vector<std::int64_t> room_of_kind_;  ///< By domain, a kind each; last of each domain: of the largest of all kinds.
+  std::vector<std::int64_t> room_;          ///< By slot, a kind each; the last of each slot: for the largest of all kinds.
+  std::vector<std::int64_t> room_of_kind_;  ///< The sums of those, by domain.
 };
 
 }  // namespace berth::placement
