@@ -1,4 +1,4 @@
-// `berth explain`: why a pod is where it is, or why it is pending (SPEC I3).
+// `berth explain`: why a pod, or a group of pods, is where it is, or why it is pending (SPEC I3).
 #include "placement/explain.h"
 
 #include <fmt/format.h>
@@ -9,11 +9,13 @@
 #include <optional>
 
 #include "autoscaler/advice.h"
+#include "cli/group_input.h"
 #include "cli/kubectl_words.h"
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
 #include "cli/placement_input.h"
 #include "cli/scaling_view.h"
+#include "placement/groups/group_placement.h"
 
 namespace berth::cli {
 namespace {
@@ -36,6 +38,7 @@ std::vector<PodInfoPtr> find_pods(const PlacementInput& input, const std::vector
 }
 
 bool is_pod_word(const std::string& word) { return word == "pod" || word == "pods" || word == "po"; }
+bool is_group_word(const std::string& word) { return word == "podgroup" || word == "podgroups"; }
 bool is_node_word(const std::string& word) { return word == "node" || word == "nodes" || word == "no"; }
 
 /// Of a pod that waits with its group: a node that fits the pod alone is not all that it needs. Empty for others.
@@ -43,10 +46,23 @@ std::string words_of_group(const json::Value& pod) {
   const std::string_view group = json::get_string(pod, {"spec", "schedulingGroup", "podGroupName"});
   if (group.empty() || !json::get_string(pod, {"spec", "nodeName"}).empty()) return {};
   return fmt::format(
-      "It is one of the PodGroup {0}, and this answer is about the pod alone: the scheduler places enough pods of a gang at once, or none, "
-      "and tries none of them before the group and its minCount of pods are there. `kubectl describe podgroup {0}` says what the group "
-      "waits for.",
+      "It is one of the PodGroup {}, and this answer is about the pod alone: the scheduler places enough pods of a gang at once, or none, "
+      "and tries none of them before the group and its minCount of pods are there.",
       group);
+}
+
+/// Of a PodGroup: what the pods that wait would need to be placed together. Nullopt: there is none of the key.
+std::optional<placement::GroupExplanation> explain_group_of(PlacementInput& input, const GroupInput& groups, const std::string& key) {
+  const placement::GroupToExplain question = groups.question(key);
+  if (question.group == nullptr) return std::nullopt;
+  placement::Trial trial(input.cluster, input.profiles_for_all());
+  return placement::explain_group(trial, groups.groups(), question);
+}
+
+GroupInput groups_of(const PlacementInput& input) {
+  GroupInput out(input.cluster.era());
+  for (const json::Value& object : input.grouped) out.add(object);
+  return out;
 }
 
 /// What its PodScheduled condition says against the verdict, or nothing.
@@ -80,7 +96,7 @@ struct ExplainFlags {
 
   void add_to(CLI::App& app) {
     placement.add_to(app);
-    app.add_option("args", words, "pod NAME, pod/NAME, node NAME or node/NAME");
+    app.add_option("args", words, "pod NAME, pod/NAME, podgroup NAME, podgroup/NAME, node NAME or node/NAME");
     app.add_option("--pod", pod_files, "A manifest with the pod (or the workload whose pod it is)");
     app.add_option("-o,--output", output, "text, wide or json")->check(CLI::IsMember({"text", "wide", "json"}));
     app.add_flag("--hard-budgets", budgets_are_hard, "Never plan an eviction that breaks a PodDisruptionBudget");
@@ -90,7 +106,7 @@ struct ExplainFlags {
   void take_back_words() {
     auto& files = placement.cluster_files;
     if (!words.empty() || !pod_files.empty() || files.size() <= 2) return;
-    if (const std::string& word = files[files.size() - 2]; !is_pod_word(word) && !is_node_word(word)) return;
+    if (const std::string& word = files[files.size() - 2]; !is_pod_word(word) && !is_node_word(word) && !is_group_word(word)) return;
     words.assign(files.end() - 2, files.end());
     files.resize(files.size() - 2);
   }
@@ -98,6 +114,12 @@ struct ExplainFlags {
   [[nodiscard]] std::string node_name() const {
     if (words.size() == 2 && is_node_word(words[0])) return words[1];
     return words.size() == 1 && words[0].starts_with("node/") ? words[0].substr(5) : "";
+  }
+  /// The name in "podgroup NAME" or "podgroup/NAME"; empty when it is not about a group.
+  [[nodiscard]] std::string group_name() const {
+    if (words.size() == 2 && is_group_word(words[0])) return words[1];
+    const std::size_t slash = words.size() == 1 ? words[0].find('/') : std::string::npos;
+    return slash != std::string::npos && is_group_word(words[0].substr(0, slash)) ? words[0].substr(slash + 1) : "";
   }
   /// The name in "pod NAME" or "pod/NAME" or "NAME"; empty when there is none.
   [[nodiscard]] std::string pod_name() const {
@@ -115,7 +137,7 @@ int not_a_pod(const ExplainFlags& flags) {
     std::fprintf(stderr, "error: berth explains where pods go: `berth explain pod NAME`. For the fields of a kind use kubectl:\n  %s\n",
                  kubectl_line("explain", flags.words).c_str());
   } else if (flags.words.size() == 2) {
-    std::fprintf(stderr, "error: only pods and nodes are explained, not \"%s\": `berth explain pod NAME`\n", word.c_str());
+    std::fprintf(stderr, "error: only pods, podgroups and nodes are explained, not \"%s\": `berth explain pod NAME`\n", word.c_str());
   } else {
     std::fprintf(stderr, "error: say which pod: `berth explain pod NAME` or `berth explain --pod FILE`\n");
   }
@@ -167,10 +189,40 @@ Result<std::vector<Asked>> asked_pods(const ExplainFlags& flags, const Placement
   return out;
 }
 
-void print(const placement::Explanation& explanation, const std::string& output) {
-  const std::string text =
-      output == "json" ? json::serialize_pretty(placement::to_json(explanation)) : placement::to_text(explanation, output == "wide");
+void print(const placement::Explanation& explanation, const std::optional<placement::GroupExplanation>& group, const std::string& output) {
+  std::string text;
+  if (output == "json") {
+    json::Value document = placement::to_json(explanation);
+    if (group) json::set(document, {"group"}, placement::to_json(*group));
+    text = json::serialize_pretty(document);
+  } else {
+    text = placement::to_text(explanation, output == "wide");
+    if (group) text += "\n" + placement::to_text(*group);
+  }
   std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+int explain_group_named(const ExplainFlags& flags, const std::string& name) {
+  auto input = read_placement_input(flags.placement);
+  if (!input) return report(input.error());
+  warn_of_ignored(*input);
+  tell_notes(*input);
+  std::string ns = flags.placement.connection.ns;
+  if (ns.empty() && flags.placement.cluster_files.empty()) {
+    auto session = Session::open(flags.placement.connection);
+    if (!session) return report(session.error());
+    ns = (*session)->ns();
+  }
+  for (const json::Value& object : input->grouped)
+    if (ns.empty() && json::get_string(object, {"kind"}) == "PodGroup" && json::get_string(object, {"metadata", "name"}) == name)
+      ns = json::get_string(object, {"metadata", "namespace"});
+  const auto explanation = explain_group_of(*input, groups_of(*input), fmt::format("{}/{}", ns, name));
+  if (!explanation) return report(Error{ErrorCode::kNotFound, fmt::format("podgroups.scheduling.k8s.io \"{}\" not found", name)});
+  const std::string text = flags.output == "json" ? json::serialize_pretty(placement::to_json(*explanation))
+                                                  : fmt::format("{}\nBy the configuration of {}.\n", placement::to_text(*explanation),
+                                                                configuration_words(*input, "default-scheduler"));
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return 0;
 }
 
 /// What the autoscaler would say: nothing where there is no ClusterAutoscaler.
@@ -208,8 +260,10 @@ int run_explain(const std::vector<std::string>& args) {
   CLI::App app(
       "Explains why a pod is where it is, or why it is pending: node by node, plugin by plugin, the smallest change that would place it, "
       "and "
-      "why each group of nodes does not grow for it. Explains why the autoscaler keeps a node, and what would free it.\n"
+      "why each group of nodes does not grow for it. Explains what a group of pods waits for: which of them stops it, which domain comes "
+      "nearest, and what would place it. Explains why the autoscaler keeps a node, and what would free it.\n"
       "  berth explain pod web -n prod\n"
+      "  berth explain podgroup training\n"
       "  berth explain node worker-3\n"
       "  berth explain --cluster nodes.yaml --cluster pods.json --pod web.yaml",
       "berth explain");
@@ -218,6 +272,7 @@ int run_explain(const std::vector<std::string>& args) {
   if (const auto code = parse_args(app, args)) return *code;
   flags.take_back_words();
   if (const std::string node = flags.node_name(); !node.empty() && flags.pod_files.empty()) return explain_node_of(flags, node);
+  if (const std::string group = flags.group_name(); !group.empty() && flags.pod_files.empty()) return explain_group_named(flags, group);
   const std::string name = flags.pod_name();
   const bool is_kind = flags.pod_files.empty() && flags.words.size() == 1 && flags.words[0].find('/') == std::string::npos &&
                        (flags.words[0].find('.') != std::string::npos || is_pod_word(flags.words[0])) &&
@@ -242,13 +297,15 @@ int run_explain(const std::vector<std::string>& args) {
   if (flags.output != "json" && std::ranges::any_of(*pods, [](const Asked& asked) { return asked.pod->view().node_name.empty(); }))
     scaling = scaling_of(flags, *input);
   bool is_first = true;
+  const GroupInput groups = groups_of(*input);
   for (const Asked& asked : *pods) {
     if (!is_first && flags.output != "json") std::printf("\n");
     is_first = false;
     auto explanation = placement::explain(input->framework_for(*asked.pod), input->cluster, asked.pod, options);
     explanation.configuration = input->sources.find(input->profile_for(asked.pod->view().scheduler_name))->second;
     explanation.contradiction = contradiction_of(asked.document, explanation);
-    print(explanation, flags.output);
+    const std::string group = placement::group_key_of(asked.document);
+    print(explanation, group.empty() ? std::nullopt : explain_group_of(*input, groups, group), flags.output);
     if (!scaling) continue;
     const std::string words = autoscaler::explain_growth(scaling->snapshot, scaling->actions, scaling->options, asked.pod->key);
     std::fwrite(words.data(), 1, words.size(), stdout);

@@ -13,14 +13,22 @@
 namespace berth::cli {
 namespace {
 
+bool is_of_groups(const json::Value& object) {
+  return json::get_string(object, {"kind"}) == "PodGroup" || !json::get_string(object, {"spec", "schedulingGroup", "podGroupName"}).empty();
+}
+
 /// Sentences on what could not be read.
-Result<std::vector<std::string>> read_live(const ConnectionFlags& flags, placement::Cluster& cluster,
+Result<std::vector<std::string>> read_live(const ConnectionFlags& flags, placement::Cluster& cluster, std::vector<json::Value>& grouped,
                                            std::optional<model::ApiStatus>* refused) {
   auto session = Session::open(flags);
   if (!session) return std::unexpected(session.error());
   std::vector<std::pair<std::string, std::string>> wanted;
   for (const auto& [group, plural] : placement::kClusterResources) wanted.emplace_back(group, plural);
-  auto read = read_live_objects((*session)->client(), wanted, [&](const json::Value& item) { cluster.upsert(item); });
+  wanted.emplace_back("scheduling.k8s.io", "podgroups");
+  auto read = read_live_objects((*session)->client(), wanted, [&](const json::Value& item) {
+    cluster.upsert(item);
+    if (is_of_groups(item)) grouped.push_back(item);
+  });
   if (!read) return std::unexpected(live_error(read.error(), refused));
   return std::move(read->unread);
 }
@@ -89,7 +97,7 @@ Result<std::vector<json::Value>> read_objects(const std::vector<std::string>& fi
 Result<PlacementInput> read_placement_config(const PlacementFlags& flags, const KnownSchedulers& known, std::string_view scheduler) {
   const std::optional<placement::Era> era = flags.compatibility.era();
   auto config = scheduler::config::default_config(era.value_or(placement::Era::k136));
-  PlacementInput out{{}, {}, {}, {}, {}, false, placement::Cluster(placement::Era::k136), {}, {}};
+  PlacementInput out{{}, {}, {}, {}, {}, false, placement::Cluster(placement::Era::k136), {}, {}, {}};
   std::string source = era ? (*era == placement::Era::k120 ? "the defaults of 1.20" : "the defaults of 1.36")
                            : "the defaults, for no scheduler has published its own";
   if (!flags.config_file.empty() && !flags.policy_file.empty()) return invalid("--config and --policy-config-file: give one of them");
@@ -155,7 +163,7 @@ Result<PlacementInput> read_placement_input(const PlacementFlags& flags, std::st
     auto input = read_placement_config(flags, known, scheduler);
     if (!input) return input;
     warn_of_configuration(flags, *input);
-    auto unread = read_live(flags.connection, input->cluster, refused);
+    auto unread = read_live(flags.connection, input->cluster, input->grouped, refused);
     if (!unread) return std::unexpected(unread.error());
     for (const std::string& sentence : *unread) std::fprintf(stderr, "warning: %s\n", sentence.c_str());
     input->unread = std::move(*unread);
@@ -181,6 +189,7 @@ Result<PlacementInput> read_placement_input(const PlacementFlags& flags, std::st
     }
     const std::string ns(json::get_string(object, {"metadata", "namespace"}));
     const std::string what = ns.empty() ? fmt::format("{} {}", kind, name) : fmt::format("{} {}/{}", kind, ns, name);
+    if (is_of_groups(object)) out.grouped.push_back(object);
     if (out.cluster.upsert(object) && !seen.insert(what).second) out.ignored.push_back(fmt::format("all but the last {}", what));
   }
   for (std::uint32_t i = 0; i < out.cluster.slot_count(); ++i) {

@@ -38,6 +38,7 @@ struct PlacementInput {
   bool budgets_are_hard = false;                            ///< As the scheduler runs.
   placement::Cluster cluster;
   std::vector<json::Value> objects;  ///< As read; of files only.
+  std::vector<json::Value> grouped;  ///< PodGroups, and the pods that name one.
   /// Documents that are no use and why, for a warning.
   std::vector<std::string> ignored;
 

@@ -72,7 +72,7 @@ class DeviceTaintEviction final : public Controller {
       return;
     }
     if (event.after) index(*event.after);
-    add_users(event.object(), sink);
+    add_users(event.object(), cache, sink);
     if (!event.after) forget(event.object().key());
   }
   Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override;
@@ -81,7 +81,7 @@ class DeviceTaintEviction final : public Controller {
   void on_slice(const Event& event, const Cache& cache, KeySink& sink);
   void index(const client::Object& claim);
   void forget(const std::string& claim);
-  static void add_users(const client::Object& claim, KeySink& sink);
+  static void add_users(const client::Object& claim, const Cache& cache, KeySink& sink);
   [[nodiscard]] std::optional<TimePoint> eviction_time(const PodInfo& pod, const Cache& cache) const;
   [[nodiscard]] std::optional<TimePoint> eviction_time(const Value& claim) const;
   [[nodiscard]] std::vector<Taint> taints_of(const Value& device) const;
@@ -109,7 +109,7 @@ void DeviceTaintEviction::on_slice(const Event& event, const Cache& cache, KeySi
   for (const std::string& pool : pools)
     for (const std::string& key : claims_of_[pool]) {
       const auto [ns, claim] = split_key(key);
-      if (const auto known = cache.get(kinds().resource_claim, ns, claim)) add_users(*known, sink);
+      if (const auto known = cache.get(kinds().resource_claim, ns, claim)) add_users(*known, cache, sink);
     }
 }
 
@@ -129,10 +129,13 @@ void DeviceTaintEviction::forget(const std::string& claim) {
   pools_of_.erase(known);
 }
 
-void DeviceTaintEviction::add_users(const client::Object& claim, KeySink& sink) {
+void DeviceTaintEviction::add_users(const client::Object& claim, const Cache& cache, KeySink& sink) {
   for (const Value& user : get_array(*claim.parsed(), {"status", "reservedFor"}))
     if (get_string(user, {"resource"}) == "pods" && get_string(user, {"apiGroup"}).empty())
       sink.add(fmt::format("{}/{}", claim.ns(), get_string(user, {"name"})));
+    else if (get_string(user, {"resource"}) == "podgroups")
+      for (const PodRef& pod : cache.pods_in(claim.ns()))
+        if (pod->has_resource_claims && pod->scheduling_group == get_string(user, {"name"})) sink.add(pod->object->key());
 }
 
 /// Of the device as the pool's newest slices have it.
@@ -165,7 +168,7 @@ std::optional<TimePoint> DeviceTaintEviction::eviction_time(const PodInfo& pod, 
   const auto parsed = pod.object->parsed();
   for (const PodClaim& entry : pod_claims(*parsed)) {
     const ObjectRef claim = entry.claim.empty() ? nullptr : cache.get(kinds().resource_claim, pod.ns(), entry.claim);
-    if (!claim || !is_reserved_for(*claim->parsed(), pod.uid())) continue;
+    if (!claim || !may_use(*claim->parsed(), pod)) continue;
     if (!entry.claim_template.empty() && !is_of_pod(*claim, pod)) continue;
     if (const auto when = eviction_time(*claim->parsed()); when && (!out || *when < *out)) out = when;
   }

@@ -221,7 +221,7 @@ std::vector<ControllerPtr> make_controllers(const ManagerOptions& options) {
   all.push_back(make_attributes_class_protection_controller());
   all.push_back(make_pod_group_protection_controller());
   all.push_back(make_ephemeral_volume_controller());
-  all.push_back(make_resource_claim_controller());
+  all.push_back(make_resource_claim_controller({.knows_groups = model::has(options.features, model::Feature::kDRAWorkloadResourceClaims)}));
   all.push_back(make_device_taint_eviction_controller());
   all.push_back(make_service_cidr_controller());
   all.push_back(make_ip_address_controller());

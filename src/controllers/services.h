@@ -26,8 +26,11 @@ ControllerPtr make_attributes_class_protection_controller();
 ControllerPtr make_pod_group_protection_controller();
 /// pkg/controller/volume/ephemeral: the claims of pods' generic ephemeral volumes.
 ControllerPtr make_ephemeral_volume_controller();
+struct ResourceClaimOptions {
+  bool knows_groups = false;  ///< Claims that PodGroups share (gate DRAWorkloadResourceClaims).
+};
 /// pkg/controller/resourceclaim: the claims of pods' templates, and claims that nobody uses any more.
-ControllerPtr make_resource_claim_controller();
+ControllerPtr make_resource_claim_controller(ResourceClaimOptions options = {});
 /// pkg/controller/devicetainteviction: pods leave devices that are tainted.
 ControllerPtr make_device_taint_eviction_controller();
 

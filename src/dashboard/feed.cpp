@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kChunkBytes = 64 * 1024, kMostUnread = 4 * 1024 * 1024;
 constexpr auto kBatch = std::chrono::milliseconds(50);
-constexpr auto kAskAgain = std::chrono::seconds(10);
+constexpr auto kAskAgain = std::chrono::seconds(10), kAskForGroups = std::chrono::seconds(60);
 
 /// What happens to every pod, by the thousand; the page sees it by the pods themselves, and a pod's own page asks for all of its events.
 constexpr std::string_view kEventSelector =
@@ -24,8 +24,9 @@ struct Watched {
   std::string field_selector;
   std::unique_ptr<client::Client> client;  ///< Sees slim objects.
   std::unique_ptr<client::Informer> informer;
-  std::string problem;  ///< Why it is not watched.
-  std::string only;     ///< The one namespace that it is watched in where all may not be; `problem` says why.
+  std::string problem;      ///< Why it is not watched.
+  std::string only;         ///< The one namespace that it is watched in where all may not be; `problem` says why.
+  bool is_missing = false;  ///< There is nothing to watch, and nobody misses it.
 };
 
 /// "0/node-1", "1shop/web-1": a row's name among all rows, in the order in which a page wants them.
@@ -98,8 +99,8 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
   void start() {
     is_running = true;
     ++run;
-    const auto watch = [&](RowKind kind, std::string group, std::string resource, std::string selector) {
-      model::Gvr gvr{std::move(group), "v1", std::move(resource)};
+    const auto watch = [&](RowKind kind, std::string group, std::string resource, std::string selector, std::string version = "v1") {
+      model::Gvr gvr{std::move(group), std::move(version), std::move(resource)};
       watched.push_back(std::make_unique<Watched>(Watched{kind, std::move(gvr), std::move(selector), nullptr, nullptr, "", ""}));
       ask(watched.back().get());
     };
@@ -107,6 +108,7 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
     watch(RowKind::kPod, "", "pods", "");
     watch(RowKind::kEvent, "", "events", std::string(kEventSelector));
     watch(RowKind::kBudget, "policy", "poddisruptionbudgets", "");
+    watch(RowKind::kGroup, "scheduling.k8s.io", "podgroups", "", "v1alpha2");
     beat();
   }
 
@@ -139,6 +141,12 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
                     self->set_problem(*one, page.error().message);
                     return self->ask(one);
                   }
+                  // Few servers have them, and the page is whole without.
+                  if (one->kind == RowKind::kGroup) {
+                    one->is_missing = true;
+                    self->tell_state();
+                    return self->in(kAskForGroups, [one](Impl& again) { again.ask(one); });
+                  }
                   if (one->only.empty()) self->set_problem(*one, page.error().message);
                   one->only.clear();  // Rights may come: all of it is asked for again.
                   self->in(kAskAgain, [one](Impl& again) { again.ask(one); });
@@ -147,7 +155,7 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
 
   /// A user of one namespace sees that one, and is told so.
   [[nodiscard]] bool may_narrow(const Watched& one) const {
-    return one.kind != RowKind::kNode && one.only.empty() && options.ns.empty() && !options.own_ns.empty();
+    return one.kind != RowKind::kNode && one.kind != RowKind::kGroup && one.only.empty() && options.ns.empty() && !options.own_ns.empty();
   }
   [[nodiscard]] std::string namespace_of(const Watched& one) const {
     if (one.kind == RowKind::kNode) return {};
@@ -156,6 +164,7 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
 
   void watch(Watched& one) {
     if (one.only.empty()) set_problem(one, "");
+    one.is_missing = false;
     one.informer.reset();
     one.client = std::make_unique<client::Client>(with_slim_objects(client.transport(), one.kind), &loop, "berth-dashboard");
     one.informer = std::make_unique<client::Informer>(
@@ -266,7 +275,8 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
         if (one->informer && !one->only.empty()) problem["only"] = one->only;
         problems.push_back(std::move(problem));
       }
-      is_synced = is_synced && ((!one->problem.empty() && !one->informer) || (one->informer && one->informer->has_synced()));
+      is_synced =
+          is_synced && (one->is_missing || (!one->problem.empty() && !one->informer) || (one->informer && one->informer->has_synced()));
     }
     if (!unreachable.empty()) problems.push_back(json::Object{{"what", "cluster"}, {"message", unreachable}});
     return json::serialize(json::Object{{"kind", "state"}, {"synced", is_synced}, {"problems", std::move(problems)}}) + "\n";

@@ -212,7 +212,28 @@ json::Object budget_row(const json::Value& budget) {
   return row;
 }
 
-constexpr std::string_view kNames[] = {"node", "pod", "event", "budget"};
+json::Object group_row(const json::Value& group) {
+  json::Object row{{"kind", "group"}};
+  put(row, "ns", json::get_string(group, {"metadata", "namespace"}));
+  put(row, "name", json::get_string(group, {"metadata", "name"}));
+  put(row, "min", json::get_int(group, {"spec", "schedulingPolicy", "gang", "minCount"}));
+  for (const json::Value& one : json::get_array(group, {"spec", "schedulingConstraints", "topology"}))
+    put(row, "topology", json::get_string(one, {"key"}));
+  put(row, "priority", json::get_int(group, {"spec", "priority"}));
+  for (const json::Value& condition : json::get_array(group, {"status", "conditions"})) {
+    if (json::get_string(condition, {"type"}) != "PodGroupScheduled") continue;
+    const bool is_scheduled = json::get_string(condition, {"status"}) == "True";
+    put_flag(row, "scheduled", is_scheduled);
+    if (is_scheduled) continue;
+    put(row, "reason", json::get_string(condition, {"reason"}));
+    put(row, "message", json::get_string(condition, {"message"}));
+    put_time(row, "since", json::get_string(condition, {"lastTransitionTime"}));
+  }
+  put_time(row, "created", json::get_string(group, {"metadata", "creationTimestamp"}));
+  return row;
+}
+
+constexpr std::string_view kNames[] = {"node", "pod", "event", "budget", "group"};
 
 }  // namespace
 
@@ -222,6 +243,9 @@ std::optional<RowKind> row_kind_of(const json::Value& object) {
   if (kind == "Pod") return RowKind::kPod;
   if (kind == "Event") return RowKind::kEvent;
   if (kind == "PodDisruptionBudget") return RowKind::kBudget;
+  // Others have a kind of that name, too.
+  const auto version = json::get_string(object, {"apiVersion"});
+  if (kind == "PodGroup" && (version.empty() || version.starts_with("scheduling.k8s.io/"))) return RowKind::kGroup;
   return std::nullopt;
 }
 
@@ -233,6 +257,8 @@ json::Object row_of(RowKind kind, const json::Value& object) {
       return pod_row(object);
     case RowKind::kBudget:
       return budget_row(object);
+    case RowKind::kGroup:
+      return group_row(object);
     case RowKind::kEvent:
       break;
   }

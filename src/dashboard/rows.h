@@ -9,7 +9,7 @@
 
 namespace berth::dashboard {
 
-enum class RowKind { kNode, kPod, kEvent, kBudget };
+enum class RowKind { kNode, kPod, kEvent, kBudget, kGroup };
 
 /// Of the object's `kind`; nullopt: the page does not show such objects.
 std::optional<RowKind> row_kind_of(const json::Value& object);
@@ -23,6 +23,9 @@ std::optional<RowKind> row_kind_of(const json::Value& object);
 ///  "CrashLoopBackOff"),"ended" (how a container ended that was started again: "OOMKilled", "exit code 1"),"gang" (its pod group)}
 /// {"kind":"event","ns","name","at" (seconds, with fraction),"type","reason","object" (kind),"on" (name),"message","source","count"}
 /// {"kind":"budget","ns","name","allowed","healthy","desired","expected","since" (when it began to allow none),"created"}
+/// {"kind":"group","ns","name","min" (minCount of a gang),"topology" (key),"priority","scheduled" (it was placed),"reason","message" (why
+/// not),
+///  "since" (of that),"created"}
 /// What is empty, zero or false is left out.
 json::Object row_of(RowKind kind, const json::Value& object);
 

@@ -27,7 +27,7 @@ constexpr std::array<Gate, 6> kGates = {{
 
 Features preferred_features() {
   Features out{};
-  for (const Gate& gate : kGates) set(out, gate.feature, gate.feature != Feature::kDRAWorkloadResourceClaims);
+  for (const Gate& gate : kGates) set(out, gate.feature, true);
   return out;
 }
 

@@ -24,7 +24,7 @@ enum class Feature : std::uint8_t {
 /// Which are on: a set, a bit a feature. Headers that only hand it on declare it.
 enum class Features : std::uint8_t { kAsKubernetes = 0 };
 
-/// What this server has on unless it is told otherwise: all but kDRAWorkloadResourceClaims, which nothing acts on yet.
+/// What this server has on unless it is told otherwise: all of them.
 Features preferred_features();
 constexpr bool has(Features features, Feature feature) {
   return feature == Feature::kNone || (static_cast<unsigned>(features) >> static_cast<unsigned>(feature) & 1U) != 0;

@@ -414,12 +414,28 @@ ClaimPtr Cluster::find_claim(std::string_view ns, std::string_view name) const {
 
 std::shared_ptr<const model::Allocation> Cluster::pending_allocation(std::string_view claim_uid) const {
   const auto at = pending_allocations_->find(claim_uid);
-  return at == pending_allocations_->end() ? nullptr : at->second;
+  return at == pending_allocations_->end() ? nullptr : at->second.allocation;
 }
 
-void Cluster::set_pending_allocation(const std::string& claim_uid, std::shared_ptr<const model::Allocation> allocation) {
+std::string_view Cluster::pending_group(std::string_view claim_uid) const {
+  const auto at = pending_allocations_->find(claim_uid);
+  return at == pending_allocations_->end() ? std::string_view() : at->second.group;
+}
+
+void Cluster::hold_pending_allocation(const std::string& claim_uid, const std::shared_ptr<const model::Allocation>& allocation) {
+  if (pending_allocation(claim_uid) == allocation && allocation != nullptr) ++unshare(pending_allocations_)[claim_uid].holders;
+}
+
+void Cluster::drop_pending_allocation(const std::string& claim_uid, const std::shared_ptr<const model::Allocation>& allocation) {
+  if (pending_allocation(claim_uid) != allocation || allocation == nullptr) return;
+  Allocations& all = unshare(pending_allocations_);
+  if (const auto at = all.find(claim_uid); --at->second.holders == 0) all.erase(at);
+}
+
+void Cluster::set_pending_allocation(const std::string& claim_uid, std::shared_ptr<const model::Allocation> allocation,
+                                     const std::string& group) {
   if (allocation != nullptr)
-    unshare(pending_allocations_)[claim_uid] = std::move(allocation);
+    unshare(pending_allocations_)[claim_uid] = {std::move(allocation), group};
   else if (pending_allocations_->contains(claim_uid))
     unshare(pending_allocations_).erase(claim_uid);
 }

@@ -203,11 +203,23 @@ class Cluster {
   [[nodiscard]] std::shared_ptr<const model::ResourceClaimView> find_claim(std::string_view ns, std::string_view name) const;
   /// What a claim, by its uid, is about to get: decided, but not yet in the claim itself. Null for none.
   [[nodiscard]] std::shared_ptr<const model::Allocation> pending_allocation(std::string_view claim_uid) const;
-  using Allocations = std::map<std::string, std::shared_ptr<const model::Allocation>, std::less<>>;
+  struct PendingAllocation {
+    std::shared_ptr<const model::Allocation> allocation;
+    std::string group;        ///< The PodGroup of the pods that it was decided for, in the claim's namespace; empty: none.
+    std::size_t holders = 1;  ///< Pods that count on it.
+    friend bool operator==(const PendingAllocation&, const PendingAllocation&) = default;
+  };
+  using Allocations = std::map<std::string, PendingAllocation, std::less<>>;
   /// By the claim's uid.
   [[nodiscard]] const Allocations& pending_allocations() const { return *pending_allocations_; }
   /// Null: no longer. A claim that comes with an allocation of its own has no pending one any more.
-  void set_pending_allocation(const std::string& claim_uid, std::shared_ptr<const model::Allocation> allocation);
+  void set_pending_allocation(const std::string& claim_uid, std::shared_ptr<const model::Allocation> allocation,
+                              const std::string& group = {});
+  /// Of the group that the pending allocation was decided for, whose pods share it; empty for others, and where there is none.
+  [[nodiscard]] std::string_view pending_group(std::string_view claim_uid) const;
+  /// One more pod, or one less, counts on this very pending allocation; the last one takes it away. Of another one, or none: nothing.
+  void hold_pending_allocation(const std::string& claim_uid, const std::shared_ptr<const model::Allocation>& allocation);
+  void drop_pending_allocation(const std::string& claim_uid, const std::shared_ptr<const model::Allocation>& allocation);
   [[nodiscard]] const Table<model::PriorityClassView>& priority_classes() const { return *objects_.priority_classes; }
   /// By "node/name": those of one node stand together.
   [[nodiscard]] const Table<model::VolumeAttachmentView>& volume_attachments() const { return *objects_.volume_attachments; }

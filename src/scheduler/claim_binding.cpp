@@ -26,7 +26,37 @@ bool uses(const model::PodView& pod, const placement::Cluster& cluster, std::str
   return claims && std::ranges::any_of(*claims, [&](const auto& claim) { return claim->meta.uid == claim_uid; });
 }
 
+/// The document has the devices that were decided: another pod of the group was faster.
+bool has_devices(const json::Value& document, const model::Allocation& decided) {
+  const auto results = [](const json::Value& allocation) { return json::get_array(allocation, {"devices", "results"}); };
+  const json::Value* there = json::find(document, {"status", "allocation"});
+  return there != nullptr && json::equal(json::Value(results(*there)), json::Value(results(decided.document)));
+}
+
+/// What was written counts until the watch shows it, also for others of the group.
+void keep_pending(placement::Cluster& cluster, const placement::PreBindWrite& write, const json::Object& user) {
+  if (cluster.pending_allocation(write.uid) == write.allocation) return cluster.hold_pending_allocation(write.uid, write.allocation);
+  const bool is_shared = json::as_view(user.at("resource")) == "podgroups";
+  cluster.set_pending_allocation(write.uid, write.allocation, is_shared ? std::string(json::as_view(user.at("name"))) : std::string());
+}
+
+bool is_reserved_for(const json::Value& document, std::string_view uid) {
+  return std::ranges::any_of(json::get_array(document, {"status", "reservedFor"}),
+                             [&](const json::Value& one) { return json::get_string(one, {"uid"}) == uid; });
+}
+
 }  // namespace
+
+json::Object Core::user_of_claim(const model::PodView& pod, const std::string& claim) const {
+  const placement::PodGroupPtr group = groups.find(groups.group_of(pod.meta.uid));
+  for (const auto& entry : pod.resource_claims) {
+    if (group == nullptr || (entry.claim_name.empty() ? entry.made_name : entry.claim_name) != claim) continue;
+    if (std::ranges::find(group->claims, placement::GroupClaim{entry.name, entry.claim_name, entry.template_name}) == group->claims.end())
+      continue;
+    return {{"apiGroup", "scheduling.k8s.io"}, {"resource", "podgroups"}, {"name", group->name}, {"uid", group->uid}};
+  }
+  return {{"resource", "pods"}, {"name", pod.meta.name}, {"uid", pod.meta.uid}};
+}
 
 /// From here on the binding knows the claim by its own name and uid.
 void Core::create_claim(const HeldPtr& held) {
@@ -58,33 +88,35 @@ void Core::bind_claim(const HeldPtr& held, json::Value document, int conflicts) 
   if (json::find(document, {"metadata", "deletionTimestamp"}) != nullptr || json::get_string(document, {"metadata", "uid"}) != write.uid)
     return fail(fmt::format("claim {} got deleted in the meantime", key));
   const bool is_allocated = json::find(document, {"status", "allocation"}) != nullptr;
-  if (write.allocation != nullptr && is_allocated) return fail(fmt::format("claim {} got allocated elsewhere in the meantime", key));
+  const bool is_done = write.allocation != nullptr && is_allocated && has_devices(document, *write.allocation);
+  const bool allocates = write.allocation != nullptr && !is_done;
+  if (allocates && is_allocated) return fail(fmt::format("claim {} got allocated elsewhere in the meantime", key));
   if (write.allocation == nullptr && !is_allocated) return fail(fmt::format("claim {} got deallocated elsewhere in the meantime", key));
 
+  json::Object user = user_of_claim(held->info->view(), write.name);
+  if (!allocates && is_reserved_for(document, json::as_view(user["uid"]))) return claim_is_bound(held, document);
   const auto& finalizers = json::get_array(document, {"metadata", "finalizers"});
-  const bool adds_finalizer = write.allocation != nullptr && std::ranges::none_of(finalizers, [](const auto& one) {
-                                return one.is_string() && json::as_view(one) == kFinalizer;
-                              });
+  const bool adds_finalizer =
+      allocates && std::ranges::none_of(finalizers, [](const auto& one) { return one.is_string() && json::as_view(one) == kFinalizer; });
   if (adds_finalizer) {
     json::Array list = finalizers;
     list.emplace_back(kFinalizer);
     json::set(document, {"metadata", "finalizers"}, std::move(list));
   } else {
-    if (write.allocation != nullptr) {
+    if (allocates) {
       json::set(document, {"status", "allocation"}, write.allocation->document);
       json::set(document, {"status", "allocation", "allocationTimestamp"}, json::Value(format_rfc3339(now)));
     }
-    const model::PodView& pod = held->info->view();
     json::Array users = json::get_array(document, {"status", "reservedFor"});
-    users.emplace_back(json::Object{{"resource", "pods"}, {"name", pod.meta.name}, {"uid", pod.meta.uid}});
+    users.emplace_back(std::move(user));
     json::set(document, {"status", "reservedFor"}, std::move(users));
   }
   // The items of a list leave out what the list says.
   json::set(document, {"apiVersion"}, "resource.k8s.io/v1");
   json::set(document, {"kind"}, "ResourceClaim");
-  const std::string what = adds_finalizer                ? fmt::format("add finalizer to claim {}", key)
-                           : write.allocation != nullptr ? fmt::format("add allocation and reservation to claim {}", key)
-                                                         : fmt::format("add reservation to claim {}", key);
+  const std::string what = adds_finalizer ? fmt::format("add finalizer to claim {}", key)
+                           : allocates    ? fmt::format("add allocation and reservation to claim {}", key)
+                                          : fmt::format("add reservation to claim {}", key);
   out.update(
       kResourceClaims, write.ns, write.name, document,
       [this, held, what, conflicts, adds_finalizer](client::ApiResult<json::Value> result) {
@@ -177,7 +209,9 @@ void Core::unreserve_claims(const Held& held) {
     if (write.uid.empty() || !write.pod_status.empty()) continue;
     const ObjectRef seen = known(kResourceClaims, write.ns, write.name);
     if (write.allocation != nullptr && seen != nullptr && seen->uid() == write.uid && seen->revision() < held.written_at[i])
-      cluster.set_pending_allocation(write.uid, write.allocation);  // The watch will say so in a moment.
+      keep_pending(cluster, write, user_of_claim(held.info->view(), write.name));  // The watch will say so in a moment.
+    // What is the group's stays so: others of it use the claim.
+    if (json::as_view(user_of_claim(held.info->view(), write.name)["resource"]) != "pods") continue;
     const json::Object mine{{"$patch", "delete"}, {"uid", held.info->view().meta.uid}};
     out.patch(kResourceClaims, write.ns, write.name, client::PatchType::kStrategicMerge,
               {{"metadata", {{"uid", write.uid}}}, {"status", {{"reservedFor", json::Array{mine}}}}}, {}, "status");

@@ -315,6 +315,8 @@ struct Core {
   // claim_binding.cpp
   enum class ClaimState : std::uint8_t { kReady, kWaiting, kFailed };
   void create_claim(const HeldPtr& held);
+  /// Whom the claim is reserved for: the pod, or its group where that shares it.
+  [[nodiscard]] json::Object user_of_claim(const model::PodView& pod, const std::string& claim) const;
   void bind_claim(const HeldPtr& held, json::Value document, int conflicts);
   void read_claim(const HeldPtr& held, int conflicts);
   void claim_is_bound(const HeldPtr& held, const json::Value& claim);

@@ -85,6 +85,27 @@ TEST(Rows, BudgetSaysWhatItAllowsAndSinceWhenNothing) {
   EXPECT_EQ(json::serialize(gone_row(RowKind::kBudget, "shop", "web")), R"({"gone":"budget","ns":"shop","name":"web"})");
 }
 
+TEST(Rows, GroupSaysHowManyItNeedsAndWhyItWaits) {
+  const auto group = [](std::string_view conditions) {
+    return row(RowKind::kGroup,
+               fmt::format(R"({{"kind":"PodGroup","metadata":{{"namespace":"ml","name":"train"}},"spec":{{"schedulingPolicy":{{"gang":)"
+                           R"({{"minCount":3}}}},"schedulingConstraints":{{"topology":[{{"key":"rack"}}]}},"priority":7}},"status":)"
+                           R"({{"conditions":[{}]}}}})",
+                           conditions));
+  };
+  EXPECT_EQ(
+      group(
+          R"({"type":"PodGroupScheduled","status":"False","reason":"Unschedulable","message":"m","lastTransitionTime":"1970-01-01T00:01:00Z"})"),
+      R"({"kind":"group","ns":"ml","name":"train","min":3,"topology":"rack","priority":7,"reason":"Unschedulable","message":"m","since":60})");
+  EXPECT_EQ(group(R"({"type":"PodGroupScheduled","status":"True","reason":"Scheduled"})"),
+            R"({"kind":"group","ns":"ml","name":"train","min":3,"topology":"rack","priority":7,"scheduled":true})");
+  EXPECT_EQ(row(RowKind::kGroup, R"({"metadata":{"name":"g"},"spec":{"schedulingPolicy":{"basic":{}}}})"),
+            R"({"kind":"group","name":"g"})");
+  EXPECT_EQ(row_kind_of(parsed(R"({"kind":"PodGroup","apiVersion":"scheduling.k8s.io/v1alpha2"})")), RowKind::kGroup);
+  EXPECT_EQ(row_kind_of(parsed(R"({"kind":"PodGroup","apiVersion":"scheduling.volcano.sh/v1beta1"})")), std::nullopt);
+  EXPECT_EQ(json::serialize(gone_row(RowKind::kGroup, "ml", "train")), R"({"gone":"group","ns":"ml","name":"train"})");
+}
+
 TEST(Rows, PodBelongsToItsDeployment) {
   const std::string text = row(
       RowKind::kPod, R"({"kind":"Pod","metadata":{"namespace":"shop","name":"web-5d8f-x2x","uid":"u","labels":{"pod-template-hash":"5d8f"},
@@ -112,7 +133,8 @@ TEST(Rows, WhatIsNoObjectMakesARowNotACrash) {
   for (const char* text :
        {"{}", "[]", "null", R"({"metadata":7,"spec":[],"status":"x"})", R"({"status":{"conditions":[1,null,{}],"allocatable":[]}})",
         R"({"status":{"containerStatuses":[1,null,{"state":7,"lastState":{"terminated":[]}}],"initContainerStatuses":{}}})"})
-    for (const RowKind kind : {RowKind::kNode, RowKind::kPod, RowKind::kEvent, RowKind::kBudget}) EXPECT_NE(row(kind, text), "") << text;
+    for (const RowKind kind : {RowKind::kNode, RowKind::kPod, RowKind::kEvent, RowKind::kBudget, RowKind::kGroup})
+      EXPECT_NE(row(kind, text), "") << text;
 }
 
 TEST(Rows, EventsOfBothApisAreTheSame) {

@@ -42,9 +42,43 @@ spec: {resourceClaims: [{name: r, resourceClaimName: odd}], containers: [{name: 
 Y
 check "the message names the class" eventually 20 says "request r: device class none.example.com does not exist" \
   kubectl get pod odd -o jsonpath='{.status.conditions[?(@.type=="PodScheduled")].message}'
+check "two pods of a group are given one device to share" kubectl apply -f - <<'Y'
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: for-all}
+spec: {spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu.example.com}}]}}}
+---
+apiVersion: scheduling.k8s.io/v1alpha2
+kind: PodGroup
+metadata: {name: ring}
+spec:
+  schedulingPolicy: {gang: {minCount: 2}}
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: for-all}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: ring-0}
+spec: {schedulingGroup: {podGroupName: ring}, terminationGracePeriodSeconds: 0, resourceClaims: [{name: gpu, resourceClaimTemplateName: for-all}], containers: [{name: c, image: i, resources: {claims: [{name: gpu}]}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: ring-1}
+spec: {schedulingGroup: {podGroupName: ring}, terminationGracePeriodSeconds: 0, resourceClaims: [{name: gpu, resourceClaimTemplateName: for-all}], containers: [{name: c, image: i, resources: {claims: [{name: gpu}]}}]}
+Y
+ring=; ring_claim() { ring=$(kubectl get podgroup ring -o jsonpath='{.status.resourceClaimStatuses[0].resourceClaimName}'); [ -n "$ring" ]; }
+check "the group's status names its claim" eventually 20 ring_claim
+check "both pods' statuses name the same" eventually 20 sh -c "[ \"\$(kubectl get pod ring-0 ring-1 -o jsonpath='{.items[*].status.resourceClaimStatuses[0].resourceClaimName}')\" = '$ring $ring' ]"
+check "while every device is taken neither has a node" sh -c '[ -z "$(kubectl get pod ring-0 ring-1 -o jsonpath="{.items[*].spec.nodeName}")" ]'
 check "scaling down gives devices back" kubectl scale deployment workers --replicas=1
 one_claim() { [ "$(kubectl get resourceclaims -o name | grep -c workers)" = 1 ]; }
 check "claims of deleted pods go with them" eventually 30 one_claim
+check "then both of the group run" kubectl wait --for=condition=Ready pod/ring-0 pod/ring-1 --timeout=30s
+check "on one node" sh -c '[ "$(kubectl get pod ring-0 -o jsonpath="{.spec.nodeName}")" = "$(kubectl get pod ring-1 -o jsonpath="{.spec.nodeName}")" ]'
+check "the claim is reserved for the group, once" says 'scheduling.k8s.io/podgroups/ring;' kubectl get resourceclaim "$ring" -o jsonpath='{range .status.reservedFor[*]}{.apiGroup}/{.resource}/{.name};{end}'
+check "the pods go" kubectl delete pod ring-0 ring-1
+check "the group keeps its device" says 'allocated,reserved' kubectl get resourceclaim "$ring"
+check "until it goes" kubectl delete podgroup ring
+check "then the claim goes, too" eventually 30 refused kubectl get resourceclaim "$ring"
 check "the class backs a resource" kubectl patch deviceclass gpu.example.com --type=merge -p '{"spec":{"extendedResourceName":"example.com/gpu"}}'
 check "a pod asks for it by that name" kubectl apply -f - <<'Y'
 apiVersion: v1

@@ -283,11 +283,26 @@ void Aggregator::restore_own() {
   const auto table = registrations_->table();
   // Where others serve the same objects, theirs stand: of groups that only this server knows they would answer 404.
   if (ground_.cache->is_shared() && !table->empty()) return;
-  std::set<std::pair<std::string, std::string>> missing;
-  for (const auto& one : model::all_kinds())
-    if (one.group != kind.group && model::has(ground_.options.features, model::feature_of(one)) &&
-        !table->contains({one.group, one.version}))
+  std::set<std::pair<std::string, std::string>> missing, unserved;
+  for (const auto& one : model::all_kinds()) {
+    if (one.group == kind.group) continue;
+    if (!model::has(ground_.options.features, model::feature_of(one)))
+      unserved.emplace(one.group, one.version);
+    else if (!table->contains({one.group, one.version}))
       missing.emplace(one.group, one.version);
+  }
+  for (const auto& one : model::all_kinds())
+    if (model::has(ground_.options.features, model::feature_of(one))) unserved.erase({one.group, one.version});
+  // Of a version whose gate was on at an earlier start. What leads to another server is its administrator's.
+  for (const auto& version : unserved) {
+    const auto known = table->find(version);
+    if (known == table->end() || known->second.is_remote()) continue;
+    Proposal gone;
+    gone.key = object_key(kind, "", known->second.name);
+    gone.is_delete = true;
+    gone.expected = known->second.revision;
+    ground_.cache->propose(std::move(gone), [](const ProposeResult&) {});
+  }
   for (const auto& [group, version] : missing) {
     auto document = own_api_service(group, version, ground_.now_text());
     document.get_object()["apiVersion"] = kind.api_version();

@@ -182,8 +182,12 @@ void parse_spec(const json::Value& spec, PodView& out) {
     out.spread_constraints.push_back(TopologySpreadConstraint::parse(item));
   for (const auto& item : json::get_array(spec, {"volumes"})) out.volumes.push_back(parse_volume(item, out.meta.name));
   for (const auto& item : json::get_array(spec, {"resourceClaims"}))
-    out.resource_claims.push_back(
-        {string_at(item, {"name"}), string_at(item, {"resourceClaimName"}), string_at(item, {"resourceClaimTemplateName"}), false, {}});
+    out.resource_claims.push_back({string_at(item, {"name"}),
+                                   string_at(item, {"resourceClaimName"}),
+                                   string_at(item, {"resourceClaimTemplateName"}),
+                                   false,
+                                   {},
+                                   string_at(spec, {"schedulingGroup", "podGroupName"})});
 }
 
 }  // namespace

@@ -92,6 +92,7 @@ struct PodResourceClaim {
   std::string claim_name, template_name;  ///< As the spec has them; at most one is not empty.
   bool has_status = false;                ///< The claim of the template was made, or found needless.
   std::string made_name;                  ///< Empty: none is needed.
+  std::string group;                      ///< The PodGroup that the pod is of, which may share the claim; empty: none.
   friend bool operator==(const PodResourceClaim&, const PodResourceClaim&) = default;
 };
 

@@ -20,6 +20,13 @@ std::optional<std::string> resource_claim_name(const json::Value& pod, const jso
   return std::nullopt;
 }
 
+/// The pod itself, or its group: a name is enough there, since a group outlives its pods.
+bool is_user(const json::Value& user, const json::Value& pod, std::string_view uid) {
+  if (json::get_string(user, {"uid"}) == uid) return true;
+  const std::string_view group = json::get_string(pod, {"spec", "schedulingGroup", "podGroupName"});
+  return !group.empty() && json::get_string(user, {"resource"}) == "podgroups" && json::get_string(user, {"name"}) == group;
+}
+
 }  // namespace
 
 Result<void> prepare_claims(const json::Value& pod, const ObjectSource& objects) {
@@ -32,8 +39,8 @@ Result<void> prepare_claims(const json::Value& pod, const ObjectSource& objects)
     if (!objects.resource_claim) return not_prepared(fmt::format("fetch ResourceClaim {}: there is no API to ask", *name));
     const auto claim = objects.resource_claim(ns, *name);
     if (!claim) return not_prepared(fmt::format("fetch ResourceClaim {}: {}", *name, claim.error().message));
-    const bool is_reserved = std::ranges::any_of(json::get_array(*claim, {"status", "reservedFor"}),
-                                                 [&](const auto& user) { return json::get_string(user, {"uid"}) == uid; });
+    const bool is_reserved =
+        std::ranges::any_of(json::get_array(*claim, {"status", "reservedFor"}), [&](const auto& user) { return is_user(user, pod, uid); });
     if (!is_reserved)
       return not_prepared(fmt::format("pod {} ({}) is not allowed to use ResourceClaim {} ({})", pod_name, uid, *name,
                                       json::get_string(*claim, {"metadata", "uid"})));

@@ -64,6 +64,9 @@ PodGroup PodGroup::parse(const json::Value& object) {
   out.priority = json::get_int(object, {"spec", "priority"});
   out.created = json::get_string(object, {"metadata", "creationTimestamp"});
   read_levels(object, out);
+  for (const json::Value& one : json::get_array(object, {"spec", "resourceClaims"}))
+    out.claims.push_back({std::string(json::get_string(one, {"name"})), std::string(json::get_string(one, {"resourceClaimName"})),
+                          std::string(json::get_string(one, {"resourceClaimTemplateName"}))});
   return out;
 }
 

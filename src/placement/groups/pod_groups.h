@@ -24,6 +24,13 @@ struct TopologyLevel {
 inline constexpr std::string_view kRequiredTopology = "scheduling.berth.dev/required-topology";
 inline constexpr std::string_view kPreferredTopology = "scheduling.berth.dev/preferred-topology";
 
+/// An entry of a group's spec.resourceClaims. A pod of the group that has the very same entry shares the claim (KEP-5729).
+struct GroupClaim {
+  std::string name;
+  std::string claim_name, template_name;  ///< One of them is not empty.
+  friend bool operator==(const GroupClaim&, const GroupClaim&) = default;
+};
+
 /// Of one PodGroup what decisions go by.
 struct PodGroup {
   std::string ns, name, uid;
@@ -36,6 +43,7 @@ struct PodGroup {
   std::string created;                ///< creationTimestamp: RFC 3339, empty when absent.
   bool goes_as_one = false;           ///< disruptionMode PodGroup: a group that preempts evicts all of it or none.
   std::int64_t priority = 0;          ///< As admission resolved it.
+  std::vector<GroupClaim> claims = {};
 
   [[nodiscard]] std::string key() const { return ns + "/" + name; }
   /// Of field and annotations, the required ones first.

@@ -32,6 +32,7 @@ struct OnNode {
 struct Findings {
   std::vector<ClaimPtr> claims;                       ///< In the pod's order.
   std::vector<const ResourceClaimView*> to_allocate;  ///< Those without an allocation.
+  std::set<const ResourceClaimView*> followed;        ///< Those that another pod of the group is about to get, as if they had it.
   std::unique_ptr<devices::Matcher> matcher;
   std::unique_ptr<devices::Allocator> allocator;  ///< Null when nothing is to be allocated.
   std::map<std::string, OnNode, std::less<>> by_node;
@@ -84,6 +85,9 @@ Status DynamicResources::pre_enqueue_in(const model::PodView& pod, const Cluster
   return found ? Status::success() : Status::unresolvable(found.error());
 }
 
+/// The PodGroup that a pod with claims is of; empty: none.
+std::string group_of(const model::PodView& pod) { return pod.resource_claims.empty() ? std::string() : pod.resource_claims.front().group; }
+
 /// Empty, or why the classes of the claim's requests will not do.
 std::string missing_class(const ResourceClaimView& claim, const Cluster& cluster) {
   const auto look = [&](const model::DeviceRequest& request, const std::string& name) -> std::string {
@@ -112,7 +116,7 @@ std::unique_ptr<devices::Allocator> make_allocator(const Cluster& cluster, devic
   };
   for (const auto& [key, claim] : cluster.resource_claims())
     if (claim->allocation != nullptr) inventory.allocated.add(*claim->allocation);
-  for (const auto& [uid, allocation] : cluster.pending_allocations()) inventory.allocated.add(*allocation);
+  for (const auto& [uid, pending] : cluster.pending_allocations()) inventory.allocated.add(*pending.allocation);
   return std::make_unique<devices::Allocator>(std::move(inventory), matcher);
 }
 
@@ -129,8 +133,18 @@ PreFilterOutcome DynamicResources::pre_filter(CycleState& state, const PodInfo& 
   findings.asks_by_name = asks_by_name;
   if (asks_by_name) findings.left_over = devices::find_extended_claim(pod.view(), cluster);
   findings.claims = std::move(*claims);
-  for (const ClaimPtr& claim : findings.claims) {
+  const std::string group = group_of(pod.view());
+  for (ClaimPtr& claim : findings.claims) {
     if (claim->allocation != nullptr) continue;
+    if (AllocationPtr pending = cluster.pending_allocation(claim->meta.uid);
+        pending != nullptr && !group.empty() && cluster.pending_group(claim->meta.uid) == group) {
+      // Decided a moment ago for one of its group, who are bound together.
+      auto followed = std::make_shared<ResourceClaimView>(*claim);
+      followed->allocation = std::move(pending);
+      findings.followed.insert(followed.get());
+      claim = std::move(followed);
+      continue;
+    }
     if (cluster.pending_allocation(claim->meta.uid) != nullptr)
       return {Status::unresolvable(fmt::format("resource claim {} is in the process of being allocated", claim->meta.key())), {}};
     if (auto why = missing_class(*claim, cluster); !why.empty()) return {Status::unresolvable(std::move(why)), {}};
@@ -245,12 +259,18 @@ Status DynamicResources::normalize(const CycleState&, const PodInfo&, std::span<
   return Status::success();
 }
 
-Status DynamicResources::reserve(CycleState& state, const PodInfo&, const NodeInfo& node, Cluster& cluster) const {
+Status DynamicResources::reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const {
   auto* data = state.get<State>(slot());
   if (data == nullptr) return Status::success();
   const auto found = data->findings->by_node.find(node.name);
-  if (found == data->findings->by_node.end())
-    return data->findings->to_allocate.empty() ? Status::success() : Status::error("claim allocation not found for node");
+  if (found == data->findings->by_node.end() && !data->findings->to_allocate.empty())
+    return Status::error("claim allocation not found for node");
+  for (const ClaimPtr& claim : data->findings->claims) {
+    if (!data->findings->followed.contains(claim.get())) continue;
+    cluster.hold_pending_allocation(claim->meta.uid, claim->allocation);
+    data->reserved.emplace_back(claim, claim->allocation);
+  }
+  if (found == data->findings->by_node.end()) return Status::success();
   std::set<devices::DeviceId> given;
   const auto take = [&](const ClaimPtr& claim, const AllocationPtr& allocation) {
     BERTH_CHECK(cluster.pending_allocation(claim->meta.uid) == nullptr, "claim {} is given devices on {} while it is given others",
@@ -260,7 +280,7 @@ Status DynamicResources::reserve(CycleState& state, const PodInfo&, const NodeIn
                   "device {} of pool {} on {} is given twice, the second time to claim {}", one.device, one.pool, node.name,
                   claim->meta.key());
     data->reserved.emplace_back(claim, allocation);
-    cluster.set_pending_allocation(claim->meta.uid, allocation);
+    cluster.set_pending_allocation(claim->meta.uid, allocation, group_of(pod.view()));
   };
   std::size_t next = 0;
   for (const ClaimPtr& claim : data->findings->claims) {
@@ -275,8 +295,7 @@ Status DynamicResources::reserve(CycleState& state, const PodInfo&, const NodeIn
 void DynamicResources::unreserve(CycleState& state, const PodInfo&, const NodeInfo&, Cluster& cluster) const {
   auto* data = state.get<State>(slot());
   if (data == nullptr) return;
-  for (const auto& [claim, allocation] : data->reserved)
-    if (cluster.pending_allocation(claim->meta.uid) == allocation) cluster.set_pending_allocation(claim->meta.uid, nullptr);
+  for (const auto& [claim, allocation] : data->reserved) cluster.drop_pending_allocation(claim->meta.uid, allocation);
   data->reserved.clear();
   data->extended = nullptr;
 }
@@ -336,7 +355,9 @@ Expected<std::vector<ClaimPtr>, std::string> claims_of(const model::PodView& pod
     const ResourceClaimView& claim = *found->second;
     if (claim.meta.is_deleting) return std::unexpected(fmt::format("resourceclaim \"{}\" is being deleted", name));
     const auto* owner = claim.meta.controller();
-    if (is_made && (owner == nullptr || owner->uid != pod.meta.uid))
+    // A claim that was made for the pod's group is as good: its controller's word is the pod's status, which names it.
+    const bool is_of_group = owner != nullptr && !entry.group.empty() && owner->kind == "PodGroup" && owner->name == entry.group;
+    if (is_made && !is_of_group && (owner == nullptr || owner->uid != pod.meta.uid))
       return std::unexpected(fmt::format("ResourceClaim {} was not created for Pod {} (Pod is not owner)", claim.meta.key(), pod.key()));
     out.push_back(found->second);
   }

@@ -96,6 +96,61 @@ TEST(DynamicResources, AFailedBindingGivesTheDevicesBack) {
   EXPECT_EQ(world.verdict("a", world.user("other")), "fits");
 }
 
+TEST(DynamicResources, PodsOfAGroupShareWhatOneOfThemIsAboutToGet) {
+  Devices world;
+  world.slice("a", "[{name: g0}]").slice("b", "[{name: g0}]").claim("one", kOne).claim("other", kTwo);
+  const auto member = [&](const char* name, const char* group) {
+    return world.pod(fmt::format("{{schedulingGroup: {{podGroupName: {}}}, resourceClaims: [{{name: c, resourceClaimName: one}}]}}", group),
+                     "{}", name);
+  };
+  const auto framework = *Framework::create(world.profile);
+  const NodeInfo& node = *world.cluster.find_node("a");
+  const auto hold = [&](const PodInfoPtr& of) {
+    auto state = framework->new_cycle(world.cluster);
+    EXPECT_TRUE(framework->run_pre_filter(state, *of).status.is_success());
+    EXPECT_TRUE(framework->run_filter(state, *of, node).is_success());
+    EXPECT_TRUE(framework->run_reserve(state, *of, node, world.cluster).is_success());
+    return state;
+  };
+  const auto first = member("first", "g"), second = member("second", "g");
+  auto of_first = hold(first);
+  EXPECT_EQ(world.verdict("b", second), "DynamicResources UnschedulableAndUnresolvable: resourceclaim not available on the node");
+  EXPECT_EQ(world.verdict("a", member("stranger", "h")),
+            "prefilter DynamicResources UnschedulableAndUnresolvable: resource claim default/one is in the process of being allocated");
+  auto of_second = hold(second);
+  const auto writes = *framework->run_pre_bind(of_second, *second, node);
+  ASSERT_EQ(writes.size(), 1U);
+  ASSERT_NE(writes[0].allocation, nullptr) << "whoever is first writes it";
+  EXPECT_EQ(writes[0].allocation->devices.at(0).device, "g0");
+  // The one that it was decided for fails: the other one still counts on it.
+  framework->run_unreserve(of_first, *first, node, world.cluster);
+  EXPECT_EQ(world.cluster.pending_allocations().size(), 1U);
+  framework->run_unreserve(of_second, *second, node, world.cluster);
+  EXPECT_TRUE(world.cluster.pending_allocations().empty());
+}
+
+TEST(DynamicResources, AClaimThatWasMadeForItsGroupIsAPodsOwn) {
+  Devices world;
+  world.slice("a", "[{name: g0}]");
+  world.add(
+      "{kind: ResourceClaim, metadata: {name: made, namespace: default, uid: u, ownerReferences: [{apiVersion: scheduling.k8s.io/v1alpha2, "
+      "kind: PodGroup, name: g, uid: group, controller: true}]}, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, "
+      "allocationMode: ExactCount, count: 1}}]}}}");
+  const auto user = [&](const char* group) {
+    const auto plain = world.pod(
+        fmt::format("{{schedulingGroup: {{podGroupName: {}}}, resourceClaims: [{{name: c, resourceClaimTemplateName: t}}]}}", group));
+    auto view = std::make_shared<model::PodView>(plain->view());
+    view->resource_claims[0].has_status = true;
+    view->resource_claims[0].made_name = "made";
+    return PodInfo::make(std::move(view), world.cluster.era());
+  };
+  EXPECT_EQ(world.verdict("a", user("g")), "fits");
+  EXPECT_EQ(
+      world.verdict("a", user("h")),
+      "prefilter DynamicResources UnschedulableAndUnresolvable: ResourceClaim default/made was not created for Pod default/pod (Pod is "
+      "not owner)");
+}
+
 TEST(DynamicResources, AnAllocatedClaimBindsItsUsersToItsNode) {
   Devices world;
   world.slice("a", "[{name: g0}]");

@@ -1,5 +1,5 @@
 // The cluster as the page knows it: rows applied one after the other, with what is asked of it all the time kept beside. Live and replayed alike.
-import type { BudgetRow, EventRow, NodeRow, ObjectRow, PodRow, Resource } from "./rows";
+import type { BudgetRow, EventRow, GroupRow, NodeRow, ObjectRow, PodRow, Resource } from "./rows";
 import { isAiling, isOver, keyOf } from "./rows";
 import { type Happening, Log, ofEvent, ofGonePod, ofNode, ofPod } from "./happenings";
 
@@ -37,6 +37,7 @@ export class Cluster {
   readonly ailing = new Map<string, PodRow>();
   readonly events = new Map<string, EventRow>();
   readonly budgets = new Map<string, BudgetRow>();
+  readonly groups = new Map<string, GroupRow>();
   /** Rises with every row. */
   version = 0;
   /** Rises when nodes come, go or change zone: what a map's layout depends on. */
@@ -55,9 +56,11 @@ export class Cluster {
       if (row.gone === "pod") this.removePod(keyOf(row), at);
       else if (row.gone === "node") this.removeNode(row.name, at);
       else if (row.gone === "budget") this.budgets.delete(keyOf(row));
+      else if (row.gone === "group") this.groups.delete(keyOf(row));
     } else if (row.kind === "pod") this.putPod(row, at);
     else if (row.kind === "node") this.putNode(row, at);
     else if (row.kind === "budget") this.budgets.set(keyOf(row), row);
+    else if (row.kind === "group") this.groups.set(keyOf(row), row);
     else this.putEvent(row, at);
   }
 
@@ -67,6 +70,7 @@ export class Cluster {
     for (const node of this.nodes.values()) if (node.row) out.putNode(node.row, 0);
     for (const pod of this.pods.values()) out.putPod(pod, 0);
     for (const [key, budget] of this.budgets) out.budgets.set(key, budget);
+    for (const [key, group] of this.groups) out.groups.set(key, group);
     return out;
   }
 
@@ -78,6 +82,7 @@ export class Cluster {
     this.ailing.clear();
     this.events.clear();
     this.budgets.clear();
+    this.groups.clear();
     ++this.version;
     ++this.shape;
     this.tellsNews = false;

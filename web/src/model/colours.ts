@@ -2,8 +2,8 @@
 import type { Cluster, NodeState } from "./cluster";
 import { type PodRow, type Resource, shortTaint } from "./rows";
 
-export type ColourBy = "load" | "workload" | "namespace" | "priority" | "age" | "pressure" | "taint";
-export const colourings: ColourBy[] = ["load", "workload", "namespace", "priority", "age", "pressure", "taint"];
+export type ColourBy = "load" | "workload" | "gang" | "namespace" | "priority" | "age" | "pressure" | "taint";
+export const colourings: ColourBy[] = ["load", "workload", "gang", "namespace", "priority", "age", "pressure", "taint"];
 
 export interface LegendEntry {
   label: string;
@@ -19,6 +19,7 @@ export interface LegendEntry {
 export const palette = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8c6bb1", "#b2a200", "#5f8d4e", "#2f9aa0", "#8a6a4f"];
 export const otherColour = "#8a8f98";
 const good = "#2e9e6b";
+const noGang = "no gang";
 export const badColour = "#d1263b";
 const scale = ["#3b6fb6", "#4aa3b5", "#7cc09b", "#d9c85b", "#e08c3f", "#9a5aa8"];
 /** How full a node is: from which share on, and the colour. Apart in lightness and in hue. */
@@ -84,7 +85,7 @@ export class Colouring {
 
   private fixedColour(name: string): string | undefined {
     if (this.by === "pressure") return name === "none" ? good : name === "NotReady" ? badColour : undefined;
-    if (this.by === "taint" && name === "none") return otherColour;
+    if ((this.by === "taint" && name === "none") || (this.by === "gang" && name === noGang)) return otherColour;
     return undefined;
   }
 
@@ -92,6 +93,10 @@ export class Colouring {
     if (this.by === "workload") {
       const [workload, ns] = name.split(" · ");
       return ns === undefined ? undefined : `workload:${workload?.replace(/ \(.*/, "") ?? ""} ns:${ns}`;
+    }
+    if (this.by === "gang") {
+      const [ns, gang] = name.split("/");
+      return gang === undefined ? undefined : `gang:${gang} ns:${ns ?? ""}`;
     }
     if (this.by === "namespace") return `ns:${name}`;
     if (this.by === "pressure") return name === "none" ? undefined : `status:${name === "cordoned" ? "SchedulingDisabled" : (name.split(" ")[0] ?? "")}`;
@@ -103,6 +108,8 @@ export class Colouring {
     switch (this.by) {
       case "workload":
         return pod ? workloadOf(pod) : "";
+      case "gang":
+        return pod?.gang ? `${pod.ns}/${pod.gang}` : noGang;
       case "namespace":
         return pod?.ns ?? "";
       case "priority":

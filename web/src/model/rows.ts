@@ -86,8 +86,27 @@ export interface BudgetRow {
   created?: number;
 }
 
+/** A group of pods (PodGroup): a gang where it has a minimum. */
+export interface GroupRow {
+  kind: "group";
+  ns: string;
+  name: string;
+  /** Fewer are never placed. */
+  min?: number;
+  /** The label in whose domains they stay together. */
+  topology?: string;
+  priority?: number;
+  /** It was placed. */
+  scheduled?: boolean;
+  reason?: string;
+  /** Why it is not placed, since when. */
+  message?: string;
+  since?: number;
+  created?: number;
+}
+
 export interface GoneRow {
-  gone: "node" | "pod" | "event" | "budget";
+  gone: "node" | "pod" | "event" | "budget" | "group";
   ns?: string;
   name: string;
 }
@@ -98,7 +117,7 @@ export interface StateRow {
   problems: { what: string; message: string; only?: string }[];
 }
 
-export type ObjectRow = NodeRow | PodRow | EventRow | BudgetRow | GoneRow;
+export type ObjectRow = NodeRow | PodRow | EventRow | BudgetRow | GroupRow | GoneRow;
 export type LiveRow = ObjectRow | StateRow;
 
 export type Resource = "cpu" | "memory" | "pods" | "gpu";

@@ -9,6 +9,7 @@ const fields: Record<string, Field> = {
   ns: (pod) => pod?.ns ?? "",
   pod: (pod) => pod?.name ?? "",
   workload: (pod) => pod?.workload ?? "",
+  gang: (pod) => pod?.gang ?? "",
   status: (pod, node) => (pod ? statusOf(pod) : node?.row ? stateOf(node.row) : ""),
   priority: (pod) => (pod ? String(pod.priority ?? 0) : ""),
   node: (pod, node) => node?.name ?? pod?.node ?? "",

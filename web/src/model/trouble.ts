@@ -1,6 +1,7 @@
 // Is anything wrong, where, since when, and what to do about it: what the page says first. Worst first, in words; each with the command that goes on.
 import type { Cluster, NodeState } from "./cluster";
 import { count, counted, some } from "./format";
+import { gangOf, whyWords } from "./gangs";
 import { type Group, askedWords, byReason } from "./reasons";
 import { type PodRow, keyOf, workloadName } from "./rows";
 
@@ -125,8 +126,6 @@ function ofAiling(key: string, complaint: string, pods: PodRow[]): Trouble {
   };
 }
 
-const gangOf = (pod: PodRow) => `${pod.ns}/${pod.gang ?? ""}`;
-
 /** Of those that have pods without a node: the ones that have pods with one, too. */
 function placedGangs(cluster: Cluster): Set<string> {
   const out = new Set<string>();
@@ -141,8 +140,12 @@ function gangs(cluster: Cluster, placed: Set<string>): Trouble[] {
   for (const pod of cluster.pending.values()) if (pod.gang && !pod.deleting && !placed.has(gangOf(pod))) waiting.set(gangOf(pod), [...(waiting.get(gangOf(pod)) ?? []), pod]);
   return [...waiting].map(([name, pods]) => {
     const first = pods[0]!;
-    return { key: `gang ${name}`, level: "bad", what: `Gang ${name}: none of its ${counted(pods.length, "pod")} has a node`, more: byReason(pods)[0]?.reason ?? "", since: earliest(pods.map((pod) => pod.created)), href: found("pending", `ns:${first.ns} ${first.gang ?? ""}`), command: explain(first) };
+    return { key: `gang ${name}`, level: "bad", what: `Gang ${name}: none of its ${counted(pods.length, "pod")} has a node`, more: more(cluster, name, pods), since: earliest(pods.map((pod) => pod.created)), href: found("pending", `ns:${first.ns} gang:${first.gang ?? ""}`), command: cluster.groups.has(name) ? `berth explain podgroup ${first.gang ?? ""} -n ${first.ns}` : explain(first) };
   });
+}
+
+function more(cluster: Cluster, name: string, pods: PodRow[]): string {
+  return whyWords({ name, row: cluster.groups.get(name), waiting: pods, placed: 0 });
 }
 
 const explain = (pod: PodRow) => `berth explain pod ${pod.name} -n ${pod.ns}`;

@@ -198,7 +198,7 @@ function Entry(props: { swatch: ComponentChildren; label: string; title?: string
   );
 }
 
-const headings: Record<ColourBy, string> = { load: "requested, nodes", workload: "pods by workload", namespace: "pods by namespace", priority: "pods by priority", age: "pods by age", pressure: "nodes by pressure", taint: "nodes by taint" };
+const headings: Record<ColourBy, string> = { load: "requested, nodes", workload: "pods by workload", gang: "pods by gang", namespace: "pods by namespace", priority: "pods by priority", age: "pods by age", pressure: "nodes by pressure", taint: "nodes by taint" };
 
 export function Legend(props: { colouring: Colouring; search: string; onChoose?(text: string): void }) {
   const { by, resource, legend } = props.colouring;

@@ -1,6 +1,7 @@
 // Pods without a node: by reason, and each one's way out.
 import { useMemo, useState } from "preact/hooks";
 import { count, duration, sinceWords } from "../model/format";
+import { placedWords, waitingGangs, whyWords } from "../model/gangs";
 import { askedWords, byReason, gist } from "../model/reasons";
 import { type PodRow, keyOf } from "../model/rows";
 import { Search } from "../model/search";
@@ -19,6 +20,7 @@ export function PendingView() {
     [source, version, parsed],
   );
   const reasons = useMemo(() => byReason(rows), [rows]);
+  const gangs = useMemo(() => waitingGangs(source.cluster, rows), [rows]);
   const now = source.now() / 1000;
   const columns: Column<PodRow>[] = [
     { title: "Pod", grow: 2.2, cell: (pod) => <a href={podHref(keyOf(pod))} title={keyOf(pod)}>{keyOf(pod)}</a>, sort: keyOf },
@@ -56,6 +58,29 @@ export function PendingView() {
               <button type="button" class="small" aria-label={`Why: ${reason}`} onClick={() => setChosen(keyOf(pods[0]!))}>
                 why?
               </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      {gangs.length > 0 && (
+        <ul class="reasons" aria-label="Gangs">
+          {gangs.slice(0, 20).map((gang) => (
+            <li key={gang.name}>
+              <strong class="reason-count" title="placed together or not at all">{placedWords(gang)}</strong>
+              <details>
+                <summary>
+                  Gang {gang.name} <span class="quiet">{whyWords(gang)}</span>
+                </summary>
+                <ul>
+                  {gang.waiting.map((pod) => (
+                    <li key={keyOf(pod)}>
+                      <a href={podHref(keyOf(pod))}>{keyOf(pod)}</a> <span class="quiet">{gist(pod)}</span>
+                    </li>
+                  ))}
+                </ul>
+              </details>
+              <span class="quiet">{gang.row?.topology ? `all in one ${gang.row.topology}` : ""}</span>
+              <code class="quiet">{`berth explain podgroup ${gang.name.split("/")[1] ?? ""} -n ${gang.name.split("/")[0] ?? ""}`}</code>
             </li>
           ))}
         </ul>
