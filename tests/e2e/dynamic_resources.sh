@@ -75,7 +75,7 @@ check "claims of deleted pods go with them" eventually 30 one_claim
 check "then both of the group run" kubectl wait --for=condition=Ready pod/ring-0 pod/ring-1 --timeout=30s
 check "on one node" sh -c '[ "$(kubectl get pod ring-0 -o jsonpath="{.spec.nodeName}")" = "$(kubectl get pod ring-1 -o jsonpath="{.spec.nodeName}")" ]'
 check "the claim is reserved for the group, once" says 'scheduling.k8s.io/podgroups/ring;' kubectl get resourceclaim "$ring" -o jsonpath='{range .status.reservedFor[*]}{.apiGroup}/{.resource}/{.name};{end}'
-check "the pods go" kubectl delete pod ring-0 ring-1
+check "the pods go" kubectl delete pod ring-0 ring-1 --ignore-not-found
 check "the group keeps its device" says 'allocated,reserved' kubectl get resourceclaim "$ring"
 check "until it goes" kubectl delete podgroup ring
 check "then the claim goes, too" eventually 30 refused kubectl get resourceclaim "$ring"

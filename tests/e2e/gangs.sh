@@ -27,6 +27,16 @@ check "no such template" says 'PodGroupTemplate "nope" not found in Workload "w"
 check "no such class" says 'no PriorityClass with name nope was found' group bad '{schedulingPolicy: {basic: {}}, priorityClassName: nope}'
 check "a number instead of a class" says 'must not be provided in pod group spec' group bad '{schedulingPolicy: {basic: {}}, priority: 7}'
 
+# ---- where a gang would go, asked beforehand
+placed_as() { says "$1" "$berth" place --pods "$2"; }
+check "place decides a gang's pods together" placed_as 'default/training: 3 of 3 pods placed, together' "$root/examples/gangs/gang.yaml"
+check "and those of a Job that becomes a gang" placed_as 'default/Job training: 3 of 3 pods placed, together' "$root/examples/gangs/job.yaml"
+sed 's/cpu: "1"/cpu: "900"/' "$root/examples/gangs/gang.yaml" >"$work/huge.yaml"
+check "all of it or none" placed_as '0 of 3 pods placed' "$work/huge.yaml"
+check "with what stops it" placed_as 'none of 3 pods placed: default/training' "$work/huge.yaml"
+sed 's/minCount: 3/minCount: 5/' "$root/examples/gangs/gang.yaml" >"$work/few.yaml"
+check "a gang with too few pods" placed_as 'it has 3 of the 5 pods that it needs (minCount)' "$work/few.yaml"
+
 # ---- a group that is deleted while a pod belongs to it
 check "a pod of the group" apply '{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {schedulingGroup: {podGroupName: g}, terminationGracePeriodSeconds: 0, containers: [{name: c, image: i}]}}'
 check "the pod stays in its group" says 'Forbidden' kubectl patch pod p --type merge -p '{"spec":{"schedulingGroup":{"podGroupName":"h"}}}'
@@ -61,6 +71,13 @@ for one in a b c; do member large-$one large $((whole * 6 / 10)) >/dev/null; don
 check "the group says why it waits" eventually 20 says 'PodGroupScheduled=False Unschedulable' condition large
 check "none of it has a node, though two would fit" placed 0 large
 check "kubectl says of whom it waits" says 'FailedScheduling' kubectl describe pod large-a
+check "explain says how far the gang is" says 'large fits nowhere: of the 3 pods that it needs 2 find a place' "$berth" explain podgroup large
+check "which pod stops it" says 'stops it: 0/2 nodes are available: 2 Insufficient cpu.' "$berth" explain podgroup/large
+check "and what would do" says '1 more node like node-1, without pods' "$berth" explain podgroup large
+check "in JSON, too" sh -c "'$berth' explain podgroup large -o json 2>/dev/null | python3 -c 'import json, sys; e = json.load(sys.stdin); assert e[\"verdict\"] == \"Pending\" and e[\"domains\"][0][\"placeable\"] == 2, e'"
+check "of a placed one it says so" says 'all 4 pods of default/three have a node' "$berth" explain podgroup three
+check "of one that is not there as well" says 'podgroups.scheduling.k8s.io "nope" not found' "$berth" explain podgroup nope
+check "of a pod it says both" says 'PodGroup default/large fits nowhere' "$berth" explain pod large-a
 check "explain says that the pod is one of a group" says 'It is one of the PodGroup large' "$berth" explain pod large-a
 kubectl get node -o json | python3 -c 'import json, sys; node = json.load(sys.stdin)["items"][0]; name = "node-extra"; meta = node["metadata"]; print(json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {**meta["labels"], "kubernetes.io/hostname": name}, "annotations": meta.get("annotations", {})}, "status": {key: node["status"][key] for key in ("allocatable", "capacity", "conditions")}}))' >"$work/node.json"
 kubectl create -f "$work/node.json" >/dev/null
