@@ -20,19 +20,34 @@
 #include "cli/scaling_view.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
+#include "pools/runner.h"
 
 namespace berth::cli {
 
-AutoscalerRole::AutoscalerRole(std::shared_ptr<client::Transport> transport, autoscaler::RunnerOptions options)
+AutoscalerRole::AutoscalerRole(std::shared_ptr<client::Transport> transport, autoscaler::RunnerOptions options,
+                               std::optional<pools::Catalogue> instance_types)
     : loop_(lasting_loop("autoscaler")), client_(std::move(transport), &loop_, "cluster-autoscaler") {
   options.steady_clock = [] { return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch()); };
   std::promise<void> made;
   loop_.post([&] {
-    runner_ = std::make_unique<autoscaler::Runner>(client_, std::move(options), *metrics_);
-    runner_->on_lost_leadership([] {
+    const auto lost = [] {
       log::error("autoscaler", "leadership lost: stopping");
       kill(getpid(), SIGTERM);
-    });
+    };
+    if (instance_types) {
+      pools::RunnerOptions pools;
+      pools.catalogue = std::move(*instance_types);
+      pools.keeper.profiles = options.profiles;
+      pools.steady_clock = options.steady_clock;
+      pools.leader_elect = options.leader_elect;
+      pools.identity = options.identity;
+      pools.ns = options.ns;
+      pools_ = std::make_unique<pools::Runner>(client_, std::move(pools));
+      pools_->on_lost_leadership(lost);
+      pools_->start();
+    }
+    runner_ = std::make_unique<autoscaler::Runner>(client_, std::move(options), *metrics_);
+    runner_->on_lost_leadership(lost);
     runner_->start();
     made.set_value();
   });
@@ -51,6 +66,7 @@ client::ComponentServerOptions AutoscalerRole::port_options() {
 AutoscalerRole::~AutoscalerRole() {
   std::promise<void> gone;
   loop_.post([&] {
+    pools_.reset();
     runner_.reset();
     gone.set_value();
   });
@@ -146,7 +162,8 @@ struct AutoscalerFlags {
   autoscaler::RunnerOptions options;
   std::string interval, pass_time, options_file, output = "text";
   std::vector<std::string> cluster_files;
-  std::string cloud_provider, cloud_config, expander_ca_file;
+  std::string cloud_provider, cloud_config, expander_ca_file, instance_types;
+  std::optional<pools::Catalogue> catalogue;
   bool leader_elect = true, validate_only = false, is_once = false;
 
   void add_to(CLI::App& app) {
@@ -178,6 +195,8 @@ struct AutoscalerFlags {
                    "Of externalgrpc: the file that says where the provider is: address (host:port), cert, key, cacert, grpc_timeout");
     app.add_option("--grpc-expander-url", options.grpc_expander_url, "Whom the expander grpc asks: host:port");
     app.add_option("--grpc-expander-cert", expander_ca_file, "Who signs its certificate, PEM; without it the connection is plain");
+    app.add_option("--instance-types", instance_types,
+                   "Nodes of NodePools, too (karpenter.sh): the file of instance types with their prices (docs/node-pools.md)");
     app.add_option("--seed", options.seed, "Of the draw among equally good groups")->capture_default_str();
     app.add_option("--cluster", cluster_files,
                    "Files with a cluster's objects and a ClusterAutoscaler: says what would be done, does nothing");
@@ -197,6 +216,9 @@ struct AutoscalerFlags {
     };
     read("--scan-interval", interval, options.scan_interval);
     read("--max-pass-time", pass_time, options.max_pass_time);
+    if (!instance_types.empty()) catalogue = findings.take(pools::Catalogue::load(instance_types));
+    if (catalogue && (is_look() || options.dry_run))
+      findings.note("--instance-types has no effect with --dry-run and --cluster: berth pools answers for NodePools");
     std::vector<std::string> notes;
     if (!options_file.empty()) options.options = findings.take(read_options_file(options_file, notes));
     findings.notes(notes);
@@ -274,7 +296,8 @@ int run_autoscaler(const std::vector<std::string>& args) {
   flags.options.profiles = input->profiles_for_all();
   flags.options.leader_elect = flags.leader_elect;
   flags.options.identity = fmt::format("{}_{}", host_name(), getpid());
-  AutoscalerRole role(*transport, std::move(flags.options));
+  if (flags.options.dry_run) flags.catalogue.reset();
+  AutoscalerRole role(*transport, std::move(flags.options), std::move(flags.catalogue));
   auto served = serve_component(flags.port, role.port_options());
   if (!served) return report(served.error());
   wait_for_signal();

@@ -99,6 +99,7 @@ struct UpPlan {
   std::optional<client::LeaderElectionConfig> scheduler_election;
   std::unique_ptr<UpDescheduler> descheduler;
   Duration scan_interval{};
+  std::optional<pools::Catalogue> instance_types;
 };
 
 /// The scheduler leads as any other: one that comes beside it (the documents' second scheduler, 002 §16.4) waits for its Lease instead of
@@ -121,7 +122,7 @@ struct UpFlags {
   ControllersFlags controllers;
   SimulatedNodesOptions nodes;
   RealNodeFlags real;
-  std::string scenario, devices, descheduler_policy, descheduling_interval = "5m", scan_interval = "10s";
+  std::string scenario, devices, descheduler_policy, descheduling_interval = "5m", scan_interval = "10s", instance_types;
   std::string scheduler_port = "auto", controllers_port = "auto", autoscaler_port = "auto", dashboard_port = "auto";
 
   void add_to(CLI::App& app);
@@ -158,6 +159,9 @@ void UpFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--scan-interval", scan_interval, "How often the cluster autoscaler looks, where a ClusterAutoscaler named default is")
       ->capture_default_str();
+  app.add_option("--instance-types", instance_types,
+                 "Simulated nodes come for NodePools (karpenter.sh) as pods want them: the file of what can be had, with prices "
+                 "(docs/node-pools.md)");
 }
 
 UpPlan UpFlags::plan(Findings& findings) {
@@ -183,6 +187,7 @@ UpPlan UpFlags::plan(Findings& findings) {
   if (!scan || *scan < std::chrono::milliseconds(100))
     findings.error(fmt::format("--scan-interval: \"{}\" is not a duration of at least 100ms", scan_interval));
   out.scan_interval = scan.value_or(Duration::zero());
+  if (!instance_types.empty()) out.instance_types = findings.take(pools::Catalogue::load(instance_types));
   for (const auto& [flag, port] :
        {std::pair("--scheduler-secure-port", scheduler_port), std::pair("--controllers-secure-port", controllers_port),
         std::pair("--autoscaler-secure-port", autoscaler_port), std::pair("--dashboard-port", dashboard_port)})
@@ -346,7 +351,8 @@ Result<void> UpCluster::start_around_them() {
   if (!profiles) return std::unexpected(profiles.error());
   profiles->set_otherwise(profiles->find(plan_.scheduler_config.profiles.front().scheduler_name));
   autoscaler_ = std::make_unique<AutoscalerRole>(as("system:serviceaccount:openshift-machine-api:cluster-autoscaler"),
-                                                 autoscaler::RunnerOptions{.profiles = *profiles, .scan_interval = plan_.scan_interval});
+                                                 autoscaler::RunnerOptions{.profiles = *profiles, .scan_interval = plan_.scan_interval},
+                                                 std::move(plan_.instance_types));
   return serve(autoscaler_port_, "--autoscaler-secure-port", flags_.autoscaler_port, 8085, autoscaler_->port_options());
 }
 

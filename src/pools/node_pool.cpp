@@ -164,7 +164,10 @@ NodeClaim NodeClaim::parse(const json::Value& document) {
   out.last_pod_event = parse_rfc3339(json::get_string(document, {"status", "lastPodEventTime"}));
   out.deleted = parse_rfc3339(json::get_string(document, {"metadata", "deletionTimestamp"}));
   for (const json::Value& finalizer : json::get_array(document, {"metadata", "finalizers"}))
-    out.has_finalizer |= finalizer.is_string() && json::as_view(finalizer) == kFinalizer;
+    if (finalizer.is_string() && json::as_view(finalizer) == kFinalizer)
+      out.has_finalizer = true;
+    else
+      out.other_finalizers.push_back(finalizer);
   out.conditions = json::get_array(document, {"status", "conditions"});
   return out;
 }

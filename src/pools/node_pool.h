@@ -84,6 +84,7 @@ struct NodeClaim {
   model::ResourceList capacity, allocatable;
   std::optional<TimePoint> last_pod_event, deleted;  ///< deleted: since when it is going.
   bool has_finalizer = false;
+  json::Array other_finalizers;  ///< Those of others.
   json::Array conditions;
 
   static NodeClaim parse(const json::Value& document);

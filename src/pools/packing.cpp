@@ -165,7 +165,7 @@ class Builder {
       if (state.left[k] > 0) waiting.push_back(k);
     finder_.begin(values, waiting);
     for (;;) {
-      double best = 0;
+      double best = 0, most = 0;
       std::size_t chosen = reduced_.shapes.size();
       std::vector<std::pair<std::uint32_t, std::int64_t>> content;
       for (std::size_t s = 0; s < reduced_.shapes.size(); ++s) {
@@ -174,7 +174,12 @@ class Builder {
         const Pattern& pattern = finder_.find(s, state.left);
         if (pattern.content.empty()) continue;
         const double ratio = pattern.value / std::max(shape.price, kCent);
-        if (ratio > best) best = ratio, chosen = s, content = pattern.content;
+        // Of equals the larger: fewer nodes.
+        if (ratio < best * (1 + 1e-9) && (ratio < best * (1 - 1e-9) || pattern.value <= most)) continue;
+        best = ratio;
+        most = pattern.value;
+        chosen = s;
+        content = pattern.content;
       }
       if (chosen == reduced_.shapes.size()) return;
       buy(state, chosen, content);
@@ -265,7 +270,8 @@ class Builder {
 bool is_better(const Builder::State& a, const Builder::State& b) {
   const auto count = [](const Builder::State& state) { return std::accumulate(state.left.begin(), state.left.end(), std::int64_t{0}); };
   const std::int64_t left_a = count(a), left_b = count(b);
-  return left_a != left_b ? left_a < left_b : a.cost < b.cost - kCent;
+  if (left_a != left_b) return left_a < left_b;
+  return a.cost < b.cost - kCent || (a.cost < b.cost + kCent && a.bins.size() < b.bins.size());
 }
 
 /// Takes the nodes that are used worst, and some by lot, apart and packs their content anew.

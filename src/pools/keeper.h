@@ -1,0 +1,137 @@
+// The life of claims: what a pass writes so that nodes come for pods that wait, go when they are not worth their price, and are nobody's
+// burden when they fail. Pure: told of objects and of time, it says what to write.
+//
+//   made -> Launched (an offering was had) -> Registered (the node is there) -> Initialized (ready, startup taints gone, resources there)
+//     |          |                                |
+//     |          +-- no node in time: given up    +-- node gone: given up
+//     +-- nothing to be had: given up; what could not be had is not asked for again for three minutes
+//   deleted: no new pods -> pods evicted (budgets, do-not-disrupt; after terminationGracePeriod regardless) -> node gone -> claim gone
+#pragma once
+#include <deque>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/kinds.h"
+#include "pools/state.h"
+
+namespace berth::pools {
+
+inline const model::Gvr kNodePools{"karpenter.sh", "v1", "nodepools"};
+inline const model::Gvr kNodeClaims{"karpenter.sh", "v1", "nodeclaims"};
+inline const model::Gvr kNodeClasses{"sim.berth.dev", "v1alpha1", "simulatednodeclasses"};
+inline const model::Gvr kNodes{"", "v1", "nodes"};
+inline const model::Gvr kPods{"", "v1", "pods"};
+
+/// One request. A pass's writes do not depend on one another; the next pass sees what came of them.
+struct Write {
+  enum class Kind { kCreate, kPatch, kPatchStatus, kDelete, kEvict };
+  Kind kind = Kind::kPatch;
+  model::Gvr gvr;
+  std::string ns, name;
+  json::Value body;  ///< Of patches: merge patches.
+  std::string uid;   ///< Deletions and evictions: only this one.
+  std::optional<std::int64_t> grace_seconds;
+};
+
+/// About an object of a kind without namespace, or a pod.
+struct Told {
+  std::string kind, ns, name, uid;
+  bool is_warning = false;
+  std::string reason, message;
+};
+
+struct PassResult {
+  std::vector<Write> writes;
+  std::vector<Told> events;
+};
+
+struct KeeperOptions {
+  placement::Profiles profiles;
+  std::uint64_t seed = 1;
+  Duration batch_idle = std::chrono::seconds(1), batch_most = std::chrono::seconds(10);  ///< As Karpenter's batches.
+  Duration disruption_pause = std::chrono::seconds(10);                                  ///< Between two looks at what could go.
+  Duration unavailable_for = std::chrono::minutes(3);
+  Duration replacement_timeout = std::chrono::minutes(10);
+};
+
+/// The condition among `conditions`, set; the time of its last change stays where its status does. False when it was so already.
+bool set_condition(json::Array& conditions, std::string_view type, std::string_view status, std::string_view reason,
+                   const std::string& message, TimePoint now);
+
+/// Single-threaded. Restarted, it knows from the objects where it was; replacements under way are begun anew.
+class Keeper {
+ public:
+  Keeper(const Catalogue& catalogue, KeeperOptions options);
+  [[nodiscard]] PoolsWorld& world() { return world_; }
+
+  /// `is_over` as PackingOptions, for this pass. Times must not go backwards.
+  PassResult step(TimePoint now, std::function<bool()> is_over = {});
+  /// What could not be had lately.
+  [[nodiscard]] const Unavailable& unavailable() const { return unavailable_; }
+
+ private:
+  struct Replacement {
+    std::set<std::string> claims;   ///< That go.
+    std::set<std::string> instead;  ///< That must have started before.
+    TimePoint since{};
+    std::string told;
+  };
+  /// What a pass makes of a claim's status.
+  struct ClaimStatus {
+    json::Array conditions;
+    json::Object fields;  ///< Of the patch.
+    bool changed = false, is_started = false;
+    void set(std::string_view type, std::string_view value, std::string_view reason, const std::string& message, TimePoint now) {
+      changed |= set_condition(conditions, type, value, reason, message, now);
+    }
+  };
+  // Claims (keeper_claims.cpp).
+  void keep_claim(const NodeClaim& claim);
+  void launch(const NodeClaim& claim);
+  void follow_node(const NodeClaim& claim, const json::Value& node);
+  void await_node(const NodeClaim& claim);
+  void follow_start(const NodeClaim& claim, const json::Value& node, ClaimStatus& status);
+  void follow_pods(const NodeClaim& claim, const std::string& node, ClaimStatus& status);
+  void end_claim(const NodeClaim& claim);
+  void drain(const NodeClaim& claim, const std::string& node);
+  void collect_orphans();
+  void give_up(const NodeClaim& claim, std::string_view reason, const std::string& message);
+  [[nodiscard]] std::vector<autoscaler::PodPtr> pods_on(const std::string& node);
+  void set_finalizers(const model::Gvr& gvr, const std::string& name, json::Array finalizers);
+  void release_node(const std::string& name, const json::Value& node);
+  // Pools (keeper.cpp).
+  void keep_pool(const NodePool& pool);
+  void provision(PoolsView& view);
+  void disrupt(PoolsView& view);
+  void follow_replacements();
+  void begin(const Disruption& step, const PoolsView& view);
+  std::string make_claim(const NewClaim& claim, const NodePool& pool);
+  void taint(const std::string& node, bool is_wanted);
+
+  void patch_status(const model::Gvr& gvr, const std::string& name, json::Object status);
+  void tell(std::string_view kind, const std::string& name, const std::string& uid, bool is_warning, std::string_view reason,
+            const std::string& message, const std::string& ns = "");
+  [[nodiscard]] const json::Value* class_of(const NodeClassRef& ref) const;
+
+  const Catalogue& catalogue_;
+  KeeperOptions options_;
+  PoolsWorld world_;
+  Unavailable unavailable_;
+  std::mt19937_64 random_;
+  TimePoint now_{};
+  PassResult out_;
+  // Waiting pods, pools and claims as they were when they last changed, since when some wait, and when nodes were last planned for them.
+  std::set<std::string> waiting_;
+  TimePoint waiting_changed_{}, waiting_since_{}, planned_{};
+  bool is_busy_ = false;  ///< Some of them will get a node.
+  TimePoint disrupted_{};
+  std::vector<Replacement> replacements_;
+  std::map<std::string, std::string> told_;                   ///< By object and reason: the last message.
+  std::map<std::string, std::set<std::string>> pods_before_;  ///< By node: uids.
+};
+
+}  // namespace berth::pools
