@@ -25,6 +25,7 @@
 #include "node/agent/agent.h"
 #include "node/agent/leftovers.h"
 #include "node/agent/own_runtime.h"
+#include "node/devices/device_plugins.h"
 #include "security/pki.h"
 
 namespace berth::cli {
@@ -223,6 +224,9 @@ void AgentCommand::add_to(CLI::App& app) {
   app.add_flag(
       "--name-service,!--no-name-service", flags.serves_names,
       "Serves the cluster's names to the pods of this node (package pdns-recursor), unless clusterDNS says who does (default true)");
+  options.device_plugins = node::devices::PluginOptions().directory;
+  app.add_option("--device-plugins", options.device_plugins, "the directory where device plugins register; \"\": none can")
+      ->capture_default_str();
   app.add_option("--node-cgroup", options.node_cgroup,
                  "the cgroup that stands for the machine, such as /node1; its memory limit is the node's memory");
 }

@@ -16,6 +16,7 @@
 #include "node/agent/cgroups.h"
 #include "node/agent/leftovers.h"
 #include "node/agent/own_runtime.h"
+#include "node/devices/device_plugins.h"
 #include "security/pki.h"
 
 namespace berth::cli {
@@ -122,6 +123,9 @@ void RealNodeFlags::add_to(CLI::App& app) {
                  "The container runtime's CRI socket, when it is not at containerd's or CRI-O's usual place");
   app.add_option("--node-config", config, "KubeletConfiguration or node-config.yaml of the real node");
   app.add_option("--kubelet-arg", kubelet_arguments, "NAME=VALUE of a kubelet flag for the real node; may be repeated");
+  device_plugins = node::devices::PluginOptions().directory;
+  app.add_option("--device-plugins", device_plugins, "Where device plugins register at the real node; \"\": none can")
+      ->capture_default_str();
 }
 
 std::string RealNode::missing(const RealNodeFlags& flags, RealNodeMode mode) {
@@ -156,6 +160,7 @@ Result<std::unique_ptr<RealNode>> RealNode::start(const RealNodeFlags& flags, Re
   options.port = choose_port();
   options.client_ca_pem = place.ca_pem;
   options.tracer = place.tracer;
+  options.device_plugins = flags.device_plugins;
   if (auto made = make_private_directory(options.root); !made) return std::unexpected(made.error());
   auto lock = agent::DirectoryLock::take(options.root);
   if (!lock) return std::unexpected(lock.error());

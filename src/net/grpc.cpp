@@ -65,6 +65,39 @@ class ChannelCalls final : public GrpcCalls {
     return from_buffer(answer);
   }
 
+  GrpcFailure read_stream(const std::string& method, const std::string& request, const std::function<void(const std::string&)>& on_message,
+                          const std::atomic<bool>& cancel) override {
+    grpc::ClientContext context;
+    for (const auto& [name, value] : headers_) context.AddMetadata(name, value);
+    grpc::CompletionQueue queue;
+    const auto stream = stub_.PrepareCall(&context, method, &queue);
+    // One operation at a time; false: it failed, and the stream is over.
+    const auto done = [&] {
+      void* tag = nullptr;
+      bool ok = false;
+      for (bool is_called_off = false;
+           queue.AsyncNext(&tag, &ok, std::chrono::system_clock::now() + std::chrono::milliseconds(100)) == grpc::CompletionQueue::TIMEOUT;)
+        if (cancel.load() && !std::exchange(is_called_off, true)) context.TryCancel();
+      return ok;
+    };
+    stream->StartCall(this);
+    bool goes_on = done();
+    if (goes_on) {
+      stream->WriteLast(to_buffer(request), grpc::WriteOptions(), this);
+      goes_on = done();
+    }
+    while (goes_on) {
+      grpc::ByteBuffer message;
+      stream->Read(&message, this);
+      goes_on = done();
+      if (goes_on) on_message(from_buffer(message));
+    }
+    grpc::Status status;
+    stream->Finish(&status, this);
+    done();
+    return {status.error_code(), status.error_message()};
+  }
+
  private:
   const std::vector<std::pair<std::string, std::string>> headers_;
   std::shared_ptr<grpc::Channel> channel_;

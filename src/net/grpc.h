@@ -1,4 +1,4 @@
-// Unary gRPC calls as bytes, without generated code: the one transport of everybody who speaks it (container runtimes, external providers,
+// gRPC calls as bytes, without generated code: the one transport of everybody who speaks it (container runtimes, external providers,
 // key management). What the bytes are is the caller's.
 #pragma once
 #include <atomic>
@@ -52,6 +52,10 @@ class GrpcCalls {
   /// `method`: "/package.Service/Method". When `cancel` becomes true the call ends within a fraction of a second.
   virtual GrpcAnswer call(const std::string& method, const std::string& request, int timeout_ms,
                           const std::atomic<bool>* cancel = nullptr) = 0;
+  /// What `method` streams, message by message, on the caller's thread, until the stream ends or `cancel` becomes true; then why it ended
+  /// (kCancelled, kUnavailable, …; code 0: the other side has said all).
+  virtual GrpcFailure read_stream(const std::string& method, const std::string& request,
+                                  const std::function<void(const std::string&)>& on_message, const std::atomic<bool>& cancel) = 0;
 };
 
 struct GrpcServiceOptions {

@@ -1,8 +1,8 @@
 #ifdef BERTH_WITH_GRPC
 #include "autoscaler/external/service.h"
 
-#include "autoscaler/external/messages.h"
 #include "net/grpc.h"
+#include "net/proto/messages.h"
 
 namespace berth::autoscaler::external {
 namespace {
@@ -16,7 +16,7 @@ net::GrpcFailure failure_of(const Error& error) {
 
 class ServiceImpl final : public Service {
  public:
-  ServiceImpl(std::unique_ptr<Messages> messages, Answer answer) : messages_(std::move(messages)), answer_(std::move(answer)) {}
+  ServiceImpl(std::unique_ptr<net::proto::Messages> messages, Answer answer) : messages_(std::move(messages)), answer_(std::move(answer)) {}
   Result<void> listen(const ServiceOptions& options) {
     auto started =
         net::GrpcService::start({options.address, options.certificate_pem, options.key_pem, options.client_ca_pem},
@@ -29,16 +29,16 @@ class ServiceImpl final : public Service {
 
  private:
   net::GrpcAnswer reply(const std::string& method, const std::string& bytes) {
-    const auto request = messages_->decode(method, Messages::Side::kRequest, bytes);
+    const auto request = messages_->decode(method, net::proto::Messages::Side::kRequest, bytes);
     if (!request) return std::unexpected(failure_of(request.error()));
     const auto answer = answer_(method.substr(method.find('/') + 1), *request);
     if (!answer) return std::unexpected(failure_of(answer.error()));
-    auto encoded = messages_->encode(method, Messages::Side::kAnswer, *answer);
+    auto encoded = messages_->encode(method, net::proto::Messages::Side::kAnswer, *answer);
     if (!encoded) return std::unexpected(failure_of(encoded.error()));
     return std::move(*encoded);
   }
 
-  std::unique_ptr<Messages> messages_;
+  std::unique_ptr<net::proto::Messages> messages_;
   Answer answer_;
   std::unique_ptr<net::GrpcService> service_;  ///< Goes first.
 };
@@ -46,7 +46,7 @@ class ServiceImpl final : public Service {
 }  // namespace
 
 Result<std::unique_ptr<Service>> Service::start(const ServiceOptions& options, std::string_view proto, Answer answer) {
-  auto messages = Messages::of(proto);
+  auto messages = net::proto::Messages::of(proto);
   if (!messages) return std::unexpected(messages.error());
   auto out = std::make_unique<ServiceImpl>(std::move(*messages), std::move(answer));
   if (auto listening = out->listen(options); !listening) return std::unexpected(listening.error());

@@ -20,6 +20,7 @@
 #include "node/agent/oom_watch.h"
 #include "node/agent/pressure.h"
 #include "node/agent/runtime_monitor.h"
+#include "node/devices/device_plugins.h"
 #include "node/eviction/policies.h"
 #include "node/sysctls.h"
 
@@ -106,6 +107,7 @@ class AgentImpl final : public Agent {
     if (const auto computed = compute_resources(); !computed) return computed;
     if (const auto made = make_cgroups(); !made) return made;
     lower_own_oom_score();
+    start_device_plugins();
     make_environment();
     pods_.emplace(client_, *environment_, [this](const json::Value& pod, const std::vector<json::Value>& active, const json::Value* node) {
       return refuse(pod, active, node);
@@ -222,6 +224,18 @@ class AgentImpl final : public Agent {
     return cgroups_.create(paths_.pods_cgroup + "/besteffort", {.cpu_shares = 2});
   }
 
+  /// A node without them is a node all the same.
+  void start_device_plugins() {
+    if (options_.device_plugins.empty()) return;
+    devices::PluginOptions options{.directory = options_.device_plugins, .checkpoint = options_.root + "/devices.json"};
+    options.changed = [this] { report_soon(); };
+    auto started = devices::DevicePlugins::start(clock_, std::move(options));
+    if (started)
+      devices_ = std::move(*started);
+    else
+      log::warning("node", "this node takes no device plugins: {}", started.error().message);
+  }
+
   void make_environment() {
     environment_.emplace(*runtime_, cgroups_, clock_);
     environment_->root = options_.root;
@@ -263,6 +277,8 @@ class AgentImpl final : public Agent {
       about.field_path = field_path;
       post([this, about, type, reason, message] { recorder_->event(about, type, reason, message); });
     };
+    if (devices_)
+      environment_->devices = [this](const std::string& uid, const std::string& container) { return devices_->prepare(uid, container); };
     environment_->node_uid = [this] { return reporter_ ? reporter_->uid() : std::string(); };
   }
 
@@ -359,7 +375,9 @@ class AgentImpl final : public Agent {
   }
 
   void report_soon() {
-    post([this] { reporter_->report_now(); });
+    post([this] {
+      if (reporter_) reporter_->report_now();
+    });
   }
 
   void registered() {
@@ -397,6 +415,11 @@ class AgentImpl final : public Agent {
     facts.port = server_->port();
     facts.capacity = resources_.capacity;
     facts.allocatable = resources_.allocatable;
+    if (devices_) {
+      const auto inventory = devices_->inventory();
+      for (const auto& [name, count] : inventory.capacity) facts.capacity[name] = *model::Quantity::parse(std::to_string(count));
+      for (const auto& [name, count] : inventory.allocatable) facts.allocatable[name] = *model::Quantity::parse(std::to_string(count));
+    }
     facts.pressure = pressure_->conditions();
     facts.not_ready = troubles_;
     struct utsname name {};
@@ -436,6 +459,9 @@ class AgentImpl final : public Agent {
       return Refusal{std::string(eviction::kEvictedReason), *refusal};
     if (auto refusal = refuse_sysctls(pod, options_.settings.allowed_unsafe_sysctls)) return refusal;
     AdmissionNode node{options_.node_name, resources_.allocatable, {}, {}};
+    if (devices_)
+      for (const auto& [name, count] : devices_->inventory().allocatable)
+        node.allocatable[name] = *model::Quantity::parse(std::to_string(count));
     const json::Value own = json::Value(node_labels(options_.node_name, options_.labels));
     node.labels = model::Labels::from_json(&own);
     const client::ObjectRef known = node_informer_ ? node_informer_->get("", options_.node_name) : nullptr;
@@ -447,7 +473,17 @@ class AgentImpl final : public Agent {
       take(*read);
     else if (known)
       take(known->document());
-    return refuse_pod(node, pod, active);
+    if (auto refusal = refuse_pod(node, pod, active)) return refusal;
+    return refuse_devices(pod, active);
+  }
+
+  std::optional<Refusal> refuse_devices(const json::Value& pod, const std::vector<json::Value>& active) {
+    if (!devices_) return std::nullopt;
+    std::set<std::string> others;
+    for (const auto& other : active) others.emplace(json::get_string(other, {"metadata", "uid"}));
+    if (const auto given = devices_->admit(pod, std::move(others)); !given)
+      return Refusal{"UnexpectedAdmissionError", given.error().message};
+    return std::nullopt;
   }
 
   /// The kubelet has one reason for all that may fit later, and nothing here can never fit.
@@ -520,6 +556,7 @@ class AgentImpl final : public Agent {
   eviction::NodeResources resources_;
   std::string runtime_name_, runtime_version_;
   CpuRates cpu_rates_;
+  std::unique_ptr<devices::DevicePlugins> devices_;  ///< Null: this node takes none.
   std::optional<PodEnvironment> environment_;
   std::optional<NodePods> pods_;
   std::optional<GarbageCollector> collector_;

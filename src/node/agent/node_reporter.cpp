@@ -98,7 +98,9 @@ void NodeReporter::send_status(bool now, const json::Object& extended) {
   json::Value status = make_node_status(facts_(), condition_times_, clock_.now());
   for (const std::string& reason : condition_events(before, condition_times_))
     event_("Normal", reason, fmt::format("Node {} status is now: {}", options_.node_name, reason));
-  for (const auto& [name, amount] : extended) json::ensure_object(status, {"allocatable"})[name] = amount;
+  // What the node itself says of a resource (a device plugin's) is right.
+  for (const auto& [name, amount] : extended)
+    if (json::find(status, {"capacity", name}) == nullptr) json::ensure_object(status, {"allocatable"})[name] = amount;
   json::Value plain = status;
   for (json::Value& condition : plain.as_object()["conditions"].as_array()) condition.as_object().erase("lastHeartbeatTime");
   if (now || !json::equal(plain, reported_status_) || clock_.now() - status_reported_ >= options_.full_report_period) {

@@ -1,5 +1,6 @@
 // PodWorker: what happens to one container at a time.
 #include "base/log.h"
+#include "node/agent/container_devices.h"
 #include "node/agent/mounts.h"
 #include "node/agent/node_metrics.h"
 #include "node/agent/pod_worker.h"
@@ -195,16 +196,32 @@ void PodWorker::set_waiting(std::size_t i, std::string reason, std::string messa
   record.is_ready = record.is_started = false;
 }
 
+/// False: a plugin refuses, and the pod is failed for it, as the kubelet fails it.
+bool PodWorker::give_devices(std::size_t i, json::Object& config) {
+  if (!environment_.devices) return true;
+  const auto grant = environment_.devices(uid_, spec_.containers[i].name);
+  if (grant)
+    add_devices(*grant, config);
+  else
+    fail_pod("UnexpectedAdmissionError",
+             fmt::format("Pod was rejected: Allocate failed due to {}, which is unexpected", grant.error().message), Duration::zero(),
+             false);
+  return grant.has_value();
+}
+
 void PodWorker::start_container(PodContext& context, std::size_t i, TimePoint now, TimePoint& next) {
   const json::Value& container = container_spec(pod_, i);
   Container& own = containers_[i];
   ContainerRecord& record = state_.containers[i];
-  const auto failed = [&](const char* reason, const std::string& message) {
-    if (environment_.metrics) environment_.metrics->container_start_failed(spec_.containers[i].role, reason);
-    emit("Warning", "Failed", "Error: " + message, i);
+  const auto wait = [&](const char* reason, const std::string& message) {
     set_waiting(i, reason, message);
     own.not_before = environment_.clock.now() + kConfigRetry;
     next = std::min(next, own.not_before);
+  };
+  const auto failed = [&](const char* reason, const std::string& message) {
+    if (environment_.metrics) environment_.metrics->container_start_failed(spec_.containers[i].role, reason);
+    emit("Warning", "Failed", "Error: " + message, i);
+    wait(reason, message);
   };
   if (!place_image_volumes(context, i, now, next)) return;
   const auto image = ensure_image(container, i);
@@ -229,6 +246,7 @@ void PodWorker::start_container(PodContext& context, std::size_t i, TimePoint no
     for (std::size_t other = 0; other < containers_.size(); ++other)
       if (spec_.containers[other].name == target)
         json::set(plan->config, {"linux", "security_context", "namespace_options", "target_id"}, json::Value(containers_[other].id));
+  if (!give_devices(i, config)) return;
   auto step = trace_.step("RuntimeService/CreateContainer, StartContainer", "k8s.container.name", spec_.containers[i].name);
   const auto made = environment_.runtime.call(
       "RuntimeService/CreateContainer",
@@ -242,24 +260,20 @@ void PodWorker::start_container(PodContext& context, std::size_t i, TimePoint no
   const std::string id(json::get_string(*made, {"container_id"}));
   emit("Normal", "Created", "Container created", i);
   const auto began = environment_.runtime.call("RuntimeService/StartContainer", json::Object{{"container_id", id}}, 120'000);
+  if (ran_before) ++own.crashes;
   if (!began) {
     step.fail(began.error().message);
     if (environment_.metrics) environment_.metrics->container_start_failed(spec_.containers[i].role, "RunContainerError");
-    if (ran_before) ++own.crashes;
     emit("Warning", "Failed", "Error: " + began.error().message, i);
     if (take_start_error(i, id, began.error().message)) {
       next = std::min(next, now + kShowStartError);
       return;
     }
     (void)environment_.runtime.call("RuntimeService/RemoveContainer", json::Object{{"container_id", id}});
-    set_waiting(i, "RunContainerError", began.error().message);
-    own.not_before = environment_.clock.now() + kConfigRetry;
-    next = std::min(next, own.not_before);
-    return;
+    return wait("RunContainerError", began.error().message);
   }
   emit("Normal", "Started", "Container started", i);
   const std::string previous = own.id;
-  if (ran_before) ++own.crashes;
   started(i, id, attempt);
   remove_old_containers(i, previous);
   run_post_start(i);

@@ -22,6 +22,7 @@
 #include "node/agent/task_group.h"
 #include "node/agent/volumes.h"
 #include "node/cri/channel.h"
+#include "node/devices/device_ledger.h"
 
 namespace berth::node::agent {
 
@@ -58,6 +59,8 @@ struct PodEnvironment {
       event;
   /// Why a running pod cannot have the resources that its spec now asks for yet (OutOfcpu, …); empty or nullopt: it can.
   std::function<std::optional<Refusal>(const json::Value& pod)> refuse_resize;
+  /// What a container needs for the devices that it holds; blocks while their plugins are asked. Null: this node has no device plugins.
+  std::function<Result<devices::DeviceGrant>(const std::string& uid, const std::string& container)> devices;
   /// The Node object's uid; empty until it is registered. On the loop only.
   std::function<std::string()> node_uid;
   TaskGroup tasks;  ///< Probes under way. Last: destroyed first.
@@ -155,6 +158,7 @@ class PodWorker {
   void restart_changed_containers();
   void start_containers(PodContext& context, TimePoint now, TimePoint& next);
   bool wait_for_backoff(std::size_t i, TimePoint now, TimePoint& next);
+  bool give_devices(std::size_t i, json::Object& config);
   void start_container(PodContext& context, std::size_t i, TimePoint now, TimePoint& next);
   struct PulledImage {
     std::string reference;

@@ -4,10 +4,10 @@
 
 #include <string_view>
 
-namespace berth::autoscaler::external {
+namespace berth::net::proto {
 
-/// proto3: a package, services with unary methods, messages with scalar, message, repeated and map fields, enums within messages. False
-/// for anything else.
+/// proto3: a package, services with unary methods and such as answer by a stream, messages with scalar, message, repeated and map fields,
+/// enums within messages. False for anything else.
 bool read_proto(std::string_view text, google::protobuf::FileDescriptorProto& out);
 
-}  // namespace berth::autoscaler::external
+}  // namespace berth::net::proto

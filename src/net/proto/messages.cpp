@@ -1,5 +1,5 @@
 #ifdef BERTH_WITH_GRPC
-#include "autoscaler/external/messages.h"
+#include "net/proto/messages.h"
 
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
@@ -7,9 +7,9 @@
 #include <google/protobuf/dynamic_message.h>
 #include <google/protobuf/util/json_util.h>
 
-#include "autoscaler/external/proto_text.h"
+#include "net/proto/proto_text.h"
 
-namespace berth::autoscaler::external {
+namespace berth::net::proto {
 namespace {
 
 namespace pb = google::protobuf;
@@ -67,5 +67,5 @@ Result<std::unique_ptr<Messages>> Messages::of(std::string_view proto) {
   return out;
 }
 
-}  // namespace berth::autoscaler::external
+}  // namespace berth::net::proto
 #endif

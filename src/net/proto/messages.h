@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 
-namespace berth::autoscaler::external {
+namespace berth::net::proto {
 
 /// Thread-safe.
 class Messages {
@@ -21,4 +21,4 @@ class Messages {
   [[nodiscard]] virtual Result<json::Value> decode(const std::string& method, Side side, const std::string& bytes) const = 0;
 };
 
-}  // namespace berth::autoscaler::external
+}  // namespace berth::net::proto

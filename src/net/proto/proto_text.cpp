@@ -1,12 +1,12 @@
 #ifdef BERTH_WITH_GRPC
-#include "autoscaler/external/proto_text.h"
+#include "net/proto/proto_text.h"
 
 #include <cctype>
 #include <charconv>
 #include <string>
 #include <vector>
 
-namespace berth::autoscaler::external {
+namespace berth::net::proto {
 namespace {
 
 using google::protobuf::DescriptorProto;
@@ -78,6 +78,10 @@ class ProtoText {
       expect(")");
       expect("returns");
       expect("(");
+      if (ahead() == "stream") {
+        expect("stream");
+        method.set_server_streaming(true);
+      }
       method.set_output_type(std::string(next()));
       expect(")");
       expect(";");
@@ -172,5 +176,5 @@ class ProtoText {
 
 bool read_proto(std::string_view text, google::protobuf::FileDescriptorProto& out) { return ProtoText(text).file(out); }
 
-}  // namespace berth::autoscaler::external
+}  // namespace berth::net::proto
 #endif

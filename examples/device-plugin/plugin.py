@@ -1,0 +1,126 @@
+#!/usr/bin/python3
+"""A device plugin to learn from: gives a node so many devices of a resource, without generated code (package python3-grpcio).
+
+    plugin.py example.com/lamp 3 [--directory /var/lib/kubelet/device-plugins] [--state FILE]
+
+Each device is the file /dev/null under a name of its own, and a variable that says which it is. FILE names devices that are broken, one a
+line, and is looked at once a second. The plugin registers anew whenever the node's socket is another: the node was started again."""
+import argparse, os, signal, sys, time
+from concurrent import futures
+
+import grpc
+
+
+def varint(number):
+    out = b""
+    while number > 0x7F:
+        out, number = out + bytes([number & 0x7F | 0x80]), number >> 7
+    return out + bytes([number])
+
+
+def field(number, value):
+    """A field of text, bytes or a true value."""
+    if isinstance(value, bool):
+        return varint(number << 3) + b"\x01" if value else b""
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def fields(data):
+    """(number, bytes) of the fields of a message that are texts or messages."""
+    at, out = 0, []
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            value, at, shift = value | (byte & 0x7F) << shift, at + 1, shift + 7
+            if byte < 0x80:
+                return value
+
+    while at < len(data):
+        tag = number()
+        if tag & 7 == 2:
+            size = number()
+            out.append((tag >> 3, data[at:at + size]))
+            at += size
+        else:
+            number()
+    return out
+
+
+class Plugin(grpc.GenericRpcHandler):
+    def __init__(self, resource, count, state):
+        self.resource, self.ids, self.state = resource, [f"{resource.split('/')[1]}-{i}" for i in range(count)], state
+
+    def broken(self):
+        try:
+            return set(open(self.state).read().split())
+        except (OSError, TypeError):
+            return set()
+
+    def service(self, call):
+        method = call.method.rsplit("/", 1)[1]
+        if method == "ListAndWatch":
+            return grpc.unary_stream_rpc_method_handler(self.list)
+        answers = {"GetDevicePluginOptions": lambda _, context: b"", "Allocate": self.allocate, "PreStartContainer": lambda _, context: b""}
+        return grpc.unary_unary_rpc_method_handler(answers[method]) if method in answers else None
+
+    def list(self, _, context):
+        told = None
+        while context.is_active():
+            broken = self.broken()
+            now = b"".join(field(1, field(1, one) + field(2, "Unhealthy" if one in broken else "Healthy")) for one in self.ids)
+            if now != told:
+                yield now
+            told = now
+            time.sleep(1)
+
+    def allocate(self, request, context):
+        out = b""
+        for _, container in fields(request):
+            ids = [one.decode() for number, one in fields(container) if number == 1]
+            name = self.resource.split("/")[1].upper()
+            answer = field(1, field(1, f"{name}_DEVICES") + field(2, ",".join(ids)))
+            for one in ids:
+                answer += field(3, field(1, f"/dev/{one}") + field(2, "/dev/null") + field(3, "rw"))
+            out += field(1, answer)
+        return out
+
+
+def register(directory, endpoint, resource):
+    with grpc.insecure_channel(f"unix://{directory}/kubelet.sock") as channel:
+        call = channel.unary_unary("/v1beta1.Registration/Register")
+        call(field(1, "v1beta1") + field(2, endpoint) + field(3, resource), timeout=10, wait_for_ready=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("resource")
+    parser.add_argument("count", type=int)
+    parser.add_argument("--directory", default="/var/lib/kubelet/device-plugins")
+    parser.add_argument("--state")
+    given = parser.parse_args()
+    endpoint = given.resource.replace("/", "_") + ".sock"
+    server = grpc.server(futures.ThreadPoolExecutor(8))
+    server.add_generic_rpc_handlers((Plugin(given.resource, given.count, given.state),))
+    if os.path.exists(f"{given.directory}/{endpoint}"):
+        os.remove(f"{given.directory}/{endpoint}")
+    server.add_insecure_port(f"unix://{given.directory}/{endpoint}")
+    server.start()
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    known = None
+    while True:
+        try:
+            socket = os.stat(f"{given.directory}/kubelet.sock").st_ino
+            if socket != known:
+                register(given.directory, endpoint, given.resource)
+                print(f"registered {given.resource}", flush=True)
+                known = socket
+        except (OSError, grpc.RpcError) as wrong:
+            print(f"not registered: {wrong}", file=sys.stderr, flush=True)
+        time.sleep(1)
+
+
+main()

@@ -1,0 +1,225 @@
+#include "node/devices/device_ledger.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/quantity.h"
+
+namespace berth::node::devices {
+namespace {
+
+/// A container's limits of resources that somebody's plugin told of.
+DeviceLedger::Amounts wanted_of(const json::Value& container, const DeviceLedger& ledger) {
+  DeviceLedger::Amounts out;
+  for (const auto& [name, amount] : json::get_object(container, {"resources", "limits"})) {
+    if (!ledger.knows(name) || !amount.is_string()) continue;
+    if (const auto quantity = model::Quantity::parse(json::as_view(amount)); quantity && quantity->value() > 0)
+      out[std::string(name)] = quantity->value();
+  }
+  return out;
+}
+
+bool is_sidecar(const json::Value& container) { return json::get_string(container, {"restartPolicy"}) == "Always"; }
+
+json::Array as_array(const std::set<std::string>& ids) { return json::Array(ids.begin(), ids.end()); }
+
+std::set<std::string> as_set(const json::Array& ids) {
+  std::set<std::string> out;
+  for (const auto& id : ids)
+    if (id.is_string()) out.emplace(json::as_view(id));
+  return out;
+}
+
+template <typename Map>
+void add_texts(const json::Value& answer, std::string_view field, Map& out) {
+  for (const auto& [name, value] : json::get_object(answer, {field}))
+    if (value.is_string()) out.emplace(std::string(name), std::string(json::as_view(value)));
+}
+
+/// Those whose container_path is not there yet.
+void add_paths(const json::Value& answer, std::string_view field, json::Array& out) {
+  for (const auto& one : json::get_array(answer, {field}))
+    if (std::ranges::none_of(out, [&](const json::Value& other) {
+          return json::get_string(other, {"container_path"}) == json::get_string(one, {"container_path"});
+        }))
+      out.push_back(one);
+}
+
+}  // namespace
+
+bool DeviceLedger::report(const std::string& resource, Devices devices) {
+  auto& known = resources_[resource];
+  const auto counts = [&] {
+    return std::pair(known.devices.size(), std::ranges::count_if(known.devices, [](const auto& one) { return one.second.is_healthy; }));
+  };
+  const auto before = counts();
+  const bool was_lost = known.lost_at.has_value();
+  known = {std::move(devices), std::nullopt};
+  return was_lost || before != counts();
+}
+
+void DeviceLedger::lose(const std::string& resource, TimePoint now) {
+  const auto known = resources_.find(resource);
+  if (known == resources_.end() || known->second.lost_at) return;
+  known->second.lost_at = now;
+  for (auto& [id, device] : known->second.devices) device.is_healthy = false;
+}
+
+DeviceLedger::Inventory DeviceLedger::inventory(TimePoint now) const {
+  Inventory out;
+  for (const auto& [name, resource] : resources_) {
+    const bool is_gone = resource.lost_at && now - *resource.lost_at >= kPluginPatience;
+    out.capacity[name] = is_gone ? 0 : static_cast<std::int64_t>(resource.devices.size());
+    out.allocatable[name] = is_gone ? 0 : std::ranges::count_if(resource.devices, [](const auto& one) { return one.second.is_healthy; });
+  }
+  return out;
+}
+
+std::set<std::string> DeviceLedger::taken(std::string_view resource) const {
+  std::set<std::string> out;
+  for (const auto& [uid, pod] : pods_)
+    for (const auto& [name, container] : pod)
+      if (const auto hold = container.find(std::string(resource)); hold != container.end())
+        out.insert(hold->second.ids.begin(), hold->second.ids.end());
+  return out;
+}
+
+Result<void> DeviceLedger::admit(const json::Value& pod) {
+  const std::string uid(json::get_string(pod, {"metadata", "uid"}));
+  if (pods_.contains(uid)) return {};
+  Pod given;
+  Held free, lent;  // Lent: what init containers that end had.
+  const auto take = [&](const json::Value& container, bool lends) -> Result<void> {
+    for (const auto& [resource, count] : wanted_of(container, *this)) {
+      if (!free.contains(resource)) {
+        const auto others = taken(resource);
+        for (const auto& [id, device] : resources_.find(resource)->second.devices)
+          if (device.is_healthy && !others.contains(id)) free[resource].insert(id);
+      }
+      auto& available = free[resource];
+      auto& borrowed = lent[resource];
+      if (static_cast<std::int64_t>(available.size() + borrowed.size()) < count)
+        return fail(
+            ErrorCode::kInvalid,
+            fmt::format("Allocate failed due to requested number of devices unavailable for {}. Requested: {}, Available: {}, which "
+                        "is unexpected",
+                        resource, count, available.size() + borrowed.size()));
+      auto& hold = given[std::string(json::get_string(container, {"name"}))][resource];
+      for (auto* from : {&borrowed, &available})
+        while (!from->empty() && static_cast<std::int64_t>(hold.ids.size()) < count) hold.ids.insert(from->extract(from->begin()));
+      if (lends) borrowed.insert(hold.ids.begin(), hold.ids.end());
+    }
+    return {};
+  };
+  for (const auto& container : json::get_array(pod, {"spec", "initContainers"}))
+    if (auto taken = take(container, !is_sidecar(container)); !taken) return taken;
+  for (const auto& container : json::get_array(pod, {"spec", "containers"}))
+    if (auto taken = take(container, false); !taken) return taken;
+  if (!given.empty()) pods_.emplace(uid, std::move(given));
+  return {};
+}
+
+void DeviceLedger::keep_only(const std::set<std::string>& uids) {
+  std::erase_if(pods_, [&](const auto& entry) { return !uids.contains(entry.first); });
+}
+
+const DeviceLedger::Hold* DeviceLedger::hold(const std::string& uid, const std::string& container, const std::string& resource) const {
+  const auto pod = pods_.find(uid);
+  if (pod == pods_.end()) return nullptr;
+  const auto of = pod->second.find(container);
+  if (of == pod->second.end()) return nullptr;
+  const auto found = of->second.find(resource);
+  return found == of->second.end() ? nullptr : &found->second;
+}
+
+DeviceLedger::Held DeviceLedger::held(const std::string& uid, const std::string& container) const {
+  Held out;
+  const auto pod = pods_.find(uid);
+  if (pod == pods_.end()) return out;
+  if (const auto of = pod->second.find(container); of != pod->second.end())
+    for (const auto& [resource, hold] : of->second) out.emplace(resource, hold.ids);
+  return out;
+}
+
+std::set<std::string> DeviceLedger::choice(const std::string& uid, const std::string& container, const std::string& resource) const {
+  std::set<std::string> out;
+  const Hold* own = hold(uid, container, resource);
+  const auto known = resources_.find(resource);
+  if (own == nullptr || known == resources_.end()) return out;
+  const auto others = taken(resource);
+  for (const auto& [id, device] : known->second.devices)
+    if (own->ids.contains(id) || (device.is_healthy && !others.contains(id))) out.insert(id);
+  return out;
+}
+
+bool DeviceLedger::exchange(const std::string& uid, const std::string& container, const std::string& resource,
+                            const std::set<std::string>& ids) {
+  const Hold* own = hold(uid, container, resource);
+  if (own == nullptr || own->ids.size() != ids.size() || !std::ranges::includes(choice(uid, container, resource), ids)) return false;
+  // What it lent or borrowed is another container's as well: those stay what they are.
+  for (const auto& [name, of] : pods_.at(uid))
+    if (const auto other = of.find(resource); name != container && other != of.end())
+      for (const auto& id : own->ids)
+        if (other->second.ids.contains(id)) return false;
+  pods_.at(uid).at(container).at(resource).ids = ids;
+  return true;
+}
+
+void DeviceLedger::note_grant(const std::string& uid, const std::string& container, const std::string& resource, json::Value answer) {
+  if (hold(uid, container, resource) != nullptr) pods_.at(uid).at(container).at(resource).answer = std::move(answer);
+}
+
+const json::Value* DeviceLedger::granted(const std::string& uid, const std::string& container, const std::string& resource) const {
+  const Hold* own = hold(uid, container, resource);
+  return own == nullptr || own->answer.is_null() ? nullptr : &own->answer;
+}
+
+DeviceGrant DeviceLedger::grant(const std::string& uid, const std::string& container) const {
+  DeviceGrant out;
+  for (const auto& [resource, ids] : held(uid, container)) {
+    const json::Value* answer = granted(uid, container, resource);
+    if (answer == nullptr) continue;
+    add_texts(*answer, "envs", out.environment);
+    add_texts(*answer, "annotations", out.annotations);
+    add_paths(*answer, "mounts", out.mounts);
+    add_paths(*answer, "devices", out.devices);
+    for (const auto& one : json::get_array(*answer, {"cdi_devices"}))
+      if (const std::string name(json::get_string(one, {"name"})); std::ranges::find(out.cdi_devices, name) == out.cdi_devices.end())
+        out.cdi_devices.push_back(name);
+  }
+  return out;
+}
+
+json::Value DeviceLedger::checkpoint() const {
+  json::Array entries;
+  for (const auto& [uid, pod] : pods_)
+    for (const auto& [name, container] : pod)
+      for (const auto& [resource, hold] : container)
+        entries.push_back(json::Object{{"podUID", uid},
+                                       {"containerName", name},
+                                       {"resourceName", resource},
+                                       {"deviceIDs", as_array(hold.ids)},
+                                       {"allocResp", hold.answer}});
+  json::Array registered;
+  for (const auto& [name, resource] : resources_) registered.push_back(json::Value(name));
+  return json::Object{{"podDeviceEntries", std::move(entries)}, {"registeredDevices", std::move(registered)}};
+}
+
+bool DeviceLedger::restore(const json::Value& checkpoint) {
+  const json::Value* entries = json::find(checkpoint, "podDeviceEntries");
+  if (entries == nullptr || !entries->is_array()) return false;
+  for (const auto& entry : entries->get_array()) {
+    const std::string uid(json::get_string(entry, {"podUID"})), name(json::get_string(entry, {"containerName"})),
+        resource(json::get_string(entry, {"resourceName"}));
+    if (uid.empty() || name.empty() || resource.empty()) continue;
+    const json::Value* answer = json::find(entry, "allocResp");
+    pods_[uid][name][resource] = {as_set(json::get_array(entry, {"deviceIDs"})), answer == nullptr ? json::Value() : *answer};
+  }
+  // Until its plugin is back a resource has nothing, and is not forgotten.
+  for (const auto& name : json::get_array(checkpoint, {"registeredDevices"}))
+    if (name.is_string()) resources_[std::string(json::as_view(name))].lost_at = TimePoint{};
+  return true;
+}
+
+}  // namespace berth::node::devices
