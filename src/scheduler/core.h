@@ -142,6 +142,7 @@ struct Core {
     Ask alarm = 0;
   };
   std::map<std::string, GroupWait, std::less<>> group_waits;
+  std::map<std::string, Ask, std::less<>> incomplete_groups;  ///< By the group's key, the alarm that says it has been so for long.
   bool is_leader = false;
   bool is_ready = false;  ///< All that placement consults is known.
 
@@ -232,6 +233,9 @@ struct Core {
   bool preempt_for_group(const GroupTurn& turn, const placement::GroupQuestion& question, placement::GroupDecision& decision,
                          std::string& message);
   void reject_for_mistake(const GroupTurn& turn);
+  /// The group or its members changed: one with fewer pods than its minCount is told of after a while.
+  void watch_completeness(const std::string& key);
+  void tell_incomplete(const std::string& key);
   [[nodiscard]] std::string others_of(const GroupTurn& turn, const placement::GroupDecision& decision) const;
   [[nodiscard]] bool has_hard_budgets(const placement::Framework& framework) const;
   void set_group_condition(const placement::PodGroup& group, GroupCondition condition);

@@ -16,6 +16,8 @@ struct GroupOptions {
   bool preemption = true;  ///< WorkloadAwarePreemption
   /// By the rules of kube-scheduler 1.36 and no others (placement::GroupQuestion::as_kubernetes).
   bool as_kubernetes = false;
+  /// A gang of which for so long too few pods are there is told of by condition and event; zero: never. Not as_kubernetes.
+  Duration incomplete_after = std::chrono::seconds(30);
   /// A gang that waits so long, and that no victim helps, has room kept for it; zero: never. Not as_kubernetes.
   Duration reservation_after = std::chrono::minutes(5);
   /// So long at most; then it has to wait as long again.

@@ -71,6 +71,35 @@ void Core::group_changed(const ObjectRef& before, const ObjectRef& after) {
                                  std::string(json::get_string(one, {"message"}))};
   }
   if (are_groups_on()) ask_gates_of_group(key);
+  watch_completeness(key);
+}
+
+void Core::watch_completeness(const std::string& key) {
+  if (!are_groups_on() || group_options.as_kubernetes || group_options.incomplete_after == Duration(0)) return;
+  const placement::PodGroupPtr group = groups.find(key);
+  const auto count = static_cast<std::int64_t>(groups.count(key));
+  // One that was placed has fewer as its pods end.
+  const auto said = group_conditions.find(key);
+  const bool was_placed = said != group_conditions.end() && said->second.status == "True";
+  const bool is_incomplete = group != nullptr && group->is_gang && !was_placed && count > 0 && count < group->min_count;
+  const auto known = incomplete_groups.find(key);
+  if (is_incomplete && known == incomplete_groups.end())
+    incomplete_groups[key] = out.at(now + group_options.incomplete_after, [this, key] { tell_incomplete(key); });
+  if (is_incomplete || known == incomplete_groups.end()) return;
+  out.cancel(known->second);
+  incomplete_groups.erase(known);
+}
+
+void Core::tell_incomplete(const std::string& key) {
+  incomplete_groups.erase(key);
+  if (!is_leader) return watch_completeness(key);  // Who leads says it; that may be us by then.
+  const placement::PodGroupPtr group = groups.find(key);
+  const auto members = groups.members(key);
+  const std::string message = fmt::format("{} of the {} pods that the gang needs (minCount) are there", members.size(), group->min_count);
+  const Tracked* one = wanting(members.front().uid);
+  const std::string profile = one != nullptr ? one->info->view().scheduler_name : frameworks.begin()->first;
+  out.report(profile, reference(*group), "Warning", "WaitingForPods", message, "Scheduling");
+  set_group_condition(*group, {"False", "Unschedulable", message});
 }
 
 void Core::note_member(const client::Object& object, const PodGlance& glance, bool is_there) {
@@ -78,6 +107,7 @@ void Core::note_member(const client::Object& object, const PodGlance& glance, bo
   const bool counts = is_there && !glance.is_terminal();
   const bool has_changed = counts ? groups.add_member(key, {object.uid(), object.key()}) : groups.remove_member(key, object.uid());
   if (has_changed && counts && are_groups_on()) ask_gates_of_group(key);
+  if (has_changed) watch_completeness(key);
   const placement::PodGroupPtr group = has_changed && group_waits.contains(key) ? groups.find(key) : nullptr;
   if (group != nullptr && static_cast<std::int64_t>(groups.count(key)) < group->min_count)
     wait_no_longer(key, "the gang has fewer pods than its minCount");

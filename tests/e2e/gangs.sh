@@ -142,6 +142,8 @@ check "at once" eventually 20 placed 1 slip
 check "a topology that no node has" group nowhere '{schedulingPolicy: {gang: {minCount: 1}}, schedulingConstraints: {topology: [{key: rack}]}}'
 check "with a pod" member nowhere-a nowhere 10m
 check "the group names the key" eventually 20 says 'no node has the label "rack"' condition nowhere
+check "a gang of five" group few '{schedulingPolicy: {gang: {minCount: 5}}}'
+check "of which one pod comes" member few-a few 10m
 count=$(kubectl get nodes -o name | wc -l)
 fill() { apply "{apiVersion: v1, kind: Pod, metadata: {name: fill-$1}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: i, resources: {requests: {cpu: $((whole * 6 / 10))}}}]}}"; }
 for one in $(seq "$count"); do fill "$one" >/dev/null; done
@@ -155,6 +157,7 @@ check "is told for whom it waits" eventually 20 says 'It would fit, but room is 
 for one in $(seq "$count"); do kubectl delete pod "fill-$one" --now >/dev/null; done
 check "the gang has its places once the others are gone" eventually 30 placed "$count" patient
 check "before the small pod" says 'Pending' kubectl get pod late
+check "and the gang of five counts its pods" eventually 40 says '1 of the 5 pods that the gang needs (minCount) are there' condition few
 kubectl delete podgroups --all --wait=false >/dev/null
 kubectl delete pods --all --now >/dev/null
 

@@ -52,6 +52,9 @@ class Desk {
     Profile profile = default_profile(Era::k136);
     if (json::find(table, {"permit"}) != nullptr) profile.permit = {{"Hold", 0}};
     options.profiles.push_back(profile);
+    const auto groups = std::make_shared<GroupOptions>();
+    if (json::find(table, {"told of pods that are missing"}) == nullptr) groups->incomplete_after = Duration(0);
+    options.groups = groups;
     core_ = std::make_unique<Core>(
         options, *Profiles::create(options.profiles),
         [this](const client::Gvr& gvr, const std::string& ns, const std::string& name) { return known(gvr.resource, ns, name); }, clock_,
@@ -92,6 +95,7 @@ class Desk {
     EXPECT_EQ(core_->bindings_in_flight, 0u);
     EXPECT_TRUE(core_->preempted_by.empty() && core_->bindings_by_claim.empty() && core_->at_permit.empty() && core_->gates.empty());
     EXPECT_TRUE(core_->group_preempting.empty() && core_->group_waits.empty() && core_->reservations.empty());
+    EXPECT_TRUE(core_->incomplete_groups.empty());
     const auto sizes = core_->queue.sizes();
     EXPECT_EQ(sizes.active + sizes.backoff + sizes.unschedulable + sizes.gated, 0u);
   }
