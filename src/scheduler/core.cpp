@@ -153,7 +153,14 @@ void Core::schedule_one(const SchedulingQueue::Entry& entry) {
                fmt::format("skip schedule deleting pod: {}", info->key), "Scheduling");
     return forget_waiting(entry.pod.uid);
   }
-  if (const std::string key = groups.group_of(entry.pod.uid); are_groups_on() && !key.empty()) return schedule_group(entry, key);
+  if (const std::string key = groups.group_of(entry.pod.uid); are_groups_on() && !key.empty()) {
+    if (!asked.empty() && extenders != nullptr) {
+      // Its mates may be of interest to those who are asked, or be asked about right now.
+      pod->enter(Aside{entry});
+      return aside.push_back(entry.pod.uid);
+    }
+    return schedule_group(entry, key);
+  }
   if (stands_aside(entry, *pod)) return;
   if (const placement::Status gate = framework->run_pre_enqueue(info->view(), &cluster); !gate.is_success()) {
     set_gate(*pod, gate.plugin);

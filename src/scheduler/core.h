@@ -223,6 +223,21 @@ struct Core {
     std::vector<placement::PodInfoPtr> members;  ///< The same as pods.
     TimePoint started;
   };
+  // group_asking.cpp
+  /// A group whose members extenders are asked about, one after the other; null: none.
+  struct AskedGroup;
+  std::shared_ptr<AskedGroup> asked_group;
+  [[nodiscard]] bool has_say_about(const GroupTurn& turn) const;
+  void ask_about_group(GroupTurn turn, placement::GroupDecision plan);
+  [[nodiscard]] bool is_in_domain(placement::NodeIndex node) const;
+  void go_on_with_group();
+  void hold_member(placement::NodeIndex node);
+  void group_answered(const std::string& uid, const placement::Decision& decision, const std::string& node_name);
+  void finish_group();
+  void abandon_group();
+  void fail_asked_group(const std::string& about, const std::string& error);
+  /// Of the group's pods, how many have a place.
+  [[nodiscard]] std::int64_t count_standing(const std::string& key) const;
   void place_group(const GroupTurn& turn, const placement::GroupDecision& decision);
   void reject_group(const GroupTurn& turn, const placement::GroupDecision& decision, bool waits_for_victims);
   void fail_group(const GroupTurn& turn, const placement::GroupDecision& decision);

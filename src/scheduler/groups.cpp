@@ -218,6 +218,10 @@ void Core::schedule_group(const SchedulingQueue::Entry& entry, const std::string
   const char* result = "scheduled";
   switch (decision.outcome) {
     case GroupDecision::Outcome::kScheduled:
+      if (has_say_about(turn)) {
+        wait_no_longer(key);  // It earns its room anew, should it not be placed.
+        return ask_about_group(std::move(turn), std::move(decision));
+      }
       place_group(turn, decision);
       wait_no_longer(key);
       break;
@@ -264,6 +268,8 @@ bool Core::has_hard_budgets(const placement::Framework& framework) const {
   return options.preemption.budgets_are_hard || framework.profile().args.preemption.budgets_are_hard;
 }
 
+std::int64_t Core::count_standing(const std::string& key) const { return std::ssize(standing_of(groups, cluster, key)); }
+
 void Core::place_group(const GroupTurn& turn, const GroupDecision& decision) {
   std::vector<HeldPtr> held;
   for (std::size_t i = 0; i < turn.turns.size(); ++i)
@@ -271,7 +277,7 @@ void Core::place_group(const GroupTurn& turn, const GroupDecision& decision) {
       if (HeldPtr one = hold_place(turn.turns[i], decision.members[i].decision.node)) held.push_back(std::move(one));
   for (std::size_t i = 0; i < turn.turns.size(); ++i)
     if (!decision.members[i].has_place()) reject_member(turn.turns[i], *turn.group, decision.members[i].decision.diagnosis);
-  if (std::ssize(standing_of(groups, cluster, turn.group->key())) < turn.group->min_count) {
+  if (count_standing(turn.group->key()) < turn.group->min_count) {
     // What Reserve refused is missing: nobody goes on alone.
     for (const HeldPtr& one : held) not_permitted(one, Status::unschedulable(std::string(placement::kWaitsForOthers)));
     return;
