@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """Gangs made of the openb trace, under three policies in one simulator: what docs/gangs.md shows.
 
-    bench/gang_trace.py PODS.csv[.gz] [--berth build/release/bin/berth] [--pages DIR] [--show-rule]
+    bench/gang_trace.py PODS.csv[.gz] [--berth build/release/bin/berth] [--pages DIR] [--topology] [--show-rule]
 
 PODS.csv is openb_pod_list_default.csv of Alibaba's cluster-trace-gpu-v2023 (as in the repository
 hkust-adsl/kubernetes-scheduler-simulator); it is not in this repository.
 
 The rule. Tasks that ask for GPUs, were created from day 115 of the trace on (before that few were recorded) and have an
 end, in order of creation. Tasks of one kind (the same CPU, memory and GPUs; a share of a GPU counts as a whole one) are cut
-into gangs of 1, 8, 1, 4, 2, 16, 1, 4, 8 and 2 tasks, over and over. A gang comes when its first task was created and
-works as long as its tasks ran on average, at most 12 hours; a gang of 16 is left to run with at least 12. Days pass ten
-times as fast as in the trace, so that a cluster of 24 nodes with 8 GPUs each, in 4 racks, is short of GPUs.
+into gangs of 1, 8, 1, 4, 2, 16, 1, 4, 8 and 2 tasks, over and over, but of no more than 24 GPUs. A gang comes when its
+first task was created and works as long as its tasks ran on average, at most 12 hours. Days pass ten times as fast as in
+the trace, so that a cluster of 16 nodes with 8 GPUs each, in 4 racks, is short of GPUs now and then. With --topology each
+gang has to be in one rack.
 
 Three policies see the same arrivals: berth's gangs; the rules of kube-scheduler 1.36 with its chance; and the same pods
 without any gang. A gang that stands for ten minutes without its partners gives up and comes anew half a minute later.
@@ -18,7 +19,7 @@ without any gang. A gang that stands for ten minutes without its partners gives 
 import argparse, csv, gzip, json, pathlib, subprocess, sys, tempfile
 
 SIZES = [1, 8, 1, 4, 2, 16, 1, 4, 8, 2]
-FIRST_DAY, LONGEST, SPEED, NODES, RACKS = 115, 12 * 3600, 10, 24, 4
+FIRST_DAY, LONGEST, SPEED, NODES, RACKS, MOST_GPUS = 115, 12 * 3600, 10, 16, 4, 24
 POLICIES = [("berth", "berth"), ("kube-scheduler 1.36", "kubernetes"), ("plain pods", "none")]
 ROWS = [("gangs finished", "", "{:.0f}"), ("gangs that came anew", "", "{:.0f}"), ("wait of a gang, mean", "s", "{:.0f}"),
         ("wait of a gang, median", "s", "{:.0f}"), ("wait of a gang, 99%", "s", "{:.0f}"), ("gpu requested", "%", "{:.1f}"),
@@ -35,7 +36,7 @@ def gangs_of(path):
     for row in rows:
         kind = (int(row["cpu_milli"]), int(row["memory_mib"]), int(row["num_gpu"]))
         if kind not in open_gangs:
-            open_gangs[kind] = {"at": int(row["creation_time"]), "kind": kind, "size": SIZES[turn % len(SIZES)], "ran": []}
+            open_gangs[kind] = {"at": int(row["creation_time"]), "kind": kind, "size": min(SIZES[turn % len(SIZES)], MOST_GPUS // kind[2]), "ran": []}
             turn += 1
         gang = open_gangs[kind]
         gang["ran"].append(max(1, int(row["deletion_time"]) - int(row["scheduled_time"])))
@@ -57,7 +58,7 @@ def write_trace(gangs, path):
     return (gangs[-1]["at"] - first) / SPEED
 
 
-def scenario(days_seconds, seed):
+def scenario(days_seconds, seed, topology):
     nodes = "\n".join(
         f"- {{name: rack{rack}, count: {NODES // RACKS}, cpu: '96', memory: 768Gi, capacity: {{nvidia.com/gpu: '8'}}, "
         f"zones: [zone-a], labels: {{rack: r{rack}}}}}" for rack in range(1, RACKS + 1))
@@ -69,7 +70,7 @@ nodes:
 {nodes}
 workloads:
 - name: job
-  gang: {{patience: 10m}}
+  gang: {{patience: 10m{", topology: rack" if topology else ""}}}
   keepFinished: 1m
   trace: {{file: gangs.csv, timeUnit: s}}
 compare:
@@ -83,6 +84,7 @@ def main():
     parser.add_argument("--berth", default=str(pathlib.Path(__file__).parent.parent / "build/release/bin/berth"))
     parser.add_argument("--pages", help="a directory for the trace, the scenario, the report and its page")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--topology", action="store_true", help="each gang in one rack; plain pods know none")
     parser.add_argument("--show-rule", action="store_true", help="tell how the gangs are made, and end")
     args = parser.parse_args()
     if args.show_rule:
@@ -96,7 +98,7 @@ def main():
         where.mkdir(parents=True, exist_ok=True)
         gangs = gangs_of(args.pods)
         length = write_trace(gangs, where / "gangs.csv")
-        (where / "gangs.yaml").write_text(scenario(length, args.seed))
+        (where / "gangs.yaml").write_text(scenario(length, args.seed, args.topology))
         sizes = {}
         for gang in gangs:
             sizes[len(gang["ran"])] = sizes.get(len(gang["ran"]), 0) + 1

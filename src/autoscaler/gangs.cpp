@@ -70,7 +70,10 @@ class GangPlanner {
         options_(options),
         growable_(sort_out_groups(input, options)),
         standing_(placement::standing_of(groups, input.trial->cluster(), gang.group->key())),
-        needed_(std::max<std::int64_t>(gang.group->min_count - std::ssize(standing_), 1)) {}
+        needed_(std::max<std::int64_t>(gang.group->min_count - std::ssize(standing_), 1)) {
+    for (const placement::TopologyLevel& level : gang.group->all_levels())
+      if (level.is_required) keys_.push_back(level.key);
+  }
 
   GangPlan run() {
     for (const auto& [group, reason] : growable_.skipped) plan_.why[group] = {reason};
@@ -86,30 +89,42 @@ class GangPlanner {
 
  private:
   [[nodiscard]] const NodeTemplate& template_of(const std::string& group) const { return input_.templates->find(group)->second; }
-  [[nodiscard]] const std::string& key() const { return gang_.group->topology_key; }
-  [[nodiscard]] const std::string* domain_of(const NodeGroup& group) const { return template_of(group.id).node->labels().get(key()); }
+  /// The values of the group's required levels, with "/" between; nullopt: a label is missing.
+  [[nodiscard]] std::optional<std::string> domain_of(const model::Labels& labels) const {
+    std::string out;
+    for (const std::string& key : keys_) {
+      const std::string* value = labels.get(key);
+      if (value == nullptr) return std::nullopt;
+      out += (out.empty() ? "" : "/") + *value;
+    }
+    return out;
+  }
+  [[nodiscard]] std::optional<std::string> domain_of(const NodeGroup& group) const {
+    return domain_of(template_of(group.id).node->labels());
+  }
 
   /// Of domains that are full and get no nodes nothing is to be hoped: those that a node group adds to are asked.
   std::vector<Part> parts_of_cluster() {
     std::vector<Part> out;
-    if (key().empty()) {
+    if (keys_.empty()) {
       out.push_back(part_of("", input_.trial->fork()));
       return out;
     }
     const placement::Cluster& cluster = input_.trial->cluster();
-    const std::string* held = standing_.empty() ? nullptr : cluster.node(standing_.front())->label(key());
+    const auto held = standing_.empty() ? std::nullopt : domain_of(cluster.node(standing_.front())->labels());
+    const std::string keys = fmt::format("{}", fmt::join(keys_, "/"));
     std::set<std::string> domains;
     for (const NodeGroup* group : growable_.valid)
-      if (const std::string* domain = domain_of(*group); domain == nullptr)
-        plan_.why[group->id] = {fmt::format("its nodes have no label \"{}\", in one value of which the pods have to be together", key())};
-      else if (held != nullptr && *held != *domain)
-        plan_.why[group->id] = {fmt::format("the other pods of its group are where {} is {}", key(), *held)};
+      if (const auto domain = domain_of(*group); !domain)
+        plan_.why[group->id] = {fmt::format("its nodes have no label \"{}\", in one value of which the pods have to be together", keys)};
+      else if (held && *held != *domain)
+        plan_.why[group->id] = {fmt::format("the other pods of its group are where {} is {}", keys, *held)};
       else
         domains.insert(*domain);
     for (const std::string& domain : domains) {
       std::vector<NodeIndex> nodes;
       for (const placement::NodeInfo* node : cluster.nodes())
-        if (const std::string* mine = node->label(key()); mine != nullptr && *mine == domain) nodes.push_back(node->index);
+        if (domain_of(node->labels()) == domain) nodes.push_back(node->index);
       out.push_back(part_of(domain, input_.trial->within(nodes)));
     }
     return out;
@@ -124,7 +139,7 @@ class GangPlanner {
   [[nodiscard]] std::vector<const NodeGroup*> groups_in(const Part& part) const {
     std::vector<const NodeGroup*> out;
     for (const NodeGroup* group : growable_.valid)
-      if (key().empty() || (domain_of(*group) != nullptr && *domain_of(*group) == part.domain)) out.push_back(group);
+      if (keys_.empty() || domain_of(*group) == part.domain) out.push_back(group);
     return out;
   }
 
@@ -291,6 +306,7 @@ class GangPlanner {
   const placement::PodGroups& groups_;
   const Options& options_;
   Growable growable_;
+  std::vector<std::string> keys_;  ///< Labels in whose domains they have to be.
   std::vector<NodeIndex> standing_;
   std::int64_t needed_;  ///< So many of those that wait, or none.
   GangPlan plan_;
@@ -305,7 +321,7 @@ WaitingGangs take_gangs(std::vector<PodPtr>& pods, const placement::PodGroups& g
   std::erase_if(pods, [&](const PodPtr& pod) {
     if (pod->facts.group.empty()) return false;
     const placement::PodGroupPtr group = groups.find(pod->facts.group);
-    if (group == nullptr || (!group->is_gang && group->topology_key.empty())) return false;
+    if (group == nullptr || (!group->is_gang && group->all_levels().empty())) return false;
     if (group->is_gang && static_cast<std::int64_t>(groups.count(pod->facts.group)) < group->min_count) {
       out.of_too_few.emplace_back(
           pod, fmt::format("its gang {} has {} pods and needs {}", pod->facts.group, groups.count(pod->facts.group), group->min_count));

@@ -152,7 +152,7 @@ class Remover {
 
   [[nodiscard]] bool is_in_gang(const Pod& pod) const {
     const placement::PodGroupPtr group = pod.facts.group.empty() ? nullptr : input_.snapshot->pod_sets->groups.find(pod.facts.group);
-    return group != nullptr && (group->is_gang || !group->topology_key.empty());
+    return group != nullptr && (group->is_gang || !group->all_levels().empty());
   }
 
   /// Those of the gang that are on the node find places beside the others, in the others' domain: all of them.

@@ -222,7 +222,12 @@ void Gangs::finish(const GangPtr& gang) {
 
 std::map<std::string, GangCount> Gangs::counts() const {
   std::map<std::string, GangCount> out = counts_;
-  for (const auto& [key, gang] : under_way_) account(*gang, out[gang->queue()]);
+  for (const auto& [key, gang] : under_way_) {
+    GangCount& count = out[gang->queue()];
+    account(*gang, count);
+    // Whoever waits still has waited so long at least: left out, starving would look well.
+    if (!gang->has_ever_started) count.waits.push_back(static_cast<float>(seconds(story_.now() - gang->arrived)));
+  }
   return out;
 }
 

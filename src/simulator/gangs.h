@@ -22,8 +22,9 @@ class Story;
 /// Of the gangs of one queue, or of all.
 struct GangCount {
   std::int64_t arrived = 0, started = 0, finished = 0;
-  std::int64_t anew = 0;                            ///< How often one gave up, or lost a member, and came again.
-  std::vector<float> waits;                         ///< Seconds from arrival to the first start; in the order of starting.
+  std::int64_t anew = 0;  ///< How often one gave up, or lost a member, and came again.
+  /// Seconds from arrival to the first start, or to the end for those that wait still.
+  std::vector<float> waits;
   std::array<double, kResources> held{}, worked{};  ///< Requests times seconds: while partners were missing; while all was there.
 
   void add(const GangCount& other);

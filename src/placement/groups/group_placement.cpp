@@ -55,6 +55,8 @@ PodGroup one_by_one(const PodGroup& group) {
   out.is_gang = false;
   out.min_count = 1;
   out.topology_key.clear();
+  out.levels.clear();
+  out.mistake.clear();
   return out;
 }
 
