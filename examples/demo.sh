@@ -59,6 +59,31 @@ kubectl -n shop get events --field-selector reason=TaintManagerEviction -o jsonp
 k -n shop get deployment web
 k taint node "$victim" maintenance:NoExecute-
 
+title "Two gangs that do not fit together: one runs whole, the other waits whole, and no node waits for partners"
+gang_phases() { # gang_phases JOB: # a worker that runs, + one that has ended, . one that waits
+  kubectl -n shop get pods -l job="$1" -o jsonpath='{range .items[*]}{.status.phase}{"\n"}{end}' | sed 's/Running/#/; s/Succeeded/+/; s/Pending/./' | tr -d '\n'
+}
+gang_picture() { printf '  %2ds  alpha %-5s beta %s\n' "$((SECONDS - began))" "$(gang_phases alpha)" "$(gang_phases beta)"; }
+for node in $(kubectl get nodes -l 'dedicated!=training' -o jsonpath='{.items[0:4].metadata.name}'); do kubectl label node "$node" gangs=here >/dev/null; done
+began=$SECONDS last=
+k apply -f "$here/demo-gangs.yaml"
+for _ in $(seq 60); do
+  now=$(gang_picture)
+  [ "${now#*s}" = "${last#*s}" ] || echo "$now"
+  last=$now
+  case $now in
+    *"alpha ###"*"beta .."*) if [ -z "${told:-}" ]; then
+      for _ in $(seq 30); do [ -n "$(kubectl -n shop get podgroups -o jsonpath='{.items[*].status.conditions[?(@.status=="False")].message}')" ] && break; sleep 0.1; done
+      kubectl -n shop get podgroups -o jsonpath='{range .items[*]}{"       "}{.metadata.name}: {.status.conditions[0].reason}{" "}{.status.conditions[0].message}{"\n"}{end}' | sed 's/-[a-z0-9]*-[a-z]*-pgt-0-[a-z0-9]*:/:/'
+      kubectl -n shop get pods -l job=beta -o jsonpath='{range .items[*]}{"       "}{.metadata.name}: {.status.conditions[?(@.type=="PodScheduled")].message}{"\n"}{end}'; told=1
+    fi ;;
+    *"beta ++"*) break ;;
+  esac
+  sleep 0.3
+done
+kubectl -n shop get pods -l 'job in (alpha,beta)' -o custom-columns=POD:.metadata.name,GROUP:.spec.schedulingGroup.podGroupName,NODE:.spec.nodeName,STARTED:.status.startTime
+kubectl -n shop delete -f "$here/demo-gangs.yaml" >/dev/null
+
 title "An urgent pod on a full cluster: as few and as low pods as needed make room"
 kubectl apply -f "$here/demo-preemption.yaml" >/dev/null
 for _ in $(seq 100); do [ -n "$(kubectl -n shop get events --field-selector reason=FailedScheduling,involvedObject.kind=Pod -o name | grep filler)" ] && break; sleep 0.1; done

@@ -28,9 +28,12 @@ int run_capacity(const std::vector<std::string>& args) {
       "berth capacity");
   WhatIfFlags flags;
   std::string file;
-  std::int64_t most = 0;
+  std::int64_t most = 0, gang = 0;
+  std::string topology;
   app.add_option("--pod,--podspec,-f,--filename", file, "The pod, or a workload whose pod it is (the first of the file)")->required();
   app.add_option("--max-limit", most, "Stop at so many");
+  app.add_option("--gang", gang, "How many gangs of so many such pods, each whole");
+  app.add_option("--topology", topology, "With --gang: the node label in one of whose domains each gang is to be");
   flags.add_to(app, "--config,--scheduler-config", {"text", "json", "yaml"});
   if (const auto code = parse_args(app, args)) return *code;
   auto documents = read_objects({file});
@@ -39,6 +42,8 @@ int run_capacity(const std::vector<std::string>& args) {
     if (json::get_string(document, {"kind"}) != "Pod" && json::find(document, {"spec", "template"}) == nullptr) continue;
     json::Object request{{"pod", std::move(document)}};
     if (app.count("--max-limit") > 0) request["most"] = most;
+    if (app.count("--gang") > 0) request["gang"] = gang;
+    if (!topology.empty()) request["topology"] = topology;
     return answer_question({{"capacity", std::move(request)}}, flags);
   }
   return report(Error{ErrorCode::kInvalid, file + ": there is no Pod and no workload in it"});

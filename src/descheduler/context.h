@@ -97,6 +97,8 @@ class Context {
   [[nodiscard]] bool was_moved(const Pod& pod) const;
   /// The limit that these, beside those that went before, would exceed.
   [[nodiscard]] std::optional<Limit> limit_before(std::span<const PodPtr> more, bool with_unmet) const;
+  /// Its gang would have fewer pods than it is of use with; as the real descheduler, which knows no gangs, nobody is asked.
+  [[nodiscard]] std::string why_gang_needs(const Pod& pod) const;
   [[nodiscard]] std::string why_too_few(const Pod& pod, bool with_unmet) const;
   Verdict refuse(Removal removal, Outcome outcome, std::string message, Verdict verdict);
   Verdict evict_as_known(const Removal& known, Removal removal);

@@ -80,7 +80,9 @@ Result<Snapshot> read_snapshot(client::Client& client, placement::Era era, bool 
                                ReadObjects& known) {
   Snapshot out(era);
   std::vector<std::string> refused;
-  for (const auto& [group, plural] : placement::kClusterResources) {
+  std::vector<placement::ClusterResource> wanted(placement::kClusterResources.begin(), placement::kClusterResources.end());
+  wanted.push_back({"scheduling.k8s.io", "podgroups"});
+  for (const auto& [group, plural] : wanted) {
     const auto read =
         plural == "pods"    ? client::list_all_texts(client, group, plural, [&](std::string_view text) { out.add(known.pod(text, era)); })
         : plural == "nodes" ? client::list_all_texts(client, group, plural, [&](std::string_view text) { out.add(known.node(text)); })

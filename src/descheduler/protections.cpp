@@ -55,9 +55,21 @@ std::string Context::why_protected(const Pod& pod) const {
     return "pod has ResourceClaims and descheduler is configured to protect ResourceClaims pods";
   if (args.labels && !args.labels->matches(meta.labels)) return "pod labels do not match the labelSelector filter in the policy parameter";
   if (std::string why = why_too_few(pod, false); !why.empty()) return why;
+  if (std::string why = why_gang_needs(pod); !why.empty()) return why;
   if (args.min_pod_age && (!pod.started || options_.now - *pod.started < *args.min_pod_age))
     return fmt::format("pod age is not older than MinPodAge: {} seconds", format_go_duration(*args.min_pod_age));
   return "";
+}
+
+std::string Context::why_gang_needs(const Pod& pod) const {
+  if (pod.group.empty() || pod.node.empty() || pod.view().is_terminal() || chooses_as_kubernetes()) return "";
+  const auto group = snapshot_.groups.find(pod.group);
+  const auto placed = snapshot_.members_placed.find(pod.group);
+  if (group == snapshot_.groups.end() || placed == snapshot_.members_placed.end() || !group->second->is_gang) return "";
+  const auto left = std::ranges::count_if(placed->second, [&](const PodPtr& one) { return !gone_.contains(one->key()); });
+  return left > group->second->min_count
+             ? ""
+             : fmt::format("its gang {} has {} pods on nodes and is of use with {} only", pod.group, left, group->second->min_count);
 }
 
 std::string Context::why_too_few(const Pod& pod, bool with_unmet) const {

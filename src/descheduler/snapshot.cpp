@@ -4,6 +4,7 @@
 
 #include "base/json_scan.h"
 #include "model/schema.h"
+#include "placement/groups/group_placement.h"
 #include "placement/resource.h"
 
 namespace berth::descheduler {
@@ -76,6 +77,7 @@ Pod Pod::parse(const json::Value& document, placement::PodInfoPtr info) {
   out.has_evict_annotation = meta.annotation(kEvict) != nullptr;
   out.prefers_no_eviction = meta.annotation(kPreferNoEviction) != nullptr;
   out.is_mirror = meta.annotation(kMirror) != nullptr;
+  out.group = placement::group_key_of(document);
   const std::string* source = meta.annotation(kSource);
   out.is_static = source != nullptr && *source != "api";
   out.is_critical_by_annotation = meta.annotation(kCritical) != nullptr;
@@ -112,6 +114,10 @@ void Snapshot::add(const json::Value& object) {
     if (kind == "ReplicaSet" || kind == "ReplicationController" || kind == "StatefulSet")
       template_labels[std::string(json::get_string(object, {"metadata", "uid"}))] =
           model::Labels::from_json(json::find(object, {"spec", "template", "metadata", "labels"}));
+    if (kind == "PodGroup" && json::get_string(object, {"apiVersion"}).starts_with("scheduling.k8s.io/")) {
+      auto group = std::make_shared<const placement::PodGroup>(placement::PodGroup::parse(object));
+      groups[group->key()] = std::move(group);
+    }
     if (kind == "Node")
       add(ReadNode::parse(object));
     else
@@ -183,6 +189,9 @@ std::optional<model::Labels> Snapshot::replacement_labels(const model::PodView& 
 }
 
 void Snapshot::finish() {
+  members_placed.clear();
+  for (const auto& [key, pod] : pods)
+    if (!pod->group.empty() && !pod->node.empty() && !pod->view().is_terminal()) members_placed[pod->group].push_back(pod);
   pods_by_node.clear();
   pods_by_owner.clear();
   for (const auto& [key, pod] : pods) {

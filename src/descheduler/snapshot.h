@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "placement/cluster.h"
+#include "placement/groups/pod_groups.h"
 
 namespace berth::descheduler {
 
@@ -42,6 +43,7 @@ struct Pod {
   std::vector<ContainerState> containers;
   std::vector<PodCondition> conditions;
   std::vector<std::string> claims;  ///< persistentVolumeClaim volumes.
+  std::string group;                ///< "namespace/name" of the PodGroup that it names; empty: none.
   bool has_local_storage = false;   ///< A hostPath or emptyDir volume.
   bool has_node_selector = false;   ///< spec.nodeSelector or spec.affinity.nodeAffinity is there.
   bool has_evict_annotation = false, prefers_no_eviction = false;
@@ -87,6 +89,9 @@ struct Snapshot {
   /// What Prometheus says of nodes, in whole percent by node, or why it says nothing; by the query.
   std::map<std::string, Result<Amounts>, std::less<>> queried_usage;
   std::map<std::string, TimePoint, std::less<>> ready_changed;  ///< Of nodes: when Ready last became what it is.
+
+  std::map<std::string, placement::PodGroupPtr, std::less<>> groups;       ///< PodGroups by "namespace/name".
+  std::map<std::string, std::vector<PodPtr>, std::less<>> members_placed;  ///< Of each: those on nodes that have not ended. Made by finish.
 
   explicit Snapshot(placement::Era era = placement::Era::k136) : cluster(era) {}
   /// Any kind: what is of no use is ignored. Call finish when all are in.

@@ -114,6 +114,32 @@ json::Value cost_in(const World& world, const Fullness& before, const Fullness& 
   return out;
 }
 
+/// Gangs that are otherwise than they were, or not whole.
+json::Array gangs_in(World& world) {
+  json::Array out;
+  std::map<std::string, std::pair<GangCount, GangCount>> all;
+  for (const auto& [name, count] : world.gangs_before) all[name].first = count;
+  for (const auto& [name, count] : count_gangs(world.tables())) all[name].second = count;
+  std::set<std::string> moved;
+  for (const Departure& one : world.departures)
+    if (const Record* record = world.find(one.pod); record != nullptr) moved.insert(record->facts.group);
+  for (const auto& [name, counts] : all) {
+    const auto& [was, is] = counts;
+    const bool is_same = was.running == is.running && was.waiting == is.waiting && !moved.contains(name);
+    if (is_same && is.is_whole()) continue;
+    const std::int64_t needed = std::max(was.needed, is.needed);
+    out.push_back(json::Object{{"gang", name},
+                               {"needed", needed},
+                               {"runningBefore", was.running},
+                               {"running", is.running},
+                               {"waiting", is.waiting},
+                               {"verdict", is.running + is.waiting == 0 ? "gone"
+                                           : is.is_whole()              ? "runs"
+                                                                        : "waits"}});
+  }
+  return out;
+}
+
 json::Array pending_in(World& world) {
   json::Array out;
   for (const std::string& pod : world.all_waiting()) {
@@ -210,6 +236,7 @@ json::Object answer_of(World& world, const Fullness& before, const std::vector<s
   out["nodes"] = nodes_of(world, before, after);
   out["zones"] = zones_in(world, before, after);
   out["budgets"] = std::move(budgets);
+  if (json::Array gangs = gangs_in(world); !gangs.empty()) out["gangs"] = std::move(gangs);
   if (json::Value cost = cost_in(world, before, after); !cost.is_null()) out["cost"] = std::move(cost);
   out["notes"] = std::move(notes);
   return out;

@@ -8,6 +8,7 @@
 #include "controllers/deployment_model.h"
 #include "controllers/pod_template_hash.h"
 #include "placement/cluster_kinds.h"
+#include "placement/groups/group_placement.h"
 #include "whatif/manifests.h"
 #include "whatif/steps.h"
 #include "whatif/workloads.h"
@@ -238,7 +239,9 @@ Result<void> apply_pod(World& world, const json::Value& object) {
     return {};
   }
   const std::string key = view->key();
-  world.add(placement::PodInfo::make(std::move(view), world.cluster().era()), world.reason());
+  const auto info = placement::PodInfo::make(std::move(view), world.cluster().era());
+  world.add(info, world.reason());
+  world.find(key)->facts.group = placement::group_key_of(pod);
   if (!node.empty()) {
     if (world.node(node) == nullptr) return invalid(fmt::format("pod {}: spec.nodeName: there is no node {}", key, node));
     world.hold(key, node);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "model/topology_labels.h"
+#include "placement/groups/group_placement.h"
 #include "whatif/manifests.h"
 #include "whatif/question.h"
 #include "whatif/workloads.h"
@@ -44,6 +45,58 @@ Result<model::PodView> asked_pod(World& world, const json::Value& document) {
   return view;
 }
 
+struct GangsAsked {
+  std::int64_t size = 0, most = 0;
+  std::string topology_key;
+};
+
+/// How many gangs of so many of the pod, each placed whole.
+json::Object capacity_in_gangs(placement::Trial& trial, model::PodView pod, const GangsAsked& asked,
+                               const std::function<std::optional<std::string>(const placement::PodInfo&)>& quota) {
+  placement::PodGroup group;
+  group.ns = pod.meta.ns;
+  group.is_gang = true;
+  group.min_count = asked.size;
+  group.topology_key = asked.topology_key;
+  const std::string name = pod.meta.name;
+  std::map<std::string, std::int64_t> by_node;
+  std::int64_t total = 0;
+  std::string reason;
+  for (; total < asked.most && reason.empty(); ++total) {
+    std::vector<placement::PodInfoPtr> members;
+    for (std::int64_t i = 0; i < asked.size && reason.empty(); ++i) {
+      pod.meta.name = fmt::format("{}-{}-{}", name, total, i);
+      pod.meta.uid = fmt::format("what-if/capacity/{}/{}", total, i);
+      members.push_back(placement::PodInfo::make(std::make_shared<const model::PodView>(pod), trial.cluster().era()));
+      if (auto refused = quota(*members.back())) reason = "Quota: " + *refused;
+    }
+    if (!reason.empty()) break;
+    group.name = fmt::format("{}-{}", name, total);
+    const auto decision = placement::place_group(trial, {.group = &group, .members = members});
+    if (decision.outcome != placement::GroupDecision::Outcome::kScheduled) {
+      const auto failed = std::ranges::find_if(decision.members, [](const auto& one) { return one.decision.diagnosis != nullptr; });
+      reason = fmt::format("Unschedulable: of the next gang's {} pods {} would have a place{}{}", asked.size,
+                           placement::count_placed(decision), asked.topology_key.empty() ? "" : " in the domain that comes nearest",
+                           failed == decision.members.end()
+                               ? ": " + decision.message
+                               : ": " + placement::fit_error_message(*failed->decision.diagnosis, trial.cluster().era(), {}));
+      break;
+    }
+    for (const placement::MemberDecision& one : decision.members) ++by_node[trial.cluster().node(one.decision.node)->name];
+  }
+  if (reason.empty()) reason = fmt::format("LimitReached: {} were asked for, and more may fit", asked.most);
+  json::Array nodes, zones;
+  std::map<std::string, std::int64_t> by_zone;
+  for (const auto& [node, count] : by_node) {
+    const std::string zone = zone_of(*trial.cluster().find_node(node));
+    by_zone[zone] += count;
+    nodes.push_back(json::Object{{"name", node}, {"zone", zone}, {"count", count}});
+  }
+  for (const auto& [zone, count] : by_zone) zones.push_back(json::Object{{"name", zone}, {"count", count}});
+  return json::Object{{"pod", pod.meta.ns + "/" + name}, {"gang", asked.size},        {"total", total},           {"reason", reason},
+                      {"limits", json::Array()},         {"zones", std::move(zones)}, {"nodes", std::move(nodes)}};
+}
+
 }  // namespace
 
 Result<json::Object> capacity_for(World& world, const json::Value& request) {
@@ -60,6 +113,12 @@ Result<json::Object> capacity_for(World& world, const json::Value& request) {
   json::Array limits;
   std::string reason;
   std::int64_t total = 0;
+  const std::int64_t size = json::get_int(request, {"gang"});
+  if (size < 0 || (json::find(request, "gang") != nullptr && size == 0))
+    return invalid("capacity.gang: a number of pods above 0 is wanted");
+  const std::string topology(json::get_string(request, {"topology"}));
+  if (!topology.empty() && size == 0) return invalid("capacity.topology: is of gangs: say how many pods one has (capacity.gang)");
+  if (size > 0) return capacity_in_gangs(trial, *view, {.size = size, .most = most, .topology_key = topology}, quota);
   for (; total < most; ++total) {
     view->meta.name = fmt::format("{}-{}", name, total);
     view->meta.uid = fmt::format("what-if/capacity/{}", total);

@@ -114,12 +114,26 @@ void add_each(std::string& out, const json::Value& answer, std::size_t most) {
   if (!rows.empty()) out += "\n" + table({"LOSS", "MOVES", "PENDING", "LOST", "REFUSED", "BUDGETS BROKEN", "FOR EXAMPLE"}, rows, most);
 }
 
+void add_gangs(std::string& out, const json::Value& answer, std::size_t most) {
+  std::vector<Row> rows;
+  for (const json::Value& one : json::get_array(answer, {"gangs"})) {
+    const std::int64_t needed = json::get_int(one, {"needed"}), running = json::get_int(one, {"running"});
+    const std::string verdict = text_of(one, "verdict");
+    rows.push_back({text_of(one, "gang"), std::to_string(needed), fmt::format("{} → {}", json::get_int(one, {"runningBefore"}), running),
+                    std::to_string(json::get_int(one, {"waiting"})),
+                    verdict == "waits" && running > 0 ? fmt::format("waits: {} stand for nothing", running) : verdict});
+  }
+  if (!rows.empty()) out += "\n" + table({"GANG", "NEEDS", "RUN", "WAIT", "IT"}, rows, most);
+}
+
 void add_capacity(std::string& out, const json::Value& answer, std::size_t most) {
   const json::Value* capacity = json::find(answer, "capacity");
   if (capacity == nullptr) return;
   // cluster-capacity's words: its users look for them.
-  out += fmt::format("The cluster can schedule {} instance(s) of the pod {}.\n\nTermination reason: {}\n",
-                     json::get_int(*capacity, {"total"}), json::get_string(*capacity, {"pod"}), json::get_string(*capacity, {"reason"}));
+  const std::int64_t gang = json::get_int(*capacity, {"gang"});
+  out += fmt::format("The cluster can schedule {} {} of the pod {}.\n\nTermination reason: {}\n", json::get_int(*capacity, {"total"}),
+                     gang > 0 ? fmt::format("gang(s) of {}", gang) : "instance(s)", json::get_string(*capacity, {"pod"}),
+                     json::get_string(*capacity, {"reason"}));
   std::vector<Row> limits, zones, nodes;
   for (const json::Value& one : json::get_array(*capacity, {"limits"}))
     limits.push_back({text_of(one, "reason"), std::to_string(json::get_int(one, {"nodes"}))});
@@ -284,6 +298,7 @@ std::string to_text(const json::Value& answer, std::size_t most_rows) {
   out += asks_for_changes(answer) ? summary_words(answer) + each_words(answer) : each_words(answer) + summary_words(answer);
   out += orders_words(answer);
   out += cost_words(answer);
+  add_gangs(out, answer, most_rows);
   add_each(out, answer, most_rows);
   add_pods(out, answer, most_rows);
   add_fullness(out, answer, most_rows);

@@ -314,6 +314,7 @@ Result<json::Value> Present::ask(const json::Value& question, Part part) {
   World world = impl_->begin();
   const Fullness before = Fullness::of(world.cluster());
   world.settle();
+  world.gangs_before = count_gangs(world.tables());
   if (auto done = apply_changes(world, question); !done) return std::unexpected(done.error());
   const Fates fates = Fates::of(world);
   const bool is_of_order = part.index == 0 && !json::get_array(question, {"changes"}).empty() && world.moves.size() + fates.left.size() > 1;

@@ -173,6 +173,9 @@ void add_pod(World& world, Quotas& quotas, model::PodView view, const json::Valu
   const auto refused = quotas.take(*pod);
   if (!world.add(pod, world.reason())) return;
   out.push_back(pod->key);
+  if (document != nullptr)
+    if (const auto group = json::get_string(*document, {"spec", "schedulingGroup", "podGroupName"}); !group.empty())
+      world.find(pod->key)->facts.group = fmt::format("{}/{}", pod->view().ns(), group);
   if (document != nullptr && world.options().keeps_documents) {
     json::Value text = *document;
     json::set(text, {"metadata", "name"}, json::Value(pod->view().name()));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "placement/groups/group_placement.h"
 #include "whatif/retries.h"
 
 namespace berth::whatif {
@@ -19,6 +20,7 @@ Facts Facts::parse(const json::Value& pod) {
   out.is_mirror = json::find(pod, {"metadata", "annotations", "kubernetes.io/config.mirror"}) != nullptr;
   const std::string_view cost = json::get_string(pod, {"metadata", "annotations", "controller.kubernetes.io/pod-deletion-cost"});
   std::from_chars(cost.data(), cost.data() + cost.size(), out.deletion_cost);
+  out.group = placement::group_key_of(pod);
   out.is_ready = true;  // A pod written by hand has no conditions.
   for (const json::Value& condition : json::get_array(pod, {"status", "conditions"})) {
     if (json::get_string(condition, {"type"}) != "Ready") continue;
@@ -61,6 +63,7 @@ World World::fork() {
   out.reason_ = reason_;
   out.node_states = node_states;
   out.job_failures_ = job_failures_;
+  out.gangs_before = gangs_before;
   return out;
 }
 

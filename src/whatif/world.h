@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "placement/attempt.h"
+#include "placement/groups/pod_groups.h"
 #include "placement/trial.h"
 #include "whatif/budgets.h"
 #include "whatif/whatif.h"
@@ -29,6 +30,7 @@ struct Facts {
   bool is_mirror = false, is_ready = false, has_local_storage = false;
   std::int32_t restarts = 0, deletion_cost = 0;
   TimePoint created{}, ready_since{};
+  std::string group;  ///< "namespace/name" of the PodGroup that it names; empty: none.
   static Facts parse(const json::Value& pod);
 };
 
@@ -77,6 +79,14 @@ struct Tally {
 };
 /// Of every budget, by its number.
 std::vector<Tally> tally(Tables& tables);
+
+/// The pods of a gang: of the PodGroup's minCount so many run, and so many wait.
+struct GangCount {
+  std::int64_t needed = 0, running = 0, waiting = 0;
+  [[nodiscard]] bool is_whole() const { return running >= needed; }
+};
+/// Of every PodGroup that is a gang and has pods, by "namespace/name".
+std::map<std::string, GangCount> count_gangs(const Tables& tables);
 
 struct Move {
   std::string pod, from, to, reason, when;
@@ -188,6 +198,7 @@ class World {
   std::vector<std::string> notes;
   std::map<std::string, std::string> node_states;  ///< "lost", "drained", "removed", "added", "changed", by name.
   std::shared_ptr<const Fullness> baseline;        ///< What the answer compares with, where it is not how all began.
+  std::map<std::string, GangCount> gangs_before;   ///< Where all began.
   std::set<Budgets::Id> dipped;                    ///< Budgets that had fewer healthy pods than they want; of this thought.
 
  private:
@@ -199,6 +210,10 @@ class World {
   Remaking remaking_by_job(const Record& record, const json::Value& job);
   placement::PodInfoPtr take_off(const Record& record, bool renews);
   bool attempt(const std::string& pod);
+  /// The PodGroup that the pod is scheduled with: a gang, or one that has to stay together. Null: it is by itself.
+  [[nodiscard]] placement::PodGroupPtr group_of(const Record& record) const;
+  /// All of the group that wait, as one.
+  bool attempt_group(const placement::PodGroup& group);
   bool preempt(const std::string& pod, std::string& words);
   void arrive(const std::string& pod, placement::NodeIndex node);
   void count_health(Record& record, int by);
@@ -221,6 +236,7 @@ class World {
   std::set<Budgets::Id> unsynced_;
   std::uint64_t epoch_ = 0;  ///< Counts everything that may change a verdict.
   std::uint64_t failed_epoch_ = 0;
+  std::map<std::string, std::uint64_t> failed_groups_;  ///< By name: the epoch in which nothing of it found a place.
   std::map<const placement::Framework*, std::unordered_map<placement::Signature, std::string, placement::SignatureHash>> failed_;
   bool is_thinking_ = false;
   std::unique_ptr<placement::Attempt> thought_;  ///< Takes back what the thought does to the trial;

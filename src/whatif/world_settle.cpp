@@ -68,6 +68,7 @@ void World::settle() {
 
 bool World::attempt(const std::string& pod) {
   Record& record = tables_.pods.at(pod);
+  if (const placement::PodGroupPtr group = group_of(record)) return attempt_group(*group);
   if (failed_epoch_ != epoch_) {
     failed_.clear();
     failed_epoch_ = epoch_;

@@ -48,6 +48,23 @@ TEST(Protections, AnUnknownPriorityClassIsSaid) {
   EXPECT_NE(result.error().message.find("priorityclasses.scheduling.k8s.io \"nowhere\" not found"), std::string::npos);
 }
 
+TEST(Protections, AGangKeepsThePodsThatItIsOfUseWith) {
+  constexpr std::string_view kGroup =
+      "{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: {namespace: default, name: g}, spec: {schedulingPolicy: {gang: "
+      "{minCount: 2}}}}";
+  constexpr std::string_view kMember = "{spec: {schedulingGroup: {podGroupName: g}}}";
+  const auto run = [&](int members, std::string_view top) {
+    World world;
+    world.add(kGroup).node("old", kTainted).node("new").pods("m", members, "old", kMember);
+    return evicted(world.run(policy("{}", std::string(top)))).size();
+  };
+  EXPECT_EQ(run(2, ""), 0U);
+  EXPECT_EQ(run(4, ""), 2U) << "what is above minCount may go";
+  // A group that is not there says nothing.
+  EXPECT_EQ(evicted_beside_plain(kMember), kBoth);
+  EXPECT_EQ(evicted_beside_plain(kMember, "{}", kGroup), kPlain);
+}
+
 TEST(Protections, DaemonSetPods) {
   const char* daemon = "{metadata: {ownerReferences: [{kind: DaemonSet, name: d, uid: d}]}}";
   EXPECT_EQ(evicted_beside_plain(daemon), kPlain);

@@ -30,6 +30,11 @@ std::vector<std::vector<PodPtr>> waiting_gangs(const Context& ctx, const Plugin&
     const auto since = waits_since(*pod);
     if (!since || ctx.now() - *since < std::chrono::seconds(plugin.min_pending_seconds) || !Context::selects(plugin, *pod)) continue;
     const std::string* gang = plugin.gang_label.empty() ? nullptr : pod->view().meta.labels.get(plugin.gang_label);
+    if (const auto group = ctx.snapshot().groups.find(pod->group); gang == nullptr && group != ctx.snapshot().groups.end()) {
+      // Room in one domain is more than these moves look for.
+      if (group->second->all_levels().empty()) gangs["gang " + pod->group].push_back(pod);
+      continue;
+    }
     gangs[gang == nullptr ? "pod " + key : fmt::format("gang {}/{}", pod->view().ns(), *gang)].push_back(pod);
   }
   std::vector<std::vector<PodPtr>> out;
