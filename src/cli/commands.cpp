@@ -86,6 +86,7 @@ const std::vector<Command>& commands() {
       {"descheduler", "moves pods that have a better place by now: once, on a schedule, or as a plan only", "Run a control plane",
        run_descheduler},
       {"autoscaler", "adds nodes for pods without room, removes nodes without need", "Run a control plane", run_autoscaler},
+      {"queues", "queues with quotas and fair shares for Jobs and pods, by Kueue's API", "Run a control plane", run_queues},
       {"node", "this machine as a node: real containers through containerd", "Run a control plane", run_node},
       {"nodes", "simulated nodes, thousands in one process", "Run a control plane", run_nodes},
       {"dashboard", "a cluster in the browser: its map, pending pods, what happens, what if", "Run a control plane", run_dashboard},

@@ -13,6 +13,7 @@ int run_controllers(const std::vector<std::string>& args);
 int run_nodes(const std::vector<std::string>& args);
 int run_webhook(const std::vector<std::string>& args);
 int run_autoscaler(const std::vector<std::string>& args);
+int run_queues(const std::vector<std::string>& args);
 int run_node(const std::vector<std::string>& args);
 int run_dashboard(const std::vector<std::string>& args);
 

@@ -21,6 +21,7 @@
 #include "cli/server_role.h"
 #include "cli/up_dashboard.h"
 #include "cli/up_descheduler.h"
+#include "cli/up_queues.h"
 #include "node/simulated/simulated_nodes.h"
 
 namespace berth::cli {
@@ -123,7 +124,8 @@ struct UpFlags {
   SimulatedNodesOptions nodes;
   RealNodeFlags real;
   std::string scenario, devices, descheduler_policy, descheduling_interval = "5m", scan_interval = "10s", instance_types;
-  std::string scheduler_port = "auto", controllers_port = "auto", autoscaler_port = "auto", dashboard_port = "auto";
+  std::string scheduler_port = "auto", controllers_port = "auto", autoscaler_port = "auto", queues_port = "auto", dashboard_port = "auto";
+  bool queues = false, fair_sharing = false;
 
   void add_to(CLI::App& app);
   /// Reads all files and looks at all flags; changes nothing but the nodes' options.
@@ -153,6 +155,11 @@ void UpFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--descheduler-policy", descheduler_policy, "Run the descheduler too, with this DeschedulerPolicy");
   app.add_option("--descheduling-interval", descheduling_interval, "Pause between the starts of two of its cycles")->capture_default_str();
+  app.add_flag("--queues", queues, "Run queues too: Kueue's kinds, and Jobs and pods that wait for quota (docs/queues.md)");
+  app.add_flag("--queues-fair-sharing", fair_sharing, "With --queues: shares by weight, not quotas alone");
+  app.add_option("--queues-secure-port", queues_port,
+                 "With --queues: the HTTPS port of their /metrics; auto: 8443 or any free one; 0: none")
+      ->capture_default_str();
   app.add_option("--autoscaler-secure-port", autoscaler_port, "The same of the cluster autoscaler; auto: 8085 or any free one; 0: none")
       ->capture_default_str();
   app.add_option("--dashboard-port", dashboard_port, "Port of the dashboard on 127.0.0.1; auto: 6480 or any free one; 0: no dashboard")
@@ -190,13 +197,15 @@ UpPlan UpFlags::plan(Findings& findings) {
   if (!instance_types.empty()) out.instance_types = findings.take(pools::Catalogue::load(instance_types));
   for (const auto& [flag, port] :
        {std::pair("--scheduler-secure-port", scheduler_port), std::pair("--controllers-secure-port", controllers_port),
-        std::pair("--autoscaler-secure-port", autoscaler_port), std::pair("--dashboard-port", dashboard_port)})
+        std::pair("--autoscaler-secure-port", autoscaler_port), std::pair("--queues-secure-port", queues_port),
+        std::pair("--dashboard-port", dashboard_port)})
     findings.take(check_component_port(flag, port));
   if (!real.config.empty() || !real.kubelet_arguments.empty())
     if (const auto settings = findings.take(read_kubelet_settings(real.config, real.kubelet_arguments))) {
       findings.notes(settings->warnings);
       if (real.mode == "off") findings.note("--node-config and --kubelet-arg have no effect with --real-node off");
     }
+  if (fair_sharing && !queues) findings.note("--queues-fair-sharing has no effect without --queues");
   if (!descheduler_policy.empty())
     out.descheduler = UpDescheduler::plan(descheduler_policy, descheduling_interval, out.scheduler_config, findings);
   return out;
@@ -232,7 +241,8 @@ class UpCluster {
   void start_simulated_nodes();
   void start_controllers();
   Result<void> start_scheduler();
-  /// The ports of controllers and scheduler, the descheduler where there is a policy for it, the autoscaler and its port.
+  /// The ports of controllers and scheduler, the descheduler where there is a policy for it, the autoscaler and its port, queues where they
+  /// are wanted.
   Result<void> start_around_them();
   Result<void> start_real_node();
   /// Last: it asks the server and the scheduler.
@@ -276,6 +286,8 @@ class UpCluster {
   std::unique_ptr<UpDescheduler> descheduler_;
   std::unique_ptr<AutoscalerRole> autoscaler_;
   Port autoscaler_port_;
+  std::unique_ptr<UpQueues> queues_;
+  Port queues_port_;
   std::unique_ptr<RealNode> real_node_;
   std::shared_ptr<void> dashboard_;
   std::shared_ptr<SimulatedNodes::Backend> backend_ = std::make_shared<SimulatedNodes::Backend>();
@@ -353,7 +365,11 @@ Result<void> UpCluster::start_around_them() {
   autoscaler_ = std::make_unique<AutoscalerRole>(as("system:serviceaccount:openshift-machine-api:cluster-autoscaler"),
                                                  autoscaler::RunnerOptions{.profiles = *profiles, .scan_interval = plan_.scan_interval},
                                                  std::move(plan_.instance_types));
-  return serve(autoscaler_port_, "--autoscaler-secure-port", flags_.autoscaler_port, 8085, autoscaler_->port_options());
+  if (auto served = serve(autoscaler_port_, "--autoscaler-secure-port", flags_.autoscaler_port, 8085, autoscaler_->port_options()); !served)
+    return served;
+  if (!flags_.queues) return {};
+  queues_ = std::make_unique<UpQueues>(as("system:serviceaccount:kueue-system:kueue-controller-manager"), flags_.fair_sharing);
+  return serve(queues_port_, "--queues-secure-port", flags_.queues_port, 8443, queues_->port_options());
 }
 
 Result<void> UpCluster::start_real_node() {
@@ -383,7 +399,7 @@ std::string UpCluster::nodes_shown() const {
 
 void UpCluster::log_ports() const {
   for (const auto& [name, port] : {std::pair("scheduler", scheduler_port_.get()), std::pair("controllers", controllers_port_.get()),
-                                   std::pair("autoscaler", autoscaler_port_.get())})
+                                   std::pair("autoscaler", autoscaler_port_.get()), std::pair("queues", queues_port_.get())})
     if (port != nullptr)
       log::info("up", "{}: /metrics, /healthz and /configz on https://{}:{}", name, url_host(server_->host()), port->port());
 }
