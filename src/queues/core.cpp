@@ -359,6 +359,14 @@ void CoreState::touch_owner(const Workload& workload) {
     return;
   }
   if (workload.owner_kind != "Pod") return;
+  bool is_found = false;
+  for (const GroupKey& group :
+       {GroupKey{workload.ns, workload.owner_name, GroupType::kSingle}, GroupKey{workload.ns, workload.name, GroupType::kLabel}})
+    if (groups.contains(group)) {
+      dirty_groups.insert(group);
+      is_found = true;
+    }
+  if (is_found) return;
   for (const auto& [group, pods] : groups)
     if (group.ns == workload.ns && (pods.contains(workload.owner_name) || group.name == workload.name)) dirty_groups.insert(group);
 }

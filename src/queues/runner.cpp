@@ -80,7 +80,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   std::size_t probes_open = 0;
   std::set<std::string> told;
   std::function<void()> lost;
-  bool stopped = false, ready = false, is_step_posted = false;
+  bool stopped = false, ready = false, is_step_posted = false, is_show_due = false;
   TimerId timer = TimerId::kNone;
 
   template <typename F>
@@ -189,7 +189,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     metrics.attempted(effects, options.stopwatch != nullptr ? options.stopwatch() - start : Duration::zero());
     for (const EventNote& event : effects.events) tell(event);
     for (Write& write : effects.writes) send(std::move(write));
-    metrics.show(core.figures());
+    show_soon();
     if (timer != TimerId::kNone) client.loop()->cancel(timer);
     timer = TimerId::kNone;
     if (effects.wake)
@@ -197,6 +197,16 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
         self.timer = TimerId::kNone;
         self.post_step();
       }));
+  }
+
+  /// Sums over all who have quota: once a second is enough for who reads metrics.
+  void show_soon() {
+    if (is_show_due) return;
+    is_show_due = true;
+    client.loop()->schedule_after(std::chrono::seconds(1), guarded([](Impl& self) {
+                                    self.is_show_due = false;
+                                    self.metrics.show(self.core.figures());
+                                  }));
   }
 
   void tell(const EventNote& event) {
