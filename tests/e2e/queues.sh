@@ -62,8 +62,11 @@ kubectl delete jobs --all >/dev/null
 check "all is given back" eventually 20 says '"total":"0"' kubectl get cq a -o jsonpath='{.status.flavorsUsage}'
 
 # ---- pods
-pod() { # pod NAME CPU [GROUP COUNT]
-  apply "{apiVersion: v1, kind: Pod, metadata: {name: $1, labels: {kueue.x-k8s.io/queue-name: a${3:+, kueue.x-k8s.io/pod-group-name: $3}}${4:+, annotations: {kueue.x-k8s.io/pod-group-total-count: \"$4\"}}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: i, resources: {requests: {cpu: $2}}}]}}"
+pod() { # pod NAME CPU [GROUP [COUNT]]
+  local group='' count=''
+  [ -z "${3:-}" ] || group=", kueue.x-k8s.io/pod-group-name: $3"
+  [ -z "${4:-}" ] || count="kueue.x-k8s.io/pod-group-total-count: \"$4\""
+  apply "{apiVersion: v1, kind: Pod, metadata: {name: $1, labels: {kueue.x-k8s.io/queue-name: a$group}, annotations: {$count}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: i, resources: {requests: {cpu: $2}}}]}}"
 }
 placed() { [ -n "$(kubectl get pod "$1" -o jsonpath='{.spec.nodeName}')" ]; }
 check "a pod" pod alone 1
