@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "placement/attempt.h"
 #include "placement/disruption_ledger.h"
@@ -37,8 +38,9 @@ struct Candidate {
 
 class Consolidation {
  public:
-  explicit Consolidation(const ConsolidationInput& input)
+  Consolidation(const ConsolidationInput& input, bool replaces_first)
       : input_(input),
+        replaces_first_(replaces_first),
         trial_(input.provision.trial->fork()),
         ledger_(input.provision.trial->cluster(), placement::BudgetRule::kEviction),
         leaving_(pools().size(), 0),
@@ -73,8 +75,9 @@ class Consolidation {
     replace_drifted(drifted);
     for (Candidate& candidate : full) candidate.waste = waste_of(candidate);
     std::ranges::stable_sort(full, std::greater{}, [](const Candidate& one) { return one.waste; });
+    if (replaces_first_) replace_by_cheaper(full);
     remove_needless(full);
-    replace_by_cheaper(full);
+    if (!replaces_first_) replace_by_cheaper(full);
     for (const Candidate& candidate : full) out_.staying.emplace_back(candidate.node, "its pods have no cheaper place");
     for (const Disruption& step : out_.steps) out_.savings += step.savings;
     return std::move(out_);
@@ -191,6 +194,7 @@ class Consolidation {
   }
   /// Into the trial with what was planned: what is decided next counts on it.
   void stand(const ProvisionPlan& plan) {
+    for (const auto& [pod, node] : plan.on_existing) receivers_.insert(node);
     for (const auto& [pod, node] : plan.on_existing)
       if (const placement::NodeInfo* info = trial_.cluster().find_node(node)) (void)trial_.place_on(pod, info->index);
     for (const NewClaim& claim : plan.claims) {
@@ -237,17 +241,25 @@ class Consolidation {
   void remove_needless(std::vector<Candidate>& candidates) {
     std::vector<Candidate> left;
     for (Candidate& candidate : candidates) {
-      if (is_over() || !may_leave({candidate.node}, Reason::kUnderutilized) || !take_leave({&candidate}, false) || !has_room(candidate)) {
+      if (is_over() || receives(candidate) || !may_leave({candidate.node}, Reason::kUnderutilized) || !take_leave({&candidate}, false) ||
+          !has_room(candidate)) {
         left.push_back(std::move(candidate));
         continue;
       }
       placement::Attempt attempt(trial_);
       const std::vector<PodInfoPtr> pods = empty_out({&candidate});
-      if (!std::ranges::all_of(pods, [&](const PodInfoPtr& pod) { return trial_.place(pod).is_placed(); })) {
+      std::set<std::string> taken_by;
+      const bool all_placed = std::ranges::all_of(pods, [&](const PodInfoPtr& pod) {
+        const placement::Placement placed = trial_.place(pod);
+        if (placed.is_placed()) taken_by.insert(trial_.cluster().node(placed.node)->name);
+        return placed.is_placed();
+      });
+      if (!all_placed) {
         left.push_back(std::move(candidate));
         continue;
       }
       attempt.keep();
+      receivers_.merge(taken_by);
       commit(Reason::kUnderutilized, {&candidate}, {});
     }
     candidates = std::move(left);
@@ -291,10 +303,12 @@ class Consolidation {
     }
     for (const Candidate& candidate : candidates) {
       if (is_over()) break;
-      if (!is_gone(candidate.node) && may_be_cheaper(candidate)) (void)try_replace({&candidate}, true);
+      if (!is_gone(candidate.node) && !receives(candidate) && may_be_cheaper(candidate)) (void)try_replace({&candidate}, true);
     }
     std::erase_if(candidates, [&](const Candidate& one) { return is_gone(one.node); });
   }
+  /// Pods of others go there by this plan: it does not go itself, or they would move twice.
+  [[nodiscard]] bool receives(const Candidate& candidate) const { return receivers_.contains(input_.nodes[candidate.node].node); }
   [[nodiscard]] bool is_gone(std::size_t node) const {
     return std::ranges::any_of(out_.steps, [&](const Disruption& step) { return std::ranges::find(step.nodes, node) != step.nodes.end(); });
   }
@@ -304,6 +318,7 @@ class Consolidation {
     std::vector<std::size_t> nodes;
     for (const Candidate& candidate : candidates) {
       if (out.size() == count) break;
+      if (receives(candidate)) continue;
       nodes.push_back(candidate.node);
       out.push_back(&candidate);
       if (may_leave(nodes, Reason::kUnderutilized) && take_leave(out, false)) continue;
@@ -371,6 +386,8 @@ class Consolidation {
   }
 
   const ConsolidationInput& input_;
+  const bool replaces_first_;
+  std::set<std::string> receivers_;
   placement::Trial trial_;
   placement::DisruptionLedger ledger_;
   std::vector<std::int64_t> leaving_, all_;  ///< By pool.
@@ -382,6 +399,11 @@ class Consolidation {
 
 }  // namespace
 
-ConsolidationPlan plan_consolidation(const ConsolidationInput& input) { return Consolidation(input).run(); }
+ConsolidationPlan plan_consolidation(const ConsolidationInput& input) {
+  ConsolidationPlan out = Consolidation(input, false).run();
+  // What goes without a replacement is the room that a better mixture would be made of: both orders are tried.
+  if (ConsolidationPlan other = Consolidation(input, true).run(); other.savings > out.savings * (1 + kWorthwhile)) return other;
+  return out;
+}
 
 }  // namespace berth::pools

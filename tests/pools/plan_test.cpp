@@ -258,6 +258,33 @@ TEST(Consolidation, WhatKeepsANode) {
             "its pods have no cheaper place");
 }
 
+TEST(Consolidation, EveryPodThatMovesHasAPlaceInTheEnd) {
+  for (int seed = 0; seed < 8; ++seed) {
+    TestWorld world;
+    world.add(pool_document("general", kOnDemand, "{disruption: {consolidateAfter: 0s, budgets: [{nodes: '100%'}]}}"));
+    TestWorld anew;
+    anew.add(pool_document("general", kOnDemand));
+    int number = 0;
+    for (int i = 0; i < 20; ++i) {
+      const std::string name = fmt::format("n{}", i);
+      world.add_owned(name, "general", *small_catalogue().find(i % 3 == seed % 3 ? "large" : "medium"), "a", "on-demand");
+      for (int k = 0; k < 1 + (i * 7 + seed) % 4; ++k, ++number) {
+        const std::string cpu = fmt::format("{}m", 200 + (number * 37 + seed * 11) % 7 * 100);
+        world.add(pod(fmt::format("web-{}", number), cpu, "1Gi", "{}", name));
+        anew.add(pod(fmt::format("web-{}", number), cpu, "1Gi"));
+      }
+    }
+    const ConsolidationPlan plan = world.consolidation();
+    EXPECT_GT(plan.savings, 0) << "seed " << seed;
+    const double least = anew.plan().bound;
+    EXPECT_GE(plan.cost - plan.savings, least - 1e-9) << "seed " << seed << ": cheaper than is possible: pods were forgotten";
+    EXPECT_LE(plan.cost - plan.savings, least * 1.35) << "seed " << seed;
+    std::set<std::size_t> gone;
+    for (const Disruption& step : plan.steps)
+      for (const std::size_t node : step.nodes) EXPECT_TRUE(gone.insert(node).second) << "it goes once";
+  }
+}
+
 TEST(Consolidation, SpotIsNotChased) {
   TestWorld world;
   world.add(pool_document("spot", "[{key: karpenter.sh/capacity-type, operator: In, values: [spot]}]",
