@@ -117,6 +117,7 @@ Mark mark_deleted(const WriteOperation& deletion, json::Value& document, TimePoi
 
 void deleted(WritePipeline& writes, const WritePtr& deletion, const Mark& mark, const json::Value& before, ProposeResult result) {
   if (result && mark.remove_next) {
+    deletion->marked = std::move(*result);
     // The state that was asked for is the one before this step.
     json::erase(deletion->options, {"preconditions", "resourceVersion"});
     return try_again(writes, deletion, Stage::kRead);
@@ -197,6 +198,12 @@ StepResult decode_deletion(WritePipeline& writes, const WritePtr& deletion) {
 StepResult find_victim(WritePipeline& writes, const WritePtr& deletion) {
   const auto& kind = *deletion->kind;
   deletion->base = writes.ground.cache->get(object_key(kind, deletion->ns, deletion->name));
+  // Marked to go at once, it may be gone already: its node was faster. One of the same name that came since is another.
+  if (const auto& marked = deletion->marked;
+      marked != nullptr && (deletion->base == nullptr || deletion->base->meta.uid != marked->meta.uid)) {
+    deletion->done(WriteOutcome{.object = marked, .gone = true});
+    return Flow::kWaits;
+  }
   if (deletion->base == nullptr) return std::unexpected(model::not_found(kind.group, kind.plural, deletion->name));
   if (auto wrong = check_preconditions(*deletion, *deletion->base)) return std::unexpected(std::move(*wrong));
   deletion->current = decode_object(*deletion->base);

@@ -74,6 +74,7 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   AdmissionRequest admission;
   bool names_revision = false;  ///< Create: the object came with a resourceVersion, which the system takes from it.
   bool is_admitted = false;     ///< Deletions: asked once, however often it is tried.
+  ObjectPtr marked;             ///< Deletions: as it was marked by this one, to go at once.
   ServiceAllocation allocation;
   std::shared_ptr<const TokenSpec> token;  ///< What is to be issued, as admission left the request.
   std::string generate_name;

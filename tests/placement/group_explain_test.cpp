@@ -1,0 +1,125 @@
+// Why a gang waits, and what would place it: each answer is held against the cluster changed so.
+#include "placement/groups/group_explain.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/placement/groups_world.h"
+
+namespace berth::placement::testing {
+namespace {
+
+struct Explained : GroupWorld {
+  GroupExplanation explain(const PodGroup& group, std::vector<PodInfoPtr> waiting) {
+    groups.upsert(std::make_shared<const PodGroup>(group));
+    Trial over = trial();
+    return explain_group(over, groups, {.group = groups.find(group.key()), .waiting = std::move(waiting)});
+  }
+  static std::vector<PodInfoPtr> pods(std::size_t count, std::int64_t cpu) {
+    std::vector<PodInfoPtr> out;
+    for (std::size_t i = 0; i < count; ++i) out.push_back(make(fmt::format("w{}", i), {.cpu = cpu}));
+    return out;
+  }
+  static const TopologyLevel kRack;
+};
+const TopologyLevel Explained::kRack{"rack", true};
+
+using Verdict = GroupExplanation::Verdict;
+
+TEST(GroupExplain, WhichMemberStopsItAndWhichDomainIsNearest) {
+  Explained world;
+  for (const char* name : {"a1", "a2"}) world.node(name, 4, {{"rack", "a"}});
+  for (const char* name : {"b1", "b2", "b3"}) world.node(name, 4, {{"rack", "b"}});
+  world.running("there", {.cpu = 2, .node = "b1"});
+  const auto found = world.explain(gang_of(4, {Explained::kRack}), Explained::pods(4, 3));
+  EXPECT_EQ(found.verdict, Verdict::kPending);
+  EXPECT_EQ(found.summary, "default/gang fits nowhere: of the 4 pods that it needs 2 find a place in the nearest domain, rack=a");
+  ASSERT_EQ(found.domains.size(), 2U);
+  EXPECT_EQ(found.domains[1].name, "b");
+  EXPECT_EQ(found.domains[0].stopped, "default/w2");
+  EXPECT_EQ(found.domains[0].why, "0/2 nodes are available: 2 Insufficient cpu.");
+}
+
+TEST(GroupExplain, TheFewestNodesThatAreEnough) {
+  Explained world;
+  world.node("n", 4);
+  const auto found = world.explain(gang_of(5), Explained::pods(5, 2));
+  EXPECT_EQ(found.changes, (std::vector<std::string>{"2 more nodes like n, without pods"}));
+  world.node("m", 4);
+  world.node("o", 4);
+  EXPECT_EQ(world.explain(gang_of(5), Explained::pods(5, 2)).verdict, Verdict::kFits);
+}
+
+TEST(GroupExplain, ACordonedNodeAndOneWithoutTheLabel) {
+  Explained world;
+  world.node("a1", 4, {{"rack", "a"}});
+  world.node("a2", 4, {{"rack", "a"}});
+  world.node("stray", 4);
+  auto shut = std::make_shared<model::NodeView>(*world.cluster.find_node("a2")->node);
+  shut->unschedulable = true;
+  world.cluster.upsert_node(shut);
+  const auto found = world.explain(gang_of(2, {Explained::kRack}), Explained::pods(2, 3));
+  EXPECT_EQ(found.changes,
+            (std::vector<std::string>{"kubectl label node stray rack=a, if that is where it is", "kubectl uncordon a2",
+                                      "1 more node like a1, without pods, in rack=a", "1 more node like a2, without pods, in rack=a"}))
+      << fmt::format("{}", fmt::join(found.changes, "\n"));
+}
+
+TEST(GroupExplain, AKeyThatNoNodeHas) {
+  Explained world;
+  world.node("n", 4);
+  const auto found = world.explain(gang_of(2, {Explained::kRack}), Explained::pods(2, 1));
+  EXPECT_EQ(found.summary, "default/gang fits nowhere: no node has the label rack");
+  EXPECT_EQ(found.changes, (std::vector<std::string>{"kubectl label node n rack=VALUE, if that is where it is"}));
+}
+
+TEST(GroupExplain, WhoseEndWouldBeEnough) {
+  Explained world;
+  for (const char* name : {"n", "m"}) world.node(name, 4);
+  PodGroup other = gang_of(2);
+  other.name = "other";
+  world.groups.upsert(std::make_shared<const PodGroup>(other));
+  for (const char* node : {"n", "m"}) world.running(fmt::format("o-{}", node), {.cpu = 3, .priority = 5, .node = node}, "other");
+  PodGroup small = gang_of(1);
+  small.name = "small";
+  world.groups.upsert(std::make_shared<const PodGroup>(small));
+  world.running("s", {.cpu = 1, .node = "n"}, "small");
+  const auto found = world.explain(gang_of(2), Explained::pods(2, 3));
+  ASSERT_EQ(found.endings.size(), 1U) << "the small one's is not";
+  EXPECT_EQ(found.endings[0].what, "gang default/other");
+  EXPECT_EQ(found.endings[0].pods, 2U);
+  EXPECT_EQ(found.endings[0].priority, 5);
+}
+
+TEST(GroupExplain, WhomTheSchedulerWouldEvict) {
+  Explained world;
+  world.node("n", 4);
+  world.running("low", {.cpu = 3, .priority = -1, .node = "n"});
+  const auto found = world.explain(gang_of(2), Explained::pods(2, 2));
+  EXPECT_EQ(found.victims, (std::vector<std::string>{"default/low (priority -1)"}));
+}
+
+TEST(GroupExplain, TooFewPodsAndAllPlaced) {
+  Explained world;
+  world.node("n", 4);
+  EXPECT_EQ(world.explain(gang_of(3), Explained::pods(2, 1)).summary,
+            "default/gang waits for pods, not for room: it has 2 of the 3 that it needs (minCount), and none is tried before");
+  world.running("m0", {.cpu = 1, .node = "n"}, "gang");
+  world.running("m1", {.cpu = 1, .node = "n"}, "gang");
+  EXPECT_EQ(world.explain(gang_of(2), {}).verdict, Verdict::kPlaced);
+  const auto late = world.explain(gang_of(2), Explained::pods(1, 1));
+  EXPECT_EQ(late.verdict, Verdict::kFits);
+  EXPECT_EQ(late.places, (std::vector<std::pair<std::string, std::string>>{{"default/w0", "n"}}));
+}
+
+TEST(GroupExplain, NothingIsLeftOfWhatWasTried) {
+  Explained world;
+  for (const char* name : {"a", "b"}) world.node(name, 4, {{"rack", name}});
+  world.running("there", {.cpu = 3, .node = "a"});
+  (void)world.explain(gang_of(3, {Explained::kRack}), Explained::pods(3, 3));
+  EXPECT_EQ(world.cluster.node_count(), 2U);
+  EXPECT_EQ(world.cluster.pod_count(), 1U);
+  EXPECT_TRUE(world.cluster.pod_node("default/there").is_valid());
+}
+
+}  // namespace
+}  // namespace berth::placement::testing
