@@ -216,7 +216,7 @@ class ControllerStories : public ::testing::TestWithParam<std::string> {
                                                     {"resourceclaims", "/apis/resource.k8s.io/v1"},
                                                     {"roles", "/apis/rbac.authorization.k8s.io/v1"},
                                                     {"leases", "/apis/coordination.k8s.io/v1"}};
-  World world_;
+  World world_{{.controllers = {.features = {}}}};  // As where they were told: what is off by default was off.
   std::string namespace_, problems_;
 };
 

@@ -7,7 +7,6 @@
 #include "client/client.h"
 #include "client/informer.h"
 #include "controllers/manager.h"
-#include "model/features.h"
 #include "node/simulated/simulated_nodes.h"
 #include "scheduler/scheduler.h"
 #include "tests/integration/link.h"
@@ -102,7 +101,7 @@ class World {
     server.authorizer = trusting;
     server.seed = 7 + starts_++;
     server.single_threaded = true;
-    server.features = model::preferred_features();  // As `berth up` has them.
+    server.features = options_.controllers.features;  // As `berth up` has them, unless the test says otherwise.
     auto created = apiserver::ApiServer::create(std::move(server));
     ASSERT_TRUE(created) << created.error().message;
     api_ = std::move(*created);
