@@ -78,6 +78,25 @@ compare:
 """
 
 
+def plot(figures, path):
+    """Bars of what the policies differ in, a row a figure, as a drawing of its own."""
+    rows = [("wait of a gang, mean", "s"), ("wait of a gang, 99%", "s"), ("gpu at work in gangs", "%"), ("held for partners", "%")]
+    colours, wide, out, y = ["#2f6f9f", "#b5651d", "#8a8a8a"], 420, [], 24
+    for name, unit in rows:
+        values = [v["mean"] for v in figures[name]["variants"]]
+        most = max(values + [1e-9])
+        out.append(f'<text x="8" y="{y}" font-weight="bold">{name} ({unit})</text>')
+        for (policy, _), value, colour in zip(POLICIES, values, colours):
+            y += 20
+            shown = f"{value:,.0f}" if unit == "s" else f"{value:.1f}"
+            out.append(f'<text x="160" y="{y}" text-anchor="end">{policy}</text><rect x="168" y="{y - 11}" rx="2" height="13" '
+                       f'width="{max(value / most * wide, 1):.0f}" fill="{colour}"/>'
+                       f'<text x="{176 + value / most * wide:.0f}" y="{y}">{shown}</text>')
+        y += 32
+    pathlib.Path(path).write_text(f'<svg xmlns="http://www.w3.org/2000/svg" width="680" height="{y - 8}" font-family="sans-serif" '
+                                  f'font-size="12"><rect width="680" height="{y - 8}" fill="white"/>' + "".join(out) + "</svg>\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description="Gangs made of the openb trace, under three policies.")
     parser.add_argument("pods", nargs="?", help="openb_pod_list_default.csv, plain or gzipped")
@@ -85,6 +104,7 @@ def main():
     parser.add_argument("--pages", help="a directory for the trace, the scenario, the report and its page")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--topology", action="store_true", help="each gang in one rack; plain pods know none")
+    parser.add_argument("--svg", help="a file for the same as bars")
     parser.add_argument("--show-rule", action="store_true", help="tell how the gangs are made, and end")
     args = parser.parse_args()
     if args.show_rule:
@@ -111,6 +131,8 @@ def main():
         for name, unit, form in ROWS:
             values = [form.format(v["mean"]) for v in figures[name]["variants"]]
             print(f"| {name}{' (' + unit + ')' if unit else ''} | " + " | ".join(values) + " |")
+        if args.svg:
+            plot(figures, args.svg)
 
 
 if __name__ == "__main__":

@@ -135,6 +135,9 @@ k scale deployment burst --replicas=0
 watch_until "nobody needs the nodes, and they are gone" pool_is_empty
 kubectl get events -A --field-selector reason=ScaledUpGroup -o jsonpath='{range .items[*]}  {.message}{"\n"}{end}' | head -n 2
 
+title "Nodes without groups: the cheapest nodes for these pods, asked before anything is bought"
+run "$berth" pools plan --instance-types "$here/node-pools/instance-types.yaml" --node-pool "$here/node-pools/node-pool.yaml" -f "$here/node-pools/web.yaml"
+
 title "Done: stopping the control plane"
 kill "$pid"; wait "$pid" || true
 pid=
