@@ -42,17 +42,17 @@ PodInfoPtr make_pod(testing::StoredPods& stored, const std::string& app, std::in
   return PodInfo::make(std::make_shared<model::PodView>(std::move(view)), Era::k136);
 }
 
-/// A cluster with so many pods of 3 cores on each node, and a trial over it.
+/// A cluster with so many pods of about 3 cores on each node, and a trial over it.
 struct World {
   testing::StoredPods stored;
   Cluster cluster{Era::k136};
   std::unique_ptr<Trial> trial;
 
-  World(std::size_t nodes, std::size_t pods_of_node) {
+  World(std::size_t nodes, std::size_t pods_of_node, std::int64_t cpu_milli = 3000) {
     for (std::size_t i = 0; i < nodes; ++i) cluster.upsert_node(make_node(i));
     for (std::size_t i = 0; i < nodes; ++i)
       for (std::size_t k = 0; k < pods_of_node; ++k)
-        cluster.upsert_pod(make_pod(stored, fmt::format("old-{}", k), 3000, 0, fmt::format("node-{:05}", i)));
+        cluster.upsert_pod(make_pod(stored, fmt::format("old-{}", k), cpu_milli, 0, fmt::format("node-{:05}", i)));
     trial = std::make_unique<Trial>(cluster, *Profiles::create({default_profile(Era::k136)}));
   }
   std::vector<PodInfoPtr> members(const std::string& app, std::size_t count, std::int64_t cpu_milli, std::int64_t priority = 0) {
@@ -96,7 +96,7 @@ json::Object one_gang(const Options& options, const std::string& key, std::size_
 }
 
 json::Object many_gangs(const Options& options) {
-  World world(static_cast<std::size_t>(5000 * options.scale), 9);
+  World world(static_cast<std::size_t>(5000 * options.scale), 10, 2900);
   const auto count = static_cast<std::size_t>(1000 * options.scale);
   std::vector<std::vector<PodInfoPtr>> gangs;
   for (std::size_t i = 0; i < count; ++i)
@@ -134,7 +134,7 @@ const Register kRack({"GangInTheBestRack", "one gang of 200 pods in the best of 
                       [](const Options& options) { return one_gang(options, "rack", 200, 2000); }});
 const Register kBigRack({"GangOf1000InARack", "one gang of 1,000 small pods in the best of 100 racks of 50 nodes",
                          [](const Options& options) { return one_gang(options, "rack", 1000, 500); }});
-const Register kMany({"Gangs1000", "1,000 gangs of 8 to 64 pods, one after the other, on 5,000 nodes that are 84% full", many_gangs});
+const Register kMany({"Gangs1000", "1,000 gangs of 8 to 64 pods, one after the other, on 5,000 nodes that are 91% full", many_gangs});
 const Register kPreempting({"GangPreemption", "victims for a gang of 32 on 5,000 full nodes with 50,000 pods",
                             [](const Options& options) { return preempting(options, ""); }});
 const Register kPreemptingRack({"GangPreemptionInARack", "the same in whichever of 100 racks loses least",
