@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "placement/attempt.h"
+#include "placement/groups/group_placement.h"
 #include "placement/node_match.h"
 #include "pools/kinds.h"
 #include "pools/shape_table.h"
@@ -368,8 +369,71 @@ class Planning {
   ProvisionPlan out_;
 };
 
+/// A gang that the plan leaves in pieces.
+struct BrokenGang {
+  std::string key, why;
+  std::int64_t priority = 0;
+};
+
+/// The least important gang of which fewer have a place by the plan, or stand, than are of any use.
+std::optional<BrokenGang> broken_gang(const ProvisionInput& input, const ProvisionPlan& plan) {
+  std::map<std::string, std::int64_t> placed;
+  std::map<std::string, std::string> reasons;
+  for (const PodInfoPtr& pod : input.waiting) ++placed[input.groups->group_of(pod->view().meta.uid)];
+  for (const auto& [pod, why] : plan.refused) {
+    const std::string& key = input.groups->group_of(pod->view().meta.uid);
+    --placed[key];
+    reasons.emplace(key, why);
+  }
+  std::optional<BrokenGang> out;
+  for (auto& [key, count] : placed) {
+    const auto group = key.empty() ? nullptr : input.groups->find(key);
+    if (group == nullptr || !group->is_gang || (out && out->priority < group->priority)) continue;
+    count += std::ssize(placement::standing_of(*input.groups, input.trial->cluster(), key));
+    if (count >= group->min_count) continue;
+    const auto reason = reasons.find(key);
+    out = BrokenGang{key,
+                     fmt::format("of gang {} {} of the {} pods that it needs would have a place{}", key, count, group->min_count,
+                                 reason == reasons.end() ? "" : ": " + reason->second),
+                     group->priority};
+  }
+  return out;
+}
+
 }  // namespace
 
-ProvisionPlan plan_provisioning(const ProvisionInput& input) { return Planning(input).run(); }
+ProvisionPlan plan_provisioning(const ProvisionInput& input) {
+  ProvisionPlan out = Planning(input).run();
+  if (input.groups == nullptr) return out;
+  struct LeftOut {
+    BrokenGang gang;
+    std::vector<PodInfoPtr> pods;
+  };
+  ProvisionInput rest = input;
+  std::vector<LeftOut> left_out;
+  while (const auto broken = broken_gang(rest, out)) {
+    LeftOut& one = left_out.emplace_back(*broken);
+    std::erase_if(rest.waiting, [&](const PodInfoPtr& pod) {
+      const bool is_member = input.groups->group_of(pod->view().meta.uid) == broken->key;
+      if (is_member) one.pods.push_back(pod);
+      return is_member;
+    });
+    out = Planning(rest).run();
+  }
+  // Who went first may fit after all, now that others went.
+  for (auto one = left_out.rbegin(); one != left_out.rend(); ++one) {
+    ProvisionInput more = rest;
+    more.waiting.insert(more.waiting.end(), one->pods.begin(), one->pods.end());
+    ProvisionPlan plan = Planning(more).run();
+    if (!broken_gang(more, plan)) {
+      rest = std::move(more);
+      out = std::move(plan);
+      one->pods.clear();
+    }
+  }
+  for (const auto& [gang, pods] : left_out)
+    for (const PodInfoPtr& pod : pods) out.refused.push_back({pod, gang.why});
+  return out;
+}
 
 }  // namespace berth::pools

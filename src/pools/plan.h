@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "placement/groups/pod_groups.h"
 #include "placement/trial.h"
 #include "pools/packing.h"
 #include "pools/shapes.h"
@@ -24,6 +25,8 @@ struct ProvisionInput {
   /// What each pool's claims have by now, of its limits' resources ("nodes" too).
   std::map<std::string, std::map<std::string, std::int64_t>> in_use;
   Unavailable unavailable;
+  /// Of a gang all that it needs get a place, or nobody gets a node for it. Null: each pod is on its own.
+  const placement::PodGroups* groups = nullptr;
   TimePoint now{};
   std::function<bool()> is_over{};  ///< As PackingOptions.
   std::uint64_t seed = 1;
@@ -57,6 +60,8 @@ struct ProvisionPlan {
   [[nodiscard]] std::string bound_words() const;
 };
 
+/// A gang of which too few would have a place gets nothing, the least important first; what is left is planned for anew.
+///
 /// Pods that see only their own node (no spread, no affinity, no volumes, ports or devices) are packed by numbers; the others go first,
 /// each to where the engine lets it at the least extra cost. All of it is then put into a trial, and what the engine refuses is told.
 ProvisionPlan plan_provisioning(const ProvisionInput& input);

@@ -222,6 +222,7 @@ PoolsView view_of(PoolsWorld& world, const Catalogue& catalogue, const placement
   out.provision.trial = out.trial.get();
   out.provision.catalogue = &catalogue;
   out.provision.daemons = snapshot.daemons;
+  out.provision.groups = &snapshot.pod_sets->groups;
   out.provision.unavailable = unavailable;
   out.provision.now = now;
   for (const auto& [key, pod] : snapshot.pod_sets->unplaced) {

@@ -6,15 +6,12 @@
 missing=$(node_missing)
 /usr/bin/python3 -c 'import grpc' 2>/dev/null || missing="${missing:+$missing, }python3-grpcio"
 if [ -n "$missing" ]; then echo "skipped: a device plugin needs $missing"; echo "0 passed, 0 failed"; exit 0; fi
-socket=$work/data/node/runtime/containerd.sock
+socket=$work/data/node/runtime/containerd.sock  # make_image uses it.
 plugins=$work/plugins
 clean() {
   [ -z "$plugin_pid" ] || kill "$plugin_pid" 2>/dev/null
   stop_up
-  containerd -c "$work/data/node/runtime/containerd.toml" >/dev/null 2>&1 & runtime_pid=$!
-  for _ in $(seq 50); do ctr -a "$socket" version >/dev/null 2>&1 && break; sleep 0.1; done
-  bridge=$(sed -n 's/.*"bridge":"\([a-z0-9]*\)".*/\1/p' "$work/data/node/runtime/cni/10-berth.conflist" 2>/dev/null)
-  stop_runtime
+  "$berth" node reset --data-dir "$work/data" >/dev/null
   cleanup
 }
 trap clean EXIT

@@ -120,6 +120,46 @@ TEST(Plan, LimitsAreKeptAndTheImportantComeFirst) {
   EXPECT_EQ(plan.refused[0].why, "pool \"general\": the pool's limit of cpu is reached");
 }
 
+/// A PodGroup, and a pod's part that names it.
+void add_gang(TestWorld& world, const std::string& name, int min_count, int priority = 0) {
+  world.add_yaml(
+      fmt::format("apiVersion: scheduling.k8s.io/v1alpha2\nkind: PodGroup\nmetadata: {{name: {}, namespace: default, uid: {}}}\n"
+                  "spec: {{priority: {}, schedulingPolicy: {{gang: {{minCount: {}}}}}}}",
+                  name, name, priority, min_count));
+}
+std::string member_of(const std::string& gang, int priority = 0) {
+  return fmt::format("{{priority: {}, schedulingGroup: {{podGroupName: {}}}}}", priority, gang);
+}
+
+TEST(Plan, AGangGetsAllThatItNeedsOrNothing) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand, "{limits: {cpu: 8}}"));
+  add_gang(world, "big", 5);
+  world.add_pods("big", 5, "1900m", "1Gi", member_of("big"));
+  world.add_pods("single", 1, "1", "1Gi");
+  ProvisionPlan plan = world.plan();
+  EXPECT_EQ(words(plan.claims), "1 x small a on-demand") << "what is single is not held up";
+  ASSERT_EQ(plan.refused.size(), 5U);
+  EXPECT_EQ(plan.refused[0].why.substr(0, 62), "of gang default/big 4 of the 5 pods that it needs would have a");
+  add_gang(world, "small", 3);
+  world.add_pods("small", 3, "1900m", "1Gi", member_of("small"));
+  plan = world.plan();
+  EXPECT_EQ(plan.refused.size(), 5U);
+  for (const auto& [pod, why] : plan.refused) EXPECT_TRUE(pod->view().meta.name.starts_with("big")) << pod->key;
+}
+
+TEST(Plan, OfTwoGangsTheMoreImportantIsWhole) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand, "{limits: {cpu: 8}}"));
+  for (const auto& [name, priority] : {std::pair{"one", 0}, {"two", 100}}) {
+    add_gang(world, name, 3, priority);
+    world.add_pods(name, 3, "1900m", "1Gi", member_of(name, priority));
+  }
+  const ProvisionPlan plan = world.plan();
+  EXPECT_EQ(plan.refused.size(), 3U);
+  for (const auto& [pod, why] : plan.refused) EXPECT_TRUE(pod->view().meta.name.starts_with("one")) << pod->key;
+}
+
 TEST(Plan, ThePoolThatWeighsMoreComesFirst) {
   TestWorld world;
   world.add(pool_document("cheap", "[{key: karpenter.sh/capacity-type, operator: In, values: [spot]}]"));

@@ -96,6 +96,37 @@ Result<void> remove_when_empty(const Cgroups& cgroups, const std::string& group)
   return removed;
 }
 
+/// What of cgroups is the node's: the group of all pods where it made that, else, where it found one, those of its own pods in it.
+std::vector<std::string> groups_of(const Cgroups& cgroups, const std::string& root, const std::vector<std::string>& uids) {
+  if (auto group = read_small_file(root + "/" + kCgroupMarker)) return {std::move(*group)};
+  std::vector<std::string> out;
+  for (const std::string& uid : uids)
+    for (const char* quality : {"", "/burstable", "/besteffort"})
+      if (std::string group = fmt::format("/kubepods{}/pod{}", quality, uid); cgroups.exists(group)) out.push_back(std::move(group));
+  return out;
+}
+
+void remove_groups(const std::string& root, const std::vector<std::string>& uids, std::vector<std::string>& done,
+                   std::vector<std::string>& troubles) {
+  const auto cgroups = Cgroups::detect();
+  if (!cgroups) {
+    if (fs::exists(root + "/" + kCgroupMarker)) troubles.push_back(cgroups.error().message);
+    return;
+  }
+  for (const std::string& group : groups_of(*cgroups, root, uids))
+    if (const auto removed = remove_when_empty(*cgroups, group))
+      done.push_back(fmt::format("cgroup {} removed", group));
+    else
+      troubles.push_back(fmt::format("cgroup {}: {}", group, removed.error().message));
+}
+
+std::vector<std::string> names_in(const std::string& directory) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error)) out.push_back(entry.path().filename());
+  return out;
+}
+
 }  // namespace
 
 std::vector<pid_t> containerds_of(const std::string& directory) {
@@ -166,6 +197,7 @@ Result<std::vector<std::string>> reset_node(const ResetOptions& options) {
   if (!lock) return std::unexpected(lock.error());
   std::vector<std::string> done, troubles;
   const std::string root = fs::canonical(options.root, error), runtime = options.root + "/runtime";
+  const std::vector<std::string> uids = names_in(root + "/pods");
   if (const std::string config = runtime + "/containerd.toml"; fs::exists(config)) {
     if (auto own = OwnRuntime::start({.directory = runtime}))
       remove_pods({(*own)->socket(), (*own)->binary()}, root, done, troubles);
@@ -177,14 +209,7 @@ Result<std::vector<std::string>> reset_node(const ResetOptions& options) {
   } else {
     remove_pods(options.runtime, root, done, troubles);
   }
-  if (const auto group = read_small_file(root + "/" + kCgroupMarker)) {
-    const auto cgroups = Cgroups::detect();
-    const auto removed = cgroups ? remove_when_empty(*cgroups, *group) : Result<void>(std::unexpected(cgroups.error()));
-    if (removed)
-      done.push_back(fmt::format("cgroup {} removed", *group));
-    else
-      troubles.push_back(fmt::format("cgroup {}: {}", *group, removed.error().message));
-  }
+  remove_groups(root, uids, done, troubles);
   unmount_below(root);
   if (const auto points = mount_points_below(read_small_file("/proc/self/mountinfo").value_or(""), root); !points.empty()) {
     troubles.push_back(fmt::format("still mounted: {}", fmt::join(points, ", ")));
