@@ -186,8 +186,8 @@ class JobTurn {
       impl_.finish(name, false, "FailedToStart", fmt::format("conflict for nodeSelector: {}", key), key_);
       return;
     }
-    json::set(changed, {"spec", "suspend"}, Value(false));
     json::set(pod_template, {"metadata", "labels", kPodSetLabel}, Value(assignment.name));
+    json::set(changed, {"spec", "suspend"}, Value(false));  // The template may move by that.
     impl_.update(key_, std::move(changed), false,
                  {impl_.note(key_, "Normal", "Started", fmt::format("Admitted by clusterQueue {}", *workload.admitted_by))});
   }
