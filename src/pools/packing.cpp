@@ -72,7 +72,8 @@ class FirstFit {
     return reduced_.shapes[*std::ranges::min_element(shapes, {}, [&](std::uint32_t s) { return reduced_.shape(s).price; })];
   }
   bool put_on_open(std::uint32_t k) {
-    for (const auto [pods, number] : order_) {  // By value: the place in the order changes.
+    for (const auto& entry : order_) {
+      const auto [pods, number] = entry;  // By value: its place in the order changes.
       OpenNode& node = nodes_[number];
       if (node.refused[k]) continue;
       if (!add(node, k)) {

@@ -20,7 +20,12 @@ struct Nominee {
   const ClusterQueue* queue = nullptr;
   QuotaNode node = QuotaNode::kNone;
   Assignment assignment;
-  std::vector<Target> targets;
+  /// Whom it preempts. By key: a reservation moves in the books whenever its Workload is written.
+  struct Victim {
+    WorkloadKey key;
+    std::string_view reason;
+  };
+  std::vector<Victim> victims;
   std::string message;
   bool is_mismatch = false;  ///< Of the namespace: nobody else's going helps it.
   bool is_admitted = false, stays_first = false;
@@ -117,10 +122,11 @@ class Cycle {
                                 .fair_sharing = impl_.settings.fair_sharing};
     for (;;) {
       nominee.assignment = assign_flavors(impl_.books, question);
-      if (nominee.assignment.mode() == Mode::kPreempt)
-        nominee.targets = find_targets(impl_.books, preemptor_of(nominee), question.fair_sharing);
+      if (nominee.assignment.mode() == Mode::kPreempt) nominee.victims.clear();
+      for (const Target& target : find_targets(impl_.books, preemptor_of(nominee), question.fair_sharing))
+        nominee.victims.push_back({target.reservation->key, target.reason});
       const bool may_go_on = nominee.assignment.has_more_flavors && !question.looks_at_all;
-      if (nominee.assignment.mode() != Mode::kPreempt || !nominee.targets.empty() || !may_go_on) break;
+      if (nominee.assignment.mode() != Mode::kPreempt || !nominee.victims.empty() || !may_go_on) break;
       question.looks_at_all = true;
     }
     nominee.message = nominee.assignment.message();
@@ -179,13 +185,13 @@ class Cycle {
   void process(Nominee& nominee) {
     const Mode mode = nominee.is_mismatch ? Mode::kNoFit : nominee.assignment.mode();
     if (mode == Mode::kNoFit) return;
-    if (mode == Mode::kPreempt && nominee.targets.empty()) {
+    if (mode == Mode::kPreempt && nominee.victims.empty()) {
       // What can be taken back at any time may be lent meanwhile.
       if (!can_always_reclaim(*nominee.queue)) keep(nominee, amounts_to_keep(nominee, impl_.books.tree()));
       return;
     }
     nominee.stays_first = true;
-    if (std::ranges::any_of(nominee.targets, [&](const Target& target) { return preempted_.contains(target.reservation->key); })) {
+    if (std::ranges::any_of(nominee.victims, [&](const auto& victim) { return preempted_.contains(victim.key); })) {
       nominee.message = "Workload has overlapping preemption targets with another workload";
       return;
     }
@@ -204,8 +210,11 @@ class Cycle {
 
   bool still_fits(const Nominee& nominee) {
     std::vector<const Reservation*> out;
-    for (const WorkloadKey& key : preempted_) out.push_back(impl_.books.find(key));
-    for (const Target& target : nominee.targets) out.push_back(target.reservation);
+    const auto leave_out = [&](const WorkloadKey& key) {
+      if (const Reservation* one = impl_.books.find(key)) out.push_back(one);
+    };
+    for (const WorkloadKey& key : preempted_) leave_out(key);
+    for (const auto& victim : nominee.victims) leave_out(victim.key);
     for (const Reservation* one : out) impl_.books.take_out(*one);
     const bool fits = impl_.books.tree().fits(nominee.node, nominee.assignment.usage);
     for (const Reservation* one : out) impl_.books.put_back(*one);
@@ -214,11 +223,7 @@ class Cycle {
 
   void preempt(Nominee& nominee) {
     const Workload& by = impl_.workloads[nominee.key].workload;
-    // Evicting changes the reservations that the targets point at.
-    std::vector<std::pair<WorkloadKey, std::string_view>> targets;
-    for (const Target& target : nominee.targets) targets.emplace_back(target.reservation->key, target.reason);
-    nominee.targets.clear();
-    for (const auto& [key, reason] : targets) {
+    for (const auto& [key, reason] : nominee.victims) {
       preempted_.insert(key);
       const WorkloadState& state = impl_.workloads[key];
       if (state.workload.is("Evicted") || !impl_.may_write(object_of(key))) continue;
@@ -231,7 +236,7 @@ class Cycle {
       impl_.evict(key, std::move(document), "Preempted", message,
                   {{.what = Tally::What::kPreempted, .queue = nominee.queue->name, .reason = std::string(reason)}});
     }
-    nominee.message += fmt::format(". Pending the preemption of {} workload(s)", targets.size());
+    nominee.message += fmt::format(". Pending the preemption of {} workload(s)", nominee.victims.size());
   }
 
   void put_back(Nominee& nominee) {
