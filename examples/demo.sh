@@ -136,7 +136,7 @@ watch_until "nobody needs the nodes, and they are gone" pool_is_empty
 kubectl get events -A --field-selector reason=ScaledUpGroup -o jsonpath='{range .items[*]}  {.message}{"\n"}{end}' | head -n 2
 
 title "Nodes without groups: the cheapest nodes for these pods, asked before anything is bought"
-run "$berth" pools plan --instance-types "$here/node-pools/instance-types.yaml" --node-pool "$here/node-pools/node-pool.yaml" -f "$here/node-pools/web.yaml"
+(unset KUBECONFIG; HOME=$work; run "$berth" pools plan --instance-types "$here/node-pools/instance-types.yaml" --node-pool "$here/node-pools/node-pool.yaml" -f "$here/node-pools/web.yaml")  # Of no cluster: for these pods alone.
 
 title "Done: stopping the control plane"
 kill "$pid"; wait "$pid" || true
