@@ -4,6 +4,7 @@
 
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
+#include "cli/pod_manifests.h"
 #include "cli/whatif_ask.h"
 
 namespace berth::cli {
@@ -36,7 +37,7 @@ int run_capacity(const std::vector<std::string>& args) {
   app.add_option("--topology", topology, "With --gang: the node label in one of whose domains each gang is to be");
   flags.add_to(app, "--config,--scheduler-config", {"text", "json", "yaml"});
   if (const auto code = parse_args(app, args)) return *code;
-  auto documents = read_objects({file});
+  auto documents = read_pod_manifests({file});
   if (!documents) return report(documents.error());
   for (json::Value& document : *documents) {
     if (json::get_string(document, {"kind"}) != "Pod" && json::find(document, {"spec", "template"}) == nullptr) continue;

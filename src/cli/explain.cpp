@@ -14,6 +14,7 @@
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
 #include "cli/placement_input.h"
+#include "cli/pod_manifests.h"
 #include "cli/scaling_view.h"
 #include "placement/groups/group_placement.h"
 
@@ -148,7 +149,7 @@ int not_a_pod(const ExplainFlags& flags) {
 Result<std::vector<json::Value>> asked_documents(const ExplainFlags& flags, const std::string& name) {
   std::vector<json::Value> out;
   if (!flags.pod_files.empty()) {
-    auto documents = read_objects(flags.pod_files);
+    auto documents = read_pod_manifests(flags.pod_files);
     if (!documents) return std::unexpected(documents.error());
     for (const auto& document : *documents)
       if (auto all = pods_of(document); !all.empty()) out.push_back(std::move(all[0]));

@@ -10,6 +10,7 @@
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
 #include "cli/placement_input.h"
+#include "cli/pod_manifests.h"
 #include "placement/groups/group_placement.h"
 #include "placement/trial.h"
 
@@ -167,7 +168,7 @@ int run_place(const std::vector<std::string>& args) {
     std::fprintf(stderr, "error: say which pods: --pods FILE, or --pending\n");
     return 2;
   }
-  auto documents = read_objects(files);
+  auto documents = read_pod_manifests(files);
   if (!documents) return report(documents.error());
   std::string scheduler;
   for (const auto& document : *documents)

@@ -8,6 +8,8 @@
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
 #include "cli/placement_input.h"
+#include "cli/pod_manifests.h"
+#include "cli/pool_documents.h"
 #include "cli/scaling_view.h"
 #include "pools/state.h"
 
@@ -101,16 +103,10 @@ Result<std::unique_ptr<Asked>> ask(PoolsFlags& flags) {
   tell_notes(*input);
   out->profiles = input->profiles_for_all();
   for (const json::Value& document : *documents) out->world.upsert(document);
-  auto pools = read_objects(flags.pools);
+  auto pools = read_pool_documents(flags.pools);
   if (!pools) return std::unexpected(pools.error());
-  for (const json::Value& document : *pools) {
-    const std::string_view kind = json::get_string(document, {"kind"});
-    if (kind == "NodePool" && !json::get_string(document, {"apiVersion"}).starts_with("karpenter.sh/"))
-      return invalid(fmt::format("NodePool {}: apiVersion is \"{}\": write karpenter.sh/v1",
-                                 json::get_string(document, {"metadata", "name"}), json::get_string(document, {"apiVersion"})));
-    out->world.upsert(document);
-  }
-  auto pods = read_objects(flags.pods);
+  for (const json::Value& document : *pools) out->world.upsert(document);
+  auto pods = read_pod_manifests(flags.pods);
   if (!pods) return std::unexpected(pods.error());
   add_pods(*pods, flags.placement.connection.ns.empty() ? "default" : flags.placement.connection.ns, out->world);
   if (out->world.pools().empty()) return invalid("there is no NodePool: name a file with --node-pool, or create one in the cluster");

@@ -143,7 +143,7 @@ Result<std::vector<ResourceName>> parse_resource_args(const std::vector<std::str
   return out;
 }
 
-Result<std::vector<Manifest>> read_manifests(const std::vector<std::string>& files) {
+Result<std::vector<Manifest>> read_documents(const std::vector<std::string>& files) {
   std::vector<Manifest> out;
   for (const std::string& given : files)
     for (const std::string& path : files_below(given)) {
@@ -165,7 +165,13 @@ Result<std::vector<Manifest>> read_manifests(const std::vector<std::string>& fil
         }
       }
     }
-  for (Manifest& manifest : out) {
+  return out;
+}
+
+Result<std::vector<Manifest>> read_manifests(const std::vector<std::string>& files) {
+  auto out = read_documents(files);
+  if (!out) return out;
+  for (Manifest& manifest : *out) {
     auto kind = kind_of(manifest.document);
     if (!kind) return invalid(fmt::format("{}: {}", manifest.file, kind.error().message));
     manifest.kind = *kind;

@@ -67,6 +67,8 @@ struct Manifest {
 /// All objects of the files (JSON or YAML, several a file, Lists taken apart, "-" standard input, directories read whole). Errors name the
 /// file; one object of an unknown kind refuses them all, so that nothing is half done.
 Result<std::vector<Manifest>> read_manifests(const std::vector<std::string>& files);
+/// The same of any kinds: `kind` is not looked for.
+Result<std::vector<Manifest>> read_documents(const std::vector<std::string>& files);
 
 /// The kind of a manifest; the error names what is missing or unknown.
 Result<const model::KindInfo*> kind_of(const json::Value& document);

@@ -39,4 +39,8 @@ class Leadership {
   std::shared_ptr<Impl> impl_;
 };
 
+/// For a component that ends with its leadership: sought by `plain`'s way, `lead` and `lost` run on its loop.
+std::unique_ptr<Leadership> seek_leadership(Client& plain, LeaderElectionConfig election, std::function<void()> lead,
+                                            std::function<void()> lost);
+
 }  // namespace berth::client

@@ -138,18 +138,16 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
       lead();
   }
   std::unique_ptr<client::Leadership> seek_leadership(client::Client& plain) {
-    client::LeadershipOptions wanted;
-    wanted.election.ns = options.ns;
-    wanted.election.name = "berth-node-pools";
-    wanted.election.identity = options.identity;
-    wanted.user_agent = plain.user_agent();
-    client::LeaderCallbacks callbacks;
-    callbacks.on_started_leading = [this] { lead(); };
-    callbacks.on_stopped_leading = [this] {
-      leading = false;
-      if (lost) lost();
-    };
-    return std::make_unique<client::Leadership>(plain.transport(), std::move(wanted), plain.loop(), std::move(callbacks));
+    client::LeaderElectionConfig election;
+    election.ns = options.ns;
+    election.name = "berth-node-pools";
+    election.identity = options.identity;
+    return client::seek_leadership(
+        plain, std::move(election), [this] { lead(); },
+        [this] {
+          leading = false;
+          if (lost) lost();
+        });
   }
 
   void lead() {

@@ -92,20 +92,15 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   }
 
   std::unique_ptr<client::Leadership> seek_leadership(client::Client& plain) {
-    client::LeadershipOptions wanted;
-    wanted.election.ns = options.ns;
-    wanted.election.name = "berth-queues";
-    wanted.election.identity = options.identity;
-    wanted.user_agent = plain.user_agent();
-    client::LeaderCallbacks callbacks;
-    callbacks.on_started_leading = [this] {
-      log::info("queues", "leading");
-      lead();
-    };
-    callbacks.on_stopped_leading = [this] {
-      if (lost) lost();
-    };
-    return std::make_unique<client::Leadership>(plain.transport(), std::move(wanted), plain.loop(), std::move(callbacks));
+    client::LeaderElectionConfig election;
+    election.ns = options.ns;
+    election.name = "berth-queues";
+    election.identity = options.identity;
+    return client::seek_leadership(
+        plain, std::move(election), [this] { lead(); },
+        [this] {
+          if (lost) lost();
+        });
   }
 
   void start() {
@@ -116,6 +111,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void lead() {
+    log::info("queues", "leading");
     installation = install_definitions(client, options.installs, guarded([](Impl& self) { self.watch(); }));
   }
 

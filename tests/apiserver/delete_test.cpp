@@ -4,6 +4,68 @@ namespace berth::apiserver::testing {
 
 class Delete : public ServerTest {};
 
+/// A node that confirms a pod's end before anybody else can do anything, and, where it is told so, a controller that has made another pod
+/// of that name by then.
+class QuickNode final : public ObjectCache {
+ public:
+  QuickNode(std::unique_ptr<ObjectCache> below, bool is_followed) : below_(std::move(below)), is_followed_(is_followed) {}
+  void propose(Proposal proposal, std::function<void(ProposeResult)> result) override {
+    const bool ends = !proposal.is_delete && proposal.value.find("\"deletionGracePeriodSeconds\":0") != std::string::npos;
+    Proposal next = proposal;
+    below_->propose(std::move(proposal), [this, ends, next = std::move(next), result = std::move(result)](ProposeResult stored) mutable {
+      if (ends && stored) {
+        Proposal gone;
+        gone.key = next.key;
+        gone.expected = (*stored)->revision;
+        gone.is_delete = true;
+        below_->propose(std::move(gone), [](ProposeResult removed) { EXPECT_TRUE(removed); });
+        if (is_followed_) {
+          next.value.replace(next.value.find(next.meta.uid), next.meta.uid.size(), std::string(next.meta.uid.size(), '9'));
+          next.meta.uid = std::string(next.meta.uid.size(), '9');
+          next.expected = 0;
+          below_->propose(std::move(next), [](ProposeResult made) { EXPECT_TRUE(made); });
+        }
+      }
+      result(std::move(stored));
+    });
+  }
+  void end() override { below_->end(); }
+  [[nodiscard]] ObjectPtr get(std::string_view key) const override { return below_->get(key); }
+  [[nodiscard]] ListResult list(const WatchFilter& filter, std::string_view after_key, std::size_t limit) const override {
+    return below_->list(filter, after_key, limit);
+  }
+  [[nodiscard]] std::optional<ListResult> list_at(Revision revision, const WatchFilter& filter, std::string_view after_key,
+                                                  std::size_t limit) const override {
+    return below_->list_at(revision, filter, after_key, limit);
+  }
+  [[nodiscard]] Revision revision() const override { return below_->revision(); }
+  [[nodiscard]] bool is_read_only() const override { return below_->is_read_only(); }
+  std::unique_ptr<Watch> watch(WatchFilter filter, Revision after, bool initial_state, std::shared_ptr<WatchSink> sink) override {
+    return below_->watch(std::move(filter), after, initial_state, std::move(sink));
+  }
+  [[nodiscard]] std::vector<std::pair<std::string, std::size_t>> counts() const override { return below_->counts(); }
+  void wait_for(Revision revision, Duration timeout, std::function<void(bool)> done) override {
+    below_->wait_for(revision, timeout, std::move(done));
+  }
+
+ private:
+  std::unique_ptr<ObjectCache> below_;
+  const bool is_followed_;
+};
+
+TEST_F(Delete, APodThatItsNodeEndsFirstIsDeletedAndItsSuccessorIsNot) {
+  for (const bool is_followed : {false, true}) {
+    wrap_cache_ = [&](std::unique_ptr<ObjectCache> cache) { return std::make_unique<QuickNode>(std::move(cache), is_followed); };
+    start({});
+    const auto made = create(kPods, pod("p"));
+    const auto gone = remove(std::string(kPods) + "/p");
+    EXPECT_EQ(gone->status, 200) << gone->body;
+    EXPECT_EQ(text(gone->document(), {"metadata", "uid"}), text(made, {"metadata", "uid"}));
+    EXPECT_EQ(get(std::string(kPods) + "/p")->status, is_followed ? 200 : 404)
+        << "another pod of that name is not the one that was deleted";
+  }
+}
+
 TEST_F(Delete, AnswersAStatusOrThePod) {
   const auto map = create(kMaps, config_map("a"));
   auto gone = remove(std::string(kMaps) + "/a");

@@ -98,7 +98,7 @@ class ServerTest : public ::testing::Test {
     server_.reset();
     auto cache = open_object_cache(store::make_memory_store(), loop_, cache_options_, true);
     ASSERT_TRUE(cache) << cache.error().message;
-    options.cache = std::move(*cache);
+    options.cache = wrap_cache_ ? wrap_cache_(std::move(*cache)) : std::move(*cache);
     options.loop = &loop_;
     auto trusting = std::make_shared<TrustingAuth>();
     if (!options.authenticator) options.authenticator = trusting;
@@ -112,6 +112,8 @@ class ServerTest : public ::testing::Test {
   }
 
   bool keeps_flow_objects_ = false;
+  /// What stands between the server and its cache; empty: nothing.
+  std::function<std::unique_ptr<ObjectCache>(std::unique_ptr<ObjectCache>)> wrap_cache_;
   CacheOptions cache_options_;
 
   using Response = std::shared_ptr<RecordedResponse>;

@@ -54,6 +54,18 @@ TEST(GangScaleUp, ForHalfAGangNothingIsBought) {
   EXPECT_EQ(grown(cluster.step()), "[{MachineSet/m/a 0->4 (max: 9)}]") << "three for the gang, one for the single pod";
 }
 
+TEST(GangScaleUp, WhatComesForOneGangMayHoldTheNext) {
+  TestCluster cluster;
+  cluster.set("a", {.max = 2});
+  gang(cluster, "g", 3);
+  gang(cluster, "h", 1);
+  cluster.pods(3, member("g"));
+  cluster.pod("last", member("h"));
+  const Actions actions = cluster.step();
+  EXPECT_EQ(grown(actions), "[{MachineSet/m/a 0->2 (max: 2)}]");
+  EXPECT_EQ(message_for(actions, "last").find("NotTriggerScaleUp"), std::string::npos) << message_for(actions, "last");
+}
+
 TEST(GangScaleUp, LimitsOfTheClusterStopAllOfIt) {
   for (const auto& [limit, why] : {std::pair("{maxNodesTotal: 3}", "max total nodes in cluster reached"),
                                    std::pair("{cores: {min: 0, max: 20}}", "max cluster cpu limit reached")}) {

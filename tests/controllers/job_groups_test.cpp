@@ -35,6 +35,14 @@ class JobGroups : public ::testing::Test {
     api.put(kinds().job, document);
     settle();
   }
+  /// The Job's Workload is there, with a PodGroup that somebody else controls, before its first pod.
+  void change_owner_of_group() {
+    put_job(kGang + std::string(", suspend: true"));
+    json::Value group = api.get(kinds().pod_group, kGroup);
+    json::set(group, {"metadata", "ownerReferences"}, json::Array{});
+    api.put(kinds().pod_group, group);
+    change("suspend", false);
+  }
   void settle(Duration time = seconds(2)) { loop.run_for(time); }
   /// Groups that the pods which have not ended name, each once.
   std::set<std::string> groups_of_pods() {
@@ -191,6 +199,24 @@ TEST_F(JobGroups, WhatIsNotItsOwnIsLeftAlone) {
         api.erase(kind, "default", std::string(json::get_string(object, {"metadata", "name"})));
     settle();
   }
+}
+
+TEST_F(JobGroups, APodGroupThatOthersMadeOfItsWorkloadIsNotItsOwn) {
+  change_owner_of_group();
+  settle(minutes(1));
+  EXPECT_EQ(groups_of_pods(), (std::set<std::string>{"-"}));
+  EXPECT_EQ(api.all(kinds().pod_group).size(), 1U) << "nor is another made beside it";
+}
+
+TEST_F(JobGroups, AWorkloadOfThatNameThatIsAnotherJobsNowIsForgotten) {
+  put_job(kGang);
+  json::Value workload = api.get(kinds().workload, kWorkload);
+  json::set(workload, {"spec", "controllerRef", "name"}, "other");
+  json::erase(workload, {"metadata", "ownerReferences"});
+  api.put(kinds().workload, workload);
+  api.erase(kinds().pod, "default", std::string(json::get_string(api.all(kinds().pod).at(0), {"metadata", "name"})));
+  settle(minutes(1));
+  EXPECT_EQ(groups_of_pods(), (std::set<std::string>{"-", kGroup})) << "none of its own, and it is no new Job: one by one from here on";
 }
 
 TEST_F(JobGroups, ANameThatIsTakenIsToldAndTriedAgain) {

@@ -17,6 +17,9 @@ check "no pool" says 'there is no NodePool' plan --cluster "$examples/web.yaml"
 check "a verb that is none" says 'has no verb "buy"' "$berth" pools buy
 printf 'kind: InstanceTypeCatalogue\ninstanceTypes:\n- {name: a, cpu: two, memory: 4Gi, price: 1}\n' >"$work/bad.yaml"
 check "a bad catalogue is refused with its lines" says 'bad.yaml:3: instanceTypes[0].cpu: "two" is no amount' "$berth" pools plan --instance-types "$work/bad.yaml" --node-pool "$examples/node-pool.yaml" -f "$examples/web.yaml"
+check "a typo in a pool is refused with its line" says 'pool.yaml:14: spec.template.spec.requirments: unknown field; did you mean "requirements"?' sh -c 'sed s/requirements:/requirments:/ "$1" >"$2/pool.yaml"; "$3" pools plan --instance-types "$4" --node-pool "$2/pool.yaml" -f "$5"' - "$examples/node-pool.yaml" "$work" "$berth" "$examples/instance-types.yaml" "$examples/web.yaml"
+check "an operator that is none, too" says 'spec.template.spec.requirements[0].operator: Unsupported value: "Inn"' sh -c 'sed "s/operator: In,/operator: Inn,/" "$1" >"$2/pool.yaml"; "$3" pools plan --instance-types "$4" --node-pool "$2/pool.yaml" -f "$5"' - "$examples/node-pool.yaml" "$work" "$berth" "$examples/instance-types.yaml" "$examples/web.yaml"
+check "a field that a workload does not have is told" says 'web.yaml:5: unknown field "spec.replcas"; did you mean "replicas"?' sh -c 'sed s/replicas:/replcas:/ "$1" >"$2/web.yaml"; "$3" pools plan --instance-types "$4" --node-pool "$5" -f "$2/web.yaml"' - "$examples/web.yaml" "$work" "$berth" "$examples/instance-types.yaml" "$examples/node-pool.yaml"
 check "up refuses it, too" says 'unknown field "price"; did you mean "prices"?' "$berth" up --data-dir "$work/none" --instance-types "$work/bad.yaml" --validate
 
 start_up --nodes 0 --real-node off --instance-types "$examples/instance-types.yaml"

@@ -148,6 +148,18 @@ TEST(Plan, AGangGetsAllThatItNeedsOrNothing) {
   for (const auto& [pod, why] : plan.refused) EXPECT_TRUE(pod->view().meta.name.starts_with("big")) << pod->key;
 }
 
+TEST(Plan, MembersThatRunCountForTheirGang) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand));
+  world.add_owned("old", "general", *small_catalogue().find("large"), "a", "on-demand");
+  add_gang(world, "team", 3);
+  for (int i = 0; i < 2; ++i) world.add(pod(fmt::format("team-{}", i), "3900m", "1Gi", member_of("team"), "old"));
+  world.add(pod("team-2", "1900m", "1Gi", member_of("team")));
+  const ProvisionPlan plan = world.plan();
+  EXPECT_EQ(words(plan.claims), "1 x small a on-demand");
+  EXPECT_TRUE(plan.refused.empty());
+}
+
 TEST(Plan, OfTwoGangsTheMoreImportantIsWhole) {
   TestWorld world;
   world.add(pool_document("general", kOnDemand, "{limits: {cpu: 8}}"));
