@@ -5,6 +5,9 @@
 //               |   +-- after a pause: failed list        |      +-- ended, lost: after a pause, from the last revision seen
 //               +-- 410 in any form, refused watch  ------+
 //
+// In the server's own process there are no pages: the watch begins with what is there (sendInitialEvents), in objects that the server
+// holds.
+//
 // Decoding happens on the transport's thread; everything else on the loop.
 #include "client/informer.h"
 
@@ -50,6 +53,7 @@ struct WatchSession {
   std::unique_ptr<net::StreamHandle> handle;  // on the loop only, as the rest
   TimePoint started{};
   bool brought_events = false;
+  bool is_listing = false;  ///< What is there comes first, until a bookmark ends it.
 };
 
 }  // namespace
@@ -131,7 +135,8 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
   void begin_list() {
     session.reset();
     listed.clear();
-    list_page({});
+    if (!transport->is_in_process()) return list_page({});
+    open_watch("sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=", true);
   }
 
   void list_page(const std::string& token) {
@@ -157,27 +162,34 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
 
   void take_page(ApiResult<ObjectPage> page) {
     if (!page) {
-      const auto& status = page.error();
-      if (is_expired(status) && !listed.empty() && !list_whole) {
+      if (is_expired(page.error()) && !listed.empty() && !list_whole) {
         list_whole = true;
         return begin_list();
       }
-      list_whole = false;
-      // The core group is always there: a 404 from it is a fault like any other.
-      if (status.code == 404 && !has_listed && !gvr.group.empty()) return not_served();
-      if (status.code == 403 && !has_listed && options.is_optional) return forbidden(status.message);
-      report("list", status.message);
-      return later(next_pause(status.retry_after_seconds), &Impl::begin_list);
+      return list_failed(page.error());
     }
     listed.insert(listed.end(), std::make_move_iterator(page->objects.begin()), std::make_move_iterator(page->objects.end()));
     if (!page->continue_token.empty()) return list_page(page->continue_token);
-    list_whole = false;
     note_revision(page->resource_version);
+    take_list();
+    if (!is_stopped) begin_watch();
+  }
+
+  void list_failed(const ApiStatus& status) {
+    list_whole = false;
+    // The core group is always there: a 404 from it is a fault like any other.
+    if (status.code == 404 && !has_listed && !gvr.group.empty()) return not_served();
+    if (status.code == 403 && !has_listed && options.is_optional) return forbidden(status.message);
+    report("list", status.message);
+    later(next_pause(status.retry_after_seconds), &Impl::begin_list);
+  }
+
+  /// All that is there is in `listed`.
+  void take_list() {
+    list_whole = false;
     replace(std::exchange(listed, {}));
     has_listed = true;
-    if (is_stopped) return;
-    tell_synced();
-    if (!is_stopped) begin_watch();
+    if (!is_stopped) tell_synced();
   }
 
   void tell_synced() {
@@ -214,13 +226,15 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
 
   // --- watch ---
 
-  void begin_watch() {
+  void begin_watch() { open_watch("resourceVersion=" + net::percent_encode(last_revision), false); }
+
+  void open_watch(const std::string& from, bool is_listing) {
     session = std::make_shared<WatchSession>();
     session->started = loop->now();
+    session->is_listing = is_listing;
     const int shortest = transport->is_in_process() ? kMinWatchSecondsInProcess : kMinWatchSeconds;
     const int seconds = shortest + static_cast<int>(random() % static_cast<unsigned>(shortest));
-    auto query = fmt::format("watch=true&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}", net::percent_encode(last_revision),
-                             seconds);
+    auto query = fmt::format("watch=true&allowWatchBookmarks=true&{}&timeoutSeconds={}", from, seconds);
     later(std::chrono::seconds(seconds) + kWatchOverdue, &Impl::rewatch);
     const auto current = session;
     auto notify = [weak = weak_from_this(), current_weak = std::weak_ptr(current), loop = loop](WatchSession& s) {
@@ -252,6 +266,13 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
       s->is_broken = !s->decoder.feed(data, s->events);
       if (!s->events.empty() || s->is_broken) notify(*s);
     };
+    callbacks.on_event = [weak = std::weak_ptr(current), notify](std::string_view type, const Bytes& object) {
+      const auto s = weak.lock();
+      if (!s) return;
+      const std::lock_guard lock(s->mutex);
+      s->is_broken = s->is_broken || !WatchDecoder::take(type, object, s->events);
+      notify(*s);
+    };
     callbacks.on_end = [weak = std::weak_ptr(current), notify](std::string error) {
       const auto s = weak.lock();
       if (!s) return;
@@ -280,13 +301,22 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
     }
     for (auto& event : events) {
       if (event.type == WatchEvent::Type::kError) return watch_failed(event.status);
-      apply(std::move(event));
+      current->is_listing ? gather(*current, std::move(event)) : apply(std::move(event));
       if (is_stopped || session != current) return;
       current->brought_events = true;
       failures = 0;
     }
     if (is_broken) return watch_failed(transport_error("the watch stream is malformed"));
     if (is_ended) watch_ended(*current);
+  }
+
+  /// Only at the end it is known what is no longer there.
+  void gather(WatchSession& of, WatchEvent event) {
+    if (event.type != WatchEvent::Type::kBookmark) return listed.push_back(std::move(event.object));
+    if (event.object->bytes().find("k8s.io/initial-events-end") == std::string::npos) return;
+    note_revision(event.object->revision());
+    of.is_listing = false;
+    take_list();
   }
 
   void apply(WatchEvent event) {
@@ -306,6 +336,12 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
   }
 
   void watch_ended(const WatchSession& ended) {
+    if (ended.is_listing) {
+      const ApiStatus status =
+          ended.answer.status == 0 || ended.answer.status == 200 ? transport_error(ended.end_error) : status_of(ended.answer);
+      session.reset();
+      return list_failed(status);
+    }
     if (ended.answer.status == 0) return watch_failed(transport_error(ended.end_error));
     if (ended.answer.status != 200) return watch_failed(status_of(ended.answer));
     const bool was_short = !ended.brought_events && loop->now() - ended.started < kShortWatch;
@@ -315,6 +351,10 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
   }
 
   void watch_failed(const ApiStatus& status) {
+    if (session && session->is_listing) {
+      session.reset();
+      return list_failed(status);
+    }
     session.reset();
     if (is_expired(status)) {
       // The first time at once; a server that goes on so is not hammered with lists.

@@ -1,6 +1,8 @@
 // client::Object: metadata read out of the bytes in one pass.
 #include "client/object.h"
 
+#include <mutex>
+
 #include "base/json_scan.h"
 
 namespace berth::client {
@@ -18,9 +20,9 @@ bool is_present(std::string_view raw) { return !raw.empty() && raw != "null"; }
 
 }  // namespace
 
-Object::Object(std::string bytes) : bytes_(std::move(bytes)) {
+Object::Object(Bytes bytes) : bytes_(std::move(bytes)) {
   std::array<std::string_view, kFieldCount> raw;
-  if (!metadata_scanner().scan(bytes_, raw)) return;
+  if (!metadata_scanner().scan(*bytes_, raw)) return;
   name_ = json::unquote(raw[kName]);
   ns_ = json::unquote(raw[kNamespace]);
   uid_ = json::unquote(raw[kUid]);
@@ -47,10 +49,19 @@ Object::Object(std::string bytes) : bytes_(std::move(bytes)) {
 
 Object::Object(const json::Value& document) : Object(json::serialize(document)) {}
 
-ObjectRef share_object(std::string_view bytes) {
-  static thread_local ObjectRef last;
-  if (!last || last->bytes() != bytes) last = std::make_shared<const Object>(std::string(bytes));
-  return last;
+ObjectRef share_object(const Bytes& bytes) {
+  /// Watches are told in groups: what comes next to one has come to another some thousand objects ago at most.
+  constexpr std::size_t kYoung = 4096;
+  struct Place {
+    std::mutex mutex;
+    std::weak_ptr<const Object> object;
+  };
+  static std::array<Place, kYoung> young;
+  Place& place = young[(std::hash<const std::string*>()(bytes.get()) >> 4) % kYoung];
+  const std::lock_guard lock(place.mutex);
+  ObjectRef object = place.object.lock();
+  if (!object || &object->bytes() != bytes.get()) place.object = object = std::make_shared<const Object>(bytes);
+  return object;
 }
 
 std::shared_ptr<const json::Value> Object::parsed() const {
@@ -64,7 +75,7 @@ std::shared_ptr<const json::Value> Object::parsed() const {
 }
 
 json::Value Object::document() const {
-  auto parsed = json::parse(bytes_);
+  auto parsed = json::parse(*bytes_);
   return parsed ? std::move(*parsed) : json::Value(nullptr);
 }
 

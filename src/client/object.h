@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/bytes.h"
 #include "base/json.h"
 #include "model/selector.h"
 
@@ -13,7 +14,8 @@ namespace berth::client {
 /// One revision of an object in a component's cache: the bytes, and the metadata that everybody asks for. Immutable, shared.
 class Object {
  public:
-  explicit Object(std::string bytes);
+  explicit Object(Bytes bytes);
+  explicit Object(std::string bytes) : Object(make_bytes(std::move(bytes))) {}
   explicit Object(const json::Value& document);
 
   [[nodiscard]] const std::string& ns() const { return ns_; }
@@ -28,7 +30,7 @@ class Object {
   [[nodiscard]] bool is_deleting() const { return is_deleting_; }
   /// "ns/name", or "name" for cluster-scoped objects.
   [[nodiscard]] std::string key() const { return ns_.empty() ? name_ : ns_ + "/" + name_; }
-  [[nodiscard]] const std::string& bytes() const { return bytes_; }
+  [[nodiscard]] const std::string& bytes() const { return *bytes_; }
   /// Parses the document anew: about 5 µs for a pod. Keep the result while you need it, not for ever.
   [[nodiscard]] json::Value document() const;
   /// The document for reading only, parsed once for all who ask at about the same time (each thread keeps its last few). Never null.
@@ -36,14 +38,14 @@ class Object {
 
  private:
   mutable std::atomic<std::weak_ptr<const json::Value>> parsed_;
-  std::string bytes_, ns_, name_, uid_, controller_uid_, controller_kind_, controller_name_;
+  Bytes bytes_;  ///< In the API server's own process shared with what it stores.
+  std::string ns_, name_, uid_, controller_uid_, controller_kind_, controller_name_;
   std::int64_t revision_ = 0;
   bool is_deleting_ = false;
   model::Labels labels_;
 };
 using ObjectRef = std::shared_ptr<const Object>;
-/// The object of these bytes. Watches of one process that see the same event one after another (in process, one server tells them all)
-/// share it.
-ObjectRef share_object(std::string_view bytes);
+/// The object of these bytes, the same for all watches of one process that are told of it while it is young. Thread-safe.
+ObjectRef share_object(const Bytes& bytes);
 
 }  // namespace berth::client

@@ -140,6 +140,17 @@ class InProcessWriter final : public net::ResponseWriter {
     return !exchange_->is_gone;
   }
 
+  [[nodiscard]] bool takes_events() const override {
+    const std::lock_guard lock(exchange_->gate);
+    return static_cast<bool>(exchange_->stream.on_event);
+  }
+  bool write_event(std::string_view type, const Bytes& object) override {
+    const std::lock_guard lock(exchange_->gate);
+    if (exchange_->is_gone || !exchange_->is_stream) return false;
+    if (exchange_->stream.on_event) exchange_->stream.on_event(type, object);
+    return !exchange_->is_gone;
+  }
+
   [[nodiscard]] std::size_t queued_bytes() const override { return 0; }
 
   void on_drain(std::function<void()> more) override {

@@ -5,7 +5,7 @@
 namespace berth::client {
 namespace {
 
-bool type_of(std::string_view name, WatchEvent::Type& type) {
+bool read_type(std::string_view name, WatchEvent::Type& type) {
   if (name == "ADDED")
     type = WatchEvent::Type::kAdded;
   else if (name == "MODIFIED")
@@ -64,6 +64,14 @@ bool WatchDecoder::feed(std::string_view data, std::vector<WatchEvent>& out) {
   return true;
 }
 
+bool WatchDecoder::take(std::string_view type, const Bytes& object, std::vector<WatchEvent>& out) {
+  WatchEvent event;
+  if (!read_type(type, event.type)) return false;
+  event.object = share_object(object);
+  out.push_back(std::move(event));
+  return true;
+}
+
 bool WatchDecoder::decode_line(std::string_view line, std::vector<WatchEvent>& out) {
   while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
   if (line.empty()) return true;
@@ -78,11 +86,11 @@ bool WatchDecoder::decode_line(std::string_view line, std::vector<WatchEvent>& o
     object = raw[1];
   }
   WatchEvent event;
-  if (!object.starts_with('{') || !type_of(type, event.type)) return false;
+  if (!object.starts_with('{') || !read_type(type, event.type)) return false;
   if (event.type == WatchEvent::Type::kError)
     event.status = model::ApiStatus::from_json(code_of(object), object);
   else
-    event.object = share_object(object);
+    event.object = std::make_shared<const Object>(std::string(object));
   // Only bookmarks are about no object in particular.
   if (event.object && event.object->name().empty() && event.type != WatchEvent::Type::kBookmark) return false;
   out.push_back(std::move(event));

@@ -40,8 +40,9 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
       if (const auto it = weak.lock()) it->let_go();
     });
     auto made = transport.stream(std::move(request),
-                                 {[self](int status, const net::Headers& headers) { self->answer(status, headers); },
-                                  [self](std::string_view data) { self->pass(data); }, [self](std::string error) { self->end(error); }});
+                                 {.on_header = [self](int status, const net::Headers& headers) { self->answer(status, headers); },
+                                  .on_data = [self](std::string_view data) { self->pass(data); },
+                                  .on_end = [self](std::string error) { self->end(error); }});
     std::unique_lock lock(mutex);
     if (is_over) {
       lock.unlock();

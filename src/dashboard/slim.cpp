@@ -73,6 +73,7 @@ class SlimTransport final : public client::Transport {
       if (!lines->is_watch) return on_data(data);
       if (const auto whole = lines->take(kind, data); !whole.empty()) on_data(whole);
     };
+    callbacks.on_event = nullptr;  // Whole objects.
     return inner_->stream(std::move(request), std::move(callbacks));
   }
   void upgrade(net::HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)> done) override {

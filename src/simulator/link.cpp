@@ -108,6 +108,14 @@ net::StreamCallbacks Link::wrap(const std::shared_ptr<Stream>& stream) {
       if (!stream->ended && stream->callbacks.on_data) stream->callbacks.on_data(kept);
     });
   };
+  if (stream->callbacks.on_event)
+    wrapped.on_event = [this, stream](std::string_view type, const Bytes& object) {
+      if (stream->ended) return;
+      if (delay_ == Duration(0) && stream->last <= loop_.now()) return stream->callbacks.on_event(type, object);
+      deliver(stream, [stream, type = std::string(type), object] {
+        if (!stream->ended) stream->callbacks.on_event(type, object);
+      });
+    };
   wrapped.on_end = [this, stream](std::string error) {
     if (stream->ended) return;
     deliver(stream, [stream, error = std::move(error)] {

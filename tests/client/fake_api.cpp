@@ -126,12 +126,21 @@ void FakeApi::list(const net::HttpRequest& request, net::ResponseWriter& writer)
 
 void FakeApi::watch(const net::HttpRequest& request, std::shared_ptr<net::ResponseWriter> writer) {
   ++watches_started;
-  const auto from = std::stoll(parameter(request, "resourceVersion"));
+  const bool begins_with_all = parameter(request, "sendInitialEvents") == "true";
+  const auto from = begins_with_all ? revision_ : std::stoll(parameter(request, "resourceVersion"));
   if (from < compacted_ && !expire_as_event_) return answer(*writer, 410, status_json(410, "Expired"));
   writer->start_stream(200, {});
   if (from < compacted_) {
     writer->write(make_bytes("{\"type\":\"ERROR\",\"object\":" + status_json(410, "Expired") + "}\n"));
     return writer->finish();
+  }
+  if (begins_with_all) {
+    for (const auto& [key, bytes] : objects_) writer->write(make_bytes(line_of({"ADDED", revision_, bytes})));
+    writer->write(make_bytes(line_of(
+        {"BOOKMARK", revision_,
+         fmt::format(
+             R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"resourceVersion":"{}","annotations":{{"k8s.io/initial-events-end":"true"}}}}}})",
+             revision_)})));
   }
   for (const auto& event : history_) {
     if (event.revision > from) writer->write(make_bytes(line_of(event)));

@@ -40,15 +40,35 @@ struct Recorder {
   }
 };
 
+/// As a connection to another process.
+class Elsewhere final : public Transport {
+ public:
+  explicit Elsewhere(std::shared_ptr<Transport> inner) : inner_(std::move(inner)) {}
+  void send(net::HttpRequest request, std::function<void(net::HttpResponse)> done) override {
+    inner_->send(std::move(request), std::move(done));
+  }
+  std::unique_ptr<net::StreamHandle> stream(net::HttpRequest request, net::StreamCallbacks callbacks) override {
+    return inner_->stream(std::move(request), std::move(callbacks));
+  }
+  void upgrade(net::HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)> done) override {
+    inner_->upgrade(std::move(request), std::move(done));
+  }
+
+ private:
+  std::shared_ptr<Transport> inner_;
+};
+
 class InformerTest : public ::testing::Test {
  protected:
   VirtualLoop loop{TimePoint{}};
   FakeApi api;
-  Client client{make_in_process_transport(api, {"test", {"system:masters"}}), &loop, "test/1"};
+  std::shared_ptr<Transport> here = make_in_process_transport(api, {"test", {"system:masters"}});
+  Client client{std::make_shared<Elsewhere>(here), &loop, "test/1"};
+  Client near{here, &loop, "test/1"};  ///< In the server's process.
   Recorder recorder;
 
-  std::unique_ptr<Informer> start(InformerOptions options = {}) {
-    auto informer = std::make_unique<Informer>(client, kPods, options);
+  std::unique_ptr<Informer> start(InformerOptions options = {}, bool is_near = false) {
+    auto informer = std::make_unique<Informer>(is_near ? near : client, kPods, options);
     informer->add_handler(recorder.handler());
     informer->start();
     loop.run_ready();
@@ -319,35 +339,51 @@ TEST_F(InformerTest, DestructionEndsTheWatchAndTheCallbacks) {
   EXPECT_TRUE(recorder.log.empty());
 }
 
-/// As a connection to another process.
-class Elsewhere final : public Transport {
- public:
-  explicit Elsewhere(std::shared_ptr<Transport> inner) : inner_(std::move(inner)) {}
-  void send(net::HttpRequest request, std::function<void(net::HttpResponse)> done) override {
-    inner_->send(std::move(request), std::move(done));
-  }
-  std::unique_ptr<net::StreamHandle> stream(net::HttpRequest request, net::StreamCallbacks callbacks) override {
-    return inner_->stream(std::move(request), std::move(callbacks));
-  }
-  void upgrade(net::HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)> done) override {
-    inner_->upgrade(std::move(request), std::move(done));
-  }
-
- private:
-  std::shared_ptr<Transport> inner_;
-};
-
 TEST_F(InformerTest, ASilentWatchIsGivenUpAfterItsTime) {
-  Client elsewhere{std::make_shared<Elsewhere>(client.transport()), &loop, "test/1"};
-  Informer informer(elsewhere, kPods);
-  informer.start();
+  const auto informer = start();
   loop.run_for(11min);
   EXPECT_GE(api.watches_started, 2);
   EXPECT_EQ(api.open_watches(), 1U);
 }
 
+TEST_F(InformerTest, WithinAProcessTheWatchBeginsWithWhatIsThere) {
+  api.put("default", "a");
+  api.put("default", "b");
+  const auto informer = start({}, true);
+  EXPECT_TRUE(informer->has_synced());
+  EXPECT_EQ(api.lists, 0);
+  EXPECT_EQ(recorder.log, (std::vector<std::string>{"+default/a", "+default/b"}));
+  EXPECT_EQ(informer->revision(), api.revision());
+  api.put("default", "a");
+  api.remove("default", "b");
+  loop.run_ready();
+  EXPECT_EQ(recorder.log, (std::vector<std::string>{"+default/a", "+default/b", "~default/a", "-default/b"}));
+  EXPECT_EQ(api.watches_started, 1);
+}
+
+TEST_F(InformerTest, WithinAProcessWhatWentWhileTheWatchWasAwayIsDeleted) {
+  api.put("default", "a");
+  api.put("default", "b");
+  const auto informer = start({}, true);
+  api.end_watches();
+  api.remove("default", "a");
+  api.compact(false);
+  loop.run_for(1min);
+  EXPECT_EQ(recorder.log.back(), "-default/a");
+  expect_same_state(*informer);
+}
+
+TEST_F(InformerTest, WithinAProcessAWatchThatMayNotBeIsHandledAsAList) {
+  api.fail_next(1, 403, "Forbidden");
+  const auto optional = start({.is_optional = true}, true);
+  EXPECT_TRUE(optional->has_synced());
+  api.put("default", "a");
+  loop.run_for(1min);
+  expect_same_state(*optional);
+}
+
 TEST_F(InformerTest, WithinAProcessAWatchLastsHalfADay) {
-  const auto informer = start();
+  const auto informer = start({}, true);
   loop.run_for(11h);
   EXPECT_EQ(api.watches_started, 1);
   loop.run_for(14h);
@@ -361,7 +397,7 @@ class RandomFaults : public InformerTest, public ::testing::WithParamInterface<u
 TEST_P(RandomFaults, ConvergeWithoutGapOrRepeat) {
   std::mt19937 random(GetParam());
   const auto roll = [&](unsigned n) { return random() % n; };
-  const auto informer = start({.page = roll(2) * 3, .seed = GetParam()});
+  const auto informer = start({.page = roll(2) * 3, .seed = GetParam()}, GetParam() % 2 == 0);
   for (int step = 0; step < 600; ++step) {
     const auto ns = std::string(1, static_cast<char>('a' + roll(3)));
     const auto name = std::string(1, static_cast<char>('p' + roll(6)));

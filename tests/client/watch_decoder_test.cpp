@@ -53,6 +53,22 @@ TEST(WatchDecoder, TakesLinesHoweverTheyArrive) {
   }
 }
 
+TEST(WatchDecoder, EventsThatTwoWatchesTakeInGroupsAreOneObjectEach) {
+  std::vector<Bytes> stored;
+  for (int i = 0; i < 100; ++i)
+    stored.push_back(make_bytes(fmt::format(R"({{"metadata":{{"name":"p{}","resourceVersion":"{}"}}}})", i, i + 1)));
+  std::vector<WatchEvent> one, other;
+  for (const Bytes& object : stored) ASSERT_TRUE(WatchDecoder::take("ADDED", object, one));
+  for (const Bytes& object : stored) ASSERT_TRUE(WatchDecoder::take("MODIFIED", object, other));
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    EXPECT_EQ(one[i].object, other[i].object) << i;
+    EXPECT_EQ(&one[i].object->bytes(), stored[i].get()) << "the server's text, not a copy";
+    EXPECT_EQ(one[i].object->name(), fmt::format("p{}", i));
+  }
+  EXPECT_EQ(other[0].type, Type::kModified);
+  EXPECT_FALSE(WatchDecoder::take("LOST", stored[0], other));
+}
+
 TEST(WatchDecoder, WhatIsNoWatchIsRefused) {
   for (const std::string_view line : {"garbage\n", "{}\n", "[]\n",
                                       R"({"type":"ADDED"})"

@@ -164,8 +164,9 @@ void kill_round(const std::string& data_dir, Known& known, unsigned seed) {
     request.path = kMaps;
     request.query = fmt::format("watch=true&resourceVersion={}", known.last_watched);
     known.rest.clear();
-    auto stream = client->stream(
-        std::move(request), {[](int, const net::Headers&) {}, [&](std::string_view data) { known.take_events(data); }, [](std::string) {}});
+    auto stream = client->stream(std::move(request), {.on_header = [](int, const net::Headers&) {},
+                                                      .on_data = [&](std::string_view data) { known.take_events(data); },
+                                                      .on_end = [](std::string) {}});
     compare(*client, known);
     std::mt19937 random(seed);
     std::size_t wanted = known.acknowledged.size() + 20 + random() % 100;
@@ -200,8 +201,9 @@ TEST(KillServer, NothingAcknowledgedIsLostAndWatchesResume) {
     request.path = kMaps;
     request.query = fmt::format("watch=true&resourceVersion={}", known.last_watched);
     known.rest.clear();
-    auto stream = client->stream(
-        std::move(request), {[](int, const net::Headers&) {}, [&](std::string_view data) { known.take_events(data); }, [](std::string) {}});
+    auto stream = client->stream(std::move(request), {.on_header = [](int, const net::Headers&) {},
+                                                      .on_data = [&](std::string_view data) { known.take_events(data); },
+                                                      .on_end = [](std::string) {}});
     compare(*client, known);
   }
   child.kill();

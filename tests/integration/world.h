@@ -143,6 +143,10 @@ class World {
   scheduler::Scheduler& scheduler() { return *scheduler_; }
 
   void run(Duration d) { loop_.run_for(d); }
+  /// As what lives in the server's own process has it, without anything between.
+  std::shared_ptr<client::Transport> own_transport() {
+    return client::make_in_process_transport(*api_, {"system:admin", {"system:masters", "system:authenticated"}});
+  }
   client::Client& client() { return *client_; }
   VirtualLoop& loop() { return loop_; }
   /// What the test, the simulated nodes, and the controllers, speak to the server over.

@@ -149,6 +149,10 @@ bool EventFrames::is_shared(const Event& event) const {
   return is_plain_ && event.object != nullptr && (request_.custom == nullptr || is_shown_as_stored(request_, *event.object));
 }
 
+std::string_view EventFrames::as_stored(const Event& event) const {
+  return !form_.is_protobuf() && is_shared(event) ? type_name(event.type) : std::string_view();
+}
+
 void EventFrames::forget_shared() { shared_frames().clear(); }
 
 Bytes EventFrames::one(const Event& event) {

@@ -85,6 +85,8 @@ class EventFrames {
   [[nodiscard]] std::string_view content_type() const;
   /// Memory is short: what is kept for other watchers goes, and is made anew for them.
   static void forget_shared();
+  /// The type's name of an event that is shown as its object is stored, in JSON; empty: it has a text of its own.
+  [[nodiscard]] std::string_view as_stored(const Event& event) const;
   Bytes one(const Event& event);
   /// `size`: the sum of their bytes().
   Bytes all(const std::deque<Event>& batch, std::size_t size);

@@ -213,6 +213,17 @@ bool WatchStream::take(std::deque<EventFrames::Event>& batch, std::size_t& size)
   return !batch.empty();
 }
 
+bool WatchStream::write(const std::deque<EventFrames::Event>& batch, std::size_t size) {
+  net::ResponseWriter& writer = *request_->writer;
+  const auto write_text = [&](Bytes text) { return text->empty() || writer.write(std::move(text)); };
+  if (writer.takes_events())
+    return std::ranges::all_of(batch, [&](const EventFrames::Event& event) {
+      const std::string_view type = frames_.as_stored(event);
+      return type.empty() ? write_text(frames_.one(event)) : writer.write_event(type, event.object->value);
+    });
+  return write_text(batch.size() == 1 ? frames_.one(batch.front()) : frames_.all(batch, size));
+}
+
 void WatchStream::pump() {
   std::unique_lock lock(mutex_);
   if (writer_ != Writer::kIdle || feed_ == Feed::kClosed) return;
@@ -223,8 +234,7 @@ void WatchStream::pump() {
   bool gone = false;
   while (!gone && take(batch, size)) {
     lock.unlock();
-    Bytes bytes = batch.size() == 1 ? frames_.one(batch.front()) : frames_.all(batch, size);
-    gone = !bytes->empty() && !writer.write(std::move(bytes));
+    gone = !write(batch, size);
     const bool full = !gone && writer.queued_bytes() > kWatchQueueBytes;
     lock.lock();
     if (!full) continue;

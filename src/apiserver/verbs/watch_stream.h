@@ -73,6 +73,8 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   void fall_behind();
   /// Takes what is to be written next out of the queue. With the mutex; false when there is nothing.
   bool take(std::deque<EventFrames::Event>& batch, std::size_t& size);
+  /// False: the client is gone. By the writer alone.
+  bool write(const std::deque<EventFrames::Event>& batch, std::size_t size);
   void write_error(const model::ApiStatus& status);
 
   Reads& reads_;
