@@ -14,6 +14,7 @@
 #include "node/agent/image_volumes.h"
 #include "node/agent/images.h"
 #include "node/agent/leftovers.h"
+#include "node/agent/node_drivers.h"
 #include "node/agent/node_metrics.h"
 #include "node/agent/node_pods.h"
 #include "node/agent/node_reporter.h"
@@ -59,6 +60,7 @@ class AgentImpl final : public Agent {
   ~AgentImpl() override {
     if (server_) server_->stop(kServerGraceMs);
     if (handler_) handler_->finish();
+    drivers_.stop_watching();
     monitor_.reset();
     oom_watch_.reset();
     pressure_.reset();
@@ -107,7 +109,7 @@ class AgentImpl final : public Agent {
     if (const auto computed = compute_resources(); !computed) return computed;
     if (const auto made = make_cgroups(); !made) return made;
     lower_own_oom_score();
-    start_device_plugins();
+    drivers_.take_device_plugins(options_.device_plugins, options_.root + "/devices.json", [this] { report_soon(); });
     make_environment();
     pods_.emplace(client_, *environment_, [this](const json::Value& pod, const std::vector<json::Value>& active, const json::Value* node) {
       return refuse(pod, active, node);
@@ -151,6 +153,7 @@ class AgentImpl final : public Agent {
     };
     monitor_.emplace(std::move(monitored));
     monitor_->start();
+    drivers_.watch(options_.plugins_registry);
     collector_->start();
     pressure_->start();
     OomWatch::Options watching;
@@ -224,18 +227,6 @@ class AgentImpl final : public Agent {
     return cgroups_.create(paths_.pods_cgroup + "/besteffort", {.cpu_shares = 2});
   }
 
-  /// A node without them is a node all the same.
-  void start_device_plugins() {
-    if (options_.device_plugins.empty()) return;
-    devices::PluginOptions options{.directory = options_.device_plugins, .checkpoint = options_.root + "/devices.json"};
-    options.changed = [this] { report_soon(); };
-    auto started = devices::DevicePlugins::start(clock_, std::move(options));
-    if (started)
-      devices_ = std::move(*started);
-    else
-      log::warning("node", "this node takes no device plugins: {}", started.error().message);
-  }
-
   void make_environment() {
     environment_.emplace(*runtime_, cgroups_, clock_);
     environment_->root = options_.root;
@@ -277,8 +268,8 @@ class AgentImpl final : public Agent {
       about.field_path = field_path;
       post([this, about, type, reason, message] { recorder_->event(about, type, reason, message); });
     };
-    if (devices_)
-      environment_->devices = [this](const std::string& uid, const std::string& container) { return devices_->prepare(uid, container); };
+    if (auto* plugins = drivers_.devices())
+      environment_->devices = [plugins](const std::string& uid, const std::string& container) { return plugins->prepare(uid, container); };
     environment_->node_uid = [this] { return reporter_ ? reporter_->uid() : std::string(); };
   }
 
@@ -415,8 +406,8 @@ class AgentImpl final : public Agent {
     facts.port = server_->port();
     facts.capacity = resources_.capacity;
     facts.allocatable = resources_.allocatable;
-    if (devices_) {
-      const auto inventory = devices_->inventory();
+    if (auto* plugins = drivers_.devices()) {
+      const auto inventory = plugins->inventory();
       for (const auto& [name, count] : inventory.capacity) facts.capacity[name] = *model::Quantity::parse(std::to_string(count));
       for (const auto& [name, count] : inventory.allocatable) facts.allocatable[name] = *model::Quantity::parse(std::to_string(count));
     }
@@ -459,8 +450,8 @@ class AgentImpl final : public Agent {
       return Refusal{std::string(eviction::kEvictedReason), *refusal};
     if (auto refusal = refuse_sysctls(pod, options_.settings.allowed_unsafe_sysctls)) return refusal;
     AdmissionNode node{options_.node_name, resources_.allocatable, {}, {}};
-    if (devices_)
-      for (const auto& [name, count] : devices_->inventory().allocatable)
+    if (auto* plugins = drivers_.devices())
+      for (const auto& [name, count] : plugins->inventory().allocatable)
         node.allocatable[name] = *model::Quantity::parse(std::to_string(count));
     const json::Value own = json::Value(node_labels(options_.node_name, options_.labels));
     node.labels = model::Labels::from_json(&own);
@@ -478,10 +469,10 @@ class AgentImpl final : public Agent {
   }
 
   std::optional<Refusal> refuse_devices(const json::Value& pod, const std::vector<json::Value>& active) {
-    if (!devices_) return std::nullopt;
+    if (drivers_.devices() == nullptr) return std::nullopt;
     std::set<std::string> others;
     for (const auto& other : active) others.emplace(json::get_string(other, {"metadata", "uid"}));
-    if (const auto given = devices_->admit(pod, std::move(others)); !given)
+    if (const auto given = drivers_.devices()->admit(pod, std::move(others)); !given)
       return Refusal{"UnexpectedAdmissionError", given.error().message};
     return std::nullopt;
   }
@@ -556,7 +547,7 @@ class AgentImpl final : public Agent {
   eviction::NodeResources resources_;
   std::string runtime_name_, runtime_version_;
   CpuRates cpu_rates_;
-  std::unique_ptr<devices::DevicePlugins> devices_;  ///< Null: this node takes none.
+  NodeDrivers drivers_{clock_};
   std::optional<PodEnvironment> environment_;
   std::optional<NodePods> pods_;
   std::optional<GarbageCollector> collector_;
