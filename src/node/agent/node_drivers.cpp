@@ -1,6 +1,7 @@
 #include "node/agent/node_drivers.h"
 
 #include "base/log.h"
+#include "node/csi/csi_volumes.h"
 #include "node/devices/device_plugins.h"
 #include "node/plugins/plugin_watcher.h"
 
@@ -19,6 +20,13 @@ void NodeDrivers::take_device_plugins(const std::string& directory, const std::s
   add_handler(plugins::kDevicePlugin, devices_->handler());
 }
 
+void NodeDrivers::serve_csi(csi::CsiOptions options) {
+  auto started = csi::CsiVolumes::start(clock_, std::move(options));
+  if (!started) return log::warning("node", "this node takes no CSI drivers: {}", started.error().message);
+  csi_ = std::move(*started);
+  add_handler(plugins::kCsiPlugin, csi_->handler());
+}
+
 void NodeDrivers::watch(const std::string& directory) {
   if (directory.empty()) return;
   plugins::WatcherOptions options{.directory = directory};
@@ -31,5 +39,6 @@ void NodeDrivers::watch(const std::string& directory) {
 }
 
 void NodeDrivers::stop_watching() { watcher_.reset(); }
+void NodeDrivers::stop_csi() { csi_.reset(); }
 
 }  // namespace berth::node::agent
