@@ -80,9 +80,9 @@ Result<void> add_token(const Setup& setup, const json::Value& source, int mode, 
                              context.spec.name,
                              context.spec.uid,
                              json::get_int(source, {"expirationSeconds"}, 3600)};
-  const auto text = setup.cache.get(setup.tokens, request, setup.now);
-  if (!text) return std::unexpected(text.error());
-  VolumeFile file{*text, mode, {}};
+  auto token = setup.cache.get(setup.tokens, request, setup.now);
+  if (!token) return std::unexpected(token.error());
+  VolumeFile file{std::move(token->text), mode, {}};
   // A token is its user's alone where the pod says who that is.
   file.owner = number_at(context.pod, {"spec", "securityContext", "runAsUser"});
   if (file.owner || fs_group(context)) file.mode = 0600;
@@ -283,18 +283,18 @@ Result<PlacedVolume> place_volume(const Setup& setup, const json::Value& volume,
 
 }  // namespace
 
-Result<std::string> TokenCache::get(const TokenSource& source, const TokenRequest& request, TimePoint now) {
+Result<Token> TokenCache::get(const TokenSource& source, const TokenRequest& request, TimePoint now) {
   Entry& entry = entries_[fmt::format("{}/{}", request.audience, request.expiration_seconds)];
   const Duration life = entry.token.expires - entry.asked;
-  if (!entry.token.text.empty() && now < entry.asked + life * 4 / 5 && now - entry.asked < std::chrono::hours(24)) return entry.token.text;
+  if (!entry.token.text.empty() && now < entry.asked + life * 4 / 5 && now - entry.asked < std::chrono::hours(24)) return entry.token;
   auto fresh = source(request);
   if (!fresh) {
     // An API server that is away for a while does not take a good token away.
-    if (!entry.token.text.empty() && now < entry.token.expires) return entry.token.text;
+    if (!entry.token.text.empty() && now < entry.token.expires) return entry.token;
     return std::unexpected(fresh.error());
   }
   entry = {std::move(*fresh), now};
-  return entry.token.text;
+  return entry.token;
 }
 
 std::string claim_name(const json::Value& pod, const json::Value& volume) {

@@ -27,7 +27,7 @@ using TokenSource = std::function<Result<Token>(const TokenRequest& request)>;
 /// The tokens of one pod's volumes, asked for again when four fifths of their life (or a day) are over. One thread.
 class TokenCache {
  public:
-  Result<std::string> get(const TokenSource& source, const TokenRequest& request, TimePoint now);
+  Result<Token> get(const TokenSource& source, const TokenRequest& request, TimePoint now);
 
  private:
   struct Entry {

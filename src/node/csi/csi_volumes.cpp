@@ -132,6 +132,7 @@ class Volumes final : public CsiVolumes {
     std::erase_if(claims_, [&](const auto& one) { return one.first.second == pod; });
     std::erase_if(figures_, [&](const auto& one) { return one.first.second == pod; });
     pods_.erase(pod);
+    token_caches_.erase(pod);
     return {};
   }
 
@@ -375,8 +376,15 @@ class Volumes final : public CsiVolumes {
   }
 
   Result<void> ask_tokens(const PodVolume& volume, Surroundings& around) {
-    if (around.driver == nullptr) return {};
+    if (around.driver == nullptr || json::get_array(*around.driver, {"spec", "tokenRequests"}).empty()) return {};
     const std::string uid(json::get_string(volume.pod, {"metadata", "uid"}));
+    std::shared_ptr<agent::TokenCache> cache;
+    {
+      const std::lock_guard lock(mutex_);
+      auto& known = token_caches_[uid];
+      if (known == nullptr) known = std::make_shared<agent::TokenCache>();
+      cache = known;
+    }
     for (const json::Value& wanted : json::get_array(*around.driver, {"spec", "tokenRequests"})) {
       agent::TokenRequest request{std::string(json::get_string(volume.pod, {"metadata", "namespace"})),
                                   std::string(json::get_string(volume.pod, {"spec", "serviceAccountName"}, "default")),
@@ -384,7 +392,7 @@ class Volumes final : public CsiVolumes {
                                   std::string(json::get_string(volume.pod, {"metadata", "name"})),
                                   uid,
                                   json::get_int(wanted, {"expirationSeconds"}, 3600)};
-      const auto token = options_.tokens(request);
+      const auto token = cache->get(options_.tokens, request, clock_.now());
       if (!token) return std::unexpected(token.error());
       around.tokens[request.audience] =
           json::serialize(json::Object{{"token", token->text}, {"expirationTimestamp", format_rfc3339(token->expires)}});
@@ -470,7 +478,8 @@ class Volumes final : public CsiVolumes {
   std::map<std::string, VolumePlace> places_;  ///< By volume.
   std::map<Which, VolumeRequest> requests_;    ///< As last made.
   std::map<Which, Named> claims_;
-  std::map<std::string, json::Value> pods_;  ///< By uid.
+  std::map<std::string, json::Value> pods_;                                 ///< By uid.
+  std::map<std::string, std::shared_ptr<agent::TokenCache>> token_caches_;  ///< By pod, which asks on one thread.
   std::map<Which, Counted> figures_;
   std::set<Which> owned_;  ///< Given to their group by this process.
   agent::TaskGroup tasks_;
