@@ -83,6 +83,12 @@ class CsiVolumesTest : public testing::Test {
     volume.claim = &claim_;
     return volumes_->place(volume, go_on_);
   }
+  /// What the driver answers that with from now on; 0: it does it.
+  void set_error(const std::string& name, int code) {
+    const std::lock_guard lock(mutex_);
+    errors_[name] = code;
+    if (code == 0) errors_.erase(name);
+  }
   std::vector<std::string> asked() {
     const std::lock_guard lock(mutex_);
     return std::exchange(asked_, {});
@@ -183,10 +189,10 @@ TEST_F(CsiVolumesTest, TheNextProcessFindsWhatIsThere) {
 TEST_F(CsiVolumesTest, WhatIsRefusedLeavesNothingAndWhatIsNotAnsweredItsRecord) {
   plugin_.endpoint = root_ + "/csi.sock";
   ASSERT_TRUE(register_driver());
-  errors_["NodeStageVolume"] = 13;
+  set_error("NodeStageVolume", 13);
   EXPECT_EQ(place().error().message, "MountVolume.MountDevice failed for volume \"pv\" : rpc error: code = Internal desc = no");
   EXPECT_TRUE(find_volumes(root_).empty());
-  errors_["NodeStageVolume"] = 14;
+  set_error("NodeStageVolume", 14);
   while (!place().error().message.ends_with("code = Unavailable desc = no")) std::this_thread::yield();
   EXPECT_EQ(find_volumes(root_).size(), 1U) << "it may be staged";
 }
@@ -222,12 +228,12 @@ TEST_F(CsiVolumesTest, WhoIsCalledOffDoesNotWait) {
   plugin_.endpoint = root_ + "/csi.sock";
   ASSERT_TRUE(register_driver());
   ASSERT_TRUE(place());
-  errors_["NodeUnpublishVolume"] = 13;
+  set_error("NodeUnpublishVolume", 13);
   EXPECT_EQ(volumes_->release("u", go_on_).error().message,
             "UnmountVolume.TearDown failed for volume \"pv\" : rpc error: code = Internal desc = no");
   const std::atomic<bool> is_off{true};
   EXPECT_FALSE(volumes_->release("u", is_off));
-  errors_.clear();
+  set_error("NodeUnpublishVolume", 0);
   while (!volumes_->release("u", go_on_)) std::this_thread::yield();
 }
 

@@ -35,7 +35,7 @@ class VolumeRequestTest : public testing::Test {
     around_.attachment = attachment_.is_null() ? nullptr : &attachment_;
     return make_request(volume, around_);
   }
-  void set_spec(json::Path path, std::string_view value) { json::set(volume_, path, yaml(value)); }
+  void set_spec(json::Path path, json::Value value) { json::set(volume_, path, std::move(value)); }
 
   json::Value pod_ = yaml("{metadata: {name: p, namespace: ns, uid: u}, spec: {serviceAccountName: sa}}");
   json::Value volume_ = yaml(
@@ -90,7 +90,7 @@ TEST_F(VolumeRequestTest, AccessModesAreTheDriversWords) {
                           {"ReadWriteOncePod", "SINGLE_NODE_WRITER", "SINGLE_NODE_SINGLE_WRITER"},
                           {"ReadOnlyMany", "MULTI_NODE_READER_ONLY", "MULTI_NODE_READER_ONLY"},
                           {"ReadWriteMany", "MULTI_NODE_MULTI_WRITER", "MULTI_NODE_MULTI_WRITER"}}) {
-    set_spec({"spec", "accessModes"}, fmt::format("[{}]", one.mode));
+    set_spec({"spec", "accessModes"}, json::Array{one.mode});
     around_.capabilities.erase("SINGLE_NODE_MULTI_WRITER");
     EXPECT_EQ(text(request()->publish, {"volume_capability", "access_mode", "mode"}), fmt::format("\"{}\"", one.word));
     around_.capabilities.insert("SINGLE_NODE_MULTI_WRITER");
@@ -137,15 +137,15 @@ TEST_F(VolumeRequestTest, FilesAreGivenToTheGroupByPolicy) {
     bool is_given;
   };
   fs_group_ = 7;
-  for (const Case& one : {Case{"", "[ReadWriteOnce]", "ext4", true},
-                          {"", "[ReadWriteOnce]", "\"\"", false},
-                          {"", "[ReadWriteMany]", "ext4", false},
-                          {"", "[ReadWriteOncePod]", "xfs", true},
-                          {"File", "[ReadWriteMany]", "\"\"", true},
-                          {"None", "[ReadWriteOnce]", "ext4", false}}) {
+  for (const Case& one : {Case{"", "ReadWriteOnce", "ext4", true},
+                          {"", "ReadWriteOnce", "", false},
+                          {"", "ReadWriteMany", "ext4", false},
+                          {"", "ReadWriteOncePod", "xfs", true},
+                          {"File", "ReadWriteMany", "", true},
+                          {"None", "ReadWriteOnce", "ext4", false}}) {
     driver_ =
         yaml(fmt::format("{{spec: {{attachRequired: false{}}}}}", *one.policy == 0 ? "" : fmt::format(", fsGroupPolicy: {}", one.policy)));
-    set_spec({"spec", "accessModes"}, one.modes);
+    set_spec({"spec", "accessModes"}, json::Array{one.modes});
     set_spec({"spec", "csi", "fsType"}, one.fs_type);
     EXPECT_EQ(request()->owner_group.has_value(), one.is_given) << one.policy << one.modes << one.fs_type;
   }
