@@ -26,6 +26,7 @@
 #include "node/agent/leftovers.h"
 #include "node/agent/own_runtime.h"
 #include "node/devices/device_plugins.h"
+#include "node/plugins/plugin_watcher.h"
 #include "security/pki.h"
 
 namespace berth::cli {
@@ -226,6 +227,10 @@ void AgentCommand::add_to(CLI::App& app) {
       "Serves the cluster's names to the pods of this node (package pdns-recursor), unless clusterDNS says who does (default true)");
   options.device_plugins = node::devices::PluginOptions().directory;
   app.add_option("--device-plugins", options.device_plugins, "the directory where device plugins register; \"\": none can")
+      ->capture_default_str();
+  options.plugins_registry = node::plugins::WatcherOptions().directory;
+  app.add_option("--plugins-registry", options.plugins_registry,
+                 "the directory of the sockets by which drivers are found (CSI, DRA) and device plugins; \"\": none are")
       ->capture_default_str();
   app.add_option("--node-cgroup", options.node_cgroup,
                  "the cgroup that stands for the machine, such as /node1; its memory limit is the node's memory");

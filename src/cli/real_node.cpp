@@ -17,6 +17,7 @@
 #include "node/agent/leftovers.h"
 #include "node/agent/own_runtime.h"
 #include "node/devices/device_plugins.h"
+#include "node/plugins/plugin_watcher.h"
 #include "security/pki.h"
 
 namespace berth::cli {
@@ -126,6 +127,10 @@ void RealNodeFlags::add_to(CLI::App& app) {
   device_plugins = node::devices::PluginOptions().directory;
   app.add_option("--device-plugins", device_plugins, "Where device plugins register at the real node; \"\": none can")
       ->capture_default_str();
+  plugins_registry = node::plugins::WatcherOptions().directory;
+  app.add_option("--plugins-registry", plugins_registry,
+                 "The directory of the sockets by which the real node finds drivers (CSI, DRA) and device plugins; \"\": none")
+      ->capture_default_str();
 }
 
 std::string RealNode::missing(const RealNodeFlags& flags, RealNodeMode mode) {
@@ -161,6 +166,7 @@ Result<std::unique_ptr<RealNode>> RealNode::start(const RealNodeFlags& flags, Re
   options.client_ca_pem = place.ca_pem;
   options.tracer = place.tracer;
   options.device_plugins = flags.device_plugins;
+  options.plugins_registry = flags.plugins_registry;
   if (auto made = make_private_directory(options.root); !made) return std::unexpected(made.error());
   auto lock = agent::DirectoryLock::take(options.root);
   if (!lock) return std::unexpected(lock.error());

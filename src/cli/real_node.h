@@ -23,8 +23,9 @@ struct RealNodeFlags {
   std::string runtime_endpoint;  ///< Empty: containerd's or CRI-O's usual socket; with "on" one of berth's own when neither answers.
   std::string config;            ///< As `berth node --config`.
   std::vector<std::string> kubelet_arguments;
-  std::string device_plugins;   ///< As `berth node --device-plugins`.
-  Compatibility compatibility;  ///< Of `berth up`, where the scheduler's flag sets it for all.
+  std::string device_plugins;    ///< As `berth node --device-plugins`.
+  std::string plugins_registry;  ///< As `berth node --plugins-registry`.
+  Compatibility compatibility;   ///< Of `berth up`, where the scheduler's flag sets it for all.
   void add_to(CLI::App& app);
 };
 

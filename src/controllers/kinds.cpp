@@ -33,6 +33,8 @@ const Kinds& kinds() {
     k.horizontal_pod_autoscaler = model::find_kind("autoscaling", "v2", "HorizontalPodAutoscaler");
     k.storage_class = model::find_kind("storage.k8s.io", "v1", "StorageClass");
     k.volume_attributes_class = model::find_kind("storage.k8s.io", "v1", "VolumeAttributesClass");
+    k.csi_driver = model::find_kind("storage.k8s.io", "v1", "CSIDriver");
+    k.volume_attachment = model::find_kind("storage.k8s.io", "v1", "VolumeAttachment");
     k.cluster_role = model::find_kind("rbac.authorization.k8s.io", "v1", "ClusterRole");
     k.resource_claim = model::find_kind("resource.k8s.io", "v1", "ResourceClaim");
     k.resource_slice = model::find_kind("resource.k8s.io", "v1", "ResourceSlice");

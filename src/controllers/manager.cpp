@@ -217,6 +217,8 @@ std::vector<ControllerPtr> make_controllers(const ManagerOptions& options) {
   all.push_back(make_resource_quota_controller());
   all.push_back(make_horizontal_pod_autoscaler_controller(options.horizontal_pod_autoscaler));
   all.push_back(make_volume_binder());
+  all.push_back(make_attach_detach_controller());
+  all.push_back(make_volume_expander());
   all.push_back(make_volume_protection_controller());
   all.push_back(make_attributes_class_protection_controller());
   all.push_back(make_pod_group_protection_controller());

@@ -18,6 +18,10 @@ ControllerPtr make_ip_address_controller();
 ControllerPtr make_resource_quota_controller();
 /// pkg/controller/volume/persistentvolume: binds claims to volumes; provisions for the built-in local provisioner (berth.dev/local).
 ControllerPtr make_volume_binder();
+/// pkg/controller/volume/attachdetach: VolumeAttachments of CSI volumes, for nodes whose pods use them.
+ControllerPtr make_attach_detach_controller();
+/// pkg/controller/volume/expand: says of a claim that is to grow who has to do it.
+ControllerPtr make_volume_expander();
 /// pkg/controller/volume/pvcprotection and pvprotection: takes the protection finalizers off what nobody uses any more.
 ControllerPtr make_volume_protection_controller();
 /// pkg/controller/volume/vacprotection: the protection finalizer of volume attributes classes, on and off.

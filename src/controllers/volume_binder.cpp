@@ -285,13 +285,14 @@ class VolumeBinder final : public Controller {
       return;
     }
     json::Object status = json::get_object(document, {"status"});
-    // What it changes to later is told by whoever changes the volume.
-    if (const auto attributes = get_string(volume_document, {"spec", "volumeAttributesClassName"});
-        !attributes.empty() && get_string(document, {"status", "phase"}) != "Bound")
-      status["currentVolumeAttributesClassName"] = attributes;
+    // What they change to later is told by whoever changes the volume: one that has grown has its size once its filesystem has it.
+    if (get_string(document, {"status", "phase"}) != "Bound") {
+      if (const auto attributes = get_string(volume_document, {"spec", "volumeAttributesClassName"}); !attributes.empty())
+        status["currentVolumeAttributesClassName"] = attributes;
+      status["capacity"] = json::get_object(volume_document, {"spec", "capacity"});
+    }
     status["phase"] = "Bound";
     status["accessModes"] = get_array(volume_document, {"spec", "accessModes"});
-    status["capacity"] = json::get_object(volume_document, {"spec", "capacity"});
     if (auto write = patch_status(kinds().persistent_volume_claim, claim, document, status)) plan.writes.push_back(std::move(*write));
     plan.enqueue.push_back(volume.name());
   }

@@ -1,6 +1,7 @@
 // Claims in use and bound volumes outlive their deletion (pkg/controller/volume/pvcprotection, pvprotection): the finalizers that admission
 // put on them fall when nobody needs them any more.
 #include "controllers/common.h"
+#include "controllers/pod_volumes.h"
 #include "controllers/services.h"
 
 namespace berth::controllers {
@@ -29,21 +30,6 @@ bool uses_claim(const json::Value& pod, const std::string& claim) {
   return false;
 }
 
-/// "namespace/name" of every claim that the pod's volumes name.
-std::set<std::string> claims_of(const PodRef& pod) {
-  std::set<std::string> out;
-  if (!pod || !pod->has_claim_volumes) return out;
-  const auto parsed = pod->object->parsed();
-  const json::Value& document = *parsed;
-  for (const auto& volume : json::get_array(document, {"spec", "volumes"})) {
-    if (const std::string_view claim = json::get_string(volume, {"persistentVolumeClaim", "claimName"}); !claim.empty())
-      out.insert(fmt::format("{}/{}", pod->ns(), claim));
-    if (json::find(volume, "ephemeral") != nullptr)
-      out.insert(fmt::format("{}/{}-{}", pod->ns(), pod->name(), json::get_string(volume, {"name"})));
-  }
-  return out;
-}
-
 /// Keys: "NAMESPACE/NAME" of a claim, "NAME" of a volume.
 class VolumeProtection final : public Controller {
  public:
@@ -57,14 +43,14 @@ class VolumeProtection final : public Controller {
       if (event.after && event.after->is_deleting()) sink.add(event.after->key());
       return;
     }
-    std::set<std::string> touched = claims_of(event.pod_before);
+    std::set<std::string> touched = claims_of_volumes(event.pod_before);
     for (const std::string& claim : touched) {
       const auto users = users_.find(claim);
       if (users == users_.end()) continue;
       users->second.erase(event.object().name());
       if (users->second.empty()) users_.erase(users);
     }
-    for (const std::string& claim : claims_of(event.pod_after)) {
+    for (const std::string& claim : claims_of_volumes(event.pod_after)) {
       users_[claim].insert(event.object().name());
       touched.insert(claim);
     }

@@ -16,6 +16,7 @@
 #include "net/grpc.h"
 #include "net/proto/messages.h"
 #include "node/devices/plugin_protocol.h"
+#include "node/plugins/plugin_watcher.h"
 
 namespace berth::node::devices {
 namespace {
@@ -222,6 +223,24 @@ TEST_F(Plugins, RegisterListGoAndComeBack) {
   plugin_->list(kTwo);
   wait_for_change(4);
   EXPECT_EQ(plugins_->inventory().allocatable.at(kGpu), 2);
+}
+
+TEST_F(Plugins, OneWhoseSocketIsFoundIsAskedForItsOptions) {
+  said_["GetDevicePluginOptions"] = R"({"pre_start_required":true})";
+  said_["Allocate"] = R"({"container_responses":[{}]})";
+  start_plugin();
+  const std::atomic<bool> goes_on{false};
+  plugins::PluginInfo found{"DevicePlugin", kGpu, directory_ + "/gpu.sock", {"v1alpha"}, "/registration.sock"};
+  EXPECT_FALSE(plugins_->handler().register_plugin(found, goes_on));
+  found.versions.emplace_back("v1beta1");
+  ASSERT_TRUE(plugins_->handler().register_plugin(found, goes_on));
+  plugin_->list(kTwo);
+  wait_for_change(1);
+  plugins_->handler().deregister_plugin(found);
+  EXPECT_EQ(plugins_->inventory().allocatable.at(kGpu), 2) << "its devices are there for as long as it lists them";
+  ASSERT_TRUE(plugins_->admit(pod("p"), {}));
+  ASSERT_TRUE(plugins_->prepare("p", "c"));
+  EXPECT_EQ(asked_.back(), R"(PreStartContainer {"devices_ids":["g0"]})");
 }
 
 TEST_F(Plugins, AreRefusedWithAWordOfWhatIsWrong) {

@@ -135,8 +135,10 @@ class ProtoText {
     std::string entry;
     if (is_map) {
       // What `map` stands for: repeated messages of a key and a value.
-      entry = name + "Entry";
-      entry[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(entry[0])));
+      for (bool begins = true; const char c : name + "Entry") {
+        if (c != '_') entry += begins ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+        begins = c == '_';
+      }
       DescriptorProto& made = *owner.add_nested_type();
       made.set_name(entry);
       made.mutable_options()->set_map_entry(true);

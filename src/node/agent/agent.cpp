@@ -10,16 +10,19 @@
 #include "base/log.h"
 #include "client/event_recorder.h"
 #include "net/server.h"
+#include "node/agent/api_lookups.h"
 #include "node/agent/garbage_collector.h"
 #include "node/agent/image_volumes.h"
 #include "node/agent/images.h"
 #include "node/agent/leftovers.h"
+#include "node/agent/node_drivers.h"
 #include "node/agent/node_metrics.h"
 #include "node/agent/node_pods.h"
 #include "node/agent/node_reporter.h"
 #include "node/agent/oom_watch.h"
 #include "node/agent/pressure.h"
 #include "node/agent/runtime_monitor.h"
+#include "node/csi/csi_volumes.h"
 #include "node/devices/device_plugins.h"
 #include "node/eviction/policies.h"
 #include "node/sysctls.h"
@@ -33,7 +36,8 @@ constexpr int kServerGraceMs = 500;
 
 Result<json::Value> to_result(model::ApiResult<json::Value> result) {
   if (result) return std::move(*result);
-  return fail(result.error().code == 404 ? ErrorCode::kNotFound : ErrorCode::kUnavailable, result.error().message);
+  const int code = result.error().code;
+  return fail(code == 404 ? ErrorCode::kNotFound : code == 409 ? ErrorCode::kConflict : ErrorCode::kUnavailable, result.error().message);
 }
 
 std::string first_line(const char* path) {
@@ -59,6 +63,7 @@ class AgentImpl final : public Agent {
   ~AgentImpl() override {
     if (server_) server_->stop(kServerGraceMs);
     if (handler_) handler_->finish();
+    drivers_.stop_watching();
     monitor_.reset();
     oom_watch_.reset();
     pressure_.reset();
@@ -76,6 +81,8 @@ class AgentImpl final : public Agent {
     done.get_future().wait();
     server_.reset();
     pods_.reset();
+    if (environment_) environment_->tasks.wait();
+    drivers_.stop_csi();
     // Of a node without containers nothing stays; groups with processes in them cannot be removed, and are there for the next agent.
     if (const std::string marker = options_.root + "/" + kCgroupMarker; std::filesystem::exists(marker))
       if (cgroups_.remove(paths_.pods_cgroup)) std::filesystem::remove(marker);
@@ -107,8 +114,9 @@ class AgentImpl final : public Agent {
     if (const auto computed = compute_resources(); !computed) return computed;
     if (const auto made = make_cgroups(); !made) return made;
     lower_own_oom_score();
-    start_device_plugins();
+    drivers_.take_device_plugins(options_.device_plugins, options_.root + "/devices.json", [this] { report_soon(); });
     make_environment();
+    serve_csi();
     pods_.emplace(client_, *environment_, [this](const json::Value& pod, const std::vector<json::Value>& active, const json::Value* node) {
       return refuse(pod, active, node);
     });
@@ -135,6 +143,7 @@ class AgentImpl final : public Agent {
     ready.get_future().wait();
     MonitorEnvironment monitored{*runtime_,
                                  image_volumes_.get(),
+                                 drivers_.csi(),
                                  cgroups_,
                                  *pods_,
                                  options_.root,
@@ -151,6 +160,7 @@ class AgentImpl final : public Agent {
     };
     monitor_.emplace(std::move(monitored));
     monitor_->start();
+    drivers_.watch(options_.plugins_registry);
     collector_->start();
     pressure_->start();
     OomWatch::Options watching;
@@ -224,18 +234,6 @@ class AgentImpl final : public Agent {
     return cgroups_.create(paths_.pods_cgroup + "/besteffort", {.cpu_shares = 2});
   }
 
-  /// A node without them is a node all the same.
-  void start_device_plugins() {
-    if (options_.device_plugins.empty()) return;
-    devices::PluginOptions options{.directory = options_.device_plugins, .checkpoint = options_.root + "/devices.json"};
-    options.changed = [this] { report_soon(); };
-    auto started = devices::DevicePlugins::start(clock_, std::move(options));
-    if (started)
-      devices_ = std::move(*started);
-    else
-      log::warning("node", "this node takes no device plugins: {}", started.error().message);
-  }
-
   void make_environment() {
     environment_.emplace(*runtime_, cgroups_, clock_);
     environment_->root = options_.root;
@@ -265,9 +263,11 @@ class AgentImpl final : public Agent {
     environment_->objects.persistent_volume = [this](const std::string& name) {
       return to_result(blocking_.get_and_wait({"", "v1", "persistentvolumes"}, "", name));
     };
-    environment_->objects.services = [this](const std::string& ns, bool with_namespace) { return services(ns, with_namespace); };
+    environment_->objects.services = [this](const std::string& ns, bool with_namespace) {
+      return services_for_variables(blocking_, ns, with_namespace);
+    };
     environment_->refuse_resize = [this](const json::Value& pod) { return refuse_resize(pod); };
-    environment_->tokens = [this](const TokenRequest& request) { return request_token(request); };
+    environment_->tokens = [this](const TokenRequest& request) { return request_token(blocking_, clock_, request); };
     environment_->changed = [this](const std::string& uid) { post([this, uid] { pods_->push_status(uid); }); };
     environment_->event = [this](const json::Value& pod, const std::string& type, const std::string& reason, const std::string& message,
                                  const std::string& field_path) {
@@ -277,9 +277,26 @@ class AgentImpl final : public Agent {
       about.field_path = field_path;
       post([this, about, type, reason, message] { recorder_->event(about, type, reason, message); });
     };
-    if (devices_)
-      environment_->devices = [this](const std::string& uid, const std::string& container) { return devices_->prepare(uid, container); };
+    if (auto* plugins = drivers_.devices())
+      environment_->devices = [plugins](const std::string& uid, const std::string& container) { return plugins->prepare(uid, container); };
     environment_->node_uid = [this] { return reporter_ ? reporter_->uid() : std::string(); };
+  }
+
+  void serve_csi() {
+    csi::CsiOptions options{.root = options_.root, .node = options_.node_name};
+    options.api = [this](client::Call call) { return to_result(blocking_.call_and_wait(std::move(call))); };
+    options.tokens = environment_->tokens;
+    options.changed = [this](const std::string& uid) {
+      post([this, uid] {
+        if (const auto worker = pods_->worker(uid)) worker->wake();
+      });
+    };
+    options.in_use_changed = [this] { report_soon(); };
+    options.event = [this](const json::Value& pod, const std::string& type, const std::string& reason, const std::string& message) {
+      environment_->event(pod, type, reason, message, "");
+    };
+    drivers_.serve_csi(std::move(options));
+    environment_->csi = drivers_.csi();
   }
 
   void make_pressure_manager() {
@@ -382,6 +399,10 @@ class AgentImpl final : public Agent {
 
   void registered() {
     pods_->start();
+    if (auto* volumes = drivers_.csi())
+      environment_->tasks.run([volumes] {
+        if (const auto made = volumes->ensure_csi_node(); !made) log::warning("node", "CSINode: {}", made.error().message);
+      });
     node_event("Normal", "Starting", "Starting kubelet.");
     if (!cgroups_.is_v2())
       node_event(
@@ -404,8 +425,11 @@ class AgentImpl final : public Agent {
     const TimePoint now = clock_.now();
     MachinePaths paths = paths_;
     paths.runtime_pid = pid_behind(options_.runtime.socket);  // It may have been started anew.
-    return summary_json(options_.node_name, observe_machine(cgroups_, paths, now),
-                        measure_pods(*runtime_, cgroups_, pods_->workers(), true, now), cgroups_, paths, cpu_rates_, now);
+    auto pods = measure_pods(*runtime_, cgroups_, pods_->workers(), true, now);
+    if (auto* volumes = drivers_.csi())
+      for (PodFigures& pod : pods)
+        for (const auto& one : volumes->figures(pod.uid)) pod.usage.volumes.push_back({one.name, one.usage, one.claim_ns, one.claim_name});
+    return summary_json(options_.node_name, observe_machine(cgroups_, paths, now), pods, cgroups_, paths, cpu_rates_, now);
   }
 
   NodeFacts node_facts() {
@@ -415,11 +439,12 @@ class AgentImpl final : public Agent {
     facts.port = server_->port();
     facts.capacity = resources_.capacity;
     facts.allocatable = resources_.allocatable;
-    if (devices_) {
-      const auto inventory = devices_->inventory();
+    if (auto* plugins = drivers_.devices()) {
+      const auto inventory = plugins->inventory();
       for (const auto& [name, count] : inventory.capacity) facts.capacity[name] = *model::Quantity::parse(std::to_string(count));
       for (const auto& [name, count] : inventory.allocatable) facts.allocatable[name] = *model::Quantity::parse(std::to_string(count));
     }
+    if (const auto* volumes = drivers_.csi()) facts.volumes_in_use = volumes->in_use();
     facts.pressure = pressure_->conditions();
     facts.not_ready = troubles_;
     struct utsname name {};
@@ -459,8 +484,8 @@ class AgentImpl final : public Agent {
       return Refusal{std::string(eviction::kEvictedReason), *refusal};
     if (auto refusal = refuse_sysctls(pod, options_.settings.allowed_unsafe_sysctls)) return refusal;
     AdmissionNode node{options_.node_name, resources_.allocatable, {}, {}};
-    if (devices_)
-      for (const auto& [name, count] : devices_->inventory().allocatable)
+    if (auto* plugins = drivers_.devices())
+      for (const auto& [name, count] : plugins->inventory().allocatable)
         node.allocatable[name] = *model::Quantity::parse(std::to_string(count));
     const json::Value own = json::Value(node_labels(options_.node_name, options_.labels));
     node.labels = model::Labels::from_json(&own);
@@ -478,10 +503,10 @@ class AgentImpl final : public Agent {
   }
 
   std::optional<Refusal> refuse_devices(const json::Value& pod, const std::vector<json::Value>& active) {
-    if (!devices_) return std::nullopt;
+    if (drivers_.devices() == nullptr) return std::nullopt;
     std::set<std::string> others;
     for (const auto& other : active) others.emplace(json::get_string(other, {"metadata", "uid"}));
-    if (const auto given = devices_->admit(pod, std::move(others)); !given)
+    if (const auto given = drivers_.devices()->admit(pod, std::move(others)); !given)
       return Refusal{"UnexpectedAdmissionError", given.error().message};
     return std::nullopt;
   }
@@ -495,32 +520,6 @@ class AgentImpl final : public Agent {
     std::vector<const PodDemand*> active;
     for (const PodDemand& other : others) active.push_back(&other);
     return refuse_resources({options_.node_name, resources_.allocatable, {}, {}}, PodDemand::of(pod), active);
-  }
-
-  Result<Token> request_token(const TokenRequest& request) {
-    json::Object spec{
-        {"expirationSeconds", request.expiration_seconds},
-        {"boundObjectRef", json::Object{{"kind", "Pod"}, {"apiVersion", "v1"}, {"name", request.pod_name}, {"uid", request.pod_uid}}}};
-    if (!request.audience.empty()) spec["audiences"] = json::Array{json::Value(request.audience)};
-    client::Call call{
-        .verb = "create", .gvr = {"", "v1", "serviceaccounts"}, .ns = request.ns, .name = request.service_account, .subresource = "token"};
-    call.body =
-        json::serialize(json::Object{{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "TokenRequest"}, {"spec", std::move(spec)}});
-    const auto answer = to_result(blocking_.call_and_wait(std::move(call)));
-    if (!answer) return std::unexpected(answer.error());
-    Token token{std::string(json::get_string(*answer, {"status", "token"})),
-                clock_.now() + std::chrono::seconds(request.expiration_seconds)};
-    if (const auto expires = parse_rfc3339(json::get_string(*answer, {"status", "expirationTimestamp"}))) token.expires = *expires;
-    return token;
-  }
-
-  std::vector<json::Value> services(const std::string& ns, bool with_namespace) {
-    std::vector<json::Value> out;
-    if (with_namespace)
-      if (auto own = blocking_.list_and_wait({"", "v1", "services"}, ns)) out = std::move(own->items);
-    if (!with_namespace || ns != "default")
-      if (auto api = blocking_.get_and_wait({"", "v1", "services"}, "default", "kubernetes")) out.push_back(std::move(*api));
-    return out;
   }
 
   /// Looks at the manifests once a second, and reads them when a name, time or size differs.
@@ -556,7 +555,7 @@ class AgentImpl final : public Agent {
   eviction::NodeResources resources_;
   std::string runtime_name_, runtime_version_;
   CpuRates cpu_rates_;
-  std::unique_ptr<devices::DevicePlugins> devices_;  ///< Null: this node takes none.
+  NodeDrivers drivers_{clock_};
   std::optional<PodEnvironment> environment_;
   std::optional<NodePods> pods_;
   std::optional<GarbageCollector> collector_;

@@ -30,7 +30,8 @@ struct AgentOptions {
   /// The cgroup that stands for the machine (its memory limit is the node's memory); empty: the machine itself.
   std::string node_cgroup;
   eviction::KubeletSettings settings;
-  std::string device_plugins;  ///< The directory where device plugins register; empty: none can.
+  std::string device_plugins;    ///< The directory where device plugins register; empty: none can.
+  std::string plugins_registry;  ///< The directory of the sockets by which drivers and plugins are found; empty: none are.
   std::string kubelet_version{kBuildVersion};
   std::shared_ptr<net::tracing::Tracer> tracer;  ///< Is told of pods' starts; null: nobody is.
 };

@@ -1,5 +1,6 @@
 #include "node/agent/container_config.h"
 
+#include "node/agent/container_devices.h"
 #include "node/agent/environment.h"
 
 namespace berth::node::agent {
@@ -281,6 +282,8 @@ Result<ContainerPlan> container_config(const PodContext& context, std::size_t in
   out["tty"] = json::get_bool(container, {"tty"});
   out["linux"] =
       json::Object{{"resources", container_resources(context, container)}, {"security_context", container_security(context, container)}};
+  if (const auto devices = add_block_volumes(context.volumes, container_spec(context.pod, index), out); !devices)
+    return std::unexpected(devices.error());
   plan.config = std::move(out);
   return plan;
 }

@@ -17,7 +17,9 @@ namespace berth::node::agent {
 struct PlacedVolume {
   std::string host_path;
   bool read_only = false;
-  bool is_image = false;  ///< An image's root filesystem: nothing can be made in it.
+  bool is_image = false;    ///< An image's root filesystem: nothing can be made in it.
+  bool is_block = false;    ///< A device.
+  bool is_drivers = false;  ///< A CSI driver's.
 };
 
 /// What containers may swap.

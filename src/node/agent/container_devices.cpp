@@ -32,4 +32,18 @@ void add_devices(const devices::DeviceGrant& grant, json::Object& config) {
   for (const auto& name : grant.cdi_devices) list_of(config, "CDI_devices").push_back(json::Object{{"name", name}});
 }
 
+Result<void> add_block_volumes(const std::map<std::string, PlacedVolume>& volumes, const json::Value& container, json::Object& config) {
+  for (const json::Value& device : json::get_array(container, {"volumeDevices"})) {
+    const std::string name(json::get_string(device, {"name"}));
+    const auto volume = volumes.find(name);
+    if (volume == volumes.end() || !volume->second.is_block)
+      return invalid(fmt::format("volume \"{}\" is no block device: volumeDevices wants volumeMode Block", name));
+    list_of(config, "devices")
+        .push_back(json::Object{{"container_path", json::get_string(device, {"devicePath"})},
+                                {"host_path", volume->second.host_path},
+                                {"permissions", volume->second.read_only ? "r" : "mrw"}});
+  }
+  return {};
+}
+
 }  // namespace berth::node::agent

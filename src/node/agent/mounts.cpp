@@ -148,6 +148,8 @@ Result<json::Array> container_mounts(const PodContext& context, std::size_t inde
     const auto volume = context.volumes.find(name);
     if (volume == context.volumes.end())
       return invalid(fmt::format("cannot find volume \"{}\" to mount into container \"{}\"", name, container_name));
+    if (volume->second.is_block)
+      return invalid(fmt::format("volume \"{}\" is a block device: container \"{}\" gets it by volumeDevices", name, container_name));
     std::string host = volume->second.host_path;
     std::string sub(json::get_string(mount, {"subPath"}));
     if (const std::string_view expression = json::get_string(mount, {"subPathExpr"}); !expression.empty()) {

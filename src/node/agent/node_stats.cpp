@@ -192,6 +192,7 @@ json::Value summary_json(const std::string& node_name, const eviction::NodeUsage
     for (const eviction::VolumeUsage& volume : pod.usage.volumes) {
       json::Value fs = fs_json(volume.fs, now);
       fs.as_object()["name"] = volume.name;
+      if (!volume.claim_name.empty()) fs.as_object()["pvcRef"] = json::Object{{"name", volume.claim_name}, {"namespace", volume.claim_ns}};
       volumes.push_back(std::move(fs));
     }
     if (!volumes.empty()) entry["volume"] = std::move(volumes);

@@ -72,6 +72,7 @@ json::Value make_node_status(const NodeFacts& facts, ConditionTimes& times, Time
   status["declaredFeatures"] = json::Array{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers",
                                            "RestartAllContainersOnContainerExits"};
   status["images"] = facts.images;
+  if (facts.volumes_in_use) status["volumesInUse"] = json::Array(facts.volumes_in_use->begin(), facts.volumes_in_use->end());
   return status;
 }
 

@@ -22,6 +22,7 @@ struct NodeFacts {
   std::int64_t swap_bytes = 0;
   /// Images on the node as the status lists them: names and bytes, largest first, at most 50.
   json::Array images;
+  std::optional<std::vector<std::string>> volumes_in_use;  ///< Of drivers; nullopt: it has none.
 };
 
 /// Since when each condition has had its status.

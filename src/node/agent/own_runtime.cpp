@@ -1,7 +1,6 @@
 #include "node/agent/own_runtime.h"
 
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -18,6 +17,7 @@
 #include "base/log.h"
 #include "node/agent/cgroups.h"
 #include "node/agent/leftovers.h"
+#include "security/digest.h"
 
 namespace berth::node::agent {
 namespace {
@@ -217,15 +217,6 @@ std::string pause_program() { return {}; }
 constexpr const char* kImageArchitecture = "";
 #endif
 
-std::string sha256(std::string_view bytes) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(), nullptr);
-  std::string out;
-  for (unsigned int i = 0; i < size; ++i) out += fmt::format("{:02x}", digest[i]);
-  return out;
-}
-
 /// One member of a ustar archive.
 std::string tar_member(const std::string& name, const std::string& content, int mode) {
   std::string header(512, '\0');
@@ -315,13 +306,13 @@ std::string pause_image_tar() {
   if (program.empty()) return {};
   const std::string layer = tar_member("pause", program, 0755) + tar_end();
   const auto blob = [](const std::string& bytes, const char* type) {
-    return json::Object{{"mediaType", type}, {"digest", "sha256:" + sha256(bytes)}, {"size", bytes.size()}};
+    return json::Object{{"mediaType", type}, {"digest", "sha256:" + security::sha256_hex(bytes)}, {"size", bytes.size()}};
   };
-  const std::string config = json::serialize(
-      json::Object{{"architecture", kImageArchitecture},
-                   {"os", "linux"},
-                   {"config", json::Object{{"Entrypoint", json::Array{"/pause"}}}},
-                   {"rootfs", json::Object{{"type", "layers"}, {"diff_ids", json::Array{json::Value("sha256:" + sha256(layer))}}}}});
+  const std::string config = json::serialize(json::Object{
+      {"architecture", kImageArchitecture},
+      {"os", "linux"},
+      {"config", json::Object{{"Entrypoint", json::Array{"/pause"}}}},
+      {"rootfs", json::Object{{"type", "layers"}, {"diff_ids", json::Array{json::Value("sha256:" + security::sha256_hex(layer))}}}}});
   const std::string manifest =
       json::serialize(json::Object{{"schemaVersion", 2},
                                    {"mediaType", "application/vnd.oci.image.manifest.v1+json"},
@@ -331,7 +322,8 @@ std::string pause_image_tar() {
   entry["annotations"] = json::Object{{"org.opencontainers.image.ref.name", "1"}};
   const std::string index = json::serialize(json::Object{{"schemaVersion", 2}, {"manifests", json::Array{json::Value(std::move(entry))}}});
   std::string out = tar_member("oci-layout", "{\"imageLayoutVersion\":\"1.0.0\"}", 0644) + tar_member("index.json", index, 0644);
-  for (const std::string* bytes : {&layer, &config, &manifest}) out += tar_member("blobs/sha256/" + sha256(*bytes), *bytes, 0644);
+  for (const std::string* bytes : {&layer, &config, &manifest})
+    out += tar_member("blobs/sha256/" + security::sha256_hex(*bytes), *bytes, 0644);
   return out + tar_end();
 }
 

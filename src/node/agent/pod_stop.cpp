@@ -4,7 +4,9 @@
 
 #include "base/log.h"
 #include "node/agent/image_volumes.h"
+#include "node/agent/mounts.h"
 #include "node/agent/pod_worker.h"
+#include "node/csi/csi_volumes.h"
 
 namespace berth::node::agent {
 namespace {
@@ -129,6 +131,8 @@ void PodWorker::stop_everything(const Stop& stop) {
   // What a pod kept on the node goes with its containers: memory-backed volumes would otherwise hold the memory that it was evicted for.
   if (environment_.image_volumes) environment_.image_volumes->release(directory());
   image_volumes_.clear();
+  is_held_ = !release_driver_volumes();
+  if (is_held_) return;
   if (const auto removed = tear_down_volumes(directory()); !removed)
     log::warning("node", "pod {}/{}: {}", spec_.ns, spec_.name, removed.error().message);
   volumes_ready_ = false;
@@ -146,6 +150,17 @@ void PodWorker::stop_everything(const Stop& stop) {
     finished_ = true;
   }
   environment_.changed(uid_);
+}
+
+/// What drivers mounted they take away; until then the pod is not gone, and its directory is not touched.
+bool PodWorker::release_driver_volumes() {
+  if (environment_.csi == nullptr) return true;
+  unmount_below(directory() + "/volume-subpaths");
+  const auto released = environment_.csi->release(uid_, interrupt_);
+  if (released) return true;
+  log::warning("node", "pod {}/{}: its volumes are not given back: {}", spec_.ns, spec_.name, released.error().message);
+  if (!interrupt_) emit("Warning", "FailedUnMount", released.error().message, containers_.size());
+  return false;
 }
 
 void PodWorker::forbid_restarts() {

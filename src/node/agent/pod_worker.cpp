@@ -9,6 +9,7 @@
 #include "node/agent/pod_claims.h"
 #include "node/agent/pod_worker_inbox.h"
 #include "node/agent/thread_memory.h"
+#include "node/csi/csi_volumes.h"
 
 namespace berth::node::agent {
 namespace {
@@ -17,7 +18,8 @@ using Kind = ContainerState::Kind;
 constexpr Duration kRetry = std::chrono::seconds(2);
 constexpr Duration kResizeRetry = std::chrono::seconds(10);
 constexpr Duration kResync = std::chrono::seconds(60);
-constexpr Duration kVolumePeriod = std::chrono::seconds(60);  // How old what volumes show may be.
+constexpr Duration kVolumePeriod = std::chrono::seconds(60);        // How old what volumes show may be.
+constexpr Duration kDriverVolumePeriod = std::chrono::seconds(15);  // One may have grown.
 constexpr Duration kMaxMountBackoff = std::chrono::seconds(16);
 
 bool is_running(const ContainerRecord& record) { return record.state.kind == Kind::kRunning; }
@@ -241,7 +243,7 @@ TimePoint PodWorker::sync() {
     if (is_stopped() && !stop->is_deletion) return now + kResync;
     publish();
     stop_everything(*stop);
-    return environment_.clock.now() + kResync;
+    return environment_.clock.now() + (is_held_ ? kRetry : kResync);
   }
   return sync_running(now);
 }
@@ -299,16 +301,20 @@ TimePoint PodWorker::sync_running(TimePoint now) {
   }
   Result<void> mounted;
   if (!volumes_ready_ || now >= volumes_due_) {
-    mounted = set_up_volumes(context, environment_.objects, environment_.tokens, token_cache_, now);
-    // Spread, so that the pods of a node do not all ask at once.
-    volumes_due_ = now + kVolumePeriod + std::chrono::milliseconds(std::hash<std::string>{}(uid_) % 15'000);
+    DriverVolumes drivers;
+    if (environment_.csi != nullptr) drivers = [this](const csi::PodVolume& volume) { return environment_.csi->place(volume, interrupt_); };
+    mounted = set_up_volumes(context, environment_.objects, environment_.tokens, token_cache_, now, drivers);
     if (mounted) volumes_ = context.volumes;
+    const bool has_drivers = std::ranges::any_of(volumes_, [](const auto& one) { return one.second.is_drivers; });
+    // Spread, so that the pods of a node do not all ask at once.
+    volumes_due_ = now + (has_drivers ? kDriverVolumePeriod : kVolumePeriod) +
+                   std::chrono::milliseconds(std::hash<std::string>{}(uid_) % (has_drivers ? 5'000 : 15'000));
   }
   context.volumes = volumes_;
   context.volumes.insert(image_volumes_.begin(), image_volumes_.end());
   next = std::min(next, volumes_due_);
   if (!mounted && !volumes_ready_) {
-    emit("Warning", "FailedMount", mounted.error().message, containers_.size());
+    if (!interrupt_) emit("Warning", "FailedMount", mounted.error().message, containers_.size());
     publish();
     mount_backoff_ = mount_backoff_ == Duration::zero() ? kRetry / 2 : std::min(mount_backoff_ * 2, kMaxMountBackoff);
     return now + mount_backoff_;

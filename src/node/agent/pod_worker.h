@@ -24,6 +24,10 @@
 #include "node/cri/channel.h"
 #include "node/devices/device_ledger.h"
 
+namespace berth::node::csi {
+class CsiVolumes;
+}
+
 namespace berth::node::agent {
 
 class ImageVolumes;
@@ -47,6 +51,7 @@ struct PodEnvironment {
   std::vector<std::string> cluster_dns;  ///< Name servers of the cluster; empty: it has none.
   std::string cluster_domain = "cluster.local";
   ImageVolumes* image_volumes = nullptr;         ///< Null: this node mounts no images.
+  csi::CsiVolumes* csi = nullptr;                ///< Null: no CSI driver can be had.
   std::shared_ptr<net::tracing::Tracer> tracer;  ///< Null: nobody is told of starts.
   NodeMetrics* metrics = nullptr;                ///< Null: nothing is counted.
   ObjectSource objects;
@@ -192,6 +197,7 @@ class PodWorker {
   void stop_while_probing(const std::vector<std::size_t>& which, Duration grace);
   [[nodiscard]] Victim victim(std::size_t i) const;
   void kill_container(const Victim& victim, Duration grace);
+  bool release_driver_volumes();
   void forbid_restarts();
   void account_for_unknown_containers();
   void remove_everything();
@@ -244,7 +250,8 @@ class PodWorker {
   int sandbox_attempt_ = -1;
   bool sandbox_ready_ = false;
   bool volumes_ready_ = false;
-  bool look_ = true;  ///< The runtime's state must be read before anything is decided.
+  bool is_held_ = false;  ///< A driver has not given the pod's volumes back yet.
+  bool look_ = true;      ///< The runtime's state must be read before anything is decided.
   bool is_deleting_ = false;
   bool has_run_ = false;  ///< It was told of as more than pending.
   TimePoint volumes_due_{};

@@ -5,8 +5,10 @@
 #include "base/log.h"
 #include "node/agent/container_logs.h"
 #include "node/agent/image_volumes.h"
+#include "node/agent/mounts.h"
 #include "node/agent/thread_memory.h"
 #include "node/agent/volumes.h"
+#include "node/csi/csi_volumes.h"
 
 namespace berth::node::agent {
 namespace {
@@ -69,8 +71,26 @@ void RuntimeMonitor::relist() {
     if (seen[worker->uid()] != seen_[worker->uid()]) worker->wake();
   seen_ = std::move(seen);
   if (!environment_.pods.is_synced()) return;
+  if (!std::exchange(volumes_settled_, true)) settle_driver_volumes();
   remove_orphans(*sandboxes);
-  if (!std::exchange(directories_cleaned_, true)) remove_orphaned_directories();
+  if (!directories_cleaned_) directories_cleaned_ = remove_orphaned_directories();
+}
+
+void RuntimeMonitor::settle_driver_volumes() {
+  if (environment_.csi == nullptr) return;
+  std::set<std::string> pods;
+  for (const auto& worker : environment_.pods.workers()) pods.insert(worker->uid());
+  environment_.csi->settle(pods);
+}
+
+/// Everything that was mounted for a pod that is gone. False: a driver has not given back what it mounted; it is asked, nobody waits.
+bool RuntimeMonitor::release_volumes(const std::string& uid, const std::string& directory) {
+  static const std::atomic<bool> kWithoutWaiting{true};
+  if (environment_.image_volumes) environment_.image_volumes->release(directory);
+  unmount_below(directory + "/volume-subpaths");
+  if (environment_.csi != nullptr && !environment_.csi->release(uid, kWithoutWaiting)) return false;
+  (void)tear_down_volumes(directory);
+  return true;
 }
 
 /// Sandboxes of this node's pods that the API no longer has (deleted while the agent was away). Others' sandboxes are left alone.
@@ -84,8 +104,7 @@ void RuntimeMonitor::remove_orphans(const json::Value& sandboxes) {
     const json::Value id = json::Object{{"pod_sandbox_id", json::get_string(sandbox, {"id"})}};
     (void)environment_.runtime.call("RuntimeService/StopPodSandbox", id, 60'000);
     (void)environment_.runtime.call("RuntimeService/RemovePodSandbox", id, 60'000);
-    if (environment_.image_volumes) environment_.image_volumes->release(directory);
-    (void)tear_down_volumes(directory);
+    if (!release_volumes(uid, directory)) continue;
     for (const char* qos : {"", "/burstable", "/besteffort"})
       (void)environment_.cgroups.remove(environment_.pods_cgroup + qos + "/pod" + uid);
     fs::remove_all(logs, error);
@@ -146,13 +165,14 @@ void RuntimeMonitor::rotate_logs() {
 }
 
 /// Directories and cgroups of pods that nothing knows any more: a machine that went down between a pod's deletion and its cleaning.
-void RuntimeMonitor::remove_orphaned_directories() {
+/// False: there are some still.
+bool RuntimeMonitor::remove_orphaned_directories() {
+  bool is_all = true;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(environment_.root + "/pods", error)) {
     const std::string uid = entry.path().filename();
     if (environment_.pods.contains(uid) || seen_.contains(uid)) continue;
-    if (environment_.image_volumes) environment_.image_volumes->release(entry.path());
-    (void)tear_down_volumes(entry.path());
+    is_all = release_volumes(uid, entry.path()) && is_all;
   }
   for (const auto& entry : fs::directory_iterator(environment_.root + "/logs", error)) {
     const std::string name = entry.path().filename();
@@ -163,6 +183,7 @@ void RuntimeMonitor::remove_orphaned_directories() {
     for (const std::string& child : environment_.cgroups.children(environment_.pods_cgroup + qos))
       if (child.starts_with("pod") && !environment_.pods.contains(child.substr(3)) && !seen_.contains(child.substr(3)))
         (void)environment_.cgroups.remove(environment_.pods_cgroup + qos + "/" + child);
+  return is_all;
 }
 
 }  // namespace berth::node::agent

@@ -11,6 +11,10 @@
 #include "node/agent/node_pods.h"
 #include "node/cri/channel.h"
 
+namespace berth::node::csi {
+class CsiVolumes;
+}
+
 namespace berth::node::agent {
 
 class ImageVolumes;
@@ -18,6 +22,7 @@ class ImageVolumes;
 struct MonitorEnvironment {
   cri::Channel& runtime;
   ImageVolumes* image_volumes = nullptr;
+  csi::CsiVolumes* csi = nullptr;
   const Cgroups& cgroups;
   NodePods& pods;
   std::string root;         ///< The agent's directory.
@@ -44,7 +49,9 @@ class RuntimeMonitor {
   void watch();
   void relist();
   void remove_orphans(const json::Value& sandboxes);
-  void remove_orphaned_directories();
+  bool remove_orphaned_directories();
+  void settle_driver_volumes();
+  bool release_volumes(const std::string& uid, const std::string& directory);
   void rotate_logs();
   void weigh_burstable_pods();
   void report_health(std::vector<std::string> troubles);
@@ -54,7 +61,7 @@ class RuntimeMonitor {
   std::atomic<bool> stopping_{false};
   std::vector<std::string> troubles_;
   std::map<std::string, std::string> seen_;  ///< By pod uid: its sandboxes and containers with their states.
-  bool directories_cleaned_ = false;
+  bool volumes_settled_ = false, directories_cleaned_ = false;
   int passes_ = 0;
   std::thread thread_;
 };

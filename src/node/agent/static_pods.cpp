@@ -1,6 +1,5 @@
 #include "node/agent/static_pods.h"
 
-#include <openssl/evp.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -9,6 +8,7 @@
 
 #include "base/log.h"
 #include "model/schema.h"
+#include "security/digest.h"
 
 namespace berth::node::agent {
 namespace {
@@ -18,14 +18,7 @@ namespace fs = std::filesystem;
 constexpr std::uintmax_t kMostManifestBytes = 10 << 20;  ///< As a kubelet's.
 
 /// 128 bits of SHA-256 in hexadecimal digits, the length of the kubelet's static pod uids.
-std::string hash_text(std::string_view text) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  EVP_Digest(text.data(), text.size(), digest, &size, EVP_sha256(), nullptr);
-  std::string out;
-  for (unsigned int i = 0; i < 16 && i < size; ++i) out += fmt::format("{:02x}", digest[i]);
-  return out;
-}
+std::string hash_text(std::string_view text) { return security::sha256_hex(text).substr(0, 32); }
 
 bool has_annotation(const json::Value& pod, std::string_view name) { return json::find(pod, {"metadata", "annotations", name}) != nullptr; }
 

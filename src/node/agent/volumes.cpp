@@ -1,12 +1,9 @@
 #include "node/agent/volumes.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <climits>
 #include <filesystem>
 #include <fstream>
 
@@ -14,6 +11,7 @@
 #include "node/agent/cgroups.h"
 #include "node/agent/environment.h"
 #include "node/agent/mounts.h"
+#include "node/agent/volume_ownership.h"
 
 namespace berth::node::agent {
 namespace {
@@ -27,6 +25,7 @@ struct Setup {
   const TokenSource& tokens;
   TokenCache& cache;
   TimePoint now;
+  const DriverVolumes& drivers;
 };
 
 std::optional<std::int64_t> number_at(const json::Value& root, json::Path path) {
@@ -81,9 +80,9 @@ Result<void> add_token(const Setup& setup, const json::Value& source, int mode, 
                              context.spec.name,
                              context.spec.uid,
                              json::get_int(source, {"expirationSeconds"}, 3600)};
-  const auto text = setup.cache.get(setup.tokens, request, setup.now);
-  if (!text) return std::unexpected(text.error());
-  VolumeFile file{*text, mode, {}};
+  auto token = setup.cache.get(setup.tokens, request, setup.now);
+  if (!token) return std::unexpected(token.error());
+  VolumeFile file{std::move(token->text), mode, {}};
   // A token is its user's alone where the pod says who that is.
   file.owner = number_at(context.pod, {"spec", "securityContext", "runAsUser"});
   if (file.owner || fs_group(context)) file.mode = 0600;
@@ -161,52 +160,16 @@ Result<void> check_host_path(const json::Value& source) {
   return {};
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-/// Gives what is in a volume to the pod's fsGroup, as the kubelet does for volumes that it manages. Every name is opened once, without
-/// following links, and changed through what was opened: containers may exchange names while this runs.
-void own_recursively(int parent, const std::string& name, std::int64_t group, int levels) {
-  const Descriptor file(::openat(parent, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  struct stat info {};
-  if (file.get() < 0 || fstat(file.get(), &info) != 0 || S_ISLNK(info.st_mode)) return;
-  if (::fchownat(file.get(), "", static_cast<uid_t>(-1), static_cast<gid_t>(group), AT_EMPTY_PATH) == 0)
-    ::chmod(fmt::format("/proc/self/fd/{}", file.get()).c_str(), (info.st_mode & 07777) | (S_ISDIR(info.st_mode) ? 02770 : 0660));
-  if (!S_ISDIR(info.st_mode) || levels == 0) return;
-  const Descriptor directory(::openat(file.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  DIR* entries = directory.get() < 0 ? nullptr : ::fdopendir(::dup(directory.get()));
-  if (entries == nullptr) return;
-  std::vector<std::string> names;
-  while (const auto* entry = ::readdir(entries))
-    if (std::string_view(entry->d_name) != "." && std::string_view(entry->d_name) != "..") names.emplace_back(entry->d_name);
-  ::closedir(entries);
-  for (const auto& below : names) own_recursively(directory.get(), below, group, levels - 1);
-}
-
-/// As deep as a path can name; what a container nests deeper stays its own.
-void own_recursively(const std::string& directory, std::int64_t group) { own_recursively(AT_FDCWD, directory, group, PATH_MAX / 2); }
-
-/// fsGroupChangePolicy OnRootMismatch: a volume whose root is as the pod wants it is not walked.
-bool is_owned_already(const json::Value& pod, const std::string& directory, std::int64_t group) {
-  if (json::get_string(pod, {"spec", "securityContext", "fsGroupChangePolicy"}) != "OnRootMismatch") return false;
-  struct stat info {};
-  constexpr mode_t kWanted = S_ISGID | 0770;
-  return ::lstat(directory.c_str(), &info) == 0 && info.st_gid == static_cast<gid_t>(group) && (info.st_mode & kWanted) == kWanted;
+/// What a driver mounts.
+Result<PlacedVolume> place_by_driver(const Setup& setup, const csi::PodVolume& volume) {
+  if (!setup.drivers) return invalid("volumes of CSI drivers are not supported by this node");
+  auto placed = setup.drivers(volume);
+  if (placed) placed->is_drivers = true;
+  return placed;
 }
 
 /// A claim: what its bound volume is on this machine.
-Result<PlacedVolume> place_claim(const Setup& setup, const std::string& name, bool read_only) {
+Result<PlacedVolume> place_claim(const Setup& setup, const std::string& name, bool read_only, std::string_view volume_name) {
   const auto claim = setup.objects.claim(setup.context.spec.ns, name);
   if (!claim) {
     if (claim.error().code == ErrorCode::kNotFound)
@@ -222,6 +185,14 @@ Result<PlacedVolume> place_claim(const Setup& setup, const std::string& name, bo
   if (!volume) return std::unexpected(volume.error());
   if (json::get_string(*volume, {"spec", "claimRef", "uid"}) != json::get_string(*claim, {"metadata", "uid"}))
     return invalid(fmt::format("error processing PVC {}/{}: PV {} is not bound to it", setup.context.spec.ns, name, bound));
+  if (json::find(*volume, {"spec", "csi"}) != nullptr) {
+    csi::PodVolume wanted{setup.context.pod, std::string(volume_name)};
+    wanted.persistent_volume = &*volume;
+    wanted.claim = &*claim;
+    wanted.is_read_only = read_only;
+    wanted.fs_group = fs_group(setup.context);
+    return place_by_driver(setup, wanted);
+  }
   if (json::get_string(*volume, {"spec", "volumeMode"}) == "Block") return invalid("block volumes are not supported by this node");
   PlacedVolume placed;
   placed.read_only = read_only;
@@ -238,12 +209,12 @@ Result<PlacedVolume> place_claim(const Setup& setup, const std::string& name, bo
     const auto group = fs_group(setup.context);
     const std::string mark = setup.context.pod_directory + "/owned-" + name;
     if (group && !read_only && !fs::exists(mark, error)) {
-      if (!is_owned_already(setup.context.pod, placed.host_path, *group)) own_recursively(placed.host_path, *group);
+      give_to_group(placed.host_path, *group, keeps_owner_where_root_has_it(setup.context.pod));
       std::ofstream(mark).flush();
     }
     return placed;
   }
-  return invalid(fmt::format("volume {}: only hostPath and local volumes are supported by this node", bound));
+  return invalid(fmt::format("volume {}: only hostPath, local and CSI volumes are supported by this node", bound));
 }
 
 Result<PlacedVolume> place_files(const Setup& setup, const json::Value& volume, const std::string& name) {
@@ -299,24 +270,31 @@ Result<PlacedVolume> place_volume(const Setup& setup, const json::Value& volume,
     return PlacedVolume{directory, false};
   }
   if (const std::string claim = claim_name(setup.context.pod, volume); !claim.empty())
-    return place_claim(setup, claim, json::get_bool(volume, {"persistentVolumeClaim", "readOnly"}));
+    return place_claim(setup, claim, json::get_bool(volume, {"persistentVolumeClaim", "readOnly"}), name);
+  if (const json::Value* source = json::find(volume, "csi")) {
+    csi::PodVolume wanted{setup.context.pod, name};
+    wanted.source = source;
+    wanted.is_read_only = json::get_bool(*source, {"readOnly"});
+    wanted.fs_group = fs_group(setup.context);
+    return place_by_driver(setup, wanted);
+  }
   return place_files(setup, volume, name);
 }
 
 }  // namespace
 
-Result<std::string> TokenCache::get(const TokenSource& source, const TokenRequest& request, TimePoint now) {
+Result<Token> TokenCache::get(const TokenSource& source, const TokenRequest& request, TimePoint now) {
   Entry& entry = entries_[fmt::format("{}/{}", request.audience, request.expiration_seconds)];
   const Duration life = entry.token.expires - entry.asked;
-  if (!entry.token.text.empty() && now < entry.asked + life * 4 / 5 && now - entry.asked < std::chrono::hours(24)) return entry.token.text;
+  if (!entry.token.text.empty() && now < entry.asked + life * 4 / 5 && now - entry.asked < std::chrono::hours(24)) return entry.token;
   auto fresh = source(request);
   if (!fresh) {
     // An API server that is away for a while does not take a good token away.
-    if (!entry.token.text.empty() && now < entry.token.expires) return entry.token.text;
+    if (!entry.token.text.empty() && now < entry.token.expires) return entry.token;
     return std::unexpected(fresh.error());
   }
   entry = {std::move(*fresh), now};
-  return entry.token.text;
+  return entry.token;
 }
 
 std::string claim_name(const json::Value& pod, const json::Value& volume) {
@@ -327,13 +305,16 @@ std::string claim_name(const json::Value& pod, const json::Value& volume) {
   return {};
 }
 
-Result<void> set_up_volumes(PodContext& context, const ObjectSource& objects, const TokenSource& tokens, TokenCache& cache, TimePoint now) {
-  const Setup setup{context, objects, tokens, cache, now};
+Result<void> set_up_volumes(PodContext& context, const ObjectSource& objects, const TokenSource& tokens, TokenCache& cache, TimePoint now,
+                            const DriverVolumes& drivers) {
+  const Setup setup{context, objects, tokens, cache, now, drivers};
   for (const json::Value& volume : json::get_array(context.pod, {"spec", "volumes"})) {
     const std::string name(json::get_string(volume, {"name"}));
     if (!is_mounted(context.pod, name)) continue;  // What no container looks at need not be there.
     if (json::find(volume, "image")) continue;     // Pulled and mounted with the containers that see it (PodWorker::place_image_volumes).
     auto placed = place_volume(setup, volume, name);
+    // What is said of a driver names the step that failed.
+    if (!placed && placed.error().message.starts_with("MountVolume.")) return std::unexpected(placed.error());
     if (!placed && !claim_name(context.pod, volume).empty())
       return fail(placed.error().code,
                   fmt::format("Unable to attach or mount volumes: unmounted volumes=[{0}], unattached volumes=[], failed to "

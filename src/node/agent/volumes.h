@@ -1,5 +1,5 @@
 // A pod's volumes on this machine: emptyDir (disk or memory), hostPath, configMap, secret, downwardAPI, projected, and claims bound to
-// volumes that lie on this machine.
+// volumes that lie on this machine or that a CSI driver mounts.
 #pragma once
 #include <functional>
 #include <map>
@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "node/agent/container_config.h"
+#include "node/csi/volume_request.h"
 
 namespace berth::node::agent {
 
@@ -26,7 +27,7 @@ using TokenSource = std::function<Result<Token>(const TokenRequest& request)>;
 /// The tokens of one pod's volumes, asked for again when four fifths of their life (or a day) are over. One thread.
 class TokenCache {
  public:
-  Result<std::string> get(const TokenSource& source, const TokenRequest& request, TimePoint now);
+  Result<Token> get(const TokenSource& source, const TokenRequest& request, TimePoint now);
 
  private:
   struct Entry {
@@ -36,9 +37,13 @@ class TokenCache {
   std::map<std::string, Entry> entries_;
 };
 
+/// Has a driver mount a volume; blocks. Null: this node has no drivers.
+using DriverVolumes = std::function<Result<PlacedVolume>(const csi::PodVolume& volume)>;
+
 /// Makes what is missing, brings files up to date and fills `context.volumes`. Safe to repeat. Errors are for the event FailedMount; what
 /// was made stays for the next try.
-Result<void> set_up_volumes(PodContext& context, const ObjectSource& objects, const TokenSource& tokens, TokenCache& cache, TimePoint now);
+Result<void> set_up_volumes(PodContext& context, const ObjectSource& objects, const TokenSource& tokens, TokenCache& cache, TimePoint now,
+                            const DriverVolumes& drivers = {});
 /// Unmounts and removes everything below the pod's directory. Nothing is removed when something is still mounted there.
 Result<void> tear_down_volumes(const std::string& pod_directory);
 

@@ -17,6 +17,7 @@
 #include "net/grpc.h"
 #include "net/proto/messages.h"
 #include "node/devices/plugin_protocol.h"
+#include "node/plugins/plugin_watcher.h"
 #include "placement/resource.h"
 
 namespace berth::node::devices {
@@ -70,7 +71,7 @@ net::GrpcAnswer refused(std::string why) {
   return std::unexpected(net::GrpcFailure{static_cast<int>(net::GrpcCode::kInvalidArgument), std::move(why)});
 }
 
-class Served final : public DevicePlugins {
+class Served final : public DevicePlugins, public plugins::PluginHandler {
  public:
   Served(const Clock& clock, PluginOptions options, std::unique_ptr<Messages> messages)
       : clock_(clock), options_(std::move(options)), messages_(std::move(messages)) {}
@@ -161,6 +162,22 @@ class Served final : public DevicePlugins {
     return ledger_.grant(uid, container);
   }
 
+  plugins::PluginHandler& handler() override { return *this; }
+
+  Result<void> register_plugin(const plugins::PluginInfo& found, const std::atomic<bool>& cancel) override {
+    if (std::ranges::find(found.versions, kPluginVersion) == found.versions.end())
+      return invalid(
+          fmt::format("manager version, {}, is not among plugin supported versions {}", kPluginVersion, fmt::join(found.versions, ", ")));
+    auto plugin = made(found.name, found.endpoint);
+    if (!plugin) return std::unexpected(plugin.error());
+    const auto options = call(**plugin, "GetDevicePluginOptions", json::Object{}, &cancel);
+    if (!options) return std::unexpected(options.error());
+    take(std::move(*plugin), *options);
+    return {};
+  }
+  /// It is listened to until its stream ends: that its registration went says nothing of its devices.
+  void deregister_plugin(const plugins::PluginInfo&) override {}
+
  private:
   static json::Array texts(const std::set<std::string>& ids) { return json::Array(ids.begin(), ids.end()); }
 
@@ -168,31 +185,43 @@ class Served final : public DevicePlugins {
   net::GrpcAnswer take(const std::string& bytes) {
     const auto request = messages_->decode(kRegister, Messages::Side::kRequest, bytes);
     if (!request) return refused(request.error().message);
-    const std::string version(json::get_string(*request, {"version"})), endpoint(json::get_string(*request, {"endpoint"})),
-        resource(json::get_string(*request, {"resource_name"}));
+    const std::string version(json::get_string(*request, {"version"})), endpoint(json::get_string(*request, {"endpoint"}));
     if (version != kPluginVersion)
       return refused(
           fmt::format("requested API version \"{}\" is not supported by kubelet. Supported version is [\"{}\"]", version, kPluginVersion));
-    if (!placement::is_extended_resource_name(resource)) return refused(fmt::format("the ResourceName \"{}\" is invalid", resource));
     if (endpoint.empty() || endpoint.find('/') != std::string::npos)
       return refused(fmt::format("endpoint \"{}\" is no name of a socket", endpoint));
-    auto calls = net::GrpcCalls::open({.target = fmt::format("unix://{}/{}", options_.directory, endpoint)});
-    if (!calls) return refused(calls.error().message);
+    auto plugin = made(std::string(json::get_string(*request, {"resource_name"})), options_.directory + "/" + endpoint);
+    if (!plugin) return refused(plugin.error().message);
+    const json::Value* options = json::find(*request, "options");
+    take(std::move(*plugin), options == nullptr ? json::Value(json::Object{}) : *options);
+    return std::string();
+  }
+
+  static Result<PluginPtr> made(const std::string& resource, const std::string& socket) {
+    if (!placement::is_extended_resource_name(resource)) return invalid(fmt::format("the ResourceName \"{}\" is invalid", resource));
+    auto calls = net::GrpcCalls::open({.target = "unix://" + socket});
+    if (!calls) return std::unexpected(calls.error());
     auto plugin = std::make_shared<Plugin>();
     plugin->resource = resource;
-    plugin->endpoint = endpoint;
-    plugin->wants_pre_start = json::get_bool(*request, {"options", "pre_start_required"});
-    plugin->has_preferences = json::get_bool(*request, {"options", "get_preferred_allocation_available"});
+    plugin->endpoint = socket;
     plugin->calls = std::move(*calls);
+    return plugin;
+  }
+
+  /// In the place of the one that its resource had.
+  void take(PluginPtr plugin, const json::Value& options) {
+    plugin->wants_pre_start = json::get_bool(options, {"pre_start_required"});
+    plugin->has_preferences = json::get_bool(options, {"get_preferred_allocation_available"});
     const std::lock_guard lock(mutex_);
     join_ended();
-    if (auto& known = plugins_[resource]; known != nullptr) {
+    auto& known = plugins_[plugin->resource];
+    if (known != nullptr) {
       known->is_over = true;
       ended_.push_back(known);
     }
-    plugins_[resource] = plugin;
+    known = plugin;
     plugin->thread = std::thread([this, plugin] { listen_to(*plugin); });
-    return std::string();
   }
 
   /// Those whose threads have said that they are done.
@@ -244,11 +273,12 @@ class Served final : public DevicePlugins {
     if (is_other && options_.changed) options_.changed();
   }
 
-  Result<json::Value> call(const Plugin& plugin, const std::string& method, const json::Value& request) const {
+  Result<json::Value> call(const Plugin& plugin, const std::string& method, const json::Value& request,
+                           const std::atomic<bool>* cancel = nullptr) const {
     const std::string whole = kService + method;
     const auto bytes = messages_->encode(whole, Messages::Side::kRequest, request);
     if (!bytes) return std::unexpected(bytes.error());
-    const auto answer = plugin.calls->call("/" + whole, *bytes, options_.call_timeout_ms);
+    const auto answer = plugin.calls->call("/" + whole, *bytes, options_.call_timeout_ms, cancel);
     if (!answer)
       return fail(ErrorCode::kUnavailable,
                   fmt::format("the device plugin of {} says to {}: {}", plugin.resource, method, answer.error().message));

@@ -8,6 +8,10 @@
 
 #include "node/devices/device_ledger.h"
 
+namespace berth::node::plugins {
+class PluginHandler;
+}
+
 namespace berth::node::devices {
 
 struct PluginOptions {
@@ -29,6 +33,8 @@ class DevicePlugins {
   virtual Result<void> admit(const json::Value& pod, std::set<std::string> others) = 0;
   /// What a container needs for its devices; blocks while plugins are asked, before its first start and, where they want that, before each.
   virtual Result<DeviceGrant> prepare(const std::string& uid, const std::string& container) = 0;
+  /// For plugins whose sockets are found (plugins/plugin_watcher.h). Lives as long as this.
+  virtual plugins::PluginHandler& handler() = 0;
 };
 
 }  // namespace berth::node::devices

@@ -30,6 +30,7 @@ struct ContainerUsage {
 struct VolumeUsage {
   std::string name;
   FsUsage fs;
+  std::string claim_ns = {}, claim_name = {};  ///< Empty: it is no claim's.
 };
 struct PodUsage {
   std::string uid;
