@@ -112,9 +112,9 @@ struct TestWorld {
         "Launched, status: 'True'}}, {{type: Initialized, status: 'True', lastTransitionTime: '2026-11-28T11:00:00Z'}}]}}}}",
         name, labels, resources));
   }
-  const ProvisionInput& input() {
+  const ProvisionInput& input(const Catalogue& catalogue = small_catalogue()) {
     auto framework = placement::Profiles::create({placement::default_profile(placement::Era::k136)});
-    view = view_of(world, small_catalogue(), *framework, {}, kNow, true);
+    view = view_of(world, catalogue, *framework, {}, kNow, true);
     return view.input();
   }
   ProvisionPlan plan() { return plan_provisioning(input()); }

@@ -1,0 +1,81 @@
+// What Karpenter's own scheduler (tests/peers/karpenter) made of scenarios, beside what is planned here: never fewer pods, never dearer.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/pools/builder.h"
+#include "tests/pools/scenarios.h"
+
+namespace berth::pools {
+namespace {
+
+using namespace tests;
+
+constexpr unsigned kSeeds = 12;
+
+/// The plan for a scenario, and how long it took.
+struct Played {
+  TestWorld world;
+  Catalogue catalogue;
+  ProvisionPlan plan;
+  double seconds = 0;
+  explicit Played(const Scenario& scenario) {
+    auto read = Catalogue::parse(scenario.catalogue, scenario.name);
+    EXPECT_TRUE(read.has_value()) << (read ? "" : read.error().message);
+    if (!read) return;
+    catalogue = std::move(*read);
+    world.add_yaml(scenario.cluster);
+    const ProvisionInput& input = world.input(catalogue);
+    const auto start = std::chrono::steady_clock::now();
+    plan = plan_provisioning(input);
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+};
+
+void write(const std::filesystem::path& file, const std::string& text) { std::ofstream(file) << text; }
+
+std::vector<Scenario> all_scenarios() {
+  std::vector<Scenario> out;
+  for (const std::string& kind : scenario_kinds())
+    for (unsigned seed = 1; seed <= kSeeds; ++seed) out.push_back(make_scenario(kind, seed));
+  return out;
+}
+
+/// With BERTH_SCENARIOS=DIR: writes what tests/peers/karpenter reads, and prints what is planned here.
+TEST(Karpenter, WritesScenarios) {
+  const char* folder = std::getenv("BERTH_SCENARIOS");
+  if (folder == nullptr) GTEST_SKIP() << "BERTH_SCENARIOS names no folder";
+  std::vector<Scenario> all = all_scenarios();
+  all.push_back(make_large_scenario());
+  std::ofstream ours(std::filesystem::path(folder) / "berth.jsonl");
+  for (const Scenario& scenario : all) {
+    const std::filesystem::path at = std::filesystem::path(folder) / scenario.name;
+    std::filesystem::create_directories(at);
+    write(at / "catalogue.yaml", scenario.catalogue);
+    write(at / "cluster.yaml", scenario.cluster);
+    const Played played(scenario);
+    json::Array left, types;
+    std::size_t placed = 0;
+    for (const auto& one : played.plan.refused) left.emplace_back(one.pod->view().meta.name + ": " + one.why);
+    for (const NewClaim& claim : played.plan.claims) {
+      placed += claim.pods.size();
+      types.emplace_back(fmt::format("{} {} {} {}", claim.type, claim.zone, claim.capacity_type, claim.pods.size()));
+    }
+    ours << json::serialize(json::Value(json::Object{{"name", scenario.name},
+                                                     {"onExisting", played.plan.on_existing.size()},
+                                                     {"onNew", placed},
+                                                     {"nodes", played.plan.claims.size()},
+                                                     {"cost", played.plan.cost},
+                                                     {"bound", played.plan.bound},
+                                                     {"left", left},
+                                                     {"types", types},
+                                                     {"seconds", played.seconds}}))
+         << "\n";
+  }
+}
+
+}  // namespace
+}  // namespace berth::pools

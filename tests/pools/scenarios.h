@@ -1,0 +1,21 @@
+// Scenarios made by seed for berth and for Karpenter's own scheduler alike: what both are asked, as files.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace berth::pools::tests {
+
+/// Texts as tests/peers/karpenter reads them: an InstanceTypeCatalogue, and a stream of NodePools, Nodes, NodeClaims, Pods and DaemonSets.
+struct Scenario {
+  std::string name;  ///< Kind and seed: "spread-3".
+  std::string catalogue, cluster;
+};
+
+/// The kinds, in the order of the table in docs/node-pools.md.
+const std::vector<std::string>& scenario_kinds();
+/// The same for the same kind and seed, on every machine.
+Scenario make_scenario(const std::string& kind, unsigned seed);
+/// 5,000 pods of 400 kinds onto about 700 types.
+Scenario make_large_scenario();
+
+}  // namespace berth::pools::tests
