@@ -270,6 +270,13 @@ spec:
 
 }  // namespace
 
+const std::vector<OwnKind>& own_kinds() {
+  static const std::vector<OwnKind> all = {{"NodePool", {"karpenter.sh", "v1", "nodepools"}},
+                                           {"NodeClaim", {"karpenter.sh", "v1", "nodeclaims"}},
+                                           {"SimulatedNodeClass", {"sim.berth.dev", "v1alpha1", "simulatednodeclasses"}}};
+  return all;
+}
+
 const std::vector<json::Value>& definitions() {
   static const std::vector<json::Value> all = [] {
     std::vector<json::Value> out;

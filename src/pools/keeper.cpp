@@ -5,6 +5,12 @@
 #include <algorithm>
 
 namespace berth::pools {
+namespace {
+
+/// Those for whom a node came are on their way to it.
+constexpr Duration kSettling = std::chrono::seconds(20);
+
+}  // namespace
 
 bool set_condition(json::Array& conditions, std::string_view type, std::string_view status, std::string_view reason,
                    const std::string& message, TimePoint now) {
@@ -35,7 +41,9 @@ PassResult Keeper::step(TimePoint now, std::function<bool()> is_over) {
   collect_orphans();
   follow_replacements();
   // Whoever has nothing to launch and nothing to give up need not be looked at whole.
-  if (!world_.pools().empty() || !world_.claims().empty()) {
+  const bool is_waited_for = some_wait();
+  if (!is_waited_for) waiting_.clear(), is_busy_ = false;
+  if (is_waited_for || (now_ - disrupted_ >= options_.disruption_pause && !world_.claims().empty() && moment() != settled_)) {
     PoolsView view = view_of(world_, catalogue_, options_.profiles, unavailable_, now, false);
     view.provision.is_over = std::move(is_over);
     view.provision.seed = options_.seed;
@@ -45,8 +53,33 @@ PassResult Keeper::step(TimePoint now, std::function<bool()> is_over) {
   return std::move(out_);
 }
 
+bool Keeper::some_wait() {
+  return !world_.pools().empty() && std::ranges::any_of(world_.cluster().unplaced_pods(), [](const auto& one) {
+    return one.second->facts.is_unschedulable && !one.second->view().meta.is_deleting;
+  });
+}
+
+/// All that a look at what could go depends on: objects, and what changes with the time alone.
+std::string Keeper::moment() const {
+  std::string out = fmt::format("{}", world_.version());
+  for (const auto& [name, pool] : world_.pools())
+    for (const Reason reason : {Reason::kEmpty, Reason::kUnderutilized, Reason::kDrifted})
+      out += fmt::format(",{}", pool.allowed(reason, static_cast<std::int64_t>(world_.claims().size()), now_));
+  for (const auto& [name, claim] : world_.claims()) {
+    const auto since = claim.since("Initialized");
+    const auto quiet = claim.last_pod_event ? claim.last_pod_event : since;
+    const auto pool = world_.pools().find(claim.pool);
+    const bool is_rested = quiet && pool != world_.pools().end() && pool->second.consolidate_after &&
+                           *quiet + *pool->second.consolidate_after <= now_;
+    out += is_rested ? (now_ - *since >= kSettling ? '2' : '1') : '0';
+  }
+  return out;
+}
+
 void Keeper::tell(std::string_view kind, const std::string& name, const std::string& uid, bool is_warning, std::string_view reason,
                   const std::string& message, const std::string& ns) {
+  constexpr std::size_t kMostTold = 50'000;  // Of objects that are gone, most of them: what is forgotten is told once more.
+  if (told_.size() >= kMostTold) told_.clear();
   std::string& last = told_[fmt::format("{}/{}/{}/{}", kind, ns, name, reason)];
   if (last == message) return;
   last = message;
@@ -61,6 +94,15 @@ const json::Value* Keeper::class_of(const NodeClassRef& ref) const {
   if (ref.kind != kNodeClassKind || ref.group != kNodeClassGroup) return nullptr;
   const auto at = world_.node_classes().find(ref.name);
   return at == world_.node_classes().end() ? nullptr : &at->second;
+}
+
+bool Keeper::is_satisfiable(const NodePool& pool) {
+  auto& [requirements, verdict] = satisfiable_[pool.name];
+  std::string now = json::serialize(pool.requirement_entries);
+  for (const auto& [key, value] : pool.labels.pairs()) now += fmt::format(",{}={}", key, value);
+  if (now != requirements) verdict = !make_shapes({pool}, catalogue_, {}, now_).empty();
+  requirements = std::move(now);
+  return verdict;
 }
 
 void Keeper::keep_pool(const NodePool& pool) {
@@ -90,7 +132,7 @@ void Keeper::keep_pool(const NodePool& pool) {
                           : !has_class ? fmt::format("there is no {} named \"{}\"", kNodeClassKind, pool.node_class.name)
                                        : "";
   std::string invalid;
-  if (make_shapes({pool}, catalogue_, {}, now_).empty() && !pool.is_deleting)
+  if (!pool.is_deleting && !is_satisfiable(pool))
     invalid = "no instance type of the catalogue meets the requirements";
   bool changed = set_condition(conditions, "ValidationSucceeded", invalid.empty() ? "True" : "False",
                                invalid.empty() ? "ValidationSucceeded" : "NoInstanceTypes", invalid, now_);
@@ -252,14 +294,15 @@ void Keeper::disrupt(PoolsView& view) {
   for (OwnedNode& node : view.owned) {
     const auto claim = world_.claims().find(node.claim);
     if (claim == world_.claims().end()) continue;
-    // Those for whom it came are on their way to it.
     const auto since = claim->second.since("Initialized");
-    if (node.is_initialized && since && now_ - *since < std::chrono::seconds(20)) node.blocked = "pods are on their way to it";
+    if (node.is_initialized && since && now_ - *since < kSettling) node.blocked = "pods are on their way to it";
     for (const Replacement& one : replacements_)
       if (one.claims.contains(node.claim) || one.instead.contains(node.claim)) node.blocked = "it is part of a replacement under way";
   }
   const ConsolidationInput input{view.input(), view.owned};
+  const std::string moment_now = moment();
   const ConsolidationPlan plan = plan_consolidation(input);
+  settled_ = plan.steps.empty() ? moment_now : "";
   for (const Disruption& step : plan.steps) begin(step, view);
   for (const auto& [i, why] : plan.staying) {
     const auto claim = world_.claims().find(view.owned[i].claim);

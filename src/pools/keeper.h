@@ -105,6 +105,9 @@ class Keeper {
   void release_node(const std::string& name, const json::Value& node);
   // Pools (keeper.cpp).
   void keep_pool(const NodePool& pool);
+  [[nodiscard]] bool is_satisfiable(const NodePool& pool);
+  [[nodiscard]] bool some_wait();
+  [[nodiscard]] std::string moment() const;
   void provision(PoolsView& view);
   void disrupt(PoolsView& view);
   void follow_replacements();
@@ -129,6 +132,8 @@ class Keeper {
   TimePoint waiting_changed_{}, waiting_since_{}, planned_{};
   bool is_busy_ = false;  ///< Some of them will get a node.
   TimePoint disrupted_{};
+  std::string settled_;  ///< The moment in which nothing was to go.
+  std::map<std::string, std::pair<std::string, bool>> satisfiable_;  ///< By pool: its requirements, and whether some type meets them.
   std::vector<Replacement> replacements_;
   std::map<std::string, std::string> told_;                   ///< By object and reason: the last message.
   std::map<std::string, std::set<std::string>> pods_before_;  ///< By node: uids.

@@ -28,9 +28,7 @@ std::vector<Watched> watched() {
     if (one.kind.find("Machine") == std::string_view::npos && one.kind != "ClusterAutoscaler" && one.kind != "ProvisioningRequest" &&
         one.kind != "PodTemplate")
       out.push_back({one.kind, one.gvr});
-  out.push_back({"SimulatedNodeClass", kNodeClasses});
-  out.push_back({"NodePool", kNodePools});
-  out.push_back({"NodeClaim", kNodeClaims});
+  for (const OwnKind& one : own_kinds()) out.push_back({one.kind, one.gvr});
   return out;
 }
 

@@ -18,6 +18,7 @@ const typename Map::mapped_type* look_up(const Map& map, const std::string& name
 }  // namespace
 
 void PoolsWorld::upsert(const json::Value& object) {
+  ++version_;
   const std::string_view kind = json::get_string(object, {"kind"});
   const std::string name(json::get_string(object, {"metadata", "name"}));
   const bool is_karpenters = json::get_string(object, {"apiVersion"}).starts_with("karpenter.sh/");
@@ -35,6 +36,7 @@ void PoolsWorld::upsert(const json::Value& object) {
 }
 
 void PoolsWorld::remove(std::string_view kind, std::string_view ns, std::string_view name) {
+  ++version_;
   const std::string key(name);
   if (kind == "NodePool") {
     pools_.erase(key);

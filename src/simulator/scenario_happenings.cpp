@@ -3,12 +3,14 @@
 
 #include "model/kinds.h"
 #include "simulator/checks.h"
+#include "pools/crds.h"
 #include "simulator/scenario_parts.h"
 
 namespace berth::simulator {
 namespace {
 
-constexpr std::array<std::string_view, 6> kComponents = {"server", "scheduler", "controllers", "nodes", "autoscaler", "descheduler"};
+constexpr std::array<std::string_view, 7> kComponents = {"server",     "scheduler", "controllers", "nodes",
+                                                         "autoscaler", "pools",     "descheduler"};
 
 std::string text_of(const NodeChoice& choice) {
   std::vector<std::string> parts;
@@ -121,7 +123,7 @@ Fault read_fault(const config::Reader& at, const PartContext& context) {
     out.what = Fault::What::kCut;
     out.component = read_component(at, "cut");
     if (out.component == "server" || out.component == "descheduler")
-      at.problem("cut", "one of scheduler, controllers, nodes and autoscaler");
+      at.problem("cut", "one of scheduler, controllers, nodes, autoscaler and pools");
     out.text = fmt::format("{} cut off from the API server", out.component);
   }
   if (at.has("clock") && at.field("clock").expect_object()) read_clock(at.field("clock"), out);
@@ -142,11 +144,13 @@ void read_target(const config::Reader& at, Change& out) {
     if (!api_version.empty() && info.group != (slash == std::string::npos ? "" : api_version.substr(0, slash))) continue;
     if (found == nullptr) found = &info;
   }
-  if (found == nullptr) return at.problem("kind", fmt::format("\"{}\" is not a kind{}", kind, config::suggestion(kind, known)));
-  out.group = found->group;
-  out.resource = found->plural;
+  const auto own = std::ranges::find(pools::own_kinds(), kind, &pools::OwnKind::kind);
+  if (found == nullptr && own == pools::own_kinds().end())
+    return at.problem("kind", fmt::format("\"{}\" is not a kind{}", kind, config::suggestion(kind, known)));
+  out.group = found != nullptr ? std::string(found->group) : own->gvr.group;
+  out.resource = found != nullptr ? std::string(found->plural) : own->gvr.resource;
   out.kind = kind;
-  out.ns = found->namespaced ? at.string("namespace", "default") : "";
+  out.ns = found != nullptr && found->namespaced ? at.string("namespace", "default") : "";
   out.name = at.string("name");
   if (out.name.empty()) at.problem("name", "required");
 }

@@ -150,7 +150,7 @@ void Story::strike_links(const Strike& strike) {
     if (fault.what == Fault::What::kSlowApi) change(delays_, fault.delay);
     if (fault.what == Fault::What::kFailingApi) change(failing_, fault.share);
     if (fault.what == Fault::What::kCut) change(cuts_[fault.component], true);
-    for (const std::string_view name : {"scheduler", "controllers", "nodes", "autoscaler"}) {
+    for (const std::string_view name : {"scheduler", "controllers", "nodes", "autoscaler", "pools"}) {
       Link& link = cluster_.link(name);
       link.set_delay(delays_.value());
       link.set_failing(failing_.value());

@@ -1,0 +1,57 @@
+// What nodes cost, by pool and by workload, added up over time: a node's price is its pods', by their share of it, and what nobody asks for is
+// idle. Pure: told of changes and of the time.
+#pragma once
+#include <map>
+#include <string>
+#include <unordered_map>
+
+#include "simulator/census.h"
+
+namespace berth::simulator {
+
+class Ledger {
+ public:
+  /// Whose what nobody asks for is.
+  static constexpr std::string_view kIdle = "(idle)";
+
+  /// What is there before costs nothing until then.
+  explicit Ledger(TimePoint start) : start_(start) {}
+
+  struct Node {
+    std::string pool;  ///< Or what stands for one.
+    double price = 0;  ///< Of an hour.
+    Amounts allocatable{};
+  };
+  /// The node is there, or is another now.
+  void put(const std::string& node, Node now, TimePoint when);
+  void drop(const std::string& node, TimePoint when);
+  /// `sign` pods of the workload with these requests are on the node, which may come later.
+  void load(const std::string& node, const std::string& workload, const Amounts& requests, int sign, TimePoint when);
+
+  /// Up to `now`, since the start.
+  [[nodiscard]] std::map<std::string, double> by_pool(TimePoint now) const;
+  [[nodiscard]] std::map<std::string, double> by_workload(TimePoint now) const;
+
+ private:
+  struct Meter {
+    double rate = 0, cost = 0;  ///< rate: of an hour.
+    TimePoint since{};
+  };
+  struct Place {
+    Node node;
+    bool is_there = false;
+    std::map<std::string, Amounts> loads;
+  };
+  using Meters = std::map<std::string, Meter>;
+  void turn(Meters& meters, const std::string& name, double by, TimePoint when) const;
+  [[nodiscard]] std::map<std::string, double> read(const Meters& meters, TimePoint now) const;
+  [[nodiscard]] static double share(const Amounts& part, const Amounts& whole);
+  /// What the node adds to the meters, times `sign`.
+  void count(const Place& place, int sign, TimePoint when);
+
+  TimePoint start_;
+  std::unordered_map<std::string, Place> places_;
+  Meters pools_, workloads_;
+};
+
+}  // namespace berth::simulator
