@@ -29,8 +29,8 @@ bool set_condition(json::Array& conditions, std::string_view type, std::string_v
   return true;
 }
 
-Keeper::Keeper(const Catalogue& catalogue, KeeperOptions options)
-    : catalogue_(catalogue), options_(std::move(options)), random_(options_.seed) {}
+Keeper::Keeper(Catalogue catalogue, KeeperOptions options)
+    : catalogue_(std::move(catalogue)), options_(std::move(options)), random_(options_.seed) {}
 
 PassResult Keeper::step(TimePoint now, std::function<bool()> is_over) {
   now_ = now;
@@ -41,12 +41,13 @@ PassResult Keeper::step(TimePoint now, std::function<bool()> is_over) {
   collect_orphans();
   follow_replacements();
   // Whoever has nothing to launch and nothing to give up need not be looked at whole.
-  const bool is_waited_for = some_wait();
+  const bool is_waited_for = some_wait(), is_forced = some_are_forced();
   if (!is_waited_for) waiting_.clear(), is_busy_ = false;
-  if (is_waited_for || (now_ - disrupted_ >= options_.disruption_pause && !world_.claims().empty() && moment() != settled_)) {
+  if (is_waited_for || is_forced || (now_ - disrupted_ >= options_.disruption_pause && !world_.claims().empty() && moment() != settled_)) {
     PoolsView view = view_of(world_, catalogue_, options_.profiles, unavailable_, now, false);
     view.provision.is_over = std::move(is_over);
     view.provision.seed = options_.seed;
+    if (is_forced) replace_forced(view);
     provision(view);
     disrupt(view);
   }
@@ -69,7 +70,7 @@ std::string Keeper::moment() const {
     const auto since = claim.since("Initialized");
     const auto quiet = claim.last_pod_event ? claim.last_pod_event : since;
     const auto pool = world_.pools().find(claim.pool);
-    const bool is_rested = quiet && pool != world_.pools().end() && pool->second.consolidate_after &&
+    const bool is_rested = since && quiet && pool != world_.pools().end() && pool->second.consolidate_after &&
                            *quiet + *pool->second.consolidate_after <= now_;
     out += is_rested ? (now_ - *since >= kSettling ? '2' : '1') : '0';
   }
@@ -139,6 +140,10 @@ void Keeper::keep_pool(const NodePool& pool) {
   changed |= set_condition(conditions, "NodeClassReady", why.empty() ? "True" : "False",
                            why.empty() ? "NodeClassReady" : "NodeClassNotFound", why, now_);
   const std::string& not_ready = why.empty() ? invalid : why;
+  if (const auto known = registration_.find(pool.name); known != registration_.end())
+    changed |= set_condition(conditions, "NodeRegistrationHealthy", known->second ? "True" : "False",
+                             known->second ? "NodeRegistered" : "RegistrationTimeout",
+                             known->second ? "" : "the last node that was waited for did not come", now_);
   changed |=
       set_condition(conditions, "Ready", not_ready.empty() ? "True" : "False", not_ready.empty() ? "Ready" : "NotReady", not_ready, now_);
   if (!not_ready.empty()) tell("NodePool", pool.name, pool.uid, true, "NotReady", not_ready);
@@ -227,10 +232,14 @@ void Keeper::provision(PoolsView& view) {
   // Pools whose class is not there make nothing; they keep their numbers.
   for (NodePool& pool : view.pools)
     if (class_of(pool.node_class) == nullptr) pool.is_deleting = true;
+  for (const auto& pod : view.left_to_groups)
+    tell("Pod", pod->view().meta.name, pod->view().meta.uid, false, "LeftToNodeGroup",
+         "a node group of the ClusterAutoscaler may grow for it: no NodePool buys a node", pod->view().meta.ns);
   std::set<std::string> waiting;
   for (const auto& pod : view.provision.waiting) waiting.insert(pod->view().meta.uid);
   is_busy_ = is_busy_ && !waiting.empty();
   if (waiting.empty()) {
+    is_busy_ = !view.left_to_groups.empty();
     waiting_.clear();
     return;
   }
@@ -310,9 +319,10 @@ void Keeper::disrupt(PoolsView& view) {
   }
 }
 
-void Keeper::begin(const Disruption& step, const PoolsView& view) {
+void Keeper::begin(const Disruption& step, const PoolsView& view, std::optional<TimePoint> no_later) {
   Replacement replacement;
   replacement.since = now_;
+  replacement.no_later = no_later;
   std::vector<std::string> nodes;
   for (const std::size_t i : step.nodes) {
     replacement.claims.insert(view.owned[i].claim);
@@ -346,7 +356,9 @@ void Keeper::follow_replacements() {
       some_gone |= !is_there && now_ - one.since > std::chrono::seconds(5);
       all_started &= is_there && at->second.is("Initialized");
     }
-    if (some_gone || (!all_started && now_ - one.since > options_.replacement_timeout)) {
+    if (one.no_later) {
+      all_started = (all_started && !some_gone) || now_ >= *one.no_later;
+    } else if (some_gone || (!all_started && now_ - one.since > options_.replacement_timeout)) {
       for (const std::string& name : one.claims)
         if (const auto at = world_.claims().find(name); at != world_.claims().end())
           tell("NodeClaim", name, at->second.uid, true, "DisruptionGivenUp", "what was to come instead did not: the node stays");

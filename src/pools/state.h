@@ -47,6 +47,8 @@ struct PoolsView {
   ProvisionInput provision;     ///< `waiting` are the pods that the scheduler refused.
   std::vector<OwnedNode> owned;
   std::vector<std::string> notes;  ///< What is wrong, for people.
+  /// Waiting pods for which a node group of the ClusterAutoscaler grows, or may grow.
+  std::vector<placement::PodInfoPtr> left_to_groups;
   std::unique_ptr<placement::Trial> trial;
   /// To be asked with; holds while this stands where it is.
   [[nodiscard]] const ProvisionInput& input() {

@@ -7,8 +7,8 @@
 
 #include "base/json_scan.h"
 #include "model/pods/pod_resources.h"
+#include "pools/ledger.h"
 #include "pools/requirements.h"
-#include "simulator/ledger.h"
 
 namespace berth::simulator {
 namespace {
@@ -123,7 +123,7 @@ class Census::Sink final : public apiserver::WatchSink {
 };
 
 Census::Census(const Clock& clock, TimePoint start, std::map<std::string, double> prices)
-    : clock_(clock), start_(start), prices_(std::move(prices)), ledger_(std::make_unique<Ledger>(start)), paid_until_(start) {
+    : clock_(clock), start_(start), prices_(std::move(prices)), ledger_(std::make_unique<pools::Ledger>(start)), paid_until_(start) {
   intern("");
 }
 Census::~Census() = default;

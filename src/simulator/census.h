@@ -13,9 +13,11 @@
 #include "base/event_loop.h"
 #include "base/json.h"
 
-namespace berth::simulator {
-
+namespace berth::pools {
 class Ledger;
+}
+
+namespace berth::simulator {
 
 /// What is counted of resources: cpu in thousandths of cores, memory in bytes, GPUs in thousandths.
 enum Resource : std::size_t { kCpu, kMemory, kGpu, kResources };
@@ -113,7 +115,7 @@ class Census {
   std::map<std::string, std::int64_t> evictions_;
   std::map<std::uint32_t, std::array<std::int64_t, 2>> apps_;
   Sample now_;
-  std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<pools::Ledger> ledger_;
   TimePoint paid_until_;
   std::vector<float> waits_;
   std::size_t waits_before_ = 0;

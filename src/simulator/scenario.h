@@ -96,7 +96,7 @@ struct NodeChoice {
 };
 
 struct Fault {
-  enum class What { kLose, kDelete, kTaint, kCordon, kSlowApi, kFailingApi, kRestart, kCut, kClock };
+  enum class What { kLose, kDelete, kTaint, kCordon, kInterrupt, kSlowApi, kFailingApi, kRestart, kCut, kClock };
   What what = What::kLose;
   Arrivals when;
   std::optional<Lengths> lasts;  ///< Absent: for good (kRestart: ten seconds).

@@ -85,9 +85,10 @@ void note_what_never_comes(const config::Reader& at, const Arrivals& when, const
 Fault read_fault(const config::Reader& at, const PartContext& context) {
   Fault out;
   if (!at.expect_object()) return out;
-  constexpr std::array<std::string_view, 9> kWhats = {"lose",       "delete",  "taint", "cordon", "slowApi",
-                                                      "failingApi", "restart", "cut",   "clock"};
-  at.only({"at", "rate", "from", "until", "for", "lose", "delete", "taint", "cordon", "slowApi", "failingApi", "restart", "cut", "clock"});
+  constexpr std::array<std::string_view, 10> kWhats = {"lose",    "delete",     "taint",   "cordon", "interrupt",
+                                                       "slowApi", "failingApi", "restart", "cut",    "clock"};
+  at.only({"at", "rate", "from", "until", "for", "lose", "delete", "taint", "cordon", "interrupt", "slowApi", "failingApi", "restart", "cut",
+           "clock"});
   out.when = read_when(at);
   note_what_never_comes(at, out.when, context);
   out.lasts = read_lengths(at.field("for"));
@@ -102,6 +103,7 @@ Fault read_fault(const config::Reader& at, const PartContext& context) {
   nodes("lose", Fault::What::kLose, "lost");
   nodes("delete", Fault::What::kDelete, "deleted");
   nodes("cordon", Fault::What::kCordon, "cordoned");
+  nodes("interrupt", Fault::What::kInterrupt, "interrupted");
   if (at.has("taint") && at.field("taint").expect_object()) read_taint(at.field("taint"), out);
   if (at.has("slowApi")) {
     out.what = Fault::What::kSlowApi;

@@ -70,6 +70,7 @@ std::string_view scenario_schema() {
     "faults": {"type": "array", "items": {"type": "object", "additionalProperties": false, "properties": {
       "at": {"$ref": "#/definitions/spans"}, "rate": {"$ref": "#/definitions/rate"}, "from": {"$ref": "#/definitions/span"}, "until": {"$ref": "#/definitions/span"}, "for": {"$ref": "#/definitions/lengths"},
       "lose": {"$ref": "#/definitions/choice"}, "delete": {"$ref": "#/definitions/choice"}, "cordon": {"$ref": "#/definitions/choice"},
+      "interrupt": {"$ref": "#/definitions/choice"},
       "taint": {"type": "object", "additionalProperties": false, "properties": {"nodes": {"$ref": "#/definitions/choice"}, "key": {"type": "string"}, "value": {"type": "string"}, "effect": {"enum": ["NoSchedule", "PreferNoSchedule", "NoExecute"]}}},
       "slowApi": {"$ref": "#/definitions/span"}, "failingApi": {"$ref": "#/definitions/share"}, "restart": {"$ref": "#/definitions/component"}, "cut": {"$ref": "#/definitions/component"},
       "clock": {"type": "object", "additionalProperties": false, "properties": {"component": {"enum": ["controllers"]}, "by": {"type": "string"}}}}}},

@@ -12,6 +12,8 @@ namespace berth::simulator {
 namespace {
 
 constexpr Duration kRetry = std::chrono::seconds(1);
+/// Kinds that are defined are served by then.
+constexpr Duration kServed = std::chrono::seconds(5);
 constexpr const char* kMachines = "openshift-machine-api";
 
 json::Object object_of(const AmountTexts& texts) {
@@ -235,7 +237,10 @@ void Story::set_up() {
   if (!scenario_.pools) return;
   // Their runner would define these kinds; pools come before it.
   for (const json::Value& definition : pools::definitions()) create(definition, "");
-  for (const json::Value& object : scenario_.pools->objects) create(object, "");
+  cluster_.loop().schedule_after(kServed, [this, alive = alive_] {
+    if (!*alive) return;
+    for (const json::Value& object : scenario_.pools->objects) create(object, "");
+  });
 }
 
 void Story::begin() {

@@ -3,6 +3,7 @@
 
 #include "model/selector.h"
 #include "model/topology_labels.h"
+#include "pools/node_pool.h"
 #include "simulator/story.h"
 
 namespace berth::simulator {
@@ -67,7 +68,7 @@ void Story::start_fault(const Fault& fault, std::size_t number) {
 void Story::strike(const Fault& fault, Random& random) {
   Strike strike{fault, ++strikes_};
   const bool is_of_nodes = fault.what == Fault::What::kLose || fault.what == Fault::What::kDelete || fault.what == Fault::What::kTaint ||
-                           fault.what == Fault::What::kCordon;
+                           fault.what == Fault::What::kCordon || fault.what == Fault::What::kInterrupt;
   if (is_of_nodes) return strike_nodes(strike, random);
   if (fault.lasts) strike.lasts = fault.lasts->draw(random);
   const bool is_of_component = fault.what == Fault::What::kRestart || fault.what == Fault::What::kClock;
@@ -95,6 +96,10 @@ void Story::change_node(const Strike& strike, const std::string& node, bool begi
   const Fault& fault = strike.fault;
   if (fault.what == Fault::What::kDelete) {
     if (begins) remove("", "nodes", "", node);
+    return;
+  }
+  if (fault.what == Fault::What::kInterrupt) {
+    if (begins) patch("", "nodes", "", node, annotation(pools::kInterruption, "2m"));
     return;
   }
   std::string what = fault.what == Fault::What::kLose ? "dead" : "unschedulable";

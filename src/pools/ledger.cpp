@@ -1,8 +1,13 @@
-#include "simulator/ledger.h"
+#include "pools/ledger.h"
 
 #include <algorithm>
 
-namespace berth::simulator {
+namespace berth::pools {
+
+double price_share(const Parts& part, const Parts& whole) {
+  const auto of = [&](Part one) { return whole[one] > 0 ? static_cast<double>(part[one]) / static_cast<double>(whole[one]) : 0.0; };
+  return whole[kGpuPart] > 0 ? of(kGpuPart) : (of(kCpuPart) + of(kMemoryPart)) / 2;
+}
 
 void Ledger::put(const std::string& node, Node now, TimePoint when) {
   Place& place = places_[node];
@@ -21,31 +26,23 @@ void Ledger::drop(const std::string& node, TimePoint when) {
   if (found->second.loads.empty()) places_.erase(found);
 }
 
-void Ledger::load(const std::string& node, const std::string& workload, const Amounts& requests, int sign, TimePoint when) {
+void Ledger::load(const std::string& node, const std::string& workload, const Parts& requests, int sign, TimePoint when) {
   Place& place = places_[node];
   count(place, -1, when);
-  Amounts& sum = place.loads[workload];
-  for (std::size_t i = 0; i < kResources; ++i) sum[i] += sign * requests[i];
-  if (sum == Amounts{}) place.loads.erase(workload);
+  Parts& sum = place.loads[workload];
+  for (std::size_t i = 0; i < kParts; ++i) sum[i] += sign * requests[i];
+  if (sum == Parts{}) place.loads.erase(workload);
   count(place, 1, when);
   if (!place.is_there && place.loads.empty()) places_.erase(node);
-}
-
-/// Of a node with GPUs, which are what it is bought for, the part of these; else the mean of cpu and memory.
-double Ledger::share(const Amounts& part, const Amounts& whole) {
-  const auto of = [&](Resource one) {
-    return whole[one] > 0 ? static_cast<double>(part[one]) / static_cast<double>(whole[one]) : 0.0;
-  };
-  return whole[kGpu] > 0 ? of(kGpu) : (of(kCpu) + of(kMemory)) / 2;
 }
 
 void Ledger::count(const Place& place, int sign, TimePoint when) {
   if (!place.is_there || place.node.price <= 0) return;
   turn(pools_, place.node.pool, sign * place.node.price, when);
   double used = 0;
-  for (const auto& [workload, amounts] : place.loads) used += share(amounts, place.node.allocatable);
+  for (const auto& [workload, amounts] : place.loads) used += price_share(amounts, place.node.allocatable);
   for (const auto& [workload, amounts] : place.loads)
-    turn(workloads_, workload, sign * place.node.price * share(amounts, place.node.allocatable) / std::max(1.0, used), when);
+    turn(workloads_, workload, sign * place.node.price * price_share(amounts, place.node.allocatable) / std::max(1.0, used), when);
   turn(workloads_, std::string(kIdle), sign * place.node.price * std::max(0.0, 1 - used), when);
 }
 
@@ -71,4 +68,4 @@ std::map<std::string, double> Ledger::read(const Meters& meters, TimePoint now) 
 std::map<std::string, double> Ledger::by_pool(TimePoint now) const { return read(pools_, now); }
 std::map<std::string, double> Ledger::by_workload(TimePoint now) const { return read(workloads_, now); }
 
-}  // namespace berth::simulator
+}  // namespace berth::pools
