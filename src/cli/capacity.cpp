@@ -3,10 +3,10 @@
 #include <cstdio>
 
 #include "cli/parse.h"
-#include "cli/pool_documents.h"
-#include "cli/pool_view.h"
 #include "cli/placement_commands.h"
 #include "cli/pod_manifests.h"
+#include "cli/pool_documents.h"
+#include "cli/pool_view.h"
 #include "cli/whatif_ask.h"
 
 namespace berth::cli {
@@ -71,7 +71,8 @@ int run_pack(const std::vector<std::string>& args) {
       ->allow_extra_args(false);
   app.add_option("--catalogue,--instance-types", catalogue,
                  "New nodes in the cheapest mixture of the instance types of this file, on demand (docs/node-pools.md)");
-  app.add_option("--node-pool", pools, "With --catalogue: files with NodePools that say which of them are allowed")->allow_extra_args(false);
+  app.add_option("--node-pool", pools, "With --catalogue: files with NodePools that say which of them are allowed")
+      ->allow_extra_args(false);
   flags.add_to(app, "--config,--scheduler-config", {"text", "json", "yaml", "html"});
   if (const auto code = parse_args(app, args)) return *code;
   if ((!shapes.empty() && !catalogue.empty()) || (!pools.empty() && catalogue.empty())) {

@@ -14,8 +14,8 @@
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
 #include "cli/placement_input.h"
-#include "cli/pool_view.h"
 #include "cli/pod_manifests.h"
+#include "cli/pool_view.h"
 #include "cli/scaling_view.h"
 #include "placement/groups/group_placement.h"
 
@@ -101,8 +101,9 @@ struct ExplainFlags {
     app.add_option("args", words, "pod NAME, pod/NAME, podgroup NAME, podgroup/NAME, node NAME or node/NAME");
     app.add_option("--pod", pod_files, "A manifest with the pod (or the workload whose pod it is)");
     app.add_option("-o,--output", output, "text, wide or json")->check(CLI::IsMember({"text", "wide", "json"}));
-    app.add_option("--instance-types", instance_types,
-                   "What NodePools buy from, with prices: a file (docs/node-pools.md); default: what the cluster's autoscaler has published");
+    app.add_option(
+        "--instance-types", instance_types,
+        "What NodePools buy from, with prices: a file (docs/node-pools.md); default: what the cluster's autoscaler has published");
     app.add_flag("--hard-budgets", budgets_are_hard, "Never plan an eviction that breaks a PodDisruptionBudget");
   }
 
@@ -268,6 +269,30 @@ std::unique_ptr<PoolView> pools_of(const ExplainFlags& flags, const std::vector<
   return out;
 }
 
+/// Who may add a node for a pod that waits.
+struct Growth {
+  std::optional<ScalingView> scaling;
+  std::unique_ptr<PoolView> pools;
+
+  [[nodiscard]] std::string words_about(const placement::PodInfo& pod) const {
+    std::string out;
+    if (pools && pod.view().node_name.empty()) out += explain_buying(*pools, pod.key);
+    if (scaling) out += autoscaler::explain_growth(scaling->snapshot, scaling->actions, scaling->options, pod.key);
+    return out;
+  }
+};
+
+Growth growth_of(const ExplainFlags& flags, const PlacementInput& input, const std::vector<Asked>& pods) {
+  const std::vector<json::Value> documents = scaled_objects(flags, input);
+  std::vector<json::Value> asked;
+  for (const Asked& one : pods)
+    if (one.document.is_object()) {
+      asked.push_back(one.document);
+      json::set(asked.back(), {"kind"}, json::Value("Pod"));
+    }
+  return {scaling_of(documents, input), pools_of(flags, documents, input, asked)};
+}
+
 int explain_node_of(const ExplainFlags& flags, const std::string& name) {
   auto input = read_placement_input(flags.placement);
   if (!input) return report(input.error());
@@ -294,8 +319,10 @@ int run_explain(const std::vector<std::string>& args) {
   CLI::App app(
       "Explains why a pod is where it is, or why it is pending: node by node, plugin by plugin, the smallest change that would place it, "
       "and "
-      "why each group of nodes does not grow for it, and why no NodePool buys one. Explains what a group of pods waits for: which of them stops it, which domain comes "
-      "nearest, and what would place it. Explains why the autoscaler keeps a node, and what would free it; of a node of a NodePool also what it costs.\n"
+      "why each group of nodes does not grow for it, and why no NodePool buys one. Explains what a group of pods waits for: which of them "
+      "stops it, which domain comes "
+      "nearest, and what would place it. Explains why the autoscaler keeps a node, and what would free it; of a node of a NodePool also "
+      "what it costs.\n"
       "  berth explain pod web -n prod\n"
       "  berth explain podgroup training\n"
       "  berth explain node worker-3\n"
@@ -327,19 +354,9 @@ int run_explain(const std::vector<std::string>& args) {
 
   placement::ExplainOptions options;
   options.preemption.budgets_are_hard = flags.budgets_are_hard || input->budgets_are_hard;
-  std::optional<ScalingView> scaling;
-  std::unique_ptr<PoolView> pools;
-  if (flags.output != "json" && std::ranges::any_of(*pods, [](const Asked& asked) { return asked.pod->view().node_name.empty(); })) {
-    const std::vector<json::Value> documents = scaled_objects(flags, *input);
-    scaling = scaling_of(documents, *input);
-    std::vector<json::Value> asked;
-    for (const Asked& one : *pods)
-      if (one.document.is_object()) {
-        asked.push_back(one.document);
-        json::set(asked.back(), {"kind"}, json::Value("Pod"));
-      }
-    pools = pools_of(flags, documents, *input, asked);
-  }
+  Growth growth;
+  if (flags.output != "json" && std::ranges::any_of(*pods, [](const Asked& asked) { return asked.pod->view().node_name.empty(); }))
+    growth = growth_of(flags, *input, *pods);
   bool is_first = true;
   const GroupInput groups = groups_of(*input);
   for (const Asked& asked : *pods) {
@@ -350,12 +367,7 @@ int run_explain(const std::vector<std::string>& args) {
     explanation.contradiction = contradiction_of(asked.document, explanation);
     const std::string group = placement::group_key_of(asked.document);
     print(explanation, group.empty() ? std::nullopt : explain_group_of(*input, groups, group), flags.output);
-    if (pools && asked.pod->view().node_name.empty()) {
-      const std::string words = explain_buying(*pools, asked.pod->key);
-      std::fwrite(words.data(), 1, words.size(), stdout);
-    }
-    if (!scaling) continue;
-    const std::string words = autoscaler::explain_growth(scaling->snapshot, scaling->actions, scaling->options, asked.pod->key);
+    const std::string words = growth.words_about(*asked.pod);
     std::fwrite(words.data(), 1, words.size(), stdout);
   }
   return 0;

@@ -13,7 +13,8 @@ namespace {
 
 /// The text that a ConfigMap of that name has; empty: it is another one.
 std::string published_in(const json::Value& object) {
-  if (json::get_string(object, {"kind"}) != "ConfigMap" || json::get_string(object, {"metadata", "name"}) != pools::kPublishedTypes) return "";
+  if (json::get_string(object, {"kind"}) != "ConfigMap" || json::get_string(object, {"metadata", "name"}) != pools::kPublishedTypes)
+    return "";
   return std::string(json::get_string(object, {"data", pools::kPublishedKey}));
 }
 

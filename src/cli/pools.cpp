@@ -26,8 +26,9 @@ struct PoolsFlags {
 
   void add_to(CLI::App& app, bool is_plan) {
     placement.add_to(app);
-    app.add_option("--instance-types,--catalogue", catalogue,
-                   "The file of instance types with their prices (docs/node-pools.md); default: what the cluster's autoscaler has published");
+    app.add_option(
+        "--instance-types,--catalogue", catalogue,
+        "The file of instance types with their prices (docs/node-pools.md); default: what the cluster's autoscaler has published");
     app.add_option("--node-pool,--pools", pools, "Files with NodePools, instead of or beside those of the cluster; - is standard input");
     if (is_plan) app.add_option("-f,--filename,--pods", pods, "Manifests of pods and workloads that would wait too");
     if (!is_plan)

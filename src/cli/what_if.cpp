@@ -11,9 +11,9 @@
 
 #include "base/config_reader.h"
 #include "cli/parse.h"
+#include "cli/placement_commands.h"
 #include "cli/pool_documents.h"
 #include "cli/pool_view.h"
-#include "cli/placement_commands.h"
 #include "cli/whatif_ask.h"
 
 namespace berth::cli {
@@ -121,8 +121,8 @@ class Changes {
   /// Some change runs a component that reads whole objects.
   [[nodiscard]] bool needs_documents() const {
     return std::ranges::any_of(changes_, [](const json::Value& one) {
-      return one.is_object() && (one.get_object().contains("descheduler") || one.get_object().contains("autoscaler") ||
-                                 one.get_object().contains("pools"));
+      return one.is_object() &&
+             (one.get_object().contains("descheduler") || one.get_object().contains("autoscaler") || one.get_object().contains("pools"));
     });
   }
 
@@ -189,7 +189,7 @@ Result<void> Changes::add_flag(const std::string& flag, const std::string& value
     auto documents = read_pool_documents({value});
     if (!documents) return std::unexpected(documents.error());
     // Files one after the other are pools side by side.
-    if (changes_.empty() || !changes_.back().get_object().contains("pools")) add(json::Object{{"pools", json::Array()}}, words);
+    if (changes_.empty() || json::get_array(changes_.back(), {"pools"}).empty()) add(json::Object{{"pools", json::Array()}}, words);
     json::Array& pools = changes_.back().get_object()["pools"].get_array();
     for (json::Value& one : *documents) pools.push_back(std::move(one));
   } else if (verb == "config-from") {
@@ -258,7 +258,8 @@ Result<void> Changes::add_file(const std::string& path, json::Object& question) 
     if (is_done) continue;
     auto full = with_pools(change, folder);
     if (!full)
-      return invalid(fmt::format("{}:{}: {}", path, config::line_finder(*text)(fmt::format("changes[{}].pools", here)), full.error().message));
+      return invalid(
+          fmt::format("{}:{}: {}", path, config::line_finder(*text)(fmt::format("changes[{}].pools", here)), full.error().message));
     changes_.push_back(std::move(*full));
     origins_.push_back({path, *text, here});
   }

@@ -43,13 +43,17 @@ PassResult Keeper::step(TimePoint now, std::function<bool()> is_over) {
   // Whoever has nothing to launch and nothing to give up need not be looked at whole.
   const bool is_waited_for = some_wait(), is_forced = some_are_forced();
   if (!is_waited_for) waiting_.clear(), is_busy_ = false;
-  if (is_waited_for || is_forced || (now_ - disrupted_ >= options_.disruption_pause && !world_.claims().empty() && moment() != settled_)) {
+  // Who waits in vain is not looked at each second.
+  const bool is_no_news = world_.version() == viewed_ && planned_ >= waiting_changed_ && now_ - planned_ < options_.disruption_pause;
+  if ((is_waited_for && !is_no_news) || is_forced ||
+      (now_ - disrupted_ >= options_.disruption_pause && !world_.claims().empty() && moment() != settled_)) {
     PoolsView view = view_of(world_, catalogue_, options_.profiles, unavailable_, now, false);
     view.provision.is_over = std::move(is_over);
     view.provision.seed = options_.seed;
+    viewed_ = world_.version();
     if (is_forced) replace_forced(view);
     provision(view);
-    disrupt(view);
+    if (!is_forced) disrupt(view);  // It would count on nodes that are about to go.
   }
   return std::move(out_);
 }
@@ -133,8 +137,7 @@ void Keeper::keep_pool(const NodePool& pool) {
                           : !has_class ? fmt::format("there is no {} named \"{}\"", kNodeClassKind, pool.node_class.name)
                                        : "";
   std::string invalid;
-  if (!pool.is_deleting && !is_satisfiable(pool))
-    invalid = "no instance type of the catalogue meets the requirements";
+  if (!pool.is_deleting && !is_satisfiable(pool)) invalid = "no instance type of the catalogue meets the requirements";
   bool changed = set_condition(conditions, "ValidationSucceeded", invalid.empty() ? "True" : "False",
                                invalid.empty() ? "ValidationSucceeded" : "NoInstanceTypes", invalid, now_);
   changed |= set_condition(conditions, "NodeClassReady", why.empty() ? "True" : "False",

@@ -152,12 +152,13 @@ class Keeper {
   // Waiting pods, pools and claims as they were when they last changed, since when some wait, and when nodes were last planned for them.
   std::set<std::string> waiting_;
   TimePoint waiting_changed_{}, waiting_since_{}, planned_{};
-  bool is_busy_ = false;  ///< Some of them will get a node.
+  bool is_busy_ = false;      ///< Some of them will get a node.
+  std::uint64_t viewed_ = 0;  ///< The world's version when it was last looked at whole.
   TimePoint disrupted_{};
-  std::string settled_;  ///< The moment in which nothing was to go.
+  std::string settled_;                                              ///< The moment in which nothing was to go.
   std::map<std::string, std::pair<std::string, bool>> satisfiable_;  ///< By pool: its requirements, and whether some type meets them.
   std::vector<Replacement> replacements_;
-  std::map<std::string, bool> registration_;  ///< By pool: whether the last node that was waited for came.
+  std::map<std::string, bool> registration_;                  ///< By pool: whether the last node that was waited for came.
   std::map<std::string, std::string> told_;                   ///< By object and reason: the last message.
   std::map<std::string, std::set<std::string>> pods_before_;  ///< By node: uids.
 };

@@ -175,7 +175,8 @@ void Keeper::await_node(const NodeClaim& claim) {
     model::ResourceList out = list;
     for (auto& [name, amount] : out)
       if (const json::Value* lacks = node_class == nullptr ? nullptr : json::find(*node_class, {"spec", "shortfall", name}))
-        if (const auto less = model::Quantity::parse(lacks->is_string() ? json::as_view(*lacks) : std::string_view(json::serialize(*lacks))))
+        if (const auto less =
+                model::Quantity::parse(lacks->is_string() ? json::as_view(*lacks) : std::string_view(json::serialize(*lacks))))
           amount -= *less;
     return as_json(out);
   };

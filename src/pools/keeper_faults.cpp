@@ -1,4 +1,5 @@
-// What befalls machines that are there: notices that they will be taken away, nodes that are not healthy, nodes that are smaller than was said.
+// What befalls machines that are there: notices that they will be taken away, nodes that are not healthy, nodes that are smaller than was
+// said.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 namespace berth::pools {
 namespace {
 
-constexpr Duration kNotice = std::chrono::minutes(2);            ///< As clouds give it to spot machines.
+constexpr Duration kNotice = std::chrono::minutes(2);             ///< As clouds give it to spot machines.
 constexpr Duration kRepairToleration = std::chrono::minutes(30);  ///< Of a node that is not ready; Karpenter's AWS provider's.
 constexpr std::int64_t kMostUnhealthyPercent = 20;                ///< Karpenter's (pkg/controllers/node/health), rounded up.
 /// An unhealthy node's pods wait so long for what comes instead of it.
@@ -107,7 +108,8 @@ std::string Keeper::wrong_with(const NodeClaim& claim, const json::Value& node, 
       if (json::get_string(one, {"type"}) != policy.type || json::get_string(one, {"status"}) != policy.status) continue;
       const auto since = parse_rfc3339(json::get_string(one, {"lastTransitionTime"}));
       if (repaired_at != nullptr && since) *repaired_at = *since + policy.toleration;
-      return fmt::format("its condition {} is {}; after {} it is replaced", policy.type, policy.status, format_go_duration(policy.toleration));
+      return fmt::format("its condition {} is {}; after {} it is replaced", policy.type, policy.status,
+                         format_go_duration(policy.toleration));
     }
   return "";
 }
@@ -134,8 +136,9 @@ void Keeper::follow_health(const NodeClaim& claim, const json::Value& node, Clai
   }
   const bool is_due = repaired_at && *repaired_at <= now_, is_allowed = !is_due || is_repair_allowed(claim);
   const std::string_view reason = !is_due ? "Tolerated" : is_allowed ? "Repair" : "NodeRepairBlocked";
-  const std::string message =
-      is_allowed ? wrong : fmt::format("more than {}% of the nodes of NodePool {} are unhealthy: none is replaced", kMostUnhealthyPercent, claim.pool);
+  const std::string message = is_allowed ? wrong
+                                         : fmt::format("more than {}% of the nodes of NodePool {} are unhealthy: none is replaced",
+                                                       kMostUnhealthyPercent, claim.pool);
   if (!is_allowed) tell("NodeClaim", claim.name, claim.uid, true, reason, message);
   if (is_due && is_allowed) tell("NodeClaim", claim.name, claim.uid, true, "Unhealthy", wrong);
   status.set("Unhealthy", is_due && is_allowed ? "True" : "Unknown", reason, message, now_);
@@ -176,10 +179,10 @@ void Keeper::replace_forced(PoolsView& view) {
       nodes.push_back(i);
       no_later = no_later ? std::min(*no_later, why->no_later) : why->no_later;
       // Who does not want to go is given his grace before the machine is gone.
-      out_.writes.push_back({Write::Kind::kPatch, kNodeClaims, "", claim->first,
-                             json::Object{{"metadata", json::Object{{"annotations", json::Object{{kTerminationTimestamp,
-                                                                                                 format_rfc3339(why->deadline)}}}}}},
-                             "", std::nullopt});
+      out_.writes.push_back(
+          {Write::Kind::kPatch, kNodeClaims, "", claim->first,
+           json::Object{{"metadata", json::Object{{"annotations", json::Object{{kTerminationTimestamp, format_rfc3339(why->deadline)}}}}}},
+           "", std::nullopt});
     }
     if (nodes.empty()) continue;
     // One that others move their pods to meanwhile is none of theirs any more.

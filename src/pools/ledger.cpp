@@ -58,8 +58,7 @@ void Ledger::turn(Meters& meters, const std::string& name, double by, TimePoint 
 std::map<std::string, double> Ledger::read(const Meters& meters, TimePoint now) const {
   std::map<std::string, double> out;
   for (const auto& [name, meter] : meters) {
-    const double cost =
-        meter.cost + (now > meter.since ? meter.rate * static_cast<double>((now - meter.since).count()) / 3.6e9 : 0);
+    const double cost = meter.cost + (now > meter.since ? meter.rate * static_cast<double>((now - meter.since).count()) / 3.6e9 : 0);
     if (cost > 1e-9) out[name] = cost;
   }
   return out;

@@ -1,5 +1,5 @@
-// What nodes cost, by pool and by workload, added up over time: a node's price is its pods', by their share of it, and what nobody asks for is
-// idle. Pure: told of changes and of the time.
+// What nodes cost, by pool and by workload, added up over time: a node's price is its pods', by their share of it, and what nobody asks for
+// is idle. Pure: told of changes and of the time.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace berth::pools {
 /// Of a node or of pods: cpu in thousandths of cores, memory in bytes, GPUs in thousandths.
 enum Part : std::size_t { kCpuPart, kMemoryPart, kGpuPart, kParts };
 using Parts = std::array<std::int64_t, kParts>;
-/// What of a node's price is that of so much of it: of a node with GPUs, which are what it is bought for, the share of these; else the mean of
-/// the shares of cpu and memory.
+/// What of a node's price is that of so much of it: of a node with GPUs, which are what it is bought for, the share of these; else the mean
+/// of the shares of cpu and memory.
 double price_share(const Parts& part, const Parts& whole);
 
 class Ledger {

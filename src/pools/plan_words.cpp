@@ -58,8 +58,12 @@ json::Object to_json(const ProvisionPlan& plan, const std::vector<NodePool>& poo
   for (const NewClaim& claim : plan.claims) claims.push_back(to_json(claim, pools));
   for (const auto& [pod, node] : plan.on_existing) existing.push_back(json::Object{{"pod", pod->key}, {"node", node}});
   for (const auto& one : plan.refused) refused.push_back(json::Object{{"pod", one.pod->key}, {"reason", one.why}});
-  json::Object out{{"nodeClaims", std::move(claims)},         {"onExistingNodes", std::move(existing)}, {"refused", std::move(refused)},
-                   {"currency", catalogue.currency},          {"priced", catalogue.priced},             {"pricePerHour", plan.cost},
+  json::Object out{{"nodeClaims", std::move(claims)},
+                   {"onExistingNodes", std::move(existing)},
+                   {"refused", std::move(refused)},
+                   {"currency", catalogue.currency},
+                   {"priced", catalogue.priced},
+                   {"pricePerHour", plan.cost},
                    {"firstFitPricePerHour", plan.greedy_cost}};
   if (plan.bound > 0) out["lowerBoundPerHour"] = plan.bound;
   return out;
@@ -90,12 +94,9 @@ json::Object to_json(const ConsolidationPlan& plan, const ConsolidationInput& in
                                  {"capacityType", one.capacity_type},
                                  {"pricePerHour", one.price},
                                  {"isLeaving", one.is_leaving}});
-  return json::Object{{"steps", std::move(steps)},
-                      {"staying", std::move(staying)},
-                      {"nodes", std::move(nodes)},
-                      {"currency", input.provision.catalogue->currency},
-                      {"pricePerHour", plan.cost},
-                      {"savingsPerHour", plan.savings}};
+  return json::Object{{"steps", std::move(steps)}, {"staying", std::move(staying)},
+                      {"nodes", std::move(nodes)}, {"currency", input.provision.catalogue->currency},
+                      {"pricePerHour", plan.cost}, {"savingsPerHour", plan.savings}};
 }
 
 std::string claim_lines(const json::Array& claims, std::string_view currency, std::string_view indent) {
@@ -158,9 +159,9 @@ std::string consolidation_text(const json::Value& plan) {
   std::map<std::string, std::vector<std::string>> staying;
   for (const json::Value& one : json::get_array(plan, {"staying"})) staying[text_of(one, "reason")].push_back(text_of(one, "node"));
   for (const auto& [why, nodes] : staying)
-    out += fmt::format("{} stay{}: {}\n",
-                       nodes.size() == 1 ? nodes.front() : fmt::format("{} nodes such as {}", nodes.size(), nodes.front()),
-                       nodes.size() == 1 ? "s" : "", why);
+    out +=
+        fmt::format("{} stay{}: {}\n", nodes.size() == 1 ? nodes.front() : fmt::format("{} nodes such as {}", nodes.size(), nodes.front()),
+                    nodes.size() == 1 ? "s" : "", why);
   if (const double savings = number_of(plan, "savingsPerHour"); savings > 0)
     out += fmt::format("{} an hour less in all\n", money(savings, currency));
   return out;
@@ -170,12 +171,11 @@ std::string node_text(const json::Value& consolidation, std::string_view node) {
   const std::string currency = text_of(consolidation, "currency");
   for (const json::Value& one : json::get_array(consolidation, {"nodes"})) {
     if (text_of(one, "node") != node) continue;
-    std::string out = fmt::format("Node {} is of NodePool {} (NodeClaim {}): {} in {}, {}, {}.\n", node, text_of(one, "nodePool"),
-                                  text_of(one, "nodeClaim"), text_of(one, "instanceType"), text_of(one, "zone"),
-                                  text_of(one, "capacityType"),
-                                  number_of(one, "pricePerHour") > 0
-                                      ? money(number_of(one, "pricePerHour"), currency) + " an hour"
-                                      : std::string("of a price that the instance types do not tell"));
+    std::string out =
+        fmt::format("Node {} is of NodePool {} (NodeClaim {}): {} in {}, {}, {}.\n", node, text_of(one, "nodePool"),
+                    text_of(one, "nodeClaim"), text_of(one, "instanceType"), text_of(one, "zone"), text_of(one, "capacityType"),
+                    number_of(one, "pricePerHour") > 0 ? money(number_of(one, "pricePerHour"), currency) + " an hour"
+                                                       : std::string("of a price that the instance types do not tell"));
     if (json::get_bool(one, {"isLeaving"})) return out + "It goes: its pods are being moved.\n";
     for (const json::Value& step : json::get_array(consolidation, {"steps"}))
       if (const std::vector<std::string> nodes = names_in(step, "nodes"); std::ranges::find(nodes, node) != nodes.end())

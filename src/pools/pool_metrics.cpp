@@ -40,16 +40,19 @@ void PoolMetrics::count(const PassResult& pass, const PoolsWorld& world) {
   for (const Write& write : pass.writes) {
     if (write.gvr.resource != "nodeclaims") continue;
     if (write.kind == Write::Kind::kCreate)
-      registry_.counter("karpenter_nodeclaims_created_total", "NodeClaims that were made.",
-                        {{"nodepool", std::string(json::get_string(write.body, {"metadata", "labels", kPoolLabel}))}})
+      registry_
+          .counter("karpenter_nodeclaims_created_total", "NodeClaims that were made.",
+                   {{"nodepool", std::string(json::get_string(write.body, {"metadata", "labels", kPoolLabel}))}})
           .add();
     if (write.kind == Write::Kind::kDelete)
-      registry_.counter("karpenter_nodeclaims_terminated_total", "NodeClaims that were given up.", {{"nodepool", pool_of(write.name)}}).add();
+      registry_.counter("karpenter_nodeclaims_terminated_total", "NodeClaims that were given up.", {{"nodepool", pool_of(write.name)}})
+          .add();
   }
   for (const Told& one : pass.events)
     if (one.kind == "NodeClaim" && one.reason == "Disrupted")
-      registry_.counter("karpenter_nodeclaims_disrupted_total", "NodeClaims that were to go, by why.",
-                        {{"nodepool", pool_of(one.name)}, {"reason", one.message.substr(0, one.message.find(':'))}})
+      registry_
+          .counter("karpenter_nodeclaims_disrupted_total", "NodeClaims that were to go, by why.",
+                   {{"nodepool", pool_of(one.name)}, {"reason", one.message.substr(0, one.message.find(':'))}})
           .add();
 }
 
@@ -58,7 +61,8 @@ void PoolMetrics::show_pools(const PoolsWorld& world) {
     const json::Value* document = world.pool_document(name);
     for (const auto& [key, amount] : json::get_object(*document, {"status", "resources"}))
       if (const auto quantity = model::Quantity::parse(amount.is_string() ? json::as_view(amount) : std::string_view()))
-        registry_.gauge("karpenter_nodepools_usage", "What the nodes of a pool have.", {{"nodepool", name}, {"resource_type", std::string(key)}})
+        registry_
+            .gauge("karpenter_nodepools_usage", "What the nodes of a pool have.", {{"nodepool", name}, {"resource_type", std::string(key)}})
             .set(quantity->as_double());
     for (const auto& [resource, quantity] : pool.limits)
       registry_.gauge("karpenter_nodepools_limit", "What the nodes of a pool may have.", {{"nodepool", name}, {"resource_type", resource}})
@@ -71,9 +75,11 @@ void PoolMetrics::charge(PoolsWorld& world, const Catalogue& catalogue, double h
   for (const auto& [name, pool] : world.pools()) rates[name] = 0;
   const auto pay = [&](const std::string& ns, const std::string& workload, double amount) {
     if (hours > 0 && amount > 0)
-      registry_.counter("berth_workload_cost_total", "What workloads cost on nodes of pools, in the instance types' currency; without a "
-                                                     "name: what no pod asks for.",
-                        {{"namespace", ns}, {"workload", workload}})
+      registry_
+          .counter("berth_workload_cost_total",
+                   "What workloads cost on nodes of pools, in the instance types' currency; without a "
+                   "name: what no pod asks for.",
+                   {{"namespace", ns}, {"workload", workload}})
           .add(amount * hours);
   };
   for (const auto& [name, claim] : world.claims()) {

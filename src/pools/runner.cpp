@@ -161,11 +161,10 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   void publish() {
     constexpr std::size_t kMost = 900'000;
     if (options.catalogue.text.empty() || options.catalogue.text.size() > kMost) return;
-    const json::Value body =
-        json::Object{{"apiVersion", "v1"},
-                     {"kind", "ConfigMap"},
-                     {"metadata", json::Object{{"name", kPublishedTypes}, {"namespace", "kube-system"}}},
-                     {"data", json::Object{{kPublishedKey, options.catalogue.text}}}};
+    const json::Value body = json::Object{{"apiVersion", "v1"},
+                                          {"kind", "ConfigMap"},
+                                          {"metadata", json::Object{{"name", kPublishedTypes}, {"namespace", "kube-system"}}},
+                                          {"data", json::Object{{kPublishedKey, options.catalogue.text}}}};
     client.patch({"", "v1", "configmaps"}, "kube-system", std::string(kPublishedTypes), client::PatchType::kApply, body,
                  guarded([](Impl& self, const ApiResult<json::Value>& result) {
                    if (!result) self.say("ConfigMap " + std::string(kPublishedTypes), result.error().message);

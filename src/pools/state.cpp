@@ -221,8 +221,8 @@ namespace {
 /// So long a group may take for a machine (the autoscaler's maxNodeProvisionTime): then its pods are the pools' as well.
 constexpr Duration kGroupPatience = std::chrono::minutes(15);
 
-/// Groups that somebody sized come first, as far as they may grow, so that nobody buys twice for one pod: what the autoscaler grows by is not
-/// bought, and what it cannot grow by is.
+/// Groups that somebody sized come first, as far as they may grow, so that nobody buys twice for one pod: what the autoscaler grows by is
+/// not bought, and what it cannot grow by is.
 class LeavingToGroups {
  public:
   LeavingToGroups(PoolsView& view, const autoscaler::Snapshot& snapshot, TimePoint now)
@@ -252,8 +252,8 @@ class LeavingToGroups {
   /// Machines that are on their way, and those by which groups may still grow.
   void add_machines() {
     for (const autoscaler::NodeGroup& group : snapshot_.groups) {
-      const autoscaler::NodeTemplate like =
-          autoscaler::make_template(group, snapshot_, [this]() -> placement::Trial& { return soon_; }, nullptr, now_);
+      const autoscaler::NodeTemplate like = autoscaler::make_template(
+          group, snapshot_, [this]() -> placement::Trial& { return soon_; }, nullptr, now_);
       if (like.node == nullptr) continue;
       std::int64_t there = 0;
       for (const autoscaler::Instance& one : group.instances) there += one.node.empty() ? 0 : 1;

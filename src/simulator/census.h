@@ -39,7 +39,7 @@ struct Sample {
   Amounts requested{}, allocatable{}, used{};
   double price_per_hour = 0, cost = 0;
   std::map<std::string, double> cost_by_pool, cost_by_workload;  ///< Since the start; nodes without a pool by their instance type.
-  double wait_p50 = 0, wait_p99 = 0, wait_max = 0;  ///< Seconds from creation to node, of pods bound since the last sample.
+  double wait_p50 = 0, wait_p99 = 0, wait_max = 0;               ///< Seconds from creation to node, of pods bound since the last sample.
   [[nodiscard]] json::Value to_json() const;
 };
 

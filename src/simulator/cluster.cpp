@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "model/features.h"
+#include "pools/runner.h"
 #include "scheduler/group_options.h"
 #include "simulator/random.h"
 
@@ -40,8 +41,7 @@ class Borrowed final : public net::Handler {
 
 Cluster::Cluster(ClusterOptions options) : options_(std::move(options)), loop_(options_.start), store_(store::make_memory_store()) {
   std::uint64_t seed = options_.seed;
-  for (const std::string_view name : kLinkedComponents)
-    links_[std::string(name)] = std::make_shared<Link>(loop_, ++seed);
+  for (const std::string_view name : kLinkedComponents) links_[std::string(name)] = std::make_shared<Link>(loop_, ++seed);
   client_link_ = std::make_shared<Link>(loop_);
 }
 

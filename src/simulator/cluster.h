@@ -17,10 +17,13 @@
 #include "controllers/manager.h"
 #include "descheduler/descheduler.h"
 #include "node/simulated/simulated_nodes.h"
-#include "pools/runner.h"
 #include "scheduler/scheduler.h"
 #include "simulator/link.h"
 #include "simulator/scenario.h"
+
+namespace berth::pools {
+class Runner;
+}
 
 namespace berth::simulator {
 

@@ -89,14 +89,14 @@ std::vector<Course> courses_by_name(const std::vector<Named>& samples) {
   return out;
 }
 
-std::vector<Named> named_counts(const Outcome& outcome, std::map<std::string, std::int64_t> Sample::* of) {
+std::vector<Named> named_counts(const Outcome& outcome, std::map<std::string, std::int64_t> Sample::*of) {
   std::vector<Named> out;
   for (const Sample& sample : outcome.samples) out.emplace_back((sample.*of).begin(), (sample.*of).end());
   return out;
 }
 
 /// Sums since the start as what an hour cost in each span.
-std::vector<Named> named_rates(const Outcome& outcome, std::map<std::string, double> Sample::* of) {
+std::vector<Named> named_rates(const Outcome& outcome, std::map<std::string, double> Sample::*of) {
   std::vector<Named> out(outcome.samples.size());
   for (std::size_t i = 1; i < out.size(); ++i) {
     const Sample &now = outcome.samples[i], &before = outcome.samples[i - 1];

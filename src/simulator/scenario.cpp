@@ -17,11 +17,10 @@
 namespace berth::simulator {
 namespace {
 
-constexpr std::array<std::string_view, 26> kFields = {"title",       "duration",   "seed",        "start",   "from",      "replay",
-                                                      "nodes",       "groups",     "workloads",   "faults",  "changes",   "scheduler",
-                                                      "controllers", "autoscaler", "descheduler", "kubelet", "behaviour", "prices",
-                                                      "currency",    "record",     "assert",      "compare", "seeds",     "gangs",
-                                                      "nodePools", "instanceTypes"};
+constexpr std::array<std::string_view, 26> kFields = {
+    "title",    "duration", "seed",      "start",       "from",       "replay",      "nodes",     "groups",       "workloads",
+    "faults",   "changes",  "scheduler", "controllers", "autoscaler", "descheduler", "kubelet",   "behaviour",    "prices",
+    "currency", "record",   "assert",    "compare",     "seeds",      "gangs",       "nodePools", "instanceTypes"};
 /// Thursday, for want of a better day.
 constexpr std::string_view kDefaultStart = "2026-01-01T00:00:00Z";
 
@@ -103,7 +102,8 @@ void read_pools(const config::Reader& root, Scenario& out, const PartContext& co
       root.problem("nodePools", fmt::format("{} {} is neither a NodePool of karpenter.sh/v1 nor a {} of {}", version, kind,
                                             pools::kNodeClassKind, pools::kNodeClassGroup));
   }
-  if (!types.is_present()) return root.problem("instanceTypes", "required with nodePools: the file of what can be bought (docs/node-pools.md)");
+  if (!types.is_present())
+    return root.problem("instanceTypes", "required with nodePools: the file of what can be bought (docs/node-pools.md)");
   auto catalogue = types.value()->is_string()
                        ? pools::Catalogue::load(resolve(context.directory, std::string(json::as_view(*types.value()))))
                        : pools::Catalogue::parse(json::to_yaml(*types.value()), types.place());
@@ -142,7 +142,8 @@ void check_names(const config::Reader& root, const Scenario& scenario) {
   for (const Workload& workload : scenario.workloads)
     if (!names.insert(workload.ns + "/" + workload.name).second)
       root.problem("workloads", fmt::format("two are named {} in namespace {}", workload.name, workload.ns));
-  if (scenario.nodes.empty() && scenario.groups.empty() && !scenario.pools && scenario.initial.empty() && scenario.replay.empty() && !root.has("from"))
+  if (scenario.nodes.empty() && scenario.groups.empty() && !scenario.pools && scenario.initial.empty() && scenario.replay.empty() &&
+      !root.has("from"))
     root.problem("nodes", "required, unless a dump (from) or a recording (replay) has some");
   if (!scenario.groups.empty() && !scenario.autoscaler)
     root.note("groups", "there is no autoscaler: groups keep their size (autoscaler: true)");

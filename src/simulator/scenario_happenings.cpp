@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "model/kinds.h"
-#include "simulator/checks.h"
 #include "pools/crds.h"
+#include "simulator/checks.h"
 #include "simulator/scenario_parts.h"
 
 namespace berth::simulator {
@@ -87,8 +87,8 @@ Fault read_fault(const config::Reader& at, const PartContext& context) {
   if (!at.expect_object()) return out;
   constexpr std::array<std::string_view, 10> kWhats = {"lose",    "delete",     "taint",   "cordon", "interrupt",
                                                        "slowApi", "failingApi", "restart", "cut",    "clock"};
-  at.only({"at", "rate", "from", "until", "for", "lose", "delete", "taint", "cordon", "interrupt", "slowApi", "failingApi", "restart", "cut",
-           "clock"});
+  at.only({"at", "rate", "from", "until", "for", "lose", "delete", "taint", "cordon", "interrupt", "slowApi", "failingApi", "restart",
+           "cut", "clock"});
   out.when = read_when(at);
   note_what_never_comes(at, out.when, context);
   out.lasts = read_lengths(at.field("for"));

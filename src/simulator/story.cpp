@@ -368,7 +368,8 @@ void Story::create_all(const std::vector<json::Value>& objects, const std::strin
 void Story::remove_all(const std::vector<json::Value>& objects, const std::string& ns) {
   for (const json::Value& object : objects)
     if (const std::optional<Target> kind = target_of(object))
-      remove(kind->gvr.group, kind->gvr.resource, kind->is_namespaced ? std::string(json::get_string(object, {"metadata", "namespace"}, ns)) : "",
+      remove(kind->gvr.group, kind->gvr.resource,
+             kind->is_namespaced ? std::string(json::get_string(object, {"metadata", "namespace"}, ns)) : "",
              std::string(json::get_string(object, {"metadata", "name"})));
 }
 

@@ -13,7 +13,7 @@ namespace {
 constexpr Duration kSettle = std::chrono::minutes(2);
 constexpr Duration kDrainRetry = std::chrono::seconds(5), kDrainLimit = std::chrono::hours(1);
 
-json::Value annotation(const char* key, json::Value value) {
+json::Value annotation(std::string_view key, json::Value value) {
   return json::Object{{"metadata", json::Object{{"annotations", json::Object{{key, std::move(value)}}}}}};
 }
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "whatif/answer.h"
 #include "pools/plan_words.h"
+#include "whatif/answer.h"
 #include "whatif/purchases.h"
 #include "whatif/question.h"
 #include "whatif/steps.h"

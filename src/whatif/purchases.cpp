@@ -110,13 +110,11 @@ pools::NodePool pool_of_everything(const World& world) {
     if (const std::string* arch = node->label(pools::kArchLabel)) archs.insert(*arch);
   if (archs.empty()) archs.insert("amd64");
   json::Array values(archs.begin(), archs.end());
-  json::Array requirements{
-      json::Object{{"key", pools::kArchLabel}, {"operator", "In"}, {"values", std::move(values)}},
-      json::Object{{"key", pools::kCapacityTypeLabel}, {"operator", "In"}, {"values", json::Array{"on-demand"}}}};
-  return pools::NodePool::parse(json::Object{
-      {"metadata", json::Object{{"name", "catalogue"}}},
-      {"spec",
-       json::Object{{"template", json::Object{{"spec", json::Object{{"requirements", std::move(requirements)}}}}}}}});
+  json::Array requirements{json::Object{{"key", pools::kArchLabel}, {"operator", "In"}, {"values", std::move(values)}},
+                           json::Object{{"key", pools::kCapacityTypeLabel}, {"operator", "In"}, {"values", json::Array{"on-demand"}}}};
+  return pools::NodePool::parse(
+      json::Object{{"metadata", json::Object{{"name", "catalogue"}}},
+                   {"spec", json::Object{{"template", json::Object{{"spec", json::Object{{"requirements", std::move(requirements)}}}}}}}});
 }
 
 }  // namespace berth::whatif

@@ -124,8 +124,8 @@ TEST(Repair, ANodeThatIsNotReadyForLongIsReplaced) {
   cluster.change("SimulatedNodeClass/default",
                  "{spec: {repairPolicies: [{conditionType: Ready, conditionStatus: Unknown, tolerationDuration: 60s}]}}");
   const auto turn = [&](const char* status) {
-    cluster.change("Node/" + node, fmt::format("{{status: {{conditions: [{{type: Ready, status: '{}', lastTransitionTime: '{}'}}]}}}}", status,
-                                               format_rfc3339(cluster.now())));
+    cluster.change("Node/" + node, fmt::format("{{status: {{conditions: [{{type: Ready, status: '{}', lastTransitionTime: '{}'}}]}}}}",
+                                               status, format_rfc3339(cluster.now())));
   };
   turn("Unknown");
   cluster.run(50);
@@ -170,8 +170,9 @@ TEST(Repair, MoreThanAFifthOfAPoolIsNotReplaced) {
 TEST(Provider, NodesThatAreSmallerThanSaidAreCountedSoFromThenOn) {
   FakeCluster cluster;
   cluster.change("SimulatedNodeClass/default", "{spec: {shortfall: {cpu: 500m}}}");
-  cluster.add(pool_document("general", "[{key: node.kubernetes.io/instance-type, operator: In, values: [small, medium]}, {key: "
-                                       "karpenter.sh/capacity-type, operator: In, values: [on-demand]}]",
+  cluster.add(pool_document("general",
+                            "[{key: node.kubernetes.io/instance-type, operator: In, values: [small, medium]}, {key: "
+                            "karpenter.sh/capacity-type, operator: In, values: [on-demand]}]",
                             kCalm));
   cluster.scale("web", 0, 1, "1800m");
   cluster.run(30);

@@ -171,7 +171,8 @@ TEST(Plan, PodsThatAGroupMayGrowForAreLeftToIt) {
   world.add(pool_document("general", kOnDemand));
   const auto add_group = [&](int replicas) {
     world.add_yaml(fmt::format(
-        "apiVersion: machine.openshift.io/v1beta1\nkind: MachineSet\nmetadata: {{name: workers, namespace: openshift-machine-api, annotations: "
+        "apiVersion: machine.openshift.io/v1beta1\nkind: MachineSet\nmetadata: {{name: workers, namespace: openshift-machine-api, "
+        "annotations: "
         "{{machine.openshift.io/cluster-api-autoscaler-node-group-min-size: '0', "
         "machine.openshift.io/cluster-api-autoscaler-node-group-max-size: '2', capacity.cluster-autoscaler.kubernetes.io/cpu: '4', "
         "capacity.cluster-autoscaler.kubernetes.io/memory: 16Gi}}}}\nspec: {{replicas: {}, selector: {{matchLabels: {{a: b}}}}, template: "
@@ -193,7 +194,11 @@ TEST(Plan, PodsThatAGroupMayGrowForAreLeftToIt) {
   EXPECT_EQ(world.view.left_to_groups.size(), 2U);
   add_group(2);
   EXPECT_EQ(world.plan().claims.size(), 1U) << "its machines are on their way";
-  world.add_pods("more", 2, "3500m", "1Gi");
+  for (int i = 0; i < 2; ++i) {
+    json::Value more = pod(fmt::format("more-{}", i), "3500m", "1Gi");
+    json::set(more, {"metadata", "creationTimestamp"}, json::Value(format_rfc3339(kNow)));
+    world.add(more);
+  }
   EXPECT_EQ(world.plan().claims.size(), 3U) << "it is at its most: the pools buy";
 }
 

@@ -98,8 +98,8 @@ assert:
 }
 
 TEST(Pools, MistakesAreToldWithTheirPlaces) {
-  EXPECT_NE(problems_of("duration: 1h\nnodePools: [{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: a}}]").find(
-                "instanceTypes: required with nodePools"),
+  EXPECT_NE(problems_of("duration: 1h\nnodePools: [{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: a}}]")
+                .find("instanceTypes: required with nodePools"),
             std::string::npos);
   EXPECT_NE(problems_of("duration: 1h\nnodes: [{name: a}]\ninstanceTypes: {kind: InstanceTypeCatalogue}").find("nobody buys of them"),
             std::string::npos);
