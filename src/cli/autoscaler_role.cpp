@@ -39,6 +39,7 @@ AutoscalerRole::AutoscalerRole(std::shared_ptr<client::Transport> transport, aut
       pools.catalogue = std::move(*instance_types);
       pools.keeper.profiles = options.profiles;
       pools.steady_clock = options.steady_clock;
+      pools.metrics = metrics_.get();
       pools.leader_elect = options.leader_elect;
       pools.identity = options.identity;
       pools.ns = options.ns;

@@ -5,6 +5,8 @@
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
 #include "cli/pod_manifests.h"
+#include "cli/pool_documents.h"
+#include "cli/pool_view.h"
 #include "cli/whatif_ask.h"
 
 namespace berth::cli {
@@ -57,26 +59,45 @@ int run_pack(const std::vector<std::string>& args) {
       "place. Changes nothing.\n"
       "  berth pack                                         # which of the nodes can go\n"
       "  berth pack --shape m5.4xlarge --shape cpu=64,memory=256Gi --prices prices.yaml    # the cheapest of these instead of what is "
-      "there",
+      "there\n"
+      "  berth pack --catalogue types.yaml                  # the cheapest mixture of instance types instead of what is there",
       "berth pack");
   WhatIfFlags flags;
-  std::vector<std::string> shapes;
-  std::string check;
+  std::vector<std::string> shapes, pools;
+  std::string check, catalogue;
   app.add_option("--check", check, "A saved plan (-o json): what has changed since, and whether it still holds; exit with 3 if not");
   app.add_option("--shape", shapes,
                  "New nodes of this shape instead of those that are there; several: the cheapest is taken (the fewest, without prices)")
       ->allow_extra_args(false);
+  app.add_option("--catalogue,--instance-types", catalogue,
+                 "New nodes in the cheapest mixture of the instance types of this file, on demand (docs/node-pools.md)");
+  app.add_option("--node-pool", pools, "With --catalogue: files with NodePools that say which of them are allowed")
+      ->allow_extra_args(false);
   flags.add_to(app, "--config,--scheduler-config", {"text", "json", "yaml", "html"});
   if (const auto code = parse_args(app, args)) return *code;
+  if ((!shapes.empty() && !catalogue.empty()) || (!pools.empty() && catalogue.empty())) {
+    std::fprintf(stderr, "error: --shape and --catalogue are two ways to say what is bought, and --node-pool goes with --catalogue\n");
+    return 2;
+  }
   if (!check.empty()) {
-    if (shapes.empty()) return check_answer(check, flags);
-    std::fprintf(stderr, "error: --check asks what the saved plan was asked: no --shape stands beside it\n");
+    if (shapes.empty() && catalogue.empty()) return check_answer(check, flags);
+    std::fprintf(stderr, "error: --check asks what the saved plan was asked: no --shape and no --catalogue stands beside it\n");
     return 2;
   }
   json::Object request;
   json::Array list;
   for (const std::string& shape : shapes) list.emplace_back(shape);
   if (!list.empty()) request["shapes"] = std::move(list);
+  if (!catalogue.empty()) {
+    auto types = read_instance_types(catalogue);
+    if (!types) return report(types.error());
+    request["instanceTypes"] = std::move(*types);
+    auto documents = read_pool_documents(pools);
+    if (!documents) return report(documents.error());
+    json::Array of;
+    for (json::Value& one : *documents) of.push_back(std::move(one));
+    if (!of.empty()) request["pools"] = std::move(of);
+  }
   return answer_question({{"pack", std::move(request)}}, flags);
 }
 

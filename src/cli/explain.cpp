@@ -15,6 +15,7 @@
 #include "cli/placement_commands.h"
 #include "cli/placement_input.h"
 #include "cli/pod_manifests.h"
+#include "cli/pool_view.h"
 #include "cli/scaling_view.h"
 #include "placement/groups/group_placement.h"
 
@@ -92,7 +93,7 @@ struct Asked {
 struct ExplainFlags {
   PlacementFlags placement;
   std::vector<std::string> words, pod_files;
-  std::string output = "text";
+  std::string output = "text", instance_types;
   bool budgets_are_hard = false;
 
   void add_to(CLI::App& app) {
@@ -100,6 +101,9 @@ struct ExplainFlags {
     app.add_option("args", words, "pod NAME, pod/NAME, podgroup NAME, podgroup/NAME, node NAME or node/NAME");
     app.add_option("--pod", pod_files, "A manifest with the pod (or the workload whose pod it is)");
     app.add_option("-o,--output", output, "text, wide or json")->check(CLI::IsMember({"text", "wide", "json"}));
+    app.add_option(
+        "--instance-types", instance_types,
+        "What NodePools buy from, with prices: a file (docs/node-pools.md); default: what the cluster's autoscaler has published");
     app.add_flag("--hard-budgets", budgets_are_hard, "Never plan an eviction that breaks a PodDisruptionBudget");
   }
 
@@ -226,29 +230,83 @@ int explain_group_named(const ExplainFlags& flags, const std::string& name) {
   return 0;
 }
 
+/// What those who add and remove nodes are told of: of a dump all, live what they watch. Nothing where that cannot be read.
+std::vector<json::Value> scaled_objects(const ExplainFlags& flags, const PlacementInput& input) {
+  if (!flags.placement.cluster_files.empty()) return input.objects;
+  auto session = Session::open(flags.placement.connection);
+  auto live = session ? read_scaling_objects((*session)->client()) : Result<std::vector<json::Value>>(std::unexpected(session.error()));
+  auto pools = live ? read_live_pools((*session)->client(), *live) : Result<void>(std::unexpected(live.error()));
+  if (pools) return std::move(*live);
+  std::fprintf(stderr, "note: what the autoscaler and NodePools would do is not known: %s\n", pools.error().message.c_str());
+  return {};
+}
+
 /// What the autoscaler would say: nothing where there is no ClusterAutoscaler.
-std::optional<ScalingView> scaling_of(const ExplainFlags& flags, const PlacementInput& input) {
-  std::vector<json::Value> documents = input.objects;
-  if (flags.placement.cluster_files.empty()) {
-    auto session = Session::open(flags.placement.connection);
-    auto live = session ? read_scaling_objects((*session)->client()) : Result<std::vector<json::Value>>(std::unexpected(session.error()));
-    if (!live) {
-      std::fprintf(stderr, "note: what the autoscaler would do is not known: %s\n", live.error().message.c_str());
-      return std::nullopt;
-    }
-    documents = std::move(*live);
-  }
+std::optional<ScalingView> scaling_of(const std::vector<json::Value>& documents, const PlacementInput& input) {
   auto options = scaling_options_of(documents);
   if (!options) return std::nullopt;
   return look_at_scaling(documents, std::move(*options), input.profiles_for_all());
 }
 
+/// What NodePools would do: nothing where there is none. `more`: objects that are not in the cluster. The note says what cannot be told.
+std::unique_ptr<PoolView> pools_of(const ExplainFlags& flags, const std::vector<json::Value>& documents, const PlacementInput& input,
+                                   const std::vector<json::Value>& more) {
+  const bool has_pools = std::ranges::any_of(documents, [](const json::Value& one) {
+    return json::get_string(one, {"kind"}) == "NodePool" && json::get_string(one, {"apiVersion"}).starts_with("karpenter.sh/");
+  });
+  if (!has_pools) return nullptr;
+  auto catalogue = catalogue_of(flags.instance_types, documents);
+  if (!catalogue) {
+    std::fprintf(stderr, "note: %s\n", catalogue.error().message.c_str());
+    return nullptr;
+  }
+  auto out = std::make_unique<PoolView>();
+  out->catalogue = std::move(*catalogue);
+  out->profiles = input.profiles_for_all();
+  for (const auto* list : {&documents, &more})
+    for (const json::Value& document : *list) out->world.upsert(document);
+  out->look(SystemClock().now());
+  return out;
+}
+
+/// Who may add a node for a pod that waits.
+struct Growth {
+  std::optional<ScalingView> scaling;
+  std::unique_ptr<PoolView> pools;
+
+  [[nodiscard]] std::string words_about(const placement::PodInfo& pod) const {
+    std::string out;
+    if (pools && pod.view().node_name.empty()) out += explain_buying(*pools, pod.key);
+    if (scaling) out += autoscaler::explain_growth(scaling->snapshot, scaling->actions, scaling->options, pod.key);
+    return out;
+  }
+};
+
+Growth growth_of(const ExplainFlags& flags, const PlacementInput& input, const std::vector<Asked>& pods) {
+  const std::vector<json::Value> documents = scaled_objects(flags, input);
+  std::vector<json::Value> asked;
+  for (const Asked& one : pods)
+    if (one.document.is_object()) {
+      asked.push_back(one.document);
+      json::set(asked.back(), {"kind"}, json::Value("Pod"));
+    }
+  return {scaling_of(documents, input), pools_of(flags, documents, input, asked)};
+}
+
 int explain_node_of(const ExplainFlags& flags, const std::string& name) {
   auto input = read_placement_input(flags.placement);
   if (!input) return report(input.error());
-  const auto scaling = scaling_of(flags, *input);
+  const std::vector<json::Value> documents = scaled_objects(flags, *input);
+  if (const auto pools = pools_of(flags, documents, *input, {}))
+    if (const std::string words = explain_keeping(*pools, name); !words.empty()) {
+      std::fwrite(words.data(), 1, words.size(), stdout);
+      return 0;
+    }
+  const auto scaling = scaling_of(documents, *input);
   if (!scaling)
-    return report(Error{ErrorCode::kNotFound, "the cluster has no ClusterAutoscaler: nodes are neither added nor removed by themselves"});
+    return report(Error{ErrorCode::kNotFound,
+                        "it is no node of a NodePool, and the cluster has no ClusterAutoscaler: nodes are neither added nor removed by "
+                        "themselves"});
   const std::string words = autoscaler::explain_node(scaling->snapshot, scaling->actions, name, scaling->patience);
   if (words.empty()) return report(Error{ErrorCode::kNotFound, fmt::format("nodes \"{}\" not found", name)});
   std::fwrite(words.data(), 1, words.size(), stdout);
@@ -261,8 +319,10 @@ int run_explain(const std::vector<std::string>& args) {
   CLI::App app(
       "Explains why a pod is where it is, or why it is pending: node by node, plugin by plugin, the smallest change that would place it, "
       "and "
-      "why each group of nodes does not grow for it. Explains what a group of pods waits for: which of them stops it, which domain comes "
-      "nearest, and what would place it. Explains why the autoscaler keeps a node, and what would free it.\n"
+      "why each group of nodes does not grow for it, and why no NodePool buys one. Explains what a group of pods waits for: which of them "
+      "stops it, which domain comes "
+      "nearest, and what would place it. Explains why the autoscaler keeps a node, and what would free it; of a node of a NodePool also "
+      "what it costs.\n"
       "  berth explain pod web -n prod\n"
       "  berth explain podgroup training\n"
       "  berth explain node worker-3\n"
@@ -294,9 +354,9 @@ int run_explain(const std::vector<std::string>& args) {
 
   placement::ExplainOptions options;
   options.preemption.budgets_are_hard = flags.budgets_are_hard || input->budgets_are_hard;
-  std::optional<ScalingView> scaling;
+  Growth growth;
   if (flags.output != "json" && std::ranges::any_of(*pods, [](const Asked& asked) { return asked.pod->view().node_name.empty(); }))
-    scaling = scaling_of(flags, *input);
+    growth = growth_of(flags, *input, *pods);
   bool is_first = true;
   const GroupInput groups = groups_of(*input);
   for (const Asked& asked : *pods) {
@@ -307,8 +367,7 @@ int run_explain(const std::vector<std::string>& args) {
     explanation.contradiction = contradiction_of(asked.document, explanation);
     const std::string group = placement::group_key_of(asked.document);
     print(explanation, group.empty() ? std::nullopt : explain_group_of(*input, groups, group), flags.output);
-    if (!scaling) continue;
-    const std::string words = autoscaler::explain_growth(scaling->snapshot, scaling->actions, scaling->options, asked.pod->key);
+    const std::string words = growth.words_about(*asked.pod);
     std::fwrite(words.data(), 1, words.size(), stdout);
   }
   return 0;

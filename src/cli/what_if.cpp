@@ -12,6 +12,8 @@
 #include "base/config_reader.h"
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
+#include "cli/pool_documents.h"
+#include "cli/pool_view.h"
 #include "cli/whatif_ask.h"
 
 namespace berth::cli {
@@ -97,6 +99,21 @@ class Changes {
   Result<void> add_flag(const std::string& flag, const std::string& value);
   /// --file: a whole question; what stands beside `changes` goes to `question`.
   Result<void> add_file(const std::string& path, json::Object& question);
+  /// What pools buy from. Where no change names pools, the cluster's own buy in the end.
+  void buy_from(const json::Value& instance_types, const std::string& words) {
+    if (!buys()) add(json::Object{{"pools", true}}, words);
+    for (json::Value& one : changes_)
+      if (one.is_object() && one.get_object().contains("pools") && !one.get_object().contains("instanceTypes"))
+        one.get_object()["instanceTypes"] = instance_types;
+  }
+  [[nodiscard]] bool buys() const {
+    return std::ranges::any_of(changes_, [](const json::Value& one) { return one.is_object() && one.get_object().contains("pools"); });
+  }
+  [[nodiscard]] bool lacks_instance_types() const {
+    return std::ranges::any_of(changes_, [](const json::Value& one) {
+      return one.is_object() && one.get_object().contains("pools") && !one.get_object().contains("instanceTypes");
+    });
+  }
   [[nodiscard]] json::Array take() { return std::move(changes_); }
   [[nodiscard]] bool empty() const { return changes_.empty(); }
   /// The error of an answer, told by flags and lines instead of by numbers of changes.
@@ -104,7 +121,8 @@ class Changes {
   /// Some change runs a component that reads whole objects.
   [[nodiscard]] bool needs_documents() const {
     return std::ranges::any_of(changes_, [](const json::Value& one) {
-      return one.is_object() && (one.get_object().contains("descheduler") || one.get_object().contains("autoscaler"));
+      return one.is_object() &&
+             (one.get_object().contains("descheduler") || one.get_object().contains("autoscaler") || one.get_object().contains("pools"));
     });
   }
 
@@ -167,12 +185,43 @@ Result<void> Changes::add_flag(const std::string& flag, const std::string& value
     auto document = one_document(value);
     if (!document) return std::unexpected(document.error());
     add(json::Object{{verb == "descheduler-policy" ? "descheduler" : verb, std::move(*document)}}, words);
+  } else if (verb == "node-pool") {
+    auto documents = read_pool_documents({value});
+    if (!documents) return std::unexpected(documents.error());
+    // Files one after the other are pools side by side.
+    if (changes_.empty() || json::get_array(changes_.back(), {"pools"}).empty()) add(json::Object{{"pools", json::Array()}}, words);
+    json::Array& pools = changes_.back().get_object()["pools"].get_array();
+    for (json::Value& one : *documents) pools.push_back(std::move(one));
   } else if (verb == "config-from") {
     if (changes_.empty() || !changes_.back().get_object().contains("config")) return invalid("--config-from stands behind its --config");
     changes_.back().get_object()["from"] = value;
   }
   return {};
 }
+
+namespace {
+
+/// Of a change `pools`: files' names become what is in them.
+Result<json::Value> with_pools(json::Value change, const std::filesystem::path& folder) {
+  const auto file_in = [&](std::string_view field) {
+    const json::Value* named = json::find(change, field);
+    return named != nullptr && named->is_string() ? (folder / std::string(json::as_view(*named))).string() : std::string();
+  };
+  if (json::find(change, "pools") == nullptr) return change;
+  if (const std::string file = file_in("pools"); !file.empty()) {
+    auto documents = read_pool_documents({file});
+    if (!documents) return std::unexpected(documents.error());
+    change.get_object()["pools"] = json::Array(documents->begin(), documents->end());
+  }
+  if (const std::string file = file_in("instanceTypes"); !file.empty()) {
+    auto types = read_instance_types(file);
+    if (!types) return types;
+    change.get_object()["instanceTypes"] = std::move(*types);
+  }
+  return change;
+}
+
+}  // namespace
 
 Result<void> Changes::add_file(const std::string& path, json::Object& question) {
   auto text = config::read_whole_file(path);
@@ -207,7 +256,11 @@ Result<void> Changes::add_file(const std::string& path, json::Object& question) 
       is_done = true;
     }
     if (is_done) continue;
-    changes_.push_back(change);
+    auto full = with_pools(change, folder);
+    if (!full)
+      return invalid(
+          fmt::format("{}:{}: {}", path, config::line_finder(*text)(fmt::format("changes[{}].pools", here)), full.error().message));
+    changes_.push_back(std::move(*full));
     origins_.push_back({path, *text, here});
   }
   return {};
@@ -234,7 +287,7 @@ Error Changes::placed(Error error) const {
 
 struct Flags {
   WhatIfFlags common;
-  std::string each, by, autoscaler, check;
+  std::string each, by, autoscaler, check, instance_types;
   std::size_t processes = std::max(1U, std::thread::hardware_concurrency());
   std::vector<std::string> fail_on;
   bool preempt = false;
@@ -262,6 +315,10 @@ struct Flags {
     change("--config", "Another KubeSchedulerConfiguration or Policy decides from here on");
     change("--config-from", "Behind --config: pending (what waits) or empty (every pod placed anew, by both)");
     change("--descheduler-policy", "What this DeschedulerPolicy would evict now goes");
+    change("--node-pool", "NodePools of a file buy nodes for what waits, beside those of the cluster (with --instance-types)");
+    app.add_option("--instance-types", instance_types,
+                   "The file of instance types with their prices that NodePools buy from; without --node-pool: what the cluster's own "
+                   "would buy (docs/node-pools.md)");
     change("--file", "A question in a file (docs/what-if.md)");
     app.add_flag("--autoscaler{cluster}", autoscaler, "One pass of the autoscaler: the cluster's own, or --autoscaler=FILE")
         ->group("Changes, applied in the order given");
@@ -328,7 +385,8 @@ int run_what_if(const std::vector<std::string>& args) {
       "  berth what-if --cluster dump.yaml --fail zone=b --scale shop/web=300 -o json\n"
       "  berth what-if --each node --fail-on pending          # does any single loss leave something pending?\n"
       "  berth what-if --drain node-7 -o json >plan.json; berth what-if --check plan.json      # does it still hold?\n"
-      "  berth what-if -f new.yaml --add 10×m5.2xlarge --prices prices.yaml",
+      "  berth what-if -f new.yaml --add 10×m5.2xlarge --prices prices.yaml\n"
+      "  berth what-if -f new.yaml --node-pool pool.yaml --instance-types types.yaml",
       "berth what-if");
   Flags flags;
   flags.add_to(app);
@@ -336,6 +394,11 @@ int run_what_if(const std::vector<std::string>& args) {
   Changes changes;
   json::Object question;
   if (auto done = collect(app, flags, changes, question); !done) return report(done.error());
+  if (!flags.instance_types.empty()) {
+    auto types = read_instance_types(flags.instance_types);
+    if (!types) return report(types.error());
+    changes.buy_from(*types, "--instance-types " + flags.instance_types);
+  }
   if (!flags.each.empty()) question["each"] = flags.each;
   if (!flags.by.empty()) question["by"] = flags.by;
   if (flags.preempt) question["preempt"] = true;
@@ -351,7 +414,14 @@ int run_what_if(const std::vector<std::string>& args) {
                  "error: say what changes: --drain NODE, --fail zone=b, --add 3×TYPE, --scale NS/NAME=N, -f FILE, … or --each node\n");
     return 2;
   }
+  if (changes.lacks_instance_types())
+    if (auto types = published_instance_types(flags.common.placement)) changes.buy_from(*types, "");
+  if (changes.lacks_instance_types()) {
+    std::fprintf(stderr, "error: --node-pool needs --instance-types FILE: what can be bought, and at which price (docs/node-pools.md)\n");
+    return 2;
+  }
   flags.common.keeps_documents = changes.needs_documents();
+  flags.common.may_lack_nodes = changes.buys();
   auto read = read_present(flags.common);
   if (!read) return report(read.error());
   // Left to the end of the process: to take a large cluster apart object by object is a second's work for nothing.

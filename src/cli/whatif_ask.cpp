@@ -91,7 +91,9 @@ int check_answer(const std::string& path, WhatIfFlags& flags) {
   const auto saved = json::parse_yaml(*text);
   if (!saved) return report(Error{ErrorCode::kInvalid, fmt::format("{}: {}", path, saved.error().message)});
   for (const json::Value& change : json::get_array(*saved, {"question", "changes"}))
-    flags.keeps_documents |= json::find(change, "descheduler") != nullptr || json::find(change, "autoscaler") != nullptr;
+    flags.keeps_documents |= json::find(change, "descheduler") != nullptr || json::find(change, "autoscaler") != nullptr ||
+                             json::find(change, "pools") != nullptr;
+  flags.may_lack_nodes = flags.keeps_documents;
   auto present = read_present(flags);
   if (!present) return report(present.error());
   const auto look = present->look_again(*saved);

@@ -12,6 +12,7 @@
 #include "cli/dumps.h"
 #include "cli/live_objects.h"
 #include "placement/cluster_kinds.h"
+#include "pools/crds.h"
 
 namespace berth::cli {
 namespace {
@@ -65,6 +66,7 @@ std::vector<std::pair<std::string, std::string>> wanted_resources() {
   for (const auto& [group, plural] : {std::pair("apps", "deployments"), std::pair("apps", "daemonsets"), std::pair("batch", "jobs"),
                                       std::pair("autoscaling", "horizontalpodautoscalers"), std::pair("", "resourcequotas")})
     wanted.emplace(group, plural);
+  for (const pools::OwnKind& one : pools::own_kinds()) wanted.emplace(one.gvr.group, one.gvr.resource);
   return {wanted.begin(), wanted.end()};
 }
 
@@ -109,6 +111,7 @@ Result<whatif::Present> read_present(const WhatIfFlags& flags, std::optional<mod
     options.prices = std::move(*prices);
   }
   options.keeps_documents = flags.keeps_documents;
+  options.may_lack_nodes = flags.may_lack_nodes;
   if (!flags.placement.connection.ns.empty()) options.default_namespace = flags.placement.connection.ns;
   const bool is_live = flags.placement.cluster_files.empty();
   std::unique_ptr<Session> session;

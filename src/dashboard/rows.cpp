@@ -59,6 +59,16 @@ void put_readiness(json::Object& row, const json::Value& condition) {
   put(row, "why", message.empty() ? json::get_string(condition, {"reason"}) : message);
 }
 
+/// "0.0416 USD", of an hour.
+void put_price(json::Object& row, std::string_view told) {
+  double price = 0;
+  const auto [end, problem] = std::from_chars(told.data(), told.data() + told.size(), price);
+  if (problem != std::errc{} || price <= 0) return;
+  row["price"] = price;
+  const std::string_view rest(end, static_cast<std::size_t>(told.data() + told.size() - end));
+  put(row, "currency", rest.substr(std::min<std::size_t>(rest.size(), 1)));
+}
+
 json::Object node_row(const json::Value& node) {
   json::Object row{{"kind", "node"}, {"name", json::get_string(node, {"metadata", "name"})}};
   put(row, "zone", label(node, model::kZoneLabel));
@@ -88,6 +98,8 @@ json::Object node_row(const json::Value& node) {
   if (!taints.empty()) row["taints"] = std::move(taints);
   put_flag(row, "cordoned", json::get_bool(node, {"spec", "unschedulable"}));
   put(row, "type", json::get_string(node, {"metadata", "labels", "node.kubernetes.io/instance-type"}));
+  put_price(row, json::get_string(node, {"metadata", "annotations", "berth.dev/price-per-hour"}));
+  put(row, "pool", json::get_string(node, {"metadata", "labels", "karpenter.sh/nodepool"}));
   put_time(row, "created", json::get_string(node, {"metadata", "creationTimestamp"}));
   return row;
 }

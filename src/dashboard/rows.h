@@ -16,7 +16,8 @@ std::optional<RowKind> row_kind_of(const json::Value& object);
 
 /// {"kind":"node","name","zone","cpu" (milli),"memory" (bytes),"pods","gpu","ready","unknown" (nothing is heard of it),"since" (when it
 ///  stopped being ready),"why" (in its own words),"cordoned","taints":["k=v:E"],"pressure":["MemoryPressure"],"pressed" (since when),
-///  "type" (of instance),"created" (seconds since 1970, as all times here)}
+///  "type" (of instance),"price" (of an hour, where somebody wrote it),"currency","pool" (NodePool),"created" (seconds since 1970, as all
+///  times here)}
 /// {"kind":"pod","ns","name","uid","node","phase","ready","cpu","memory","gpu","priority","workload" ("Deployment/web"),"created","bound",
 ///  "reason","message" (of PodScheduled, where it is False),"nominated","disruption" (reason of DisruptionTarget),"deleting","restarts",
 ///  "scheduler","unready" (since when a pod that has a node is not ready),"waiting" (what a container waits for, beyond its ordinary start:

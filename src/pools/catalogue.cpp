@@ -110,6 +110,7 @@ Result<Catalogue> Catalogue::parse(std::string_view text, const std::string& fil
   Catalogue out;
   const auto done = config::read_text(text, {.file = file}, [&](const Reader& root) {
     out = {};
+    out.text = text;
     constexpr std::string_view kKinds[] = {"InstanceTypeCatalogue"}, kVersions[] = {"berth.dev/v1alpha1"};
     root.only({"apiVersion", "kind", "priced", "currency", "zones", "instanceTypes"});
     root.expect_kind(kKinds, kVersions);

@@ -43,6 +43,7 @@ struct InstanceType {
 
 struct Catalogue {
   std::string priced, currency;
+  std::string text;  ///< As it was read.
   std::vector<InstanceType> types;
 
   /// All problems at once, "FILE:LINE: PATH: what".

@@ -83,6 +83,19 @@ class Consolidation {
     return std::move(out_);
   }
 
+  Disruption replace(const std::vector<std::size_t>& nodes, Reason reason) {
+    std::vector<Candidate> all;
+    for (const std::size_t i : nodes) all.push_back({i, pods_of(input_.nodes[i]), 0});
+    std::vector<const Candidate*> going;
+    for (Candidate& one : all) {
+      // Nobody makes these again.
+      std::erase_if(one.pods, [](const PodInfoPtr& pod) { return pod->view().meta.controller() == nullptr; });
+      going.push_back(&one);
+    }
+    commit(reason, going, plan_for(empty_out(going), 20).claims);
+    return std::move(out_.steps.back());
+  }
+
  private:
   [[nodiscard]] const std::vector<NodePool>& pools() const { return *input_.provision.pools; }
   [[nodiscard]] const NodePool& pool(const OwnedNode& node) const { return pools()[node.pool]; }
@@ -398,6 +411,10 @@ class Consolidation {
 };
 
 }  // namespace
+
+Disruption plan_replacement(const ConsolidationInput& input, const std::vector<std::size_t>& nodes, Reason reason) {
+  return Consolidation(input, false).replace(nodes, reason);
+}
 
 ConsolidationPlan plan_consolidation(const ConsolidationInput& input) {
   ConsolidationPlan out = Consolidation(input, false).run();

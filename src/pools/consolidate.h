@@ -49,6 +49,10 @@ bool is_consolidatable(const OwnedNode& node, const NodePool& pool, TimePoint no
 /// Emptiness, then drift, then consolidation, as the budgets allow. The trial is left as it was.
 ConsolidationPlan plan_consolidation(const ConsolidationInput& input);
 
+/// Nodes that go whatever budgets and pods say: what has to come instead of them, for as many of their pods as a place can be bought for.
+/// The trial is left as it was.
+Disruption plan_replacement(const ConsolidationInput& input, const std::vector<std::size_t>& nodes, Reason reason);
+
 /// A pod that comes and goes with its node: of a DaemonSet, or mirrored from a file.
 bool belongs_to_node(const model::PodView& pod);
 

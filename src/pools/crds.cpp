@@ -256,6 +256,18 @@ spec:
               bootDelay: {type: string, pattern: '^(([0-9]+(\.[0-9]+)?(ms|s|m|h))+|never)$', description: "From the launch of a claim until its node is there; never: it does not come."}
               registrationTimeout: {type: string, pattern: '^([0-9]+(ms|s|m|h))+$', description: "A claim whose node has not come by then is given up; 15m where it is not said."}
               fleet: {type: string, description: "Whose simulated nodes they are (berth up, berth nodes); default where it is not said."}
+              spotLasts: {type: string, pattern: '^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$', description: "Spot machines are interrupted after about so long (between half of it and one and a half)."}
+              shortfall: {type: object, additionalProperties: {x-kubernetes-int-or-string: true}, description: "By resource: what nodes have less than their instance type says."}
+              repairPolicies:
+                type: array
+                description: "Nodes with such a condition for so long are replaced; Ready False or Unknown for 30m where nothing is said."
+                items:
+                  type: object
+                  required: [conditionType, conditionStatus, tolerationDuration]
+                  properties:
+                    conditionType: {type: string, minLength: 1}
+                    conditionStatus: {type: string, enum: ["True", "False", "Unknown"]}
+                    tolerationDuration: {type: string, pattern: '^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$'}
               insufficientCapacity:
                 type: array
                 description: "What cannot be had: to see what happens then."
@@ -269,6 +281,13 @@ spec:
 )";
 
 }  // namespace
+
+const std::vector<OwnKind>& own_kinds() {
+  static const std::vector<OwnKind> all = {{"NodePool", {"karpenter.sh", "v1", "nodepools"}},
+                                           {"NodeClaim", {"karpenter.sh", "v1", "nodeclaims"}},
+                                           {"SimulatedNodeClass", {"sim.berth.dev", "v1alpha1", "simulatednodeclasses"}}};
+  return all;
+}
 
 const std::vector<json::Value>& definitions() {
   static const std::vector<json::Value> all = [] {

@@ -5,6 +5,12 @@
 #include <algorithm>
 
 namespace berth::pools {
+namespace {
+
+/// Those for whom a node came are on their way to it.
+constexpr Duration kSettling = std::chrono::seconds(20);
+
+}  // namespace
 
 bool set_condition(json::Array& conditions, std::string_view type, std::string_view status, std::string_view reason,
                    const std::string& message, TimePoint now) {
@@ -23,8 +29,8 @@ bool set_condition(json::Array& conditions, std::string_view type, std::string_v
   return true;
 }
 
-Keeper::Keeper(const Catalogue& catalogue, KeeperOptions options)
-    : catalogue_(catalogue), options_(std::move(options)), random_(options_.seed) {}
+Keeper::Keeper(Catalogue catalogue, KeeperOptions options)
+    : catalogue_(std::move(catalogue)), options_(std::move(options)), random_(options_.seed) {}
 
 PassResult Keeper::step(TimePoint now, std::function<bool()> is_over) {
   now_ = now;
@@ -35,18 +41,50 @@ PassResult Keeper::step(TimePoint now, std::function<bool()> is_over) {
   collect_orphans();
   follow_replacements();
   // Whoever has nothing to launch and nothing to give up need not be looked at whole.
-  if (!world_.pools().empty() || !world_.claims().empty()) {
+  const bool is_waited_for = some_wait(), is_forced = some_are_forced();
+  if (!is_waited_for) waiting_.clear(), is_busy_ = false;
+  // Who waits in vain is not looked at each second.
+  const bool is_no_news = world_.version() == viewed_ && planned_ >= waiting_changed_ && now_ - planned_ < options_.disruption_pause;
+  if ((is_waited_for && !is_no_news) || is_forced ||
+      (now_ - disrupted_ >= options_.disruption_pause && !world_.claims().empty() && moment() != settled_)) {
     PoolsView view = view_of(world_, catalogue_, options_.profiles, unavailable_, now, false);
     view.provision.is_over = std::move(is_over);
     view.provision.seed = options_.seed;
+    viewed_ = world_.version();
+    if (is_forced) replace_forced(view);
     provision(view);
-    disrupt(view);
+    if (!is_forced) disrupt(view);  // It would count on nodes that are about to go.
   }
   return std::move(out_);
 }
 
+bool Keeper::some_wait() {
+  return !world_.pools().empty() && std::ranges::any_of(world_.cluster().unplaced_pods(), [](const auto& one) {
+    return one.second->facts.is_unschedulable && !one.second->view().meta.is_deleting;
+  });
+}
+
+/// All that a look at what could go depends on: objects, and what changes with the time alone.
+std::string Keeper::moment() const {
+  std::string out = fmt::format("{}", world_.version());
+  for (const auto& [name, pool] : world_.pools())
+    for (const Reason reason : {Reason::kEmpty, Reason::kUnderutilized, Reason::kDrifted})
+      out += fmt::format(",{}", pool.allowed(reason, static_cast<std::int64_t>(world_.claims().size()), now_));
+  for (const auto& [name, claim] : world_.claims()) {
+    const auto since = claim.since("Initialized");
+    const auto quiet = claim.last_pod_event ? claim.last_pod_event : since;
+    const auto pool = world_.pools().find(claim.pool);
+    const bool is_rested = since && quiet && pool != world_.pools().end() && pool->second.consolidate_after &&
+                           *quiet + *pool->second.consolidate_after <= now_;
+    out += is_rested ? (now_ - *since >= kSettling ? '2' : '1') : '0';
+  }
+  return out;
+}
+
 void Keeper::tell(std::string_view kind, const std::string& name, const std::string& uid, bool is_warning, std::string_view reason,
                   const std::string& message, const std::string& ns) {
+  constexpr std::size_t kMostTold = 50'000;  // Of objects that are gone, most of them: what is forgotten is told once more.
+  if (told_.size() >= kMostTold) told_.clear();
   std::string& last = told_[fmt::format("{}/{}/{}/{}", kind, ns, name, reason)];
   if (last == message) return;
   last = message;
@@ -61,6 +99,15 @@ const json::Value* Keeper::class_of(const NodeClassRef& ref) const {
   if (ref.kind != kNodeClassKind || ref.group != kNodeClassGroup) return nullptr;
   const auto at = world_.node_classes().find(ref.name);
   return at == world_.node_classes().end() ? nullptr : &at->second;
+}
+
+bool Keeper::is_satisfiable(const NodePool& pool) {
+  auto& [requirements, verdict] = satisfiable_[pool.name];
+  std::string now = json::serialize(pool.requirement_entries);
+  for (const auto& [key, value] : pool.labels.pairs()) now += fmt::format(",{}={}", key, value);
+  if (now != requirements) verdict = !make_shapes({pool}, catalogue_, {}, now_).empty();
+  requirements = std::move(now);
+  return verdict;
 }
 
 void Keeper::keep_pool(const NodePool& pool) {
@@ -90,13 +137,16 @@ void Keeper::keep_pool(const NodePool& pool) {
                           : !has_class ? fmt::format("there is no {} named \"{}\"", kNodeClassKind, pool.node_class.name)
                                        : "";
   std::string invalid;
-  if (make_shapes({pool}, catalogue_, {}, now_).empty() && !pool.is_deleting)
-    invalid = "no instance type of the catalogue meets the requirements";
+  if (!pool.is_deleting && !is_satisfiable(pool)) invalid = "no instance type of the catalogue meets the requirements";
   bool changed = set_condition(conditions, "ValidationSucceeded", invalid.empty() ? "True" : "False",
                                invalid.empty() ? "ValidationSucceeded" : "NoInstanceTypes", invalid, now_);
   changed |= set_condition(conditions, "NodeClassReady", why.empty() ? "True" : "False",
                            why.empty() ? "NodeClassReady" : "NodeClassNotFound", why, now_);
   const std::string& not_ready = why.empty() ? invalid : why;
+  if (const auto known = registration_.find(pool.name); known != registration_.end())
+    changed |= set_condition(conditions, "NodeRegistrationHealthy", known->second ? "True" : "False",
+                             known->second ? "NodeRegistered" : "RegistrationTimeout",
+                             known->second ? "" : "the last node that was waited for did not come", now_);
   changed |=
       set_condition(conditions, "Ready", not_ready.empty() ? "True" : "False", not_ready.empty() ? "Ready" : "NotReady", not_ready, now_);
   if (!not_ready.empty()) tell("NodePool", pool.name, pool.uid, true, "NotReady", not_ready);
@@ -185,10 +235,14 @@ void Keeper::provision(PoolsView& view) {
   // Pools whose class is not there make nothing; they keep their numbers.
   for (NodePool& pool : view.pools)
     if (class_of(pool.node_class) == nullptr) pool.is_deleting = true;
+  for (const auto& pod : view.left_to_groups)
+    tell("Pod", pod->view().meta.name, pod->view().meta.uid, false, "LeftToNodeGroup",
+         "a node group of the ClusterAutoscaler may grow for it: no NodePool buys a node", pod->view().meta.ns);
   std::set<std::string> waiting;
   for (const auto& pod : view.provision.waiting) waiting.insert(pod->view().meta.uid);
   is_busy_ = is_busy_ && !waiting.empty();
   if (waiting.empty()) {
+    is_busy_ = !view.left_to_groups.empty();
     waiting_.clear();
     return;
   }
@@ -252,14 +306,15 @@ void Keeper::disrupt(PoolsView& view) {
   for (OwnedNode& node : view.owned) {
     const auto claim = world_.claims().find(node.claim);
     if (claim == world_.claims().end()) continue;
-    // Those for whom it came are on their way to it.
     const auto since = claim->second.since("Initialized");
-    if (node.is_initialized && since && now_ - *since < std::chrono::seconds(20)) node.blocked = "pods are on their way to it";
+    if (node.is_initialized && since && now_ - *since < kSettling) node.blocked = "pods are on their way to it";
     for (const Replacement& one : replacements_)
       if (one.claims.contains(node.claim) || one.instead.contains(node.claim)) node.blocked = "it is part of a replacement under way";
   }
   const ConsolidationInput input{view.input(), view.owned};
+  const std::string moment_now = moment();
   const ConsolidationPlan plan = plan_consolidation(input);
+  settled_ = plan.steps.empty() ? moment_now : "";
   for (const Disruption& step : plan.steps) begin(step, view);
   for (const auto& [i, why] : plan.staying) {
     const auto claim = world_.claims().find(view.owned[i].claim);
@@ -267,9 +322,10 @@ void Keeper::disrupt(PoolsView& view) {
   }
 }
 
-void Keeper::begin(const Disruption& step, const PoolsView& view) {
+void Keeper::begin(const Disruption& step, const PoolsView& view, std::optional<TimePoint> no_later) {
   Replacement replacement;
   replacement.since = now_;
+  replacement.no_later = no_later;
   std::vector<std::string> nodes;
   for (const std::size_t i : step.nodes) {
     replacement.claims.insert(view.owned[i].claim);
@@ -303,7 +359,9 @@ void Keeper::follow_replacements() {
       some_gone |= !is_there && now_ - one.since > std::chrono::seconds(5);
       all_started &= is_there && at->second.is("Initialized");
     }
-    if (some_gone || (!all_started && now_ - one.since > options_.replacement_timeout)) {
+    if (one.no_later) {
+      all_started = (all_started && !some_gone) || now_ >= *one.no_later;
+    } else if (some_gone || (!all_started && now_ - one.since > options_.replacement_timeout)) {
       for (const std::string& name : one.claims)
         if (const auto at = world_.claims().find(name); at != world_.claims().end())
           tell("NodeClaim", name, at->second.uid, true, "DisruptionGivenUp", "what was to come instead did not: the node stays");

@@ -1,6 +1,7 @@
 // The life of claims: what a pass writes so that nodes come for pods that wait, go when they are not worth their price, and are nobody's
 // burden when they fail. Pure: told of objects and of time, it says what to write.
 //
+//   interrupted, unhealthy: what comes instead first, as far as there is time, then as deleted
 //   made -> Launched (an offering was had) -> Registered (the node is there) -> Initialized (ready, startup taints gone, resources there)
 //     |          |                                |
 //     |          +-- no node in time: given up    +-- node gone: given up
@@ -65,7 +66,7 @@ bool set_condition(json::Array& conditions, std::string_view type, std::string_v
 /// Single-threaded. Restarted, it knows from the objects where it was; replacements under way are begun anew.
 class Keeper {
  public:
-  Keeper(const Catalogue& catalogue, KeeperOptions options);
+  Keeper(Catalogue catalogue, KeeperOptions options);
   [[nodiscard]] PoolsWorld& world() { return world_; }
 
   /// `is_over` as PackingOptions, for this pass. Times must not go backwards.
@@ -79,6 +80,12 @@ class Keeper {
     std::set<std::string> instead;  ///< That must have started before.
     TimePoint since{};
     std::string told;
+    std::optional<TimePoint> no_later;  ///< Then they go, whether what comes instead has started or not; nullopt: they stay.
+  };
+  /// Why a claim goes whatever budgets say.
+  struct Forced {
+    Reason reason = Reason::kInterrupted;
+    TimePoint no_later{}, deadline{};
   };
   /// What a pass makes of a claim's status.
   struct ClaimStatus {
@@ -100,15 +107,33 @@ class Keeper {
   void drain(const NodeClaim& claim, const std::string& node);
   void collect_orphans();
   void give_up(const NodeClaim& claim, std::string_view reason, const std::string& message);
+  // What befalls machines (keeper_faults.cpp).
+  void follow_interruption(const NodeClaim& claim, const json::Value& node, ClaimStatus& status);
+  void follow_health(const NodeClaim& claim, const json::Value& node, ClaimStatus& status);
+  void follow_size(const NodeClaim& claim, const json::Value& node);
+  /// The machine of an interrupted claim is taken away by now. True: it is, and all that had to be written is.
+  bool take_machine(const NodeClaim& claim, const std::string& name, const json::Value& node);
+  [[nodiscard]] std::optional<Duration> notice_of(const NodeClaim& claim, const json::Value& node) const;
+  [[nodiscard]] std::optional<TimePoint> deadline_of(const NodeClaim& claim) const;
+  [[nodiscard]] std::optional<Forced> forced(const NodeClaim& claim) const;
+  [[nodiscard]] bool is_repair_allowed(const NodeClaim& claim);
+  [[nodiscard]] std::string wrong_with(const NodeClaim& claim, const json::Value& node, std::optional<TimePoint>* repaired_at) const;
+  void replace_forced(PoolsView& view);
+  [[nodiscard]] bool some_are_forced() const;
+  [[nodiscard]] bool is_being_replaced(const std::string& claim) const;
+  void remember_unavailable(const NodeClaim& claim);
   [[nodiscard]] std::vector<autoscaler::PodPtr> pods_on(const std::string& node);
   void set_finalizers(const model::Gvr& gvr, const std::string& name, json::Array finalizers);
   void release_node(const std::string& name, const json::Value& node);
   // Pools (keeper.cpp).
   void keep_pool(const NodePool& pool);
+  [[nodiscard]] bool is_satisfiable(const NodePool& pool);
+  [[nodiscard]] bool some_wait();
+  [[nodiscard]] std::string moment() const;
   void provision(PoolsView& view);
   void disrupt(PoolsView& view);
   void follow_replacements();
-  void begin(const Disruption& step, const PoolsView& view);
+  void begin(const Disruption& step, const PoolsView& view, std::optional<TimePoint> no_later = std::nullopt);
   std::string make_claim(const NewClaim& claim, const NodePool& pool);
   void taint(const std::string& node, bool is_wanted);
 
@@ -117,7 +142,7 @@ class Keeper {
             const std::string& message, const std::string& ns = "");
   [[nodiscard]] const json::Value* class_of(const NodeClassRef& ref) const;
 
-  const Catalogue& catalogue_;
+  Catalogue catalogue_;  ///< With what nodes were found to offer, where that is less.
   KeeperOptions options_;
   PoolsWorld world_;
   Unavailable unavailable_;
@@ -127,9 +152,13 @@ class Keeper {
   // Waiting pods, pools and claims as they were when they last changed, since when some wait, and when nodes were last planned for them.
   std::set<std::string> waiting_;
   TimePoint waiting_changed_{}, waiting_since_{}, planned_{};
-  bool is_busy_ = false;  ///< Some of them will get a node.
+  bool is_busy_ = false;      ///< Some of them will get a node.
+  std::uint64_t viewed_ = 0;  ///< The world's version when it was last looked at whole.
   TimePoint disrupted_{};
+  std::string settled_;                                              ///< The moment in which nothing was to go.
+  std::map<std::string, std::pair<std::string, bool>> satisfiable_;  ///< By pool: its requirements, and whether some type meets them.
   std::vector<Replacement> replacements_;
+  std::map<std::string, bool> registration_;                  ///< By pool: whether the last node that was waited for came.
   std::map<std::string, std::string> told_;                   ///< By object and reason: the last message.
   std::map<std::string, std::set<std::string>> pods_before_;  ///< By node: uids.
 };

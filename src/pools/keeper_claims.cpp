@@ -153,8 +153,11 @@ void Keeper::await_node(const NodeClaim& claim) {
     boot = json::get_string(*node_class, {"spec", "bootDelay"}, "0s");
     fleet = json::get_string(*node_class, {"spec", "fleet"}, "default");
   }
-  if (launched + patience <= now_)
+  if (launched + patience <= now_) {
+    registration_[claim.pool] = false;
+    remember_unavailable(claim);
     return give_up(claim, "RegistrationTimeout", fmt::format("its node has not come within {}", format_go_duration(patience)));
+  }
   const auto delay = parse_go_duration(boot);
   if (!delay || launched + *delay > now_) return;
   json::Object labels{{kHostnameLabel, claim.name}};
@@ -165,8 +168,18 @@ void Keeper::await_node(const NodeClaim& claim) {
       taints.push_back(json::Object{{"key", taint.key}, {"value", taint.value}, {"effect", taint.effect}});
   taints.push_back(json::Object{{"key", kUnregisteredTaint}, {"effect", "NoExecute"}});
   json::Object annotations{{"sim.berth.dev/fleet", fleet}};
+  if (const double price = price_of(catalogue_, claim.labels); price > 0) annotations[kPriceAnnotation] = catalogue_.money(price);
   for (const auto& [key, value] : claim.annotations)
     if (key == kDoNotDisrupt || !key.starts_with("karpenter.sh/")) annotations[key] = value;
+  const auto offered = [&](const model::ResourceList& list) {
+    model::ResourceList out = list;
+    for (auto& [name, amount] : out)
+      if (const json::Value* lacks = node_class == nullptr ? nullptr : json::find(*node_class, {"spec", "shortfall", name}))
+        if (const auto less =
+                model::Quantity::parse(lacks->is_string() ? json::as_view(*lacks) : std::string_view(json::serialize(*lacks))))
+          amount -= *less;
+    return as_json(out);
+  };
   json::Value node =
       json::Object{{"apiVersion", "v1"},
                    {"kind", "Node"},
@@ -180,7 +193,7 @@ void Keeper::await_node(const NodeClaim& claim) {
                                                                                           {"uid", claim.uid},
                                                                                           {"blockOwnerDeletion", true}}}}}},
                    {"spec", json::Object{{"providerID", claim.provider_id}, {"taints", std::move(taints)}}},
-                   {"status", json::Object{{"capacity", as_json(claim.capacity)}, {"allocatable", as_json(claim.allocatable)}}}};
+                   {"status", json::Object{{"capacity", offered(claim.capacity)}, {"allocatable", offered(claim.allocatable)}}}};
   out_.writes.push_back({Write::Kind::kCreate, kNodes, "", claim.name, std::move(node), "", std::nullopt});
 }
 
@@ -193,10 +206,14 @@ void Keeper::follow_node(const NodeClaim& claim, const json::Value& node) {
   }
   if (json::find(node, {"metadata", "deletionTimestamp"}) != nullptr)
     return give_up(claim, "NodeDeleted", fmt::format("its node {} was deleted", name));
+  if (take_machine(claim, name, node)) return;
   ClaimStatus status{claim.conditions, {}, false};
   if (claim.node_name != name) status.fields["nodeName"] = name;
   follow_start(claim, node, status);
   follow_pods(claim, name, status);
+  follow_interruption(claim, node, status);
+  follow_health(claim, node, status);
+  if (status.is_started && !claim.is("Initialized")) follow_size(claim, node);
   if (status.changed) status.fields["conditions"] = std::move(status.conditions);
   if (!status.fields.empty()) patch_status(kNodeClaims, claim.name, std::move(status.fields));
 }
@@ -225,6 +242,7 @@ void Keeper::follow_start(const NodeClaim& claim, const json::Value& node, Claim
                            json::Object{{"metadata", std::move(metadata)}, {"spec", json::Object{{"taints", std::move(taints)}}}}, "",
                            std::nullopt});
   }
+  if (!claim.is("Registered")) registration_[claim.pool] = true;
   status.set("Registered", "True", "Registered", "", now_);
   std::string missing;
   for (const auto& [resource, amount] : claim.capacity)
@@ -277,9 +295,13 @@ void Keeper::end_claim(const NodeClaim& claim) {
   const std::string name = claim.node_name.empty() ? claim.name : claim.node_name;
   const json::Value* node = world_.node(name);
   if (node != nullptr && json::get_string(*node, {"spec", "providerID"}) == claim.provider_id && !claim.provider_id.empty()) {
+    if (take_machine(claim, name, *node)) return;
     taint(name, true);
+    // A machine that is dead confirms nothing.
+    const bool is_dead = !is_node_ready(*node);
     bool is_drained = true;
-    for (const autoscaler::PodPtr& pod : pods_on(name)) is_drained &= belongs_to_node(pod->view()) || pod->view().is_terminal();
+    for (const autoscaler::PodPtr& pod : pods_on(name))
+      is_drained &= belongs_to_node(pod->view()) || pod->view().is_terminal() || (is_dead && pod->view().meta.is_deleting);
     if (!is_drained) return drain(claim, name);
     if (json::find(*node, {"metadata", "deletionTimestamp"}) == nullptr) {
       out_.writes.push_back(
@@ -294,13 +316,14 @@ void Keeper::end_claim(const NodeClaim& claim) {
 
 void Keeper::drain(const NodeClaim& claim, const std::string& node) {
   std::vector<std::string> waits_for;
+  const std::optional<TimePoint> deadline = deadline_of(claim);
   for (const autoscaler::PodPtr& pod : pods_on(node)) {
     const model::PodView& view = pod->view();
     if (belongs_to_node(view) || view.is_terminal() || view.meta.is_deleting) continue;
     // In time for its own grace to end with the claim's.
     const auto grace = std::chrono::seconds(view.termination_grace_period_seconds);
-    if (claim.termination_grace_period && *claim.deleted + *claim.termination_grace_period - grace <= now_) {
-      const auto left = std::chrono::duration_cast<std::chrono::seconds>(*claim.deleted + *claim.termination_grace_period - now_).count();
+    if (deadline && *deadline - grace <= now_) {
+      const auto left = std::chrono::duration_cast<std::chrono::seconds>(*deadline - now_).count();
       out_.writes.push_back({Write::Kind::kDelete,
                              kPods,
                              view.meta.ns,

@@ -63,6 +63,10 @@ std::string_view to_string(Reason reason) {
       return "Underutilized";
     case Reason::kDrifted:
       return "Drifted";
+    case Reason::kInterrupted:
+      return "Interrupted";
+    case Reason::kUnhealthy:
+      return "Unhealthy";
   }
   return "";
 }

@@ -27,8 +27,13 @@ inline constexpr std::string_view kFinalizer = "karpenter.sh/termination";
 inline constexpr std::string_view kNodeClassGroup = "sim.berth.dev";
 inline constexpr std::string_view kNodeClassKind = "SimulatedNodeClass";
 
-/// Why nodes go (budgets name them; Expired has no budget).
-enum class Reason { kEmpty, kUnderutilized, kDrifted };
+/// On a node of a pool: what an hour of it costs, with the currency.
+inline constexpr std::string_view kPriceAnnotation = "berth.dev/price-per-hour";
+/// On a node of a pool or its claim: its machine will be taken away in so long ("2m"), counted from when it is seen.
+inline constexpr std::string_view kInterruption = "sim.berth.dev/interruption";
+
+/// Why nodes go. Budgets name the first three; the others wait for nobody.
+enum class Reason { kEmpty, kUnderutilized, kDrifted, kInterrupted, kUnhealthy };
 std::string_view to_string(Reason reason);
 
 struct Budget {

@@ -9,6 +9,7 @@
 #include "placement/attempt.h"
 #include "placement/groups/group_placement.h"
 #include "placement/node_match.h"
+#include "pools/gang_domains.h"
 #include "pools/kinds.h"
 #include "pools/shape_table.h"
 
@@ -402,9 +403,10 @@ std::optional<BrokenGang> broken_gang(const ProvisionInput& input, const Provisi
 
 }  // namespace
 
-ProvisionPlan plan_provisioning(const ProvisionInput& input) {
+ProvisionPlan plan_provisioning(const ProvisionInput& given) {
+  if (given.groups == nullptr) return Planning(given).run();
+  const ProvisionInput input = in_domains(given, [](const ProvisionInput& asked) { return Planning(asked).run(); });
   ProvisionPlan out = Planning(input).run();
-  if (input.groups == nullptr) return out;
   struct LeftOut {
     BrokenGang gang;
     std::vector<PodInfoPtr> pods;

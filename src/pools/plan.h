@@ -60,7 +60,8 @@ struct ProvisionPlan {
   [[nodiscard]] std::string bound_words() const;
 };
 
-/// A gang of which too few would have a place gets nothing, the least important first; what is left is planned for anew.
+/// A gang whose group names required topology keys is bought for in one domain. One of which too few would have a place gets nothing, the
+/// least important first; what is left is planned for anew.
 ///
 /// Pods that see only their own node (no spread, no affinity, no volumes, ports or devices) are packed by numbers; the others go first,
 /// each to where the engine lets it at the least extra cost. All of it is then put into a trial, and what the engine refuses is told.

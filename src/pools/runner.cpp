@@ -7,6 +7,7 @@
 #include "client/event_recorder.h"
 #include "client/informer.h"
 #include "pools/crds.h"
+#include "pools/pool_metrics.h"
 
 namespace berth::pools {
 namespace {
@@ -21,16 +22,12 @@ struct Watched {
   model::Gvr gvr;
 };
 
-/// What placement and drains look at, and the three kinds of ours. Machines are the autoscaler's.
+/// What placement and drains look at, groups with their machines, and the three kinds of ours.
 std::vector<Watched> watched() {
   std::vector<Watched> out;
   for (const autoscaler::WatchedKind& one : autoscaler::watched_kinds())
-    if (one.kind.find("Machine") == std::string_view::npos && one.kind != "ClusterAutoscaler" && one.kind != "ProvisioningRequest" &&
-        one.kind != "PodTemplate")
-      out.push_back({one.kind, one.gvr});
-  out.push_back({"SimulatedNodeClass", kNodeClasses});
-  out.push_back({"NodePool", kNodePools});
-  out.push_back({"NodeClaim", kNodeClaims});
+    if (one.kind != "ProvisioningRequest" && one.kind != "PodTemplate") out.push_back({one.kind, one.gvr});
+  for (const OwnKind& one : own_kinds()) out.push_back({one.kind, one.gvr});
   return out;
 }
 
@@ -46,13 +43,16 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
         leadership(options.leader_elect ? seek_leadership(c) : nullptr),
         client(leadership ? leadership->transport() : c.transport(), c.loop(), c.user_agent()),
         keeper(options.catalogue, options.keeper),
-        events(client, {.component = "karpenter"}) {}
+        events(client, {.component = "karpenter"}) {
+    if (options.metrics != nullptr) counts.emplace(*options.metrics);
+  }
 
   RunnerOptions options;
   std::unique_ptr<client::Leadership> leadership;  ///< Null: nobody competes.
   client::Client client;
   Keeper keeper;
   client::EventRecorder events;
+  std::optional<PoolMetrics> counts;
   autoscaler::OwnWrites own_writes;
   std::vector<std::unique_ptr<client::Informer>> informers;
   std::map<std::string, const client::Informer*> informer_of;  ///< By resource.
@@ -152,9 +152,23 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
 
   void lead() {
     leading = true;
+    publish();
     log::info("pools", "nodes of NodePools are made and given up here: {} instance types{}", options.catalogue.types.size(),
               options.catalogue.priced.empty() ? "" : ", prices as of " + options.catalogue.priced);
     tick();
+  }
+  /// What an API server takes in one object at most.
+  void publish() {
+    constexpr std::size_t kMost = 900'000;
+    if (options.catalogue.text.empty() || options.catalogue.text.size() > kMost) return;
+    const json::Value body = json::Object{{"apiVersion", "v1"},
+                                          {"kind", "ConfigMap"},
+                                          {"metadata", json::Object{{"name", kPublishedTypes}, {"namespace", "kube-system"}}},
+                                          {"data", json::Object{{kPublishedKey, options.catalogue.text}}}};
+    client.patch({"", "v1", "configmaps"}, "kube-system", std::string(kPublishedTypes), client::PatchType::kApply, body,
+                 guarded([](Impl& self, const ApiResult<json::Value>& result) {
+                   if (!result) self.say("ConfigMap " + std::string(kPublishedTypes), result.error().message);
+                 }));
   }
   void tick() {
     if (!leading) return;
@@ -169,6 +183,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
       is_over = [clock = options.steady_clock, end = options.steady_clock() + options.most_of_a_pass] { return clock() > end; };
     const PassResult result = keeper.step(client.loop()->now(), std::move(is_over));
     for (const Write& write : result.writes) carry_out(write);
+    if (counts) counts->see(result, keeper.world(), options.catalogue, client.loop()->now());
     for (const Told& one : result.events) tell(one);
     later(options.interval, [](Impl& self) { self.tick(); });
   }

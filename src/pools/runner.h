@@ -4,10 +4,15 @@
 #include <memory>
 #include <string>
 
+#include "base/metrics.h"
 #include "client/leadership.h"
 #include "pools/keeper.h"
 
 namespace berth::pools {
+
+/// Where a runner publishes what can be bought, so that whoever asks need not be told: a ConfigMap of kube-system.
+inline constexpr std::string_view kPublishedTypes = "berth-instance-types";
+inline constexpr std::string_view kPublishedKey = "instance-types.yaml";
 
 struct RunnerOptions {
   Catalogue catalogue;
@@ -17,6 +22,7 @@ struct RunnerOptions {
   std::function<Duration()> steady_clock;                     ///< Null: passes are not limited.
   bool leader_elect = false;                                  ///< With the Lease berth-node-pools.
   std::string ns = "kube-system", identity;
+  metrics::Registry* metrics = nullptr;  ///< Outlives the runner. Null: nobody counts.
 };
 
 /// Lives on its client's loop: construct, start and destroy it there. Writes the three definitions first.

@@ -51,6 +51,17 @@ std::set<std::string, std::less<>> told_keys(const Catalogue& catalogue) {
 
 }  // namespace
 
+double price_of(const Catalogue& catalogue, const model::Labels& labels) {
+  const auto label = [&](std::string_view key) {
+    const std::string* value = labels.get(key);
+    return value == nullptr ? std::string_view() : std::string_view(*value);
+  };
+  if (const InstanceType* type = catalogue.find(label(kInstanceTypeLabel)))
+    for (const Offering& one : type->offerings)
+      if (one.zone == label(kZoneLabel) && one.capacity_type == label(kCapacityTypeLabel)) return one.price;
+  return 0;
+}
+
 std::vector<NodeShape> make_shapes(const std::vector<NodePool>& pools, const Catalogue& catalogue, const Unavailable& unavailable,
                                    TimePoint now) {
   std::vector<NodeShape> out;

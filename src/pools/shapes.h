@@ -24,6 +24,9 @@ struct NodeShape {
   placement::Resource allocatable;
 };
 
+/// Of an hour of a node with these labels; 0: the catalogue does not know it.
+double price_of(const Catalogue& catalogue, const model::Labels& labels);
+
 /// `pools` and `catalogue` must outlive it. Pools that are going, and offerings that are not to be had now, are left out. A requirement of
 /// a key that no type has (a label of the user's own) makes a shape for each of its values, sixteen at most.
 std::vector<NodeShape> make_shapes(const std::vector<NodePool>& pools, const Catalogue& catalogue, const Unavailable& unavailable,

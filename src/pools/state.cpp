@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+
+#include "autoscaler/node_template.h"
 
 namespace berth::pools {
 namespace {
@@ -18,6 +21,7 @@ const typename Map::mapped_type* look_up(const Map& map, const std::string& name
 }  // namespace
 
 void PoolsWorld::upsert(const json::Value& object) {
+  ++version_;
   const std::string_view kind = json::get_string(object, {"kind"});
   const std::string name(json::get_string(object, {"metadata", "name"}));
   const bool is_karpenters = json::get_string(object, {"apiVersion"}).starts_with("karpenter.sh/");
@@ -35,6 +39,7 @@ void PoolsWorld::upsert(const json::Value& object) {
 }
 
 void PoolsWorld::remove(std::string_view kind, std::string_view ns, std::string_view name) {
+  ++version_;
   const std::string key(name);
   if (kind == "NodePool") {
     pools_.erase(key);
@@ -211,6 +216,71 @@ class Viewing {
 
 }  // namespace
 
+namespace {
+
+/// So long a group may take for a machine (the autoscaler's maxNodeProvisionTime): then its pods are the pools' as well.
+constexpr Duration kGroupPatience = std::chrono::minutes(15);
+
+/// Groups that somebody sized come first, as far as they may grow, so that nobody buys twice for one pod: what the autoscaler grows by is
+/// not bought, and what it cannot grow by is.
+class LeavingToGroups {
+ public:
+  LeavingToGroups(PoolsView& view, const autoscaler::Snapshot& snapshot, TimePoint now)
+      : view_(view), snapshot_(snapshot), now_(now), soon_(view.trial->fork()) {}
+
+  void run() {
+    add_machines();
+    if (names_.empty()) return;
+    std::vector<PodInfoPtr> left, rest;
+    for (const PodInfoPtr& pod : view_.provision.waiting) (waits_for_group(pod) ? left : rest).push_back(pod);
+    // Of a gang all or nobody.
+    std::set<std::string> split;
+    for (const PodInfoPtr& pod : rest) split.insert(gang_of(*pod));
+    split.erase("");
+    view_.provision.waiting.clear();
+    std::set<const placement::PodInfo*> leaves;
+    for (const PodInfoPtr& pod : left)
+      if (!split.contains(gang_of(*pod))) leaves.insert(pod.get());
+    for (const PodInfoPtr& pod : left) (leaves.contains(pod.get()) ? view_.left_to_groups : rest).push_back(pod);
+    view_.provision.waiting = std::move(rest);
+  }
+
+ private:
+  [[nodiscard]] const std::string& gang_of(const placement::PodInfo& pod) const {
+    return snapshot_.pod_sets->groups.group_of(pod.view().meta.uid);
+  }
+  /// Machines that are on their way, and those by which groups may still grow.
+  void add_machines() {
+    for (const autoscaler::NodeGroup& group : snapshot_.groups) {
+      const autoscaler::NodeTemplate like = autoscaler::make_template(
+          group, snapshot_, [this]() -> placement::Trial& { return soon_; }, nullptr, now_);
+      if (like.node == nullptr) continue;
+      std::int64_t there = 0;
+      for (const autoscaler::Instance& one : group.instances) there += one.node.empty() ? 0 : 1;
+      const std::int64_t more = std::min(std::max(group.max, group.target) - there, std::ssize(view_.provision.waiting));
+      for (std::int64_t i = 0; i < more; ++i) {
+        const std::string name = fmt::format("of-group-{}-{}", group.id, i);
+        (void)autoscaler::add_node(soon_, like, name);
+        names_.insert(name);
+      }
+    }
+  }
+  bool waits_for_group(const PodInfoPtr& pod) {
+    const auto at = snapshot_.pod_sets->unplaced.find(pod->key);
+    if (at == snapshot_.pod_sets->unplaced.end() || at->second->facts.created + kGroupPatience < now_) return false;
+    const placement::Placement placed = soon_.place(pod);
+    return placed.is_placed() && names_.contains(soon_.cluster().node(placed.node)->name);
+  }
+
+  PoolsView& view_;
+  const autoscaler::Snapshot& snapshot_;
+  TimePoint now_;
+  placement::Trial soon_;
+  std::set<std::string> names_;
+};
+
+}  // namespace
+
 PoolsView view_of(PoolsWorld& world, const Catalogue& catalogue, const placement::Profiles& profiles, const Unavailable& unavailable,
                   TimePoint now, bool every_pod) {
   PoolsView out;
@@ -230,6 +300,8 @@ PoolsView view_of(PoolsWorld& world, const Catalogue& catalogue, const placement
     if (!every_pod && !pod->facts.is_unschedulable) continue;
     out.provision.waiting.push_back(pod->info);
   }
+  const bool some_grow = world.cluster().cluster_autoscaler() != nullptr && !snapshot.groups.empty();
+  if (some_grow && !out.provision.waiting.empty()) LeavingToGroups(out, snapshot, now).run();
   return out;
 }
 

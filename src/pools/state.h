@@ -16,9 +16,14 @@ class PoolsWorld {
   explicit PoolsWorld(placement::Era era = placement::Era::k136) : world_(era) {}
   /// Any object; kinds that do not matter are ignored.
   void upsert(const json::Value& object);
-  void upsert_pod(client::ObjectRef pod) { world_.upsert_pod(std::move(pod)); }
+  void upsert_pod(client::ObjectRef pod) {
+    ++version_;
+    world_.upsert_pod(std::move(pod));
+  }
   void remove(std::string_view kind, std::string_view ns, std::string_view name);
 
+  /// Another one after each change.
+  [[nodiscard]] std::uint64_t version() const { return version_; }
   [[nodiscard]] autoscaler::World& cluster() { return world_; }
   [[nodiscard]] const std::map<std::string, NodePool>& pools() const { return pools_; }
   [[nodiscard]] const std::map<std::string, NodeClaim>& claims() const { return claims_; }
@@ -29,6 +34,7 @@ class PoolsWorld {
   [[nodiscard]] const json::Value* pool_document(const std::string& name) const;
 
  private:
+  std::uint64_t version_ = 0;
   autoscaler::World world_;
   std::map<std::string, NodePool> pools_;
   std::map<std::string, NodeClaim> claims_;
@@ -41,6 +47,8 @@ struct PoolsView {
   ProvisionInput provision;     ///< `waiting` are the pods that the scheduler refused.
   std::vector<OwnedNode> owned;
   std::vector<std::string> notes;  ///< What is wrong, for people.
+  /// Waiting pods for which a node group of the ClusterAutoscaler grows, or may grow.
+  std::vector<placement::PodInfoPtr> left_to_groups;
   std::unique_ptr<placement::Trial> trial;
   /// To be asked with; holds while this stands where it is.
   [[nodiscard]] const ProvisionInput& input() {

@@ -7,6 +7,8 @@
 
 #include "base/json_scan.h"
 #include "model/pods/pod_resources.h"
+#include "pools/ledger.h"
+#include "pools/requirements.h"
 
 namespace berth::simulator {
 namespace {
@@ -100,6 +102,7 @@ struct Census::Node {
   Amounts allocatable{}, requested{};
   TimePoint made{};
   double price = 0;
+  std::string pool;  ///< Or its instance type.
   [[nodiscard]] bool is_over() const {
     return is_there &&
            (requested[kCpu] > allocatable[kCpu] || requested[kMemory] > allocatable[kMemory] || requested[kGpu] > allocatable[kGpu]);
@@ -120,7 +123,7 @@ class Census::Sink final : public apiserver::WatchSink {
 };
 
 Census::Census(const Clock& clock, TimePoint start, std::map<std::string, double> prices)
-    : clock_(clock), start_(start), prices_(std::move(prices)), paid_until_(start) {
+    : clock_(clock), start_(start), prices_(std::move(prices)), ledger_(std::make_unique<pools::Ledger>(start)), paid_until_(start) {
   intern("");
 }
 Census::~Census() = default;
@@ -144,8 +147,14 @@ std::uint32_t Census::intern(std::string_view text) {
   return found->second;
 }
 
-double Census::price_of(const std::string& instance_type) const {
-  const auto found = prices_.find(instance_type);
+double Census::price_of(const model::Labels& labels) const {
+  const auto label = [&](std::string_view key) {
+    const std::string* value = labels.get(key);
+    return value == nullptr ? std::string() : *value;
+  };
+  const std::string type = label(pools::kInstanceTypeLabel);
+  auto found = prices_.find(fmt::format("{}/{}/{}", type, label(pools::kZoneLabel), label(pools::kCapacityTypeLabel)));
+  if (found == prices_.end() || labels.get(pools::kPoolLabel) == nullptr) found = prices_.find(type);
   return found == prices_.end() ? 0 : found->second;
 }
 
@@ -180,6 +189,7 @@ void Census::count(const Pod& pod, int sign) {
     if (node->is_there) now_.requested[i] += sign * (*pod.requests)[i];
   }
   now_.overcommitted_nodes += node->is_over() - was_over;
+  if (!prices_.empty()) ledger_->load(pod.node, texts_[pod.app], *pod.requests, sign, clock_.now());
 }
 
 void Census::tell(PodStage stage, const apiserver::StoredObject& object, const Pod& pod) const {
@@ -340,8 +350,11 @@ bool Census::read_node(Node& node, const apiserver::StoredObject& object) {
     if (const auto allocatable = json::parse(raw[2]))
       for (const auto& [resource, amount] : model::amounts_of(&*allocatable)) add_amount(offers->second, resource, amount);
   node.allocatable = offers->second;
-  const std::string* type = object.meta.labels().get("node.kubernetes.io/instance-type");
-  node.price = price_of(type == nullptr ? std::string() : *type);
+  const model::Labels& labels = object.meta.labels();
+  node.price = price_of(labels);
+  const std::string* pool = labels.get(pools::kPoolLabel);
+  if (pool == nullptr) pool = labels.get(pools::kInstanceTypeLabel);
+  node.pool = pool == nullptr ? "(none)" : *pool;
   return true;
 }
 
@@ -369,6 +382,10 @@ void Census::see_node(const apiserver::WatchEvent& event) {
     if (!read_node(node, *event.object)) return;
   }
   count_node(1);
+  if (node.is_there)
+    ledger_->put(name, {node.pool, node.price, node.allocatable}, clock_.now());
+  else
+    ledger_->drop(name, clock_.now());
   if (node.is_there != was_there) last_move_ = clock_.now();
   if (node.is_there && !was_there) node.made = clock_.now();
   // A fault is seen later than it happened. Who boots has not failed.
@@ -416,6 +433,8 @@ Sample Census::sample() {
   constexpr std::size_t kFew = 200;
   for (const auto& [app, counts] : apps_)
     if (apps_.size() <= kFew || counts[0] != 0) out.workloads[texts_[app]] = counts;
+  out.cost_by_pool = ledger_->by_pool(clock_.now());
+  out.cost_by_workload = ledger_->by_workload(clock_.now());
   std::vector<float> recent(waits_.begin() + static_cast<std::ptrdiff_t>(waits_before_), waits_.end());
   waits_before_ = waits_.size();
   std::ranges::sort(recent);
@@ -426,6 +445,16 @@ Sample Census::sample() {
   }
   return out;
 }
+
+namespace {
+
+json::Object amounts_json(const std::map<std::string, double>& amounts) {
+  json::Object out;
+  for (const auto& [name, amount] : amounts) out[name] = rounded(amount);
+  return out;
+}
+
+}  // namespace
 
 json::Value Sample::to_json() const {
   json::Object pending_reasons, evicted, apps;
@@ -465,7 +494,10 @@ json::Value Sample::to_json() const {
                       {"evictions", std::move(evicted)},
                       {"moved", json::Object{{"again", moved_again}, {"toNewNodes", moved_to_new_nodes}}},
                       {"quiet", rounded(quiet_seconds)},
-                      {"cost", json::Object{{"perHour", rounded(price_per_hour)}, {"total", rounded(cost)}}},
+                      {"cost", json::Object{{"perHour", rounded(price_per_hour)},
+                                            {"total", rounded(cost)},
+                                            {"byPool", amounts_json(cost_by_pool)},
+                                            {"byWorkload", amounts_json(cost_by_workload)}}},
                       {"wait", json::Object{{"p50", rounded(wait_p50)}, {"p99", rounded(wait_p99)}, {"max", rounded(wait_max)}}},
                       {"workloads", std::move(apps)}};
 }

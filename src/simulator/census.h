@@ -13,6 +13,10 @@
 #include "base/event_loop.h"
 #include "base/json.h"
 
+namespace berth::pools {
+class Ledger;
+}
+
 namespace berth::simulator {
 
 /// What is counted of resources: cpu in thousandths of cores, memory in bytes, GPUs in thousandths.
@@ -34,7 +38,8 @@ struct Sample {
   double quiet_seconds = 0;  ///< Since the last eviction, node that came and node that went.
   Amounts requested{}, allocatable{}, used{};
   double price_per_hour = 0, cost = 0;
-  double wait_p50 = 0, wait_p99 = 0, wait_max = 0;  ///< Seconds from creation to node, of pods bound since the last sample.
+  std::map<std::string, double> cost_by_pool, cost_by_workload;  ///< Since the start; nodes without a pool by their instance type.
+  double wait_p50 = 0, wait_p99 = 0, wait_max = 0;               ///< Seconds from creation to node, of pods bound since the last sample.
   [[nodiscard]] json::Value to_json() const;
 };
 
@@ -50,6 +55,7 @@ enum class PodStage : std::uint8_t { kBound, kRunning, kOver, kGone };
 /// Sees the cache's own events: for the loop's thread alone.
 class Census {
  public:
+  /// Prices of an hour by instance type, and of pools' nodes by TYPE/ZONE/CAPACITY-TYPE.
   Census(const Clock& clock, TimePoint start, std::map<std::string, double> prices);
   ~Census();
   /// Watches a server's cache, from its present state on; null: it is gone.
@@ -93,7 +99,7 @@ class Census {
   void pay();
   std::uint32_t intern(std::string_view text);
   std::shared_ptr<const Amounts> amounts_of(std::string_view containers, const apiserver::StoredObject& object);
-  [[nodiscard]] double price_of(const std::string& instance_type) const;
+  [[nodiscard]] double price_of(const model::Labels& labels) const;
 
   const Clock& clock_;
   TimePoint start_;
@@ -109,6 +115,7 @@ class Census {
   std::map<std::string, std::int64_t> evictions_;
   std::map<std::uint32_t, std::array<std::int64_t, 2>> apps_;
   Sample now_;
+  std::unique_ptr<pools::Ledger> ledger_;
   TimePoint paid_until_;
   std::vector<float> waits_;
   std::size_t waits_before_ = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "model/features.h"
+#include "pools/runner.h"
 #include "scheduler/group_options.h"
 #include "simulator/random.h"
 
@@ -40,8 +41,7 @@ class Borrowed final : public net::Handler {
 
 Cluster::Cluster(ClusterOptions options) : options_(std::move(options)), loop_(options_.start), store_(store::make_memory_store()) {
   std::uint64_t seed = options_.seed;
-  for (const char* name : {"scheduler", "controllers", "nodes", "autoscaler", "descheduler"})
-    links_[name] = std::make_shared<Link>(loop_, ++seed);
+  for (const std::string_view name : kLinkedComponents) links_[std::string(name)] = std::make_shared<Link>(loop_, ++seed);
   client_link_ = std::make_shared<Link>(loop_);
 }
 
@@ -50,17 +50,18 @@ Result<std::unique_ptr<Cluster>> Cluster::create(ClusterOptions options) {
   out->client_ = std::make_unique<client::Client>(out->client_link_, nullptr, "simulator");
   out->node_client_ = std::make_unique<client::Client>(out->links_["nodes"], &out->loop_, "nodes");
   out->autoscaler_client_ = std::make_unique<client::Client>(out->links_["autoscaler"], &out->loop_, "cluster-autoscaler");
+  out->pools_client_ = std::make_unique<client::Client>(out->links_["pools"], &out->loop_, "karpenter");
   return out;
 }
 
 Cluster::~Cluster() {
-  for (const std::string_view name : {"descheduler", "autoscaler", "scheduler", "controllers", "nodes"}) stop(name);
+  for (const std::string_view name : {"descheduler", "pools", "autoscaler", "scheduler", "controllers", "nodes"}) stop(name);
   if (api_) api_->begin_shutdown();
   stop("server");
 }
 
 Result<void> Cluster::start_components() {
-  for (const std::string_view name : {"server", "nodes", "controllers", "scheduler", "autoscaler", "descheduler"})
+  for (const std::string_view name : {"server", "nodes", "controllers", "scheduler", "autoscaler", "pools", "descheduler"})
     if (auto started = start(name); !started) return started;
   return {};
 }
@@ -71,6 +72,7 @@ bool Cluster::is_running(std::string_view component) const {
          : component == "controllers" ? manager_ != nullptr
          : component == "nodes"       ? nodes_ != nullptr
          : component == "autoscaler"  ? autoscaler_ != nullptr
+         : component == "pools"       ? pools_ != nullptr
                                       : descheduler_timer_ != TimerId::kNone;
 }
 
@@ -79,6 +81,7 @@ Result<void> Cluster::start(std::string_view component) {
   if (component == "server") return start_server();
   if (component == "scheduler") return start_scheduler();
   if (component == "autoscaler") return options_.autoscaler ? start_autoscaler() : Result<void>{};
+  if (component == "pools") return options_.pools ? start_pools() : Result<void>{};
   if (component == "controllers") start_controllers();
   if (component == "nodes") start_nodes();
   if (component == "descheduler" && options_.descheduler) start_descheduler();
@@ -100,6 +103,8 @@ void Cluster::stop(std::string_view component) {
     nodes_.reset();
   } else if (component == "autoscaler") {
     autoscaler_.reset();
+  } else if (component == "pools") {
+    pools_.reset();
   } else if (component == "descheduler" && descheduler_timer_ != TimerId::kNone) {
     loop_.cancel(std::exchange(descheduler_timer_, TimerId::kNone));
     descheduler_.reset();
@@ -195,10 +200,32 @@ void Cluster::start_nodes() {
   nodes_->start();
 }
 
-Result<void> Cluster::start_autoscaler() {
-  auto profiles = placement::Profiles::create(options_.scheduler.profiles);
+namespace {
+
+/// For whoever plans: pods of a scheduler that nobody knows are the first profile's.
+Result<placement::Profiles> planning_profiles(const scheduler::config::SchedulerConfig& config) {
+  auto profiles = placement::Profiles::create(config.profiles);
+  if (profiles) profiles->set_otherwise(profiles->find(config.profiles.front().scheduler_name));
+  return profiles;
+}
+
+}  // namespace
+
+Result<void> Cluster::start_pools() {
+  auto profiles = planning_profiles(options_.scheduler);
   if (!profiles) return std::unexpected(profiles.error());
-  profiles->set_otherwise(profiles->find(options_.scheduler.profiles.front().scheduler_name));
+  pools::RunnerOptions options;
+  options.catalogue = *options_.pools->instance_types;
+  options.keeper.profiles = *profiles;
+  options.keeper.seed = options_.seed;
+  pools_ = std::make_unique<pools::Runner>(*pools_client_, std::move(options));
+  pools_->start();
+  return {};
+}
+
+Result<void> Cluster::start_autoscaler() {
+  auto profiles = planning_profiles(options_.scheduler);
+  if (!profiles) return std::unexpected(profiles.error());
   autoscaler::RunnerOptions options;
   options.profiles = *profiles;
   options.scan_interval = options_.autoscaler->scan_interval;

@@ -3,8 +3,9 @@
 //
 //   Cluster ── server (memory store, no threads)
 //     ├─ Link ─ scheduler      ├─ Link ─ controllers (a clock of their own)
-//     ├─ Link ─ nodes          ├─ Link ─ autoscaler        └─ Link ─ descheduler
+//     ├─ Link ─ nodes          ├─ Link ─ autoscaler, pools └─ Link ─ descheduler
 #pragma once
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,6 +21,10 @@
 #include "simulator/link.h"
 #include "simulator/scenario.h"
 
+namespace berth::pools {
+class Runner;
+}
+
 namespace berth::simulator {
 
 struct ClusterOptions {
@@ -30,8 +35,13 @@ struct ClusterOptions {
   node::simulated::FleetOptions fleet;
   std::optional<AutoscalerSetting> autoscaler;
   std::optional<DeschedulerSetting> descheduler;
+  std::optional<PoolsSetting> pools;
   GangPolicy gangs = GangPolicy::kBerth;
 };
+
+/// Those that speak to the server through a Link.
+inline constexpr std::array<std::string_view, 6> kLinkedComponents = {"scheduler",  "controllers", "nodes",
+                                                                      "autoscaler", "descheduler", "pools"};
 
 class Cluster {
  public:
@@ -57,7 +67,7 @@ class Cluster {
   /// Never steady; before the start.
   void write_heartbeats() { steady_ = may_be_steady_ = false; }
 
-  /// "scheduler", "controllers", "nodes", "autoscaler", "descheduler"; "user" is client()'s.
+  /// "scheduler", "controllers", "nodes", "autoscaler", "descheduler", "pools"; "user" is client()'s.
   Link& link(std::string_view component);
   /// Straight to the server, whatever the faults; answers within the call. Fails while the server is down.
   client::Client& client() { return *client_; }
@@ -86,6 +96,7 @@ class Cluster {
   void start_controllers();
   void start_nodes();
   void start_descheduler();
+  Result<void> start_pools();
   void deschedule();
 
   ClusterOptions options_;
@@ -96,13 +107,14 @@ class Cluster {
   std::uint64_t starts_ = 0;
   std::map<std::string, std::shared_ptr<Link>, std::less<>> links_;
   std::shared_ptr<Link> client_link_;
-  std::unique_ptr<client::Client> client_, node_client_, scheduler_client_, autoscaler_client_;
+  std::unique_ptr<client::Client> client_, node_client_, scheduler_client_, autoscaler_client_, pools_client_;
   metrics::Registry controller_metrics_, autoscaler_metrics_;
   std::unique_ptr<node::simulated::SimulatedNodes> nodes_;
   std::unique_ptr<controllers::ControllerManager> manager_;
   std::unique_ptr<client::InformerFactory> informers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<autoscaler::Runner> autoscaler_;
+  std::unique_ptr<pools::Runner> pools_;
   std::unique_ptr<descheduler::Descheduler> descheduler_;
   TimerId descheduler_timer_ = TimerId::kNone;
   std::int64_t descheduler_cycles_ = 0, controller_starts_ = 0;

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMostTold = 5;
 constexpr std::string_view kNodesPath = "/api/v1/nodes/";
 /// Who evicts.
-constexpr std::array<const char*, 4> kEvictors = {"user", "descheduler", "autoscaler", "controllers"};
+constexpr std::array<const char*, 5> kEvictors = {"user", "descheduler", "autoscaler", "pools", "controllers"};
 
 struct Owner {
   const char *group, *plural, *kind;

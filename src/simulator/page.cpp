@@ -61,31 +61,52 @@ Course course(const Outcome& outcome, const char* name, Value value) {
   return out;
 }
 
-/// The most frequent names of a map over all samples, the rest in one.
-std::vector<Course> courses_by_name(const Outcome& outcome,
-                                    const std::function<const std::map<std::string, std::int64_t>&(const Sample&)>& of) {
-  std::map<std::string, std::int64_t> sums;
-  for (const Sample& sample : outcome.samples)
-    for (const auto& [name, count] : of(sample)) sums[name] += count;
-  std::vector<std::pair<std::int64_t, std::string>> sorted;
+using Named = std::map<std::string, double>;
+
+/// The largest names over all samples, the rest in one.
+std::vector<Course> courses_by_name(const std::vector<Named>& samples) {
+  Named sums;
+  for (const Named& sample : samples)
+    for (const auto& [name, count] : sample) sums[name] += count;
+  std::vector<std::pair<double, std::string>> sorted;
   for (const auto& [name, sum] : sums)
     if (sum > 0) sorted.emplace_back(-sum, name);
   std::ranges::sort(sorted);
   constexpr std::size_t kMost = 7;
   std::vector<Course> out;
-  std::vector<double> rest(outcome.samples.size(), 0);
+  std::vector<double> rest(samples.size(), 0);
   for (std::size_t k = 0; k < sorted.size(); ++k) {
     Course one{sorted[k].second, {}, {}, {}};
-    for (std::size_t i = 0; i < outcome.samples.size(); ++i) {
-      const auto& counts = of(outcome.samples[i]);
-      const auto found = counts.find(sorted[k].second);
-      const double value = found == counts.end() ? 0.0 : static_cast<double>(found->second);
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const auto found = samples[i].find(sorted[k].second);
+      const double value = found == samples[i].end() ? 0.0 : found->second;
       one.values.push_back(value);
       if (k >= kMost) rest[i] += value;
     }
     if (k < kMost) out.push_back(std::move(one));
   }
   if (sorted.size() > kMost) out.push_back({"other", std::move(rest), {}, {}});
+  return out;
+}
+
+std::vector<Named> named_counts(const Outcome& outcome, std::map<std::string, std::int64_t> Sample::*of) {
+  std::vector<Named> out;
+  for (const Sample& sample : outcome.samples) out.emplace_back((sample.*of).begin(), (sample.*of).end());
+  return out;
+}
+
+/// Sums since the start as what an hour cost in each span.
+std::vector<Named> named_rates(const Outcome& outcome, std::map<std::string, double> Sample::*of) {
+  std::vector<Named> out(outcome.samples.size());
+  for (std::size_t i = 1; i < out.size(); ++i) {
+    const Sample &now = outcome.samples[i], &before = outcome.samples[i - 1];
+    const double hours = static_cast<double>((now.at - before.at).count()) / 3.6e9;
+    for (const auto& [name, sum] : now.*of) {
+      const auto was = (before.*of).find(name);
+      if (hours > 0) out[i][name] = std::max(0.0, sum - (was == (before.*of).end() ? 0 : was->second)) / hours;
+    }
+  }
+  if (out.size() > 1) out[0] = out[1];
   return out;
 }
 
@@ -132,11 +153,10 @@ std::string plots(const Outcome& outcome) {
                   course(outcome, "starting", [](const Sample& s) { return static_cast<double>(s.starting); })};
   Plot pending = plot_of(outcome, "Pods without a node, by reason", "");
   pending.is_stacked = true;
-  pending.courses =
-      courses_by_name(outcome, [](const Sample& s) -> const std::map<std::string, std::int64_t>& { return s.pending_by_reason; });
+  pending.courses = courses_by_name(named_counts(outcome, &Sample::pending_by_reason));
   Plot evictions = plot_of(outcome, "Pods that had to leave, by cause", "since the start");
   evictions.is_stacked = true;
-  evictions.courses = courses_by_name(outcome, [](const Sample& s) -> const std::map<std::string, std::int64_t>& { return s.evictions; });
+  evictions.courses = courses_by_name(named_counts(outcome, &Sample::evictions));
   Plot nodes = plot_of(outcome, "Nodes", "");
   nodes.courses = {course(outcome, "all", [](const Sample& s) { return static_cast<double>(s.nodes); }),
                    course(outcome, "ready", [](const Sample& s) { return static_cast<double>(s.ready_nodes); })};
@@ -150,6 +170,12 @@ std::string plots(const Outcome& outcome) {
     all.back().courses = {course(outcome, "cost", [](const Sample& s) { return s.cost; })};
     all.push_back(plot_of(outcome, "Cost of an hour", unit.c_str()));
     all.back().courses = {course(outcome, "per hour", [](const Sample& s) { return s.price_per_hour; })};
+    for (const auto& [title, of] : {std::pair("Cost of an hour, by pool", &Sample::cost_by_pool),
+                                    std::pair("Cost of an hour, by workload", &Sample::cost_by_workload)}) {
+      all.push_back(plot_of(outcome, title, unit.c_str()));
+      all.back().is_stacked = true;
+      all.back().courses = courses_by_name(named_rates(outcome, of));
+    }
   }
   std::string out, empty;
   for (const Plot& one : all) {

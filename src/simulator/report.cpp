@@ -105,6 +105,23 @@ std::map<std::string, std::int64_t> pending_minutes(const Outcome& outcome) {
   return out;
 }
 
+/// Whose the cost is, the dearest first.
+void add_costs(std::string& out, const Outcome& outcome, const char* title, const std::map<std::string, double>& costs) {
+  constexpr std::size_t kMost = 12;
+  std::vector<std::pair<double, std::string>> sorted;
+  double all = 0, rest = 0;
+  for (const auto& [name, cost] : costs) sorted.emplace_back(cost, name), all += cost;
+  if (sorted.empty()) return;
+  std::ranges::sort(sorted, std::greater{});
+  out += fmt::format("{}\n", title);
+  for (std::size_t i = 0; i < sorted.size(); ++i)
+    if (i < kMost)
+      out += fmt::format("  {:>12}  {:>3.0f}%  {}\n", money(sorted[i].first, outcome), 100 * sorted[i].first / all, sorted[i].second);
+    else
+      rest += sorted[i].first;
+  if (rest > 0) out += fmt::format("  {:>12}  {:>3.0f}%  {} others\n", money(rest, outcome), 100 * rest / all, sorted.size() - kMost);
+}
+
 json::Object to_json(const std::map<std::string, GangCount>& gangs) {
   json::Object out;
   const auto hours = [](double amount) { return cut(amount / 3.6e6); };
@@ -185,6 +202,8 @@ std::string to_text(const Outcome& outcome) {
                        show_seconds(outcome.wait_p99), show_seconds(outcome.wait_max));
   out += "\n";
   add_gangs(out, outcome);
+  add_costs(out, outcome, "Cost by pool (nodes without one by their instance type)", last.cost_by_pool);
+  add_costs(out, outcome, "Cost by workload (idle: what no pod asks for)", last.cost_by_workload);
   add_counts(out, "Minutes that pods waited, by what kept them from most nodes", pending_minutes(outcome));
   std::map<std::string, std::int64_t> evictions = last.evictions;
   add_counts(out, "Pods that had to leave, by cause", evictions);

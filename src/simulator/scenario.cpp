@@ -9,16 +9,18 @@
 #include "autoscaler/options.h"
 #include "model/quantity.h"
 #include "node/simulated/devices.h"
+#include "pools/catalogue.h"
+#include "pools/node_pool.h"
 #include "simulator/recording.h"
 #include "simulator/scenario_parts.h"
 
 namespace berth::simulator {
 namespace {
 
-constexpr std::array<std::string_view, 24> kFields = {"title",       "duration",   "seed",        "start",   "from",      "replay",
-                                                      "nodes",       "groups",     "workloads",   "faults",  "changes",   "scheduler",
-                                                      "controllers", "autoscaler", "descheduler", "kubelet", "behaviour", "prices",
-                                                      "currency",    "record",     "assert",      "compare", "seeds",     "gangs"};
+constexpr std::array<std::string_view, 26> kFields = {
+    "title",    "duration", "seed",      "start",       "from",       "replay",      "nodes",     "groups",       "workloads",
+    "faults",   "changes",  "scheduler", "controllers", "autoscaler", "descheduler", "kubelet",   "behaviour",    "prices",
+    "currency", "record",   "assert",    "compare",     "seeds",      "gangs",       "nodePools", "instanceTypes"};
 /// Thursday, for want of a better day.
 constexpr std::string_view kDefaultStart = "2026-01-01T00:00:00Z";
 
@@ -67,6 +69,51 @@ void read_components(const config::Reader& root, Scenario& out, const PartContex
   }
 }
 
+/// A class that a pool names and nobody gives boots as groups do.
+void add_classes(const config::Reader& at, std::vector<json::Value>& objects) {
+  std::set<std::string> known, wanted;
+  for (const json::Value& object : objects)
+    if (json::get_string(object, {"kind"}) == pools::kNodeClassKind) known.emplace(json::get_string(object, {"metadata", "name"}));
+  for (const json::Value& object : objects)
+    if (json::get_string(object, {"spec", "template", "spec", "nodeClassRef", "kind"}) == pools::kNodeClassKind)
+      wanted.emplace(json::get_string(object, {"spec", "template", "spec", "nodeClassRef", "name"}));
+  for (const std::string& name : wanted) {
+    if (known.contains(name)) continue;
+    at.note("nodePools", fmt::format("there is no {} \"{}\" among them: its machines boot in 60s", pools::kNodeClassKind, name));
+    objects.push_back(json::Object{{"apiVersion", fmt::format("{}/v1alpha1", pools::kNodeClassGroup)},
+                                   {"kind", pools::kNodeClassKind},
+                                   {"metadata", json::Object{{"name", name}}},
+                                   {"spec", json::Object{{"bootDelay", "60s"}}}});
+  }
+}
+
+void read_pools(const config::Reader& root, Scenario& out, const PartContext& context) {
+  const auto types = root.field("instanceTypes");
+  if (!root.has("nodePools")) {
+    if (types.is_present()) root.problem("instanceTypes", "nobody buys of them: nodePools are missing");
+    return types.skip();
+  }
+  PoolsSetting setting;
+  setting.objects = read_objects(root.field("nodePools"), context.directory);
+  for (const json::Value& object : setting.objects) {
+    const std::string_view kind = json::get_string(object, {"kind"}), version = json::get_string(object, {"apiVersion"});
+    const bool is_pool = kind == "NodePool" && version == "karpenter.sh/v1";
+    if (!is_pool && !(kind == pools::kNodeClassKind && version.starts_with(pools::kNodeClassGroup)))
+      root.problem("nodePools", fmt::format("{} {} is neither a NodePool of karpenter.sh/v1 nor a {} of {}", version, kind,
+                                            pools::kNodeClassKind, pools::kNodeClassGroup));
+  }
+  if (!types.is_present())
+    return root.problem("instanceTypes", "required with nodePools: the file of what can be bought (docs/node-pools.md)");
+  auto catalogue = types.value()->is_string()
+                       ? pools::Catalogue::load(resolve(context.directory, std::string(json::as_view(*types.value()))))
+                       : pools::Catalogue::parse(json::to_yaml(*types.value()), types.place());
+  types.skip();
+  if (!catalogue) return root.problem("instanceTypes", "\n" + catalogue.error().message);
+  add_classes(root, setting.objects);
+  setting.instance_types = std::make_shared<const pools::Catalogue>(std::move(*catalogue));
+  out.pools = std::move(setting);
+}
+
 /// The nodes' behaviour in the words of `berth nodes --scenario`: rules for pods, fields of a KubeletConfiguration.
 void read_behaviour(const config::Reader& root, Scenario& out) {
   json::Object document;
@@ -95,7 +142,8 @@ void check_names(const config::Reader& root, const Scenario& scenario) {
   for (const Workload& workload : scenario.workloads)
     if (!names.insert(workload.ns + "/" + workload.name).second)
       root.problem("workloads", fmt::format("two are named {} in namespace {}", workload.name, workload.ns));
-  if (scenario.nodes.empty() && scenario.groups.empty() && scenario.initial.empty() && scenario.replay.empty() && !root.has("from"))
+  if (scenario.nodes.empty() && scenario.groups.empty() && !scenario.pools && scenario.initial.empty() && scenario.replay.empty() &&
+      !root.has("from"))
     root.problem("nodes", "required, unless a dump (from) or a recording (replay) has some");
   if (!scenario.groups.empty() && !scenario.autoscaler)
     root.note("groups", "there is no autoscaler: groups keep their size (autoscaler: true)");
@@ -132,12 +180,13 @@ Scenario read_scenario(const config::Reader& root, const std::string& file, cons
   read_all(root.field("nodes"), out.nodes, context, read_node_set);
   read_all(root.field("groups"), out.groups, context, read_node_group);
   read_components(root, out, context);
+  read_pools(root, out, context);
   read_behaviour(root, out);
   read_prices(root, out);
   constexpr std::array<std::string_view, 3> kPolicies = {"berth", "kubernetes", "none"};
   const std::string policy = root.one_of("gangs", kPolicies, "berth");
   out.gangs = policy == "none" ? GangPolicy::kNone : policy == "kubernetes" ? GangPolicy::kKubernetes : GangPolicy::kBerth;
-  out.currency = root.string("currency", "");
+  out.currency = root.string("currency", out.pools ? out.pools->instance_types->currency : "");
   read_all(root.field("workloads"), out.workloads, context, read_workload);
   read_all(root.field("faults"), out.faults, context, read_fault);
   read_all(root.field("changes"), out.changes, context, read_change);

@@ -16,6 +16,10 @@
 #include "scheduler/config/config.h"
 #include "simulator/arrivals.h"
 
+namespace berth::pools {
+struct Catalogue;
+}
+
 namespace berth::simulator {
 
 using AmountTexts = std::map<std::string, std::string>;  ///< Resource names and quantities as Kubernetes writes them.
@@ -92,7 +96,7 @@ struct NodeChoice {
 };
 
 struct Fault {
-  enum class What { kLose, kDelete, kTaint, kCordon, kSlowApi, kFailingApi, kRestart, kCut, kClock };
+  enum class What { kLose, kDelete, kTaint, kCordon, kInterrupt, kSlowApi, kFailingApi, kRestart, kCut, kClock };
   What what = What::kLose;
   Arrivals when;
   std::optional<Lengths> lasts;  ///< Absent: for good (kRestart: ten seconds).
@@ -137,6 +141,12 @@ struct DeschedulerSetting {
   Duration every = std::chrono::minutes(5);
 };
 
+/// Nodes without groups (docs/node-pools.md).
+struct PoolsSetting {
+  std::shared_ptr<const pools::Catalogue> instance_types;
+  std::vector<json::Value> objects;  ///< NodePools, and the SimulatedNodeClasses that they name.
+};
+
 struct RecordSetting {
   Duration every{};  ///< Zero: a 288th of the duration, whole minutes, at least ten seconds.
   bool events = true;
@@ -159,6 +169,7 @@ struct Scenario {
   controllers::ManagerOptions controllers;
   std::optional<AutoscalerSetting> autoscaler;
   std::optional<DeschedulerSetting> descheduler;
+  std::optional<PoolsSetting> pools;
   node::simulated::FleetOptions fleet;
   std::map<std::string, double> prices;  ///< An hour, by instance type.
   std::string currency;                  ///< In which prices are: "EUR"; empty: nobody says.

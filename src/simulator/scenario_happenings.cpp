@@ -2,13 +2,15 @@
 #include <fmt/format.h>
 
 #include "model/kinds.h"
+#include "pools/crds.h"
 #include "simulator/checks.h"
 #include "simulator/scenario_parts.h"
 
 namespace berth::simulator {
 namespace {
 
-constexpr std::array<std::string_view, 6> kComponents = {"server", "scheduler", "controllers", "nodes", "autoscaler", "descheduler"};
+constexpr std::array<std::string_view, 7> kComponents = {"server",     "scheduler", "controllers", "nodes",
+                                                         "autoscaler", "pools",     "descheduler"};
 
 std::string text_of(const NodeChoice& choice) {
   std::vector<std::string> parts;
@@ -83,9 +85,10 @@ void note_what_never_comes(const config::Reader& at, const Arrivals& when, const
 Fault read_fault(const config::Reader& at, const PartContext& context) {
   Fault out;
   if (!at.expect_object()) return out;
-  constexpr std::array<std::string_view, 9> kWhats = {"lose",       "delete",  "taint", "cordon", "slowApi",
-                                                      "failingApi", "restart", "cut",   "clock"};
-  at.only({"at", "rate", "from", "until", "for", "lose", "delete", "taint", "cordon", "slowApi", "failingApi", "restart", "cut", "clock"});
+  constexpr std::array<std::string_view, 10> kWhats = {"lose",    "delete",     "taint",   "cordon", "interrupt",
+                                                       "slowApi", "failingApi", "restart", "cut",    "clock"};
+  at.only({"at", "rate", "from", "until", "for", "lose", "delete", "taint", "cordon", "interrupt", "slowApi", "failingApi", "restart",
+           "cut", "clock"});
   out.when = read_when(at);
   note_what_never_comes(at, out.when, context);
   out.lasts = read_lengths(at.field("for"));
@@ -100,6 +103,7 @@ Fault read_fault(const config::Reader& at, const PartContext& context) {
   nodes("lose", Fault::What::kLose, "lost");
   nodes("delete", Fault::What::kDelete, "deleted");
   nodes("cordon", Fault::What::kCordon, "cordoned");
+  nodes("interrupt", Fault::What::kInterrupt, "interrupted");
   if (at.has("taint") && at.field("taint").expect_object()) read_taint(at.field("taint"), out);
   if (at.has("slowApi")) {
     out.what = Fault::What::kSlowApi;
@@ -121,7 +125,7 @@ Fault read_fault(const config::Reader& at, const PartContext& context) {
     out.what = Fault::What::kCut;
     out.component = read_component(at, "cut");
     if (out.component == "server" || out.component == "descheduler")
-      at.problem("cut", "one of scheduler, controllers, nodes and autoscaler");
+      at.problem("cut", "one of scheduler, controllers, nodes, autoscaler and pools");
     out.text = fmt::format("{} cut off from the API server", out.component);
   }
   if (at.has("clock") && at.field("clock").expect_object()) read_clock(at.field("clock"), out);
@@ -142,11 +146,13 @@ void read_target(const config::Reader& at, Change& out) {
     if (!api_version.empty() && info.group != (slash == std::string::npos ? "" : api_version.substr(0, slash))) continue;
     if (found == nullptr) found = &info;
   }
-  if (found == nullptr) return at.problem("kind", fmt::format("\"{}\" is not a kind{}", kind, config::suggestion(kind, known)));
-  out.group = found->group;
-  out.resource = found->plural;
+  const auto own = std::ranges::find(pools::own_kinds(), kind, &pools::OwnKind::kind);
+  if (found == nullptr && own == pools::own_kinds().end())
+    return at.problem("kind", fmt::format("\"{}\" is not a kind{}", kind, config::suggestion(kind, known)));
+  out.group = found != nullptr ? std::string(found->group) : own->gvr.group;
+  out.resource = found != nullptr ? std::string(found->plural) : own->gvr.resource;
   out.kind = kind;
-  out.ns = found->namespaced ? at.string("namespace", "default") : "";
+  out.ns = found != nullptr && found->namespaced ? at.string("namespace", "default") : "";
   out.name = at.string("name");
   if (out.name.empty()) at.problem("name", "required");
 }

@@ -27,7 +27,7 @@ std::string_view scenario_schema() {
     "objects": {"description": "A file beside the scenario, an object, or a list of these", "anyOf": [{"type": "string"}, {"type": "object"}, {"type": "array", "items": {"type": ["string", "object"]}}]},
     "choice": {"description": "Nodes: a number (at random), a name, names, or a map", "anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}, {"type": "array", "items": {"type": "string"}},
       {"type": "object", "additionalProperties": false, "properties": {"count": {"$ref": "#/definitions/count"}, "names": {"type": "array", "items": {"type": "string"}}, "zone": {"type": "string"}, "selector": {"type": "string"}}}]},
-    "component": {"enum": ["server", "scheduler", "controllers", "nodes", "autoscaler", "descheduler"]},
+    "component": {"enum": ["server", "scheduler", "controllers", "nodes", "autoscaler", "pools", "descheduler"]},
     "arrivals": {"type": "object", "additionalProperties": false, "properties": {
       "at": {"$ref": "#/definitions/spans", "description": "At these times"}, "every": {"$ref": "#/definitions/span", "description": "One after the other at a constant pace"},
       "rate": {"$ref": "#/definitions/rate", "description": "At random (Poisson), so many on average"}, "daily": {"$ref": "#/definitions/day", "description": "At random, at a rate that follows the day"},
@@ -70,6 +70,7 @@ std::string_view scenario_schema() {
     "faults": {"type": "array", "items": {"type": "object", "additionalProperties": false, "properties": {
       "at": {"$ref": "#/definitions/spans"}, "rate": {"$ref": "#/definitions/rate"}, "from": {"$ref": "#/definitions/span"}, "until": {"$ref": "#/definitions/span"}, "for": {"$ref": "#/definitions/lengths"},
       "lose": {"$ref": "#/definitions/choice"}, "delete": {"$ref": "#/definitions/choice"}, "cordon": {"$ref": "#/definitions/choice"},
+      "interrupt": {"$ref": "#/definitions/choice"},
       "taint": {"type": "object", "additionalProperties": false, "properties": {"nodes": {"$ref": "#/definitions/choice"}, "key": {"type": "string"}, "value": {"type": "string"}, "effect": {"enum": ["NoSchedule", "PreferNoSchedule", "NoExecute"]}}},
       "slowApi": {"$ref": "#/definitions/span"}, "failingApi": {"$ref": "#/definitions/share"}, "restart": {"$ref": "#/definitions/component"}, "cut": {"$ref": "#/definitions/component"},
       "clock": {"type": "object", "additionalProperties": false, "properties": {"component": {"enum": ["controllers"]}, "by": {"type": "string"}}}}}},
@@ -87,6 +88,8 @@ std::string_view scenario_schema() {
     "kubelet": {"type": "object", "description": "Fields of a KubeletConfiguration, for every node"},
     "behaviour": {"type": "array", "description": "Rules for pods' behaviour (docs/simulated-nodes.md)"},
     "prices": {"type": "object", "additionalProperties": {"$ref": "#/definitions/rate"}, "description": "By instance type"},
+    "nodePools": {"$ref": "#/definitions/objects", "description": "NodePools (karpenter.sh/v1) and SimulatedNodeClasses (docs/node-pools.md)"},
+    "instanceTypes": {"type": ["string", "object"], "description": "An InstanceTypeCatalogue, or its file: what pools buy"},
     "currency": {"type": "string", "description": "In which prices are, such as EUR"},
     "record": {"type": "object", "additionalProperties": false, "properties": {"every": {"$ref": "#/definitions/span"}, "events": {"type": "boolean"}}},
     "assert": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "object", "additionalProperties": false, "properties": {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pools/catalogue.h"
 #include "simulator/invariants.h"
 #include "simulator/recording.h"
 #include "simulator/replay.h"
@@ -42,6 +43,9 @@ std::map<std::string, double> prices_of(const Scenario& scenario) {
   for (const NodeSet& set : scenario.nodes) add(set);
   for (const NodeGroup& group : scenario.groups) add(group.nodes);
   for (const Change& change : scenario.changes) add(change.node_set);
+  if (scenario.pools)
+    for (const pools::InstanceType& type : scenario.pools->instance_types->types)
+      for (const pools::Offering& one : type.offerings) prices[fmt::format("{}/{}/{}", type.name, one.zone, one.capacity_type)] = one.price;
   return prices;
 }
 
@@ -54,6 +58,7 @@ ClusterOptions cluster_options(const Scenario& scenario) {
   out.fleet = scenario.fleet;
   out.autoscaler = scenario.autoscaler;
   out.descheduler = scenario.descheduler;
+  out.pools = scenario.pools;
   out.gangs = scenario.gangs;
   return out;
 }
@@ -70,7 +75,8 @@ void sum_up(Outcome& out, const Census& census, Cluster& cluster, const Story& s
     out.wait_p99 = waits[std::min(waits.size() - 1, waits.size() * 99 / 100)];
     out.wait_max = waits.back();
   }
-  for (const char* component : {"descheduler", "autoscaler"}) out.component_evictions[component] = cluster.link(component).evictions();
+  for (const char* component : {"descheduler", "autoscaler", "pools"})
+    out.component_evictions[component] = cluster.link(component).evictions();
   out.refusals = story.refusals();
   out.arrivals = story.arrivals();
 }
@@ -130,8 +136,7 @@ Result<Outcome> run(const Scenario& scenario, const RunOptions& options) {
     recording = std::move(*opened);
   }
   RecordingTap tap(cluster.loop(), scenario.start, recording.get());
-  for (const std::string_view name : {"scheduler", "controllers", "nodes", "autoscaler", "descheduler"})
-    cluster.link(name).on_event = [&](std::string_view event) { tap.add_event(event); };
+  for (const std::string_view name : kLinkedComponents) cluster.link(name).on_event = [&](std::string_view event) { tap.add_event(event); };
   cluster.on_server = [&](apiserver::ObjectCache* cache) {
     census.attach(cache);
     if (recording) tap.attach(cache);
@@ -165,8 +170,7 @@ Result<Outcome> run(const Scenario& scenario, const RunOptions& options) {
   out.failures.insert(out.failures.end(), checker.failures().begin(), checker.failures().end());
   sum_up(out, census, cluster, story);
   out.gangs = gangs.counts();
-  for (const std::string_view name : {"scheduler", "controllers", "nodes", "autoscaler", "descheduler"})
-    cluster.link(name).on_event = nullptr;
+  for (const std::string_view name : kLinkedComponents) cluster.link(name).on_event = nullptr;
   census.on_happening = nullptr;
   cluster.on_server = nullptr;
   census.attach(nullptr);

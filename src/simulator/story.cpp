@@ -5,12 +5,15 @@
 #include "autoscaler/world.h"
 #include "model/kinds.h"
 #include "model/topology_labels.h"
+#include "pools/crds.h"
 #include "simulator/gangs.h"
 
 namespace berth::simulator {
 namespace {
 
 constexpr Duration kRetry = std::chrono::seconds(1);
+/// Kinds that are defined are served by then.
+constexpr Duration kServed = std::chrono::seconds(5);
 constexpr const char* kMachines = "openshift-machine-api";
 
 json::Object object_of(const AmountTexts& texts) {
@@ -27,6 +30,28 @@ const model::KindInfo* kind_of_object(const json::Value& object) {
   const std::size_t slash = version.find('/');
   return model::find_kind(slash == std::string_view::npos ? "" : version.substr(0, slash),
                           slash == std::string_view::npos ? version : version.substr(slash + 1), json::get_string(object, {"kind"}));
+}
+
+/// Where objects of a kind are written.
+struct Target {
+  model::Gvr gvr;
+  std::string kind;
+  bool is_namespaced = false;
+};
+std::optional<Target> target_of(const json::Value& object) {
+  if (const model::KindInfo* kind = kind_of_object(object); kind != nullptr && !kind->is_virtual)
+    return Target{kind->gvr(), std::string(kind->kind), kind->namespaced};
+  for (const pools::OwnKind& one : pools::own_kinds())
+    if (one.kind == json::get_string(object, {"kind"}) && json::get_string(object, {"apiVersion"}) == one.gvr.group + "/" + one.gvr.version)
+      return Target{one.gvr, std::string(one.kind), false};
+  return std::nullopt;
+}
+std::optional<Target> target_of(const std::string& group, const std::string& resource) {
+  if (const model::KindInfo* kind = model::find_resource(group, resource))
+    return Target{kind->gvr(), std::string(kind->kind), kind->namespaced};
+  for (const pools::OwnKind& one : pools::own_kinds())
+    if (one.gvr.group == group && one.gvr.resource == resource) return Target{one.gvr, std::string(one.kind), false};
+  return std::nullopt;
 }
 
 json::Value make_node(const NodeSet& set, std::int64_t number) {
@@ -144,16 +169,16 @@ void Story::make_namespace(const std::string& name, const json::Value& as) {
 }
 
 void Story::create(json::Value object, const std::string& default_ns, bool may_exist) {
-  const model::KindInfo* kind = kind_of_object(object);
+  const std::optional<Target> kind = target_of(object);
   const std::string_view name = json::get_string(object, {"metadata", "name"});
-  if (kind == nullptr || kind->is_virtual) {
+  if (!kind) {
     ++refusals_[fmt::format("{} {}: not a kind that the API server knows", json::get_string(object, {"apiVersion"}),
                             json::get_string(object, {"kind"}))];
     return;
   }
   if (kind->kind == "Namespace") return make_namespace(std::string(name), object);
-  client::Call call{.verb = "create", .gvr = kind->gvr()};
-  if (kind->namespaced) {
+  client::Call call{.verb = "create", .gvr = kind->gvr};
+  if (kind->is_namespaced) {
     call.ns = json::get_string(object, {"metadata", "namespace"}, default_ns);
     make_namespace(call.ns);
   }
@@ -163,10 +188,10 @@ void Story::create(json::Value object, const std::string& default_ns, bool may_e
 }
 
 void Story::apply(const json::Value& object) {
-  const model::KindInfo* kind = kind_of_object(object);
-  if (kind == nullptr) return create(object, "default");
-  client::Call call{.verb = "patch", .gvr = kind->gvr(), .name = std::string(json::get_string(object, {"metadata", "name"}))};
-  if (kind->namespaced) {
+  const std::optional<Target> kind = target_of(object);
+  if (!kind) return create(object, "default");
+  client::Call call{.verb = "patch", .gvr = kind->gvr, .name = std::string(json::get_string(object, {"metadata", "name"}))};
+  if (kind->is_namespaced) {
     call.ns = json::get_string(object, {"metadata", "namespace"}, "default");
     make_namespace(call.ns);
   }
@@ -178,9 +203,9 @@ void Story::apply(const json::Value& object) {
 }
 
 void Story::remove(const std::string& group, const std::string& resource, const std::string& ns, const std::string& name) {
-  const model::KindInfo* kind = model::find_resource(group, resource);
-  if (kind == nullptr) return;
-  client::Call call{.verb = "delete", .gvr = kind->gvr(), .ns = ns, .name = name};
+  const std::optional<Target> kind = target_of(group, resource);
+  if (!kind) return;
+  client::Call call{.verb = "delete", .gvr = kind->gvr, .ns = ns, .name = name};
   if (resource != "pods") call.body = R"({"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background"})";
   if (!cluster_.is_running("server")) return at(now() + kRetry, [this, group, resource, ns, name] { remove(group, resource, ns, name); });
   call.answer = client::Answer::kNone;
@@ -188,9 +213,9 @@ void Story::remove(const std::string& group, const std::string& resource, const 
 }
 
 void Story::patch(const std::string& group, const std::string& resource, const std::string& ns, const std::string& name, json::Value body) {
-  const model::KindInfo* kind = model::find_resource(group, resource);
-  if (kind == nullptr) return;
-  client::Call call{.verb = "patch", .gvr = kind->gvr(), .ns = ns, .name = name};
+  const std::optional<Target> kind = target_of(group, resource);
+  if (!kind) return;
+  client::Call call{.verb = "patch", .gvr = kind->gvr, .ns = ns, .name = name};
   call.content_type = "application/merge-patch+json";
   call.body = json::serialize(body);
   submit(std::move(call), fmt::format("{} {}", kind->kind, name));
@@ -209,6 +234,13 @@ void Story::set_up() {
   for (const NodeSet& set : scenario_.nodes) make_nodes(set);
   for (const NodeGroup& group : scenario_.groups) make_group(group);
   if (scenario_.autoscaler) create(scenario_.autoscaler->object, "");
+  if (!scenario_.pools) return;
+  // Their runner would define these kinds; pools come before it.
+  for (const json::Value& definition : pools::definitions()) create(definition, "");
+  cluster_.loop().schedule_after(kServed, [this, alive = alive_] {
+    if (!*alive) return;
+    for (const json::Value& object : scenario_.pools->objects) create(object, "");
+  });
 }
 
 void Story::begin() {
@@ -335,8 +367,9 @@ void Story::create_all(const std::vector<json::Value>& objects, const std::strin
 
 void Story::remove_all(const std::vector<json::Value>& objects, const std::string& ns) {
   for (const json::Value& object : objects)
-    if (const model::KindInfo* kind = kind_of_object(object))
-      remove(kind->group, kind->plural, kind->namespaced ? std::string(json::get_string(object, {"metadata", "namespace"}, ns)) : "",
+    if (const std::optional<Target> kind = target_of(object))
+      remove(kind->gvr.group, kind->gvr.resource,
+             kind->is_namespaced ? std::string(json::get_string(object, {"metadata", "namespace"}, ns)) : "",
              std::string(json::get_string(object, {"metadata", "name"})));
 }
 

@@ -3,6 +3,7 @@
 
 #include "model/selector.h"
 #include "model/topology_labels.h"
+#include "pools/node_pool.h"
 #include "simulator/story.h"
 
 namespace berth::simulator {
@@ -12,7 +13,7 @@ namespace {
 constexpr Duration kSettle = std::chrono::minutes(2);
 constexpr Duration kDrainRetry = std::chrono::seconds(5), kDrainLimit = std::chrono::hours(1);
 
-json::Value annotation(const char* key, json::Value value) {
+json::Value annotation(std::string_view key, json::Value value) {
   return json::Object{{"metadata", json::Object{{"annotations", json::Object{{key, std::move(value)}}}}}};
 }
 
@@ -67,7 +68,7 @@ void Story::start_fault(const Fault& fault, std::size_t number) {
 void Story::strike(const Fault& fault, Random& random) {
   Strike strike{fault, ++strikes_};
   const bool is_of_nodes = fault.what == Fault::What::kLose || fault.what == Fault::What::kDelete || fault.what == Fault::What::kTaint ||
-                           fault.what == Fault::What::kCordon;
+                           fault.what == Fault::What::kCordon || fault.what == Fault::What::kInterrupt;
   if (is_of_nodes) return strike_nodes(strike, random);
   if (fault.lasts) strike.lasts = fault.lasts->draw(random);
   const bool is_of_component = fault.what == Fault::What::kRestart || fault.what == Fault::What::kClock;
@@ -95,6 +96,10 @@ void Story::change_node(const Strike& strike, const std::string& node, bool begi
   const Fault& fault = strike.fault;
   if (fault.what == Fault::What::kDelete) {
     if (begins) remove("", "nodes", "", node);
+    return;
+  }
+  if (fault.what == Fault::What::kInterrupt) {
+    if (begins) patch("", "nodes", "", node, annotation(pools::kInterruption, "2m"));
     return;
   }
   std::string what = fault.what == Fault::What::kLose ? "dead" : "unschedulable";
@@ -150,7 +155,7 @@ void Story::strike_links(const Strike& strike) {
     if (fault.what == Fault::What::kSlowApi) change(delays_, fault.delay);
     if (fault.what == Fault::What::kFailingApi) change(failing_, fault.share);
     if (fault.what == Fault::What::kCut) change(cuts_[fault.component], true);
-    for (const std::string_view name : {"scheduler", "controllers", "nodes", "autoscaler"}) {
+    for (const std::string_view name : {"scheduler", "controllers", "nodes", "autoscaler", "pools"}) {
       Link& link = cluster_.link(name);
       link.set_delay(delays_.value());
       link.set_failing(failing_.value());

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "model/topology_labels.h"
+#include "pools/catalogue.h"
+#include "pools/requirements.h"
 
 namespace berth::whatif {
 namespace {
@@ -91,18 +93,31 @@ json::Array budgets_in(const World& world) {
   return out;
 }
 
+/// Of an hour, by the instance types that were bought from (a node that does not say how it was bought is on demand; one of another place
+/// costs as anywhere), then by the prices of the question.
+std::optional<double> price_of(const World& world, const Fullness::Node& node) {
+  if (const pools::InstanceType* type = world.catalogue == nullptr ? nullptr : world.catalogue->find(node.type)) {
+    const std::string_view manner = node.capacity_type.empty() ? "on-demand" : std::string_view(node.capacity_type);
+    const pools::Offering* best = nullptr;
+    for (const pools::Offering& one : type->offerings)
+      if (one.capacity_type == manner && (best == nullptr || one.zone == node.zone)) best = &one;
+    if (best != nullptr) return best->price;
+  }
+  const json::Value* price = json::find(world.options().prices, node.type);
+  return price != nullptr && price->is_number() ? std::optional(price->to_number<double>()) : std::nullopt;
+}
+
 json::Value cost_in(const World& world, const Fullness& before, const Fullness& after) {
   const json::Value& prices = world.options().prices;
-  if (!prices.is_object()) return nullptr;
+  if (!prices.is_object() && world.catalogue == nullptr) return nullptr;
   std::set<std::string> unpriced;
   const auto sum = [&](const Fullness& of) {
     double out = 0;
     for (const auto& [name, node] : of.nodes) {
-      const json::Value* price = json::find(prices, node.type);
-      if (price == nullptr || !price->is_number())
-        unpriced.insert(node.type.empty() ? name : node.type);
+      if (const auto price = price_of(world, node))
+        out += *price;
       else
-        out += price->to_number<double>();
+        unpriced.insert(node.type.empty() ? name : node.type);
     }
     return std::round(out * 1e6) / 1e6;
   };
@@ -110,7 +125,9 @@ json::Value cost_in(const World& world, const Fullness& before, const Fullness& 
   json::Array missing;
   for (const std::string& one : unpriced) missing.emplace_back(one);
   json::Object out{{"before", was}, {"after", is}, {"unpriced", std::move(missing)}};
-  if (const auto currency = json::get_string(prices, {"currency"}); !currency.empty()) out["currency"] = currency;
+  std::string currency(json::get_string(prices, {"currency"}));
+  if (currency.empty() && world.catalogue != nullptr) currency = world.catalogue->currency;
+  if (!currency.empty()) out["currency"] = currency;
   return out;
 }
 
@@ -179,6 +196,7 @@ Fullness Fullness::of(const placement::Cluster& cluster) {
   for (const placement::NodeInfo* node : cluster.nodes()) {
     Node& entry = out.nodes[node->name];
     entry.zone = label_of(*node, model::kZoneLabel.present, model::kZoneLabel.old);
+    entry.capacity_type = label_of(*node, pools::kCapacityTypeLabel, pools::kCapacityTypeLabel);
     entry.type = label_of(*node, "node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type");
     entry.use.add(*node);
   }
@@ -238,6 +256,7 @@ json::Object answer_of(World& world, const Fullness& before, const std::vector<s
   out["budgets"] = std::move(budgets);
   if (json::Array gangs = gangs_in(world); !gangs.empty()) out["gangs"] = std::move(gangs);
   if (json::Value cost = cost_in(world, before, after); !cost.is_null()) out["cost"] = std::move(cost);
+  if (!world.bought.empty()) out["bought"] = world.bought;
   out["notes"] = std::move(notes);
   return out;
 }

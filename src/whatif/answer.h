@@ -18,7 +18,7 @@ struct Use {
 /// How full everything was.
 struct Fullness {
   struct Node {
-    std::string zone, type;
+    std::string zone, type, capacity_type;
     Use use;
   };
   std::map<std::string, Node> nodes;

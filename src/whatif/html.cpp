@@ -187,7 +187,14 @@ std::string plan_of_page(const json::Value& answer) {
   }
   Rows stays;
   for (const json::Value& one : json::get_array(answer, {"pack", "stays"})) stays.push_back({field(one, "node"), field(one, "reason")});
+  Rows bought;
+  for (const json::Value& plan : json::get_array(answer, {"bought"}))
+    for (const json::Value& claim : json::get_array(plan, {"nodeClaims"}))
+      bought.push_back({field(claim, "nodePool"), field(claim, "instanceType"), field(claim, "zone"), field(claim, "capacityType"),
+                        fmt::format("{:.4f} {}", json::find(claim, "pricePerHour")->to_number<double>(), unit),
+                        std::to_string(json::get_array(claim, {"pods"}).size())});
   std::string out;
+  section(out, "Nodes that are bought", {"Pool", "Instance type", "Zone", "Capacity type", "An hour", "Pods"}, bought);
   section(out, "These stay", {"Node", "Because"}, stays);
   if (shapes.size() > 1) section(out, "Shapes", {"Shape", "Nodes", "Cost an hour"}, shapes);
   section(out, "Steps, in this order", {"", "Step", "Node", "Evictions"}, steps);

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pools/plan_words.h"
 #include "whatif/answer.h"
+#include "whatif/purchases.h"
 #include "whatif/question.h"
 #include "whatif/steps.h"
 
@@ -219,14 +221,93 @@ Result<json::Object> pack_into(World& world, const json::Value& shapes) {
   return out;
 }
 
+Result<Shop> shop_of(const World& world, const json::Value& request) {
+  auto catalogue = read_catalogue(*json::find(request, "instanceTypes"));
+  if (!catalogue) return invalid("pack.instanceTypes: " + catalogue.error().message);
+  Shop out{{}, *catalogue};
+  for (const json::Value& document : json::get_array(request, {"pools"}))
+    if (json::get_string(document, {"kind"}) == "NodePool") out.pools.push_back(pools::NodePool::parse(document));
+  if (out.pools.empty()) out.pools.push_back(pool_of_everything(world));
+  return out;
+}
+
+std::vector<std::string> waiting_beyond(World& world, const std::set<std::string>& before) {
+  std::vector<std::string> out;
+  for (const std::string& pod : world.waiting())
+    if (!before.contains(pod)) out.push_back(pod);
+  return out;
+}
+
+/// Everybody of these nodes on the cheapest mixture of instance types.
+struct Mixture {
+  std::vector<pools::NewClaim> claims;
+  double bound = 0;
+  std::string left;  ///< Who finds no place all the same.
+};
+
+/// The scheduler puts pods elsewhere than the plan does: who has no place then is bought for once more.
+Mixture mix(World& world, const std::vector<std::string>& go, const Shop& shop) {
+  constexpr int kRounds = 4;
+  const std::set<std::string> before = world.all_waiting();
+  Mixture out;
+  for (int round = 0; round < kRounds; ++round) {
+    World scratch = world.fork();
+    (void)add_bought(scratch, out.claims, shop.pools, *shop.catalogue);
+    cordon(scratch, go, true);
+    remove_nodes(scratch, go);
+    scratch.settle();
+    const std::vector<std::string> waiting = waiting_beyond(scratch, before);
+    if (waiting.empty()) return out;
+    const pools::ProvisionPlan plan = shop.plan(scratch, waiting);
+    if (round == 0) out.bound = plan.bound;
+    out.claims.insert(out.claims.end(), plan.claims.begin(), plan.claims.end());
+    if (plan.refused.empty() && !plan.claims.empty()) continue;
+    out.left = plan.refused.empty() ? waiting.front() : fmt::format("{}: {}", plan.refused.front().pod->key, plan.refused.front().why);
+    return out;
+  }
+  out.left = "the scheduler places the pods in another way each time";
+  return out;
+}
+
+Result<json::Object> pack_by_catalogue(World& world, const json::Value& request) {
+  auto shop = shop_of(world, request);
+  if (!shop) return std::unexpected(shop.error());
+  Plan plan;
+  const std::vector<std::string> old = world.node_names(), go = without_bare_pods(world, old, plan);
+  const auto now = static_cast<std::int64_t>(old.size());
+  const Mixture mixture = mix(world, go, *shop);
+  if (!mixture.left.empty()) return invalid(fmt::format("no mixture of these instance types takes everybody: {}", mixture.left));
+  pools::ProvisionPlan told;
+  told.claims = mixture.claims;
+  for (const pools::NewClaim& claim : told.claims) told.cost += claim.price;
+  told.bound = mixture.bound;
+  world.catalogue = shop->catalogue;
+  const std::vector<std::string> bought = add_bought(world, mixture.claims, shop->pools, *shop->catalogue);
+  for (std::size_t i = 0; i < bought.size(); ++i)
+    plan.steps.push_back(json::Object{{"step", "add"}, {"node", bought[i]}, {"shape", mixture.claims[i].type}});
+  world.settle();
+  empty_nodes(world, go, plan);
+  world.bought.push_back(pools::to_json(told, shop->pools, *shop->catalogue));
+  return json::Object{{"shape", "a mixture"},
+                      {"nodesNow", now},
+                      {"nodesNeeded", static_cast<std::int64_t>(bought.size())},
+                      {"nodesAfter", static_cast<std::int64_t>(world.node_names().size())},
+                      {"stays", std::move(plan.stays)},
+                      {"steps", std::move(plan.steps)}};
+}
+
 }  // namespace
 
 Result<json::Object> pack(World& world, const json::Value& request) {
   if (!request.is_object()) return invalid("pack: an object is wanted: {} or {\"shapes\": [\"m5.2xlarge\"]}");
+  const bool by_catalogue = json::find(request, "instanceTypes") != nullptr;
   for (const auto& [key, value] : request.get_object())
-    if (key != "shapes") return invalid(fmt::format("pack.{}: no such field; there is: shapes", std::string_view(key)));
+    if (by_catalogue ? key != "instanceTypes" && key != "pools" : key != "shapes")
+      return invalid(fmt::format("pack.{}: no such field; there is: {}", std::string_view(key),
+                                 by_catalogue ? "instanceTypes, pools" : "shapes, or instanceTypes and pools"));
   const auto waiting = static_cast<std::int64_t>(world.all_waiting().size());
   if (waiting > 0) world.note(fmt::format("{} pods are pending already: the plan gives them no room", waiting));
+  if (by_catalogue) return pack_by_catalogue(world, request);
   const json::Value* shapes = json::find(request, "shapes");
   const bool has_shapes = shapes != nullptr && !(shapes->is_array() && shapes->get_array().empty());
   if (has_shapes) return pack_into(world, *shapes);

@@ -8,6 +8,7 @@
 
 #include "whatif/components.h"
 #include "whatif/orders.h"
+#include "whatif/purchases.h"
 #include "whatif/steps.h"
 
 namespace berth::whatif {
@@ -118,6 +119,12 @@ const std::vector<Verb>& verbs() {
        [](World& w, V, V what) {
          w.set_reason("the descheduler evicts it");
          return run_descheduler(w, what);
+       }},
+      {"pools",
+       {"instanceTypes"},
+       [](World& w, V change, V what) {
+         w.set_reason("NodePools buy nodes");
+         return buy_nodes(w, what, field_of(change, "instanceTypes"));
        }},
       {"autoscaler",
        {},

@@ -19,7 +19,8 @@ void add_preemption(World& world, json::Array& pending);
 /// question's `capacity`: {"pod": a Pod or a workload, "most": n}.
 Result<json::Object> capacity_for(World& world, const json::Value& request);
 /// Fewest nodes: the world becomes what the plan leads to, and the plan is told: {"nodesNow", "nodesNeeded", "steps", …}. `request` is the
-/// question's `pack`: {"shapes": [SHAPE, …]}; without shapes nodes that are there are emptied.
+/// question's `pack`: {"shapes": [SHAPE, …]}, or {"instanceTypes": an InstanceTypeCatalogue, "pools": [NodePool, …]} for the cheapest
+/// mixture; without either nodes that are there are emptied.
 Result<json::Object> pack(World& world, const json::Value& request);
 
 }  // namespace berth::whatif

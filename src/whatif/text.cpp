@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "pools/plan_words.h"
 #include "whatif/text_table.h"
 #include "whatif/whatif.h"
 #include "whatif/words.h"
@@ -67,12 +68,20 @@ std::string cost_words(const json::Value& answer) {
   const json::Value* cost = json::find(answer, "cost");
   if (cost == nullptr) return {};
   const double was = json::find(*cost, "before")->to_number<double>(), is = json::find(*cost, "after")->to_number<double>();
-  std::string out = fmt::format("Cost an hour: {:.3f} → {:.3f}.\n", was, is);
+  const std::string currency = text_of(*cost, "currency");
+  std::string out = fmt::format("Cost an hour: {:.3f} → {:.3f}{}.\n", was, is, currency.empty() ? "" : " " + currency);
   if (const auto& missing = json::get_array(*cost, {"unpriced"}); !missing.empty()) {
     out += "No price is known of:";
     for (const json::Value& one : missing) out += " " + std::string(json::as_view(one));
     out += "\n";
   }
+  return out;
+}
+
+/// What NodePools would buy, a plan after the other.
+std::string bought_words(const json::Value& answer) {
+  std::string out;
+  for (const json::Value& plan : json::get_array(answer, {"bought"})) out += "\nBought:\n" + pools::provision_text(plan);
   return out;
 }
 
@@ -298,6 +307,7 @@ std::string to_text(const json::Value& answer, std::size_t most_rows) {
   out += asks_for_changes(answer) ? summary_words(answer) + each_words(answer) : each_words(answer) + summary_words(answer);
   out += orders_words(answer);
   out += cost_words(answer);
+  out += bought_words(answer);
   add_gangs(out, answer, most_rows);
   add_each(out, answer, most_rows);
   add_pods(out, answer, most_rows);

@@ -262,7 +262,7 @@ Result<void> Present::Impl::finish() {
         fmt::format("the objects are of several clusters, or of several moments: {}. Give one dump of one cluster", some_of(mixed)));
   if (!not_amounts.empty())
     return invalid(fmt::format("amounts that no API server would have taken: {}. The dump is damaged", some_of(not_amounts)));
-  if (cluster.nodes().empty())
+  if (cluster.nodes().empty() && !options.may_lack_nodes)
     return invalid(fmt::format("there is no Node among the objects{}: `kubectl get nodes,pods,… -A -o yaml` gives them",
                                not_kept.empty() ? "" : fmt::format(" (there is {})", fmt::join(not_kept, "; "))));
   check_places();

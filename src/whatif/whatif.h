@@ -30,6 +30,7 @@ struct Options {
   json::Value prices;           ///< A price an hour by instance type ({"m5.large": 0.096, "currency": "EUR"}); null: no cost is told.
   std::string configuration;    ///< Whose the profiles are and where they are from, for people; empty: not told.
   std::string asked_at;         ///< Of a live cluster: when it was read (RFC 3339); empty for files, which say themselves.
+  bool may_lack_nodes = false;  ///< Some are bought.
   bool keeps_documents = true;  ///< Of nodes and pods: the changes descheduler and autoscaler need them.
 };
 

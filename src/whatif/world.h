@@ -21,6 +21,10 @@
 #include "whatif/budgets.h"
 #include "whatif/whatif.h"
 
+namespace berth::pools {
+struct Catalogue;
+}
+
 namespace berth::whatif {
 
 struct Fullness;
@@ -196,6 +200,9 @@ class World {
   std::vector<Move> moves;
   std::vector<Departure> departures;
   std::vector<std::string> notes;
+  /// Plans of what NodePools buy, in order, and what the last of them bought from: prices of nodes are its. Null: nothing was bought.
+  json::Array bought;
+  std::shared_ptr<const pools::Catalogue> catalogue;
   std::map<std::string, std::string> node_states;  ///< "lost", "drained", "removed", "added", "changed", by name.
   std::shared_ptr<const Fullness> baseline;        ///< What the answer compares with, where it is not how all began.
   std::map<std::string, GangCount> gangs_before;   ///< Where all began.

@@ -14,6 +14,9 @@ check "a plan names nodes and their cost" says 'USD an hour' plan --node-pool "$
 check "and how far from the best it can be" says 'above what is possible' plan --node-pool "$examples/node-pool.yaml" -f "$examples/web.yaml"
 check "as JSON" says '"lowerBoundPerHour"' plan --node-pool "$examples/node-pool.yaml" -f "$examples/web.yaml" -o json
 check "no pool" says 'there is no NodePool' plan --cluster "$examples/web.yaml"
+check "what-if buys from pools" says '0.000 → 0.393 USD' "$berth" what-if --cluster "$examples/node-pool.yaml" -f "$examples/web.yaml" --node-pool "$examples/node-pool.yaml" --instance-types "$examples/instance-types.yaml"
+check "not without prices" says 'needs --instance-types' "$berth" what-if --cluster "$examples/node-pool.yaml" -f "$examples/web.yaml" --node-pool "$examples/node-pool.yaml"
+check "pack with a catalogue" says 'Cost an hour' "$berth" pack --cluster "$root/examples/what-if/cluster.yaml" --catalogue "$examples/instance-types.yaml"
 check "a verb that is none" says 'has no verb "buy"' "$berth" pools buy
 printf 'kind: InstanceTypeCatalogue\ninstanceTypes:\n- {name: a, cpu: two, memory: 4Gi, price: 1}\n' >"$work/bad.yaml"
 check "a bad catalogue is refused with its lines" says 'bad.yaml:3: instanceTypes[0].cpu: "two" is no amount' "$berth" pools plan --instance-types "$work/bad.yaml" --node-pool "$examples/node-pool.yaml" -f "$examples/web.yaml"
@@ -61,8 +64,10 @@ check "a node tells its claim and its labels" says 'everybody' kubectl get nodes
 check "what pods do not get is not offered" says '1930m' kubectl get nodes -l node.kubernetes.io/instance-type=t3.medium -o jsonpath='{.items[0].status.allocatable.cpu}'
 check "a pod that no type can hold" apply '{apiVersion: v1, kind: Pod, metadata: {name: giant}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "500"}}}]}}'
 check "is told so" eventually 20 says 'no instance type that it may go to has as much cpu' kubectl get events --field-selector reason=NoNodePool
+check "explain says it, too" says 'No NodePool gives it a node: pool "general": no instance type' "$berth" explain pod giant
 kubectl delete pod giant --now >/dev/null
-check "nothing would be bought now" says 'nothing to buy' "$berth" pools plan --instance-types "$examples/instance-types.yaml"
+check "nothing would be bought now, by what the cluster says" says 'nothing to buy' "$berth" pools plan
+check "what would be bought for ten more" says 'x r6a' "$berth" what-if --scale default/cache=8 --instance-types "$examples/instance-types.yaml"
 check "a claim's spec does not change" says "a claim's spec does not change" sh -c "kubectl patch \$(kubectl get nodeclaims -o name | head -n 1) --type merge -p '{\"spec\":{\"expireAfter\":\"1h\"}}'"
 
 # ---- load goes
@@ -75,7 +80,18 @@ check "with their claims" eventually 20 says 't3.medium True' claims
 check "the pods run" eventually 20 running web 2
 check "it was said what that saves" says 'an hour less' kubectl get events -A --field-selector reason=Disrupted
 check "and why the last one stays" eventually 30 says 'its pods have no cheaper place' kubectl get events -A --field-selector reason=Unconsolidatable
+check "explain node tells its price" says '0.0416 USD an hour' "$berth" explain node "$(kubectl get nodes -o jsonpath='{.items[0].metadata.name}')"
+check "and why it stays" says 'It stays: its pods have no cheaper place' "$berth" explain node "$(kubectl get nodes -o jsonpath='{.items[0].metadata.name}')"
 check "beforehand the same" says 'nothing to do' "$berth" pools consolidate --instance-types "$examples/instance-types.yaml"
+
+# ---- machines fail
+kubectl patch simulatednodeclass default --type merge -p '{"spec":{"repairPolicies":[{"conditionType":"Ready","conditionStatus":"Unknown","tolerationDuration":"2s"}]}}' >/dev/null
+old=$(kubectl get nodes -o jsonpath='{.items[0].metadata.name}')
+kubectl annotate node "$old" sim.berth.dev/interruption=40s >/dev/null
+check "an interruption is told" eventually 10 says 'InstanceTerminating' kubectl get nodeclaim "$old" -o jsonpath='{.status.conditions[?(@.type=="Interrupted")].reason}'
+check "the node is replaced" eventually 60 sh -c "! kubectl get node $old && [ \"\$(kubectl get deploy web -o jsonpath='{.status.readyReplicas}')\" = 2 ]"
+check "before its machine is gone" refused says InstanceTerminated kubectl get events -A
+check "a policy that is none" says 'Unsupported value' kubectl patch simulatednodeclass default --type merge -p '{"spec":{"repairPolicies":[{"conditionType":"Ready","conditionStatus":"Dead","tolerationDuration":"2s"}]}}'
 
 # ---- drift, deletion, the end
 before=$(kubectl get nodes -o name)

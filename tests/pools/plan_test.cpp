@@ -1,4 +1,5 @@
 // What would be bought: the cheapest shapes, by the scheduler's rules, with pools' weights, limits, taints and requirements.
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "tests/pools/builder.h"
@@ -121,14 +122,84 @@ TEST(Plan, LimitsAreKeptAndTheImportantComeFirst) {
 }
 
 /// A PodGroup, and a pod's part that names it.
-void add_gang(TestWorld& world, const std::string& name, int min_count, int priority = 0) {
+void add_gang(TestWorld& world, const std::string& name, int min_count, int priority = 0, const std::string& constraints = "") {
   world.add_yaml(
       fmt::format("apiVersion: scheduling.k8s.io/v1alpha2\nkind: PodGroup\nmetadata: {{name: {}, namespace: default, uid: {}}}\n"
-                  "spec: {{priority: {}, schedulingPolicy: {{gang: {{minCount: {}}}}}}}",
-                  name, name, priority, min_count));
+                  "spec: {{priority: {}, schedulingPolicy: {{gang: {{minCount: {}}}}}{}}}",
+                  name, name, priority, min_count, constraints));
 }
 std::string member_of(const std::string& gang, int priority = 0) {
   return fmt::format("{{priority: {}, schedulingGroup: {{podGroupName: {}}}}}", priority, gang);
+}
+
+TEST(Plan, AGangWithATopologyIsBoughtForInOneDomain) {
+  const auto zones_of = [](TestWorld& world) {
+    std::set<std::string> zones;
+    for (const NewClaim& claim : world.plan().claims) zones.insert(claim.zone);
+    return fmt::format("{}", fmt::join(zones, ","));
+  };
+  const char* kByZone = ", schedulingConstraints: {topology: [{key: topology.kubernetes.io/zone}]}";
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand));
+  add_gang(world, "team", 4, 0, kByZone);
+  world.add_pods("team", 3, "3500m", "1Gi", member_of("team"));
+  // Of these devices zone b alone has some: the others of the gang go there, too.
+  world.add(pod("team-gpu", "1", "1Gi",
+                "{schedulingGroup: {podGroupName: team}, containers: [{name: c, image: i, resources: {requests: {cpu: 1, memory: 1Gi}, "
+                "limits: {example.com/gpu: 1}}}]}"));
+  EXPECT_EQ(zones_of(world), "b");
+  EXPECT_TRUE(world.plan().refused.empty());
+
+  TestWorld standing;
+  standing.add(pool_document("general", kOnDemand));
+  add_gang(standing, "team", 4, 0, kByZone);
+  standing.add_owned("there", "general", *small_catalogue().find("small"), "c", "on-demand");
+  standing.add(pod("team-first", "1900m", "1Gi", member_of("team"), "there"));
+  standing.add_pods("team", 3, "1900m", "1Gi", member_of("team"));
+  EXPECT_EQ(zones_of(standing), "c") << "where one of them stands";
+
+  TestWorld impossible;
+  impossible.add(pool_document("general", "[{key: topology.kubernetes.io/zone, operator: In, values: [a]}]", "{limits: {cpu: 2}}"));
+  add_gang(impossible, "team", 3, 0, kByZone);
+  impossible.add_pods("team", 3, "1900m", "1Gi", member_of("team"));
+  EXPECT_EQ(zones_of(impossible), "");
+  EXPECT_EQ(impossible.plan().refused.size(), 3U);
+}
+
+TEST(Plan, PodsThatAGroupMayGrowForAreLeftToIt) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand));
+  const auto add_group = [&](int replicas) {
+    world.add_yaml(fmt::format(
+        "apiVersion: machine.openshift.io/v1beta1\nkind: MachineSet\nmetadata: {{name: workers, namespace: openshift-machine-api, "
+        "annotations: "
+        "{{machine.openshift.io/cluster-api-autoscaler-node-group-min-size: '0', "
+        "machine.openshift.io/cluster-api-autoscaler-node-group-max-size: '2', capacity.cluster-autoscaler.kubernetes.io/cpu: '4', "
+        "capacity.cluster-autoscaler.kubernetes.io/memory: 16Gi}}}}\nspec: {{replicas: {}, selector: {{matchLabels: {{a: b}}}}, template: "
+        "{{metadata: {{labels: {{a: b}}}}, spec: {{}}}}}}",
+        replicas));
+  };
+  add_group(0);
+  world.add_pods("web", 3, "3500m", "1Gi");
+  for (int i = 0; i < 3; ++i) {
+    json::Value waiting = pod(fmt::format("web-{}", i), "3500m", "1Gi");
+    json::set(waiting, {"metadata", "creationTimestamp"}, json::Value(format_rfc3339(kNow - std::chrono::minutes(i == 0 ? 20 : 1))));
+    world.add(waiting);
+  }
+  EXPECT_EQ(world.plan().claims.size(), 3U) << "nobody grows groups";
+  world.add_yaml("{apiVersion: autoscaling.openshift.io/v1, kind: ClusterAutoscaler, metadata: {name: default}, spec: {}}");
+  ProvisionPlan plan = world.plan();
+  ASSERT_EQ(plan.claims.size(), 1U) << "the one that has waited for a machine for long, and no other";
+  EXPECT_EQ(plan.claims[0].pods[0]->key, "default/web-0");
+  EXPECT_EQ(world.view.left_to_groups.size(), 2U);
+  add_group(2);
+  EXPECT_EQ(world.plan().claims.size(), 1U) << "its machines are on their way";
+  for (int i = 0; i < 2; ++i) {
+    json::Value more = pod(fmt::format("more-{}", i), "3500m", "1Gi");
+    json::set(more, {"metadata", "creationTimestamp"}, json::Value(format_rfc3339(kNow)));
+    world.add(more);
+  }
+  EXPECT_EQ(world.plan().claims.size(), 3U) << "it is at its most: the pools buy";
 }
 
 TEST(Plan, AGangGetsAllThatItNeedsOrNothing) {

@@ -1,6 +1,7 @@
 // The cluster as the page knows it: rows applied one after the other, with what is asked of it all the time kept beside. Live and replayed alike.
 import type { BudgetRow, EventRow, GroupRow, NodeRow, ObjectRow, PodRow, Resource } from "./rows";
 import { isAiling, isOver, keyOf } from "./rows";
+import { CostCourse } from "./costs";
 import { type Happening, Log, ofEvent, ofGonePod, ofNode, ofPod } from "./happenings";
 
 const kMostEvents = 2000;
@@ -46,6 +47,9 @@ export class Cluster {
   readonly dirty = new Set<string>();
   /** False while what already was is being told: that is no news. */
   tellsNews = false;
+  readonly costs = new CostCourse();
+  /** Nodes that have a price. */
+  private priced = 0;
 
   constructor(readonly log = new Log()) {}
 
@@ -62,6 +66,7 @@ export class Cluster {
     else if (row.kind === "budget") this.budgets.set(keyOf(row), row);
     else if (row.kind === "group") this.groups.set(keyOf(row), row);
     else this.putEvent(row, at);
+    if (at > 0 && (this.priced > 0 || this.costs.samples.length > 0)) this.costs.note(this, at);
   }
 
   /** A copy that may be changed freely. Its log is empty. */
@@ -84,6 +89,7 @@ export class Cluster {
     this.budgets.clear();
     this.groups.clear();
     ++this.version;
+    this.priced = 0;
     ++this.shape;
     this.tellsNews = false;
   }
@@ -102,6 +108,7 @@ export class Cluster {
     const node = this.nodeOf(row.name);
     if (!node.row || node.row.zone !== row.zone) ++this.shape;
     this.news(ofNode(node.row, row, at));
+    this.priced += (row.price ? 1 : 0) - (node.row?.price ? 1 : 0);
     node.row = row;
     this.dirty.add(row.name);
   }
@@ -110,6 +117,7 @@ export class Cluster {
     const node = this.nodes.get(name);
     if (!node?.row) return;
     this.news({ at, what: "node", text: "is gone", node: name });
+    if (node.row.price) --this.priced;
     node.row = undefined;
     if (node.pods.size === 0) this.nodes.delete(name);
     ++this.shape;

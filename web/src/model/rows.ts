@@ -22,6 +22,10 @@ export interface NodeRow {
   /** Since when. */
   pressed?: number;
   type?: string;
+  /** Of an hour, of a node of a NodePool. */
+  price?: number;
+  currency?: string;
+  pool?: string;
   /** Seconds since 1970. */
   created?: number;
 }

@@ -1,5 +1,6 @@
 // What happens now: the stream, its rates, how long pods wait, how long the scheduler's queues are.
 import { useMemo, useRef, useState } from "preact/hooks";
+import type { CostCourse } from "../model/costs";
 import { clock, count, dateAndClock } from "../model/format";
 import { type Happening, type What, whats } from "../model/happenings";
 import { type Metrics, parseMetrics, quantile, sum } from "../model/metrics";
@@ -69,6 +70,7 @@ export function NowView() {
           ))}
       </div>
       <Waits waits={log.waits} />
+      <CostTable course={source.cluster.costs} now={now} />
       {about.metrics && source === live ? <Queues /> : <p class="quiet">Queue lengths and the scheduler's own latencies are known where berth up runs the scheduler.</p>}
       <Table label="What happened, latest first" columns={columns} rows={rows} keyOf={(one) => `${one.at} ${one.what} ${one.pod ?? ""} ${one.node ?? ""} ${one.text}`} empty="Nothing has happened in the last hour." />
     </section>
@@ -89,6 +91,54 @@ function Spark(props: { values: number[]; colour: string }) {
         <polyline points={points} fill="none" stroke={props.colour} stroke-width="1.5" vector-effect="non-scaling-stroke" />
       </svg>
       <span class="quiet">{last >= 10 ? Math.round(last) : last.toFixed(1)} / s</span>
+    </span>
+  );
+}
+
+interface CostRow {
+  what: "pool" | "workload";
+  name: string;
+  perHour: number;
+  spent: number;
+  course: number[];
+}
+
+const costColumns = (currency: string): Column<CostRow>[] => [
+  { title: "Cost of", grow: 0.8, cell: (one) => one.what, sort: (one) => one.what },
+  { title: "Name", grow: 2, cell: (one) => one.name, sort: (one) => one.name },
+  { title: `An hour (${currency})`, grow: 1, cell: (one) => one.perHour.toFixed(4), sort: (one) => one.perHour },
+  { title: "Since it is watched", grow: 1, rank: 1, cell: (one) => one.spent.toFixed(4), sort: (one) => one.spent },
+  { title: "Course", grow: 1.6, rank: 2, cell: (one) => <Course values={one.course} /> },
+];
+
+/** Nodes of NodePools alone have prices. */
+function CostTable(props: { course: CostCourse; now: number }) {
+  const { course, now } = props;
+  const last = course.samples[course.samples.length - 1]?.costs;
+  if (!last) return null;
+  const names = (which: "pools" | "workloads") => [...new Set(course.samples.flatMap((one) => [...one.costs[which].keys()]))];
+  const rows = (["pools", "workloads"] as const).flatMap((which) =>
+    names(which).map((name): CostRow => ({ what: which === "pools" ? "pool" : "workload", name, perHour: last[which].get(name) ?? 0, spent: course.spent(which, name, now), course: course.course(which, name) })),
+  );
+  rows.sort((a, b) => (a.what === b.what ? b.spent - a.spent : a.what < b.what ? -1 : 1));
+  return (
+    <>
+      <p>
+        Nodes of NodePools cost {last.total.toFixed(4)} {last.currency} an hour. A node's price is its pods', by their share of it; what nobody asks for is idle.
+      </p>
+      <Table label="Cost by pool and by workload" columns={costColumns(last.currency)} rows={rows} keyOf={(one) => `${one.what} ${one.name}`} empty="Nothing is bought." most={8} />
+    </>
+  );
+}
+
+function Course(props: { values: number[] }) {
+  const most = Math.max(1e-9, ...props.values);
+  const points = props.values.map((value, i) => `${i},${20 - (18 * value) / most}`).join(" ");
+  return (
+    <span class="spark">
+      <svg viewBox={`0 0 ${Math.max(1, props.values.length - 1)} 20`} preserveAspectRatio="none" aria-hidden="true">
+        <polyline points={points} fill="none" stroke="currentColor" stroke-width="1.5" vector-effect="non-scaling-stroke" />
+      </svg>
     </span>
   );
 }
