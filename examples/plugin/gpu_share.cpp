@@ -276,7 +276,7 @@ class GpuShare final : public PluginOf<GpuShare> {
   }
 
   std::expected<std::int64_t, Status> score(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
-    return score(known(state, pod), look(node));
+    return score_by_policy(known(state, pod), look(node));
   }
 
   Status reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster&) const override {
@@ -313,7 +313,7 @@ class GpuShare final : public PluginOf<GpuShare> {
     });
   }
 
-  std::int64_t score(const Ask& ask, const Gpus& gpus) const {
+  std::int64_t score_by_policy(const Ask& ask, const Gpus& gpus) const {
     switch (policy_) {
       case Policy::kFgd:
       case Policy::kCuttingStock:

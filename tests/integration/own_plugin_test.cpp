@@ -1,4 +1,5 @@
 // Plugins of one's own at the points after the choice of a node: Permit with waiting pods, Bind, PostBind, PostFilter.
+#include "placement/plugin_of.h"
 #include "placement/preemption.h"
 #include "tests/integration/world.h"
 

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/yaml.h"
+#include "placement/plugin_of.h"
 #include "tests/support/source_dir.h"
 
 namespace berth::scheduler {
