@@ -57,7 +57,8 @@ documents: build
 
 ## make parity VECTORS=DIR   replay recorded decisions of kube-scheduler, kubelet, cluster-autoscaler and descheduler
 parity: build
-	@$(BUILD)/bin/berth parity $(VECTORS)
+	@tools/compile $(BUILD) $(JOBS) build/build-parity.log berth-parity
+	@$(BUILD)/bin/berth-parity $(VECTORS)
 
 ## make simulate SEEDS=N   from N seeds: preemption over virtual hours, then whole clusters through outages, cuts and restarts (FIRST=, STEPS= too)
 simulate: build

@@ -241,7 +241,7 @@ struct Arguments {
   std::uint64_t seed = 0;
 };
 
-class GpuShare final : public Plugin {
+class GpuShare final : public PluginOf<GpuShare> {
  public:
   explicit GpuShare(Arguments arguments)
       : policy_(arguments.policy),
@@ -249,7 +249,6 @@ class GpuShare final : public Plugin {
         worth_(policy_ == Policy::kCuttingStock ? worth_of_rests(arguments.typical_pods) : std::vector<double>()),
         fragmentation_(std::move(arguments.typical_pods)) {}
   std::string_view name() const override { return kName; }
-  Points points() const override { return {.pre_filter = true, .filter = true, .score = true, .reserve = true}; }
   /// Everything that is read of a pod which is to be placed, and nothing else: what it got before is no matter.
   void sign(Signer& signer, const PodInfo&) const override {
     signer.request();
@@ -277,7 +276,7 @@ class GpuShare final : public Plugin {
   }
 
   std::expected<std::int64_t, Status> score(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
-    return score(known(state, pod), look(node));
+    return score_by_policy(known(state, pod), look(node));
   }
 
   Status reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster&) const override {
@@ -314,7 +313,7 @@ class GpuShare final : public Plugin {
     });
   }
 
-  std::int64_t score(const Ask& ask, const Gpus& gpus) const {
+  std::int64_t score_by_policy(const Ask& ask, const Gpus& gpus) const {
     switch (policy_) {
       case Policy::kFgd:
       case Policy::kCuttingStock:

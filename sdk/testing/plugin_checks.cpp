@@ -190,55 +190,6 @@ std::string signature_once(const Profile& profile, const World& world, std::uint
   return {};
 }
 
-constexpr std::vector<PluginUse> Profile::*kPointLists[] = {
-    &Profile::pre_enqueue, &Profile::pre_filter, &Profile::filter,   &Profile::post_filter, &Profile::pre_score, &Profile::score,
-    &Profile::reserve,     &Profile::permit,     &Profile::pre_bind, &Profile::bind,        &Profile::post_bind};
-
-/// One that this build knows without anybody's doing: it may take part at fewer points by its release.
-bool is_of_berth(std::string_view name, More more) {
-  static const std::set<std::string_view> own = [] {
-    std::set<std::string_view> out;
-    for (const Profile& profile : {default_profile(Era::k120), default_profile(Era::k136)})
-      for (const auto list : kPointLists)
-        for (const PluginUse& use : profile.*list) out.insert(find_plugin(use.name)->name);
-    return out;
-  }();
-  return own.contains(name) && std::ranges::find(more, name, &PluginRegistration::name) == more.end();
-}
-
-struct Override {
-  const char* point;
-  bool is_overridden, takes_part;
-};
-
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpmf-conversions"
-/// Whose function a call would reach, as g++ alone can say: other compilers find no override.
-#define BERTH_IS_OVERRIDDEN(method) \
-  (reinterpret_cast<void (*)()>(plugin.*(&Plugin::method)) != reinterpret_cast<void (*)()>(&Plugin::method))
-#else
-#define BERTH_IS_OVERRIDDEN(method) false
-#endif
-std::vector<Override> overrides_of(const Plugin& plugin) {
-  const Points points = plugin.points();
-  return {{"PreEnqueue", BERTH_IS_OVERRIDDEN(pre_enqueue) || BERTH_IS_OVERRIDDEN(pre_enqueue_in), points.pre_enqueue},
-          {"PreFilter", BERTH_IS_OVERRIDDEN(pre_filter), points.pre_filter},
-          {"Filter", BERTH_IS_OVERRIDDEN(filter), points.filter},
-          {"PostFilter", BERTH_IS_OVERRIDDEN(post_filter), points.post_filter},
-          {"PreScore", BERTH_IS_OVERRIDDEN(pre_score), points.pre_score},
-          {"Score", BERTH_IS_OVERRIDDEN(score), points.score},
-          {"Reserve", BERTH_IS_OVERRIDDEN(reserve), points.reserve},
-          {"Permit", BERTH_IS_OVERRIDDEN(permit), points.permit},
-          {"PreBind", BERTH_IS_OVERRIDDEN(pre_bind), points.pre_bind},
-          {"Bind", BERTH_IS_OVERRIDDEN(bind), points.bind},
-          {"PostBind", BERTH_IS_OVERRIDDEN(post_bind), points.post_bind}};
-}
-#undef BERTH_IS_OVERRIDDEN
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
-
 }  // namespace
 
 std::string check_signature(const Profile& profile, const World& world, const CheckOptions& options, More more) {
@@ -250,22 +201,8 @@ std::string check_columns(const Profile& profile, const World& world, const Chec
 std::string check_forks(const Profile& profile, const World& world, const CheckOptions& options, More more) {
   return over_seeds(options, [&](std::uint64_t seed) { return forks_once(profile, world, seed, more); });
 }
-std::string check_points(const Profile& profile, More more) {
-  const auto made = Framework::create(profile, more);
-  if (!made) return made.error().message;
-  std::set<std::string_view> seen;
-  for (const auto list : kPointLists)
-    for (const PluginUse& use : profile.*list) {
-      if (!seen.insert(use.name).second || is_of_berth(use.name, more)) continue;
-      const Plugin& plugin = *(*made)->find(use.name);
-      for (const auto& [name, is_overridden, takes_part] : overrides_of(plugin))
-        if (is_overridden && !takes_part)
-          return fmt::format("plugin {} overrides {}, and its points() leave it out: nobody will ask it", use.name, name);
-    }
-  return {};
-}
 std::string check_plugin(const Profile& profile, const World& world, const CheckOptions& options, More more) {
-  if (std::string found = check_points(profile, more); !found.empty()) return found;
+  if (const auto made = Framework::create(profile, more); !made) return made.error().message;
   for (const auto& check : {check_signature, check_columns, check_forks})
     if (std::string found = check(profile, world, options, more); !found.empty()) return found;
   return {};

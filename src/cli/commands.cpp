@@ -116,7 +116,6 @@ const std::vector<Command>& commands() {
       {"pack", "the fewest nodes for what runs, and the order of evictions that gets there", "Ask about placement", run_pack},
       {"pools", "the cheapest nodes for the pods that wait, and the nodes that are not worth their price", "Ask about placement",
        run_pools},
-      {"parity", "replay recorded decisions of kube-scheduler and kubelet", "Ask about placement", run_parity},
       {"version", "print the version", "Other", run_version},
       {"completion", "print shell completion (bash, zsh)", "Other", run_completion},
   };

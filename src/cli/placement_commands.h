@@ -11,6 +11,5 @@ int run_what_if(const std::vector<std::string>& args);
 int run_capacity(const std::vector<std::string>& args);
 int run_pack(const std::vector<std::string>& args);
 int run_pools(const std::vector<std::string>& args);
-int run_parity(const std::vector<std::string>& args);
 
 }  // namespace berth::cli

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/check.h"
 #include "placement/cluster_journal.h"
 
 namespace berth::placement {
@@ -202,6 +203,7 @@ const ImageState* Cluster::image(std::string_view name) const {
 // Pods
 
 void Cluster::place(const PodInfoPtr& pod, NodeIndex index) {
+  BERTH_CHECK(!pods_.contains(pod->key), "pod {} is put on a node while it is on one", pod->key);
   writable(index).add_pod(pod);
   pods_[pod->key] = PodSlot{pod.get(), index};
   affinity_pods_ += pod->has_affinity();
@@ -217,7 +219,7 @@ bool Cluster::take_away(std::string_view key) {
   pods_.erase(key);
   affinity_pods_ -= pod->has_affinity();
   required_anti_affinity_pods_ -= !pod->required_anti_affinity.empty();
-  writable(index).remove_pod(pod->key);
+  BERTH_CHECK(writable(index).remove_pod(pod->key), "pod {} is not among those of its node", pod->key);
   record(Change::Kind::kPodRemoved, index, pod);
   release_slot_if_empty(index);
   return true;
@@ -271,7 +273,8 @@ void Cluster::detach(Nomination& nomination) {
   if (!nomination.node.is_valid()) return;
   auto& by_node = nominations().by_node;
   const auto there = by_node.find(nomination.node);
-  std::erase(there->second, nomination.pod);
+  BERTH_CHECK(there != by_node.end() && std::erase(there->second, nomination.pod) == 1, "pod {} is not among those nominated to its node",
+              nomination.pod->key);
   if (there->second.empty()) by_node.erase(there);
   nominated_affinity_pods_ -= nomination.pod->has_affinity();
   (void)writable(nomination.node);

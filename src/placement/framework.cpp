@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "placement/columns/topology_part.h"
+#include "placement/removable_load.h"
 
 namespace berth::placement {
 namespace {
@@ -30,6 +31,7 @@ Status merge(std::vector<Status> statuses) {
 }  // namespace
 
 TopologyOutcome Plugin::topology_part(const TopologySetup&) const { return {.plain_only = true}; }
+std::unique_ptr<RemovableLoad> Plugin::removable_load(const TopologySetup&) const { return nullptr; }
 
 CycleState::CycleState(const CycleState& other)
     : cluster_(other.cluster_),
@@ -87,11 +89,7 @@ Result<std::shared_ptr<const Framework>> Framework::create(Profile profile, std:
   if (done) done = fill(p.queue_sort, &Points::queue_sort, "QueueSort", nowhere);
   if (done) done = fill(p.pre_filter, &Points::pre_filter, "PreFilter", into(out->pre_filters_));
   if (done) done = fill(p.filter, &Points::filter, "Filter", into(out->filters_));
-  if (done) {
-    done = fill(p.post_filter, &Points::post_filter, "PostFilter", [&](const Plugin* plugin, std::int64_t) {
-      out->has_own_post_filter_ |= plugin->name() != "DefaultPreemption" && plugin->name() != "DynamicResources";
-    });
-  }
+  if (done) done = fill(p.post_filter, &Points::post_filter, "PostFilter", into(out->post_filters_));
   if (done) done = fill(p.pre_score, &Points::pre_score, "PreScore", into(out->pre_scorers_));
   if (done) {
     done = fill(p.score, &Points::score, "Score", [&](const Plugin* plugin, std::int64_t weight) {

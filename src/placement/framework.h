@@ -122,7 +122,7 @@ struct ClaimRelease {
   bool is_deleted = false;  ///< It goes as a whole: an earlier attempt made it.
 };
 
-struct Evaluation;
+class PostFilterCall;
 struct PostFilterResult;
 
 /// What a Permit plugin says of a pod that has its node. Success: it may be bound. A rejection: the pod gives its place back. Wait: it
@@ -156,11 +156,13 @@ struct BindCall {
 struct Points {
   bool pre_enqueue = false, queue_sort = false, pre_filter = false, filter = false, post_filter = false, pre_score = false, score = false,
        reserve = false, permit = false, pre_bind = false, bind = false, post_bind = false;
+  bool counts_pods = false;  ///< Of PreFilter: pods that come and go are told to its state (AddPod, RemovePod).
 };
 
 struct ResourceColumns;
 struct TopologySetup;
 struct TopologyOutcome;
+class RemovableLoad;
 
 /// How the columnar path may use a plugin.
 enum class ColumnKind : std::uint8_t {
@@ -181,14 +183,20 @@ enum class NodePart : std::uint8_t {
 /// How raw scores become 0–100.
 enum class Normalization : std::uint8_t { kNone, kByMax, kByMaxReversed, kOwn };
 
-/// Base of all plugins. Stateless after construction; every method is const and may run on any thread. One that takes part wherever it
-/// overrides something derives from PluginOf (plugin_of.h) instead.
+template <typename P>
+class PluginOf;
+
+/// Base of all plugins, by way of PluginOf (plugin_of.h), which knows what is overridden. Stateless after construction; every method is
+/// const and may run on any thread.
 class Plugin {
  public:
   virtual ~Plugin() = default;
   /// The Kubernetes name.
   [[nodiscard]] virtual std::string_view name() const = 0;
+  /// Where it takes part: wherever it overrides something, but for what it leaves out.
   [[nodiscard]] virtual Points points() const = 0;
+  /// Takes points away at which the release's plugin takes no part.
+  virtual void leave_out(Points& /*points*/) const {}
 
   /// Tells what this plugin reads of the pod, at whatever point: a field left out may not change any of its answers. Left to its default,
   /// every pod is like no other: right, and slow.
@@ -215,7 +223,12 @@ class Plugin {
 
   /// Only where column_kind is kTopology: what columns of the pod's class go by beside the nodes themselves (columns/topology_part.h).
   [[nodiscard]] virtual TopologyOutcome topology_part(const TopologySetup& setup) const;
+  /// What Filter says of the pod in numbers that pods on a node add to, for preemption (removable_load.h): asked once for a class of
+  /// pods, after PreFilter. Null: the column kind is gone by, and kPlainOnly and kTopology make preemption try every node in full.
+  [[nodiscard]] virtual std::unique_ptr<RemovableLoad> removable_load(const TopologySetup& setup) const;
 
+  /// QueueSort. The queue goes by priority and age, PrioritySort's rule; no other plugin is accepted there.
+  [[nodiscard]] virtual bool orders_queue() const { return false; }
   virtual Status pre_enqueue(const model::PodView& /*pod*/) const { return Status::success(); }
   /// As above, for what also depends on other objects.
   virtual Status pre_enqueue_in(const model::PodView& pod, const Cluster& /*cluster*/) const { return pre_enqueue(pod); }
@@ -267,13 +280,10 @@ class Plugin {
   virtual void post_bind(const CycleState& /*state*/, const PodInfo& /*pod*/, std::string_view /*node_name*/) const {}
 
   /// After no node took the pod: Success with candidates in `out` when evicting helps; Unschedulable asks the next plugin, with its reasons
-  /// kept. DefaultPreemption and DynamicResources are run by the engine itself.
-  virtual Status post_filter(const Cluster& /*cluster*/, const PodInfo& /*pod*/, const Evaluation& /*failed*/,
-                             PostFilterResult& /*out*/) const {
-    return Status::unschedulable("");
-  }
-  /// After Filter rejected every node.
-  virtual std::optional<ClaimRelease> find_release(const CycleState& /*state*/, const PodInfo& /*pod*/) const { return std::nullopt; }
+  /// kept. What is asked, and what may be answered: placement/preemption.h.
+  virtual Status post_filter(const PostFilterCall& /*call*/, PostFilterResult& /*out*/) const { return Status::unschedulable(""); }
+  /// What it says of a pod that may not preempt, `why`, and for whom it has nothing else to do; empty: nothing.
+  [[nodiscard]] virtual std::string post_filter_refusal(std::string_view /*why*/) const { return {}; }
 
   /// The events that could cure this plugin's rejection of a pod (EventsToRegister).
   [[nodiscard]] virtual EventSet events_to_register() const { return all_events(); }
@@ -289,7 +299,10 @@ class Plugin {
   [[nodiscard]] std::size_t slot() const { return slot_; }
 
  private:
+  template <typename P>
+  friend class PluginOf;
   friend class Framework;
+  Plugin() = default;
   std::size_t slot_ = 0;
 };
 
@@ -341,6 +354,7 @@ class Framework {
   [[nodiscard]] CycleState new_cycle(const Cluster& cluster) const { return {cluster, slot_count()}; }
   [[nodiscard]] std::span<const Plugin* const> pre_filters() const { return pre_filters_; }
   [[nodiscard]] std::span<const Plugin* const> filters() const { return filters_; }
+  [[nodiscard]] std::span<const Plugin* const> post_filters() const { return post_filters_; }
   [[nodiscard]] std::span<const Plugin* const> pre_scorers() const { return pre_scorers_; }
   [[nodiscard]] std::span<const Scorer> scorers() const { return scorers_; }
 
@@ -385,8 +399,6 @@ class Framework {
                                                                 std::string_view node_name) const;
   void run_post_bind(const CycleState& state, const PodInfo& pod, std::string_view node_name) const;
   [[nodiscard]] bool has_permit() const { return !permitters_.empty(); }
-  /// The profile's PostFilter has more than the engine's own plugins.
-  [[nodiscard]] bool has_own_post_filter() const { return has_own_post_filter_; }
 
  private:
   explicit Framework(Profile profile) : profile_(std::move(profile)) {}
@@ -395,9 +407,8 @@ class Framework {
   std::vector<PluginPtr> plugins_;
   std::vector<const Plugin*> signing_,
       signing_filters_;  ///< Those that look at the node object alone first, those asked node by node last.
-  std::vector<const Plugin*> pre_enqueues_, pre_filters_, filters_, pre_scorers_, reservers_, permitters_, pre_binders_, binders_,
-      post_binders_;
-  bool has_own_post_filter_ = false;
+  std::vector<const Plugin*> pre_enqueues_, pre_filters_, filters_, post_filters_, pre_scorers_, reservers_, permitters_, pre_binders_,
+      binders_, post_binders_;
   std::vector<Scorer> scorers_;
 };
 using FrameworkPtr = std::shared_ptr<const Framework>;

@@ -9,9 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "placement/devices/extended.h"
 #include "placement/disruption_ledger.h"
-#include "placement/plugins/pod_claims.h"
 #include "placement/preemption_words.h"
 #include "placement/trial.h"
 
@@ -56,29 +54,10 @@ std::optional<std::string_view> not_eligible(const Cluster& cluster, const PodIn
   return std::nullopt;
 }
 
-/// The order of pickOneNodeForPreemption: smaller is better.
-using Rank = std::tuple<std::size_t, std::int64_t, __int128, std::size_t, std::int64_t>;
-
-Rank rank_of(const Candidate& candidate) {
-  const auto& victims = candidate.victims;
-  __int128 sum = 0;
-  std::int64_t top = victims[0]->view().priority;
-  std::int64_t earliest = victims[0]->start_time_ns;
-  for (const auto& victim : victims) {
-    // Shifted above zero, so that a few pods of negative priority never outweigh many.
-    sum += static_cast<__int128>(victim->view().priority) + (std::int64_t{1} << 31);
-    if (victim->view().priority > top || (victim->view().priority == top && victim->start_time_ns < earliest)) {
-      top = victim->view().priority;
-      earliest = victim->start_time_ns;
-    }
-  }
-  return {candidate.budget_violations, victims[0]->view().priority, sum, victims.size(), -earliest};
-}
-
 void pick(const Cluster& cluster, PostFilterResult& out) {
-  std::optional<Rank> best;
+  std::optional<CandidateRank> best;
   for (const auto& candidate : out.candidates) {
-    const Rank rank = rank_of(candidate);
+    const CandidateRank rank = rank_of(candidate);
     if (best && rank > *best) continue;
     if (!best || rank < *best) out.tied.clear();
     best = rank;
@@ -181,15 +160,16 @@ class DryRun {
   bool is_spoilt_ = false;
 };
 
-Status default_preemption(const FrameworkPtr& shared, const Cluster& cluster, const PodInfoPtr& pod, const Evaluation& failed,
-                          const PreemptionOptions& options, PostFilterResult& out) {
-  const Framework& framework = *shared;
+}  // namespace
+
+Status preempt(const PostFilterCall& call, PostFilterResult& out) {
+  const Framework& framework = *call.framework;
+  const Cluster& cluster = call.cluster;
+  const PodInfoPtr& pod = call.pod;
+  const PreemptionOptions& options = call.options;
   const Era era = framework.profile().era;
-  const auto rejected = [&](std::string message) {
-    return era == Era::k120 ? Status{Code::kUnschedulable, {}, {}} : Status::unschedulable("preemption: " + std::move(message));
-  };
-  const Verdicts verdicts(failed, era);
-  if (const auto why = not_eligible(cluster, *pod, verdicts, era)) return rejected(std::string(*why));
+  const Verdicts verdicts(call.failed(), era);
+  if (const auto why = not_eligible(cluster, *pod, verdicts, era)) return Status::unschedulable(std::string(*why));
 
   std::map<std::string, std::size_t> reasons;
   std::vector<std::string> errors;
@@ -222,41 +202,31 @@ Status default_preemption(const FrameworkPtr& shared, const Cluster& cluster, co
   if (out.candidates.empty() && !errors.empty()) return Status::error("preemption: " + words::aggregate(errors));
   if (not_helpful != 0) reasons[std::string(kNotHelpful)] += not_helpful;
   pick(cluster, out);
-  while (options.confirm && out.choice() != nullptr && !helps(shared, cluster, *pod, *out.choice())) {
+  while (options.confirm && out.choice() != nullptr && !helps(call.framework, cluster, *pod, *out.choice())) {
     out.candidates.erase(out.candidates.begin() + static_cast<std::ptrdiff_t>(*out.best));
     out.best.reset();
     out.tied.clear();
     ++reasons[std::string(kNotHelpful)];
     pick(cluster, out);
   }
-  return out.choice() != nullptr ? Status::success() : rejected(words::fit_error(cluster.node_count(), reasons));
+  return out.choice() != nullptr ? Status::success() : Status::unschedulable(words::fit_error(cluster.node_count(), reasons));
 }
 
-/// DynamicResources' PostFilter: without claims there is nothing to give back. When another plugin's PreFilter rejected the pod before its
-/// own ran, it finds no state of its own, which the release reports as an error.
-Status dynamic_resources(const Framework& framework, const Cluster& cluster, const PodInfo& pod, const Evaluation& failed,
-                         PostFilterResult& out) {
-  if (!failed.pre_filter.is_success()) {
-    for (const auto& use : framework.profile().pre_filter) {
-      if (use.name == "DynamicResources") break;
-      if (use.name == failed.pre_filter.plugin) return Status::error("not found");
+CandidateRank rank_of(const Candidate& candidate) {
+  const auto& victims = candidate.victims;
+  __int128 sum = 0;
+  std::int64_t top = victims[0]->view().priority;
+  std::int64_t earliest = victims[0]->start_time_ns;
+  for (const auto& victim : victims) {
+    // Shifted above zero, so that a few pods of negative priority never outweigh many.
+    sum += static_cast<__int128>(victim->view().priority) + (std::int64_t{1} << 31);
+    if (victim->view().priority > top || (victim->view().priority == top && victim->start_time_ns < earliest)) {
+      top = victim->view().priority;
+      earliest = victim->start_time_ns;
     }
   }
-  const auto claims = claims_of(pod.view(), cluster);
-  const bool has_none = claims && claims->empty() && devices::backed_resources(pod.wanted(), cluster).empty();
-  if (!claims || has_none || failed.pre_filter.plugin == "DynamicResources") return Status::unschedulable("no new claims to deallocate");
-  CycleState state = framework.new_cycle(cluster);
-  for (const Plugin* plugin : framework.pre_filters()) {
-    if (plugin->name() != "DynamicResources" || !plugin->pre_filter(state, pod).status.is_success()) continue;
-    for (const auto& rejected : failed.rejected)
-      if (rejected.status.plugin == plugin->name()) (void)plugin->filter(state, pod, *cluster.node(rejected.node));
-    out.release = plugin->find_release(state, pod);
-  }
-  if (!out.release) return Status::unschedulable("still not schedulable");
-  return Status::unschedulable(out.release->is_deleted ? "deletion of ResourceClaim completed" : "deallocation of ResourceClaim completed");
+  return {candidate.budget_violations, victims[0]->view().priority, sum, victims.size(), -earliest};
 }
-
-}  // namespace
 
 void choose_candidate(const FrameworkPtr& framework, const Cluster& cluster, const PodInfo& pod, const PreemptionOptions& options,
                       PostFilterResult& result) {
@@ -288,16 +258,10 @@ std::string words::aggregate(std::vector<std::string> errors) {
   return errors.size() == 1 ? errors.front() : fmt::format("[{}]", fmt::join(errors, ", "));
 }
 
-Status words::rejected(std::size_t node_count, const std::map<std::string, std::size_t>& reasons, const Profile& profile) {
-  return refused(fit_error(node_count, reasons), profile);
-}
-
-Status words::refused(std::string_view why, const Profile& profile) {
+Status words::refused(std::string_view why, const Framework& framework) {
   Status out{Code::kUnschedulable, {}, {}};
-  for (const auto& use : profile.post_filter) {
-    if (use.name == "DynamicResources") out.reasons.emplace_back("no new claims to deallocate");
-    if (use.name == "DefaultPreemption" && profile.era != Era::k120) out.reasons.push_back(fmt::format("preemption: {}", why));
-  }
+  for (const Plugin* plugin : framework.post_filters())
+    if (std::string said = plugin->post_filter_refusal(why); !said.empty()) out.reasons.push_back(std::move(said));
   return out;
 }
 
@@ -319,16 +283,16 @@ std::optional<Candidate> select_victims(const Framework& framework, const CycleS
   return DryRun(framework, dry, pod, node).select(why);
 }
 
-PostFilterResult run_post_filter(const FrameworkPtr& framework, const Cluster& cluster, const PodInfoPtr& pod, const Evaluation& failed,
-                                 const PreemptionOptions& options) {
+const Evaluation& PostFilterCall::failed() const {
+  if (failed_ == nullptr) failed_ = &own_.emplace(evaluate(*framework, cluster, *pod, false));
+  return *failed_;
+}
+
+PostFilterResult run_post_filter(const PostFilterCall& call) {
   PostFilterResult out;
   std::vector<std::string> reasons;
-  for (const auto& use : framework->profile().post_filter) {
-    Status status = Status::unschedulable("");
-    const bool is_own = use.name != "DynamicResources" && use.name != "DefaultPreemption";
-    if (const Plugin* plugin = is_own ? framework->find(use.name) : nullptr) status = plugin->post_filter(cluster, *pod, failed, out);
-    if (use.name == "DynamicResources") status = dynamic_resources(*framework, cluster, *pod, failed, out);
-    if (use.name == "DefaultPreemption") status = default_preemption(framework, cluster, pod, failed, options, out);
+  for (const Plugin* plugin : call.framework->post_filters()) {
+    Status status = plugin->post_filter(call, out);
     if (status.is_success() || status.is_error() || status.code == Code::kUnschedulableAndUnresolvable) {
       out.status = std::move(status);
       return out;
@@ -338,6 +302,11 @@ PostFilterResult run_post_filter(const FrameworkPtr& framework, const Cluster& c
   }
   out.status = Status{Code::kUnschedulable, {}, std::move(reasons)};
   return out;
+}
+
+PostFilterResult run_post_filter(const FrameworkPtr& framework, const Cluster& cluster, const PodInfoPtr& pod, const Evaluation& failed,
+                                 const PreemptionOptions& options) {
+  return run_post_filter(PostFilterCall(framework, cluster, pod, options, &failed));
 }
 
 }  // namespace berth::placement

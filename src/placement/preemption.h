@@ -6,9 +6,11 @@
 // Pure: nothing is evicted or nominated here; the shell does that with the result.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "placement/engine.h"
@@ -30,6 +32,11 @@ struct Candidate {
   std::size_t budget_violations = 0;
 };
 
+/// Violations, the top victim's priority, the sum of priorities, how many, minus the earliest start of the top ones.
+using CandidateRank = std::tuple<std::size_t, std::int64_t, __int128, std::size_t, std::int64_t>;
+/// The order of pickOneNodeForPreemption: smaller is better.
+CandidateRank rank_of(const Candidate& candidate);
+
 /// What the PostFilter stage says.
 struct PostFilterResult {
   /// Success with a candidate; Unschedulable or Error otherwise. The message is what FailedScheduling appends (1.36).
@@ -42,9 +49,36 @@ struct PostFilterResult {
   [[nodiscard]] const Candidate* choice() const { return best ? &candidates[*best] : nullptr; }
 };
 
-/// Runs the PostFilter plugins of the profile for a pod that `failed` says fits nowhere. The plain form: exact, every candidate listed.
+/// What a PostFilter plugin is asked: who fits nowhere, and where. Lives for the one question.
+class PostFilterCall {
+ public:
+  /// `failed` null: nobody has asked all nodes; PreFilter let the pod through.
+  PostFilterCall(const FrameworkPtr& of, const Cluster& in, const PodInfoPtr& who, const PreemptionOptions& how, const Evaluation* failed)
+      : framework(of), cluster(in), pod(who), options(how), failed_(failed) {}
+
+  const FrameworkPtr& framework;
+  const Cluster& cluster;
+  const PodInfoPtr& pod;
+  const PreemptionOptions& options;
+  /// What preemption says of the pod, where a Preemptor knows without asking node by node; else empty.
+  std::function<Status(PostFilterResult& out)> quick{};
+
+  [[nodiscard]] Status pre_filter() const { return failed_ == nullptr ? Status::success() : failed_->pre_filter; }
+  /// Each node's verdict on the pod. May cost a question to every node: not for plugins that have nothing to do for the pod.
+  [[nodiscard]] const Evaluation& failed() const;
+
+ private:
+  mutable const Evaluation* failed_;
+  mutable std::optional<Evaluation> own_;
+};
+
+/// Asks the PostFilter plugins of the profile in turn.
+PostFilterResult run_post_filter(const PostFilterCall& call);
+/// The same for a pod that `failed` says fits nowhere. The plain form: exact, every candidate listed.
 PostFilterResult run_post_filter(const FrameworkPtr& framework, const Cluster& cluster, const PodInfoPtr& pod, const Evaluation& failed,
                                  const PreemptionOptions& options = {});
+/// DefaultPreemption's PostFilter in its plain form: each node is tried in full.
+Status preempt(const PostFilterCall& call, PostFilterResult& out);
 
 /// Chooses among `result.candidates` anew (after extenders changed them): sets best and tied; drops candidates that a dry run of the whole
 /// cycle shows would not help, where the options say so. The status becomes Success when one is left.

@@ -15,6 +15,10 @@ bool covers_alike(const model::PodDisruptionBudgetView& a, const model::PodDisru
   return a.meta.ns == b.meta.ns && a.selector_is_empty == b.selector_is_empty && a.selector == b.selector;
 }
 
+bool counts_alike(const PodInfo& a, const PodInfo& b) {
+  return a.request.total.scalars == b.request.total.scalars && a.host_ports == b.host_ports && same_traits(a, b);
+}
+
 }  // namespace
 
 void PreemptionIndex::sync() {
@@ -61,8 +65,7 @@ void PreemptionIndex::rebuild_node(std::uint32_t node) {
   for (const auto& pod : info->pods) {
     const std::uint32_t kind = kind_of(*pod);
     if (!budgets_.empty()) hold(budgets_of(kind, *pod), node);
-    out.rows.push_back({pod->view().priority, pod->start_time_ns, preemption_amounts(pod->request.total, 1), pod.get(), kind,
-                        !pod->request.total.scalars.empty(), !pod->host_ports.empty(), !pod->required_anti_affinity.empty()});
+    out.rows.push_back({pod->view().priority, pod->start_time_ns, preemption_amounts(pod->request.total, 1), pod.get(), kind});
   }
   std::ranges::stable_sort(out.rows, [](const auto& a, const auto& b) {
     return a.priority != b.priority ? a.priority > b.priority : a.start_time_ns < b.start_time_ns;
@@ -110,7 +113,7 @@ void PreemptionIndex::take_budgets() {
 std::uint32_t PreemptionIndex::kind_of(const PodInfo& pod) {
   if (const auto* bucket = kinds_.find(pod.traits_hash))
     for (const auto& [example, kind] : *bucket)
-      if (example.get() == &pod || same_traits(*example, pod)) return kind;
+      if (example.get() == &pod || counts_alike(*example, pod)) return kind;
   const auto made = static_cast<std::uint32_t>(kind_count_++);
   kinds_[pod.traits_hash].emplace_back(pod.shared_from_this(), made);
   kind_bytes_ += pod.bytes;

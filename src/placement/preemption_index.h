@@ -24,8 +24,7 @@ struct PreemptionRow {
   std::int64_t priority, start_time_ns;
   PreemptionAmounts request;
   const PodInfo* pod;
-  std::uint32_t kind;  ///< Of its traits: pods of one kind match the same selectors and hold the same terms.
-  bool has_scalars, has_ports, has_anti_affinity;
+  std::uint32_t kind;  ///< Pods of one kind are alike in traits, host ports and extended resources: a RemovableLoad counts them alike.
 };
 
 struct PreemptionNode {

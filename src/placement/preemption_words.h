@@ -5,8 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "placement/profile.h"
-#include "placement/status.h"
+#include "placement/framework.h"
 
 namespace berth::placement::words {
 
@@ -20,10 +19,7 @@ inline constexpr std::string_view kHardBudget = "evicting there would violate a 
 std::string fit_error(std::size_t node_count, const std::map<std::string, std::size_t>& reasons);
 /// Several errors as one (apimachinery's Aggregate): each text once, in brackets when there are more.
 std::string aggregate(std::vector<std::string> errors);
-/// The whole stage's status when evicting helps nowhere and PreFilter had let the pod through.
-Status rejected(std::size_t node_count, const std::map<std::string, std::size_t>& reasons, const Profile& profile);
-
-/// The same when the pod may not preempt at all; `why` is one of the above.
-Status refused(std::string_view why, const Profile& profile);
+/// The whole stage's status when the pod may not preempt, for the reason `why`, and nothing else is to be done for it.
+Status refused(std::string_view why, const Framework& framework);
 
 }  // namespace berth::placement::words

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "placement/columns/node_checks.h"
 #include "placement/preemption_words.h"
 #include "placement/preemptor_class.h"
 
@@ -24,8 +25,8 @@ std::map<std::string, std::size_t> reasons_of(const PreemptorClass& one, const P
   put(words::kNotHelpful, count_of(Kind::kNotHelpful));
   put(words::kNoVictims, count_of(Kind::kNoVictims));
   put(words::kHardBudget, count_of(Kind::kBudget));
-  for (std::size_t bit = 0; bit < PreemptorClass::kReasonCount; ++bit)
-    if (tally.missing[bit] != 0) put(one.reason(bit), tally.missing[bit]);
+  for (std::size_t at = 0; at < tally.missing.size(); ++at)
+    for (std::size_t i = 0; tally.missing[at] != 0 && i < one.reasons(at).size(); ++i) put(one.reasons(at)[i], tally.missing[at]);
   return out;
 }
 
@@ -40,6 +41,10 @@ struct Preemptor::Impl {
   std::shared_ptr<PreemptorClass> single;  ///< Of a pod that names its nodes: for one question.
   std::uint64_t uses = 0;
   bool was_fast = false;
+  // Of the question at hand.
+  bool has_checks = false;
+  PreemptorClass::Exceptions own;
+  std::vector<Candidate> tried;  ///< Nodes that were tried in full.
 
   Impl(const Cluster& c, PreemptionOptions o) : cluster(c), options(o) {}
   Impl(const Impl& from, const Cluster& fork)
@@ -52,8 +57,13 @@ struct Preemptor::Impl {
 
   void sync();
   PreemptorClass* class_for(const FrameworkPtr& framework, const PodInfoPtr& pod);
+  PreemptorClass* make_class(const FrameworkPtr& framework, const PodInfoPtr& pod, Signature signature);
   [[nodiscard]] bool waits_for_victims(const PreemptorClass& one, const PodInfo& pod) const;
-  PostFilterResult fast(PreemptorClass& one, const PodInfo& pod);
+  std::optional<PreemptionAnswer> best_of_named(const PreemptorClass& one, const PodInfo& pod, PreemptionTally& tally,
+                                                std::vector<NodeIndex>& tied) const;
+  bool ask_checks(PreemptorClass& one, const PodInfo& pod);
+  void try_in_full(const PreemptorClass& one, const PodInfo& pod, const NodeInfo& node, std::optional<CycleState>& state);
+  std::optional<Status> fast(PreemptorClass& one, const PodInfo& pod, PostFilterResult& out);
 };
 
 void Preemptor::Impl::sync() {
@@ -68,14 +78,19 @@ PreemptorClass* Preemptor::Impl::class_for(const FrameworkPtr& framework, const 
   sync();
   ++uses;
   Signature signature = framework->sign_filters(*pod, &index->cluster_index());
-  for (auto& one : classes) {
-    if (!one->serves(framework, signature)) continue;
-    PreemptorClass& mine = unshare(one);
-    mine.bind(cluster, *index);
-    mine.adopt(pod, signature);
-    mine.last_use = uses;
-    return mine.is_covered() ? &mine : nullptr;
-  }
+  has_checks = signature.has_checks();
+  if (has_checks) signature = signature.without_checks();
+  const auto known = std::ranges::find_if(classes, [&](const auto& one) { return one->serves(framework, signature); });
+  if (known == classes.end()) return make_class(framework, pod, std::move(signature));
+  PreemptorClass& mine = unshare(*known);
+  mine.bind(cluster, *index);
+  mine.last_use = uses;
+  if (mine.adopt(pod, signature) && !mine.has_failed()) return mine.is_covered() ? &mine : nullptr;
+  classes.erase(known);
+  return make_class(framework, pod, std::move(signature));
+}
+
+PreemptorClass* Preemptor::Impl::make_class(const FrameworkPtr& framework, const PodInfoPtr& pod, Signature signature) {
   auto made = PreemptorClass::make(framework, pod, std::move(signature), cluster, *index, options);
   if (made == nullptr) return nullptr;
   if (made->only_nodes()) {
@@ -106,45 +121,106 @@ bool Preemptor::Impl::waits_for_victims(const PreemptorClass& one, const PodInfo
   return leaving && one.is_resolvable(node->index, pod.key);
 }
 
-PostFilterResult Preemptor::Impl::fast(PreemptorClass& one, const PodInfo& pod) {
-  PostFilterResult out;
-  const auto refuse = [&](std::string_view why) { out.status = words::refused(why, one.framework().profile()); };
-  if (pod.view().preemption_never) return refuse(words::kNever), out;
-  if (waits_for_victims(one, pod)) return refuse(words::kTerminating), out;
+std::optional<PreemptionAnswer> Preemptor::Impl::best_of_named(const PreemptorClass& one, const PodInfo& pod, PreemptionTally& tally,
+                                                               std::vector<NodeIndex>& tied) const {
+  std::optional<PreemptionAnswer> best;
+  std::vector<PreemptionAnswer> named;
+  for (const NodeIndex node : *one.only_nodes()) {
+    const PreemptionAnswer& answer = named.emplace_back(one.answer(node, nullptr, pod.key));
+    tally.add(answer, 1);
+    if (answer.kind == Kind::kCandidate && (!best || answer.rank() < best->rank())) best = answer;
+  }
+  for (std::size_t i = 0; i < named.size(); ++i)
+    if (best && named[i].kind == Kind::kCandidate && named[i].rank() == best->rank()) tied.push_back((*one.only_nodes())[i]);
+  tally.add({.kind = Kind::kNotHelpful}, static_cast<std::int64_t>(cluster.node_count() - named.size()));
+  return best;
+}
 
+/// What volumes and claims say of nodes. Where they let the pod in beside everybody, they do beside fewer; where evicting may cure what
+/// they say, the node is tried in full. False: only every node in full will do.
+bool Preemptor::Impl::ask_checks(PreemptorClass& one, const PodInfo& pod) {
+  const Framework& framework = one.framework();
+  if (one.only_nodes() || !pod.view().nominated_node_name.empty() || cluster.is_nominated(pod.key)) return false;
+  CycleState state = framework.new_cycle(cluster);
+  for (const Plugin* plugin : framework.pre_filters()) {
+    if (plugin->column_kind() != ColumnKind::kVolumes) continue;
+    const PreFilterOutcome outcome = plugin->pre_filter(state, pod);
+    if (outcome.status.is_skip())
+      state.skip_filter(plugin->slot());
+    else if (!outcome.status.is_success() || outcome.node_names)
+      return false;
+  }
+  NodeChecks checks(framework, state, pod, index->cluster_index(), true);
+  if (checks.empty()) return true;
+  checks.foretell();
+  std::optional<CycleState> full;
+  for (std::uint32_t at = 0; at < cluster.slot_count(); ++at) {
+    const NodeInfo* node = cluster.node(NodeIndex{at});
+    if (node == nullptr || node->node == nullptr || checks.accepts(at)) continue;
+    if (checks.has_failed()) return false;
+    if (checks.never_accepts(at))
+      own.emplace_back(NodeIndex{at}, PreemptionAnswer{.kind = Kind::kNotHelpful});
+    else
+      try_in_full(one, pod, *node, full);
+  }
+  return true;
+}
+
+void Preemptor::Impl::try_in_full(const PreemptorClass& one, const PodInfo& pod, const NodeInfo& node, std::optional<CycleState>& state) {
+  const Framework& framework = one.framework();
+  if (!state) {
+    state.emplace(framework.new_cycle(cluster));
+    (void)framework.run_pre_filter(*state, pod);
+  }
+  PreemptionAnswer answer{.kind = Kind::kNotHelpful};
+  Status why;
+  if (framework.run_filter_with_nominated(*state, pod, node).code == Code::kUnschedulable) {
+    if (auto found = select_victims(framework, *state, pod, node, why)) {
+      const auto [violations, top, sum, count, neg_start] = rank_of(*found);
+      answer = {options.budgets_are_hard && violations > 0 ? Kind::kBudget : Kind::kCandidate,
+                0,
+                static_cast<std::uint32_t>(violations),
+                static_cast<std::uint32_t>(count),
+                top,
+                neg_start,
+                sum};
+      tried.push_back(std::move(*found));
+    }
+  }
+  own.emplace_back(node.index, answer);
+}
+
+/// Nullopt: only every node in full will do.
+std::optional<Status> Preemptor::Impl::fast(PreemptorClass& one, const PodInfo& pod, PostFilterResult& out) {
+  if (pod.view().preemption_never) return Status::unschedulable(std::string(words::kNever));
+  own.clear();
+  tried.clear();
+  if (!one.only_nodes()) one.catch_up();
+  one.begin_decision();
+  if (has_checks && !ask_checks(one, pod)) return std::nullopt;
+  if (waits_for_victims(one, pod)) return Status::unschedulable(std::string(words::kTerminating));
   std::optional<PreemptionAnswer> best;
   PreemptionTally tally;
   if (one.only_nodes()) {
-    std::vector<PreemptionAnswer> named;
-    for (const NodeIndex node : *one.only_nodes()) {
-      const PreemptionAnswer& answer = named.emplace_back(one.answer(node, nullptr, pod.key));
-      tally.add(answer, 1);
-      if (answer.kind == Kind::kCandidate && (!best || answer.rank() < best->rank())) best = answer;
-    }
-    for (std::size_t i = 0; i < named.size(); ++i)
-      if (best && named[i].kind == Kind::kCandidate && named[i].rank() == best->rank()) out.tied.push_back((*one.only_nodes())[i]);
-    PreemptionAnswer elsewhere;
-    elsewhere.kind = Kind::kNotHelpful;
-    tally.add(elsewhere, static_cast<std::int64_t>(cluster.node_count() - named.size()));
+    best = best_of_named(one, pod, tally, out.tied);
   } else {
-    one.catch_up();
     // The pod's own nomination stands in the way of all others of its class, but not in its own.
-    PreemptorClass::Exception own;
-    if (cluster.has_nominations()) own.node = cluster.nominated_node(pod.key);
-    if (own.node.is_valid()) own.answer = one.answer(own.node, nullptr, pod.key);
+    const NodeIndex mine = cluster.has_nominations() ? cluster.nominated_node(pod.key) : NodeIndex{};
+    if (mine.is_valid()) own.emplace_back(mine, one.answer(mine, nullptr, pod.key));
     best = one.best(own, kMostTied, out.tied);
+    if (!best && has_checks) return std::nullopt;
     if (!best) tally = one.tally(own);
   }
-  if (!best) {
-    out.status = words::rejected(cluster.node_count(), reasons_of(one, tally), one.framework().profile());
-    return out;
-  }
+  if (one.has_failed()) return std::nullopt;
+  if (!best) return Status::unschedulable(words::fit_error(cluster.node_count(), reasons_of(one, tally)));
   std::ranges::sort(out.tied, {}, [&](NodeIndex node) -> const std::string& { return cluster.node(node)->name; });
-  Candidate candidate{out.tied[0], {}, best->violations};
-  (void)one.answer(out.tied[0], &candidate.victims, pod.key);
+  const auto in_full = std::ranges::find(tried, out.tied[0], &Candidate::node);
+  Candidate candidate = in_full != tried.end() ? *in_full : Candidate{out.tied[0], {}, best->violations};
+  if (in_full == tried.end()) (void)one.answer(out.tied[0], &candidate.victims, pod.key);
+  if (one.miscounts(candidate.victims)) return std::nullopt;
   out.candidates.push_back(std::move(candidate));
   out.best = 0;
-  return out;
+  return Status::success();
 }
 
 Preemptor::Preemptor(const Cluster& cluster, PreemptionOptions options) : impl_(std::make_unique<Impl>(cluster, options)) {}
@@ -163,14 +239,19 @@ std::size_t Preemptor::memory_bytes() const {
 
 PostFilterResult Preemptor::find(const FrameworkPtr& framework, const PodInfoPtr& pod) {
   impl_->was_fast = false;
-  const auto& profile = framework->profile();
-  PreemptorClass* one = profile.has(profile.post_filter, "DefaultPreemption") && !framework->has_own_post_filter()
-                            ? impl_->class_for(framework, pod)
-                            : nullptr;
-  if (one == nullptr)
-    return run_post_filter(framework, impl_->cluster, pod, evaluate(*framework, impl_->cluster, *pod, false), impl_->options);
-  impl_->was_fast = true;
-  return impl_->fast(*one, *pod);
+  if (PreemptorClass* const one = framework->post_filters().empty() ? nullptr : impl_->class_for(framework, pod)) {
+    PostFilterCall call(framework, impl_->cluster, pod, impl_->options, nullptr);
+    bool will_do = true;
+    call.quick = [&](PostFilterResult& out) {
+      const std::optional<Status> said = impl_->fast(*one, *pod, out);
+      will_do = said.has_value();
+      return said.value_or(Status::unschedulable(""));
+    };
+    PostFilterResult out = run_post_filter(call);
+    impl_->was_fast = will_do;
+    if (will_do) return out;
+  }
+  return run_post_filter(framework, impl_->cluster, pod, evaluate(*framework, impl_->cluster, *pod, false), impl_->options);
 }
 
 }  // namespace berth::placement

@@ -1,12 +1,15 @@
-// One class of preemptors: pods that fit, and make room, alike; with each node's answer to them.
+// One class of preemptors: pods that fit, and make room, alike; with each node's answer to them. What their filters say is asked of the
+// plugins in numbers (removable_load.h); a filter that has none, and goes by the node and what is on it, is asked about the node without
+// the pods.
 #pragma once
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "placement/heap_bytes.h"
+#include "placement/columns/topology_part.h"
 #include "placement/preemption.h"
 #include "placement/preemption_index.h"
+#include "placement/removable_load.h"
 
 namespace berth::placement {
 
@@ -15,7 +18,7 @@ struct PreemptionAnswer {
   /// kNoNode: nobody asks there.
   enum class Kind : std::uint8_t { kNoNode, kNotHelpful, kNoVictims, kTooSmall, kBudget, kCandidate };
   Kind kind = Kind::kNoNode;
-  std::uint16_t missing = 0;  ///< kTooSmall: bits of PreemptorClass::reason.
+  std::uint16_t missing = 0;  ///< kTooSmall: see PreemptorClass::reasons.
   std::uint32_t violations = 0, count = 0;
   std::int64_t top = 0, neg_start = 0;
   __int128 sum = 0;
@@ -24,20 +27,15 @@ struct PreemptionAnswer {
 
 /// How many nodes give which answer.
 struct PreemptionTally {
-  static constexpr std::size_t kReasonCount = 11;
-  std::array<std::int64_t, 6> kinds{};               ///< By PreemptionAnswer::Kind.
-  std::array<std::int64_t, kReasonCount> missing{};  ///< Of kTooSmall, by bit.
-  void add(const PreemptionAnswer& answer, std::int64_t count) {
-    kinds[static_cast<std::size_t>(answer.kind)] += count;
-    for (std::size_t bit = 0; answer.kind == PreemptionAnswer::Kind::kTooSmall && bit < kReasonCount; ++bit)
-      if ((answer.missing >> bit & 1) != 0) missing[bit] += count;
-  }
+  std::array<std::int64_t, 6> kinds{};  ///< By PreemptionAnswer::Kind.
+  std::vector<std::int64_t> missing;    ///< Of kTooSmall, by PreemptionAnswer::missing.
+  void add(const PreemptionAnswer& answer, std::int64_t count);
 };
 
 /// Owner: Preemptor. The index must be synced before use.
 class PreemptorClass {
  public:
-  /// Null when the fast form does not cover the pod.
+  /// Null when only every node in full will do. `signature` is without checks: what volumes and claims decide is the asker's.
   static std::shared_ptr<PreemptorClass> make(const FrameworkPtr& framework, const PodInfoPtr& pod, Signature signature,
                                               const Cluster& cluster, PreemptionIndex& index, const PreemptionOptions& options);
 
@@ -45,79 +43,111 @@ class PreemptorClass {
   void bind(const Cluster& cluster, PreemptionIndex& index);
   /// The class is, or can become, that of pods whose filters sign so.
   [[nodiscard]] bool serves(const FrameworkPtr& framework, const Signature& signature) const;
-  /// From here on this pod, which the class serves, stands for it.
-  void adopt(const PodInfoPtr& pod, const Signature& signature);
-  /// Whether the fast form still covers the class: topologies change their nature, pods bring new terms.
-  [[nodiscard]] bool is_covered();
-  /// Brings the answers of all nodes up to date. Not for classes that name their nodes.
+  /// From here on this pod, which the class serves, stands for it. False: the class must be made anew.
+  [[nodiscard]] bool adopt(const PodInfoPtr& pod, const Signature& signature);
+  /// Whether it knows all that counts for the pod that stands for it now.
+  [[nodiscard]] bool is_covered() const;
+  /// Brings the answers of all nodes up to date, as far as they are the nodes' alone. Not for classes that name their nodes.
   void catch_up();
-  /// A node whose answer to this one pod is another than to its class: where it is nominated itself.
-  struct Exception {
-    NodeIndex node;
-    PreemptionAnswer answer;
-  };
+  /// What domains say is settled until the cluster changes. Before the questions below.
+  void begin_decision();
+  /// A node whose answer to this one pod is another than to its class.
+  using Exceptions = std::vector<std::pair<NodeIndex, PreemptionAnswer>>;  ///< By slot.
   /// The best candidate's answer, and in `nodes` who gives it, by slot, `most` at most; nullopt when nobody does. Costs a few hundred
-  /// blocks of nodes, and the nodes of those blocks in which something changed.
-  std::optional<PreemptionAnswer> best(const Exception& own, std::size_t most, std::vector<NodeIndex>& nodes);
-  [[nodiscard]] PreemptionTally tally(const Exception& own) const;
+  /// blocks of nodes, and the nodes of those blocks in which something changed; where domains count, a look at each node.
+  std::optional<PreemptionAnswer> best(const Exceptions& own, std::size_t most, std::vector<NodeIndex>& nodes);
+  [[nodiscard]] PreemptionTally tally(const Exceptions& own);
   /// One node's answer now, the nomination of `except` left aside; `victims` (may be null) gets who would go.
   PreemptionAnswer answer(NodeIndex index, std::vector<PodInfoPtr>* victims, std::string_view except = {}) const;
+  /// The node may be a candidate, domains aside. After catch_up.
+  [[nodiscard]] bool may_help(std::uint32_t node) const { return answers_[node].kind == PreemptionAnswer::Kind::kCandidate; }
   /// Whether evicting could help at all on the node that just refused the pod.
   [[nodiscard]] bool is_resolvable(NodeIndex index, std::string_view except) const;
+  /// Only the whole cycle without these tells whether the pod fits.
+  [[nodiscard]] bool miscounts(const std::vector<PodInfoPtr>& victims) const;
+  /// Some filter could not tell: the answers are no good.
+  [[nodiscard]] bool has_failed() const { return has_failed_; }
 
   /// Where PreFilter named the only nodes worth trying, those that are there.
   [[nodiscard]] const std::optional<std::vector<NodeIndex>>& only_nodes() const { return only_; }
-  static constexpr std::size_t kReasonCount = PreemptionTally::kReasonCount;
-  /// The words of a bit of PreemptionAnswer::missing.
-  [[nodiscard]] std::string reason(std::size_t bit) const;
+  /// What a PreemptionAnswer::missing stands for: all that is wrong with the node even when everybody is gone who may go.
+  [[nodiscard]] const std::vector<std::string>& reasons(std::size_t missing) const { return reasons_[missing]; }
   [[nodiscard]] const Framework& framework() const { return *framework_; }
   std::uint64_t last_use = 0;
-  [[nodiscard]] std::size_t memory_bytes() const {
-    return pod_->bytes + signature_.memory_bytes() + heap_bytes(own_anti_) + answers_.memory_bytes() + blocks_.size() * sizeof(Block);
-  }
+  [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
-  static constexpr std::size_t kBlock = 256;
-  /// The best candidate's answer among the nodes of a block; of no other kind when there is none.
+  static constexpr std::size_t kBlock = 256, kMostConditions = 24, kMostOfDomains = 8, kAmounts = 4, kMostSteps = 64;
+  /// A filter, in Filter's order.
+  struct Step {
+    enum class Kind : std::uint8_t { kObject, kConditions, kAsked };
+    Kind kind;
+    const Plugin* plugin;
+    std::unique_ptr<RemovableLoad> load{};
+    std::vector<Status> words{};
+    std::size_t first = 0, count = 0, first_own = 0, own = 0;  ///< Its conditions and own numbers.
+    bool says_all = false;
+    Step(Kind what, const Plugin* of) : kind(what), plugin(of) {}
+    Step(Step&&) = default;
+    Step& operator=(Step&&) = default;
+    Step(const Step& other);
+    Step& operator=(const Step&) = delete;
+  };
+  using Numbers = std::array<std::int64_t, kMostConditions>;
+  /// A node that is being tried.
+  struct Sheet;
+  /// What the first filter that objects says.
+  struct Failure {
+    enum class Kind : std::uint8_t { kNone, kResolvable, kHopeless };
+    Kind kind = Kind::kNone;
+    std::uint16_t step = 0;
+    std::uint32_t conditions = 0;  ///< Of those, who failed, by bit.
+    Status said{};                 ///< Of filters that were asked.
+  };
+  /// The best candidate's answer among the nodes of a block of whom domains need not be gone over; of no other kind when there is none.
   struct Block {
     PreemptionAnswer best;
+    bool is_known = false, has_loaded = false;
+  };
+  /// What a node's conditions of domains allow, as far as it can matter there; three numbers each.
+  using Allowance = std::array<std::int16_t, 3 * kMostOfDomains>;
+  /// A node's answer where domains reject it, or its pods count for what they allow.
+  struct Special {
+    Allowance of{};
     bool is_known = false;
+    PreemptionAnswer answer;
   };
-  const Block& block(std::size_t at);
-  void set_answer(std::uint32_t node);
-  [[nodiscard]] const PreemptionAnswer& answer_of(std::uint32_t node, const Exception& own) const {
-    return node == own.node.value ? own.answer : answers_[node];
-  }
-  static constexpr std::size_t kMaxScalars = 4;
-  enum class Check : std::uint8_t { kPorts, kResources, kAffinity };
-  /// What pods take away on a node: amounts, and how many stand in the pod's way.
-  struct Load {
-    PreemptionAmounts base{};
-    std::array<std::int64_t, kMaxScalars> scalars{};
-    std::int32_t ports = 0, anti = 0, existing = 0;
-    void add(const Load& other);
-    void subtract(const Load& other);
-  };
-  struct Failure {
-    std::uint16_t reasons = 0;  ///< Of the first filter that rejects; 0: fits.
-    bool is_unresolvable = false;
-  };
+  enum class Domains : std::uint8_t { kOpen, kNeedVictims, kClosed };
 
   PreemptorClass(FrameworkPtr framework, PodInfoPtr pod, Signature signature, const Cluster& cluster, PreemptionIndex& index,
                  const PreemptionOptions& options);
   bool prepare();
-  bool prepare_checks();
-  bool adopt_held_terms();
-  [[nodiscard]] Load load_of(const NodeInfo& node, const PodInfo& pod, const PreemptionAmounts& amounts) const;
-  [[nodiscard]] Load load_of(const NodeInfo& node, const PreemptionRow& row) const;
-  /// One of the two minds the other, on whatever node.
-  [[nodiscard]] bool is_foe(const PreemptionRow& row) const;
-  void put(Load& load, const NodeInfo& node, const PreemptionRow& row) const;
-  void take(Load& load, const NodeInfo& node, const PreemptionRow& row) const;
-  [[nodiscard]] Load load_of(const NodeInfo& node, const PreemptionNode& rows, std::string_view except) const;
-  [[nodiscard]] Failure failure(const NodeInfo& node, const PreemptionNode& rows, const Load& load) const;
-  [[nodiscard]] Failure lacks_resources(const NodeInfo& node, const PreemptionNode& rows, const Load& load) const;
-  [[nodiscard]] bool static_filters_pass(const NodeInfo& node) const;
+  bool prepare_pre_filters();
+  bool prepare_steps();
+  bool lay_out();
+  void renew();
+  void count_node(std::uint32_t node);
+  void set_answer(std::uint32_t node);
+  const Block& block(std::size_t at);
+  template <typename Visit>
+  void for_candidates(std::size_t block, const Exceptions& own, Visit&& visit);
+  /// Not `says_why`: of a node that no eviction opens, nothing but that.
+  const PreemptionAnswer& answer_with_domains(std::uint32_t node, bool says_why);
+  Domains allowed_by_domains(const NodeInfo& node, Allowance& out) const;
+
+  [[nodiscard]] Sheet sheet_of(NodeIndex index, bool with_domains, std::string_view except) const;
+  void put(Sheet& sheet, const PreemptionRow& row, int sign) const;
+  void add_load(Numbers& numbers, const PodInfo& pod) const;
+  [[nodiscard]] const std::int64_t* own_load(const PreemptionRow& row) const;
+  [[nodiscard]] Failure failure(Sheet& sheet) const;
+  [[nodiscard]] Failure failure(Sheet& sheet, const Numbers& left, bool with_nominated) const;
+  [[nodiscard]] Failure asked(const Step& step, std::uint16_t at, Sheet& sheet, bool with_nominated) const;
+  [[nodiscard]] bool fits(Sheet& sheet) const;
+  void count_anew(Sheet& sheet, std::span<const PreemptionRow> staying) const;
+  void reprieve(Sheet& sheet, std::span<const PreemptionRow> potential, PreemptionAnswer& out, std::vector<PodInfoPtr>* victims) const;
+  [[nodiscard]] PreemptionAnswer answer_in_open(NodeIndex index) const;
+  [[nodiscard]] PreemptionAnswer answer_on(Sheet& sheet, std::vector<PodInfoPtr>* victims) const;
+  [[nodiscard]] std::uint16_t intern(const Failure& failure) const;
 
   FrameworkPtr framework_;
   PodInfoPtr pod_;  ///< The one asked for last; stands for all.
@@ -127,20 +157,24 @@ class PreemptorClass {
   PreemptionOptions options_;
   CycleState state_;
   Era era_;
-  std::vector<const Plugin*> static_filters_;
-  std::vector<Check> checks_;  ///< In the order of the filters.
+  std::vector<Step> steps_;
   std::optional<std::vector<NodeIndex>> only_;
-  PreemptionAmounts wanted_;
-  std::vector<AffinityTerm> own_anti_;
-  const model::Labels* own_namespace_labels_;  ///< Looked up again by is_covered().
-  std::vector<std::size_t> topologies_;        ///< Of all terms that concern the class: each must be local.
-  bool checks_affinity_ = false, labels_matter_ = false;
-  bool has_extras_ = false;  ///< More than base amounts counts.
+  std::vector<std::size_t> number_of_;   ///< By condition.
+  std::vector<std::size_t> of_domains_;  ///< Which conditions are.
+  std::size_t numbers_ = kAmounts;       ///< Amounts, then the steps' own.
+  bool asks_nodes_ = false;              ///< Some step is kAsked.
+  bool counts_nodes_ = false;            ///< Some load has conditions of its own that follow the nodes.
+  std::uint32_t phase_ = 0;
   std::size_t held_seen_ = 0;
-  enum Foe : std::uint8_t { kUnknown, kFriend, kFoe };
-  mutable std::vector<Foe> foes_;  ///< By kind of pod; as far as they were asked about.
+  mutable bool has_failed_ = false;
+  mutable std::vector<std::uint32_t> load_at_;  ///< By kind of pod: 0 unknown, 1 none, else two more than where in loads_ it begins.
+  mutable std::vector<std::int64_t> loads_;
+  mutable std::vector<std::vector<std::string>> reasons_;
+  mutable std::vector<std::pair<std::uint64_t, std::uint16_t>> reason_ids_;  ///< By step and conditions.
   std::uint64_t seen_ = 0;
-  Pages<PreemptionAnswer> answers_;  ///< By node slot.
+  Pages<PreemptionAnswer> answers_;  ///< By node slot: as if domains never objected.
+  Pages<std::uint16_t> reach_;       ///< By node slot: how much of a domain's number goes or comes with its pods, at most.
+  Pages<Special> specials_;
   std::vector<Block> blocks_;
   PreemptionTally tally_;
 };

@@ -28,6 +28,8 @@ class Signature {
   [[nodiscard]] std::uint64_t columns_hash() const { return columns_hash_; }
   /// The part that is asked node by node: claims, disks, devices. Without it Reserve and PreBind have nothing to do for the pod either.
   [[nodiscard]] bool has_checks() const { return columns_size_ < bytes_.size(); }
+  /// The same without that part.
+  [[nodiscard]] Signature without_checks() const { return {std::string(columns()), static_size_, columns_size_, audience_}; }
   /// The affinity terms, held by pods that are there, that match the pod: ids of the onlookers', ascending.
   [[nodiscard]] const std::vector<std::uint32_t>& audience() const { return audience_; }
   [[nodiscard]] std::uint64_t hash() const { return hash_; }

@@ -322,8 +322,7 @@ void Core::reject_member(Turn turn, const PodGroup& group, std::shared_ptr<const
                                                           : placement::words::kNotHelpful;
   if (diagnosis == nullptr) diagnosis = std::make_shared<placement::Diagnosis>();
   turn.diagnosis = std::move(diagnosis);
-  const placement::Profile& profile = turn.framework->profile();
-  const std::string after = profile.post_filter.empty() ? std::string() : placement::words::refused(why, profile).message();
+  const std::string after = placement::words::refused(why, *turn.framework).message();
   Tracked& mine = pods.at(turn.entry.pod.uid);
   std::optional<std::string> nominate;
   if (!mine.nominated().empty()) set_nominated(mine, nominate.emplace());

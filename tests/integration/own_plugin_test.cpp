@@ -1,4 +1,5 @@
 // Plugins of one's own at the points after the choice of a node: Permit with waiting pods, Bind, PostBind, PostFilter.
+#include "placement/plugin_of.h"
 #include "placement/preemption.h"
 #include "tests/integration/world.h"
 
@@ -11,10 +12,9 @@ using std::chrono::seconds;
 
 /// Pods with the label "gang" wait until as many as the label says have their places; then all of them go on. One of the label "veto" is
 /// refused, and takes those that wait with it.
-class Gang final : public Plugin {
+class Gang final : public PluginOf<Gang> {
  public:
   std::string_view name() const override { return "Gang"; }
-  Points points() const override { return {.permit = true}; }
   [[nodiscard]] EventSet events_to_register() const override { return ClusterEvent::kNodeAdded; }
 
   PermitOutcome permit(CycleState&, const PodInfo& pod, const NodeInfo&, WaitingPods& waiting) const override {
@@ -35,10 +35,9 @@ class Gang final : public Plugin {
 std::vector<std::string> bound;  ///< What PostBind was told.
 
 /// Binds pods of one label in a way of its own, and leaves the rest to the next plugin.
-class Binder final : public Plugin {
+class Binder final : public PluginOf<Binder> {
  public:
   std::string_view name() const override { return "Binder"; }
-  Points points() const override { return {.bind = true, .post_bind = true}; }
   std::optional<BindCall> bind(const CycleState&, const PodInfo& pod, std::string_view node_name) const override {
     if (pod.view().meta.labels.get("own-binder") == nullptr) return std::nullopt;
     return BindCall{"",
@@ -55,12 +54,11 @@ class Binder final : public Plugin {
 };
 
 /// Says of every pod that fits nowhere what it thinks of it.
-class Commentator final : public Plugin {
+class Commentator final : public PluginOf<Commentator> {
  public:
   std::string_view name() const override { return "Commentator"; }
-  Points points() const override { return {.post_filter = true}; }
-  Status post_filter(const Cluster&, const PodInfo& pod, const Evaluation&, PostFilterResult&) const override {
-    return Status::unschedulable(fmt::format("comment: {} is too large", pod.view().name()));
+  Status post_filter(const PostFilterCall& call, PostFilterResult&) const override {
+    return Status::unschedulable(fmt::format("comment: {} is too large", call.pod->view().name()));
   }
 };
 

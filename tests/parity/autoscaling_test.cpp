@@ -1,4 +1,6 @@
 // Every recorded pass of the real cluster autoscaler is decided so here, or otherwise by a rule that is written down (SPEC H2 to H4).
+#include "parity/autoscaling.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -6,9 +8,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "autoscaler/replay.h"
 #include "base/json.h"
-#include "scheduler/parity/vector_files.h"
+#include "parity/vector_files.h"
 #include "tests/support/source_dir.h"
 
 namespace berth::autoscaler {

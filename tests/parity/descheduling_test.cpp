@@ -1,5 +1,7 @@
 // Recorded cycles of the real descheduler evict the same pods here (SPEC G1 to G3; the rules are docs/descheduler.md's, "Beside the real
 // one").
+#include "parity/descheduling.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -7,8 +9,7 @@
 #include <filesystem>
 
 #include "base/json.h"
-#include "descheduler/replay.h"
-#include "scheduler/parity/vector_files.h"
+#include "parity/vector_files.h"
 #include "tests/support/source_dir.h"
 
 namespace berth::descheduler {

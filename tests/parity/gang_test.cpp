@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "base/json.h"
-#include "scheduler/parity/gangs.h"
-#include "scheduler/parity/vector_files.h"
+#include "parity/gangs.h"
+#include "parity/vector_files.h"
 #include "tests/support/source_dir.h"
 
 namespace berth::scheduler::parity {

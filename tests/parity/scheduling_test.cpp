@@ -1,4 +1,6 @@
 // Every recorded decision of the real kube-scheduler comes out of this engine (SPEC B11).
+#include "parity/scheduling.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -6,8 +8,7 @@
 #include <filesystem>
 
 #include "base/json.h"
-#include "scheduler/parity/replay.h"
-#include "scheduler/parity/vector_files.h"
+#include "parity/vector_files.h"
 #include "tests/support/source_dir.h"
 
 namespace berth::scheduler::parity {

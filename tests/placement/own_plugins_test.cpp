@@ -36,10 +36,9 @@ int team_of(const PodInfo& pod) {
 /// Team 3 stays off nodes with an even name. What else it does is wrong in one way or none.
 enum class Fault { kNone, kUnsigned, kColumns, kState };
 template <Fault fault>
-class Teams final : public Plugin {
+class Teams final : public PluginOf<Teams<fault>> {
  public:
   std::string_view name() const override { return "Teams"; }
-  Points points() const override { return {.filter = true, .score = true, .reserve = true}; }
   void sign(Signer& signer, const PodInfo&) const override {
     if (fault != Fault::kUnsigned) signer.annotation("team");
   }
@@ -101,30 +100,24 @@ TEST(PluginChecks, FindOutANameThatNobodyKnows) {
   EXPECT_NE(found.find("plugin \"Tems\" does not exist"), std::string::npos) << found;
 }
 
-/// Overrides Score, and says so or not.
-class Forgetful : public Plugin {
- public:
-  std::string_view name() const override { return "Forgetful"; }
-  Points points() const override { return {.filter = true}; }
-  Status filter(const CycleState&, const PodInfo&, const NodeInfo&) const override { return Status::unschedulable("never"); }
-  std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo&, const NodeInfo&) const override { return 1; }
-};
 class Attentive final : public PluginOf<Attentive> {
  public:
   std::string_view name() const override { return "Attentive"; }
   Status filter(const CycleState&, const PodInfo&, const NodeInfo&) const override { return Status::unschedulable("never"); }
   std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo&, const NodeInfo&) const override { return 1; }
 };
-/// What a class between overrides counts.
-class Between : public PluginOf<Between> {
+/// What a class between overrides counts; and what the release leaves out does not.
+template <typename P>
+class Between : public PluginOf<P> {
  public:
   Status pre_enqueue(const model::PodView&) const override { return Status::success(); }
 };
-class Heir final : public Between {
+class Heir final : public Between<Heir> {
  public:
   std::string_view name() const override { return "Heir"; }
-  Points points() const override { return points_of<Heir>(); }
+  void leave_out(Points& points) const override { points.reserve = false; }
   PermitOutcome permit(CycleState&, const PodInfo&, const NodeInfo&, WaitingPods&) const override { return {}; }
+  Status reserve(CycleState&, const PodInfo&, const NodeInfo&, Cluster&) const override { return Status::success(); }
 };
 
 template <typename T>
@@ -132,24 +125,26 @@ Result<PluginPtr> make_any(const Profile&) {
   return std::make_unique<T>();
 }
 
-TEST(PluginChecks, FindOutAPointThatIsOverriddenAndNotNamed) {
-  const PluginRegistration forgetful = {"Forgetful", make_any<Forgetful>};
-  Profile profile = default_profile(Era::k136);
-  profile.filter.push_back({"Forgetful", 0});
-  EXPECT_EQ(plugin_testing::check_points(profile, std::span(&forgetful, 1)),
-            "plugin Forgetful overrides Score, and its points() leave it out: nobody will ask it");
-}
-
 TEST(PluginChecks, PointsFollowFromWhatIsOverridden) {
   const Points points = Attentive().points(), inherited = Heir().points();
   EXPECT_TRUE(points.filter && points.score);
   EXPECT_FALSE(points.pre_filter || points.reserve || points.pre_enqueue);
   EXPECT_TRUE(inherited.pre_enqueue && inherited.permit);
-  EXPECT_FALSE(inherited.filter);
-  const PluginRegistration attentive = {"Attentive", make_any<Attentive>};
-  Profile profile = default_profile(Era::k136);
-  profile.filter.push_back({"Attentive", 0});
-  EXPECT_EQ(plugin_testing::check_points(profile, std::span(&attentive, 1)), "");
+  EXPECT_FALSE(inherited.filter || inherited.reserve);
+  static_assert(!std::is_constructible_v<Plugin>, "by way of PluginOf alone");
+}
+
+/// Kubernetes' plugins take part where a configuration may name them, at some points with nothing to do.
+TEST(OwnPlugins, KubernetesPluginsTakePartWhereTheirReleaseSays) {
+  for (const Profile& profile : {default_profile(Era::k120), default_profile(Era::k136)}) EXPECT_TRUE(Framework::create(profile));
+  const auto points = [](std::string_view name, Era era) { return (*make_plugin(*find_plugin(name), default_profile(era)))->points(); };
+  EXPECT_TRUE(points("PrioritySort", Era::k136).queue_sort);
+  EXPECT_TRUE(points("NodeResourcesFit", Era::k136).score && points("NodeResourcesFit", Era::k136).pre_filter);
+  EXPECT_FALSE(points("NodeResourcesFit", Era::k120).score);
+  EXPECT_TRUE(points("VolumeBinding", Era::k136).score && points("TaintToleration", Era::k120).pre_score);
+  EXPECT_FALSE(points("VolumeZone", Era::k120).pre_filter);
+  EXPECT_TRUE(points("InterPodAffinity", Era::k136).counts_pods);
+  EXPECT_FALSE(points("NodePorts", Era::k136).counts_pods);
 }
 
 TEST(OwnPlugins, CannotOrderTheQueue) {

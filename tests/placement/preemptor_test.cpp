@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <random>
 
 #include "base/json.h"
+#include "placement/plugin_of.h"
 #include "tests/placement/random_cluster.h"
 
 namespace berth::placement {
@@ -54,6 +56,9 @@ std::vector<std::string> keys(const Candidate* candidate) {
   for (const auto& victim : candidate->victims) out.push_back(victim->key);
   return out;
 }
+
+/// BERTH_SEEDS=1000: for longer.
+const std::uint64_t kSeeds = std::getenv("BERTH_SEEDS") == nullptr ? 40 : std::stoull(std::getenv("BERTH_SEEDS"));
 
 class PreemptorAgainstPlain : public ::testing::TestWithParam<Era> {};
 
@@ -115,25 +120,51 @@ TEST_P(PreemptorAgainstPlain, SameAnswerThroughRandomChanges) {
 
 INSTANTIATE_TEST_SUITE_P(Eras, PreemptorAgainstPlain, ::testing::Values(Era::k120, Era::k136));
 
+/// A stranger's filter that goes by the node and what is on it: pods of one label want few of their kind there.
+class FewOfAKind final : public PluginOf<FewOfAKind> {
+ public:
+  std::string_view name() const override { return "FewOfAKind"; }
+  void sign(Signer& signer, const PodInfo&) const override { signer.labels(); }
+  ColumnKind column_kind() const override { return ColumnKind::kNodeLocal; }
+  Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
+    const auto* app = pod.view().meta.labels.get("app");
+    if (app == nullptr) return Status::success();
+    const auto alike = std::ranges::count_if(node.pods, [&](const auto& other) {
+      const auto* there = other->view().meta.labels.get("app");
+      return there != nullptr && *there == *app;
+    });
+    return alike < 2 ? Status::success() : Status::unschedulable("node(s) had enough of the kind");
+  }
+};
+Result<PluginPtr> make_few(const Profile&) { return std::make_unique<FewOfAKind>(); }
+
+FrameworkPtr with_a_stranger(Era era) {
+  static const PluginRegistration few{"FewOfAKind", make_few};
+  Profile profile = default_profile(era);
+  profile.filter.insert(profile.filter.begin() + 5, {"FewOfAKind", 0});
+  return *Framework::create(profile, std::span(&few, 1));
+}
+
 /// Nodes, pods and preemptors of every kind the random world knows, with budgets whose allowance comes and goes.
 class PreemptorInARandomWorld : public ::testing::TestWithParam<Era> {};
 
 TEST_P(PreemptorInARandomWorld, SameAnswerThroughRandomChanges) {
   const Era era = GetParam();
-  const auto framework = framework_of(era);
-  std::size_t compared = 0, found = 0, fast = 0;
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  std::size_t compared = 0, found = 0, fast = 0, with_claims = 0, with_strangers = 0, in_domains = 0;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     testing::RandomWorld world(seed);
     world.volumes = seed % 5 == 0;
+    const auto framework = seed % 3 == 0 ? with_a_stranger(era) : framework_of(era);
     Cluster cluster(era);
     const int nodes = 2 + world.below(8);
     for (int i = 0; i < nodes; ++i) cluster.upsert_node(world.node(fmt::format("n{}", i)));
     const PreemptionOptions options{.budgets_are_hard = seed % 7 == 0};
     Preemptor preemptor(cluster, options);
-    const bool calm = seed % 2 == 0;  // Without affinity among pods most preemptors are covered.
+    const bool calm = seed % 4 == 0;  // Without affinity among pods.
     const auto make = [&](const std::string& name, std::int64_t priority) {
       auto out = std::make_shared<model::PodView>(*world.pod(name));
       out->priority = priority;
+      if (world.chance(1)) out->containers[0].requests = {{"memory", model::Quantity::from_value(INT64_MAX)}};
       out->start_time = fmt::format("2026-01-01T{:02}:{:02}:00Z", world.below(24), world.below(60));
       if (calm) {
         out->required_affinity.clear();
@@ -173,8 +204,14 @@ TEST_P(PreemptorInARandomWorld, SameAnswerThroughRandomChanges) {
       const auto quick = preemptor.find(framework, pod);
       ++compared;
       fast += preemptor.was_fast();
-      found += preemptor.was_fast() && plain.choice() != nullptr;
-      const auto where = fmt::format("seed {} step {} {}", seed, step, preemptor.was_fast() ? "fast" : "plain");
+      const bool is_found = preemptor.was_fast() && plain.choice() != nullptr;
+      found += is_found;
+      with_claims += is_found && framework->sign_filters(*pod).has_checks();
+      with_strangers += is_found && seed % 3 == 0;
+      const auto is_wide = [](const auto& term) { return term.topology_key != "kubernetes.io/hostname"; };
+      in_domains += is_found && (!pod->required_affinity.empty() || std::ranges::any_of(pod->required_anti_affinity, is_wide) ||
+                                 std::ranges::any_of(view->spread_constraints, &model::TopologySpreadConstraint::is_hard));
+      const auto where = fmt::format("seed {} step {} {} {}", seed, step, preemptor.was_fast() ? "fast" : "plain", pod->key);
       ASSERT_EQ(plain.status.code, quick.status.code) << where;
       ASSERT_EQ(plain.status.message(), quick.status.message()) << where;
       ASSERT_EQ(plain.tied, quick.tied) << where;
@@ -185,13 +222,16 @@ TEST_P(PreemptorInARandomWorld, SameAnswerThroughRandomChanges) {
     }
   }
   EXPECT_GT(compared, 500u);
-  EXPECT_GT(fast, 200u);
-  EXPECT_GT(found, 50u);
+  EXPECT_GT(fast, compared * 8 / 10);
+  EXPECT_GT(found, 150u);
+  EXPECT_GT(with_claims, era == Era::k120 ? 0u : 5u);
+  EXPECT_GT(with_strangers, 30u);
+  EXPECT_GT(in_domains, 30u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Eras, PreemptorInARandomWorld, ::testing::Values(Era::k120, Era::k136));
 
-TEST(Preemptor, PodsWithRequiredAffinityTakeThePlainForm) {
+TEST(Preemptor, KnowsRequiredAffinityByItsDomains) {
   Cluster cluster;
   cluster.upsert(node_document("n", 2, 10, "ssd"));
   cluster.upsert(pod_document("low", 2000, 0, "n"));
@@ -205,7 +245,41 @@ TEST(Preemptor, PodsWithRequiredAffinityTakeThePlainForm) {
   near_nobody.as_array()[0].as_object()["labelSelector"] = {{"matchLabels", {{"app", "nobody"}}}};
   json::set(wanted, {"spec", "affinity"}, {{"podAffinity", {{"requiredDuringSchedulingIgnoredDuringExecution", near_nobody}}}});
   EXPECT_EQ(preemptor.find(framework_of(Era::k136), pod_of(wanted, Era::k136)).choice(), nullptr);
-  EXPECT_FALSE(preemptor.was_fast());
+  EXPECT_TRUE(preemptor.was_fast());
+  // Company comes: then the node is a candidate, and the class is told by its domains alone.
+  cluster.upsert(node_document("other", 2, 10, "ssd"));
+  cluster.upsert(pod_document("somebody", 2000, 20, "other", 0, "nobody"));
+  EXPECT_EQ(keys(preemptor.find(framework_of(Era::k136), pod_of(wanted, Era::k136)).choice()), std::vector<std::string>{"default/low"});
+  EXPECT_TRUE(preemptor.was_fast());
+  cluster.remove_pod("default/somebody");
+  EXPECT_EQ(preemptor.find(framework_of(Era::k136), pod_of(wanted, Era::k136)).choice(), nullptr);
+  EXPECT_TRUE(preemptor.was_fast());
+}
+
+/// Whoever would have to go from the fuller domain is counted one by one: two of three there are one too many.
+TEST(Preemptor, EvictsAsManyOfADomainAsItsSkewAsksFor) {
+  Cluster cluster;
+  for (const char* node : {"a1", "a2", "b"}) cluster.upsert(node_document(node, 4, 10, node[0] == 'a' ? "hdd" : "ssd"));
+  for (const char* pod : {"w1", "w2"}) cluster.upsert(pod_document(pod, 1000, 0, "a1", pod[1] == '1' ? 1 : 2, "web"));
+  cluster.upsert(pod_document("w3", 1000, 0, "a2", 3, "web"));
+  cluster.upsert(pod_document("fixed", 4000, 50, "b", 0, "other"));
+  json::Value wanted = pod_document("high", 1000, 10, "", 0, "web");
+  json::set(wanted, {"spec", "topologySpreadConstraints"},
+            json::Array{{{"topologyKey", "disk"},
+                         {"maxSkew", 2},
+                         {"whenUnsatisfiable", "DoNotSchedule"},
+                         {"labelSelector", {{"matchLabels", {{"app", "web"}}}}}}});
+  Preemptor preemptor(cluster);
+  const auto framework = framework_of(Era::k136);
+  // hdd has three, ssd none: one may be left beside the new one. On a2 there is only one to evict, which is not enough.
+  const auto found = preemptor.find(framework, pod_of(wanted, Era::k136));
+  EXPECT_EQ(keys(found.choice()), (std::vector<std::string>{"default/w1", "default/w2"}));
+  EXPECT_TRUE(preemptor.was_fast());
+  EXPECT_EQ(found.tied.size(), 1u);
+  // One more of them on the other side of the scale: one is enough, on either node.
+  cluster.upsert(pod_document("w4", 1000, 50, "b", 0, "web"));
+  EXPECT_EQ(preemptor.find(framework, pod_of(wanted, Era::k136)).choice()->victims.size(), 1u);
+  EXPECT_TRUE(preemptor.was_fast());
 }
 
 TEST(Preemptor, AsksOnlyTheNodeThatADaemonPodNames) {

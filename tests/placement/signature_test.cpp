@@ -73,10 +73,9 @@ TEST(Signature, WhatItLeavesOutChangesNothing) {
 }
 
 /// Reads an annotation and does not say so.
-class Liar final : public Plugin {
+class Liar final : public PluginOf<Liar> {
  public:
   std::string_view name() const override { return "Liar"; }
-  Points points() const override { return {.filter = true}; }
   void sign(Signer&, const PodInfo&) const override {}
   Status filter(const CycleState&, const PodInfo& pod, const NodeInfo&) const override {
     const auto* team = pod.view().meta.annotation("team");
@@ -95,10 +94,10 @@ TEST(Signature, FindsOutAPluginThatDoesNotSayWhatItReads) {
 }
 
 /// Says nothing of what it reads, and so that every pod is a case of its own.
-class Silent final : public Plugin {
+class Silent final : public PluginOf<Silent> {
  public:
   std::string_view name() const override { return "Silent"; }
-  Points points() const override { return {.filter = true}; }
+  Status filter(const CycleState&, const PodInfo&, const NodeInfo&) const override { return Status::success(); }
 };
 
 TEST(Signature, OfAPluginThatSaysNothingIsThePod) {

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/yaml.h"
+#include "placement/plugin_of.h"
 #include "tests/support/source_dir.h"
 
 namespace berth::scheduler {
@@ -23,10 +24,9 @@ using namespace placement;
 using client::ObjectRef;
 
 /// Makes every pod of the label "held" wait for a minute; who has the label "partner" as well lets the others go on.
-class Hold final : public Plugin {
+class Hold final : public PluginOf<Hold> {
  public:
   std::string_view name() const override { return "Hold"; }
-  Points points() const override { return {.permit = true}; }
   PermitOutcome permit(CycleState&, const PodInfo& pod, const NodeInfo&, WaitingPods& waiting) const override {
     if (pod.view().meta.labels.get("partner") != nullptr)
       waiting.for_each([&](const PodInfo& other, std::string_view) { waiting.allow(other.view().meta.uid, name()); });

@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-#include "scheduler/parity/gangs.h"
+#include "parity/gangs.h"
 
 namespace berth::scheduler {
 namespace {

@@ -58,8 +58,6 @@ std::string check_columns(const placement::Profile& profile, const World& world,
 /// beside the cluster.
 std::string check_forks(const placement::Profile& profile, const World& world, const CheckOptions& options = {},
                         std::span<const placement::PluginRegistration> more = {});
-/// A plugin of the profile that overrides a point's method says in points() that it takes part there.
-std::string check_points(const placement::Profile& profile, std::span<const placement::PluginRegistration> more = {});
 /// All of them.
 std::string check_plugin(const placement::Profile& profile, const World& world, const CheckOptions& options = {},
                          std::span<const placement::PluginRegistration> more = {});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
+
 namespace berth::placement {
 namespace {
 
@@ -191,6 +193,8 @@ void ClusterIndex::set_value(TopologyColumn& column, std::uint32_t node, const s
   }
   const std::int32_t before = column.value_of(node);
   if (before == id) return;
+  BERTH_CHECK(before < 0 || column.population[static_cast<std::size_t>(before)] > 0, "node {} leaves a domain of {} that has no nodes",
+              node, column.key);
   if (before >= 0 && --column.population.edit(static_cast<std::size_t>(before)) == 1) --column.shared_values;
   if (id >= 0 && ++column.population.edit(static_cast<std::size_t>(id)) == 2) ++column.shared_values;
   column.value_plus_one_of.edit(node) = id + 1;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/check.h"
 #include "placement/columns/cluster_index.h"
 #include "placement/columns/sparse_column.h"
 
@@ -88,6 +89,29 @@ class DomainSum {
       if (members_[i] != 0) out = std::min(out, sums_[i]);
     return out;
   }
+  /// Some member makes the domain exist.
+  [[nodiscard]] bool exists(std::int64_t value) const {
+    return static_cast<std::size_t>(value) < members_.size() && members_[static_cast<std::size_t>(value)] != 0;
+  }
+  /// The two smallest sums of existing domains, which may be equal; INT32_MAX where there are fewer.
+  struct Lowest {
+    std::int64_t first = INT32_MAX, second = INT32_MAX;
+    void add(std::int64_t sum) {
+      second = std::min(second, std::max(first, sum));
+      first = std::min(first, sum);
+    }
+  };
+  [[nodiscard]] Lowest lowest_two() const {
+    Lowest out;
+    if (local_) {
+      for (std::size_t i = lowest_; i < histogram_.size() && out.second == INT32_MAX; ++i)
+        for (std::uint32_t n = std::min(histogram_[i], 2U); n > 0; --n) out.add(static_cast<std::int64_t>(i));
+      return out;
+    }
+    for (std::size_t i = 0; i < sums_.size(); ++i)
+      if (members_[i] != 0) out.add(sums_[i]);
+    return out;
+  }
   [[nodiscard]] std::size_t memory_bytes() const {
     return sizeof(DomainSum) + sources_.capacity() * sizeof(Source) + seen_.memory_bytes() + sums_.memory_bytes() +
            members_.memory_bytes() + histogram_.capacity() * 4;
@@ -105,6 +129,7 @@ class DomainSum {
     if (seen.value < 0) return;
     total_ -= seen.amount;
     if (seen.amount != 0) sums_.edit(static_cast<std::size_t>(seen.value)) -= seen.amount;
+    BERTH_CHECK(!seen.member || exists(seen.value), "a node leaves a domain of {} that has no members", column().key);
     if (seen.member && --members_.edit(static_cast<std::size_t>(seen.value)) == 0) --domains_;
     if (seen.member && local_) count_local(seen.amount, -1);
   }

@@ -72,7 +72,7 @@ void NodeChecks::ask(std::uint32_t node) {
   const NodeInfo& info = *cluster.node(NodeIndex{node});
   const Status status = cluster.nominated(info.index).empty() ? of(info) : framework_.run_filter_with_nominated(state_, pod_, info);
   has_failed_ |= status.is_error();
-  words_[node] = status.is_success() ? Word::kYes : Word::kNo;
+  words_[node] = status.is_success() ? Word::kYes : status.code == Code::kUnschedulableAndUnresolvable ? Word::kNever : Word::kNo;
 }
 
 void NodeChecks::foretell() {
@@ -95,7 +95,8 @@ NodeChecks::Word NodeChecks::foretold(std::uint32_t node) {
     }
     const std::optional<Status>& known = check.verdicts[place_of(check, node)];
     const Status& status = known ? *known : verdict(check, *index_.cluster().node(NodeIndex{node}));
-    if (!status.is_success()) return status.is_error() ? Word::kNotAsked : Word::kNo;
+    if (!status.is_success())
+      return status.is_error() ? Word::kNotAsked : status.code == Code::kUnschedulableAndUnresolvable ? Word::kNever : Word::kNo;
   }
   return Word::kYes;
 }

@@ -28,13 +28,15 @@ class NodeChecks {
     if (words_[node] == Word::kNotAsked) ask(node);
     return words_[node] == Word::kYes;
   }
+  /// Whether it takes the pod however few others are there: what objects has nothing to do with the pods on the node.
+  [[nodiscard]] bool never_accepts(std::uint32_t node) { return !accepts(node) && words_[node] == Word::kNever; }
   /// All nodes will be asked for: what can be said of them together is said at once, without touching them.
   void foretell();
   /// Some plugin could not tell, of a node that was asked.
   [[nodiscard]] bool has_failed() const { return has_failed_; }
 
  private:
-  enum class Word : std::uint8_t { kNotAsked, kYes, kNo };
+  enum class Word : std::uint8_t { kNotAsked, kYes, kNo, kNever };
   struct Check {
     const Plugin* plugin;
     std::vector<std::size_t> topologies{};          ///< Of the labels that decide.

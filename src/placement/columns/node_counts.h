@@ -4,6 +4,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 
+#include "base/check.h"
 #include "placement/pages.h"
 
 namespace berth::placement {
@@ -21,6 +22,8 @@ class NodeCounts {
 
   /// Requires that the count does not fall below zero. `slots`: how many nodes there may be.
   void add(std::uint32_t node, std::int32_t delta, std::uint32_t slots) {
+    BERTH_CHECK(delta >= 0 || (*this)[node] >= static_cast<std::uint32_t>(-delta), "node {} has {} of what {} go", node, (*this)[node],
+                -delta);
     if (dense_.empty()) {
       std::uint32_t& count = sparse_[node];
       count += static_cast<std::uint32_t>(delta);

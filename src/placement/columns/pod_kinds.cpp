@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "placement/plugins/default_selector.h"
 
 namespace berth::placement {
@@ -97,6 +98,7 @@ void PodKinds::apply(const Cluster& cluster, const PodInfo& pod, std::uint32_t n
 void PodKinds::count_pods(std::uint32_t id, std::int64_t delta) {
   Kind& kind = unshare(kinds_.edit(id));
   if (kind.pods == 0) idle_kind_bytes_ -= kind.example->bytes;
+  BERTH_CHECK(delta > 0 || kind.pods > 0, "a pod like {} goes, and none is counted", kind.example->key);
   kind.pods += static_cast<std::uint64_t>(delta);
   if (kind.pods == 0) idle_kind_bytes_ += kind.example->bytes;
 }

@@ -7,10 +7,9 @@
 namespace berth::placement {
 namespace {
 
-class NodeDeclaredFeatures final : public Plugin {
+class NodeDeclaredFeatures final : public PluginOf<NodeDeclaredFeatures> {
  public:
   std::string_view name() const override { return "NodeDeclaredFeatures"; }
-  Points points() const override { return {.pre_filter = true, .filter = true}; }
   void sign(Signer& signer, const PodInfo& pod) const override { signer.add(pod.view().required_features); }
   /// Pods that need something have no columns.
   ColumnKind column_kind() const override { return ColumnKind::kNothing; }

@@ -7,11 +7,10 @@ namespace {
 constexpr std::string_view kReason = "node(s) didn't match the requested node name";
 constexpr std::string_view kReason120 = "node(s) didn't match the requested hostname";
 
-class NodeName final : public Plugin {
+class NodeName final : public PluginOf<NodeName> {
  public:
   explicit NodeName(Era era) : reason_(era == Era::k120 ? kReason120 : kReason) {}
   std::string_view name() const override { return "NodeName"; }
-  Points points() const override { return {.filter = true}; }
   void sign(Signer& signer, const PodInfo&) const override { signer.name_of_node(); }
   ColumnKind column_kind() const override { return ColumnKind::kStatic; }
   [[nodiscard]] NodePart reads(const PodInfo& pod) const override {

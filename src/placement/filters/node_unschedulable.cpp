@@ -8,10 +8,9 @@ namespace {
 
 constexpr std::string_view kReasonUnschedulable = "node(s) were unschedulable";
 
-class NodeUnschedulable final : public Plugin {
+class NodeUnschedulable final : public PluginOf<NodeUnschedulable> {
  public:
   std::string_view name() const override { return "NodeUnschedulable"; }
-  Points points() const override { return {.filter = true}; }
   void sign(Signer& signer, const PodInfo&) const override { signer.tolerations(); }
   ColumnKind column_kind() const override { return ColumnKind::kStatic; }
   [[nodiscard]] NodePart reads(const PodInfo&) const override { return NodePart::kTaints; }

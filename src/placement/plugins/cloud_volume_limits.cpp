@@ -40,11 +40,10 @@ std::int64_t ebs_default(const NodeInfo& node) {
   return is_nitro ? kNitroEbs : kDefaultEbs;
 }
 
-class CloudVolumeLimits final : public Plugin {
+class CloudVolumeLimits final : public PluginOf<CloudVolumeLimits> {
  public:
   CloudVolumeLimits(const Cloud& cloud, Era era) : cloud_(cloud), era_(era) {}
   std::string_view name() const override { return cloud_.plugin_name; }
-  Points points() const override { return {.filter = true}; }
   void sign(Signer& signer, const PodInfo&) const override { signer.volumes(); }
   [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
   /// The pod's own claims fail everywhere alike; what is wrong with other pods' is found on the nodes that are asked.

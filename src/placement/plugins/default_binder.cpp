@@ -6,10 +6,9 @@
 namespace berth::placement {
 namespace {
 
-class DefaultBinder final : public Plugin {
+class DefaultBinder final : public PluginOf<DefaultBinder> {
  public:
   std::string_view name() const override { return "DefaultBinder"; }
-  Points points() const override { return {.bind = true}; }
 
   void sign(Signer& /*signer*/, const PodInfo& /*pod*/) const override {}
 

@@ -12,6 +12,7 @@
 #include "placement/devices/selector_failures.h"
 #include "placement/plugins/factories.h"
 #include "placement/plugins/pod_claims.h"
+#include "placement/preemption.h"
 
 namespace berth::placement {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 using model::ResourceClaimView;
 using AllocationPtr = std::shared_ptr<const model::Allocation>;
 
+constexpr std::string_view kNothingToRelease = "no new claims to deallocate";
 constexpr std::string_view kCannotAllocate = "cannot allocate all claims";
 constexpr std::string_view kNotOnNode = "resourceclaim not available on the node";
 
@@ -48,12 +50,9 @@ struct State : Cloneable<State> {
   const devices::ExtendedClaim* extended = nullptr;  ///< The last of `reserved`, unless null.
 };
 
-class DynamicResources final : public Plugin {
+class DynamicResources final : public PluginOf<DynamicResources> {
  public:
   std::string_view name() const override { return "DynamicResources"; }
-  Points points() const override {
-    return {.pre_enqueue = true, .pre_filter = true, .filter = true, .post_filter = true, .score = true, .reserve = true, .pre_bind = true};
-  }
   void sign(Signer& signer, const PodInfo&) const override { signer.resource_claims(); }
   ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
   [[nodiscard]] bool may_fail(const CycleState& state, const PodInfo& pod) const override;
@@ -67,7 +66,8 @@ class DynamicResources final : public Plugin {
   void unreserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const override;
   std::expected<std::vector<PreBindWrite>, Status> pre_bind(const CycleState& state, const PodInfo& pod,
                                                             const NodeInfo& node) const override;
-  std::optional<ClaimRelease> find_release(const CycleState& state, const PodInfo& pod) const override;
+  Status post_filter(const PostFilterCall& call, PostFilterResult& out) const override;
+  [[nodiscard]] std::string post_filter_refusal(std::string_view) const override { return std::string(kNothingToRelease); }
   [[nodiscard]] EventSet events_to_register() const override {
     using enum ClusterEvent;
     return kNewNode | EventSet{kNodeLabels, kNodeAllocatable, kResourceClaim, kDevices, kOwnClaims};
@@ -76,6 +76,7 @@ class DynamicResources final : public Plugin {
   [[nodiscard]] EventSet gate_events() const override { return {}; }
 
  private:
+  [[nodiscard]] std::optional<ClaimRelease> find_release(const CycleState& state, const PodInfo& pod) const;
   mutable devices::SelectorFailures failures_;  ///< A cache of what follows from classes, requests and slices.
 };
 
@@ -322,6 +323,29 @@ std::expected<std::vector<PreBindWrite>, Status> DynamicResources::pre_bind(cons
     out.push_back(std::move(write));
   }
   return out;
+}
+
+/// A claim that is given back, so that the pod can get other devices. When another plugin's PreFilter rejected the pod before this one's
+/// ran, there is no state to go by, which is reported as an error.
+Status DynamicResources::post_filter(const PostFilterCall& call, PostFilterResult& out) const {
+  const PodInfo& pod = *call.pod;
+  const Status before = call.pre_filter();
+  for (const Plugin* plugin : before.is_success() ? std::span<const Plugin* const>() : call.framework->pre_filters()) {
+    if (plugin == this) break;
+    if (plugin->name() == before.plugin) return Status::error("not found");
+  }
+  const auto claims = claims_of(pod.view(), call.cluster);
+  const bool has_none = claims && claims->empty() && devices::backed_resources(pod.wanted(), call.cluster).empty();
+  if (!claims || has_none || before.plugin == name()) return Status::unschedulable(std::string(kNothingToRelease));
+  const auto prepares = call.framework->pre_filters();
+  CycleState state = call.framework->new_cycle(call.cluster);
+  if (std::ranges::find(prepares, this) != prepares.end() && pre_filter(state, pod).status.is_success()) {
+    for (const auto& rejected : call.failed().rejected)
+      if (rejected.status.plugin == name()) (void)filter(state, pod, *call.cluster.node(rejected.node));
+    out.release = find_release(state, pod);
+  }
+  if (!out.release) return Status::unschedulable("still not schedulable");
+  return Status::unschedulable(out.release->is_deleted ? "deletion of ResourceClaim completed" : "deallocation of ResourceClaim completed");
 }
 
 /// The claim whose devices keep the pod from a node, and that nobody else uses.

@@ -1,6 +1,6 @@
 // The makers of the plugins, one a file, collected by placement/registry.cpp.
 #pragma once
-#include "placement/framework.h"
+#include "placement/plugin_of.h"
 
 namespace berth::placement {
 

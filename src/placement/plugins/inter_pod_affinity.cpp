@@ -10,6 +10,7 @@
 
 #include "placement/columns/topology_part.h"
 #include "placement/plugins/factories.h"
+#include "placement/removable_load.h"
 
 namespace berth::placement {
 namespace {
@@ -78,14 +79,16 @@ std::string parse_error(const model::PodView& pod) {
   return out.empty() ? std::string() : model::aggregate_words(out);
 }
 
-class InterPodAffinity final : public Plugin {
+class InterPodAffinity final : public PluginOf<InterPodAffinity> {
  public:
   InterPodAffinity(Era era, InterPodAffinityArgs args) : era_(era), args_(args) {}
   std::string_view name() const override { return "InterPodAffinity"; }
-  Points points() const override { return {.pre_filter = true, .filter = true, .pre_score = true, .score = true}; }
   void sign(Signer& signer, const PodInfo& pod) const override;
   ColumnKind column_kind() const override { return ColumnKind::kTopology; }
   TopologyOutcome topology_part(const TopologySetup& setup) const override { return make_affinity_part(setup, args_, era_); }
+  std::unique_ptr<RemovableLoad> removable_load(const TopologySetup& setup) const override {
+    return make_affinity_load(setup, args_, era_);
+  }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
     if (const auto error = parse_error(pod.view()); !error.empty()) return {Status::unresolvable("parsing pod: " + error), {}};

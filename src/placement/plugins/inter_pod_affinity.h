@@ -25,6 +25,8 @@ inline std::int64_t affinity_normalized(std::int64_t raw, std::int64_t min, std:
 }
 /// The columnar form for a class of pods.
 TopologyOutcome make_affinity_part(const TopologySetup& setup, const InterPodAffinityArgs& args, Era era);
+/// The same for preemption; null where only Filter knows.
+std::unique_ptr<RemovableLoad> make_affinity_load(const TopologySetup& setup, const InterPodAffinityArgs& args, Era era);
 /// The rejection with the release's reasons.
 Status affinity_rejection(Code code, std::string_view reason, Era era);
 

@@ -6,6 +6,7 @@
 #include "placement/columns/domain_sum.h"
 #include "placement/columns/topology_part.h"
 #include "placement/plugins/inter_pod_affinity.h"
+#include "placement/removable_load.h"
 
 namespace berth::placement {
 namespace {
@@ -182,6 +183,7 @@ class AffinityPart final : public TopologyPart {
   }
 
  private:
+  friend class AffinityLoad;
   using Sums = std::vector<DomainSum>;
   [[nodiscard]] std::array<Sums*, 4> all_sums() { return {&affinity_, &anti_, &existing_anti_, &score_sums_}; }
   [[nodiscard]] std::array<const Sums*, 4> all_sums() const { return {&affinity_, &anti_, &existing_anti_, &score_sums_}; }
@@ -222,7 +224,105 @@ class AffinityPart final : public TopologyPart {
   std::vector<std::int64_t> raw_;  ///< Working space.
 };
 
+/// The same sums as conditions: company in each domain that it is wanted in, then nobody whom the pod minds, then nobody who minds it.
+class AffinityLoad final : public RemovableLoad {
+ public:
+  AffinityLoad(const TopologySetup& setup, const InterPodAffinityArgs& args, Era era)
+      : part_(setup, args, era),
+        affinity_(resolve_namespaces(setup.pod.required_affinity, setup.index.cluster())),
+        anti_(resolve_namespaces(setup.pod.required_anti_affinity, setup.index.cluster())) {}
+  [[nodiscard]] std::unique_ptr<RemovableLoad> clone() const override { return std::make_unique<AffinityLoad>(*this); }
+  void bind(ClusterIndex& index) override { part_.bind(index); }
+  [[nodiscard]] std::vector<Condition> conditions() const override {
+    std::vector<Condition> out;
+    if (!affinity_.empty()) out.push_back({.is_of_domain = true});
+    for (const auto* sums : {&part_.anti_, &part_.existing_anti_})
+      for (const DomainSum& sum : *sums) out.push_back({.is_of_domain = !sum.is_local()});
+    return out;
+  }
+  [[nodiscard]] std::vector<Status> words() const override {
+    std::vector<Status> out;
+    for (auto& [status, step] : part_.rejections()) out.push_back(std::move(status));
+    return out;
+  }
+  void load_of(const PodInfo& other, std::span<std::int64_t> out) const override {
+    const model::Labels& labels = part_.index_->cluster().namespace_labels(other.view().ns());
+    std::size_t at = 0;
+    if (!affinity_.empty()) out[at++] = matches_all_terms(other.view(), labels, affinity_) ? 1 : 0;
+    for (const DomainSum& sum : part_.anti_)
+      out[at++] = std::ranges::count_if(
+          anti_, [&](const AffinityTerm& term) { return sum.column().key == term.topology_key && term.matches(other.view(), labels); });
+    for (const DomainSum& sum : part_.existing_anti_)
+      out[at++] = std::ranges::count_if(other.required_anti_affinity,
+                                        [&](const AffinityTerm& term) { return sum.column().key == term.topology_key && is_known(term); });
+  }
+  void limits(const NodeInfo& node, std::span<LoadLimit> out) const override {
+    if (phase() != 0) return (void)std::ranges::fill(out, LoadLimit::always());
+    std::size_t at = 0;
+    if (!affinity_.empty()) out[at++] = company(node.index.value);
+    for (const auto* sums : {&part_.anti_, &part_.existing_anti_}) {
+      const std::uint8_t said = sums == &part_.anti_ ? kOwnAnti - 1 : kExistingAnti - 1;
+      for (const DomainSum& sum : *sums) {
+        const std::int32_t value = sum.value_of(node.index.value);
+        out[at++] = value < 0 ? LoadLimit::always() : LoadLimit{.there = sum.sum(value), .most = 0, .said = said};
+      }
+    }
+  }
+  void reset() override { part_.reset(); }
+  void update(std::uint32_t node, const NodeInfo*) override { part_.update(node); }
+  bool adopt_terms(std::span<const std::uint32_t> terms) override {
+    for (const auto id : terms)
+      if (part_.index_->rejects(id)) known_.push_back(part_.index_->held_term(id).term);
+    return part_.adopt_terms(terms);
+  }
+  /// PreFilter skips the plugin where no pod that is there minds; then nominated pods that do mind are not counted either.
+  [[nodiscard]] std::uint32_t phase() const override {
+    const auto has_any = [](const DomainSum& sum) { return sum.total() > 0; };
+    return part_.era_ != Era::k120 && affinity_.empty() && anti_.empty() && std::ranges::none_of(part_.existing_anti_, has_any) ? 1 : 0;
+  }
+  [[nodiscard]] bool is_outdated() const override { return part_.is_stale(); }
+  /// Its term is nobody's who is there: whom it matches is not in the signature.
+  [[nodiscard]] bool is_blind_to(const PodInfo& nominated, const PodInfo& pod) const override {
+    const model::Labels& labels = part_.index_->cluster().namespace_labels(pod.view().ns());
+    return std::ranges::any_of(nominated.required_anti_affinity,
+                               [&](const AffinityTerm& term) { return term.matches(pod.view(), labels) && !is_known(term); });
+  }
+  [[nodiscard]] std::size_t memory_bytes() const override {
+    return part_.memory_bytes() + heap_bytes(affinity_) + heap_bytes(anti_) + heap_bytes(known_);
+  }
+
+ private:
+  [[nodiscard]] bool is_known(const AffinityTerm& term) const { return std::ranges::find(known_, term) != known_.end(); }
+  /// Somebody in each domain; or nobody anywhere, where the pod would be company for itself.
+  [[nodiscard]] LoadLimit company(std::uint32_t node) const {
+    LoadLimit out{.there = INT64_MAX, .most = INT64_MIN, .least = 1, .said = kNoCompany - 1, .is_hopeless = true};
+    std::int64_t anywhere = 0;
+    for (const DomainSum& sum : part_.affinity_) {
+      const std::int32_t value = sum.value_of(node);
+      if (value < 0) return LoadLimit::never(out.said, out.is_hopeless);
+      const std::int64_t terms = count_terms(sum);
+      out.there = std::min(out.there, sum.sum(value) / terms);
+      anywhere = std::max(anywhere, sum.total() / terms);
+    }
+    if (part_.self_matches_) out.most = out.there - anywhere;
+    return out;
+  }
+  /// Pods count once for each term of the key.
+  [[nodiscard]] std::int64_t count_terms(const DomainSum& sum) const {
+    return std::ranges::count(affinity_, sum.column().key, &AffinityTerm::topology_key);
+  }
+
+  AffinityPart part_;
+  std::vector<AffinityTerm> affinity_, anti_, known_;  ///< The pod's, and those of pods that are there that match it.
+};
+
 }  // namespace
+
+std::unique_ptr<RemovableLoad> make_affinity_load(const TopologySetup& setup, const InterPodAffinityArgs& args, Era era) {
+  if (!is_well_formed(setup.pod.view())) return nullptr;
+  setup.index.note_namespace_selectors(setup.pod);
+  return std::make_unique<AffinityLoad>(setup, args, era);
+}
 
 TopologyOutcome make_affinity_part(const TopologySetup& setup, const InterPodAffinityArgs& args, Era era) {
   // What cannot be parsed is reported by the plain form.

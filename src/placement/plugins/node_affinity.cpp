@@ -72,11 +72,10 @@ std::optional<std::set<std::string>> named_nodes(const model::NodeSelector& requ
   return out;
 }
 
-class NodeAffinity final : public Plugin {
+class NodeAffinity final : public PluginOf<NodeAffinity> {
  public:
   NodeAffinity(Era era, std::optional<model::NodeAffinity> added) : era_(era), added_(std::move(added)) {}
   std::string_view name() const override { return "NodeAffinity"; }
-  Points points() const override { return {.pre_filter = true, .filter = true, .pre_score = true, .score = true}; }
   void sign(Signer& signer, const PodInfo&) const override { signer.node_selection(); }
   ColumnKind column_kind() const override { return ColumnKind::kStatic; }
   Normalization normalization() const override { return Normalization::kByMax; }

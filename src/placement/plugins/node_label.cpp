@@ -9,11 +9,10 @@ namespace {
 
 constexpr std::string_view kLabelReason = "node(s) didn't have the requested labels";
 
-class NodeLabel final : public Plugin {
+class NodeLabel final : public PluginOf<NodeLabel> {
  public:
   explicit NodeLabel(NodeLabelArgs args) : args_(std::move(args)) {}
   std::string_view name() const override { return "NodeLabel"; }
-  Points points() const override { return {.filter = true, .score = true}; }
   void sign(Signer&, const PodInfo&) const override {}
   ColumnKind column_kind() const override { return ColumnKind::kStatic; }
 

@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "placement/columns/node_amounts.h"
+#include "placement/columns/topology_part.h"
 #include "placement/devices/extended.h"
 #include "placement/plugins/factories.h"
+#include "placement/removable_load.h"
 #include "placement/scorers/resource_allocation.h"
 
 namespace berth::placement {
@@ -16,13 +18,64 @@ struct FitState : Cloneable<FitState> {
   std::vector<ScoredResource> resources;
 };
 
-class NodeResourcesFit final : public Plugin {
+constexpr std::string_view kTooManyPods = "Too many pods";
+std::string insufficient(std::string_view resource) { return fmt::format("Insufficient {}", resource); }
+
+/// The amounts that the pod asks for, as conditions.
+class FitLoad final : public RemovableLoad {
+ public:
+  /// Of other resources those of `wanted` alone.
+  FitLoad(Era era, Resource wanted) : era_(era), wanted_(std::move(wanted)) {}
+  [[nodiscard]] std::unique_ptr<RemovableLoad> clone() const override { return std::make_unique<FitLoad>(*this); }
+  [[nodiscard]] std::vector<Condition> conditions() const override {
+    std::vector<Condition> out{{Amount::kPods}, {Amount::kCpu}, {Amount::kMemory}, {Amount::kStorage}};
+    out.resize(out.size() + wanted_.scalars.size());
+    return out;
+  }
+  [[nodiscard]] std::vector<Status> words() const override {
+    std::vector<Status> out{Status::unschedulable(std::string(kTooManyPods))};
+    for (const std::string_view name : {"cpu", "memory", "ephemeral-storage"}) out.push_back(Status::unschedulable(insufficient(name)));
+    for (const auto& [name, amount] : wanted_.scalars) out.push_back(Status::unschedulable(insufficient(name)));
+    return out;
+  }
+  [[nodiscard]] bool says_all() const override { return true; }
+  void load_of(const PodInfo& other, std::span<std::int64_t> out) const override {
+    if (other.request.total.scalars.empty()) return;
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = other.request.total.scalar(wanted_.scalars[i].first);
+  }
+  void limits(const NodeInfo& node, std::span<LoadLimit> out) const override {
+    const Resource &has = node.allocatable, &used = node.requested;
+    out[0] = {.there = static_cast<std::int64_t>(node.pods.size()), .most = has.allowed_pods - 1};
+    const bool asks = wanted_.cpu_milli != 0 || wanted_.memory_bytes != 0 || wanted_.ephemeral_storage_bytes != 0 || out.size() > 4;
+    if (!asks) return (void)std::ranges::fill(out.subspan(1), LoadLimit::always());
+    out[1] = limit(wanted_.cpu_milli, used.cpu_milli, has.cpu_milli, 1);
+    out[2] = limit(wanted_.memory_bytes, used.memory_bytes, has.memory_bytes, 2);
+    out[3] = limit(wanted_.ephemeral_storage_bytes, used.ephemeral_storage_bytes, has.ephemeral_storage_bytes, 3);
+    for (std::size_t i = 4; i < out.size(); ++i) {
+      const auto& [name, amount] = wanted_.scalars[i - 4];
+      out[i] = limit(amount, used.scalar(name), has.scalar(name), i);
+    }
+  }
+
+ private:
+  /// fit_amount, turned round: how much may be used for the amount to fit. What is absurd is as much as there can be.
+  [[nodiscard]] LoadLimit limit(std::int64_t wanted, std::int64_t used, std::int64_t has, std::size_t said) const {
+    if ((wanted == 0 && era_ != Era::k120) || has == INT64_MAX) return {.there = used};
+    return {.there = used,
+            .most = saturating_sub(has, wanted),
+            .said = static_cast<std::uint8_t>(said),
+            .is_hopeless = wanted > has && era_ != Era::k120};
+  }
+
+  Era era_;
+  Resource wanted_;
+};
+
+class NodeResourcesFit final : public PluginOf<NodeResourcesFit> {
  public:
   NodeResourcesFit(Era era, NodeResourcesFitArgs args) : era_(era), args_(std::move(args)), shape_(scaled_shape(args_.shape)) {}
   std::string_view name() const override { return "NodeResourcesFit"; }
-  Points points() const override {
-    return {.pre_filter = true, .filter = true, .pre_score = era_ != Era::k120, .score = era_ != Era::k120};
-  }
+  void leave_out(Points& points) const override { points.pre_score = points.score = era_ != Era::k120; }
   void sign(Signer& signer, const PodInfo&) const override { signer.request(); }
   ColumnKind column_kind() const override { return ColumnKind::kNodeLocal; }
 
@@ -48,14 +101,25 @@ class NodeResourcesFit final : public Plugin {
     return true;
   }
 
+  /// The request is the pod's own: there is nothing to prepare.
+  PreFilterOutcome pre_filter(CycleState&, const PodInfo&) const override { return {}; }
+
   Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
     Verdict verdict;
-    if (static_cast<std::int64_t>(node.pods.size()) + 1 > node.allocatable.allowed_pods) verdict.reasons.emplace_back("Too many pods");
+    if (static_cast<std::int64_t>(node.pods.size()) + 1 > node.allocatable.allowed_pods) verdict.reasons.emplace_back(kTooManyPods);
     check_request(state.cluster(), pod.wanted(), node, verdict);
     if (verdict.reasons.empty()) return Status::success();
     // 1.36 knows when even an empty node would be too small.
     const bool hopeless = verdict.exceeds_node && era_ != Era::k120;
     return {hopeless ? Code::kUnschedulableAndUnresolvable : Code::kUnschedulable, name(), std::move(verdict.reasons)};
+  }
+
+  /// Resources that devices may stand for are a matter of each node: Filter is asked about those.
+  [[nodiscard]] std::unique_ptr<RemovableLoad> removable_load(const TopologySetup& setup) const override {
+    Resource wanted = setup.pod.wanted();
+    if (!devices::backed_resources(wanted, setup.index.cluster()).empty()) return nullptr;
+    std::erase_if(wanted.scalars, [&](const auto& one) { return is_ignored(one.first); });
+    return std::make_unique<FitLoad>(era_, std::move(wanted));
   }
 
   Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const>) const override {
@@ -94,7 +158,7 @@ class NodeResourcesFit final : public Plugin {
   void check(std::string_view resource, std::int64_t wanted, std::int64_t used, std::int64_t allocatable, Verdict& out) const {
     const AmountVerdict verdict = fit_amount(wanted, used, allocatable, era_);
     if (!verdict.is_short) return;
-    out.reasons.push_back(fmt::format("Insufficient {}", resource));
+    out.reasons.push_back(insufficient(resource));
     out.exceeds_node |= verdict.exceeds_node;
   }
 

@@ -23,11 +23,11 @@ struct LimitState : Cloneable<LimitState> {
   Attached added;
 };
 
-class NodeVolumeLimits final : public Plugin, public CountsClaims {
+class NodeVolumeLimits final : public PluginOf<NodeVolumeLimits>, public CountsClaims {
  public:
   explicit NodeVolumeLimits(Era era) : era_(era) {}
   std::string_view name() const override { return "NodeVolumeLimits"; }
-  Points points() const override { return {.pre_filter = era_ != Era::k120, .filter = true}; }
+  void leave_out(Points& points) const override { points.pre_filter &= era_ != Era::k120; }
   void sign(Signer& signer, const PodInfo&) const override { signer.volumes(); }
   [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
   /// A disk that its cloud's driver cannot name counts on the nodes that know the driver. What is wrong with other pods' volumes is found

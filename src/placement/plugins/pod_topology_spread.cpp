@@ -15,42 +15,21 @@
 #include "placement/node_match.h"
 #include "placement/plugins/default_selector.h"
 #include "placement/plugins/factories.h"
+#include "placement/removable_load.h"
 
 namespace berth::placement {
 namespace {
 
-/// The two smallest counts seen. The second is not always the true second smallest: kube-scheduler's own shortcut, which preemption
-/// can show.
-struct CriticalPaths {
-  std::string value[2];
-  std::int64_t count[2] = {INT32_MAX, INT32_MAX};
-
-  void update(const std::string& at, std::int64_t number) {
-    if (at == value[0]) {
-      count[0] = number;
-    } else if (at == value[1]) {
-      count[1] = number;
-    } else if (number < count[0]) {
-      value[1] = value[0];
-      count[1] = count[0];
-      value[0] = at;
-      count[0] = number;
-      return;
-    } else if (number < count[1]) {
-      value[1] = at;
-      count[1] = number;
-      return;
-    }
-    if (count[0] > count[1]) {
-      std::swap(count[0], count[1]);
-      std::swap(value[0], value[1]);
-    }
-  }
-};
-
+/// The pods of each domain, and how many domains have how many.
 struct Domains {
   std::map<std::string, std::int64_t> counts;
-  CriticalPaths paths;
+  std::map<std::int64_t, std::size_t> domains_with;
+
+  void recount(std::int64_t before, std::int64_t now) {
+    if (const auto at = domains_with.find(before); at != domains_with.end() && --at->second == 0) domains_with.erase(at);
+    ++domains_with[now];
+  }
+  [[nodiscard]] std::int64_t minimum() const { return domains_with.empty() ? INT32_MAX : domains_with.begin()->first; }
 };
 
 struct SpreadFilterState : Cloneable<SpreadFilterState> {
@@ -88,14 +67,14 @@ std::string value_or_empty(const NodeInfo& node, const std::string& key) {
   return value == nullptr ? std::string() : *value;
 }
 
-class PodTopologySpread final : public Plugin {
+class PodTopologySpread final : public PluginOf<PodTopologySpread> {
  public:
   PodTopologySpread(Era era, PodTopologySpreadArgs args) : era_(era), args_(std::move(args)) {}
   std::string_view name() const override { return "PodTopologySpread"; }
-  Points points() const override { return {.pre_filter = true, .filter = true, .pre_score = true, .score = true}; }
   void sign(Signer& signer, const PodInfo& pod) const override;
   ColumnKind column_kind() const override { return ColumnKind::kTopology; }
   TopologyOutcome topology_part(const TopologySetup& setup) const override { return make_spread_part(setup, args_, era_); }
+  std::unique_ptr<RemovableLoad> removable_load(const TopologySetup& setup) const override { return make_spread_load(setup, args_, era_); }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
     auto [constraints, error] = spread_constraints(pod.view(), state.cluster(), args_, era_, true);
@@ -111,7 +90,7 @@ class PodTopologySpread final : public Plugin {
     data->constraints = std::move(constraints);
     count_all(state.cluster(), pod.view(), *data);
     for (auto& table : data->tables)
-      for (const auto& [value, count] : table.counts) table.paths.update(value, count);
+      for (const auto& [value, count] : table.counts) ++table.domains_with[count];
     state.set(slot(), std::move(data));
     return {};
   }
@@ -133,7 +112,7 @@ class PodTopologySpread final : public Plugin {
       const auto* value = node.label(constraint.topology_key);
       if (value == nullptr) return Status::unresolvable(std::string(kReasonSpreadLabel));
       const Domains& table = data->tables[data->table_of[i]];
-      std::int64_t minimum = table.paths.count[0];
+      std::int64_t minimum = table.minimum();
       if (era_ != Era::k120 && static_cast<std::int64_t>(table.counts.size()) < constraint.min_domains) minimum = 0;
       const auto at = table.counts.find(*value);
       const std::int64_t there = at == table.counts.end() ? 0 : at->second;
@@ -239,9 +218,10 @@ class PodTopologySpread final : public Plugin {
       Domains& table = data->tables[data->table_of[i]];
       const auto at = table.counts.find(value);
       if (at == table.counts.end() && era_ == Era::k120) continue;
+      if (at == table.counts.end()) ++table.domains_with[0];
       auto& count = table.counts[value];
+      table.recount(count, count + delta);
       count += delta;
-      table.paths.update(value, count);
     }
   }
 

@@ -45,6 +45,9 @@ inline std::int64_t spread_normalized(std::int64_t raw, std::int64_t min, std::i
 /// The columnar form for a class of pods.
 TopologyOutcome make_spread_part(const TopologySetup& setup, const PodTopologySpreadArgs& args, Era era);
 
+/// The same for preemption; null where only Filter knows.
+std::unique_ptr<RemovableLoad> make_spread_load(const TopologySetup& setup, const PodTopologySpreadArgs& args, Era era);
+
 inline constexpr std::string_view kReasonSpread = "node(s) didn't match pod topology spread constraints";
 inline constexpr std::string_view kReasonSpreadLabel = "node(s) didn't match pod topology spread constraints (missing required label)";
 

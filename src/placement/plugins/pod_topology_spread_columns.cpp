@@ -7,6 +7,7 @@
 #include "placement/columns/domain_sum.h"
 #include "placement/columns/topology_part.h"
 #include "placement/plugins/pod_topology_spread.h"
+#include "placement/removable_load.h"
 
 namespace berth::placement {
 namespace {
@@ -143,6 +144,7 @@ class SpreadPart final : public TopologyPart {
   }
 
  private:
+  friend class SpreadLoad;
   static constexpr std::int64_t kIgnored = INT64_MIN;
   struct Hard {
     SpreadConstraint constraint;
@@ -251,7 +253,82 @@ class SpreadPart final : public TopologyPart {
   std::vector<std::size_t> domains_;  ///< Working space.
 };
 
+/// The hard constraints as conditions: one each.
+class SpreadLoad final : public RemovableLoad {
+ public:
+  SpreadLoad(SpreadPart part, PodInfoPtr pod) : part_(std::move(part)), pod_(std::move(pod)), lowest_(part_.hard_.size()) {}
+  [[nodiscard]] std::unique_ptr<RemovableLoad> clone() const override { return std::make_unique<SpreadLoad>(*this); }
+  void bind(ClusterIndex& index) override { part_.bind(index); }
+  [[nodiscard]] std::vector<Condition> conditions() const override {
+    return std::vector<Condition>(part_.hard_.size(), Condition{.is_of_domain = true});
+  }
+  [[nodiscard]] std::vector<Status> words() const override {
+    std::vector<Status> out;
+    for (auto& [status, step] : part_.rejections()) out.push_back(std::move(status));
+    return out;
+  }
+  /// One that is being deleted is not counted at first, and yet taken off.
+  void load_of(const PodInfo& other, std::span<std::int64_t> out) const override {
+    if (other.view().ns() != pod_->view().ns()) return;
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = part_.hard_[i].constraint.selector.matches(other.view().meta.labels) ? 1 : 0;
+  }
+  void limits(const NodeInfo& node, std::span<LoadLimit> out) const override {
+    const auto has_key = [&](const auto& one) { return one.sum.value_of(node.index.value) >= 0; };
+    const bool has_keys = std::ranges::all_of(part_.hard_, has_key);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = limit(i, node.index.value, has_keys);
+  }
+  void reset() override { part_.reset(); }
+  void update(std::uint32_t node, const NodeInfo* info) override {
+    if (part_.asks_nodes_ && info != nullptr && info->node != nullptr)
+      part_.include(*pod_, *info);
+    else if (part_.asks_nodes_)
+      part_.inclusion_of(node) = {};
+    part_.update(node);
+  }
+  void begin_decision() override {
+    for (std::size_t i = 0; i < lowest_.size(); ++i) lowest_[i] = part_.hard_[i].sum.lowest_two();
+  }
+  [[nodiscard]] bool is_outdated() const override {
+    return part_.is_stale() || std::ranges::any_of(part_.hard_, [](const auto& one) { return one.sum.column().empty_value >= 0; });
+  }
+  [[nodiscard]] bool miscounts(const PodInfo& victim) const override {
+    return victim.view().meta.is_deleting && victim.view().ns() == pod_->view().ns() && !part_.hard_.empty();
+  }
+  [[nodiscard]] std::size_t memory_bytes() const override { return part_.memory_bytes(); }
+
+ private:
+  /// The domain may have `max_skew` pods, this one among them, more than the smallest, which may be itself.
+  [[nodiscard]] LoadLimit limit(std::size_t i, std::uint32_t node, bool has_keys) const {
+    const auto& [constraint, sum, self_match, unused] = part_.hard_[i];
+    const bool is_old = part_.era_ == Era::k120;
+    const std::int32_t value = sum.value_of(node);
+    if (value < 0) return LoadLimit::never(kSpreadLabel - 1, true);
+    const auto never = LoadLimit::never(kSpreadSkew - 1, false);
+    const std::int64_t there = sum.sum(value, is_old), self = self_match ? 1 : 0;
+    const bool too_few = !is_old && sum.domains() < constraint.min_domains;
+    const bool counts = has_keys && (is_old ? sum.exists(value) : !part_.asks_nodes_ || (part_.inclusion_[node] >> i & 1) != 0);
+    const std::int64_t minimum = too_few ? 0 : lowest_[i].first;
+    if (!counts) return there + self - minimum <= constraint.max_skew ? LoadLimit::always() : never;
+    const std::int64_t others = too_few || there != lowest_[i].first ? minimum : lowest_[i].second;
+    if (!too_few && self > constraint.max_skew) return never;
+    return {.there = there, .most = constraint.max_skew - self + others, .said = kSpreadSkew - 1};
+  }
+
+  SpreadPart part_;
+  PodInfoPtr pod_;
+  std::vector<DomainSum::Lowest> lowest_;  ///< Of the current decision.
+};
+
 }  // namespace
+
+std::unique_ptr<RemovableLoad> make_spread_load(const TopologySetup& setup, const PodTopologySpreadArgs& args, Era era) {
+  TopologyOutcome made = make_spread_part(setup, args, era);
+  if (made.plain_only) return nullptr;
+  SpreadPart none(setup.pod.view(), era, 0, true);
+  none.bind(setup.index);
+  const auto* part = static_cast<const SpreadPart*>(made.part.get());
+  return std::make_unique<SpreadLoad>(part == nullptr ? std::move(none) : *part, setup.pod.shared_from_this());
+}
 
 TopologyOutcome make_spread_part(const TopologySetup& setup, const PodTopologySpreadArgs& args, Era era) {
   const auto& view = setup.pod.view();

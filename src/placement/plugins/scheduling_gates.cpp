@@ -6,10 +6,9 @@
 namespace berth::placement {
 namespace {
 
-class SchedulingGates final : public Plugin {
+class SchedulingGates final : public PluginOf<SchedulingGates> {
  public:
   std::string_view name() const override { return "SchedulingGates"; }
-  Points points() const override { return {.pre_enqueue = true}; }
   /// Gates are the pod's own: they open when it changes.
   [[nodiscard]] EventSet gate_events() const override { return {}; }
   void sign(Signer& signer, const PodInfo& pod) const override { signer.add(pod.view().scheduling_gates); }

@@ -135,11 +135,10 @@ TopologyOutcome make_service_part(const TopologySetup& setup, const ServiceAffin
   return {.part = std::make_unique<ServicePart>(setup, args.affinity_labels)};
 }
 
-class ServiceAffinity final : public Plugin {
+class ServiceAffinity final : public PluginOf<ServiceAffinity> {
  public:
   explicit ServiceAffinity(ServiceAffinityArgs args) : args_(std::move(args)) {}
   std::string_view name() const override { return "ServiceAffinity"; }
-  Points points() const override { return {.pre_filter = true, .filter = true, .score = true}; }
   void sign(Signer& signer, const PodInfo&) const override {
     if (args_.affinity_labels.empty() && args_.anti_affinity_labels_preference.empty()) return;
     signer.name_space();

@@ -16,11 +16,10 @@ bool tolerated(const std::vector<model::Toleration>& tolerations, const model::T
   return std::ranges::any_of(tolerations, [&](const auto& toleration) { return toleration.tolerates(taint); });
 }
 
-class TaintToleration final : public Plugin {
+class TaintToleration final : public PluginOf<TaintToleration> {
  public:
   explicit TaintToleration(Era era) : era_(era) {}
   std::string_view name() const override { return "TaintToleration"; }
-  Points points() const override { return {.filter = true, .pre_score = true, .score = true}; }
   void sign(Signer& signer, const PodInfo&) const override { signer.tolerations(); }
   ColumnKind column_kind() const override { return ColumnKind::kStatic; }
   [[nodiscard]] NodePart reads(const PodInfo&) const override { return NodePart::kTaints; }
@@ -34,6 +33,8 @@ class TaintToleration final : public Plugin {
     return Status::unresolvable(fmt::format("node(s) had taint {{{}: {}}}, that the pod didn't tolerate", taint->key, taint->value));
   }
 
+  /// Nothing to prepare: Score reads the node.
+  Status pre_score(CycleState&, const PodInfo&, std::span<const NodeInfo* const>) const override { return Status::success(); }
   std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
     return std::ranges::count_if(node.node->taints, [&](const auto& taint) {
       return taint.effect == "PreferNoSchedule" && !tolerated(pod.view().tolerations, taint);

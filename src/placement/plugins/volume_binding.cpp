@@ -74,14 +74,11 @@ const Volume* find_matching(const Cluster& cluster, const Claim& claim, const No
   return smallest;
 }
 
-class VolumeBinding final : public Plugin {
+class VolumeBinding final : public PluginOf<VolumeBinding> {
  public:
   explicit VolumeBinding(Era era) : era_(era) {}
   std::string_view name() const override { return "VolumeBinding"; }
-  Points points() const override {
-    const bool scores = era_ != Era::k120;
-    return {.pre_filter = true, .filter = true, .pre_score = scores, .score = scores, .reserve = true, .pre_bind = true};
-  }
+  void leave_out(Points& points) const override { points.pre_score = points.score = era_ != Era::k120; }
   void sign(Signer& signer, const PodInfo&) const override { signer.volumes(); }
   [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
   /// Of a claim whose selector cannot be read: it is only looked at on nodes that no other claim's provisioning keeps the pod from.
@@ -95,6 +92,7 @@ class VolumeBinding final : public Plugin {
   Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override;
   /// Scoring by free capacity (StorageCapacityScoring) is off by default in the release.
   Status pre_score(CycleState&, const PodInfo&, std::span<const NodeInfo* const>) const override { return Status::skip(); }
+  std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo&, const NodeInfo&) const override { return 0; }
   Status reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const override;
   void unreserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const override;
   std::expected<std::vector<PreBindWrite>, Status> pre_bind(const CycleState& state, const PodInfo& pod,

@@ -24,11 +24,11 @@ struct RestrictionState : Cloneable<RestrictionState> {
   int conflicting_references = 0;                  ///< Uses of them by scheduled pods.
 };
 
-class VolumeRestrictions final : public Plugin {
+class VolumeRestrictions final : public PluginOf<VolumeRestrictions> {
  public:
   explicit VolumeRestrictions(Era era) : era_(era) {}
   std::string_view name() const override { return "VolumeRestrictions"; }
-  Points points() const override { return {.pre_filter = era_ != Era::k120, .filter = true}; }
+  void leave_out(Points& points) const override { points.pre_filter &= era_ != Era::k120; }
   void sign(Signer& signer, const PodInfo&) const override { signer.volumes(); }
   [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
   [[nodiscard]] bool may_fail(const CycleState&, const PodInfo&) const override { return false; }

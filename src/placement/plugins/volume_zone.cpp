@@ -29,11 +29,11 @@ struct ZoneState : Cloneable<ZoneState> {
   std::vector<Topology> topologies;
 };
 
-class VolumeZone final : public Plugin {
+class VolumeZone final : public PluginOf<VolumeZone> {
  public:
   explicit VolumeZone(Era era) : era_(era) {}
   std::string_view name() const override { return "VolumeZone"; }
-  Points points() const override { return {.pre_filter = era_ != Era::k120, .filter = true}; }
+  void leave_out(Points& points) const override { points.pre_filter &= era_ != Era::k120; }
   void sign(Signer& signer, const PodInfo&) const override { signer.volumes(); }
   [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
   /// 1.20 looks at the claims on nodes that have such labels only.

@@ -13,11 +13,11 @@ struct BalancedState : Cloneable<BalancedState> {
   std::vector<ScoredResource> resources;
 };
 
-class BalancedAllocation final : public Plugin {
+class BalancedAllocation final : public PluginOf<BalancedAllocation> {
  public:
   BalancedAllocation(Era era, std::vector<ResourceWeight> resources) : era_(era), resources_(std::move(resources)) {}
   std::string_view name() const override { return "NodeResourcesBalancedAllocation"; }
-  Points points() const override { return {.pre_score = era_ != Era::k120, .score = true}; }
+  void leave_out(Points& points) const override { points.pre_score &= era_ != Era::k120; }
   void sign(Signer& signer, const PodInfo&) const override { signer.request(); }
   ColumnKind column_kind() const override { return ColumnKind::kNodeLocal; }
 

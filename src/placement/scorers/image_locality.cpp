@@ -23,10 +23,9 @@ const ImageState* image_on_node(const Cluster& cluster, const NodeInfo& node, st
   return there ? cluster.image(name) : nullptr;
 }
 
-class ImageLocality final : public Plugin {
+class ImageLocality final : public PluginOf<ImageLocality> {
  public:
   std::string_view name() const override { return "ImageLocality"; }
-  Points points() const override { return {.score = true}; }
   void sign(Signer& signer, const PodInfo&) const override { signer.images(); }
   ColumnKind column_kind() const override { return ColumnKind::kStatic; }
   [[nodiscard]] NodePart reads(const PodInfo&) const override { return NodePart::kImages; }

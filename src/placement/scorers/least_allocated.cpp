@@ -5,11 +5,10 @@
 namespace berth::placement {
 namespace {
 
-class LeastAllocated final : public Plugin {
+class LeastAllocated final : public PluginOf<LeastAllocated> {
  public:
   explicit LeastAllocated(std::vector<ResourceWeight> resources) : resources_(std::move(resources)) {}
   std::string_view name() const override { return "NodeResourcesLeastAllocated"; }
-  Points points() const override { return {.score = true}; }
   void sign(Signer& signer, const PodInfo&) const override { signer.request(); }
   ColumnKind column_kind() const override { return ColumnKind::kNodeLocal; }
   std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {

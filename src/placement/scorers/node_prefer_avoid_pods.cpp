@@ -12,10 +12,9 @@ bool is_avoidable(const model::OwnerReference* controller) {
   return controller != nullptr && (controller->kind == "ReplicationController" || controller->kind == "ReplicaSet");
 }
 
-class NodePreferAvoidPods final : public Plugin {
+class NodePreferAvoidPods final : public PluginOf<NodePreferAvoidPods> {
  public:
   std::string_view name() const override { return "NodePreferAvoidPods"; }
-  Points points() const override { return {.score = true}; }
   void sign(Signer& signer, const PodInfo& pod) const override {
     if (is_avoidable(pod.view().meta.controller())) signer.controller();
   }

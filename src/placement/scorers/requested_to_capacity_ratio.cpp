@@ -6,7 +6,7 @@
 namespace berth::placement {
 namespace {
 
-class RequestedToCapacityRatio final : public Plugin {
+class RequestedToCapacityRatio final : public PluginOf<RequestedToCapacityRatio> {
  public:
   explicit RequestedToCapacityRatio(RequestedToCapacityRatioArgs args)
       : resources_(std::move(args.resources)), shape_(scaled_shape(std::move(args.shape))) {
@@ -14,7 +14,6 @@ class RequestedToCapacityRatio final : public Plugin {
       if (resource.weight == 0) resource.weight = 1;
   }
   std::string_view name() const override { return "RequestedToCapacityRatio"; }
-  Points points() const override { return {.score = true}; }
   void sign(Signer& signer, const PodInfo&) const override { signer.request(); }
   ColumnKind column_kind() const override { return ColumnKind::kNodeLocal; }
   std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {

@@ -81,11 +81,10 @@ TopologyOutcome make_selector_spread_part(const TopologySetup& setup) {
   return {.part = std::make_unique<SelectorPart>(setup)};
 }
 
-class SelectorSpread final : public Plugin {
+class SelectorSpread final : public PluginOf<SelectorSpread> {
  public:
   explicit SelectorSpread(bool has_pre_score) : has_pre_score_(has_pre_score) {}
   std::string_view name() const override { return "SelectorSpread"; }
-  Points points() const override { return {.pre_score = true, .score = true}; }
   void sign(Signer& signer, const PodInfo& pod) const override {
     if (!signer.counts_scores()) return;
     signer.add(static_cast<std::int64_t>(pod.view().spread_constraints.empty()));

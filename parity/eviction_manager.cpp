@@ -1,5 +1,5 @@
 #include "node/eviction/manager.h"
-#include "node/eviction/replay_kinds.h"
+#include "parity/eviction_kinds.h"
 
 namespace berth::node::eviction {
 namespace {

@@ -1,5 +1,5 @@
 // Replays a recorded scenario of the real kube-scheduler against the placement engine and says where they differ (SPEC B11;
-// `berth parity`, tests/parity).
+// `make parity`, tests/parity).
 #pragma once
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // Replays a recorded scenario of groups of pods through the scheduler's core, over an API in memory and in virtual time, and says where
-// what comes of it differs (`berth parity`, tests/parity).
+// what comes of it differs (`make parity`, tests/parity).
 //
 // What kube-scheduler leaves to chance is led as it was recorded where the recording tells (of nodes that are equally good, the recorded
 // one), and is tried again otherwise: which of the equals others took, in which order members of one priority chose, and whether pods of a

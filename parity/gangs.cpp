@@ -1,4 +1,4 @@
-#include "scheduler/parity/gangs.h"
+#include "parity/gangs.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "scheduler/parity/replay.h"
+#include "parity/scheduling.h"
 
 #include <fmt/format.h>
 

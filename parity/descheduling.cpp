@@ -1,4 +1,4 @@
-#include "descheduler/replay.h"
+#include "parity/descheduling.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,7 @@
 // Replays recorded decisions of a real kubelet: the subset kept beside this file, and all of ../shared (or BERTH_EVICTION_VECTORS) where
 // there.
+#include "parity/eviction.h"
+
 #include <gtest/gtest.h>
 #include <zlib.h>
 
@@ -8,7 +10,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "node/eviction/replay.h"
 #include "tests/support/source_dir.h"
 
 namespace berth::node::eviction {

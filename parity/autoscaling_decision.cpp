@@ -1,4 +1,4 @@
-#include "autoscaler/replay_decision.h"
+#include "parity/autoscaling_decision.h"
 
 #include <fmt/format.h>
 

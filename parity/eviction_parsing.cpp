@@ -1,5 +1,5 @@
 #include "node/eviction/kubelet_config.h"
-#include "node/eviction/replay_kinds.h"
+#include "parity/eviction_kinds.h"
 
 namespace berth::node::eviction {
 namespace {

@@ -1,8 +1,8 @@
-#include "node/eviction/replay.h"
+#include "parity/eviction.h"
 
 #include "node/eviction/allocatable.h"
 #include "node/eviction/manager.h"
-#include "node/eviction/replay_kinds.h"
+#include "parity/eviction_kinds.h"
 
 namespace berth::node::eviction {
 namespace {

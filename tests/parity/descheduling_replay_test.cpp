@@ -1,6 +1,5 @@
 // Recorded cycles are counted as right only when this build evicts the same pods.
-#include "descheduler/replay.h"
-
+#include "parity/descheduling.h"
 #include "tests/descheduler/world.h"
 
 namespace berth::descheduler::test {

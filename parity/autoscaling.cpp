@@ -1,9 +1,9 @@
-#include "autoscaler/replay.h"
+#include "parity/autoscaling.h"
 
 #include <fmt/format.h>
 
 #include "autoscaler/autoscaler.h"
-#include "autoscaler/replay_decision.h"
+#include "parity/autoscaling_decision.h"
 #include "autoscaler/world.h"
 
 namespace berth::autoscaler {

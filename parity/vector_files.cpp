@@ -1,4 +1,4 @@
-#include "scheduler/parity/vector_files.h"
+#include "parity/vector_files.h"
 
 #include <fmt/format.h>
 #include <zlib.h>
