@@ -36,6 +36,7 @@ class Change:
     before: str
     after: str
     edits: list = field(default_factory=list)  # (start, end, text with {id})
+    once: bool = False  # Of what a process does once, for all tests behind: the value of a function's static.
 
     def key(self):
         short = [" ".join(text.split())[:140] for text in (self.before, self.after)]
@@ -90,11 +91,12 @@ class Finder:
         self.changes = []
         self.function = ""
         self.loops = 0  # Of the innermost function: `break` and `continue` belong to a loop, not to a switch.
+        self.once = False
 
     def add(self, kind, start, end, after, edits):
         before = self.source.text(start, end)
         if before.strip() != after.strip():
-            self.changes.append(Change(self.source.name, self.function, kind, start, end, before, after, edits))
+            self.changes.append(Change(self.source.name, self.function, kind, start, end, before, after, edits, self.once))
 
     def replace(self, kind, start, end, after):
         """The text of an expression for another of the same type."""
@@ -109,7 +111,9 @@ class Finder:
         if kind in UNEVALUATED or kind.is_attribute():
             return
         start, end = span(cursor)
-        outer_function, outer_loops = self.function, self.loops
+        outer_function, outer_loops, outer_once = self.function, self.loops, self.once
+        if kind == K.VAR_DECL and cursor.storage_class == ci.StorageClass.STATIC:
+            self.once = True
         if kind in FUNCTIONS:
             self.function, self.loops = self.name_of(cursor), 0
             if "consteval" in self.source.text(start, start + 40):
@@ -129,7 +133,7 @@ class Finder:
         self.look_at(cursor, kind, start, end, children)
         for child in children:
             self.visit(child)
-        self.function, self.loops = outer_function, outer_loops
+        self.function, self.loops, self.once = outer_function, outer_loops, outer_once
 
     def name_of(self, cursor):
         parent = cursor.semantic_parent

@@ -235,5 +235,31 @@ TEST_F(RewrittenData, AnUpdateThatChangesNothingIsWrittenWhereTheStoredFormIsOld
   EXPECT_NE(text(put(path, again)->document(), {"metadata", "resourceVersion"}), text(made, {"metadata", "resourceVersion"}));
 }
 
+/// A resource that is taken out of the file is read as long as its key is in it, and counts as stale.
+TEST_F(EncryptedStores, WhatIsNoLongerNamedIsReadByWhoeverWroteIt) {
+  ASSERT_EQ(open(configured(provider_text("aesgcm", {"one"}))), "");
+  write(secret_, value_);
+  const std::string others = provider_text("secretbox", {"two"}) + provider_text("aesgcm", {"one"}) + kIdentity;
+  ASSERT_EQ(open(configured(others, "[configmaps]")), "");
+  EXPECT_EQ(values_[secret_], value_);
+  EXPECT_TRUE(stale_->contains(secret_));
+  write(secret_, value_);
+  EXPECT_EQ(raw(secret_), value_) << "and is written plain from then on";
+  ASSERT_EQ(open(configured(provider_text("secretbox", {"two"}) + kIdentity, "[configmaps]")), "");
+  EXPECT_EQ(values_[secret_], value_);
+  EXPECT_FALSE(stale_->contains(secret_));
+}
+
+TEST(EncryptionLayouts, KeysOfEachSizeAreTaken) {
+  for (const std::size_t size : {16U, 24U, 32U}) {
+    const auto provider = make_aesgcm({{"a", std::string(size, 'x')}});
+    const auto sealed = provider->encrypt("value", "k");
+    ASSERT_TRUE(sealed) << size;
+    EXPECT_EQ(provider->decrypt(*sealed, "k").value_or(Plain{}).value, "value") << size;
+  }
+  // Made with Python's cryptography (OpenSSL): a key of 24 bytes is AES-192's.
+  EXPECT_TRUE(make_aescbc({{"a", std::string(24, 'x')}})->encrypt("value", "k"));
+}
+
 }  // namespace
 }  // namespace berth::apiserver::encryption

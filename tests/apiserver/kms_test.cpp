@@ -241,6 +241,12 @@ TEST(KmsConfiguration, MistakesAreNamed) {
   EXPECT_NE(error_of("{apiVersion: v2, name: vault, endpoint: 'tcp://h:1'}").find("no socket on this machine"), std::string::npos);
   EXPECT_NE(error_of("{apiVersion: v2, name: vault, endpoint: 'unix:///s', cachesize: 5}").find("belongs to v1"), std::string::npos);
   EXPECT_NE(error_of("{apiVersion: v2, name: vault, endpoint: 'unix:///s', timeout: soon}").find("not a duration"), std::string::npos);
+  for (const char* none : {"0s", "-1s"})
+    EXPECT_NE(error_of(fmt::format("{{apiVersion: v2, name: vault, endpoint: 'unix:///s', timeout: {}}}", none)).find("above zero"),
+              std::string::npos)
+        << none;
+  EXPECT_NE(error_of("{apiVersion: v2, name: 'a:b', endpoint: 'unix:///s'}").find("must not have a colon"), std::string::npos);
+  EXPECT_NE(error_of("{apiVersion: v3, name: vault, endpoint: 'unix:///s'}").find("v2 is meant"), std::string::npos);
 }
 
 TEST(KmsConfiguration, AfterARotationTheObjectsOfThatServiceAreStaleUntilWritten) {
@@ -259,6 +265,40 @@ TEST(KmsConfiguration, AfterARotationTheObjectsOfThatServiceAreStaleUntilWritten
   stale.set("//secrets/default/a", false);
   EXPECT_FALSE(stale.contains("//secrets/default/a"));
   EXPECT_TRUE(stale.contains("//secrets/default/b"));
+}
+
+/// Numbers of other sizes, which a later version may send, are passed over.
+TEST(KmsMessages, WhatNobodyKnowsIsPassedOver) {
+  const std::string known = encode_kms_status({"v2", "ok", "key-1"});
+  const std::string eight = std::string("\x79", 1) + std::string(8, '\7'), four = std::string("\x7d", 1) + std::string(4, '\7'),
+                    varint = std::string("\x78\x96\x01", 3), text = std::string("\x7a\x03", 2) + "abc";
+  for (const std::string& more : {eight, four, varint, text})
+    for (const std::string& whole : {more + known, known + more}) {
+      const auto read = decode_kms_status(whole);
+      ASSERT_TRUE(read);
+      EXPECT_EQ(read->version, "v2");
+      EXPECT_EQ(read->healthz, "ok");
+      EXPECT_EQ(read->key_id, "key-1");
+    }
+  for (const std::string& cut : {eight.substr(0, 8), four.substr(0, 4), varint.substr(0, 2), text.substr(0, 4)})
+    EXPECT_FALSE(decode_kms_status(known + cut));
+}
+
+TEST_F(Kms, SeedsOfManyKeysAreNotKeptForEver) {
+  std::vector<std::string> stored;
+  for (int i = 0; i < 70; ++i) {
+    service_->set_key(fmt::format("key-{}", i));
+    auto kms = provider();
+    ASSERT_TRUE(kms->start());
+    stored.push_back(*kms->encrypt("secret", "a"));
+  }
+  auto reader = provider();
+  for (const std::string& one : stored) ASSERT_TRUE(reader->decrypt(one, "a"));
+  EXPECT_EQ(service_->decryptions, 70);
+  ASSERT_TRUE(reader->decrypt(stored.back(), "a"));
+  EXPECT_EQ(service_->decryptions, 70) << "what is used is remembered";
+  ASSERT_TRUE(reader->decrypt(stored.front(), "a"));
+  EXPECT_EQ(service_->decryptions, 71) << "and what is long past was let go";
 }
 
 }  // namespace

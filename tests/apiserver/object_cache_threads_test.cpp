@@ -385,5 +385,21 @@ TEST_F(ObjectCacheThreads, ListsAreConsistentUnderWrites) {
   reader.join();
 }
 
+/// A list of the past is answered as long as the history reaches, and refused from then on.
+TEST_F(ObjectCacheThreads, WhatIsCompactedIsNotListedAnyMore) {
+  open_scripted(true, {.history_events = 1000, .compaction_interval = std::chrono::minutes(5)});
+  for (int i = 0; i < 20; ++i) put({.name = "a"});
+  EXPECT_TRUE(cache_->list_at(3, pods(), {}, 0));
+  clock_.advance(std::chrono::minutes(6));
+  put({.name = "a"});
+  EXPECT_TRUE(cache_->list_at(3, pods(), {}, 0)) << "one interval is kept whole";
+  clock_.advance(std::chrono::minutes(6));
+  put({.name = "b"});
+  EXPECT_FALSE(cache_->list_at(3, pods(), {}, 0));
+  const auto still = cache_->list_at(21, pods(), {}, 0);
+  ASSERT_TRUE(still);
+  EXPECT_EQ(names(*still), (std::vector<std::string>{"default/a"}));
+}
+
 }  // namespace
 }  // namespace berth::apiserver

@@ -381,5 +381,31 @@ TEST_F(Webhooks, MatchConditionsDecideAndMustCompile) {
             "configmaps \"c\" is forbidden: expression 'object.metadata.nope == 1' resulted in error: no such key: nope");
 }
 
+/// What stands below a pod is shown to webhooks as the kind that was sent.
+TEST_F(Webhooks, SubresourcesAreShownAsWhatTheyAre) {
+  std::mutex mutex;
+  std::vector<std::string> seen;
+  serve([&](const json::Value& request) {
+    const std::lock_guard lock(mutex);
+    seen.push_back(fmt::format("{} {} {} {}", json::get_string(request, {"subResource"}), json::get_string(request, {"kind", "kind"}),
+                               json::get_string(request, {"object", "apiVersion"}), json::get_string(request, {"object", "kind"})));
+    return json::Object{{"allowed", true}};
+  });
+  const auto made = post(
+      "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+      fmt::format(
+          R"({{"metadata":{{"name":"w"}},"webhooks":[{{"name":"hook.example.com","admissionReviewVersions":["v1"],"sideEffects":"None","timeoutSeconds":5,
+          "clientConfig":{{"url":"https://127.0.0.1:{}/check","caBundle":"{}"}},"rules":[{{"operations":["CREATE"],"apiGroups":[""],"apiVersions":["v1"],"resources":["pods/eviction","pods/binding"]}}]}}]}})",
+          hook_->port(), base64_encode(ca_)));
+  ASSERT_EQ(made->status, 201) << made->body;
+  const std::string pods = "/api/v1/namespaces/default/pods";
+  ASSERT_EQ(post(pods, R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}})")->status, 201);
+  const auto bound = send_and_wait("POST", pods + "/p/binding", R"({"metadata":{"name":"p"},"target":{"kind":"Node","name":"n1"}})");
+  EXPECT_EQ(bound->status, 201) << bound->body;
+  const auto gone = send_and_wait("POST", pods + "/p/eviction", R"({"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"p"}})");
+  EXPECT_EQ(gone->status, 201) << gone->body;
+  EXPECT_EQ(seen, (std::vector<std::string>{"binding Binding v1 Binding", "eviction Eviction policy/v1 Eviction"}));
+}
+
 }  // namespace
 }  // namespace berth::apiserver::testing

@@ -138,5 +138,25 @@ TEST_F(CustomObjects, AreCountedByQuotas) {
   EXPECT_EQ(json::get_string(world.api.get(kinds().resource_quota, "q"), {"status", "used", "count/widgets.example.com"}), "2");
 }
 
+/// Two groups may have a kind of one name: an owner is looked for in its own.
+TEST_F(CustomObjects, OfTwoGroupsAreToldApart) {
+  json::Value other = definition();
+  json::set(other, {"metadata", "name"}, "widgets.example.org");
+  json::set(other, {"spec", "group"}, "example.org");
+  const Kind namesake = kind_of_definition(other);
+  engine.add_custom_kind(namesake);
+  engine.filled_custom_kind(namesake);
+  Kind asked = nullptr;
+  world.api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    if (write.verb == Write::Verb::kGet) asked = write.kind;
+    return std::nullopt;
+  };
+  world.api.put(kinds().config_map, yaml("{apiVersion: v1, kind: ConfigMap, metadata: {name: m, ownerReferences: [{apiVersion: "
+                                         "example.org/v1, kind: Widget, name: nobody, uid: u}]}}"));
+  world.loop.run_for(seconds(5));
+  EXPECT_EQ(asked, namesake);
+  EXPECT_TRUE(world.api.get(kinds().config_map, "m").is_null());
+}
+
 }  // namespace
 }  // namespace berth::controllers

@@ -98,6 +98,7 @@ TEST_F(Budgets, WhatCannotBeCountedAllowsNothingAndIsSaid) {
   EXPECT_EQ(status()[0], 0);
   const json::Value d = document();
   EXPECT_EQ(json::get_string(*find_condition(d, "DisruptionAllowed"), {"reason"}), "SyncFailed");
+  EXPECT_EQ(json::find(*find_condition(d, "DisruptionAllowed"), "observedGeneration"), nullptr) << "none was counted yet";
   EXPECT_TRUE(
       world.api.saw("CalculateExpectedPodCountFailed: Failed to calculate the number of expected pods: daemonsets.apps does not implement "
                     "the scale subresource"));
@@ -164,6 +165,22 @@ TEST_F(Budgets, APodThatWasSparedLosesItsMark) {
   world.loop.run_for(seconds(30));
   EXPECT_EQ(condition_status(world.api.get(kinds().pod, "spared"), "DisruptionTarget"), "False");
   EXPECT_EQ(condition_status(world.api.get(kinds().pod, "slow"), "DisruptionTarget"), "True");
+}
+
+TEST_F(Budgets, WhatCannotBeCountedAnyMoreKeepsWhichGenerationWas) {
+  replica_set(2);
+  pods(2, 2, kOwned);
+  budget("maxUnavailable: 1");
+  ASSERT_EQ(status()[0], 1);
+  pods(2, 2, ", ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: u, controller: true}]");
+  world.loop.run_for(seconds(1));
+  EXPECT_EQ(status()[0], 0) << "a number of before says nothing of now";
+  const json::Value d = document();
+  EXPECT_EQ(json::get_string(*find_condition(d, "DisruptionAllowed"), {"reason"}), "SyncFailed");
+  EXPECT_EQ(json::get_int(*find_condition(d, "DisruptionAllowed"), {"observedGeneration"}), 3);
+  pods(2, 2, kOwned);
+  world.loop.run_for(seconds(1));
+  EXPECT_EQ(status()[0], 1) << "and it comes back";
 }
 
 }  // namespace

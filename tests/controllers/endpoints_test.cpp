@@ -324,5 +324,25 @@ TEST_F(EndpointsTest, TheLastChangeIsNotedOnWhatIsWritten) {
   EXPECT_EQ(notes(), std::pair(std::string(), std::string())) << "a pod that goes moves no readiness";
 }
 
+/// Services from before ipFamilies have the family of their address.
+TEST_F(EndpointsTest, AServiceHasTheFamiliesThatItNamesElseThatOfItsAddress) {
+  pod("p", true, "", "[{ip: 10.0.0.1}, {ip: 'fd00::1'}]");
+  const auto families = [&] {
+    settle();
+    std::set<std::string> out;
+    for (const json::Value& one : api.all(kinds().endpoint_slice)) out.emplace(json::get_string(one, {"addressType"}));
+    return out;
+  };
+  using Families = std::set<std::string>;
+  service("clusterIP: 10.96.0.7, selector: {app: a}, ports: [{port: 80}]");
+  EXPECT_EQ(families(), (Families{"IPv4"}));
+  service("clusterIP: 'fd00::7', selector: {app: a}, ports: [{port: 80}]");
+  EXPECT_EQ(families(), (Families{"IPv6"})) << "and those of the other go";
+  service("clusterIP: None, ipFamilies: [IPv6], selector: {app: a}, ports: [{port: 80}]");
+  EXPECT_EQ(families(), (Families{"IPv6"}));
+  service("clusterIP: None, selector: {app: a}, ports: [{port: 80}]");
+  EXPECT_EQ(families(), (Families{"IPv4"}));
+}
+
 }  // namespace
 }  // namespace berth::controllers

@@ -149,6 +149,17 @@ TEST_F(Owners, AnOwnerOfAnotherNamespaceIsNone) {
       world.api.saw(fmt::format("OwnerRefInvalidNamespace: ownerRef [v1/ConfigMap, namespace: default, name: o, uid: {}] does not "
                                 "exist in namespace \"default\"",
                                 json::get_string(elsewhere, {"metadata", "uid"}))));
+  const auto told = [&] {
+    return std::ranges::count_if(world.api.events, [](const std::string& event) { return event.starts_with("OwnerRefInvalidNamespace"); });
+  };
+  EXPECT_EQ(told(), 1) << "once of each";
+  const json::Value here = owner("here");
+  pod("q", {here});
+  settle();
+  world.api.erase(kinds().config_map, "default", "here");
+  settle();
+  EXPECT_TRUE(get("q").is_null());
+  EXPECT_EQ(told(), 1) << "an owner that is gone is not elsewhere";
 }
 
 }  // namespace

@@ -276,5 +276,12 @@ TEST(JobGroupNames, AreShortenedAsKubernetesDoes) {
   EXPECT_TRUE(job::pod_group_name(w253, "t").find("w-t-") != std::string::npos);
 }
 
+TEST_F(JobGroups, AGangWithoutAClassNamesNone) {
+  put_job(kGang);
+  EXPECT_EQ(json::serialize(api.get(kinds().workload, kWorkload).at("spec").at("podGroupTemplates")),
+            R"([{"name":"j-pgt-0","schedulingPolicy":{"gang":{"minCount":3}}}])");
+  EXPECT_FALSE(api.get(kinds().pod_group, kGroup).at("spec").get_object().contains("priorityClassName"));
+}
+
 }  // namespace
 }  // namespace berth::controllers

@@ -437,5 +437,61 @@ TEST_F(JobTest, TheEndIsAnnouncedBeforeItComes) {
   EXPECT_EQ(steps, (std::vector<std::string>{"SuccessCriteriaMet ", "SuccessCriteriaMet Complete "}));
 }
 
+TEST_F(JobTest, ALimitOfZeroAllowsNoRestart) {
+  put_job("backoffLimit: 0");
+  json::Value document = job();
+  json::set(document, {"spec", "template", "spec", "restartPolicy"}, "OnFailure");
+  api.put(kinds().job, document);
+  settle();
+  api.run_pods();
+  settle();
+  EXPECT_EQ(find_condition(job(), "FailureTarget"), nullptr);
+  json::Value pod = pods().at(0);
+  json::set(pod, {"status", "containerStatuses"}, json::Array{json::Object{{"name", "c"}, {"restartCount", 1}}});
+  api.put(kinds().pod, pod);
+  settle(seconds(5));
+  EXPECT_EQ(failed_reason(), "BackoffLimitExceeded");
+}
+
+/// Who writes a label may write anything into it.
+TEST_F(JobTest, AnIndexThatIsNoneCountsForNothing) {
+  put_job("completionMode: Indexed, completions: 2, parallelism: 2");
+  settle();
+  const json::Value model = pods().at(0);
+  int number = 0;
+  for (const char* index : {"-5", "2", "x", "", "0x1", "1 "}) {
+    json::Value odd = model;
+    json::set(odd, {"metadata", "name"}, json::Value(fmt::format("odd-{}", ++number)));
+    json::set(odd, {"metadata", "uid"}, "");
+    json::set(odd, {"metadata", "labels", "batch.kubernetes.io/job-completion-index"}, index);
+    json::set(odd, {"metadata", "annotations", "batch.kubernetes.io/job-completion-index"}, index);
+    json::set(odd, {"status", "phase"}, "Succeeded");
+    api.put(kinds().pod, odd);
+    settle();
+    EXPECT_EQ(json::get_string(job(), {"status", "completedIndexes"}), "") << index;
+    EXPECT_EQ(json::get_int(job(), {"status", "succeeded"}), 0) << index;
+  }
+  EXPECT_EQ(find_condition(job(), "SuccessCriteriaMet"), nullptr);
+}
+
+TEST_F(JobTest, ASuccessPolicyWithoutACountWantsAllThatItNames) {
+  put_job("completionMode: Indexed, completions: 6, parallelism: 6, successPolicy: {rules: [{succeededIndexes: '1-2,4'}]}");
+  settle();
+  api.run_pods();
+  const auto succeed = [&](std::string_view index) {
+    for (json::Value pod : pods()) {
+      if (json::get_string(pod, {"metadata", "labels", "batch.kubernetes.io/job-completion-index"}) != index) continue;
+      json::set(pod, {"status", "phase"}, "Succeeded");
+      api.put(kinds().pod, pod);
+    }
+    settle(seconds(5));
+    return find_condition(job(), "SuccessCriteriaMet") != nullptr;
+  };
+  EXPECT_FALSE(succeed("1"));
+  EXPECT_FALSE(succeed("0"));
+  EXPECT_FALSE(succeed("4"));
+  EXPECT_TRUE(succeed("2")) << "the end of a range is of it";
+}
+
 }  // namespace
 }  // namespace berth::controllers

@@ -181,5 +181,52 @@ TEST(InstanceSize, AwsFamilies) {
   }
 }
 
+TEST_F(MachinesTest, ANodeHasWhatTheSetsAnnotationsSay) {
+  const auto capacity = [&](const std::string& annotations) {
+    put_set(set_text(0));
+    json::Value set = api.get(kinds().machine_set, "w");
+    json::set(set, {"metadata", "annotations"}, yaml(annotations));
+    api.put(kinds().machine_set, set);
+    loop.run_for(seconds(5));
+    put_set(set_text(1));
+    loop.run_for(seconds(2));
+    EXPECT_EQ(nodes().size(), 1u) << annotations;
+    const std::string said(nodes().empty() ? "" : json::get_string(nodes()[0], {"metadata", "annotations", "sim.berth.dev/capacity"}));
+    put_set(set_text(0));
+    loop.run_for(seconds(5));
+    EXPECT_TRUE(nodes().empty());
+    return said;
+  };
+  EXPECT_EQ(capacity("{machine.openshift.io/vCPU: '2', machine.openshift.io/memoryMb: '1024', machine.openshift.io/GPU: '4'}"),
+            "cpu=2,memory=1024Mi,pods=110,nvidia.com/gpu=4");
+  EXPECT_EQ(capacity("{machine.openshift.io/vCPU: '2', machine.openshift.io/memoryMb: '1024', machine.openshift.io/GPU: '0'}"),
+            "cpu=2,memory=1024Mi,pods=110");
+  const std::string prefix = "capacity.cluster-autoscaler.kubernetes.io/";
+  EXPECT_EQ(capacity(fmt::format("{{{0}cpu: '3', {0}memory: 7Gi, {0}maxPods: '20', {0}ephemeral-disk: 9Gi, {0}gpu-count: '2', {0}gpu-type: "
+                                 "example.com/chip, machine.openshift.io/vCPU: '2'}}",
+                                 prefix)),
+            "cpu=3,memory=7Gi,pods=20,ephemeral-storage=9Gi,example.com/chip=2")
+      << "the newer names count before the older";
+  EXPECT_EQ(capacity(fmt::format("{{{0}gpu-count: '2', {0}dra-driver: gpu.example.com}}", prefix)), "cpu=4,memory=16384Mi,pods=110")
+      << "devices of a driver are counted by its slices";
+}
+
+TEST_F(MachinesTest, ASetCountsWhoHasTheLabelsOfItsTemplate) {
+  put_set(set_text(2));
+  loop.run_for(seconds(2));
+  const auto labelled = [&] { return json::get_int(api.get(kinds().machine_set, "w"), {"status", "fullyLabeledReplicas"}); };
+  EXPECT_EQ(labelled(), 2);
+  json::Value set = api.get(kinds().machine_set, "w");
+  json::set(set, {"spec", "template", "metadata", "labels", "tier"}, "front");
+  api.put(kinds().machine_set, set);
+  loop.run_for(seconds(2));
+  EXPECT_EQ(labelled(), 0) << "those that are there were made of the former template";
+  json::Value one = machines()[0];
+  json::set(one, {"metadata", "labels", "tier"}, "front");
+  api.put(kinds().machine, one);
+  loop.run_for(seconds(2));
+  EXPECT_EQ(labelled(), 1);
+}
+
 }  // namespace
 }  // namespace berth::controllers

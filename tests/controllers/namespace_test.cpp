@@ -118,5 +118,17 @@ TEST_F(Namespaces, ALegacyTokenSecretIsFilledAndGoesWithItsAccount) {
   EXPECT_TRUE(world.api.get(kinds().secret, "t").is_null());
 }
 
+TEST_F(Namespaces, GoesAsSoonAsTheLastOfItIsGone) {
+  world.api.engine.add(make_namespace_controller());
+  world.api.engine.start();
+  world.api.put(kinds().config_map, yaml("{apiVersion: v1, kind: ConfigMap, metadata: {name: m, finalizers: [example.com/held]}}"));
+  doom();
+  world.loop.run_for(minutes(20));
+  ASSERT_EQ(json::get_array(ns(), {"spec", "finalizers"}).size(), 2U);
+  world.api.erase(kinds().config_map, "default", "m");
+  world.loop.run_for(seconds(1));
+  EXPECT_EQ(json::get_array(ns(), {"spec", "finalizers"}).size(), 1U) << "it is not waited for the next look";
+}
+
 }  // namespace
 }  // namespace berth::controllers

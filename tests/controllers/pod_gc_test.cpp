@@ -95,5 +95,37 @@ TEST_F(PodGc, TerminatingPodsOfANodeOutOfServiceGo) {
   EXPECT_TRUE(there("staying"));
 }
 
+TEST_F(PodGc, WhatHasEndedGoesAsItIs) {
+  start();
+  pod("done", "gone", "Succeeded");
+  int patches = 0;
+  world.api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    patches += write.verb == Write::Verb::kPatch;
+    return std::nullopt;
+  };
+  world.loop.run_for(seconds(75));
+  EXPECT_FALSE(there("done"));
+  EXPECT_EQ(patches, 0) << "nobody disrupted it";
+}
+
+TEST_F(PodGc, PodsThatEndLaterAreCountedThen) {
+  start(2);
+  for (int i = 0; i < 3; ++i) pod(fmt::format("p{}", i), "n1", "Running", fmt::format(", creationTimestamp: '2026-01-05T0{}:00:00Z'", i));
+  world.loop.run_for(minutes(1));
+  EXPECT_EQ(world.pods(), 3u);
+  for (int i = 2; i >= 0; --i) {
+    json::Value one = world.api.get(kinds().pod, fmt::format("p{}", i));
+    json::set(one, {"status", "phase"}, "Succeeded");
+    world.api.put(kinds().pod, one);
+  }
+  world.loop.run_for(minutes(1));
+  EXPECT_EQ(world.pods(), 2u);
+  EXPECT_FALSE(there("p0"));
+  pod("p3", "n1", "Failed", ", creationTimestamp: '2026-01-05T03:00:00Z'");
+  world.loop.run_for(minutes(1));
+  EXPECT_EQ(world.pods(), 2u) << "and again, each time";
+  EXPECT_FALSE(there("p1"));
+}
+
 }  // namespace
 }  // namespace berth::controllers

@@ -345,5 +345,31 @@ TEST_F(StatefulSetTest, AnAdoptedPodGetsItsLabels) {
   EXPECT_TRUE(api.saw("SuccessfulUpdate: Update Pod w-0 in StatefulSet w successful"));
 }
 
+TEST_F(StatefulSetTest, AnOwnerThatControlsNothingStaysBesideTheSet) {
+  api.put(kinds().persistent_volume_claim,
+          yaml("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-w-0, ownerReferences: [{apiVersion: v1, kind: Backup, "
+               "name: b, uid: u}]}}"));
+  const auto owners = [&] {
+    std::vector<std::string> out;
+    for (const OwnerReference& one : owner_references(claim("data-w-0"))) out.push_back(one.kind);
+    return out;
+  };
+  put_set(1, with_claims("Retain", "Retain"));
+  settle(3);
+  EXPECT_EQ(owners(), (std::vector<std::string>{"Backup"}));
+  put_set(1, with_claims("Delete", "Retain"));
+  settle(2);
+  EXPECT_EQ(owners(), (std::vector<std::string>{"Backup", "StatefulSet"}));
+  const std::string revision(json::get_string(claim("data-w-0"), {"metadata", "resourceVersion"}));
+  for (int i = 0; i < 3; ++i) {
+    unready("w-0");
+    json::Value pod = api.get(kinds().pod, "w-0");
+    pod.at("status").at("conditions").at(0).at("status") = "True";
+    api.put(kinds().pod, pod);
+    settle();
+  }
+  EXPECT_EQ(json::get_string(claim("data-w-0"), {"metadata", "resourceVersion"}), revision) << "what is right is not written again";
+}
+
 }  // namespace
 }  // namespace berth::controllers

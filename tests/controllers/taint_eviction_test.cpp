@@ -296,5 +296,18 @@ TEST(NodeTtl, GrowsWithTheCluster) {
   EXPECT_EQ(put(200), "0") << "below ninety it shrinks again";
 }
 
+TEST(TaintEviction, AnotherValueIsAnotherTaint) {
+  NodeWorld world;
+  world.put_pod("old", "n0", "[{key: k, value: v, effect: NoExecute}]");
+  world.put_pod("any", "n0", "[{key: k, operator: Exists, effect: NoExecute}]");
+  world.taint("[{key: k, value: v, effect: NoExecute}]");
+  world.run(seconds(5), 1);
+  EXPECT_TRUE(world.has_pod("old"));
+  world.taint("[{key: k, value: w, effect: NoExecute}]");
+  world.run(seconds(5), 1);
+  EXPECT_FALSE(world.has_pod("old"));
+  EXPECT_TRUE(world.has_pod("any"));
+}
+
 }  // namespace
 }  // namespace berth::controllers

@@ -203,5 +203,43 @@ TEST_F(VolumeBinderTest, AVolumeWhoseClaimWentElsewhereIsFreeAgain) {
   EXPECT_EQ(volume_phase("v"), "Bound");
 }
 
+TEST_F(VolumeBinderTest, OfTwoClaimsOfOneVolumeTheSecondIsLost) {
+  put_volume("v", "2Gi", "claimRef: {namespace: default, name: other, uid: u}");
+  put_claim("volumeName: v", "annotations: {pv.kubernetes.io/bind-completed: 'yes'}");
+  settle();
+  EXPECT_EQ(claim_phase(), "Lost");
+  EXPECT_EQ(std::ranges::count(api.events, "ClaimMisbound: Two claims are bound to the same volume, this one is bound incorrectly"), 1);
+  EXPECT_EQ(json::get_string(volume("v"), {"spec", "claimRef", "name"}), "other");
+}
+
+TEST_F(VolumeBinderTest, ABoundClaimThatForgotItsVolumeIsLost) {
+  put_claim("", "annotations: {pv.kubernetes.io/bind-completed: 'yes'}");
+  settle();
+  EXPECT_EQ(claim_phase(), "Lost");
+  EXPECT_TRUE(api.saw("ClaimLost: Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"));
+}
+
+TEST_F(VolumeBinderTest, ABindingThatWasCutShortIsFinished) {
+  // The claim names its volume already; the volume does not name the claim yet.
+  put_volume("v", "2Gi");
+  put_claim("volumeName: v", "annotations: {pv.kubernetes.io/bind-completed: 'yes'}");
+  settle();
+  EXPECT_EQ(claim_phase(), "Bound");
+  EXPECT_EQ(json::get_string(volume("v"), {"spec", "claimRef", "uid"}), json::get_string(claim(), {"metadata", "uid"}));
+  EXPECT_EQ(volume_phase("v"), "Bound");
+}
+
+TEST_F(VolumeBinderTest, AVolumeOnItsWayOutIsGivenToNobody) {
+  put_volume("going", "2Gi");
+  put_volume("larger", "5Gi");
+  json::Value going = volume("going");
+  json::set(going, {"metadata", "deletionTimestamp"}, "2026-01-05T09:00:00Z");
+  json::set(going, {"metadata", "finalizers"}, json::Array{"kubernetes.io/pv-protection"});
+  api.put(kinds().persistent_volume, going);
+  put_claim();
+  settle();
+  EXPECT_EQ(json::get_string(claim(), {"spec", "volumeName"}), "larger");
+}
+
 }  // namespace
 }  // namespace berth::controllers

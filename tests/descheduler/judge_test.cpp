@@ -32,19 +32,40 @@ TEST(Judge, ARuleOfOneStrategySaysNothingForAnother) {
   EXPECT_EQ(court.ask("a-0", never).reason, "it would go to new, which is not wanted");
 }
 
+/// Of three nodes one can take a pod of each disk; the one with the solid-state disk is taken.
+void two_who_want_places(World& world) {
+  world.node("old", kTainted).node("taken", "{status: {allocatable: {cpu: '1'}}, metadata: {labels: {disk: ssd}}}");
+  world.node("last", "{metadata: {labels: {disk: hdd}}}");
+  world.pod("a", "old", "{spec: {nodeSelector: {disk: ssd}, containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]}}");
+  world.pod("b", "taken", "{spec: {nodeSelector: {disk: hdd}, containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]}}");
+}
+
 TEST(Judge, ARefusalIsForgottenOnceAnybodyWent) {
   Court court;
-  // Place for one pod: that of the one which is not tolerated there any more, and goes to the last node.
-  court.world.node("old", kTainted).node("taken", "{status: {allocatable: {cpu: '1'}}, metadata: {labels: {disk: ssd}}}");
-  court.world.node("last", "{metadata: {labels: {disk: hdd}}}");
-  court.world.pod("a", "old", "{spec: {nodeSelector: {disk: ssd}, containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]}}");
-  court.world.pod("b", "taken",
-                  "{spec: {nodeSelector: {disk: hdd}, containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]}}");
+  two_who_want_places(court.world);
   EXPECT_FALSE(court.ask("a").is_accepted);
   EXPECT_FALSE(court.ask("a").is_accepted);
   EXPECT_EQ(court.ask("b").destination, "last");
   // By then its room is free in the trial, though not before it has ended.
   EXPECT_NE(court.ask("a").reason.find("before those that leave have ended"), std::string::npos) << court.ask("a").reason;
+}
+
+TEST(Judge, ARefusalIsForgottenOnceAKnownStepWasCarriedOut) {
+  Court court;
+  two_who_want_places(court.world);
+  EXPECT_NE(court.ask("a").reason.find("it would fit nowhere"), std::string::npos);
+  court.judge->carry_out(*court.world.snapshot().pods.at("default/b"), "last");
+  EXPECT_TRUE(court.ask("a").reason.starts_with("before those that leave have ended, ")) << court.ask("a").reason;
+}
+
+TEST(Judge, ARefusalIsForgottenOnceRoomWasMade) {
+  Court court;
+  two_who_want_places(court.world);
+  EXPECT_NE(court.ask("a").reason.find("it would fit nowhere"), std::string::npos);
+  RoomPlan plan;
+  plan.moves.push_back({court.world.snapshot().pods.at("default/b")->info, "taken", "last"});
+  court.judge->carry_out(plan);
+  EXPECT_TRUE(court.ask("a").reason.starts_with("before those that leave have ended, ")) << court.ask("a").reason;
 }
 
 TEST(Judge, AskedOnlyNothingHasChanged) {

@@ -86,6 +86,26 @@ TEST(DocumentedRanking, OfEqualsTheLowerPriority) {
   EXPECT_EQ(pods.order(EvictionRules::kDocument), "low high");
 }
 
+/// Nobody knows what they use: they go first, of their class in the document's order.
+TEST(DocumentedRanking, PodsWithoutFiguresComeFirst) {
+  Pods pods;
+  pods.add("far-over", kBurstable, 900);
+  pods.add("low", kBurstable, 0, -5);
+  pods.add("high", kBurstable, 0, 5);
+  pods.add("best-effort", kNone, 1);
+  std::vector<RankedPod> ranked;
+  for (std::size_t i = 0; i < pods.facts.size(); ++i) ranked.push_back({&pods.facts[i], i == 1 || i == 2 ? nullptr : &pods.usages[i]});
+  const auto order = [&](EvictionRules rules) {
+    auto out = ranked;
+    rank_pods(out, rules, Signal::kMemoryAvailable, {});
+    std::string names;
+    for (const RankedPod& pod : out) names += (names.empty() ? "" : " ") + pod.facts->name;
+    return names;
+  };
+  EXPECT_EQ(order(EvictionRules::kDocument), "best-effort low high far-over");
+  EXPECT_EQ(order(EvictionRules::kKubernetes), "low high far-over best-effort");
+}
+
 TEST(DocumentedReclaim, WithImagefsEachFilesystemItsOwn) {
   const DiskLayout shared, split{.dedicated_image_fs = true};
   const auto rules = EvictionRules::kDocument;
@@ -141,6 +161,9 @@ TEST(EvictionMessage, AmountsReadAsPeopleWriteThem) {
   EXPECT_NE(message_of("1500M", 2ULL << 30, 700, AmountText::kReadable).find("Threshold quantity: 1500M, available: 700."),
             std::string::npos)
       << "what was written stays as it was written";
+  EXPECT_NE(message_of("1Gi", 2ULL << 30, 1023, AmountText::kReadable).find("Threshold quantity: 1Gi, available: 1023."), std::string::npos)
+      << "less than the smallest unit is a count of bytes";
+  EXPECT_NE(message_of("1Gi", 2ULL << 30, 1024, AmountText::kReadable).find("available: 1Ki."), std::string::npos);
 }
 
 using simulated::Fleet;

@@ -361,5 +361,151 @@ TEST(OomScore, TheDocumentsTable) {
   EXPECT_EQ(score(R"({"requests":{"memory":"10Gi"}})"), 2);
 }
 
+TEST(KubeletConfig, WordsOfAWrongTypeAreNamedOneByOne) {
+  const auto error = [](const json::Object& fields) {
+    const auto read = read_kubelet_configuration(fields);
+    return read ? std::string() : read.error();
+  };
+  const auto says = [&](const char* field, json::Value value, const char* given, const char* type) {
+    EXPECT_NE(error({{field, std::move(value)}})
+                  .find(fmt::format("cannot unmarshal {} into Go struct field KubeletConfiguration.{} of type {}", given, field, type)),
+              std::string::npos)
+        << error({{field, "x"}});
+  };
+  says("enforceNodeAllocatable", "pods", "string", "[]string");
+  says("enforceNodeAllocatable", json::Array{1}, "number", "string");
+  says("allowedUnsafeSysctls", json::Object{}, "object", "[]string");
+  says("clusterDNS", true, "bool", "[]string");
+  says("systemReserved", json::Array{}, "array", "map[string]string");
+  says("systemReserved", json::Object{{"memory", 5}}, "number", "string");
+  says("evictionHard", "memory", "string", "map[string]string");
+  says("failSwapOn", "yes", "string", "bool");
+  says("staticPodPath", 5, "number", "string");
+  says("tlsCipherSuites", "x", "string", "[]string");
+  says("syncFrequency", true, "bool", "string");
+  EXPECT_EQ(error({{"enforceNodeAllocatable", nullptr}, {"systemReserved", nullptr}, {"failSwapOn", nullptr}, {"maxPods", nullptr}}), "")
+      << "null leaves what is there";
+}
+
+/// What /configz shows is read as what it was made of.
+TEST(KubeletConfig, WhatIsShownIsReadAgain) {
+  const auto settings = read_kubelet_configuration(*json::parse_yaml(R"(
+staticPodPath: /etc/pods
+nodeStatusUpdateFrequency: 11s
+nodeLeaseDurationSeconds: 41
+imageMinimumGCAge: 3m
+imageMaximumGCAge: 4m
+imageGCHighThresholdPercent: 77
+imageGCLowThresholdPercent: 66
+maxPods: 55
+podsPerCore: 4
+evictionHard: {memory.available: 5%}
+evictionSoft: {memory.available: 1Gi}
+evictionSoftGracePeriod: {memory.available: 30s}
+evictionMinimumReclaim: {memory.available: 1Mi}
+evictionPressureTransitionPeriod: 7m
+evictionMaxPodGracePeriod: 9
+mergeDefaultEvictionSettings: true
+enforceNodeAllocatable: [none]
+kubeReserved: {cpu: 100m}
+systemReserved: {memory: 2Gi}
+failSwapOn: false
+memorySwap: {swapBehavior: LimitedSwap}
+containerLogMaxSize: 3Mi
+containerLogMaxFiles: 8
+allowedUnsafeSysctls: [net.core.somaxconn]
+clusterDNS: [10.96.0.10]
+clusterDomain: example.org
+localStorageCapacityIsolation: false
+crashLoopBackOff: {maxContainerRestartPeriod: 17s}
+)"));
+  ASSERT_TRUE(settings) << settings.error();
+  const json::Object shown = kubelet_configuration(*settings);
+  const auto at = [&](std::string_view field) {
+    const auto found = shown.find(field);
+    return found == shown.end() ? std::string() : json::serialize(found->value());
+  };
+  for (const auto& [field, value] : std::vector<std::pair<const char*, const char*>>{
+           {"staticPodPath", R"("/etc/pods")"},
+           {"nodeStatusUpdateFrequency", R"("11s")"},
+           {"nodeLeaseDurationSeconds", "41"},
+           {"imageMinimumGCAge", R"("3m0s")"},
+           {"imageMaximumGCAge", R"("4m0s")"},
+           {"imageGCHighThresholdPercent", "77"},
+           {"imageGCLowThresholdPercent", "66"},
+           {"maxPods", "55"},
+           {"podsPerCore", "4"},
+           {"evictionHard", R"({"imagefs.available":"15%","imagefs.inodesFree":"5%","memory.available":"5%","nodefs.available":"10%",)"
+                            R"("nodefs.inodesFree":"5%"})"},
+           {"evictionSoft", R"({"memory.available":"1Gi"})"},
+           {"evictionSoftGracePeriod", R"({"memory.available":"30s"})"},
+           {"evictionMinimumReclaim", R"({"memory.available":"1Mi"})"},
+           {"evictionPressureTransitionPeriod", R"("7m0s")"},
+           {"evictionMaxPodGracePeriod", "9"},
+           {"mergeDefaultEvictionSettings", "true"},
+           {"enforceNodeAllocatable", R"(["none"])"},
+           {"kubeReserved", R"({"cpu":"100m"})"},
+           {"systemReserved", R"({"memory":"2Gi"})"},
+           {"failSwapOn", "false"},
+           {"memorySwap", R"({"swapBehavior":"LimitedSwap"})"},
+           {"containerLogMaxSize", R"("3Mi")"},
+           {"containerLogMaxFiles", "8"},
+           {"allowedUnsafeSysctls", R"(["net.core.somaxconn"])"},
+           {"clusterDNS", R"(["10.96.0.10"])"},
+           {"clusterDomain", R"("example.org")"},
+           {"localStorageCapacityIsolation", "false"},
+           {"crashLoopBackOff", R"({"maxContainerRestartPeriod":"17s"})"}})
+    EXPECT_EQ(at(field), value) << field;
+  const json::Object plain = kubelet_configuration(*read_kubelet_configuration(json::Object{}));
+  for (const char* field : {"staticPodPath", "kubeReserved", "systemReserved", "allowedUnsafeSysctls", "clusterDNS", "clusterDomain"})
+    EXPECT_FALSE(plain.contains(field)) << field << " is shown where it is set";
+}
+
+TEST(KubeletFile, WhatKindItIsMustBeSaid) {
+  const auto error_of = [](std::string_view text) {
+    const auto read = read_kubelet_file(text, "n.yaml");
+    return read ? std::string("(accepted)") : read.error().message;
+  };
+  EXPECT_EQ(error_of("kind: KubeletConfiguration\nmaxPods: 5\n"), "n.yaml:1: apiVersion: required: kubelet.config.k8s.io/v1beta1");
+  EXPECT_EQ(error_of("apiVersion: kubelet.config.k8s.io/v1beta1\nmaxPods: 5\n"),
+            "n.yaml:1: kind: required: KubeletConfiguration or NodeConfig");
+  EXPECT_NE(error_of("apiVersion: kubelet.config.k8s.io/v1\nkind: KubeletConfiguration\n").find("v1beta1"), std::string::npos);
+  EXPECT_NE(error_of("[]\n").find("must be a map of kind KubeletConfiguration, or OpenShift's NodeConfig"), std::string::npos);
+  EXPECT_EQ(error_of("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"), "(accepted)");
+}
+
+TEST(KubeletFile, ADoubtIsToldWhereThereIsOne) {
+  const auto said_of = [](std::string_view amount) {
+    const auto read = read_kubelet_file(
+        fmt::format("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionHard:\n  memory.available: \"{}\"\n",
+                    amount),
+        "n.yaml");
+    const std::string said = !read ? read.error().message : read->warnings.empty() ? std::string() : read->warnings.front();
+    const auto at = said.find("did you mean");
+    return at == std::string::npos ? std::string() : said.substr(at);
+  };
+  EXPECT_EQ(said_of("500MB"), "did you mean \"500Mi\" (units of 1024) or \"500M\" (of 1000)?");
+  EXPECT_EQ(said_of("500 mb"), "did you mean \"500Mi\" (units of 1024) or \"500M\" (of 1000)?");
+  EXPECT_EQ(said_of("2.5gib"), "did you mean \"2.5Gi\" (units of 1024) or \"2.5G\" (of 1000)?");
+  EXPECT_EQ(said_of("7kb"), "did you mean \"7Ki\" (units of 1024) or \"7k\" (of 1000)?");
+  EXPECT_EQ(said_of("MB"), "") << "no number, no guess";
+  EXPECT_EQ(said_of("500xb"), "");
+  EXPECT_EQ(said_of("1Mi"), "");
+  EXPECT_EQ(said_of("1048575"), "did you mean \"1048575Mi\"?");
+  EXPECT_EQ(said_of("1048576"), "");
+  EXPECT_EQ(said_of("5%"), "");
+}
+
+TEST(PodFacts, ExponentsOfAmountsAreReadWithAndWithoutASign) {
+  for (const auto& [text, value] :
+       {std::pair("9e6", 9'000'000), std::pair("9E+6", 9'000'000), std::pair("9000e-3", 9), std::pair("9k", 9000),
+        std::pair("9Ki", 9 << 10), std::pair("9", 9), std::pair("+9", 9), std::pair("9000m", 9)}) {
+    const PodFacts pod = read_pod_facts(
+        *json::parse(fmt::format(R"({{"spec":{{"containers":[{{"name":"c","resources":{{"limits":{{"memory":"{}"}}}}}}]}}}})", text)));
+    ASSERT_TRUE(pod.containers[0].limits.contains("memory")) << text;
+    EXPECT_EQ(pod.containers[0].limits.at("memory").value(), value) << text;
+  }
+}
+
 }  // namespace
 }  // namespace berth::node::eviction

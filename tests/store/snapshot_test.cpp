@@ -117,5 +117,36 @@ TEST(Scan, ReadsBesideAWriterAndNoticesAGap) {
   EXPECT_EQ(records, 5);
 }
 
+TEST(Snapshot, WhoReadsItMayStopWithAnError) {
+  const TemporaryDirectory dir;
+  filled(dir.file("store.db"));
+  ASSERT_TRUE(save_sqlite_snapshot(dir.file("store.db"), dir.file("s"), kTaken).has_value());
+  int records = 0, files = 0;
+  const auto each = [&](bool is_in_order) {
+    return [&records, is_in_order](Record) -> Result<void> {
+      ++records;
+      return is_in_order ? Result<void>() : fail(ErrorCode::kUnavailable, "no room");
+    };
+  };
+  const auto each_file = [&](bool is_in_order) {
+    return [&files, is_in_order](const SnapshotFile&) -> Result<void> {
+      ++files;
+      return is_in_order ? Result<void>() : fail(ErrorCode::kUnavailable, "no files");
+    };
+  };
+  const auto refused = read_snapshot(dir.file("s"), each(false), each_file(true));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "no room");
+  EXPECT_EQ(records, 1);
+  EXPECT_EQ(files, 0) << "what stands behind is not read any more";
+  const auto later = read_snapshot(dir.file("s"), each(true), each_file(false));
+  ASSERT_FALSE(later);
+  EXPECT_EQ(later.error().message, "no files");
+  EXPECT_EQ(records, 3);
+  const auto whole = read_snapshot(dir.file("s"), each(true), each_file(true));
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->revision, 5);
+}
+
 }  // namespace
 }  // namespace berth::store

@@ -311,5 +311,56 @@ TEST(SqliteStore, KilledProcessLosesNothingAcknowledged) {
   }
 }
 
+std::size_t open_files() {
+  return static_cast<std::size_t>(
+      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()));
+}
+
+TEST(SqliteStore, GivesItsFilesBack) {
+  TemporaryDirectory directory;
+  fill(directory.file("s.db"), 3);
+  const auto before = open_files();
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(first_error(directory.file("s.db")));
+  EXPECT_EQ(open_files(), before);
+}
+
+TEST(SqliteStore, AFileThatOthersCouldReadIsRestrictedToItsOwner) {
+  TemporaryDirectory directory;
+  fill(directory.file("s.db"), 3);
+  ASSERT_EQ(::chmod(directory.file("s.db").c_str(), 0644), 0);
+  EXPECT_FALSE(first_error(directory.file("s.db")));
+  struct stat info {};
+  ASSERT_EQ(::stat(directory.file("s.db").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600U);
+}
+
+/// Whoever has the store open sees when rows go from under it.
+TEST(SqliteStore, AMissingEndIsNoticedByWhoReads) {
+  TemporaryDirectory directory;
+  fill(directory.file("s.db"), 5);
+  auto store = open_or_fail(directory.file("s.db"));
+  ASSERT_EQ(store->state().last_revision, 5);
+  run_sql(directory.file("s.db"), "DELETE FROM log WHERE revision > 3");
+  const auto read = store->read(0, [](Record) -> Result<void> { return {}; });
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kCorrupt);
+  EXPECT_NE(read.error().message.find("the records after revision 3 are missing"), std::string::npos) << read.error().message;
+}
+
+TEST(SqliteStore, AReadFromTheEndIsInOrder) {
+  TemporaryDirectory directory;
+  fill(directory.file("s.db"), 5);
+  auto store = open_or_fail(directory.file("s.db"));
+  int records = 0;
+  for (const Revision after : {3, 5, 9}) {
+    const auto read = store->read(after, [&](Record) -> Result<void> {
+      ++records;
+      return {};
+    });
+    EXPECT_TRUE(read) << after << ": " << read.error().message;
+  }
+  EXPECT_EQ(records, 2);
+}
+
 }  // namespace
 }  // namespace berth::store
