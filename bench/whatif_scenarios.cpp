@@ -134,7 +134,6 @@ json::Object losses_of(const Options& options, const Workloads& workloads) {
   whatif::Options how;
   how.profiles = placement::Profiles(*framework);
   how.now = *parse_rfc3339("2026-01-02T00:00:00Z");
-  how.keeps_documents = false;
   const double begin = what_if_cpu_seconds();
   whatif::Present present(std::move(how));
   for (std::size_t app = 0; app < workloads.count; ++app) {

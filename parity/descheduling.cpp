@@ -75,9 +75,9 @@ void count(Outline& out, const Removal& removal) {
   for (const auto& container : pod.view().containers) images.push_back(container.image);
   std::ranges::sort(images);
   const std::string owner = fmt::format("{} {}", pod.view().ns(), owners.empty() ? "-" : fmt::format("{}", fmt::join(owners, "+")));
-  const std::string node_owner = pod.node + " " + owner;
+  const std::string node_owner = pod.node() + " " + owner;
   ++out.counts["byStrategy"][fmt::format("{}/{}", removal.profile, strategy_name(removal.strategy))];
-  ++out.counts["byNode"][pod.node];
+  ++out.counts["byNode"][pod.node()];
   ++out.counts["byNamespace"][pod.view().ns()];
   ++out.counts["byOwner"][owner];
   ++out.counts["byNodeOwner"][node_owner];
@@ -88,7 +88,7 @@ void count(Outline& out, const Removal& removal) {
 Outline outline_of(const CycleResult& result) {
   Outline out;
   for (const Removal& removal : result.removals) {
-    const std::string place = fmt::format("{} on {}", removal.pod->key(), removal.pod->node);
+    const std::string place = fmt::format("{} on {}", removal.pod->key(), removal.pod->node());
     if (goes(removal.outcome)) {
       out.evicted.push_back(fmt::format("{} by {}/{}", place, removal.profile, strategy_name(removal.strategy)));
       count(out, removal);

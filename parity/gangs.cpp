@@ -52,10 +52,10 @@ void apply(json::Value& document, const json::Value& patch) {
 }
 
 /// The cluster of one scenario: objects, the scheduler's core, and what the API does of what it asks.
-class World {
+class GangCase {
  public:
   /// `chance`: another one for each number. 0: the first of equals, and in the order of coming.
-  World(const json::Value& file, std::uint32_t chance) : file_(file), chance_(chance), random_(chance) {
+  GangCase(const json::Value& file, std::uint32_t chance) : file_(file), chance_(chance), random_(chance) {
     SchedulerOptions options;
     const auto groups = std::make_shared<GroupOptions>();
     options.groups = groups;
@@ -343,14 +343,14 @@ class World {
   std::unique_ptr<Core> core_;
 };
 
-void World::compare(const std::string& step) {
+void GangCase::compare(const std::string& step) {
   for (const auto& [pod, place] : json::get_object(*wanted_, {"pods"}))
     differ(step, fmt::format("pod {}", std::string_view(pod)), json::as_view(place), place_of(std::string(pod)));
   compare_owners(step);
   compare_messages(step);
 }
 
-void World::compare_owners(const std::string& step) {
+void GangCase::compare_owners(const std::string& step) {
   struct Seen {
     std::int64_t placed = 0, pending = 0, gone = 0;
     std::set<std::string> zones, racks;
@@ -385,7 +385,7 @@ void World::compare_owners(const std::string& step) {
   }
 }
 
-void World::compare_messages(const std::string& step) {
+void GangCase::compare_messages(const std::string& step) {
   const auto said = [](const ObjectRef& object, std::string_view type) {
     std::string out;
     const json::Value document = object != nullptr ? object->document() : json::Value();
@@ -415,13 +415,13 @@ bool is_gang_vector(const json::Value& file) {
          json::find(file, "expected") != nullptr && json::find(file, "priorityClasses") != nullptr;
 }
 
-json::Array play_gangs(const json::Value& file) { return World(file, 0).play(); }
+json::Array play_gangs(const json::Value& file) { return GangCase(file, 0).play(); }
 
 std::vector<std::string> replay_gangs(const json::Value& file) {
   constexpr std::uint32_t kMostChances = 2000;
-  std::vector<std::string> closest = World(file, 0).run();
+  std::vector<std::string> closest = GangCase(file, 0).run();
   for (std::uint32_t chance = 1; chance < kMostChances && !closest.empty(); ++chance) {
-    std::vector<std::string> differences = World(file, chance).run();
+    std::vector<std::string> differences = GangCase(file, chance).run();
     if (differences.size() < closest.size()) closest = std::move(differences);
   }
   return closest;

@@ -169,8 +169,9 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
                   std::set<std::string> judged, there;
                   for (const PodPtr& pod : removal->plan.evict) judged.insert(pod->view().meta.uid);
                   for (const json::Value& item : page->items) {
-                    const PodPtr pod = Pod::parse(item, self.world.cluster().era());
-                    if (pod->facts.is_daemon || pod->facts.is_mirror || pod->facts.is_finished || pod->facts.ends_too_long(self.now()))
+                    const PodPtr pod = Pod::parse(item, self.world.cluster().era(), false);
+                    if (model::counts_as_daemon(pod->view().meta) || model::is_mirror(pod->view().meta) || pod->facts.is_finished ||
+                        pod->facts.ends_too_long(self.now()))
                       continue;
                     if (!judged.contains(pod->view().meta.uid))
                       return self.fail(removal, fmt::format("pod {} came to the node after it was found to be unneeded", pod->key()), true);

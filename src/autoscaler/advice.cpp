@@ -15,7 +15,7 @@ std::string advice_for_pod(std::string_view reason, const std::string& pod) {
   if (reason == "UnmovableKubeSystemPod") return fmt::format("give pod {} a PodDisruptionBudget that lets it go, or {}", pod, safe);
   if (reason == "LocalStorageRequested")
     return fmt::format("name the volumes of pod {} in its annotation {}, or {}, or set skipNodesWithLocalStorage: false", pod,
-                       kSafeToEvictLocalVolumes, safe);
+                       model::kSafeToEvictLocalVolumes, safe);
   if (reason == "NotSafeToEvictAnnotation") return fmt::format("take the annotation {}: \"false\" from pod {}", kSafeToEvict, pod);
   if (reason == "NotEnoughPdb") return fmt::format("let the PodDisruptionBudget of pod {} allow one disruption more", pod);
   if (reason == "ControllerNotFound") return fmt::format("delete pod {}: its controller is gone", pod);
@@ -58,7 +58,7 @@ std::string when_it_goes(const Snapshot& snapshot, const Membership& member, std
 /// Why the autoscaler adds no node for a pod that it does not ask its groups about.
 std::string why_not_asked(const Pod& pod, const Snapshot& snapshot, const Options& options) {
   const model::PodView& view = pod.view();
-  if (pod.facts.is_daemon) return "it belongs to a DaemonSet: nodes are not added for those";
+  if (model::counts_as_daemon(pod.view().meta)) return "it belongs to a DaemonSet: nodes are not added for those";
   if (view.meta.is_deleting) return "it is being deleted";
   if (!pod.facts.is_unschedulable) return "the scheduler has not said that it fits nowhere";
   if (!options.may_add_nodes(view.priority))
@@ -67,10 +67,10 @@ std::string why_not_asked(const Pod& pod, const Snapshot& snapshot, const Option
   if (!view.nominated_node_name.empty() && snapshot.cluster->find_node(view.nominated_node_name) != nullptr)
     return fmt::format("it waits for the end of other pods on node {}", view.nominated_node_name);
   constexpr std::string_view kHasRoom = "there is room for it on a node that is there or on its way";
-  const Duration delay = std::max(pod.facts.scale_up_delay.value_or(Duration::zero()), options.new_pod_scale_up_delay);
+  const Duration delay = std::max(scale_up_delay(pod).value_or(Duration::zero()), options.new_pod_scale_up_delay);
   if (delay <= Duration::zero()) return std::string(kHasRoom);
   return fmt::format("{}, or it is not yet {} old ({})", kHasRoom, format_go_duration(delay),
-                     delay == pod.facts.scale_up_delay ? fmt::format("its annotation {}", kPodScaleUpDelay) : "newPodScaleUpDelay");
+                     delay == scale_up_delay(pod) ? fmt::format("its annotation {}", kPodScaleUpDelay) : "newPodScaleUpDelay");
 }
 
 }  // namespace

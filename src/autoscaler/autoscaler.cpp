@@ -24,7 +24,7 @@ class Autoscaler::Step {
 
   Actions run() {
     measure("updateClusterState", [&] {
-      self_.state_.update(snapshot_, options_, now_, out_);
+      memberships_ = self_.state_.update(snapshot_, options_, now_, out_);
       make_templates();
     });
     out_.status.problems = snapshot_.problems;
@@ -266,7 +266,7 @@ class Autoscaler::Step {
   void note_consumer(const PodPtr& pod) {
     constexpr int kMostNotes = 50;
     if (++noted_consumers_ > kMostNotes) return;
-    const std::string key = pod->view().ns() + "/" + pod->facts.consumes;
+    const std::string key = fmt::format("{}/{}", pod->view().ns(), consumed_request(*pod));
     const bool is_there = std::ranges::any_of(snapshot_.requests, [&](const RequestPtr& request) { return request->key() == key; });
     note(pod, {}, false, "NotTriggerScaleUp",
          fmt::format("Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {}{}", key,
@@ -278,9 +278,9 @@ class Autoscaler::Step {
     std::vector<PodPtr> out;
     for (const auto& [key, pod] : snapshot_.pod_sets->unplaced) {
       const model::PodView& view = pod->view();
-      if (!pod->facts.is_unschedulable || pod->facts.is_daemon || pod->facts.is_finished) continue;
+      if (!pod->facts.is_unschedulable || model::counts_as_daemon(pod->view().meta) || pod->facts.is_finished) continue;
       if (view.meta.is_deleting || !options_.may_add_nodes(view.priority)) continue;
-      if (!pod->facts.consumes.empty()) {
+      if (!consumed_request(*pod).empty()) {
         note_consumer(pod);
         continue;
       }
@@ -296,8 +296,8 @@ class Autoscaler::Step {
 
   /// Not yet old enough that a node is added for it; its own delay counts where it is longer.
   [[nodiscard]] bool is_too_young(const Pod& pod) const {
-    const Duration delay = std::max(pod.facts.scale_up_delay.value_or(Duration::zero()), options_.new_pod_scale_up_delay);
-    return delay > Duration::zero() && pod.facts.created + delay >= now_;
+    const Duration delay = std::max(scale_up_delay(pod).value_or(Duration::zero()), options_.new_pod_scale_up_delay);
+    return delay > Duration::zero() && pod.facts.created.value_or(TimePoint{}) + delay >= now_;
   }
 
   [[nodiscard]] const NodeTemplate& template_of(const std::string& group) const { return self_.templates_.find(group)->second; }
@@ -384,7 +384,7 @@ class Autoscaler::Step {
     const std::set<std::string_view> not_started(self_.state_.not_started().begin(), self_.state_.not_started().end());
     const auto left = left_in_groups();
     std::vector<ScaleDownInput::Candidate> out;
-    for (const auto& [name, member] : memberships()) {
+    for (const auto& [name, member] : memberships_) {
       // A group at its minimum keeps all its nodes: thought away first, they would take the places of pods that could move.
       if (left.find(member.group->id)->second <= member.group->min || not_started.contains(name) || self_.removing_.contains(name))
         continue;
@@ -401,8 +401,9 @@ class Autoscaler::Step {
       if (!has_taint(*node->node, kToBeDeletedTaint) && !self_.removing_.contains(node->name)) continue;
       std::vector<placement::Eviction> evicted;
       for (const PodInfoPtr& info : node->pods)
-        if (const auto pod = snapshot_.pods().find(info->key); pod != snapshot_.pods().end() && !pod->second->facts.is_daemon &&
-                                                               !pod->second->facts.is_mirror && !is_expendable(pod->second->view()))
+        if (const auto pod = snapshot_.pods().find(info->key);
+            pod != snapshot_.pods().end() && !model::counts_as_daemon(pod->second->view().meta) &&
+            !model::is_mirror(pod->second->view().meta) && !is_expendable(pod->second->view()))
           evicted.push_back(here().evict(pod->second->info));
       drop_node(here(), node->name);
       for (const placement::Eviction& eviction : evicted) (void)here().place(here().renew(eviction));
@@ -413,7 +414,7 @@ class Autoscaler::Step {
     return find_removable({.snapshot = &snapshot_,
                            .cluster = here_ ? &here_->cluster() : snapshot_.cluster,
                            .trial = [&]() -> Trial& { return here(); },
-                           .memberships = &memberships(),
+                           .memberships = &memberships_,
                            .candidates = candidates(),
                            .imagined = &imagined_,
                            .limit = limit_},
@@ -472,11 +473,10 @@ class Autoscaler::Step {
     std::map<std::string, std::int64_t, std::less<>> out;
     for (const NodeGroup& group : snapshot_.groups) out[group.id] = group.target;
     for (const auto& [node, is_drained] : self_.removing_)
-      if (const auto member = memberships().find(node); member != memberships().end() && !member->second.instance->is_leaving)
+      if (const auto member = memberships_.find(node); member != memberships_.end() && !member->second.instance->is_leaving)
         --out[member->second.group->id];
     return out;
   }
-  [[nodiscard]] const Memberships& memberships() const { return self_.state_.memberships(); }
 
   void choose_removals(std::vector<Removable>& removable, ClusterLimits& limits) {
     // Empty nodes first, then those whose pods can all be evicted at once.
@@ -496,14 +496,14 @@ class Autoscaler::Step {
       if (under_way >= options_.max_scale_down_parallelism || (!one->moved.empty() && drains >= options_.max_drain_parallelism)) continue;
       ++under_way;
       drains += !one->moved.empty();
-      remove(*one, *snapshot_.cluster->find_node(one->node), *memberships().find(one->node)->second.instance);
+      remove(*one, *snapshot_.cluster->find_node(one->node), *memberships_.find(one->node)->second.instance);
     }
   }
 
   /// Why a node that could go does not go now; empty when it may, and then it is taken off the group's and the cluster's sums.
   std::string_view why_kept(const Removable& one, std::map<std::string, std::int64_t, std::less<>>& left, ClusterLimits& limits) const {
     const NodeInfo* node = snapshot_.cluster->find_node(one.node);
-    const auto& [group, instance] = memberships().find(one.node)->second;
+    const auto& [group, instance] = memberships_.find(one.node)->second;
     if (instance->is_leaving) return "CurrentlyBeingDeleted";
     const auto facts = snapshot_.nodes->find(one.node);
     const bool is_ready = facts != snapshot_.nodes->end() && facts->second.is_working();
@@ -557,7 +557,7 @@ class Autoscaler::Step {
     self_.state_.describe(out_.status.groups, now_);
     std::map<std::string, int> candidates;
     for (const auto& [node, since] : out_.status.unneeded)
-      if (const auto member = memberships().find(node); member != memberships().end()) ++candidates[member->second.group->id];
+      if (const auto member = memberships_.find(node); member != memberships_.end()) ++candidates[member->second.group->id];
     for (GroupStatus& group : out_.status.groups) {
       group.candidates = candidates[group.id];
       out_.status.whole.candidates += group.candidates;
@@ -567,6 +567,7 @@ class Autoscaler::Step {
 
   Autoscaler& self_;
   const Snapshot& snapshot_;
+  Memberships memberships_;
   const Options& options_;
   TimePoint now_;
   const TimeLimit& limit_;

@@ -18,8 +18,7 @@ class ClusterState::Update {
   Update(ClusterState& self, const Snapshot& snapshot, const Options& options, TimePoint now, Actions& out)
       : self_(self), snapshot_(snapshot), options_(options), now_(now), out_(out) {}
 
-  void run() {
-    self_.memberships_.clear();
+  Memberships run() {
     self_.not_started_.clear();
     for (const NodeGroup& group : snapshot_.groups) count_group(group);
     self_.unregistered_since_ = std::move(unregistered_since_);
@@ -32,6 +31,7 @@ class ClusterState::Update {
       delete_late_machines(snapshot_.groups[i]);
       lower_unmet_target(snapshot_.groups[i]);
     }
+    return std::move(memberships_);
   }
 
  private:
@@ -56,7 +56,7 @@ class ClusterState::Update {
     std::vector<std::string> not_started;
     for (const Instance& instance : group.instances) {
       const NodeFacts* node = facts_of(instance.node);
-      if (node != nullptr) self_.memberships_[instance.node] = {&group, &instance};
+      if (node != nullptr) memberships_[instance.node] = {&group, &instance};
       if (instance.is_leaving) {
         status.being_deleted += node != nullptr;
       } else if (node != nullptr) {
@@ -182,13 +182,14 @@ class ClusterState::Update {
   const Options& options_;
   TimePoint now_;
   Actions& out_;
+  Memberships memberships_;
   std::map<std::string, TimePoint> unregistered_since_;
   std::set<std::string> failed_;
   std::map<std::string, std::vector<const Instance*>> newly_failed_;  ///< By group.
 };
 
-void ClusterState::update(const Snapshot& snapshot, const Options& options, TimePoint now, Actions& out) {
-  Update(*this, snapshot, options, now, out).run();
+Memberships ClusterState::update(const Snapshot& snapshot, const Options& options, TimePoint now, Actions& out) {
+  return Update(*this, snapshot, options, now, out).run();
 }
 
 std::string_view ClusterState::why_not_ready(const GroupStatus& group, TimePoint now) const {

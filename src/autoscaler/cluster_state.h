@@ -14,8 +14,8 @@ namespace berth::autoscaler {
 /// All its times are of this process' own clock: other machines' clocks decide nothing.
 class ClusterState {
  public:
-  /// Counts into `out.status`; ends growth that has arrived, and gives up what did not come in time. The snapshot must outlive the pass.
-  void update(const Snapshot& snapshot, const Options& options, TimePoint now, Actions& out);
+  /// Counts into `out.status`; ends growth that has arrived, and gives up what did not come in time. The answer points into the snapshot.
+  Memberships update(const Snapshot& snapshot, const Options& options, TimePoint now, Actions& out);
 
   /// "in backoff after failed scale-up", "not ready for scale-up", or empty. For a group of the last update.
   [[nodiscard]] std::string_view why_not_ready(const GroupStatus& group, TimePoint now) const;
@@ -25,7 +25,6 @@ class ClusterState {
   /// What is under way and who pauses, into the groups' states.
   void describe(std::vector<GroupStatus>& groups, TimePoint now) const;
 
-  [[nodiscard]] const Memberships& memberships() const { return memberships_; }
   /// Nodes that are registered but have not started, of groups that wait for nodes: as if they were not there yet.
   [[nodiscard]] const std::vector<std::string>& not_started() const { return not_started_; }
   /// Nodes of the whole cluster with those on their way.
@@ -48,7 +47,6 @@ class ClusterState {
   std::map<std::string, TimePoint> missing_since_;       ///< Groups whose target is above what there is of machines.
   std::map<std::string, TimePoint> unregistered_since_;  ///< Machines that are no nodes.
   std::set<std::string> failed_;                         ///< Machines whose failure was told.
-  Memberships memberships_;
   std::vector<std::string> not_started_;
   std::int64_t node_count_ = 0;
 };

@@ -43,10 +43,10 @@ bool is_replicated(const Pod& pod) {
 Drainability drainability_of(const Pod& pod, const placement::DisruptionLedger& budgets, const Snapshot& snapshot, const Options& options,
                              TimePoint now) {
   const std::string& name = pod.view().name();
-  if (pod.facts.is_mirror) return {Verdict::kIgnore, {}, {}};
+  if (model::is_mirror(pod.view().meta)) return {Verdict::kIgnore, {}, {}};
   if (pod.facts.ends_too_long(now)) return {Verdict::kIgnore, {}, {}};
   if (auto problem = controller_problem(pod, snapshot)) return std::move(*problem);
-  if (pod.facts.is_daemon) return {Verdict::kLeave, {}, {}};
+  if (model::counts_as_daemon(pod.view().meta)) return {Verdict::kLeave, {}, {}};
   const std::string* evict = pod.view().meta.annotation(kSafeToEvict);
   if (evict != nullptr && *evict == "true") return {Verdict::kMove, {}, {}};
   if (pod.facts.is_finished) return {Verdict::kLeave, {}, {}};
@@ -56,7 +56,7 @@ Drainability drainability_of(const Pod& pod, const placement::DisruptionLedger& 
     return block("UnmovableKubeSystemPod", "non-daemonset, non-mirrored, non-pdb-assigned kube-system pod present: " + name);
   if (evict != nullptr && *evict == "false")
     return block("NotSafeToEvictAnnotation", "pod annotated as not safe to evict present: " + name);
-  if (options.skip_nodes_with_local_storage && pod.facts.has_local_storage)
+  if (options.skip_nodes_with_local_storage && model::has_local_storage(pod.facts, pod.view().meta, model::LocalStorageRule::kAutoscaler))
     return block("LocalStorageRequested", "pod with local storage present: " + name);
   if (budgets.ask(pod.view()).answer != placement::DisruptionLedger::Answer::kAllowed)
     return block("NotEnoughPdb", fmt::format("not enough pod disruption budget to move {}", pod.key()));

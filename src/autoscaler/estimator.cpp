@@ -92,8 +92,7 @@ class Packing {
     if (is_too_large_for(bin)) return false;
     const placement::Status status = trial_.place_on(pod()->info, bin.node);
     if (!status.is_success()) {
-      if (std::ranges::any_of(status.reasons, [](const std::string& reason) { return reason.starts_with("Insufficient "); }))
-        counts_resources_.insert(pod()->view().scheduler_name);
+      if (status.plugin == "NodeResourcesFit") counts_resources_.insert(pod()->view().scheduler_name);
       return false;
     }
     bin.content.push_back(pod());

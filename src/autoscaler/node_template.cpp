@@ -59,7 +59,7 @@ NodeTemplate template_like(const placement::NodeInfo& node, const Snapshot& snap
   for (const placement::PodInfoPtr& info : node.pods) {
     const auto pod = snapshot.pods().find(info->key);
     if (pod == snapshot.pods().end() || info->view().meta.is_deleting) continue;
-    if (pod->second->facts.is_daemon || pod->second->facts.is_mirror) out.daemons.push_back(info);
+    if (model::counts_as_daemon(pod->second->view().meta) || model::is_mirror(pod->second->view().meta)) out.daemons.push_back(info);
   }
   return out;
 }

@@ -177,7 +177,7 @@ std::vector<Provisioning::Booking> Provisioning::bookings(const PodMap& consumer
       if (is_in) one.pods.insert(one.pods.end(), set.pods.begin(), set.pods.end());
     }
     for (const auto& [key, pod] : consumers) {
-      if (pod->view().ns() != request->ns || pod->facts.consumes != request->name || pod->view().node_name.empty()) continue;
+      if (pod->view().ns() != request->ns || consumed_request(*pod) != request->name || pod->view().node_name.empty()) continue;
       if (one.pods.empty()) break;
       const auto is_like = [&](const PodPtr& booked) { return booked->info->wanted() == pod->info->wanted(); };
       const auto like = std::find_if(one.pods.rbegin(), one.pods.rend(), is_like);

@@ -46,17 +46,14 @@ std::vector<PodPtr> make_pods(const json::Value& pod_template, const Provisionin
                               placement::Era era) {
   const json::Value document = pod_of_template(pod_template, request);
   const model::PodView view = model::PodView::parse(document);
-  const PodFacts facts = PodFacts::parse(document);
+  const model::PodFacts facts = model::PodFacts::parse(document);
   std::vector<PodPtr> out;
   for (std::int64_t i = 0; i < count; ++i) {
     auto one = std::make_shared<model::PodView>(view);
     // No pod of the API can be called like this.
     one->meta.name = fmt::format("{}:{}:{}", request.name, set, i);
     one->meta.uid = fmt::format("{}/{}", request.ns, one->meta.name);
-    auto pod = std::make_shared<Pod>();
-    pod->info = placement::PodInfo::make(std::move(one), era);
-    pod->facts = facts;
-    out.push_back(std::move(pod));
+    out.push_back(std::make_shared<const Pod>(Pod{placement::PodInfo::make(std::move(one), era), facts}));
   }
   return out;
 }

@@ -78,7 +78,7 @@ class Remover {
   [[nodiscard]] bool is_empty(const NodeInfo& node) const {
     return std::ranges::all_of(node.pods, [&](const PodInfoPtr& info) {
       const Pod* pod = facts_of(input_.snapshot->pods(), *info);
-      return pod != nullptr && (pod->facts.is_daemon || pod->facts.is_mirror);
+      return pod != nullptr && (model::counts_as_daemon(pod->view().meta) || model::is_mirror(pod->view().meta));
     });
   }
   [[nodiscard]] double threshold_of(const model::NodeView& node, const GroupOverrides& group) const {
@@ -198,8 +198,8 @@ double utilization_of(const NodeInfo& node, const PodMap& pods, const Options& o
     const auto count = [&](const PodInfoPtr& info) {
       const Pod* pod = facts_of(pods, *info);
       const std::int64_t wants = amount(info->request.total);
-      if (pod != nullptr && ((options.ignore_daemonsets_utilization && pod->facts.is_daemon) ||
-                             (options.ignore_mirror_pods_utilization && pod->facts.is_mirror)))
+      if (pod != nullptr && ((options.ignore_daemonsets_utilization && model::counts_as_daemon(pod->view().meta)) ||
+                             (options.ignore_mirror_pods_utilization && model::is_mirror(pod->view().meta))))
         outside += wants;
       else if (pod == nullptr || !pod->facts.ends_too_long(now))
         requested += wants;
@@ -222,9 +222,9 @@ NodeRemoval removal_of(const Removable& one, const NodeInfo& node, const Instanc
   NodeRemoval out{one.node, one.group, instance.id, one.utilization, {}, one.moved.empty(), {}};
   for (const PodInfoPtr& info : node.pods) {
     const auto pod = snapshot.pods().find(info->key);
-    if (pod == snapshot.pods().end() || pod->second->facts.is_mirror || pod->second->facts.is_finished) continue;
+    if (pod == snapshot.pods().end() || model::is_mirror(pod->second->view().meta) || pod->second->facts.is_finished) continue;
     if (pod->second->facts.ends_too_long(now)) continue;
-    if (!pod->second->facts.is_daemon)
+    if (!model::counts_as_daemon(pod->second->view().meta))
       out.evict.push_back(pod->second);
     else if (const std::string* asked = info->view().meta.annotation(kEvictDaemon); asked == nullptr ? !out.is_empty : *asked == "true")
       out.daemons.push_back(pod->second);

@@ -2,62 +2,17 @@
 
 #include <algorithm>
 
-#include "placement/groups/group_placement.h"
-
 namespace berth::autoscaler {
-namespace {
 
-bool is_named(std::string_view list, std::string_view name) {
-  while (!list.empty()) {
-    const std::size_t comma = list.find(',');
-    if (list.substr(0, comma) == name) return true;
-    list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
-  }
-  return false;
+std::optional<Duration> scale_up_delay(const Pod& pod) {
+  const std::string* text = pod.view().meta.annotation(kPodScaleUpDelay);
+  return text == nullptr ? std::nullopt : parse_go_duration(*text);
 }
 
-}  // namespace
-
-PodFacts PodFacts::parse(const json::Value& pod) {
-  PodFacts out;
-  const json::Object& annotations = json::get_object(pod, {"metadata", "annotations"});
-  out.is_mirror = annotations.contains("kubernetes.io/config.mirror");
-  for (const json::Value& owner : json::get_array(pod, {"metadata", "ownerReferences"}))
-    if (json::get_bool(owner, {"controller"}) && json::get_string(owner, {"kind"}) == "DaemonSet") out.is_daemon = true;
-  if (json::get_string(pod, {"metadata", "annotations", kDaemonPod}) == "true") out.is_daemon = true;
-  out.scale_up_delay = parse_go_duration(json::get_string(pod, {"metadata", "annotations", kPodScaleUpDelay}));
-  const std::string_view harmless = json::get_string(pod, {"metadata", "annotations", kSafeToEvictLocalVolumes});
-  for (const json::Value& volume : json::get_array(pod, {"spec", "volumes"})) {
-    const bool is_local = json::find(volume, "hostPath") != nullptr ||
-                          (json::find(volume, "emptyDir") != nullptr && json::get_string(volume, {"emptyDir", "medium"}) != "Memory");
-    if (is_local && !is_named(harmless, json::get_string(volume, {"name"}))) out.has_local_storage = true;
-  }
-  for (const json::Value& condition : json::get_array(pod, {"status", "conditions"})) {
-    const auto is = [&](std::string_view type, std::string_view status, std::string_view reason) {
-      return json::get_string(condition, {"type"}) == type && json::get_string(condition, {"status"}) == status &&
-             json::get_string(condition, {"reason"}) == reason;
-    };
-    out.is_unschedulable |= is("PodScheduled", "False", "Unschedulable");
-    out.is_evicted |= is("DisruptionTarget", "True", "EvictionByEvictionAPI");
-    out.is_disrupted |= json::get_string(condition, {"type"}) == "DisruptionTarget" && json::get_string(condition, {"status"}) == "True";
-  }
-  const std::string_view phase = json::get_string(pod, {"status", "phase"}), restart = json::get_string(pod, {"spec", "restartPolicy"});
-  out.is_finished = phase == "Failed" || (phase == "Succeeded" && restart != "Always");
-  const std::int64_t grace = json::get_int(pod, {"spec", "terminationGracePeriodSeconds"}, 30);
-  if (const auto deleted = parse_rfc3339(json::get_string(pod, {"metadata", "deletionTimestamp"})))
-    out.deletion_time = *deleted + std::chrono::seconds(grace);
-  out.created = parse_rfc3339(json::get_string(pod, {"metadata", "creationTimestamp"})).value_or(TimePoint{});
-  out.group = placement::group_key_of(pod);
-  for (const std::string_view key : {kOldConsumeRequest, kConsumeRequest})
-    if (const auto name = json::get_string(pod, {"metadata", "annotations", key}); !name.empty()) out.consumes = name;
-  return out;
-}
-
-PodPtr Pod::parse(const json::Value& pod, placement::Era era) {
-  auto out = std::make_shared<Pod>();
-  out->info = placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(pod)), era);
-  out->facts = PodFacts::parse(pod);
-  return out;
+std::string_view consumed_request(const Pod& pod) {
+  for (const std::string_view key : {kConsumeRequest, kOldConsumeRequest})
+    if (const std::string* name = pod.view().meta.annotation(key); name != nullptr && !name->empty()) return *name;
+  return {};
 }
 
 void PodSets::put(PodPtr pod) {
@@ -73,7 +28,7 @@ void PodSets::put(PodPtr pod) {
   keep(unplaced, pod->view().node_name.empty());
   keep(below_zero, pod->view().priority < 0);
   keep(terminating, pod->facts.deletion_time.has_value());
-  keep(consumers, !pod->facts.consumes.empty());
+  keep(consumers, !consumed_request(*pod).empty());
   keep(all, true);
 }
 
@@ -109,48 +64,42 @@ bool is_startup_taint(std::string_view key) {
          key.starts_with("startup-taint.cluster-autoscaler.kubernetes.io/");
 }
 
-NodeFacts NodeFacts::parse(const json::Value& node, std::string_view accelerator_label) {
-  const auto time = [](const json::Value& from, std::string_view key) {
-    return parse_rfc3339(json::get_string(from, {key})).value_or(TimePoint{});
-  };
+NodeFacts NodeFacts::of(const model::NodeView& node, std::string_view accelerator_label) {
   NodeFacts out;
   bool says_ready = false, is_broken = false;
-  for (const json::Value& condition : json::get_array(node, {"status", "conditions"})) {
-    const std::string_view type = json::get_string(condition, {"type"}), status = json::get_string(condition, {"status"});
-    if (type != "Ready" && type != "DiskPressure" && type != "NetworkUnavailable") continue;
-    says_ready |= type == "Ready";
-    is_broken |= type == "Ready" ? status == "False" || status == "Unknown" : status == "True";
-    out.changed = std::max(out.changed, time(condition, "lastTransitionTime"));
+  const auto see_time = [&](const std::string& text) { out.changed = std::max(out.changed, parse_rfc3339(text).value_or(TimePoint{})); };
+  for (const model::NodeCondition& condition : node.conditions) {
+    if (condition.type != "Ready" && condition.type != "DiskPressure" && condition.type != "NetworkUnavailable") continue;
+    says_ready |= condition.type == "Ready";
+    is_broken |= condition.type == "Ready" ? condition.status == "False" || condition.status == "Unknown" : condition.status == "True";
+    see_time(condition.last_transition);
   }
-  for (const json::Value& taint : json::get_array(node, {"spec", "taints"})) {
-    const std::string_view key = json::get_string(taint, {"key"});
-    out.taints.emplace_back(key);
-    out.is_starting |= is_startup_taint(key);
-    out.is_to_be_deleted |= key == kToBeDeletedTaint;
-    out.is_candidate |= key == kDeletionCandidateTaint;
-    if (key != "node.kubernetes.io/not-ready" && key != "node.kubernetes.io/disk-pressure" &&
-        key != "node.kubernetes.io/network-unavailable")
+  for (const model::Taint& taint : node.taints) {
+    out.taints.push_back(taint.key);
+    out.is_starting |= is_startup_taint(taint.key);
+    out.is_to_be_deleted |= taint.key == kToBeDeletedTaint;
+    out.is_candidate |= taint.key == kDeletionCandidateTaint;
+    if (taint.key != "node.kubernetes.io/not-ready" && taint.key != "node.kubernetes.io/disk-pressure" &&
+        taint.key != "node.kubernetes.io/network-unavailable")
       continue;
     is_broken = true;
-    out.changed = std::max(out.changed, time(taint, "timeAdded"));
+    see_time(taint.time_added);
   }
   out.is_ready = says_ready && !is_broken;
   const auto has_device = [&](std::string_view resource) {
-    const auto amount = model::Quantity::parse(json::get_string(node, {"status", "allocatable", resource}));
-    return amount && amount->sign() > 0;
+    const model::Quantity* amount = model::find_resource(node.allocatable, resource);
+    return amount != nullptr && amount->sign() > 0;
   };
   const auto capacity = [&](std::string_view resource) {
-    const auto amount = model::Quantity::parse(json::get_string(node, {"status", "capacity", resource}));
-    return amount ? std::max<std::int64_t>(amount->value(), 0) : 0;
+    const model::Quantity* amount = model::find_resource(node.capacity, resource);
+    return amount == nullptr ? 0 : std::max<std::int64_t>(amount->value(), 0);
   };
   out.cores = capacity("cpu");
   out.memory_bytes = capacity("memory");
-  out.lacks_device =
-      json::find(node, {"metadata", "labels", accelerator_label}) != nullptr && std::ranges::none_of(kGpuResources, has_device);
-  out.is_cordoned = json::get_bool(node, {"spec", "unschedulable"});
-  for (const auto& [key, value] : json::get_object(node, {"metadata", "annotations"}))
-    out.delays_deletion |= std::string_view(key.data(), key.size()).starts_with(kDelayDeletion);
-  out.created = parse_rfc3339(json::get_string(node, {"metadata", "creationTimestamp"})).value_or(TimePoint{});
+  out.lacks_device = node.labels().get(accelerator_label) != nullptr && std::ranges::none_of(kGpuResources, has_device);
+  out.is_cordoned = node.unschedulable;
+  out.delays_deletion = std::ranges::any_of(node.meta.annotations, [](const auto& one) { return one.first.starts_with(kDelayDeletion); });
+  out.created = parse_rfc3339(node.meta.creation_timestamp).value_or(TimePoint{});
   return out;
 }
 

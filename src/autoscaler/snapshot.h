@@ -13,6 +13,7 @@
 #include "placement/cluster.h"
 #include "placement/groups/pod_groups.h"
 #include "placement/moves.h"
+#include "placement/read_pod.h"
 
 namespace berth::autoscaler {
 
@@ -21,10 +22,8 @@ struct ProvisioningRequest;
 inline constexpr std::string_view kToBeDeletedTaint = "ToBeDeletedByClusterAutoscaler";
 inline constexpr std::string_view kDeletionCandidateTaint = "DeletionCandidateOfClusterAutoscaler";
 inline constexpr std::string_view kScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
-inline constexpr std::string_view kSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict";
-inline constexpr std::string_view kSafeToEvictLocalVolumes = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
+using model::kSafeToEvict;
 inline constexpr std::string_view kAcceleratorLabel = "cluster-api/accelerator";
-inline constexpr std::string_view kDaemonPod = "cluster-autoscaler.kubernetes.io/daemonset-pod";
 inline constexpr std::string_view kEvictDaemon = "cluster-autoscaler.kubernetes.io/enable-ds-eviction";
 inline constexpr std::string_view kPodScaleUpDelay = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay";
 /// On a pod: the ProvisioningRequest whose room it takes. It adds no node itself.
@@ -32,32 +31,8 @@ inline constexpr std::string_view kConsumeRequest = "autoscaling.x-k8s.io/consum
 inline constexpr std::string_view kOldConsumeRequest = "cluster-autoscaler.kubernetes.io/consume-provisioning-request";
 inline constexpr std::string_view kDelayDeletion = "delay-deletion.cluster-autoscaler.kubernetes.io/";
 
-/// What placement's view of a pod leaves out.
-struct PodFacts {
-  bool is_mirror = false, is_daemon = false;
-  bool has_local_storage = false;          ///< hostPath or an emptyDir on disk, but for volumes named by safe-to-evict-local-volumes.
-  bool is_unschedulable = false;           ///< The scheduler said so: PodScheduled is False for Unschedulable.
-  bool is_evicted = false;                 ///< The eviction API was asked for it.
-  bool is_disrupted = false;               ///< It has to leave: that API, a preemptor, a taint, its node's end or pressure.
-  bool is_finished = false;                ///< Failed, or succeeded and never started again.
-  std::optional<Duration> scale_up_delay;  ///< By annotation: no node is added for it before it is that old.
-  std::optional<TimePoint> deletion_time;
-  TimePoint created{};
-  std::string group;     ///< "namespace/name" of the PodGroup that it names; empty: none.
-  std::string consumes;  ///< The ProvisioningRequest whose room it takes; empty: none.
-  /// It should have ended half a minute ago: nobody is there to end it, or nobody can. Who empties its node does not wait for it.
-  [[nodiscard]] bool ends_too_long(TimePoint now) const { return deletion_time && *deletion_time + std::chrono::seconds(30) < now; }
-  static PodFacts parse(const json::Value& pod);
-};
-
-struct Pod {
-  placement::PodInfoPtr info;
-  PodFacts facts;
-  [[nodiscard]] const model::PodView& view() const { return info->view(); }
-  [[nodiscard]] const std::string& key() const { return info->key; }
-  static std::shared_ptr<const Pod> parse(const json::Value& pod, placement::Era era);
-};
-using PodPtr = std::shared_ptr<const Pod>;
+using Pod = placement::ReadPod;  ///< Without its status.
+using PodPtr = placement::ReadPodPtr;
 using PodMap = std::map<std::string, PodPtr, std::less<>>;  ///< By "namespace/name".
 
 /// Pods, and the few of them that a pass asks for at once. A pass that finds nothing to do must not walk all pods.
@@ -88,7 +63,7 @@ struct NodeFacts {
   std::int64_t cores = 0, memory_bytes = 0;             ///< Of its capacity, as the cluster's limits count them.
   std::vector<std::string> taints;                      ///< Their keys.
   TimePoint created{}, changed{};                       ///< changed: when its readiness last did.
-  static NodeFacts parse(const json::Value& node, std::string_view accelerator_label = kAcceleratorLabel);
+  static NodeFacts of(const model::NodeView& node, std::string_view accelerator_label = kAcceleratorLabel);
 
   /// Ready, with all that it is to have.
   [[nodiscard]] bool is_working() const { return is_ready && (is_cordoned || (!lacks_device && !lacks_slices && !is_starting)); }
@@ -170,6 +145,11 @@ struct Snapshot {
 /// What GPUs are called where device plugins count them (utils/gpu).
 inline constexpr std::string_view kGpuResources[] = {"nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/xe", "habana.ai/gaudi",
                                                      "microsoft.com/directx"};
+
+/// By annotation: no node is added for the pod before it is that old.
+std::optional<Duration> scale_up_delay(const Pod& pod);
+/// The ProvisioningRequest whose room the pod takes; empty: none.
+std::string_view consumed_request(const Pod& pod);
 
 /// A taint that a node loses when it has started: below ignore-taint. or startup-taint.cluster-autoscaler.kubernetes.io/.
 bool is_startup_taint(std::string_view key);

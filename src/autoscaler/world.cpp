@@ -7,6 +7,7 @@
 
 #include "autoscaler/provisioning_request.h"
 #include "model/topology_labels.h"
+#include "placement/cluster_kinds.h"
 
 namespace berth::autoscaler {
 namespace {
@@ -150,36 +151,26 @@ std::string failure_of(const json::Value& machine) {
 }  // namespace
 
 const std::vector<WatchedKind>& watched_kinds() {
-  static const std::vector<WatchedKind> all = {
-      {"Node", {"", "v1", "nodes"}},
-      {"Pod", {"", "v1", "pods"}},
-      {"Namespace", {"", "v1", "namespaces"}},
-      {"Service", {"", "v1", "services"}},
-      {"ReplicationController", {"", "v1", "replicationcontrollers"}},
-      {"ReplicaSet", {"apps", "v1", "replicasets"}},
-      {"StatefulSet", {"apps", "v1", "statefulsets"}},
-      {"DaemonSet", {"apps", "v1", "daemonsets"}},
-      {"Job", {"batch", "v1", "jobs"}},
-      {"PersistentVolume", {"", "v1", "persistentvolumes"}},
-      {"PersistentVolumeClaim", {"", "v1", "persistentvolumeclaims"}},
-      {"StorageClass", {"storage.k8s.io", "v1", "storageclasses"}},
-      {"CSINode", {"storage.k8s.io", "v1", "csinodes"}},
-      {"CSIDriver", {"storage.k8s.io", "v1", "csidrivers"}},
-      {"CSIStorageCapacity", {"storage.k8s.io", "v1", "csistoragecapacities"}},
-      {"PodDisruptionBudget", {"policy", "v1", "poddisruptionbudgets"}},
-      {"ResourceClaim", {"resource.k8s.io", "v1", "resourceclaims"}},
-      {"ResourceSlice", {"resource.k8s.io", "v1", "resourceslices"}},
-      {"DeviceClass", {"resource.k8s.io", "v1", "deviceclasses"}},
-      {"ClusterAutoscaler", {"autoscaling.openshift.io", "v1", "clusterautoscalers"}},
-      {"PodTemplate", {"", "v1", "podtemplates"}},
-      {"PodGroup", {"scheduling.k8s.io", "v1alpha2", "podgroups"}},
-      {"ProvisioningRequest", {"autoscaling.x-k8s.io", "v1", "provisioningrequests"}},
-      {"Machine", {"machine.openshift.io", "v1beta1", "machines"}},
-      {"MachineSet", {"machine.openshift.io", "v1beta1", "machinesets"}},
-      {"cluster.x-k8s.io/Machine", {"cluster.x-k8s.io", "v1beta1", "machines"}},
-      {"cluster.x-k8s.io/MachineSet", {"cluster.x-k8s.io", "v1beta1", "machinesets"}},
-      {"cluster.x-k8s.io/MachineDeployment", {"cluster.x-k8s.io", "v1beta1", "machinedeployments"}},
-  };
+  static const std::vector<WatchedKind> all = [] {
+    std::vector<WatchedKind> out;
+    // Of attachments and priorities pods and nodes tell enough.
+    for (const placement::ClusterResource& one : placement::kClusterResources)
+      if (one.kind != "VolumeAttachment" && one.kind != "PriorityClass")
+        out.push_back({one.kind, {std::string(one.group), std::string(one.versions[0]), std::string(one.plural)}});
+    out.insert(out.end(), {
+                              {"DaemonSet", {"apps", "v1", "daemonsets"}},
+                              {"Job", {"batch", "v1", "jobs"}},
+                              {"ClusterAutoscaler", {"autoscaling.openshift.io", "v1", "clusterautoscalers"}},
+                              {"PodTemplate", {"", "v1", "podtemplates"}},
+                              {"ProvisioningRequest", {"autoscaling.x-k8s.io", "v1", "provisioningrequests"}},
+                              {"Machine", {"machine.openshift.io", "v1beta1", "machines"}},
+                              {"MachineSet", {"machine.openshift.io", "v1beta1", "machinesets"}},
+                              {"cluster.x-k8s.io/Machine", {"cluster.x-k8s.io", "v1beta1", "machines"}},
+                              {"cluster.x-k8s.io/MachineSet", {"cluster.x-k8s.io", "v1beta1", "machinesets"}},
+                              {"cluster.x-k8s.io/MachineDeployment", {"cluster.x-k8s.io", "v1beta1", "machinedeployments"}},
+                          });
+    return out;
+  }();
   return all;
 }
 
@@ -275,28 +266,29 @@ World::Machine World::parse_machine(const json::Value& machine, bool is_cluster_
   return out;
 }
 
-void World::see_node(const json::Value& node) {
-  const std::string name(get_string(node, {"metadata", "name"}));
-  auto view = std::make_shared<const model::NodeView>(model::NodeView::parse(node));
-  if (moves_.see_node(*view)) moves_.changed();
+void World::upsert_node(model::NodeViewPtr node) {
+  const std::string& name = node->name();
+  if (moves_.see_node(*node)) moves_.changed();
   if (!nodes_.contains(name)) catch_up();
-  cluster_.upsert_node(std::move(view));
-  if (const std::string_view machine = get_string(node, {"metadata", "annotations", kMachineAnnotation}); !machine.empty())
-    node_of_machine_[std::string(machine)] = name;
-  if (const std::string_view machine = get_string(node, {"metadata", "annotations", "cluster.x-k8s.io/machine"}); !machine.empty())
-    node_of_machine_[fmt::format("{}/{}", get_string(node, {"metadata", "annotations", "cluster.x-k8s.io/cluster-namespace"}), machine)] =
-        name;
-  if (const std::string_view id = get_string(node, {"spec", "providerID"}); !id.empty()) node_of_provider_id_[std::string(id)] = name;
-  kept_[key_of("Node", "", name)] = node;
-  nodes_[name] = NodeFacts::parse(node, accelerator_label_);
+  const auto annotation = [&](std::string_view key) {
+    const std::string* text = node->meta.annotation(key);
+    return text == nullptr ? std::string() : *text;
+  };
+  if (std::string machine = annotation(kMachineAnnotation); !machine.empty()) node_of_machine_[std::move(machine)] = name;
+  if (const std::string machine = annotation("cluster.x-k8s.io/machine"); !machine.empty())
+    node_of_machine_[annotation("cluster.x-k8s.io/cluster-namespace") + "/" + machine] = name;
+  if (!node->provider_id.empty()) node_of_provider_id_[node->provider_id] = name;
+  nodes_[name] = NodeFacts::of(*node, accelerator_label_);
   totals_.reset();
+  cluster_.upsert_node(std::move(node));
 }
 
 void World::set_accelerator_label(const std::string& label) {
   if (label == accelerator_label_) return;
   accelerator_label_ = label;
   for (auto& [name, facts] : nodes_)
-    if (const json::Value* node = find("Node", "", name)) facts = NodeFacts::parse(*node, label);
+    if (const placement::NodeInfo* node = cluster_.find_node(name); node != nullptr && node->node != nullptr)
+      facts = NodeFacts::of(*node->node, label);
   totals_.reset();
 }
 
@@ -321,8 +313,11 @@ void World::see_template(std::string_view ns, std::string_view name) {
 void World::upsert(const json::Value& object) {
   const std::string kind = scoped_kind(object);
   const std::string_view ns = get_string(object, {"metadata", "namespace"}), name = get_string(object, {"metadata", "name"});
-  if (kind == "Node") return see_node(object);
-  if (kind == "Pod") return see_pod(object);
+  if (kind == "Node") {
+    kept_[key_of(kind, "", name)] = object;
+    return upsert_node(std::make_shared<const model::NodeView>(model::NodeView::parse(object)));
+  }
+  if (kind == "Pod") return upsert_pod(Pod::parse(object, era_, false));
   if (is_machine(kind)) {
     machines_[fmt::format("{}/{}", ns, name)] = parse_machine(object, kind.starts_with(kClusterApi));
   } else if (is_scalable(kind)) {

@@ -66,6 +66,9 @@ class World {
   /// A pod as a watch brings it. It is read when somebody asks for pods: of one that changes five times between two passes only the last
   /// revision is. What its changes mean for who was moved is taken at once, from the text.
   void upsert_pod(client::ObjectRef pod);
+  void upsert_pod(PodPtr pod);
+  /// Beside its document, of which `find` tells, this is all that is known of a node.
+  void upsert_node(model::NodeViewPtr node);
   void remove(std::string_view kind, std::string_view ns, std::string_view name);
 
   /// Holds until the next change. Nodes that have not published the devices of their group are marked so.
@@ -119,8 +122,6 @@ class World {
     std::optional<PodMark> mark;  ///< Of `object`.
     bool is_outdated = false;     ///< Another one of the key stands further back.
   };
-  void see_node(const json::Value& node);
-  void see_pod(const json::Value& pod);
   void put_off(const std::string& key, client::ObjectRef object, std::optional<PodMark> mark);
   /// Reads what was put off, in the order of its coming.
   void catch_up() const;

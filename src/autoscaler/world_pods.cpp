@@ -4,14 +4,8 @@
 #include "placement/relabelled.h"
 
 namespace berth::autoscaler {
-namespace {
 
-constexpr std::string_view kMirrorPod = "kubernetes.io/config.mirror";
-
-}  // namespace
-
-void World::see_pod(const json::Value& pod) {
-  PodPtr parsed = Pod::parse(pod, era_);
+void World::upsert_pod(PodPtr parsed) {
   catch_up();
   remember(mark_of(parsed->key()), PodMark::of(*parsed));
   take_pod(std::move(parsed));
@@ -32,8 +26,8 @@ World::PodMark World::PodMark::of(const Pod& pod) {
   return {.uid = view.meta.uid,
           .controller = owner == nullptr ? std::string_view() : std::string_view(owner->uid),
           .labels = &view.meta.labels,
-          .created = pod.facts.created,
-          .belongs_to_node = pod.facts.is_daemon || pod.facts.is_mirror,
+          .created = pod.facts.created.value_or(TimePoint{}),
+          .belongs_to_node = model::counts_as_daemon(pod.view().meta) || model::is_mirror(pod.view().meta),
           .is_evicted = pod.facts.is_evicted,
           .is_disrupted = pod.facts.is_disrupted,
           .is_terminal = view.is_terminal(),
@@ -51,10 +45,10 @@ std::optional<World::PodMark> World::PodMark::of(const client::Object& pod) {
   out.is_terminal = has_failed || has_succeeded;
   out.is_finished = has_failed || (has_succeeded && raw[2] != R"("Always")");
   out.belongs_to_node = pod.controller_kind() == "DaemonSet";
-  if (raw[0].find(kDaemonPod) != std::string_view::npos || raw[0].find(kMirrorPod) != std::string_view::npos)
+  if (raw[0].find(model::kDaemonPod) != std::string_view::npos || raw[0].find(model::kMirrorPod) != std::string_view::npos)
     json::for_each_member(raw[0], [&](std::string_view key, std::string_view value) {
       const std::string name = json::unquote(key);
-      out.belongs_to_node |= name == kMirrorPod || (name == kDaemonPod && json::unquote(value) == "true");
+      out.belongs_to_node |= name == model::kMirrorPod || (name == model::kDaemonPod && json::unquote(value) == "true");
     });
   if (raw[4].find("DisruptionTarget") == std::string_view::npos) return out;
   json::for_each_element(raw[4], [&](std::string_view condition) {
@@ -105,7 +99,7 @@ void World::catch_up() const {
       cluster_.remove_pod(one.key);
       pods_.erase(one.key);
     } else if (const auto document = one.object->parsed(); document->is_object()) {
-      take_pod(Pod::parse(*document, era_));
+      take_pod(Pod::parse(*document, era_, false));
     }
   }
   unread_.clear();

@@ -17,14 +17,14 @@ namespace berth::config {
 namespace {
 
 /// What one reading of a text came to.
-struct Attempt {
+struct Reading {
   std::string error;
   Look look;
   std::vector<std::string> notes;
 };
 
-Attempt attempt(const std::string& text, const ReadOptions& options, const std::function<void(const Reader&)>& read) {
-  Attempt out;
+Reading attempt(const std::string& text, const ReadOptions& options, const std::function<void(const Reader&)>& read) {
+  Reading out;
   const auto document = json::parse_yaml(text);
   if (!document) {
     out.error = fmt::format("{}: {}", options.file, document.error().message);
@@ -67,14 +67,14 @@ std::vector<std::string> repeated_keys(std::string_view text) {
 }
 
 Result<void> read_text(std::string_view text, const ReadOptions& options, const std::function<void(const Reader& root)>& read) {
-  Attempt given = attempt(std::string(text), options, read);
-  const auto take = [&](const Attempt& taken) -> Result<void> {
+  Reading given = attempt(std::string(text), options, read);
+  const auto take = [&](const Reading& taken) -> Result<void> {
     if (options.notes != nullptr) options.notes->insert(options.notes->end(), taken.notes.begin(), taken.notes.end());
     return {};
   };
   if (given.look.is_taken()) return take(given);
   if (options.notes == nullptr || options.as_kubernetes) return invalid(given.error);
-  Attempt last;
+  Reading last;
   const Mended mended = as_documents_mean(text, TextKind::kConfiguration, given.look, [&](const std::string& tried) {
     last = attempt(tried, options, read);
     return last.look;

@@ -365,7 +365,7 @@ int run_explain(const std::vector<std::string>& args) {
     auto explanation = placement::explain(input->framework_for(*asked.pod), input->cluster, asked.pod, options);
     explanation.configuration = input->sources.find(input->profile_for(asked.pod->view().scheduler_name))->second;
     explanation.contradiction = contradiction_of(asked.document, explanation);
-    const std::string group = placement::group_key_of(asked.document);
+    const std::string group = model::pod_group_key(asked.document);
     print(explanation, group.empty() ? std::nullopt : explain_group_of(*input, groups, group), flags.output);
     const std::string words = growth.words_about(*asked.pod);
     std::fwrite(words.data(), 1, words.size(), stdout);

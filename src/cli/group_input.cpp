@@ -15,7 +15,7 @@ void GroupInput::add(const json::Value& object) {
     groups_.upsert(std::make_shared<const placement::PodGroup>(placement::PodGroup::parse(object)));
   }
   if (kind != "Pod" && !kind.empty()) return;
-  const std::string key = placement::group_key_of(object), phase(json::get_string(object, {"status", "phase"}));
+  const std::string key = model::pod_group_key(object), phase(json::get_string(object, {"status", "phase"}));
   if (key.empty() || phase == "Succeeded" || phase == "Failed") return;
   auto pod = placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(object)), era_);
   groups_.add_member(key, {pod->view().meta.uid, pod->key});

@@ -184,7 +184,7 @@ int run_place(const std::vector<std::string>& args) {
   std::vector<Unit> units;
   const auto add = [&](json::Value document, std::string group) {
     const json::Value pod = complete_pod(std::move(document), input->cluster, flags.connection.ns);
-    if (group.empty()) group = placement::group_key_of(pod);
+    if (group.empty()) group = model::pod_group_key(pod);
     auto info = placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(pod)), input->cluster.era());
     const auto unit = group.empty() ? units.end() : std::ranges::find(units, group, &Unit::group);
     if (unit != units.end())

@@ -23,8 +23,7 @@ Result<std::vector<std::string>> read_live(const ConnectionFlags& flags, placeme
   auto session = Session::open(flags);
   if (!session) return std::unexpected(session.error());
   std::vector<std::pair<std::string, std::string>> wanted;
-  for (const auto& [group, plural] : placement::kClusterResources) wanted.emplace_back(group, plural);
-  wanted.emplace_back("scheduling.k8s.io", "podgroups");
+  for (const placement::ClusterResource& one : placement::kClusterResources) wanted.emplace_back(one.group, one.plural);
   auto read = read_live_objects((*session)->client(), wanted, [&](const json::Value& item) {
     cluster.upsert(item);
     if (is_of_groups(item)) grouped.push_back(item);

@@ -15,6 +15,7 @@
 #include "cli/pool_documents.h"
 #include "cli/pool_view.h"
 #include "cli/whatif_ask.h"
+#include "whatif/verbs.h"
 
 namespace berth::cli {
 namespace {
@@ -116,15 +117,8 @@ class Changes {
   }
   [[nodiscard]] json::Array take() { return std::move(changes_); }
   [[nodiscard]] bool empty() const { return changes_.empty(); }
-  /// The error of an answer, told by flags and lines instead of by numbers of changes.
-  [[nodiscard]] Error placed(Error error) const;
-  /// Some change runs a component that reads whole objects.
-  [[nodiscard]] bool needs_documents() const {
-    return std::ranges::any_of(changes_, [](const json::Value& one) {
-      return one.is_object() &&
-             (one.get_object().contains("descheduler") || one.get_object().contains("autoscaler") || one.get_object().contains("pools"));
-    });
-  }
+  /// A change by its flag, or by file and line (whatif::NameOfChange).
+  [[nodiscard]] std::string name_of(std::size_t number, std::string_view field) const;
 
  private:
   struct Origin {
@@ -143,7 +137,8 @@ class Changes {
 Result<void> Changes::add_flag(const std::string& flag, const std::string& value) {
   const std::string words = flag + " " + value;
   const std::string verb = flag.substr(2);
-  if (verb == "drain" || verb == "fail" || verb == "remove" || verb == "cordon" || verb == "uncordon") {
+  const whatif::Verb* known = whatif::find_verb(verb);
+  if (known != nullptr && known->on_nodes != nullptr && known->fields.empty()) {
     add(json::Object{{verb, nodes_in(value)}}, words);
   } else if (verb == "add") {
     auto change = addition(value);
@@ -266,23 +261,11 @@ Result<void> Changes::add_file(const std::string& path, json::Object& question) 
   return {};
 }
 
-Error Changes::placed(Error error) const {
-  std::size_t number = 0;
-  constexpr std::string_view kHead = "changes[";
-  if (!error.message.starts_with(kHead)) return error;
-  const char* begin = error.message.data() + kHead.size();
-  const auto [end, problem] = std::from_chars(begin, error.message.data() + error.message.size(), number);
-  if (problem != std::errc{} || number >= origins_.size()) return error;
+std::string Changes::name_of(std::size_t number, std::string_view field) const {
   const Origin& origin = origins_[number];
-  const std::size_t colon = error.message.find(": ");
-  if (origin.text.empty()) {
-    error.message = origin.words + error.message.substr(colon);
-  } else {
-    std::string path = error.message.substr(0, colon);
-    path = fmt::format("changes[{}]{}", origin.number, path.substr(path.find(']') + 1));
-    error.message = fmt::format("{}:{}: {}{}", origin.words, config::line_finder(origin.text)(path), path, error.message.substr(colon));
-  }
-  return error;
+  if (origin.text.empty()) return origin.words;
+  const std::string path = fmt::format("changes[{}]{}{}", origin.number, field.empty() ? "" : ".", field);
+  return fmt::format("{}:{}: {}", origin.words, config::line_finder(origin.text)(path), path);
 }
 
 struct Flags {
@@ -420,7 +403,6 @@ int run_what_if(const std::vector<std::string>& args) {
     std::fprintf(stderr, "error: --node-pool needs --instance-types FILE: what can be bought, and at which price (docs/node-pools.md)\n");
     return 2;
   }
-  flags.common.keeps_documents = changes.needs_documents();
   flags.common.may_lack_nodes = changes.buys();
   auto read = read_present(flags.common);
   if (!read) return report(read.error());
@@ -429,8 +411,9 @@ int run_what_if(const std::vector<std::string>& args) {
   present.emplace(std::move(*read));
   Changes origins = changes;
   question["changes"] = changes.take();
-  auto answer = ask_with_processes(*present, json::Value(std::move(question)), flags.processes);
-  if (!answer) return report(origins.placed(answer.error()));
+  const auto name_of = [&](std::size_t number, std::string_view field) { return origins.name_of(number, field); };
+  auto answer = ask_with_processes(*present, json::Value(std::move(question)), flags.processes, name_of);
+  if (!answer) return report(answer.error());
   print_answer(*answer, flags.common);
   return fails(*answer, flags.fail_on) ? 3 : 0;
 }

@@ -64,11 +64,12 @@ std::optional<json::Value> finish(const Helper& helper) {
 
 }  // namespace
 
-Result<json::Value> ask_with_processes(whatif::Present& present, const json::Value& question, std::size_t processes) {
-  if (processes < 2 || json::find(question, "each") == nullptr) return present.ask(question);
+Result<json::Value> ask_with_processes(whatif::Present& present, const json::Value& question, std::size_t processes,
+                                       const whatif::NameOfChange& name_of) {
+  if (processes < 2 || json::find(question, "each") == nullptr) return present.ask(question, {}, name_of);
   std::vector<Helper> helpers;
   for (std::size_t i = 1; i < processes; ++i) helpers.push_back(start_helper(present, question, {i, processes}));
-  auto answer = present.ask(question, {0, processes});
+  auto answer = present.ask(question, {0, processes}, name_of);
   for (std::size_t i = 1; i < processes; ++i) {
     const Helper& helper = helpers[i - 1];
     std::optional<json::Value> losses = helper.pid < 0 ? std::nullopt : finish(helper);
@@ -85,15 +86,13 @@ Result<json::Value> ask_with_processes(whatif::Present& present, const json::Val
   return answer;
 }
 
-int check_answer(const std::string& path, WhatIfFlags& flags) {
+int check_answer(const std::string& path, const WhatIfFlags& flags) {
   const auto text = config::read_whole_file(path);
   if (!text) return report(text.error());
   const auto saved = json::parse_yaml(*text);
   if (!saved) return report(Error{ErrorCode::kInvalid, fmt::format("{}: {}", path, saved.error().message)});
   for (const json::Value& change : json::get_array(*saved, {"question", "changes"}))
-    flags.keeps_documents |= json::find(change, "descheduler") != nullptr || json::find(change, "autoscaler") != nullptr ||
-                             json::find(change, "pools") != nullptr;
-  flags.may_lack_nodes = flags.keeps_documents;
+    flags.may_lack_nodes |= json::find(change, "pools") != nullptr;
   auto present = read_present(flags);
   if (!present) return report(present.error());
   const auto look = present->look_again(*saved);

@@ -61,7 +61,7 @@ Result<json::Value> read_prices(const std::string& path) {
 /// Everything that an answer may depend on.
 std::vector<std::pair<std::string, std::string>> wanted_resources() {
   std::set<std::pair<std::string, std::string>> wanted;
-  for (const auto& [group, plural] : placement::kClusterResources) wanted.emplace(group, plural);
+  for (const placement::ClusterResource& one : placement::kClusterResources) wanted.emplace(one.group, one.plural);
   for (const autoscaler::WatchedKind& one : autoscaler::watched_kinds()) wanted.emplace(one.gvr.group, one.gvr.resource);
   for (const auto& [group, plural] : {std::pair("apps", "deployments"), std::pair("apps", "daemonsets"), std::pair("batch", "jobs"),
                                       std::pair("autoscaling", "horizontalpodautoscalers"), std::pair("", "resourcequotas")})
@@ -110,7 +110,6 @@ Result<whatif::Present> read_present(const WhatIfFlags& flags, std::optional<mod
     if (!prices) return std::unexpected(prices.error());
     options.prices = std::move(*prices);
   }
-  options.keeps_documents = flags.keeps_documents;
   options.may_lack_nodes = flags.may_lack_nodes;
   if (!flags.placement.connection.ns.empty()) options.default_namespace = flags.placement.connection.ns;
   const bool is_live = flags.placement.cluster_files.empty();

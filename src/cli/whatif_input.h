@@ -17,8 +17,7 @@ struct WhatIfFlags {
   PlacementFlags placement;
   std::string prices_file, at, output = "text";
   std::size_t most_rows = 40;
-  bool keeps_documents = false;  ///< Set by the command: the question needs them.
-  bool may_lack_nodes = false;   ///< Likewise: some are bought.
+  bool may_lack_nodes = false;  ///< Set by the command: some are bought.
 
   /// Everything but -f. `formats`: of -o.
   void add_to(CLI::App& app, const std::string& present_config_flag, const std::vector<std::string>& formats);

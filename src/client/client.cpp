@@ -132,7 +132,7 @@ std::string_view content_type_of(PatchType type) {
 }
 
 /// One call with its repetitions, on its way.
-struct Attempt : std::enable_shared_from_this<Attempt> {
+struct Sending : std::enable_shared_from_this<Sending> {
   std::shared_ptr<Transport> transport;
   EventLoop* loop;
   std::string user_agent;
@@ -191,7 +191,7 @@ Client::Client(std::shared_ptr<Transport> transport, EventLoop* loop, std::strin
     : transport_(std::move(transport)), loop_(loop), user_agent_(std::move(user_agent)) {}
 
 void Client::call(Call call, Done done) {
-  auto attempt = std::make_shared<Attempt>();
+  auto attempt = std::make_shared<Sending>();
   attempt->transport = transport_;
   attempt->loop = loop_;
   attempt->user_agent = user_agent_;

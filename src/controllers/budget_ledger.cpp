@@ -1,5 +1,7 @@
 #include "controllers/budget_ledger.h"
 
+#include "controllers/common.h"
+
 namespace berth::controllers {
 namespace {
 
@@ -22,6 +24,17 @@ void count(BudgetCounts& counts, const PodInfo& pod, int sign) {
 bool counts_the_same(const PodInfo& a, const PodInfo& b) { return is_healthy(a) == is_healthy(b) && owner_of(a) == owner_of(b); }
 
 }  // namespace
+
+bool counts_by_scale(const json::Value& budget) {
+  const json::Value* minimum = json::find(budget, {"spec", "minAvailable"});
+  return json::find(budget, {"spec", "maxUnavailable"}) != nullptr || (minimum != nullptr && minimum->is_string());
+}
+
+std::int64_t desired_healthy(const json::Value& budget, std::int64_t expected) {
+  if (const json::Value* maximum = json::find(budget, {"spec", "maxUnavailable"}))
+    return std::max<std::int64_t>(0, expected - scaled_value(maximum, expected, true, 0));
+  return scaled_value(json::find(budget, {"spec", "minAvailable"}), expected, true, 0);
+}
 
 void BudgetLedger::add(const std::string& key, Budget& budget, const PodInfo& pod, int sign) {
   count(budget.counts, pod, sign);

@@ -24,6 +24,11 @@ struct BudgetCounts {
   friend bool operator==(const BudgetCounts&, const BudgetCounts&) = default;
 };
 
+/// A budget with maxUnavailable or a percentage is about what its pods' controllers want; another about the pods that there are.
+[[nodiscard]] bool counts_by_scale(const json::Value& budget);
+/// How many pods the budget wants healthy of so many.
+[[nodiscard]] std::int64_t desired_healthy(const json::Value& budget, std::int64_t expected);
+
 /// Healthy: ready, and not being deleted.
 [[nodiscard]] inline bool is_healthy(const PodInfo& pod) { return pod.ready && !pod.deleting; }
 

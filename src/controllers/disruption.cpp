@@ -177,12 +177,9 @@ class DisruptionController final : public Controller {
 
   /// With maxUnavailable or a percentage: what the pods' controllers want; otherwise how many there are.
   static Expected expected_pods(const json::Value& document, const Object& budget, const BudgetCounts& counts, const Cache& cache) {
-    const json::Value* minimum = json::find(document, {"spec", "minAvailable"});
-    const bool by_scale = json::find(document, {"spec", "maxUnavailable"}) != nullptr || (minimum != nullptr && minimum->is_string());
     Expected expected;
-    if (!by_scale && minimum == nullptr) return expected;
-    if (!by_scale) {
-      expected.count = counts.pods;
+    if (!counts_by_scale(document)) {
+      expected.count = json::find(document, {"spec", "minAvailable"}) == nullptr ? 0 : counts.pods;
       return expected;
     }
     expected.has_unmanaged = counts.unmanaged > 0;
@@ -253,12 +250,6 @@ class DisruptionController final : public Controller {
       condition["observedGeneration"] = generation;
     else
       condition.erase("observedGeneration");
-  }
-
-  static std::int64_t desired_healthy(const json::Value& document, std::int64_t expected) {
-    if (const json::Value* maximum = json::find(document, {"spec", "maxUnavailable"}))
-      return std::max<std::int64_t>(0, expected - scaled_value(maximum, expected, true, 0));
-    return scaled_value(json::find(document, {"spec", "minAvailable"}), expected, true, 0);
   }
 
   BudgetLedger ledger_;

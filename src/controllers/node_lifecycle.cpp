@@ -323,11 +323,11 @@ Plan NodeLifecycleController::look_at_zones(TimePoint now, const Cache& cache) {
 }
 
 void NodeLifecycleController::update_zones(Plan& plan, TimePoint now, const Cache& cache) {
-  const Zones::Change change = zones_.update(counts_, now);
-  if (change == Zones::Change::kNone) return;
+  const Zones::Transition change = zones_.update(counts_, now);
+  if (change == Zones::Transition::kNone) return;
   cache.for_each(kinds().node, [&](const ObjectRef& node) {
     // After all were down it is unknown who is alive: everybody gets a full grace period.
-    if (change == Zones::Change::kRecovered) nodes_[node->name()].probed = now;
+    if (change == Zones::Transition::kRecovered) nodes_[node->name()].probed = now;
     plan.enqueue.push_back("node/" + node->name());
   });
 }

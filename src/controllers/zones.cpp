@@ -21,7 +21,7 @@ void Zones::set_rate(Zone& zone, const Counts& counts, TimePoint now) const {
   }
 }
 
-Zones::Change Zones::update(const std::map<std::string, Counts>& counts, TimePoint now) {
+Zones::Transition Zones::update(const std::map<std::string, Counts>& counts, TimePoint now) {
   bool all_down = !counts.empty();
   for (const auto& [name, count] : counts) {
     Zone& zone = zones_[name];
@@ -46,9 +46,9 @@ Zones::Change Zones::update(const std::map<std::string, Counts>& counts, TimePoi
   if (all_down && !was_down) {
     for (auto& [name, zone] : zones_) zone.queue.clear();
     queued_.clear();
-    return Change::kAllDown;
+    return Transition::kAllDown;
   }
-  return was_down && !all_down ? Change::kRecovered : Change::kNone;
+  return was_down && !all_down ? Transition::kRecovered : Transition::kNone;
 }
 
 void Zones::add(const std::string& zone, const std::string& node) {

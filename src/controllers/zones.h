@@ -24,10 +24,10 @@ class Zones {
   struct Counts {
     int ready = 0, not_ready = 0;
   };
-  enum class Change { kNone, kAllDown, kRecovered };
+  enum class Transition { kNone, kAllDown, kRecovered };
   /// Takes the health of all zones (every zone that has nodes). kAllDown: all zones just became fully disrupted: take all taints back.
   /// kRecovered: they no longer are: every node's heartbeat counts as just seen.
-  Change update(const std::map<std::string, Counts>& zones, TimePoint now);
+  Transition update(const std::map<std::string, Counts>& zones, TimePoint now);
 
   /// Queues a node for tainting; once only.
   void add(const std::string& zone, const std::string& node);

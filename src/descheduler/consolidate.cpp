@@ -9,6 +9,7 @@
 #include <set>
 
 #include "descheduler/packing.h"
+#include "model/views/pod_facts.h"
 #include "placement/attempt.h"
 #include "placement/disruption_ledger.h"
 
@@ -61,7 +62,7 @@ class Consolidator {
                            share_of(node->requested.memory_bytes, node->allocatable.memory_bytes));
       std::string why;
       for (const PodInfoPtr& pod : node->pods) {
-        if (goes_with_its_node(*pod)) continue;
+        if (model::goes_with_its_node(pod->view().meta)) continue;
         std::string held = rules_.why_it_stays(*pod);
         if (held.empty()) held = why_budgets_hold(budgets, *pod);
         if (!held.empty() && why.empty()) why = fmt::format("{}: {}", pod->key, held);

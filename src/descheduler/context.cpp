@@ -71,7 +71,7 @@ void Context::Counts::count(const Pod& pod, std::int64_t sign) {
   const auto change = [sign](std::uint64_t& number) { number += static_cast<std::uint64_t>(sign); };
   BERTH_CHECK(sign > 0 || total > 0, "{}: an eviction is taken off that was not counted", pod.key());
   change(total);
-  change(by_node[pod.node]);
+  change(by_node[pod.node()]);
   change(by_namespace[pod.view().ns()]);
   for (const auto& owner : pod.owners()) change(by_owner[owner.uid]);
 }
@@ -141,7 +141,8 @@ std::optional<Context::Limit> Context::limit_before(std::span<const PodPtr> more
   if (policy_.max_evictions_total && all.total > *policy_.max_evictions_total)
     return Limit{Outcome::kTotalLimit, Verdict::kTotalLimit, fmt::format("the limit of the cycle is {}", *policy_.max_evictions_total)};
   for (const PodPtr& pod : more)
-    if (policy_.max_evictions_per_node && ++all.by_node[pod->node] + gone(&Counts::by_node, pod->node) > *policy_.max_evictions_per_node)
+    if (policy_.max_evictions_per_node &&
+        ++all.by_node[pod->node()] + gone(&Counts::by_node, pod->node()) > *policy_.max_evictions_per_node)
       return Limit{Outcome::kNodeLimit, Verdict::kNodeLimit, fmt::format("the limit of a node is {}", *policy_.max_evictions_per_node)};
   for (const PodPtr& pod : more)
     if (const std::string& ns = pod->view().ns();
@@ -207,7 +208,7 @@ void Context::record(Removal removal) {
   counts_.count(*pod, 1);
   gone_.insert(pod->key());
   plan_.result.removals.push_back(std::move(removal));
-  Node* node = find(pod->node);
+  Node* node = find(pod->node());
   if (node == nullptr || std::erase(node->pods, pod) == 0 || pod->view().is_terminal()) return;
   add(node->used, requests_of(*pod->info), -1);
   --node->used["pods"];
@@ -223,16 +224,17 @@ std::optional<Answer> Context::ask_budgets(const placement::DisruptionLedger& bu
     case placement::DisruptionLedger::Answer::kAllowed:
       break;
     case placement::DisruptionLedger::Answer::kNothingLeft:
-      return Answer{Outcome::kProtected, "Cannot evict pod as it would violate the pod's disruption budget."};
+      return Answer{Outcome::kProtected, std::string(model::kBudgetViolated)};
     case placement::DisruptionLedger::Answer::kSeveral:
-      return Answer{Outcome::kFailed, "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."};
+      return Answer{Outcome::kFailed, std::string(model::kSeveralBudgets)};
   }
   return std::nullopt;
 }
 
 void sort_by_priority(std::vector<PodPtr>& pods) {
-  std::ranges::stable_sort(
-      pods, {}, [](const PodPtr& pod) { return std::tuple(pod->priority.value_or(INT64_MIN), pod->qos, pod->prefers_no_eviction); });
+  std::ranges::stable_sort(pods, {}, [](const PodPtr& pod) {
+    return std::tuple(pod->facts.priority.value_or(INT64_MIN), pod->facts.qos, prefers_no_eviction(*pod));
+  });
 }
 
 bool tolerates(const std::vector<model::Toleration>& tolerations, const std::vector<model::Taint>& taints,

@@ -46,7 +46,7 @@ void count_removal(metrics::Registry& registry, const Removal& removal) {
                                   {"strategy", strategy},
                                   {"profile", removal.profile},
                                   {"namespace", removal.pod->view().ns()},
-                                  {"node", removal.pod->node}};
+                                  {"node", removal.pod->node()}};
   const std::string help =
       "Number of total evicted pods, by the result, by the strategy, by the namespace, by the node name. 'error' result means a pod could "
       "not be evicted";
@@ -80,9 +80,8 @@ Result<Snapshot> read_snapshot(client::Client& client, placement::Era era, bool 
                                ReadObjects& known) {
   Snapshot out(era);
   std::vector<std::string> refused;
-  std::vector<placement::ClusterResource> wanted(placement::kClusterResources.begin(), placement::kClusterResources.end());
-  wanted.push_back({"scheduling.k8s.io", "podgroups"});
-  for (const auto& [group, plural] : wanted) {
+  for (const placement::ClusterResource& one : placement::kClusterResources) {
+    const auto group = one.group, plural = one.plural;
     const auto read =
         plural == "pods"    ? client::list_all_texts(client, group, plural, [&](std::string_view text) { out.add(known.pod(text, era)); })
         : plural == "nodes" ? client::list_all_texts(client, group, plural, [&](std::string_view text) { out.add(known.node(text)); })
@@ -263,13 +262,13 @@ void Descheduler::tell(const CycleResult& result) {
     count_removal(*metrics_, removal);
     if (options_.dry_run) continue;
     if (removal.outcome == Outcome::kEvicted) {
-      log::info("descheduler", "evicted {} from {} by {}: {}{}", removal.pod->key(), removal.pod->node, strategy_name(removal.strategy),
+      log::info("descheduler", "evicted {} from {} by {}: {}{}", removal.pod->key(), removal.pod->node(), strategy_name(removal.strategy),
                 removal.why, removal.destination.empty() ? "" : "; its place is on " + removal.destination);
       write_event(removal, "Normal", strategy_name(removal.strategy),
-                  fmt::format("pod eviction from {} node by {}", removal.pod->node, kName));
+                  fmt::format("pod eviction from {} node by {}", removal.pod->node(), kName));
     } else if (removal.outcome != Outcome::kNoBetterPlace && options_.policy.eviction_failure_events) {
       write_event(removal, "Warning", "EvictionFailed",
-                  fmt::format("pod eviction from {} node by {} failed: {}", removal.pod->node, kName, removal.message));
+                  fmt::format("pod eviction from {} node by {} failed: {}", removal.pod->node(), kName, removal.message));
     }
   }
   for (const StrategyRun& run : result.runs) {

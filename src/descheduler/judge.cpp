@@ -23,7 +23,7 @@ bool is_going(const placement::NodeInfo& node) {
 }
 
 bool waits_for_a_place(const Pod& pod) {
-  return pod.node.empty() && !pod.view().is_terminal() && !pod.view().meta.is_deleting && pod.view().scheduling_gates.empty();
+  return pod.node().empty() && !pod.view().is_terminal() && !pod.view().meta.is_deleting && pod.view().scheduling_gates.empty();
 }
 
 /// Holds a pod's room and is on its way out.
@@ -64,7 +64,7 @@ void Judge::place_all_waiting() {
       const auto found = snapshot_.pods.find(info->key);
       const model::OwnerReference* owner = info->view().meta.controller();
       if (found == snapshot_.pods.end() || owner == nullptr || owner->kind == "DaemonSet" || owner->kind == "Node") continue;
-      if (found->second->is_mirror || info->view().is_terminal()) continue;
+      if (model::is_mirror(found->second->view().meta) || info->view().is_terminal()) continue;
       // Of one on its way out the successor is there already.
       if (!info->view().meta.is_deleting) waiting.push_back(stages_[0].trial.renew(stages_[0].trial.evict(info)));
     }
@@ -72,7 +72,7 @@ void Judge::place_all_waiting() {
   std::vector<PodPtr> new_ones;
   for (const auto& [key, pod] : snapshot_.pods)
     if (waits_for_a_place(*pod)) new_ones.push_back(pod);
-  std::ranges::stable_sort(new_ones, {}, &Pod::created);
+  std::ranges::stable_sort(new_ones, {}, [](const PodPtr& pod) { return pod->facts.created; });
   for (const PodPtr& pod : new_ones) waiting.push_back(pod->info);
   std::ranges::stable_sort(waiting, std::greater{}, [](const placement::PodInfoPtr& pod) { return pod->view().priority; });
   place_waiting(waiting);
@@ -115,7 +115,7 @@ Judgement Judge::judge(const Pod& pod, const DestinationRule& rule, bool goes) {
     if (goes) carry_out(pod, "");
     return {true, "", "", false};
   }
-  const RefusalKey key = {pod.view().scheduler_name, stages_[0].trial.sign(*pod.info), pod.node};
+  const RefusalKey key = {pod.view().scheduler_name, stages_[0].trial.sign(*pod.info), pod.node()};
   if (const auto known = refusals_.find(key); known != refusals_.end()) return known->second;
   const auto labels = other_labels(pod);
   std::array<std::optional<placement::Attempt>, 2> attempts;
@@ -190,14 +190,14 @@ Judgement Judge::decide(Stage& stage, const Pod& pod, const placement::PodInfoPt
   }
   if (check_ == PlacementCheck::kFits) return {true, std::string(decision.node_name), ""};
   const placement::Cluster& cluster = trial.cluster();
-  const placement::NodeInfo* old = cluster.find_node(pod.node);
+  const placement::NodeInfo* old = cluster.find_node(pod.node());
   const placement::NodeIndex here = old == nullptr ? placement::NodeIndex{} : old->index;
   const placement::NodeInfo* preferred = cluster.find_node(terms.preferred);
   placement::NodeIndex destination;
   for (const placement::NodeIndex index : best.nodes) {
     if (index == here) {
       if (terms.may_be_equal && best.nodes.size() > 1) continue;
-      return refuse(fmt::format("it {} come back to {}", best.nodes.size() == 1 ? "would" : "could", pod.node));
+      return refuse(fmt::format("it {} come back to {}", best.nodes.size() == 1 ? "would" : "could", pod.node()));
     }
     if (!destination.is_valid() || (preferred != nullptr && index == preferred->index)) destination = index;
     // Thousands may be equally good: they are looked at where something could be said against them.

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "descheduler/packing.h"
+#include "model/views/pod_facts.h"
 #include "placement/attempt.h"
 #include "placement/disruption_ledger.h"
 
@@ -108,7 +109,7 @@ class RoomFinder {
   }
 
   void consider(const PodInfoPtr& other, const Sizes& all, Source& source) {
-    if (goes_with_its_node(*other) || moved_.contains(other->key)) return;
+    if (model::goes_with_its_node(other->view().meta) || moved_.contains(other->key)) return;
     std::string why = other->view().priority > pod_->view().priority ? "its priority is higher" : rules_.why_it_stays(*other);
     if (why.empty()) why = why_budgets_hold(budgets_, *other);
     if (!why.empty()) {

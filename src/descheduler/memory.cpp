@@ -14,8 +14,8 @@ std::string controller_of(const Pod& pod) {
 
 /// They come and go with their nodes.
 bool belongs_to_node(const Pod& pod) {
-  const model::OwnerReference* owner = pod.view().meta.controller();
-  return pod.is_mirror || pod.is_static || (owner != nullptr && (owner->kind == "DaemonSet" || owner->kind == "Node"));
+  const model::ObjectMeta& meta = pod.view().meta;
+  return model::goes_with_its_node(meta) || model::is_static(meta);
 }
 
 }  // namespace
@@ -62,9 +62,8 @@ void Memory::look_at_nodes(const Snapshot& snapshot, TimePoint now) {
     if (info->node == nullptr) continue;
     there.insert(info->name);
     if (!moves_.see_node(*info->node)) continue;
-    const auto since = snapshot.ready_changed.find(info->name);
-    const bool is_dated = before_ && since != snapshot.ready_changed.end() && since->second >= *before_;
-    changed(is_dated ? since->second : now);
+    const auto since = ready_changed(*info->node);
+    changed(before_ && since && *since >= *before_ ? *since : now);
   }
   for (const std::string& name : nodes_)
     if (!there.contains(name) && moves_.node_gone(name, false)) changed(*before_);
@@ -77,13 +76,13 @@ void Memory::look_for_lost(const Snapshot& snapshot, const SeenPods& there) {
     moves_.gone(std::string(uid));
     if (pod->view().is_terminal()) continue;
     const std::string controller = controller_of(*pod);
-    const placement::NodeInfo* node = snapshot.cluster.find_node(pod->node);
-    const auto since = snapshot.ready_changed.find(pod->node);
+    const placement::NodeInfo* node = snapshot.cluster.find_node(pod->node());
+    const bool is_there = node != nullptr && node->node != nullptr;
+    const auto since = is_there ? ready_changed(*node->node) : std::nullopt;
     // Its node failed: that nobody moved.
-    const bool is_down = node != nullptr && node->node != nullptr && !is_ready(*node->node);
-    const bool was_down = since != snapshot.ready_changed.end() && since->second >= *before_;
+    const bool is_down = is_there && !is_ready(*node->node);
     if (is_down || controller.empty()) changed(*before_);
-    if (was_down) changed(since->second);
+    if (since && *since >= *before_) changed(*since);
     // From a node that is back it may as well have been evicted: who came for it after that stays until the next news.
     if (!is_down) moves_.evicted(controller);
   }
@@ -91,9 +90,9 @@ void Memory::look_for_lost(const Snapshot& snapshot, const SeenPods& there) {
 
 void Memory::look_for_new(const std::vector<PodPtr>& fresh) {
   std::vector<PodPtr> in_order = fresh;
-  std::ranges::stable_sort(in_order, {}, [](const PodPtr& pod) { return pod->created.value_or(TimePoint::min()); });
+  std::ranges::stable_sort(in_order, {}, [](const PodPtr& pod) { return pod->facts.created.value_or(TimePoint::min()); });
   for (const PodPtr& pod : in_order) {
-    const TimePoint created = pod->created.value_or(*before_);
+    const TimePoint created = pod->facts.created.value_or(*before_);
     if (!moves_.came(pod->view().meta.uid, controller_of(*pod), created)) changed(created);
   }
 }

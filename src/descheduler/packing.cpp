@@ -4,20 +4,15 @@
 
 #include <algorithm>
 
+#include "model/views/pod_facts.h"
 #include "placement/disruption_ledger.h"
 
 namespace berth::descheduler {
 
-bool goes_with_its_node(const placement::PodInfo& pod) {
-  const model::ObjectMeta& meta = pod.view().meta;
-  const model::OwnerReference* controller = meta.controller();
-  return meta.annotation("kubernetes.io/config.mirror") != nullptr || (controller != nullptr && controller->kind == "DaemonSet");
-}
-
 std::string why_it_stays(const placement::PodInfo& pod) {
   const model::ObjectMeta& meta = pod.view().meta;
   constexpr std::int64_t kSystemCritical = 2'000'000'000;
-  const std::string* safe = meta.annotation("cluster-autoscaler.kubernetes.io/safe-to-evict");
+  const std::string* safe = meta.annotation(model::kSafeToEvict);
   if (meta.is_deleting) return "it is terminating";
   if (meta.controller() == nullptr) return "nothing would make it again: it has no controller";
   if (pod.view().priority >= kSystemCritical) return "it is critical to the system";

@@ -27,8 +27,6 @@ struct Move {
   std::string from, to;
 };
 
-/// Pods of DaemonSets and mirror pods: they go with their node and hold nothing.
-bool goes_with_its_node(const placement::PodInfo& pod);
 /// Why nobody should move the pod by default: it is going already, nothing would make it again, it is the system's own, or it says so
 /// (cluster-autoscaler.kubernetes.io/safe-to-evict: "false"). Empty: it may be moved.
 std::string why_it_stays(const placement::PodInfo& pod);

@@ -57,9 +57,9 @@ std::string to_text(const CycleResult& result, bool is_plan, std::size_t most_ke
   for (const Removal& removal : result.removals) {
     const std::string strategy(strategy_name(removal.strategy));
     if (goes(removal.outcome))
-      evicted.push_back({removal.pod->key(), removal.pod->node, destination_of(removal), strategy, removal.why});
+      evicted.push_back({removal.pod->key(), removal.pod->node(), destination_of(removal), strategy, removal.why});
     else if (++kept_count <= most_kept)
-      kept.push_back({removal.pod->key(), removal.pod->node, strategy, std::string(outcome_word(removal.outcome)), removal.message});
+      kept.push_back({removal.pod->key(), removal.pod->node(), strategy, std::string(outcome_word(removal.outcome)), removal.message});
   }
   std::string out;
   for (const std::string& note : result.notes) out += note + "\n";
@@ -71,7 +71,7 @@ std::string to_text(const CycleResult& result, bool is_plan, std::size_t most_ke
   if (kept.size() > 1) out += "\n";
   if (!result.standing.empty()) {
     std::vector<std::vector<std::string>> standing = {{"POD", "ON", "STAYS BECAUSE"}};
-    for (const Standing& one : result.standing) standing.push_back({one.pod->key(), one.pod->node, one.why});
+    for (const Standing& one : result.standing) standing.push_back({one.pod->key(), one.pod->node(), one.why});
     out += table(standing) + "\n";
   }
   const std::size_t count = evicted.size() - 1;
@@ -82,7 +82,7 @@ std::string to_text(const CycleResult& result, bool is_plan, std::size_t most_ke
 json::Value to_json(const CycleResult& result, bool is_plan) {
   json::Array evictions, kept;
   for (const Removal& removal : result.removals) {
-    json::Object one = {{"namespace", removal.pod->view().ns()},       {"pod", removal.pod->view().name()}, {"node", removal.pod->node},
+    json::Object one = {{"namespace", removal.pod->view().ns()},       {"pod", removal.pod->view().name()}, {"node", removal.pod->node()},
                         {"strategy", strategy_name(removal.strategy)}, {"profile", removal.profile},        {"why", removal.why}};
     if (goes(removal.outcome)) {
       if (!removal.destination.empty()) one["destination"] = removal.destination;
@@ -95,8 +95,8 @@ json::Value to_json(const CycleResult& result, bool is_plan) {
   }
   json::Array standing;
   for (const Standing& one : result.standing)
-    standing.push_back(
-        json::Object{{"namespace", one.pod->view().ns()}, {"pod", one.pod->view().name()}, {"node", one.pod->node}, {"because", one.why}});
+    standing.push_back(json::Object{
+        {"namespace", one.pod->view().ns()}, {"pod", one.pod->view().name()}, {"node", one.pod->node()}, {"because", one.why}});
   json::Array notes;
   for (const std::string& note : result.notes) notes.emplace_back(note);
   for (const StrategyRun& run : result.runs)

@@ -8,15 +8,21 @@
 namespace berth::descheduler {
 namespace {
 
+/// As the OpenShift documents mark them.
+constexpr std::string_view kCriticalPod = "scheduler.alpha.kubernetes.io/critical-pod";
+
 bool is_daemon_pod(const Pod& pod) {
   return std::ranges::any_of(pod.owners(), [](const auto& owner) { return owner.kind == "DaemonSet"; });
 }
 
 /// Empty when none of the pod's claims is of a protected class.
 std::string why_claims_protect(const Pod& pod, const std::set<std::string, std::less<>>& classes, const placement::Cluster& cluster) {
-  if (pod.claims.empty()) return "";
+  constexpr auto kClaim = model::VolumeView::Kind::kPersistentVolumeClaim;
+  if (std::ranges::find(pod.view().volumes, kClaim, &model::VolumeView::kind) == pod.view().volumes.end()) return "";
   if (classes.empty()) return "pod with PVC is protected against eviction";
-  for (const std::string& name : pod.claims) {
+  for (const model::VolumeView& volume : pod.view().volumes) {
+    if (volume.kind != kClaim) continue;
+    const std::string& name = volume.id;
     const auto found = cluster.claims().find(pod.view().ns() + "/" + name);
     if (found == cluster.claims().end()) return fmt::format("failed to get persistent volume claim \"{}\"/\"{}\"", pod.view().ns(), name);
     const std::string storage_class = found->second->class_name();
@@ -33,19 +39,20 @@ std::string Context::why_protected(const Pod& pod) const {
   const model::ObjectMeta& meta = pod.view().meta;
   // Whatever an annotation says: the pod goes anyway, or comes back at once where it was.
   if (gone_.contains(pod.key()) || meta.is_deleting) return "pod is terminating";
-  if (pod.is_mirror) return "pod is a mirror pod";
-  if (pod.is_static) return "pod is a static pod";
-  if (pod.has_evict_annotation) return "";
-  if (args.no_eviction_is_mandatory && pod.prefers_no_eviction) return "pod asks for no eviction";
+  if (model::is_mirror(meta)) return "pod is a mirror pod";
+  if (model::is_static(meta)) return "pod is a static pod";
+  if (meta.annotation("descheduler.alpha.kubernetes.io/evict") != nullptr) return "";
+  if (args.no_eviction_is_mandatory && prefers_no_eviction(pod)) return "pod asks for no eviction";
   if (pod.owners().empty() && (args.protects_failed_bare || pod.view().phase != "Failed"))
     return args.protects_failed_bare ? "pod does not have any ownerRefs" : "pod does not have any ownerRefs and is not in failed phase";
   if (args.protects_system_critical) {
-    if (pod.priority.value_or(0) >= kSystemCriticalPriority || pod.is_critical_by_annotation)
+    if (pod.facts.priority.value_or(0) >= kSystemCriticalPriority || meta.annotation(kCriticalPod) != nullptr)
       return "pod has system critical priority and is protected against eviction";
-    if (pod.priority && priority_threshold_ && *pod.priority >= *priority_threshold_)
+    if (pod.facts.priority && priority_threshold_ && *pod.facts.priority >= *priority_threshold_)
       return "pod has higher priority than specified priority class threshold";
   }
-  if (args.protects_local_storage && pod.has_local_storage) return "pod has local storage and is protected against eviction";
+  if (args.protects_local_storage && model::has_local_storage(pod.facts, meta, model::LocalStorageRule::kDescheduler))
+    return "pod has local storage and is protected against eviction";
   if (args.protects_daemon_sets && is_daemon_pod(pod)) return "daemonset pods are protected against eviction";
   if (args.protects_pvc)
     if (auto why = why_claims_protect(pod, args.protected_storage_classes, snapshot_.cluster); !why.empty()) return why;
@@ -56,20 +63,20 @@ std::string Context::why_protected(const Pod& pod) const {
   if (args.labels && !args.labels->matches(meta.labels)) return "pod labels do not match the labelSelector filter in the policy parameter";
   if (std::string why = why_too_few(pod, false); !why.empty()) return why;
   if (std::string why = why_gang_needs(pod); !why.empty()) return why;
-  if (args.min_pod_age && (!pod.started || options_.now - *pod.started < *args.min_pod_age))
+  if (args.min_pod_age && (!pod.facts.started || options_.now - *pod.facts.started < *args.min_pod_age))
     return fmt::format("pod age is not older than MinPodAge: {} seconds", format_go_duration(*args.min_pod_age));
   return "";
 }
 
 std::string Context::why_gang_needs(const Pod& pod) const {
-  if (pod.group.empty() || pod.node.empty() || pod.view().is_terminal() || chooses_as_kubernetes()) return "";
-  const auto group = snapshot_.groups.find(pod.group);
-  const auto placed = snapshot_.members_placed.find(pod.group);
+  if (pod.facts.group.empty() || pod.node().empty() || pod.view().is_terminal() || chooses_as_kubernetes()) return "";
+  const auto group = snapshot_.groups.find(pod.facts.group);
+  const auto placed = snapshot_.members_placed.find(pod.facts.group);
   if (group == snapshot_.groups.end() || placed == snapshot_.members_placed.end() || !group->second->is_gang) return "";
   const auto left = std::ranges::count_if(placed->second, [&](const PodPtr& one) { return !gone_.contains(one->key()); });
   return left > group->second->min_count
              ? ""
-             : fmt::format("its gang {} has {} pods on nodes and is of use with {} only", pod.group, left, group->second->min_count);
+             : fmt::format("its gang {} has {} pods on nodes and is of use with {} only", pod.facts.group, left, group->second->min_count);
 }
 
 std::string Context::why_too_few(const Pod& pod, bool with_unmet) const {
@@ -111,7 +118,7 @@ bool Context::fits(const Pod& pod, const Node& node) const {
           term.matches(other->view(), snapshot_.cluster.namespace_labels(other->view().ns())))
         return false;
   }
-  if (pod.node == node.name()) return true;
+  if (pod.node() == node.name()) return true;
   const auto available = [&](std::string_view resource) {
     const auto capacity = node.capacity.find(resource);
     const auto used = node.used.find(resource);
@@ -124,7 +131,7 @@ bool Context::fits(const Pod& pod, const Node& node) const {
 
 bool Context::fits_any(const Pod& pod, std::span<const Node* const> nodes, bool other_than_its_own) const {
   return std::ranges::any_of(nodes,
-                             [&](const Node* node) { return !(other_than_its_own && node->name() == pod.node) && fits(pod, *node); });
+                             [&](const Node* node) { return !(other_than_its_own && node->name() == pod.node()) && fits(pod, *node); });
 }
 
 }  // namespace berth::descheduler

@@ -3,86 +3,21 @@
 #include <algorithm>
 
 #include "base/json_scan.h"
-#include "model/schema.h"
-#include "placement/groups/group_placement.h"
 #include "placement/resource.h"
 
 namespace berth::descheduler {
 namespace {
 
-constexpr std::string_view kEvict = "descheduler.alpha.kubernetes.io/evict";
-constexpr std::string_view kPreferNoEviction = "descheduler.alpha.kubernetes.io/prefer-no-eviction";
-constexpr std::string_view kMirror = "kubernetes.io/config.mirror";
-constexpr std::string_view kSource = "kubernetes.io/config.source";
-constexpr std::string_view kCritical = "scheduler.alpha.kubernetes.io/critical-pod";
+PodPtr read_pod(const json::Value& document, placement::Era era) { return Pod::parse(document, era, true); }
 
-/// As the API server wrote it, or would (pkg/utils/qos.go).
-Qos qos_of(const json::Value& document) {
-  auto qos = json::get_string(document, {"status", "qosClass"});
-  if (qos != "BestEffort" && qos != "Burstable" && qos != "Guaranteed") qos = model::pod_qos_class(document);
-  return qos == "BestEffort" ? Qos::kBestEffort : qos == "Burstable" ? Qos::kBurstable : Qos::kGuaranteed;
-}
-
-void read_container_states(const json::Value& document, std::string_view list, ContainerState::Kind kind,
-                           std::vector<ContainerState>& out) {
-  for (const json::Value& status : json::get_array(document, {"status", list})) {
-    ContainerState one{.kind = kind, .restarts = json::get_int(status, {"restartCount"})};
-    one.waiting_reason = json::get_string(status, {"state", "waiting", "reason"});
-    one.terminated_reason = json::get_string(status, {"state", "terminated", "reason"});
-    if (json::find(status, {"state", "terminated"}) != nullptr) one.exit_code = json::get_int(status, {"state", "terminated", "exitCode"});
-    out.push_back(std::move(one));
-  }
-}
-
-PodPtr read_pod(const json::Value& document, placement::Era era) {
-  auto info = placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(document)), era);
-  return std::make_shared<const Pod>(Pod::parse(document, std::move(info)));
+model::NodeViewPtr read_node(const json::Value& document) {
+  return std::make_shared<const model::NodeView>(model::NodeView::parse(document));
 }
 
 }  // namespace
 
-std::int64_t Pod::restarts(bool including_init) const {
-  std::int64_t out = 0;
-  for (const ContainerState& one : containers)
-    if (one.kind == ContainerState::Kind::kContainer || (including_init && one.kind == ContainerState::Kind::kInit)) out += one.restarts;
-  return out;
-}
-
-Pod Pod::parse(const json::Value& document, placement::PodInfoPtr info) {
-  Pod out;
-  out.node = info->view().node_name;
-  out.reason = json::get_string(document, {"status", "reason"});
-  out.created = parse_rfc3339(info->view().meta.creation_timestamp);
-  out.started = parse_rfc3339(info->view().start_time);
-  if (const auto* priority = json::find(document, {"spec", "priority"}); priority != nullptr && priority->is_int64())
-    out.priority = priority->get_int64();
-  out.qos = qos_of(document);
-  read_container_states(document, "containerStatuses", ContainerState::Kind::kContainer, out.containers);
-  read_container_states(document, "initContainerStatuses", ContainerState::Kind::kInit, out.containers);
-  read_container_states(document, "ephemeralContainerStatuses", ContainerState::Kind::kEphemeral, out.containers);
-  for (const json::Value& condition : json::get_array(document, {"status", "conditions"})) {
-    PodCondition one{std::string(json::get_string(condition, {"type"})), std::string(json::get_string(condition, {"status"})),
-                     std::string(json::get_string(condition, {"reason"})),
-                     parse_rfc3339(json::get_string(condition, {"lastTransitionTime"}))};
-    out.conditions.push_back(std::move(one));
-  }
-  for (const json::Value& volume : json::get_array(document, {"spec", "volumes"})) {
-    out.has_local_storage |= json::find(volume, "hostPath") != nullptr || json::find(volume, "emptyDir") != nullptr;
-    if (json::find(volume, "persistentVolumeClaim") != nullptr)
-      out.claims.emplace_back(json::get_string(volume, {"persistentVolumeClaim", "claimName"}));
-  }
-  out.has_node_selector =
-      json::find(document, {"spec", "nodeSelector"}) != nullptr || json::find(document, {"spec", "affinity", "nodeAffinity"}) != nullptr;
-  const model::ObjectMeta& meta = info->view().meta;
-  out.has_evict_annotation = meta.annotation(kEvict) != nullptr;
-  out.prefers_no_eviction = meta.annotation(kPreferNoEviction) != nullptr;
-  out.is_mirror = meta.annotation(kMirror) != nullptr;
-  out.group = placement::group_key_of(document);
-  const std::string* source = meta.annotation(kSource);
-  out.is_static = source != nullptr && *source != "api";
-  out.is_critical_by_annotation = meta.annotation(kCritical) != nullptr;
-  out.info = std::move(info);
-  return out;
+bool prefers_no_eviction(const Pod& pod) {
+  return pod.view().meta.annotation("descheduler.alpha.kubernetes.io/prefer-no-eviction") != nullptr;
 }
 
 std::int64_t amount_of(std::string_view resource, const model::Quantity& quantity) {
@@ -119,7 +54,7 @@ void Snapshot::add(const json::Value& object) {
       groups[group->key()] = std::move(group);
     }
     if (kind == "Node")
-      add(ReadNode::parse(object));
+      add(read_node(object));
     else
       cluster.upsert(object);
     return;
@@ -133,16 +68,11 @@ void Snapshot::add(PodPtr pod) {
   pods.insert_or_assign(key, std::move(pod));
 }
 
-void Snapshot::add(const ReadNode& node) {
-  if (node.ready_changed) ready_changed[node.view->name()] = *node.ready_changed;
-  cluster.upsert_node(node.view);
-}
-
-ReadNode ReadNode::parse(const json::Value& document) {
-  ReadNode out{std::make_shared<const model::NodeView>(model::NodeView::parse(document)), std::nullopt};
-  for (const json::Value& condition : json::get_array(document, {"status", "conditions"}))
-    if (json::get_string(condition, {"type"}) == "Ready")
-      if (const auto since = parse_rfc3339(json::get_string(condition, {"lastTransitionTime"}))) out.ready_changed = since;
+std::optional<TimePoint> ready_changed(const model::NodeView& node) {
+  std::optional<TimePoint> out;
+  for (const model::NodeCondition& condition : node.conditions)
+    if (condition.type == "Ready")
+      if (const auto since = parse_rfc3339(condition.last_transition)) out = since;
   return out;
 }
 
@@ -169,7 +99,7 @@ PodPtr ReadObjects::pod(std::string_view text, placement::Era era) {
   return pods_.get(text, [era](const json::Value& document) { return read_pod(document, era); });
 }
 
-ReadNode ReadObjects::node(std::string_view text) { return nodes_.get(text, ReadNode::parse); }
+model::NodeViewPtr ReadObjects::node(std::string_view text) { return nodes_.get(text, read_node); }
 
 void ReadObjects::forget_others() {
   pods_.before = std::exchange(pods_.asked, {});
@@ -191,11 +121,11 @@ std::optional<model::Labels> Snapshot::replacement_labels(const model::PodView& 
 void Snapshot::finish() {
   members_placed.clear();
   for (const auto& [key, pod] : pods)
-    if (!pod->group.empty() && !pod->node.empty() && !pod->view().is_terminal()) members_placed[pod->group].push_back(pod);
+    if (!pod->facts.group.empty() && !pod->node().empty() && !pod->view().is_terminal()) members_placed[pod->facts.group].push_back(pod);
   pods_by_node.clear();
   pods_by_owner.clear();
   for (const auto& [key, pod] : pods) {
-    if (!pod->node.empty()) pods_by_node[pod->node].push_back(pod);
+    if (!pod->node().empty()) pods_by_node[pod->node()].push_back(pod);
     for (const auto& owner : pod->owners()) pods_by_owner[owner.uid].push_back(pod);
   }
 }

@@ -13,57 +13,15 @@
 #include "base/json.h"
 #include "placement/cluster.h"
 #include "placement/groups/pod_groups.h"
+#include "placement/read_pod.h"
 
 namespace berth::descheduler {
 
-/// In the order in which pods are given up.
-enum class Qos : std::uint8_t { kBestEffort, kBurstable, kGuaranteed };
-
-struct ContainerState {
-  enum class Kind : std::uint8_t { kContainer, kInit, kEphemeral };
-  Kind kind = Kind::kContainer;
-  std::int64_t restarts = 0;
-  std::string waiting_reason, terminated_reason;
-  std::optional<std::int64_t> exit_code;  ///< Of a terminated one.
-};
-
-struct PodCondition {
-  std::string type, status, reason;
-  std::optional<TimePoint> last_transition;
-};
-
-/// A pod on a node, with what strategies and protections read of it.
-struct Pod {
-  placement::PodInfoPtr info;
-  std::string node;
-  std::string reason;  ///< status.reason
-  std::optional<TimePoint> created, started;
-  std::optional<std::int64_t> priority;  ///< Nullopt when the spec has none.
-  Qos qos = Qos::kBestEffort;
-  std::vector<ContainerState> containers;
-  std::vector<PodCondition> conditions;
-  std::vector<std::string> claims;  ///< persistentVolumeClaim volumes.
-  std::string group;                ///< "namespace/name" of the PodGroup that it names; empty: none.
-  bool has_local_storage = false;   ///< A hostPath or emptyDir volume.
-  bool has_node_selector = false;   ///< spec.nodeSelector or spec.affinity.nodeAffinity is there.
-  bool has_evict_annotation = false, prefers_no_eviction = false;
-  bool is_mirror = false, is_static = false;
-  bool is_critical_by_annotation = false;  ///< scheduler.alpha.kubernetes.io/critical-pod, as the OpenShift documents mark them.
-
-  [[nodiscard]] const model::PodView& view() const { return info->view(); }
-  [[nodiscard]] const std::string& key() const { return info->key; }
-  [[nodiscard]] const std::vector<model::OwnerReference>& owners() const { return view().meta.owner_references; }
-  [[nodiscard]] std::int64_t restarts(bool including_init) const;
-  static Pod parse(const json::Value& document, placement::PodInfoPtr info);
-};
-using PodPtr = std::shared_ptr<const Pod>;
-
-/// A node as a snapshot takes it.
-struct ReadNode {
-  model::NodeViewPtr view;
-  std::optional<TimePoint> ready_changed;  ///< When Ready last became what it is, where the node says so.
-  static ReadNode parse(const json::Value& document);
-};
+using Pod = placement::ReadPod;  ///< Of all pods, with their status.
+using PodPtr = placement::ReadPodPtr;
+using model::ContainerState, model::PodCondition;
+/// The pod asks that others go first.
+bool prefers_no_eviction(const Pod& pod);
 
 /// Amounts by resource: cpu in thousandths, everything else in whole units.
 using Amounts = std::map<std::string, std::int64_t, std::less<>>;
@@ -75,6 +33,8 @@ Amounts requests_of(const placement::PodInfo& pod);
 /// A node's allocatable, or its capacity when it has none.
 Amounts capacity_of(const model::NodeView& node);
 bool is_ready(const model::NodeView& node);
+/// When Ready last became what it is, where the node says so.
+std::optional<TimePoint> ready_changed(const model::NodeView& node);
 
 struct Snapshot {
   placement::Cluster cluster;
@@ -88,7 +48,6 @@ struct Snapshot {
   std::map<std::string, Amounts, std::less<>> pod_usage;  ///< By "namespace/name".
   /// What Prometheus says of nodes, in whole percent by node, or why it says nothing; by the query.
   std::map<std::string, Result<Amounts>, std::less<>> queried_usage;
-  std::map<std::string, TimePoint, std::less<>> ready_changed;  ///< Of nodes: when Ready last became what it is.
 
   std::map<std::string, placement::PodGroupPtr, std::less<>> groups;       ///< PodGroups by "namespace/name".
   std::map<std::string, std::vector<PodPtr>, std::less<>> members_placed;  ///< Of each: those on nodes that have not ended. Made by finish.
@@ -98,7 +57,7 @@ struct Snapshot {
   void add(const json::Value& object);
   /// Read before, perhaps for an earlier snapshot of the same era.
   void add(PodPtr pod);
-  void add(const ReadNode& node);
+  void add(model::NodeViewPtr node) { cluster.upsert_node(std::move(node)); }
   void finish();
   /// The labels of the pod's replacement; nullopt when nothing is known but its own.
   [[nodiscard]] std::optional<model::Labels> replacement_labels(const model::PodView& pod) const;
@@ -111,7 +70,7 @@ class ReadObjects {
  public:
   /// The object of this text, read now where it is not known. Whoever reads a list asks for all that is in it.
   PodPtr pod(std::string_view text, placement::Era era);
-  ReadNode node(std::string_view text);
+  model::NodeViewPtr node(std::string_view text);
   /// Forgets what was not asked for since the last call.
   void forget_others();
 
@@ -123,7 +82,7 @@ class ReadObjects {
     T get(std::string_view text, const Read& read);
   };
   Known<PodPtr> pods_;
-  Known<ReadNode> nodes_;
+  Known<model::NodeViewPtr> nodes_;
 };
 
 }  // namespace berth::descheduler

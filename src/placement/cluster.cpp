@@ -457,77 +457,59 @@ bool Cluster::drop_attachment(std::string_view name) {
   return drop(objects_.volume_attachments_by_name, name);
 }
 
+namespace {
+
+/// Of the kinds that are kept as they come. Found: what `use` gives for the table.
+template <typename Objects, typename Use>
+bool with_table(std::string_view kind, Objects& objects, const Use& use) {
+  if (kind == "Service") return use(objects.services);
+  if (kind == "ReplicationController") return use(objects.replication_controllers);
+  if (kind == "ReplicaSet") return use(objects.replica_sets);
+  if (kind == "StatefulSet") return use(objects.stateful_sets);
+  if (kind == "Namespace") return use(objects.namespaces);
+  if (kind == "PersistentVolume") return use(objects.persistent_volumes);
+  if (kind == "PersistentVolumeClaim") return use(objects.claims);
+  if (kind == "StorageClass") return use(objects.storage_classes);
+  if (kind == "CSINode") return use(objects.csi_nodes);
+  if (kind == "CSIDriver") return use(objects.csi_drivers);
+  if (kind == "CSIStorageCapacity") return use(objects.storage_capacities);
+  if (kind == "PodDisruptionBudget") return use(objects.disruption_budgets);
+  if (kind == "PriorityClass") return use(objects.priority_classes);
+  if (kind == "ResourceClaim") return use(objects.resource_claims);
+  if (kind == "ResourceSlice") return use(objects.resource_slices);
+  if (kind == "DeviceClass") return use(objects.device_classes);
+  return false;
+}
+
+}  // namespace
+
 bool Cluster::upsert(const json::Value& object) {
   const auto kind = json::get_string(object, {"kind"});
-  const auto store = [&]<typename T>(TablePtr<T>& table) {
-    auto view = std::make_shared<const T>(T::parse(object));
-    auto key = object_key(view->meta);
-    put(table, std::move(view), std::move(key));
+  const auto read = [&]<typename T>(std::type_identity<T>) { return std::make_shared<const T>(T::parse(object)); };
+  if (kind == "Node") return upsert_node(read(std::type_identity<model::NodeView>())), true;
+  if (kind == "Pod") return upsert_pod(read(std::type_identity<model::PodView>())), true;
+  if (kind == "VolumeAttachment") return put_attachment(read(std::type_identity<model::VolumeAttachmentView>())), true;
+  return with_table(kind, objects_, [&]<typename T>(TablePtr<T>& table) {
+    auto view = read(std::type_identity<T>());
+    if constexpr (std::is_same_v<T, model::CsiNodeView> || std::is_same_v<T, model::ResourceClaimView>) {
+      upsert(std::move(view));
+    } else {
+      auto key = object_key(view->meta);
+      put(table, std::move(view), std::move(key));
+    }
     return true;
-  };
-  if (kind == "Node") {
-    upsert_node(std::make_shared<const model::NodeView>(model::NodeView::parse(object)));
-    return true;
-  }
-  if (kind == "Pod") {
-    upsert_pod(std::make_shared<const model::PodView>(model::PodView::parse(object)));
-    return true;
-  }
-  if (kind == "Service") return store(objects_.services);
-  if (kind == "ReplicationController") return store(objects_.replication_controllers);
-  if (kind == "ReplicaSet") return store(objects_.replica_sets);
-  if (kind == "StatefulSet") return store(objects_.stateful_sets);
-  if (kind == "Namespace") return store(objects_.namespaces);
-  if (kind == "PersistentVolume") return store(objects_.persistent_volumes);
-  if (kind == "PersistentVolumeClaim") return store(objects_.claims);
-  if (kind == "StorageClass") return store(objects_.storage_classes);
-  if (kind == "CSINode") {
-    upsert(std::make_shared<const model::CsiNodeView>(model::CsiNodeView::parse(object)));
-    return true;
-  }
-  if (kind == "CSIDriver") return store(objects_.csi_drivers);
-  if (kind == "CSIStorageCapacity") return store(objects_.storage_capacities);
-  if (kind == "VolumeAttachment") {
-    put_attachment(std::make_shared<const model::VolumeAttachmentView>(model::VolumeAttachmentView::parse(object)));
-    return true;
-  }
-  if (kind == "PodDisruptionBudget") return store(objects_.disruption_budgets);
-  if (kind == "PriorityClass") return store(objects_.priority_classes);
-  if (kind == "ResourceClaim") {
-    upsert(std::make_shared<const model::ResourceClaimView>(model::ResourceClaimView::parse(object)));
-    return true;
-  }
-  if (kind == "ResourceSlice") return store(objects_.resource_slices);
-  if (kind == "DeviceClass") return store(objects_.device_classes);
-  return false;
+  });
 }
 
 bool Cluster::remove(std::string_view kind, std::string_view ns, std::string_view name) {
   const std::string key = ns.empty() ? std::string(name) : std::string(ns) + "/" + std::string(name);
   if (kind == "Node") return remove_node(name);
   if (kind == "Pod") return remove_pod(key);
-  if (kind == "Service") return drop(objects_.services, key);
-  if (kind == "ReplicationController") return drop(objects_.replication_controllers, key);
-  if (kind == "ReplicaSet") return drop(objects_.replica_sets, key);
-  if (kind == "StatefulSet") return drop(objects_.stateful_sets, key);
-  if (kind == "Namespace") return drop(objects_.namespaces, key);
-  if (kind == "PersistentVolume") return drop(objects_.persistent_volumes, key);
-  if (kind == "PersistentVolumeClaim") return drop(objects_.claims, key);
-  if (kind == "StorageClass") return drop(objects_.storage_classes, key);
-  if (kind == "CSINode") return drop(objects_.csi_nodes, key);
-  if (kind == "CSIDriver") return drop(objects_.csi_drivers, key);
-  if (kind == "CSIStorageCapacity") return drop(objects_.storage_capacities, key);
   if (kind == "VolumeAttachment") return drop_attachment(name);
-  if (kind == "PodDisruptionBudget") return drop(objects_.disruption_budgets, key);
-  if (kind == "PriorityClass") return drop(objects_.priority_classes, key);
-  if (kind == "ResourceClaim") {
-    const auto at = objects_.resource_claims->find(key);
-    if (at != objects_.resource_claims->end()) set_pending_allocation(at->second->meta.uid, nullptr);
-    return drop(objects_.resource_claims, key);
-  }
-  if (kind == "ResourceSlice") return drop(objects_.resource_slices, key);
-  if (kind == "DeviceClass") return drop(objects_.device_classes, key);
-  return false;
+  if (kind == "ResourceClaim")
+    if (const auto at = objects_.resource_claims->find(key); at != objects_.resource_claims->end())
+      set_pending_allocation(at->second->meta.uid, nullptr);
+  return with_table(kind, objects_, [&](auto& table) { return drop(table, key); });
 }
 
 const model::Labels& Cluster::namespace_labels(std::string_view name) const {

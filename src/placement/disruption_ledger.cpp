@@ -5,10 +5,8 @@
 namespace berth::placement {
 
 bool DisruptionLedger::covers(const View& budget, const model::PodView& pod, BudgetRule rule) {
-  if (budget.meta.ns != pod.ns() || budget.selector.is_nothing()) return false;
   if (rule == BudgetRule::kPreemption && (budget.selector_is_empty || pod.meta.labels.empty())) return false;
-  if (budget.selector_is_empty) return !budget.is_v1beta1;
-  return budget.selector.matches(pod.meta.labels);
+  return budget.covers(pod.ns(), pod.meta.labels);
 }
 
 template <typename Each>
@@ -24,7 +22,7 @@ bool DisruptionLedger::needs_no_leave(const View& budget, const model::PodView& 
   switch (rule_) {
     case BudgetRule::kEviction:
       if (pod.is_terminal() || pod.phase == "Pending" || pod.meta.is_deleting) return true;
-      return pod.is_unready && (budget.always_allows_unhealthy || (budget.desired_healthy > 0 && budget.healthy >= budget.desired_healthy));
+      return pod.is_unready && budget.lets_unready_go(budget.healthy, budget.desired_healthy);
     case BudgetRule::kPreemption:
       return std::ranges::binary_search(budget.disrupted_pods, pod.name());  // It is counted already.
     case BudgetRule::kAutoscaler:

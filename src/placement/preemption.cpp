@@ -169,7 +169,10 @@ Status preempt(const PostFilterCall& call, PostFilterResult& out) {
   const PreemptionOptions& options = call.options;
   const Era era = framework.profile().era;
   const Verdicts verdicts(call.failed(), era);
-  if (const auto why = not_eligible(cluster, *pod, verdicts, era)) return Status::unschedulable(std::string(*why));
+  if (const auto why = not_eligible(cluster, *pod, verdicts, era)) {
+    out.waits_for_victims = !pod->view().preemption_never;
+    return Status::unschedulable(std::string(*why));
+  }
 
   std::map<std::string, std::size_t> reasons;
   std::vector<std::string> errors;

@@ -46,6 +46,7 @@ struct PostFilterResult {
   /// Equally good by every criterion; sorted by name. The fast form lists the first 256 by slot, where there are more.
   std::vector<NodeIndex> tied;
   std::optional<ClaimRelease> release;  ///< To be given back beside all that.
+  bool waits_for_victims = false;       ///< Room is being made on its nominated node already: it preempts nobody else.
   [[nodiscard]] const Candidate* choice() const { return best ? &candidates[*best] : nullptr; }
 };
 

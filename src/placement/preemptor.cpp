@@ -198,7 +198,8 @@ std::optional<Status> Preemptor::Impl::fast(PreemptorClass& one, const PodInfo& 
   if (!one.only_nodes()) one.catch_up();
   one.begin_decision();
   if (has_checks && !ask_checks(one, pod)) return std::nullopt;
-  if (waits_for_victims(one, pod)) return Status::unschedulable(std::string(words::kTerminating));
+  out.waits_for_victims = waits_for_victims(one, pod);
+  if (out.waits_for_victims) return Status::unschedulable(std::string(words::kTerminating));
   std::optional<PreemptionAnswer> best;
   PreemptionTally tally;
   if (one.only_nodes()) {

@@ -6,18 +6,13 @@
 #include <numeric>
 #include <set>
 
+#include "model/views/pod_facts.h"
 #include "placement/attempt.h"
 #include "placement/disruption_ledger.h"
 
 namespace berth::pools {
 
 using placement::PodInfoPtr;
-
-bool belongs_to_node(const model::PodView& pod) {
-  if (pod.meta.annotation("kubernetes.io/config.mirror") != nullptr) return true;
-  const model::OwnerReference* owner = pod.meta.controller();
-  return owner != nullptr && (owner->kind == "DaemonSet" || owner->kind == "Node");
-}
 
 bool is_consolidatable(const OwnedNode& node, const NodePool& pool, TimePoint now) {
   return node.is_initialized && pool.consolidate_after && node.quiet && *node.quiet + *pool.consolidate_after <= now;
@@ -107,7 +102,7 @@ class Consolidation {
     const placement::NodeInfo* info = trial_.cluster().find_node(node.node);
     if (info == nullptr) return out;
     for (const PodInfoPtr& pod : info->pods)
-      if (!belongs_to_node(pod->view()) && !pod->view().is_terminal()) out.push_back(pod);
+      if (!model::goes_with_its_node(pod->view().meta) && !pod->view().is_terminal()) out.push_back(pod);
     return out;
   }
 

@@ -53,7 +53,4 @@ ConsolidationPlan plan_consolidation(const ConsolidationInput& input);
 /// The trial is left as it was.
 Disruption plan_replacement(const ConsolidationInput& input, const std::vector<std::size_t>& nodes, Reason reason);
 
-/// A pod that comes and goes with its node: of a DaemonSet, or mirrored from a file.
-bool belongs_to_node(const model::PodView& pod);
-
 }  // namespace berth::pools

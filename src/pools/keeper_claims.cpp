@@ -269,7 +269,7 @@ void Keeper::follow_start(const NodeClaim& claim, const json::Value& node, Claim
 void Keeper::follow_pods(const NodeClaim& claim, const std::string& node, ClaimStatus& status) {
   std::set<std::string> pods;
   for (const autoscaler::PodPtr& pod : pods_on(node))
-    if (!belongs_to_node(pod->view())) pods.insert(pod->view().meta.uid);
+    if (!model::goes_with_its_node(pod->view().meta)) pods.insert(pod->view().meta.uid);
   const auto [before, is_new] = pods_before_.try_emplace(node, pods);
   std::optional<TimePoint> quiet = claim.last_pod_event;
   if (!is_new && before->second != pods) {
@@ -301,7 +301,7 @@ void Keeper::end_claim(const NodeClaim& claim) {
     const bool is_dead = !is_node_ready(*node);
     bool is_drained = true;
     for (const autoscaler::PodPtr& pod : pods_on(name))
-      is_drained &= belongs_to_node(pod->view()) || pod->view().is_terminal() || (is_dead && pod->view().meta.is_deleting);
+      is_drained &= model::goes_with_its_node(pod->view().meta) || pod->view().is_terminal() || (is_dead && pod->view().meta.is_deleting);
     if (!is_drained) return drain(claim, name);
     if (json::find(*node, {"metadata", "deletionTimestamp"}) == nullptr) {
       out_.writes.push_back(
@@ -319,7 +319,7 @@ void Keeper::drain(const NodeClaim& claim, const std::string& node) {
   const std::optional<TimePoint> deadline = deadline_of(claim);
   for (const autoscaler::PodPtr& pod : pods_on(node)) {
     const model::PodView& view = pod->view();
-    if (belongs_to_node(view) || view.is_terminal() || view.meta.is_deleting) continue;
+    if (model::goes_with_its_node(view.meta) || view.is_terminal() || view.meta.is_deleting) continue;
     // In time for its own grace to end with the claim's.
     const auto grace = std::chrono::seconds(view.termination_grace_period_seconds);
     if (deadline && *deadline - grace <= now_) {

@@ -152,7 +152,6 @@ class Viewing {
   }
   void add_claim(const NodeClaim& claim) {
     const auto pool = number_of_.find(claim.pool);
-    const json::Value* document = claim.node_name.empty() ? nullptr : world_.node(claim.node_name);
     std::string type;
     const Offering* offering = nullptr;
     const model::NodeViewPtr planned =
@@ -163,7 +162,7 @@ class Viewing {
       const model::ResourceList& capacity = claim.capacity.empty() ? planned->capacity : claim.capacity;
       for (const auto& [name, amount] : capacity) used[name] += counted(capacity, name);
     }
-    const placement::NodeInfo* info = document == nullptr ? nullptr : out_.trial->cluster().find_node(claim.node_name);
+    const placement::NodeInfo* info = claim.node_name.empty() ? nullptr : out_.trial->cluster().find_node(claim.node_name);
     if (claim.deleted) {
       if (info != nullptr && info->node != nullptr) close(*info->node);
     } else if (info != nullptr && info->node != nullptr) {
@@ -184,7 +183,7 @@ class Viewing {
                     "",
                     "",
                     std::nullopt};
-    owned.blocked = blocked_by(claim, document);
+    owned.blocked = blocked_by(claim, info == nullptr ? nullptr : info->node.get());
     owned.drifted = drift_of(claim, out_.pools[pool->second]);
     owned.quiet = claim.last_pod_event ? claim.last_pod_event : claim.since("Initialized");
     if (info != nullptr && info->node != nullptr)
@@ -193,11 +192,11 @@ class Viewing {
   }
 
  private:
-  static std::string blocked_by(const NodeClaim& claim, const json::Value* node) {
+  static std::string blocked_by(const NodeClaim& claim, const model::NodeView* node) {
     if (const std::string* mark = claim.annotation(kDoNotDisrupt); mark != nullptr && *mark == "true")
       return fmt::format("NodeClaim {} has the annotation {}", claim.name, kDoNotDisrupt);
-    if (node != nullptr && json::get_string(*node, {"metadata", "annotations", kDoNotDisrupt}) == "true")
-      return fmt::format("its node has the annotation {}", kDoNotDisrupt);
+    const std::string* mark_of_node = node == nullptr ? nullptr : node->meta.annotation(kDoNotDisrupt);
+    if (mark_of_node != nullptr && *mark_of_node == "true") return fmt::format("its node has the annotation {}", kDoNotDisrupt);
     return "";
   }
   /// Nothing new goes to a node that leaves.
@@ -267,7 +266,7 @@ class LeavingToGroups {
   }
   bool waits_for_group(const PodInfoPtr& pod) {
     const auto at = snapshot_.pod_sets->unplaced.find(pod->key);
-    if (at == snapshot_.pod_sets->unplaced.end() || at->second->facts.created + kGroupPatience < now_) return false;
+    if (at == snapshot_.pod_sets->unplaced.end() || at->second->facts.created.value_or(TimePoint{}) + kGroupPatience < now_) return false;
     const placement::Placement placed = soon_.place(pod);
     return placed.is_placed() && names_.contains(soon_.cluster().node(placed.node)->name);
   }
@@ -296,7 +295,8 @@ PoolsView view_of(PoolsWorld& world, const Catalogue& catalogue, const placement
   out.provision.unavailable = unavailable;
   out.provision.now = now;
   for (const auto& [key, pod] : snapshot.pod_sets->unplaced) {
-    if (pod->facts.is_finished || pod->view().is_terminal() || pod->view().meta.is_deleting || pod->facts.is_daemon) continue;
+    if (pod->facts.is_finished || pod->view().is_terminal() || pod->view().meta.is_deleting || model::counts_as_daemon(pod->view().meta))
+      continue;
     if (!every_pod && !pod->facts.is_unschedulable) continue;
     out.provision.waiting.push_back(pod->info);
   }

@@ -4,41 +4,21 @@
 
 #include <map>
 #include <memory>
+#include <ranges>
 #include <set>
 
 #include "base/log.h"
+#include "placement/cluster_kinds.h"
 
 namespace berth::scheduler {
 namespace {
 
-struct Candidates {
-  std::string_view kind, group, resource;
-  std::vector<std::string_view> versions;  ///< Best first.
-  ClusterEvent event;
-};
+/// Nodes and pods are watched for themselves; a pod has the priority of its class already.
+bool is_consulted(const placement::ClusterResource& one) { return one.kind != "Node" && one.kind != "Pod" && one.kind != "PriorityClass"; }
 
-const std::vector<Candidates>& table() {
-  using enum ClusterEvent;
-  static const std::vector<Candidates> kinds = {
-      {"Namespace", "", "namespaces", {"v1"}, kNamespaces},
-      {"Service", "", "services", {"v1"}, kServices},
-      {"ReplicationController", "", "replicationcontrollers", {"v1"}, kServices},
-      {"ReplicaSet", "apps", "replicasets", {"v1"}, kServices},
-      {"StatefulSet", "apps", "statefulsets", {"v1"}, kServices},
-      {"PersistentVolume", "", "persistentvolumes", {"v1"}, kPersistentVolume},
-      {"PersistentVolumeClaim", "", "persistentvolumeclaims", {"v1"}, kClaim},
-      {"StorageClass", "storage.k8s.io", "storageclasses", {"v1", "v1beta1"}, kStorageClass},
-      {"CSINode", "storage.k8s.io", "csinodes", {"v1", "v1beta1"}, kCsiNode},
-      {"CSIDriver", "storage.k8s.io", "csidrivers", {"v1", "v1beta1"}, kCsiDriver},
-      {"CSIStorageCapacity", "storage.k8s.io", "csistoragecapacities", {"v1", "v1beta1", "v1alpha1"}, kCsiStorageCapacity},
-      {"ResourceClaim", "resource.k8s.io", "resourceclaims", {"v1"}, kResourceClaim},
-      {"ResourceSlice", "resource.k8s.io", "resourceslices", {"v1"}, kDevices},
-      {"DeviceClass", "resource.k8s.io", "deviceclasses", {"v1"}, kDevices},
-      {"VolumeAttachment", "storage.k8s.io", "volumeattachments", {"v1"}, kVolumeAttachmentDeleted},
-      {"PodGroup", "scheduling.k8s.io", "podgroups", {"v1alpha2"}, kNodeCordoned},
-      {"PodDisruptionBudget", "policy", "poddisruptionbudgets", {"v1", "v1beta1"}, kDisruptionBudget},
-  };
-  return kinds;
+/// Those that the table names.
+auto versions_of(const placement::ClusterResource& kind) {
+  return kind.versions | std::views::filter([](std::string_view version) { return !version.empty(); });
 }
 
 /// One round over all group versions; whatever fails makes another round.
@@ -60,8 +40,8 @@ struct Discovery : std::enable_shared_from_this<Discovery> {
   void ask() {
     if (!is_wanted()) return;
     open.clear();
-    for (const auto& kind : table())
-      for (const auto version : kind.versions)
+    for (const auto& kind : placement::kClusterResources | std::views::filter(is_consulted))
+      for (const auto version : versions_of(kind))
         if (!served.contains(path(kind.group, version))) open.insert(path(kind.group, version));
     const auto all = open;
     for (const auto& one : all) ask_one(one);
@@ -89,16 +69,16 @@ struct Discovery : std::enable_shared_from_this<Discovery> {
     } else if (response.status == 403) {
       // Whoever may not ask may still be allowed to read: the newest version it is.
       auto& resources = served[where];
-      for (const auto& kind : table())
-        if (path(kind.group, kind.versions.front()) == where) resources.emplace(kind.resource);
+      for (const auto& kind : placement::kClusterResources | std::views::filter(is_consulted))
+        if (path(kind.group, kind.versions.front()) == where) resources.emplace(kind.plural);
     } else {
       log::warning("scheduler", "asking the server for {}: {}", where,
                    response.status == 0 ? response.body : fmt::format("HTTP {}", response.status));
     }
     open.erase(where);
     if (!open.empty()) return;
-    for (const auto& kind : table())
-      for (const auto version : kind.versions)
+    for (const auto& kind : placement::kClusterResources | std::views::filter(is_consulted))
+      for (const auto version : versions_of(kind))
         if (!served.contains(path(kind.group, version))) {
           loop.schedule_after(std::chrono::seconds(1), [self = shared_from_this()] { self->ask(); });
           return;
@@ -108,14 +88,14 @@ struct Discovery : std::enable_shared_from_this<Discovery> {
 
   void finish() {
     std::vector<Consulted> out;
-    for (const auto& kind : table()) {
+    for (const auto& kind : placement::kClusterResources | std::views::filter(is_consulted)) {
       bool is_found = false;
-      for (const auto version : kind.versions) {
-        if (is_found || !served[path(kind.group, version)].contains(kind.resource)) continue;
+      for (const auto version : versions_of(kind)) {
+        if (is_found || !served[path(kind.group, version)].contains(kind.plural)) continue;
         is_found = true;
-        out.push_back({std::string(kind.kind), {std::string(kind.group), std::string(version), std::string(kind.resource)}, kind.event});
+        out.push_back({std::string(kind.kind), {std::string(kind.group), std::string(version), std::string(kind.plural)}, kind.event});
       }
-      if (!is_found) log::info("scheduler", "the server has no {}: done without", kind.resource);
+      if (!is_found) log::info("scheduler", "the server has no {}: done without", kind.plural);
     }
     done(std::move(out));
   }

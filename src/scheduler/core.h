@@ -17,9 +17,9 @@
 #include "scheduler/extender.h"
 #include "scheduler/group_options.h"
 #include "scheduler/meters.h"
-#include "scheduler/pod_kinds.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/tracked.h"
+#include "scheduler/waiting_kinds.h"
 #include "scheduler/wakeup.h"
 
 namespace berth::placement {
@@ -95,7 +95,7 @@ struct Core {
   placement::Trial trial;                      ///< Over `cluster`: who asks where a pod goes, or puts it there, asks this.
   std::shared_ptr<const Extenders> extenders;  ///< Whether they have a say; they are asked by effects. Null without any.
   SchedulingQueue queue;
-  PodKinds kinds_of_pods;
+  WaitingKinds kinds_of_pods;
   PluginBits bits;
   const std::map<std::string, placement::FrameworkPtr, std::less<>>& frameworks;  ///< The trial's profiles, by scheduler name.
   std::unordered_map<std::string, Tracked> pods;                                  ///< By uid.
@@ -174,15 +174,15 @@ struct Core {
   /// Wakes the pods that the events could help, as the hints of the plugins that rejected them say. `node` is the node they happened on,
   /// where there is one: when more than a thousand pods wait, only those are woken that the node takes now, or would after a preemption.
   /// Pods above `up_to_priority` are left where they are.
-  void wake(EventSet events, placement::NodeIndex node, Change change = {}, std::optional<std::int64_t> up_to_priority = std::nullopt);
-  std::size_t wake_for(placement::NodeIndex node, const Change& change, std::string_view label,
+  void wake(EventSet events, placement::NodeIndex node, EventChange change = {}, std::optional<std::int64_t> up_to_priority = std::nullopt);
+  std::size_t wake_for(placement::NodeIndex node, const EventChange& change, std::string_view label,
                        std::optional<std::int64_t> up_to_priority = std::nullopt);
   /// Some waiting pod was rejected by a plugin that one of the events could cure, or by none known.
   [[nodiscard]] bool could_wake(EventSet events) const;
   /// Some plugin that holds pods back wants to be asked again after such an event.
   [[nodiscard]] bool could_open_gates(ClusterEvent event) const;
   /// PreEnqueue is asked again about the pods that such plugins hold back.
-  void ask_gates(const Change& change);
+  void ask_gates(const EventChange& change);
   void ask_gate(Tracked& pod);
   /// What happens while extenders are asked may help the pod that they are asked about.
   void note_missed(EventSet events);

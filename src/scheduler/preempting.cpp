@@ -59,7 +59,7 @@ void Core::give_up_after(Turn turn, const placement::PostFilterResult& result) {
   std::optional<std::string> nominate;
   if (const placement::Candidate* choice = result.choice()) {
     nominate = preempt(turn.info, *choice);
-  } else if (!mine.nominated().empty() && message.find("not eligible due to a terminating pod") == std::string::npos) {
+  } else if (!mine.nominated().empty() && !result.waits_for_victims) {
     nominate = "";  // The room that was promised will not come.
   }
   if (nominate) set_nominated(mine, *nominate);

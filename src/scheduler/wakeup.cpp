@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "placement/cluster_kinds.h"
+
 namespace berth::scheduler {
 namespace {
 
@@ -53,7 +55,7 @@ std::vector<std::string_view> PluginBits::names(PluginSet plugins) const {
 }
 
 bool PluginBits::any_hint(PluginSet plugins, const placement::Framework& framework, const placement::Cluster& cluster,
-                          const placement::PodInfo& pending, const Change& change) const {
+                          const placement::PodInfo& pending, const EventChange& change) const {
   for (std::size_t i = 0; i < names_.size(); ++i) {
     if ((plugins & (PluginSet{1} << std::min<std::size_t>(i, 63))) == 0 || !events_of(names_[i], framework).has(change.event)) continue;
     const placement::Plugin* plugin = framework.find(names_[i]);
@@ -85,16 +87,11 @@ std::string event_label(ClusterEvent event, std::string_view kind, ObjectVerb ve
       {kOwnOther, "UnschedulablePodUpdate"},
   };
   if (const auto found = table.find(event); found != table.end()) return std::string(found->second);
-  static constexpr std::array<std::string_view, 5> kStorage = {"StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity",
-                                                               "VolumeAttachment"};
-  const bool is_storage = std::ranges::find(kStorage, kind) != kStorage.end();
   const bool is_about_devices = event == kResourceClaim || event == kDevices;
   if (kind.empty() && is_about_devices) kind = event == kDevices ? "ResourceSlice" : "ResourceClaim";
-  return fmt::format("{}{}{}",
-                     is_storage         ? "storage.k8s.io/"
-                     : is_about_devices ? "resource.k8s.io/"
-                                        : "",
-                     kind, kVerbs[static_cast<std::size_t>(verb)]);
+  const placement::ClusterResource* resource = placement::find_cluster_resource(kind);
+  const bool is_prefixed = resource != nullptr && (resource->group == "storage.k8s.io" || resource->group == "resource.k8s.io");
+  return fmt::format("{}{}{}{}", is_prefixed ? resource->group : "", is_prefixed ? "/" : "", kind, kVerbs[static_cast<std::size_t>(verb)]);
 }
 
 EventSet node_changes(const model::NodeView& a, const model::NodeView& b) {

@@ -16,8 +16,8 @@
 namespace berth::scheduler {
 
 using placement::ClusterEvent;
+using placement::EventChange;
 using placement::EventSet;
-using Change = placement::EventChange;
 
 /// What became of an object of a consulted kind.
 enum class ObjectVerb : std::uint8_t { kAdded, kUpdated, kDeleted };
@@ -42,7 +42,7 @@ class PluginBits {
   /// One of the plugins registers for the event, as the framework has it, and its hint says that the change could cure its rejection of the
   /// pod.
   [[nodiscard]] bool any_hint(PluginSet plugins, const placement::Framework& framework, const placement::Cluster& cluster,
-                              const placement::PodInfo& pending, const Change& change) const;
+                              const placement::PodInfo& pending, const EventChange& change) const;
 
  private:
   PluginSet bit(std::string_view plugin, const placement::Framework& framework);

@@ -14,7 +14,7 @@ constexpr std::size_t kCrowd = 1000;
 
 }  // namespace
 
-void Core::wake(EventSet events, NodeIndex node, Change change, std::optional<std::int64_t> up_to_priority) {
+void Core::wake(EventSet events, NodeIndex node, EventChange change, std::optional<std::int64_t> up_to_priority) {
   note_missed(events);
   std::size_t moved = 0;
   for (unsigned i = 0; i < static_cast<unsigned>(ClusterEvent::kCount); ++i) {
@@ -32,7 +32,7 @@ bool Core::could_open_gates(ClusterEvent event) const {
   return std::ranges::any_of(gates, [&](const auto& gate) { return gate.second.asked_again_on.has(event); });
 }
 
-void Core::ask_gates(const Change& change) {
+void Core::ask_gates(const EventChange& change) {
   std::vector<std::string> asked;
   for (const auto& [name, gate] : gates) {
     if (!gate.asked_again_on.has(change.event)) continue;
@@ -58,7 +58,7 @@ void Core::ask_gate(Tracked& tracked) {
   post_turn();
 }
 
-std::size_t Core::wake_for(NodeIndex node, const Change& change, std::string_view label, std::optional<std::int64_t> up_to_priority) {
+std::size_t Core::wake_for(NodeIndex node, const EventChange& change, std::string_view label, std::optional<std::int64_t> up_to_priority) {
   const placement::NodeInfo* on = node.is_valid() ? cluster.node(node) : nullptr;
   if (on != nullptr && on->node == nullptr) on = nullptr;
   // Hints are generous. Where thousands wait, each event would have all of them tried: then the node of the event must take the pod, for as

@@ -185,7 +185,7 @@ void Core::wake_for_object(const Consulted& kind, const ObjectRef& before, const
   const bool is_about_volumes = kVolumeEvents.has(kind.event);
   if (after == nullptr ? is_about_volumes : counts_when_gone) return;
   const json::Value was = before != nullptr ? before->document() : json::Value();
-  const Change change{.event = kind.event, .object_before = before != nullptr ? &was : nullptr, .object = after};
+  const EventChange change{.event = kind.event, .object_before = before != nullptr ? &was : nullptr, .object = after};
   if (wake_for({}, change, event_label(kind.event, kind.kind, verb)) > 0) post_turn();
 }
 
@@ -270,7 +270,7 @@ void Core::place(const ObjectRef& object, EventSet events, PodInfoPtr info) {
   const NodeIndex node_after = cluster.pod_node(object->key());
   if (events.has(ClusterEvent::kAssignedPodResized) && (before == nullptr || !is_scaled_down(*before, *info)))
     events = events.without(ClusterEvent::kAssignedPodResized) | ClusterEvent::kAssignedPodOther;
-  Change change{.pod_before = before.get(), .pod = info.get()};
+  EventChange change{.pod_before = before.get(), .pod = info.get()};
   if (events.has(ClusterEvent::kAssignedPodAdded)) change.pod_before = nullptr;
   if (events.has(ClusterEvent::kAssignedPodDeleted)) {
     change.pod_before = before != nullptr ? before.get() : info.get();
@@ -397,7 +397,7 @@ void Core::want_node(const ObjectRef& object, const PodGlance& glance, const Obj
   for (const ClusterEvent event : {ClusterEvent::kOwnLabels, ClusterEvent::kOwnScaledDown, ClusterEvent::kOwnTolerations,
                                    ClusterEvent::kOwnClaims, ClusterEvent::kOwnOther}) {
     if (may_help || !own.has(event)) continue;
-    const Change change{.event = event, .pod_before = was.get(), .pod = info.get()};
+    const EventChange change{.event = event, .pod_before = was.get(), .pod = info.get()};
     may_help = bits.any_hint(queued->rejected_by, *framework, cluster, *info, change);
     label = event_label(event);
   }

@@ -3,6 +3,7 @@
 
 #include "model/selector.h"
 #include "model/topology_labels.h"
+#include "model/views/pod_facts.h"
 #include "pools/node_pool.h"
 #include "simulator/story.h"
 
@@ -259,8 +260,9 @@ void Story::drain(const std::string& node, TimePoint until) {
       if (pod->meta.field("spec.nodeName") != node || pod->meta.field("status.phase") == "Succeeded" ||
           pod->meta.field("status.phase") == "Failed")
         continue;
-      if (pod->value->find("\"kind\":\"DaemonSet\"") != std::string::npos || pod->value->find("\"deletionTimestamp\"") != std::string::npos)
-        continue;
+      const auto document = json::parse(*pod->value);
+      const auto meta = model::ObjectMeta::parse(document ? *document : json::Value());
+      if (model::is_mirror(meta) || model::is_of_daemon_set(meta) || meta.is_deleting) continue;
       client::Call call{.verb = "create",
                         .gvr = {"", "v1", "pods"},
                         .ns = std::string(pod->meta.ns),

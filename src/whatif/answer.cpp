@@ -139,7 +139,7 @@ json::Array gangs_in(World& world) {
   for (const auto& [name, count] : count_gangs(world.tables())) all[name].second = count;
   std::set<std::string> moved;
   for (const Departure& one : world.departures)
-    if (const Record* record = world.find(one.pod); record != nullptr) moved.insert(record->facts.group);
+    if (const Record* record = world.find(one.pod); record != nullptr) moved.insert(record->group());
   for (const auto& [name, counts] : all) {
     const auto& [was, is] = counts;
     const bool is_same = was.running == is.running && was.waiting == is.waiting && !moved.contains(name);

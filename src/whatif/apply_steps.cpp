@@ -17,8 +17,7 @@ namespace berth::whatif {
 namespace {
 
 void delete_pods(World& world, const std::vector<std::string>& pods, const std::string& reason) {
-  for (const std::string& pod : pods)
-    world.leave(pod, {.outcome = "deleted", .reason = reason, .by = {}, .comes_back = false, .is_parked = false, .when = {}});
+  for (const std::string& pod : pods) world.leave(pod, {.outcome = "deleted", .reason = reason, .comes_back = false});
 }
 
 std::string name_of(const json::Value& object) {
@@ -122,13 +121,18 @@ Result<void> roll_out(World& world, const json::Value& deployment, const std::ve
   return {};
 }
 
-Result<void> apply_deployment(World& world, json::Value document, const json::Value* before) {
+/// With what an apply that says nothing of it leaves as it was, and the API server's defaults.
+Result<json::Value> merged(json::Value document, const json::Value* before) {
   if (before != nullptr) {
     if (json::find(document, {"spec", "replicas"}) == nullptr)
       json::set(document, {"spec", "replicas"}, json::Value(json::get_int(*before, {"spec", "replicas"}, 1)));
     keep_annotations(document, *before);
   }
-  auto complete = checked(std::move(document));
+  return checked(std::move(document));
+}
+
+Result<void> apply_deployment(World& world, json::Value document, const json::Value* before) {
+  auto complete = merged(std::move(document), before);
   if (!complete) return std::unexpected(complete.error());
   const std::int64_t replicas = json::get_int(*complete, {"spec", "replicas"}, 1);
   const bool is_same = before != nullptr && keeps_template(*before, *complete);
@@ -155,12 +159,7 @@ Result<void> apply_deployment(World& world, json::Value document, const json::Va
 }
 
 Result<void> apply_stateful_set(World& world, json::Value document, const json::Value* before) {
-  if (before != nullptr) {
-    if (json::find(document, {"spec", "replicas"}) == nullptr)
-      json::set(document, {"spec", "replicas"}, json::Value(json::get_int(*before, {"spec", "replicas"}, 1)));
-    keep_annotations(document, *before);
-  }
-  auto complete = checked(std::move(document));
+  auto complete = merged(std::move(document), before);
   if (!complete) return std::unexpected(complete.error());
   const bool is_same = before == nullptr || keeps_template(*before, *complete);
   keep_object(world, *complete);
@@ -240,8 +239,7 @@ Result<void> apply_pod(World& world, const json::Value& object) {
   }
   const std::string key = view->key();
   const auto info = placement::PodInfo::make(std::move(view), world.cluster().era());
-  world.add(info, world.reason());
-  world.find(key)->facts.group = placement::group_key_of(pod);
+  world.add(info, facts_of_new(pod), world.reason());
   if (!node.empty()) {
     if (world.node(node) == nullptr) return invalid(fmt::format("pod {}: spec.nodeName: there is no node {}", key, node));
     world.hold(key, node);
@@ -270,19 +268,6 @@ Result<void> apply_node(World& world, const json::Value& object) {
   world.settle();
   return {};
 }
-
-bool is_known_to_placement(std::string_view kind) {
-  const std::string plural = kind_meant(kind).empty() ? std::string() : std::string(kind);
-  const model::KindInfo* found = nullptr;
-  for (const model::KindInfo& one : model::all_kinds())
-    if (one.kind == kind) found = &one;
-  return found != nullptr &&
-         std::ranges::any_of(placement::kClusterResources, [&](const auto& one) { return one.plural == found->plural; });
-}
-
-}  // namespace
-
-namespace {
 
 std::string near_kind(std::string_view kind) {
   std::vector<std::string_view> known;
@@ -322,8 +307,7 @@ Result<void> apply(World& world, const json::Value& given) {
   if (kind == "StatefulSet") return apply_stateful_set(world, std::move(object), old);
   if (kind == "DaemonSet") return apply_daemon_set(world, std::move(object), old);
   if (kind == "ReplicaSet" || kind == "ReplicationController" || kind == "Job") return apply_replicated(world, std::move(object), old);
-  const bool matters =
-      is_known_to_placement(kind) || kind == "PodDisruptionBudget" || kind == "ResourceQuota" || kind == "HorizontalPodAutoscaler";
+  const bool matters = placement::find_cluster_resource(kind) != nullptr || kind == "ResourceQuota" || kind == "HorizontalPodAutoscaler";
   if (!matters) {
     world.note(info == nullptr ? fmt::format("{} {} is of a kind that is not known here{}: it is left out", kind, name, near_kind(kind))
                                : fmt::format("{} {} decides no pod's place: it is left out", kind, name));
@@ -350,7 +334,7 @@ Result<void> remove(World& world, const std::string& what) {
   const std::string key = name.ns + "/" + name.name;
   if (name.kind == "Pod") {
     if (world.find(key) == nullptr) return invalid(fmt::format("there is no Pod {}", key));
-    world.leave(key, {.outcome = "deleted", .reason = world.reason(), .by = {}, .comes_back = true, .is_parked = false, .when = {}});
+    world.leave(key, {.outcome = "deleted", .reason = world.reason()});
     world.settle();
     return {};
   }

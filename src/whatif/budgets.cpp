@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "controllers/common.h"
-
 namespace berth::whatif {
 namespace {
 
@@ -16,36 +14,22 @@ std::string index_key(std::string_view ns, std::string_view key, std::string_vie
   return out;
 }
 
-bool is_percentage(const json::Value* value) { return value != nullptr && value->is_string(); }
-
 }  // namespace
-
-bool Budget::selects(const model::PodView& pod) const {
-  return !is_gone && !selects_nothing && pod.meta.ns == ns && selector.matches(pod.meta.labels);
-}
-
-std::int64_t desired_healthy(const json::Value& budget, std::int64_t scale, std::int64_t pods) {
-  const json::Value* maximum = json::find(budget, {"spec", "maxUnavailable"});
-  const json::Value* minimum = json::find(budget, {"spec", "minAvailable"});
-  if (maximum != nullptr) return std::max<std::int64_t>(0, scale - controllers::scaled_value(maximum, scale, true, 0));
-  if (minimum == nullptr) return 0;
-  return controllers::scaled_value(minimum, is_percentage(minimum) ? scale : pods, true, 0);
-}
 
 void Budgets::index(Id id) {
   const Budget& budget = all_[id];
-  if (budget.selects_nothing) return;
-  for (const model::Requirement& one : budget.selector.requirements())
+  if (budget.view.selector.is_nothing()) return;
+  for (const model::Requirement& one : budget.view.selector.requirements())
     if (one.op == model::Requirement::Op::kIn && one.values.size() == 1) {
-      by_label_[index_key(budget.ns, one.key, one.values[0])].push_back(id);
+      by_label_[index_key(budget.view.meta.ns, one.key, one.values[0])].push_back(id);
       return;
     }
-  by_label_[index_key(budget.ns, "", "")].push_back(id);
+  by_label_[index_key(budget.view.meta.ns, "", "")].push_back(id);
 }
 
 Budgets::Id Budgets::put(const json::Value& document) {
-  const std::string ns(json::get_string(document, {"metadata", "namespace"})), name(json::get_string(document, {"metadata", "name"}));
-  const std::string key = ns + "/" + name;
+  auto view = model::PodDisruptionBudgetView::parse(document);
+  const std::string key = view.meta.key();
   ++generation_;
   const auto [known, is_new] = by_key_.try_emplace(key, static_cast<Id>(all_.size()));
   const Id id = known->second;
@@ -54,15 +38,9 @@ Budgets::Id Budgets::put(const json::Value& document) {
   else
     for (auto& [label, ids] : by_label_) std::erase(ids, id);
   Budget& out = all_[id];
-  out.ns = ns;
-  out.name = name;
+  out.view = std::move(view);
   out.document = document;
   out.is_gone = false;
-  auto selector = model::Selector::from_label_selector(json::find(document, {"spec", "selector"}));
-  out.selects_nothing =
-      !selector || selector->is_nothing() || (selector->is_everything() && json::get_string(document, {"apiVersion"}) == "policy/v1beta1");
-  out.selector = selector ? std::move(*selector) : model::Selector::nothing();
-  out.always_allows_unhealthy = json::get_string(document, {"spec", "unhealthyPodEvictionPolicy"}) == "AlwaysAllow";
   index(id);
   return id;
 }
@@ -91,7 +69,7 @@ std::vector<Budgets::Id> Budgets::of(const model::PodView& pod) const {
   };
   look("", "");
   for (const auto& [key, value] : pod.meta.labels.pairs()) look(key, value);
-  std::ranges::sort(out, {}, [&](Id id) { return std::string_view(all_[id].name); });
+  std::ranges::sort(out, {}, [&](Id id) { return std::string_view(all_[id].view.meta.name); });
   return out;
 }
 

@@ -12,27 +12,30 @@
 
 #include "base/json.h"
 #include "model/views/pod_view.h"
+#include "model/views/workload_views.h"
 
 namespace berth::whatif {
 
-struct Budget {
-  std::string ns, name;
-  model::Selector selector;
-  bool selects_nothing = false;
-  bool always_allows_unhealthy = false;  ///< unhealthyPodEvictionPolicy: AlwaysAllow.
-  json::Value document;                  ///< As given.
-
-  std::int64_t healthy = 0, desired = 0;
-  std::int64_t held = 0;    ///< What the status holds back for pods that are already on their way out.
+/// What changes when pods come and go.
+struct BudgetCounts {
+  std::int64_t healthy = 0;
   std::int64_t lowest = 0;  ///< The fewest healthy pods there were.
-  bool is_gone = false, is_touched = false, is_broken = false;
+  bool is_touched = false;
+};
+
+struct Budget : BudgetCounts {
+  model::PodDisruptionBudgetView view;  ///< Of the document; its status is that of the beginning.
+  json::Value document;                 ///< As given.
+  std::int64_t desired = 0;
+  std::int64_t held = 0;  ///< What the status holds back for pods that are already on their way out.
+  bool is_gone = false, is_broken = false;
   std::optional<std::int64_t> computed;                      ///< `desired` as counted here, where the status may say another.
   std::set<std::string> blocks;                              ///< Pods that it kept where they are.
   std::optional<std::int64_t> first_healthy, first_desired;  ///< At the question's beginning; nullopt: it came with the question.
 
-  [[nodiscard]] std::string key() const { return ns + "/" + name; }
+  [[nodiscard]] std::string key() const { return view.meta.key(); }
   [[nodiscard]] std::int64_t allowed() const { return std::max<std::int64_t>(0, healthy - desired - held); }
-  [[nodiscard]] bool selects(const model::PodView& pod) const;
+  [[nodiscard]] bool selects(const model::PodView& pod) const { return !is_gone && view.covers(pod.ns(), pod.meta.labels); }
 };
 
 /// Invariant: a budget's number stays for good; one that is deleted is marked as gone.
@@ -68,8 +71,5 @@ class Budgets {
   std::uint64_t generation_ = 0;
   void index(Id id);
 };
-
-/// How many healthy pods the budget wants when its pods' controllers want `scale`, or there are `pods`.
-std::int64_t desired_healthy(const json::Value& budget, std::int64_t scale, std::int64_t pods);
 
 }  // namespace berth::whatif

@@ -10,7 +10,6 @@
 #include "descheduler/cycle.h"
 #include "scheduler/config/config.h"
 #include "whatif/answer.h"
-#include "whatif/documents.h"
 #include "whatif/steps.h"
 
 namespace berth::whatif {
@@ -22,7 +21,7 @@ std::vector<std::string> movable_pods(World& world) {
   for (const std::string& node : world.node_names())
     for (const std::string& pod : world.pods_on(node)) {
       const Record& record = *world.find(pod);
-      if (!record.is_daemon() && !record.facts.is_mirror && !record.view().meta.is_deleting) out.push_back(pod);
+      if (!record.is_daemon() && !record.is_mirror() && !record.view().meta.is_deleting) out.push_back(pod);
     }
   return out;
 }
@@ -44,6 +43,32 @@ void place_anew(World& world, const std::vector<std::string>& pods) {
   world.departures.resize(departures);
 }
 
+/// A pod as the cluster's components would read it by now: one that moved runs where it is.
+placement::ReadPodPtr read_again(const World& world, const Record& record) {
+  const bool waits = record.node.empty();
+  const bool stays = !record.is_new && record.read->node() == record.node;
+  if (stays && (!waits || record.read->facts.is_unschedulable)) return record.read;
+  placement::ReadPod out = *record.read;
+  out.facts.is_unschedulable = waits;  // Else it would have its place.
+  if (stays) return std::make_shared<const placement::ReadPod>(std::move(out));
+  const TimePoint now = world.options().now;
+  auto view = std::make_shared<model::PodView>(record.view());
+  view->node_name = record.node;
+  view->phase = waits ? "Pending" : "Running";
+  view->start_time = waits ? std::string() : format_rfc3339(now);
+  view->is_unready = false;
+  view->meta.creation_timestamp = format_rfc3339(record.created);
+  out.info = placement::PodInfo::make(std::move(view), world.cluster().era());
+  out.facts.created = record.created;
+  out.facts.started = waits ? std::nullopt : std::optional(now);
+  out.facts.is_disrupted = out.facts.is_evicted = false;
+  auto status = std::make_shared<model::PodStatus>();
+  status->conditions.push_back(waits ? model::PodCondition{"PodScheduled", "False", "Unschedulable", now}
+                                     : model::PodCondition{"Ready", "True", {}, now});
+  out.facts.status = std::move(status);
+  return std::make_shared<const placement::ReadPod>(std::move(out));
+}
+
 /// How many pods stand elsewhere when those of one controller count alike.
 std::size_t really_moved(World& world, const std::map<std::string, std::string>& before, const std::map<std::string, std::string>& after) {
   std::map<std::pair<std::string, std::string>, std::int64_t> counts;
@@ -61,6 +86,13 @@ std::size_t really_moved(World& world, const std::map<std::string, std::string>&
 }
 
 }  // namespace
+
+std::vector<placement::ReadPodPtr> pods_by_now(const World& world) {
+  std::vector<placement::ReadPodPtr> out;
+  for (const auto& [key, record] : world.tables().pods) out.push_back(read_again(world, record));
+  std::ranges::sort(out, {}, [](const placement::ReadPodPtr& pod) { return std::string_view(pod->key()); });
+  return out;
+}
 
 Result<void> change_config(World& world, const json::Value& document, std::string_view from) {
   if (from != "pending" && from != "empty") return invalid(fmt::format("from: \"{}\" is neither pending nor empty", from));
@@ -107,10 +139,10 @@ Result<void> run_descheduler(World& world, const json::Value& document) {
   if (!policy) return std::unexpected(policy.error());
   for (const std::string& warning : policy->warnings) world.note(warning);
   if (policy->needs_metrics()) world.note("the policy reads actual use, which a dump does not have: such strategies see no use at all");
-  auto documents = documents_of(world);
-  if (!documents) return std::unexpected(documents.error());
   descheduler::Snapshot snapshot(world.cluster().era());
-  for (const json::Value& one : *documents) snapshot.add(one);
+  for (const auto& [key, object] : world.tables().objects) snapshot.add(*object);
+  for (const std::string& name : world.node_names()) snapshot.add(world.node(name));
+  for (placement::ReadPodPtr& pod : pods_by_now(world)) snapshot.add(std::move(pod));
   snapshot.finish();
   descheduler::CycleOptions options;
   options.now = world.options().now;
@@ -126,7 +158,7 @@ Result<void> run_descheduler(World& world, const json::Value& document) {
     const std::string reason = fmt::format("{}: {}", descheduler::strategy_name(removal.strategy), removal.why);
     if (world.find(pod) == nullptr) continue;
     if (descheduler::goes(removal.outcome)) {
-      world.leave(pod, {.outcome = "evicted", .reason = reason, .by = {}, .comes_back = true, .is_parked = false, .when = {}});
+      world.leave(pod, {.outcome = "evicted", .reason = reason});
       world.settle();
     } else if (removal.outcome == descheduler::Outcome::kProtected) {
       world.block(pod, {removal.message, {}});
@@ -175,15 +207,10 @@ Result<void> run_autoscaler(World& world, const json::Value& cluster_autoscaler)
   if (!options) return std::unexpected(options.error());
   // Today, not in ten minutes: pauses count as over.
   options->unneeded_time = options->unready_time = options->new_pod_scale_up_delay = Duration::zero();
-  auto documents = documents_of(world);
-  if (!documents) return std::unexpected(documents.error());
   autoscaler::World seen(world.cluster().era());
-  for (json::Value& one : *documents) {
-    if (json::get_string(one, {"kind"}) == "Pod" && json::get_string(one, {"spec", "nodeName"}).empty())
-      json::set(one, {"status", "conditions"},
-                json::Array{json::Object{{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}});
-    seen.upsert(one);
-  }
+  for (const auto& [key, object] : world.tables().objects) seen.upsert(*object);
+  for (const std::string& name : world.node_names()) seen.upsert_node(world.node(name));
+  for (placement::ReadPodPtr& pod : pods_by_now(world)) seen.upsert_pod(std::move(pod));
   const autoscaler::Snapshot snapshot = seen.snapshot();
   if (snapshot.groups.empty())
     world.note("no MachineSet or other group of nodes is to be scaled: the autoscaler has nothing to grow or to shrink");

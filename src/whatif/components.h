@@ -6,6 +6,9 @@
 
 namespace berth::whatif {
 
+/// The world's pods as the cluster's components would read them, in order of key: those that moved run where they are.
+std::vector<placement::ReadPodPtr> pods_by_now(const World& world);
+
 /// The profiles of a KubeSchedulerConfiguration or Policy decide from here on. `from`: "pending": for what waits; "empty": every pod that a
 /// scheduler places is placed anew, by both configurations, and the difference is told as moves.
 Result<void> change_config(World& world, const json::Value& document, std::string_view from);

@@ -25,8 +25,8 @@ std::map<std::string, GangCount> count_gangs(const Tables& tables) {
   std::map<std::string, GangCount> out;
   if (!tables.kinds.contains("PodGroup")) return out;
   for (const auto& [key, record] : tables.pods) {
-    if (record.facts.group.empty()) continue;
-    GangCount& count = out[record.facts.group];
+    if (record.group().empty()) continue;
+    GangCount& count = out[record.group()];
     ++(record.node.empty() ? count.waiting : count.running);
   }
   for (auto at = out.begin(); at != out.end();) {
@@ -42,8 +42,8 @@ std::map<std::string, GangCount> count_gangs(const Tables& tables) {
 }
 
 placement::PodGroupPtr World::group_of(const Record& record) const {
-  if (record.facts.group.empty()) return nullptr;
-  placement::PodGroupPtr group = find_group(tables_, record.facts.group);
+  if (record.group().empty()) return nullptr;
+  placement::PodGroupPtr group = find_group(tables_, record.group());
   return group != nullptr && (group->is_gang || !group->all_levels().empty()) ? group : nullptr;
 }
 
@@ -53,13 +53,13 @@ bool World::attempt_group(const placement::PodGroup& group) {
   std::vector<std::string> pods;
   std::vector<placement::PodInfoPtr> members;
   for (const std::string& pod : waiting())
-    if (const Record& record = tables_.pods.at(pod); record.facts.group == key) {
+    if (const Record& record = tables_.pods.at(pod); record.group() == key) {
       pods.push_back(pod);
       members.push_back(record.info);
     }
   std::vector<placement::NodeIndex> standing;
   for (const auto& [pod, record] : tables_.pods)
-    if (record.facts.group == key && !record.node.empty())
+    if (record.group() == key && !record.node.empty())
       if (const auto* node = cluster().find_node(record.node)) standing.push_back(node->index);
   std::ranges::sort(standing);
   const std::size_t stand = standing.size();

@@ -95,6 +95,12 @@ std::vector<json::Value> pods_of(const json::Value& document) {
   return out;
 }
 
+model::PodFacts facts_of_new(const json::Value& pod) {
+  model::PodFacts out = model::PodFacts::parse(pod);
+  out.status = std::make_shared<const model::PodStatus>();
+  return out;
+}
+
 json::Value pod_of_template(const json::Value& workload) {
   json::Value pod = *json::find(workload, {"spec", "template"});
   pod.get_object()["kind"] = "Pod";

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "model/views/pod_facts.h"
 #include "placement/cluster.h"
 
 namespace berth::whatif {
@@ -24,6 +25,8 @@ Priority priority_of(std::string_view class_name, const placement::Cluster& clus
 json::Value complete_pod(json::Value pod, const placement::Cluster& cluster, const std::string& default_namespace);
 /// The pods that a document asks for: a Pod itself; a workload's template as often as it has replicas. Empty for other kinds.
 std::vector<json::Value> pods_of(const json::Value& document);
+/// Of a pod that is only to come: nothing of it is told by a status.
+model::PodFacts facts_of_new(const json::Value& pod);
 /// A pod of a workload's template: a Pod document owned and controlled by the workload, without a name of its own. Requires a template.
 json::Value pod_of_template(const json::Value& workload);
 

@@ -172,7 +172,7 @@ void copy_daemons(World& world, const Shape& shape, const std::string& node) {
     view->node_name.clear();
     view->node_affinity.required.reset();
     const auto copy = placement::PodInfo::make(std::move(view), world.cluster().era());
-    if (world.add(copy, "its DaemonSet puts it on the new node")) world.hold(copy->key, node);
+    if (world.add(copy, world.find(pod->key)->read->facts, "its DaemonSet puts it on the new node")) world.hold(copy->key, node);
   }
 }
 
@@ -263,6 +263,8 @@ void keep_daemons(World& world, const std::vector<std::string>& nodes) {
     const json::Value& daemon_set = *at->second;
     const std::string ns(json::get_string(daemon_set, {"metadata", "namespace"})), name(json::get_string(daemon_set, {"metadata", "name"}));
     const placement::PodInfoPtr pod = autoscaler::daemon_pod(daemon_set, world.cluster().era());
+    const json::Value* pod_template = json::find(daemon_set, {"spec", "template"});
+    const model::PodFacts facts = facts_of_new(pod_template == nullptr ? json::Value() : *pod_template);
     for (const std::string& node : nodes) {
       const model::NodeViewPtr view = world.node(node);
       if (view == nullptr || world.node_states[node] == "lost") continue;
@@ -270,16 +272,12 @@ void keep_daemons(World& world, const std::vector<std::string>& nodes) {
       std::string present;
       const bool is_there = has_pod_of(world, node, ns, name, &present);
       if (is_there && !match.may_stay)
-        world.leave(present, {.outcome = "deleted",
-                              .reason = fmt::format("DaemonSet {} wants no pod there any more", name),
-                              .by = {},
-                              .comes_back = false,
-                              .is_parked = false,
-                              .when = {}});
+        world.leave(present,
+                    {.outcome = "deleted", .reason = fmt::format("DaemonSet {} wants no pod there any more", name), .comes_back = false});
       if (is_there || !match.belongs) continue;
       const placement::PodInfoPtr daemon = pinned(*pod, node, world.cluster());
       // Daemons tolerate that a node is not ready yet: they are there before anybody else may come.
-      if (world.add(daemon, fmt::format("DaemonSet {} wants a pod on {}", name, node))) world.try_now(daemon->key);
+      if (world.add(daemon, facts, fmt::format("DaemonSet {} wants a pod on {}", name, node))) world.try_now(daemon->key);
     }
   }
 }

@@ -43,20 +43,17 @@ void evict_by_taints(World& world, const std::string& node, bool is_lost) {
     for (const model::Taint& taint : view->taints)
       if (taint.effect == "NoExecute") goes |= tolerated_for(record.view(), taint).value_or(0) >= 0;
     if (!goes) {
-      if (is_lost && !record.is_daemon() && !record.facts.is_mirror)
+      if (is_lost && !record.is_daemon() && !record.is_mirror())
         world.note(fmt::format("{} tolerates for ever that its node is unreachable: nothing takes its place", pod));
       continue;
     }
-    if (record.is_daemon() || record.facts.is_mirror) {
-      if (!is_lost)
-        world.leave(pod, {.outcome = "deleted", .reason = world.reason(), .by = {}, .comes_back = false, .is_parked = false, .when = {}});
+    if (record.is_daemon() || record.is_mirror()) {
+      if (!is_lost) world.leave(pod, {.outcome = "deleted", .reason = world.reason(), .comes_back = false});
       continue;
     }
     const bool waits = is_lost && waits_for_its_end(world, record);
     world.leave(pod, {.outcome = "evicted",
                       .reason = world.reason(),
-                      .by = {},
-                      .comes_back = true,
                       .is_parked = waits,
                       .when = waits ? fmt::format("once the lost pod is known to have ended: delete Node {} or force-delete the pod", node)
                                     : std::string()});
@@ -198,8 +195,8 @@ void drain(World& world, const std::vector<std::string>& nodes) {
     std::size_t with_local_storage = 0, bare = 0;
     for (const std::string& pod : world.pods_on(node)) {
       const Record& record = *world.find(pod);
-      if (record.facts.is_mirror || record.is_daemon()) continue;
-      with_local_storage += record.facts.has_local_storage;
+      if (record.is_mirror() || record.is_daemon()) continue;
+      with_local_storage += model::has_local_storage(record.read->facts, record.view().meta, model::LocalStorageRule::kDrain);
       bare += record.owner() == nullptr;
       left.push_back(pod);
     }
@@ -252,13 +249,8 @@ void remove_nodes(World& world, const std::vector<std::string>& nodes) {
   for (const std::string& node : nodes) {
     for (const std::string& pod : world.pods_on(node)) {
       const Record& record = *world.find(pod);
-      const bool is_its_own = record.is_daemon() || record.facts.is_mirror;
-      world.leave(pod, {.outcome = is_its_own ? "" : "evicted",
-                        .reason = world.reason(),
-                        .by = {},
-                        .comes_back = !is_its_own,
-                        .is_parked = false,
-                        .when = {}});
+      const bool is_its_own = record.is_daemon() || record.is_mirror();
+      world.leave(pod, {.outcome = is_its_own ? "" : "evicted", .reason = world.reason(), .comes_back = !is_its_own});
     }
     world.drop_node(node);
     world.node_states[node] = "removed";

@@ -24,7 +24,7 @@ Load load_of(World& world, const std::vector<std::string>& nodes) {
   for (const std::string& node : nodes)
     for (const std::string& pod : world.pods_on(node)) {
       const Record& record = *world.find(pod);
-      if (record.is_daemon() || record.facts.is_mirror) continue;
+      if (record.is_daemon() || record.is_mirror()) continue;
       const placement::Resource& request = record.info->request.total;
       out.cpu += static_cast<double>(request.cpu_milli) / 1000;
       out.memory += static_cast<double>(request.memory_bytes);
@@ -123,7 +123,7 @@ std::vector<std::string> without_bare_pods(World& world, const std::vector<std::
     std::string bare;
     for (const std::string& pod : world.pods_on(node)) {
       const Record& record = *world.find(pod);
-      if (record.owner() == nullptr && !record.facts.is_mirror && !record.view().meta.is_deleting) bare = pod;
+      if (record.owner() == nullptr && !record.is_mirror() && !record.view().meta.is_deleting) bare = pod;
     }
     if (bare.empty())
       out.push_back(node);

@@ -8,7 +8,7 @@
 #include "autoscaler/snapshot.h"
 #include "pools/plan_words.h"
 #include "pools/state.h"
-#include "whatif/documents.h"
+#include "whatif/components.h"
 #include "whatif/steps.h"
 
 namespace berth::whatif {
@@ -72,10 +72,10 @@ Result<void> buy_nodes(World& world, const json::Value& documents, const json::V
   auto catalogue = read_catalogue(instance_types);
   if (!catalogue) return std::unexpected(catalogue.error());
   if (auto taken = take_pools(world, documents); !taken) return taken;
-  auto objects = documents_of(world);
-  if (!objects) return std::unexpected(objects.error());
   pools::PoolsWorld seen(world.cluster().era());
-  for (const json::Value& one : *objects) seen.upsert(one);
+  for (const auto& [key, object] : world.tables().objects) seen.upsert(*object);
+  for (const std::string& name : world.node_names()) seen.cluster().upsert_node(world.node(name));
+  for (placement::ReadPodPtr& pod : pods_by_now(world)) seen.cluster().upsert_pod(std::move(pod));
   if (seen.pools().empty()) return invalid("there is no NodePool: give one, or ask of a cluster that has some");
   pools::PoolsView view = pools::view_of(seen, **catalogue, world.trial().profiles(), {}, world.options().now, true);
   for (const std::string& note : view.notes) world.note(note);

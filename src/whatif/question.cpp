@@ -4,141 +4,19 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <span>
 
-#include "whatif/components.h"
 #include "whatif/orders.h"
 #include "whatif/purchases.h"
 #include "whatif/steps.h"
+#include "whatif/verbs.h"
 
 namespace berth::whatif {
 namespace {
 
-struct Verb {
-  std::string_view name;
-  std::vector<std::string_view> fields;  ///< Beside its own.
-  Result<void> (*run)(World& world, const json::Value& change, const json::Value& what);
-};
-
-std::string told(const json::Value& what) {
-  if (what.is_string()) return std::string(json::as_view(what));
-  std::string out;
-  if (what.is_array())
-    for (const json::Value& one : what.get_array())
-      if (one.is_string()) out += (out.empty() ? "" : ", ") + std::string(json::as_view(one));
-  return out;
-}
-
-/// For changes of nodes: chosen, then done.
-template <typename Do>
-Result<void> on_nodes(World& world, const json::Value& what, std::string_view done, Do&& run) {
-  auto nodes = choose_nodes(world, what);
-  if (!nodes) return std::unexpected(nodes.error());
-  world.set_reason(fmt::format("{} {} {}", told(what), what.is_array() ? "are" : "is", done));
-  if constexpr (std::is_void_v<decltype(run(*nodes))>) {
-    run(*nodes);
-    return {};
-  } else {
-    return run(*nodes);
-  }
-}
-
-Result<void> run_scale(World& world, const json::Value& change, const json::Value& what) {
-  const json::Value* replicas = json::find(change, "replicas");
-  if (!what.is_string()) return invalid("NAMESPACE/NAME is wanted");
-  if (replicas == nullptr || !replicas->is_number() || replicas->is_double()) return invalid("\"replicas\": a whole number is wanted");
-  world.set_reason(fmt::format("{} is scaled to {}", told(what), json::get_int(change, {"replicas"})));
-  return scale(world, told(what), std::string(json::get_string(change, {"kind"})), json::get_int(change, {"replicas"}));
-}
-
-const json::Value& field_of(const json::Value& change, std::string_view name) {
-  static const json::Value kNone;
-  const json::Value* out = json::find(change, name);
-  return out == nullptr ? kNone : *out;
-}
-
-// Longer than a screen: a table, a line a verb.
-const std::vector<Verb>& verbs() {
-  using V = const json::Value&;
-  static const std::vector<Verb> table = {
-      {"drain", {}, [](World& w, V, V what) { return on_nodes(w, what, "drained", [&](const auto& nodes) { drain(w, nodes); }); }},
-      {"fail", {}, [](World& w, V, V what) { return on_nodes(w, what, "lost", [&](const auto& nodes) { fail_nodes(w, nodes); }); }},
-      {"remove", {}, [](World& w, V, V what) { return on_nodes(w, what, "removed", [&](const auto& nodes) { remove_nodes(w, nodes); }); }},
-      {"cordon", {}, [](World& w, V, V what) { return on_nodes(w, what, "cordoned", [&](const auto& nodes) { cordon(w, nodes, true); }); }},
-      {"uncordon",
-       {},
-       [](World& w, V, V what) { return on_nodes(w, what, "uncordoned", [&](const auto& nodes) { cordon(w, nodes, false); }); }},
-      {"add",
-       {"count", "zone"},
-       [](World& w, V change, V) {
-         w.set_reason("nodes are added");
-         return add_nodes(w, change);
-       }},
-      {"label",
-       {"labels"},
-       [](World& w, V change, V what) {
-         return on_nodes(w, what, "labelled", [&](const auto& nodes) { return label_nodes(w, nodes, field_of(change, "labels")); });
-       }},
-      {"taint",
-       {"taints"},
-       [](World& w, V change, V what) {
-         return on_nodes(w, what, "tainted", [&](const auto& nodes) { return taint_nodes(w, nodes, field_of(change, "taints")); });
-       }},
-      {"allocatable",
-       {"resources"},
-       [](World& w, V change, V what) {
-         return on_nodes(w, what, "resized", [&](const auto& nodes) { return set_allocatable(w, nodes, field_of(change, "resources")); });
-       }},
-      {"apply",
-       {},
-       [](World& w, V, V what) {
-         w.set_reason(fmt::format("{} {} is applied", json::get_string(what, {"kind"}), json::get_string(what, {"metadata", "name"})));
-         return apply(w, what);
-       }},
-      {"scale", {"replicas", "kind"}, run_scale},
-      {"delete",
-       {},
-       [](World& w, V, V what) {
-         w.set_reason(told(what) + " is deleted");
-         return remove(w, told(what));
-       }},
-      {"evict",
-       {},
-       [](World& w, V, V what) {
-         w.set_reason(told(what) + " is evicted");
-         return evict_pod(w, told(what));
-       }},
-      {"config",
-       {"from"},
-       [](World& w, V change, V what) {
-         w.set_reason("another configuration decides");
-         return change_config(w, what, json::get_string(change, {"from"}, "pending"));
-       }},
-      {"descheduler",
-       {},
-       [](World& w, V, V what) {
-         w.set_reason("the descheduler evicts it");
-         return run_descheduler(w, what);
-       }},
-      {"pools",
-       {"instanceTypes"},
-       [](World& w, V change, V what) {
-         w.set_reason("NodePools buy nodes");
-         return buy_nodes(w, what, field_of(change, "instanceTypes"));
-       }},
-      {"autoscaler",
-       {},
-       [](World& w, V, V what) {
-         w.set_reason("the autoscaler acts");
-         return run_autoscaler(w, what);
-       }},
-  };
-  return table;
-}
-
-Result<void> apply_one(World& world, const json::Value& change, int number) {
-  const std::string path = fmt::format("changes[{}]", number);
-  if (!change.is_object()) return invalid(path + ": an object such as {\"drain\": \"node-7\"} is wanted");
+Result<void> apply_one(World& world, const json::Value& change, const std::function<std::string(std::string_view field)>& path) {
+  if (!change.is_object()) return invalid(path("") + ": an object such as {\"drain\": \"node-7\"} is wanted");
   const Verb* verb = nullptr;
   std::vector<std::string_view> names;
   for (const Verb& one : verbs()) {
@@ -146,25 +24,24 @@ Result<void> apply_one(World& world, const json::Value& change, int number) {
     if (!change.get_object().contains(one.name)) continue;
     // A field of one verb may be the name of another: whoever comes first in the table of verbs that has the others among its fields.
     if (verb != nullptr)
-      return invalid(fmt::format("{}: \"{}\" and \"{}\" are two changes: each stands in an object of its own", path, verb->name, one.name));
+      return invalid(
+          fmt::format("{}: \"{}\" and \"{}\" are two changes: each stands in an object of its own", path(""), verb->name, one.name));
     verb = &one;
   }
   if (verb == nullptr) {
     const std::string first = change.get_object().empty() ? std::string() : std::string(change.get_object().begin()->key());
     return invalid(
-        fmt::format("{}: \"{}\" is no change{}; there are: {}", path, first, config::suggestion(first, names), fmt::join(names, ", ")));
+        fmt::format("{}: \"{}\" is no change{}; there are: {}", path(""), first, config::suggestion(first, names), fmt::join(names, ", ")));
   }
   for (const auto& [key, value] : change.get_object()) {
     const std::string_view name = key;
     if (name == verb->name || std::ranges::find(verb->fields, name) != verb->fields.end()) continue;
     std::vector<std::string_view> known = verb->fields;
     known.push_back(verb->name);
-    return invalid(fmt::format("{}.{}: no such field of \"{}\"{}", path, name, verb->name, config::suggestion(name, known)));
+    return invalid(fmt::format("{}: no such field of \"{}\"{}", path(name), verb->name, config::suggestion(name, known)));
   }
-  world.begin_change(number, {});
-  const auto done = verb->run(world, change, *json::find(change, verb->name));
-  if (!done) return std::unexpected(Error{done.error().code, fmt::format("{}.{}: {}", path, verb->name, done.error().message)});
-  return {};
+  const auto done = carry_out(world, *verb, change);
+  return done ? done : std::unexpected(Error{done.error().code, fmt::format("{}: {}", path(verb->name), done.error().message)});
 }
 
 /// One loss: its name, and the nodes.
@@ -217,7 +94,7 @@ json::Object outcome_of(World& world, const std::string& lost, std::size_t first
 
 }  // namespace
 
-Result<void> apply_changes(World& world, const json::Value& question) {
+Result<void> apply_changes(World& world, const json::Value& question, const NameOfChange& name_of) {
   if (!question.is_object()) return invalid("a question is an object: {\"changes\": [{\"drain\": \"node-7\"}]}");
   static constexpr std::array<std::string_view, 7> kFields = {"changes", "each", "by", "preempt", "capacity", "pack", "orders"};
   for (const auto& [key, value] : question.get_object()) {
@@ -232,10 +109,14 @@ Result<void> apply_changes(World& world, const json::Value& question) {
     return invalid("by: it says how the losses of \"each\" come, which is not there");
   const json::Value* changes = json::find(question, "changes");
   if (changes != nullptr && !changes->is_array()) return invalid("changes: a list is wanted");
-  int number = 0;
-  if (changes != nullptr)
-    for (const json::Value& change : changes->get_array())
-      if (auto done = apply_one(world, change, number++); !done) return done;
+  for (std::size_t number = 0; changes != nullptr && number < changes->get_array().size(); ++number) {
+    world.begin_change(static_cast<int>(number), {});
+    const auto path = [&](std::string_view field) {
+      if (name_of) return name_of(number, field);
+      return fmt::format("changes[{}]{}{}", number, field.empty() ? "" : ".", field);
+    };
+    if (auto done = apply_one(world, changes->get_array()[number], path); !done) return done;
+  }
   return {};
 }
 
@@ -255,6 +136,7 @@ Result<json::Object> each_loss(World& world, const json::Value& question, Part p
   static constexpr std::array<std::string_view, 3> kWays = {"fail", "remove", "drain"};
   if (std::ranges::find(kWays, by) == kWays.end())
     return invalid(fmt::format("by: \"{}\" is none of fail, remove, drain{}", by, config::suggestion(by, kWays)));
+  const Verb& verb = *find_verb(by);
   auto losses = losses_of(world, each);
   if (!losses) return std::unexpected(losses.error());
   json::Array found;
@@ -265,13 +147,8 @@ Result<json::Object> each_loss(World& world, const json::Value& question, Part p
       world.note(fmt::format("{} is all there is: nothing survives its loss", lost));
     const std::size_t moves = world.moves.size(), departures = world.departures.size();
     world.begin_thought();
-    world.begin_change(world.change(), fmt::format("{} is {}", lost, by == "drain" ? "drained" : by == "remove" ? "removed" : "lost"));
-    if (by == "fail")
-      fail_nodes(world, nodes);
-    else if (by == "remove")
-      remove_nodes(world, nodes);
-    else
-      drain(world, nodes);
+    world.begin_change(world.change(), fmt::format("{} is {}", lost, verb.participle));
+    if (auto done = verb.on_nodes(world, nodes, {}); !done) return std::unexpected(done.error());
     json::Object outcome = outcome_of(world, lost, moves, departures);
     world.end_thought();
     const json::Value& entry = found.emplace_back(std::move(outcome));

@@ -8,8 +8,8 @@
 
 namespace berth::whatif {
 
-/// The error begins with the change's path: "changes[2].drain: …".
-Result<void> apply_changes(World& world, const json::Value& question);
+/// The error begins with the change's name: "changes[2].drain: …".
+Result<void> apply_changes(World& world, const json::Value& question, const NameOfChange& name_of = {});
 /// `each` of the answer: {"eachCount", "eachPending", "each"}, the latter two of this part; empty when it was not asked.
 Result<json::Object> each_loss(World& world, const json::Value& question, Part part = {});
 /// For every pod of `pending` (of an answer), who would have to go for it.

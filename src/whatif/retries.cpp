@@ -44,6 +44,7 @@ JobVerdict verdict_of(const json::Value& job, const model::PodView& pod, const J
   }
   if (action == "FailJob" || action == "FailIndex") {
     out.gives_up = fmt::format("its Job's podFailurePolicy says {} of a disrupted pod", action);
+    out.fails = action == "FailJob";
     return out;
   }
   const json::Value* per_index = json::find(job, {"spec", "backoffLimitPerIndex"});
@@ -58,8 +59,8 @@ JobVerdict verdict_of(const json::Value& job, const model::PodView& pod, const J
   constexpr std::int64_t kDefault = 6;
   const std::int64_t limit = json::get_int(job, {"spec", "backoffLimit"}, per_index != nullptr ? INT32_MAX : kDefault);
   const std::int64_t failed = json::get_int(job, {"status", "failed"}) + before.of_job;
-  if (failed + 1 > limit)
-    out.gives_up = fmt::format("its Job has no retries left and fails (backoffLimit {}, {} failed before)", limit, failed);
+  out.fails = failed + 1 > limit;
+  if (out.fails) out.gives_up = fmt::format("its Job has no retries left and fails (backoffLimit {}, {} failed before)", limit, failed);
   return out;
 }
 

@@ -17,6 +17,7 @@ struct JobFailures {
 struct JobVerdict {
   bool counts = true;    ///< As a failure; the Job's podFailurePolicy may ignore disruptions.
   std::string gives_up;  ///< Why the Job makes no other pod; empty: it makes one.
+  bool fails = false;    ///< The whole Job does by it: its other pods end too.
   bool waits = false;    ///< It makes the next one only when this one is known to have ended.
 };
 

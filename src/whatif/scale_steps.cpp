@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kMostReplicas = 1'000'000;
 
 void delete_pod(World& world, const std::string& pod, const std::string& reason) {
-  world.leave(pod, {.outcome = "deleted", .reason = reason, .by = {}, .comes_back = false, .is_parked = false, .when = {}});
+  world.leave(pod, {.outcome = "deleted", .reason = reason, .comes_back = false});
 }
 
 void keep_replicas(World& world, const json::Value* document, std::int64_t replicas) {

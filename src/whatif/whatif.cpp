@@ -108,8 +108,6 @@ void Present::Impl::add(const json::Value& object, std::string_view source) {
   if (kind == "Node") {
     check_amounts(json::find(object, {"status", "allocatable"}), "Node " + name);
     cluster.upsert(object);
-    if (options.keeps_documents)
-      tables.texts.insert_or_assign("Node/" + name, std::make_shared<const std::string>(json::serialize(object)));
     return;
   }
   cluster.upsert(object);
@@ -121,7 +119,8 @@ void Present::Impl::add_pod(const json::Value& object, const std::string& key) {
   for (const char* list : {"containers", "initContainers"})
     for (const json::Value& container : json::get_array(object, {"spec", list}))
       check_amounts(json::find(container, {"resources", "requests"}), "Pod " + key);
-  auto view = std::make_shared<const model::PodView>(model::PodView::parse(object));
+  const auto pod = placement::ReadPod::parse(object, cluster.era(), true);
+  const model::PodView* view = &pod->view();
   if (view->containers.empty()) {
     cut_off.push_back(fmt::format("Pod {} has no spec.containers", key));
     return;
@@ -134,17 +133,23 @@ void Present::Impl::add_pod(const json::Value& object, const std::string& key) {
   uses_classes |= !view->priority_class_name.empty() && !view->priority_class_name.starts_with("system-");
   for (const model::VolumeView& volume : view->volumes)
     uses_claims |= volume.kind == model::VolumeView::Kind::kPersistentVolumeClaim || volume.kind == model::VolumeView::Kind::kEphemeral;
-  const auto info = placement::PodInfo::make(std::move(view), cluster.era());
-  cluster.upsert_pod(info);
+  cluster.upsert_pod(pod->info);
   Record& record = tables.pods[key];
   record = Record{};
-  record.info = info;
-  record.facts = Facts::parse(object);
-  record.node = info->view().node_name;
+  record.info = pod->info;
+  record.read = pod;
+  record.node = view->node_name;
+  record.created = pod->facts.created.value_or(TimePoint{});
+  record.is_ready = !record.node.empty();  // A pod written by hand has no conditions.
+  for (const model::PodCondition& condition : pod->status().conditions) {
+    if (condition.type != "Ready") continue;
+    record.is_ready = !record.node.empty() && condition.status == "True";
+    record.ready_since = condition.last_transition.value_or(TimePoint{});
+  }
+  for (const model::ContainerState& container : pod->status().containers)
+    if (container.kind == model::ContainerState::Kind::kContainer) record.restarts = std::max(record.restarts, container.restarts);
   record.was_waiting = record.node.empty();
   record.reason = "it waited before";
-  if (record.was_waiting) record.facts.is_ready = false;
-  if (options.keeps_documents) tables.texts.insert_or_assign("Pod/" + key, std::make_shared<const std::string>(json::serialize(object)));
 }
 
 /// What no API server lets in would count as nothing in every sum.
@@ -170,7 +175,6 @@ void Present::Impl::check_places() {
     for (const std::string& pod : pods) {
       cluster.remove_pod(pod);
       tables.pods.erase(pod);
-      tables.texts.erase("Pod/" + pod);
     }
   }
 }
@@ -310,12 +314,12 @@ json::Object Present::Impl::play_orders(const json::Value& question, const Fates
   });
 }
 
-Result<json::Value> Present::ask(const json::Value& question, Part part) {
+Result<json::Value> Present::ask(const json::Value& question, Part part, const NameOfChange& name_of) {
   World world = impl_->begin();
   const Fullness before = Fullness::of(world.cluster());
   world.settle();
   world.gangs_before = count_gangs(world.tables());
-  if (auto done = apply_changes(world, question); !done) return std::unexpected(done.error());
+  if (auto done = apply_changes(world, question, name_of); !done) return std::unexpected(done.error());
   const Fates fates = Fates::of(world);
   const bool is_of_order = part.index == 0 && !json::get_array(question, {"changes"}).empty() && world.moves.size() + fates.left.size() > 1;
   auto each = each_loss(world, question, part);

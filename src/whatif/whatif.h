@@ -8,6 +8,7 @@
 // The question and the answer are JSON documents; docs/what-if.md has both formats. The command `berth what-if`, the dashboard and the
 // tests ask alike.
 #pragma once
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,7 +32,6 @@ struct Options {
   std::string configuration;    ///< Whose the profiles are and where they are from, for people; empty: not told.
   std::string asked_at;         ///< Of a live cluster: when it was read (RFC 3339); empty for files, which say themselves.
   bool may_lack_nodes = false;  ///< Some are bought.
-  bool keeps_documents = true;  ///< Of nodes and pods: the changes descheduler and autoscaler need them.
 };
 
 /// Which of the single losses (`each`) are tried here: one of so many parts of them, in their order. Answers of all parts put together by
@@ -39,6 +39,10 @@ struct Options {
 struct Part {
   std::size_t index = 0, count = 1;
 };
+
+/// What the question's change of this number, or a field of it (else empty), is called where it is wrong; "changes[2].drain" unless
+/// somebody knows better.
+using NameOfChange = std::function<std::string(std::size_t number, std::string_view field)>;
 
 /// A cluster as it is. Single-threaded.
 class Present {
@@ -61,7 +65,7 @@ class Present {
 
   /// The answer. The error says which change is wrong and what was meant perhaps; then nothing was answered. Not const: the engine learns.
   /// After `finish`.
-  Result<json::Value> ask(const json::Value& question, Part part = {});
+  Result<json::Value> ask(const json::Value& question, Part part = {}, const NameOfChange& name_of = {});
   /// Holds an answer of an earlier moment against this present: {"holds", "then", "now" (moments), "changed" (of what it speaks of, a
   /// sentence each), "differences" (of what the same question is answered with now)}. It holds while there are no differences. The error:
   /// `answer` is none, or its question has no answer here any more.

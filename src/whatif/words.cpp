@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "whatif/text_table.h"
+#include "whatif/verbs.h"
 
 namespace berth::whatif {
 namespace {
@@ -13,45 +14,6 @@ std::string string_at(const json::Value& value, std::string_view key) { return s
 
 std::string amount_of(std::int64_t count, std::string_view one, std::string_view several) {
   return fmt::format("{} {}", count, count == 1 ? one : several);
-}
-
-/// A text, a list of them, or whatever else names something.
-std::string names_in(const json::Value& value) {
-  if (value.is_string()) return std::string(json::as_view(value));
-  if (!value.is_array()) return value.is_object() ? "nodes like that" : json::serialize(value);
-  std::string out;
-  for (const json::Value& one : value.get_array()) out += (out.empty() ? "" : ", ") + names_in(one);
-  return out;
-}
-
-std::string applied_words(const json::Value& object) {
-  const auto ns = json::get_string(object, {"metadata", "namespace"}), name = json::get_string(object, {"metadata", "name"});
-  return fmt::format("{} {}{}{} is applied", json::get_string(object, {"kind"}), ns, ns.empty() ? "" : "/", name);
-}
-
-std::string change_words(const json::Value& change) {
-  struct Form {
-    std::string_view key, words;
-  };
-  static constexpr Form kForms[] = {{"drain", "{} is drained"},       {"fail", "{} is lost"},
-                                    {"remove", "{} is removed"},      {"cordon", "{} is cordoned"},
-                                    {"uncordon", "{} is uncordoned"}, {"label", "labels of {} change"},
-                                    {"taint", "taints of {} change"}, {"allocatable", "{} has other amounts to give"},
-                                    {"delete", "{} is deleted"},      {"evict", "{} is evicted"}};
-  for (const auto& [key, words] : kForms)
-    if (const json::Value* what = json::find(change, key)) return fmt::format(fmt::runtime(words), names_in(*what));
-  if (const json::Value* what = json::find(change, "scale"))
-    return fmt::format("{} is scaled to {}", names_in(*what), json::get_int(change, {"replicas"}));
-  if (const json::Value* what = json::find(change, "add")) {
-    const std::int64_t count = json::find(change, "count") == nullptr ? 1 : json::get_int(change, {"count"});
-    return what->is_string() ? fmt::format("{} × {} {} added", count, json::as_view(*what), count == 1 ? "is" : "are")
-                             : amount_of(count, "node is added", "nodes are added");
-  }
-  if (const json::Value* what = json::find(change, "apply")) return applied_words(*what);
-  if (json::find(change, "config") != nullptr) return "another scheduler configuration decides";
-  if (json::find(change, "descheduler") != nullptr) return "the descheduler runs once";
-  if (json::find(change, "autoscaler") != nullptr) return "the autoscaler runs once";
-  return json::serialize(change);
 }
 
 std::string changes_words(const json::Array& changes) {

@@ -80,6 +80,8 @@ Workload workload_of(const World& world, const std::string& kind, const std::str
   return out;
 }
 
+constexpr std::string_view kDeletionCost = "controller.kubernetes.io/pod-deletion-cost";
+
 constexpr std::array<std::string_view, 5> kScaledKinds = {"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job"};
 
 Error no_workload(const World& world, const ObjectName& name) {
@@ -152,7 +154,7 @@ class Quotas {
 };
 
 /// The owner's pod, without name and uid.
-Result<model::PodView> view_of_template(World& world, const json::Value& owner, json::Value* document = nullptr) {
+Result<model::PodView> view_of_template(World& world, const json::Value& owner, model::PodFacts& facts) {
   const json::Value* pod_template = json::find(owner, {"spec", "template"});
   if (pod_template == nullptr || !pod_template->is_object())
     return invalid(
@@ -162,25 +164,17 @@ Result<model::PodView> view_of_template(World& world, const json::Value& owner, 
   if (!priority_of(class_name, world.cluster()).is_known)
     world.note(fmt::format("no PriorityClass with name {} is known: the API server would refuse such pods; they count with priority 0",
                            class_name));
-  if (document != nullptr) *document = pod;
+  facts = facts_of_new(pod);
   return model::PodView::parse(pod);
 }
 
-void add_pod(World& world, Quotas& quotas, model::PodView view, const json::Value* document, std::vector<std::string>& out) {
+void add_pod(World& world, Quotas& quotas, model::PodView view, const model::PodFacts& facts, std::vector<std::string>& out) {
   view.meta.uid = fmt::format("what-if/Pod/{}/{}/{}", view.meta.ns, view.meta.name, world.change());
   view.phase = "Pending";
   const auto pod = placement::PodInfo::make(std::make_shared<const model::PodView>(std::move(view)), world.cluster().era());
   const auto refused = quotas.take(*pod);
-  if (!world.add(pod, world.reason())) return;
+  if (!world.add(pod, facts, world.reason())) return;
   out.push_back(pod->key);
-  if (document != nullptr)
-    if (const auto group = json::get_string(*document, {"spec", "schedulingGroup", "podGroupName"}); !group.empty())
-      world.find(pod->key)->facts.group = fmt::format("{}/{}", pod->view().ns(), group);
-  if (document != nullptr && world.options().keeps_documents) {
-    json::Value text = *document;
-    json::set(text, {"metadata", "name"}, json::Value(pod->view().name()));
-    world.tables().texts.insert_or_assign("Pod/" + pod->key, std::make_shared<const std::string>(json::serialize(text)));
-  }
   if (!refused) return;
   Record& record = *world.find(pod->key);
   record.is_parked = true;
@@ -248,23 +242,21 @@ std::vector<std::string> in_order_of_deletion(World& world, const std::vector<st
   const auto as_controllers_see = [&](const std::string& key) {
     const Record& record = *world.find(key);
     const model::PodView& view = record.view();
-    const bool runs = !record.node.empty() && (view.phase.empty() || view.phase == "Running" || record.facts.is_ready);
-    json::Object ready{{"type", "Ready"}, {"status", record.facts.is_ready && runs ? "True" : "False"}};
-    if (record.facts.ready_since != TimePoint{}) ready["lastTransitionTime"] = format_rfc3339(record.facts.ready_since);
-    json::Value document =
-        json::Object{{"apiVersion", "v1"},
-                     {"kind", "Pod"},
-                     {"metadata", json::Object{{"name", view.name()},
-                                               {"namespace", view.ns()},
-                                               {"uid", view.meta.uid},
-                                               {"annotations", json::Object{{"controller.kubernetes.io/pod-deletion-cost",
-                                                                             std::to_string(record.facts.deletion_cost)}}}}},
-                     {"spec", json::Object{{"nodeName", record.node}}},
-                     {"status", json::Object{{"phase", runs ? "Running" : "Pending"},
-                                             {"conditions", json::Array{std::move(ready)}},
-                                             {"containerStatuses", json::Array{json::Object{{"restartCount", record.facts.restarts}}}}}}};
-    if (record.facts.created != TimePoint{})
-      json::set(document, {"metadata", "creationTimestamp"}, json::Value(format_rfc3339(record.facts.created)));
+    const bool runs = !record.node.empty() && (view.phase.empty() || view.phase == "Running" || record.is_ready);
+    json::Object annotations;
+    if (const std::string* cost = view.meta.annotation(kDeletionCost)) annotations[kDeletionCost] = *cost;
+    json::Object ready{{"type", "Ready"}, {"status", record.is_ready && runs ? "True" : "False"}};
+    if (record.ready_since != TimePoint{}) ready["lastTransitionTime"] = format_rfc3339(record.ready_since);
+    json::Value document = json::Object{
+        {"apiVersion", "v1"},
+        {"kind", "Pod"},
+        {"metadata",
+         json::Object{{"name", view.name()}, {"namespace", view.ns()}, {"uid", view.meta.uid}, {"annotations", std::move(annotations)}}},
+        {"spec", json::Object{{"nodeName", record.node}}},
+        {"status", json::Object{{"phase", runs ? "Running" : "Pending"},
+                                {"conditions", json::Array{std::move(ready)}},
+                                {"containerStatuses", json::Array{json::Object{{"restartCount", record.restarts}}}}}}};
+    if (record.created != TimePoint{}) json::set(document, {"metadata", "creationTimestamp"}, json::Value(format_rfc3339(record.created)));
     return controllers::make_pod_info(std::make_shared<const client::Object>(document));
   };
   std::vector<controllers::PodRef> sorted, others;
@@ -283,8 +275,8 @@ std::function<std::optional<std::string>(const placement::PodInfo&)> quota_of(co
 Result<std::vector<std::string>> make_pods(World& world, const json::Value& owner, std::int64_t count) {
   std::vector<std::string> out;
   if (count <= 0) return out;
-  json::Value document;
-  auto view = view_of_template(world, owner, &document);
+  model::PodFacts facts;
+  auto view = view_of_template(world, owner, facts);
   if (!view) return std::unexpected(view.error());
   Quotas quotas(world, view->meta.ns);
   if (quotas.has_scopes()) world.note(fmt::format("quotas with scopes in namespace {} are not counted", view->meta.ns));
@@ -292,15 +284,15 @@ Result<std::vector<std::string>> make_pods(World& world, const json::Value& owne
   for (std::int64_t number = 1; count > 0; ++number) {
     view->meta.name = prefix + std::to_string(number);
     if (world.find(view->meta.key()) != nullptr) continue;
-    add_pod(world, quotas, *view, &document, out);
+    add_pod(world, quotas, *view, facts, out);
     --count;
   }
   return out;
 }
 
 Result<void> make_pod(World& world, const json::Value& owner, const std::string& name) {
-  json::Value document;
-  auto view = view_of_template(world, owner, &document);
+  model::PodFacts facts;
+  auto view = view_of_template(world, owner, facts);
   if (!view) return std::unexpected(view.error());
   view->meta.name = name;
   // A StatefulSet's claims are volumes of its pods.
@@ -313,7 +305,7 @@ Result<void> make_pod(World& world, const json::Value& owner, const std::string&
   }
   Quotas quotas(world, view->meta.ns);
   std::vector<std::string> made;
-  add_pod(world, quotas, std::move(*view), &document, made);
+  add_pod(world, quotas, std::move(*view), facts, made);
   return {};
 }
 
@@ -326,7 +318,7 @@ void make_pods_like(World& world, const std::string& pod, std::int64_t count) {
   for (std::int64_t number = 1; count > 0; ++number) {
     view.meta.name = prefix + std::to_string(number);
     if (world.find(view.meta.key()) != nullptr) continue;
-    add_pod(world, quotas, view, nullptr, made);
+    add_pod(world, quotas, view, world.find(pod)->read->facts, made);
     --count;
   }
 }

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
-#include "placement/groups/group_placement.h"
 #include "whatif/retries.h"
 
 namespace berth::whatif {
@@ -13,26 +11,6 @@ namespace berth::whatif {
 using placement::NodeIndex;
 using placement::PodInfo;
 using placement::PodInfoPtr;
-
-Facts Facts::parse(const json::Value& pod) {
-  Facts out;
-  out.created = parse_rfc3339(json::get_string(pod, {"metadata", "creationTimestamp"})).value_or(TimePoint{});
-  out.is_mirror = json::find(pod, {"metadata", "annotations", "kubernetes.io/config.mirror"}) != nullptr;
-  const std::string_view cost = json::get_string(pod, {"metadata", "annotations", "controller.kubernetes.io/pod-deletion-cost"});
-  std::from_chars(cost.data(), cost.data() + cost.size(), out.deletion_cost);
-  out.group = placement::group_key_of(pod);
-  out.is_ready = true;  // A pod written by hand has no conditions.
-  for (const json::Value& condition : json::get_array(pod, {"status", "conditions"})) {
-    if (json::get_string(condition, {"type"}) != "Ready") continue;
-    out.is_ready = json::get_string(condition, {"status"}) == "True";
-    out.ready_since = parse_rfc3339(json::get_string(condition, {"lastTransitionTime"})).value_or(TimePoint{});
-  }
-  for (const json::Value& container : json::get_array(pod, {"status", "containerStatuses"}))
-    out.restarts = std::max(out.restarts, static_cast<std::int32_t>(json::get_int(container, {"restartCount"})));
-  for (const json::Value& volume : json::get_array(pod, {"spec", "volumes"}))
-    out.has_local_storage |= json::find(volume, "emptyDir") != nullptr;
-  return out;
-}
 
 std::string Tables::key(std::string_view kind, std::string_view ns, std::string_view name) {
   return fmt::format("{}/{}/{}", kind, ns, name);
@@ -130,24 +108,18 @@ std::vector<std::string> World::pods_of(const std::string& owner_uid) const {
 // Pods
 
 void World::save(const std::string& pod) {
-  if (!is_thinking_) return;
-  undo_.push_back([this, pod, old = tables_.pods.at(pod), waits = waiting_.contains(pod)] {
-    tables_.pods[pod] = old;
-    if (waits)
-      waiting_.insert(pod);
-    else
-      waiting_.erase(pod);
-  });
+  if (thought_ != nullptr) thought_->pods.try_emplace(pod, tables_.pods.at(pod));
 }
 
-bool World::add(PodInfoPtr pod, std::string reason) {
+bool World::add(PodInfoPtr pod, model::PodFacts facts, std::string reason) {
   const std::string key = pod->key;
   const auto [place, is_new] = tables_.pods.try_emplace(key);
   if (!is_new) return false;
   ++epoch_;
   Record& record = place->second;
-  record.info = std::move(pod);
-  record.facts.created = options_->now;
+  record.info = pod;
+  record.read = std::make_shared<const placement::ReadPod>(placement::ReadPod{std::move(pod), std::move(facts)});
+  record.created = options_->now;
   record.change = change_;
   record.reason = std::move(reason);
   record.is_new = true;
@@ -165,7 +137,7 @@ void World::hold(const std::string& pod, const std::string& node) {
 }
 
 World::Remaking World::remaking_of(const Record& record) {
-  if (record.facts.is_mirror) return {false, "a mirror pod: it is its node's own"};
+  if (record.is_mirror()) return {false, "a mirror pod: it is its node's own"};
   const model::OwnerReference* owner = record.owner();
   if (owner == nullptr) return {false, "nobody controls it: nothing makes it anew"};
   if (record.view().meta.is_deleting) return {false, "it was on its way out already"};
@@ -185,16 +157,12 @@ World::Remaking World::remaking_of(const Record& record) {
 /// A pod that is taken away is a failed one to its Job.
 World::Remaking World::remaking_by_job(const Record& record, const json::Value& job) {
   const std::string uid = record.owner()->uid, index = index_of(record.view());
-  const auto count = [&](const std::string& key) -> std::int64_t& {
-    remember([this, key, was = job_failures_[key]] { job_failures_[key] = was; });
-    return job_failures_[key];
-  };
-  std::int64_t &of_job = count(uid), &of_index = count(uid + "/" + index);
+  std::int64_t &of_job = job_failures_[uid], &of_index = job_failures_[uid + "/" + index];
   const JobVerdict verdict = verdict_of(job, record.view(), {of_job, of_index});
   of_job += verdict.counts;
   of_index += verdict.counts;
   if (verdict.gives_up.empty()) return {};
-  if (verdict.gives_up.contains("fails"))
+  if (verdict.fails)
     note(fmt::format("Job {}/{} fails by this: its other pods end too, which the answer leaves where they are", record.view().ns(),
                      record.owner()->name));
   return {false, verdict.gives_up};
@@ -224,20 +192,18 @@ bool World::leave(const std::string& pod, const Leaving& how) {
   }
   if (!remaking.comes_back) {
     waiting_.erase(pod);
-    if (!is_thinking_) {
+    if (thought_ == nullptr)
       tables_.pods.erase(pod);
-      tables_.texts.erase("Pod/" + pod);
-    } else {
+    else
       record.node.clear();
-    }
     return false;
   }
   record.info = std::move(next);
   record.node.clear();
   record.from = node;
-  record.facts.is_ready = false;
-  record.facts.created = options_->now;
-  record.facts.restarts = 0;
+  record.is_ready = false;
+  record.created = options_->now;
+  record.restarts = 0;
   record.reason = how.reason;
   record.when = how.when;
   record.is_parked = how.is_parked;
@@ -289,8 +255,8 @@ void World::arrive(const std::string& pod, NodeIndex node) {
   Record& record = tables_.pods.at(pod);
   save(pod);
   record.node = cluster().node(node)->name;
-  record.facts.is_ready = true;
-  record.facts.ready_since = options_->now;
+  record.is_ready = true;
+  record.ready_since = options_->now;
   record.message.clear();
   waiting_.erase(pod);
   count_health(record, 1);
@@ -311,13 +277,7 @@ const std::vector<Budgets::Id>& budgets_of(const Tables& tables, Record& pod) {
 void World::count_health(Record& record, int by) {
   for (const Budgets::Id id : budgets_of(tables_, record)) {
     Budget& budget = tables_.budgets.at(id);
-    remember([this, id, healthy = budget.healthy, lowest = budget.lowest, touched = budget.is_touched] {
-      Budget& back = tables_.budgets.at(id);
-      back.healthy = healthy;
-      back.lowest = lowest;
-      back.is_touched = touched;
-      unsynced_.insert(id);
-    });
+    if (thought_ != nullptr) thought_->budgets.try_emplace(id, budget);
     if (tables_.budgets.count(id, by)) unsynced_.insert(id);
   }
 }
@@ -327,7 +287,7 @@ void World::watch_budgets(Record& record) {
     Budget& budget = tables_.budgets.at(id);
     if (budget.healthy >= budget.desired) continue;
     dipped.insert(id);
-    if (!is_thinking_) budget.is_broken = true;
+    if (thought_ == nullptr) budget.is_broken = true;
   }
 }
 
@@ -348,26 +308,23 @@ std::optional<Refusal> World::evict(const std::string& pod, const std::string& r
   Record& record = tables_.pods.at(pod);
   const bool is_free = record.node.empty() || record.view().meta.is_deleting;
   const auto& ids = budgets_of(tables_, record);
-  if (!is_free && ids.size() > 1)
-    return Refusal{"This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.", {}};
+  if (!is_free && ids.size() > 1) return Refusal{std::string(model::kSeveralBudgets), {}};
   if (!is_free && ids.size() == 1) {
     const Budget& budget = tables_.budgets[ids[0]];
-    const bool may_go_unready =
-        !record.facts.is_ready && (budget.always_allows_unhealthy || (budget.desired > 0 && budget.healthy >= budget.desired));
+    const bool may_go_unready = !record.is_ready && budget.view.lets_unready_go(budget.healthy, budget.desired);
     if (!may_go_unready && budget.allowed() <= 0)
-      return Refusal{fmt::format("Cannot evict pod as it would violate the pod's disruption budget. The disruption budget {} needs {} "
-                                 "healthy pods and has {} currently",
-                                 budget.name, budget.desired, budget.healthy),
+      return Refusal{fmt::format("{} The disruption budget {} needs {} healthy pods and has {} currently", model::kBudgetViolated,
+                                 budget.view.meta.name, budget.desired, budget.healthy),
                      budget.key()};
   }
-  leave(pod, {.outcome = "evicted", .reason = reason, .by = {}, .comes_back = true, .is_parked = false, .when = {}});
+  leave(pod, {.outcome = "evicted", .reason = reason});
   return std::nullopt;
 }
 
 void World::block(const std::string& pod, const Refusal& refusal) {
   Record& record = tables_.pods.at(pod);
   departures.push_back({pod, record.node, "blocked", refusal.why, refusal.budget, {}, change_});
-  if (is_thinking_) return;
+  if (thought_ != nullptr) return;
   for (const Budgets::Id id : budgets_of(tables_, record)) {
     tables_.budgets.at(id).blocks.insert(pod);
     tables_.budgets.at(id).is_touched = true;

@@ -6,7 +6,6 @@
 //     |                   +--> pending                    nothing took it, and preempting did not help
 //     +--------------------> gone                         nothing makes it anew
 #pragma once
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +16,7 @@
 
 #include "placement/attempt.h"
 #include "placement/groups/pod_groups.h"
+#include "placement/read_pod.h"
 #include "placement/trial.h"
 #include "whatif/budgets.h"
 #include "whatif/whatif.h"
@@ -29,19 +29,13 @@ namespace berth::whatif {
 
 struct Fullness;
 
-/// What placement's view of a pod leaves out.
-struct Facts {
-  bool is_mirror = false, is_ready = false, has_local_storage = false;
-  std::int32_t restarts = 0, deletion_cost = 0;
-  TimePoint created{}, ready_since{};
-  std::string group;  ///< "namespace/name" of the PodGroup that it names; empty: none.
-  static Facts parse(const json::Value& pod);
-};
-
 /// One pod that is not finished.
 struct Record {
   placement::PodInfoPtr info;
-  Facts facts;
+  placement::ReadPodPtr read;  ///< As it was, or came with the question.
+  bool is_ready = false;
+  std::int64_t restarts = 0;
+  TimePoint created{}, ready_since{};
   std::string node;                   ///< Empty: it waits for one.
   std::string from;                   ///< Of one that waits: where it was before.
   std::string reason, when, message;  ///< Why it waits; what must happen first; the scheduler's words.
@@ -55,15 +49,17 @@ struct Record {
   [[nodiscard]] const model::PodView& view() const { return info->view(); }
   /// Null: nobody controls it.
   [[nodiscard]] const model::OwnerReference* owner() const { return view().meta.controller(); }
-  [[nodiscard]] bool is_daemon() const { return owner() != nullptr && owner()->kind == "DaemonSet"; }
-  [[nodiscard]] bool is_healthy() const { return !node.empty() && facts.is_ready && !view().meta.is_deleting; }
+  [[nodiscard]] bool is_daemon() const { return model::is_of_daemon_set(view().meta); }
+  [[nodiscard]] bool is_mirror() const { return model::is_mirror(view().meta); }
+  [[nodiscard]] bool is_healthy() const { return !node.empty() && is_ready && !view().meta.is_deleting; }
+  /// "namespace/name" of the PodGroup that it names; empty: none.
+  [[nodiscard]] const std::string& group() const { return read->facts.group; }
 };
 
 /// All but the trial. A value.
 struct Tables {
   std::unordered_map<std::string, Record> pods;                                    ///< By "namespace/name".
   std::map<std::string, std::shared_ptr<const json::Value>, std::less<>> objects;  ///< By "Kind/namespace/name"; not nodes and pods.
-  std::map<std::string, std::shared_ptr<const std::string>, std::less<>> texts;    ///< The same of nodes and pods, as JSON text.
   std::unordered_map<std::string, std::vector<std::string>> pods_of_owner;         ///< By the owner's uid: pods that are or were there.
   std::set<std::string, std::less<>> kinds;                                        ///< Of which there is one at least.
   std::set<std::string, std::less<>> known_whole;                                  ///< Plural names of kinds that the objects have all of.
@@ -157,7 +153,7 @@ class World {
 
   // Pods.
   /// A new pod, which waits. False: there is one of this name.
-  bool add(placement::PodInfoPtr pod, std::string reason);
+  bool add(placement::PodInfoPtr pod, model::PodFacts facts, std::string reason);
   /// The pod runs on the node, whatever the scheduler would say.
   void hold(const std::string& pod, const std::string& node);
   /// It leaves its node, or stops waiting. True when it waits for another now.
@@ -227,10 +223,8 @@ class World {
   /// A pod was taken by force: which of its budgets have fewer healthy pods than they want.
   void watch_budgets(Record& record);
   void sync_budgets();
+  /// Before the pod's record changes.
   void save(const std::string& pod);
-  void remember(std::function<void()> undo) {
-    if (is_thinking_) undo_.push_back(std::move(undo));
-  }
 
   placement::Trial trial_;
   Tables tables_;
@@ -245,12 +239,17 @@ class World {
   std::uint64_t failed_epoch_ = 0;
   std::map<std::string, std::uint64_t> failed_groups_;  ///< By name: the epoch in which nothing of it found a place.
   std::map<const placement::Framework*, std::unordered_map<placement::Signature, std::string, placement::SignatureHash>> failed_;
-  bool is_thinking_ = false;
-  std::unique_ptr<placement::Attempt> thought_;  ///< Takes back what the thought does to the trial;
-  std::vector<std::function<void()>> undo_;      ///< and these what it does to everything else.
-  std::set<std::string> resting_;                ///< Waiting since before the thought.
-  std::size_t first_move_ = 0, first_departure_ = 0, first_note_ = 0;
-  std::map<std::string, std::string> former_states_;
+  /// What is to be as before once the thought ends: what it touches, as it was then.
+  struct Thought {
+    placement::Attempt attempt;                    ///< Of the trial.
+    std::unordered_map<std::string, Record> pods;  ///< Those that changed.
+    std::map<Budgets::Id, BudgetCounts> budgets;
+    std::map<std::string, std::int64_t> job_failures;
+    std::map<std::string, std::string> node_states;
+    std::set<std::string> resting;  ///< Waiting since before.
+    std::size_t moves = 0, departures = 0, notes = 0;
+  };
+  std::unique_ptr<Thought> thought_;
 };
 
 }  // namespace berth::whatif

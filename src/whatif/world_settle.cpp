@@ -5,6 +5,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "controllers/budget_ledger.h"
 #include "placement/engine.h"
 #include "whatif/world.h"
 
@@ -16,7 +17,7 @@ using placement::PodInfoPtr;
 
 std::vector<std::string> World::waiting_since_thought() const {
   std::vector<std::string> out;
-  std::ranges::set_difference(waiting_, resting_, std::back_inserter(out));
+  std::ranges::set_difference(waiting_, thought_->resting, std::back_inserter(out));
   return out;
 }
 
@@ -43,8 +44,8 @@ std::vector<std::string> World::waiting() const {
   std::vector<Waiter> all;
   for (const std::string& key : waiting_) {
     const Record& record = tables_.pods.at(key);
-    if (!record.is_parked && !resting_.contains(key))
-      all.push_back({order_ > 1 ? shuffled(key, order_) : 0, record.view().priority, record.facts.created, &key});
+    if (!record.is_parked && (thought_ == nullptr || !thought_->resting.contains(key)))
+      all.push_back({order_ > 1 ? shuffled(key, order_) : 0, record.view().priority, record.created, &key});
   }
   std::ranges::sort(all, [](const Waiter& a, const Waiter& b) {
     if (a.rank != b.rank) return a.rank < b.rank;
@@ -115,10 +116,7 @@ bool World::preempt(const std::string& pod, std::string& words) {
       leave(victim->key,
             {.outcome = "preempted",
              .reason = fmt::format("preempted by {} (priority {} over {})", pod, info->view().priority, victim->view().priority),
-             .by = pod,
-             .comes_back = true,
-             .is_parked = false,
-             .when = {}});
+             .by = pod});
   // It has the node's room by its nomination; nothing can come between.
   cluster().nominate(info, cluster().node(node)->name);
   const Placement placement = trial_.place(info);
@@ -182,7 +180,8 @@ std::vector<Tally> tally(Tables& tables) {
   }
   for (std::size_t id = 0; id < out.size(); ++id) {
     for (const auto& [who, count] : scales[id]) out[id].scale += count;
-    out[id].desired = desired_healthy(tables.budgets[static_cast<Budgets::Id>(id)].document, out[id].scale, out[id].pods);
+    const json::Value& budget = tables.budgets[static_cast<Budgets::Id>(id)].document;
+    out[id].desired = controllers::desired_healthy(budget, controllers::counts_by_scale(budget) ? out[id].scale : out[id].pods);
   }
   return out;
 }
@@ -217,30 +216,33 @@ void World::recount_scales() {
 
 void World::begin_thought() {
   sync_budgets();  // What is synced in the thought is taken back with it.
-  is_thinking_ = true;
-  thought_ = std::make_unique<placement::Attempt>(trial_);
-  resting_ = waiting_;
-  first_move_ = moves.size();
-  first_departure_ = departures.size();
-  first_note_ = notes.size();
+  thought_ = std::unique_ptr<Thought>(new Thought{.attempt = placement::Attempt(trial_),
+                                                  .pods = {},
+                                                  .budgets = {},
+                                                  .job_failures = job_failures_,
+                                                  .node_states = node_states,
+                                                  .resting = waiting_,
+                                                  .moves = moves.size(),
+                                                  .departures = departures.size(),
+                                                  .notes = notes.size()});
   dipped.clear();
-  former_states_ = node_states;
 }
 
 void World::end_thought() {
-  while (!undo_.empty()) {
-    const auto undo = std::move(undo_.back());
-    undo_.pop_back();
-    undo();
+  Thought& was = *thought_;
+  for (auto& [pod, record] : was.pods) tables_.pods.at(pod) = std::move(record);
+  for (const auto& [id, counts] : was.budgets) {
+    static_cast<BudgetCounts&>(tables_.budgets.at(id)) = counts;
+    unsynced_.insert(id);
   }
+  job_failures_ = std::move(was.job_failures);
+  node_states = std::move(was.node_states);
+  waiting_ = std::move(was.resting);
+  moves.resize(was.moves);
+  departures.resize(was.departures);
+  for (std::size_t i = was.notes; i < notes.size(); ++i) told_.erase(notes[i]);
+  notes.resize(was.notes);
   thought_ = nullptr;
-  is_thinking_ = false;
-  resting_.clear();
-  moves.resize(first_move_);
-  departures.resize(first_departure_);
-  for (std::size_t i = first_note_; i < notes.size(); ++i) told_.erase(notes[i]);
-  notes.resize(first_note_);
-  node_states = former_states_;
   ++epoch_;
 }
 

@@ -29,10 +29,10 @@ TEST(Zones, StopAndSlowDownByHealth) {
   }
   EXPECT_EQ(zones.take(kStart), std::vector<std::string>{"b0"});
   EXPECT_EQ(zones.next(kStart), seconds(100));
-  EXPECT_EQ(zones.update({{"small", {0, 10}}, {"big", {0, 100}}, {"down", {0, 5}}}, kStart), Zones::Change::kAllDown);
+  EXPECT_EQ(zones.update({{"small", {0, 10}}, {"big", {0, 100}}, {"down", {0, 5}}}, kStart), Zones::Transition::kAllDown);
   zones.add("big", "x");
   EXPECT_TRUE(zones.take(kStart + minutes(60)).empty()) << "everything down: nobody moves";
-  EXPECT_EQ(zones.update({{"small", {10, 0}}, {"big", {0, 100}}, {"down", {0, 5}}}, kStart), Zones::Change::kRecovered);
+  EXPECT_EQ(zones.update({{"small", {10, 0}}, {"big", {0, 100}}, {"down", {0, 5}}}, kStart), Zones::Transition::kRecovered);
 }
 
 }  // namespace

@@ -134,7 +134,8 @@ TEST(Shell, WhatIsTheSameRevisionIsNotReadAgain) {
     const auto snapshot = read_snapshot(client, placement::Era::k136, false, warnings, known);
     EXPECT_TRUE(snapshot) << (snapshot ? "" : snapshot.error().message);
     const std::int64_t milli = snapshot ? snapshot->cluster.find_node("worker")->allocatable.cpu_milli : 0;
-    EXPECT_EQ(snapshot->ready_changed.at("worker"), *parse_rfc3339(fmt::format("2026-01-01T00:00:0{}Z", milli / 1000)));
+    EXPECT_EQ(ready_changed(*snapshot->cluster.find_node("worker")->node),
+              *parse_rfc3339(fmt::format("2026-01-01T00:00:0{}Z", milli / 1000)));
     return milli / 1000;
   };
   EXPECT_EQ(cores(node(", uid: u, resourceVersion: '1'", "1")), 1);

@@ -541,8 +541,8 @@ profiles:
       for (const Removal& removal : result.removals) {
         if (!goes(removal.outcome)) continue;
         const std::string& name = removal.pod->view().name();
-        EXPECT_NE(removal.destination, removal.pod->node) << "seed " << seed;
-        left.insert(name + " " + removal.pod->node);
+        EXPECT_NE(removal.destination, removal.pod->node()) << "seed " << seed;
+        left.insert(name + " " + removal.pod->node());
         EXPECT_FALSE(left.contains(name + " " + removal.destination)) << "seed " << seed << ": " << name;
         for (auto& [pod, node] : places)
           if (pod == name) node = removal.destination;

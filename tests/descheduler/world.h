@@ -99,7 +99,7 @@ class World {
 inline std::vector<std::string> moves(const CycleResult& result) {
   std::vector<std::string> out;
   for (const Removal& removal : result.removals)
-    if (goes(removal.outcome)) out.push_back(removal.pod->view().name() + " " + removal.pod->node + "->" + removal.destination);
+    if (goes(removal.outcome)) out.push_back(removal.pod->view().name() + " " + removal.pod->node() + "->" + removal.destination);
   return out;
 }
 inline std::vector<std::string> evicted(const CycleResult& result) {

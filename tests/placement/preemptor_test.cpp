@@ -431,6 +431,29 @@ TEST(Engine, PodsOfEqualPriorityThatCountOnANodeHaveItsRoom) {
   }
 }
 
+/// By the old release's rules too, which has no words for it.
+TEST(Preemption, WhoWaitsForItsVictimsIsToldApart) {
+  for (const Era era : {Era::k120, Era::k136}) {
+    Cluster cluster(era);
+    cluster.upsert(node_document("n", 2, 10, "ssd"));
+    json::Value leaving = pod_document("low", 2000, 0, "n");
+    json::set(leaving, {"metadata", "deletionTimestamp"}, "2026-01-01T00:00:00Z");
+    json::set(leaving, {"status", "conditions"},
+              json::Array{json::Object{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}});
+    cluster.upsert(leaving);
+    json::Value wanted = pod_document("high", 2000, 10);
+    const auto framework = framework_of(era);
+    const auto both_say = [&](bool waits) {
+      const PodInfoPtr pod = pod_of(wanted, era);
+      EXPECT_EQ(Preemptor(cluster).find(framework, pod).waits_for_victims, waits);
+      EXPECT_EQ(run_post_filter(framework, cluster, pod, evaluate(*framework, cluster, *pod, false)).waits_for_victims, waits);
+    };
+    both_say(false);
+    json::set(wanted, {"status", "nominatedNodeName"}, "n");
+    both_say(true);
+  }
+}
+
 TEST(Preemption, PolicyNeverPreemptsNobody) {
   Cluster cluster;
   cluster.upsert(node_document("n", 2, 10, "ssd"));

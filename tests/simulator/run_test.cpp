@@ -324,6 +324,19 @@ assert:
   EXPECT_TRUE(outcome.ok()) << to_text(outcome);
 }
 
+TEST(Simulation, ADrainLeavesMirrorPodsAsKubectlDoes) {
+  const Outcome outcome = outcome_of(R"yaml(
+duration: 1h
+nodes: [{name: worker, count: 2, cpu: "8", memory: 32Gi}]
+changes:
+- {at: 1m, apply: {apiVersion: v1, kind: Pod, metadata: {name: m, namespace: default, annotations: {kubernetes.io/config.mirror: x}}, spec: {nodeName: worker-1, containers: [{name: c, image: x}]}}}
+- {at: 10m, drain: worker-1}
+assert:
+- {that: evictions.api == 0 && nodes.cordoned == 1}
+)yaml");
+  EXPECT_TRUE(outcome.ok()) << to_text(outcome);
+}
+
 TEST(Comparison, TwoConfigurationsOverSeeds) {
   log::set_level(log::Level::kError);
   const auto parsed = parse_scenario(std::string(kShop) + R"yaml(

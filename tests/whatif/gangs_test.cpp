@@ -37,6 +37,15 @@ TEST(Gangs, ALostNodeStopsAGangThatFindsNoPlace) {
   EXPECT_NE(to_text(answer).find("waits: 2 stand for nothing"), std::string::npos) << to_text(answer);
 }
 
+TEST(Gangs, AGroupThatIsAppliedCounts) {
+  Dump dump;
+  dump.node("a1", "a").deployment("work", "3", {{""}, {""}}, kMember);
+  const json::Value answer = dump.ask(
+      "{changes: [{apply: {apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: {namespace: shop, name: g}, spec: "
+      "{schedulingPolicy: {gang: {minCount: 3}}}}}, {scale: shop/work, replicas: 3}]}");
+  EXPECT_EQ(json::serialize(answer).find("left out"), std::string::npos) << json::serialize(answer);
+}
+
 TEST(Gangs, ItComesBackWholeWhereThereIsRoom) {
   Dump dump = three_workers();
   dump.node("b2", "b");

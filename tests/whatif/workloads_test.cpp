@@ -288,6 +288,17 @@ TEST(Descheduler, WhatItWouldEvictGoes) {
   EXPECT_EQ(moves(answer)[0].substr(8), "a1>b1");
 }
 
+TEST(Descheduler, SeesThePodsThatTheQuestionBrought) {
+  Dump dump = two_nodes();
+  // No template is among the objects: the new pod is like the one that is there.
+  dump.pod("web-1-0", "{app: web, pod-template-hash: '1'}", "apiVersion: apps/v1, kind: ReplicaSet, name: web-1, uid: r-web", "1", {"a1"});
+  const json::Value answer = dump.ask(
+      "{changes: [{cordon: b1}, {scale: shop/web, replicas: 2}, {uncordon: b1}, {descheduler: {apiVersion: descheduler/v1alpha2, kind: "
+      "DeschedulerPolicy, profiles: [{name: p, pluginConfig: [{name: RemoveDuplicates}, {name: DefaultEvictor}], plugins: {balance: "
+      "{enabled: [RemoveDuplicates]}}}]}}]}");
+  EXPECT_EQ(summary(answer, "evicted"), 1);
+}
+
 TEST(Autoscaler, AddsNodesForWhatWaits) {
   Dump dump;
   dump.node("a1", "a").deployment("web", "3", {{"a1"}, {""}});
@@ -316,6 +327,7 @@ TEST(Page, BeginsWithTheQuestionAndItsAnswer) {
       "observedGeneration: 0}}");
   const json::Value answer = dump.ask("{changes: [{fail: zone=a}]}");
   EXPECT_EQ(question_words(answer), "What if zone=a is lost?");
+  EXPECT_EQ(question_words(dump.ask("{changes: [{drain: [a1, b1]}]}")), "What if a1, b1 are drained?");
   const Verdict verdict = verdict_of(answer);
   EXPECT_FALSE(verdict.is_good);
   EXPECT_TRUE(verdict.sentence.starts_with("1 pod stays without a node: 0/2 nodes are available: ")) << verdict.sentence;

@@ -2,6 +2,7 @@
 #include "apiserver/request/request_body.h"
 #include "apiserver/subresources/conditions.h"
 #include "apiserver/writes/steps.h"
+#include "model/views/workload_views.h"
 
 namespace berth::apiserver {
 namespace {
@@ -9,14 +10,14 @@ namespace {
 constexpr std::size_t kMaxDisruptedPods = 2000;
 constexpr int kMaxEvictionAttempts = 100;
 
-struct Eviction {
+struct EvictionRequest {
   RequestPtr request;
   json::Value options;  ///< DeleteOptions.
   std::string pod_uid;
   std::string budget;
   int attempts = 0;
 };
-using EvictionPtr = std::shared_ptr<Eviction>;
+using EvictionPtr = std::shared_ptr<EvictionRequest>;
 
 bool is_ready(const json::Value& pod) {
   for (const auto& condition : json::get_array(pod, {"status", "conditions"}))
@@ -25,7 +26,7 @@ bool is_ready(const json::Value& pod) {
 }
 
 model::ApiStatus budget_refusal(std::string message, int retry_after_seconds) {
-  auto status = model::too_many_requests("Cannot evict pod as it would violate the pod's disruption budget.", retry_after_seconds);
+  auto status = model::too_many_requests(std::string(model::kBudgetViolated), retry_after_seconds);
   status.causes.push_back({"DisruptionBudget", std::move(message), ""});
   return status;
 }
@@ -151,26 +152,19 @@ void evict_admitted(WritePipeline& writes, const EvictionPtr& eviction) {
   const auto pod = decode_object(*object);
   if (ignores_budgets(pod)) return delete_pod(writes, eviction, true);
 
-  std::vector<Mirror::Document> matching;
-  for (auto& budget : writes.ground.mirror("policy", "poddisruptionbudgets").list(request->info.ns)) {
-    const auto selector = model::Selector::from_label_selector(json::find(*budget, {"spec", "selector"}));
-    if (selector && selector->matches(object->meta.labels())) matching.push_back(budget);
-  }
+  std::vector<model::PodDisruptionBudgetView> matching;
+  for (const auto& document : writes.ground.mirror("policy", "poddisruptionbudgets").list(request->info.ns))
+    if (auto budget = model::PodDisruptionBudgetView::parse(*document); budget.covers(request->info.ns, object->meta.labels()))
+      matching.push_back(std::move(budget));
   if (matching.empty()) return mark_and_delete(writes, eviction);
   if (matching.size() > 1) {
     model::ApiStatus status;
-    status.message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+    status.message = model::kSeveralBudgets;
     return writes.respond.status(*request, status);
   }
-  const auto& budget = *matching[0];
-  if (!is_ready(pod)) {
-    const auto desired = json::get_int(budget, {"status", "desiredHealthy"});
-    const bool healthy = json::get_int(budget, {"status", "currentHealthy"}) >= desired && desired > 0;
-    // A pod that is down anyway does not count against a budget that is otherwise met.
-    if (healthy || json::get_string(budget, {"spec", "unhealthyPodEvictionPolicy"}) == "AlwaysAllow")
-      return mark_and_delete(writes, eviction);
-  }
-  eviction->budget = json::get_string(budget, {"metadata", "name"});
+  const model::PodDisruptionBudgetView& budget = matching[0];
+  if (!is_ready(pod) && budget.lets_unready_go(budget.healthy, budget.desired_healthy)) return mark_and_delete(writes, eviction);
+  eviction->budget = budget.meta.name;
   book(writes, eviction);
 }
 
@@ -198,7 +192,7 @@ StepResult decode_eviction(WritePipeline&, const WritePtr& operation) {
 }
 
 StepResult evict(WritePipeline& writes, const WritePtr& operation) {
-  auto eviction = std::make_shared<Eviction>();
+  auto eviction = std::make_shared<EvictionRequest>();
   eviction->request = operation->request;
   eviction->options = std::move(operation->options);
   evict_admitted(writes, eviction);

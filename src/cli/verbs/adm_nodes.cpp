@@ -9,6 +9,7 @@
 #include "cli/verbs/adm.h"
 #include "cli/verbs/nodes.h"
 #include "cli/verbs/output.h"
+#include "model/views/pod_facts.h"
 
 namespace berth::cli {
 namespace {
@@ -82,18 +83,13 @@ struct DrainFlags {
 std::string drain_objection(const json::Value& pod, const DrainFlags& flags) {
   const std::string_view phase = json::get_string(pod, {"status", "phase"});
   if (phase == "Succeeded" || phase == "Failed") return "";
-  if (json::find(pod, {"metadata", "annotations", "kubernetes.io/config.mirror"}) != nullptr) return "skip";
-  bool controlled = false;
-  for (const json::Value& owner : json::get_array(pod, {"metadata", "ownerReferences"})) {
-    if (!json::get_bool(owner, {"controller"})) continue;
-    controlled = true;
-    if (json::get_string(owner, {"kind"}) == "DaemonSet")
-      return flags.ignore_daemonsets ? "skip" : "cannot delete DaemonSet-managed Pods (use --ignore-daemonsets to ignore)";
-  }
-  for (const json::Value& volume : json::get_array(pod, {"spec", "volumes"}))
-    if (json::find(volume, {"emptyDir"}) != nullptr && !flags.delete_emptydir)
-      return "cannot delete Pods with local storage (use --delete-emptydir-data to override)";
-  if (!controlled && !flags.force) return "cannot delete Pods that declare no controller (use --force to override)";
+  const auto meta = model::ObjectMeta::parse(pod);
+  if (model::is_mirror(meta)) return "skip";
+  if (model::is_of_daemon_set(meta))
+    return flags.ignore_daemonsets ? "skip" : "cannot delete DaemonSet-managed Pods (use --ignore-daemonsets to ignore)";
+  if (!flags.delete_emptydir && model::has_local_storage(model::PodFacts::parse(pod), meta, model::LocalStorageRule::kDrain))
+    return "cannot delete Pods with local storage (use --delete-emptydir-data to override)";
+  if (meta.controller() == nullptr && !flags.force) return "cannot delete Pods that declare no controller (use --force to override)";
   return "";
 }
 

@@ -22,12 +22,12 @@ class Neighbours {
   }
 
   [[nodiscard]] const std::vector<PodPtr>& on(const std::string& node) { return pods_[node]; }
-  void remove(const PodPtr& pod) { std::erase(pods_[pod->node], pod); }
+  void remove(const PodPtr& pod) { std::erase(pods_[pod->node()], pod); }
 
   /// Pods whose presence a required anti-affinity term of `holder` forbids; stops after `limit`.
   std::vector<PodPtr> forbidden_by(const Pod& holder, std::size_t limit) {
     std::vector<PodPtr> out;
-    const Node* own = ctx_.find(holder.node);
+    const Node* own = ctx_.find(holder.node());
     if (own == nullptr) return out;
     for (const auto& term : holder.info->required_anti_affinity) {
       for (const std::string* node : domain(*own, term.topology_key)) {
@@ -81,12 +81,12 @@ std::vector<std::pair<PodPtr, std::size_t>> single_causes(Context& ctx, Neighbou
       Cause& cause = causes[forbidden[0]->key()];
       cause.pod = forbidden[0];
       ++cause.holders;
-      cause.lowest_priority = std::min(cause.lowest_priority, holder->priority.value_or(INT64_MIN));
+      cause.lowest_priority = std::min(cause.lowest_priority, holder->facts.priority.value_or(INT64_MIN));
     }
   }
   std::vector<std::pair<PodPtr, std::size_t>> out;
   for (const auto& [key, cause] : causes)
-    if (cause.holders >= 2 && cause.pod->priority.value_or(INT64_MIN) <= cause.lowest_priority &&
+    if (cause.holders >= 2 && cause.pod->facts.priority.value_or(INT64_MIN) <= cause.lowest_priority &&
         neighbours.forbidden_by(*cause.pod, 1).empty())
       out.emplace_back(cause.pod, cause.holders);
   return out;

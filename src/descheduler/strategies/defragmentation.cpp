@@ -14,12 +14,12 @@ namespace {
 /// Since when the scheduler has found no place; nullopt for a pod that it has not judged, or that waits for something else.
 std::optional<TimePoint> waits_since(const Pod& pod) {
   const model::PodView& view = pod.view();
-  if (!pod.node.empty() || view.is_terminal() || view.meta.is_deleting || !view.scheduling_gates.empty() ||
+  if (!pod.node().empty() || view.is_terminal() || view.meta.is_deleting || !view.scheduling_gates.empty() ||
       !view.nominated_node_name.empty())
     return std::nullopt;
-  for (const PodCondition& one : pod.conditions)
+  for (const PodCondition& one : pod.status().conditions)
     if (one.type == "PodScheduled" && one.status == "False" && one.reason == "Unschedulable")
-      return one.last_transition ? *one.last_transition : pod.created.value_or(TimePoint{});
+      return one.last_transition ? *one.last_transition : pod.facts.created.value_or(TimePoint{});
   return std::nullopt;
 }
 
@@ -30,9 +30,9 @@ std::vector<std::vector<PodPtr>> waiting_gangs(const Context& ctx, const Plugin&
     const auto since = waits_since(*pod);
     if (!since || ctx.now() - *since < std::chrono::seconds(plugin.min_pending_seconds) || !Context::selects(plugin, *pod)) continue;
     const std::string* gang = plugin.gang_label.empty() ? nullptr : pod->view().meta.labels.get(plugin.gang_label);
-    if (const auto group = ctx.snapshot().groups.find(pod->group); gang == nullptr && group != ctx.snapshot().groups.end()) {
+    if (const auto group = ctx.snapshot().groups.find(pod->facts.group); gang == nullptr && group != ctx.snapshot().groups.end()) {
       // Room in one domain is more than these moves look for.
-      if (group->second->all_levels().empty()) gangs["gang " + pod->group].push_back(pod);
+      if (group->second->all_levels().empty()) gangs["gang " + pod->facts.group].push_back(pod);
       continue;
     }
     gangs[gang == nullptr ? "pod " + key : fmt::format("gang {}/{}", pod->view().ns(), *gang)].push_back(pod);
@@ -40,8 +40,8 @@ std::vector<std::vector<PodPtr>> waiting_gangs(const Context& ctx, const Plugin&
   std::vector<std::vector<PodPtr>> out;
   for (auto& [name, pods] : gangs) out.push_back(std::move(pods));
   std::ranges::stable_sort(out, [](const auto& a, const auto& b) {
-    const auto left = a.front()->priority.value_or(0), right = b.front()->priority.value_or(0);
-    return left != right ? left > right : a.front()->created < b.front()->created;
+    const auto left = a.front()->facts.priority.value_or(0), right = b.front()->facts.priority.value_or(0);
+    return left != right ? left > right : a.front()->facts.created < b.front()->facts.created;
   });
   return out;
 }
@@ -54,9 +54,9 @@ void make_room_for_waiting(Context& ctx, const Plugin& plugin) {
 
 std::string Context::why_not_moved(const placement::PodInfo& info, const Plugin& plugin) {
   const auto found = snapshot_.pods.find(info.key);
-  if (found == snapshot_.pods.end() || found->second->node.empty()) return "it has only just got its place";
+  if (found == snapshot_.pods.end() || found->second->node().empty()) return "it has only just got its place";
   const Pod& pod = *found->second;
-  if (find(pod.node) == nullptr) return "its node is none of the policy's";
+  if (find(pod.node()) == nullptr) return "its node is none of the policy's";
   if (std::string why = why_protected(pod); !why.empty()) return why;
   if (const auto known = known_.removals.find(info.key); known != known_.removals.end())
     return goes(known->second.outcome) ? "it went already" : known->second.message;

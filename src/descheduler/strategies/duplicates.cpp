@@ -32,8 +32,8 @@ std::vector<OwnerKey> keys_of(const model::PodView& pod) {
 /// Whoever comes first stays: high priority and Guaranteed before what gives way, the older before the younger.
 void sort_by_right_to_stay(std::vector<PodPtr>& pods) {
   std::ranges::stable_sort(pods, {}, [](const PodPtr& pod) {
-    return std::tuple(-pod->priority.value_or(INT64_MIN + 1), -static_cast<int>(pod->qos), !pod->prefers_no_eviction,
-                      pod->created.value_or(TimePoint::max()));
+    return std::tuple(-pod->facts.priority.value_or(INT64_MIN + 1), -static_cast<int>(pod->facts.qos), !prefers_no_eviction(*pod),
+                      pod->facts.created.value_or(TimePoint::max()));
   });
 }
 

@@ -24,8 +24,8 @@ bool counts(const Plugin& plugin, const ContainerState& state) {
 }
 
 std::int64_t age_seconds(const Pod& pod, TimePoint now) {
-  if (!pod.created) return INT64_MAX / 2'000'000;  // Made before anybody wrote it down.
-  return std::chrono::duration_cast<std::chrono::seconds>(now - *pod.created).count();
+  if (!pod.facts.created) return INT64_MAX / 2'000'000;  // Made before anybody wrote it down.
+  return std::chrono::duration_cast<std::chrono::seconds>(now - *pod.facts.created).count();
 }
 
 bool has_owner_kind(const Pod& pod, const auto& kinds) {
@@ -33,7 +33,7 @@ bool has_owner_kind(const Pod& pod, const auto& kinds) {
 }
 
 bool has_exit_code(const Plugin& plugin, const Pod& pod) {
-  return std::ranges::any_of(pod.containers, [&](const ContainerState& state) {
+  return std::ranges::any_of(pod.status().containers, [&](const ContainerState& state) {
     return state.kind != ContainerState::Kind::kEphemeral && counts(plugin, state) && state.exit_code &&
            plugin.exit_codes.contains(*state.exit_code);
   });
@@ -43,25 +43,26 @@ bool is_failed_as_wanted(const Plugin& plugin, const Pod& pod, TimePoint now) {
   if (pod.view().phase != "Failed" || age_seconds(pod, now) < plugin.min_lifetime_seconds) return false;
   if (has_owner_kind(pod, plugin.exclude_owner_kinds)) return false;
   if (!plugin.reasons.empty()) {
-    const bool has_reason = plugin.reasons.contains(pod.reason) || std::ranges::any_of(pod.containers, [&](const ContainerState& state) {
-                              return state.kind != ContainerState::Kind::kEphemeral && counts(plugin, state) &&
-                                     (plugin.reasons.contains(state.waiting_reason) || plugin.reasons.contains(state.terminated_reason));
-                            });
+    const bool has_reason =
+        plugin.reasons.contains(pod.status().reason) || std::ranges::any_of(pod.status().containers, [&](const ContainerState& state) {
+          return state.kind != ContainerState::Kind::kEphemeral && counts(plugin, state) &&
+                 (plugin.reasons.contains(state.waiting_reason) || plugin.reasons.contains(state.terminated_reason));
+        });
     if (!has_reason) return false;
   }
   return plugin.exit_codes.empty() || has_exit_code(plugin, pod);
 }
 
 bool has_restarted_too_often(const Plugin& plugin, const Pod& pod) {
-  if (pod.restarts(plugin.including_init_containers) < plugin.restart_threshold) return false;
+  if (pod.status().restarts(plugin.including_init_containers) < plugin.restart_threshold) return false;
   if (plugin.states.empty() || plugin.states.contains(pod.view().phase)) return true;
-  return std::ranges::any_of(pod.containers, [&](const ContainerState& state) {
+  return std::ranges::any_of(pod.status().containers, [&](const ContainerState& state) {
     return state.kind != ContainerState::Kind::kEphemeral && counts(plugin, state) && plugin.states.contains(state.waiting_reason);
   });
 }
 
 bool meets_condition(const Pod& pod, const ConditionFilter& filter, TimePoint now) {
-  return std::ranges::any_of(pod.conditions, [&](const PodCondition& condition) {
+  return std::ranges::any_of(pod.status().conditions, [&](const PodCondition& condition) {
     if ((!filter.type.empty() && condition.type != filter.type) || (!filter.status.empty() && condition.status != filter.status) ||
         (!filter.reason.empty() && condition.reason != filter.reason))
       return false;
@@ -71,8 +72,8 @@ bool meets_condition(const Pod& pod, const ConditionFilter& filter, TimePoint no
 }
 
 bool is_in_state(const Plugin& plugin, const Pod& pod) {
-  return plugin.states.contains(pod.view().phase) || plugin.states.contains(pod.reason) ||
-         std::ranges::any_of(pod.containers, [&](const ContainerState& state) {
+  return plugin.states.contains(pod.view().phase) || plugin.states.contains(pod.status().reason) ||
+         std::ranges::any_of(pod.status().containers, [&](const ContainerState& state) {
            return counts(plugin, state) &&
                   (plugin.states.contains(state.waiting_reason) || plugin.states.contains(state.terminated_reason));
          });
@@ -97,7 +98,7 @@ void remove_too_many_restarts(Context& ctx, const Plugin& plugin) {
     for (const PodPtr& pod : node.pods)
       if (has_restarted_too_often(plugin, *pod) && ctx.may_evict(plugin, *pod)) chosen.push_back(pod);
     sort_by_priority(chosen);
-    const auto restarts = [&](const PodPtr& pod) { return pod->restarts(plugin.including_init_containers); };
+    const auto restarts = [&](const PodPtr& pod) { return pod->status().restarts(plugin.including_init_containers); };
     std::ranges::stable_sort(chosen, std::greater{}, restarts);
     for (const PodPtr& pod : chosen) {
       const Verdict verdict = ctx.evict(pod, fmt::format("{} restarts", restarts(pod)));
@@ -112,7 +113,7 @@ void remove_failed(Context& ctx, const Plugin& plugin) {
     const std::vector<PodPtr> pods = node.pods;
     for (const PodPtr& pod : pods) {
       if (!is_failed_as_wanted(plugin, *pod, ctx.now()) || !ctx.may_evict(plugin, *pod)) continue;
-      const Verdict verdict = ctx.evict(pod, pod->reason.empty() ? "it failed" : "it failed: " + pod->reason);
+      const Verdict verdict = ctx.evict(pod, pod->status().reason.empty() ? "it failed" : "it failed: " + pod->status().reason);
       if (verdict == Verdict::kNodeLimit) break;
       if (verdict == Verdict::kTotalLimit) return;
     }
@@ -125,10 +126,10 @@ void remove_by_life_time(Context& ctx, const Plugin& plugin) {
     for (const PodPtr& pod : node.pods)
       if (has_lived_long_enough(plugin, *pod, ctx.now()) && ctx.may_evict(plugin, *pod)) chosen.push_back(pod);
   sort_by_priority(chosen);
-  std::ranges::stable_sort(chosen, {}, [](const PodPtr& pod) { return pod->created.value_or(TimePoint::min()); });
+  std::ranges::stable_sort(chosen, {}, [](const PodPtr& pod) { return pod->facts.created.value_or(TimePoint::min()); });
   for (const PodPtr& pod : chosen) {
     const auto age = std::chrono::seconds(age_seconds(*pod, ctx.now()));
-    const std::string why = pod->created ? fmt::format("{} old", format_go_duration(age)) : "of unknown age";
+    const std::string why = pod->facts.created ? fmt::format("{} old", format_go_duration(age)) : "of unknown age";
     if (ctx.evict(pod, why) == Verdict::kTotalLimit) return;
   }
 }

@@ -90,7 +90,7 @@ class Balancer {
     sort_by_priority(order);
     std::set<std::string> full_nodes;
     for (const PodPtr& pod : order) {
-      if (full_nodes.contains(pod->node) || !ctx_.filter(*pod) || !ctx_.pre_eviction_filter(*pod)) continue;
+      if (full_nodes.contains(pod->node()) || !ctx_.filter(*pod) || !ctx_.pre_eviction_filter(*pod)) continue;
       const Chosen& chosen = chosen_.at(pod->key());
       const Plan& first = plans_[chosen.plans[0]];
       const auto rule = [&](const placement::NodeInfo& to) -> std::string {
@@ -105,7 +105,7 @@ class Balancer {
       };
       const Verdict verdict = ctx_.evict(pod, fmt::format("{} is out of balance, its domain has too many", first.key), rule);
       if (verdict == Verdict::kTotalLimit) return;
-      if (verdict == Verdict::kNodeLimit) full_nodes.insert(pod->node);
+      if (verdict == Verdict::kNodeLimit) full_nodes.insert(pod->node());
       if (verdict == Verdict::kEvicted) count_move(*pod, chosen);
     }
   }
@@ -121,7 +121,7 @@ class Balancer {
     }
     double sum = 0;
     for (const PodPtr& pod : pods) {
-      const Node* node = ctx_.find(pod->node);
+      const Node* node = ctx_.find(pod->node());
       const std::string* value = node == nullptr ? nullptr : node->labels().get(constraint.key);
       if (value == nullptr || pod->view().meta.is_deleting || !constraint.selector.matches(pod->view().meta.labels)) continue;
       by_value[*value].push_back(pod);
@@ -155,18 +155,18 @@ class Balancer {
   void sort_for_giving_up(std::vector<PodPtr>& pods) const {
     if (ctx_.chooses_as_kubernetes()) return sort_as_kubernetes(pods);
     std::ranges::stable_sort(pods, {}, [](const PodPtr& pod) {
-      return std::tuple(!pod->has_node_selector, -pod->priority.value_or(INT64_MIN + 1), -static_cast<int>(pod->qos),
-                        !pod->prefers_no_eviction);
+      return std::tuple(!pod->facts.has_node_selector, -pod->facts.priority.value_or(INT64_MIN + 1), -static_cast<int>(pod->facts.qos),
+                        !prefers_no_eviction(*pod));
     });
   }
 
   /// High priority goes first there, and of equals the one met first: its comparison calls equals less, which its insertion sort turns
   /// round.
   static void sort_as_kubernetes(std::vector<PodPtr>& pods) {
-    const auto with_priority = std::ranges::stable_partition(pods, [](const PodPtr& pod) { return !pod->priority; });
+    const auto with_priority = std::ranges::stable_partition(pods, [](const PodPtr& pod) { return !pod->facts.priority; });
     std::ranges::reverse(with_priority);
-    std::ranges::stable_sort(pods, {},
-                             [](const PodPtr& pod) { return std::tuple(!pod->has_node_selector, pod->priority.value_or(INT64_MIN)); });
+    std::ranges::stable_sort(
+        pods, {}, [](const PodPtr& pod) { return std::tuple(!pod->facts.has_node_selector, pod->facts.priority.value_or(INT64_MIN)); });
   }
 
   void choose(const Constraint& constraint, std::vector<Domain>& domains, double average, const std::vector<const Node*>& places) {
@@ -204,7 +204,7 @@ class Balancer {
   }
 
   void count_move(const Pod& pod, const Chosen& chosen) {
-    const Node* source = ctx_.find(pod.node);
+    const Node* source = ctx_.find(pod.node());
     const placement::NodeInfo* destination = ctx_.snapshot().cluster.find_node(ctx_.last_destination());
     for (const std::size_t index : chosen.plans) {
       Plan& plan = plans_[index];

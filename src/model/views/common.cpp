@@ -126,7 +126,9 @@ bool Toleration::tolerates(const Taint& taint) const {
   return op == "Exists";
 }
 
-Taint parse_taint(const json::Value& item) { return {string_at(item, {"key"}), string_at(item, {"value"}), string_at(item, {"effect"})}; }
+Taint parse_taint(const json::Value& item) {
+  return {string_at(item, {"key"}), string_at(item, {"value"}), string_at(item, {"effect"}), string_at(item, {"timeAdded"})};
+}
 
 std::vector<Toleration> parse_tolerations(const json::Array& items) {
   std::vector<Toleration> out;

@@ -45,7 +45,8 @@ struct ObjectMeta {
 
 struct Taint {
   std::string key, value, effect;
-  friend bool operator==(const Taint&, const Taint&) = default;
+  std::string time_added{};  ///< RFC 3339 as given; says nothing of which taint it is.
+  friend bool operator==(const Taint& a, const Taint& b) { return a.key == b.key && a.value == b.value && a.effect == b.effect; }
 };
 
 /// core/v1 Toleration. `op` is as given: "", "Equal", "Exists" (and "Lt", "Gt" of newer APIs, which match nothing here).

@@ -25,10 +25,12 @@ NodeView NodeView::parse(const json::Value& node) {
   out.meta = ObjectMeta::parse(node);
   out.unschedulable = json::get_bool(node, {"spec", "unschedulable"});
   for (const auto& item : json::get_array(node, {"spec", "taints"})) out.taints.push_back(parse_taint(item));
+  out.provider_id = string_at(node, {"spec", "providerID"});
   out.allocatable = parse_resource_list(json::find(node, {"status", "allocatable"}));
   out.capacity = parse_resource_list(json::find(node, {"status", "capacity"}));
   for (const auto& item : json::get_array(node, {"status", "conditions"}))
-    out.conditions.push_back({string_at(item, {"type"}), string_at(item, {"status"}), string_at(item, {"reason"})});
+    out.conditions.push_back(
+        {string_at(item, {"type"}), string_at(item, {"status"}), string_at(item, {"reason"}), string_at(item, {"lastTransitionTime"})});
   for (const auto& item : json::get_array(node, {"status", "images"}))
     out.images.push_back({parse_strings(json::get_array(item, {"names"})), json::get_int(item, {"sizeBytes"})});
   out.declared_features = parse_strings(json::get_array(node, {"status", "declaredFeatures"}));

@@ -13,6 +13,7 @@ struct NodeImage {
 
 struct NodeCondition {
   std::string type, status, reason;
+  std::string last_transition{};  ///< RFC 3339 as given.
 };
 
 /// The annotation scheduler.alpha.kubernetes.io/preferAvoidPods: controllers whose pods are better kept away.
@@ -24,6 +25,7 @@ struct NodeView {
   ObjectMeta meta;
   bool unschedulable = false;
   std::vector<Taint> taints;
+  std::string provider_id;  ///< spec.providerID
   ResourceList allocatable, capacity;
   std::vector<NodeCondition> conditions;
   std::vector<NodeImage> images;

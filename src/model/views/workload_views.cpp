@@ -47,6 +47,11 @@ PodDisruptionBudgetView PodDisruptionBudgetView::parse(const json::Value& object
   return out;
 }
 
+bool PodDisruptionBudgetView::covers(std::string_view pod_ns, const Labels& pod) const {
+  if (meta.ns != pod_ns || selector.is_nothing()) return false;
+  return selector_is_empty ? !is_v1beta1 : selector.matches(pod);
+}
+
 PriorityClassView PriorityClassView::parse(const json::Value& object) {
   PriorityClassView out;
   out.meta = ObjectMeta::parse(object);

@@ -27,6 +27,11 @@ struct NamespaceView {
   static NamespaceView parse(const json::Value& object);
 };
 
+// What pods/eviction answers.
+inline constexpr std::string_view kBudgetViolated = "Cannot evict pod as it would violate the pod's disruption budget.";
+inline constexpr std::string_view kSeveralBudgets =
+    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+
 struct PodDisruptionBudgetView {
   ObjectMeta meta;
   Selector selector;  ///< Null and broken selectors match nothing.
@@ -37,6 +42,12 @@ struct PodDisruptionBudgetView {
   std::vector<std::string> disrupted_pods;        ///< Names, sorted: already counted as disrupted.
   bool is_v1beta1 = false;
   static PodDisruptionBudgetView parse(const json::Value& object);
+  /// As pods/eviction and the disruption controller have it.
+  [[nodiscard]] bool covers(std::string_view pod_ns, const Labels& pod) const;
+  /// pods/eviction: a pod that is not ready goes without the budget's leave, while so many are healthy of so many wanted.
+  [[nodiscard]] bool lets_unready_go(std::int64_t now_healthy, std::int64_t wanted) const {
+    return always_allows_unhealthy || (wanted > 0 && now_healthy >= wanted);
+  }
 };
 
 struct PriorityClassView {

@@ -16,11 +16,6 @@ bool is_or_succeeds(std::string_view uid, std::string_view member) {
 
 }  // namespace
 
-std::string group_key_of(const json::Value& pod) {
-  const std::string_view name = json::get_string(pod, {"spec", "schedulingGroup", "podGroupName"});
-  return name.empty() ? std::string() : fmt::format("{}/{}", json::get_string(pod, {"metadata", "namespace"}), name);
-}
-
 std::vector<NodeIndex> standing_of(const PodGroups& groups, const Cluster& cluster, std::string_view key) {
   std::vector<NodeIndex> out;
   for (const auto& member : groups.members(std::string(key))) {

@@ -7,8 +7,6 @@
 
 namespace berth::placement {
 
-/// "namespace/name" of the PodGroup that the pod's spec.schedulingGroup names; empty: none.
-std::string group_key_of(const json::Value& pod);
 /// Nodes on which members stand; a member's successor in thought (`successor_of`) is that member.
 std::vector<NodeIndex> standing_of(const PodGroups& groups, const Cluster& cluster, std::string_view key);
 /// How many of those asked about have a place.

@@ -11,7 +11,7 @@ namespace berth::scheduler {
 
 /// Gives pods that get one answer from every hint and every node one kind: those of one signature under one profile, and of one nomination.
 /// A kind lives as long as somebody holds it, and so does what it is known by: a signature may be large. Single-threaded.
-class PodKinds {
+class WaitingKinds {
  public:
   /// `nominated` is the node where room is made for the pod, which counts in the answers; empty for none.
   [[nodiscard]] PodKindPtr of(const placement::Framework& framework, const placement::PodInfo& pod, const std::string& nominated);

@@ -1,5 +1,5 @@
 // Which waiting pods are one kind.
-#include "scheduler/pod_kinds.h"
+#include "scheduler/waiting_kinds.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ class PodKindsTest : public ::testing::Test {
  protected:
   PodKindPtr kind(const placement::PodInfoPtr& one, const std::string& nominated = "") { return kinds.of(*framework, *one, nominated); }
   placement::FrameworkPtr framework = *placement::Framework::create(placement::default_profile(placement::Era::k136));
-  PodKinds kinds;
+  WaitingKinds kinds;
 };
 
 TEST_F(PodKindsTest, PodsOfOneTemplateAreOneKindWhateverTheirTokenVolumesAreCalled) { EXPECT_EQ(kind(pod(1, "web")), kind(pod(2, "web"))); }
@@ -49,7 +49,7 @@ TEST_F(PodKindsTest, WhatNobodyHoldsIsForgottenAtOnce) {
 }
 
 TEST_F(PodKindsTest, AKindMayOutliveTheTable) {
-  auto own = std::make_unique<PodKinds>();
+  auto own = std::make_unique<WaitingKinds>();
   const auto kept = own->of(*framework, *pod(1, "web"), "");
   own.reset();
   EXPECT_GT(kept->id, 0U);
