@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <tuple>
 
 #include "placement/attempt.h"
+#include "pools/kinds.h"
 
 namespace berth::pools {
 namespace {
@@ -42,6 +44,7 @@ class Lots {
     kinds_ = kinds_of(trial_, pods);
     kind_places_.resize(kinds_.size());
     find_slots();
+    find_domains();
     std::vector<std::size_t> seen;
     for (std::size_t k = 0; k < kinds_.size(); ++k)
       if (!kinds_[k].first().view().resource_claims.empty())
@@ -49,7 +52,7 @@ class Lots {
       else if (sees_places(kinds_[k].first()) || is_seen(kinds_[k].first()))
         seen.push_back(k);
       else
-        add(k, std::nullopt, kinds_[k].pods);
+        add(k, {}, kinds_[k].pods);
     placement::Attempt attempt(trial_);
     choose_places(seen);
     return std::move(out_);
@@ -109,9 +112,9 @@ class Lots {
       if (is_of_host(term.topology_key)) return &term;
     return nullptr;
   }
-  void add(std::size_t k, std::optional<std::size_t> place, const std::vector<PodInfoPtr>& pods) {
+  void add(std::size_t k, std::vector<std::size_t> places, const std::vector<PodInfoPtr>& pods) {
     if (pods.empty()) return;
-    PodLot lot{{}, place, slots_of(k)};
+    PodLot lot{{}, std::move(places), slots_of(k)};
     lot.units.reserve(pods.size());
     for (const PodInfoPtr& pod : pods) lot.units.push_back({pod});
     out_.lots.push_back(std::move(lot));
@@ -135,6 +138,28 @@ class Lots {
              std::ranges::any_of(owner.view().spread_constraints,
                                  [&](const auto& one) { return one.is_hard && !is_of_host(one.topology_key) && matches(owner, one, pod); });
     });
+  }
+  /// Places that are one domain of each topology that is spoken of.
+  void find_domains() {
+    std::set<std::string> keys;
+    for (const PodKind& kind : kinds_) {
+      for (const auto* terms : {&kind.first().required_affinity, &kind.first().required_anti_affinity})
+        for (const AffinityTerm& term : *terms) keys.insert(term.topology_key);
+      for (const auto& one : kind.first().view().spread_constraints) keys.insert(one.topology_key);
+      if (!kind.first().view().volumes.empty()) keys.insert(std::string(kZoneLabel));
+    }
+    keys.erase(std::string(kHostnameLabel));
+    std::map<std::vector<std::string>, std::size_t> known;
+    for (std::size_t place = 0; place < probes_.size(); ++place) {
+      std::vector<std::string> values;
+      for (const std::string& key : keys) {
+        const std::string* value = table_.labels_of(place).get(key);
+        values.push_back(value == nullptr ? "" : "=" + *value);
+      }
+      const std::size_t domain = known.try_emplace(std::move(values), known.size()).first->second;
+      domain_of_.push_back(domain);
+      places_in_[domain].push_back(place);
+    }
   }
   /// The places that may take the kind, the best first.
   std::vector<std::size_t> places_for(const PodInfo& pod) {
@@ -194,7 +219,7 @@ class Lots {
           if (term != nullptr) {
             if (!join(parties, k, *term, pod)) break;
           } else if (const auto place = put(k, pod)) {
-            placed[{k, *place}].push_back(pod);
+            placed[{k, domain_of_[*place]}].push_back(pod);
           } else {
             break;
           }
@@ -204,8 +229,11 @@ class Lots {
     }
     for (const std::size_t k : seen)
       out_.rest.insert(out_.rest.end(), kinds_[k].pods.begin() + static_cast<std::ptrdiff_t>(next[k]), kinds_[k].pods.end());
-    for (const auto& [at, pods] : placed) add(at.first, at.second, pods);
-    for (Party& party : parties) out_.lots.push_back({{std::move(party.pods)}, party.place, std::move(party.slots)});
+    for (const auto& [at, pods] : placed) add(at.first, places_in_[at.second], pods);
+    for (Party& party : parties) {
+      std::vector<std::size_t> places = places_in_[domain_of_[party.place]];
+      out_.lots.push_back({{std::move(party.pods)}, std::move(places), std::move(party.slots)});
+    }
   }
 
   /// Pods that want one node for all of them.
@@ -232,7 +260,7 @@ class Lots {
       party.place = *place;
     } else {
       const auto holds = [&](std::uint32_t s) {
-        return table_.place_of(s) == party.place && fits(used, table_.shape(s).room) &&
+        return domain_of_[table_.place_of(s)] == domain_of_[party.place] && fits(used, table_.shape(s).room) &&
                fits(table_.shape(s).capacity, left_[table_.shape(s).pool]);
       };
       if (std::ranges::none_of(table_.allowed(*pod), holds)) return false;
@@ -253,7 +281,9 @@ class Lots {
   ShapeTable& table_;
   const std::vector<Amounts>& left_;
   std::string zone_;
-  std::vector<NodeIndex> probes_;  ///< By place.
+  std::vector<NodeIndex> probes_;       ///< By place.
+  std::vector<std::size_t> domain_of_;  ///< By place.
+  std::map<std::size_t, std::vector<std::size_t>> places_in_;
   std::vector<PodKind> kinds_;
   std::vector<std::vector<std::size_t>> kind_places_;
   std::vector<Slot> slots_;

@@ -1,4 +1,4 @@
-// Pods that see one another, made ready for packing by numbers: which place each of them gets its node in, and what else numbers can keep.
+// Pods that see one another, made ready for packing by numbers: in which places each of them gets its node, and what else numbers can keep.
 //
 //   zones and the like   decided one pod after the other, by the scheduler's plugins, on one node without end in each place
 //   keeping apart        a slot of the node: an amount of which each node has one, or as many as the skew allows
@@ -7,11 +7,9 @@
 // What this does not say (a pod beside another's on its host) is left to whoever puts the nodes into the trial.
 #pragma once
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "pools/kinds.h"
 #include "pools/shape_table.h"
 
 namespace berth::pools {
@@ -19,7 +17,7 @@ namespace berth::pools {
 /// Pods that are packed alike.
 struct PodLot {
   std::vector<std::vector<placement::PodInfoPtr>> units;  ///< What goes to one node together; never empty.
-  std::optional<std::size_t> place;                       ///< Of ShapeTable; nullopt: wherever it is allowed.
+  std::vector<std::size_t> places;                        ///< Of ShapeTable, ascending; empty: wherever it is allowed.
   Amounts slots;                                          ///< What a unit takes of `PodLots::slots`.
   [[nodiscard]] const placement::PodInfo& first() const { return *units.front().front(); }
 };

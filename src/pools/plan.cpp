@@ -149,7 +149,7 @@ class Planning {
     out.request.insert(out.request.end(), lot.slots.begin(), lot.slots.end());
     std::erase_if(out.shapes, [&](std::uint32_t s) {
       const auto allows = [&](const PodInfoPtr& pod) { return table_.is_allowed(*pod, s); };
-      return (lot.place && table_.place_of(s) != *lot.place) ||
+      return (!lot.places.empty() && !std::ranges::binary_search(lot.places, table_.place_of(s))) ||
              (lot.units.front().size() > 1 && !std::ranges::all_of(lot.units.front(), allows));
     });
     return out;
