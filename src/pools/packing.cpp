@@ -393,14 +393,23 @@ Packed pack(const PackingProblem& problem, const PackingOptions& options) {
   } else {
     out.greedy_cost = greedy.cost;
   }
-  // The bound is of what has a place.
-  if (out.left_count() == 0) {
+  // The bound is of what has a place; where a pool may be at its limits, others serve its pods.
+  const bool is_limited = std::ranges::any_of(problem.pools, [](const PoolRules& pool) {
+    return std::ranges::any_of(pool.left, [](std::int64_t left) { return left != INT64_MAX; });
+  });
+  if (out.left_count() == 0 && !is_limited) {
     out.bound = std::min(prices.bound, out.cost);
   } else {
     for (std::size_t k = 0; k < counts.size(); ++k) counts[k] -= out.left[k];
-    out.bound = std::min(price_items(first, counts, options.is_over).bound, out.cost);
+    out.bound = std::min(price_items(is_limited ? all : first, counts, options.is_over).bound, out.cost);
   }
   return out;
+}
+
+double lower_bound(const PackingProblem& problem, const std::function<bool()>& is_over) {
+  std::vector<std::int64_t> counts;
+  for (const Item& item : problem.items) counts.push_back(item.count);
+  return price_items(reduce(problem, false), counts, is_over).bound;
 }
 
 }  // namespace berth::pools

@@ -47,6 +47,7 @@ struct PackingProblem {
   std::vector<BinShape> shapes;
   std::vector<PoolRules> pools;  ///< In the order in which equals are tried.
   std::vector<Item> items;
+  std::size_t slots = 0;  ///< How many of the last amounts are no sizes, but keep items apart.
 };
 
 /// One node to buy.
@@ -80,5 +81,8 @@ Packed pack_first_fit(const PackingProblem& problem);
 /// Never costs more than pack_first_fit, and never leaves more. An item goes to the pools of highest weight that can take it, and to others
 /// only when these are at their limits, as there. Deterministic where `is_over` is.
 Packed pack(const PackingProblem& problem, const PackingOptions& options = {});
+
+/// No nodes that hold all items cost less, whatever pools they are of.
+double lower_bound(const PackingProblem& problem, const std::function<bool()>& is_over);
 
 }  // namespace berth::pools

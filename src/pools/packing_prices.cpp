@@ -107,12 +107,12 @@ void PatternFinder::fill(std::size_t shape, const std::vector<std::int64_t>& lef
 
 namespace {
 
-/// How a node's resources are weighed against each other: all alike, then the first two one over the other.
-std::vector<std::vector<double>> weightings(const Amounts& room) {
+/// How a node's resources are weighed against each other: all alike, then the first two one over the other. The last `slots` are no sizes.
+std::vector<std::vector<double>> weightings(const Amounts& room, std::size_t slots) {
   std::vector<std::vector<double>> out;
   for (const double first : {0.5, 0.85, 0.15}) {
     std::vector<double> weights(room.size(), 0.0);
-    for (std::size_t r = 0; r < room.size(); ++r) {
+    for (std::size_t r = 0; r < room.size() - slots; ++r) {
       const double share = r == 0 ? first : r == 1 ? 1 - first : 0.25;
       weights[r] = room[r] > 0 ? share / static_cast<double>(room[r]) : 0.0;
     }
@@ -129,7 +129,7 @@ PatternFinder::PatternFinder(const Reduced& reduced)
       orders_(reduced.shapes.size() * kWeightings),
       is_ordered_(reduced.shapes.size() * kWeightings, false) {
   std::iota(all_.begin(), all_.end(), 0);
-  for (const std::uint32_t s : reduced.shapes) weightings_.push_back(weightings(reduced.problem->shapes[s].room));
+  for (const std::uint32_t s : reduced.shapes) weightings_.push_back(weightings(reduced.problem->shapes[s].room, reduced.problem->slots));
 }
 
 void PatternFinder::begin(const std::vector<double>& values, std::span<const std::uint32_t> among) {
@@ -185,7 +185,7 @@ double PatternFinder::at_most(std::size_t shape, const std::vector<double>& valu
     }
     if (some) out = std::min(out, fractional(shape, values, counts, weights));
   };
-  for (std::size_t r = 2; r < room.size(); ++r) {
+  for (std::size_t r = 2; r < room.size() - reduced_.problem->slots; ++r) {
     std::vector<double> shares(room.size(), 0.0);
     shares[r] = 1;
     try_weights(shares);
@@ -246,7 +246,7 @@ class Fluid {
       for (std::size_t s = 0; s < allowed.size(); ++s) some |= (allowed[s] = reduced.allows[s][k]) != 0;
       if (!some) continue;
       const Amounts& request = reduced.problem->items[k].request;
-      width_ = request.size();
+      width_ = request.size() - reduced.problem->slots;
       const auto [at, is_new] = known.try_emplace(allowed, classes_.size());
       if (is_new) classes_.push_back({std::move(allowed), std::vector<double>(width_, 0.0)});
       class_of_[k] = at->second;

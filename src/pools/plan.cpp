@@ -3,14 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <set>
 #include <unordered_map>
 
 #include "placement/attempt.h"
 #include "placement/groups/group_placement.h"
 #include "placement/node_match.h"
+#include "pools/domains.h"
 #include "pools/gang_domains.h"
-#include "pools/kinds.h"
 #include "pools/shape_table.h"
 
 namespace berth::pools {
@@ -63,62 +65,34 @@ struct OpenClaim {
   Amounts used;
 };
 
+/// The larger first among equals of priority.
+std::vector<PodInfoPtr> sorted(std::vector<PodInfoPtr> pods) {
+  std::ranges::stable_sort(pods, {}, [](const PodInfoPtr& pod) {
+    return std::tuple(-pod->view().priority, -pod->wanted().cpu_milli, -pod->wanted().memory_bytes);
+  });
+  return pods;
+}
+
+/// One plan for the pods that no node takes. What `table` and `left` are of must outlive it.
 class Planning {
  public:
-  explicit Planning(const ProvisionInput& input)
-      : input_(input), trial_(input.trial->fork()), table_(input, input.waiting), left_(table_.limits_left()) {}
+  Planning(const ProvisionInput& input, placement::Trial trial, ShapeTable& table, std::vector<Amounts> left)
+      : input_(input), trial_(std::move(trial)), table_(table), left_(std::move(left)) {}
 
-  ProvisionPlan run() {
-    place_on_existing();
-    std::vector<PodInfoPtr> local, others;
-    for (const PodInfoPtr& pod : waiting_) (is_local(*pod) ? local : others).push_back(pod);
-    open_domains(others);
-    for (const PodKind& kind : kinds_of(trial_, sorted(others))) place_each(kind);
-    const double others_cost = cost();
-    const bool only_local = others.empty();
-    pack_local(into_open_claims(local), only_local);
-    out_.greedy_cost += others_cost;
+  /// `zone`: as lots_of.
+  ProvisionPlan run(const std::vector<PodInfoPtr>& waiting, const std::string& zone) {
+    open_domains(waiting);
+    PodLots lots = lots_of(trial_, table_, sorted(waiting), left_, zone);
+    const Packed packed = pack_lots(lots);
+    place(packed, lots);
+    settle(std::move(lots.rest));
+    out_.greedy_cost = packed.greedy_cost + std::max(0.0, cost() - packed.cost);
+    out_.bound = packed.bound;
     finish();
     return std::move(out_);
   }
 
  private:
-  /// The larger first among equals of priority.
-  static std::vector<PodInfoPtr> sorted(std::vector<PodInfoPtr> pods) {
-    std::ranges::stable_sort(pods, [](const PodInfoPtr& a, const PodInfoPtr& b) {
-      const auto key = [](const PodInfoPtr& pod) {
-        return std::tuple(-pod->view().priority, -pod->wanted().cpu_milli, -pod->wanted().memory_bytes);
-      };
-      return key(a) < key(b);
-    });
-    return pods;
-  }
-
-  /// What has room by now needs no node: the scheduler's own choice, in its order.
-  void place_on_existing() {
-    std::vector<PodInfoPtr> pods = input_.waiting;
-    std::ranges::stable_sort(pods, std::greater{}, [](const PodInfoPtr& pod) { return pod->view().priority; });
-    for (const PodKind& kind : kinds_of(trial_, pods)) {
-      bool is_hopeless = trial_.cluster().node_count() == 0;
-      for (const PodInfoPtr& pod : kind.pods) {
-        if (const placement::Status admitted = trial_.admits(*pod); !admitted.is_success()) {
-          out_.refused.push_back({pod, admitted.message()});
-          continue;
-        }
-        placement::Placement placed;
-        if (!is_hopeless) placed = trial_.place(pod);
-        if (placed.is_placed()) {
-          out_.on_existing.emplace_back(pod, trial_.cluster().node(placed.node)->name);
-          continue;
-        }
-        is_hopeless = true;
-        waiting_.push_back(pod);
-      }
-    }
-  }
-
-  // Pods that see others: one by one.
-
   /// A zone in which there is no node yet is one to spread over all the same: an empty node of each place that pods can tell apart, which
   /// takes nobody. Names of nodes are no such domains.
   void open_domains(const std::vector<PodInfoPtr>& pods) {
@@ -139,9 +113,125 @@ class Planning {
     }
   }
 
-  void place_each(const PodKind& kind) {
-    for (const PodInfoPtr& pod : kind.pods)
-      if (!put_on_open(pod) && !put_where_least(pod)) refuse(pod);
+  // By numbers.
+
+  Packed pack_lots(const PodLots& lots) {
+    PackingProblem problem = table_.problem(left_);
+    problem.slots = lots.slots.size();
+    for (BinShape& shape : problem.shapes) shape.room.insert(shape.room.end(), lots.slots.begin(), lots.slots.end());
+    bool some_prefer = false;
+    for (const PodLot& lot : lots.lots) {
+      problem.items.push_back(item_of(lot));
+      some_prefer |= !lot.first().view().node_affinity.preferred.empty();
+    }
+    const PackingOptions options{input_.is_over, input_.rounds, input_.seed};
+    Packed packed = pack_by_priority(problem, options);
+    if (!some_prefer) return packed;
+    // What is preferred is kept where it costs nothing.
+    PackingProblem preferring = problem;
+    for (std::size_t k = 0; k < lots.lots.size(); ++k) {
+      std::vector<std::uint32_t> liked;
+      std::ranges::set_intersection(table_.preferred(lots.lots[k].first()), problem.items[k].shapes, std::back_inserter(liked));
+      if (!liked.empty()) preferring.items[k].shapes = std::move(liked);
+    }
+    Packed other = pack_by_priority(preferring, options);
+    if (other.left_count() > packed.left_count() || other.cost > packed.cost + 1e-9) return packed;
+    other.bound = packed.bound;
+    other.greedy_cost = packed.greedy_cost;
+    return other;
+  }
+  Item item_of(const PodLot& lot) {
+    Item out{Amounts(table_.width(), 0), std::ssize(lot.units), lot.first().view().priority, table_.allowed(lot.first())};
+    for (const PodInfoPtr& pod : lot.units.front()) {
+      const Amounts wanted = table_.amounts(*pod);
+      for (std::size_t r = 0; r < wanted.size(); ++r) out.request[r] += wanted[r];
+    }
+    out.request.insert(out.request.end(), lot.slots.begin(), lot.slots.end());
+    std::erase_if(out.shapes, [&](std::uint32_t s) {
+      const auto allows = [&](const PodInfoPtr& pod) { return table_.is_allowed(*pod, s); };
+      return (!lot.places.empty() && !std::ranges::binary_search(lot.places, table_.place_of(s))) ||
+             (lot.units.front().size() > 1 && !std::ranges::all_of(lot.units.front(), allows));
+    });
+    return out;
+  }
+  /// Where limits leave somebody out, those of higher priority come first.
+  static Packed pack_by_priority(const PackingProblem& problem, const PackingOptions& options) {
+    Packed out = pack(problem, options);
+    std::set<std::int64_t, std::greater<>> priorities;
+    for (const Item& item : problem.items) priorities.insert(item.priority);
+    if (out.left_count() == 0 || priorities.size() < 2) return out;
+    Packed all{{}, std::vector<std::int64_t>(problem.items.size(), 0), 0, 0, 0};
+    PackingProblem rest = problem;
+    for (const std::int64_t priority : priorities) {
+      for (std::size_t k = 0; k < rest.items.size(); ++k)
+        rest.items[k].count = problem.items[k].priority == priority ? problem.items[k].count : 0;
+      Packed part = pack(rest, options);
+      for (Bin& bin : part.bins) {
+        const BinShape& shape = rest.shapes[bin.shape];
+        for (std::size_t r = 0; r < shape.capacity.size(); ++r)
+          if (std::int64_t& left = rest.pools[shape.pool].left[r]; left != INT64_MAX) left -= shape.capacity[r];
+        all.bins.push_back(std::move(bin));
+      }
+      for (std::size_t k = 0; k < all.left.size(); ++k) all.left[k] += part.left[k];
+      all.cost += part.cost;
+      all.greedy_cost += part.greedy_cost;
+    }
+    return all;
+  }
+
+  /// The packed nodes with their pods into the trial, these in the order in which the plugins took them before.
+  void place(const Packed& packed, PodLots& lots) {
+    struct Wish {
+      std::size_t order = 0, claim = 0;
+      PodInfoPtr pod;
+    };
+    std::vector<Wish> wishes;
+    std::vector<std::size_t> next(lots.lots.size(), 0);
+    for (const Bin& bin : packed.bins) {
+      OpenClaim claim{bin.shape, next_name(), {}, {}, Amounts(table_.width(), 0)};
+      claim.node = add_node(bin.shape, claim.name);
+      pay(bin.shape);
+      for (const auto& [k, n] : bin.content)
+        for (std::int64_t i = 0; i < n; ++i)
+          for (const PodInfoPtr& pod : lots.lots[k].units[next[k]++]) {
+            const auto at = lots.order.find(pod.get());
+            wishes.push_back({at == lots.order.end() ? SIZE_MAX : at->second, claims_.size(), pod});
+          }
+      claims_.push_back(std::move(claim));
+    }
+    for (std::size_t k = 0; k < next.size(); ++k)
+      for (std::size_t i = next[k]; i < lots.lots[k].units.size(); ++i)
+        lots.rest.insert(lots.rest.end(), lots.lots[k].units[i].begin(), lots.lots[k].units[i].end());
+    std::ranges::stable_sort(wishes, {}, &Wish::order);
+    for (std::size_t before = wishes.size() + 1; wishes.size() < before;) {
+      before = wishes.size();
+      std::erase_if(wishes, [&](const Wish& wish) {
+        if (!trial_.place_on(wish.pod, claims_[wish.claim].node).is_success()) return false;
+        note(claims_[wish.claim], wish.pod);
+        return true;
+      });
+    }
+    for (Wish& wish : wishes) lots.rest.push_back(std::move(wish.pod));
+  }
+
+  // One by one: what numbers alone do not tell.
+
+  /// Rounds for as long as one gets somebody a place: some wait for others.
+  void settle(std::vector<PodInfoPtr> pods) {
+    if (pods.empty()) return;
+    const std::vector<PodKind> kinds = kinds_of(trial_, sorted(std::move(pods)));
+    std::vector<std::size_t> next(kinds.size(), 0);
+    for (bool goes_on = true; goes_on;) {
+      goes_on = false;
+      for (std::size_t k = 0; k < kinds.size(); ++k)
+        for (; next[k] < kinds[k].pods.size(); ++next[k]) {
+          if (!put_on_open(kinds[k].pods[next[k]]) && !put_where_least(kinds[k].pods[next[k]])) break;
+          goes_on = true;
+        }
+    }
+    for (std::size_t k = 0; k < kinds.size(); ++k)
+      for (std::size_t i = next[k]; i < kinds[k].pods.size(); ++i)
+        out_.refused.push_back({kinds[k].pods[i], table_.why_not(*kinds[k].pods[i], left_)});
   }
   bool put_on_open(const PodInfoPtr& pod) {
     for (OpenClaim& claim : claims_) {
@@ -250,96 +340,8 @@ class Planning {
   }
   std::string next_name() { return fmt::format("new-node-{}", ++made_); }
 
-  // Pods that see their own node alone: by numbers.
-
-  std::vector<PodInfoPtr> into_open_claims(const std::vector<PodInfoPtr>& pods) {
-    if (claims_.empty()) return pods;
-    std::vector<PodInfoPtr> out;
-    for (const PodKind& kind : kinds_of(trial_, sorted(pods))) {
-      bool is_hopeless = false;
-      for (const PodInfoPtr& pod : kind.pods) {
-        is_hopeless = is_hopeless || !put_on_open(pod);
-        if (is_hopeless) out.push_back(pod);
-      }
-    }
-    return out;
-  }
-
-  void pack_local(const std::vector<PodInfoPtr>& pods, bool is_all) {
-    const std::vector<PodKind> kinds = kinds_of(trial_, pods);
-    PackingProblem problem = table_.problem(left_);
-    bool some_prefer = false;
-    for (const PodKind& kind : kinds) {
-      problem.items.push_back({table_.amounts(kind.first()), static_cast<std::int64_t>(kind.pods.size()), kind.first().view().priority,
-                               table_.allowed(kind.first())});
-      some_prefer |= !kind.first().view().node_affinity.preferred.empty();
-    }
-    const PackingOptions options{input_.is_over, input_.rounds, input_.seed};
-    Packed packed = pack_by_priority(problem, options);
-    if (some_prefer) {
-      // What is preferred is kept where it costs nothing.
-      PackingProblem preferring = problem;
-      for (std::size_t k = 0; k < kinds.size(); ++k) preferring.items[k].shapes = table_.preferred(kinds[k].first());
-      Packed other = pack_by_priority(preferring, options);
-      if (other.left_count() <= packed.left_count() && other.cost <= packed.cost + 1e-9) {
-        other.bound = packed.bound;
-        other.greedy_cost = packed.greedy_cost;
-        packed = std::move(other);
-      }
-    }
-    out_.greedy_cost = packed.greedy_cost;
-    if (is_all) out_.bound = packed.bound;
-    std::vector<std::size_t> next(kinds.size(), 0);
-    for (const Bin& bin : packed.bins) buy(bin, kinds, next);
-    for (std::size_t k = 0; k < kinds.size(); ++k)
-      for (std::size_t i = next[k]; i < kinds[k].pods.size(); ++i)
-        if (const PodInfoPtr& pod = kinds[k].pods[i]; !put_on_open(pod) && !put_where_least(pod)) refuse(pod);
-  }
-  /// Where limits leave somebody out, those of higher priority come first.
-  Packed pack_by_priority(const PackingProblem& problem, const PackingOptions& options) {
-    Packed out = pack(problem, options);
-    std::set<std::int64_t, std::greater<>> priorities;
-    for (const Item& item : problem.items) priorities.insert(item.priority);
-    if (out.left_count() == 0 || priorities.size() < 2) return out;
-    Packed all{{}, std::vector<std::int64_t>(problem.items.size(), 0), 0, 0, 0};
-    PackingProblem rest = problem;
-    for (const std::int64_t priority : priorities) {
-      for (std::size_t k = 0; k < rest.items.size(); ++k)
-        rest.items[k].count = problem.items[k].priority == priority ? problem.items[k].count : 0;
-      Packed part = pack(rest, options);
-      for (Bin& bin : part.bins) {
-        const BinShape& shape = rest.shapes[bin.shape];
-        for (std::size_t r = 0; r < shape.capacity.size(); ++r)
-          if (std::int64_t& left = rest.pools[shape.pool].left[r]; left != INT64_MAX) left -= shape.capacity[r];
-        all.bins.push_back(std::move(bin));
-      }
-      for (std::size_t k = 0; k < all.left.size(); ++k) all.left[k] += part.left[k];
-      all.cost += part.cost;
-      all.greedy_cost += part.greedy_cost;
-    }
-    return all;
-  }
-  void buy(const Bin& bin, const std::vector<PodKind>& kinds, std::vector<std::size_t>& next) {
-    OpenClaim claim{bin.shape, next_name(), {}, {}, Amounts(table_.width(), 0)};
-    claim.node = add_node(bin.shape, claim.name);
-    pay(bin.shape);
-    std::vector<PodInfoPtr> again;
-    for (const auto& [k, n] : bin.content)
-      for (std::int64_t i = 0; i < n; ++i) {
-        const PodInfoPtr& pod = kinds[k].pods[next[k]++];
-        if (trial_.place_on(pod, claim.node).is_success())
-          note(claim, pod);
-        else
-          again.push_back(pod);
-      }
-    claims_.push_back(std::move(claim));
-    for (const PodInfoPtr& pod : again)
-      if (!put_on_open(pod) && !put_where_least(pod)) refuse(pod);
-  }
-
   // What comes of it.
 
-  void refuse(const PodInfoPtr& pod) { out_.refused.push_back({pod, table_.why_not(*pod, left_)}); }
   [[nodiscard]] double cost() const {
     double out = 0;
     for (const OpenClaim& claim : claims_) out += table_.shape(claim.shape).price;
@@ -357,18 +359,100 @@ class Planning {
       out_.claims.push_back(std::move(made));
     }
     out_.greedy_cost = std::max(out_.greedy_cost, out_.cost);
-    if (!out_.refused.empty() && out_.bound > out_.cost) out_.bound = out_.cost;
   }
 
   const ProvisionInput& input_;
   placement::Trial trial_;
-  ShapeTable table_;
+  ShapeTable& table_;
   std::vector<Amounts> left_;
-  std::vector<PodInfoPtr> waiting_;
   std::vector<OpenClaim> claims_;
   std::size_t made_ = 0;
   ProvisionPlan out_;
 };
+
+/// What has room by now needs no node: the scheduler's own choice, in its order. The others come back.
+std::vector<PodInfoPtr> place_on_existing(const ProvisionInput& input, placement::Trial& trial, ProvisionPlan& out) {
+  std::vector<PodInfoPtr> pods = input.waiting, waiting;
+  std::ranges::stable_sort(pods, std::greater{}, [](const PodInfoPtr& pod) { return pod->view().priority; });
+  for (const PodKind& kind : kinds_of(trial, pods)) {
+    bool is_hopeless = trial.cluster().node_count() == 0;
+    for (const PodInfoPtr& pod : kind.pods) {
+      if (const placement::Status admitted = trial.admits(*pod); !admitted.is_success()) {
+        out.refused.push_back({pod, admitted.message()});
+        continue;
+      }
+      placement::Placement placed;
+      if (!is_hopeless) placed = trial.place(pod);
+      if (placed.is_placed()) {
+        out.on_existing.emplace_back(pod, trial.cluster().node(placed.node)->name);
+        continue;
+      }
+      is_hopeless = true;
+      waiting.push_back(pod);
+    }
+  }
+  return waiting;
+}
+
+/// Those of higher priority first, then what it costs, then how many nodes there are.
+bool is_better(const ProvisionPlan& a, const ProvisionPlan& b) {
+  std::map<std::int64_t, std::int64_t, std::greater<>> difference;
+  for (const auto& one : a.refused) ++difference[one.pod->view().priority];
+  for (const auto& one : b.refused) --difference[one.pod->view().priority];
+  for (const auto& [priority, more] : difference)
+    if (more != 0) return more < 0;
+  return std::abs(a.cost - b.cost) > 1e-9 ? a.cost < b.cost : a.claims.size() < b.claims.size();
+}
+
+/// Zones that may be tried first: every one where pods want to be in the zone of others, otherwise none.
+std::vector<std::string> zones_to_try(const ShapeTable& table, const std::vector<PodInfoPtr>& waiting) {
+  constexpr std::size_t kMostPods = 2000;
+  std::vector<std::string> out = {""};
+  if (waiting.size() > kMostPods || std::ranges::none_of(waiting, [](const PodInfoPtr& pod) { return !pod->required_affinity.empty(); }))
+    return out;
+  std::set<std::string> zones;
+  for (std::size_t place = 0; place < table.speakers().size(); ++place)
+    if (const std::string* zone = table.labels_of(place).get(kZoneLabel)) zones.insert(*zone);
+  out.insert(out.end(), zones.begin(), zones.end());
+  return out;
+}
+
+/// Of what the plan places, as if no pod saw another.
+double bound_of(const ProvisionInput& input, placement::Trial& trial, ShapeTable& table, const std::vector<Amounts>& left,
+                const std::vector<PodInfoPtr>& waiting, const ProvisionPlan& plan) {
+  std::set<const placement::PodInfo*> refused;
+  for (const auto& one : plan.refused) refused.insert(one.pod.get());
+  PackingProblem problem = table.problem(left, false);
+  for (const PodKind& kind : kinds_of(trial, waiting)) {
+    const auto count = std::ranges::count_if(kind.pods, [&](const PodInfoPtr& pod) { return !refused.contains(pod.get()); });
+    problem.items.push_back({table.amounts(kind.first()), count, 0, table.allowed(kind.first())});
+  }
+  return lower_bound(problem, input.is_over);
+}
+
+/// Every pod on its own.
+ProvisionPlan plan_for(const ProvisionInput& input) {
+  placement::Trial trial = input.trial->fork();
+  ShapeTable table(input, input.waiting);
+  const std::vector<Amounts> left = table.limits_left();
+  ProvisionPlan before;
+  const std::vector<PodInfoPtr> waiting = place_on_existing(input, trial, before);
+  std::optional<ProvisionPlan> best;
+  double dearest = 0;
+  for (const std::string& zone : zones_to_try(table, waiting)) {
+    if (best && input.is_over && input.is_over()) break;
+    ProvisionPlan plan = Planning(input, trial.fork(), table, left).run(waiting, zone);
+    dearest = best ? std::min(dearest, plan.greedy_cost) : plan.greedy_cost;
+    if (!best || is_better(plan, *best)) best = std::move(plan);
+  }
+  best->greedy_cost = std::max(dearest, best->cost);
+  if (table.keeps_choices() || !std::ranges::all_of(waiting, [](const PodInfoPtr& pod) { return is_local(*pod); }))
+    best->bound = bound_of(input, trial, table, left, waiting, *best);
+  best->bound = std::min(best->bound, best->cost);
+  best->on_existing = std::move(before.on_existing);
+  best->refused.insert(best->refused.end(), before.refused.begin(), before.refused.end());
+  return std::move(*best);
+}
 
 /// A gang that the plan leaves in pieces.
 struct BrokenGang {
@@ -404,9 +488,9 @@ std::optional<BrokenGang> broken_gang(const ProvisionInput& input, const Provisi
 }  // namespace
 
 ProvisionPlan plan_provisioning(const ProvisionInput& given) {
-  if (given.groups == nullptr) return Planning(given).run();
-  const ProvisionInput input = in_domains(given, [](const ProvisionInput& asked) { return Planning(asked).run(); });
-  ProvisionPlan out = Planning(input).run();
+  if (given.groups == nullptr) return plan_for(given);
+  const ProvisionInput input = in_domains(given, [](const ProvisionInput& asked) { return plan_for(asked); });
+  ProvisionPlan out = plan_for(input);
   struct LeftOut {
     BrokenGang gang;
     std::vector<PodInfoPtr> pods;
@@ -420,13 +504,13 @@ ProvisionPlan plan_provisioning(const ProvisionInput& given) {
       if (is_member) one.pods.push_back(pod);
       return is_member;
     });
-    out = Planning(rest).run();
+    out = plan_for(rest);
   }
   // Who went first may fit after all, now that others went.
   for (auto one = left_out.rbegin(); one != left_out.rend(); ++one) {
     ProvisionInput more = rest;
     more.waiting.insert(more.waiting.end(), one->pods.begin(), one->pods.end());
-    ProvisionPlan plan = Planning(more).run();
+    ProvisionPlan plan = plan_for(more);
     if (!broken_gang(more, plan)) {
       rest = std::move(more);
       out = std::move(plan);

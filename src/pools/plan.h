@@ -53,8 +53,8 @@ struct ProvisionPlan {
   };
   std::vector<Refused> refused;
   double cost = 0;         ///< Of an hour of all claims.
-  double greedy_cost = 0;  ///< What Karpenter's way would pay for the pods that are placed by numbers alone, the others as here.
-  /// Nothing that holds these pods costs less; 0: not known (pods that see one another are bought one by one).
+  double greedy_cost = 0;  ///< What packing as Karpenter does would pay, with the places of pods that see one another as here.
+  /// Nothing that holds these pods costs less, whether they see one another or not; 0: not known.
   double bound = 0;
   /// "at most 3% above what is possible"; empty without a bound.
   [[nodiscard]] std::string bound_words() const;
@@ -63,8 +63,9 @@ struct ProvisionPlan {
 /// A gang whose group names required topology keys is bought for in one domain. One of which too few would have a place gets nothing, the
 /// least important first; what is left is planned for anew.
 ///
-/// Pods that see only their own node (no spread, no affinity, no volumes, ports or devices) are packed by numbers; the others go first,
-/// each to where the engine lets it at the least extra cost. All of it is then put into a trial, and what the engine refuses is told.
+/// Pods are packed by numbers. Of those that see one another (spread, affinity, volumes, ports) domains.h first says in which place they
+/// get their node. All of it is then put into a trial; what the engine refuses there, and pods with devices, go one by one to where they
+/// cost least, and who finds nothing is told.
 ProvisionPlan plan_provisioning(const ProvisionInput& input);
 
 /// Whether where the pod may go depends on that node alone.

@@ -51,6 +51,25 @@ std::set<std::string> keys_seen_by(const std::vector<PodInfoPtr>& pods) {
   return out;
 }
 
+/// Which values of the label the type brings to a choice (minValues).
+std::set<std::string> values_of(const InstanceType& type, std::string_view key) {
+  std::set<std::string> out;
+  if (const std::string* value = type.labels.get(key)) out.insert(*value);
+  for (const Offering& offering : type.offerings) {
+    if (key == kZoneLabel) out.insert(offering.zone);
+    if (key == kCapacityTypeLabel) out.insert(offering.capacity_type);
+  }
+  return out;
+}
+
+/// How much of a room another one lacks, as a sum of shares.
+double lost_room(const Amounts& room, const Amounts& other) {
+  double out = 0;
+  for (std::size_t r = 0; r < room.size(); ++r)
+    if (room[r] > other[r]) out += 1 - static_cast<double>(std::max<std::int64_t>(other[r], 0)) / static_cast<double>(room[r]);
+  return out;
+}
+
 }  // namespace
 
 ShapeTable::ShapeTable(const ProvisionInput& input, const std::vector<PodInfoPtr>& pods)
@@ -104,9 +123,39 @@ ShapeTable::ShapeTable(const ProvisionInput& input, const std::vector<PodInfoPtr
       bin.capacity.push_back(name == "nodes" ? 1 : amount_of(input.catalogue->types[shape.type].capacity, name));
     bins_.push_back(std::move(bin));
   }
+  keep_choices();
   std::set<std::int64_t, std::greater<>> weights;
   for (const BinShape& bin : bins_) weights.insert((*input.pools)[bin.pool].weight);
   weights_.assign(weights.begin(), weights.end());
+}
+
+void ShapeTable::keep_choices() {
+  for (const BinShape& bin : bins_) rooms_.push_back(bin.room);
+  if (!keeps_choices()) return;
+  const auto type_of = [&](std::uint32_t s) -> const InstanceType& { return input_.catalogue->types[shapes_[s].type]; };
+  for (std::uint32_t s = 0; s < bins_.size(); ++s) {
+    std::map<std::string, std::set<std::string>> lacking;  // The values that there are so far.
+    const Requirements& wanted = (*input_.pools)[bins_[s].pool].requirements;
+    for (const auto& [key, set] : wanted)
+      if (set.min_values > 0) lacking[key] = values_of(type_of(s), key);
+    const auto enough = [&](const auto& one) { return std::ssize(one.second) >= wanted.find(one.first)->second.min_values; };
+    // Those of the others first that take least away.
+    std::vector<std::pair<double, std::uint32_t>> others;
+    std::erase_if(lacking, enough);
+    for (std::uint32_t other = 0; !lacking.empty() && other < bins_.size(); ++other)
+      if (other != s && places_[other] == places_[s]) others.emplace_back(lost_room(rooms_[s], rooms_[other]), other);
+    std::ranges::sort(others);
+    Amounts& room = bins_[s].room;
+    for (const auto& [lost, other] : others) {
+      if (lacking.empty()) break;
+      bool brings = false;
+      for (auto& [key, values] : lacking)
+        for (const std::string& value : values_of(type_of(other), key)) brings |= values.insert(value).second;
+      for (std::size_t r = 0; brings && r < room.size(); ++r) room[r] = std::min(room[r], rooms_[other][r]);
+      std::erase_if(lacking, enough);
+    }
+    if (!lacking.empty()) room.assign(room.size(), 0);
+  }
 }
 
 std::vector<std::size_t> ShapeTable::daemons_of(std::size_t pool, const model::Labels& labels) const {
@@ -177,8 +226,15 @@ std::vector<Amounts> ShapeTable::limits_left() const {
   return out;
 }
 
-PackingProblem ShapeTable::problem(const std::vector<Amounts>& left) const {
+bool ShapeTable::keeps_choices() const {
+  return std::ranges::any_of(*input_.pools, [](const NodePool& pool) {
+    return std::ranges::any_of(pool.requirements, [](const auto& one) { return one.second.min_values > 0; });
+  });
+}
+
+PackingProblem ShapeTable::problem(const std::vector<Amounts>& left, bool keeps_choices) const {
   PackingProblem out{bins_, {}, {}};
+  for (std::size_t s = 0; !keeps_choices && s < bins_.size(); ++s) out.shapes[s].room = rooms_[s];
   for (std::size_t p = 0; p < input_.pools->size(); ++p) out.pools.push_back({(*input_.pools)[p].weight, left[p]});
   return out;
 }
@@ -186,6 +242,16 @@ PackingProblem ShapeTable::problem(const std::vector<Amounts>& left) const {
 model::NodeViewPtr ShapeTable::node(std::uint32_t shape, const std::string& name) const {
   const NodeShape& one = shapes_[shape];
   return node_of(one, (*input_.pools)[one.pool], input_.catalogue->types[one.type], name);
+}
+
+model::NodeViewPtr ShapeTable::endless_node(std::size_t place, const std::string& name) const {
+  auto out = std::make_shared<model::NodeView>(*node(speaker_[place], name));
+  out->allocatable.clear();
+  for (const std::string& resource : resources_)
+    out->allocatable.emplace_back(resource, model::Quantity::from_value(1'000'000'000'000'000));
+  std::ranges::sort(out->allocatable, {}, [](const auto& one) { return one.first; });
+  out->capacity = out->allocatable;
+  return out;
 }
 
 std::vector<PodInfoPtr> ShapeTable::daemons_on(std::uint32_t shape, const std::string& name) const {
@@ -219,7 +285,7 @@ NewClaim ShapeTable::claim(std::uint32_t shape, const Amounts& used, const std::
   // Another type may stand in for it where it takes the content, and where the limits leave as much room for it.
   for (std::uint32_t s = 0; s < shapes_.size() && out.types.size() < kMostTypes; ++s) {  // Cheapest first.
     const NodeShape& other = shapes_[s];
-    if (other.pool != chosen.pool || places_[s] != places_[shape] || !fits(used, bins_[s].room)) continue;
+    if (other.pool != chosen.pool || places_[s] != places_[shape] || !fits(used, rooms_[s])) continue;
     bool is_within = true;
     for (std::size_t r = 0; r < left[chosen.pool].size(); ++r)
       is_within =
@@ -241,13 +307,7 @@ std::string ShapeTable::lacking_values(const NewClaim& claim) const {
     if (set.min_values <= 0) continue;
     std::set<std::string> values;
     for (const std::string& name : claim.types)
-      if (const InstanceType* type = input_.catalogue->find(name)) {
-        if (const std::string* value = type->labels.get(key)) values.insert(*value);
-        for (const Offering& offering : type->offerings) {
-          if (key == kZoneLabel) values.insert(offering.zone);
-          if (key == kCapacityTypeLabel) values.insert(offering.capacity_type);
-        }
-      }
+      if (const InstanceType* type = input_.catalogue->find(name)) values.merge(values_of(*type, key));
     if (static_cast<std::int64_t>(values.size()) < set.min_values)
       return fmt::format("pool \"{}\" wants {} values of {} to choose from (minValues), and {} would do", (*input_.pools)[claim.pool].name,
                          set.min_values, key, values.size());
@@ -274,16 +334,17 @@ std::string ShapeTable::why_not(const placement::PodInfo& pod, const std::vector
       std::string lacks;
       for (std::size_t r = 0; reached == 2 && r < wanted.size(); ++r)
         if (wanted[r] > bins_[s].room[r]) lacks = resources_[r];
-      if (reached == 2 && lacks.empty()) reached = 3;
-      for (std::size_t r = 0; reached == 3 && r < limited_.size(); ++r)
+      if (reached == 2 && fits(wanted, rooms_[s])) reached = lacks.empty() ? 4 : 3;
+      for (std::size_t r = 0; reached == 4 && r < limited_.size(); ++r)
         if (left[p][r] != INT64_MAX && bins_[s].capacity[r] > left[p][r]) lacks = limited_[r];
-      if (reached == 3 && lacks.empty()) reached = 4;
+      if (reached == 4 && lacks.empty()) reached = 5;
       if (reached <= step) continue;
       step = reached;
       if (reached == 1) why = "its node selector or node affinity matches no node of the pool";
       if (reached == 2) why = fmt::format("no instance type that it may go to has as much {}", lacks);
-      if (reached == 3) why = fmt::format("the pool's limit of {} is reached", lacks);
-      if (reached == 4) why = "spreading, affinity, ports or volumes keep it off a new node";
+      if (reached == 3) why = "too few instance types to choose from have room for it (minValues)";
+      if (reached == 4) why = fmt::format("the pool's limit of {} is reached", lacks);
+      if (reached == 5) why = "spreading, affinity, ports or volumes keep it off a new node";
     }
     out.push_back(fmt::format("pool \"{}\": {}", pool.name, why));
   }

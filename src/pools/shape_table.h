@@ -30,9 +30,16 @@ class ShapeTable {
   [[nodiscard]] bool is_allowed(const placement::PodInfo& pod, std::uint32_t shape) const;
   /// Of these, those that it prefers most by node affinity, and whose PreferNoSchedule taints it tolerates.
   [[nodiscard]] std::vector<std::uint32_t> preferred(const placement::PodInfo& pod);
-  [[nodiscard]] PackingProblem problem(const std::vector<Amounts>& left) const;
+  /// `keeps_choices` false: as if no pool had minValues.
+  [[nodiscard]] PackingProblem problem(const std::vector<Amounts>& left, bool keeps_choices = true) const;
+  /// Whether some pool has minValues.
+  [[nodiscard]] bool keeps_choices() const;
   [[nodiscard]] std::vector<Amounts> limits_left() const;
   [[nodiscard]] model::NodeViewPtr node(std::uint32_t shape, const std::string& name) const;
+  /// A node of the place with room for everybody.
+  [[nodiscard]] model::NodeViewPtr endless_node(std::size_t place, const std::string& name) const;
+  /// Of a node of the place, as far as anybody sees them.
+  [[nodiscard]] const model::Labels& labels_of(std::size_t place) const { return shapes_[speaker_[place]].labels; }
   /// The daemons that come to it, as pods of that node.
   [[nodiscard]] std::vector<placement::PodInfoPtr> daemons_on(std::uint32_t shape, const std::string& name) const;
   /// The claim with every type that would take the content, at most sixty.
@@ -45,10 +52,13 @@ class ShapeTable {
 
  private:
   [[nodiscard]] std::vector<std::size_t> daemons_of(std::size_t pool, const model::Labels& labels) const;
+  /// Where a pool wants a choice (minValues), a shape's room is what as many others have too.
+  void keep_choices();
 
   const ProvisionInput& input_;
   std::vector<NodeShape> shapes_;
   std::vector<BinShape> bins_;
+  std::vector<Amounts> rooms_;  ///< What daemons leave, before keep_choices.
   std::vector<std::size_t> places_;
   std::vector<std::uint32_t> speaker_;                   ///< Of each place: one of its shapes.
   std::vector<std::vector<std::size_t>> place_daemons_;  ///< Of each shape: indices of the daemons.

@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "tests/pools/builder.h"
 #include "tests/pools/scenarios.h"
+#include "tests/support/source_dir.h"
 
 namespace berth::pools {
 namespace {
@@ -74,6 +76,46 @@ TEST(Karpenter, WritesScenarios) {
                                                      {"types", types},
                                                      {"seconds", played.seconds}}))
          << "\n";
+  }
+}
+
+/// A line of karpenter_facts.txt.
+struct Fact {
+  std::string kind;
+  unsigned seed = 0;
+  std::size_t pods = 0, placed = 0, nodes = 0;
+  double cost = 0;
+};
+std::vector<Fact> facts() {
+  std::ifstream in(berth::testing::source_dir() + "/tests/pools/karpenter_facts.txt");
+  std::vector<Fact> out;
+  for (std::string line; std::getline(in, line);) {
+    char kind[32] = {};
+    Fact fact;
+    if (std::sscanf(line.c_str(), "%31[a-z]-%u pods=%zu placed=%zu nodes=%zu cost=%lf", kind, &fact.seed, &fact.pods, &fact.placed,
+                    &fact.nodes, &fact.cost) != 6)
+      continue;  // A comment.
+    fact.kind = kind;
+    out.push_back(std::move(fact));
+  }
+  return out;
+}
+
+TEST(Karpenter, PlacesNoMorePodsAndPaysNoLess) {
+  const std::vector<Fact> all = facts();
+  ASSERT_EQ(all.size(), scenario_kinds().size() * kSeeds);
+  for (const Fact& fact : all) {
+    const Scenario scenario = make_scenario(fact.kind, fact.seed);
+    const Played played(scenario);
+    const std::size_t pods = played.world.view.provision.waiting.size(), placed = pods - played.plan.refused.size();
+    EXPECT_EQ(pods, fact.pods) << scenario.name << ": not the scenario that was recorded";
+    EXPECT_GE(placed, fact.placed) << scenario.name;
+    // Who places more may pay more.
+    if (placed == fact.placed) {
+      EXPECT_LE(played.plan.cost, fact.cost + 5e-5) << scenario.name << ": " << words(played.plan.claims);
+    }
+    EXPECT_LE(played.plan.bound, played.plan.cost + 1e-9) << scenario.name;
+    EXPECT_GT(played.plan.bound, played.plan.claims.empty() ? -1 : 0) << scenario.name;
   }
 }
 

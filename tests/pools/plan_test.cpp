@@ -64,7 +64,8 @@ TEST(Plan, OneNodeEachWherePodsKeepApart) {
   world.add_pods("more", 9, "500m", "1Gi");
   const ProvisionPlan plan = world.plan();
   EXPECT_TRUE(plan.refused.empty());
-  EXPECT_EQ(plan.bound, 0) << "no bound for pods that see one another";
+  EXPECT_GT(plan.bound, 0.2) << "5 processors at least, at 5 cents each";
+  EXPECT_LE(plan.bound, plan.cost);
   EXPECT_GE(plan.claims.size(), 3U);
   EXPECT_LE(plan.cost, 0.31) << "the room beside them is used: " << words(plan.claims);
 }
@@ -78,6 +79,64 @@ TEST(Plan, TogetherOnOneNodeThatGrows) {
   const ProvisionPlan plan = world.plan();
   EXPECT_EQ(plan.claims.size(), 1U);
   EXPECT_TRUE(plan.refused.empty());
+}
+
+TEST(Plan, WhoWantsToBeWithOthersWaitsForThem) {
+  // The larger goes first, and finds nobody yet.
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand));
+  world.add_pods("app", 2, "500m", "1Gi");
+  world.add_pods("beside", 2, "1500m", "1Gi",
+                 "{affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: topology.kubernetes.io/zone, "
+                 "labelSelector: {matchLabels: {app: app}}}]}}}");
+  const ProvisionPlan plan = world.plan();
+  EXPECT_TRUE(plan.refused.empty()) << plan.refused.front().why;
+  EXPECT_EQ(words(plan.claims), "1 x medium a on-demand");
+}
+
+TEST(Plan, PodsThatSpreadOverZonesShareNodesWithOthers) {
+  // Three in each zone, and nine of others: packed together, not one node for each pod that spreads.
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand));
+  world.add_pods("web", 9, "1200m", "1Gi",
+                 "{topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, "
+                 "labelSelector: {matchLabels: {app: web}}}]}");
+  world.add_pods("plain", 9, "1300m", "1Gi");
+  const ProvisionPlan plan = world.plan();
+  EXPECT_TRUE(plan.refused.empty());
+  EXPECT_EQ(words(plan.claims), "1 x large a on-demand, 1 x large b on-demand, 1 x large c on-demand");
+}
+
+TEST(Plan, AsManyOnOneNodeAsTheSkewOverNodesAllows) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand));
+  world.add_pods("web", 6, "500m", "1Gi",
+                 "{topologySpreadConstraints: [{maxSkew: 2, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, "
+                 "labelSelector: {matchLabels: {app: web}}}]}");
+  const ProvisionPlan plan = world.plan();
+  EXPECT_TRUE(plan.refused.empty());
+  EXPECT_EQ(words(plan.claims), "3 x small a on-demand");
+}
+
+TEST(Plan, OnePortOnEachNode) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand));
+  world.add_pods("web", 3, "100m", "1Gi", "{containers: [{name: c, image: i, ports: [{containerPort: 80, hostPort: 80}]}]}");
+  const ProvisionPlan plan = world.plan();
+  EXPECT_TRUE(plan.refused.empty());
+  EXPECT_EQ(words(plan.claims), "3 x small a on-demand");
+}
+
+TEST(Plan, TheSameChoiceForEveryPodOfANode) {
+  // Large alone has room for eight, but then there is nothing to choose.
+  TestWorld world;
+  world.add(pool_document("flexible",
+                          "[{key: node.kubernetes.io/instance-type, operator: Exists, minValues: 2}, {key: kubernetes.io/arch, operator: "
+                          "In, values: [amd64]}, {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]"));
+  world.add_pods("web", 16, "900m", "1Gi");
+  const ProvisionPlan plan = world.plan();
+  EXPECT_TRUE(plan.refused.empty()) << plan.refused.front().why;
+  for (const NewClaim& claim : plan.claims) EXPECT_GE(claim.types.size(), 2U) << claim.type;
 }
 
 TEST(Plan, DaemonsTakeTheirPart) {

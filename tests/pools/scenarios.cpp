@@ -36,7 +36,8 @@ std::string offerings(Lot& lot, const std::vector<std::string>& zones, std::int6
   std::string out;
   for (const std::string& zone : zones) {
     const std::int64_t spot = price * lot.number(25, 60) / 100;
-    out += fmt::format("{}{{zone: {}, capacityType: on-demand, price: {}.{:04}}}", out.empty() ? "" : ", ", zone, price / 10000, price % 10000);
+    out += fmt::format("{}{{zone: {}, capacityType: on-demand, price: {}.{:04}}}", out.empty() ? "" : ", ", zone, price / 10000,
+                       price % 10000);
     out += fmt::format(", {{zone: {}, capacityType: spot, price: {}.{:04}{}}}", zone, spot / 10000, spot % 10000,
                        lot.one_in(8) ? ", available: false" : "");
   }
@@ -54,14 +55,16 @@ std::string make_types(Lot& lot, bool with_gpus) {
       const std::int64_t memory = cores * per_core;
       const std::int64_t price = (cores * 280 + memory * 38) * noise / 100 * (is_arm ? 80 : 100) / 100;
       out += fmt::format(
-          "- {{name: f{}.{}, cpu: {}, memory: {}Gi, pods: {}, arch: {}, labels: {{example.com/family: f{}}}, overhead: {{cpu: {}m, memory: {}Mi}}, "
+          "- {{name: f{}.{}, cpu: {}, memory: {}Gi, pods: {}, arch: {}, labels: {{example.com/family: f{}}}, overhead: {{cpu: {}m, memory: "
+          "{}Mi}}, "
           "offerings: {}}}\n",
           family, cores, cores, memory, std::min<std::int64_t>(110, 8 + cores * 10), is_arm ? "arm64" : "amd64", family, 60 + cores * 5,
           250 + memory * 20, offerings(lot, kZones, price));
     }
   }
   // One that is always there, so that there is something for each pod.
-  out += fmt::format("- {{name: base.96, cpu: 96, memory: 384Gi, labels: {{example.com/family: base}}, offerings: {}}}\n", offerings(lot, kZones, 48000));
+  out += fmt::format("- {{name: base.96, cpu: 96, memory: 384Gi, labels: {{example.com/family: base}}, offerings: {}}}\n",
+                     offerings(lot, kZones, 48000));
   if (!with_gpus) return out;
   for (const std::int64_t gpus : {1, 2, 4, 8})
     for (const auto& [name, price] : {std::pair("t4", 3600), std::pair("a10", 7000)}) {
@@ -82,7 +85,8 @@ struct PoolText {
 };
 std::string pool_text(const PoolText& pool) {
   return fmt::format(
-      "---\n{{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {{name: {0}, uid: {0}}}, spec: {{{1}template: {{spec: {{nodeClassRef: {{group: "
+      "---\n{{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {{name: {0}, uid: {0}}}, spec: {{{1}template: {{spec: {{nodeClassRef: "
+      "{{group: "
       "sim.berth.dev, kind: SimulatedNodeClass, name: default}}, taints: [{2}], requirements: [{3}]}}}}}}}}\n",
       pool.name, pool.more, fmt::join(pool.taints, ", "), fmt::join(pool.requirements, ", "));
 }
@@ -104,8 +108,8 @@ struct App {
 std::string pod_text(const App& app, std::int64_t number, const std::string& node = "") {
   std::vector<std::string> spec = app.spec;
   if (!node.empty()) spec.push_back("nodeName: " + node);
-  spec.push_back(fmt::format("containers: [{{name: c, image: i, resources: {{requests: {{cpu: {}m, memory: {}Mi{}}}}}}}]", app.cpu, app.memory,
-                             app.resources));
+  spec.push_back(fmt::format("containers: [{{name: c, image: i, resources: {{requests: {{cpu: {}m, memory: {}Mi{}}}}}}}]", app.cpu,
+                             app.memory, app.resources));
   return fmt::format(
       "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {0}-{1:03}, namespace: default, uid: {0}-{1:03}, labels: {{app: {0}}}, "
       "ownerReferences: [{{apiVersion: apps/v1, kind: ReplicaSet, name: {0}, uid: {0}, controller: true}}]}}, spec: {{schedulerName: "
@@ -163,26 +167,28 @@ void ask_for_nodes(Lot& lot, App& app) {
       break;
     case 3:
       app.spec.push_back(
-          fmt::format("affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{{matchExpressions: [{}]}}]}}}}}}",
+          fmt::format("affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: "
+                      "[{{matchExpressions: [{}]}}]}}}}}}",
                       in(kZone, lot.of(kZones), "NotIn")));
       break;
     case 4:
       app.spec.push_back(fmt::format("nodeSelector: {{{}: amd64}}", kArch));
       break;
     default:
-      app.spec.push_back(
-          fmt::format("affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{{matchExpressions: [{}]}}, "
-                      "{{matchExpressions: [{}]}}]}}}}}}",
-                      in(kZone, lot.of(kZones)), in(kCapacity, "on-demand")));
+      app.spec.push_back(fmt::format(
+          "affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{{matchExpressions: [{}]}}, "
+          "{{matchExpressions: [{}]}}]}}}}}}",
+          in(kZone, lot.of(kZones)), in(kCapacity, "on-demand")));
   }
 }
 void prefer(Lot& lot, App& app) {
   if (lot.one_in(2))
     app.spec.push_back(fmt::format("topologySpreadConstraints: [{}]", spread(app, kZone, 1, "ScheduleAnyway")));
   else
-    app.spec.push_back(fmt::format(
-        "affinity: {{nodeAffinity: {{preferredDuringSchedulingIgnoredDuringExecution: [{{weight: 10, preference: {{matchExpressions: [{}]}}}}]}}}}",
-        in(kZone, lot.of(kZones))));
+    app.spec.push_back(
+        fmt::format("affinity: {{nodeAffinity: {{preferredDuringSchedulingIgnoredDuringExecution: [{{weight: 10, preference: "
+                    "{{matchExpressions: [{}]}}}}]}}}}",
+                    in(kZone, lot.of(kZones))));
 }
 
 /// What a scenario is put together from.
@@ -196,8 +202,10 @@ struct Made {
 
 void add_daemon(Made& made, const std::string& name, std::int64_t cpu, const std::string& spec = "") {
   made.more += fmt::format(
-      "---\n{{apiVersion: apps/v1, kind: DaemonSet, metadata: {{name: {0}, namespace: default, uid: {0}}}, spec: {{selector: {{matchLabels: {{app: {0}}}}}, "
-      "template: {{metadata: {{labels: {{app: {0}}}}}, spec: {{{1}containers: [{{name: c, image: i, resources: {{requests: {{cpu: {2}m, memory: "
+      "---\n{{apiVersion: apps/v1, kind: DaemonSet, metadata: {{name: {0}, namespace: default, uid: {0}}}, spec: {{selector: "
+      "{{matchLabels: {{app: {0}}}}}, "
+      "template: {{metadata: {{labels: {{app: {0}}}}}, spec: {{{1}containers: [{{name: c, image: i, resources: {{requests: {{cpu: {2}m, "
+      "memory: "
       "{2}Mi}}}}}}]}}}}}}}}\n",
       name, spec, cpu);
 }
@@ -212,10 +220,14 @@ void add_nodes(Made& made, std::int64_t count) {
     const std::int64_t cores = made.lot.number(2, 12);
     const std::string room = fmt::format("{{cpu: {}, memory: {}Gi, pods: 110, ephemeral-storage: 20Gi}}", cores, cores * 4);
     made.more += fmt::format(
-        "---\n{{apiVersion: v1, kind: Node, metadata: {{name: old-{0:02}, uid: old-{0:02}, labels: {1}}}, status: {{capacity: {2}, allocatable: {2}, conditions: "
-        "[{{type: Ready, status: 'True'}}]}}}}\n---\n{{apiVersion: karpenter.sh/v1, kind: NodeClaim, metadata: {{name: old-{0:02}, labels: {1}, "
-        "creationTimestamp: '2026-11-28T11:00:00Z'}}, spec: {{requirements: []}}, status: {{nodeName: old-{0:02}, capacity: {2}, conditions: "
-        "[{{type: Launched, status: 'True'}}, {{type: Registered, status: 'True'}}, {{type: Initialized, status: 'True', lastTransitionTime: '2026-11-28T11:00:00Z'}}]}}}}\n",
+        "---\n{{apiVersion: v1, kind: Node, metadata: {{name: old-{0:02}, uid: old-{0:02}, labels: {1}}}, status: {{capacity: {2}, "
+        "allocatable: {2}, conditions: "
+        "[{{type: Ready, status: 'True'}}]}}}}\n---\n{{apiVersion: karpenter.sh/v1, kind: NodeClaim, metadata: {{name: old-{0:02}, labels: "
+        "{1}, "
+        "creationTimestamp: '2026-11-28T11:00:00Z'}}, spec: {{requirements: []}}, status: {{nodeName: old-{0:02}, capacity: {2}, "
+        "conditions: "
+        "[{{type: Launched, status: 'True'}}, {{type: Registered, status: 'True'}}, {{type: Initialized, status: 'True', "
+        "lastTransitionTime: '2026-11-28T11:00:00Z'}}]}}}}\n",
         i, labels, room);
     const std::int64_t running = made.lot.number(0, cores * 2);
     for (std::int64_t k = 0; k < running; ++k) made.more += pod_text(old, i * 100 + k, fmt::format("old-{:02}", i));
@@ -233,7 +245,8 @@ void add_apps(Made& made, std::int64_t low, std::int64_t high, const std::functi
 void weighted_pools(Made& made) {
   made.pools = {{"cheap", "weight: 50, ", {in(kCapacity, "spot")}, {}}, {"general", "weight: 10, ", {in(kCapacity, "on-demand")}, {}}};
   if (made.lot.one_in(2)) made.pools[0].more += fmt::format("limits: {{cpu: {}}}, ", made.lot.number(8, 60));
-  if (made.lot.one_in(3)) made.pools[1].more += fmt::format("limits: {{cpu: {}, memory: {}Gi}}, ", made.lot.number(40, 200), made.lot.number(200, 900));
+  if (made.lot.one_in(3))
+    made.pools[1].more += fmt::format("limits: {{cpu: {}, memory: {}Gi}}, ", made.lot.number(40, 200), made.lot.number(200, 900));
   if (made.lot.one_in(2)) made.pools.push_back({"last", "", {in(kArch, "amd64")}, {}});
   if (made.lot.one_in(3)) made.pools[0].requirements.push_back(in(kZone, made.lot.of(kZones), "NotIn"));
   add_apps(made, 3, 9, [&](App& app) {
@@ -267,11 +280,16 @@ void everything(Made& made) {
   if (made.lot.one_in(2)) add_nodes(made, made.lot.number(1, 4));
   add_apps(made, 4, 9, [&](App& app) {
     switch (made.lot.number(1, 6)) {
-      case 1: return spread_it(made.lot, app);
-      case 2: return see_others(made.lot, app, made.apps.empty() ? nullptr : &made.apps[0]);
-      case 3: return ask_for_nodes(made.lot, app);
-      case 4: return prefer(made.lot, app);
-      default: return;
+      case 1:
+        return spread_it(made.lot, app);
+      case 2:
+        return see_others(made.lot, app, made.apps.empty() ? nullptr : &made.apps[0]);
+      case 3:
+        return ask_for_nodes(made.lot, app);
+      case 4:
+        return prefer(made.lot, app);
+      default:
+        return;
     }
   });
 }
@@ -353,8 +371,9 @@ Scenario make_large_scenario() {
     for (const int cores : kCores) {
       const int memory = cores * (2 << family % 3);
       const std::int64_t price = (cores * 300 + memory * 40) * noise / 100;
-      types += fmt::format("- {{name: f{}.{}, cpu: {}, memory: {}Gi, pods: {}, overhead: {{cpu: 80m, memory: 500Mi}}, prices: {{on-demand: {}.{:04}}}}}\n",
-                           family, cores, cores, memory, std::min(250, 20 + cores * 10), price / 10000, price % 10000);
+      types += fmt::format(
+          "- {{name: f{}.{}, cpu: {}, memory: {}Gi, pods: {}, overhead: {{cpu: 80m, memory: 500Mi}}, prices: {{on-demand: {}.{:04}}}}}\n",
+          family, cores, cores, memory, std::min(250, 20 + cores * 10), price / 10000, price % 10000);
     }
   }
   std::string cluster = pool_text({"general", "", {}, {}});
