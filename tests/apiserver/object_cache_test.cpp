@@ -1,6 +1,7 @@
 // The object cache's reads, writes and watches, one thread at a time (SPEC A4).
 #include <gtest/gtest.h>
 
+#include "apiserver/cache/object_codec.h"
 #include "tests/apiserver/object_cache_fixture.h"
 
 namespace berth::apiserver {
@@ -369,6 +370,80 @@ TEST_F(ObjectCacheTest, WaitForAnswersAtOnceWhenSynchronous) {
   cache_->wait_for(1, std::chrono::seconds(1), [&](bool reached) { answers.push_back(reached); });
   cache_->wait_for(2, std::chrono::seconds(1), [&](bool reached) { answers.push_back(reached); });
   EXPECT_EQ(answers, (std::vector<bool>{true, false}));
+}
+
+/// Watches of one resource stand in one table by what they name: who leaves takes nobody else's place with him.
+TEST_F(ObjectCacheTest, AWatchThatEndsLeavesTheOthers) {
+  const auto filter_of = [&](int kind) {
+    WatchFilter filter = kind == 1 ? pods_on("n1") : pods();
+    if (kind == 2) filter.name = "a";
+    if (kind == 3) filter.fields.terms.push_back({"status.phase", true, "Pending"});
+    if (kind == 4) filter.fields.terms.push_back({"metadata.name", true, "a"});
+    return filter;
+  };
+  for (int ending = 0; ending < 5; ++ending) {
+    std::vector<std::shared_ptr<RecordingSink>> sinks;
+    std::vector<std::unique_ptr<Watch>> watches;
+    for (int kind = 0; kind < 5; ++kind) {
+      sinks.push_back(std::make_shared<RecordingSink>());
+      watches.push_back(cache_->watch(filter_of(kind), cache_->revision(), false, sinks.back()));
+    }
+    auto twin_sink = std::make_shared<RecordingSink>();
+    auto twin = cache_->watch(filter_of(ending), cache_->revision(), false, twin_sink);
+    watches[static_cast<std::size_t>(ending)].reset();
+    put({.name = "a", .node = "n1"});
+    for (int kind = 0; kind < 5; ++kind)
+      EXPECT_EQ(sinks[static_cast<std::size_t>(kind)]->events().size(), kind == ending ? 0U : 1U) << ending << " ended, of " << kind;
+    EXPECT_EQ(twin_sink->events().size(), 1U) << "the same filter's other watch, " << ending;
+    // The last of a kind goes, too, and comes back.
+    twin.reset();
+    put({.name = "a", .node = "n1"});
+    for (int kind = 0; kind < 5; ++kind)
+      EXPECT_EQ(sinks[static_cast<std::size_t>(kind)]->events().size(), kind == ending ? 0U : 2U) << ending << " ended, of " << kind;
+    auto again_sink = std::make_shared<RecordingSink>();
+    auto again = cache_->watch(filter_of(ending), cache_->revision(), false, again_sink);
+    remove("a");
+    EXPECT_EQ(again_sink->events().size(), 1U) << ending;
+    for (int kind = 0; kind < 5; ++kind)
+      EXPECT_EQ(sinks[static_cast<std::size_t>(kind)]->events().size(), kind == ending ? 0U : 3U) << ending << " ended, of " << kind;
+  }
+}
+
+TEST_F(ObjectCacheTest, AWatchMayNameWhatItDoesNotWant) {
+  auto others = std::make_shared<RecordingSink>();
+  auto filter = pods();
+  filter.fields.terms = {{"metadata.name", false, "a"}, {"spec.nodeName", false, "n1"}};
+  auto watch = cache_->watch(filter, 0, false, others);
+  put({.name = "a"});
+  put({.name = "b"});
+  put({.name = "b", .node = "n1"});
+  put({.name = "c", .node = "n2"});
+  EXPECT_EQ(others->events(), (Texts{"ADDED default/b@2", "DELETED default/b@3", "ADDED default/c@4"}));
+}
+
+/// What is read of a document is read of its text, whatever stands in it.
+TEST(ObjectMetadata, OfATextIsThatOfTheDocument) {
+  const auto fields = [](const ObjectMeta& meta) {
+    std::map<std::string, std::string> out;
+    for (const auto& [name, value] : meta.fields) out.emplace(std::string(name), std::string(value));
+    return out;
+  };
+  for (const char* text :
+       {R"({"metadata":{"name":"p","namespace":"d","uid":"u","labels":{"a":"b"}},"spec":{"nodeName":"n1"},"status":{"phase":"Running"}})",
+        R"({"metadata":{"name":"p","namespace":"d"},"spec":{},"status":{}})",
+        R"({"metadata":{"name":"p","namespace":"d"},"spec":{"nodeName":null,"restartPolicy":"Never"},"status":{"phase":null}})",
+        R"({"metadata":{"name":"p","namespace":"d"},"spec":{"nodeName":{"x":"y"},"hostNetwork":true},"status":{"phase":["Running"]}})",
+        R"({"metadata":{"name":"p","namespace":"d"},"spec":{"nodeName":"quo\"te","hostNetwork":false},"status":{"podIP":"10.0.0.1"}})"}) {
+    const auto document = json::parse(text);
+    ASSERT_TRUE(document);
+    const ObjectMeta whole = extract_meta(*model::find_kind("", "v1", "Pod"), *document);
+    const ObjectMeta scanned = extract_meta("//pods/d/p", std::string(text), std::chrono::hours(1));
+    EXPECT_EQ(fields(scanned), fields(whole)) << text;
+    EXPECT_EQ(scanned.name, whole.name);
+    EXPECT_EQ(scanned.ns, whole.ns);
+    EXPECT_EQ(scanned.uid, whole.uid);
+    EXPECT_EQ(scanned.labels.pairs(), whole.labels.pairs()) << text;
+  }
 }
 
 }  // namespace

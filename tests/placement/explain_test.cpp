@@ -284,5 +284,31 @@ TEST(Explain, ATopologyKeyThatNoNodeHasIsNamedWithThoseThatAreThere) {
   EXPECT_TRUE(notes_for("rack").empty()) << "one node with it is enough";
 }
 
+TEST(Explain, ItsDocumentSaysOfEachNodeWhatItsTextSays) {
+  Cluster cluster;
+  cluster.upsert(node_document("fits", "4"));
+  cluster.upsert(node_document("small", "1"));
+  cluster.upsert(node_document("tainted", "4", {}, {{{"key", "k"}, {"value", "v"}, {"effect", "NoSchedule"}}}));
+  const json::Value out = to_json(explain(framework(), cluster, pod_of(pod_document("web", "2"))));
+  std::map<std::string, json::Value> nodes;
+  for (const json::Value& one : json::get_array(out, {"nodes"})) nodes[std::string(json::get_string(one, {"name"}))] = one;
+  ASSERT_EQ(nodes.size(), 3u);
+  EXPECT_TRUE(json::get_bool(nodes["fits"], {"feasible"}));
+  EXPECT_FALSE(json::get_object(nodes["fits"], {"scores"}).empty());
+  EXPECT_EQ(json::find(nodes["fits"], "rejections"), nullptr);
+  const json::Array& small = json::get_array(nodes["small"], {"rejections"});
+  ASSERT_EQ(small.size(), 1u);
+  EXPECT_EQ(json::get_string(small[0], {"plugin"}), "NodeResourcesFit");
+  EXPECT_EQ(json::get_string(small[0], {"code"}), "Unschedulable");
+  EXPECT_EQ(json::serialize(*json::find(small[0], "reasons")), R"(["Insufficient cpu"])");
+  const json::Array& tainted = json::get_array(nodes["tainted"], {"rejections"});
+  ASSERT_EQ(tainted.size(), 1u);
+  EXPECT_EQ(json::get_string(tainted[0], {"plugin"}), "TaintToleration");
+  EXPECT_EQ(json::get_string(tainted[0], {"code"}), "UnschedulableAndUnresolvable");
+  EXPECT_FALSE(json::get_bool(nodes["tainted"], {"feasible"}, true));
+  EXPECT_EQ(json::serialize(*json::find(out, "bestNodes")), R"(["fits"])");
+  EXPECT_EQ(json::get_string(out, {"verdict"}), "Fits");
+}
+
 }  // namespace
 }  // namespace berth::placement

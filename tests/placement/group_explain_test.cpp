@@ -120,5 +120,43 @@ TEST(GroupExplain, NothingIsLeftOfWhatWasTried) {
   EXPECT_TRUE(world.cluster.pod_node("default/there").is_valid());
 }
 
+TEST(GroupExplain, TheTextShowsTheNearestAndCountsTheRest) {
+  GroupExplanation told;
+  told.summary = "default/gang waits";
+  told.topology_key = "rack";
+  told.waiting = 3;
+  told.domains = {{"r1", 1, 2, "default/w2", "Insufficient cpu"}, {"", 4, 1, "", ""}};
+  const std::string start =
+      "PodGroup default/gang waits\n"
+      "  rack=r1: 2 of the 3 that wait find a place on 1 node\n"
+      "    default/w2 stops it: Insufficient cpu\n"
+      "  the cluster: 1 of the 3 that wait find a place on 4 nodes\n";
+  EXPECT_EQ(to_text(told), start + "No node added, opened or labelled, and no single group's end, would place it.\n");
+  told.changes = {"one node more"};
+  told.endings = {{"gang default/other", 1, 5}, {"ReplicaSet default/web", 4, 0}};
+  told.victims = {"a", "b"};
+  EXPECT_EQ(to_text(told), start +
+                               "It would be placed with any one of these:\n"
+                               "  one node more\n"
+                               "  the end of gang default/other (1 pod, priority 5)\n"
+                               "  the end of ReplicaSet default/web (4 pods, priority 0)\n"
+                               "The scheduler would evict for it: a, b\n");
+  for (int i = 0; i < 6; ++i) told.domains.push_back({fmt::format("x{}", i), 2, 0, "", ""});
+  const std::string many = to_text(told);
+  EXPECT_NE(many.find("rack=x2: "), std::string::npos);
+  EXPECT_EQ(many.find("rack=x3: "), std::string::npos) << "five are shown";
+  EXPECT_NE(many.find("  ... and 3 more domains\n"), std::string::npos) << many;
+  told.domains.resize(5);
+  EXPECT_EQ(to_text(told).find("more domains"), std::string::npos);
+  told.victims = {"1", "2", "3", "4", "5", "6", "7", "8"};
+  EXPECT_NE(to_text(told).find("evict for it: 1, 2, 3, 4, 5, 6, 7, 8\n"), std::string::npos);
+  told.victims.push_back("9");
+  EXPECT_NE(to_text(told).find("7, 8, …\n"), std::string::npos);
+  told.verdict = GroupExplanation::Verdict::kFits;
+  told.domains.clear();
+  told.places = {{"default/w0", "n1"}};
+  EXPECT_EQ(to_text(told), "PodGroup default/gang waits\n  default/w0 on n1\n") << "what would help is told of those that wait alone";
+}
+
 }  // namespace
 }  // namespace berth::placement::testing

@@ -200,10 +200,75 @@ TEST_F(Hints, OfStorageOnlyWhatBecameMoreHelps) {
   EXPECT_TRUE(says("VolumeZone", pending, {.event = kStorageClass, .object = &late}));
   EXPECT_TRUE(says("VolumeBinding", pending, {.event = kStorageClass, .object = &plain}));
   EXPECT_FALSE(says("VolumeBinding", pending, {.event = kStorageClass, .object_before = &plain, .object = &late}));
+  const json::Value elsewhere =
+      object("volumeBindingMode: Immediate\nallowedTopologies: [{matchLabelExpressions: [{key: zone, values: [a]}]}]");
+  EXPECT_TRUE(says("VolumeBinding", pending, {.event = kStorageClass, .object_before = &plain, .object = &elsewhere}))
+      << "volumes may be made in other places now";
   const auto zone_a = object("metadata: {labels: {topology.kubernetes.io/zone: a}}"),
              zone_b = object("metadata: {labels: {topology.kubernetes.io/zone: b}}");
   EXPECT_TRUE(says("VolumeZone", pending, {.event = kPersistentVolume, .object_before = &zone_a, .object = &zone_b}));
   EXPECT_FALSE(says("VolumeZone", pending, {.event = kPersistentVolume, .object_before = &zone_a, .object = &zone_a}));
+}
+
+TEST_F(Hints, VolumesWaitForThePodThatHasThem) {
+  const auto volumes = [](const char* list) { return fmt::format(", volumes: [{}]", list); };
+  const auto pending =
+      pod("p", "x",
+          volumes("{name: v, persistentVolumeClaim: {claimName: mine}}, {name: e, emptyDir: {}}, {name: d, gcePersistentDisk: {pdName: "
+                  "disk}}"));
+  const auto leaves = [&](const char* list, const std::string& ns = "default") {
+    const auto gone = pod("q", "x", volumes(list), ns);
+    return says("VolumeRestrictions", pending, {.event = kAssignedPodDeleted, .pod_before = gone.get()});
+  };
+  EXPECT_TRUE(leaves("{name: v, persistentVolumeClaim: {claimName: mine}}"));
+  EXPECT_FALSE(leaves("{name: v, persistentVolumeClaim: {claimName: other}}"));
+  EXPECT_FALSE(leaves("{name: v, persistentVolumeClaim: {claimName: mine}}", "another")) << "of the same name elsewhere";
+  EXPECT_TRUE(leaves("{name: v, gcePersistentDisk: {pdName: disk}}"));
+  EXPECT_FALSE(leaves("{name: v, gcePersistentDisk: {pdName: other}}"));
+  EXPECT_FALSE(leaves("{name: v, configMap: {name: disk}}, {name: w, hostPath: {path: /mine}}"));
+  EXPECT_FALSE(leaves(""));
+}
+
+TEST_F(Hints, LabelsThatChangeWakeWhomTheChangeConcerns) {
+  const auto near = pod("p", "x", affinity("podAffinity", "web")), off = pod("q", "x", affinity("podAntiAffinity", "web"));
+  const auto web = pod("w", "web"), other = pod("w", "other"), third = pod("w", "third");
+  const auto wakes = [&](const PodInfoPtr& pending, const PodInfoPtr& before, const PodInfoPtr& now) {
+    return says("InterPodAffinity", pending, {.event = kAssignedPodLabels, .pod_before = before.get(), .pod = now.get()});
+  };
+  EXPECT_TRUE(wakes(near, other, web));
+  EXPECT_TRUE(wakes(near, web, other)) << "the first of its group may go anywhere once the last has left it";
+  EXPECT_FALSE(wakes(near, web, web));
+  EXPECT_FALSE(wakes(near, other, third));
+  EXPECT_TRUE(wakes(off, web, other));
+  EXPECT_FALSE(wakes(off, web, web));
+  EXPECT_FALSE(wakes(off, other, web));
+  EXPECT_FALSE(wakes(off, other, third));
+  const auto own = pod("w", "x", affinity("podAntiAffinity", "web"));
+  EXPECT_TRUE(wakes(own, third, own)) << "its own labels are news to itself";
+}
+
+TEST_F(Hints, NamespacesWakeWhoSelectsThem) {
+  const auto plain = pod("p", "x", affinity("podAffinity", "web"));
+  const auto selecting = [](const char* kind) {
+    return pod("p", "x",
+               fmt::format(", affinity: {{{}: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: zone, namespaceSelector: "
+                           "{{matchLabels: {{team: a}}}}, labelSelector: {{}}}}]}}}}",
+                           kind));
+  };
+  EXPECT_FALSE(says("InterPodAffinity", plain, {.event = kNamespaces}));
+  EXPECT_TRUE(says("InterPodAffinity", selecting("podAffinity"), {.event = kNamespaces}));
+  EXPECT_TRUE(says("InterPodAffinity", selecting("podAntiAffinity"), {.event = kNamespaces}));
+}
+
+TEST_F(Hints, NodeAffinityAsksOfEachNodeBothOfItsOwnAndOfTheProfiles) {
+  profile_.args.added_affinity =
+      model::NodeAffinity::parse(*json::parse_yaml("requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
+                                                   "[{matchExpressions: [{key: pool, operator: In, values: [a]}]}]}"));
+  const auto pending = pod("p", "x", ", nodeSelector: {disk: ssd}");
+  const NodeView disk = node("disk: ssd"), pool = node("pool: a"), both = node("disk: ssd, pool: a");
+  EXPECT_FALSE(says("NodeAffinity", pending, {.event = kNodeAdded, .node = &disk}));
+  EXPECT_FALSE(says("NodeAffinity", pending, {.event = kNodeAdded, .node = &pool}));
+  EXPECT_TRUE(says("NodeAffinity", pending, {.event = kNodeAdded, .node = &both}));
 }
 
 }  // namespace
