@@ -16,7 +16,8 @@ json::Object node_ids(const json::Value& node) {
 }
 
 json::Array& drivers_of(json::Value& csi_node) {
-  if (json::find(csi_node, {"spec", "drivers"}) == nullptr) json::set(csi_node, {"spec", "drivers"}, json::Array{});
+  if (const json::Value* known = json::find(csi_node, {"spec", "drivers"}); known == nullptr || !known->is_array())
+    json::set(csi_node, {"spec", "drivers"}, json::Array{});
   return json::find(csi_node, {"spec", "drivers"})->as_array();
 }
 

@@ -194,6 +194,9 @@ TEST(CsiNode, HasADriverOnceAsItLastSaid) {
   EXPECT_EQ(text(document, {"spec", "drivers"}), R"([{"name":"d","nodeID":"id","topologyKeys":["zone"]}])");
   EXPECT_EQ(json::serialize(*node_patch(node, info)),
             R"({"metadata":{"annotations":{"csi.volume.kubernetes.io/nodeid":"{\"other\":\"o\",\"d\":\"id\"}"},"labels":{"zone":"a"}}})");
+  json::Value of_others = yaml("{spec: {drivers: null}}");
+  EXPECT_FALSE(remove_driver(of_others, "d"));
+  EXPECT_TRUE(put_driver(of_others, info));
   info.topology["zone"] = "b";
   EXPECT_EQ(node_patch(node, info).error().message,
             R"(detected topology value collision: driver reported "zone":"b" but existing label is "zone":"a")");
