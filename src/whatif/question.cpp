@@ -108,6 +108,13 @@ const std::vector<Verb>& verbs() {
          w.set_reason(told(what) + " is evicted");
          return evict_pod(w, told(what));
        }},
+      {"resize",
+       {"container", "requests"},
+       [](World& w, V change, V what) -> Result<void> {
+         if (!what.is_string()) return invalid("NAMESPACE/POD is wanted");
+         w.set_reason(fmt::format("{} is resized", told(what)));
+         return resize_pod(w, told(what), std::string(json::get_string(change, {"container"})), field_of(change, "requests"));
+       }},
       {"config",
        {"from"},
        [](World& w, V change, V what) {
