@@ -10,44 +10,8 @@ from concurrent import futures
 
 import grpc
 
-
-def varint(number):
-    out = b""
-    while number > 0x7F:
-        out, number = out + bytes([number & 0x7F | 0x80]), number >> 7
-    return out + bytes([number])
-
-
-def field(number, value):
-    """A field of text, bytes or a true value."""
-    if isinstance(value, bool):
-        return varint(number << 3) + b"\x01" if value else b""
-    data = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(data)) + data
-
-
-def fields(data):
-    """(number, bytes) of the fields of a message that are texts or messages."""
-    at, out = 0, []
-
-    def number():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            value, at, shift = value | (byte & 0x7F) << shift, at + 1, shift + 7
-            if byte < 0x80:
-                return value
-
-    while at < len(data):
-        tag = number()
-        if tag & 7 == 2:
-            size = number()
-            out.append((tag >> 3, data[at:at + size]))
-            at += size
-        else:
-            number()
-    return out
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+from wire import field, fields
 
 
 class Plugin(grpc.GenericRpcHandler):

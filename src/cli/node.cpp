@@ -26,6 +26,7 @@
 #include "node/agent/leftovers.h"
 #include "node/agent/own_runtime.h"
 #include "node/devices/device_plugins.h"
+#include "node/devices/pod_resources.h"
 #include "node/plugins/plugin_watcher.h"
 #include "security/pki.h"
 
@@ -231,6 +232,10 @@ void AgentCommand::add_to(CLI::App& app) {
   options.plugins_registry = node::plugins::WatcherOptions().directory;
   app.add_option("--plugins-registry", options.plugins_registry,
                  "the directory of the sockets by which drivers are found (CSI, DRA) and device plugins; \"\": none are")
+      ->capture_default_str();
+  options.pod_resources = node::devices::PodResourcesOptions().directory;
+  app.add_option("--pod-resources", options.pod_resources,
+                 "the directory where monitoring agents ask which pod has which devices; \"\": it is not served")
       ->capture_default_str();
   app.add_option("--node-cgroup", options.node_cgroup,
                  "the cgroup that stands for the machine, such as /node1; its memory limit is the node's memory");

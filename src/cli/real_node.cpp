@@ -17,6 +17,7 @@
 #include "node/agent/leftovers.h"
 #include "node/agent/own_runtime.h"
 #include "node/devices/device_plugins.h"
+#include "node/devices/pod_resources.h"
 #include "node/plugins/plugin_watcher.h"
 #include "security/pki.h"
 
@@ -131,6 +132,10 @@ void RealNodeFlags::add_to(CLI::App& app) {
   app.add_option("--plugins-registry", plugins_registry,
                  "The directory of the sockets by which the real node finds drivers (CSI, DRA) and device plugins; \"\": none")
       ->capture_default_str();
+  pod_resources = node::devices::PodResourcesOptions().directory;
+  app.add_option("--pod-resources", pod_resources,
+                 "Where monitoring agents ask which pod of the real node has which devices; \"\": it is not served")
+      ->capture_default_str();
 }
 
 std::string RealNode::missing(const RealNodeFlags& flags, RealNodeMode mode) {
@@ -167,6 +172,7 @@ Result<std::unique_ptr<RealNode>> RealNode::start(const RealNodeFlags& flags, Re
   options.tracer = place.tracer;
   options.device_plugins = flags.device_plugins;
   options.plugins_registry = flags.plugins_registry;
+  options.pod_resources = flags.pod_resources;
   if (auto made = make_private_directory(options.root); !made) return std::unexpected(made.error());
   auto lock = agent::DirectoryLock::take(options.root);
   if (!lock) return std::unexpected(lock.error());

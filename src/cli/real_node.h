@@ -25,6 +25,7 @@ struct RealNodeFlags {
   std::vector<std::string> kubelet_arguments;
   std::string device_plugins;    ///< As `berth node --device-plugins`.
   std::string plugins_registry;  ///< As `berth node --plugins-registry`.
+  std::string pod_resources;     ///< As `berth node --pod-resources`.
   Compatibility compatibility;   ///< Of `berth up`, where the scheduler's flag sets it for all.
   void add_to(CLI::App& app);
 };

@@ -165,6 +165,18 @@ Result<void> Changes::add_flag(const std::string& flag, const std::string& value
     }
     if (replicas < 0) return invalid(fmt::format("{}: NAMESPACE/NAME=REPLICAS is wanted", words));
     add(json::Object{{"scale", value.substr(0, equals)}, {"replicas", replicas}}, words);
+  } else if (verb == "resize") {
+    const std::size_t colon = value.find(':');
+    if (colon == std::string::npos || colon == 0 || colon + 1 == value.size())
+      return invalid(fmt::format("{}: NAMESPACE/POD[/CONTAINER]:cpu=2,memory=4Gi is wanted", words));
+    auto requests = assignments(value.substr(colon + 1), words, false);
+    if (!requests) return std::unexpected(requests.error());
+    const std::string name = value.substr(0, colon);
+    const std::size_t slash = name.rfind('/');
+    const bool has_container = slash != std::string::npos && name.find('/') != slash;
+    json::Object change{{"resize", has_container ? name.substr(0, slash) : name}, {"requests", std::move(*requests)}};
+    if (has_container) change["container"] = name.substr(slash + 1);
+    add(std::move(change), words);
   } else if (verb == "delete" || verb == "evict") {
     add(json::Object{{verb, value}}, words);
   } else if (verb == "filename") {
@@ -293,6 +305,7 @@ struct Flags {
     change("--allocatable", "NODES:cpu=4,memory=8Gi");
     change("-f,--filename", "Objects are applied: a file or folder");
     change("--scale", "NAMESPACE/NAME=REPLICAS, KIND/NAMESPACE/NAME=REPLICAS");
+    change("--resize", "NAMESPACE/POD:cpu=2,memory=4Gi is what it asks for from now on, where it is; /CONTAINER behind the pod's name");
     change("--delete", "KIND/NAMESPACE/NAME is deleted");
     change("--evict", "NAMESPACE/POD is evicted through the eviction API");
     change("--config", "Another KubeSchedulerConfiguration or Policy decides from here on");

@@ -98,6 +98,7 @@ json::Object container_status(const ContainerSpec& spec, const ContainerRecord& 
   }
   if (!spec.volume_mounts.empty()) out["volumeMounts"] = spec.volume_mounts;
   if (record.user.is_object()) out["user"] = record.user;
+  if (!record.allocated_devices.empty()) out["allocatedResourcesStatus"] = record.allocated_devices;
   return out;
 }
 

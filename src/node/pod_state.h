@@ -63,9 +63,10 @@ struct ContainerRecord {
   bool is_started = false;
   bool is_reset = false;  ///< Removed so that the whole pod starts anew: its end counts for nothing, and its restart is counted already.
   std::string image_id, container_id;
-  std::string image;      ///< As the runtime names it; empty: as the spec does.
-  json::Value resources;  ///< What is in force, {"requests":…,"limits":…}; null: what the spec says, once there is a container.
-  json::Value user;       ///< {"linux":{"uid":…}} as the runtime tells it; null: it does not.
+  std::string image;              ///< As the runtime names it; empty: as the spec does.
+  json::Value resources;          ///< What is in force, {"requests":…,"limits":…}; null: what the spec says, once there is a container.
+  json::Array allocated_devices;  ///< How healthy its devices are, as status.allocatedResourcesStatus has it.
+  json::Value user;               ///< {"linux":{"uid":…}} as the runtime tells it; null: it does not.
 };
 
 /// Of a container that was removed so that the whole pod starts anew (RestartAllContainers).

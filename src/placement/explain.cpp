@@ -40,6 +40,7 @@ class Explainer {
     out_.scheduler = framework_.profile().scheduler_name;
     if (const auto node = cluster_.pod_node(pod_->key); node.is_valid()) {
       out_.current_node = cluster_.node(node)->name;
+      out_.resize = room_for_resize(cluster_, *pod_);
       // As it would come today: what it holds would pin it to where it is.
       pod_ = trial_.renew(trial_.evict(pod_));
     }

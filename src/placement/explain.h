@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "placement/node_changes.h"
 #include "placement/preemption.h"
+#include "placement/resize_room.h"
 
 namespace berth::placement {
 
@@ -66,8 +67,9 @@ struct Explanation {
   std::vector<Relaxation> relaxations;
   std::vector<NodeChange> node_changes;  ///< Of a pending pod.
   std::optional<EvictionPlan> eviction;
-  std::string configuration;  ///< Where the scheduler's configuration is from, when the caller says so.
-  std::string contradiction;  ///< What the scheduler itself has said against the verdict, when the caller knows.
+  std::optional<ResizeRoom> resize;  ///< Of a pod that runs and is granted other amounts than its spec asks for.
+  std::string configuration;         ///< Where the scheduler's configuration is from, when the caller says so.
+  std::string contradiction;         ///< What the scheduler itself has said against the verdict, when the caller knows.
 };
 
 /// A pod that already runs is explained as if it were not there. The cluster is not changed.

@@ -94,6 +94,7 @@ json::Value to_json(const Explanation& e) {
   if (!e.contradiction.empty()) out["contradiction"] = e.contradiction;
   if (!e.notes.empty()) out["notes"] = array_of(e.notes);
   if (!e.current_node.empty()) out["currentNode"] = e.current_node;
+  if (e.resize) out["resize"] = to_json(*e.resize);
   out["bestNodes"] = array_of(e.best_nodes);
   if (!e.why_winner.empty()) out["whyWinner"] = array_of(e.why_winner);
   if (!e.nearest_node.empty()) out["nearestNode"] = e.nearest_node;
@@ -127,6 +128,7 @@ std::string to_text(const Explanation& e, bool is_wide) {
   std::string out = e.summary + ".\n";
   if (!e.contradiction.empty()) out += e.contradiction + "\n";
   if (!e.message.empty() && e.verdict == Explanation::Verdict::kPending) out += fmt::format("  {}\n", e.message);
+  if (e.resize) out += words_of(*e.resize) + ".\n";
   for (const auto& note : e.notes) out += fmt::format("  {}.\n", note);
   for (const auto& line : e.why_winner) out += fmt::format("  {}\n", line);
   if (e.verdict == Explanation::Verdict::kPending) {

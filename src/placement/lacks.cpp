@@ -22,6 +22,13 @@ std::string_view last_part(std::string_view key) { return key.substr(key.rfind('
 
 }  // namespace
 
+std::int64_t amount_of(const Resource& resource, std::string_view name) {
+  if (name == "cpu") return resource.cpu_milli;
+  if (name == "memory") return resource.memory_bytes;
+  if (name == "ephemeral-storage") return resource.ephemeral_storage_bytes;
+  return resource.scalar(name);
+}
+
 std::vector<Shortage> shortages(const Cluster& cluster, const PodInfo& pod, const NodeInfo& node) {
   std::vector<Shortage> out;
   const auto check = [&](std::string_view name, std::int64_t asked, std::int64_t used, std::int64_t allocatable) {

@@ -11,6 +11,9 @@
 
 namespace berth::placement {
 
+/// Of one resource, in its own unit: thousandths of cpu, bytes, pieces.
+[[nodiscard]] std::int64_t amount_of(const Resource& resource, std::string_view name);
+
 struct Shortage {
   std::string resource;
   std::int64_t asked = 0, free = 0, allocatable = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "placement/explain.h"
+#include "placement/lacks.h"
 
 namespace berth::placement {
 namespace {
@@ -33,13 +34,6 @@ void lower_request(model::PodView& pod, const std::string& resource, std::int64_
   auto& list = pod.containers[0].requests;
   list.emplace_back(resource, resource == "cpu" ? model::Quantity::from_milli(wanted) : model::Quantity::from_value(wanted));
   std::ranges::sort(list, {}, [](const auto& one) { return one.first; });
-}
-
-std::int64_t amount_of(const Resource& resource, std::string_view name) {
-  if (name == "cpu") return resource.cpu_milli;
-  if (name == "memory") return resource.memory_bytes;
-  if (name == "ephemeral-storage") return resource.ephemeral_storage_bytes;
-  return resource.scalar(name);
 }
 
 }  // namespace

@@ -134,19 +134,23 @@ Result<void> scale(World& world, const std::string& text, const std::string& kin
   return {};
 }
 
-Result<void> evict_pod(World& world, const std::string& text) {
+Result<std::string> running_pod(const World& world, const std::string& text) {
   const ObjectName name = parse_object_name(text, world.options().default_namespace);
   const std::string key = name.ns + "/" + name.name;
-  const Record* record = world.find(key);
-  if (record == nullptr || record->node.empty()) {
-    std::vector<std::string> names;
-    for (const auto& [pod, one] : world.tables().pods)
-      if (one.view().ns() == name.ns) names.push_back(pod);
-    std::ranges::sort(names);
-    const std::vector<std::string_view> views(names.begin(), names.end());
-    return invalid(fmt::format("no pod {} runs on a node{}", key, config::suggestion(key, views)));
-  }
-  if (const auto why = world.evict(key, world.reason())) world.block(key, *why);
+  const auto found = world.tables().pods.find(key);
+  if (found != world.tables().pods.end() && !found->second.node.empty()) return key;
+  std::vector<std::string> names;
+  for (const auto& [pod, one] : world.tables().pods)
+    if (one.view().ns() == name.ns) names.push_back(pod);
+  std::ranges::sort(names);
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  return invalid(fmt::format("no pod {} runs on a node{}", key, config::suggestion(key, views)));
+}
+
+Result<void> evict_pod(World& world, const std::string& text) {
+  const auto key = running_pod(world, text);
+  if (!key) return std::unexpected(key.error());
+  if (const auto why = world.evict(*key, world.reason())) world.block(*key, *why);
   world.settle();
   return {};
 }

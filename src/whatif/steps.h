@@ -44,5 +44,9 @@ Result<void> apply(World& world, const json::Value& object);
 Result<void> scale(World& world, const std::string& name, const std::string& kind, std::int64_t replicas);
 Result<void> remove(World& world, const std::string& what);
 Result<void> evict_pod(World& world, const std::string& name);
+/// In place. An empty container: the only one, or the pod as a whole where its own requests say what it may have.
+Result<void> resize_pod(World& world, const std::string& name, const std::string& container, const json::Value& requests);
+/// "namespace/name" of the pod that NAME or NAMESPACE/NAME means; the error names what was meant perhaps.
+Result<std::string> running_pod(const World& world, const std::string& name);
 
 }  // namespace berth::whatif

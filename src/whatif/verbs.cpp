@@ -91,6 +91,13 @@ const std::vector<Verb>& verbs() {
        .words = [](V change, V what) { return fmt::format("{} is scaled to {}", names_in(what), json::get_int(change, {"replicas"})); }},
       {.name = "delete", .participle = "deleted", .run = [](World& w, V, V what) { return named(w, what, remove); }},
       {.name = "evict", .participle = "evicted", .run = [](World& w, V, V what) { return named(w, what, evict_pod); }},
+      {.name = "resize",
+       .fields = {"container", "requests"},
+       .run = [](World& w, V change, V what) -> Result<void> {
+         if (!what.is_string()) return invalid("NAMESPACE/POD is wanted");
+         return resize_pod(w, names_in(what), std::string(json::get_string(change, {"container"})), field_of(change, "requests"));
+       },
+       .words = [](V, V what) { return fmt::format("{} is resized", names_in(what)); }},
       {.name = "config",
        .fields = {"from"},
        .run = [](World& w, V change, V what) { return change_config(w, what, json::get_string(change, {"from"}, "pending")); },

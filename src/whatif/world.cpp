@@ -136,6 +136,13 @@ void World::hold(const std::string& pod, const std::string& node) {
   arrive(pod, there->index);
 }
 
+void World::replace(const std::string& pod, PodInfoPtr now) {
+  save(pod);
+  ++epoch_;
+  tables_.pods.at(pod).info = now;
+  cluster().upsert_pod(std::move(now));
+}
+
 World::Remaking World::remaking_of(const Record& record) {
   if (record.is_mirror()) return {false, "a mirror pod: it is its node's own"};
   const model::OwnerReference* owner = record.owner();

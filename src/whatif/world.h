@@ -156,6 +156,8 @@ class World {
   bool add(placement::PodInfoPtr pod, model::PodFacts facts, std::string reason);
   /// The pod runs on the node, whatever the scheduler would say.
   void hold(const std::string& pod, const std::string& node);
+  /// The pod is another in the same place: it asks for other amounts.
+  void replace(const std::string& pod, placement::PodInfoPtr now);
   /// It leaves its node, or stops waiting. True when it waits for another now.
   bool leave(const std::string& pod, const Leaving& how);
   /// Through the eviction API; the answer is why not.

@@ -105,6 +105,13 @@ TEST_F(ResourceClaimTest, AQuotaCountsDevicesByTheirClass) {
   EXPECT_EQ(usage.at("gpu.deviceclass.resource.k8s.io/devices").value(), 6);
   EXPECT_EQ(usage.at("nic.deviceclass.resource.k8s.io/devices").value(), 32);
   EXPECT_EQ(usage.at("count/resourceclaims.resource.k8s.io").value(), 1);
+  EXPECT_EQ(usage.at("requests.deviceclass.resource.kubernetes.io/gpu").value(), 6) << "also as what a pod may ask for by name";
+  const auto by_name = model::quota_usage(
+      *kinds().resource_claim,
+      yaml("metadata: {annotations: {resource.kubernetes.io/extended-resource-claim: 'true'}}\nspec: {devices: {requests: [{name: a, "
+           "exactly: {deviceClassName: gpu, allocationMode: ExactCount, count: 2}}]}}"));
+  EXPECT_EQ(by_name.at("gpu.deviceclass.resource.k8s.io/devices").value(), 2);
+  EXPECT_FALSE(by_name.contains("requests.deviceclass.resource.kubernetes.io/gpu")) << "its pod counts them";
 }
 
 }  // namespace

@@ -210,9 +210,10 @@ TEST(KubeletConfig, TheDecodersWordsAndItsOrder) {
 
 TEST(KubeletConfig, WhatHasNoEffectIsSaid) {
   const auto settings = load_config_text(
-      "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncpuManagerPolicy: static\nevictionHrad: {}\n", "FILE");
+      "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ntopologyManagerPolicy: restricted\nevictionHrad: {}\n",
+      "FILE");
   ASSERT_TRUE(settings) << settings.error();
-  EXPECT_EQ(settings->warnings, (std::vector<std::string>{"the configuration's field \"cpuManagerPolicy\" has no effect here",
+  EXPECT_EQ(settings->warnings, (std::vector<std::string>{"the configuration's field \"topologyManagerPolicy\" has no effect here",
                                                           "the configuration's unknown field \"evictionHrad\" is ignored"}));
 }
 

@@ -454,7 +454,7 @@ TEST(Input, NamesThatAreNotThereAreErrorsWithWhatWasMeant) {
   EXPECT_EQ(error("{changes: [{dran: a1}]}"),
             "changes[0]: \"dran\" is no change; did you mean \"drain\"?; there are: drain, fail, remove, cordon, uncordon, add, label, "
             "taint, allocatable, apply, scale, "
-            "delete, evict, config, descheduler, autoscaler");
+            "delete, evict, resize, config, descheduler, autoscaler");
   EXPECT_EQ(error("{changes: [{drain: a1, count: 3}]}"), "changes[0].count: no such field of \"drain\"");
   EXPECT_EQ(error("{change: []}"), "change: no such field of a question; did you mean \"changes\"?");
   EXPECT_EQ(error("{each: rack}"), "each: no node has a label \"rack\" (\"node\", \"zone\", or a label's key)");
@@ -493,6 +493,49 @@ TEST(Answer, TheSameQuestionGivesTheSameBytesAndThePresentStays) {
   const std::string first = json::serialize(*present.ask(question));
   (void)present.ask(json::parse_yaml_stream("{changes: [{drain: b1}]}")->front());
   EXPECT_EQ(json::serialize(*present.ask(question)), first);
+}
+
+TEST(Resize, WhatHasRoomIsTakenFromOthers) {
+  Dump dump;
+  dump.node("a1", "a", "4").node("a2", "a", "2").deployment("db", "1", {{"a1"}}).deployment("web", "2", {{"a2"}});
+  EXPECT_EQ(pending(dump.ask("{changes: [{drain: a2}]}")), Words{});
+  const json::Value answer = dump.ask("{changes: [{resize: shop/db-1-0, requests: {cpu: 3}}, {drain: a2}]}");
+  EXPECT_TRUE(has_note(answer, "shop/db-1-0: Its resize has room on a1"));
+  EXPECT_EQ(pending(answer), Words{"web-1-0"});
+}
+
+TEST(Resize, WhatHasNoRoomSaysAfterWhoseGoingItWould) {
+  Dump dump;
+  dump.node("a1", "a", "4").deployment("db", "1", {{"a1"}}).deployment("web", "2", {{"a1"}});
+  EXPECT_TRUE(has_note(
+      dump.ask("{changes: [{resize: shop/db-1-0, requests: {cpu: 3}}]}"),
+      "shop/db-1-0: Its resize waits on a1 for cpu: 1 more (asks 3, free 2 of 4); it would fit after shop/web-1-0 (priority 0) is gone"));
+  EXPECT_TRUE(has_note(dump.ask("{changes: [{scale: shop/web, replicas: 0}, {resize: shop/db-1-0, requests: {cpu: 3}}]}"),
+                       "shop/db-1-0: Its resize has room on a1"));
+  EXPECT_TRUE(has_note(dump.ask("{changes: [{resize: shop/db-1-0, requests: {cpu: 9}}]}"),
+                       "shop/db-1-0: Its resize never has room on a1: cpu (asks 9, the node has 4)"));
+}
+
+TEST(Resize, WhatIsGivenBackIsThereForWhoWaits) {
+  Dump dump;
+  dump.node("a1", "a", "4").deployment("db", "3", {{"a1"}}).deployment("web", "2", {{""}});
+  EXPECT_EQ(pending(dump.ask("{changes: [{cordon: a1}, {uncordon: a1}]}")), Words{"web-1-0"});
+  EXPECT_EQ(pending(dump.ask("{changes: [{resize: shop/db-1-0, requests: {cpu: 1}}]}")), Words{});
+}
+
+TEST(Resize, MistakesSayWhatIsMeant) {
+  Dump dump;
+  dump.node("a1", "a", "4").deployment("db", "1", {{"a1"}});
+  const auto error = [&](const std::string& question) { return dump.try_ask(question).error().message; };
+  EXPECT_EQ(error("{changes: [{resize: shop/db-1-1, requests: {cpu: 3}}]}"),
+            "changes[0].resize: no pod shop/db-1-1 runs on a node; did you mean \"shop/db-1-0\"?");
+  EXPECT_EQ(error("{changes: [{resize: shop/db-1-0, container: d, requests: {cpu: 3}}]}"),
+            "changes[0].resize: container: the pod has no \"d\"; did you mean \"c\"?");
+  EXPECT_EQ(error("{changes: [{resize: shop/db-1-0, requests: {gpu: 3}}]}"),
+            "changes[0].resize: requests.gpu: only cpu and memory are resized in place");
+  EXPECT_EQ(error("{changes: [{resize: shop/db-1-0, requests: {cpu: 1x}}]}"),
+            "changes[0].resize: requests.cpu: an amount such as 500m or 2Gi is wanted");
+  EXPECT_EQ(error("{changes: [{resize: shop/db-1-0}]}"), "changes[0].resize: \"requests\": amounts such as {\"cpu\": 2} are wanted");
 }
 
 }  // namespace

@@ -40,11 +40,6 @@ Result<json::Value> to_result(model::ApiResult<json::Value> result) {
   return fail(code == 404 ? ErrorCode::kNotFound : code == 409 ? ErrorCode::kConflict : ErrorCode::kUnavailable, result.error().message);
 }
 
-std::string first_line(const char* path) {
-  std::string text = read_small_file(path).value_or("");
-  return text.substr(0, text.find('\n'));
-}
-
 class AgentImpl final : public Agent {
  public:
   AgentImpl(client::Client& client, client::Client& blocking, AgentOptions options, std::unique_ptr<cri::Channel> runtime, Cgroups cgroups)
@@ -114,7 +109,14 @@ class AgentImpl final : public Agent {
     if (const auto computed = compute_resources(); !computed) return computed;
     if (const auto made = make_cgroups(); !made) return made;
     lower_own_oom_score();
-    drivers_.take_device_plugins(options_.device_plugins, options_.root + "/devices.json", [this] { report_soon(); });
+    drivers_.take_device_plugins(options_.device_plugins, options_.root + "/devices.json", [this] {
+      report_soon();
+      show_devices("");
+    });
+    if (!options_.plugins_registry.empty())
+      drivers_.take_claim_drivers(blocking_, options_.node_name, options_.root + "/claims.json",
+                                  [this](const std::string& uid) { show_devices(uid); });
+    if (const auto managed = drivers_.manage_cpus(options_.settings, options_.root, [this] { show_devices(""); }); !managed) return managed;
     make_environment();
     serve_csi();
     pods_.emplace(client_, *environment_, [this](const json::Value& pod, const std::vector<json::Value>& active, const json::Value* node) {
@@ -160,7 +162,8 @@ class AgentImpl final : public Agent {
     };
     monitor_.emplace(std::move(monitored));
     monitor_->start();
-    drivers_.watch(options_.plugins_registry);
+    drivers_.watch(options_.plugins_registry, *pods_);
+    drivers_.tell_of_pods(options_.pod_resources, *pods_);
     collector_->start();
     pressure_->start();
     OomWatch::Options watching;
@@ -234,6 +237,14 @@ class AgentImpl final : public Agent {
     return cgroups_.create(paths_.pods_cgroup + "/besteffort", {.cpu_shares = 2});
   }
 
+  /// Of one pod, or where it is empty of any. Pods' statuses tell of their devices.
+  void show_devices(const std::string& uid) {
+    post([this, uid] {
+      for (const auto& worker : pods_->workers())
+        if (uid.empty() || worker->uid() == uid) worker->show_devices();
+    });
+  }
+
   void make_environment() {
     environment_.emplace(*runtime_, cgroups_, clock_);
     environment_->root = options_.root;
@@ -277,8 +288,7 @@ class AgentImpl final : public Agent {
       about.field_path = field_path;
       post([this, about, type, reason, message] { recorder_->event(about, type, reason, message); });
     };
-    if (auto* plugins = drivers_.devices())
-      environment_->devices = [plugins](const std::string& uid, const std::string& container) { return plugins->prepare(uid, container); };
+    drivers_.give_to(*environment_);
     environment_->node_uid = [this] { return reporter_ ? reporter_->uid() : std::string(); };
   }
 
@@ -499,16 +509,7 @@ class AgentImpl final : public Agent {
     else if (known)
       take(known->document());
     if (auto refusal = refuse_pod(node, pod, active)) return refusal;
-    return refuse_devices(pod, active);
-  }
-
-  std::optional<Refusal> refuse_devices(const json::Value& pod, const std::vector<json::Value>& active) {
-    if (drivers_.devices() == nullptr) return std::nullopt;
-    std::set<std::string> others;
-    for (const auto& other : active) others.emplace(json::get_string(other, {"metadata", "uid"}));
-    if (const auto given = drivers_.devices()->admit(pod, std::move(others)); !given)
-      return Refusal{"UnexpectedAdmissionError", given.error().message};
-    return std::nullopt;
+    return drivers_.refuse(pod, active);
   }
 
   /// The kubelet has one reason for all that may fit later, and nothing here can never fit.

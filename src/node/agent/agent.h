@@ -32,6 +32,7 @@ struct AgentOptions {
   eviction::KubeletSettings settings;
   std::string device_plugins;    ///< The directory where device plugins register; empty: none can.
   std::string plugins_registry;  ///< The directory of the sockets by which drivers and plugins are found; empty: none are.
+  std::string pod_resources;     ///< The directory where monitoring agents ask who has what; empty: it is not served.
   std::string kubelet_version{kBuildVersion};
   std::shared_ptr<net::tracing::Tracer> tracer;  ///< Is told of pods' starts; null: nobody is.
 };

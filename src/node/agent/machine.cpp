@@ -167,4 +167,9 @@ std::optional<Pressure> machine_pressure(const MachinePaths& paths, std::string_
   return text ? parse_pressure(*text) : std::nullopt;
 }
 
+std::string first_line(const char* path) {
+  std::string text = read_small_file(path).value_or("");
+  return text.substr(0, text.find('\n'));
+}
+
 }  // namespace berth::node::agent

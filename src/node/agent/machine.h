@@ -39,4 +39,7 @@ struct MachinePaths {
 /// The machine's pressure stall information of "cpu", "memory" or "io"; nullopt where the kernel does not tell.
 [[nodiscard]] std::optional<Pressure> machine_pressure(const MachinePaths& paths, std::string_view resource);
 
+/// Of a small file; empty when it cannot be read.
+[[nodiscard]] std::string first_line(const char* path);
+
 }  // namespace berth::node::agent

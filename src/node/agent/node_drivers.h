@@ -1,4 +1,4 @@
-// What of a node is done by others: its device plugins, and the drivers that are found by their sockets.
+// What pods are given of a node beside amounts: devices of plugins and of drivers that are found by their sockets, processors of their own.
 #pragma once
 #include <functional>
 #include <map>
@@ -6,9 +6,18 @@
 #include <string>
 
 #include "base/clock.h"
+#include "node/admission.h"
 
+namespace berth::node::cpus {
+class CpuManager;
+}
 namespace berth::node::devices {
+class ClaimDrivers;
 class DevicePlugins;
+class PodResources;
+}  // namespace berth::node::devices
+namespace berth::node::eviction {
+struct KubeletSettings;
 }
 namespace berth::node::csi {
 class CsiVolumes;
@@ -19,7 +28,14 @@ class PluginHandler;
 class PluginWatcher;
 }  // namespace berth::node::plugins
 
+namespace berth::client {
+class Client;
+}
+
 namespace berth::node::agent {
+
+class NodePods;
+struct PodEnvironment;
 
 /// Its functions one after the other, on one thread. A node without what cannot be had is a node all the same: the log says why.
 class NodeDrivers {
@@ -32,15 +48,26 @@ class NodeDrivers {
   /// `directory` empty: none. `changed`: what the node has is another; any thread.
   void take_device_plugins(const std::string& directory, const std::string& checkpoint, std::function<void()> changed);
   void serve_csi(csi::CsiOptions options);
+  /// DRA drivers. `blocking` removes what they published once they are gone; `health_changed` is told of pods, on any thread.
+  void take_claim_drivers(client::Client& blocking, const std::string& node_name, const std::string& checkpoint,
+                          std::function<void(const std::string& uid)> health_changed);
+  /// Who asks at `directory` is told which pod has which devices. Empty: nobody is.
+  void tell_of_pods(const std::string& directory, const NodePods& pods);
   /// Who is told of the drivers of a type (plugin_watcher.h); outlives the watch.
   void add_handler(std::string_view type, plugins::PluginHandler& handler) { handlers_.emplace(type, &handler); }
   /// From now on, once all that a driver may be needed for is there. `directory` empty: none is looked for.
-  void watch(const std::string& directory);
-  /// No handler is called any more.
+  void watch(const std::string& directory, const NodePods& pods);
+  /// No handler is called any more, and nobody asks for pods.
   void stop_watching();
   /// What CSI drivers are asked is called off; who was given csi() is gone.
   void stop_csi();
 
+  /// The error says what in the configuration or the files below `root` is in the way. `changed`: the shared processors are others.
+  Result<void> manage_cpus(const eviction::KubeletSettings& settings, const std::string& root, std::function<void()> changed);
+  /// A pod that comes gets its devices and processors, all or none; those of pods that are not active are free.
+  std::optional<Refusal> refuse(const json::Value& pod, const std::vector<json::Value>& active);
+  /// So that pods have what there is.
+  void give_to(PodEnvironment& environment) const;
   /// Null: this node takes none.
   [[nodiscard]] devices::DevicePlugins* devices() const { return devices_.get(); }
   [[nodiscard]] csi::CsiVolumes* csi() const { return csi_.get(); }
@@ -50,6 +77,9 @@ class NodeDrivers {
   std::map<std::string, plugins::PluginHandler*, std::less<>> handlers_;  ///< By type.
   std::unique_ptr<devices::DevicePlugins> devices_;
   std::unique_ptr<csi::CsiVolumes> csi_;
+  std::unique_ptr<devices::ClaimDrivers> claims_;
+  std::unique_ptr<cpus::CpuManager> cpus_;
+  std::unique_ptr<devices::PodResources> pod_resources_;
   std::unique_ptr<plugins::PluginWatcher> watcher_;
 };
 

@@ -1,12 +1,12 @@
-// The devices of a pod's resource claims, before its sandbox is made (kubelet cm/dra). No driver can register with this agent, so what
-// needs one is held with the words that a kubelet without the driver has.
+// The resource claims of a pod as the API has them, before its sandbox is made (kubelet cm/dra, prepareResources).
 #pragma once
 #include "node/agent/object_data.h"
+#include "node/devices/claim_ledger.h"
 
 namespace berth::node::agent {
 
-/// Done for a pod whose claims need nothing of this node; otherwise why it cannot start yet ("prepare dynamic resources: DRA driver
-/// gpu.example.com is not registered").
-[[nodiscard]] Result<void> prepare_claims(const json::Value& pod, const ObjectSource& objects);
+/// The claims whose devices the pod is to get, each with the drivers that have to prepare them. The error, in the kubelet's words, says why
+/// the pod cannot start yet ("fetch ResourceClaim gpu: …").
+[[nodiscard]] Result<std::vector<devices::ClaimUse>> claims_of_pod(const json::Value& pod, const ObjectSource& objects);
 
 }  // namespace berth::node::agent

@@ -1,10 +1,10 @@
 // PodWorker: what happens to one container at a time.
 #include "base/log.h"
-#include "node/agent/container_devices.h"
 #include "node/agent/mounts.h"
 #include "node/agent/node_metrics.h"
 #include "node/agent/pod_worker.h"
 #include "node/agent/termination_message.h"
+#include "node/cpus/cpu_manager.h"
 
 namespace berth::node::agent {
 namespace {
@@ -196,17 +196,15 @@ void PodWorker::set_waiting(std::size_t i, std::string reason, std::string messa
   record.is_ready = record.is_started = false;
 }
 
-/// False: a plugin refuses, and the pod is failed for it, as the kubelet fails it.
-bool PodWorker::give_devices(std::size_t i, json::Object& config) {
-  if (!environment_.devices) return true;
-  const auto grant = environment_.devices(uid_, spec_.containers[i].name);
-  if (grant)
-    add_devices(*grant, config);
-  else
-    fail_pod("UnexpectedAdmissionError",
-             fmt::format("Pod was rejected: Allocate failed due to {}, which is unexpected", grant.error().message), Duration::zero(),
-             false);
-  return grant.has_value();
+/// What only this node knows: whose processes an ephemeral container sees, and on which processors it runs (those are returned).
+std::string PodWorker::place_container(std::size_t i, json::Value& config) const {
+  if (const std::string target(json::get_string(container_spec(pod_, i), {"targetContainerName"})); !target.empty())
+    for (std::size_t other = 0; other < containers_.size(); ++other)
+      if (spec_.containers[other].name == target)
+        json::set(config, {"linux", "security_context", "namespace_options", "target_id"}, json::Value(containers_[other].id));
+  std::string cpus = environment_.cpus == nullptr ? "" : environment_.cpus->cpus_of(uid_, spec_.containers[i].name);
+  if (!cpus.empty()) json::set(config, {"linux", "resources", "cpuset_cpus"}, json::Value(cpus));
+  return cpus;
 }
 
 void PodWorker::start_container(PodContext& context, std::size_t i, TimePoint now, TimePoint& next) {
@@ -242,11 +240,10 @@ void PodWorker::start_container(PodContext& context, std::size_t i, TimePoint no
   json::Object& config = plan->config.as_object();
   config["mounts"] = std::move(*mounts);
   config["image"] = json::Object{{"image", image->reference}};
-  if (const std::string target(json::get_string(container, {"targetContainerName"})); !target.empty())
-    for (std::size_t other = 0; other < containers_.size(); ++other)
-      if (spec_.containers[other].name == target)
-        json::set(plan->config, {"linux", "security_context", "namespace_options", "target_id"}, json::Value(containers_[other].id));
-  if (!give_devices(i, config)) return;
+  std::string no_devices;
+  if (const Given given = give_devices(i, config, no_devices); given != Given::kAll)
+    return given == Given::kNever ? void() : failed("CreateContainerConfigError", no_devices);
+  std::string cpus = place_container(i, plan->config);
   auto step = trace_.step("RuntimeService/CreateContainer, StartContainer", "k8s.container.name", spec_.containers[i].name);
   const auto made = environment_.runtime.call(
       "RuntimeService/CreateContainer",
@@ -275,6 +272,7 @@ void PodWorker::start_container(PodContext& context, std::size_t i, TimePoint no
   emit("Normal", "Started", "Container started", i);
   const std::string previous = own.id;
   started(i, id, attempt);
+  own.cpus = std::move(cpus);
   remove_old_containers(i, previous);
   run_post_start(i);
   next = now;  // The next init container, or the probes, follow at once.

@@ -62,6 +62,17 @@ bool PodWorker::clear_condition(std::string_view type) {
   return std::erase_if(state_.extra_conditions, [&](const ConditionRecord& record) { return record.type == type; }) > 0;
 }
 
+/// Of a class whose containers may have processors to themselves: whether one asks for another amount of cpu.
+bool PodWorker::own_cpus_are_in_the_way() const {
+  if (environment_.cpus == nullptr || qos_ != eviction::QosClass::kGuaranteed) return false;
+  for (std::size_t i = 0; i < spec_.containers.size(); ++i)
+    if (!containers_[i].allocated.is_null() && spec_.containers[i].role != ContainerRole::kEphemeral &&
+        json::get_string(containers_[i].allocated, {"requests", "cpu"}) !=
+            json::get_string(wanted_resources(container_spec(pod_, i)), {"requests", "cpu"}))
+      return true;
+  return false;
+}
+
 /// Whether a container that may swap asks for another amount of memory without a restart: its share of the swap would have to follow.
 bool PodWorker::swap_is_in_the_way(const PodContext& context) const {
   for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
@@ -155,8 +166,10 @@ bool PodWorker::resize_containers(PodContext& context) {
     clear_condition(kInProgress);
     return false;
   }
-  if (swap_is_in_the_way(context)) {
-    const char* why = "In-place resize of containers with swap is not supported.";
+  const char* why = swap_is_in_the_way(context) ? "In-place resize of containers with swap is not supported."
+                    : own_cpus_are_in_the_way() ? "Resize is infeasible for Guaranteed Pods alongside CPU Manager policy \"static\""
+                                                : nullptr;
+  if (why != nullptr) {
     const auto known = std::ranges::find(state_.extra_conditions, kPending, &ConditionRecord::type);
     if (known == state_.extra_conditions.end() || known->reason != "Infeasible")
       emit("Warning", "ResizeInfeasible", resize_message("Pod resize Infeasible", pod_, why), containers_.size());

@@ -6,6 +6,7 @@
 #include "node/agent/image_volumes.h"
 #include "node/agent/mounts.h"
 #include "node/agent/pod_worker.h"
+#include "node/cpus/cpu_manager.h"
 #include "node/csi/csi_volumes.h"
 
 namespace berth::node::agent {
@@ -128,6 +129,9 @@ void PodWorker::stop_everything(const Stop& stop) {
     is_dirty_ = true;
     return;
   }
+  if (environment_.cpus) environment_.cpus->release(uid_);
+  is_held_ = !release_claims();
+  if (is_held_) return;
   // What a pod kept on the node goes with its containers: memory-backed volumes would otherwise hold the memory that it was evicted for.
   if (environment_.image_volumes) environment_.image_volumes->release(directory());
   image_volumes_.clear();

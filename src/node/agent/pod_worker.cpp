@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "node/agent/image_volumes.h"
 #include "node/agent/node_metrics.h"
-#include "node/agent/pod_claims.h"
 #include "node/agent/pod_worker_inbox.h"
 #include "node/agent/thread_memory.h"
 #include "node/csi/csi_volumes.h"
@@ -153,6 +152,12 @@ void PodWorker::reject_pod(std::string reason, std::string message) {
 void PodWorker::wake() {
   std::lock_guard lock(mutex_);
   is_dirty_ = runtime_changed_ = true;
+  wake_.notify_all();
+}
+
+void PodWorker::show_devices() {
+  std::lock_guard lock(mutex_);
+  is_dirty_ = true;
   wake_.notify_all();
 }
 
@@ -322,9 +327,10 @@ TimePoint PodWorker::sync_running(TimePoint now) {
   if (!mounted) log::warning("node", "pod {}/{}: refreshing volumes: {}", spec_.ns, spec_.name, mounted.error().message);
   volumes_ready_ = true;
   if (!sandbox_ready_)
-    if (const auto prepared = prepare_claims(pod_, environment_.objects); !prepared) {
-      emit("Warning", "FailedPrepareDynamicResources", "Failed to prepare dynamic resources: " + prepared.error().message,
-           containers_.size());
+    if (const auto prepared = prepare_claims(); !prepared) {
+      if (!interrupt_)
+        emit("Warning", "FailedPrepareDynamicResources", "Failed to prepare dynamic resources: " + prepared.error().message,
+             containers_.size());
       publish();
       return now + kRetry * 5;
     }
@@ -338,6 +344,7 @@ TimePoint PodWorker::sync_running(TimePoint now) {
   restart_all_containers();
   if (resize_containers(context)) next = std::min(next, now + kResizeRetry);
   start_containers(context, now, next);
+  keep_on_cpus(context);
   run_probes(now, next);
   publish();
   return next;
@@ -473,6 +480,7 @@ void hold_back_the_end(json::Value& status) {
 }  // namespace
 
 void PodWorker::publish() {
+  look_at_devices();
   const json::Value* observed = json::find(pod_, "status");
   json::Value status = make_pod_status(spec_, state_, observed, environment_.clock.now());
   if (std::ranges::any_of(state_.containers, is_running)) hold_back_the_end(status);

@@ -27,6 +27,12 @@
 namespace berth::node::csi {
 class CsiVolumes;
 }
+namespace berth::node::cpus {
+class CpuManager;
+}
+namespace berth::node::devices {
+class ClaimDrivers;
+}
 
 namespace berth::node::agent {
 
@@ -66,6 +72,11 @@ struct PodEnvironment {
   std::function<std::optional<Refusal>(const json::Value& pod)> refuse_resize;
   /// What a container needs for the devices that it holds; blocks while their plugins are asked. Null: this node has no device plugins.
   std::function<Result<devices::DeviceGrant>(const std::string& uid, const std::string& container)> devices;
+  /// Those that it holds, as their plugins list them. Null: likewise.
+  std::function<devices::DeviceLedger::ByResource(const std::string& uid, const std::string& container)> held_devices;
+  devices::ClaimDrivers* claims = nullptr;                              ///< Null: no DRA driver can register with this node.
+  std::vector<std::string> cdi_folders = {"/etc/cdi", "/var/run/cdi"};  ///< For runtimes that know no CDI devices.
+  cpus::CpuManager* cpus = nullptr;                                     ///< Null: all containers run on all processors.
   /// The Node object's uid; empty until it is registered. On the loop only.
   std::function<std::string()> node_uid;
   TaskGroup tasks;  ///< Probes under way. Last: destroyed first.
@@ -94,6 +105,8 @@ class PodWorker {
   void reject_pod(std::string reason, std::string message);
   /// The runtime has news of this pod.
   void wake();
+  /// Its devices are not as healthy as before, perhaps.
+  void show_devices();
 
   /// The status to be reported.
   [[nodiscard]] json::Value status() const;
@@ -132,7 +145,8 @@ class PodWorker {
     json::Value in_force;   ///< The resources that it runs with, limits that it has from its pod among them; null: not known.
     json::Value allocated;  ///< Those that the node has granted, which a resize may still be on its way to; null: the spec's.
     ProbeCounter startup, readiness, liveness;
-    int crashes = 0;  ///< Restarts that count for the next back-off.
+    std::string cpus;  ///< The processors that it was last put on; empty: not known.
+    int crashes = 0;   ///< Restarts that count for the next back-off.
     std::optional<Duration> image_backoff;
     std::string image_error;   ///< Why the last pull failed, until the next try.
     std::string failed_image;  ///< What that was: the container's image, or a volume's.
@@ -163,7 +177,7 @@ class PodWorker {
   void restart_changed_containers();
   void start_containers(PodContext& context, TimePoint now, TimePoint& next);
   bool wait_for_backoff(std::size_t i, TimePoint now, TimePoint& next);
-  bool give_devices(std::size_t i, json::Object& config);
+  std::string place_container(std::size_t i, json::Value& config) const;
   void start_container(PodContext& context, std::size_t i, TimePoint now, TimePoint& next);
   struct PulledImage {
     std::string reference;
@@ -184,6 +198,15 @@ class PodWorker {
   [[nodiscard]] bool mains_done() const;
   [[nodiscard]] Duration grace_period() const;
   [[nodiscard]] ProbeTarget probe_target(std::size_t i) const;
+
+  // pod_devices.cpp
+  enum class Given { kAll, kNotYet, kNever };
+  Result<void> prepare_claims();
+  bool release_claims();
+  Given give_devices(std::size_t i, json::Object& config, std::string& why);
+  [[nodiscard]] Result<void> add_grant(const devices::DeviceGrant& grant, json::Object& config) const;
+  void look_at_devices();
+  void keep_on_cpus(PodContext& context);
 
   // pod_stop.cpp
   /// What a thread that stops a container knows of it.
@@ -222,6 +245,7 @@ class PodWorker {
   void set_condition(std::string_view type, std::string_view reason, std::string_view message);
   bool clear_condition(std::string_view type);
   [[nodiscard]] bool swap_is_in_the_way(const PodContext& context) const;
+  [[nodiscard]] bool own_cpus_are_in_the_way() const;
   /// The pod's spec as the node has granted it: with the resources from before a resize that has to wait.
   [[nodiscard]] json::Value granted_pod() const;
   /// Takes in what is new to know of containers. Whether all that the spec asks for is granted, and in force.
@@ -250,7 +274,7 @@ class PodWorker {
   int sandbox_attempt_ = -1;
   bool sandbox_ready_ = false;
   bool volumes_ready_ = false;
-  bool is_held_ = false;  ///< A driver has not given the pod's volumes back yet.
+  bool is_held_ = false;  ///< A driver has not given the pod's volumes or devices back yet.
   bool look_ = true;      ///< The runtime's state must be read before anything is decided.
   bool is_deleting_ = false;
   bool has_run_ = false;  ///< It was told of as more than pending.

@@ -51,6 +51,11 @@ class GrpcChannel final : public Channel {
     return json::parse(text);
   }
 
+  [[nodiscard]] bool has_field(const std::string& message, const std::string& field) const override {
+    const pb::Descriptor* found = file_->FindMessageTypeByName(message);
+    return found != nullptr && found->FindFieldByName(field) != nullptr;
+  }
+
  private:
   pb::DescriptorPool pool_;
   pb::DynamicMessageFactory factory_;

@@ -28,6 +28,8 @@ class Channel {
   /// When `cancel` becomes true the call ends within a fraction of a second, with kUnavailable.
   virtual Result<json::Value> call(const std::string& method, const json::Value& request, int timeout_ms = 30'000,
                                    const std::atomic<bool>* cancel = nullptr) = 0;
+  /// Whether the runtime's CRI has this field: what it has not is left out of messages.
+  [[nodiscard]] virtual bool has_field(const std::string& /*message*/, const std::string& /*field*/) const { return true; }
 };
 
 }  // namespace berth::node::cri

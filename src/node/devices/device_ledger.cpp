@@ -50,13 +50,10 @@ void add_paths(const json::Value& answer, std::string_view field, json::Array& o
 
 bool DeviceLedger::report(const std::string& resource, Devices devices) {
   auto& known = resources_[resource];
-  const auto counts = [&] {
-    return std::pair(known.devices.size(), std::ranges::count_if(known.devices, [](const auto& one) { return one.second.is_healthy; }));
-  };
-  const auto before = counts();
   const bool was_lost = known.lost_at.has_value();
+  const bool is_other = was_lost || known.devices != devices;
   known = {std::move(devices), std::nullopt};
-  return was_lost || before != counts();
+  return is_other;
 }
 
 void DeviceLedger::lose(const std::string& resource, TimePoint now) {
@@ -139,6 +136,27 @@ DeviceLedger::Held DeviceLedger::held(const std::string& uid, const std::string&
   if (pod == pods_.end()) return out;
   if (const auto of = pod->second.find(container); of != pod->second.end())
     for (const auto& [resource, hold] : of->second) out.emplace(resource, hold.ids);
+  return out;
+}
+
+DeviceLedger::ByResource DeviceLedger::held_devices(const std::string& uid, const std::string& container) const {
+  ByResource out;
+  for (const auto& [resource, ids] : held(uid, container)) {
+    const auto known = resources_.find(resource);
+    for (const std::string& id : ids) {
+      const auto device = known == resources_.end() ? Devices::const_iterator() : known->second.devices.find(id);
+      const bool is_listed = known != resources_.end() && device != known->second.devices.end();
+      out[resource].emplace(id, is_listed ? device->second : Device{.is_healthy = false, .is_listed = false});
+    }
+  }
+  return out;
+}
+
+DeviceLedger::ByResource DeviceLedger::healthy_devices() const {
+  ByResource out;
+  for (const auto& [name, resource] : resources_)
+    for (const auto& [id, device] : resource.devices)
+      if (device.is_healthy) out[name].emplace(id, device);
   return out;
 }
 

@@ -34,11 +34,14 @@ class DeviceLedger {
  public:
   struct Device {
     bool is_healthy = true;
+    std::set<std::int64_t> numa_nodes = {};  ///< Near which it is; empty: not told.
+    bool is_listed = true;                   ///< False: its plugin lists it no more, or has not come back.
+    friend bool operator==(const Device&, const Device&) = default;
   };
   using Devices = std::map<std::string, Device>;  ///< By id.
   using Amounts = std::map<std::string, std::int64_t>;
 
-  /// The whole list of a plugin that is there. True: what the node has changed.
+  /// The whole list of a plugin that is there. True: it is another than before.
   bool report(const std::string& resource, Devices devices);
   /// The plugin went: none of its devices can be had; after kPluginPatience the resource counts nothing.
   void lose(const std::string& resource, TimePoint now);
@@ -59,6 +62,10 @@ class DeviceLedger {
   /// Of one container: resource and ids. Empty: it has none.
   using Held = std::map<std::string, std::set<std::string>>;
   [[nodiscard]] Held held(const std::string& uid, const std::string& container) const;
+  using ByResource = std::map<std::string, Devices>;
+  /// The same with what is known of each; also of those that are not listed.
+  [[nodiscard]] ByResource held_devices(const std::string& uid, const std::string& container) const;
+  [[nodiscard]] ByResource healthy_devices() const;
   /// Free and healthy ones, beside those that the container has.
   [[nodiscard]] std::set<std::string> choice(const std::string& uid, const std::string& container, const std::string& resource) const;
   /// The container has these instead. False, and nothing changes: one of them is not its choice, or there are not as many.

@@ -1,21 +1,15 @@
 #include "node/devices/device_plugins.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <thread>
 
 #include "base/log.h"
 #include "net/grpc.h"
 #include "net/proto/messages.h"
+#include "node/devices/plugin_files.h"
 #include "node/devices/plugin_protocol.h"
 #include "node/plugins/plugin_watcher.h"
 #include "placement/resource.h"
@@ -26,34 +20,6 @@ namespace {
 using net::proto::Messages;
 constexpr const char* kService = "v1beta1.DevicePlugin/";
 constexpr const char* kRegister = "v1beta1.Registration/Register";
-
-/// Whether somebody answers at a socket.
-bool is_served(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) return false;
-  path.copy(address.sun_path, path.size());
-  const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool answers = socket >= 0 && ::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
-  if (socket >= 0) ::close(socket);
-  return answers;
-}
-
-std::optional<std::string> read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(in), {});
-}
-
-/// The old text or the new one, whatever happens meanwhile.
-bool replace_file(const std::string& path, const std::string& text) {
-  const std::string fresh = path + ".new";
-  std::ofstream(fresh, std::ios::binary | std::ios::trunc) << text << std::flush;
-  if (read_file(fresh) != text) return false;
-  std::error_code error;
-  std::filesystem::rename(fresh, path, error);
-  return !error;
-}
 
 /// One plugin, and the thread that listens to it.
 struct Plugin {
@@ -85,30 +51,25 @@ class Served final : public DevicePlugins, public plugins::PluginHandler {
     }
     for (const auto& plugin : all) plugin->is_over = true;
     for (const auto& plugin : all) plugin->thread.join();
-    if (lock_file_ >= 0) ::close(lock_file_);
   }
   Served(const Served&) = delete;
   Served& operator=(const Served&) = delete;
 
   Result<void> listen() {
-    std::error_code error;
-    std::filesystem::create_directories(options_.directory, error);
-    const std::string socket = options_.directory + "/kubelet.sock", lock = options_.directory + "/berth.lock";
-    lock_file_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (lock_file_ < 0) return fail(ErrorCode::kUnavailable, fmt::format("{}: {}", lock, std::generic_category().message(errno)));
-    if (::flock(lock_file_, LOCK_EX | LOCK_NB) != 0 || is_served(socket))
-      return fail(ErrorCode::kUnavailable, fmt::format("{} is served by another node of this machine", options_.directory));
+    auto folder = SocketFolder::take(options_.directory);
+    if (!folder) return std::unexpected(folder.error());
+    folder_.emplace(std::move(*folder));
     if (const auto text = read_file(options_.checkpoint)) {
       const auto document = json::parse(*text);
       if (!document || !ledger_.restore(*document))
         log::warning("devices", "{} cannot be read: which container has which device is not known any more", options_.checkpoint);
     }
-    std::filesystem::remove(socket, error);
-    auto service = net::GrpcService::start({.address = "unix://" + socket}, [this](const std::string& method, const std::string& bytes) {
-      if (method != std::string("/") + kRegister)
-        return net::GrpcAnswer(std::unexpected(net::GrpcFailure{static_cast<int>(net::GrpcCode::kUnimplemented), method}));
-      return take(bytes);
-    });
+    auto service =
+        net::GrpcService::start({.address = "unix://" + folder_->socket()}, [this](const std::string& method, const std::string& bytes) {
+          if (method != std::string("/") + kRegister)
+            return net::GrpcAnswer(std::unexpected(net::GrpcFailure{static_cast<int>(net::GrpcCode::kUnimplemented), method}));
+          return take(bytes);
+        });
     if (!service) return std::unexpected(service.error());
     service_ = std::move(*service);
     return {};
@@ -117,6 +78,15 @@ class Served final : public DevicePlugins, public plugins::PluginHandler {
   DeviceLedger::Inventory inventory() const override {
     const std::lock_guard lock(mutex_);
     return ledger_.inventory(clock_.now());
+  }
+
+  DeviceLedger::ByResource held(const std::string& uid, const std::string& container) const override {
+    const std::lock_guard lock(mutex_);
+    return ledger_.held_devices(uid, container);
+  }
+  DeviceLedger::ByResource healthy_devices() const override {
+    const std::lock_guard lock(mutex_);
+    return ledger_.healthy_devices();
   }
 
   Result<void> admit(const json::Value& pod, std::set<std::string> others) override {
@@ -179,6 +149,12 @@ class Served final : public DevicePlugins, public plugins::PluginHandler {
   void deregister_plugin(const plugins::PluginInfo&) override {}
 
  private:
+  static std::set<std::int64_t> numa_nodes(const json::Value& device) {
+    std::set<std::int64_t> out;
+    for (const auto& node : json::get_array(device, {"topology", "nodes"}))
+      out.insert(std::atoll(std::string(json::get_string(node, {"ID"}, "0")).c_str()));  // 64-bit numbers come as text.
+    return out;
+  }
   static json::Array texts(const std::set<std::string>& ids) { return json::Array(ids.begin(), ids.end()); }
 
   /// A plugin says that it is there.
@@ -261,7 +237,7 @@ class Served final : public DevicePlugins, public plugins::PluginHandler {
   void listed(const Plugin& plugin, const json::Value& list) {
     DeviceLedger::Devices devices;
     for (const auto& one : json::get_array(list, {"devices"}))
-      devices[std::string(json::get_string(one, {"ID"}))] = {json::get_string(one, {"health"}) == "Healthy"};
+      devices[std::string(json::get_string(one, {"ID"}))] = {json::get_string(one, {"health"}) == "Healthy", numa_nodes(one)};
     bool is_other = false;
     {
       const std::lock_guard lock(mutex_);
@@ -324,8 +300,8 @@ class Served final : public DevicePlugins, public plugins::PluginHandler {
   const Clock& clock_;
   const PluginOptions options_;
   const std::unique_ptr<Messages> messages_;
+  std::optional<SocketFolder> folder_;  ///< Before the service: whoever has the folder may not find it served.
   std::unique_ptr<net::GrpcService> service_;
-  int lock_file_ = -1;
 
   mutable std::mutex mutex_;
   DeviceLedger ledger_;

@@ -35,6 +35,8 @@ class DevicePlugins {
   virtual Result<DeviceGrant> prepare(const std::string& uid, const std::string& container) = 0;
   /// For plugins whose sockets are found (plugins/plugin_watcher.h). Lives as long as this.
   virtual plugins::PluginHandler& handler() = 0;
+  [[nodiscard]] virtual DeviceLedger::ByResource held(const std::string& uid, const std::string& container) const = 0;
+  [[nodiscard]] virtual DeviceLedger::ByResource healthy_devices() const = 0;
 };
 
 }  // namespace berth::node::devices

@@ -131,9 +131,7 @@ constexpr std::pair<std::string_view, FieldType> kFieldsWithoutEffect[] = {
     {"cgroupRoot", FieldType::kString},
     {"cgroupsPerQOS", FieldType::kBool},
     {"cgroupDriver", FieldType::kString},
-    {"cpuManagerPolicy", FieldType::kString},
     {"singleProcessOOMKill", FieldType::kBool},
-    {"cpuManagerPolicyOptions", FieldType::kMap},
     {"cpuManagerReconcilePeriod", FieldType::kDuration},
     {"memoryManagerPolicy", FieldType::kString},
     {"topologyManagerPolicy", FieldType::kString},
@@ -164,7 +162,6 @@ constexpr std::pair<std::string_view, FieldType> kFieldsWithoutEffect[] = {
     {"containerLogMaxWorkers", FieldType::kInt32},
     {"containerLogMonitorInterval", FieldType::kDuration},
     {"configMapAndSecretChangeDetectionStrategy", FieldType::kOther},
-    {"reservedSystemCPUs", FieldType::kString},
     {"showHiddenMetricsForVersion", FieldType::kString},
     {"systemReservedCgroup", FieldType::kString},
     {"kubeReservedCgroup", FieldType::kString},
@@ -219,6 +216,9 @@ constexpr std::string_view kActing[] = {"evictionHard",
                                         "clusterDNS",
                                         "allowedUnsafeSysctls",
                                         "clusterDomain",
+                                        "cpuManagerPolicy",
+                                        "cpuManagerPolicyOptions",
+                                        "reservedSystemCPUs",
                                         "crashLoopBackOff"};
 /// Pointers to durations stay unset where null is given; plain durations refuse it.
 constexpr std::string_view kDurationPointers[] = {"cpuCFSQuotaPeriod", "containerLogMonitorInterval"};
@@ -328,6 +328,12 @@ void read_field(Decoder& decoder, KubeletSettings& s, std::string_view key, cons
     decoder.read(value, key, s.allowed_unsafe_sysctls);
   else if (key == "clusterDomain")
     decoder.read(value, key, s.cluster_domain);
+  else if (key == "cpuManagerPolicy")
+    decoder.read(value, key, s.cpu_manager_policy);
+  else if (key == "cpuManagerPolicyOptions")
+    decoder.read(value, key, s.cpu_manager_policy_options);
+  else if (key == "reservedSystemCPUs")
+    decoder.read(value, key, s.reserved_system_cpus);
   else
     read_field_without_effect(decoder, s, key, value);
 }
@@ -340,6 +346,7 @@ void apply_defaults(KubeletSettings& s) {
   }
   if (s.eviction_pressure_transition_period_ns == 0) s.eviction_pressure_transition_period_ns = 300'000'000'000;
   if (s.max_pods == 0) s.max_pods = 110;
+  if (s.cpu_manager_policy.empty()) s.cpu_manager_policy = "none";
   if (s.image_minimum_gc_age_ns == 0) s.image_minimum_gc_age_ns = 120'000'000'000;
   if (s.node_status_update_frequency_ns == 0) s.node_status_update_frequency_ns = 10'000'000'000;
   if (s.node_lease_duration_seconds == 0) s.node_lease_duration_seconds = 40;

@@ -43,7 +43,10 @@ struct KubeletSettings {
   std::vector<std::string> cluster_dns;  ///< Name servers that pods get.
   std::string cluster_domain;
   std::int64_t max_restart_backoff_ns = 300'000'000'000;  ///< crashLoopBackOff.maxContainerRestartPeriod.
-  json::Object other;  ///< Fields of the document that have no effect here but must be well all the same.
+  std::string cpu_manager_policy = "none";                ///< "static": containers may have processors to themselves (src/node/cpus).
+  StatementMap cpu_manager_policy_options;
+  std::string reserved_system_cpus;  ///< A list such as 0-1; counts instead of the cpu that is reserved otherwise.
+  json::Object other;                ///< Fields of the document that have no effect here but must be well all the same.
   /// What was read and has no effect here, for whoever starts the node to say.
   std::vector<std::string> warnings;
 

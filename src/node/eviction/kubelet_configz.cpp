@@ -26,9 +26,11 @@ json::Object kubelet_configuration(const KubeletSettings& s) {
        json::Object{{"mode", "Webhook"}, {"webhook", json::Object{{"cacheAuthorizedTTL", "5m0s"}, {"cacheUnauthorizedTTL", "30s"}}}}},
       {"cgroupsPerQOS", true},
       {"cgroupDriver", "cgroupfs"},
-      {"cpuManagerPolicy", "none"},
+      {"cpuManagerPolicy", s.cpu_manager_policy},
       {"memoryManagerPolicy", "None"},
       {"topologyManagerPolicy", "none"}};
+  if (!s.cpu_manager_policy_options.empty()) out["cpuManagerPolicyOptions"] = object_of(s.cpu_manager_policy_options);
+  if (!s.reserved_system_cpus.empty()) out["reservedSystemCPUs"] = s.reserved_system_cpus;
   if (!s.static_pod_path.empty()) out["staticPodPath"] = s.static_pod_path;
   out["nodeStatusUpdateFrequency"] = go_duration(s.node_status_update_frequency_ns);
   out["nodeLeaseDurationSeconds"] = s.node_lease_duration_seconds;

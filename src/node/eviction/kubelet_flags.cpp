@@ -7,7 +7,7 @@ namespace berth::node::eviction {
 namespace {
 
 /// Flags that kubelets take and that say nothing to this agent: their subject does not exist here, or is set another way.
-constexpr std::array<std::string_view, 46> kFlagsWithoutEffect = {"address",
+constexpr std::array<std::string_view, 45> kFlagsWithoutEffect = {"address",
                                                                   "anonymous-auth",
                                                                   "authentication-token-webhook",
                                                                   "authentication-token-webhook-cache-ttl",
@@ -26,7 +26,6 @@ constexpr std::array<std::string_view, 46> kFlagsWithoutEffect = {"address",
                                                                   "container-runtime",
                                                                   "container-runtime-endpoint",
                                                                   "cpu-cfs-quota",
-                                                                  "cpu-manager-policy",
                                                                   "enable-controller-attach-detach",
                                                                   "event-burst",
                                                                   "event-qps",
@@ -76,6 +75,9 @@ constexpr std::string_view kFlagsThatAct[] = {"eviction-hard",
                                               "container-log-max-size",
                                               "pod-manifest-path",
                                               "cluster-domain",
+                                              "cpu-manager-policy",
+                                              "cpu-manager-policy-options",
+                                              "reserved-cpus",
                                               "cluster-dns",
                                               "allowed-unsafe-sysctls",
                                               "enforce-node-allocatable",
@@ -176,6 +178,9 @@ std::optional<std::string> apply_kubelet_argument(KubeletSettings& s, const std:
   const auto last = values.empty() ? std::string() : values.back();
   if (name == "container-log-max-size") return s.container_log_max_size = last, std::nullopt;
   if (name == "pod-manifest-path") return s.static_pod_path = last, std::nullopt;
+  if (name == "cpu-manager-policy") return s.cpu_manager_policy = last, std::nullopt;
+  if (name == "cpu-manager-policy-options") return read_statements(name, values, '=', s.cpu_manager_policy_options);
+  if (name == "reserved-cpus") return s.reserved_system_cpus = last, std::nullopt;
   if (name == "cluster-domain") return s.cluster_domain = last, std::nullopt;
   if (name == "cluster-dns") return s.cluster_dns = split_commas(values), std::nullopt;
   if (name == "allowed-unsafe-sysctls") return s.allowed_unsafe_sysctls = split_commas(values), std::nullopt;

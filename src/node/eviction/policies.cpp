@@ -1,5 +1,7 @@
 #include "node/eviction/policies.h"
 
+#include "node/cpus/cpu_topology.h"
+
 namespace berth::node::eviction {
 namespace {
 
@@ -28,6 +30,11 @@ ReservationSettings reservation_settings(const KubeletSettings& settings) {
   ReservationSettings out;
   out.kube_reserved = settings.kube_reserved;
   out.system_reserved = settings.system_reserved;
+  // Processors that are named count instead of amounts.
+  if (const auto named = cpus::parse_cpu_list(settings.reserved_system_cpus); named && !named->empty()) {
+    out.kube_reserved.erase("cpu");
+    out.system_reserved["cpu"] = std::to_string(named->size());
+  }
   out.eviction_hard = settings.eviction_hard.value_or(StatementMap{});
   out.ignore_eviction_threshold = settings.allocatable_ignores_eviction;
   out.local_storage_capacity_isolation = settings.local_storage_capacity_isolation;

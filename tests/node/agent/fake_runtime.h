@@ -47,6 +47,9 @@ class FakeRuntime final : public cri::Channel {
     return fail(ErrorCode::kInternal, "no such method");
   }
 
+  bool knows_cdi = true;
+  [[nodiscard]] bool has_field(const std::string&, const std::string& field) const override { return field != "CDI_devices" || knows_cdi; }
+
   void allow_starts() {
     std::lock_guard lock(mutex_);
     start_error.clear();

@@ -21,7 +21,8 @@ Array resource_claim_cells(const Value& o, TimePoint now) {
   return {name_of(o), join(states), age_of(o, now)};
 }
 
-/// Devices by class: those of alternatives as many as the dearest of them asks for; all of them as many as a claim can hold.
+/// Devices by class: those of alternatives as many as the dearest of them asks for; all of them as many as a claim can hold. They count as
+/// the resource too by which a pod may ask for devices of the class, but for claims that stand for just that: their pods count it.
 void add_devices(const json::Value& claim, ResourceAmounts& usage) {
   constexpr std::int64_t kMostResults = 32;
   const auto count = [](const json::Value& request) {
@@ -39,7 +40,12 @@ void add_devices(const json::Value& claim, ResourceAmounts& usage) {
       most[std::string(json::get_string(*exactly, {"deviceClassName"}))] = count(*exactly);
     for (const auto& [name, devices] : most) total[name] += devices;
   }
-  for (const auto& [name, devices] : total) usage[name + ".deviceclass.resource.k8s.io/devices"] = Quantity::from_value(devices);
+  const bool stands_for_resources =
+      json::get_string(claim, {"metadata", "annotations", "resource.kubernetes.io/extended-resource-claim"}) == "true";
+  for (const auto& [name, devices] : total) {
+    usage[name + ".deviceclass.resource.k8s.io/devices"] = Quantity::from_value(devices);
+    if (!stands_for_resources) usage["requests.deviceclass.resource.kubernetes.io/" + name] = Quantity::from_value(devices);
+  }
 }
 
 void same_spec(const Value& old, const Value& doc, Errors& errors) {

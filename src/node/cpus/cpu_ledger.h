@@ -1,0 +1,66 @@
+// Which containers have processors of their own (kubelet's CPU manager with the policy "static"): the core, which talks to nobody.
+//
+//   all processors = shared (all containers run there; the reserved ones are never anybody's own)
+//                  + those of containers of Guaranteed pods that ask for whole processors
+//   a pod comes --> its containers get theirs, as close together as they can be --> the shared ones are fewer, for all that run
+//   it is over  --> they are shared again
+#pragma once
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/json.h"
+#include "node/cpus/cpu_topology.h"
+
+namespace berth::node::cpus {
+
+struct CpuPolicy {
+  CpuSet reserved;               ///< For the system: shared, and never given away.
+  bool full_cores_only = false;  ///< The option full-pcpus-only: who asks for half a core is refused.
+};
+
+/// Why a pod may not start: becomes its reason and message.
+struct CpuRefusal {
+  std::string reason, message;
+};
+
+/// The `count` of these that lie closest together: whole NUMA nodes and sockets first, then whole cores, then threads of cores that are in
+/// use already; among equals those that leave the fewest holes, then the lowest (cpumanager, takeByTopologyNUMAPacked). Empty: there are
+/// not as many.
+[[nodiscard]] CpuSet take_close(const CpuTopology& topology, const CpuSet& available, std::size_t count);
+
+/// Single-threaded; the shell's lock is around it.
+class CpuLedger {
+ public:
+  CpuLedger(CpuTopology topology, CpuPolicy policy) : topology_(std::move(topology)), policy_(std::move(policy)) {}
+
+  /// Gives the pod's containers what they are to have alone; what init containers had is had by those after them. All of them or none. A
+  /// pod that is known keeps what it has.
+  [[nodiscard]] std::optional<CpuRefusal> admit(const json::Value& pod);
+  /// What pods that are not among these had is shared again. True: something is.
+  bool keep_only(const std::set<std::string>& uids);
+  void release(const std::string& uid) { own_.erase(uid); }
+  /// Where a container runs: on its own, or with all others.
+  [[nodiscard]] CpuSet cpus_of(const std::string& uid, const std::string& container) const;
+  [[nodiscard]] bool has_own(const std::string& uid, const std::string& container) const;
+  [[nodiscard]] CpuSet shared() const;
+  /// Those that may be somebody's own.
+  [[nodiscard]] CpuSet allocatable() const;
+
+  /// The kubelet's cpu_manager_state.
+  [[nodiscard]] json::Value checkpoint() const;
+  /// The error says why the file does not fit this machine; nothing is taken over then.
+  Result<void> restore(const json::Value& checkpoint);
+
+ private:
+  [[nodiscard]] CpuSet free() const;
+  const CpuTopology topology_;
+  const CpuPolicy policy_;
+  std::map<std::string, std::map<std::string, CpuSet>> own_;  ///< By the pod's uid, and the container's name.
+};
+
+/// How many processors a container of the pod has to itself: its request, where that is whole and the pod is Guaranteed; else 0.
+[[nodiscard]] std::size_t own_cpus(const json::Value& pod, const json::Value& container);
+
+}  // namespace berth::node::cpus

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Processors of their own on a real node (cpuManagerPolicy: static): who has which, who is moved, what a restart keeps. Needs root, containerd and
+# two processors.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/runtime.sh"
+missing=$(node_missing)
+[ "$(nproc)" -ge 2 ] || missing="${missing:+$missing, }a second processor"
+command -v kubectl >/dev/null || missing="${missing:+$missing, }kubectl"
+if [ -n "$missing" ]; then echo "skipped: processors of one's own need $missing"; echo "0 passed, 0 failed"; exit 0; fi
+socket=$work/data/node/runtime/containerd.sock  # make_image uses it.
+clean() {
+  stop_up
+  "$berth" node reset --data-dir "$work/data" >/dev/null
+  cleanup
+}
+trap clean EXIT
+up() {
+  start_up --real-node on --nodes 0 --real-node-name real --device-plugins "" --plugins-registry "" --pod-resources "$work/pod-resources" \
+    --kubelet-arg eviction-hard=memory.available\<10Mi --kubelet-arg cpu-manager-policy=static --kubelet-arg reserved-cpus=0 "$@"
+}
+pod() { # pod NAME CPU [LIMITS]
+  kubectl apply -f - >/dev/null <<YAML
+# YAML
+apiVersion: v1
+kind: Pod
+metadata: {name: $1}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: c
+    image: "berth.local/busybox:1"
+    command: [sh, -c, 'trap "exit 0" TERM; while :; do sleep 0.1; done']
+    resources: {requests: {cpu: "$2", memory: 32Mi}${3:+, limits: {cpu: "$2", memory: 32Mi\}}}
+YAML
+}
+runs_on() { kubectl exec "$1" -- grep Cpus_allowed_list /proc/1/status; }
+up
+mkdir -p "$work/images"
+make_image busybox --config.cmd sh
+check "the node becomes Ready" eventually 20 kubectl wait --for=condition=Ready node/real --timeout=1s
+pod any 100m
+check "a pod runs on all processors" eventually 30 says "0-$(($(nproc) - 1))" runs_on any
+pod own 1 guaranteed
+check "one that is Guaranteed has a processor to itself" eventually 30 says "	1" runs_on own
+on_others() { local where; where=$(runs_on any) && ! grep -qE '	(0-[1-9]|1)' <<<"$where"; }
+check "the other is moved from it" eventually 20 on_others
+stop_up TERM
+up
+check "a restart keeps it" eventually 30 says "	1" runs_on own
+check "and the others away from it" on_others
+kubectl delete pod own --wait=true >/dev/null
+check "when it is gone all are shared" eventually 20 says "0-$(($(nproc) - 1))" runs_on any
+stop_up TERM
+"$berth" up --data-dir "$work/data" --listen 127.0.0.1:0 --real-node on --nodes 0 --real-node-name real --kubelet-arg cpu-manager-policy=dynamic >"$work/wrong" 2>&1 &
+wrong=$!
+check "an unknown policy is said" eventually 20 grep -q 'unknown policy: "dynamic"' "$work/wrong"
+kill $wrong 2>/dev/null; wait $wrong 2>/dev/null
+finish
