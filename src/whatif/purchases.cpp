@@ -8,6 +8,7 @@
 #include "autoscaler/snapshot.h"
 #include "pools/plan_words.h"
 #include "pools/state.h"
+#include "whatif/components.h"
 #include "whatif/documents.h"
 #include "whatif/steps.h"
 

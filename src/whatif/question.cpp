@@ -8,7 +8,6 @@
 
 #include "whatif/components.h"
 #include "whatif/orders.h"
-#include "whatif/purchases.h"
 #include "whatif/steps.h"
 
 namespace berth::whatif {
