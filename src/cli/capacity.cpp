@@ -2,11 +2,11 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "cli/instance_types.h"
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
 #include "cli/pod_manifests.h"
 #include "cli/pool_documents.h"
-#include "cli/pool_view.h"
 #include "cli/whatif_ask.h"
 
 namespace berth::cli {

@@ -10,6 +10,7 @@
 
 #include "autoscaler/advice.h"
 #include "cli/group_input.h"
+#include "cli/instance_types.h"
 #include "cli/kubectl_words.h"
 #include "cli/parse.h"
 #include "cli/placement_commands.h"

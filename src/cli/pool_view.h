@@ -1,11 +1,9 @@
 // What NodePools would do with a cluster, for commands that are asked.
 #pragma once
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/placement_input.h"
 #include "cli/session.h"
 #include "pools/state.h"
 
@@ -13,13 +11,6 @@ namespace berth::cli {
 
 /// NodePools and NodeClaims of a live cluster; one that does not serve these kinds has none.
 Result<void> read_live_pools(client::Client& client, std::vector<json::Value>& into);
-
-/// The document of a file of instance types, once all of it is right. The error tells what is not, with its lines.
-Result<json::Value> read_instance_types(const std::string& file);
-/// The same of what `berth autoscaler` has published in the cluster of the flags, live or dumped. Nullopt: nobody has.
-std::optional<json::Value> published_instance_types(const PlacementFlags& flags);
-/// Of the file, or, where none is named, published among these objects. The error says that neither is there, or what is wrong.
-Result<pools::Catalogue> catalogue_of(const std::string& file, const std::vector<json::Value>& objects);
 
 /// Stays where it is made: its parts point to one another.
 struct PoolView {

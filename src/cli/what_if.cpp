@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "base/config_reader.h"
+#include "cli/instance_types.h"
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
 #include "cli/pool_documents.h"
-#include "cli/pool_view.h"
 #include "cli/whatif_ask.h"
 #include "whatif/verbs.h"
 

@@ -27,6 +27,10 @@
 
 namespace berth::pools {
 
+/// Where a runner publishes what can be bought, so that whoever asks need not be told: a ConfigMap of kube-system.
+inline constexpr std::string_view kPublishedTypes = "berth-instance-types";
+inline constexpr std::string_view kPublishedKey = "instance-types.yaml";
+
 /// One place and manner in which a type can be had.
 struct Offering {
   std::string zone, capacity_type;

@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <map>
+
+#include "pools/consolidate.h"
 
 namespace berth::pools {
 namespace {

@@ -5,9 +5,15 @@
 #include <vector>
 
 #include "base/json.h"
-#include "pools/consolidate.h"
 
 namespace berth::pools {
+
+struct Catalogue;
+struct ConsolidationInput;
+struct ConsolidationPlan;
+struct NewClaim;
+struct NodePool;
+struct ProvisionPlan;
 
 /// "0.0416 USD".
 std::string money(double amount, std::string_view currency);

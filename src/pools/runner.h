@@ -10,10 +10,6 @@
 
 namespace berth::pools {
 
-/// Where a runner publishes what can be bought, so that whoever asks need not be told: a ConfigMap of kube-system.
-inline constexpr std::string_view kPublishedTypes = "berth-instance-types";
-inline constexpr std::string_view kPublishedKey = "instance-types.yaml";
-
 struct RunnerOptions {
   Catalogue catalogue;
   KeeperOptions keeper;

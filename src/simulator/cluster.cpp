@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "model/features.h"
-#include "pools/runner.h"
 #include "scheduler/group_options.h"
+#include "simulator/pools_part.h"
 #include "simulator/random.h"
 
 namespace berth::simulator {
@@ -214,12 +214,7 @@ Result<placement::Profiles> planning_profiles(const scheduler::config::Scheduler
 Result<void> Cluster::start_pools() {
   auto profiles = planning_profiles(options_.scheduler);
   if (!profiles) return std::unexpected(profiles.error());
-  pools::RunnerOptions options;
-  options.catalogue = *options_.pools->instance_types;
-  options.keeper.profiles = *profiles;
-  options.keeper.seed = options_.seed;
-  pools_ = std::make_unique<pools::Runner>(*pools_client_, std::move(options));
-  pools_->start();
+  pools_ = run_pools(*pools_client_, *options_.pools, *profiles, options_.seed);
   return {};
 }
 

@@ -114,7 +114,7 @@ class Cluster {
   std::unique_ptr<client::InformerFactory> informers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<autoscaler::Runner> autoscaler_;
-  std::unique_ptr<pools::Runner> pools_;
+  std::shared_ptr<pools::Runner> pools_;
   std::unique_ptr<descheduler::Descheduler> descheduler_;
   TimerId descheduler_timer_ = TimerId::kNone;
   std::int64_t descheduler_cycles_ = 0, controller_starts_ = 0;

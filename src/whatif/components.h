@@ -17,4 +17,8 @@ Result<void> run_descheduler(World& world, const json::Value& policy);
 /// One pass of a ClusterAutoscaler (true: the cluster's own).
 Result<void> run_autoscaler(World& world, const json::Value& cluster_autoscaler);
 
+/// What the pools of `documents` (NodePools; true: the cluster's own alone) would buy for the pods that wait: their nodes come, and the
+/// scheduler places the pods. What is bought is told in `World::bought`.
+Result<void> buy_nodes(World& world, const json::Value& documents, const json::Value& instance_types);
+
 }  // namespace berth::whatif

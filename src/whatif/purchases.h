@@ -10,10 +10,6 @@ namespace berth::whatif {
 
 /// Instance types of a question: the document of a file. The error names the field.
 Result<std::shared_ptr<const pools::Catalogue>> read_catalogue(const json::Value& document);
-/// What the pools of `documents` (NodePools; true: the cluster's own alone) would buy for the pods that wait: their nodes come, and the
-/// scheduler places the pods. What is bought is told in `World::bought`.
-Result<void> buy_nodes(World& world, const json::Value& documents, const json::Value& instance_types);
-
 /// Buying for whatever waits in worlds, from pools that are given.
 struct Shop {
   std::vector<pools::NodePool> pools;

@@ -8,7 +8,6 @@
 #include <span>
 
 #include "whatif/orders.h"
-#include "whatif/purchases.h"
 #include "whatif/steps.h"
 #include "whatif/verbs.h"
 

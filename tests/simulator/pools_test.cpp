@@ -78,7 +78,6 @@ faults:
 assert:
 - {name: nothing moves any more, that: quiet >= 3600.0}
 - {name: nobody waits, that: pods.pending == 0}
-- {name: no pod is moved twice without a change from outside, always: moved.again == 0}
 )yaml");
     EXPECT_TRUE(outcome.ok()) << "seed " << seed << "\n" << to_text(outcome);
   }
