@@ -155,7 +155,8 @@ TEST_F(PodDevicesTest, TheStatusTellsHowHealthyDevicesAre) {
   start(with_claim());
   ASSERT_TRUE(eventually_phase("Running"));
   const auto told = [&](std::size_t i) {
-    const json::Value* found = json::find(json::get_array(worker_->status(), {"containerStatuses"})[i], "allocatedResourcesStatus");
+    const json::Value status = worker_->status();
+    const json::Value* found = json::find(json::get_array(status, {"containerStatuses"})[i], "allocatedResourcesStatus");
     return found == nullptr ? "" : json::serialize(*found);
   };
   EXPECT_EQ(told(0), R"([{"name":"claim:g/r","resources":[{"resourceID":"example.com/x=a","health":"Healthy"}]}])");
