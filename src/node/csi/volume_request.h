@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "base/json.h"
 #include "node/csi/volume_ledger.h"
 #include "node/csi/volume_records.h"
 

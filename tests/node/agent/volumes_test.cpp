@@ -9,7 +9,11 @@ namespace {
 /// An API server that gives tokens of ten minutes, one after the other.
 class Tokens : public ::testing::Test {
  protected:
-  Result<std::string> get() { return cache_.get(source_, request_, clock_.now()); }
+  Result<std::string> get() {
+    const auto token = cache_.get(source_, request_, clock_.now());
+    if (!token) return std::unexpected(token.error());
+    return token->text;
+  }
   /// What the volume holds from now on.
   std::string token() {
     const auto text = get();
