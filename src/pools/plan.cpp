@@ -41,13 +41,6 @@ std::vector<PodKind> kinds_of(placement::Trial& trial, const std::vector<PodInfo
   return out;
 }
 
-bool is_local(const placement::PodInfo& pod) {
-  const model::PodView& view = pod.view();
-  return pod.required_affinity.empty() && pod.required_anti_affinity.empty() && pod.host_ports.empty() && view.resource_claims.empty() &&
-         std::ranges::none_of(view.spread_constraints, [](const auto& one) { return one.is_hard; }) &&
-         std::ranges::all_of(view.volumes, [](const auto& one) { return one.kind == model::VolumeView::Kind::kOther; });
-}
-
 std::string ProvisionPlan::bound_words() const {
   if (bound <= 0 || cost <= 0) return "";
   const double above = (cost / bound - 1) * 100;
@@ -55,6 +48,14 @@ std::string ProvisionPlan::bound_words() const {
 }
 
 namespace {
+
+/// Whether where the pod may go depends on that node alone.
+bool is_local(const placement::PodInfo& pod) {
+  const model::PodView& view = pod.view();
+  return pod.required_affinity.empty() && pod.required_anti_affinity.empty() && pod.host_ports.empty() && view.resource_claims.empty() &&
+         std::ranges::none_of(view.spread_constraints, [](const auto& one) { return one.is_hard; }) &&
+         std::ranges::all_of(view.volumes, [](const auto& one) { return one.kind == model::VolumeView::Kind::kOther; });
+}
 
 /// A node that is being put together in the trial.
 struct OpenClaim {

@@ -68,7 +68,4 @@ struct ProvisionPlan {
 /// cost least, and who finds nothing is told.
 ProvisionPlan plan_provisioning(const ProvisionInput& input);
 
-/// Whether where the pod may go depends on that node alone.
-bool is_local(const placement::PodInfo& pod);
-
 }  // namespace berth::pools
