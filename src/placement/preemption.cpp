@@ -68,13 +68,6 @@ void pick(const Cluster& cluster, PostFilterResult& out) {
     if (!out.tied.empty() && out.candidates[i].node == out.tied[0]) out.best = i;
 }
 
-/// The whole cycle without the victims: the node must take the pod. Counts what selecting victims node by node cannot see.
-bool helps(const FrameworkPtr& framework, const Cluster& cluster, const PodInfo& pod, const Candidate& candidate) {
-  Trial without = Trial::on_fork(cluster, framework);
-  for (const auto& victim : candidate.victims) without.cluster().remove_pod(victim->key);
-  return without.fits(pod.shared_from_this(), candidate.node).is_success();
-}
-
 /// Tries on one node which pods must go. The state is the caller's before and after it; in between it knows of the pods that are tried
 /// away. Copying it for every node would cost nodes times topology domains.
 class DryRun {
@@ -229,6 +222,12 @@ CandidateRank rank_of(const Candidate& candidate) {
     }
   }
   return {candidate.budget_violations, victims[0]->view().priority, sum, victims.size(), -earliest};
+}
+
+bool helps(const FrameworkPtr& framework, const Cluster& cluster, const PodInfo& pod, const Candidate& candidate) {
+  Trial without = Trial::on_fork(cluster, framework);
+  for (const auto& victim : candidate.victims) without.cluster().remove_pod(victim->key);
+  return without.fits(pod.shared_from_this(), candidate.node).is_success();
 }
 
 void choose_candidate(const FrameworkPtr& framework, const Cluster& cluster, const PodInfo& pod, const PreemptionOptions& options,

@@ -86,6 +86,9 @@ Status preempt(const PostFilterCall& call, PostFilterResult& out);
 void choose_candidate(const FrameworkPtr& framework, const Cluster& cluster, const PodInfo& pod, const PreemptionOptions& options,
                       PostFilterResult& result);
 
+/// The whole cycle without the victims: whether the node takes the pod. Counts what selecting victims node by node cannot see.
+bool helps(const FrameworkPtr& framework, const Cluster& cluster, const PodInfo& pod, const Candidate& candidate);
+
 /// The victims on one node (SelectVictimsOnNode): nullopt with the reason in `why` when evicting does not help there. `state` is the pod's
 /// cycle after PreFilter.
 std::optional<Candidate> select_victims(const Framework& framework, const CycleState& state, const PodInfo& pod, const NodeInfo& node,

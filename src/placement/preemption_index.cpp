@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "placement/disruption_ledger.h"
+#include "placement/removable_load.h"
 
 namespace berth::placement {
 namespace {
@@ -13,6 +14,13 @@ constexpr std::size_t kSpareTraits = 1 << 18, kSpareBytes = std::size_t{64} << 2
 
 bool covers_alike(const model::PodDisruptionBudgetView& a, const model::PodDisruptionBudgetView& b) {
   return a.meta.ns == b.meta.ns && a.selector_is_empty == b.selector_is_empty && a.selector == b.selector;
+}
+
+std::uint8_t readable(const PodInfo& pod) {
+  return static_cast<std::uint8_t>((pod.request.total.scalars.empty() ? 0 : RemovableLoad::kExtendedResources) |
+                                   (pod.host_ports.empty() ? 0 : RemovableLoad::kHostPorts) |
+                                   (pod.required_anti_affinity.empty() ? 0 : RemovableLoad::kRequiredAntiAffinity) |
+                                   RemovableLoad::kAnything);
 }
 
 bool counts_alike(const PodInfo& a, const PodInfo& b) {
@@ -65,7 +73,8 @@ void PreemptionIndex::rebuild_node(std::uint32_t node) {
   for (const auto& pod : info->pods) {
     const std::uint32_t kind = kind_of(*pod);
     if (!budgets_.empty()) hold(budgets_of(kind, *pod), node);
-    out.rows.push_back({pod->view().priority, pod->start_time_ns, preemption_amounts(pod->request.total, 1), pod.get(), kind});
+    out.rows.push_back(
+        {pod->view().priority, pod->start_time_ns, preemption_amounts(pod->request.total, 1), pod.get(), readable(*pod), kind});
   }
   std::ranges::stable_sort(out.rows, [](const auto& a, const auto& b) {
     return a.priority != b.priority ? a.priority > b.priority : a.start_time_ns < b.start_time_ns;

@@ -24,6 +24,7 @@ struct PreemptionRow {
   std::int64_t priority, start_time_ns;
   PreemptionAmounts request;
   const PodInfo* pod;
+  std::uint8_t has;    ///< What a RemovableLoad may read of it (RemovableLoad::Reads).
   std::uint32_t kind;  ///< Pods of one kind are alike in traits, host ports and extended resources: a RemovableLoad counts them alike.
 };
 

@@ -43,6 +43,7 @@ struct Preemptor::Impl {
   bool was_fast = false;
   // Of the question at hand.
   bool has_checks = false;
+  std::optional<CycleState> check_state;  ///< After PreFilter of those who check.
   PreemptorClass::Exceptions own;
   std::vector<Candidate> tried;  ///< Nodes that were tried in full.
 
@@ -61,7 +62,8 @@ struct Preemptor::Impl {
   [[nodiscard]] bool waits_for_victims(const PreemptorClass& one, const PodInfo& pod) const;
   std::optional<PreemptionAnswer> best_of_named(const PreemptorClass& one, const PodInfo& pod, PreemptionTally& tally,
                                                 std::vector<NodeIndex>& tied) const;
-  bool ask_checks(PreemptorClass& one, const PodInfo& pod);
+  bool prepare_checks(const PreemptorClass& one, const PodInfo& pod);
+  bool ask_checks(const PreemptorClass& one, const PodInfo& pod);
   void try_in_full(const PreemptorClass& one, const PodInfo& pod, const NodeInfo& node, std::optional<CycleState>& state);
   std::optional<Status> fast(PreemptorClass& one, const PodInfo& pod, PostFilterResult& out);
 };
@@ -136,12 +138,11 @@ std::optional<PreemptionAnswer> Preemptor::Impl::best_of_named(const PreemptorCl
   return best;
 }
 
-/// What volumes and claims say of nodes. Where they let the pod in beside everybody, they do beside fewer; where evicting may cure what
-/// they say, the node is tried in full. False: only every node in full will do.
-bool Preemptor::Impl::ask_checks(PreemptorClass& one, const PodInfo& pod) {
+/// PreFilter of the plugins of volumes and claims. False: only every node in full will do.
+bool Preemptor::Impl::prepare_checks(const PreemptorClass& one, const PodInfo& pod) {
   const Framework& framework = one.framework();
   if (one.only_nodes() || !pod.view().nominated_node_name.empty() || cluster.is_nominated(pod.key)) return false;
-  CycleState state = framework.new_cycle(cluster);
+  CycleState& state = check_state.emplace(framework.new_cycle(cluster));
   for (const Plugin* plugin : framework.pre_filters()) {
     if (plugin->column_kind() != ColumnKind::kVolumes) continue;
     const PreFilterOutcome outcome = plugin->pre_filter(state, pod);
@@ -150,7 +151,13 @@ bool Preemptor::Impl::ask_checks(PreemptorClass& one, const PodInfo& pod) {
     else if (!outcome.status.is_success() || outcome.node_names)
       return false;
   }
-  NodeChecks checks(framework, state, pod, index->cluster_index(), true);
+  return true;
+}
+
+/// What volumes and claims say of nodes. Where they let the pod in beside everybody, they do beside fewer; where evicting may cure what
+/// they say, the node is tried in full. False: only every node in full will do.
+bool Preemptor::Impl::ask_checks(const PreemptorClass& one, const PodInfo& pod) {
+  NodeChecks checks(one.framework(), *check_state, pod, index->cluster_index(), true);
   if (checks.empty()) return true;
   checks.foretell();
   std::optional<CycleState> full;
@@ -218,7 +225,9 @@ std::optional<Status> Preemptor::Impl::fast(PreemptorClass& one, const PodInfo& 
   const auto in_full = std::ranges::find(tried, out.tied[0], &Candidate::node);
   Candidate candidate = in_full != tried.end() ? *in_full : Candidate{out.tied[0], {}, best->violations};
   if (in_full == tried.end()) (void)one.answer(out.tied[0], &candidate.victims, pod.key);
-  if (one.miscounts(candidate.victims)) return std::nullopt;
+  // What AddPod and RemovePod told a plugin of pods, and what it counts by itself, may be two things.
+  const bool is_certain = in_full == tried.end() ? !one.miscounts(candidate.victims) : !options.confirm;
+  if (!is_certain && (!options.confirm || !helps(one.shared_framework(), cluster, pod, candidate))) return std::nullopt;
   out.candidates.push_back(std::move(candidate));
   out.best = 0;
   return Status::success();
@@ -240,7 +249,8 @@ std::size_t Preemptor::memory_bytes() const {
 
 PostFilterResult Preemptor::find(const FrameworkPtr& framework, const PodInfoPtr& pod) {
   impl_->was_fast = false;
-  if (PreemptorClass* const one = framework->post_filters().empty() ? nullptr : impl_->class_for(framework, pod)) {
+  PreemptorClass* const one = framework->post_filters().empty() ? nullptr : impl_->class_for(framework, pod);
+  if (one != nullptr && (!impl_->has_checks || impl_->prepare_checks(*one, *pod))) {
     PostFilterCall call(framework, impl_->cluster, pod, impl_->options, nullptr);
     bool will_do = true;
     call.quick = [&](PostFilterResult& out) {

@@ -117,8 +117,10 @@ bool PreemptorClass::prepare_steps() {
 bool PreemptorClass::lay_out() {
   number_of_.clear();
   of_domains_.clear();
+  summed_.clear();
   numbers_ = kAmounts;
   asks_nodes_ = counts_nodes_ = false;
+  reads_ = 0;
   for (Step& step : steps_) {
     asks_nodes_ |= step.kind == Step::Kind::kAsked;
     if (step.load == nullptr) continue;
@@ -128,15 +130,16 @@ bool PreemptorClass::lay_out() {
     step.first_own = numbers_;
     for (const auto& condition : step.load->conditions()) {
       if (condition.is_of_domain) of_domains_.push_back(number_of_.size());
+      if (condition.is_summed) summed_.push_back(numbers_);
       const bool is_own = condition.amount == RemovableLoad::Amount::kOwn;
       number_of_.push_back(is_own ? numbers_++ : static_cast<std::size_t>(condition.amount));
     }
     step.count = number_of_.size() - step.first;
     step.own = numbers_ - step.first_own;
     counts_nodes_ |= step.own != 0;
+    if (step.own != 0) reads_ |= step.load->reads();
   }
-  load_at_.clear();
-  loads_.clear();
+  forget_loads();
   return number_of_.size() <= kMostConditions && numbers_ <= kMostConditions && of_domains_.size() <= kMostOfDomains;
 }
 
@@ -157,8 +160,7 @@ bool PreemptorClass::adopt(const PodInfoPtr& pod, const Signature& signature) {
     if (step.load->is_outdated()) return false;
   }
   if (terms.empty()) return true;
-  load_at_.clear();
-  loads_.clear();
+  forget_loads();
   if (has_more) answers_.clear();
   return !has_more || lay_out();
 }
@@ -172,46 +174,57 @@ bool PreemptorClass::is_covered() const {
 
 // Numbers
 
+/// Kinds of pods are asked about once, not pods; their number is what makes a first look at a large cluster long.
 const std::int64_t* PreemptorClass::own_load(const PreemptionRow& row) const {
-  if (numbers_ == kAmounts) return nullptr;
-  if (row.kind >= load_at_.size()) load_at_.resize(index_->kind_count());
-  std::uint32_t& at = load_at_[row.kind];
-  if (at == 0) {
+  if ((row.has & reads_) == 0) return nullptr;
+  if (row.kind >= loaded_.size()) loaded_.resize(index_->kind_count());
+  if (loaded_[row.kind] == Loaded::kUnknown) {
     Numbers load{};
     add_load(load, *row.pod);
-    const bool has_any = std::any_of(load.begin() + kAmounts, load.begin() + numbers_, [](std::int64_t one) { return one != 0; });
-    at = has_any ? static_cast<std::uint32_t>(loads_.size() + 2) : 1;
-    if (has_any) loads_.insert(loads_.end(), load.begin() + kAmounts, load.begin() + numbers_);
+    const std::span own = std::span(load).subspan(kAmounts, numbers_ - kAmounts);
+    const bool has_any = std::ranges::any_of(own, [](std::int64_t one) { return one != 0; });
+    loaded_[row.kind] = has_any ? Loaded::kSo : Loaded::kNot;
+    if (has_any) load_at_.emplace(row.kind, loads_.size()), loads_.insert(loads_.end(), own.begin(), own.end());
   }
-  return at == 1 ? nullptr : &loads_[at - 2];
+  return loaded_[row.kind] == Loaded::kNot ? nullptr : &loads_[load_at_.at(row.kind)];
 }
 
 /// Of the own numbers alone.
 void PreemptorClass::add_load(Numbers& numbers, const PodInfo& pod) const {
   for (const Step& step : steps_) {
     if (step.own == 0) continue;
-    Numbers load{};
-    step.load->load_of(pod, std::span(load).first(step.own));
-    for (std::size_t i = 0; i < step.own; ++i) numbers[step.first_own + i] = saturating_add(numbers[step.first_own + i], load[i]);
+    Numbers load;
+    const std::span own = std::span(load).first(step.own);
+    std::ranges::fill(own, 0);
+    step.load->load_of(pod, own);
+    for (std::size_t i = 0; i < step.own; ++i) numbers[step.first_own + i] = saturating_add(numbers[step.first_own + i], own[i]);
   }
 }
 
-void PreemptorClass::put(Sheet& sheet, const PreemptionRow& row, int sign) const {
+void PreemptorClass::forget_loads() {
+  loaded_.clear();
+  load_at_.clear();
+  loads_.clear();
+}
+
+template <typename Change>
+void PreemptorClass::change(Sheet& sheet, const PreemptionRow& row, Change&& change) const {
   const std::int64_t* own = own_load(row);
-  const auto change = [&](Numbers& numbers) {
-    const auto one = [&](std::int64_t& number, std::int64_t by) {
-      number = sign > 0 ? saturating_add(number, by) : saturating_sub(number, by);
-    };
-    for (std::size_t i = 0; i < kAmounts; ++i) one(numbers[i], row.request[i]);
-    for (std::size_t i = kAmounts; own != nullptr && i < numbers_; ++i) one(numbers[i], own[i - kAmounts]);
-  };
-  change(sheet.left);
-  if (sheet.has_nominated) change(sheet.alone);
-  if (!sheet.without) return;
-  if (sign > 0)
-    sheet.without->add_pod(row.pod->shared_from_this());
-  else
-    sheet.without->remove_pod(row.pod->key);
+  for (Numbers* numbers : {&sheet.left, &sheet.alone}) {
+    for (std::size_t i = 0; i < kAmounts; ++i) (*numbers)[i] = change((*numbers)[i], row.request[i]);
+    for (std::size_t i = kAmounts; own != nullptr && i < numbers_; ++i) (*numbers)[i] = change((*numbers)[i], own[i - kAmounts]);
+    if (!sheet.has_nominated) break;
+  }
+}
+
+void PreemptorClass::put(Sheet& sheet, const PreemptionRow& row) const {
+  change(sheet, row, [](std::int64_t a, std::int64_t b) { return saturating_add(a, b); });
+  if (sheet.without) sheet.without->add_pod(row.pod->shared_from_this());
+}
+
+void PreemptorClass::take(Sheet& sheet, const PreemptionRow& row) const {
+  change(sheet, row, [](std::int64_t a, std::int64_t b) { return saturating_sub(a, b); });
+  if (sheet.without) sheet.without->remove_pod(row.pod->key);
 }
 
 PreemptorClass::Sheet PreemptorClass::sheet_of(NodeIndex index, bool with_domains, std::string_view except) const {
@@ -222,6 +235,10 @@ PreemptorClass::Sheet PreemptorClass::sheet_of(NodeIndex index, bool with_domain
   if (!with_domains)
     for (const std::size_t condition : of_domains_) out.limits[condition] = LoadLimit::always();
   for (std::size_t i = 0; i < number_of_.size(); ++i) out.left[number_of_[i]] = out.limits[i].there;
+  for (const auto& row : out.rows.rows) {
+    const std::int64_t* own = summed_.empty() ? nullptr : own_load(row);
+    for (std::size_t i = 0; own != nullptr && i < summed_.size(); ++i) out.left[summed_[i]] += own[summed_[i] - kAmounts];
+  }
   if (asks_nodes_) out.without = info;
   if (!cluster_->has_nominations()) return out;
   for (const auto& other : cluster_->nominated(index)) {
@@ -248,46 +265,37 @@ PreemptorClass::Failure PreemptorClass::failure(Sheet& sheet, const Numbers& lef
   for (std::uint16_t at = 0; at < steps_.size(); ++at) {
     const Step& step = steps_[at];
     if (step.kind != Step::Kind::kConditions) {
-      if (Failure out = asked(step, at, sheet, with_nominated); out.kind != Failure::Kind::kNone) return out;
+      if ((sheet.passed >> at & 1) != 0) continue;
+      if (const Status said = asked(step, sheet, with_nominated); !said.is_success())
+        return {said.code == Code::kUnschedulable ? Failure::Kind::kResolvable : Failure::Kind::kHopeless, at, 0, said};
+      if (step.kind == Step::Kind::kObject) sheet.passed |= std::uint64_t{1} << at;
       continue;
     }
-    Failure out;
+    std::uint32_t failed = 0;
     bool is_hopeless = false;
     for (std::size_t i = step.first; i < step.first + step.count; ++i) {
       const LoadLimit& limit = sheet.limits[i];
       if (limit.holds(left[number_of_[i]])) continue;
-      out.conditions |= 1U << limit.said;
+      failed |= 1U << limit.said;
       is_hopeless |= limit.is_hopeless;
       if (!step.says_all) break;
     }
-    if (out.conditions == 0) continue;
-    out.step = at;
-    out.kind = is_hopeless ? Failure::Kind::kHopeless : Failure::Kind::kResolvable;
-    return out;
+    if (failed != 0) return {is_hopeless ? Failure::Kind::kHopeless : Failure::Kind::kResolvable, at, failed};
   }
   return {};
 }
 
-PreemptorClass::Failure PreemptorClass::asked(const Step& step, std::uint16_t at, Sheet& sheet, bool with_nominated) const {
+Status PreemptorClass::asked(const Step& step, const Sheet& sheet, bool with_nominated) const {
   const bool is_object = step.kind == Step::Kind::kObject;
-  if ((sheet.passed >> at & 1) != 0) return {};
-  Status status;
+  Status out;
   if (is_object || !with_nominated) {
-    status = step.plugin->filter(state_, *pod_, is_object ? sheet.info : *sheet.without);
+    out = step.plugin->filter(state_, *pod_, is_object ? sheet.info : *sheet.without);
   } else {
     NodeInfo crowded = *sheet.without;
     for (const auto& other : sheet.nominated) crowded.add_pod(other);
-    status = step.plugin->filter(state_, *pod_, crowded);
+    out = step.plugin->filter(state_, *pod_, crowded);
   }
-  Failure out;
-  if (status.is_success()) {
-    if (is_object) sheet.passed |= std::uint64_t{1} << at;
-    return out;
-  }
-  has_failed_ |= status.is_error();
-  out.step = at;
-  out.kind = status.code == Code::kUnschedulable ? Failure::Kind::kResolvable : Failure::Kind::kHopeless;
-  out.said = std::move(status);
+  has_failed_ |= out.is_error();
   return out;
 }
 
@@ -358,7 +366,7 @@ PreemptionAnswer PreemptorClass::answer_on(Sheet& sheet, std::vector<PodInfoPtr>
     return out;
   }
   const bool is_absurd = std::ranges::find(sheet.left, INT64_MAX) != sheet.left.end();
-  for (auto row = lower; row != rows.end(); ++row) put(sheet, *row, -1);
+  for (auto row = lower; row != rows.end(); ++row) take(sheet, *row);
   if (is_absurd) count_anew(sheet, {rows.begin(), lower});
   if (const Failure left = failure(sheet); left.kind != Failure::Kind::kNone) {
     out.kind = Kind::kTooSmall;
@@ -401,7 +409,7 @@ void PreemptorClass::reprieve(Sheet& sheet, std::span<const PreemptionRow> poten
       // Absurd amounts saturate: what was added cannot be taken back.
       std::copy_n(sheet.left.begin(), numbers_, before.begin());
       if (sheet.has_nominated) alone = sheet.alone;
-      put(sheet, row, 1);
+      put(sheet, row);
       if (fits(sheet)) continue;
       std::copy_n(before.begin(), numbers_, sheet.left.begin());
       if (sheet.has_nominated) sheet.alone = alone;

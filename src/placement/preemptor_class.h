@@ -4,6 +4,7 @@
 #pragma once
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "placement/columns/topology_part.h"
@@ -73,11 +74,12 @@ class PreemptorClass {
   /// What a PreemptionAnswer::missing stands for: all that is wrong with the node even when everybody is gone who may go.
   [[nodiscard]] const std::vector<std::string>& reasons(std::size_t missing) const { return reasons_[missing]; }
   [[nodiscard]] const Framework& framework() const { return *framework_; }
+  [[nodiscard]] const FrameworkPtr& shared_framework() const { return framework_; }
   std::uint64_t last_use = 0;
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
-  static constexpr std::size_t kBlock = 256, kMostConditions = 24, kMostOfDomains = 8, kAmounts = 4, kMostSteps = 64;
+  static constexpr std::size_t kBlock = 256, kMostConditions = 16, kMostOfDomains = 8, kAmounts = 4, kMostSteps = 64;
   /// A filter, in Filter's order.
   struct Step {
     enum class Kind : std::uint8_t { kObject, kConditions, kAsked };
@@ -136,12 +138,16 @@ class PreemptorClass {
   Domains allowed_by_domains(const NodeInfo& node, Allowance& out) const;
 
   [[nodiscard]] Sheet sheet_of(NodeIndex index, bool with_domains, std::string_view except) const;
-  void put(Sheet& sheet, const PreemptionRow& row, int sign) const;
+  template <typename Change>
+  void change(Sheet& sheet, const PreemptionRow& row, Change&& change) const;
+  void put(Sheet& sheet, const PreemptionRow& row) const;
+  void take(Sheet& sheet, const PreemptionRow& row) const;
   void add_load(Numbers& numbers, const PodInfo& pod) const;
+  void forget_loads();
   [[nodiscard]] const std::int64_t* own_load(const PreemptionRow& row) const;
   [[nodiscard]] Failure failure(Sheet& sheet) const;
   [[nodiscard]] Failure failure(Sheet& sheet, const Numbers& left, bool with_nominated) const;
-  [[nodiscard]] Failure asked(const Step& step, std::uint16_t at, Sheet& sheet, bool with_nominated) const;
+  [[nodiscard]] Status asked(const Step& step, const Sheet& sheet, bool with_nominated) const;
   [[nodiscard]] bool fits(Sheet& sheet) const;
   void count_anew(Sheet& sheet, std::span<const PreemptionRow> staying) const;
   void reprieve(Sheet& sheet, std::span<const PreemptionRow> potential, PreemptionAnswer& out, std::vector<PodInfoPtr>* victims) const;
@@ -161,13 +167,17 @@ class PreemptorClass {
   std::optional<std::vector<NodeIndex>> only_;
   std::vector<std::size_t> number_of_;   ///< By condition.
   std::vector<std::size_t> of_domains_;  ///< Which conditions are.
+  std::vector<std::size_t> summed_;      ///< Which numbers are the sums of what the node's pods have of them.
   std::size_t numbers_ = kAmounts;       ///< Amounts, then the steps' own.
   bool asks_nodes_ = false;              ///< Some step is kAsked.
   bool counts_nodes_ = false;            ///< Some load has conditions of its own that follow the nodes.
   std::uint32_t phase_ = 0;
   std::size_t held_seen_ = 0;
   mutable bool has_failed_ = false;
-  mutable std::vector<std::uint32_t> load_at_;  ///< By kind of pod: 0 unknown, 1 none, else two more than where in loads_ it begins.
+  std::uint8_t reads_ = 0;  ///< RemovableLoad::Reads of all loads.
+  enum class Loaded : std::uint8_t { kUnknown, kNot, kSo };
+  mutable std::vector<Loaded> loaded_;                              ///< By kind of pod, as far as they were asked about.
+  mutable std::unordered_map<std::uint32_t, std::size_t> load_at_;  ///< Where in loads_ the numbers of a kind begin.
   mutable std::vector<std::int64_t> loads_;
   mutable std::vector<std::vector<std::string>> reasons_;
   mutable std::vector<std::pair<std::uint64_t, std::uint16_t>> reason_ids_;  ///< By step and conditions.
@@ -175,6 +185,7 @@ class PreemptorClass {
   Pages<PreemptionAnswer> answers_;  ///< By node slot: as if domains never objected.
   Pages<std::uint16_t> reach_;       ///< By node slot: how much of a domain's number goes or comes with its pods, at most.
   Pages<Special> specials_;
+  mutable std::array<LoadLimit, kMostConditions> scratch_;
   std::vector<Block> blocks_;
   PreemptionTally tally_;
 };

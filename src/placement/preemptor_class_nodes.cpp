@@ -111,7 +111,7 @@ void PreemptorClass::begin_decision() {
 
 /// What the node's domains allow, cut to what its own pods can make of it.
 PreemptorClass::Domains PreemptorClass::allowed_by_domains(const NodeInfo& node, Allowance& out) const {
-  std::array<LoadLimit, kMostConditions> limits;
+  auto& limits = scratch_;
   for (const Step& step : steps_)
     if (step.count != 0 && step.own != 0) step.load->limits(node, std::span(limits).subspan(step.first, step.count));
   const std::int64_t reach = reach_[node.index.value];
@@ -185,29 +185,26 @@ std::optional<PreemptionAnswer> PreemptorClass::best(const Exceptions& own, std:
   std::vector<std::uint8_t> is_special(blocks_.size());
   for (const auto& [node, answer] : own)
     if (node.value < answers_.size()) is_special[node.value / kBlock] = 1;
-  // Of a node that may only be worse than the best so far nothing is asked.
-  const auto skips = [&](std::size_t at, bool takes_equals) {
-    if (is_special[at] != 0 || block(at).has_loaded) return false;
-    const PreemptionAnswer& there = block(at).best;
-    return there.kind != Kind::kCandidate || (out && (takes_equals ? there.rank() > out->rank() : there.rank() >= out->rank()));
+  // Of a node that may only be worse than the best so far, or one equal too many, nothing is asked.
+  const auto is_too_late = [&](const PreemptionAnswer& at_best) {
+    return out && (nodes.size() == most ? at_best.rank() >= out->rank() : at_best.rank() > out->rank());
   };
+  // Without domains what is best in a block is there to be had.
+  for (std::size_t at = 0; of_domains_.empty() && at < blocks_.size(); ++at)
+    if (const PreemptionAnswer& there = block(at).best; is_special[at] == 0 && there.kind == Kind::kCandidate && !is_too_late(there))
+      out = there;
   for (std::size_t at = 0; at < blocks_.size(); ++at) {
-    if (skips(at, false)) continue;
-    if (of_domains_.empty() && is_special[at] == 0) {
-      out = block(at).best;
-      continue;
-    }
-    for_candidates(at, own, [&](std::uint32_t, const PreemptionAnswer* at_best, auto&& ask) {
-      if (at_best != nullptr && out && at_best->rank() >= out->rank()) return;
-      const PreemptionAnswer& one = ask();
-      if (one.kind == Kind::kCandidate && (!out || one.rank() < out->rank())) out = one;
-    });
-  }
-  for (std::size_t at = 0; out && at < blocks_.size() && nodes.size() < most; ++at) {
-    if (skips(at, true)) continue;
+    if (is_special[at] == 0 && !block(at).has_loaded)
+      if (const PreemptionAnswer& there = block(at).best; there.kind != Kind::kCandidate || is_too_late(there)) continue;
     for_candidates(at, own, [&](std::uint32_t node, const PreemptionAnswer* at_best, auto&& ask) {
-      if (nodes.size() == most || (at_best != nullptr && at_best->rank() != out->rank())) return;
-      if (const PreemptionAnswer& one = ask(); one.kind == Kind::kCandidate && one.rank() == out->rank()) nodes.push_back(NodeIndex{node});
+      if (at_best != nullptr && is_too_late(*at_best)) return;
+      const PreemptionAnswer& one = ask();
+      if (one.kind != Kind::kCandidate || is_too_late(one)) return;
+      if (!out || one.rank() < out->rank()) {
+        out = one;
+        nodes.clear();
+      }
+      nodes.push_back(NodeIndex{node});
     });
   }
   return out;
@@ -231,7 +228,7 @@ std::size_t PreemptorClass::memory_bytes() const {
   std::size_t out = pod_->bytes + signature_.memory_bytes() + answers_.memory_bytes() + reach_.memory_bytes() + specials_.memory_bytes();
   for (const Step& step : steps_)
     if (step.load != nullptr) out += step.load->memory_bytes();
-  return out + blocks_.size() * sizeof(Block) + loads_.capacity() * sizeof(loads_[0]) + load_at_.capacity() * sizeof(load_at_[0]);
+  return out + blocks_.size() * sizeof(Block) + loaded_.capacity() + load_at_.size() * 40 + loads_.capacity() * sizeof(loads_[0]);
 }
 
 }  // namespace berth::placement

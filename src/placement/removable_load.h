@@ -57,6 +57,7 @@ class RemovableLoad {
     /// each once.
     Amount amount = Amount::kOwn;
     bool is_of_domain = false;  ///< There is more to it than this node.
+    bool is_summed = false;     ///< What is there is what load_of says of the node's pods together; limits need not say it.
   };
   /// In Filter's order. The number and nature may change by adopt_terms alone.
   [[nodiscard]] virtual std::vector<Condition> conditions() const = 0;
@@ -70,6 +71,10 @@ class RemovableLoad {
   virtual void load_of(const PodInfo& /*other*/, std::span<std::int64_t> /*out*/) const {}
   /// What the conditions are on the node: one each, in order.
   virtual void limits(const NodeInfo& node, std::span<LoadLimit> out) const = 0;
+
+  /// What load_of looks at of a pod, as far as most pods do without: they are not even asked about.
+  enum Reads : std::uint8_t { kExtendedResources = 1, kHostPorts = 2, kRequiredAntiAffinity = 4, kAnything = 8 };
+  [[nodiscard]] virtual std::uint8_t reads() const { return kAnything; }
 
   // What follows the cluster; only of use where more counts than the node.
   /// Forgets all nodes.

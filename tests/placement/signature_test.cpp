@@ -7,6 +7,7 @@
 
 #include "berth/plugin_testing.h"
 #include "placement/columns/cluster_index.h"
+#include "placement/plugin_of.h"
 #include "placement/preemption.h"
 #include "tests/placement/random_cluster.h"
 

@@ -16,17 +16,15 @@ class PortsLoad final : public RemovableLoad {
  public:
   explicit PortsLoad(std::vector<model::HostPort> wanted) : wanted_(std::move(wanted)) {}
   [[nodiscard]] std::unique_ptr<RemovableLoad> clone() const override { return std::make_unique<PortsLoad>(*this); }
-  [[nodiscard]] std::vector<Condition> conditions() const override { return std::vector<Condition>(wanted_.empty() ? 0 : 1); }
+  [[nodiscard]] std::vector<Condition> conditions() const override {
+    return std::vector<Condition>(wanted_.empty() ? 0 : 1, Condition{.is_summed = true});
+  }
   [[nodiscard]] std::vector<Status> words() const override { return {Status::unschedulable(std::string(kPortsReason))}; }
+  [[nodiscard]] std::uint8_t reads() const override { return kHostPorts; }
   void load_of(const PodInfo& other, std::span<std::int64_t> out) const override {
     if (!out.empty() && ports_conflict(wanted_, other.host_ports)) out[0] = 1;
   }
-  void limits(const NodeInfo& node, std::span<LoadLimit> out) const override {
-    if (out.empty()) return;
-    out[0] = {.most = 0};
-    if (node.pods_with_ports == 0) return;
-    out[0].there = std::ranges::count_if(node.pods, [&](const auto& other) { return ports_conflict(wanted_, other->host_ports); });
-  }
+  void limits(const NodeInfo&, std::span<LoadLimit> out) const override { std::ranges::fill(out, LoadLimit{.most = 0}); }
 
  private:
   std::vector<model::HostPort> wanted_;

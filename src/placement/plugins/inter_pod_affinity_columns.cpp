@@ -228,16 +228,21 @@ class AffinityPart final : public TopologyPart {
 class AffinityLoad final : public RemovableLoad {
  public:
   AffinityLoad(const TopologySetup& setup, const InterPodAffinityArgs& args, Era era)
-      : part_(setup, args, era),
+      : part_({by_domains(setup), setup.index, setup.default_selector, true, 0}, args, era),
         affinity_(resolve_namespaces(setup.pod.required_affinity, setup.index.cluster())),
-        anti_(resolve_namespaces(setup.pod.required_anti_affinity, setup.index.cluster())) {}
+        anti_(resolve_namespaces(setup.pod.required_anti_affinity, setup.index.cluster())) {
+    for (const AffinityTerm& term : anti_)
+      if (is_local(setup, term) && std::ranges::find(own_keys_, term.topology_key) == own_keys_.end())
+        own_keys_.push_back(term.topology_key);
+  }
   [[nodiscard]] std::unique_ptr<RemovableLoad> clone() const override { return std::make_unique<AffinityLoad>(*this); }
   void bind(ClusterIndex& index) override { part_.bind(index); }
   [[nodiscard]] std::vector<Condition> conditions() const override {
     std::vector<Condition> out;
     if (!affinity_.empty()) out.push_back({.is_of_domain = true});
-    for (const auto* sums : {&part_.anti_, &part_.existing_anti_})
-      for (const DomainSum& sum : *sums) out.push_back({.is_of_domain = !sum.is_local()});
+    for (const DomainSum& sum : part_.anti_) out.push_back({.is_of_domain = !sum.is_local()});
+    out.resize(out.size() + own_keys_.size(), Condition{.is_summed = true});
+    for (const DomainSum& sum : part_.existing_anti_) out.push_back({.is_of_domain = !sum.is_local()});
     return out;
   }
   [[nodiscard]] std::vector<Status> words() const override {
@@ -245,13 +250,19 @@ class AffinityLoad final : public RemovableLoad {
     for (auto& [status, step] : part_.rejections()) out.push_back(std::move(status));
     return out;
   }
+  [[nodiscard]] std::uint8_t reads() const override { return has_terms() ? kAnything : kRequiredAntiAffinity; }
   void load_of(const PodInfo& other, std::span<std::int64_t> out) const override {
-    const model::Labels& labels = part_.index_->cluster().namespace_labels(other.view().ns());
     std::size_t at = 0;
-    if (!affinity_.empty()) out[at++] = matches_all_terms(other.view(), labels, affinity_) ? 1 : 0;
-    for (const DomainSum& sum : part_.anti_)
-      out[at++] = std::ranges::count_if(
-          anti_, [&](const AffinityTerm& term) { return sum.column().key == term.topology_key && term.matches(other.view(), labels); });
+    if (has_terms()) {
+      const model::Labels& labels = part_.index_->cluster().namespace_labels(other.view().ns());
+      if (!affinity_.empty()) out[at++] = matches_all_terms(other.view(), labels, affinity_) ? 1 : 0;
+      const auto minded = [&](const std::string& key) {
+        return std::ranges::count_if(
+            anti_, [&](const AffinityTerm& term) { return key == term.topology_key && term.matches(other.view(), labels); });
+      };
+      for (const DomainSum& sum : part_.anti_) out[at++] = minded(sum.column().key);
+      for (const std::string& key : own_keys_) out[at++] = minded(key);
+    }
     for (const DomainSum& sum : part_.existing_anti_)
       out[at++] = std::ranges::count_if(other.required_anti_affinity,
                                         [&](const AffinityTerm& term) { return sum.column().key == term.topology_key && is_known(term); });
@@ -260,13 +271,14 @@ class AffinityLoad final : public RemovableLoad {
     if (phase() != 0) return (void)std::ranges::fill(out, LoadLimit::always());
     std::size_t at = 0;
     if (!affinity_.empty()) out[at++] = company(node.index.value);
-    for (const auto* sums : {&part_.anti_, &part_.existing_anti_}) {
-      const std::uint8_t said = sums == &part_.anti_ ? kOwnAnti - 1 : kExistingAnti - 1;
-      for (const DomainSum& sum : *sums) {
-        const std::int32_t value = sum.value_of(node.index.value);
-        out[at++] = value < 0 ? LoadLimit::always() : LoadLimit{.there = sum.sum(value), .most = 0, .said = said};
-      }
-    }
+    const auto apart = [&](const DomainSum& sum, std::uint8_t said) {
+      const std::int32_t value = sum.value_of(node.index.value);
+      return value < 0 ? LoadLimit::always() : LoadLimit{.there = sum.sum(value), .most = 0, .said = said};
+    };
+    for (const DomainSum& sum : part_.anti_) out[at++] = apart(sum, kOwnAnti - 1);
+    for (const std::string& key : own_keys_)
+      out[at++] = node.label(key) == nullptr ? LoadLimit::always() : LoadLimit{.most = 0, .said = kOwnAnti - 1};
+    for (const DomainSum& sum : part_.existing_anti_) out[at++] = apart(sum, kExistingAnti - 1);
   }
   void reset() override { part_.reset(); }
   void update(std::uint32_t node, const NodeInfo*) override { part_.update(node); }
@@ -278,9 +290,13 @@ class AffinityLoad final : public RemovableLoad {
   /// PreFilter skips the plugin where no pod that is there minds; then nominated pods that do mind are not counted either.
   [[nodiscard]] std::uint32_t phase() const override {
     const auto has_any = [](const DomainSum& sum) { return sum.total() > 0; };
-    return part_.era_ != Era::k120 && affinity_.empty() && anti_.empty() && std::ranges::none_of(part_.existing_anti_, has_any) ? 1 : 0;
+    return part_.era_ != Era::k120 && !has_terms() && std::ranges::none_of(part_.existing_anti_, has_any) ? 1 : 0;
   }
-  [[nodiscard]] bool is_outdated() const override { return part_.is_stale(); }
+  [[nodiscard]] bool is_outdated() const override {
+    return part_.is_stale() || std::ranges::any_of(own_keys_, [&](const std::string& key) {
+             return !part_.index_->topology_column(part_.index_->topology(key)).is_local();
+           });
+  }
   /// Its term is nobody's who is there: whom it matches is not in the signature.
   [[nodiscard]] bool is_blind_to(const PodInfo& nominated, const PodInfo& pod) const override {
     const model::Labels& labels = part_.index_->cluster().namespace_labels(pod.view().ns());
@@ -292,6 +308,16 @@ class AffinityLoad final : public RemovableLoad {
   }
 
  private:
+  static bool is_local(const TopologySetup& setup, const AffinityTerm& term) {
+    return setup.index.topology_column(setup.index.topology(term.topology_key)).is_local();
+  }
+  /// Whom the pod minds on its own node is counted there: no sums are kept, which would begin with counting all pods.
+  static PodInfo by_domains(const TopologySetup& setup) {
+    PodInfo out = setup.pod;
+    std::erase_if(out.required_anti_affinity, [&](const AffinityTerm& term) { return is_local(setup, term); });
+    return out;
+  }
+  [[nodiscard]] bool has_terms() const { return !affinity_.empty() || !anti_.empty(); }
   [[nodiscard]] bool is_known(const AffinityTerm& term) const { return std::ranges::find(known_, term) != known_.end(); }
   /// Somebody in each domain; or nobody anywhere, where the pod would be company for itself.
   [[nodiscard]] LoadLimit company(std::uint32_t node) const {
@@ -314,6 +340,7 @@ class AffinityLoad final : public RemovableLoad {
 
   AffinityPart part_;
   std::vector<AffinityTerm> affinity_, anti_, known_;  ///< The pod's, and those of pods that are there that match it.
+  std::vector<std::string> own_keys_;                  ///< Of anti_, those whose every domain is one node.
 };
 
 }  // namespace

@@ -39,6 +39,7 @@ class FitLoad final : public RemovableLoad {
     return out;
   }
   [[nodiscard]] bool says_all() const override { return true; }
+  [[nodiscard]] std::uint8_t reads() const override { return kExtendedResources; }
   void load_of(const PodInfo& other, std::span<std::int64_t> out) const override {
     if (other.request.total.scalars.empty()) return;
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = other.request.total.scalar(wanted_.scalars[i].first);
