@@ -183,9 +183,9 @@ TEST_F(VolumeRequestTest, TokensGoWhereTheDriverWantsThem) {
 
 TEST(CsiNode, HasADriverOnceAsItLastSaid) {
   const json::Value node =
-      yaml("{metadata: {name: n, uid: u, labels: {zone: a}, annotations: {csi.volume.kubernetes.io/nodeid: '{\"other\":\"o\"}'}}}");
+      yaml("{metadata: {name: node1, uid: u, labels: {zone: a}, annotations: {csi.volume.kubernetes.io/nodeid: '{\"other\":\"o\"}'}}}");
   json::Value document = new_csi_node(node);
-  EXPECT_EQ(text(document, {"metadata", "ownerReferences"}), R"([{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}])");
+  EXPECT_EQ(text(document, {"metadata", "ownerReferences"}), R"([{"apiVersion":"v1","kind":"Node","name":"node1","uid":"u"}])");
   auto info = DriverNodeInfo::of("d", yaml("{node_id: id, max_volumes_per_node: '3', accessible_topology: {segments: {zone: a}}}"));
   EXPECT_TRUE(put_driver(document, info));
   EXPECT_FALSE(put_driver(document, info));
