@@ -134,6 +134,25 @@ class Changes {
   std::vector<Origin> origins_;
 };
 
+namespace {
+
+/// NAMESPACE/POD[/CONTAINER]:AMOUNTS
+Result<json::Value> resize(const std::string& value, const std::string& words) {
+  const std::size_t colon = value.find(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == value.size())
+    return invalid(fmt::format("{}: NAMESPACE/POD[/CONTAINER]:cpu=2,memory=4Gi is wanted", words));
+  auto requests = assignments(value.substr(colon + 1), words, false);
+  if (!requests) return std::unexpected(requests.error());
+  const std::string name = value.substr(0, colon);
+  const std::size_t slash = name.rfind('/');
+  const bool has_container = slash != std::string::npos && name.find('/') != slash;
+  json::Object change{{"resize", has_container ? name.substr(0, slash) : name}, {"requests", std::move(*requests)}};
+  if (has_container) change["container"] = name.substr(slash + 1);
+  return change;
+}
+
+}  // namespace
+
 Result<void> Changes::add_flag(const std::string& flag, const std::string& value) {
   const std::string words = flag + " " + value;
   const std::string verb = flag.substr(2);
@@ -166,17 +185,9 @@ Result<void> Changes::add_flag(const std::string& flag, const std::string& value
     if (replicas < 0) return invalid(fmt::format("{}: NAMESPACE/NAME=REPLICAS is wanted", words));
     add(json::Object{{"scale", value.substr(0, equals)}, {"replicas", replicas}}, words);
   } else if (verb == "resize") {
-    const std::size_t colon = value.find(':');
-    if (colon == std::string::npos || colon == 0 || colon + 1 == value.size())
-      return invalid(fmt::format("{}: NAMESPACE/POD[/CONTAINER]:cpu=2,memory=4Gi is wanted", words));
-    auto requests = assignments(value.substr(colon + 1), words, false);
-    if (!requests) return std::unexpected(requests.error());
-    const std::string name = value.substr(0, colon);
-    const std::size_t slash = name.rfind('/');
-    const bool has_container = slash != std::string::npos && name.find('/') != slash;
-    json::Object change{{"resize", has_container ? name.substr(0, slash) : name}, {"requests", std::move(*requests)}};
-    if (has_container) change["container"] = name.substr(slash + 1);
-    add(std::move(change), words);
+    auto change = resize(value, words);
+    if (!change) return std::unexpected(change.error());
+    add(std::move(*change), words);
   } else if (verb == "delete" || verb == "evict") {
     add(json::Object{{verb, value}}, words);
   } else if (verb == "filename") {

@@ -13,6 +13,7 @@
 #include "placement/node_match.h"
 #include "pools/domains.h"
 #include "pools/gang_domains.h"
+#include "pools/kinds.h"
 #include "pools/shape_table.h"
 
 namespace berth::pools {
