@@ -14,6 +14,8 @@
 #include "pools/domains.h"
 #include "pools/gang_domains.h"
 #include "pools/kinds.h"
+#include "pools/gang_domains.h"
+#include "pools/kinds.h"
 #include "pools/shape_table.h"
 
 namespace berth::pools {
