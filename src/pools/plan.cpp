@@ -14,8 +14,6 @@
 #include "pools/domains.h"
 #include "pools/gang_domains.h"
 #include "pools/kinds.h"
-#include "pools/gang_domains.h"
-#include "pools/kinds.h"
 #include "pools/shape_table.h"
 
 namespace berth::pools {
