@@ -156,8 +156,7 @@ Result<json::Value> resize(const std::string& value, const std::string& words) {
 Result<void> Changes::add_flag(const std::string& flag, const std::string& value) {
   const std::string words = flag + " " + value;
   const std::string verb = flag.substr(2);
-  const whatif::Verb* known = whatif::find_verb(verb);
-  if (known != nullptr && known->on_nodes != nullptr && known->fields.empty()) {
+  if (const whatif::Verb* known = whatif::find_verb(verb); known != nullptr && known->on_nodes != nullptr && known->fields.empty()) {
     add(json::Object{{verb, nodes_in(value)}}, words);
   } else if (verb == "add") {
     auto change = addition(value);
