@@ -7,7 +7,9 @@
 #include <random>
 
 #include "base/json.h"
+#include "placement/columns/topology_part.h"
 #include "placement/plugin_of.h"
+#include "placement/removable_load.h"
 #include "tests/placement/random_cluster.h"
 
 namespace berth::placement {
@@ -120,26 +122,46 @@ TEST_P(PreemptorAgainstPlain, SameAnswerThroughRandomChanges) {
 
 INSTANTIATE_TEST_SUITE_P(Eras, PreemptorAgainstPlain, ::testing::Values(Era::k120, Era::k136));
 
-/// A stranger's filter that goes by the node and what is on it: pods of one label want few of their kind there.
-class FewOfAKind final : public PluginOf<FewOfAKind> {
+/// A stranger's filter that goes by the node and what is on it: pods of one label want few of their kind there. It is asked about nodes
+/// without some of their pods, or says it in numbers.
+bool are_alike(const PodInfo& a, const PodInfo& b) {
+  const auto *one = a.view().meta.labels.get("app"), *other = b.view().meta.labels.get("app");
+  return one != nullptr && other != nullptr && *one == *other;
+}
+constexpr const char* kEnough = "node(s) had enough of the kind";
+
+class FewLoad final : public RemovableLoad {
+ public:
+  explicit FewLoad(PodInfoPtr pod) : pod_(std::move(pod)) {}
+  [[nodiscard]] std::unique_ptr<RemovableLoad> clone() const override { return std::make_unique<FewLoad>(*this); }
+  [[nodiscard]] std::vector<Condition> conditions() const override { return {{.is_summed = true}}; }
+  [[nodiscard]] std::vector<Status> words() const override { return {Status::unschedulable(kEnough)}; }
+  void load_of(const PodInfo& other, std::span<std::int64_t> out) const override { out[0] = are_alike(*pod_, other) ? 1 : 0; }
+  void limits(const NodeInfo&, std::span<LoadLimit> out) const override { out[0] = {.most = 1}; }
+
+ private:
+  PodInfoPtr pod_;
+};
+
+template <bool in_numbers>
+class FewOfAKind final : public PluginOf<FewOfAKind<in_numbers>> {
  public:
   std::string_view name() const override { return "FewOfAKind"; }
   void sign(Signer& signer, const PodInfo&) const override { signer.labels(); }
   ColumnKind column_kind() const override { return ColumnKind::kNodeLocal; }
   Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
-    const auto* app = pod.view().meta.labels.get("app");
-    if (app == nullptr) return Status::success();
-    const auto alike = std::ranges::count_if(node.pods, [&](const auto& other) {
-      const auto* there = other->view().meta.labels.get("app");
-      return there != nullptr && *there == *app;
-    });
-    return alike < 2 ? Status::success() : Status::unschedulable("node(s) had enough of the kind");
+    const auto alike = std::ranges::count_if(node.pods, [&](const auto& other) { return are_alike(pod, *other); });
+    return alike < 2 ? Status::success() : Status::unschedulable(kEnough);
+  }
+  [[nodiscard]] std::unique_ptr<RemovableLoad> removable_load(const TopologySetup& setup) const override {
+    return in_numbers ? std::make_unique<FewLoad>(setup.pod.shared_from_this()) : nullptr;
   }
 };
-Result<PluginPtr> make_few(const Profile&) { return std::make_unique<FewOfAKind>(); }
 
+template <bool in_numbers>
 FrameworkPtr with_a_stranger(Era era) {
-  static const PluginRegistration few{"FewOfAKind", make_few};
+  static const PluginRegistration few{"FewOfAKind",
+                                      [](const Profile&) -> Result<PluginPtr> { return std::make_unique<FewOfAKind<in_numbers>>(); }};
   Profile profile = default_profile(era);
   profile.filter.insert(profile.filter.begin() + 5, {"FewOfAKind", 0});
   return *Framework::create(profile, std::span(&few, 1));
@@ -154,7 +176,7 @@ TEST_P(PreemptorInARandomWorld, SameAnswerThroughRandomChanges) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     testing::RandomWorld world(seed);
     world.volumes = seed % 5 == 0;
-    const auto framework = seed % 3 == 0 ? with_a_stranger(era) : framework_of(era);
+    const auto framework = seed % 6 == 0 ? with_a_stranger<true>(era) : seed % 3 == 0 ? with_a_stranger<false>(era) : framework_of(era);
     Cluster cluster(era);
     const int nodes = 2 + world.below(8);
     for (int i = 0; i < nodes; ++i) cluster.upsert_node(world.node(fmt::format("n{}", i)));
