@@ -60,7 +60,7 @@ std::vector<std::string> keys(const Candidate* candidate) {
 }
 
 /// BERTH_SEEDS=1000: for longer.
-const std::uint64_t kSeeds = std::getenv("BERTH_SEEDS") == nullptr ? 40 : std::stoull(std::getenv("BERTH_SEEDS"));
+const std::uint64_t kSeeds = std::getenv("BERTH_SEEDS") == nullptr ? 100 : std::stoull(std::getenv("BERTH_SEEDS"));
 
 class PreemptorAgainstPlain : public ::testing::TestWithParam<Era> {};
 
@@ -276,6 +276,36 @@ TEST(Preemptor, KnowsRequiredAffinityByItsDomains) {
   cluster.remove_pod("default/somebody");
   EXPECT_EQ(preemptor.find(framework_of(Era::k136), pod_of(wanted, Era::k136)).choice(), nullptr);
   EXPECT_TRUE(preemptor.was_fast());
+}
+
+/// PreFilter skips affinity where nobody who is there minds the pod; then a nominated pod that does is not asked either.
+TEST(Preemptor, NominatedPodsMindOnlyWhereSomebodyWhoIsThereDoes) {
+  Cluster cluster;
+  const auto framework = framework_of(Era::k136);
+  for (const char* node : {"a", "b"}) cluster.upsert(node_document(node, 2, 10, node));
+  const auto minding = [](const char* name, int priority, const char* node) {
+    json::Value out = pod_document(name, 100, priority, node);
+    json::set(out, {"spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
+              json::Array{{{"topologyKey", "disk"}, {"labelSelector", {{"matchLabels", {{"app", "web"}}}}}}});
+    return out;
+  };
+  cluster.upsert(pod_document("low", 2000, 0, "a"));
+  cluster.upsert(pod_document("fixed", 1900, 100, "b"));
+  cluster.upsert(minding("there", 100, "b"));
+  cluster.nominate(pod_of(minding("promised", 50, ""), Era::k136), "a");
+  Preemptor preemptor(cluster);
+  const auto found = [&] {
+    const auto pod = pod_of(pod_document("high", 1000, 10, "", 0, "web"), Era::k136);
+    const auto quick = preemptor.find(framework, pod);
+    EXPECT_TRUE(preemptor.was_fast());
+    EXPECT_EQ(run_post_filter(framework, cluster, pod, evaluate(*framework, cluster, *pod)).status.message(), quick.status.message());
+    return keys(quick.choice());
+  };
+  EXPECT_EQ(found(), std::vector<std::string>{});
+  cluster.remove_pod("default/there");
+  EXPECT_EQ(found(), std::vector<std::string>{"default/low"});
+  cluster.upsert(minding("there", 100, "b"));
+  EXPECT_EQ(found(), std::vector<std::string>{});
 }
 
 /// Whoever would have to go from the fuller domain is counted one by one: two of three there are one too many.
