@@ -13,9 +13,9 @@ bool is_one_of(std::span<const Plugin* const> list, const Plugin* plugin) { retu
 struct PreemptorClass::Sheet {
   const NodeInfo& info;
   const PreemptionNode& rows;
-  std::array<LoadLimit, kMostConditions> limits;
-  Numbers left{};   ///< With nominated pods,
-  Numbers alone{};  ///< and without; only where there are any.
+  std::span<const LoadLimit> limits;  ///< By condition; until the next sheet is made.
+  Numbers left;                       ///< With nominated pods,
+  Numbers alone;                      ///< and without; only where there are any.
   bool has_nominated = false;
   std::vector<PodInfoPtr> nominated{};
   std::optional<NodeInfo> without{};  ///< The node as it is tried, where somebody asks.
@@ -229,12 +229,12 @@ void PreemptorClass::take(Sheet& sheet, const PreemptionRow& row) const {
 
 PreemptorClass::Sheet PreemptorClass::sheet_of(NodeIndex index, bool with_domains, std::string_view except) const {
   const NodeInfo& info = *cluster_->node(index);
-  Sheet out{info, index_->node(index.value), {}};
+  Sheet out{info, index_->node(index.value), std::span(limits_).first(number_of_.size()), {}, {}};
   for (const Step& step : steps_)
-    if (step.count != 0) step.load->limits(info, std::span(out.limits).subspan(step.first, step.count));
+    if (step.count != 0) step.load->limits(info, std::span(limits_).subspan(step.first, step.count));
   if (!with_domains)
-    for (const std::size_t condition : of_domains_) out.limits[condition] = LoadLimit::always();
-  for (std::size_t i = 0; i < number_of_.size(); ++i) out.left[number_of_[i]] = out.limits[i].there;
+    for (const std::size_t condition : of_domains_) limits_[condition] = LoadLimit::always();
+  for (std::size_t i = 0; i < number_of_.size(); ++i) out.left[number_of_[i]] = limits_[i].there;
   for (const auto& row : out.rows.rows) {
     const std::int64_t* own = summed_.empty() ? nullptr : own_load(row);
     for (std::size_t i = 0; own != nullptr && i < summed_.size(); ++i) out.left[summed_[i]] += own[summed_[i] - kAmounts];
@@ -365,7 +365,8 @@ PreemptionAnswer PreemptorClass::answer_on(Sheet& sheet, std::vector<PodInfoPtr>
     out.kind = Kind::kNoVictims;
     return out;
   }
-  const bool is_absurd = std::ranges::find(sheet.left, INT64_MAX) != sheet.left.end();
+  const bool is_absurd = std::any_of(sheet.left.begin(), sheet.left.begin() + static_cast<std::ptrdiff_t>(numbers_),
+                                     [](std::int64_t one) { return one == INT64_MAX; });
   for (auto row = lower; row != rows.end(); ++row) take(sheet, *row);
   if (is_absurd) count_anew(sheet, {rows.begin(), lower});
   if (const Failure left = failure(sheet); left.kind != Failure::Kind::kNone) {

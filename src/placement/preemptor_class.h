@@ -185,7 +185,7 @@ class PreemptorClass {
   Pages<PreemptionAnswer> answers_;  ///< By node slot: as if domains never objected.
   Pages<std::uint16_t> reach_;       ///< By node slot: how much of a domain's number goes or comes with its pods, at most.
   Pages<Special> specials_;
-  mutable std::array<LoadLimit, kMostConditions> scratch_;
+  mutable std::array<LoadLimit, kMostConditions> limits_;  ///< Of the node that is looked at.
   std::vector<Block> blocks_;
   PreemptionTally tally_;
 };

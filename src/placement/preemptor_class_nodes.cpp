@@ -111,7 +111,7 @@ void PreemptorClass::begin_decision() {
 
 /// What the node's domains allow, cut to what its own pods can make of it.
 PreemptorClass::Domains PreemptorClass::allowed_by_domains(const NodeInfo& node, Allowance& out) const {
-  auto& limits = scratch_;
+  auto& limits = limits_;
   for (const Step& step : steps_)
     if (step.count != 0 && step.own != 0) step.load->limits(node, std::span(limits).subspan(step.first, step.count));
   const std::int64_t reach = reach_[node.index.value];

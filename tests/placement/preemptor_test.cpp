@@ -7,7 +7,9 @@
 #include <random>
 
 #include "base/json.h"
+#include "placement/columns/topology_part.h"
 #include "placement/plugin_of.h"
+#include "placement/removable_load.h"
 #include "tests/placement/random_cluster.h"
 
 namespace berth::placement {
@@ -58,7 +60,7 @@ std::vector<std::string> keys(const Candidate* candidate) {
 }
 
 /// BERTH_SEEDS=1000: for longer.
-const std::uint64_t kSeeds = std::getenv("BERTH_SEEDS") == nullptr ? 40 : std::stoull(std::getenv("BERTH_SEEDS"));
+const std::uint64_t kSeeds = std::getenv("BERTH_SEEDS") == nullptr ? 100 : std::stoull(std::getenv("BERTH_SEEDS"));
 
 class PreemptorAgainstPlain : public ::testing::TestWithParam<Era> {};
 
@@ -120,26 +122,46 @@ TEST_P(PreemptorAgainstPlain, SameAnswerThroughRandomChanges) {
 
 INSTANTIATE_TEST_SUITE_P(Eras, PreemptorAgainstPlain, ::testing::Values(Era::k120, Era::k136));
 
-/// A stranger's filter that goes by the node and what is on it: pods of one label want few of their kind there.
-class FewOfAKind final : public PluginOf<FewOfAKind> {
+/// A stranger's filter that goes by the node and what is on it: pods of one label want few of their kind there. It is asked about nodes
+/// without some of their pods, or says it in numbers.
+bool are_alike(const PodInfo& a, const PodInfo& b) {
+  const auto *one = a.view().meta.labels.get("app"), *other = b.view().meta.labels.get("app");
+  return one != nullptr && other != nullptr && *one == *other;
+}
+constexpr const char* kEnough = "node(s) had enough of the kind";
+
+class FewLoad final : public RemovableLoad {
+ public:
+  explicit FewLoad(PodInfoPtr pod) : pod_(std::move(pod)) {}
+  [[nodiscard]] std::unique_ptr<RemovableLoad> clone() const override { return std::make_unique<FewLoad>(*this); }
+  [[nodiscard]] std::vector<Condition> conditions() const override { return {{.is_summed = true}}; }
+  [[nodiscard]] std::vector<Status> words() const override { return {Status::unschedulable(kEnough)}; }
+  void load_of(const PodInfo& other, std::span<std::int64_t> out) const override { out[0] = are_alike(*pod_, other) ? 1 : 0; }
+  void limits(const NodeInfo&, std::span<LoadLimit> out) const override { out[0] = {.most = 1}; }
+
+ private:
+  PodInfoPtr pod_;
+};
+
+template <bool in_numbers>
+class FewOfAKind final : public PluginOf<FewOfAKind<in_numbers>> {
  public:
   std::string_view name() const override { return "FewOfAKind"; }
   void sign(Signer& signer, const PodInfo&) const override { signer.labels(); }
   ColumnKind column_kind() const override { return ColumnKind::kNodeLocal; }
   Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
-    const auto* app = pod.view().meta.labels.get("app");
-    if (app == nullptr) return Status::success();
-    const auto alike = std::ranges::count_if(node.pods, [&](const auto& other) {
-      const auto* there = other->view().meta.labels.get("app");
-      return there != nullptr && *there == *app;
-    });
-    return alike < 2 ? Status::success() : Status::unschedulable("node(s) had enough of the kind");
+    const auto alike = std::ranges::count_if(node.pods, [&](const auto& other) { return are_alike(pod, *other); });
+    return alike < 2 ? Status::success() : Status::unschedulable(kEnough);
+  }
+  [[nodiscard]] std::unique_ptr<RemovableLoad> removable_load(const TopologySetup& setup) const override {
+    return in_numbers ? std::make_unique<FewLoad>(setup.pod.shared_from_this()) : nullptr;
   }
 };
-Result<PluginPtr> make_few(const Profile&) { return std::make_unique<FewOfAKind>(); }
 
+template <bool in_numbers>
 FrameworkPtr with_a_stranger(Era era) {
-  static const PluginRegistration few{"FewOfAKind", make_few};
+  static const PluginRegistration few{"FewOfAKind",
+                                      [](const Profile&) -> Result<PluginPtr> { return std::make_unique<FewOfAKind<in_numbers>>(); }};
   Profile profile = default_profile(era);
   profile.filter.insert(profile.filter.begin() + 5, {"FewOfAKind", 0});
   return *Framework::create(profile, std::span(&few, 1));
@@ -154,7 +176,7 @@ TEST_P(PreemptorInARandomWorld, SameAnswerThroughRandomChanges) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     testing::RandomWorld world(seed);
     world.volumes = seed % 5 == 0;
-    const auto framework = seed % 3 == 0 ? with_a_stranger(era) : framework_of(era);
+    const auto framework = seed % 6 == 0 ? with_a_stranger<true>(era) : seed % 3 == 0 ? with_a_stranger<false>(era) : framework_of(era);
     Cluster cluster(era);
     const int nodes = 2 + world.below(8);
     for (int i = 0; i < nodes; ++i) cluster.upsert_node(world.node(fmt::format("n{}", i)));
@@ -254,6 +276,36 @@ TEST(Preemptor, KnowsRequiredAffinityByItsDomains) {
   cluster.remove_pod("default/somebody");
   EXPECT_EQ(preemptor.find(framework_of(Era::k136), pod_of(wanted, Era::k136)).choice(), nullptr);
   EXPECT_TRUE(preemptor.was_fast());
+}
+
+/// PreFilter skips affinity where nobody who is there minds the pod; then a nominated pod that does is not asked either.
+TEST(Preemptor, NominatedPodsMindOnlyWhereSomebodyWhoIsThereDoes) {
+  Cluster cluster;
+  const auto framework = framework_of(Era::k136);
+  for (const char* node : {"a", "b"}) cluster.upsert(node_document(node, 2, 10, node));
+  const auto minding = [](const char* name, int priority, const char* node) {
+    json::Value out = pod_document(name, 100, priority, node);
+    json::set(out, {"spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
+              json::Array{{{"topologyKey", "disk"}, {"labelSelector", {{"matchLabels", {{"app", "web"}}}}}}});
+    return out;
+  };
+  cluster.upsert(pod_document("low", 2000, 0, "a"));
+  cluster.upsert(pod_document("fixed", 1900, 100, "b"));
+  cluster.upsert(minding("there", 100, "b"));
+  cluster.nominate(pod_of(minding("promised", 50, ""), Era::k136), "a");
+  Preemptor preemptor(cluster);
+  const auto found = [&] {
+    const auto pod = pod_of(pod_document("high", 1000, 10, "", 0, "web"), Era::k136);
+    const auto quick = preemptor.find(framework, pod);
+    EXPECT_TRUE(preemptor.was_fast());
+    EXPECT_EQ(run_post_filter(framework, cluster, pod, evaluate(*framework, cluster, *pod)).status.message(), quick.status.message());
+    return keys(quick.choice());
+  };
+  EXPECT_EQ(found(), std::vector<std::string>{});
+  cluster.remove_pod("default/there");
+  EXPECT_EQ(found(), std::vector<std::string>{"default/low"});
+  cluster.upsert(minding("there", 100, "b"));
+  EXPECT_EQ(found(), std::vector<std::string>{});
 }
 
 /// Whoever would have to go from the fuller domain is counted one by one: two of three there are one too many.
