@@ -86,7 +86,7 @@ Result<json::Value> ask_with_processes(whatif::Present& present, const json::Val
   return answer;
 }
 
-int check_answer(const std::string& path, const WhatIfFlags& flags) {
+int check_answer(const std::string& path, WhatIfFlags flags) {
   const auto text = config::read_whole_file(path);
   if (!text) return report(text.error());
   const auto saved = json::parse_yaml(*text);

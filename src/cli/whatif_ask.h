@@ -13,6 +13,6 @@ Result<json::Value> ask_with_processes(whatif::Present& present, const json::Val
 
 /// `--check FILE`: whether the saved answer still holds for the cluster of the flags. Prints; the exit code: 0, 1 (cannot be read), 3 (it
 /// does not hold).
-int check_answer(const std::string& path, const WhatIfFlags& flags);
+int check_answer(const std::string& path, WhatIfFlags flags);
 
 }  // namespace berth::cli
