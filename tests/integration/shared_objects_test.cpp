@@ -1,6 +1,9 @@
 // What lives in the server's process holds no copies of what the server holds.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
 #include "client/informer.h"
-#include "integration/world.h"
+#include "tests/integration/world.h"
 
 namespace berth::integration {
 
