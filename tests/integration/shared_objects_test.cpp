@@ -19,7 +19,7 @@ TEST(SharedObjects, WatchesInTheServersProcessHoldOneObject) {
   other.start();
   world.run(std::chrono::seconds(1));
   seen.clear();
-  for (const char* name : {"a", "b", "c"}) world.create(fmt::format("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {}}}}}", name));
+  for (const char* name : {"a", "b", "c"}) world.create(fmt::format("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {}}}", name));
   world.run(std::chrono::seconds(1));
   for (const char* name : {"a", "b", "c"}) {
     ASSERT_TRUE(one.get("default", name));

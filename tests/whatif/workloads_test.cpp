@@ -454,7 +454,7 @@ TEST(Input, NamesThatAreNotThereAreErrorsWithWhatWasMeant) {
   EXPECT_EQ(error("{changes: [{dran: a1}]}"),
             "changes[0]: \"dran\" is no change; did you mean \"drain\"?; there are: drain, fail, remove, cordon, uncordon, add, label, "
             "taint, allocatable, apply, scale, "
-            "delete, evict, resize, config, descheduler, autoscaler");
+            "delete, evict, resize, config, descheduler, pools, autoscaler");
   EXPECT_EQ(error("{changes: [{drain: a1, count: 3}]}"), "changes[0].count: no such field of \"drain\"");
   EXPECT_EQ(error("{change: []}"), "change: no such field of a question; did you mean \"changes\"?");
   EXPECT_EQ(error("{each: rack}"), "each: no node has a label \"rack\" (\"node\", \"zone\", or a label's key)");
