@@ -121,8 +121,7 @@ void Core::preemption_answered(const std::string& uid, placement::PostFilterResu
   if (left) {
     result.candidates = std::move(*left);
     trial.choose_among(result, *turn.info);
-    if (result.choice() == nullptr)
-      result.status = placement::words::refused("no candidate node for preemption", *turn.framework);
+    if (result.choice() == nullptr) result.status = placement::words::refused("no candidate node for preemption", *turn.framework);
   } else {
     result.best.reset();
     result.status = placement::Status::error("preemption: " + left.error().message);

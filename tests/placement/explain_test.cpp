@@ -299,7 +299,7 @@ TEST(Explain, ItsDocumentSaysOfEachNodeWhatItsTextSays) {
   const json::Array& small = json::get_array(nodes["small"], {"rejections"});
   ASSERT_EQ(small.size(), 1u);
   EXPECT_EQ(json::get_string(small[0], {"plugin"}), "NodeResourcesFit");
-  EXPECT_EQ(json::get_string(small[0], {"code"}), "Unschedulable");
+  EXPECT_EQ(json::get_string(small[0], {"code"}), "UnschedulableAndUnresolvable") << "it never had as much";
   EXPECT_EQ(json::serialize(*json::find(small[0], "reasons")), R"(["Insufficient cpu"])");
   const json::Array& tainted = json::get_array(nodes["tainted"], {"rejections"});
   ASSERT_EQ(tainted.size(), 1u);
