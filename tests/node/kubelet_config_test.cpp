@@ -213,8 +213,8 @@ TEST(KubeletConfig, WhatHasNoEffectIsSaid) {
       "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ntopologyManagerPolicy: restricted\nevictionHrad: {}\n",
       "FILE");
   ASSERT_TRUE(settings) << settings.error();
-  EXPECT_EQ(settings->warnings, (std::vector<std::string>{"the configuration's field \"topologyManagerPolicy\" has no effect here",
-                                                          "the configuration's unknown field \"evictionHrad\" is ignored"}));
+  EXPECT_EQ(settings->warnings, (std::vector<std::string>{"the configuration's unknown field \"evictionHrad\" is ignored",
+                                                          "the configuration's field \"topologyManagerPolicy\" has no effect here"}));
 }
 
 TEST(PodFacts, QuantitiesPrintAsGoKeepsThem) {

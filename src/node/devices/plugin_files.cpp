@@ -9,7 +9,7 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 
 namespace berth::node::devices {
 
@@ -28,13 +28,15 @@ bool is_served(const std::string& socket_path) {
 std::optional<std::string> read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  std::ostringstream out;
+  out << in.rdbuf();  // Of a folder this fails, where reading by hand throws.
+  if (out.bad()) return std::nullopt;
+  return out.str();
 }
 
 bool replace_file(const std::string& path, const std::string& text) {
   const std::string fresh = path + ".new";
-  std::ofstream(fresh, std::ios::binary | std::ios::trunc) << text << std::flush;
-  if (read_file(fresh) != text) return false;
+  if (!(std::ofstream(fresh, std::ios::binary | std::ios::trunc) << text << std::flush)) return false;
   std::error_code error;
   std::filesystem::rename(fresh, path, error);
   return !error;

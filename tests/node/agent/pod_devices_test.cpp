@@ -66,9 +66,9 @@ class PodDevicesTest : public PodWorkerTest {
     environment_->objects.resource_claim = [](const std::string& ns, const std::string& name) -> Result<json::Value> {
       if (name == "missing") return fail(ErrorCode::kNotFound, "resourceclaims \"missing\" not found");
       return json::parse(fmt::format(
-          R"({{"metadata":{{"name":"{0}","namespace":"{1}","uid":"uid-{0}"}},"status":{{"reservedFor":[{{"resource":"pods","uid":"uid-1"}}],)"
+          R"({{"metadata":{{"name":"{0}","namespace":"{1}","uid":"uid-{0}"}},"status":{{"reservedFor":[{{"resource":"pods","uid":"{2}"}}],)"
           R"("allocation":{{"devices":{{"results":[{{"driver":"gpu","request":"r"}}]}}}}}}}})",
-          name, ns));
+          name, ns, name == "of-another" ? "uid-2" : "uid-1"));
     };
   }
   ~PodDevicesTest() override { worker_.reset(); }
@@ -114,11 +114,9 @@ TEST_F(PodDevicesTest, APodWaitsForADriverThatIsNotThere) {
 TEST_F(PodDevicesTest, AClaimThatIsNotThereOrNotItsOwnIsNoClaim) {
   start(with_claim("missing"));
   ASSERT_TRUE(eventually([&] { return has_event("fetch ResourceClaim missing: resourceclaims \"missing\" not found"); }));
-  json::Value other = with_claim();
-  json::set(other, {"metadata", "uid"}, "uid-2");
   worker_.reset();
-  start(std::move(other));
-  ASSERT_TRUE(eventually([&] { return has_event("pod p (uid-2) is not allowed to use ResourceClaim gpu (uid-gpu)"); }));
+  start(with_claim("of-another"));
+  ASSERT_TRUE(eventually([&] { return has_event("pod p (uid-1) is not allowed to use ResourceClaim of-another (uid-of-another)"); }));
   EXPECT_EQ(drivers_.prepared, 0);
 }
 
