@@ -44,8 +44,9 @@ start_driver
 check "the driver registers" eventually 20 grep -q "registered lamp.example.com" "$work/driver.log"
 check "its lamps are published" eventually 20 says lamp.example.com slices
 check "the pods run" eventually 60 kubectl wait --for=condition=Ready pod/one pod/first pod/second --timeout=1s
-check "a container has its lamp as a file" says lamp- lamps_of one
+check "a container has its lamp as a file" eventually 10 says lamp- lamps_of one
 check "and as a variable" says "=on" lamps_of one
+check "a pod that shares one has it" eventually 10 says lamp- lamps_of first
 check "two pods see the one they share" test "$(lamps_of first)" = "$(lamps_of second)"
 check "which was prepared once" counted "prepared default/shared" 1
 check "the status tells that it is healthy" eventually 20 says "claim:lamp Healthy" health one

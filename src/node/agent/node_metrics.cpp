@@ -69,6 +69,9 @@ class MeasuredChannel final : public cri::Channel {
                             std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
     return answer;
   }
+  [[nodiscard]] bool has_field(const std::string& message, const std::string& field) const override {
+    return runtime_->has_field(message, field);
+  }
 
  private:
   std::unique_ptr<cri::Channel> runtime_;

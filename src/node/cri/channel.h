@@ -29,7 +29,7 @@ class Channel {
   virtual Result<json::Value> call(const std::string& method, const json::Value& request, int timeout_ms = 30'000,
                                    const std::atomic<bool>* cancel = nullptr) = 0;
   /// Whether the runtime's CRI has this field: what it has not is left out of messages.
-  [[nodiscard]] virtual bool has_field(const std::string& /*message*/, const std::string& /*field*/) const { return true; }
+  [[nodiscard]] virtual bool has_field(const std::string& message, const std::string& field) const = 0;
 };
 
 }  // namespace berth::node::cri

@@ -24,6 +24,7 @@ using berth::test::usage_now;
 /// A runtime that only opens sessions, at a streaming server of its own.
 class SessionRuntime final : public cri::Channel, public net::Handler {
  public:
+  [[nodiscard]] bool has_field(const std::string&, const std::string&) const override { return true; }
   SessionRuntime() : server_(std::move(*net::Server::start({}, *this))) {}
   ~SessionRuntime() override { server_->stop(0); }
   Result<json::Value> call(const std::string& method, const json::Value& asked, int, const std::atomic<bool>*) override {

@@ -1,4 +1,5 @@
 // One pod's worker and the devices of its containers: claims that are prepared before it starts and taken back after it, and their health.
+#include "node/agent/node_metrics.h"
 #include "node/cpus/cpu_manager.h"
 #include "node/devices/claim_drivers.h"
 #include "pod_worker_fixture.h"
@@ -178,6 +179,13 @@ TEST_F(PodDevicesTest, ARuntimeThatKnowsNoCdiIsToldWhatItComesTo) {
   pass(std::chrono::seconds(11));
   ASSERT_TRUE(eventually([&] { return runtime_.running("c").has_value(); }));
   EXPECT_NE(json::serialize(config_of("c")).find(R"({"key":"GPU","value":"1"})"), std::string::npos);
+}
+
+TEST_F(PodDevicesTest, ARuntimeWhoseCallsAreCountedKnowsWhatItKnows) {
+  NodeMetrics metrics;
+  auto runtime = std::make_unique<FakeRuntime>();
+  runtime->knows_cdi = false;
+  EXPECT_FALSE(measured(std::move(runtime), metrics)->has_field("ContainerConfig", "CDI_devices"));
 }
 
 /// Processors as they are told.
