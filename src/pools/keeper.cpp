@@ -46,7 +46,7 @@ PassResult Keeper::step(TimePoint now, std::function<bool()> is_over) {
   // Who waits in vain is not looked at each second.
   const bool is_no_news = world_.version() == viewed_ && planned_ >= waiting_changed_ && now_ - planned_ < options_.disruption_pause;
   if ((is_waited_for && !is_no_news) || is_forced ||
-      (now_ - disrupted_ >= options_.disruption_pause && !world_.claims().empty() && moment() != settled_)) {
+      (replacements_.empty() && now_ - disrupted_ >= options_.disruption_pause && !world_.claims().empty() && moment() != settled_)) {
     PoolsView view = view_of(world_, catalogue_, options_.profiles, unavailable_, now, false);
     view.provision.is_over = std::move(is_over);
     view.provision.seed = options_.seed;
@@ -76,7 +76,8 @@ std::string Keeper::moment() const {
     const auto pool = world_.pools().find(claim.pool);
     const bool is_rested = since && quiet && pool != world_.pools().end() && pool->second.consolidate_after &&
                            *quiet + *pool->second.consolidate_after <= now_;
-    out += is_rested ? (now_ - *since >= kSettling ? '2' : '1') : '0';
+    out += is_rested ? '1' : '0';
+    out += since && now_ - *since >= kSettling ? 's' : 'n';
   }
   return out;
 }
@@ -301,7 +302,8 @@ void Keeper::taint(const std::string& node, bool is_wanted) {
 
 void Keeper::disrupt(PoolsView& view) {
   // Pods that wait come first: what they get would be looked at as waste.
-  if (is_busy_ || now_ - disrupted_ < options_.disruption_pause) return;
+  // So do moves under way: their pods' room on nodes that come would be looked at as free.
+  if (is_busy_ || !replacements_.empty() || now_ - disrupted_ < options_.disruption_pause) return;
   disrupted_ = now_;
   for (OwnedNode& node : view.owned) {
     const auto claim = world_.claims().find(node.claim);

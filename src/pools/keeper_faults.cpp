@@ -148,11 +148,10 @@ std::optional<Keeper::Forced> Keeper::forced(const NodeClaim& claim) const {
   if (claim.deleted) return std::nullopt;
   const json::Value* node = claim.node_name.empty() ? nullptr : world_.node(claim.node_name);
   if (node == nullptr) return std::nullopt;
-  if (const auto since = claim.since("Interrupted"); claim.is("Interrupted") && since) {
-    const Duration notice = notice_of(claim, *node).value_or(kNotice);
+  const auto since_notice = claim.since("Interrupted");
+  if (const auto notice = notice_of(claim, *node); claim.is("Interrupted") && since_notice && notice)
     // A quarter of the time is the pods' to end.
-    return Forced{Reason::kInterrupted, *since + notice * 3 / 4, *since + notice};
-  }
+    return Forced{Reason::kInterrupted, *since_notice + *notice * 3 / 4, *since_notice + *notice};
   if (const auto since = claim.since("Unhealthy"); claim.is("Unhealthy") && since)
     return Forced{Reason::kUnhealthy, *since + kRepairPatience, *since + kRepairPatience};
   return std::nullopt;

@@ -102,7 +102,8 @@ TEST(Pools, MistakesAreToldWithTheirPlaces) {
             std::string::npos);
   EXPECT_NE(problems_of("duration: 1h\nnodes: [{name: a}]\ninstanceTypes: {kind: InstanceTypeCatalogue}").find("nobody buys of them"),
             std::string::npos);
-  EXPECT_NE(problems_of("duration: 1h\ninstanceTypes: {kind: InstanceTypeCatalogue, instanceTypes: []}\nnodePools: [{kind: Pod}]")
+  EXPECT_NE(problems_of("duration: 1h\ninstanceTypes: {kind: InstanceTypeCatalogue, instanceTypes: []}\nnodePools: [{apiVersion: v1, kind: "
+                        "Pod, metadata: {name: a}}]")
                 .find("is neither a NodePool of karpenter.sh/v1 nor"),
             std::string::npos);
 }
