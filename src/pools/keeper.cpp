@@ -9,6 +9,8 @@ namespace {
 
 /// Those for whom a node came are on their way to it.
 constexpr Duration kSettling = std::chrono::seconds(20);
+/// So long a drain may be expected to take.
+constexpr Duration kDraining = std::chrono::minutes(2);
 
 }  // namespace
 
@@ -304,6 +306,9 @@ void Keeper::disrupt(PoolsView& view) {
   // Pods that wait come first: what they get would be looked at as waste.
   // So do moves under way: their pods' room on nodes that come would be looked at as free.
   if (is_busy_ || !replacements_.empty() || now_ - disrupted_ < options_.disruption_pause) return;
+  // And drains: who leaves a node takes room that looks free. One that is held up for long holds up nobody else.
+  if (std::ranges::any_of(world_.claims(), [&](const auto& one) { return one.second.deleted && now_ - *one.second.deleted < kDraining; }))
+    return;
   disrupted_ = now_;
   for (OwnedNode& node : view.owned) {
     const auto claim = world_.claims().find(node.claim);
