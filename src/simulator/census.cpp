@@ -448,9 +448,10 @@ Sample Census::sample() {
 
 namespace {
 
-json::Object amounts_json(const std::map<std::string, double>& amounts) {
+/// To a hundredth of a cent: what is less says more of the moment at which it was looked at than of the cluster.
+json::Object costs_json(const std::map<std::string, double>& costs) {
   json::Object out;
-  for (const auto& [name, amount] : amounts) out[name] = rounded(amount);
+  for (const auto& [name, cost] : costs) out[name] = std::floor(cost * 1e4 + 0.5) / 1e4;
   return out;
 }
 
@@ -496,8 +497,8 @@ json::Value Sample::to_json() const {
                       {"quiet", rounded(quiet_seconds)},
                       {"cost", json::Object{{"perHour", rounded(price_per_hour)},
                                             {"total", rounded(cost)},
-                                            {"byPool", amounts_json(cost_by_pool)},
-                                            {"byWorkload", amounts_json(cost_by_workload)}}},
+                                            {"byPool", costs_json(cost_by_pool)},
+                                            {"byWorkload", costs_json(cost_by_workload)}}},
                       {"wait", json::Object{{"p50", rounded(wait_p50)}, {"p99", rounded(wait_p99)}, {"max", rounded(wait_max)}}},
                       {"workloads", std::move(apps)}};
 }

@@ -10,7 +10,7 @@ struct Read {
   ObjectMeta meta;
   PodFacts facts;
   explicit Read(const std::string& yaml) {
-    const json::Value document = json::parse_yaml(yaml).value();
+    const json::Value document = json::parse_yaml("# YAML\n" + yaml).value();  // What begins with a brace is JSON.
     meta = ObjectMeta::parse(document);
     facts = PodFacts::parse(document);
   }
