@@ -155,6 +155,16 @@ class GenericServer final : public GrpcService {
     service_.RequestCall(&call->context, &call->stream, queue_.get(), queue_.get(), call);
   }
 
+  /// The call's next operation; where the server is going there is none any more, as with `accept`.
+  template <typename Operation>
+  void go_on(CallState* call, const Operation& operation) {
+    const std::lock_guard lock(mutex_);
+    if (is_stopping_)
+      delete call;
+    else
+      operation();
+  }
+
   void serve() {
     accept();
     void* tag = nullptr;
@@ -164,14 +174,16 @@ class GenericServer final : public GrpcService {
       if (ok && call->step == CallState::Step::kAccepted) {
         accept();
         call->step = CallState::Step::kRead;
-        call->stream.Read(&call->request, call);
+        go_on(call, [&] { call->stream.Read(&call->request, call); });
       } else if (ok && call->step == CallState::Step::kRead) {
         call->step = CallState::Step::kAnswered;
         const auto answer = handler_(call->context.method(), from_buffer(call->request));
-        if (answer)
-          call->stream.WriteAndFinish(to_buffer(*answer), grpc::WriteOptions(), grpc::Status::OK, call);
-        else
-          call->stream.Finish(grpc::Status(static_cast<grpc::StatusCode>(answer.error().code), answer.error().message), call);
+        go_on(call, [&] {
+          if (answer)
+            call->stream.WriteAndFinish(to_buffer(*answer), grpc::WriteOptions(), grpc::Status::OK, call);
+          else
+            call->stream.Finish(grpc::Status(static_cast<grpc::StatusCode>(answer.error().code), answer.error().message), call);
+        });
       } else {
         delete call;
       }
