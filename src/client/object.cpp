@@ -51,17 +51,19 @@ Object::Object(const json::Value& document) : Object(json::serialize(document)) 
 
 ObjectRef share_object(const Bytes& bytes) {
   /// Watches are told in groups: what comes next to one has come to another some thousand objects ago at most.
-  constexpr std::size_t kYoung = 4096;
-  struct Place {
+  struct Shelf {
     std::mutex mutex;
-    std::weak_ptr<const Object> object;
+    std::array<std::weak_ptr<const Object>, 4> objects;
+    std::size_t next = 0;
   };
-  static std::array<Place, kYoung> young;
-  Place& place = young[(std::hash<const std::string*>()(bytes.get()) >> 4) % kYoung];
-  const std::lock_guard lock(place.mutex);
-  ObjectRef object = place.object.lock();
-  if (!object || &object->bytes() != bytes.get()) place.object = object = std::make_shared<const Object>(bytes);
-  return object;
+  static std::array<Shelf, 1024> young;
+  Shelf& shelf = young[(std::hash<const std::string*>()(bytes.get()) >> 4) % young.size()];
+  const std::lock_guard lock(shelf.mutex);
+  for (const auto& known : shelf.objects)
+    if (ObjectRef object = known.lock(); object && &object->bytes() == bytes.get()) return object;
+  auto made = std::make_shared<const Object>(bytes);
+  shelf.objects[shelf.next++ % shelf.objects.size()] = made;
+  return made;
 }
 
 std::shared_ptr<const json::Value> Object::parsed() const {
