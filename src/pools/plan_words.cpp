@@ -20,6 +20,11 @@ double number_of(const json::Value& value, std::string_view key) {
   return found != nullptr && found->is_number() ? found->to_number<double>() : 0;
 }
 
+/// "1 node", "5 nodes".
+std::string counted(std::size_t number, std::string_view what) { return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s"); }
+
+std::string moving(std::size_t pods) { return fmt::format("{} move{}", counted(pods, "pod"), pods == 1 ? "s" : ""); }
+
 std::string bound_words_of(double cost, double bound) {
   ProvisionPlan plan;
   plan.cost = cost;
@@ -36,8 +41,8 @@ std::vector<std::string> names_in(const json::Value& step, std::string_view key)
 std::string step_line(const json::Value& step, std::string_view currency) {
   const std::vector<std::string> nodes = names_in(step, "nodes");
   const double savings = number_of(step, "savingsPerHour");
-  return fmt::format("{}: {} go{}, {} pods move, {} an hour {}\n", text_of(step, "reason"), fmt::join(nodes, ", "),
-                     nodes.size() == 1 ? "es" : "", json::get_array(step, {"evictions"}).size(), money(std::abs(savings), currency),
+  return fmt::format("{}: {} go{}, {}, {} an hour {}\n", text_of(step, "reason"), fmt::join(nodes, ", "), nodes.size() == 1 ? "es" : "",
+                     moving(json::get_array(step, {"evictions"}).size()), money(std::abs(savings), currency),
                      savings < 0 ? "more" : "less");
 }
 
@@ -119,8 +124,8 @@ std::string claim_lines(const json::Array& claims, std::string_view currency, st
   std::string out;
   for (const auto& [what, row] : rows) {
     const auto& [pool, type, zone, capacity_type] = what;
-    out += fmt::format("{}{:>4} x {:<16} {:<10} {:<10} {:>12} an hour each, {} pods  (pool {})\n", indent, row.nodes, type, zone,
-                       capacity_type, money(row.price, currency), row.pods, pool);
+    out += fmt::format("{}{:>4} x {:<16} {:<10} {:<10} {:>12} an hour each, {}  (pool {})\n", indent, row.nodes, type, zone, capacity_type,
+                       money(row.price, currency), counted(row.pods, "pod"), pool);
   }
   return out;
 }
@@ -137,7 +142,7 @@ std::string provision_text(const json::Value& plan) {
     out += "nothing to buy\n";
   } else {
     const double cost = number_of(plan, "pricePerHour"), greedy = number_of(plan, "firstFitPricePerHour");
-    out += fmt::format("{} nodes for {} pods:\n", claims.size(), placed) + claim_lines(claims, currency, "");
+    out += fmt::format("{} for {}:\n", counted(claims.size(), "node"), counted(placed, "pod")) + claim_lines(claims, currency, "");
     const std::string words = bound_words_of(cost, number_of(plan, "lowerBoundPerHour"));
     out += fmt::format("{} an hour{}\n", money(cost, currency), words.empty() ? "" : ": " + words);
     if (greedy > cost + 1e-9) out += fmt::format("first fit, the largest pods first, would pay {}\n", money(greedy, currency));

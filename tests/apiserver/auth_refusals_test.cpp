@@ -202,6 +202,22 @@ class NodesRights : public AuthFixture {
   }
 };
 
+TEST_F(NodesRights, SecretsThatAVolumeOfItsPodsNamesForTheNode) {
+  write_core("persistentvolumes", doc("{metadata: {name: v4}, spec: {claimRef: {namespace: dev, name: data}, csi: {driver: d, "
+                                      "nodeStageSecretRef: {name: stage, namespace: vault}, nodePublishSecretRef: {name: publish}, "
+                                      "controllerExpandSecretRef: {name: expand, namespace: vault}}}}"));
+  write_core("persistentvolumes", doc("{metadata: {name: v5}, spec: {claimRef: {namespace: prod, name: data}, csi: {driver: d, "
+                                      "nodeStageSecretRef: {name: other, namespace: vault}}}}"));
+  EXPECT_TRUE(may(n1_, "get secrets stage", "vault"));
+  EXPECT_TRUE(may(n1_, "get secrets publish", "dev")) << "without a namespace it is the claim's";
+  EXPECT_FALSE(may(n1_, "get secrets publish", "vault"));
+  EXPECT_FALSE(may(n1_, "get secrets expand", "vault")) << "for its controller alone";
+  EXPECT_FALSE(may(n1_, "get secrets other", "vault")) << "of a claim that no pod of the node uses";
+  EXPECT_FALSE(may(n1_, "get configmaps stage", "vault"));
+  EXPECT_FALSE(may(n2_, "get secrets stage", "vault"));
+  EXPECT_FALSE(may(n1_, "update secrets stage", "vault"));
+}
+
 TEST_F(NodesRights, VolumesAndClaimsOfItsPods) {
   EXPECT_TRUE(may(n1_, "get persistentvolumes v1"));
   EXPECT_FALSE(may(n2_, "get persistentvolumes v1"));

@@ -23,13 +23,16 @@ std::string demanded(const Attributes& attributes, std::string_view field) {
 
 bool names(const json::Value& holder, json::Path path, std::string_view name) { return json::get_string(holder, path) == name; }
 
+/// Kinds of volumes that name a secret by `secretRef`.
+constexpr std::array<std::string_view, 6> kWithSecretRef = {"cephfs", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos"};
+
 bool volume_refers(const json::Value& volume, std::string_view pod_name, std::string_view resource, std::string_view name) {
   if (resource == "secrets") {
     if (names(volume, {"secret", "secretName"}, name) || names(volume, {"azureFile", "secretName"}, name) ||
         names(volume, {"csi", "nodePublishSecretRef", "name"}, name)) {
       return true;
     }
-    for (std::string_view kind : {"cephfs", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos"}) {
+    for (std::string_view kind : kWithSecretRef) {
       if (names(volume, {kind, "secretRef", "name"}, name)) return true;
     }
   }
@@ -55,6 +58,22 @@ bool container_refers(const json::Value& container, std::string_view resource, s
     if (names(variable, {"valueFrom", secret ? "secretKeyRef" : "configMapKeyRef", "name"}, name)) return true;
   }
   return false;
+}
+
+/// Secrets that a PersistentVolume names for the node: those of its controller's calls are none (pkg/api/v1/persistentvolume/util.go).
+bool persistent_volume_refers(const json::Value& volume, std::string_view ns, std::string_view name) {
+  const auto claim_ns = json::get_string(volume, {"spec", "claimRef", "namespace"});
+  const auto is = [&](std::string_view source, std::string_view reference) {
+    if (!names(volume, {"spec", source, reference, "name"}, name)) return false;
+    const auto own_ns = json::get_string(volume, {"spec", source, reference, "namespace"});
+    return (own_ns.empty() ? claim_ns : own_ns) == ns;
+  };
+  for (const std::string_view reference : {"nodeStageSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"})
+    if (is("csi", reference)) return true;
+  for (const std::string_view source : kWithSecretRef)
+    if (is(source, "secretRef")) return true;
+  const auto share_ns = json::get_string(volume, {"spec", "azureFile", "secretNamespace"});
+  return names(volume, {"spec", "azureFile", "secretName"}, name) && (share_ns.empty() ? claim_ns : share_ns) == ns;
 }
 
 bool pod_refers(const json::Value& pod, std::string_view resource, std::string_view name) {
@@ -171,9 +190,9 @@ Decision NodeAuthorizer::read_for_pods(const std::string& node, const Attributes
   if (!attributes.subresource.empty()) return no("cannot read subresource");
   std::string name = !attributes.name.empty() ? attributes.name : demanded(attributes, "metadata.name");
   if (name.empty() || attributes.ns.empty()) return no("No Object name found");
-  return is_referred_to(node, attributes.ns, attributes.resource, name, effort)
-             ? yes()
-             : no(fmt::format("no relationship found between node '{}' and this object", node));
+  const bool is_related = is_referred_to(node, attributes.ns, attributes.resource, name, effort) ||
+                          (attributes.resource == "secrets" && is_secret_of_volume(node, attributes.ns, name, effort));
+  return is_related ? yes() : no(fmt::format("no relationship found between node '{}' and this object", node));
 }
 
 Decision NodeAuthorizer::volume(const std::string& node, const Attributes& attributes, Effort& effort) const {
@@ -190,9 +209,7 @@ Decision NodeAuthorizer::volume(const std::string& node, const Attributes& attri
     auto document = object != nullptr ? json::parse(*object->value) : Result<json::Value>(json::Value());
     if (!document) return false;
     if (attributes.resource == "volumeattachments") return json::get_string(*document, {"spec", "nodeName"}) == node;
-    auto claim = json::get_string(*document, {"spec", "claimRef", "name"});
-    return !claim.empty() &&
-           is_referred_to(node, json::get_string(*document, {"spec", "claimRef", "namespace"}), "persistentvolumeclaims", claim, effort);
+    return is_claimed(node, *document, effort);
   };
   return related() ? yes() : no(fmt::format("no relationship found between node '{}' and this object", node));
 }
@@ -233,16 +250,37 @@ Decision NodeAuthorizer::by_rules(const Attributes& attributes) const {
   return {allowed, ""};
 }
 
-bool NodeAuthorizer::is_referred_to(const std::string& node, std::string_view ns, std::string_view resource, std::string_view name,
-                                    Effort& effort) const {
-  // What a moment is enough for.
-  constexpr std::size_t kFewPods = 1000, kFewBytes = 256 * 1024;
-  WatchFilter filter{.prefix = make_prefix("", "pods", ns)};
-  if (!effort.may_take_long) {
-    const auto page = cache_.list(filter, {}, 1);
-    effort.gave_up = page.items.size() + page.remaining > kFewPods;
+bool NodeAuthorizer::is_claimed(const std::string& node, const json::Value& volume, Effort& effort) const {
+  const auto claim = json::get_string(volume, {"spec", "claimRef", "name"});
+  return !claim.empty() &&
+         is_referred_to(node, json::get_string(volume, {"spec", "claimRef", "namespace"}), "persistentvolumeclaims", claim, effort);
+}
+
+bool NodeAuthorizer::is_secret_of_volume(const std::string& node, std::string_view ns, std::string_view name, Effort& effort) const {
+  const WatchFilter filter{.prefix = make_prefix("", "persistentvolumes", "")};
+  if (effort.gave_up || takes_long(filter, effort)) return false;
+  for (const auto& object : cache_.list(filter, {}, 0).items) {
+    if (object->value->find(name) == std::string::npos) continue;
+    const auto volume = json::parse(*object->value);
+    if (volume && persistent_volume_refers(*volume, ns, name) && is_claimed(node, *volume, effort)) return true;
     if (effort.gave_up) return false;
   }
+  return false;
+}
+
+bool NodeAuthorizer::takes_long(const WatchFilter& filter, Effort& effort) const {
+  constexpr std::size_t kFew = 1000;  // What a moment is enough for.
+  if (effort.may_take_long) return false;
+  const auto page = cache_.list(filter, {}, 1);
+  effort.gave_up = page.items.size() + page.remaining > kFew;
+  return effort.gave_up;
+}
+
+bool NodeAuthorizer::is_referred_to(const std::string& node, std::string_view ns, std::string_view resource, std::string_view name,
+                                    Effort& effort) const {
+  constexpr std::size_t kFewBytes = 256 * 1024;  // What a moment is enough for.
+  WatchFilter filter{.prefix = make_prefix("", "pods", ns)};
+  if (takes_long(filter, effort)) return false;
   filter.fields.terms.push_back({"spec.nodeName", true, node});
   std::size_t bytes = 0;
   for (const auto& object : cache_.list(filter, {}, 0).items) {

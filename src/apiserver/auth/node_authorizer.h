@@ -39,6 +39,12 @@ class NodeAuthorizer {
   /// Does a pod on the node, in the namespace, refer to that secret, configmap, persistentvolumeclaim or serviceaccount?
   [[nodiscard]] bool is_referred_to(const std::string& node, std::string_view ns, std::string_view resource, std::string_view name,
                                     Effort& effort) const;
+  /// Does a pod on the node use the claim that the PersistentVolume is bound to?
+  [[nodiscard]] bool is_claimed(const std::string& node, const json::Value& volume, Effort& effort) const;
+  /// Is it a secret that such a PersistentVolume names for the node's own calls?
+  [[nodiscard]] bool is_secret_of_volume(const std::string& node, std::string_view ns, std::string_view name, Effort& effort) const;
+  /// Gives up where there are too many to look at in a moment.
+  [[nodiscard]] bool takes_long(const WatchFilter& filter, Effort& effort) const;
 
   const ObjectCache& cache_;
   std::vector<PolicyRule> rules_;
