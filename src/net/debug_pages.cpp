@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <optional>
 #include <sstream>
 #include <thread>
 
@@ -43,6 +44,23 @@ std::string heap_figures() {
     if (mallctl(name, &value, &value_size, nullptr, 0) == 0) fmt::format_to(std::back_inserter(out), "{:<10} {}\n", name + 6, value);
   }
   return out;
+}
+
+/// What is held, by who asked for it, as jeprof reads it. Nothing where nobody samples it.
+std::optional<std::string> heap_profile() {
+  bool samples = false;
+  std::size_t size = sizeof samples;
+  if (mallctl == nullptr || mallctl("opt.prof", &samples, &size, nullptr, 0) != 0 || !samples) return std::nullopt;
+  std::string path = (std::filesystem::temp_directory_path() / "berth-heap-XXXXXX").string();
+  const int file = ::mkstemp(path.data());
+  if (file < 0) return std::nullopt;
+  ::close(file);
+  const char* name = path.c_str();
+  const bool is_written = mallctl("prof.dump", nullptr, nullptr, static_cast<void*>(&name), sizeof name) == 0;
+  std::ifstream in(path, std::ios::binary);
+  std::string out{std::istreambuf_iterator<char>(in), {}};
+  ::unlink(path.c_str());
+  return is_written ? std::optional(std::move(out)) : std::nullopt;
 }
 
 /// A line a thread: id, state, seconds of processor time, name.
@@ -104,18 +122,26 @@ class DebugPages final : public Handler {
     if (page.empty()) return answer(*writer, 200, index());
     if (page == "cmdline") return answer(*writer, 200, command_line());
     if (page == "heap") return answer(*writer, 200, heap_figures());
+    if (page == "allocations") return allocations(*writer);
     if (page == "threads") return answer(*writer, 200, thread_list());
     if (page == "profile") return profile(request, std::move(writer));
     answer(*writer, 404, fmt::format("Unknown profile: {}. There is no Go runtime here; {} lists what there is.\n", page, kPprof));
   }
 
  private:
+  static void allocations(ResponseWriter& writer) {
+    auto profile = heap_profile();
+    if (profile) return answer(writer, 200, std::move(*profile), "application/octet-stream");
+    answer(writer, 404, "nobody samples what is held: start berth with MALLOC_CONF=prof:true,lg_prof_sample:17 in its environment\n");
+  }
+
   [[nodiscard]] std::string index() const {
     return fmt::format(
         "{0}\n\n"
         "{0}/profile?seconds=N   processor time, sampled for N seconds (30; at most 300): go tool pprof reads it\n"
         "{0}/profile?format=folded   the same as folded stacks, for flame graphs\n"
         "{0}/heap      what the allocator holds\n"
+        "{0}/allocations   what is held by whom, sampled, for jeprof: berth started with MALLOC_CONF=prof:true,lg_prof_sample:17\n"
         "{0}/threads   threads and their processor time\n"
         "{0}/cmdline   the command line, words ended by NUL\n",
         kPprof);

@@ -56,6 +56,9 @@ TEST_F(Pages, OneProfileAtATime) {
 TEST_F(Pages, WrongQueriesAreRefused) {
   for (const std::string query : {"seconds=0", "seconds=-1", "seconds=301", "seconds=1x", "seconds=", "format=svg"})
     EXPECT_EQ(get("/debug/pprof/profile", query).status, 400) << query;
+  const auto held = get("/debug/pprof/allocations");
+  EXPECT_EQ(held.status, 404);
+  EXPECT_NE(held.body.find("MALLOC_CONF=prof:true"), std::string::npos) << held.body;
   EXPECT_EQ(get("/debug/pprof/goroutine").status, 404);
   EXPECT_EQ(get("/flagzoo").status, 404);
   EXPECT_EQ(wait_for(*client, make_request("POST", "/debug/pprof/profile")).status, 405);
