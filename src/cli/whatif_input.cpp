@@ -11,8 +11,8 @@
 #include "base/config_reader.h"
 #include "cli/dumps.h"
 #include "cli/live_objects.h"
+#include "cli/pool_view.h"
 #include "placement/cluster_kinds.h"
-#include "pools/crds.h"
 
 namespace berth::cli {
 namespace {
@@ -66,7 +66,6 @@ std::vector<std::pair<std::string, std::string>> wanted_resources() {
   for (const auto& [group, plural] : {std::pair("apps", "deployments"), std::pair("apps", "daemonsets"), std::pair("batch", "jobs"),
                                       std::pair("autoscaling", "horizontalpodautoscalers"), std::pair("", "resourcequotas")})
     wanted.emplace(group, plural);
-  for (const pools::OwnKind& one : pools::own_kinds()) wanted.emplace(one.gvr.group, one.gvr.resource);
   return {wanted.begin(), wanted.end()};
 }
 
@@ -76,6 +75,10 @@ Result<void> add_live(client::Client& client, whatif::Present& present, std::opt
   if (!read) return std::unexpected(live_error(read.error(), refused));
   for (const std::string& plural : read->listed) present.know_all_of(plural);
   for (const std::string& sentence : read->unread) present.note(sentence);
+  std::vector<json::Value> pools;
+  if (const auto done = read_live_pools(client, pools); !done)
+    present.note("NodePools could not be read, and the answer does without them: " + done.error().message);
+  for (const json::Value& object : pools) present.add(object);
   return {};
 }
 
