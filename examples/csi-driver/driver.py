@@ -7,11 +7,12 @@
 Written from the Container Storage Interface's specification: identity, controller and node in one process. It shows itself to the node by a
 socket in the registry. A volume's size is kept and told, not enforced. FILE names methods that fail, one a line ("NodePublishVolume"), or
 take long ("slow NodeStageVolume"): a way to see what a cluster does about it."""
-import argparse, json, os, shutil, signal, subprocess, time
+import argparse, json, os, shutil, signal, subprocess, sys, time
 from concurrent import futures
 
 import grpc
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 from wire import Refused, Service, message
 
 PLUGIN_CONTROLLER, PLUGIN_TOPOLOGY = 1, 2

@@ -7,10 +7,11 @@ others, in one loop and by kubectl, so that each step can be read.
     claim with the class of the driver ---CreateVolume--> PersistentVolume            (its claim gone: DeleteVolume)
     VolumeAttachment ---ControllerPublishVolume--> status.attached                    (deleted: ControllerUnpublishVolume)
     claim that wants more than it has ---ControllerExpandVolume--> PersistentVolume's capacity, the node does the rest"""
-import argparse, json, signal, subprocess, sys, time
+import argparse, json, os, signal, subprocess, sys, time
 
 import grpc
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 from wire import Fields, message
 
 SINGLE_NODE_WRITER, SINGLE_NODE_SINGLE_WRITER = 1, 6

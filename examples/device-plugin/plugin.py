@@ -11,7 +11,7 @@ from concurrent import futures
 import grpc
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-from wire import field, fields
+from wire import Fields, message
 
 
 class Plugin(grpc.GenericRpcHandler):
@@ -35,28 +35,23 @@ class Plugin(grpc.GenericRpcHandler):
         told = None
         while context.is_active():
             broken = self.broken()
-            now = b"".join(field(1, field(1, one) + field(2, "Unhealthy" if one in broken else "Healthy")) for one in self.ids)
+            now = message(f1=[message(f1=one, f2="Unhealthy" if one in broken else "Healthy") for one in self.ids])
             if now != told:
                 yield now
             told = now
             time.sleep(1)
 
     def allocate(self, request, context):
-        out = b""
-        for _, container in fields(request):
-            ids = [one.decode() for number, one in fields(container) if number == 1]
-            name = self.resource.split("/")[1].upper()
-            answer = field(1, field(1, f"{name}_DEVICES") + field(2, ",".join(ids)))
-            for one in ids:
-                answer += field(3, field(1, f"/dev/{one}") + field(2, "/dev/null") + field(3, "rw"))
-            out += field(1, answer)
-        return out
+        name = self.resource.split("/")[1].upper()
+        return message(f1=[message(f1={f"{name}_DEVICES": ",".join(container.texts(1))},
+                                   f3=[message(f1=f"/dev/{one}", f2="/dev/null", f3="rw") for one in container.texts(1)])
+                           for container in Fields(request).all(1)])
 
 
 def register(directory, endpoint, resource):
     with grpc.insecure_channel(f"unix://{directory}/kubelet.sock") as channel:
         call = channel.unary_unary("/v1beta1.Registration/Register")
-        call(field(1, "v1beta1") + field(2, endpoint) + field(3, resource), timeout=10, wait_for_ready=True)
+        call(message(f1="v1beta1", f2=endpoint, f3=resource), timeout=10, wait_for_ready=True)
 
 
 def main():

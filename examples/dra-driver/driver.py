@@ -12,7 +12,7 @@ from concurrent import futures
 import grpc
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-from wire import field, fields, number
+from wire import Fields, message
 
 DRIVER = "lamp.example.com"
 SERVICES = ["v1.DRAPlugin", "v1alpha1.DRAResourceHealth"]
@@ -102,16 +102,16 @@ class Service(grpc.GenericRpcHandler):
         return None
 
     def each_claim(self, request, prepares):
-        out = b""
-        for _, claim in fields(request):
-            namespace, uid, name = (dict(fields(claim)).get(i, b"").decode() for i in (1, 2, 3))
+        answers = []
+        for claim in Fields(request).all(1):
+            namespace, uid, name = (claim.text(i) for i in (1, 2, 3))
             try:
                 devices = (self.lamps.prepare if prepares else self.lamps.unprepare)(namespace, uid, name)
-                answer = b"".join(field(1, field(1, r) + field(2, p) + field(3, d) + field(4, c)) for r, p, d, c in devices)
+                answer = message(f1=[message(f1=request, f2=pool, f3=device, f4=cdi) for request, pool, device, cdi in devices])
             except (RuntimeError, OSError, subprocess.TimeoutExpired) as wrong:
-                answer = field(2 if prepares else 1, str(wrong))
-            out += field(1, field(1, uid) + field(2, answer))
-        return out
+                answer = message(f2=str(wrong)) if prepares else message(f1=str(wrong))
+            answers.append(message(f1=uid, f2=answer))
+        return message(f1=answers)
 
     def watch(self, _, context):
         told = 0
@@ -120,8 +120,8 @@ class Service(grpc.GenericRpcHandler):
             now = self.lamps.state()
             if now != state or time.monotonic() - told > 10:
                 broken = {name for name, what in now.items() if what[0] == "broken"}
-                yield b"".join(field(1, field(1, field(1, self.lamps.given.node) + field(2, one)) + number(2, 2 if one in broken else 1) +
-                                     (field(5, "the bulb is gone") if one in broken else b"")) for one in self.lamps.names)
+                yield message(f1=[message(f1=message(f1=self.lamps.given.node, f2=one), f2=2 if one in broken else 1,
+                                          f5="the bulb is gone" if one in broken else "") for one in self.lamps.names])
                 state, told = now, time.monotonic()
             time.sleep(1)
 
@@ -134,15 +134,15 @@ class Registration(grpc.GenericRpcHandler):
 
     def service(self, call):
         if call.method == "/pluginregistration.Registration/GetInfo":
-            info = field(1, "DRAPlugin") + field(2, DRIVER) + field(3, self.endpoint) + b"".join(field(4, one) for one in SERVICES)
+            info = message(f1="DRAPlugin", f2=DRIVER, f3=self.endpoint, f4=SERVICES)
             return grpc.unary_unary_rpc_method_handler(lambda *_: info)
         if call.method == "/pluginregistration.Registration/NotifyRegistrationStatus":
             return grpc.unary_unary_rpc_method_handler(self.told)
         return None
 
     def told(self, request, _):
-        errors = [value.decode() for at, value in fields(request) if at == 2]
-        print(f"not registered: {errors[0]}" if errors else f"registered {DRIVER}", flush=True)
+        error = Fields(request).text(2)
+        print(f"not registered: {error}" if error else f"registered {DRIVER}", flush=True)
         return b""
 
 
