@@ -336,13 +336,8 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
   }
 
   void watch_ended(const WatchSession& ended) {
-    if (ended.is_listing) {
-      const ApiStatus status =
-          ended.answer.status == 0 || ended.answer.status == 200 ? transport_error(ended.end_error) : status_of(ended.answer);
-      session.reset();
-      return list_failed(status);
-    }
-    if (ended.answer.status == 0) return watch_failed(transport_error(ended.end_error));
+    // Half a list is none, however it ended.
+    if (ended.answer.status == 0 || (ended.answer.status == 200 && ended.is_listing)) return watch_failed(transport_error(ended.end_error));
     if (ended.answer.status != 200) return watch_failed(status_of(ended.answer));
     const bool was_short = !ended.brought_events && loop->now() - ended.started < kShortWatch;
     if (!was_short && ended.end_error.empty()) return rewatch();
@@ -351,11 +346,9 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
   }
 
   void watch_failed(const ApiStatus& status) {
-    if (session && session->is_listing) {
-      session.reset();
-      return list_failed(status);
-    }
+    const bool was_listing = session && session->is_listing;
     session.reset();
+    if (was_listing) return list_failed(status);
     if (is_expired(status)) {
       // The first time at once; a server that goes on so is not hammered with lists.
       const auto pause = next_pause(0);

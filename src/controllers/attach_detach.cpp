@@ -91,6 +91,12 @@ class AttachDetach final : public Controller {
     std::map<std::string, WantedVolume> wanted;  // By the attachment's name.
     if (is_managed)
       for (WantedVolume& one : wanted_by(name, cache)) wanted.emplace(attachment_name(one, name), std::move(one));
+    // Whoever waits again is told again.
+    for (auto waiting = wait_for_.begin(); waiting != wait_for_.end();) {
+      const bool is_wanted = std::ranges::any_of(wanted, [&](const auto& one) { return one.second.volume == waiting->first; });
+      if (!is_wanted) waiting->second.erase(name);
+      waiting = waiting->second.empty() ? wait_for_.erase(waiting) : std::next(waiting);
+    }
     std::map<std::string, json::Object> attached;  // By unique name: what the node is told of.
     for (const std::string& known : known_attachments(name)) {
       const ObjectRef attachment = cache.get(kinds().volume_attachment, "", known);

@@ -135,7 +135,13 @@ void FakeApi::watch(const net::HttpRequest& request, std::shared_ptr<net::Respon
     return writer->finish();
   }
   if (begins_with_all) {
-    for (const auto& [key, bytes] : objects_) writer->write(make_bytes(line_of({"ADDED", revision_, bytes})));
+    for (const auto& [key, bytes] : objects_) {
+      writer->write(make_bytes(line_of({"ADDED", revision_, bytes})));
+      if (breaking_ == 0) continue;
+      --breaking_;
+      if (!breaking_line_.empty()) writer->write(make_bytes(breaking_line_ + "\n"));
+      return writer->finish();
+    }
     writer->write(make_bytes(line_of(
         {"BOOKMARK", revision_,
          fmt::format(

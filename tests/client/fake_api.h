@@ -42,6 +42,11 @@ class FakeApi final : public net::Handler {
   }
   void expire_running_watches();
   void fail_next(int count, int status, std::string reason, int retry_after = 0);
+  /// The next watches that begin with all there is get this line after the first object, and end then.
+  void break_next_listing(int count, std::string line) {
+    breaking_ = count;
+    breaking_line_ = std::move(line);
+  }
   void expire_continue_tokens() { tokens_expired_ = true; }
 
   // What was seen:
@@ -62,6 +67,8 @@ class FakeApi final : public net::Handler {
   bool expire_as_event_ = false, tokens_expired_ = false;
   int failing_ = 0, failing_status_ = 0, failing_retry_after_ = 0;
   std::string failing_reason_;
+  int breaking_ = 0;
+  std::string breaking_line_;
   std::map<std::string, std::string> objects_;  ///< By "ns/name".
   std::map<std::string, std::string> uids_;
   std::vector<Event> history_;

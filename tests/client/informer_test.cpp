@@ -382,6 +382,24 @@ TEST_F(InformerTest, WithinAProcessAWatchThatMayNotBeIsHandledAsAList) {
   expect_same_state(*optional);
 }
 
+TEST_F(InformerTest, WithinAProcessHalfOfWhatIsThereIsNotTakenForAllOfIt) {
+  for (const char* line :
+       {"", R"({"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"12"}}})",
+        R"({"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"no","code":500}})"}) {
+    recorder = {};
+    api.put("default", "a");
+    api.put("default", "b");
+    api.break_next_listing(1, line);
+    const auto informer = start({}, true);
+    EXPECT_FALSE(informer->has_synced()) << line;
+    EXPECT_TRUE(recorder.log.empty()) << line;
+    loop.run_for(1min);
+    EXPECT_TRUE(informer->has_synced()) << line;
+    EXPECT_EQ(recorder.log, (std::vector<std::string>{"+default/a", "+default/b"})) << line;
+    expect_same_state(*informer);
+  }
+}
+
 TEST_F(InformerTest, WithinAProcessAWatchLastsHalfADay) {
   const auto informer = start({}, true);
   loop.run_for(11h);

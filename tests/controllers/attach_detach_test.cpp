@@ -124,6 +124,48 @@ TEST_F(AttachDetachTest, OneNodeAtATimeHasIt) {
   EXPECT_EQ(json::get_string(attachments()[0], {"spec", "nodeName"}), "n2");
 }
 
+TEST_F(AttachDetachTest, WhatIsWantedAgainIsWaitedForAnew) {
+  put_pod("p", "n1");
+  settle();
+  answer("{attached: true}");
+  put_node("n1", "down, used");
+  for (int i = 0; i < 2; ++i) {
+    put_pod("p", "n1");
+    settle();
+    api.erase(kinds().pod, "default", "p");
+    settle(minutes(4));
+    EXPECT_EQ(attachments().size(), 1U) << i;
+  }
+  settle(minutes(3));
+  EXPECT_TRUE(attachments().empty());
+}
+
+TEST_F(AttachDetachTest, EachTimeIsToldOnce) {
+  const auto told_of = [&](std::string_view what) {
+    return std::ranges::count_if(api.events, [&](const std::string& event) { return event.starts_with(what); });
+  };
+  for (int time = 1; time <= 2; ++time) {
+    put_pod("p", "n1");
+    settle();
+    answer("{attached: true}");
+    answer("{attached: true}");
+    EXPECT_EQ(told_of("SuccessfulAttachVolume"), time);
+    put_pod("q", "n2");
+    settle(minutes(1));
+    EXPECT_EQ(told_of("FailedAttachVolume: Multi-Attach"), time);
+    api.erase(kinds().pod, "default", "q");
+    settle();
+    put_pod("q", "n2");
+    settle(minutes(1));
+    EXPECT_EQ(told_of("FailedAttachVolume: Multi-Attach"), time + 1) << "it waits a second time";
+    api.events.erase(std::ranges::find_if(api.events, [](const std::string& event) { return event.starts_with("FailedAttachVolume"); }));
+    api.erase(kinds().pod, "default", "q");
+    api.erase(kinds().pod, "default", "p");
+    settle();
+    EXPECT_TRUE(attachments().empty());
+  }
+}
+
 TEST_F(AttachDetachTest, OneThatIsSharedIsOnSeveral) {
   put_volume("ReadWriteMany");
   put_pod("p", "n1");

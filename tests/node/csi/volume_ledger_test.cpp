@@ -126,6 +126,9 @@ TEST_F(VolumeLedgerTest, ADriverThatIsNotThereIsNotAskedAndOneThatComesIsAskedAt
   EXPECT_EQ(done(stage(), Outcome::kUnknown), Effects{}) << "it died meanwhile";
   EXPECT_EQ(ledger_.driver_came(kDriver, now_), Effects{stage()}) << "without the pause of the one before";
   EXPECT_EQ(done(stage()), Effects{publish("p")});
+  EXPECT_EQ(done(publish("p"), Outcome::kRefused), Effects{});
+  ledger_.driver_went(kDriver);
+  EXPECT_EQ(ledger_.driver_came(kDriver, now_), Effects{publish("p")}) << "what one refused another may do";
   EXPECT_EQ(done(publish("p")), Effects{});
   ledger_.driver_went(kDriver);
   EXPECT_EQ(ledger_.published(kVolume, "p").kind, State::kReady) << "what is mounted is mounted";
