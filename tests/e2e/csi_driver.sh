@@ -4,19 +4,14 @@
 # python3-grpcio.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/runtime.sh"
-missing=$(node_missing)
-/usr/bin/python3 -c 'import grpc' 2>/dev/null || missing="${missing:+$missing, }python3-grpcio"
-if [ -n "$missing" ]; then echo "skipped: a CSI driver needs $missing"; echo "0 passed, 0 failed"; exit 0; fi
-socket=$work/data/node/runtime/containerd.sock  # make_image uses it.
+real_node_or_skip "a CSI driver" python3-grpcio
 example=$root/examples/csi-driver registry=$work/registry dirs=$work/dirs driver_pid='' sidecar_pid=''
 clean() {
   for pid in $driver_pid $sidecar_pid; do kill "$pid" 2>/dev/null; done
-  stop_up
-  "$berth" node reset --data-dir "$work/data" >/dev/null
-  cleanup
+  end_real_node
 }
 trap clean EXIT
-up() { start_up --real-node on --nodes 0 --real-node-name real --device-plugins "" --plugins-registry "$registry" --kubelet-arg eviction-hard=memory.available\<10Mi; }
+up() { start_real_node --device-plugins "" --plugins-registry "$registry"; }
 start_driver() {
   /usr/bin/python3 "$example/driver.py" --node real --data "$dirs" --registry "$registry" --most 3 --broken "$work/broken" >>"$work/driver.log" 2>&1 &
   driver_pid=$!
@@ -49,10 +44,7 @@ YAML
 }
 notes='persistentVolumeClaim: {claimName: notes}'
 
-up
-mkdir -p "$work/images"
-make_image busybox --config.cmd sh
-check "the node becomes Ready" eventually 20 kubectl wait --for=condition=Ready node/real --timeout=1s
+begin_real_node
 check "it has a CSINode from the start" eventually 20 says csinode.storage.k8s.io/real kubectl get csinode real -o name
 kubectl apply -f "$example/cluster.yaml" >/dev/null
 pod one "$notes" "" 'securityContext: {fsGroup: 4242}'

@@ -3,19 +3,14 @@
 # that starts again. Needs root, containerd and python3-grpcio.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/runtime.sh"
-missing=$(node_missing)
-/usr/bin/python3 -c 'import grpc' 2>/dev/null || missing="${missing:+$missing, }python3-grpcio"
-if [ -n "$missing" ]; then echo "skipped: a device plugin needs $missing"; echo "0 passed, 0 failed"; exit 0; fi
-socket=$work/data/node/runtime/containerd.sock  # make_image uses it.
+real_node_or_skip "a device plugin" python3-grpcio
 plugins=$work/plugins
 clean() {
   [ -z "$plugin_pid" ] || kill "$plugin_pid" 2>/dev/null
-  stop_up
-  "$berth" node reset --data-dir "$work/data" >/dev/null
-  cleanup
+  end_real_node
 }
 trap clean EXIT
-up() { start_up --real-node on --nodes 0 --real-node-name real --device-plugins "$plugins" --kubelet-arg eviction-hard=memory.available\<10Mi; }
+up() { start_real_node --device-plugins "$plugins"; }
 start_plugin() {
   /usr/bin/python3 "$(dirname "$0")/../../examples/device-plugin/plugin.py" example.com/lamp 2 --directory "$plugins" --state "$work/broken" >"$work/plugin.log" 2>&1 &
   plugin_pid=$!
@@ -34,10 +29,7 @@ spec:
   - {name: c, image: "berth.local/busybox:1", command: [sh, -c, 'echo "\$LAMP_DEVICES"; ls /dev/lamp-*; trap "exit 0" TERM; while :; do sleep 0.1; done'], resources: {limits: {example.com/lamp: "$2"}}}
 YAML
 }
-up
-mkdir -p "$work/images"
-make_image busybox --config.cmd sh
-check "the node becomes Ready" eventually 20 kubectl wait --for=condition=Ready node/real --timeout=1s
+begin_real_node
 start_plugin
 check "its devices are the node's" eventually 20 says 2 lamps allocatable
 pod one 1

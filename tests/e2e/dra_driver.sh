@@ -4,23 +4,16 @@
 # kubectl and python3-grpcio.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/runtime.sh"
-missing=$(node_missing)
-/usr/bin/python3 -c 'import grpc' 2>/dev/null || missing="${missing:+$missing, }python3-grpcio"
-command -v kubectl >/dev/null || missing="${missing:+$missing, }kubectl"
-if [ -n "$missing" ]; then echo "skipped: a DRA driver needs $missing"; echo "0 passed, 0 failed"; exit 0; fi
-socket=$work/data/node/runtime/containerd.sock  # make_image uses it.
+real_node_or_skip "a DRA driver" python3-grpcio kubectl
 example=$root/examples/dra-driver
 clean() {
   [ -z "${driver_pid:-}" ] || kill "$driver_pid" 2>/dev/null
-  stop_up
-  "$berth" node reset --data-dir "$work/data" >/dev/null
   rm -f /var/run/cdi/lamp.example.com-*
-  cleanup
+  end_real_node
 }
 trap clean EXIT
 up() {
-  start_up --real-node on --nodes 0 --real-node-name real --device-plugins "" --plugins-registry "$work/kubelet/plugins_registry" \
-    --pod-resources "$work/kubelet/pod-resources" --kubelet-arg eviction-hard=memory.available\<10Mi
+  start_real_node --device-plugins "" --plugins-registry "$work/kubelet/plugins_registry" --pod-resources "$work/kubelet/pod-resources"
 }
 start_driver() {
   /usr/bin/python3 "$example/driver.py" --node real --count 3 --kubeconfig "$KUBECONFIG" --kubelet "$work/kubelet" --state "$work/state" \
@@ -34,10 +27,7 @@ no_slices() { [ -z "$(slices)" ]; }
 lamps_of() { kubectl logs "$1"; }
 health() { kubectl get pod "$1" -o jsonpath='{.status.containerStatuses[0].allocatedResourcesStatus[0].name} {.status.containerStatuses[0].allocatedResourcesStatus[0].resources[0].health} {.status.containerStatuses[0].allocatedResourcesStatus[0].resources[0].message}'; }
 pod_with_lamp() { sed '/^metadata: {name: one}/,$!d' "$example/pods.yaml" | sed '/^---/,$d' | sed "1i apiVersion: v1\nkind: Pod" | sed "s/name: one/name: $1/" | kubectl apply -f - >/dev/null; }
-up
-mkdir -p "$work/images"
-make_image busybox --config.cmd sh
-check "the node becomes Ready" eventually 20 kubectl wait --for=condition=Ready node/real --timeout=1s
+begin_real_node
 check "the example is accepted" kubectl apply -f "$example/pods.yaml"
 check "without a driver nothing is placed" eventually 20 says "cannot allocate all claims" kubectl get pod one -o jsonpath='{.status.conditions[?(@.type=="PodScheduled")].message}'
 start_driver

@@ -3,20 +3,10 @@
 # two processors.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/runtime.sh"
-missing=$(node_missing)
-[ "$(nproc)" -ge 2 ] || missing="${missing:+$missing, }a second processor"
-command -v kubectl >/dev/null || missing="${missing:+$missing, }kubectl"
-if [ -n "$missing" ]; then echo "skipped: processors of one's own need $missing"; echo "0 passed, 0 failed"; exit 0; fi
-socket=$work/data/node/runtime/containerd.sock  # make_image uses it.
-clean() {
-  stop_up
-  "$berth" node reset --data-dir "$work/data" >/dev/null
-  cleanup
-}
-trap clean EXIT
+real_node_or_skip "a processor of one's own" "a second processor" kubectl
+trap end_real_node EXIT
 up() {
-  start_up --real-node on --nodes 0 --real-node-name real --device-plugins "" --plugins-registry "" --pod-resources "$work/pod-resources" \
-    --kubelet-arg eviction-hard=memory.available\<10Mi --kubelet-arg cpu-manager-policy=static --kubelet-arg reserved-cpus=0 "$@"
+  start_real_node --device-plugins "" --plugins-registry "" --pod-resources "$work/pod-resources" --kubelet-arg cpu-manager-policy=static --kubelet-arg reserved-cpus=0 "$@"
 }
 pod() { # pod NAME CPU [LIMITS]
   kubectl apply -f - >/dev/null <<YAML
@@ -34,10 +24,7 @@ spec:
 YAML
 }
 runs_on() { kubectl exec "$1" -- grep Cpus_allowed_list /proc/1/status; }
-up
-mkdir -p "$work/images"
-make_image busybox --config.cmd sh
-check "the node becomes Ready" eventually 20 kubectl wait --for=condition=Ready node/real --timeout=1s
+begin_real_node
 pod any 0  # What is reserved is not there to be asked for.
 check "a pod runs on all processors" eventually 30 says "0-$(($(nproc) - 1))" runs_on any
 pod own 1 guaranteed

@@ -81,3 +81,30 @@ stop_runtime() {
   for group in /sys/fs/cgroup/*/berth-e2e-$$ /sys/fs/cgroup/berth-e2e-$$; do [ -d "$group" ] && find "$group" -depth -type d -exec rmdir {} \; 2>/dev/null; done
   return 0
 }
+
+# ---- the real node of a `berth up`: real_node_or_skip, then a function `up` that says start_real_node, then begin_real_node
+real_node_or_skip() { # real_node_or_skip WHO MORE-THAT-IS-NEEDED…
+  local who=$1 missing part; shift
+  missing=$(node_missing)
+  for part in "$@"; do
+    case $part in
+      python3-grpcio) /usr/bin/python3 -c 'import grpc' 2>/dev/null ;;
+      "a second processor") [ "$(nproc)" -ge 2 ] ;;
+      *) command -v "$part" >/dev/null ;;
+    esac || missing="${missing:+$missing, }$part"
+  done
+  socket=$work/data/node/runtime/containerd.sock  # make_image uses it.
+  [ -z "$missing" ] || { echo "skipped: $who needs $missing"; echo "0 passed, 0 failed"; exit 0; }
+}
+start_real_node() { start_up --real-node on --nodes 0 --real-node-name real --kubelet-arg eviction-hard=memory.available\<10Mi "$@"; }
+begin_real_node() {
+  up
+  mkdir -p "$work/images"
+  make_image busybox --config.cmd sh
+  check "the node becomes Ready" eventually 20 kubectl wait --for=condition=Ready node/real --timeout=1s
+}
+end_real_node() {
+  stop_up
+  "$berth" node reset --data-dir "$work/data" >/dev/null
+  cleanup
+}
