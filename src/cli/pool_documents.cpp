@@ -3,99 +3,25 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/config_reader.h"
 #include "cli/session.h"
-#include "custom/definition.h"
-#include "custom/objects.h"
-#include "pools/crds.h"
+#include "pools/documents.h"
 
 namespace berth::cli {
-namespace {
-
-using Kinds = std::vector<std::shared_ptr<const custom::CustomKind>>;
-
-const Kinds& kinds_of_pools() {
-  static const Kinds all = [] {
-    Kinds out;
-    for (json::Value definition : pools::definitions()) {
-      json::set(definition, {"status", "acceptedNames"}, *json::find(definition, {"spec", "names"}));  // Nobody else wants them here.
-      for (auto& kind : custom::make_kinds(custom::read_definition(definition), false)) out.push_back(std::move(kind));
-    }
-    return out;
-  }();
-  return all;
-}
-
-/// What may stand beside the last part of a path ("spec.template.spec.requirments").
-std::vector<std::string_view> siblings_of(const custom::Schema& root, std::string_view path) {
-  const custom::Schema* at = &root;
-  for (std::size_t end = path.find('.'); end != std::string_view::npos && at != nullptr; end = path.find('.')) {
-    const std::string_view part = path.substr(0, end);
-    path.remove_prefix(end + 1);
-    at = at->member(part.substr(0, part.find('[')));
-    if (at != nullptr && part.ends_with(']')) at = at->items.get();
-  }
-  std::vector<std::string_view> out;
-  if (at != nullptr)
-    for (const auto& [name, property] : at->properties) out.push_back(name);
-  return out;
-}
-
-class Reading {
- public:
-  std::vector<std::string> wrong;
-
-  json::Value read(const Manifest& manifest) {
-    json::Value document = manifest.document;
-    const std::string_view name = json::get_string(document, {"kind"}), version = json::get_string(document, {"apiVersion"});
-    const auto found = std::ranges::find_if(kinds_of_pools(), [&](const auto& one) { return one->info.kind == name; });
-    if (found == kinds_of_pools().end()) {
-      tell(manifest, "kind", fmt::format("\"{}\" is no kind of node pools{}", name, meant(name)));
-      return document;
-    }
-    const custom::CustomKind& kind = **found;
-    if (version != kind.info.api_version()) {
-      tell(manifest, "apiVersion", fmt::format("\"{}\": write {}", version, kind.info.api_version()));
-      return document;
-    }
-    const custom::Schema& schema = *kind.version->schema;
-    std::vector<std::string> unknown;
-    custom::prune(document, schema, true, &unknown);
-    for (const std::string& path : unknown)
-      tell(manifest, path,
-           "unknown field" + config::suggestion(std::string_view(path).substr(path.rfind('.') + 1), siblings_of(schema, path)));
-    custom::drop_nulls(document, schema);
-    custom::set_defaults(document, schema);
-    for (const model::FieldError& error : model::validate_create(kind.info, document)) {
-      if (error.field == "<nil>") continue;  // That rules were not checked, as the rest is wrong.
-      const std::string text = error.render();
-      const std::string lead = error.field + ": ";
-      tell(manifest, error.field, text.starts_with(lead) ? text.substr(lead.size()) : text);
-    }
-    return document;
-  }
-
- private:
-  static std::string meant(std::string_view name) {
-    std::vector<std::string_view> names;
-    for (const auto& one : kinds_of_pools()) names.push_back(one->info.kind);
-    return config::suggestion(name, names);
-  }
-  void tell(const Manifest& manifest, const std::string& path, const std::string& what) {
-    const int line = manifest.line_of(path);
-    wrong.push_back(fmt::format("{}{}: {}: {}", manifest.file, line > 0 ? fmt::format(":{}", line) : "", path, what));
-  }
-};
-
-}  // namespace
 
 Result<std::vector<json::Value>> read_pool_documents(const std::vector<std::string>& files) {
-  const auto manifests = read_documents(files);
+  auto manifests = read_documents(files);
   if (!manifests) return std::unexpected(manifests.error());
-  Reading reading;
+  std::vector<std::string> wrong;
   std::vector<json::Value> out;
-  for (const Manifest& manifest : *manifests) out.push_back(reading.read(manifest));
-  if (!reading.wrong.empty()) return invalid(fmt::format("{}", fmt::join(reading.wrong, "\n")));
+  for (Manifest& manifest : *manifests) {
+    json::Value document = manifest.document;
+    for (const auto& [path, what] : pools::complete(document)) {
+      const int line = manifest.line_of(path);
+      wrong.push_back(fmt::format("{}{}: {}: {}", manifest.file, line > 0 ? fmt::format(":{}", line) : "", path, what));
+    }
+    out.push_back(std::move(document));
+  }
+  if (!wrong.empty()) return invalid(fmt::format("{}", fmt::join(wrong, "\n")));
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include "model/quantity.h"
 #include "node/simulated/devices.h"
 #include "pools/catalogue.h"
+#include "pools/documents.h"
 #include "pools/node_pool.h"
 #include "simulator/recording.h"
 #include "simulator/scenario_parts.h"
@@ -87,6 +88,20 @@ void add_classes(const config::Reader& at, std::vector<json::Value>& objects) {
   }
 }
 
+/// Where they stand in the scenario itself, each finding has its own line.
+void check_pools(const config::Reader& root, const std::vector<json::Value>& objects) {
+  const json::Value& given = *root.field("nodePools").value();
+  const bool stand_here =
+      given.is_array() && std::ranges::all_of(given.get_array(), [](const json::Value& one) { return one.is_object(); });
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    json::Value completed = objects[i];
+    for (const auto& [path, what] : pools::complete(completed))
+      stand_here ? root.problem(fmt::format("nodePools[{}].{}", i, path), what)
+                 : root.problem("nodePools", fmt::format("{} {}: {}: {}", json::get_string(objects[i], {"kind"}),
+                                                         json::get_string(objects[i], {"metadata", "name"}), path, what));
+  }
+}
+
 void read_pools(const config::Reader& root, Scenario& out, const PartContext& context) {
   const auto types = root.field("instanceTypes");
   if (!root.has("nodePools")) {
@@ -95,13 +110,7 @@ void read_pools(const config::Reader& root, Scenario& out, const PartContext& co
   }
   PoolsSetting setting;
   setting.objects = read_objects(root.field("nodePools"), context.directory);
-  for (const json::Value& object : setting.objects) {
-    const std::string_view kind = json::get_string(object, {"kind"}), version = json::get_string(object, {"apiVersion"});
-    const bool is_pool = kind == "NodePool" && version == "karpenter.sh/v1";
-    if (!is_pool && !(kind == pools::kNodeClassKind && version.starts_with(pools::kNodeClassGroup)))
-      root.problem("nodePools", fmt::format("{} {} is neither a NodePool of karpenter.sh/v1 nor a {} of {}", version, kind,
-                                            pools::kNodeClassKind, pools::kNodeClassGroup));
-  }
+  check_pools(root, setting.objects);
   if (!types.is_present())
     return root.problem("instanceTypes", "required with nodePools: the file of what can be bought (docs/node-pools.md)");
   auto catalogue = types.value()->is_string()

@@ -104,8 +104,16 @@ TEST(Pools, MistakesAreToldWithTheirPlaces) {
             std::string::npos);
   EXPECT_NE(problems_of("duration: 1h\ninstanceTypes: {kind: InstanceTypeCatalogue, instanceTypes: []}\nnodePools: [{apiVersion: v1, kind: "
                         "Pod, metadata: {name: a}}]")
-                .find("is neither a NodePool of karpenter.sh/v1 nor"),
+                .find("nodePools[0].kind: \"Pod\" is no kind of node pools"),
             std::string::npos);
+  const std::string typos = problems_of(
+      "duration: 1h\ninstanceTypes: {kind: InstanceTypeCatalogue, instanceTypes: []}\nnodePools:\n- apiVersion: karpenter.sh/v1\n  kind: "
+      "NodePool\n  metadata: {name: a}\n  spec:\n    disruption: {consolidatAfter: 5m}\n    template: {spec: {nodeClassRef: {group: "
+      "sim.berth.dev, kind: SimulatedNodeClass, name: m}, requirements: [{key: a, operator: Inn, values: [b]}]}}\n");
+  EXPECT_NE(typos.find("nodePools[0].spec.disruption.consolidatAfter: unknown field; did you mean \"consolidateAfter\"?"),
+            std::string::npos)
+      << typos;
+  EXPECT_NE(typos.find("Unsupported value: \"Inn\""), std::string::npos) << typos;
 }
 
 }  // namespace

@@ -1,0 +1,16 @@
+// NodePools, NodeClaims and SimulatedNodeClasses as a server reads them that has their definitions: for files that no server has seen.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+
+namespace berth::pools {
+
+struct Finding {
+  std::string path, what;  ///< "spec.weight", "Invalid value: …".
+};
+/// Gives the document its defaults, and tells all that a server would refuse, or drop in silence. Thread-safe.
+std::vector<Finding> complete(json::Value& document);
+
+}  // namespace berth::pools
