@@ -225,8 +225,11 @@ Result<Shop> shop_of(const World& world, const json::Value& request) {
   auto catalogue = read_catalogue(*json::find(request, "instanceTypes"));
   if (!catalogue) return invalid("pack.instanceTypes: " + catalogue.error().message);
   Shop out{{}, *catalogue};
-  for (const json::Value& document : json::get_array(request, {"pools"}))
-    if (json::get_string(document, {"kind"}) == "NodePool") out.pools.push_back(pools::NodePool::parse(document));
+  for (const json::Value& document : json::get_array(request, {"pools"})) {
+    auto pool = read_pool(document);
+    if (!pool) return invalid("pack.pools: " + pool.error().message);
+    if (json::get_string(*pool, {"kind"}) == "NodePool") out.pools.push_back(pools::NodePool::parse(*pool));
+  }
   if (out.pools.empty()) out.pools.push_back(pool_of_everything(world));
   return out;
 }

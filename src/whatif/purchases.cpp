@@ -6,6 +6,7 @@
 
 #include "autoscaler/node_template.h"
 #include "autoscaler/snapshot.h"
+#include "pools/documents.h"
 #include "pools/plan_words.h"
 #include "pools/state.h"
 #include "whatif/components.h"
@@ -18,14 +19,12 @@ Result<void> take_pools(World& world, const json::Value& documents) {
   if (documents.is_bool()) return {};
   if (!documents.is_array()) return invalid("a list of NodePools is wanted, or true: the cluster's own");
   for (const json::Value& document : documents.get_array()) {
-    const std::string kind(json::get_string(document, {"kind"})), name(json::get_string(document, {"metadata", "name"}));
-    const std::string_view version = json::get_string(document, {"apiVersion"});
-    if (kind == pools::kNodeClassKind) continue;  // How its machines boot is no matter here.
-    if (kind != "NodePool" || !version.starts_with("karpenter.sh/"))
-      return invalid(fmt::format("{} {} is no NodePool of karpenter.sh/v1", version, kind));
-    if (name.empty()) return invalid("a NodePool has no metadata.name");
+    auto pool = read_pool(document);
+    if (!pool) return std::unexpected(pool.error());
+    const std::string kind(json::get_string(*pool, {"kind"})), name(json::get_string(*pool, {"metadata", "name"}));
+    if (kind != "NodePool") continue;  // How its machines boot is no matter here.
     world.tables().kinds.insert(kind);
-    world.tables().objects.insert_or_assign(Tables::key(kind, "", name), std::make_shared<const json::Value>(document));
+    world.tables().objects.insert_or_assign(Tables::key(kind, "", name), std::make_shared<const json::Value>(std::move(*pool)));
   }
   return {};
 }
@@ -44,6 +43,14 @@ void add_coming(World& world, const pools::ProvisionPlan& plan, const placement:
 }
 
 }  // namespace
+
+Result<json::Value> read_pool(const json::Value& document) {
+  json::Value out = document;
+  const std::vector<pools::Finding> wrong = pools::complete(out);
+  if (wrong.empty()) return out;
+  return invalid(fmt::format("{} {}: {}: {}", json::get_string(document, {"kind"}), json::get_string(document, {"metadata", "name"}),
+                             wrong[0].path, wrong[0].what));
+}
 
 Result<std::shared_ptr<const pools::Catalogue>> read_catalogue(const json::Value& document) {
   if (!document.is_object()) return invalid("an InstanceTypeCatalogue is wanted");

@@ -8,6 +8,8 @@
 
 namespace berth::whatif {
 
+/// A pool of a question, or a class of its nodes, with its defaults. The error names it, and the field.
+Result<json::Value> read_pool(const json::Value& document);
 /// Instance types of a question: the document of a file. The error names the field.
 Result<std::shared_ptr<const pools::Catalogue>> read_catalogue(const json::Value& document);
 /// Buying for whatever waits in worlds, from pools that are given.

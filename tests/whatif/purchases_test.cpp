@@ -91,7 +91,11 @@ TEST(Purchases, ItStartsWithoutAnyNode) {
 
 TEST(Purchases, MistakesAreTold) {
   EXPECT_EQ(error(crowded(), buying(true)), "changes[0].pools: there is no NodePool: give one, or ask of a cluster that has some");
-  EXPECT_NE(error(crowded(), buying(json::Array{read("{apiVersion: v1, kind: Pod, metadata: {name: a}}")})).find("v1 Pod is no NodePool"),
+  EXPECT_NE(error(crowded(), buying(json::Array{read("{apiVersion: v1, kind: Pod, metadata: {name: a}}")}))
+                .find("Pod a: kind: \"Pod\" is no kind of node pools"),
+            std::string::npos);
+  EXPECT_NE(error(crowded(), buying(json::Array{pool(", limitz: {cpu: 4}")}))
+                .find("NodePool general: spec.limitz: unknown field; did you mean \"limits\"?"),
             std::string::npos);
   EXPECT_NE(
       error(crowded(), {{"changes", json::Array{json::Object{{"pools", json::Array{pool()}}}}}}).find("InstanceTypeCatalogue is wanted"),
@@ -108,7 +112,8 @@ TEST(Purchases, TheCheapestMixtureForWhatRuns) {
   EXPECT_EQ(json::get_int(out, {"summary", "pending"}), 0);
   // A pool says what is allowed.
   const json::Value spot = read(
-      "{kind: NodePool, apiVersion: karpenter.sh/v1, metadata: {name: spot}, spec: {template: {spec: {requirements: [{key: "
+      "{kind: NodePool, apiVersion: karpenter.sh/v1, metadata: {name: spot}, spec: {template: {spec: {nodeClassRef: {group: sim.berth.dev, "
+      "kind: SimulatedNodeClass, name: default}, requirements: [{key: "
       "karpenter.sh/capacity-type, operator: In, values: [spot]}]}}}}");
   const json::Value cheap = answer(dump, {{"pack", json::Object{{"instanceTypes", types()}, {"pools", json::Array{spot}}}}});
   EXPECT_NEAR(json::find(cheap, "cost")->at("after").to_number<double>(), 0.04, 1e-9);
