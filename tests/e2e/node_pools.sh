@@ -80,9 +80,11 @@ check "with their claims" eventually 20 says 't3.medium True' claims
 check "the pods run" eventually 20 running web 2
 check "it was said what that saves" says 'an hour less' kubectl get events -A --field-selector reason=Disrupted
 check "and why the last one stays" eventually 30 says 'its pods have no cheaper place' kubectl get events -A --field-selector reason=Unconsolidatable
-check "explain node tells its price" says '0.0416 USD an hour' "$berth" explain node "$(kubectl get nodes -o jsonpath='{.items[0].metadata.name}')"
-check "and why it stays" says 'It stays: its pods have no cheaper place' "$berth" explain node "$(kubectl get nodes -o jsonpath='{.items[0].metadata.name}')"
-check "beforehand the same" says 'nothing to do' "$berth" pools consolidate --instance-types "$examples/instance-types.yaml"
+explained() { "$berth" explain node "$(kubectl get nodes -o jsonpath='{.items[0].metadata.name}')"; }
+check "explain node tells its price" says '0.0416 USD an hour' explained
+# Whose pods moved here lately is not asked before consolidateAfter is over; the event above may be another node's.
+check "and why it stays" eventually 20 says 'It stays: its pods have no cheaper place' explained
+check "beforehand the same" eventually 20 says 'nothing to do' "$berth" pools consolidate --instance-types "$examples/instance-types.yaml"
 
 # ---- machines fail
 kubectl patch simulatednodeclass default --type merge -p '{"spec":{"repairPolicies":[{"conditionType":"Ready","conditionStatus":"Unknown","tolerationDuration":"2s"}]}}' >/dev/null
