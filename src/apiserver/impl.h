@@ -1,8 +1,9 @@
 // The API server's parts, in the order in which one stands on the other. Only server.cpp sees them all.
 //
-//   RequestPipeline ─> Router ─┬─> WritePipeline ─> NodeProxy ─> Relays
+//   RequestPipeline ─> Router ─┬─> WritePipeline ─> CustomResources
 //                              ├─> Reads ─> Streams
-//                              └─> OwnPages, Aggregator
+//                              ├─> NodeProxy, Aggregator ─> Relays
+//                              └─> OwnPages
 //   all of them answer by Responder, which asks Versions; all stand on Ground. Upkeep works between requests.
 #pragma once
 #include "apiserver/pipeline.h"
@@ -16,6 +17,7 @@ struct ApiServer::Impl {
   ~Impl();
   Result<void> start();
 
+  ServerOptions options;
   Ground ground;
   std::unique_ptr<flow::Controller> flow_control;  ///< Null when single-threaded. Requests, which others hold, give it their seats back.
   Versions versions;

@@ -32,9 +32,9 @@ bool takes(const model::Subresource& sub, const Request& request) {
 
 }  // namespace
 
-RequestPipeline::RequestPipeline(Ground& ground, Responder& respond, const CustomResources& custom, Router& router,
-                                 flow::Controller* flow_control)
-    : ground_(ground), respond_(respond), custom_(custom), router_(router), flow_control_(flow_control) {}
+RequestPipeline::RequestPipeline(Ground& ground, const FrontOptions& options, Responder& respond, const CustomResources& custom,
+                                 Router& router, flow::Controller* flow_control)
+    : ground_(ground), options_(options), respond_(respond), custom_(custom), router_(router), flow_control_(flow_control) {}
 
 void RequestPipeline::handle(net::HttpRequest http, std::shared_ptr<net::ResponseWriter> writer) {
   auto request = std::make_shared<Request>();
@@ -46,11 +46,11 @@ void RequestPipeline::handle(net::HttpRequest http, std::shared_ptr<net::Respons
   request->received = ground_.loop.now();
   request->started = std::chrono::steady_clock::now();
   respond_.begin(*request);
-  if (request->http.body.size() > ground_.options.max_body_bytes) {
+  if (request->http.body.size() > options_.max_body_bytes) {
     model::ApiStatus status;
     status.code = 413;
     status.reason = "RequestEntityTooLarge";
-    status.message = fmt::format("Request entity too large: limit is {}", ground_.options.max_body_bytes);
+    status.message = fmt::format("Request entity too large: limit is {}", options_.max_body_bytes);
     return respond_.status(*request, status);
   }
   if (is_long_path(request->http.path) || request->http.path.find('\0') != std::string::npos)
@@ -111,7 +111,7 @@ void RequestPipeline::schedule(const RequestPtr& request) {
   request->where = flow_control_->classify(request->user, attributes_of(*request));
   auto estimate = estimate_work(*request, *ground_.cache, flow::Controller::most_seats(request->where));
   // Limits of reads and writes alone never counted watches.
-  if (!ground_.options.priority_and_fairness && request->info.verb == "watch") estimate.seats = 0;
+  if (!flow_control_->is_fair() && request->info.verb == "watch") estimate.seats = 0;
   if (flow_control_->runs_here(request->where, estimate.cost_us, estimate.seats)) {
     const auto from = std::chrono::steady_clock::now();
     if (estimate.seats > 0) request->seats = flow::Seats(*flow_control_, request->where, estimate.seats);
@@ -180,11 +180,11 @@ bool RequestPipeline::act(Request& request) {
 }
 
 void RequestPipeline::begin_audit(Request& request, const UserInfo* user) {
-  if (ground_.options.audit == nullptr) return;
+  if (options_.audit == nullptr) return;
   static constexpr std::string_view kSessions[] = {"attach", "exec", "log", "portforward", "proxy"};
   const auto attributes = attributes_of(request);
   const bool is_long = request.info.verb == "watch" || std::ranges::find(kSessions, request.info.subresource) != std::end(kSessions);
-  request.audit = audit::Trail::begin(*ground_.options.audit, ground_.loop, {request.http, user, attributes, request.received, is_long});
+  request.audit = audit::Trail::begin(*options_.audit, ground_.loop, {request.http, user, attributes, request.received, is_long});
   request.writer = audit::Trail::watch_answer(request.audit, std::move(request.writer));
 }
 

@@ -10,7 +10,8 @@ namespace berth::apiserver {
 class RequestPipeline {
  public:
   /// `flow_control`: null when single-threaded.
-  RequestPipeline(Ground& ground, Responder& respond, const CustomResources& custom, Router& router, flow::Controller* flow_control);
+  RequestPipeline(Ground& ground, const FrontOptions& options, Responder& respond, const CustomResources& custom, Router& router,
+                  flow::Controller* flow_control);
   /// Answers every request once.
   void handle(net::HttpRequest http, std::shared_ptr<net::ResponseWriter> writer);
 
@@ -39,6 +40,7 @@ class RequestPipeline {
   void schedule(const RequestPtr& request);
 
   Ground& ground_;
+  const FrontOptions& options_;
   Responder& respond_;
   const CustomResources& custom_;
   Router& router_;

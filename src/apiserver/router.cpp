@@ -3,9 +3,10 @@
 #include "apiserver/apply/managed_fields.h"
 #include "apiserver/request/offer.h"
 #include "apiserver/request/request_body.h"
+#include "apiserver/subresources/subresources.h"
 #include "apiserver/upkeep/component_status.h"
 #include "apiserver/verbs/review.h"
-#include "apiserver/writes/write.h"
+#include "apiserver/verbs/verbs.h"
 #include "base/go/duration.h"
 #include "model/go_words.h"
 #include "model/kind_hooks.h"
@@ -253,7 +254,7 @@ void Router::route_resource(const RequestPtr& request) {
     status.message = "create not allowed while custom resource definition is terminating";
     return respond_.status(*request, status);
   }
-  if (info.verb == "deletecollection") return remove_collection(writes_, request);
+  if (info.verb == "deletecollection") return remove_collection(writes_, reads_, request);
   if (const auto mode = write_mode(*request)) return begin_write(writes_, request, *mode);
   respond_.status(*request, model::method_not_allowed());
 }
@@ -271,7 +272,8 @@ void Router::route_subresource(const RequestPtr& request) {
   if (sub == "log") return nodes_.serve(request);
   const bool is_session = sub == "exec" || sub == "attach" || sub == "portforward" || sub == "proxy";
   if (info.verb == "get" && !is_session) return sub == "scale" ? get_scale(reads_, request) : reads_.get(request);
-  if (const auto mode = is_session ? WriteMode::kConnect : write_mode(*request)) return begin_write(writes_, request, *mode);
+  if (is_session) return begin_session(writes_, nodes_, request);
+  if (const auto mode = write_mode(*request)) return begin_write(writes_, request, *mode);
   respond_.status(*request, model::method_not_allowed());
 }
 

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "apiserver/aggregation/aggregator.h"
-#include "apiserver/own_pages.h"
+#include "apiserver/pages/own_pages.h"
+#include "apiserver/reads/reads.h"
+#include "apiserver/relays/node_proxy.h"
 #include "apiserver/writes/pipeline.h"
 
 namespace berth::apiserver {
@@ -14,11 +16,11 @@ namespace berth::apiserver {
 /// Thread-safe once the mounts are made. What it refers to outlives it.
 class Router {
  public:
-  Router(WritePipeline& writes, OwnPages& pages, aggregation::Aggregator& aggregator)
+  Router(Reads& reads, WritePipeline& writes, NodeProxy& nodes, OwnPages& pages, aggregation::Aggregator& aggregator)
       : ground_(writes.ground),
         respond_(writes.respond),
-        reads_(writes.reads),
-        nodes_(writes.nodes),
+        reads_(reads),
+        nodes_(nodes),
         writes_(writes),
         pages_(pages),
         aggregator_(aggregator) {}

@@ -4,6 +4,7 @@
 #include "apiserver/impl.h"
 #include "apiserver/upkeep/bootstrap.h"
 #include "apiserver/upkeep/client_trust.h"
+#include "apiserver/verbs/verbs.h"
 #include "apiserver/writes/alike_update.h"
 
 namespace berth::apiserver {
@@ -31,25 +32,25 @@ std::unique_ptr<flow::Controller> make_flow_control(const ServerOptions& options
 }  // namespace
 
 ApiServer::Impl::Impl(ServerOptions given)
-    : ground(std::move(given)),
-      flow_control(make_flow_control(ground.options, *ground.registry)),
+    : options(std::move(given)),
+      ground(options),
+      flow_control(make_flow_control(options, *ground.registry)),
       versions(ground),
       respond(ground, versions, flow_control.get()),
-      streams(ground.loop, ground.options.single_threaded ? Duration::zero() : ground.options.watch_flush_pause,
+      streams(ground.loop, options.single_threaded ? Duration::zero() : options.watch_flush_pause,
               ground.registry->gauge("apiserver_registered_watchers", "Number of currently registered watchers.", {})),
-      reads{ground, versions, respond, streams},
-      relays(ground, respond),
-      nodes(ground, respond, relays),
+      reads{ground, versions, respond, streams, options},
+      relays(ground, respond, options.node_client),
+      nodes(ground, respond, relays, options.node_backend),
       custom(std::make_unique<CustomResources>(
-          CustomResourcesContext{*ground.cache, ground.loop, ground.options.features, [this](Task task) { ground.defer(std::move(task)); },
-                                 [this](std::string_view group, std::string_view plural) { streams.end(group, plural); }})),
+          ground, [this](std::string_view group, std::string_view plural) { streams.end(group, plural); })),
       writes{
           ground,
           versions,
           respond,
-          reads,
-          nodes,
           *custom,
+          options,
+          write_steps,
           {},
           {},
           std::make_shared<CreationPatterns>(ground.registry->counter(
@@ -57,10 +58,10 @@ ApiServer::Impl::Impl(ServerOptions given)
           std::make_shared<UpdatePatterns>(ground.registry->counter(
               "berth_apiserver_updates_by_pattern_total", "Updates that were made like one before, without a document of their own."))},
       aggregator(std::make_unique<aggregation::Aggregator>(ground, respond, relays)),
-      pages(ground, respond, *aggregator, flow_control.get()),
-      router(writes, pages, *aggregator),
-      requests(ground, respond, *custom, router, flow_control.get()),
-      upkeep(ground, *custom, streams, flow_control.get()) {}
+      pages(ground, respond, *aggregator, flow_control.get(), options.git_version),
+      router(reads, writes, nodes, pages, *aggregator),
+      requests(ground, options, respond, *custom, router, flow_control.get()),
+      upkeep(ground, options, *custom, streams, flow_control.get()) {}
 
 ApiServer::Impl::~Impl() {
   aggregator->stop();
@@ -81,7 +82,6 @@ ApiServer::Impl::~Impl() {
 }
 
 Result<void> ApiServer::Impl::start() {
-  auto& options = ground.options;
   if (auto configured = writes.services.configure(options.service_cidr, options.node_port_first, options.node_port_last); !configured)
     return configured;
   if (options.service_claims != nullptr) writes.services.share(std::move(options.service_claims));

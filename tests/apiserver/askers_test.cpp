@@ -1,5 +1,5 @@
 // Threads that may wait: what hangs keeps nobody who waits for something else, and who asks a lot nobody else who asks.
-#include "apiserver/askers.h"
+#include "apiserver/ground/askers.h"
 
 #include <gtest/gtest.h>
 

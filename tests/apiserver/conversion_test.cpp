@@ -1,6 +1,6 @@
 // Webhooks between the versions of a custom kind: reads, lists, watches and writes in a version that is not stored, and webhooks that lie
 // or are down.
-#include "apiserver/conversion.h"
+#include "apiserver/webhook/conversion.h"
 
 #include <filesystem>
 #include <future>

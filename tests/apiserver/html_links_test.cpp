@@ -1,4 +1,4 @@
-#include "apiserver/subresources/html_links.h"
+#include "apiserver/relays/html_links.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Packed selectors say what compiled ones say, in about as many bytes as their text.
-#include "apiserver/verbs/packed_labels.h"
+#include "apiserver/reads/packed_labels.h"
 
 #include <gtest/gtest.h>
 

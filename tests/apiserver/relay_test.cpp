@@ -1,5 +1,5 @@
 // The way to nodes and pods: where it may lead, what it may hold, and what is left when it ends (issue 15, rows 4, 6, 7, 9).
-#include "apiserver/subresources/relay.h"
+#include "apiserver/relays/relay.h"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>

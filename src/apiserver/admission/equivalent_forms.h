@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "apiserver/admission/plugin.h"
-#include "apiserver/conversion.h"
+#include "apiserver/webhook/conversion.h"
 
 namespace berth::apiserver {
 

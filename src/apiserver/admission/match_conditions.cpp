@@ -1,6 +1,6 @@
 #include "apiserver/admission/match_conditions.h"
 
-#include "apiserver/admission/webhook_client.h"
+#include "apiserver/admission/webhook_review.h"
 #include "base/go/strings.h"
 #include "cel/authorizer.h"
 

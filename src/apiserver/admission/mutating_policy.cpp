@@ -6,7 +6,7 @@
 #include "apiserver/admission/equivalent_forms.h"
 #include "apiserver/admission/plugins.h"
 #include "apiserver/admission/policy_config.h"
-#include "apiserver/admission/webhook_client.h"
+#include "apiserver/admission/webhook_review.h"
 #include "apiserver/apply/typed_merge.h"
 #include "apiserver/cache/object_codec.h"
 #include "apiserver/patch/json_patch.h"

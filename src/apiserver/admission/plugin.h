@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "apiserver/admission/config.h"
-#include "apiserver/auth_interfaces.h"
+#include "apiserver/auth/interfaces.h"
 #include "apiserver/cache/mirror.h"
 #include "apiserver/cache/object_cache.h"
 #include "base/event_loop.h"

@@ -1,7 +1,6 @@
 #include "apiserver/admission/webhook_config.h"
 
 #include "apiserver/kinds/kind_table.h"
-#include "base/base64.h"
 #include "model/kind_hooks.h"
 
 namespace berth::apiserver {
@@ -78,22 +77,13 @@ std::shared_ptr<const Webhook> compile_one(const json::Value& document) {
   const auto effects = json::get_string(document, {"sideEffects"});
   webhook->allows_dry_run = effects == "None" || effects == "NoneOnDryRun";
   webhook->timeout_ms = static_cast<int>(std::clamp<std::int64_t>(json::get_int(document, {"timeoutSeconds"}, 10), 1, 30)) * 1000;
-  if (const auto* config = json::find(document, "clientConfig")) read_client_config(*webhook, *config);
+  if (const auto* config = json::find(document, "clientConfig")) webhook->read(*config);
   const auto versions = strings(document, "admissionReviewVersions");
   webhook->is_v1 = versions.empty() || std::find(versions.begin(), versions.end(), "v1") != versions.end();
   return webhook;
 }
 
 }  // namespace
-
-void read_client_config(Webhook& out, const json::Value& config) {
-  out.url = json::get_string(config, {"url"});
-  out.service_ns = json::get_string(config, {"service", "namespace"});
-  out.service_name = json::get_string(config, {"service", "name"});
-  out.service_path = json::get_string(config, {"service", "path"}, "/");
-  out.service_port = static_cast<int>(json::get_int(config, {"service", "port"}, 443));
-  out.ca_pem = base64_decode(json::get_string(config, {"caBundle"})).value_or("");
-}
 
 model::FieldErrors check_webhook_expressions(const json::Value& configuration) {
   model::FieldErrors errors;

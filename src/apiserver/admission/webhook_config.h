@@ -6,6 +6,7 @@
 
 #include "apiserver/admission/match_conditions.h"
 #include "apiserver/admission/plugin.h"
+#include "apiserver/webhook/webhook_client.h"
 #include "model/selector.h"
 
 namespace berth::apiserver {
@@ -25,16 +26,11 @@ struct ResourceMatcher {
   bool without_rules_matches_all = false;  ///< Bindings narrow down: without rules they want everything.
 };
 
-struct Webhook : ResourceMatcher {
+struct Webhook : ResourceMatcher, WebhookTarget {
   std::string name;
   bool ignores_failure = false, reinvoke = false;
   MatchConditions conditions;
   bool allows_dry_run = false;
-  int timeout_ms = 10'000;
-  std::string url;  ///< Or:
-  std::string service_ns, service_name, service_path;
-  int service_port = 443;
-  std::string ca_pem;
   bool is_v1 = true;  ///< AdmissionReview admission.k8s.io/v1 is among those it takes.
 };
 
@@ -43,9 +39,6 @@ std::vector<std::shared_ptr<const Webhook>> compile_webhooks(const std::vector<M
 
 /// What is wrong with the match conditions of a configuration that is being written.
 model::FieldErrors check_webhook_expressions(const json::Value& configuration);
-
-/// How it is reached, from a clientConfig.
-void read_client_config(Webhook& out, const json::Value& config);
 
 /// The rules, selectors and match policy below `document`: a webhook, or a MatchResources of a policy.
 void read_matcher(ResourceMatcher& out, const json::Value& document, std::string_view rules);

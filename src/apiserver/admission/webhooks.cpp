@@ -1,7 +1,7 @@
 // MutatingAdmissionWebhook and ValidatingAdmissionWebhook (SPEC A7; apiserver/pkg/admission/plugin/webhook).
 #include "apiserver/admission/equivalent_forms.h"
 #include "apiserver/admission/plugins.h"
-#include "apiserver/admission/webhook_client.h"
+#include "apiserver/admission/webhook_review.h"
 #include "apiserver/cache/object_codec.h"
 #include "apiserver/patch/json_patch.h"
 #include "model/schema.h"
@@ -115,7 +115,8 @@ class MutatingWebhook final : public AdmissionPlugin {
  public:
   explicit MutatingWebhook(const AdmissionContext& context)
       : source_(context, "mutatingwebhookconfigurations"),
-        client_(context.cache, context.webhook_client, context.uid),
+        client_(context.cache, context.webhook_client),
+        uid_(context.uid),
         forms_(context),
         offload_(context.offload) {}
   [[nodiscard]] std::string_view name() const override { return "MutatingAdmissionWebhook"; }
@@ -156,7 +157,7 @@ class MutatingWebhook final : public AdmissionPlugin {
     // Made anew where one before it changed the object.
     forms_.prepare(*round->request, {match.form}, [this, round, match](Admitted ready) {
       if (!ready) return round->done(std::move(ready));
-      client_.call(*match.webhook, *round->request, *match.form, [this, round, match](WebhookAnswer answer) {
+      call_webhook(client_, *match.webhook, *round->request, *match.form, uid_(), [this, round, match](WebhookAnswer answer) {
         offload_([this, round, match, answer = std::move(answer)]() mutable { take(round, match, std::move(answer)); });
       });
     });
@@ -230,6 +231,7 @@ class MutatingWebhook final : public AdmissionPlugin {
 
   WebhookSource source_;
   WebhookClient client_;
+  std::function<std::string()> uid_;
   EquivalentForms forms_;
   std::function<void(Task)> offload_;
 };
@@ -238,7 +240,8 @@ class ValidatingWebhook final : public AdmissionPlugin {
  public:
   explicit ValidatingWebhook(const AdmissionContext& context)
       : source_(context, "validatingwebhookconfigurations"),
-        client_(context.cache, context.webhook_client, context.uid),
+        client_(context.cache, context.webhook_client),
+        uid_(context.uid),
         forms_(context),
         offload_(context.offload) {}
   [[nodiscard]] std::string_view name() const override { return "ValidatingAdmissionWebhook"; }
@@ -266,7 +269,7 @@ class ValidatingWebhook final : public AdmissionPlugin {
     votes->done = std::move(done);
     // All at once: they cannot influence each other. The first refusal in their order is the answer.
     for (std::size_t i = 0; i < matches.size(); ++i) {
-      client_.call(*matches[i].webhook, request, *matches[i].form, [this, votes, i, matches, &request](WebhookAnswer answer) {
+      call_webhook(client_, *matches[i].webhook, request, *matches[i].form, uid_(), [this, votes, i, matches, &request](WebhookAnswer answer) {
         {
           const std::lock_guard lock(votes->mutex);
           votes->answers[i] = std::move(answer);
@@ -299,6 +302,7 @@ class ValidatingWebhook final : public AdmissionPlugin {
 
   WebhookSource source_;
   WebhookClient client_;
+  std::function<std::string()> uid_;
   EquivalentForms forms_;
   std::function<void(Task)> offload_;
 };

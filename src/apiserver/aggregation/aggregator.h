@@ -10,7 +10,7 @@
 #include <string>
 
 #include "apiserver/aggregation/registrations.h"
-#include "apiserver/subresources/relay.h"
+#include "apiserver/relays/relay.h"
 #include "base/gate.h"
 
 namespace berth::apiserver::aggregation {

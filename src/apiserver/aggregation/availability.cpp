@@ -1,6 +1,6 @@
 // Whether aggregated servers answer (kube-aggregator/pkg/controllers/status/remote), and what they say they serve.
 #include "apiserver/aggregation/aggregator.h"
-#include "apiserver/writes/write.h"
+#include "apiserver/ground/proposals.h"
 #include "model/features.h"
 #include "model/kinds.h"
 

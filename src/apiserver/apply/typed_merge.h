@@ -1,7 +1,7 @@
 // Merging, comparing and pruning documents by their schema (structured-merge-diff's typed package). Pure.
 #pragma once
 #include "apiserver/apply/field_set.h"
-#include "apiserver/kinds/schema_bridge.h"
+#include "apiserver/kinds/shape.h"
 
 namespace berth::apiserver::apply {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "apiserver/auth_interfaces.h"
+#include "apiserver/auth/interfaces.h"
 #include "base/error.h"
 
 namespace berth::apiserver::audit {

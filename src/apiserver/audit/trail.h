@@ -7,7 +7,7 @@
 #include <string>
 
 #include "apiserver/audit/log.h"
-#include "apiserver/auth_interfaces.h"
+#include "apiserver/auth/interfaces.h"
 #include "base/clock.h"
 #include "net/http.h"
 

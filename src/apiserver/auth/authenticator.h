@@ -8,7 +8,7 @@
 #include "apiserver/auth/revoked.h"
 #include "apiserver/auth/service_account_tokens.h"
 #include "apiserver/auth/webhook_auth.h"
-#include "apiserver/auth_interfaces.h"
+#include "apiserver/auth/interfaces.h"
 
 namespace berth::apiserver::auth {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "apiserver/auth/webhook_auth.h"
-#include "apiserver/auth_interfaces.h"
+#include "apiserver/auth/interfaces.h"
 
 namespace berth::apiserver::auth {
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "apiserver/auth_interfaces.h"
+#include "apiserver/auth/interfaces.h"
 
 namespace berth::apiserver::auth {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "apiserver/auth/rbac_rules.h"
-#include "apiserver/auth_interfaces.h"
+#include "apiserver/auth/interfaces.h"
 #include "apiserver/cache/object_cache.h"
 
 namespace berth::apiserver::auth {

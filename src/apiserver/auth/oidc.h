@@ -6,7 +6,7 @@
 #include <string>
 
 #include "apiserver/auth/oidc_config.h"
-#include "apiserver/auth_interfaces.h"
+#include "apiserver/auth/interfaces.h"
 #include "base/clock.h"
 #include "security/jwk.h"
 

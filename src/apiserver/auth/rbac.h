@@ -6,7 +6,7 @@
 #pragma once
 #include <memory>
 
-#include "apiserver/auth_interfaces.h"
+#include "apiserver/auth/interfaces.h"
 #include "apiserver/cache/object_cache.h"
 
 namespace berth::apiserver::auth {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "apiserver/auth_interfaces.h"
+#include "apiserver/auth/interfaces.h"
 #include "base/json.h"
 
 namespace berth::apiserver::auth {

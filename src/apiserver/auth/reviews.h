@@ -1,6 +1,6 @@
 // The virtual kinds that ask about users and permissions: a parsed request in, the same object with its status out.
 #pragma once
-#include "apiserver/auth_interfaces.h"
+#include "apiserver/auth/interfaces.h"
 #include "base/json.h"
 
 namespace berth::apiserver::auth {

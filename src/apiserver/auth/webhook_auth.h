@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "apiserver/auth_interfaces.h"
+#include "apiserver/auth/interfaces.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "cel/cel.h"

@@ -111,6 +111,7 @@ class Controller {
  public:
   Controller(const Limits& limits, metrics::Registry& registry);
   ~Controller() { stop(); }
+  [[nodiscard]] bool is_fair() const { return limits_.is_fair; }
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;
 

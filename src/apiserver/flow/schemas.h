@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "apiserver/auth_interfaces.h"
+#include "apiserver/auth/interfaces.h"
 #include "base/json.h"
 
 namespace berth::apiserver::flow {

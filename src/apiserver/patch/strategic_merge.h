@@ -1,6 +1,6 @@
 // Strategic merge patch (apimachinery/pkg/util/strategicpatch): merges by the schema's patch strategies and the patch's directives. Pure.
 #pragma once
-#include "apiserver/kinds/schema_bridge.h"
+#include "apiserver/kinds/shape.h"
 #include "base/error.h"
 
 namespace berth::apiserver::patch {

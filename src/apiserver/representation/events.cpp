@@ -2,8 +2,8 @@
 #include <array>
 #include <mutex>
 
-#include "apiserver/kinds/schema_bridge.h"
 #include "apiserver/representation/representation.h"
+#include "apiserver/representation/tables.h"
 #include "model/protobuf/protobuf.h"
 
 namespace berth::apiserver {

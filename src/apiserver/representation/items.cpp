@@ -1,6 +1,6 @@
 // Lists: what stands around the items, and how each is written, so that no list is ever held whole.
-#include "apiserver/kinds/schema_bridge.h"
 #include "apiserver/representation/representation.h"
+#include "apiserver/representation/tables.h"
 #include "base/json_indented.h"
 #include "model/protobuf/protobuf.h"
 

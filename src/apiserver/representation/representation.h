@@ -7,7 +7,7 @@
 #pragma once
 #include <deque>
 
-#include "apiserver/versions.h"
+#include "apiserver/representation/versions.h"
 
 namespace berth::apiserver {
 

@@ -1,6 +1,6 @@
 // One object, one document.
-#include "apiserver/kinds/schema_bridge.h"
 #include "apiserver/representation/representation.h"
+#include "apiserver/representation/tables.h"
 #include "apiserver/request/request_body.h"
 #include "base/json_indented.h"
 #include "model/protobuf/protobuf.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "apiserver/audit/trail.h"
-#include "apiserver/auth_interfaces.h"
+#include "apiserver/auth/interfaces.h"
 #include "apiserver/flow/controller.h"
 #include "apiserver/kinds/kind_table.h"
 #include "apiserver/request/negotiate.h"

@@ -1,6 +1,5 @@
 // Request bodies: from bytes to decoded, defaulted documents.
 #pragma once
-#include "apiserver/kinds/schema_bridge.h"
 #include "apiserver/request/context.h"
 
 namespace berth::apiserver {

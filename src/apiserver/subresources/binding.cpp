@@ -1,7 +1,7 @@
 // pods/binding: the one way in which a pod gets its node (pkg/registry/core/pod/storage/storage.go, BindingREST).
 #include "apiserver/request/request_body.h"
 #include "apiserver/subresources/conditions.h"
-#include "apiserver/writes/steps.h"
+#include "apiserver/subresources/subresources.h"
 #include "base/json_quote.h"
 #include "base/json_scan.h"
 
@@ -44,7 +44,7 @@ void mark_scheduled(json::Value& pod, TimePoint now) {
     if (json::get_string(condition, {"type"}) == "PodScheduled") condition.get_object().erase("observedGeneration");
 }
 
-model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& binding, const std::string& name, const Ground& ground) {
+model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& binding, const std::string& name, const WritePipeline& writes) {
   const auto& pods = *model::find_resource("", "pods");
   for (const auto& [field, what] : {std::pair("uid", "UID"), std::pair("resourceVersion", "ResourceVersion")}) {
     const auto asked = json::get_string(binding, {"metadata", field}), its = json::get_string(pod, {"metadata", field});
@@ -63,9 +63,9 @@ model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& b
     json::ensure_object(updated, {"metadata", "annotations"})[key] = value;
   for (const auto& [key, value] : json::get_object(binding, {"metadata", "labels"}))
     json::ensure_object(updated, {"metadata", "labels"})[key] = value;
-  mark_scheduled(updated, ground.loop.now());
+  mark_scheduled(updated, writes.ground.loop.now());
   // The promise is kept or not wanted any more (1.35).
-  if (!ground.options.keeps_nominations) json::erase(updated, {"status", "nominatedNodeName"});
+  if (!writes.options.keeps_nominations) json::erase(updated, {"status", "nominatedNodeName"});
   json::erase(updated, {"metadata", "resourceVersion"});
   return updated;
 }
@@ -255,9 +255,9 @@ StepResult bind_pod(WritePipeline& writes, const WritePtr& operation) {
   if (!bytes) {
     const auto shared = std::make_shared<const json::Value>(std::move(operation->admission.object));
     operation->produce = [&writes, shared, name = operation->name](const json::Value& current) {
-      return bound(current, *shared, name, writes.ground);
+      return bound(current, *shared, name, writes);
     };
-    enter(*operation, WriteMode::kMark, Stage::kDecode);
+    enter(writes, *operation, WriteMode::kMark, Stage::kDecode);
     return Flow::kNext;
   }
   Proposal proposal;

@@ -1,7 +1,6 @@
 // exec, attach, portforward and proxy are asked of admission before they are relayed: operation CONNECT, with the options as the object
 // (apiserver/pkg/endpoints/handlers/rest.go ConnectResource).
-#include "apiserver/subresources/relay.h"
-#include "apiserver/writes/steps.h"
+#include "apiserver/subresources/subresources.h"
 #include "model/subresources.h"
 
 namespace berth::apiserver {
@@ -82,6 +81,15 @@ std::optional<std::string> take_options(Request& request, const json::Value& opt
 
 }  // namespace
 
+void begin_session(WritePipeline& writes, NodeProxy& nodes, const RequestPtr& request) {
+  auto session = make_write(writes, request, WriteMode::kConnect);
+  session->done = [&writes, &nodes, request](const model::ApiResult<WriteOutcome>& admitted) {
+    if (!admitted) return writes.respond.status(*request, admitted.error());
+    nodes.serve(request);
+  };
+  run_steps(writes, std::move(session));
+}
+
 namespace steps {
 
 StepResult decode_connect(WritePipeline&, const WritePtr& operation) {
@@ -94,12 +102,12 @@ StepResult decode_connect(WritePipeline&, const WritePtr& operation) {
   return Flow::kNext;
 }
 
-StepResult connect(WritePipeline& writes, const WritePtr& operation) {
+StepResult connect(WritePipeline&, const WritePtr& operation) {
   const auto& admitted = operation->admission.object;
   if (!json::equal(operation->document, admitted))
     if (const auto trouble = take_options(*operation->request, admitted))
       return std::unexpected(model::internal_error("admission: " + *trouble));
-  writes.nodes.serve(operation->request);
+  operation->done(WriteOutcome{});
   return Flow::kWaits;
 }
 

@@ -1,7 +1,7 @@
 // pods/eviction: deletion that disruption budgets may refuse (pkg/registry/core/pod/storage/eviction.go).
 #include "apiserver/request/request_body.h"
 #include "apiserver/subresources/conditions.h"
-#include "apiserver/writes/steps.h"
+#include "apiserver/subresources/subresources.h"
 #include "model/views/workload_views.h"
 
 namespace berth::apiserver {

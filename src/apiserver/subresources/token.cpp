@@ -1,7 +1,7 @@
 // serviceaccounts/token, and the reviews that ask about users and permissions.
 #include "apiserver/auth/reviews.h"
 #include "apiserver/request/request_body.h"
-#include "apiserver/writes/steps.h"
+#include "apiserver/subresources/subresources.h"
 #include "model/go_words.h"
 #include "model/kind_hooks.h"
 #include "model/schema.h"
@@ -107,7 +107,7 @@ namespace steps {
 
 StepResult decode_token(WritePipeline& writes, const WritePtr& operation) {
   const auto& request = operation->request;
-  if (writes.ground.options.token_issuer == nullptr)
+  if (writes.options.token_issuer == nullptr)
     return std::unexpected(model::not_found("", "serviceaccounts/token", request->info.name));
   auto body =
       decode_unserved_body(*request, unserved_kind("authentication.k8s.io", "v1", "TokenRequest", "authentication.v1.TokenRequest"));
@@ -128,7 +128,7 @@ StepResult check_token_request(WritePipeline& writes, const WritePtr& operation)
 }
 
 StepResult issue_token(WritePipeline& writes, const WritePtr& operation) {
-  auto issued = writes.ground.options.token_issuer->issue(*operation->token);
+  auto issued = writes.options.token_issuer->issue(*operation->token);
   if (!issued) return std::unexpected(std::move(issued.error()));
   writes.respond.document(*operation->request, 201,
                           token_answer(operation->admission.object, *operation->token, *issued, writes.ground.now_text()));

@@ -1,6 +1,6 @@
 // What must be there before anybody asks: namespaces, PriorityClasses, the kubernetes Service (controlplane's bootstrap controllers).
 #pragma once
-#include "apiserver/ground.h"
+#include "apiserver/ground/ground.h"
 #include "apiserver/kinds/service_allocator.h"
 
 namespace berth::apiserver {

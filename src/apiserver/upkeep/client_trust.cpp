@@ -4,7 +4,7 @@
 
 #include <future>
 
-#include "apiserver/writes/write.h"
+#include "apiserver/ground/proposals.h"
 #include "model/kinds.h"
 
 namespace berth::apiserver {

@@ -2,7 +2,7 @@
 #include <map>
 #include <string>
 
-#include "apiserver/ground.h"
+#include "apiserver/ground/ground.h"
 
 namespace berth::apiserver {
 

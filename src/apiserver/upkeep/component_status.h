@@ -3,7 +3,7 @@
 #pragma once
 #include <vector>
 
-#include "apiserver/verbs/reads.h"
+#include "apiserver/reads/reads.h"
 #include "model/kinds.h"
 
 namespace berth::apiserver {

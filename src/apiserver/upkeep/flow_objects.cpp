@@ -2,7 +2,7 @@
 
 #include <latch>
 
-#include "apiserver/writes/write.h"
+#include "apiserver/ground/proposals.h"
 #include "model/flow_control.h"
 
 namespace berth::apiserver {
@@ -116,10 +116,12 @@ struct FlowObjects::State : std::enable_shared_from_this<State> {
   };
   using ByName = std::map<std::string, Stored>;
 
-  State(Ground& of, flow::Controller* told) : ground(of), flow_control(told), uids(of.options.seed == 0 ? 0 : ~of.options.seed) {}
+  State(Ground& of, flow::Controller* told, bool is_kept)
+      : ground(of), flow_control(told), follows(is_kept), uids(of.options.seed == 0 ? 0 : ~of.options.seed) {}
 
   Ground& ground;
   flow::Controller* flow_control;
+  const bool follows;
   NameSource uids;  ///< Of its own: other objects' names and uids are what they were before there were these.
   std::mutex mutex;
   bool is_stopped = false, is_scheduled = false;
@@ -266,13 +268,14 @@ struct FlowObjects::State : std::enable_shared_from_this<State> {
   }
 };
 
-FlowObjects::FlowObjects(Ground& ground, flow::Controller* flow_control) : state_(std::make_shared<State>(ground, flow_control)) {}
+FlowObjects::FlowObjects(Ground& ground, flow::Controller* flow_control, bool follows)
+    : state_(std::make_shared<State>(ground, flow_control, follows)) {}
 FlowObjects::~FlowObjects() { stop(); }
 
 Result<void> FlowObjects::start() {
   if (auto made = state_->make_missing(); !made) return made;
   state_->tell(state_->read(level_kind()), state_->read(schema_kind()));
-  if (state_->ground.options.single_threaded && !state_->ground.options.keeps_flow_objects) return {};
+  if (!state_->follows) return {};
   for (const auto* kind : {&level_kind(), &schema_kind()}) {
     auto sink = std::make_shared<State::Sink>();
     sink->owner = state_;

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "apiserver/flow/controller.h"
-#include "apiserver/ground.h"
+#include "apiserver/ground/ground.h"
 
 namespace berth::apiserver {
 
@@ -18,13 +18,13 @@ namespace berth::apiserver {
 /// At once after every change, and once a minute. Thread-safe.
 class FlowObjects {
  public:
-  /// Both outlive this; the cache goes after stop(). `flow_control` may be null: then nobody is told.
-  FlowObjects(Ground& ground, flow::Controller* flow_control);
+  /// Both outlive this; the cache goes after stop(). `flow_control` may be null: then nobody is told. `follows`: later changes, too.
+  FlowObjects(Ground& ground, flow::Controller* flow_control, bool follows);
   ~FlowObjects();
   FlowObjects(const FlowObjects&) = delete;
   FlowObjects& operator=(const FlowObjects&) = delete;
 
-  /// Makes what is missing and waits until it is stored; then follows, unless the server is single-threaded.
+  /// Makes what is missing and waits until it is stored; then follows, where it does.
   Result<void> start();
   /// Waits for what is under way; nothing happens afterwards. Idempotent.
   void stop();

@@ -1,6 +1,6 @@
 #include "apiserver/upkeep/own_endpoints.h"
 
-#include "apiserver/writes/write.h"
+#include "apiserver/ground/proposals.h"
 #include "model/schema.h"
 
 namespace berth::apiserver {

@@ -3,7 +3,7 @@
 #pragma once
 #include <memory>
 
-#include "apiserver/ground.h"
+#include "apiserver/ground/ground.h"
 
 namespace berth::apiserver {
 

@@ -2,7 +2,7 @@
 
 #include "apiserver/admission/type_checking.h"
 #include "apiserver/apply/managed_fields.h"
-#include "apiserver/writes/write.h"
+#include "apiserver/ground/proposals.h"
 
 namespace berth::apiserver {
 

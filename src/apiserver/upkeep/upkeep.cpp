@@ -6,7 +6,7 @@ namespace berth::apiserver {
 
 void Upkeep::guard_memory() {
   constexpr std::size_t kBehindBytes = 1024 * 1024;
-  if (ground_.options.memory_limit_bytes == 0 || flow_control_ == nullptr) return;
+  if (options_.memory_limit_bytes == 0 || flow_control_ == nullptr) return;
   MemoryGuard::Callbacks calls;
   calls.changed = [this](flow::Memory memory) {
     flow_control_->set_memory(memory);
@@ -14,16 +14,15 @@ void Upkeep::guard_memory() {
   };
   calls.give_up = [this] {
     EventFrames::forget_shared();
-    if (ground_.options.on_memory_tight) ground_.options.on_memory_tight();
+    if (options_.on_memory_tight) options_.on_memory_tight();
   };
-  memory_guard_ = std::make_unique<MemoryGuard>(ground_.loop, ground_.options.memory_limit_bytes, std::move(calls));
+  memory_guard_ = std::make_unique<MemoryGuard>(ground_.loop, options_.memory_limit_bytes, std::move(calls));
 }
 
 Result<void> Upkeep::start() {
-  const auto& options = ground_.options;
-  if (options.advertise_port != 0 && options.writes_endpoints) own_endpoints_ = std::make_unique<OwnEndpoints>(ground_);
+  if (ground_.options.advertise_port != 0 && options_.writes_endpoints) own_endpoints_ = std::make_unique<OwnEndpoints>(ground_);
   policy_status_ = std::make_unique<PolicyStatus>(ground_, custom_);
-  flow_objects_ = std::make_unique<FlowObjects>(ground_, flow_control_);
+  flow_objects_ = std::make_unique<FlowObjects>(ground_, flow_control_, !ground_.options.single_threaded || options_.keeps_flow_objects);
   return flow_objects_->start();
 }
 

@@ -1,8 +1,8 @@
 // What the server keeps in order between requests.
 #pragma once
 #include "apiserver/flow/controller.h"
-#include "apiserver/kinds/custom_resources.h"
-#include "apiserver/streams.h"
+#include "apiserver/definitions/custom_resources.h"
+#include "apiserver/reads/streams.h"
 #include "apiserver/upkeep/flow_objects.h"
 #include "apiserver/upkeep/memory_guard.h"
 #include "apiserver/upkeep/own_endpoints.h"
@@ -14,8 +14,8 @@ namespace berth::apiserver {
 class Upkeep {
  public:
   /// `flow_control`: null when single-threaded. All outlive this.
-  Upkeep(Ground& ground, const CustomResources& custom, Streams& streams, flow::Controller* flow_control)
-      : ground_(ground), custom_(custom), streams_(streams), flow_control_(flow_control) {}
+  Upkeep(Ground& ground, const UpkeepOptions& options, const CustomResources& custom, Streams& streams, flow::Controller* flow_control)
+      : ground_(ground), options_(options), custom_(custom), streams_(streams), flow_control_(flow_control) {}
 
   /// Before any write: memory is watched from now on.
   void guard_memory();
@@ -28,6 +28,7 @@ class Upkeep {
 
  private:
   Ground& ground_;
+  const UpkeepOptions& options_;
   const CustomResources& custom_;
   Streams& streams_;
   flow::Controller* flow_control_;

@@ -1,7 +1,7 @@
 // The bodies of POST and PUT.
 #include "apiserver/apply/managed_fields.h"
 #include "apiserver/request/request_body.h"
-#include "apiserver/writes/steps.h"
+#include "apiserver/verbs/verbs.h"
 #include "model/kind_hooks.h"
 
 namespace berth::apiserver::steps {

@@ -1,8 +1,7 @@
 // DELETE: preconditions, grace, finalizers and propagation (apiserver/pkg/registry/rest/delete.go, registry/generic/registry/store.go).
-#include "apiserver/kinds/kind_rules.h"
 #include "apiserver/request/request_body.h"
-#include "apiserver/verbs/reading.h"
-#include "apiserver/writes/steps.h"
+#include "apiserver/reads/reading.h"
+#include "apiserver/verbs/verbs.h"
 #include "model/kind_hooks.h"
 
 namespace berth::apiserver {
@@ -135,6 +134,7 @@ void deleted(WritePipeline& writes, const WritePtr& deletion, const Mark& mark, 
 /// A collection's deletion: a few at a time, the first error ends it.
 struct CollectionDeletion {
   RequestPtr request;
+  Reads& reads;
   json::Value options;
   ListResult found;
   Rest rest;  ///< What a limit leaves for the next request.
@@ -146,7 +146,7 @@ void delete_next(WritePipeline& writes, const std::shared_ptr<CollectionDeletion
     return writes.versions.convert_ahead(all->request, all->found.items, [&writes, all](model::ApiResult<std::vector<ObjectPtr>>&& shown) {
       if (!shown) return writes.respond.status(*all->request, shown.error());
       all->found.items = std::move(*shown);
-      writes.reads.answer_list(all->request, std::move(all->found), all->rest.token, all->rest.remaining);
+      all->reads.answer_list(all->request, std::move(all->found), all->rest.token, all->rest.remaining);
     });
   const auto& object = *all->found.items[all->next++];
   auto deletion = make_write(writes, all->request, WriteMode::kDeleteMember);
@@ -259,15 +259,14 @@ StepResult store_deletion(WritePipeline& writes, const WritePtr& deletion) {
 
 }  // namespace steps
 
-void remove_collection(WritePipeline& writes, const RequestPtr& request) {
+void remove_collection(WritePipeline& writes, Reads& reads, const RequestPtr& request) {
   auto delete_options = take_delete_options(*request);
   if (!delete_options) return writes.respond.status(*request, delete_options.error());
   auto filter = read_filter(*request);
   if (!filter) return writes.respond.status(*request, filter.error());
   const auto limit = read_limit(*request);
   if (!limit) return writes.respond.status(*request, limit.error());
-  auto all = std::make_shared<CollectionDeletion>();
-  all->request = request;
+  auto all = std::make_shared<CollectionDeletion>(request, reads);
   all->options = std::move(*delete_options);
   // What is selected by fields of the request's version is known once the objects are in it.
   const auto also = asks_converter(*request) ? std::exchange(filter->also, nullptr) : nullptr;

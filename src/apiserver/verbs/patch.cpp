@@ -5,7 +5,7 @@
 #include "apiserver/patch/strategic_merge.h"
 #include "apiserver/request/element_limit.h"
 #include "apiserver/request/request_body.h"
-#include "apiserver/writes/steps.h"
+#include "apiserver/verbs/verbs.h"
 #include "base/utf8.h"
 #include "base/yaml.h"
 #include "model/go_words.h"

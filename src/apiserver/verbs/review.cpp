@@ -3,7 +3,7 @@
 
 #include "apiserver/auth/reviews.h"
 #include "apiserver/request/request_body.h"
-#include "apiserver/respond.h"
+#include "apiserver/answers/respond.h"
 
 namespace berth::apiserver {
 

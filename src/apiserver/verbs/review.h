@@ -1,5 +1,5 @@
 #pragma once
-#include "apiserver/respond.h"
+#include "apiserver/answers/respond.h"
 
 namespace berth::apiserver {
 

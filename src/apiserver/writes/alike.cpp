@@ -1,5 +1,4 @@
 // A creation that is like one before, and what it takes to have one before it: stencil.h.
-#include "apiserver/kinds/kind_rules.h"
 #include "apiserver/representation/representation.h"
 #include "apiserver/writes/alike_update.h"
 #include "apiserver/writes/steps.h"
@@ -87,7 +86,7 @@ void leave_pattern(WritePipeline& writes, const WriteOperation& operation, const
                                                .made_up = operation.admission.made_up,
                                                .proposal = proposal,
                                                .shown = shown,
-                                               .has_writer = writes.ground.options.tracks_every_writer});
+                                               .has_writer = writes.options.tracks_every_writer});
   if (pattern != nullptr) writes.patterns->put(operation.draft->rest, std::move(pattern));
 }
 

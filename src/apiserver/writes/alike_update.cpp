@@ -1,7 +1,6 @@
 #include "apiserver/writes/alike_update.h"
 
 #include "apiserver/cache/object_codec.h"
-#include "apiserver/kinds/kind_rules.h"
 #include "apiserver/writes/steps.h"
 #include "base/json_scan.h"
 

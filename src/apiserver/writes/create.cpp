@@ -1,6 +1,5 @@
 // The steps of a creation.
 #include "apiserver/apply/managed_fields.h"
-#include "apiserver/kinds/kind_rules.h"
 #include "apiserver/writes/steps.h"
 #include "model/features.h"
 #include "model/kind_hooks.h"
@@ -15,7 +14,7 @@ constexpr int kMaxNameAttempts = 8;  ///< For generateName.
 }  // namespace
 
 void tell_way(const WritePipeline& writes, const WriteOperation& operation, std::string_view uid) {
-  auto& tracer = writes.ground.options.tracer;
+  auto& tracer = writes.options.tracer;
   if (tracer == nullptr || operation.kind->plural != "pods" || !operation.kind->group.empty()) return;
   auto span = tracer->begin_way(fmt::format("Pod {}/{}", operation.ns, operation.name), uid);
   if (!span || !span->context.is_sampled) return;
@@ -71,8 +70,8 @@ namespace steps {
 
 /// What cannot be encrypted now is not stored.
 StepResult check_storable(WritePipeline& writes, const WritePtr& operation) {
-  if (!writes.ground.options.cannot_store) return Flow::kNext;
-  const auto why = writes.ground.options.cannot_store(operation->kind->storage_group, operation->kind->plural);
+  if (!writes.options.cannot_store) return Flow::kNext;
+  const auto why = writes.options.cannot_store(operation->kind->storage_group, operation->kind->plural);
   if (why.empty()) return Flow::kNext;
   return std::unexpected(model::internal_error(why));
 }
@@ -105,7 +104,7 @@ StepResult hold_new_identity(WritePipeline&, const WritePtr& operation) {
 }
 
 StepResult own_new_fields(WritePipeline& writes, const WritePtr& operation) {
-  if (writes.ground.options.tracks_every_writer)
+  if (writes.options.tracks_every_writer)
     apply::track_update(*operation->kind, nullptr, operation->document,
                         {operation->request->field_manager, operation->subresource, writes.ground.loop.now()});
   return Flow::kNext;
@@ -130,7 +129,7 @@ StepResult prepare_new(WritePipeline& writes, const WritePtr& operation) {
   // What plugins added has defaults, too (serviceAccountName has an older twin that follows it).
   model::apply_defaults(*operation->kind, object);
   model::prepare_for_create(*operation->kind, object, writes.ground.options.features);
-  if (const auto& sign = rules_of(*operation->kind).sign) sign(*operation, object);
+  if (const auto& sign = rules_of(*operation->kind).sign) sign(ruled(writes.ground, *operation), object);
   return Flow::kNext;
 }
 
@@ -139,7 +138,7 @@ StepResult validate_new(WritePipeline& writes, const WritePtr& operation) {
   if (auto refused = refuse_multiplied(*operation)) return std::unexpected(std::move(*refused));
   if (const auto errors = complete_and_validate(writes.ground, *operation, nullptr, object); !errors.empty())
     return std::unexpected(model::invalid_object(operation->kind->group, operation->kind->kind, operation->name, errors));
-  if (writes.ground.options.warns_of_objects) warn(*operation, nullptr, object);
+  if (writes.options.warns_of_objects) warn(*operation, nullptr, object);
   return Flow::kNext;
 }
 

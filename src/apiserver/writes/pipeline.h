@@ -1,10 +1,9 @@
 // What the steps of writes work with.
 #pragma once
 #include "apiserver/admission/plugin.h"
-#include "apiserver/kinds/custom_resources.h"
+#include "apiserver/answers/respond.h"
+#include "apiserver/definitions/custom_resources.h"
 #include "apiserver/kinds/service_allocator.h"
-#include "apiserver/subresources/node_proxy.h"
-#include "apiserver/verbs/reads.h"
 
 namespace berth::apiserver {
 
@@ -12,16 +11,18 @@ class CreationPatterns;
 struct CreationDraft;
 class UpdatePatterns;
 struct UpdateDraft;
+struct Step;
+enum class WriteMode;
 
-/// Every change to what is stored, and whatever admission judges like one (sessions, tokens), goes through its lists of steps (lists.cpp).
+/// Every change to what is stored, and whatever admission judges like one (sessions, tokens), goes through lists of steps.
 /// What its members refer to outlives it. Thread-safe.
 struct WritePipeline {
   Ground& ground;
   Versions& versions;
   Responder& respond;
-  Reads& reads;             ///< A collection's deletion is answered with what was there.
-  NodeProxy& nodes;         ///< Where sessions go once they are admitted.
   CustomResources& custom;  ///< Definitions that end say so themselves.
+  const WriteOptions& options;
+  std::span<const Step> (*steps_of)(WriteMode);  ///< Which write takes which steps (verbs/lists.h).
   ServiceAllocator services;
   std::unique_ptr<AdmissionChain> admission;        ///< Set before the first write.
   std::shared_ptr<CreationPatterns> patterns;       ///< Of creations that are like one before (stencil.h).

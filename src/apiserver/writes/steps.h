@@ -1,5 +1,6 @@
-// The steps of writes. Each does one thing to the operation; which write takes which, in which order, is data: lists.cpp.
+// The steps of writes. Each does one thing to the operation; which write takes which, in which order, is data: verbs/lists.cpp.
 #pragma once
+#include "apiserver/rules/kind_rules.h"
 #include "apiserver/writes/write.h"
 
 namespace berth::apiserver {
@@ -34,24 +35,11 @@ struct Step {
 };
 
 /// Goes on in another list, behind the stage: an update becomes a creation, or the other way round.
-void enter(WriteOperation& operation, WriteMode mode, Stage behind);
+void enter(const WritePipeline& writes, WriteOperation& operation, WriteMode mode, Stage behind);
 /// Tries again from the first step of the stage, on another thread where there is one.
 void try_again(WritePipeline& writes, const WritePtr& operation, Stage from);
 
 namespace steps {
-
-// Decoding: verbs/ and subresources/, where the verbs are.
-StepResult decode_new(WritePipeline& writes, const WritePtr& operation);
-StepResult decode_replacement(WritePipeline& writes, const WritePtr& operation);
-StepResult decode_patch(WritePipeline& writes, const WritePtr& operation);
-StepResult decode_apply(WritePipeline& writes, const WritePtr& operation);
-StepResult decode_scale(WritePipeline& writes, const WritePtr& operation);
-StepResult decode_scale_apply(WritePipeline& writes, const WritePtr& operation);
-StepResult decode_binding(WritePipeline& writes, const WritePtr& operation);
-StepResult decode_eviction(WritePipeline& writes, const WritePtr& operation);
-StepResult decode_token(WritePipeline& writes, const WritePtr& operation);
-StepResult decode_connect(WritePipeline& writes, const WritePtr& operation);
-StepResult decode_deletion(WritePipeline& writes, const WritePtr& operation);
 
 // admit.cpp
 StepResult ask_of_creation(WritePipeline& writes, const WritePtr& operation);
@@ -101,19 +89,6 @@ StepResult allocate_change(WritePipeline& writes, const WritePtr& operation);
 /// Nothing is stored where nothing changed.
 StepResult store_if_changed(WritePipeline& writes, const WritePtr& operation);
 
-// verbs/delete.cpp
-StepResult find_victim(WritePipeline& writes, const WritePtr& operation);
-/// Who is asked of it sees it in the request's version.
-StepResult show_victim(WritePipeline& writes, const WritePtr& operation);
-StepResult store_deletion(WritePipeline& writes, const WritePtr& operation);
-
-// subresources/
-StepResult bind_pod(WritePipeline& writes, const WritePtr& operation);
-StepResult evict(WritePipeline& writes, const WritePtr& operation);
-StepResult check_token_request(WritePipeline& writes, const WritePtr& operation);
-StepResult issue_token(WritePipeline& writes, const WritePtr& operation);
-StepResult connect(WritePipeline& writes, const WritePtr& operation);
-
 }  // namespace steps
 
 /// The first span of a pod's way: from its request's arrival until it is stored. Scheduler and node go on in the same trace. Of other
@@ -130,6 +105,8 @@ void settle_draft(const WritePipeline& writes, WriteOperation& operation);
 void leave_pattern(WritePipeline& writes, const WriteOperation& operation, const Proposal& proposal);
 void leave_update_pattern(WritePipeline& writes, WriteOperation& operation, const Proposal& proposal);
 
+/// As the rules of its kind see it.
+RuledWrite ruled(const Ground& ground, const WriteOperation& operation);
 /// Everything that is wrong with what would be stored; `old` is null at creation. What a kind's rules complete is completed in `object`.
 model::FieldErrors complete_and_validate(const Ground& ground, const WriteOperation& operation, const json::Value* old,
                                          json::Value& object);

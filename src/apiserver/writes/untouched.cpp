@@ -101,6 +101,19 @@ void Untouched::fill_after(const model::KindInfo& kind, json::Value& rest) const
   if (model::decode(kind, rest, report, true)) model::apply_defaults(kind, rest);
 }
 
+Proposal Untouched::proposal(const Ground& ground, const model::KindInfo& kind, json::Value rest) const {
+  const auto& stored = storage_kind(kind);
+  if (&stored != &kind) model::convert(kind, stored, rest);
+  Proposal proposal;
+  proposal.meta = meta(stored, rest);
+  proposal.key = object_key(stored, proposal.meta.ns, proposal.meta.name);
+  auto encoded = encode(rest);
+  proposal.value = std::move(encoded.value);
+  proposal.revision_offset = encoded.revision_offset;
+  set_terms(ground, stored, proposal);
+  return proposal;
+}
+
 EncodedObject Untouched::encode(const json::Value& rest) const {
   return encode_object(rest, {spec_at_, {kOwners, owners_at_.behind, owners()}});
 }

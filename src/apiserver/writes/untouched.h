@@ -4,8 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "apiserver/cache/object_codec.h"
-#include "base/json.h"
+#include "apiserver/ground/proposals.h"
 
 namespace berth::apiserver {
 
@@ -38,12 +37,14 @@ class Untouched {
   /// everything that a write gets to see.
   void fill_after(const model::KindInfo& kind, json::Value& rest) const;
 
+  /// Proposes the object as it will be; `rest` is of `kind`.
+  [[nodiscard]] Proposal proposal(const Ground& ground, const model::KindInfo& kind, json::Value rest) const;
+ private:
   /// The object as it will be, in bytes.
   [[nodiscard]] EncodedObject encode(const json::Value& rest) const;
   /// extract_meta of the object as it will be; what is selected of the spec is taken over.
   [[nodiscard]] ObjectMeta meta(const model::KindInfo& kind, const json::Value& rest) const;
 
- private:
   ObjectPtr base_;
   KeptMember spec_at_, owners_at_;  ///< Views of the object's bytes.
   std::optional<std::string> owners_;

@@ -1,6 +1,5 @@
 // The steps of a change to what is there.
 #include "apiserver/apply/managed_fields.h"
-#include "apiserver/kinds/kind_rules.h"
 #include "apiserver/writes/steps.h"
 #include "model/features.h"
 #include "model/kind_hooks.h"
@@ -154,7 +153,7 @@ StepResult read_current(WritePipeline& writes, const WritePtr& operation) {
     auto fresh = operation->produce_new();
     if (!fresh) return std::unexpected(std::move(fresh.error()));
     operation->document = std::move(*fresh);
-    enter(*operation, operation->mode == WriteMode::kApply ? WriteMode::kCreateApplied : WriteMode::kCreate, Stage::kDecode);
+    enter(writes, *operation, operation->mode == WriteMode::kApply ? WriteMode::kCreateApplied : WriteMode::kCreate, Stage::kDecode);
     return Flow::kNext;
   }
   if (operation->request->custom != nullptr) {
@@ -255,7 +254,7 @@ StepResult validate_change(WritePipeline& writes, const WritePtr& operation) {
   auto errors = std::exchange(operation->metadata_findings, {});
   std::ranges::move(complete_and_validate(writes.ground, *operation, &operation->admission.old_object, object), std::back_inserter(errors));
   if (!errors.empty()) return std::unexpected(model::invalid_object(kind.group, kind.kind, operation->name, errors));
-  if (writes.ground.options.warns_of_objects && operation->subresource.empty()) warn(*operation, &operation->admission.old_object, object);
+  if (writes.options.warns_of_objects && operation->subresource.empty()) warn(*operation, &operation->admission.old_object, object);
   return Flow::kNext;
 }
 
@@ -280,7 +279,7 @@ StepResult store_if_changed(WritePipeline& writes, const WritePtr& operation) {
     return Flow::kWaits;
   }
   // What is stored in another version than the stored one moves there with the first write, even of the same.
-  const bool is_stale = (writes.ground.options.is_stale && writes.ground.options.is_stale(operation->base->key)) ||
+  const bool is_stale = (writes.options.is_stale && writes.options.is_stale(operation->base->key)) ||
                         (operation->request->custom != nullptr &&
                          !operation->base->value->starts_with(fmt::format(R"({{"apiVersion":"{}",)", storage_kind(kind).api_version())));
   if (!stored.is_deleted && !is_stale && apply::is_same_state(operation->admission.old_object, object) && has_same_owners(*operation)) {

@@ -1,7 +1,6 @@
 #include "apiserver/writes/write.h"
 
 #include "apiserver/auth/reviews.h"
-#include "apiserver/kinds/kind_rules.h"
 #include "apiserver/writes/steps.h"
 #include "model/kind_hooks.h"
 #include "model/schema.h"
@@ -22,12 +21,6 @@ model::ApiStatus precondition_conflict(const model::KindInfo& kind, std::string_
                   "{1} in precondition: {2}, {1} in object meta: {3}",
                   key, what, asked, present));
 }
-
-model::ApiStatus not_stored(const Ground& ground, ProposeError error) {
-  return error == ProposeError::kTooLarge ? too_large() : model::internal_error(ground.cache->storage_failure());
-}
-
-bool has_finalizers(const json::Value& document) { return !json::get_array(document, {"metadata", "finalizers"}).empty(); }
 
 std::optional<model::ApiStatus> refuse_creation(const Ground& ground, const Request& request) {
   auto creation = attributes_of(request, "create");
@@ -54,29 +47,6 @@ WritePtr make_write(WritePipeline& writes, const RequestPtr& request, WriteMode 
   return operation;
 }
 
-Proposal make_proposal(const Ground& ground, const model::KindInfo& kind, json::Value document, const Untouched* untouched) {
-  const auto& stored = storage_kind(kind);
-  if (&stored != &kind) model::convert(kind, stored, document);
-  return proposal_of(ground, stored, document, untouched);
-}
-
-Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, const json::Value& document, const Untouched* untouched) {
-  Proposal proposal;
-  proposal.meta = untouched != nullptr ? untouched->meta(stored, document) : extract_meta(stored, document);
-  proposal.key = object_key(stored, proposal.meta.ns, proposal.meta.name);
-  auto encoded = untouched != nullptr ? untouched->encode(document) : encode_object(document);
-  proposal.value = std::move(encoded.value);
-  proposal.revision_offset = encoded.revision_offset;
-  set_terms(ground, stored, proposal);
-  return proposal;
-}
-
-void set_terms(const Ground& ground, const model::KindInfo& stored, Proposal& proposal) {
-  const model::Life& life = *model::hooks_of(stored).life;
-  if (life.expires) proposal.expires_at = ground.loop.now() + ground.options.event_ttl;
-  proposal.relaxed_durability = ground.options.relaxed_leases_and_events && life.may_be_lost;
-}
-
 void WriteOperation::fill_in() {
   if (!untouched) return;
   untouched->fill_before(admission.old_object);
@@ -86,7 +56,8 @@ void WriteOperation::fill_in() {
 
 void WriteOperation::propose(WritePipeline& writes, json::Value object, std::function<void(Proposal)> then) {
   if (!asks_converter(*request) || request->kind != kind)
-    return then(make_proposal(writes.ground, *kind, std::move(object), untouched ? &*untouched : nullptr));
+    return then(untouched ? untouched->proposal(writes.ground, *kind, std::move(object))
+                          : make_proposal(writes.ground, *kind, std::move(object)));
   writes.versions.convert_to_storage(request, std::move(object),
                                      [&writes, self = shared_from_this(), then = std::move(then)](model::ApiResult<json::Value> stored) {
                                        if (!stored) return self->fail(std::move(stored.error()));
@@ -106,12 +77,18 @@ json::Value created_status() {
   return json::Object{{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"status", "Success"}, {"code", 201}};
 }
 
+RuledWrite ruled(const Ground& ground, const WriteOperation& operation) {
+  const auto& request = *operation.request;
+  return {*operation.kind, operation.subresource, operation.ns,           operation.name, request.user, request.info.verb,
+          *ground.cache,   *ground.options.authorizer, ground.loop};
+}
+
 model::FieldErrors complete_and_validate(const Ground& ground, const WriteOperation& operation, const json::Value* old,
                                          json::Value& object) {
   const auto& kind = *operation.kind;
   const auto& own = rules_of(kind);
   model::FieldErrors errors;
-  if (own.check_first) errors = own.check_first(ground, operation, old, object);
+  if (own.check_first) errors = own.check_first(ruled(ground, operation), old, object);
   const auto validate = [&] {
     return old == nullptr ? model::validate_create(kind, object) : model::validate_update(kind, *old, object, operation.subresource);
   };
@@ -129,7 +106,7 @@ model::FieldErrors complete_and_validate(const Ground& ground, const WriteOperat
   }
   std::ranges::move(found, std::back_inserter(errors));
   if (own.check_last && operation.subresource.empty())
-    std::ranges::move(own.check_last(operation, old, object), std::back_inserter(errors));
+    std::ranges::move(own.check_last(ruled(ground, operation), old, object), std::back_inserter(errors));
   return errors;
 }
 
@@ -156,7 +133,7 @@ std::optional<model::ApiStatus> refuse_exchanged(const WriteOperation& operation
 std::optional<model::ApiStatus> refuse_writer(const Ground& ground, const WriteOperation& operation, const json::Value* old,
                                               const json::Value& object) {
   const auto& own = rules_of(*operation.kind);
-  return own.guard ? own.guard(ground, operation, old, object) : std::nullopt;
+  return own.guard ? own.guard(ruled(ground, operation), old, object) : std::nullopt;
 }
 
 void warn(WriteOperation& operation, const json::Value* old_object, const json::Value& object) {

@@ -1,5 +1,6 @@
-// Writes: what one of them carries through its steps. The lists of steps, and the order that none of them may leave: writes/lists.cpp.
+// Writes: what one of them carries through its steps. The lists of steps, and the order that none of them may leave: verbs/lists.cpp.
 #pragma once
+#include "apiserver/ground/proposals.h"
 #include "apiserver/writes/pipeline.h"
 #include "apiserver/writes/untouched.h"
 
@@ -22,15 +23,6 @@ enum class WriteMode {
   kEvict,           ///< POST of an Eviction.
   kToken,           ///< POST of a TokenRequest: nothing is stored.
   kConnect,         ///< exec, attach, portforward, proxy: nothing is stored.
-};
-
-/// What a write came to.
-struct WriteOutcome {
-  ObjectPtr object;      ///< As stored now, or as it was when it is gone; null on a dry run.
-  json::Value document;  ///< On a dry run: what would be stored, in the request's version.
-  bool created = false;
-  bool gone = false;       ///< The deletion took it away at once.
-  std::string shown = {};  ///< The answer in JSON, where it is at hand already and not what is stored.
 };
 
 struct WriteOperation;
@@ -99,27 +91,8 @@ void run_steps(WritePipeline& writes, WritePtr operation);
 /// make_write, then run_steps.
 void begin_write(WritePipeline& writes, const RequestPtr& request, WriteMode mode);
 
-/// GET of a Scale (subresources/scale.cpp).
-void get_scale(Reads& reads, const RequestPtr& request);
-
-/// DELETE of a collection: a few at a time, the first error ends it (verbs/delete.cpp).
-void remove_collection(WritePipeline& writes, const RequestPtr& request);
-
 /// A PUT or an apply that would create: that is a right of its own. Empty when the user has it.
 std::optional<model::ApiStatus> refuse_creation(const Ground& ground, const Request& request);
-
-/// Encodes a document of `kind` for its key, converted to the stored version. `untouched`: what the document lacks, if given.
-Proposal make_proposal(const Ground& ground, const model::KindInfo& kind, json::Value document, const Untouched* untouched = nullptr);
-/// The same of a document of the stored version.
-Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, const json::Value& document,
-                     const Untouched* untouched = nullptr);
-/// How long what is proposed lives, and how durable it is.
-void set_terms(const Ground& ground, const model::KindInfo& stored, Proposal& proposal);
-
-/// What the client is told of a write that is_of_storage.
-model::ApiStatus not_stored(const Ground& ground, ProposeError error);
-
-bool has_finalizers(const json::Value& document);
 
 /// The 409 of a write whose uid or revision (`what`: "UID", "ResourceVersion") is not the stored object's (apiserver/pkg/storage,
 /// Preconditions).

@@ -1,0 +1,23 @@
+// GET of objects: one, many, or what becomes of them.
+#pragma once
+#include "apiserver/answers/respond.h"
+#include "apiserver/reads/streams.h"
+
+namespace berth::apiserver {
+
+/// Everything but the writes' answers that shows objects; from memory. Thread-safe. What its members refer to outlives it.
+struct Reads {
+  void get(const RequestPtr& request);
+  void list(const RequestPtr& request);
+  void watch(const RequestPtr& request);
+  /// Answers a list with what has been found, streaming it when it is long.
+  void answer_list(const RequestPtr& request, ListResult result, const std::string& token, std::optional<std::int64_t> remaining);
+
+  Ground& ground;
+  Versions& versions;
+  Responder& respond;
+  Streams& streams;
+  const WatchOptions& options;
+};
+
+}  // namespace berth::apiserver
