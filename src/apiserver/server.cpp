@@ -42,8 +42,8 @@ ApiServer::Impl::Impl(ServerOptions given)
       reads{ground, versions, respond, streams, options},
       relays(ground, respond, options.node_client),
       nodes(ground, respond, relays, options.node_backend),
-      custom(std::make_unique<CustomResources>(
-          ground, [this](std::string_view group, std::string_view plural) { streams.end(group, plural); })),
+      custom(std::make_unique<CustomResources>(ground,
+                                               [this](std::string_view group, std::string_view plural) { streams.end(group, plural); })),
       writes{
           ground,
           versions,

@@ -4,15 +4,15 @@
 #include <cstdio>
 
 #include "base/version.h"
+#include "cli/command/configuration.h"
+#include "cli/command/kubectl_words.h"
+#include "cli/command/parse.h"
 #include "cli/completion.h"
-#include "cli/configuration.h"
-#include "cli/keep.h"
-#include "cli/kubectl_words.h"
-#include "cli/parse.h"
-#include "cli/placement_commands.h"
-#include "cli/plugins.h"
-#include "cli/roles.h"
-#include "cli/simulate.h"
+#include "cli/keep/keep.h"
+#include "cli/planning/placement_commands.h"
+#include "cli/planning/plugins.h"
+#include "cli/planning/simulate.h"
+#include "cli/roles/roles.h"
 #include "cli/verbs/adm.h"
 #include "cli/verbs/verbs.h"
 

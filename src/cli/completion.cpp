@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <set>
 
-#include "cli/commands.h"
-#include "cli/parse.h"
+#include "cli/command/commands.h"
+#include "cli/command/parse.h"
 #include "cli/verbs/adm.h"
 #include "cli/verbs/create_named.h"
 #include "model/kinds.h"

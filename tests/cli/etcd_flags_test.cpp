@@ -1,5 +1,5 @@
 // What the flags about etcd refuse before anybody looks for it.
-#include "cli/etcd_flags.h"
+#include "cli/keep/etcd_flags.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // What is refused of an etcd before a server reads or writes anything in it: another cluster's prefix, an alarm, certificates of its own.
 #include <gtest/gtest.h>
 
-#include "cli/etcd_flags.h"
+#include "cli/keep/etcd_flags.h"
 #include "net/server.h"
 #include "security/pki.h"
 #include "tests/store/store_fixture.h"

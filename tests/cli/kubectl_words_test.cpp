@@ -1,5 +1,5 @@
 // What people type that is no command of berth's gets an answer that they can use (SPEC A8).
-#include "cli/kubectl_words.h"
+#include "cli/command/kubectl_words.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The objects of a file: as every YAML reader reads them; the documents' examples as they mean them, and told.
-#include "cli/manifest_text.h"
+#include "cli/command/manifest_text.h"
 
 #include <gtest/gtest.h>
 

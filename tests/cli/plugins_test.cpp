@@ -1,4 +1,4 @@
-#include "cli/plugins.h"
+#include "cli/planning/plugins.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // What a pod on a simulated node may ask berth's own binary to do: its author is not this machine's owner.
-#include "cli/pod_programs.h"
+#include "cli/nodes/pod_programs.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // `berth up` finds its nodes as they were asked for.
-#include "cli/remembered_flags.h"
+#include "cli/command/remembered_flags.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The TracingConfiguration file: kube-apiserver's words, and what is wrong with one.
-#include "cli/tracing_flags.h"
+#include "cli/command/tracing_flags.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Certificates that are none today are refused before a start, by flag, file, subject and date; those of etcd and of kubeconfigs as well.
-#include "cli/trust_files.h"
+#include "cli/roles/trust_files.h"
 
 #include <gtest/gtest.h>
 

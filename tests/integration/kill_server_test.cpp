@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <future>
 
-#include "cli/server_role.h"
+#include "cli/roles/server_role.h"
 #include "net/client.h"
 #include "security/pki.h"
 #include "tests/store/store_fixture.h"

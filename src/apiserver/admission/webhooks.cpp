@@ -269,14 +269,15 @@ class ValidatingWebhook final : public AdmissionPlugin {
     votes->done = std::move(done);
     // All at once: they cannot influence each other. The first refusal in their order is the answer.
     for (std::size_t i = 0; i < matches.size(); ++i) {
-      call_webhook(client_, *matches[i].webhook, request, *matches[i].form, uid_(), [this, votes, i, matches, &request](WebhookAnswer answer) {
-        {
-          const std::lock_guard lock(votes->mutex);
-          votes->answers[i] = std::move(answer);
-          if (--votes->left > 0) return;
-        }
-        offload_([votes, matches, &request] { decide(*votes, matches, request); });
-      });
+      call_webhook(client_, *matches[i].webhook, request, *matches[i].form, uid_(),
+                   [this, votes, i, matches, &request](WebhookAnswer answer) {
+                     {
+                       const std::lock_guard lock(votes->mutex);
+                       votes->answers[i] = std::move(answer);
+                       if (--votes->left > 0) return;
+                     }
+                     offload_([votes, matches, &request] { decide(*votes, matches, request); });
+                   });
     }
   }
 

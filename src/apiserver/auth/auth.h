@@ -14,9 +14,9 @@
 
 #include "apiserver/auth/authenticator.h"
 #include "apiserver/auth/authorization_config.h"
+#include "apiserver/auth/interfaces.h"
 #include "apiserver/auth/oidc.h"
 #include "apiserver/auth/service_account_tokens.h"
-#include "apiserver/auth/interfaces.h"
 #include "apiserver/cache/object_cache.h"
 #include "security/pki.h"
 

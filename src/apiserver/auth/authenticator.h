@@ -4,11 +4,11 @@
 #include <string>
 #include <unordered_map>
 
+#include "apiserver/auth/interfaces.h"
 #include "apiserver/auth/oidc.h"
 #include "apiserver/auth/revoked.h"
 #include "apiserver/auth/service_account_tokens.h"
 #include "apiserver/auth/webhook_auth.h"
-#include "apiserver/auth/interfaces.h"
 
 namespace berth::apiserver::auth {
 

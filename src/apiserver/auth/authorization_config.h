@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "apiserver/auth/webhook_auth.h"
 #include "apiserver/auth/interfaces.h"
+#include "apiserver/auth/webhook_auth.h"
 
 namespace berth::apiserver::auth {
 

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "apiserver/auth/rbac_rules.h"
 #include "apiserver/auth/interfaces.h"
+#include "apiserver/auth/rbac_rules.h"
 #include "apiserver/cache/object_cache.h"
 
 namespace berth::apiserver::auth {

@@ -5,8 +5,8 @@
 #include <mutex>
 #include <string>
 
-#include "apiserver/auth/oidc_config.h"
 #include "apiserver/auth/interfaces.h"
+#include "apiserver/auth/oidc_config.h"
 #include "base/clock.h"
 #include "security/jwk.h"
 

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "apiserver/ground/askers.h"
 #include "apiserver/cache/mirror.h"
+#include "apiserver/ground/askers.h"
 #include "apiserver/ground/options.h"
 
 namespace berth::apiserver {

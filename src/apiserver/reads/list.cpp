@@ -1,8 +1,8 @@
 // Lists: pages as consistent snapshots, and answers of any size with one chunk of memory.
-#include "apiserver/representation/representation.h"
 #include "apiserver/reads/continue_token.h"
 #include "apiserver/reads/reading.h"
 #include "apiserver/reads/reads.h"
+#include "apiserver/representation/representation.h"
 
 namespace berth::apiserver {
 namespace {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <mutex>
 
-#include "apiserver/representation/representation.h"
 #include "apiserver/reads/reads.h"
+#include "apiserver/representation/representation.h"
 
 namespace berth::apiserver {
 

@@ -133,8 +133,7 @@ FieldErrors check_admin_access(const RuledWrite& write, const Value* claim_spec)
 
 FieldErrors check_claim_status(const RuledWrite& write, const Value& old, const Value& updated) {
   FieldErrors out;
-  if (const auto field = granted_by_status(updated); !field.empty() && granted_by_status(old).empty())
-    out = admin_access(field, write);
+  if (const auto field = granted_by_status(updated); !field.empty() && granted_by_status(old).empty()) out = admin_access(field, write);
   if (!same(old, updated, {"status", "allocation"}) || !same(old, updated, {"status", "reservedFor"})) {
     const auto asked = asked_for(write, write.verb, "binding", "", "");
     const auto decision = write.authorizer.authorize(write.user, asked);

@@ -82,8 +82,7 @@ KindRules resource_slice_rules() {
 
 KindRules certificate_request_rules() {
   return {.sign = [](const RuledWrite& write, Value& object) { set_requestor(write.user, object); },
-          .check_first = [](const RuledWrite&, const Value* old,
-                            Value& object) { return check_certificate_request(old, object); }};
+          .check_first = [](const RuledWrite&, const Value* old, Value& object) { return check_certificate_request(old, object); }};
 }
 
 /// Of policies and webhooks: expressions must be programs.

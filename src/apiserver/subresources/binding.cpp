@@ -44,7 +44,8 @@ void mark_scheduled(json::Value& pod, TimePoint now) {
     if (json::get_string(condition, {"type"}) == "PodScheduled") condition.get_object().erase("observedGeneration");
 }
 
-model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& binding, const std::string& name, const WritePipeline& writes) {
+model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& binding, const std::string& name,
+                                    const WritePipeline& writes) {
   const auto& pods = *model::find_resource("", "pods");
   for (const auto& [field, what] : {std::pair("uid", "UID"), std::pair("resourceVersion", "ResourceVersion")}) {
     const auto asked = json::get_string(binding, {"metadata", field}), its = json::get_string(pod, {"metadata", field});

@@ -107,8 +107,7 @@ namespace steps {
 
 StepResult decode_token(WritePipeline& writes, const WritePtr& operation) {
   const auto& request = operation->request;
-  if (writes.options.token_issuer == nullptr)
-    return std::unexpected(model::not_found("", "serviceaccounts/token", request->info.name));
+  if (writes.options.token_issuer == nullptr) return std::unexpected(model::not_found("", "serviceaccounts/token", request->info.name));
   auto body =
       decode_unserved_body(*request, unserved_kind("authentication.k8s.io", "v1", "TokenRequest", "authentication.v1.TokenRequest"));
   if (!body) return std::unexpected(std::move(body.error()));

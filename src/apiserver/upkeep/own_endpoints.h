@@ -1,5 +1,5 @@
 // Where pods find this server: the Endpoints of the Service `kubernetes` in `default`, made anew when somebody deletes or changes them
-// (pkg/controlplane/reconcilers). For a server that has its store to itself; over a shared one cli/server_presence.h keeps them.
+// (pkg/controlplane/reconcilers). For a server that has its store to itself; over a shared one cli/roles/server_presence.h keeps them.
 #pragma once
 #include <memory>
 

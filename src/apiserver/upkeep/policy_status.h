@@ -3,8 +3,8 @@
 #pragma once
 #include <memory>
 
-#include "apiserver/ground/ground.h"
 #include "apiserver/definitions/custom_resources.h"
+#include "apiserver/ground/ground.h"
 
 namespace berth::apiserver {
 

@@ -1,7 +1,7 @@
 // What the server keeps in order between requests.
 #pragma once
-#include "apiserver/flow/controller.h"
 #include "apiserver/definitions/custom_resources.h"
+#include "apiserver/flow/controller.h"
 #include "apiserver/reads/streams.h"
 #include "apiserver/upkeep/flow_objects.h"
 #include "apiserver/upkeep/memory_guard.h"

@@ -1,6 +1,6 @@
 // DELETE: preconditions, grace, finalizers and propagation (apiserver/pkg/registry/rest/delete.go, registry/generic/registry/store.go).
-#include "apiserver/request/request_body.h"
 #include "apiserver/reads/reading.h"
+#include "apiserver/request/request_body.h"
 #include "apiserver/verbs/verbs.h"
 #include "model/kind_hooks.h"
 

@@ -1,9 +1,9 @@
 // Reviews: questions that are answered and not stored.
 #include "apiserver/verbs/review.h"
 
+#include "apiserver/answers/respond.h"
 #include "apiserver/auth/reviews.h"
 #include "apiserver/request/request_body.h"
-#include "apiserver/answers/respond.h"
 
 namespace berth::apiserver {
 

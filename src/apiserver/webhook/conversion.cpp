@@ -140,7 +140,8 @@ struct Conversions::Batch {
   Done done;
 };
 
-Conversions::Conversions(ObjectCache& cache, std::function<std::string()> uid) : uid_(std::move(uid)), client_(cache, net::ClientConfig{}) {}
+Conversions::Conversions(ObjectCache& cache, std::function<std::string()> uid)
+    : uid_(std::move(uid)), client_(cache, net::ClientConfig{}) {}
 
 void Conversions::convert(std::shared_ptr<const custom::Definition> definition, std::string api_version, std::vector<Value> objects,
                           Done done) {

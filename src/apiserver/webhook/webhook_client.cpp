@@ -109,8 +109,8 @@ WebhookClient::~WebhookClient() {
   if (reactor) reactor->stop();
 }
 
-void WebhookClient::post(const WebhookTarget& webhook, std::string review, std::string_view user_agent, std::function<void(PostAnswer)> done,
-                         std::string_view traceparent) {
+void WebhookClient::post(const WebhookTarget& webhook, std::string review, std::string_view user_agent,
+                         std::function<void(PostAnswer)> done, std::string_view traceparent) {
   const auto endpoint = locate(webhook);
   // A service is found when it is dialled: by then the call has its address.
   if (!endpoint && webhook.url.empty())

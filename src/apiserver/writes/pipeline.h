@@ -22,7 +22,7 @@ struct WritePipeline {
   Responder& respond;
   CustomResources& custom;  ///< Definitions that end say so themselves.
   const WriteOptions& options;
-  std::span<const Step> (*steps_of)(WriteMode);  ///< Which write takes which steps (verbs/lists.h).
+  std::span<const Step> (*steps_of)(WriteMode);  ///< Which write takes which steps (verbs/lists.cpp).
   ServiceAllocator services;
   std::unique_ptr<AdmissionChain> admission;        ///< Set before the first write.
   std::shared_ptr<CreationPatterns> patterns;       ///< Of creations that are like one before (stencil.h).

@@ -39,6 +39,7 @@ class Untouched {
 
   /// Proposes the object as it will be; `rest` is of `kind`.
   [[nodiscard]] Proposal proposal(const Ground& ground, const model::KindInfo& kind, json::Value rest) const;
+
  private:
   /// The object as it will be, in bytes.
   [[nodiscard]] EncodedObject encode(const json::Value& rest) const;

@@ -79,7 +79,7 @@ json::Value created_status() {
 
 RuledWrite ruled(const Ground& ground, const WriteOperation& operation) {
   const auto& request = *operation.request;
-  return {*operation.kind, operation.subresource, operation.ns,           operation.name, request.user, request.info.verb,
+  return {*operation.kind, operation.subresource,      operation.ns, operation.name, request.user, request.info.verb,
           *ground.cache,   *ground.options.authorizer, ground.loop};
 }
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "cli/kubectl_words.h"
-#include "cli/parse.h"
+#include "cli/command/kubectl_words.h"
+#include "cli/command/parse.h"
 #include "cli/verbs/verbs.h"
 
 namespace berth::cli {

@@ -2,9 +2,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "cli/kubectl_words.h"
-#include "cli/parse.h"
-#include "cli/session.h"
+#include "cli/command/kubectl_words.h"
+#include "cli/command/parse.h"
+#include "cli/command/session.h"
 #include "cli/verbs/adm.h"
 #include "cli/verbs/manifests.h"
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <set>
 
-#include "cli/parse.h"
+#include "cli/command/parse.h"
 #include "cli/verbs/adm.h"
 #include "cli/verbs/nodes.h"
 #include "cli/verbs/output.h"

@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "cli/parse.h"
+#include "cli/command/parse.h"
 #include "cli/verbs/create_named.h"
 #include "cli/verbs/manifests.h"
 #include "cli/verbs/output.h"

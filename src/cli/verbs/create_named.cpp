@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "base/base64.h"
-#include "cli/kubectl_words.h"
-#include "cli/parse.h"
+#include "cli/command/kubectl_words.h"
+#include "cli/command/parse.h"
 #include "cli/verbs/manifests.h"
 #include "cli/verbs/output.h"
 

@@ -4,8 +4,8 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "cli/parse.h"
-#include "cli/session.h"
+#include "cli/command/parse.h"
+#include "cli/command/session.h"
 #include "cli/verbs/manifests.h"
 #include "cli/verbs/verbs.h"
 

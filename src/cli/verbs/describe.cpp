@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "base/clock.h"
-#include "cli/parse.h"
-#include "cli/session.h"
+#include "cli/command/parse.h"
+#include "cli/command/session.h"
 #include "cli/verbs/describe_text.h"
 #include "cli/verbs/verbs.h"
 

@@ -2,8 +2,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "cli/parse.h"
-#include "cli/session.h"
+#include "cli/command/parse.h"
+#include "cli/command/session.h"
 #include "cli/verbs/output.h"
 #include "cli/verbs/verbs.h"
 

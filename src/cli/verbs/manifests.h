@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/session.h"
+#include "cli/command/session.h"
 
 namespace berth::cli {
 

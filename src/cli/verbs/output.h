@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/session.h"
+#include "cli/command/session.h"
 
 namespace berth::cli {
 

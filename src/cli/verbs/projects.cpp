@@ -2,9 +2,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "cli/kubeconfig_file.h"
-#include "cli/parse.h"
-#include "cli/session.h"
+#include "cli/command/kubeconfig_file.h"
+#include "cli/command/parse.h"
+#include "cli/command/session.h"
 #include "cli/verbs/adm.h"
 #include "cli/verbs/identity.h"
 #include "cli/verbs/verbs.h"

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "cli/session.h"
+#include "cli/command/session.h"
 
 namespace berth::cli {
 

@@ -1,0 +1,49 @@
+#include "cli/roles/server_store.h"
+
+#include "apiserver/etcd/shared_cache.h"
+#include "apiserver/etcd/transfer.h"
+#include "apiserver/server.h"
+#include "cli/keep/snapshot_etcd.h"
+#include "cli/roles/server_role.h"
+
+namespace berth::cli {
+namespace {
+
+Result<OpenedCache> open_etcd(const ServerPlan& plan, const Clock& clock, const std::shared_ptr<apiserver::encryption::StaleKeys>& stale,
+                              const MayUse& may_use) {
+  auto opened = store::open_etcd_store(plan.etcd.options);
+  if (!opened) return std::unexpected(opened.error());
+  OpenedCache out;
+  out.shared = std::move(*opened);
+  if (auto whole = apiserver::etcd::expect_no_mark(*out.shared, plan.etcd.options.prefix); !whole) return std::unexpected(whole.error());
+  if (auto usable = may_use(out.shared); !usable) return std::unexpected(usable.error());
+  apiserver::CacheOptions options;
+  options.compaction_interval = plan.etcd.compaction_interval;
+  auto cache = apiserver::etcd::open_shared_cache(
+      out.shared, clock, options, {plan.etcd.options.prefix, plan.etcd.writes_protobuf, plan.security.encryption, stale}, plan.event_ttl);
+  if (!cache) return std::unexpected(cache.error());
+  out.cache = std::move(*cache);
+  return out;
+}
+
+}  // namespace
+
+Result<OpenedCache> open_cache(const ServerPlan& plan, bool never_syncs, const Clock& clock,
+                               const std::shared_ptr<apiserver::encryption::StaleKeys>& stale, const MayUse& may_use) {
+  if (auto started = plan.security.encryption.start_key_services(); !started) return std::unexpected(started.error());
+  if (plan.etcd.is_wanted()) return open_etcd(plan, clock, stale, may_use);
+  if (auto here = expect_not_moved(plan.data_dir); !here) return std::unexpected(here.error());
+  auto store = store::open_sqlite_store({plan.data_dir + "/store.db", !never_syncs});
+  if (!store) {
+    if (store.error().code == ErrorCode::kConflict)
+      return fail(ErrorCode::kConflict,
+                  fmt::format("the data directory {} is in use by another berth: {}", plan.data_dir, store.error().message));
+    return std::unexpected(store.error());
+  }
+  auto encrypted = apiserver::encryption::encrypt_store(std::move(*store), plan.security.encryption, stale);
+  auto cache = apiserver::open_object_cache(std::move(encrypted), clock, {}, false, plan.event_ttl);
+  if (!cache) return std::unexpected(cache.error());
+  return OpenedCache{std::move(*cache), nullptr};
+}
+
+}  // namespace berth::cli
