@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/hex.h"
 #include "base/json_skip.h"
 #include "base/utf8.h"
 
@@ -16,13 +17,6 @@ using detail::skip_space;
 using detail::skip_value;
 using detail::slice;
 using detail::walk_object;
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 /// The code unit of the four hex digits at `i`, or -1.
 int hex4(std::string_view text, std::size_t i) {

@@ -3,6 +3,7 @@
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 
+#include "base/hex.h"
 #include "base/json.h"
 
 namespace berth::dashboard {
@@ -103,9 +104,7 @@ net::HttpResponse refusal(const net::HttpRequest& request, int status, std::stri
 std::string random_secret() {
   std::array<unsigned char, 32> bytes{};
   if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) std::abort();  // No secret is worse than no dashboard.
-  std::string out;
-  for (const unsigned char byte : bytes) out += fmt::format("{:02x}", byte);
-  return out;
+  return hex(bytes);
 }
 
 Sessions::Sessions(Options options) : options_(std::move(options)), token_(options_.secret()) {}

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/wire.h"
 #include "model/protobuf/protobuf.h"
 
 namespace berth::model {
@@ -111,34 +112,16 @@ struct KeyValue {
   std::string_view key, value;
 };
 
-KeyValue read_key_value(std::string_view message) {
+KeyValue read_key_value(std::string_view message) try {
   KeyValue out;
-  std::size_t at = 0;
-  const auto varint = [&] {
-    std::uint64_t number = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      const auto byte = read_number<unsigned char>(message, at++);
-      number |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return number;
-    }
-    throw Damaged{"an entry is no key and value"};
-  };
-  while (at < message.size()) {
-    const std::uint64_t tag = varint();
-    if ((tag & 7) == 0) {
-      (void)varint();
-    } else if ((tag & 7) == 2) {
-      const std::uint64_t size = varint();
-      if (size > message.size() - at) throw Damaged{"an entry is no key and value"};
-      const std::string_view text = message.substr(at, size);
-      at += size;
-      if (tag >> 3 == 1) out.key = text;
-      if (tag >> 3 == 5) out.value = text;
-    } else {
-      throw Damaged{"an entry is no key and value"};
-    }
+  wire::Field field;
+  for (wire::Reader reader(message); reader.next(field);) {
+    if (field.number == 1) out.key = field.bytes;
+    if (field.number == 5) out.value = field.bytes;
   }
   return out;
+} catch (const wire::Malformed&) {
+  throw Damaged{"an entry is no key and value"};
 }
 
 struct Present {

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 
+#include "base/hex.h"
 #include "security/openssl.h"
 
 namespace berth::net {
@@ -103,9 +104,7 @@ std::string key_hash(X509* certificate) {
   unsigned char digest[SHA256_DIGEST_LENGTH];
   SHA256(der, static_cast<std::size_t>(size), digest);
   OPENSSL_free(der);
-  std::string out = "sha256:";
-  for (const unsigned char byte : digest) out += fmt::format("{:02x}", byte);
-  return out;
+  return "sha256:" + hex(digest);
 }
 
 bool add_to(X509* certificate, X509* issuer, int nid, const std::string& value) {

@@ -6,6 +6,31 @@
 #include <ctime>
 
 namespace berth::net {
+
+Bytes gzip(const std::vector<Bytes>& parts) {
+  z_stream stream{};
+  if (deflateInit2(&stream, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) return nullptr;
+  std::string out;
+  std::array<char, 64 * 1024> buffer;
+  auto pump = [&](int mode) {
+    int result = Z_OK;
+    do {
+      stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
+      stream.avail_out = buffer.size();
+      result = deflate(&stream, mode);
+      out.append(buffer.data(), buffer.size() - stream.avail_out);
+    } while (stream.avail_out == 0);
+    return result;
+  };
+  for (const auto& part : parts) {
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(part->data()));
+    stream.avail_in = static_cast<uInt>(part->size());
+    pump(Z_NO_FLUSH);
+  }
+  const bool done = pump(Z_FINISH) == Z_STREAM_END;
+  deflateEnd(&stream);
+  return done ? make_bytes(std::move(out)) : nullptr;
+}
 namespace {
 
 constexpr std::size_t kGzipFrom = 128 * 1024;  // apiserver/pkg/endpoints/handlers/responsewriters: defaultGzipThresholdBytes
@@ -77,32 +102,6 @@ std::string make_head(int status, const Headers& headers) {
   }
   if (headers.get("Date").empty()) out.append("Date: ").append(http_date()).append("\r\n");
   return out;
-}
-
-/// Level 1, as the API server has it; nullptr when zlib fails.
-Bytes gzip(const std::vector<Bytes>& parts) {
-  z_stream stream{};
-  if (deflateInit2(&stream, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) return nullptr;
-  std::string out;
-  std::array<char, 64 * 1024> buffer;
-  auto pump = [&](int mode) {
-    int result = Z_OK;
-    do {
-      stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
-      stream.avail_out = buffer.size();
-      result = deflate(&stream, mode);
-      out.append(buffer.data(), buffer.size() - stream.avail_out);
-    } while (stream.avail_out == 0);
-    return result;
-  };
-  for (const auto& part : parts) {
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(part->data()));
-    stream.avail_in = static_cast<uInt>(part->size());
-    pump(Z_NO_FLUSH);
-  }
-  const bool done = pump(Z_FINISH) == Z_STREAM_END;
-  deflateEnd(&stream);
-  return done ? make_bytes(std::move(out)) : nullptr;
 }
 
 std::size_t total_size(const std::vector<Bytes>& parts) {

@@ -15,6 +15,9 @@ namespace berth::net {
 
 class Session;
 
+/// Level 1, as the API server has it; nullptr when zlib fails.
+Bytes gzip(const std::vector<Bytes>& parts);
+
 /// Threading: what the mutex guards from anywhere, the rest set before the handler sees it.
 struct ExchangeState {
   std::shared_ptr<Reactor> reactor;

@@ -1,15 +1,11 @@
 #include "net/http.h"
 
+#include "base/hex.h"
+
 namespace berth::net {
 namespace {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  c = lower(c);
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 std::optional<std::string> decode(std::string_view text, bool plus_is_space) {
   std::string out;

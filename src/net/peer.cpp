@@ -7,6 +7,8 @@
 #include <ctime>
 #include <ranges>
 
+#include "base/hex.h"
+
 namespace berth::net {
 namespace {
 
@@ -170,8 +172,7 @@ std::optional<PeerCertificate> verified_peer(SSL* ssl) {
   OPENSSL_free(digits);
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int size = 0;
-  if (X509_digest(certificate, EVP_sha256(), digest.data(), &size) == 1)
-    for (unsigned int i = 0; i < size; ++i) out.fingerprint += fmt::format("{:02x}", digest[i]);
+  if (X509_digest(certificate, EVP_sha256(), digest.data(), &size) == 1) out.fingerprint = hex({digest.data(), size});
   const Vouched found = vouched(ssl, certificate);
   out.is_client = found.for_client;
   out.is_front_proxy = found.for_front_proxy;

@@ -1,8 +1,9 @@
 #include "net/pprof.h"
 
-#include <zlib.h>
-
 #include <unordered_map>
+
+#include "base/wire.h"
+#include "net/exchange.h"
 
 namespace berth::net {
 namespace {
@@ -10,20 +11,11 @@ namespace {
 /// The few forms of protobuf that a profile needs.
 class ProtoText {
  public:
-  void varint(std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7) text_.push_back(static_cast<char>(value | 0x80));
-    text_.push_back(static_cast<char>(value));
-  }
+  void varint(std::uint64_t value) { wire::append_varint(text_, value); }
   void number(int field, std::uint64_t value) {
-    if (value == 0) return;
-    varint(static_cast<std::uint64_t>(field) << 3);
-    varint(value);
+    if (value != 0) wire::append_number(text_, field, value);
   }
-  void bytes(int field, std::string_view value) {
-    varint(static_cast<std::uint64_t>(field) << 3 | 2);
-    varint(value.size());
-    text_.append(value);
-  }
+  void bytes(int field, std::string_view value) { wire::append_field(text_, field, value); }
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:
@@ -43,20 +35,6 @@ class Strings {
   std::vector<std::string> all_{""};
   std::unordered_map<std::string, std::uint64_t> indexes_{{"", 0}};
 };
-
-std::string gzip_of(const std::string& text) {
-  z_stream stream{};
-  if (deflateInit2(&stream, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) return {};
-  std::string out(deflateBound(&stream, text.size()) + 32, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
 
 /// A return address stands behind its call, perhaps in the next function.
 std::uintptr_t call_at(const std::vector<std::uintptr_t>& stack, std::size_t at) { return at == 0 ? stack[at] : stack[at] - 1; }
@@ -121,7 +99,8 @@ std::string pprof_of(const CpuProfile& profile, const Symbols& symbols, std::chr
   out.number(9, static_cast<std::uint64_t>(taken_at.count()));
   out.number(10, static_cast<std::uint64_t>(profile.duration.count()));
   out.number(12, kPeriod);
-  return gzip_of(out.text());
+  const auto packed = gzip({make_bytes(std::string(out.text()))});
+  return packed == nullptr ? std::string() : *packed;
 }
 
 std::string folded_stacks(const CpuProfile& profile, const Symbols& symbols) {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/hex.h"
+
 namespace berth::queues {
 namespace {
 
@@ -14,12 +16,6 @@ using json::get_object;
 using json::get_string;
 using json::Object;
 using json::Value;
-
-std::string hex(const unsigned char* bytes, std::size_t count) {
-  std::string out;
-  for (std::size_t i = 0; i < count; ++i) out += fmt::format("{:02x}", bytes[i]);
-  return out;
-}
 
 /// Equal documents give equal texts, whatever the order of their keys.
 std::string sorted_text(const Value& value) { return json::to_yaml(value); }
@@ -121,7 +117,7 @@ std::string workload_name(std::string_view kind, std::string_view group, std::st
   std::string prefix = fmt::format("{}-{}", kind, name);
   std::ranges::transform(prefix, prefix.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (prefix.size() > kLongestPrefix) prefix.resize(kLongestPrefix);
-  return fmt::format("{}-{}", prefix, hex(digest, sizeof digest).substr(0, kHashLength));
+  return fmt::format("{}-{}", prefix, hex(digest).substr(0, kHashLength));
 }
 
 std::string role_of(const Value& pod) {
@@ -135,7 +131,7 @@ std::string role_of(const Value& pod) {
   const std::string text = sorted_text(shape);
   unsigned char digest[SHA256_DIGEST_LENGTH];
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest);
-  return hex(digest, sizeof digest).substr(0, 8);
+  return hex(digest).substr(0, 8);
 }
 
 std::string label_of(const Value& document, std::string_view key) { return std::string(get_string(document, {"metadata", "labels", key})); }

@@ -103,9 +103,9 @@ TEST(EtcdBytes, OlderTwinsAreReadOthersAreNot) {
     std::string body = *model::encode_protobuf(*json::parse(
         R"({"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"b","namespace":"default"},"spec":{"minAvailable":1}})"));
     std::string type, out("k8s\0", 4), inner(body.substr(4));
-    model::append_field(type, 1, version);
-    model::append_field(type, 2, "PodDisruptionBudget");
-    model::append_field(out, 1, type);
+    wire::append_field(type, 1, version);
+    wire::append_field(type, 2, "PodDisruptionBudget");
+    wire::append_field(out, 1, type);
     // Behind the first field, the type, of two bytes of head.
     out += inner.substr(2 + static_cast<unsigned char>(inner[1]));
     return out;
@@ -134,13 +134,13 @@ std::string with_field(std::string_view body, std::vector<int> path, int number,
     std::string out;
     if (level == path.size()) {
       out = std::string(message);
-      model::append_field(out, number, value);
+      wire::append_field(out, number, value);
       return out;
     }
     model::wire::Field field;
     for (model::wire::Reader reader(message); reader.next(field);) {
       if (field.number == path[level])
-        model::append_field(out, field.number, rewrite(field.bytes, level + 1));
+        wire::append_field(out, field.number, rewrite(field.bytes, level + 1));
       else
         out += field.whole;
     }
@@ -159,7 +159,7 @@ TEST(EtcdBytes, FieldsOfNewerServersSurviveAnUpdate) {
   std::string newer = with_field(with_field(body, {}, 900, "pod"), {2}, 901, "spec");
   newer = with_field(newer, {2, 2}, 902, "container");
   std::string source;
-  model::append_field(source, 903, "source");
+  wire::append_field(source, 903, "source");
   newer = with_field(newer, {2, 1}, 2, source);
   Bytes foreign;
   const auto text = form.to_text(key, stored_key, newer, &foreign);

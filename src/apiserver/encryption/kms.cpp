@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/go/strings.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "net/grpc.h"
 
@@ -28,9 +29,8 @@ std::string random_text(std::size_t count) {
 }
 
 std::string request_uid() {
-  std::string out;
-  for (const unsigned char c : random_text(16)) out += fmt::format("{:02x}", c);
-  return out;
+  const auto bytes = random_text(16);
+  return hex({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
 }
 
 /// RFC 5869's second step, for one block: the key of one value.

@@ -1,19 +1,12 @@
 // The few messages of key management in protobuf's wire format: strings, bytes, maps of them, one number.
 #include "apiserver/encryption/kms.h"
+#include "base/wire.h"
 
 namespace berth::apiserver::encryption {
 namespace {
 
-void put_varint(std::string& out, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) out += static_cast<char>((value & 0x7f) | 0x80);
-  out += static_cast<char>(value);
-}
-
 void put_text(std::string& out, int field, std::string_view text) {
-  if (text.empty()) return;
-  put_varint(out, static_cast<std::uint64_t>(field) << 3 | 2);
-  put_varint(out, text.size());
-  out += text;
+  if (!text.empty()) wire::append_field(out, field, text);
 }
 
 void put_map(std::string& out, int field, const std::map<std::string, std::string>& map) {
@@ -21,52 +14,23 @@ void put_map(std::string& out, int field, const std::map<std::string, std::strin
     std::string entry;
     put_text(entry, 1, key);
     put_text(entry, 2, value);
-    put_varint(out, static_cast<std::uint64_t>(field) << 3 | 2);
-    put_varint(out, entry.size());
-    out += entry;
+    wire::append_field(out, field, entry);
   }
-}
-
-bool take_varint(std::string_view& bytes, std::uint64_t& value) {
-  value = 0;
-  for (int shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(bytes.front());
-    bytes.remove_prefix(1);
-    value |= std::uint64_t{byte & 0x7fU} << shift;
-    if (byte < 0x80) return true;
-  }
-  return false;
 }
 
 /// Calls `text` for strings, bytes and messages, `number` for varints; what nobody knows is passed over. False: this is no message.
 bool read_fields(std::string_view bytes, const std::function<void(int, std::string_view)>& text,
-                 const std::function<void(int, std::uint64_t)>& number = {}) {
-  while (!bytes.empty()) {
-    std::uint64_t tag = 0, value = 0;
-    if (!take_varint(bytes, tag)) return false;
-    const int field = static_cast<int>(tag >> 3);
-    switch (tag & 7) {
-      case 0:
-        if (!take_varint(bytes, value)) return false;
-        if (number) number(field, value);
-        break;
-      case 1:
-      case 5: {
-        const std::size_t size = (tag & 7) == 1 ? 8 : 4;
-        if (bytes.size() < size) return false;
-        bytes.remove_prefix(size);
-        break;
-      }
-      case 2:
-        if (!take_varint(bytes, value) || value > bytes.size()) return false;
-        text(field, bytes.substr(0, value));
-        bytes.remove_prefix(value);
-        break;
-      default:
-        return false;
-    }
+                 const std::function<void(int, std::uint64_t)>& number = {}) try {
+  wire::Field field;
+  for (wire::Reader reader(bytes); reader.next(field);) {
+    if (field.bytes.data() != nullptr)
+      text(field.number, field.bytes);
+    else if (number)
+      number(field.number, field.varint);
   }
   return true;
+} catch (const wire::Malformed&) {
+  return false;
 }
 
 void read_entry(std::string_view bytes, std::map<std::string, std::string>& into) {
@@ -84,10 +48,7 @@ std::string encode_encrypted_object(const EncryptedObject& object) {
   put_text(out, 2, object.key_id);
   put_text(out, 3, object.encrypted_seed);
   put_map(out, 4, object.annotations);
-  if (object.type != 0) {
-    put_varint(out, 5 << 3);
-    put_varint(out, static_cast<std::uint64_t>(object.type));
-  }
+  if (object.type != 0) wire::append_number(out, 5, static_cast<std::uint64_t>(object.type));
   return out;
 }
 

@@ -34,54 +34,47 @@ struct RangeRecord {
   }
   [[nodiscard]] Bytes encode() const {
     std::string type, message, out(kMark);
-    model::append_field(message, 1, metadata);
-    model::append_field(message, 2, range);
-    model::append_field(message, 3, std::string_view(bits).substr(std::min(bits.find_first_not_of('\0'), bits.size())));
-    model::append_field(type, 1, "v1");
-    model::append_field(type, 2, "RangeAllocation");
-    model::append_field(out, 1, type);
-    model::append_field(out, 2, message);
+    wire::append_field(message, 1, metadata);
+    wire::append_field(message, 2, range);
+    wire::append_field(message, 3, std::string_view(bits).substr(std::min(bits.find_first_not_of('\0'), bits.size())));
+    wire::append_field(type, 1, "v1");
+    wire::append_field(type, 2, "RangeAllocation");
+    wire::append_field(out, 1, type);
+    wire::append_field(out, 2, message);
     // Two servers that take the same port at the same moment write the same bits: by these, each knows its own write (stored_form.h).
     const auto mark = next_mark();
-    model::append_field(out, 15, {mark.data(), mark.size()});
+    wire::append_field(out, 15, {mark.data(), mark.size()});
     return make_bytes(std::move(out));
   }
 };
-
-/// A field that is a number.
-void append_number(std::string& out, int number, std::uint64_t value) {
-  out += static_cast<char>(number << 3);
-  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
-  out += static_cast<char>(value);
-}
 
 /// networking.k8s.io/v1 IPAddress: {1: metadata {1: name, 5: uid, 8: creationTimestamp, 11: labels}, 2: spec {1: parentRef {1: group,
 /// 2: resource, 3: namespace, 4: name}}}.
 Bytes address_record(const std::string& address, const ClaimOwner& owner) {
   std::string metadata, time, parent, spec, message, type, out(kMark);
-  model::append_field(metadata, 1, address);
-  model::append_field(metadata, 5, security::random_uuid());
-  append_number(time, 1,
-                static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(SystemClock().now() - TimePoint{}).count()));
-  model::append_field(metadata, 8, time);
+  wire::append_field(metadata, 1, address);
+  wire::append_field(metadata, 5, security::random_uuid());
+  wire::append_number(
+      time, 1, static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(SystemClock().now() - TimePoint{}).count()));
+  wire::append_field(metadata, 8, time);
   for (const auto& [key, value] :
        {std::pair("ipaddress.kubernetes.io/ip-family", "IPv4"), {"ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io"}}) {
     std::string label;
-    model::append_field(label, 1, key);
-    model::append_field(label, 2, value);
-    model::append_field(metadata, 11, label);
+    wire::append_field(label, 1, key);
+    wire::append_field(label, 2, value);
+    wire::append_field(metadata, 11, label);
   }
-  model::append_field(parent, 1, {});
-  model::append_field(parent, 2, "services");
-  model::append_field(parent, 3, owner.ns);
-  model::append_field(parent, 4, owner.name);
-  model::append_field(spec, 1, parent);
-  model::append_field(message, 1, metadata);
-  model::append_field(message, 2, spec);
-  model::append_field(type, 1, "networking.k8s.io/v1");
-  model::append_field(type, 2, "IPAddress");
-  model::append_field(out, 1, type);
-  model::append_field(out, 2, message);
+  wire::append_field(parent, 1, {});
+  wire::append_field(parent, 2, "services");
+  wire::append_field(parent, 3, owner.ns);
+  wire::append_field(parent, 4, owner.name);
+  wire::append_field(spec, 1, parent);
+  wire::append_field(message, 1, metadata);
+  wire::append_field(message, 2, spec);
+  wire::append_field(type, 1, "networking.k8s.io/v1");
+  wire::append_field(type, 2, "IPAddress");
+  wire::append_field(out, 1, type);
+  wire::append_field(out, 2, message);
   out += model::protobuf_tail();
   return make_bytes(std::move(out));
 }

@@ -72,10 +72,10 @@ std::optional<std::string> custom_key(std::string_view path) {
 /// The body with another apiVersion in its envelope.
 std::string with_version(std::string_view body, std::string_view api_version, std::string_view kind) {
   std::string type, out(kProtobufMark);
-  model::append_field(type, 1, api_version);
-  model::append_field(type, 2, kind);
-  model::append_field(out, 1, type);
-  model::append_field(out, 2, model::bytes_field(body.substr(kProtobufMark.size()), 2));
+  wire::append_field(type, 1, api_version);
+  wire::append_field(type, 2, kind);
+  wire::append_field(out, 1, type);
+  wire::append_field(out, 2, model::bytes_field(body.substr(kProtobufMark.size()), 2));
   return out;
 }
 
@@ -102,7 +102,7 @@ Result<json::Value> from_protobuf(const model::KindInfo& kind, std::string_view 
 void make_unlike_others(std::string& stored) {
   const auto mark = next_mark();
   if (stored.starts_with(kProtobufMark)) {
-    model::append_field(stored, 15, {mark.data(), mark.size()});
+    wire::append_field(stored, 15, {mark.data(), mark.size()});
     return;
   }
   static constexpr std::array kBlanks = {' ', '\t', '\n', '\r'};

@@ -1,5 +1,7 @@
 #include "apiserver/openapi/openapi_protobuf.h"
 
+#include "base/wire.h"
+
 namespace berth::apiserver {
 namespace {
 
@@ -9,24 +11,14 @@ class Message {
   void text(int field, std::string_view value) {
     if (!value.empty()) bytes(field, value);
   }
-  void bytes(int field, std::string_view value) {
-    varint(static_cast<std::uint64_t>(field) << 3 | 2);
-    varint(value.size());
-    out_ += value;
-  }
+  void bytes(int field, std::string_view value) { wire::append_field(out_, field, value); }
   void flag(int field, bool value) {
-    if (!value) return;
-    varint(static_cast<std::uint64_t>(field) << 3);
-    varint(1);
+    if (value) wire::append_number(out_, field, 1);
   }
   void message(int field, const Message& value) { bytes(field, value.out_); }
   [[nodiscard]] std::string& take() { return out_; }
 
  private:
-  void varint(std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7) out_ += static_cast<char>(value | 0x80);
-    out_ += static_cast<char>(value);
-  }
   std::string out_;
 };
 

@@ -113,10 +113,10 @@ ListFrame protobuf_frame(const RequestPtr& request, const ListHead& head, const 
     std::string item;
     const bool good = as_stored ? model::encode_message(type, *object->value, item)
                                 : model::encode_message(type, json::serialize(read_document(*request, *object)), item);
-    model::append_field(out, 2, good ? item : std::string_view());
+    wire::append_field(out, 2, good ? item : std::string_view());
   };
   std::string first;
-  model::append_field(first, 1, model::encode_list_meta(std::to_string(head.revision), head.continue_token, head.remaining));
+  wire::append_field(first, 1, model::encode_list_meta(std::to_string(head.revision), head.continue_token, head.remaining));
   std::size_t size = first.size(), stored_bytes = 0;
   for (const auto& object : items) stored_bytes += object->value->size();
   if (stored_bytes > kHeldBytes) {

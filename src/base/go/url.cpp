@@ -8,14 +8,13 @@
 #include <unordered_map>
 
 #include "base/go/strings.h"
+#include "base/hex.h"
 
 namespace berth::go {
 namespace {
 
 enum class Part { kPath, kHost, kZone, kUser, kQuery, kFragment };
 
-bool is_hex_digit(char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; }
-int hex_digit_value(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0 ? c - '0' : (c | 0x20) - 'a' + 10; }
 bool is_letter_or_digit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 bool is_one_of(char c, std::string_view set) { return set.find(c) != std::string_view::npos; }
 
@@ -35,11 +34,11 @@ Expected<std::string, std::string> unescape(std::string_view text, Part part) {
       out += part == Part::kQuery && c == '+' ? ' ' : c;
       continue;
     }
-    if (i + 2 >= text.size() || !is_hex_digit(text[i + 1]) || !is_hex_digit(text[i + 2]))
+    if (i + 2 >= text.size() || hex_digit(text[i + 1]) < 0 || hex_digit(text[i + 2]) < 0)
       return std::unexpected("invalid URL escape " + quote(text.substr(i, 3)));
-    const auto byte = static_cast<char>(hex_digit_value(text[i + 1]) * 16 + hex_digit_value(text[i + 2]));
+    const auto byte = static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]));
     // Only what is no ASCII may be written so in a host; in a zone also what a name may hold.
-    if (part == Part::kHost && hex_digit_value(text[i + 1]) < 8 && text.substr(i, 3) != "%25")
+    if (part == Part::kHost && hex_digit(text[i + 1]) < 8 && text.substr(i, 3) != "%25")
       return std::unexpected("invalid URL escape " + quote(text.substr(i, 3)));
     if (part == Part::kZone && text.substr(i, 3) != "%25" && byte != ' ' && static_cast<unsigned char>(byte) < 0x80 &&
         !may_stand_in_host(byte))

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json_skip.h"
 #include "base/utf8.h"
+#include "base/wire.h"
 #include "model/internal_form.h"
 #include "model/protobuf/protobuf.h"
 
@@ -15,24 +16,10 @@ namespace berth::model {
 namespace {
 
 using Kind = TypeRef::Kind;
+using namespace berth::wire;
 
 constexpr int kMaxDepth = 600;
 constexpr std::string_view kMagic("k8s\0", 4);
-
-void append_varint(std::string& out, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
-  out += static_cast<char>(value);
-}
-
-std::size_t varint_size(std::uint64_t value) {
-  std::size_t size = 1;
-  for (; value >= 0x80; value >>= 7) ++size;
-  return size;
-}
-
-void append_tag(std::string& out, int number, int wire_type) {
-  append_varint(out, static_cast<std::uint64_t>(number) << 3 | static_cast<std::uint64_t>(wire_type));
-}
 
 /// Makes what was written behind a place of one byte a field of bytes: the byte becomes the length.
 void close_length(std::string& out, std::size_t place) {
@@ -502,16 +489,6 @@ const TypeDef* protobuf_type(std::string_view api_version, std::string_view kind
 
 bool encode_message(const TypeDef& type, std::string_view text, std::string& out) { return Encoder(text, out).run(type); }
 
-void append_field(std::string& out, int number, std::string_view bytes) {
-  append_tag(out, number, 2);
-  append_varint(out, bytes.size());
-  out += bytes;
-}
-
-std::size_t field_size(int number, std::size_t bytes) {
-  return varint_size(static_cast<std::uint64_t>(number) << 3 | 2) + varint_size(bytes) + bytes;
-}
-
 std::string protobuf_head(std::string_view api_version, std::string_view kind, std::size_t size) {
   std::string type_meta;
   append_field(type_meta, 1, api_version);
@@ -550,8 +527,7 @@ std::string encode_list_meta(std::string_view revision, std::string_view continu
   append_field(out, 2, revision);
   append_field(out, 3, continue_token);
   if (remaining) {
-    append_tag(out, 4, 0);
-    append_varint(out, static_cast<std::uint64_t>(*remaining));
+    append_number(out, 4, static_cast<std::uint64_t>(*remaining));
   }
   return out;
 }

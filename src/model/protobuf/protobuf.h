@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/wire.h"
 #include "model/schema.h"
 
 namespace berth::model {
@@ -43,10 +44,6 @@ std::optional<std::string> encode_protobuf(const json::Value& document);
 /// What stands before a list's message of `size` bytes in its body, and after it.
 std::string protobuf_head(std::string_view api_version, std::string_view kind, std::size_t size);
 std::string_view protobuf_tail();
-/// A field of bytes: a message in a message, or a list's item.
-void append_field(std::string& out, int number, std::string_view bytes);
-/// How many bytes append_field makes of so many.
-std::size_t field_size(int number, std::size_t bytes);
 /// metav1.ListMeta's message.
 std::string encode_list_meta(std::string_view revision, std::string_view continue_token, std::optional<std::int64_t> remaining);
 /// One event of a watch, framed: its length as four bytes, the highest first, then metav1.WatchEvent with the object's whole body in it.

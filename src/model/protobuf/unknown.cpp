@@ -44,13 +44,13 @@ class Keeper {
       }
       const Numbers& known = *numbers.find(field.number);
       const std::size_t at = index[field.number]++;
-      append_field(out, field.number, merge_field(known, was->second, field.bytes, at, sizes.at(field.number), depth));
+      wire::append_field(out, field.number, merge_field(known, was->second, field.bytes, at, sizes.at(field.number), depth));
       if (known.field == nullptr) earlier.erase(was);
     }
     // A message that JSON spreads is gone from JSON when nothing of it is known.
     for (const auto& [number, was] : earlier)
       if (const Numbers& known = *numbers.find(number); known.field == nullptr)
-        if (const auto kept = merge(known, was.messages.back(), {}, depth + 1); !kept.empty()) append_field(out, number, kept);
+        if (const auto kept = merge(known, was.messages.back(), {}, depth + 1); !kept.empty()) wire::append_field(out, number, kept);
     return out + unknown;
   }
 
@@ -80,8 +80,8 @@ class Keeper {
     was.is_taken[*twin] = true;
     if (!is_map) return merge(inner, was.messages[*twin], now, depth + 1);
     std::string out;
-    append_field(out, 1, wire::first_bytes(now, 1));
-    append_field(out, 2, merge(inner, wire::first_bytes(was.messages[*twin], 2), wire::first_bytes(now, 2), depth + 1));
+    wire::append_field(out, 1, wire::first_bytes(now, 1));
+    wire::append_field(out, 2, merge(inner, wire::first_bytes(was.messages[*twin], 2), wire::first_bytes(now, 2), depth + 1));
     return out;
   }
 

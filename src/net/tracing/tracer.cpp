@@ -10,6 +10,7 @@
 #include <random>
 #include <thread>
 
+#include "base/hex.h"
 #include "base/log.h"
 #include "net/grpc.h"
 
@@ -45,7 +46,7 @@ bool read_id(std::string_view text, std::array<std::uint8_t, Size>& id) {
 
 template <std::size_t Size>
 std::string hex_of(const std::array<std::uint8_t, Size>& id) {
-  return fmt::format("{:02x}", fmt::join(id, ""));
+  return hex(id);
 }
 
 std::mt19937_64& random_source() {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/wire.h"
+
 #ifdef BERTH_WITH_CRI
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -14,11 +16,9 @@ namespace berth::node::cri {
 // Two messages of one field each are written by hand: string service = 1, and enum status = 1.
 std::string health_request(const std::string& service) {
   if (service.empty()) return {};
-  std::string out = "\x0a";
-  std::size_t size = service.size();
-  for (; size >= 0x80; size >>= 7) out += static_cast<char>((size & 0x7f) | 0x80);
-  out += static_cast<char>(size);
-  return out + service;
+  std::string out;
+  wire::append_field(out, 1, service);
+  return out;
 }
 
 int health_status(const std::string& response) {
