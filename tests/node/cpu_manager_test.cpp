@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "node/numa/number_list.h"
+
 namespace berth::node::cpus {
 namespace {
 
@@ -39,6 +41,12 @@ class CpuManagerTest : public ::testing::Test {
         R"("requests":{{"cpu":"{1}","memory":"1Gi"}}}}}}]}}}})",
         uid, cpu));
   }
+  /// Beside pods that are there already.
+  static std::optional<Refusal> admit(CpuManager& manager, const json::Value& pod, std::set<std::string> others) {
+    others.emplace(json::get_string(pod, {"metadata", "uid"}));
+    manager.keep_only(others);
+    return numa::admit({}, {}, pod, {&manager});
+  }
   std::string root_;
   int changes_ = 0;
 };
@@ -51,8 +59,12 @@ TEST_F(CpuManagerTest, MistakesInTheConfigurationSayWhatIsWanted) {
   EXPECT_EQ(error(options("0-9")), "reservedSystemCPUs: this machine has the processors 0-3, not 0-9");
   EXPECT_EQ(error(options("one")), "reservedSystemCPUs: \"one\": a list of processors such as 0-3,8 is wanted");
   wrong = options();
-  wrong.options = {{"distribute-cpus-across-numa", "true"}};
-  EXPECT_EQ(error(wrong), "cpuManagerPolicyOptions.distribute-cpus-across-numa: this node knows full-pcpus-only alone");
+  wrong.options = {{"align-by-socket", "true"}};
+  EXPECT_EQ(error(wrong),
+            "cpuManagerPolicyOptions.align-by-socket: this node knows distribute-cpus-across-numa, full-pcpus-only, "
+            "prefer-align-cpus-by-uncorecache, strict-cpu-reservation");
+  wrong.options = {{"distribute-cpus-across-numa", "true"}, {"prefer-align-cpus-by-uncorecache", "true"}};
+  EXPECT_NE(error(wrong).find("can not be used at the same time"), std::string::npos);
   wrong.options = {{"full-pcpus-only", "yes"}};
   EXPECT_EQ(error(wrong), "cpuManagerPolicyOptions.full-pcpus-only: true or false is wanted");
   auto many = options("");
@@ -65,18 +77,18 @@ TEST_F(CpuManagerTest, WhatIsReservedByAmountIsRoundedUp) {
   some.reserved_milli = 1100;
   const auto manager = CpuManager::start(some);
   ASSERT_TRUE(manager) << manager.error().message;
-  EXPECT_EQ(cpu_list((*manager)->allocatable()), "2-3");
+  EXPECT_EQ(numa::number_list((*manager)->allocatable()), "2-3");
 }
 
 TEST_F(CpuManagerTest, WhoIsToldAndWhatIsKept) {
   auto manager = std::move(*CpuManager::start(options()));
-  EXPECT_FALSE(manager->admit(pod("p", "2"), {}));
+  EXPECT_FALSE(admit(*manager, pod("p", "2"), {}));
   EXPECT_EQ(changes_, 1);
-  EXPECT_FALSE(manager->admit(pod("b", "500m"), {"p"}));
+  EXPECT_FALSE(admit(*manager, pod("b", "500m"), {"p"}));
   EXPECT_EQ(changes_, 1) << "nothing that is shared is another";
-  EXPECT_TRUE(manager->admit(pod("q", "2"), {"p"}));
+  EXPECT_TRUE(admit(*manager, pod("q", "2"), {"p"}));
   manager = std::move(*CpuManager::start(options()));
-  EXPECT_EQ(cpu_list(manager->own("p", "c")), "1-2");
+  EXPECT_EQ(numa::number_list(manager->own("p", "c")), "1-2");
   EXPECT_EQ(manager->cpus_of("b", "c"), "0,3");
   manager->release("p");
   EXPECT_EQ(changes_, 2);
@@ -86,7 +98,7 @@ TEST_F(CpuManagerTest, WhoIsToldAndWhatIsKept) {
 TEST_F(CpuManagerTest, AFileOfAnotherConfigurationIsNotTakenOver) {
   {
     const auto manager = std::move(*CpuManager::start(options()));
-    EXPECT_FALSE(manager->admit(pod("p", "2"), {}));
+    EXPECT_FALSE(admit(*manager, pod("p", "2"), {}));
   }
   EXPECT_NE(error(options("0-1")).find("drain this node and delete the CPU manager checkpoint file"), std::string::npos);
   auto none = options();

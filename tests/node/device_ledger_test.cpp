@@ -25,6 +25,17 @@ json::Value pod(const std::string& uid, json::Array containers, json::Array init
                       {"spec", json::Object{{"containers", std::move(containers)}, {"initContainers", std::move(init)}}}};
 }
 
+/// As the node asks, without a policy of alignment.
+Result<void> admit(DeviceLedger& ledger, const json::Value& pod, const numa::Hint& near = {}) {
+  for (const std::string_view list : {"initContainers", "containers"})
+    for (const json::Value& container : json::get_array(pod, {"spec", list}))
+      if (const auto refusal = ledger.give(pod, container, near)) {
+        ledger.release(std::string(json::get_string(pod, {"metadata", "uid"})));
+        return invalid(refusal->message);
+      }
+  return {};
+}
+
 std::set<std::string> ids_of(const DeviceLedger& ledger, const std::string& uid, const std::string& name = "c") {
   const auto held = ledger.held(uid, name);
   const auto found = held.find(kGpu);
@@ -36,46 +47,46 @@ using Ids = std::set<std::string>;
 TEST(DeviceLedger, APodHoldsWhatItsLimitsNameUntilItIsOver) {
   DeviceLedger ledger;
   EXPECT_TRUE(ledger.report(kGpu, devices({"a", "b", "c"})));
-  ASSERT_TRUE(ledger.admit(pod("p", {container("c", 2)})));
+  ASSERT_TRUE(admit(ledger, pod("p", {container("c", 2)})));
   EXPECT_EQ(ids_of(ledger, "p"), (Ids{"a", "b"}));
-  const auto refused = ledger.admit(pod("q", {container("c", 2)}));
+  const auto refused = admit(ledger, pod("q", {container("c", 2)}));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
             "Allocate failed due to requested number of devices unavailable for example.com/gpu. Requested: 2, Available: 1, which is "
             "unexpected");
   EXPECT_TRUE(ids_of(ledger, "q").empty());
   ledger.keep_only({"q"});
-  ASSERT_TRUE(ledger.admit(pod("q", {container("c", 2)})));
+  ASSERT_TRUE(admit(ledger, pod("q", {container("c", 2)})));
   EXPECT_EQ(ids_of(ledger, "q"), (Ids{"a", "b"}));
 }
 
 TEST(DeviceLedger, APodIsGivenAllOrNothing) {
   DeviceLedger ledger;
   ledger.report(kGpu, devices({"a", "b", "c"}));
-  EXPECT_FALSE(ledger.admit(pod("p", {container("c", 2), container("d", 2)})));
-  ASSERT_TRUE(ledger.admit(pod("q", {container("c", 3)}))) << "what the first container was given is free again";
+  EXPECT_FALSE(admit(ledger, pod("p", {container("c", 2), container("d", 2)})));
+  ASSERT_TRUE(admit(ledger, pod("q", {container("c", 3)}))) << "what the first container was given is free again";
 }
 
 TEST(DeviceLedger, WhatAnInitContainerHadIsHadByThoseAfterIt) {
   DeviceLedger ledger;
   ledger.report(kGpu, devices({"a", "b"}));
-  ASSERT_TRUE(ledger.admit(pod("p", {container("c", 2)}, {container("i", 2)})));
+  ASSERT_TRUE(admit(ledger, pod("p", {container("c", 2)}, {container("i", 2)})));
   EXPECT_EQ(ids_of(ledger, "p", "i"), ids_of(ledger, "p", "c"));
   ledger.keep_only({});
-  EXPECT_FALSE(ledger.admit(pod("p", {container("c", 1)}, {container("i", 2, R"(,"restartPolicy":"Always")")}))) << "a sidecar goes on";
+  EXPECT_FALSE(admit(ledger, pod("p", {container("c", 1)}, {container("i", 2, R"(,"restartPolicy":"Always")")}))) << "a sidecar goes on";
 }
 
 TEST(DeviceLedger, OnlyHealthyOnesAreGivenAndSickOnesStayWithTheirPod) {
   DeviceLedger ledger;
   auto list = devices({"a", "b"});
   ledger.report(kGpu, list);
-  ASSERT_TRUE(ledger.admit(pod("p", {container("c", 1)})));
+  ASSERT_TRUE(admit(ledger, pod("p", {container("c", 1)})));
   list["a"].is_healthy = list["b"].is_healthy = false;
   EXPECT_TRUE(ledger.report(kGpu, list));
   EXPECT_EQ(ledger.inventory(kNow).capacity[kGpu], 2);
   EXPECT_EQ(ledger.inventory(kNow).allocatable[kGpu], 0);
   EXPECT_EQ(ids_of(ledger, "p"), Ids{"a"});
-  EXPECT_FALSE(ledger.admit(pod("q", {container("c", 1)})));
+  EXPECT_FALSE(admit(ledger, pod("q", {container("c", 1)})));
   EXPECT_FALSE(ledger.report(kGpu, list)) << "the same again is no news";
 }
 
@@ -93,21 +104,21 @@ TEST(DeviceLedger, APluginThatGoesMayComeBackWithinFiveMinutes) {
 TEST(DeviceLedger, AContainersDevicesAreExchangedForFreeOnesAlone) {
   DeviceLedger ledger;
   ledger.report(kGpu, devices({"a", "b", "c"}));
-  ASSERT_TRUE(ledger.admit(pod("p", {container("c", 1)})));
-  ASSERT_TRUE(ledger.admit(pod("q", {container("c", 1)})));
+  ASSERT_TRUE(admit(ledger, pod("p", {container("c", 1)})));
+  ASSERT_TRUE(admit(ledger, pod("q", {container("c", 1)})));
   EXPECT_EQ(ledger.choice("q", "c", kGpu), (Ids{"b", "c"}));
   EXPECT_FALSE(ledger.exchange("q", "c", kGpu, {"a"})) << "another's";
   EXPECT_FALSE(ledger.exchange("q", "c", kGpu, {"b", "c"})) << "more than it asked for";
   EXPECT_TRUE(ledger.exchange("q", "c", kGpu, {"c"}));
   EXPECT_EQ(ids_of(ledger, "q"), Ids{"c"});
-  ASSERT_TRUE(ledger.admit(pod("r", {container("c", 1)})));
+  ASSERT_TRUE(admit(ledger, pod("r", {container("c", 1)})));
   EXPECT_EQ(ids_of(ledger, "r"), Ids{"b"});
 }
 
 TEST(DeviceLedger, WhatAnInitContainerLentIsNotExchanged) {
   DeviceLedger ledger;
   ledger.report(kGpu, devices({"a", "b"}));
-  ASSERT_TRUE(ledger.admit(pod("p", {container("c", 1)}, {container("i", 1)})));
+  ASSERT_TRUE(admit(ledger, pod("p", {container("c", 1)}, {container("i", 1)})));
   EXPECT_FALSE(ledger.exchange("p", "c", kGpu, {"b"}));
 }
 
@@ -117,7 +128,7 @@ TEST(DeviceLedger, WhatPluginsSaidIsOneAndIsKeptForTheNextProcess) {
   ledger.report("example.com/nic", devices({"n"}));
   auto both = container("c", 1);
   json::set(both, {"resources", "limits", "example.com/nic"}, "1");
-  ASSERT_TRUE(ledger.admit(pod("p", {both})));
+  ASSERT_TRUE(admit(ledger, pod("p", {both})));
   EXPECT_EQ(ledger.granted("p", "c", kGpu), nullptr);
   ledger.note_grant(
       "p", "c", kGpu,
@@ -135,16 +146,75 @@ TEST(DeviceLedger, WhatPluginsSaidIsOneAndIsKeptForTheNextProcess) {
     EXPECT_EQ(json::get_string(grant.devices.at(0), {"host_path"}), "/dev/g0");
     EXPECT_EQ(ids_of(*one, "p"), Ids{"a"});
   }
-  ASSERT_TRUE(next.admit(pod("p", {both}))) << "it has them already";
-  ASSERT_TRUE(next.admit(pod("q", {container("c", 1)})));
+  ASSERT_TRUE(admit(next, pod("p", {both}))) << "it has them already";
+  ASSERT_TRUE(admit(next, pod("q", {container("c", 1)})));
   EXPECT_EQ(ids_of(next, "q"), Ids{"b"});
   EXPECT_FALSE(next.restore(*json::parse(R"({"some":"thing"})")));
 }
 
 TEST(DeviceLedger, ResourcesThatNoPluginToldOfAreLeftAlone) {
   DeviceLedger ledger;
-  EXPECT_TRUE(ledger.admit(pod("p", {container("c", 8)})));
+  EXPECT_TRUE(admit(ledger, pod("p", {container("c", 8)})));
   EXPECT_TRUE(ledger.inventory(kNow).capacity.empty());
+}
+
+/// Two near the first NUMA node, two near the second, one that does not say.
+DeviceLedger::Devices placed() {
+  DeviceLedger::Devices out = devices({"a", "b", "c", "d", "x"});
+  for (const char* id : {"a", "b"}) out[id].numa_nodes = {0};
+  for (const char* id : {"c", "d"}) out[id].numa_nodes = {1};
+  return out;
+}
+numa::Hints hints(const DeviceLedger& ledger, const json::Value& pod) {
+  const auto found = ledger.hints(pod, json::get_array(pod, {"spec", "containers"})[0], 0b11);
+  return found.contains(kGpu) ? found.at(kGpu) : numa::Hints(std::vector<numa::Hint>{{99, false}});
+}
+using HintList = std::vector<numa::Hint>;
+
+TEST(DeviceLedger, HintsAreTheNumaNodesThatHaveAsManyAndTheFewestArePreferred) {
+  DeviceLedger ledger;
+  ledger.report(kGpu, devices({"a", "b"}));
+  EXPECT_EQ(hints(ledger, pod("p", {container("c", 1)})), std::nullopt) << "nobody says where they are";
+  ledger.report(kGpu, placed());
+  EXPECT_EQ(hints(ledger, pod("p", {container("c", 2)})), numa::Hints(HintList{{3, false}, {2, true}, {1, true}}));
+  EXPECT_EQ(hints(ledger, pod("p", {container("c", 3)})), numa::Hints(HintList{{3, true}})) << "no node has three";
+  EXPECT_EQ(hints(ledger, pod("p", {container("c", 6)})), numa::Hints(HintList{})) << "there are not as many";
+  ASSERT_TRUE(admit(ledger, pod("q", {container("c", 1)}), {2, true}));
+  EXPECT_EQ(ids_of(ledger, "q"), (Ids{"c"})) << "near the second, though not the lowest";
+  EXPECT_EQ(hints(ledger, pod("p", {container("c", 2)})), numa::Hints(HintList{{3, false}, {1, true}}));
+  auto broken = placed();
+  broken["a"].is_healthy = false;
+  ledger.report(kGpu, broken);
+  EXPECT_EQ(hints(ledger, pod("p", {container("c", 2)})), numa::Hints(HintList{{3, false}})) << "one would do, were all of them whole";
+  ledger.release("q");
+  EXPECT_EQ(hints(ledger, pod("p", {container("c", 2)})), numa::Hints(HintList{{3, false}, {2, true}}));
+}
+
+TEST(DeviceLedger, WhatIsNotNearIsTakenLast) {
+  DeviceLedger ledger;
+  ledger.report(kGpu, placed());
+  ASSERT_TRUE(admit(ledger, pod("p", {container("c", 3)}), {2, false}));
+  EXPECT_EQ(ids_of(ledger, "p"), (Ids{"a", "c", "d"})) << "then those that are elsewhere, then those that say nothing";
+}
+
+TEST(DeviceLedger, APluginsOwnChoiceDoesNotLeaveTheNumaNodes) {
+  DeviceLedger ledger;
+  ledger.report(kGpu, placed());
+  ASSERT_TRUE(admit(ledger, pod("p", {container("c", 1)}), {2, true}));
+  EXPECT_EQ(ledger.choice("p", "c", kGpu), (Ids{"c", "d"}));
+  EXPECT_FALSE(ledger.exchange("p", "c", kGpu, {"a"}));
+  EXPECT_TRUE(ledger.exchange("p", "c", kGpu, {"d"}));
+  ASSERT_TRUE(admit(ledger, pod("q", {container("c", 1)})));
+  EXPECT_EQ(ledger.choice("q", "c", kGpu), (Ids{"a", "b", "c", "x"})) << "who was told no NUMA nodes has the choice of all";
+}
+
+TEST(DeviceLedger, APodsHintsAreForTheMostAtATime) {
+  DeviceLedger ledger;
+  ledger.report(kGpu, placed());
+  const json::Value whole =
+      pod("p", {container("c", 1), container("d", 1)}, {container("i", 2), container("s", 1, R"(,"restartPolicy":"Always")")});
+  EXPECT_EQ(ledger.pod_hints(whole, 0b11).at(kGpu), numa::Hints(HintList{{3, true}})) << "two and a sidecar";
+  EXPECT_TRUE(ledger.pod_hints(pod("n", {}), 0b11).empty());
 }
 
 }  // namespace

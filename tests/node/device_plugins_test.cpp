@@ -136,6 +136,12 @@ class StubPlugin {
 
 class Plugins : public ::testing::Test {
  protected:
+  /// Beside pods that are there already.
+  bool admit(const json::Value& pod, std::set<std::string> others) {
+    others.emplace(json::get_string(pod, {"metadata", "uid"}));
+    plugins_->keep_only(others);
+    return !numa::admit({}, {}, pod, {plugins_.get()});
+  }
   void SetUp() override {
     directory_ = std::filesystem::temp_directory_path() / fmt::format("berth-devices-{}", ::getpid());
     std::filesystem::remove_all(directory_);
@@ -238,7 +244,7 @@ TEST_F(Plugins, OneWhoseSocketIsFoundIsAskedForItsOptions) {
   wait_for_change(1);
   plugins_->handler().deregister_plugin(found);
   EXPECT_EQ(plugins_->inventory().allocatable.at(kGpu), 2) << "its devices are there for as long as it lists them";
-  ASSERT_TRUE(plugins_->admit(pod("p"), {}));
+  ASSERT_TRUE(admit(pod("p"), {}));
   ASSERT_TRUE(plugins_->prepare("p", "c"));
   EXPECT_EQ(asked_.back(), R"(PreStartContainer {"devices_ids":["g0"]})");
 }
@@ -260,7 +266,7 @@ TEST_F(Plugins, AreAskedOnceForAContainerAndBeforeEachStartWhereTheyWant) {
   ASSERT_TRUE(register_plugin(R"({"pre_start_required":true,"get_preferred_allocation_available":true})"));
   plugin_->list(kTwo);
   wait_for_change(1);
-  ASSERT_TRUE(plugins_->admit(pod("p"), {}));
+  ASSERT_TRUE(admit(pod("p"), {}));
   for (int start = 0; start < 2; ++start) {
     const auto grant = plugins_->prepare("p", "c");
     ASSERT_TRUE(grant) << grant.error().message;
@@ -281,14 +287,14 @@ TEST_F(Plugins, WhatWasGivenIsKnownToTheNextProcessAndFreeWhenThePodIsOver) {
   ASSERT_TRUE(register_plugin());
   plugin_->list(R"({"devices":[{"ID":"g0","health":"Healthy"}]})");
   wait_for_change(1);
-  ASSERT_TRUE(plugins_->admit(pod("p"), {}));
+  ASSERT_TRUE(admit(pod("p"), {}));
   ASSERT_TRUE(plugins_->prepare("p", "c"));
   start();
   EXPECT_EQ(plugins_->prepare("p", "c")->environment.at("GPU"), "one") << "no plugin is asked again";
   ASSERT_TRUE(register_plugin());
   wait_for_change(3);  // The first process's plugin was there, it went, it is there.
-  EXPECT_FALSE(plugins_->admit(pod("q"), {"p"}));
-  EXPECT_TRUE(plugins_->admit(pod("q"), {}));
+  EXPECT_FALSE(admit(pod("q"), {"p"}));
+  EXPECT_TRUE(admit(pod("q"), {}));
 }
 
 TEST_F(Plugins, WhatAPluginRefusesIsSaid) {
@@ -297,7 +303,7 @@ TEST_F(Plugins, WhatAPluginRefusesIsSaid) {
   ASSERT_TRUE(register_plugin());
   plugin_->list(kTwo);
   wait_for_change(1);
-  ASSERT_TRUE(plugins_->admit(pod("p"), {}));
+  ASSERT_TRUE(admit(pod("p"), {}));
   const auto refused = plugins_->prepare("p", "c");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message, "the device plugin of example.com/gpu says to Allocate: it is on fire");

@@ -210,11 +210,11 @@ TEST(KubeletConfig, TheDecodersWordsAndItsOrder) {
 
 TEST(KubeletConfig, WhatHasNoEffectIsSaid) {
   const auto settings = load_config_text(
-      "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ntopologyManagerPolicy: restricted\nevictionHrad: {}\n",
+      "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nshowHiddenMetricsForVersion: restricted\nevictionHrad: {}\n",
       "FILE");
   ASSERT_TRUE(settings) << settings.error();
   EXPECT_EQ(settings->warnings, (std::vector<std::string>{"the configuration's unknown field \"evictionHrad\" is ignored",
-                                                          "the configuration's field \"topologyManagerPolicy\" has no effect here"}));
+                                                          "the configuration's field \"showHiddenMetricsForVersion\" has no effect here"}));
 }
 
 TEST(PodFacts, QuantitiesPrintAsGoKeepsThem) {
@@ -320,6 +320,24 @@ TEST(KubeletFile, EveryFieldThatActsIsRead) {
     if (field == "crashLoopBackOff") continue;  // Of its parts one acts.
     EXPECT_FALSE(read) << field;
   }
+}
+
+TEST(KubeletConfig, MemoryThatIsReservedByNumaNode) {
+  const auto read = read_kubelet_configuration(
+      *json::parse(R"({"memoryManagerPolicy":"Static","topologyManagerPolicy":"restricted","topologyManagerScope":"pod",)"
+                   R"("reservedMemory":[{"numaNode":1,"limits":{"memory":"1Gi","hugepages-2Mi":0}},{"limits":{"memory":"2Gi"}}]})"));
+  ASSERT_TRUE(read);
+  const std::map<int, StatementMap> both{{0, {{"memory", "2Gi"}}}, {1, {{"hugepages-2Mi", "0"}, {"memory", "1Gi"}}}};
+  EXPECT_EQ(read->reserved_memory, both);
+  EXPECT_EQ(read->topology_manager_policy, "restricted");
+  EXPECT_EQ(read->topology_manager_scope, "pod");
+  EXPECT_TRUE(read->warnings.empty());
+  KubeletSettings flags;
+  EXPECT_EQ(apply_kubelet_argument(flags, "reserved-memory", {"0:memory=2Gi;1:memory=1Gi,hugepages-2Mi=0"}), std::nullopt);
+  EXPECT_EQ(flags.reserved_memory, both);
+  EXPECT_NE(apply_kubelet_argument(flags, "reserved-memory", {"memory=2Gi"})->find("such as 0:memory=1Gi is wanted"), std::string::npos);
+  EXPECT_NE(apply_kubelet_argument(flags, "reserved-memory", {"0:memory=2Gi;0:memory=1Gi"})->find("NUMA node 0 is named twice"),
+            std::string::npos);
 }
 
 TEST(KubeletConfig, OtherKindsAndBrokenFilesAreRefused) {

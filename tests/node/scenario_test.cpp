@@ -51,8 +51,8 @@ TEST(Scenario, TheFirstRuleThatSetsAKeyWinsAndThePodItselfBeforeAll) {
 
 TEST(Scenario, WhatAKubeletKnowsAndNothingHereActsOnIsTold) {
   std::vector<std::string> notes;
-  ASSERT_TRUE(Scenario::parse("kubelet: {topologyManagerPolicy: restricted, maxPods: 7}\n", "s.yaml", &notes));
-  EXPECT_EQ(notes, std::vector<std::string>{"s.yaml: known, and without effect here: kubelet.topologyManagerPolicy (line 1)"});
+  ASSERT_TRUE(Scenario::parse("kubelet: {showHiddenMetricsForVersion: restricted, maxPods: 7}\n", "s.yaml", &notes));
+  EXPECT_EQ(notes, std::vector<std::string>{"s.yaml: known, and without effect here: kubelet.showHiddenMetricsForVersion (line 1)"});
 }
 
 TEST(Scenario, MistakesAreRefusedWithTheirPlace) {

@@ -109,6 +109,8 @@ class AgentImpl final : public Agent {
     if (const auto computed = compute_resources(); !computed) return computed;
     if (const auto made = make_cgroups(); !made) return made;
     lower_own_oom_score();
+    if (const auto managed = drivers_.manage_numa(options_.settings, resources_, options_.root, [this] { show_devices(""); }); !managed)
+      return managed;
     drivers_.take_device_plugins(options_.device_plugins, options_.root + "/devices.json", [this] {
       report_soon();
       show_devices("");
@@ -116,7 +118,6 @@ class AgentImpl final : public Agent {
     if (!options_.plugins_registry.empty())
       drivers_.take_claim_drivers(blocking_, options_.node_name, options_.root + "/claims.json",
                                   [this](const std::string& uid) { show_devices(uid); });
-    if (const auto managed = drivers_.manage_cpus(options_.settings, options_.root, [this] { show_devices(""); }); !managed) return managed;
     make_environment();
     serve_csi();
     pods_.emplace(client_, *environment_, [this](const json::Value& pod, const std::vector<json::Value>& active, const json::Value* node) {

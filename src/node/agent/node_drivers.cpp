@@ -10,6 +10,8 @@
 #include "node/devices/device_plugins.h"
 #include "node/devices/pod_resources.h"
 #include "node/eviction/kubelet_config.h"
+#include "node/numa/memory_manager.h"
+#include "node/numa/numa_machine.h"
 #include "node/plugins/plugin_watcher.h"
 
 namespace berth::node::agent {
@@ -20,6 +22,7 @@ NodeDrivers::~NodeDrivers() { stop_watching(); }
 void NodeDrivers::take_device_plugins(const std::string& directory, const std::string& checkpoint, std::function<void()> changed) {
   if (directory.empty()) return;
   devices::PluginOptions options{.directory = directory, .checkpoint = checkpoint};
+  options.machine = machine_.nodes;
   options.changed = std::move(changed);
   auto started = devices::DevicePlugins::start(clock_, std::move(options));
   if (!started) return log::warning("node", "this node takes no device plugins: {}", started.error().message);
@@ -61,7 +64,7 @@ void NodeDrivers::take_claim_drivers(client::Client& blocking, const std::string
 void NodeDrivers::tell_of_pods(const std::string& directory, const NodePods& pods) {
   if (directory.empty()) return;
   devices::PodResourcesOptions options{
-      .directory = directory, .pods = {}, .plugins = devices_.get(), .claims = claims_.get(), .cpus = cpus_.get()};
+      .directory = directory, .pods = {}, .plugins = devices_.get(), .claims = claims_.get(), .cpus = cpus_.get(), .memory = memory_.get()};
   options.pods = [&pods] {
     std::vector<json::Value> out;
     for (const auto& worker : pods.workers())
@@ -91,35 +94,74 @@ void NodeDrivers::watch(const std::string& directory, const NodePods& pods) {
     log::warning("node", "this node finds no drivers: {}", started.error().message);
 }
 
-Result<void> NodeDrivers::manage_cpus(const eviction::KubeletSettings& settings, const std::string& root, std::function<void()> changed) {
-  cpus::CpuManagerOptions options{.policy = settings.cpu_manager_policy, .reserved = settings.reserved_system_cpus};
-  options.options.insert(settings.cpu_manager_policy_options.begin(), settings.cpu_manager_policy_options.end());
+namespace {
+
+cpus::CpuManagerOptions cpu_options(const eviction::KubeletSettings& settings, const std::string& root) {
+  cpus::CpuManagerOptions out{.policy = settings.cpu_manager_policy, .reserved = settings.reserved_system_cpus};
+  out.options.insert(settings.cpu_manager_policy_options.begin(), settings.cpu_manager_policy_options.end());
   for (const auto* reserved : {&settings.kube_reserved, &settings.system_reserved})
     if (const auto found = reserved->find("cpu"); found != reserved->end())
-      if (const auto amount = model::Quantity::parse(found->second)) options.reserved_milli += amount->milli_value();
-  options.checkpoint = root + "/cpu_manager_state";
-  options.changed = std::move(changed);
-  auto started = cpus::CpuManager::start(std::move(options));
-  if (!started) return std::unexpected(started.error());
-  cpus_ = std::move(*started);
+      if (const auto amount = model::Quantity::parse(found->second)) out.reserved_milli += amount->milli_value();
+  out.checkpoint = root + "/cpu_manager_state";
+  return out;
+}
+
+Result<numa::MemoryManagerOptions> memory_options(const eviction::KubeletSettings& settings, const eviction::NodeResources& resources,
+                                                  const std::string& root) {
+  numa::MemoryManagerOptions out{.policy = settings.memory_manager_policy};
+  for (const auto& [number, limits] : settings.reserved_memory)
+    for (const auto& [type, text] : limits) {
+      const auto amount = model::Quantity::parse(text);
+      if (!amount) return invalid(fmt::format("reservedMemory: NUMA node {}, {}: \"{}\" is no quantity", number, type, text));
+      out.reserved[number][type] += amount->value();
+    }
+  for (const auto& [type, amount] : resources.reservation)
+    if (type == "memory" || type.starts_with("hugepages-")) out.node_total[type] = amount.value();
+  out.checkpoint = root + "/memory_manager_state";
+  return out;
+}
+
+}  // namespace
+
+Result<void> NodeDrivers::manage_numa(const eviction::KubeletSettings& settings, const eviction::NodeResources& resources,
+                                      const std::string& root, std::function<void()> changed) {
+  auto cpu = cpu_options(settings, root);
+  cpu.changed = std::move(changed);
+  const auto capacity = resources.capacity.find("memory");
+  const auto machine = numa::read_numa_machine(cpu.system_root, capacity == resources.capacity.end() ? 0 : capacity->second.value());
+  if (!machine) return std::unexpected(machine.error());
+  auto memory = memory_options(settings, resources, root);
+  if (!memory) return std::unexpected(memory.error());
+  auto policy = numa::alignment_policy(settings.topology_manager_policy, settings.topology_manager_scope,
+                                       {settings.topology_manager_policy_options.begin(), settings.topology_manager_policy_options.end()},
+                                       machine->layout);
+  if (!policy) return std::unexpected(policy.error());
+  auto cpus = cpus::CpuManager::start(std::move(cpu));
+  if (!cpus) return std::unexpected(cpus.error());
+  auto memories = numa::MemoryManager::start(*machine, std::move(*memory));
+  if (!memories) return std::unexpected(memories.error());
+  machine_ = machine->layout;
+  alignment_ = *policy;
+  cpus_ = std::move(*cpus);
+  memory_ = std::move(*memories);
   return {};
 }
 
 std::optional<Refusal> NodeDrivers::refuse(const json::Value& pod, const std::vector<json::Value>& active) {
-  std::set<std::string> others;
-  for (const auto& other : active) others.emplace(json::get_string(other, {"metadata", "uid"}));
-  if (cpus_)
-    if (auto refusal = cpus_->admit(pod, others)) return Refusal{std::move(refusal->reason), std::move(refusal->message)};
-  if (!devices_) return std::nullopt;
-  const auto given = devices_->admit(pod, std::move(others));
-  if (given) return std::nullopt;
-  if (cpus_) cpus_->release(std::string(json::get_string(pod, {"metadata", "uid"})));
-  return Refusal{"UnexpectedAdmissionError", given.error().message};
+  std::vector<numa::Giver*> givers;
+  for (numa::Giver* one :
+       {static_cast<numa::Giver*>(devices_.get()), static_cast<numa::Giver*>(cpus_.get()), static_cast<numa::Giver*>(memory_.get())})
+    if (one != nullptr) givers.push_back(one);
+  std::set<std::string> known{std::string(json::get_string(pod, {"metadata", "uid"}))};
+  for (const auto& other : active) known.emplace(json::get_string(other, {"metadata", "uid"}));
+  for (numa::Giver* giver : givers) giver->keep_only(known);
+  return numa::admit(alignment_, machine_, pod, givers);
 }
 
 void NodeDrivers::give_to(PodEnvironment& environment) const {
   environment.claims = claims_.get();
   environment.cpus = cpus_.get();
+  environment.memory = memory_.get();
   auto* plugins = devices_.get();
   if (plugins == nullptr) return;
   environment.devices = [plugins](const std::string& uid, const std::string& container) { return plugins->prepare(uid, container); };

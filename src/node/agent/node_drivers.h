@@ -1,4 +1,5 @@
-// What pods are given of a node beside amounts: devices of plugins and of drivers that are found by their sockets, processors of their own.
+// What pods are given of a node beside amounts: devices of plugins and of drivers that are found by their sockets, processors and memory of
+// their own.
 #pragma once
 #include <functional>
 #include <map>
@@ -7,9 +8,13 @@
 
 #include "base/clock.h"
 #include "node/admission.h"
+#include "node/numa/alignment.h"
 
 namespace berth::node::cpus {
 class CpuManager;
+}
+namespace berth::node::numa {
+class MemoryManager;
 }
 namespace berth::node::devices {
 class ClaimDrivers;
@@ -18,7 +23,8 @@ class PodResources;
 }  // namespace berth::node::devices
 namespace berth::node::eviction {
 struct KubeletSettings;
-}
+struct NodeResources;
+}  // namespace berth::node::eviction
 namespace berth::node::csi {
 class CsiVolumes;
 struct CsiOptions;
@@ -62,9 +68,11 @@ class NodeDrivers {
   /// What CSI drivers are asked is called off; who was given csi() is gone.
   void stop_csi();
 
-  /// The error says what in the configuration or the files below `root` is in the way. `changed`: the shared processors are others.
-  Result<void> manage_cpus(const eviction::KubeletSettings& settings, const std::string& root, std::function<void()> changed);
-  /// A pod that comes gets its devices and processors, all or none; those of pods that are not active are free.
+  /// Processors and memory of containers' own, and from which NUMA nodes they and devices come: before any device plugin is taken. The
+  /// error says what in the configuration or the files below `root` is in the way. `changed`: the shared processors are others.
+  Result<void> manage_numa(const eviction::KubeletSettings& settings, const eviction::NodeResources& resources, const std::string& root,
+                           std::function<void()> changed);
+  /// A pod that comes gets its devices, processors and memory, all or none; those of pods that are not active are free.
   std::optional<Refusal> refuse(const json::Value& pod, const std::vector<json::Value>& active);
   /// So that pods have what there is.
   void give_to(PodEnvironment& environment) const;
@@ -79,6 +87,9 @@ class NodeDrivers {
   std::unique_ptr<csi::CsiVolumes> csi_;
   std::unique_ptr<devices::ClaimDrivers> claims_;
   std::unique_ptr<cpus::CpuManager> cpus_;
+  std::unique_ptr<numa::MemoryManager> memory_;
+  numa::Machine machine_;
+  numa::AlignmentPolicy alignment_;
   std::unique_ptr<devices::PodResources> pod_resources_;
   std::unique_ptr<plugins::PluginWatcher> watcher_;
 };

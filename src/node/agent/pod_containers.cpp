@@ -5,6 +5,7 @@
 #include "node/agent/pod_worker.h"
 #include "node/agent/termination_message.h"
 #include "node/cpus/cpu_manager.h"
+#include "node/numa/memory_manager.h"
 
 namespace berth::node::agent {
 namespace {
@@ -204,6 +205,9 @@ std::string PodWorker::place_container(std::size_t i, json::Value& config) const
         json::set(config, {"linux", "security_context", "namespace_options", "target_id"}, json::Value(containers_[other].id));
   std::string cpus = environment_.cpus == nullptr ? "" : environment_.cpus->cpus_of(uid_, spec_.containers[i].name);
   if (!cpus.empty()) json::set(config, {"linux", "resources", "cpuset_cpus"}, json::Value(cpus));
+  if (environment_.memory != nullptr)
+    if (std::string nodes = environment_.memory->nodes_of(uid_, spec_.containers[i].name); !nodes.empty())
+      json::set(config, {"linux", "resources", "cpuset_mems"}, json::Value(std::move(nodes)));
   return cpus;
 }
 

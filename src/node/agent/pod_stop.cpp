@@ -8,6 +8,7 @@
 #include "node/agent/pod_worker.h"
 #include "node/cpus/cpu_manager.h"
 #include "node/csi/csi_volumes.h"
+#include "node/numa/memory_manager.h"
 
 namespace berth::node::agent {
 namespace {
@@ -130,6 +131,7 @@ void PodWorker::stop_everything(const Stop& stop) {
     return;
   }
   if (environment_.cpus) environment_.cpus->release(uid_);
+  if (environment_.memory) environment_.memory->release(uid_);
   is_held_ = !release_claims();
   if (is_held_) return;
   // What a pod kept on the node goes with its containers: memory-backed volumes would otherwise hold the memory that it was evicted for.

@@ -27,6 +27,9 @@
 namespace berth::node::csi {
 class CsiVolumes;
 }
+namespace berth::node::numa {
+class MemoryManager;
+}
 namespace berth::node::cpus {
 class CpuManager;
 }
@@ -77,6 +80,7 @@ struct PodEnvironment {
   devices::ClaimDrivers* claims = nullptr;                              ///< Null: no DRA driver can register with this node.
   std::vector<std::string> cdi_folders = {"/etc/cdi", "/var/run/cdi"};  ///< For runtimes that know no CDI devices.
   cpus::CpuManager* cpus = nullptr;                                     ///< Null: all containers run on all processors.
+  numa::MemoryManager* memory = nullptr;                                ///< Null: memory comes from all NUMA nodes.
   /// The Node object's uid; empty until it is registered. On the loop only.
   std::function<std::string()> node_uid;
   TaskGroup tasks;  ///< Probes under way. Last: destroyed first.

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
+#include <bit>
+#include <tuple>
 
 #include "model/quantity.h"
 #include "node/eviction/pod_facts.h"
+#include "node/numa/number_list.h"
 
 namespace berth::node::cpus {
 namespace {
@@ -14,13 +16,14 @@ namespace {
 /// Takes processors for one request, from what is left.
 class Taker {
  public:
-  Taker(const CpuTopology& topology, CpuSet available, std::size_t count)
-      : topology_(topology), left_(std::move(available)), wanted_(count) {}
+  Taker(const CpuTopology& topology, CpuSet available, std::size_t count, bool by_cache)
+      : topology_(topology), left_(std::move(available)), wanted_(count), by_cache_(by_cache) {}
 
   CpuSet run() {
     if (left_.size() < wanted_) return {};
     take_whole(&Cpu::numa_node);
     take_whole(&Cpu::socket);
+    if (by_cache_) take_of_caches();
     take_whole(&Cpu::core);
     for (const int core : in_order(&Cpu::core))
       for (const int cpu : members(&Cpu::core, core))
@@ -57,6 +60,14 @@ class Taker {
       if (free.size() == size_of(level, group) && free.size() <= wanted_ - taken_.size()) take(free);
     }
   }
+  /// Whole caches, and the rest from one that has as many.
+  void take_of_caches() {
+    take_whole(&Cpu::cache);
+    const std::size_t rest = wanted_ - taken_.size();
+    if (rest == 0) return;
+    for (const int cache : in_order(&Cpu::cache))
+      if (const CpuSet free = members(&Cpu::cache, cache); free.size() >= rest) return take(Taker(topology_, free, rest, false).run());
+  }
   void take(const CpuSet& cpus) {
     for (const int cpu : cpus) {
       taken_.insert(cpu);
@@ -67,9 +78,8 @@ class Taker {
   const CpuTopology& topology_;
   CpuSet left_, taken_;
   const std::size_t wanted_;
+  const bool by_cache_;
 };
-
-bool is_sidecar_container(const json::Value& container) { return json::get_string(container, {"restartPolicy"}) == "Always"; }
 
 CpuSet without(CpuSet from, const CpuSet& these) {
   for (const int cpu : these) from.erase(cpu);
@@ -78,8 +88,75 @@ CpuSet without(CpuSet from, const CpuSet& these) {
 
 }  // namespace
 
-CpuSet take_close(const CpuTopology& topology, const CpuSet& available, std::size_t count) {
-  return Taker(topology, available, count).run();
+CpuSet take_close(const CpuTopology& topology, const CpuSet& available, std::size_t count, bool by_cache) {
+  return Taker(topology, available, count, by_cache).run();
+}
+
+namespace {
+
+CpuSet of_nodes(const CpuTopology& topology, const CpuSet& cpus, numa::NodeSet nodes) {
+  CpuSet out;
+  for (const Cpu& one : topology.cpus)
+    if ((nodes >> one.numa_node & 1) != 0 && cpus.contains(one.id)) out.insert(one.id);
+  return out;
+}
+
+numa::NodeSet all_nodes(const CpuTopology& topology) {
+  numa::NodeSet out = 0;
+  for (const Cpu& one : topology.cpus) out |= numa::NodeSet{1} << one.numa_node;
+  return out;
+}
+
+/// How many each of these NUMA nodes gives, or nothing where they cannot give alike; what is left over comes from those with the most.
+std::map<int, std::size_t> even_shares(std::map<int, std::size_t> free, std::size_t count, std::size_t step) {
+  const std::size_t each = count / free.size() / step * step;
+  std::map<int, std::size_t> out;
+  for (auto& [node, left] : free) {
+    if (left < each) return {};
+    out[node] = each;
+    left -= each;
+  }
+  for (std::size_t rest = count - each * free.size(); rest > 0; rest -= std::min(rest, step)) {
+    const auto most = std::ranges::max_element(free, {}, [](const auto& entry) { return entry.second; });
+    const std::size_t more = std::min(rest, step);
+    if (most->second < more) return {};
+    most->second -= more;
+    out[most->first] += more;
+  }
+  return out;
+}
+
+double unevenness(const std::map<int, std::size_t>& free) {
+  double sum = 0, squares = 0;
+  for (const auto& [node, count] : free) {
+    sum += static_cast<double>(count);
+    squares += static_cast<double>(count) * static_cast<double>(count);
+  }
+  const double mean = sum / static_cast<double>(free.size());
+  return squares / static_cast<double>(free.size()) - mean * mean;
+}
+
+}  // namespace
+
+CpuSet take_spread(const CpuTopology& topology, const CpuSet& available, std::size_t count, std::size_t step) {
+  const numa::NodeSet all = all_nodes(topology);
+  std::map<int, std::size_t> free;
+  for (const int node : numa::numbers_of(all)) free[node] = of_nodes(topology, available, numa::NodeSet{1} << node).size();
+  using Rank = std::tuple<int, double, numa::NodeSet>;  // How many NUMA nodes, how uneven they are left, which they are.
+  std::optional<std::pair<Rank, std::map<int, std::size_t>>> best;
+  numa::for_each_subset(all, [&](numa::NodeSet nodes) {
+    std::map<int, std::size_t> chosen, rest = free;
+    for (const int node : numa::numbers_of(nodes)) chosen[node] = free[node];
+    const auto shares = even_shares(std::move(chosen), count, step);
+    for (const auto& [node, share] : shares) rest[node] -= share;
+    const Rank rank{std::popcount(nodes), unevenness(rest), nodes};
+    if (!shares.empty() && (!best || rank < best->first)) best = {rank, shares};
+  });
+  if (!best) return take_close(topology, available, count);
+  CpuSet out;
+  for (const auto& [node, share] : best->second)
+    out.merge(take_close(topology, of_nodes(topology, available, numa::NodeSet{1} << node), share));
+  return out;
 }
 
 std::size_t own_cpus(const json::Value& pod, const json::Value& container) {
@@ -91,38 +168,72 @@ std::size_t own_cpus(const json::Value& pod, const json::Value& container) {
   return static_cast<std::size_t>(amount->milli_value() / 1000);
 }
 
-std::optional<CpuRefusal> CpuLedger::admit(const json::Value& pod) {
+CpuSet CpuLedger::take(const CpuSet& available, std::size_t count) const {
+  if (!policy_.is_spread) return take_close(topology_, available, count, policy_.by_cache);
+  return take_spread(topology_, available, count, policy_.full_cores_only ? static_cast<std::size_t>(topology_.threads_per_core()) : 1);
+}
+
+std::vector<numa::Hint> CpuLedger::possible(const CpuSet& available, const CpuSet& lent, std::size_t count) const {
+  const numa::NodeSet all = all_nodes(topology_);
+  int fewest = std::popcount(all);
+  std::vector<numa::Hint> out;
+  numa::for_each_subset(all, [&](numa::NodeSet nodes) {
+    if (of_nodes(topology_, topology_.all(), nodes).size() >= count) fewest = std::min(fewest, std::popcount(nodes));
+    if (of_nodes(topology_, lent, nodes) != lent) return;
+    if (lent.size() + of_nodes(topology_, available, nodes).size() >= count) out.push_back({nodes, false});
+  });
+  numa::prefer_narrow(out, fewest);
+  return out;
+}
+
+numa::HintsByResource CpuLedger::hints(const json::Value& pod, const json::Value& container) const {
+  const std::size_t count = own_cpus(pod, container);
+  if (count == 0) return {};
+  const std::string uid(json::get_string(pod, {"metadata", "uid"})), name(json::get_string(container, {"name"}));
+  if (!has_own(uid, name)) return {{"cpu", possible(free(), lent(uid), count)}};
+  const CpuSet& own = own_.at(uid).at(name);
+  return {{"cpu", own.size() == count ? possible(own, {}, count) : std::vector<numa::Hint>{}}};
+}
+
+numa::HintsByResource CpuLedger::pod_hints(const json::Value& pod) const {
+  const auto count = static_cast<std::size_t>(
+      numa::most_at_a_time(pod, [&](const json::Value& container) { return static_cast<std::int64_t>(own_cpus(pod, container)); }));
+  if (count == 0) return {};
   const std::string uid(json::get_string(pod, {"metadata", "uid"}));
-  if (own_.contains(uid)) return std::nullopt;
-  std::map<std::string, CpuSet> given;
-  CpuSet available = free(), lent;  // Lent: what init containers that end had.
-  const auto give = [&](const json::Value& container, bool lends) -> std::optional<CpuRefusal> {
-    const std::size_t count = own_cpus(pod, container);
-    if (count == 0) return std::nullopt;
-    const auto threads = static_cast<std::size_t>(topology_.threads_per_core());
-    if (policy_.full_cores_only && count % threads != 0)
-      return CpuRefusal{"SMTAlignmentError",
-                        fmt::format("SMT Alignment Error: requested {} cpus not multiple cpus per core = {}", count, threads)};
-    CpuSet cpus = take_close(topology_, lent, std::min(count, lent.size()));
-    const CpuSet more = take_close(topology_, available, count - cpus.size());
-    if (cpus.size() + more.size() < count)
-      return CpuRefusal{
-          "UnexpectedAdmissionError",
-          fmt::format("Allocate failed due to not enough cpus available to satisfy request: requested={}, available={}, which "
-                      "is unexpected",
-                      count, lent.size() + available.size())};
-    lent = without(lent, cpus);
-    available = without(available, more);
-    cpus.insert(more.begin(), more.end());
-    if (lends) lent.insert(cpus.begin(), cpus.end());
-    given.emplace(json::get_string(container, {"name"}), std::move(cpus));
-    return std::nullopt;
-  };
-  for (const auto& container : json::get_array(pod, {"spec", "initContainers"}))
-    if (auto refusal = give(container, !is_sidecar_container(container))) return refusal;
-  for (const auto& container : json::get_array(pod, {"spec", "containers"}))
-    if (auto refusal = give(container, false)) return refusal;
-  if (!given.empty()) own_.emplace(uid, std::move(given));
+  CpuSet own = lent(uid);
+  if (const auto known = own_.find(uid); known != own_.end())
+    for (const auto& [name, cpus] : known->second) own.insert(cpus.begin(), cpus.end());
+  return {{"cpu", own.size() == count ? possible(own, {}, count) : possible(free(), own, count)}};
+}
+
+std::optional<Refusal> CpuLedger::give(const json::Value& pod, const json::Value& container, const numa::Hint& near) {
+  const std::string uid(json::get_string(pod, {"metadata", "uid"})), name(json::get_string(container, {"name"}));
+  const std::size_t count = own_cpus(pod, container);
+  if (count == 0 || has_own(uid, name)) return std::nullopt;
+  const auto threads = static_cast<std::size_t>(topology_.threads_per_core());
+  if (policy_.full_cores_only && count % threads != 0)
+    return Refusal{"SMTAlignmentError",
+                   fmt::format("SMT Alignment Error: requested {} cpus not multiple cpus per core = {}", count, threads)};
+  if (lender_ != uid) {
+    lender_ = uid;
+    lent_.clear();
+  }
+  CpuSet available = free();
+  available.insert(lent_.begin(), lent_.end());
+  if (available.size() < count)
+    return numa::unexpected(
+        fmt::format("not enough cpus available to satisfy request: requested={}, available={}", count, available.size()));
+  CpuSet cpus;
+  if (near.nodes) {
+    const CpuSet aligned = of_nodes(topology_, available, *near.nodes);
+    cpus = take(aligned, std::min(aligned.size(), count));
+  }
+  cpus.merge(take(without(available, cpus), count - cpus.size()));
+  if (numa::is_lender(pod, container))
+    lent_.insert(cpus.begin(), cpus.end());
+  else
+    lent_ = without(std::move(lent_), cpus);
+  own_[uid].emplace(name, std::move(cpus));
   return std::nullopt;
 }
 
@@ -131,7 +242,7 @@ bool CpuLedger::keep_only(const std::set<std::string>& uids) {
 }
 
 CpuSet CpuLedger::shared() const {
-  CpuSet out = topology_.all();
+  CpuSet out = policy_.is_strict ? allocatable() : topology_.all();
   for (const auto& [uid, pod] : own_)
     for (const auto& [name, cpus] : pod) out = without(std::move(out), cpus);
   return out;
@@ -153,10 +264,10 @@ json::Value CpuLedger::checkpoint() const {
   json::Object entries;
   for (const auto& [uid, pod] : own_) {
     json::Object of_pod;
-    for (const auto& [name, cpus] : pod) of_pod[name] = cpu_list(cpus);
+    for (const auto& [name, cpus] : pod) of_pod[name] = numa::number_list(cpus);
     entries[uid] = std::move(of_pod);
   }
-  return json::Object{{"policyName", "static"}, {"defaultCpuSet", cpu_list(shared())}, {"entries", std::move(entries)}};
+  return json::Object{{"policyName", "static"}, {"defaultCpuSet", numa::number_list(shared())}, {"entries", std::move(entries)}};
 }
 
 Result<void> CpuLedger::restore(const json::Value& checkpoint) {
@@ -165,11 +276,12 @@ Result<void> CpuLedger::restore(const json::Value& checkpoint) {
   const CpuSet allowed = allocatable();
   for (const auto& [uid, pod] : json::get_object(checkpoint, {"entries"}))
     for (const auto& [name, text] : pod.is_object() ? pod.get_object() : json::Object()) {
-      const auto cpus = text.is_string() ? parse_cpu_list(json::as_view(text)) : Result<CpuSet>(invalid("not a list of processors"));
+      const auto cpus = text.is_string() ? numa::parse_number_list(json::as_view(text), "processors")
+                                         : Result<CpuSet>(invalid("not a list of processors"));
       if (!cpus) return std::unexpected(cpus.error());
       if (!std::ranges::includes(allowed, *cpus))
         return invalid(
-            fmt::format("container {} has processors {} that are reserved or not there", std::string_view(name), cpu_list(*cpus)));
+            fmt::format("container {} has processors {} that are reserved or not there", std::string_view(name), numa::number_list(*cpus)));
       read[std::string(uid)][std::string(name)] = *cpus;
     }
   own_ = std::move(read);

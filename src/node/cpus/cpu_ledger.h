@@ -12,32 +12,35 @@
 
 #include "base/json.h"
 #include "node/cpus/cpu_topology.h"
+#include "node/numa/alignment.h"
 
 namespace berth::node::cpus {
 
 struct CpuPolicy {
-  CpuSet reserved;               ///< For the system: shared, and never given away.
+  CpuSet reserved;               ///< For the system: never given away.
   bool full_cores_only = false;  ///< The option full-pcpus-only: who asks for half a core is refused.
-};
-
-/// Why a pod may not start: becomes its reason and message.
-struct CpuRefusal {
-  std::string reason, message;
+  bool is_strict = false;        ///< strict-cpu-reservation: what is reserved is not shared either.
+  bool is_spread = false;        ///< distribute-cpus-across-numa: who needs several NUMA nodes gets as many of each.
+  bool by_cache = false;         ///< prefer-align-cpus-by-uncorecache: of one cache, where one has as many.
 };
 
 /// The `count` of these that lie closest together: whole NUMA nodes and sockets first, then whole cores, then threads of cores that are in
 /// use already; among equals those that leave the fewest holes, then the lowest (cpumanager, takeByTopologyNUMAPacked). Empty: there are
 /// not as many.
-[[nodiscard]] CpuSet take_close(const CpuTopology& topology, const CpuSet& available, std::size_t count);
+[[nodiscard]] CpuSet take_close(const CpuTopology& topology, const CpuSet& available, std::size_t count, bool by_cache = false);
+/// The same, but as many of each of the fewest NUMA nodes that have them, in steps of `step` (takeByTopologyNUMADistributed). Where that
+/// cannot be done: as close together as they can be.
+[[nodiscard]] CpuSet take_spread(const CpuTopology& topology, const CpuSet& available, std::size_t count, std::size_t step);
 
 /// Single-threaded; the shell's lock is around it.
 class CpuLedger {
  public:
   CpuLedger(CpuTopology topology, CpuPolicy policy) : topology_(std::move(topology)), policy_(std::move(policy)) {}
 
-  /// Gives the pod's containers what they are to have alone; what init containers had is had by those after them. All of them or none. A
-  /// pod that is known keeps what it has.
-  [[nodiscard]] std::optional<CpuRefusal> admit(const json::Value& pod);
+  [[nodiscard]] numa::HintsByResource hints(const json::Value& pod, const json::Value& container) const;
+  [[nodiscard]] numa::HintsByResource pod_hints(const json::Value& pod) const;
+  /// Gives a container what it is to have alone; what init containers had is had by those after them.
+  [[nodiscard]] std::optional<Refusal> give(const json::Value& pod, const json::Value& container, const numa::Hint& near);
   /// What pods that are not among these had is shared again. True: something is.
   bool keep_only(const std::set<std::string>& uids);
   void release(const std::string& uid) { own_.erase(uid); }
@@ -55,9 +58,14 @@ class CpuLedger {
 
  private:
   [[nodiscard]] CpuSet free() const;
+  [[nodiscard]] CpuSet lent(const std::string& uid) const { return uid == lender_ ? lent_ : CpuSet{}; }
+  [[nodiscard]] CpuSet take(const CpuSet& available, std::size_t count) const;
+  [[nodiscard]] std::vector<numa::Hint> possible(const CpuSet& available, const CpuSet& lent, std::size_t count) const;
   const CpuTopology topology_;
   const CpuPolicy policy_;
   std::map<std::string, std::map<std::string, CpuSet>> own_;  ///< By the pod's uid, and the container's name.
+  std::string lender_;
+  CpuSet lent_;  ///< What ended init containers of the pod that was admitted last leave to those after them.
 };
 
 /// How many processors a container of the pod has to itself: its request, where that is whole and the pod is Guaranteed; else 0.

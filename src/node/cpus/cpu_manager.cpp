@@ -1,101 +1,99 @@
 #include "node/cpus/cpu_manager.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <mutex>
+#include <ranges>
 
-#include "base/log.h"
-#include "node/devices/plugin_files.h"
+#include "node/numa/kept_ledger.h"
+#include "node/numa/number_list.h"
 
 namespace berth::node::cpus {
 namespace {
 
+constexpr const char* kWhose = "CPU";
+
 class StaticCpus final : public CpuManager {
  public:
   StaticCpus(CpuManagerOptions options, CpuTopology topology, CpuPolicy policy)
-      : options_(std::move(options)), ledger_(std::move(topology), std::move(policy)) {}
+      : changed_(std::move(options.changed)),
+        kept_(CpuLedger(std::move(topology), std::move(policy)), std::move(options.checkpoint), kWhose) {}
 
-  Result<void> begin() {
-    const auto text = devices::read_file(options_.checkpoint);
-    if (!text) return {};
-    const auto document = json::parse(*text);
-    const auto restored = document ? ledger_.restore(*document) : Result<void>(invalid("it cannot be read"));
-    if (restored) return {};
-    return invalid(
-        fmt::format("could not restore state from checkpoint: {}; drain this node and delete the CPU manager checkpoint file {} "
-                    "before starting it again",
-                    restored.error().message, options_.checkpoint));
-  }
+  Result<void> begin() { return kept_.begin(); }
 
-  std::optional<CpuRefusal> admit(const json::Value& pod, std::set<std::string> others) override {
-    others.emplace(json::get_string(pod, {"metadata", "uid"}));
-    return change([&](CpuLedger& ledger) {
-      ledger.keep_only(others);
-      return ledger.admit(pod);
-    });
+  void keep_only(const std::set<std::string>& uids) override {
+    change([&](CpuLedger& ledger) { return ledger.keep_only(uids), std::optional<Refusal>(); });
   }
   void release(const std::string& uid) override {
-    (void)change([&](CpuLedger& ledger) -> std::optional<CpuRefusal> {
-      ledger.release(uid);
-      return std::nullopt;
-    });
+    change([&](CpuLedger& ledger) { return ledger.release(uid), std::optional<Refusal>(); });
+  }
+  numa::HintsByResource hints(const json::Value& pod, const json::Value& container) const override {
+    return kept_.look([&](const CpuLedger& ledger) { return ledger.hints(pod, container); });
+  }
+  numa::HintsByResource pod_hints(const json::Value& pod) const override {
+    return kept_.look([&](const CpuLedger& ledger) { return ledger.pod_hints(pod); });
+  }
+  std::optional<Refusal> give(const json::Value& pod, const json::Value& container, const numa::Hint& near) override {
+    return change([&](CpuLedger& ledger) { return ledger.give(pod, container, near); });
   }
   std::string cpus_of(const std::string& uid, const std::string& container) const override {
-    const std::lock_guard lock(mutex_);
-    return cpu_list(ledger_.cpus_of(uid, container));
+    return kept_.look([&](const CpuLedger& ledger) { return numa::number_list(ledger.cpus_of(uid, container)); });
   }
   CpuSet own(const std::string& uid, const std::string& container) const override {
-    const std::lock_guard lock(mutex_);
-    return ledger_.has_own(uid, container) ? ledger_.cpus_of(uid, container) : CpuSet{};
+    return kept_.look([&](const CpuLedger& ledger) { return ledger.has_own(uid, container) ? ledger.cpus_of(uid, container) : CpuSet{}; });
   }
-  CpuSet allocatable() const override { return ledger_.allocatable(); }
+  CpuSet allocatable() const override {
+    return kept_.look([](const CpuLedger& ledger) { return ledger.allocatable(); });
+  }
 
  private:
   template <typename Change>
-  std::optional<CpuRefusal> change(const Change& how) {
-    std::optional<CpuRefusal> refusal;
+  std::optional<Refusal> change(const Change& how) {
     bool is_other = false;
-    {
-      const std::lock_guard lock(mutex_);
-      const CpuSet before = ledger_.shared();
-      refusal = how(ledger_);
-      is_other = ledger_.shared() != before;
-      const std::string text = json::serialize(ledger_.checkpoint());
-      if (text != saved_ && devices::replace_file(options_.checkpoint, text))
-        saved_ = text;
-      else if (text != saved_)
-        log::warning("node", "{} cannot be written: the next start of this node will not know which container has which processors",
-                     options_.checkpoint);
-    }
-    if (is_other && options_.changed) options_.changed();
+    auto refusal = kept_.change([&](CpuLedger& ledger) {
+      const CpuSet before = ledger.shared();
+      auto out = how(ledger);
+      is_other = ledger.shared() != before;
+      return out;
+    });
+    if (is_other && changed_) changed_();
     return refusal;
   }
 
-  const CpuManagerOptions options_;
-  mutable std::mutex mutex_;
-  CpuLedger ledger_;
-  std::string saved_;
+  const std::function<void()> changed_;
+  numa::KeptLedger<CpuLedger> kept_;
 };
 
-Result<bool> read_options(const std::map<std::string, std::string>& options) {
-  bool full_cores_only = false;
+/// What the options of the policy say; what they reserve comes later.
+Result<CpuPolicy> read_options(const std::map<std::string, std::string>& options) {
+  CpuPolicy out;
+  const std::map<std::string_view, bool*> known{{"full-pcpus-only", &out.full_cores_only},
+                                                {"strict-cpu-reservation", &out.is_strict},
+                                                {"distribute-cpus-across-numa", &out.is_spread},
+                                                {"prefer-align-cpus-by-uncorecache", &out.by_cache}};
   for (const auto& [name, value] : options) {
-    if (name != "full-pcpus-only") return invalid(fmt::format("cpuManagerPolicyOptions.{}: this node knows full-pcpus-only alone", name));
+    const auto found = known.find(name);
+    if (found == known.end())
+      return invalid(fmt::format("cpuManagerPolicyOptions.{}: this node knows {}", name, fmt::join(std::views::keys(known), ", ")));
     if (value != "true" && value != "false") return invalid(fmt::format("cpuManagerPolicyOptions.{}: true or false is wanted", name));
-    full_cores_only = value == "true";
+    *found->second = value == "true";
   }
-  return full_cores_only;
+  if (out.is_spread && out.by_cache)
+    return invalid(
+        "cpuManagerPolicyOptions: prefer-align-cpus-by-uncorecache and distribute-cpus-across-numa options can not be used at the same "
+        "time");
+  return out;
 }
 
 /// The processors that the system keeps: those that are named, or so many of the lowest cores.
 Result<CpuSet> reserved_cpus(const CpuManagerOptions& options, const CpuTopology& topology) {
   if (!options.reserved.empty()) {
-    auto named = parse_cpu_list(options.reserved);
+    auto named = numa::parse_number_list(options.reserved, "processors");
     if (!named) return invalid("reservedSystemCPUs: " + named.error().message);
     if (!std::ranges::includes(topology.all(), *named))
-      return invalid(
-          fmt::format("reservedSystemCPUs: this machine has the processors {}, not {}", cpu_list(topology.all()), options.reserved));
+      return invalid(fmt::format("reservedSystemCPUs: this machine has the processors {}, not {}", numa::number_list(topology.all()),
+                                 options.reserved));
     return named;
   }
   if (options.reserved_milli <= 0)
@@ -110,21 +108,19 @@ Result<CpuSet> reserved_cpus(const CpuManagerOptions& options, const CpuTopology
 
 Result<std::unique_ptr<CpuManager>> CpuManager::start(CpuManagerOptions options) {
   if (options.policy == "none" || options.policy.empty()) {
-    if (!devices::read_file(options.checkpoint)) return nullptr;
-    return invalid(
-        fmt::format("configured policy \"none\" differs from state checkpoint policy \"static\"; drain this node and delete the "
-                    "CPU manager checkpoint file {} before starting it again",
-                    options.checkpoint));
+    if (auto ours = numa::KeptLedger<CpuLedger>::expect_no_file(options.checkpoint, kWhose, "none", "static"); !ours)
+      return std::unexpected(ours.error());
+    return nullptr;
   }
   if (options.policy != "static") return invalid(fmt::format("cpuManagerPolicy: unknown policy: \"{}\" (none, static)", options.policy));
-  const auto full_cores_only = read_options(options.options);
-  if (!full_cores_only) return std::unexpected(full_cores_only.error());
+  auto policy = read_options(options.options);
+  if (!policy) return std::unexpected(policy.error());
   auto topology = read_cpu_topology(options.system_root);
   if (!topology) return std::unexpected(topology.error());
   auto reserved = reserved_cpus(options, *topology);
   if (!reserved) return std::unexpected(reserved.error());
-  auto out = std::make_unique<StaticCpus>(std::move(options), std::move(*topology),
-                                          CpuPolicy{.reserved = std::move(*reserved), .full_cores_only = *full_cores_only});
+  policy->reserved = std::move(*reserved);
+  auto out = std::make_unique<StaticCpus>(std::move(options), std::move(*topology), std::move(*policy));
   if (auto begun = out->begin(); !begun) return std::unexpected(begun.error());
   return out;
 }

@@ -3,7 +3,6 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "node/cpus/cpu_ledger.h"
@@ -20,15 +19,10 @@ struct CpuManagerOptions {
 };
 
 /// Thread-safe.
-class CpuManager {
+class CpuManager : public numa::Giver {
  public:
   /// Null for the policy "none". The error says what in the configuration, the machine or the checkpoint is in the way, and what to do.
   static Result<std::unique_ptr<CpuManager>> start(CpuManagerOptions options);
-  virtual ~CpuManager() = default;
-  /// A pod that comes gets its processors; those of pods that are not among `others` are shared.
-  virtual std::optional<CpuRefusal> admit(const json::Value& pod, std::set<std::string> others) = 0;
-  /// The pod is over.
-  virtual void release(const std::string& uid) = 0;
   /// Where a container is to run, as the kernel's lists have it.
   [[nodiscard]] virtual std::string cpus_of(const std::string& uid, const std::string& container) const = 0;
   /// Those that it has to itself; empty: none.

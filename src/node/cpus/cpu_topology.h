@@ -2,7 +2,6 @@
 #pragma once
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -11,14 +10,11 @@ namespace berth::node::cpus {
 
 using CpuSet = std::set<int>;  ///< By number.
 
-/// "0-3,8": as the kernel writes it, and reads it.
-[[nodiscard]] Result<CpuSet> parse_cpu_list(std::string_view text);
-[[nodiscard]] std::string cpu_list(const CpuSet& cpus);
-
 struct Cpu {
   int id = 0;
   int core = 0;  ///< The lowest processor of its core.
   int socket = 0, numa_node = 0;
+  int cache = 0;  ///< The lowest processor of those that share its last cache.
 };
 
 struct CpuTopology {

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/yaml.h"
-#include "node/devices/plugin_files.h"
+#include "node/state_files.h"
 
 namespace berth::node::devices {
 namespace {

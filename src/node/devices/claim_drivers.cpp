@@ -12,6 +12,7 @@
 #include "node/devices/claim_protocol.h"
 #include "node/devices/plugin_files.h"
 #include "node/plugins/plugin_watcher.h"
+#include "node/state_files.h"
 
 namespace berth::node::devices {
 namespace {

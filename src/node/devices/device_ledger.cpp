@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <ranges>
 
 #include "model/quantity.h"
 
@@ -20,7 +22,13 @@ DeviceLedger::Amounts wanted_of(const json::Value& container, const DeviceLedger
   return out;
 }
 
-bool is_sidecar(const json::Value& container) { return json::get_string(container, {"restartPolicy"}) == "Always"; }
+/// 0: it does not say.
+numa::NodeSet nodes_near(const DeviceLedger::Device& device) {
+  numa::NodeSet out = 0;
+  for (const std::int64_t node : device.numa_nodes)
+    if (node >= 0 && node < numa::kMostNodes) out |= numa::NodeSet{1} << node;
+  return out;
+}
 
 json::Array as_array(const std::set<std::string>& ids) { return json::Array(ids.begin(), ids.end()); }
 
@@ -82,39 +90,105 @@ std::set<std::string> DeviceLedger::taken(std::string_view resource) const {
   return out;
 }
 
-Result<void> DeviceLedger::admit(const json::Value& pod) {
-  const std::string uid(json::get_string(pod, {"metadata", "uid"}));
-  if (pods_.contains(uid)) return {};
-  Pod given;
-  Held free, lent;  // Lent: what init containers that end had.
-  const auto take = [&](const json::Value& container, bool lends) -> Result<void> {
-    for (const auto& [resource, count] : wanted_of(container, *this)) {
-      if (!free.contains(resource)) {
-        const auto others = taken(resource);
-        for (const auto& [id, device] : resources_.find(resource)->second.devices)
-          if (device.is_healthy && !others.contains(id)) free[resource].insert(id);
-      }
-      auto& available = free[resource];
-      auto& borrowed = lent[resource];
-      if (static_cast<std::int64_t>(available.size() + borrowed.size()) < count)
-        return fail(
-            ErrorCode::kInvalid,
-            fmt::format("Allocate failed due to requested number of devices unavailable for {}. Requested: {}, Available: {}, which "
-                        "is unexpected",
-                        resource, count, available.size() + borrowed.size()));
-      auto& hold = given[std::string(json::get_string(container, {"name"}))][resource];
-      for (auto* from : {&borrowed, &available})
-        while (!from->empty() && static_cast<std::int64_t>(hold.ids.size()) < count) hold.ids.insert(from->extract(from->begin()));
-      if (lends) borrowed.insert(hold.ids.begin(), hold.ids.end());
-    }
-    return {};
+std::set<std::string> DeviceLedger::free(const std::string& resource) const {
+  std::set<std::string> out;
+  const auto known = resources_.find(resource);
+  if (known == resources_.end()) return out;
+  const auto others = taken(resource);
+  for (const auto& [id, device] : known->second.devices)
+    if (device.is_healthy && !others.contains(id)) out.insert(id);
+  return out;
+}
+
+std::set<std::string> DeviceLedger::lent(const std::string& uid, const std::string& resource) const {
+  const auto found = lent_.find(resource);
+  return uid != lender_ || found == lent_.end() ? std::set<std::string>{} : found->second;
+}
+
+/// Unset: no plugin says where its devices are.
+numa::Hints DeviceLedger::possible(const std::string& uid, const std::string& resource, std::int64_t count, numa::NodeSet machine) const {
+  const Devices& devices = resources_.find(resource)->second.devices;
+  if (std::ranges::all_of(devices, [](const auto& one) { return nodes_near(one.second) == 0; })) return std::nullopt;
+  const auto available = free(resource), borrowed = lent(uid, resource);
+  const auto near = [&](const std::string& id, numa::NodeSet nodes) {
+    const auto device = devices.find(id);
+    return device != devices.end() && (nodes_near(device->second) & nodes) != 0;
   };
-  for (const auto& container : json::get_array(pod, {"spec", "initContainers"}))
-    if (auto taken = take(container, !is_sidecar(container)); !taken) return taken;
-  for (const auto& container : json::get_array(pod, {"spec", "containers"}))
-    if (auto taken = take(container, false); !taken) return taken;
-  if (!given.empty()) pods_.emplace(uid, std::move(given));
-  return {};
+  int fewest = std::popcount(machine);
+  std::vector<numa::Hint> out;
+  if (static_cast<std::int64_t>(available.size() + borrowed.size()) < count) return out;
+  numa::for_each_subset(machine, [&](numa::NodeSet nodes) {
+    const auto count_near = [&](const auto& ids) { return std::ranges::count_if(ids, [&](const auto& id) { return near(id, nodes); }); };
+    if (count_near(std::views::keys(devices)) >= count) fewest = std::min(fewest, std::popcount(nodes));
+    const auto of_borrowed = count_near(borrowed);
+    if (of_borrowed < static_cast<std::int64_t>(borrowed.size())) return;
+    if (of_borrowed + count_near(available) >= count) out.push_back({nodes, false});
+  });
+  numa::prefer_narrow(out, fewest);
+  return out;
+}
+
+numa::HintsByResource DeviceLedger::hints(const json::Value& pod, const json::Value& container, numa::NodeSet machine) const {
+  const std::string uid(json::get_string(pod, {"metadata", "uid"})), name(json::get_string(container, {"name"}));
+  numa::HintsByResource out;
+  for (const auto& [resource, count] : wanted_of(container, *this))
+    if (hold(uid, name, resource) == nullptr) out[resource] = possible(uid, resource, count, machine);
+  return out;
+}
+
+numa::HintsByResource DeviceLedger::pod_hints(const json::Value& pod, numa::NodeSet machine) const {
+  const std::string uid(json::get_string(pod, {"metadata", "uid"}));
+  Amounts amounts;
+  for (const std::string_view list : {"initContainers", "containers"})
+    for (const json::Value& container : json::get_array(pod, {"spec", list}))
+      for (const auto& [resource, count] : wanted_of(container, *this)) amounts.emplace(resource, 0);
+  numa::HintsByResource out;
+  if (pods_.contains(uid)) return out;
+  for (auto& [resource, count] : amounts) {
+    count = numa::most_at_a_time(pod, [&](const json::Value& container) {
+      const Amounts own = wanted_of(container, *this);
+      const auto found = own.find(resource);
+      return found == own.end() ? 0 : found->second;
+    });
+    out[resource] = possible(uid, resource, count, machine);
+  }
+  return out;
+}
+
+std::optional<Refusal> DeviceLedger::give(const json::Value& pod, const json::Value& container, const numa::Hint& near) {
+  const std::string uid(json::get_string(pod, {"metadata", "uid"})), name(json::get_string(container, {"name"}));
+  if (lender_ != uid) {
+    lender_ = uid;
+    lent_.clear();
+  }
+  Container given;
+  for (const auto& [resource, count] : wanted_of(container, *this)) {
+    if (hold(uid, name, resource) != nullptr) continue;
+    const Devices& devices = resources_.find(resource)->second.devices;
+    const auto borrowed = lent(uid, resource), available = free(resource);
+    if (static_cast<std::int64_t>(available.size() + borrowed.size()) < count)
+      return numa::unexpected(fmt::format("requested number of devices unavailable for {}. Requested: {}, Available: {}", resource, count,
+                                          available.size() + borrowed.size()));
+    // Near the nodes first, then those that say that they are elsewhere, then those that say nothing.
+    std::vector<std::string> in_order(available.begin(), available.end());
+    if (near.nodes)
+      std::ranges::stable_sort(in_order, {}, [&](const std::string& id) {
+        const numa::NodeSet own = nodes_near(devices.at(id));
+        return (own & *near.nodes) != 0 ? 0 : own != 0 ? 1 : 2;
+      });
+    in_order.insert(in_order.begin(), borrowed.begin(), borrowed.end());
+    const bool are_placed = std::ranges::any_of(devices, [](const auto& one) { return nodes_near(one.second) != 0; });
+    given[resource] = {{in_order.begin(), in_order.begin() + count}, json::Value(), are_placed ? near.nodes : std::nullopt};
+  }
+  for (const auto& [resource, hold] : given)
+    for (const std::string& id : hold.ids) {
+      if (numa::is_lender(pod, container))
+        lent_[resource].insert(id);
+      else
+        lent_[resource].erase(id);
+    }
+  if (!given.empty()) pods_[uid][name].merge(given);
+  return std::nullopt;
 }
 
 void DeviceLedger::keep_only(const std::set<std::string>& uids) {
@@ -165,9 +239,10 @@ std::set<std::string> DeviceLedger::choice(const std::string& uid, const std::st
   const Hold* own = hold(uid, container, resource);
   const auto known = resources_.find(resource);
   if (own == nullptr || known == resources_.end()) return out;
-  const auto others = taken(resource);
-  for (const auto& [id, device] : known->second.devices)
-    if (own->ids.contains(id) || (device.is_healthy && !others.contains(id))) out.insert(id);
+  for (const std::string& id : own->ids)
+    if (known->second.devices.contains(id)) out.insert(id);
+  for (const std::string& id : free(resource))
+    if (!own->near || (nodes_near(known->second.devices.at(id)) & *own->near) != 0) out.insert(id);
   return out;
 }
 

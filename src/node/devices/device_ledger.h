@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "node/numa/alignment.h"
 
 namespace berth::node::devices {
 
@@ -52,10 +53,13 @@ class DeviceLedger {
   };
   [[nodiscard]] Inventory inventory(TimePoint now) const;
 
-  /// Gives each container of a pod the devices that its limits name, the lowest ids first; what its init containers had is had by those
-  /// after them. All of them or none; the error is the kubelet's sentence. A pod that has its devices keeps them. Resources that no plugin
-  /// ever told of are nobody's business here.
-  Result<void> admit(const json::Value& pod);
+  /// On a machine of these NUMA nodes.
+  [[nodiscard]] numa::HintsByResource hints(const json::Value& pod, const json::Value& container, numa::NodeSet machine) const;
+  [[nodiscard]] numa::HintsByResource pod_hints(const json::Value& pod, numa::NodeSet machine) const;
+  /// Gives a container the devices that its limits name: what init containers before it had, then those near the nodes, the lowest ids
+  /// first. All of them or none. Resources that no plugin ever told of are nobody's business here.
+  std::optional<Refusal> give(const json::Value& pod, const json::Value& container, const numa::Hint& near);
+  void release(const std::string& uid) { pods_.erase(uid); }
   /// What pods that are not among these had is free again.
   void keep_only(const std::set<std::string>& uids);
 
@@ -66,7 +70,7 @@ class DeviceLedger {
   /// The same with what is known of each; also of those that are not listed.
   [[nodiscard]] ByResource held_devices(const std::string& uid, const std::string& container) const;
   [[nodiscard]] ByResource healthy_devices() const;
-  /// Free and healthy ones, beside those that the container has.
+  /// Free and healthy ones, beside those that the container has; near the same NUMA nodes, where it was given them for that.
   [[nodiscard]] std::set<std::string> choice(const std::string& uid, const std::string& container, const std::string& resource) const;
   /// The container has these instead. False, and nothing changes: one of them is not its choice, or there are not as many.
   bool exchange(const std::string& uid, const std::string& container, const std::string& resource, const std::set<std::string>& ids);
@@ -90,14 +94,20 @@ class DeviceLedger {
   struct Hold {
     std::set<std::string> ids;
     json::Value answer;  ///< Null: the plugin was not asked yet.
+    std::optional<numa::NodeSet> near = std::nullopt;
   };
   using Container = std::map<std::string, Hold>;  ///< By resource.
   using Pod = std::map<std::string, Container>;   ///< By the container's name.
   [[nodiscard]] std::set<std::string> taken(std::string_view resource) const;
+  [[nodiscard]] std::set<std::string> free(const std::string& resource) const;
+  [[nodiscard]] std::set<std::string> lent(const std::string& uid, const std::string& resource) const;
+  [[nodiscard]] numa::Hints possible(const std::string& uid, const std::string& resource, std::int64_t count, numa::NodeSet machine) const;
   [[nodiscard]] const Hold* hold(const std::string& uid, const std::string& container, const std::string& resource) const;
 
   std::map<std::string, Resource, std::less<>> resources_;
   std::map<std::string, Pod> pods_;  ///< By uid.
+  std::string lender_;
+  Held lent_;  ///< What ended init containers of the pod that was admitted last leave to those after them.
 };
 
 }  // namespace berth::node::devices

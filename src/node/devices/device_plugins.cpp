@@ -12,6 +12,7 @@
 #include "node/devices/plugin_files.h"
 #include "node/devices/plugin_protocol.h"
 #include "node/plugins/plugin_watcher.h"
+#include "node/state_files.h"
 #include "placement/resource.h"
 
 namespace berth::node::devices {
@@ -89,13 +90,29 @@ class Served final : public DevicePlugins, public plugins::PluginHandler {
     return ledger_.healthy_devices();
   }
 
-  Result<void> admit(const json::Value& pod, std::set<std::string> others) override {
-    others.emplace(json::get_string(pod, {"metadata", "uid"}));
+  void keep_only(const std::set<std::string>& uids) override {
     const std::lock_guard lock(mutex_);
-    ledger_.keep_only(others);
-    auto admitted = ledger_.admit(pod);
+    ledger_.keep_only(uids);
     save();
-    return admitted;
+  }
+  void release(const std::string& uid) override {
+    const std::lock_guard lock(mutex_);
+    ledger_.release(uid);
+    save();
+  }
+  numa::HintsByResource hints(const json::Value& pod, const json::Value& container) const override {
+    const std::lock_guard lock(mutex_);
+    return ledger_.hints(pod, container, options_.machine);
+  }
+  numa::HintsByResource pod_hints(const json::Value& pod) const override {
+    const std::lock_guard lock(mutex_);
+    return ledger_.pod_hints(pod, options_.machine);
+  }
+  std::optional<Refusal> give(const json::Value& pod, const json::Value& container, const numa::Hint& near) override {
+    const std::lock_guard lock(mutex_);
+    auto refusal = ledger_.give(pod, container, near);
+    save();
+    return refusal;
   }
 
   Result<DeviceGrant> prepare(const std::string& uid, const std::string& container) override {

@@ -20,17 +20,15 @@ struct PluginOptions {
   std::string checkpoint;         ///< A file: who has what, for the next process.
   std::function<void()> changed;  ///< What the node has is another; any thread.
   int call_timeout_ms = 60'000;   ///< Of a call to a plugin.
+  numa::NodeSet machine = 1;      ///< The NUMA nodes that there are.
 };
 
 /// Thread-safe. The destructor ends the socket and waits for its threads.
-class DevicePlugins {
+class DevicePlugins : public numa::Giver {
  public:
   /// kUnavailable: somebody else serves that directory, or nobody can; the message says what to do.
   static Result<std::unique_ptr<DevicePlugins>> start(const Clock& clock, PluginOptions options);
-  virtual ~DevicePlugins() = default;
   [[nodiscard]] virtual DeviceLedger::Inventory inventory() const = 0;
-  /// A pod that comes gets its devices; those of pods that are not among `others` are free. The error is the kubelet's sentence.
-  virtual Result<void> admit(const json::Value& pod, std::set<std::string> others) = 0;
   /// What a container needs for its devices; blocks while plugins are asked, before its first start and, where they want that, before each.
   virtual Result<DeviceGrant> prepare(const std::string& uid, const std::string& container) = 0;
   /// For plugins whose sockets are found (plugins/plugin_watcher.h). Lives as long as this.

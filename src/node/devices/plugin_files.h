@@ -1,6 +1,5 @@
-// The small files and sockets of a directory that plugins and a node share.
+// The sockets of a directory that plugins and a node share.
 #pragma once
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -10,10 +9,6 @@ namespace berth::node::devices {
 
 /// Whether somebody answers at a socket. Does not block longer than the kernel takes.
 [[nodiscard]] bool is_served(const std::string& socket_path);
-/// Nullopt: it is not there, or cannot be read.
-[[nodiscard]] std::optional<std::string> read_file(const std::string& path);
-/// The old text or the new one, whatever happens meanwhile. False: the old one.
-[[nodiscard]] bool replace_file(const std::string& path, const std::string& text);
 
 /// A folder whose kubelet.sock is this process's to serve. Owner: whoever serves there; another may when it is gone.
 class SocketFolder {

@@ -11,6 +11,7 @@
 #include "node/devices/claim_uses.h"
 #include "node/devices/device_plugins.h"
 #include "node/devices/plugin_files.h"
+#include "node/numa/memory_manager.h"
 
 namespace berth::node::devices {
 namespace {
@@ -19,7 +20,7 @@ using json::get_array;
 using json::get_string;
 using net::proto::Messages;
 
-/// Kubernetes' kubelet/pkg/apis/podresources/v1/api.proto. Memory managers do not exist here: what containers have of them is left out.
+/// Kubernetes' kubelet/pkg/apis/podresources/v1/api.proto.
 constexpr std::string_view kListerProtocol = R"(
 package v1;
 service PodResourcesLister {
@@ -39,21 +40,34 @@ message ClaimResource {
   string share_id = 5;
 }
 message DynamicResource { string claim_name = 2; string claim_namespace = 3; repeated ClaimResource claim_resources = 4; }
+message ContainerMemory { string memory_type = 1; int64 size = 2; TopologyInfo topology = 3; }
 message ContainerResources {
   string name = 1;
   repeated ContainerDevices devices = 2;
   repeated int64 cpu_ids = 3;
+  repeated ContainerMemory memory = 4;
   repeated DynamicResource dynamic_resources = 5;
 }
 message PodResources { string name = 1; string namespace = 2; repeated ContainerResources containers = 3; }
 message ListPodResourcesRequest {}
 message ListPodResourcesResponse { repeated PodResources pod_resources = 1; }
 message AllocatableResourcesRequest {}
-message AllocatableResourcesResponse { repeated ContainerDevices devices = 1; repeated int64 cpu_ids = 2; }
+message AllocatableResourcesResponse {
+  repeated ContainerDevices devices = 1;
+  repeated int64 cpu_ids = 2;
+  repeated ContainerMemory memory = 3;
+}
 message GetPodResourcesRequest { string pod_name = 1; string pod_namespace = 2; }
 message GetPodResourcesResponse { PodResources pod_resources = 1; }
 )";
 constexpr std::string_view kLister = "v1.PodResourcesLister/";
+
+template <typename Numbers>
+json::Object topology(const Numbers& nodes) {
+  json::Array out;
+  for (const std::int64_t node : nodes) out.push_back(json::Object{{"ID", node}});
+  return json::Object{{"nodes", std::move(out)}};
+}
 
 /// One entry for the devices of each set of NUMA nodes, as the kubelet has them.
 json::Array written(const std::string& resource, const DeviceLedger::Devices& devices) {
@@ -62,11 +76,16 @@ json::Array written(const std::string& resource, const DeviceLedger::Devices& de
   json::Array out;
   for (auto& [places, ids] : by_place) {
     json::Object entry{{"resource_name", resource}, {"device_ids", std::move(ids)}};
-    json::Array nodes;
-    for (const std::int64_t node : places) nodes.push_back(json::Object{{"ID", node}});
-    if (!nodes.empty()) entry["topology"] = json::Object{{"nodes", std::move(nodes)}};
+    if (!places.empty()) entry["topology"] = topology(places);
     out.push_back(std::move(entry));
   }
+  return out;
+}
+
+json::Array written(const std::vector<numa::MemoryBlock>& blocks) {
+  json::Array out;
+  for (const numa::MemoryBlock& block : blocks)
+    out.push_back(json::Object{{"memory_type", block.type}, {"size", block.bytes}, {"topology", topology(numa::numbers_of(block.nodes))}});
   return out;
 }
 
@@ -106,7 +125,8 @@ class Lister final : public PodResources {
       if (options_.plugins != nullptr)
         for (const auto& [resource, all] : options_.plugins->healthy_devices()) append(devices, written(resource, all));
       return json::Object{{"devices", std::move(devices)},
-                          {"cpu_ids", options_.cpus == nullptr ? json::Array() : numbers(options_.cpus->allocatable())}};
+                          {"cpu_ids", options_.cpus == nullptr ? json::Array() : numbers(options_.cpus->allocatable())},
+                          {"memory", options_.memory == nullptr ? json::Array() : written(options_.memory->allocatable())}};
     }
     if (method != "Get") return fail(ErrorCode::kNotFound, fmt::format("unknown method {}", method));
     const auto name = get_string(request, {"pod_name"}), ns = get_string(request, {"pod_namespace"});
@@ -159,6 +179,7 @@ class Lister final : public PodResources {
     return json::Object{{"name", name},
                         {"devices", std::move(devices)},
                         {"cpu_ids", options_.cpus == nullptr ? json::Array() : numbers(options_.cpus->own(uid, name))},
+                        {"memory", options_.memory == nullptr ? json::Array() : written(options_.memory->blocks(uid, name))},
                         {"dynamic_resources", std::move(claims)}};
   }
 

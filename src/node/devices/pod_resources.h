@@ -12,6 +12,9 @@
 namespace berth::node::cpus {
 class CpuManager;
 }
+namespace berth::node::numa {
+class MemoryManager;
+}
 
 namespace berth::node::devices {
 
@@ -24,6 +27,7 @@ struct PodResourcesOptions {
   const DevicePlugins* plugins = nullptr;                    ///< Null: there are none.
   const ClaimDrivers* claims = nullptr;                      ///< Likewise.
   const cpus::CpuManager* cpus = nullptr;                    ///< Null: nobody has processors of his own.
+  const numa::MemoryManager* memory = nullptr;               ///< Null: nobody has memory of certain NUMA nodes.
 };
 
 /// Thread-safe. The destructor ends the socket.

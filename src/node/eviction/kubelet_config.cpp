@@ -133,10 +133,6 @@ constexpr std::pair<std::string_view, FieldType> kFieldsWithoutEffect[] = {
     {"cgroupDriver", FieldType::kString},
     {"singleProcessOOMKill", FieldType::kBool},
     {"cpuManagerReconcilePeriod", FieldType::kDuration},
-    {"memoryManagerPolicy", FieldType::kString},
-    {"topologyManagerPolicy", FieldType::kString},
-    {"topologyManagerScope", FieldType::kString},
-    {"topologyManagerPolicyOptions", FieldType::kMap},
     {"qosReserved", FieldType::kMap},
     {"runtimeRequestTimeout", FieldType::kDuration},
     {"hairpinMode", FieldType::kString},
@@ -175,7 +171,6 @@ constexpr std::pair<std::string_view, FieldType> kFieldsWithoutEffect[] = {
     {"shutdownGracePeriodCriticalPods", FieldType::kDuration},
     {"shutdownGracePeriodByPodPriority", FieldType::kOther},
     {"crashLoopBackOff", FieldType::kOther},
-    {"reservedMemory", FieldType::kOther},
     {"enableProfilingHandler", FieldType::kBool},
     {"enableDebugFlagsHandler", FieldType::kBool},
     {"seccompDefault", FieldType::kBool},
@@ -219,6 +214,11 @@ constexpr std::string_view kActing[] = {"evictionHard",
                                         "cpuManagerPolicy",
                                         "cpuManagerPolicyOptions",
                                         "reservedSystemCPUs",
+                                        "memoryManagerPolicy",
+                                        "reservedMemory",
+                                        "topologyManagerPolicy",
+                                        "topologyManagerScope",
+                                        "topologyManagerPolicyOptions",
                                         "crashLoopBackOff"};
 /// Pointers to durations stay unset where null is given; plain durations refuse it.
 constexpr std::string_view kDurationPointers[] = {"cpuCFSQuotaPeriod", "containerLogMonitorInterval"};
@@ -273,8 +273,36 @@ void read_field_without_effect(Decoder& decoder, KubeletSettings& s, std::string
   s.warnings.push_back(fmt::format("the configuration's field \"{}\" has no effect here", key));
 }
 
+void read_reserved_memory(Decoder& decoder, const json::Value& value, std::map<int, StatementMap>& out) {
+  if (value.is_null()) return;
+  if (!value.is_array()) return decoder.wrong(value, "reservedMemory", "[]v1beta1.MemoryReservation");
+  for (const json::Value& one : value.get_array()) {
+    if (!one.is_object()) return decoder.wrong(one, "reservedMemory", "v1beta1.MemoryReservation");
+    std::int64_t number = 0;
+    if (const json::Value* node = json::find(one, "numaNode")) decoder.read_int32(*node, "reservedMemory.numaNode", number);
+    for (const auto& [type, amount] : json::get_object(one, {"limits"})) {
+      if (!amount.is_string() && !amount.is_number()) return decoder.wrong(amount, "reservedMemory.limits", "resource.Quantity");
+      out[static_cast<int>(number)][std::string(type)] = amount.is_string() ? std::string(json::as_view(amount)) : json::serialize(amount);
+    }
+  }
+}
+
+constexpr std::pair<std::string_view, std::string KubeletSettings::*> kTexts[] = {
+    {"staticPodPath", &KubeletSettings::static_pod_path},
+    {"containerLogMaxSize", &KubeletSettings::container_log_max_size},
+    {"clusterDomain", &KubeletSettings::cluster_domain},
+    {"cpuManagerPolicy", &KubeletSettings::cpu_manager_policy},
+    {"reservedSystemCPUs", &KubeletSettings::reserved_system_cpus},
+    {"memoryManagerPolicy", &KubeletSettings::memory_manager_policy},
+    {"topologyManagerPolicy", &KubeletSettings::topology_manager_policy},
+    {"topologyManagerScope", &KubeletSettings::topology_manager_scope},
+};
+
 void read_field(Decoder& decoder, KubeletSettings& s, std::string_view key, const json::Value& value) {
-  if (key == "evictionHard")
+  if (const auto* text = std::ranges::find(kTexts, key, &std::pair<std::string_view, std::string KubeletSettings::*>::first);
+      text != std::end(kTexts))
+    decoder.read(value, key, s.*text->second);
+  else if (key == "evictionHard")
     decoder.read(value, key, s.eviction_hard);
   else if (key == "evictionSoft")
     decoder.read(value, key, s.eviction_soft);
@@ -312,28 +340,22 @@ void read_field(Decoder& decoder, KubeletSettings& s, std::string_view key, cons
     decoder.read_swap(value, s.swap_behavior);
   else if (key == "localStorageCapacityIsolation")
     decoder.read(value, key, s.local_storage_capacity_isolation);
-  else if (key == "staticPodPath")
-    decoder.read(value, key, s.static_pod_path);
   else if (key == "nodeStatusUpdateFrequency")
     decoder.read_duration(value, key, s.node_status_update_frequency_ns);
   else if (key == "nodeLeaseDurationSeconds")
     decoder.read_int32(value, key, s.node_lease_duration_seconds);
   else if (key == "containerLogMaxFiles")
     decoder.read_int32(value, key, s.container_log_max_files);
-  else if (key == "containerLogMaxSize")
-    decoder.read(value, key, s.container_log_max_size);
   else if (key == "clusterDNS")
     decoder.read(value, key, s.cluster_dns);
   else if (key == "allowedUnsafeSysctls")
     decoder.read(value, key, s.allowed_unsafe_sysctls);
-  else if (key == "clusterDomain")
-    decoder.read(value, key, s.cluster_domain);
-  else if (key == "cpuManagerPolicy")
-    decoder.read(value, key, s.cpu_manager_policy);
   else if (key == "cpuManagerPolicyOptions")
     decoder.read(value, key, s.cpu_manager_policy_options);
-  else if (key == "reservedSystemCPUs")
-    decoder.read(value, key, s.reserved_system_cpus);
+  else if (key == "topologyManagerPolicyOptions")
+    decoder.read(value, key, s.topology_manager_policy_options);
+  else if (key == "reservedMemory")
+    read_reserved_memory(decoder, value, s.reserved_memory);
   else
     read_field_without_effect(decoder, s, key, value);
 }
@@ -347,6 +369,9 @@ void apply_defaults(KubeletSettings& s) {
   if (s.eviction_pressure_transition_period_ns == 0) s.eviction_pressure_transition_period_ns = 300'000'000'000;
   if (s.max_pods == 0) s.max_pods = 110;
   if (s.cpu_manager_policy.empty()) s.cpu_manager_policy = "none";
+  if (s.memory_manager_policy.empty()) s.memory_manager_policy = "None";
+  if (s.topology_manager_policy.empty()) s.topology_manager_policy = "none";
+  if (s.topology_manager_scope.empty()) s.topology_manager_scope = "container";
   if (s.image_minimum_gc_age_ns == 0) s.image_minimum_gc_age_ns = 120'000'000'000;
   if (s.node_status_update_frequency_ns == 0) s.node_status_update_frequency_ns = 10'000'000'000;
   if (s.node_lease_duration_seconds == 0) s.node_lease_duration_seconds = 40;

@@ -45,6 +45,10 @@ struct KubeletSettings {
   std::int64_t max_restart_backoff_ns = 300'000'000'000;  ///< crashLoopBackOff.maxContainerRestartPeriod.
   std::string cpu_manager_policy = "none";                ///< "static": containers may have processors to themselves (src/node/cpus).
   StatementMap cpu_manager_policy_options;
+  std::string memory_manager_policy = "None";   ///< "Static": Guaranteed containers' memory comes from few NUMA nodes (src/node/numa).
+  std::map<int, StatementMap> reserved_memory;  ///< By NUMA node: quantities of memory and huge pages that are the system's.
+  std::string topology_manager_policy = "none", topology_manager_scope = "container";
+  StatementMap topology_manager_policy_options;
   std::string reserved_system_cpus;  ///< A list such as 0-1; counts instead of the cpu that is reserved otherwise.
   json::Object other;                ///< Fields of the document that have no effect here but must be well all the same.
   /// What was read and has no effect here, for whoever starts the node to say.

@@ -27,8 +27,14 @@ json::Object kubelet_configuration(const KubeletSettings& s) {
       {"cgroupsPerQOS", true},
       {"cgroupDriver", "cgroupfs"},
       {"cpuManagerPolicy", s.cpu_manager_policy},
-      {"memoryManagerPolicy", "None"},
-      {"topologyManagerPolicy", "none"}};
+      {"memoryManagerPolicy", s.memory_manager_policy},
+      {"topologyManagerPolicy", s.topology_manager_policy},
+      {"topologyManagerScope", s.topology_manager_scope}};
+  if (!s.topology_manager_policy_options.empty()) out["topologyManagerPolicyOptions"] = object_of(s.topology_manager_policy_options);
+  json::Array reserved;
+  for (const auto& [number, limits] : s.reserved_memory)
+    reserved.push_back(json::Object{{"numaNode", static_cast<std::int64_t>(number)}, {"limits", object_of(limits)}});
+  if (!reserved.empty()) out["reservedMemory"] = std::move(reserved);
   if (!s.cpu_manager_policy_options.empty()) out["cpuManagerPolicyOptions"] = object_of(s.cpu_manager_policy_options);
   if (!s.reserved_system_cpus.empty()) out["reservedSystemCPUs"] = s.reserved_system_cpus;
   if (!s.static_pod_path.empty()) out["staticPodPath"] = s.static_pod_path;

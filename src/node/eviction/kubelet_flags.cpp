@@ -1,5 +1,6 @@
 // The kubelet's flags, and the same words in an OpenShift node-config.yaml (cmd/kubelet/app/options).
 #include <array>
+#include <ranges>
 
 #include "node/eviction/kubelet_config.h"
 
@@ -78,6 +79,11 @@ constexpr std::string_view kFlagsThatAct[] = {"eviction-hard",
                                               "cpu-manager-policy",
                                               "cpu-manager-policy-options",
                                               "reserved-cpus",
+                                              "memory-manager-policy",
+                                              "reserved-memory",
+                                              "topology-manager-policy",
+                                              "topology-manager-scope",
+                                              "topology-manager-policy-options",
                                               "cluster-dns",
                                               "allowed-unsafe-sysctls",
                                               "enforce-node-allocatable",
@@ -115,6 +121,26 @@ std::optional<std::string> read_statements(std::string_view name, const std::vec
   StatementMap map;
   if (auto error = read_statements(name, values, sign, map)) return error;
   out = std::move(map);
+  return std::nullopt;
+}
+
+/// "0:memory=1Gi,hugepages-2Mi=64Mi;1:memory=2Gi".
+std::optional<std::string> read_reserved_memory(const std::vector<std::string>& values, std::map<int, StatementMap>& out) {
+  out.clear();
+  for (const std::string& value : values)
+    for (const auto part : std::views::split(value, ';')) {
+      const std::string text(part.begin(), part.end());
+      const std::size_t colon = text.find(':');
+      int number = 0;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + std::min(colon, text.size()), number);
+      if (colon == std::string::npos || error != std::errc() || end != text.data() + colon || number < 0)
+        return fmt::format(R"(invalid argument "{}" for "--reserved-memory" flag: a NUMA node with amounts such as 0:memory=1Gi is wanted)",
+                           text);
+      StatementMap limits;
+      if (auto wrong = read_statements("reserved-memory", {text.substr(colon + 1)}, '=', limits)) return wrong;
+      if (!out.emplace(number, std::move(limits)).second)
+        return fmt::format(R"(invalid argument "{}" for "--reserved-memory" flag: NUMA node {} is named twice)", text, number);
+    }
   return std::nullopt;
 }
 
@@ -180,6 +206,11 @@ std::optional<std::string> apply_kubelet_argument(KubeletSettings& s, const std:
   if (name == "pod-manifest-path") return s.static_pod_path = last, std::nullopt;
   if (name == "cpu-manager-policy") return s.cpu_manager_policy = last, std::nullopt;
   if (name == "cpu-manager-policy-options") return read_statements(name, values, '=', s.cpu_manager_policy_options);
+  if (name == "memory-manager-policy") return s.memory_manager_policy = last, std::nullopt;
+  if (name == "reserved-memory") return read_reserved_memory(values, s.reserved_memory);
+  if (name == "topology-manager-policy") return s.topology_manager_policy = last, std::nullopt;
+  if (name == "topology-manager-scope") return s.topology_manager_scope = last, std::nullopt;
+  if (name == "topology-manager-policy-options") return read_statements(name, values, '=', s.topology_manager_policy_options);
   if (name == "reserved-cpus") return s.reserved_system_cpus = last, std::nullopt;
   if (name == "cluster-domain") return s.cluster_domain = last, std::nullopt;
   if (name == "cluster-dns") return s.cluster_dns = split_commas(values), std::nullopt;

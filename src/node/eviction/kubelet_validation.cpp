@@ -87,13 +87,12 @@ void check_limits(const KubeletSettings& s, Others& others) {
   const auto one_of = [](const std::string& text, std::initializer_list<std::string_view> allowed) {
     return std::ranges::find(allowed, std::string_view(text)) != allowed.end();
   };
-  if (const std::string policy = others.text("topologyManagerPolicy", "none");
-      !one_of(policy, {"none", "best-effort", "restricted", "single-numa-node"}))
+  if (const std::string& policy = s.topology_manager_policy; !one_of(policy, {"none", "best-effort", "restricted", "single-numa-node"}))
     others.add(
         fmt::format("topologyManagerPolicy (--topology-manager-policy) {} must be one of: [\"none\" \"best-effort\" \"restricted\" "
                     "\"single-numa-node\"]",
                     go::quote(policy)));
-  if (const std::string scope = others.text("topologyManagerScope", "container"); !one_of(scope, {"container", "pod"}))
+  if (const std::string& scope = s.topology_manager_scope; !one_of(scope, {"container", "pod"}))
     others.add(
         fmt::format("topologyManagerScope (--topology-manager-scope) {} must be one of: \"container\", or \"pod\"", go::quote(scope)));
   const std::int64_t grace = others.duration("shutdownGracePeriod"), critical = others.duration("shutdownGracePeriodCriticalPods");

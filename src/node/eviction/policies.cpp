@@ -1,6 +1,6 @@
 #include "node/eviction/policies.h"
 
-#include "node/cpus/cpu_topology.h"
+#include "node/numa/number_list.h"
 
 namespace berth::node::eviction {
 namespace {
@@ -31,7 +31,7 @@ ReservationSettings reservation_settings(const KubeletSettings& settings) {
   out.kube_reserved = settings.kube_reserved;
   out.system_reserved = settings.system_reserved;
   // Processors that are named count instead of amounts.
-  if (const auto named = cpus::parse_cpu_list(settings.reserved_system_cpus); named && !named->empty()) {
+  if (const auto named = numa::parse_number_list(settings.reserved_system_cpus, "processors"); named && !named->empty()) {
     out.kube_reserved.erase("cpu");
     out.system_reserved["cpu"] = std::to_string(named->size());
   }

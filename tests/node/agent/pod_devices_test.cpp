@@ -191,7 +191,10 @@ TEST_F(PodDevicesTest, ARuntimeWhoseCallsAreCountedKnowsWhatItKnows) {
 /// Processors as they are told.
 class FakeCpus final : public cpus::CpuManager {
  public:
-  std::optional<cpus::CpuRefusal> admit(const json::Value&, std::set<std::string>) override { return std::nullopt; }
+  void keep_only(const std::set<std::string>&) override {}
+  numa::HintsByResource hints(const json::Value&, const json::Value&) const override { return {}; }
+  numa::HintsByResource pod_hints(const json::Value&) const override { return {}; }
+  std::optional<Refusal> give(const json::Value&, const json::Value&, const numa::Hint&) override { return std::nullopt; }
   void release(const std::string& uid) override {
     const std::lock_guard lock(mutex_);
     released += uid;
