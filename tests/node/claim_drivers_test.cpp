@@ -259,7 +259,7 @@ spec:
   ASSERT_TRUE(found);
   EXPECT_EQ(
       json::serialize(*json::find(*found, {"pod_resources", "containers"})),
-      R"([{"name":"stays","devices":[],"cpu_ids":[],"dynamic_resources":[]},{"name":"c","devices":[],"cpu_ids":[],"dynamic_resources":[)"
+      R"([{"name":"stays","devices":[],"cpu_ids":[],"memory":[],"dynamic_resources":[]},{"name":"c","devices":[],"cpu_ids":[],"memory":[],"dynamic_resources":[)"
       R"({"claim_name":"a","claim_namespace":"default","claim_resources":[)"
       R"({"cdi_devices":[{"name":"example.com/x=a"}],"driver_name":"gpu","pool_name":"p","device_name":"a","share_id":""}]}]}])");
   EXPECT_EQ((*served)->answer("Get", json::Object{{"pod_name", "db"}, {"pod_namespace", "default"}}).error().message,
