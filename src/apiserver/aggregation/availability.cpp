@@ -273,9 +273,7 @@ void Aggregator::set_condition(const Registration& registration, const Condition
   }
   conditions.push_back(std::move(said));
   json::set(document, {"status", "conditions"}, std::move(conditions));
-  auto proposal = make_proposal(ground_, kind, std::move(document));
-  proposal.expected = object->revision;  // Whoever was faster is looked at next.
-  ground_.cache->propose(std::move(proposal), [](const ProposeResult&) {});
+  put(ground_, kind, std::move(document), object->revision);  // Whoever was faster is looked at next.
 }
 
 void Aggregator::restore_own() {
@@ -297,23 +295,10 @@ void Aggregator::restore_own() {
   for (const auto& version : unserved) {
     const auto known = table->find(version);
     if (known == table->end() || known->second.is_remote()) continue;
-    Proposal gone;
-    gone.key = object_key(kind, "", known->second.name);
-    gone.is_delete = true;
-    gone.expected = known->second.revision;
-    ground_.cache->propose(std::move(gone), [](const ProposeResult&) {});
+    take_away(ground_, object_key(kind, "", known->second.name), known->second.revision);
   }
-  for (const auto& [group, version] : missing) {
-    auto document = own_api_service(group, version, ground_.now_text());
-    document.get_object()["apiVersion"] = kind.api_version();
-    document.get_object()["kind"] = kind.kind;
-    auto& metadata = json::ensure_object(document, {"metadata"});
-    metadata["uid"] = ground_.names.uid();
-    metadata["creationTimestamp"] = ground_.now_text();
-    auto proposal = make_proposal(ground_, kind, std::move(document));
-    proposal.expected = 0;
-    ground_.cache->propose(std::move(proposal), [](const ProposeResult&) {});
-  }
+  for (const auto& [group, version] : missing)
+    put(ground_, kind, newborn(ground_, ground_.names, kind, own_api_service(group, version, ground_.now_text())), 0);
 }
 
 std::map<std::string, Known> Aggregator::known() const {

@@ -356,22 +356,17 @@ bool CustomResources::delete_instances(const Entry& entry) {
   bool waits = false;
   for (const auto& object : found.items) {
     auto document = decode_object(*object);
-    Proposal proposal;
     if (!has_finalizers(document)) {
-      proposal.key = object->key;
-      proposal.is_delete = true;
+      take_away(ground_, std::string(object->key), object->revision);
     } else if (json::find(document, {"metadata", "deletionTimestamp"}) == nullptr) {
       auto& metadata = json::ensure_object(document, {"metadata"});
       metadata["deletionTimestamp"] = now;
       metadata["deletionGracePeriodSeconds"] = 0;
       metadata["generation"] = json::get_int(document, {"metadata", "generation"}) + 1;
-      proposal = proposal_of(ground_, entry.kinds.front().kind->info.storage(), document);
+      put(ground_, entry.kinds.front().kind->info.storage(), std::move(document), object->revision);
     } else {
       waits = true;
-      continue;
     }
-    proposal.expected = object->revision;
-    ground_.cache->propose(std::move(proposal), [](ProposeResult) {});
   }
   return found.items.empty() && !waits;
 }

@@ -1,5 +1,7 @@
 #include "apiserver/ground/proposals.h"
 
+#include <future>
+
 #include "model/kind_hooks.h"
 #include "model/schema.h"
 
@@ -26,6 +28,37 @@ void set_terms(const Ground& ground, const model::KindInfo& stored, Proposal& pr
   const model::Life& life = *model::hooks_of(stored).life;
   if (life.expires) proposal.expires_at = ground.loop.now() + ground.options.event_ttl;
   proposal.relaxed_durability = ground.options.relaxed_leases_and_events && life.may_be_lost;
+}
+
+void put(const Ground& ground, const model::KindInfo& kind, json::Value document, Revision expected,
+         std::function<void(ProposeResult)> done) {
+  auto proposal = make_proposal(ground, kind, std::move(document));
+  proposal.expected = expected;
+  ground.cache->propose(
+      std::move(proposal), done ? std::move(done) : [](const ProposeResult&) {});
+}
+
+ProposeResult put_and_wait(const Ground& ground, const model::KindInfo& kind, json::Value document, Revision expected) {
+  std::promise<ProposeResult> written;
+  put(ground, kind, std::move(document), expected, [&](ProposeResult result) { written.set_value(std::move(result)); });
+  return written.get_future().get();
+}
+
+void take_away(const Ground& ground, std::string key, Revision expected) {
+  Proposal gone;
+  gone.key = std::move(key);
+  gone.is_delete = true;
+  gone.expected = expected;
+  ground.cache->propose(std::move(gone), [](const ProposeResult&) {});
+}
+
+json::Value newborn(const Ground& ground, NameSource& names, const model::KindInfo& kind, json::Value document) {
+  document.get_object()["apiVersion"] = kind.api_version();
+  document.get_object()["kind"] = kind.kind;
+  auto& metadata = json::ensure_object(document, {"metadata"});
+  metadata["uid"] = names.uid();
+  metadata["creationTimestamp"] = ground.now_text();
+  return document;
 }
 
 model::ApiStatus not_stored(const Ground& ground, ProposeError error) {

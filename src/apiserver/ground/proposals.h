@@ -1,4 +1,4 @@
-// From documents to what the cache's writer is handed.
+// From documents to what the cache's writer is handed, and what the server hands to it by itself.
 #pragma once
 #include "apiserver/cache/object_codec.h"
 #include "apiserver/ground/ground.h"
@@ -12,6 +12,16 @@ Proposal make_proposal(const Ground& ground, const model::KindInfo& kind, json::
 Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, const json::Value& document);
 /// How long what is proposed lives, and how durable it is.
 void set_terms(const Ground& ground, const model::KindInfo& stored, Proposal& proposal);
+
+/// The one door for what the server writes of its own accord: nobody is asked, and no field gets an owner. `expected`: the revision that
+/// the document was made of, 0 for the first of its name; whoever was faster has won, and what he wrote is seen again. `done` may be empty.
+void put(const Ground& ground, const model::KindInfo& kind, json::Value document, Revision expected,
+         std::function<void(ProposeResult)> done = {});
+/// The same, waited for.
+ProposeResult put_and_wait(const Ground& ground, const model::KindInfo& kind, json::Value document, Revision expected);
+void take_away(const Ground& ground, std::string key, Revision expected);
+/// The document as the first of its name: what it is, a uid of `names`, its time.
+json::Value newborn(const Ground& ground, NameSource& names, const model::KindInfo& kind, json::Value document);
 
 /// What the client is told of a write that is_of_storage.
 model::ApiStatus not_stored(const Ground& ground, ProposeError error);

@@ -131,9 +131,7 @@ void book(WritePipeline& writes, const EvictionPtr& eviction) {
   if (auto refusal = take_disruption(budget, request->info.name, writes.ground.loop.now()))
     return writes.respond.status(*request, *refusal);
   if (request->dry_run) return mark_and_delete(writes, eviction);
-  auto proposal = make_proposal(writes.ground, kind, std::move(budget));
-  proposal.expected = base->revision;
-  writes.ground.cache->propose(std::move(proposal), [&writes, eviction](ProposeResult result) {
+  put(writes.ground, kind, std::move(budget), base->revision, [&writes, eviction](const ProposeResult& result) {
     if (result) return writes.ground.offload([&writes, eviction] { mark_and_delete(writes, eviction); });
     if (is_of_storage(result.error()) || ++eviction->attempts >= kMaxEvictionAttempts)
       return writes.respond.status(

@@ -11,29 +11,14 @@ Result<void> ensure(Ground& ground, const model::KindInfo& kind, json::Value doc
   const std::string ns(json::get_string(document, {"metadata", "namespace"}));
   const std::string name(json::get_string(document, {"metadata", "name"}));
   if (ground.cache->get(object_key(kind, ns, name)) != nullptr) return {};
-  document.get_object()["apiVersion"] = kind.api_version();
-  document.get_object()["kind"] = kind.kind;
-  auto& metadata = json::ensure_object(document, {"metadata"});
-  metadata["uid"] = ground.names.uid();
-  metadata["creationTimestamp"] = ground.now_text();
+  document = newborn(ground, ground.names, kind, std::move(document));
   model::apply_defaults(kind, document);
   const json::Value* status = json::find(document, "status");
   json::Value kept = status == nullptr ? json::Value() : *status;
   model::prepare_for_create(kind, document);
   if (kept.is_object()) document.get_object()["status"] = std::move(kept);
-  auto proposal = make_proposal(ground, kind, std::move(document));
-  proposal.expected = 0;
-  std::mutex mutex;
-  std::condition_variable arrived;
-  std::optional<ProposeResult> result;
-  ground.cache->propose(std::move(proposal), [&](ProposeResult outcome) {
-    const std::lock_guard lock(mutex);
-    result = std::move(outcome);
-    arrived.notify_one();
-  });
-  std::unique_lock lock(mutex);
-  arrived.wait(lock, [&] { return result.has_value(); });
-  if (*result || result->error() == ProposeError::kExists) return {};
+  const auto written = put_and_wait(ground, kind, std::move(document), 0);
+  if (written || written.error() == ProposeError::kExists) return {};
   return fail(ErrorCode::kInternal, fmt::format("{} {} could not be stored", kind.kind, name));
 }
 

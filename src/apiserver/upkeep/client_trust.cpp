@@ -2,8 +2,6 @@
 // clusterauthenticationtrust controller).
 #include "apiserver/upkeep/client_trust.h"
 
-#include <future>
-
 #include "apiserver/ground/proposals.h"
 #include "model/kinds.h"
 
@@ -15,13 +13,9 @@ Result<void> publish_client_trust(Ground& ground, const std::map<std::string, st
   constexpr const char* kName = "extension-apiserver-authentication";
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const auto present = ground.cache->get(object_key(kind, "kube-system", kName));
-    json::Value document = json::Object{{"apiVersion", "v1"}, {"kind", "ConfigMap"}};
-    if (present != nullptr) {
-      document = decode_object(*present);
-    } else {
-      document.get_object()["metadata"] = json::Object{
-          {"name", kName}, {"namespace", "kube-system"}, {"uid", ground.names.uid()}, {"creationTimestamp", ground.now_text()}};
-    }
+    auto document = present != nullptr ? decode_object(*present)
+                                       : newborn(ground, ground.names, kind,
+                                                 json::Object{{"metadata", json::Object{{"name", kName}, {"namespace", "kube-system"}}}});
     bool is_other = present == nullptr;
     auto& entries = json::ensure_object(document, {"data"});
     for (const auto& [key, value] : data) {
@@ -31,11 +25,7 @@ Result<void> publish_client_trust(Ground& ground, const std::map<std::string, st
       entries[key] = value;
     }
     if (!is_other) return {};
-    auto proposal = make_proposal(ground, kind, std::move(document));
-    proposal.expected = present == nullptr ? 0 : present->revision;
-    std::promise<ProposeResult> written;
-    ground.cache->propose(std::move(proposal), [&](ProposeResult result) { written.set_value(std::move(result)); });
-    const auto result = written.get_future().get();
+    const auto result = put_and_wait(ground, kind, std::move(document), present == nullptr ? 0 : present->revision);
     if (result) return {};
     if (is_of_storage(result.error())) break;
   }

@@ -178,16 +178,6 @@ struct FlowObjects::State : std::enable_shared_from_this<State> {
     return out;
   }
 
-  /// `expected`: as in a Proposal.
-  void write(const model::KindInfo& kind, json::Value document, Revision expected, std::function<void(ProposeResult)> done) {
-    auto proposal = make_proposal(ground, kind, std::move(document));
-    proposal.expected = expected;
-    ground.cache->propose(std::move(proposal), std::move(done));
-  }
-
-  /// What follows from a refused write is another event, and so another look.
-  static void ignore(const ProposeResult&) {}
-
   Result<void> make_missing() {
     std::vector<std::pair<const model::KindInfo*, json::Value>> missing;
     const auto add = [&](const model::KindInfo& kind, const std::vector<BootstrapObject>& objects) {
@@ -200,7 +190,7 @@ struct FlowObjects::State : std::enable_shared_from_this<State> {
     std::latch stored(static_cast<std::ptrdiff_t>(missing.size()));
     std::atomic<bool> failed{false};
     for (auto& [kind, document] : missing)
-      write(*kind, std::move(document), 0, [&](ProposeResult result) {
+      put(ground, *kind, std::move(document), 0, [&](const ProposeResult& result) {
         if (!result && result.error() != ProposeError::kExists) failed = true;
         stored.count_down();
       });
@@ -209,30 +199,27 @@ struct FlowObjects::State : std::enable_shared_from_this<State> {
     return {};
   }
 
-  /// Brings objects of one kind to what they should be; true when something was written.
+  /// Brings objects of one kind to what they should be; true when something was written. What follows from a refused write is another
+  /// event, and so another look.
   bool keep(const model::KindInfo& kind, const std::vector<BootstrapObject>& objects, const ByName& present) {
     bool wrote = false;
     for (const auto& wanted : objects) {
       const auto found = present.find(name_of(wanted.document));
       if (found == present.end()) {
-        write(kind, made(kind, wanted), 0, ignore);
+        put(ground, kind, made(kind, wanted), 0);
         wrote = true;
         continue;
       }
       if (json::find(found->second.document, {"metadata", "deletionTimestamp"}) != nullptr) continue;
       if (auto better = kept_up(found->second.document, wanted)) {
-        write(kind, std::move(*better), found->second.object->revision, ignore);
+        put(ground, kind, std::move(*better), found->second.object->revision);
         wrote = true;
       }
     }
     for (const auto& [name, stored] : present) {
       if (model::flow_control::bootstrap_object(kind.kind, name) != nullptr || !auto_update_of(stored.document).value_or(false)) continue;
       if (has_finalizers(stored.document)) continue;
-      Proposal removal;
-      removal.key = object_key(kind, "", name);
-      removal.is_delete = true;
-      removal.expected = stored.object->revision;
-      ground.cache->propose(std::move(removal), ignore);
+      take_away(ground, object_key(kind, "", name), stored.object->revision);
       wrote = true;
     }
     return wrote;
@@ -254,7 +241,7 @@ struct FlowObjects::State : std::enable_shared_from_this<State> {
     for (const auto& [name, stored] : schemas) {
       const std::string level(json::get_string(stored.document, {"spec", "priorityLevelConfiguration", "name"}));
       if (auto better = with_condition(stored.document, !levels.contains(level), ground.now_text()))
-        write(schema_kind(), std::move(*better), stored.object->revision, ignore);
+        put(ground, schema_kind(), std::move(*better), stored.object->revision);
     }
   }
 

@@ -44,19 +44,13 @@ struct OwnEndpoints::State : std::enable_shared_from_this<State> {
       if (now != nullptr && json::equal(*now, subsets)) return;
     }
     document.get_object()["subsets"] = std::move(subsets);
-    document.get_object()["apiVersion"] = kind.api_version();
-    document.get_object()["kind"] = kind.kind;
-    auto& metadata = json::ensure_object(document, {"metadata"});
     if (stored == nullptr) {
-      metadata["uid"] = ground.names.uid();
-      metadata["creationTimestamp"] = ground.now_text();
+      document = newborn(ground, ground.names, kind, std::move(document));
       // kube-apiserver mirrors them itself; here the mirroring controller does.
       model::apply_defaults(kind, document);
       model::prepare_for_create(kind, document);
     }
-    auto proposal = make_proposal(ground, kind, std::move(document));
-    proposal.expected = stored == nullptr ? 0 : stored->revision;
-    ground.cache->propose(std::move(proposal), [](const ProposeResult&) {});  // Whoever was faster is judged at the next look.
+    put(ground, kind, std::move(document), stored == nullptr ? 0 : stored->revision);  // Whoever was faster is judged at the next look.
   }
 };
 

@@ -42,10 +42,7 @@ struct PolicyStatus::Follower final : WatchSink, std::enable_shared_from_this<Fo
       checking["expressionWarnings"] = std::move(warnings);
     status["typeChecking"] = std::move(checking);
     apply::track_update(kind, &old, document, {"validatingadmissionpolicy-status", "status", ground.loop.now()});
-    auto proposal = make_proposal(ground, kind, std::move(document));
-    proposal.expected = object->revision;
-    // Who was faster is looked at next.
-    ground.cache->propose(std::move(proposal), [](const ProposeResult&) {});
+    put(ground, kind, std::move(document), object->revision);  // Who was faster is looked at next.
   }
 };
 

@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include "custom/formats.h"
+
+#include <gtest/gtest.h>
 
 namespace berth::custom {
 namespace {
