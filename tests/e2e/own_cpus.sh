@@ -6,7 +6,7 @@
 real_node_or_skip "a processor of one's own" "a second processor" kubectl
 trap end_real_node EXIT
 up() {
-  start_real_node --device-plugins "" --plugins-registry "" --pod-resources "$work/pod-resources" --kubelet-arg cpu-manager-policy=static --kubelet-arg reserved-cpus=0 --kubelet-arg memory-manager-policy=Static --kubelet-arg system-reserved=memory=64Mi --kubelet-arg 'eviction-hard=memory.available<36Mi' --kubelet-arg 'reserved-memory=0:memory=100Mi' --kubelet-arg topology-manager-policy=single-numa-node "$@"
+  start_real_node --device-plugins "" --plugins-registry "" --pod-resources "$work/pod-resources" --kubelet-arg cpu-manager-policy=static --kubelet-arg reserved-cpus=0 --kubelet-arg memory-manager-policy=Static --kubelet-arg system-reserved=memory=90Mi --kubelet-arg 'reserved-memory=0:memory=100Mi' --kubelet-arg topology-manager-policy=single-numa-node "$@"
 }
 pod() { # pod NAME CPU [LIMITS]
   kubectl apply -f - >/dev/null <<YAML
@@ -50,5 +50,5 @@ wrong() { # wrong TEXT ARGUMENT: a node with this argument says that text
 }
 check "an unknown policy is said" wrong 'unknown policy: "dynamic"' cpu-manager-policy=dynamic
 check "one of alignment, too" wrong 'must be one of: ["none"' topology-manager-policy=sometimes
-check "and memory that is not reserved" wrong 'determined by Node Allocatable feature' reserved-memory=0:memory=7Mi
+check "and memory that is reserved for nothing" wrong 'reservedMemory has no effect' reserved-memory=0:memory=7Mi
 finish

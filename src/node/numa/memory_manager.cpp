@@ -75,7 +75,8 @@ Result<void> check_reserved(const NumaMachine& machine, const MemoryManagerOptio
 
 Result<std::unique_ptr<MemoryManager>> MemoryManager::start(const NumaMachine& machine, MemoryManagerOptions options) {
   if (options.policy == "None" || options.policy.empty()) {
-    if (!options.reserved.empty()) return invalid("reservedMemory: it is for memoryManagerPolicy: Static, which is None");
+    if (!options.reserved.empty())
+      log::warning("node", "reservedMemory has no effect: it is for memoryManagerPolicy: Static, and that is None");
     if (auto ours = KeptLedger<MemoryLedger>::expect_no_file(options.checkpoint, kWhose, "None", "Static"); !ours)
       return std::unexpected(ours.error());
     return nullptr;
