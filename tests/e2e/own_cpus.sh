@@ -42,7 +42,7 @@ kubectl delete pod own --wait=true >/dev/null
 check "when it is gone all are shared" eventually 20 says "0-$(($(nproc) - 1))" runs_on any
 stop_up TERM
 wrong() { # wrong TEXT ARGUMENT: a node with this argument says that text
-  "$berth" up --data-dir "$work/data" --listen 127.0.0.1:0 --real-node on --nodes 0 --real-node-name real --kubelet-arg "$2" >"$work/wrong" 2>&1 &
+  "$berth" up --data-dir "$work/wrong-data" --listen 127.0.0.1:0 --real-node on --nodes 0 --real-node-name real --kubelet-arg "$2" >"$work/wrong" 2>&1 &
   local pid=$! result
   eventually 20 grep -qF "$1" "$work/wrong"; result=$?
   kill $pid 2>/dev/null; wait $pid 2>/dev/null
