@@ -110,6 +110,20 @@ TEST_F(OtherIssuers, ExpressionsMapAndJudge) {
   EXPECT_EQ(who(claims({{"tenant", "t"}, {"roles", "a"}, {"hd", "other.com"}})), "the required claim \"hd\" has another value");
 }
 
+TEST_F(OtherIssuers, WhatIsMappedToNoTextIsNobodysName) {
+  configure("  claimMappings: {username: {expression: claims.name}, groups: {expression: claims.teams}}\n");
+  EXPECT_EQ(who(claims({{"name", "jane"}, {"teams", json::Array{"dev"}}})), "jane dev");
+  EXPECT_EQ(who(claims({{"name", 5}, {"teams", "dev"}})), "expression 'claims.name' gives no text");
+  EXPECT_EQ(who(claims({{"name", json::Array{"jane"}}, {"teams", "dev"}})), "expression 'claims.name' gives no text");
+  EXPECT_NE(who(claims({{"name", "jane"}, {"teams", 5}})), "jane ");
+  configure("  claimMappings: {username: {claim: name, prefix: ''}, groups: {claim: teams, prefix: ''}}\n");
+  const std::string neither = "the claim \"teams\" is neither a text nor a list of texts";
+  EXPECT_EQ(who(claims({{"name", "jane"}, {"teams", 5}})), neither);
+  EXPECT_EQ(who(claims({{"name", "jane"}, {"teams", json::Array{"dev", 5}}})), neither);
+  EXPECT_EQ(who(claims({{"name", "jane"}, {"teams", json::Array{}}})), "jane ");
+  EXPECT_EQ(who(claims({{"name", "jane"}, {"teams", json::Array{"dev", "ops"}}})), "jane dev,ops");
+}
+
 TEST_F(OtherIssuers, WhatIsWrongWithATokenIsNotBelieved) {
   configure("  claimMappings: {username: {claim: sub, prefix: ''}}\n");
   EXPECT_EQ(who(claims()), "jane ");
@@ -209,6 +223,27 @@ TEST_F(AskedServices, TokensAreReviewedAndAnswersKept) {
   is_down_ = true;
   EXPECT_FALSE(webhook.authenticate("u", {}));
   EXPECT_FALSE(webhook.remembered("u", {})) << "what could not be asked is asked again";
+}
+
+TEST_F(AskedServices, AnAnswerWithoutANameIsNone) {
+  WebhookAuthenticator webhook(service(), loop_, std::chrono::minutes(2));
+  const auto says = [&](const std::string& token, json::Value status) {
+    answer_ = json::Object{{"status", std::move(status)}};
+    const auto user = webhook.authenticate(token, {"api"});
+    return user ? user->user.name : user.error().message;
+  };
+  const std::string nobody = "the authentication webhook names no user";
+  EXPECT_EQ(says("a", json::Object{{"authenticated", true}}), nobody);
+  EXPECT_EQ(says("b", json::Object{{"authenticated", true}, {"user", json::Object{}}}), nobody);
+  EXPECT_EQ(says("c", json::Object{{"authenticated", true}, {"user", json::Object{{"username", ""}}}}), nobody);
+  EXPECT_EQ(says("d", json::Object{{"authenticated", true}, {"user", nullptr}}), nobody);
+  EXPECT_EQ(says("e", json::Object{{"authenticated", false}, {"error", "out of date"}}), "out of date");
+  EXPECT_EQ(says("f", json::Object{{"authenticated", false}}), "the authentication webhook does not know the token");
+  const json::Object jane{{"username", "jane"}};
+  EXPECT_EQ(says("g", json::Object{{"authenticated", true}, {"user", jane}, {"audiences", json::Array{5, "api"}}}), "jane");
+  EXPECT_EQ(says("h", json::Object{{"authenticated", true}, {"user", jane}, {"audiences", json::Array{5}}}),
+            "the authentication webhook knows the token for other audiences");
+  EXPECT_EQ(says("i", json::Object{{"authenticated", true}, {"user", jane}, {"audiences", json::Array{}}}), "jane");
 }
 
 TEST_F(AskedServices, ATokenIsForWhatBothSay) {

@@ -257,6 +257,14 @@ TEST_F(NodesRights, ItsOwnObjectsAlone) {
   for (const char* verb : {"list", "watch", "deletecollection"})
     EXPECT_FALSE(may(n1_, fmt::format("{} storage.k8s.io:csinodes", verb))) << verb;
   EXPECT_FALSE(may(n1_, "get storage.k8s.io:csinodes/status n1"));
+  // The same words in other groups are other kinds.
+  for (const char* other : {"get csinodes n1", "get apps:csinodes n1", "get apps:nodes n1", "get apps:pods p1", "get apps:secrets s",
+                            "get apps:volumeattachments a-n1", "get apps:persistentvolumes v1", "get apps:persistentvolumeclaims data",
+                            "create apps:serviceaccounts/token bot", "get apps:resourceclaims gpu", "get resourceclaims gpu",
+                            "get apps:resourceslices s", "create apps:resourceslices"})
+    EXPECT_FALSE(may(n1_, other, "dev")) << other;
+  EXPECT_FALSE(may(n1_, "get leases n1", "kube-node-lease"));
+  EXPECT_FALSE(may(n1_, "get storage.k8s.io:leases n1", "kube-node-lease"));
   EXPECT_FALSE(may(n1_, "get coordination.k8s.io:leases/status n1", "kube-node-lease"));
   EXPECT_TRUE(may(n1_, "get pods p1", "dev"));
   EXPECT_TRUE(may(n1_, "get pods none", "dev")) << "a pod that is gone is told to be gone";
@@ -384,6 +392,15 @@ TEST(TokenFiles, LinesAreWholeOrRefused) {
     return read ? std::string() : read.error().message;
   };
   EXPECT_EQ(problem("a,jane,1\nb,joe,2,\"x,y\"\n\n# comment\n"), "");
+  EXPECT_EQ(problem(" \ta,jane,1 \t\r\n  \t\r\n  # comment\nb,joe,2,\" x , y ,, \"  \n"), "");
+  const auto padded = parse_token_file(directory.file("t.csv"));
+  ASSERT_TRUE(padded);
+  EXPECT_EQ(padded->at("a").uid, "1") << "what stands around a line is nobody's";
+  EXPECT_EQ(padded->at("b").groups, (std::vector<std::string>{"x", "y"}));
+  EXPECT_NE(problem("a,jane,1\na,joe,2\n").find(":2: the token is there twice"), std::string::npos);
+  EXPECT_NE(problem("a,jane,\"1\n").find(":1:"), std::string::npos) << "a quote that is not closed";
+  EXPECT_EQ(problem("a,\"ja\"\"ne\",1\n"), "");
+  EXPECT_EQ(parse_token_file(directory.file("t.csv"))->at("a").name, "ja\"ne");
   for (const char* line : {"a", "a,jane", ",jane,1", "a,,1"})
     EXPECT_NE(problem(fmt::format("z,zoe,0\n{}\n", line)).find(":2:"), std::string::npos) << line << ": " << problem(line);
   EXPECT_FALSE(parse_token_file(directory.file("none")));

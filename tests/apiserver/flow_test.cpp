@@ -490,6 +490,16 @@ TEST(FlowAllocation, IdleLevelsLend) {
   EXPECT_FALSE(held && held->seats[2] > 120);
   EXPECT_FALSE(allocate(10, {{50, 60, 50}}));
   EXPECT_FALSE(allocate(100, {{50, 60, 50}}));
+  EXPECT_TRUE(allocate(50, {{50, 60, 50}}));
+  EXPECT_TRUE(allocate(60, {{50, 60, 50}}));
+  EXPECT_FALSE(allocate(49.99, {{50, 60, 50}}));
+  EXPECT_FALSE(allocate(60.01, {{50, 60, 50}}));
+  // What no level can mean.
+  EXPECT_FALSE(allocate(10, {{-1, 60, 50}}));
+  EXPECT_FALSE(allocate(10, {{10, 9, 10}}));
+  EXPECT_FALSE(allocate(10, {{10, 60, 9}}));
+  EXPECT_FALSE(allocate(15, {{5, 60, 5}, {10, 60, 9}})) << "one is enough";
+  EXPECT_TRUE(allocate(15, {{0, 0, 0}, {10, 60, 10}}));
 }
 
 TEST(FlowAllocation, DemandIsWeighedByTime) {

@@ -174,6 +174,22 @@ TEST_F(ObjectCacheTest, ListAtShowsTheOldState) {
   EXPECT_EQ(names(*cache_->list_at(6, pods_on("n1"), {}, 0)), (Texts{"default/a"}));
 }
 
+TEST_F(ObjectCacheTest, HowManyRemainIsNotSaidWhereSomeAreLeftOut) {
+  for (const char* name : {"a", "b", "c", "d"}) put({.name = name, .node = "n1"});
+  put({.name = "b", .node = "n2"});
+  for (const Revision at : {Revision{4}, Revision{5}}) {
+    const auto all = cache_->list_at(at, pods(), {}, 1);
+    EXPECT_TRUE(all->more);
+    EXPECT_EQ(all->remaining, 3) << at;
+    const auto some = cache_->list_at(at, pods_on("n1"), {}, 1);
+    EXPECT_EQ(names(*some), (Texts{"default/a"}));
+    EXPECT_TRUE(some->more);
+    EXPECT_EQ(some->remaining, 0) << at;
+    EXPECT_EQ(names(*cache_->list_at(at, pods_on("n1"), {}, 0)),
+              at == 4 ? (Texts{"default/a", "default/b", "default/c", "default/d"}) : (Texts{"default/a", "default/c", "default/d"}));
+  }
+}
+
 TEST_F(ObjectCacheTest, WatchSeesWritesInOrder) {
   auto sink = std::make_shared<RecordingSink>();
   auto watch = cache_->watch(pods(), 0, false, sink);

@@ -253,6 +253,41 @@ TEST_F(Subresource, PodsThatKeepNothingUpAskNoBudget) {
   }
 }
 
+/// The old version's body means the same; what is no eviction is refused.
+TEST_F(Subresource, AnEvictionOfEitherVersionIsOne) {
+  const auto with = [&](const std::string& version) {
+    create(kPods, pod("q"));
+    const auto answer = post(std::string(kPods) + "/q/eviction",
+                             fmt::format(R"({{"apiVersion":"{}","kind":"Eviction","metadata":{{"name":"q"}}}})", version));
+    if (answer->status != 201) remove(std::string(kPods) + "/q");
+    return answer->status;
+  };
+  EXPECT_EQ(with("policy/v1"), 201);
+  EXPECT_EQ(with("policy/v1beta1"), 201);
+  EXPECT_EQ(with("policy/v2"), 400);
+  EXPECT_EQ(with("v1beta1/policy"), 400);
+}
+
+TEST_F(Subresource, TheLastEvictionThatABudgetAllowsIsSaidInItsConditions) {
+  run("p");
+  create("/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+         R"({"metadata":{"name":"b"},"spec":{"minAvailable":1,"selector":{"matchLabels":{"app":"p"}}}})");
+  const std::string budget = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/b";
+  patch(
+      budget + "/status",
+      R"({"status":{"observedGeneration":1,"disruptionsAllowed":1,"currentHealthy":2,"desiredHealthy":1,"expectedPods":2,"conditions":[)"
+      R"({"type":"Other","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"},)"
+      R"({"type":"DisruptionAllowed","status":"True","reason":"SufficientPods","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}})");
+  EXPECT_EQ(evict("p")->status, 201);
+  const auto after = read(budget);
+  EXPECT_EQ(json::get_int(after, {"status", "disruptionsAllowed"}), 0);
+  for (const json::Value& one : json::get_array(after, {"status", "conditions"})) {
+    const bool is_told = text(one, {"type"}) == "DisruptionAllowed";
+    EXPECT_EQ(text(one, {"status"}), is_told ? "False" : "True");
+    EXPECT_EQ(json::get_int(one, {"observedGeneration"}), is_told ? 1 : 0) << json::serialize(one);
+  }
+}
+
 TEST_F(Subresource, EvictionWithoutBudgetDeletes) {
   create(kPods, pod("p"));
   EXPECT_EQ(evict("p")->status, 201);

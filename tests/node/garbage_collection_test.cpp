@@ -87,6 +87,24 @@ TEST_F(Images, TheMaximumAgeCountsFromTheLastUse) {
   EXPECT_EQ(images.collect(disk(90 * kGi), at(minutes(61)), remove()).removed, (std::vector<std::string>{"a"}));
 }
 
+TEST_F(Images, OneThatNobodyWasSeenUsingWaitsUntilTheAgentIsAsOld) {
+  ImageCollector images = make({.maximum_age = minutes(60)});
+  images.observe({{"never", kGi}}, {}, at({}));
+  for (const int minute : {1, 30, 60}) EXPECT_TRUE(images.collect(disk(90 * kGi), at(minutes(minute)), remove()).removed.empty()) << minute;
+  broken_ = {"never"};
+  const ImageGcResult failed = images.collect(disk(90 * kGi), at(minutes(61)), remove());
+  EXPECT_EQ(failed.error, "wanted to free images older than 1h0m0s, encountered errors in image deletion: never is stuck");
+  EXPECT_TRUE(failed.removed.empty());
+  broken_.clear();
+  const ImageGcResult done = images.collect(disk(90 * kGi), at(minutes(62)), remove());
+  EXPECT_EQ(done.removed, std::vector<std::string>{"never"});
+  EXPECT_EQ(done.freed_bytes, kGi);
+  EXPECT_TRUE(images.collect(disk(90 * kGi), at(minutes(63)), remove()).removed.empty()) << "it is gone";
+  ImageCollector endless = make();
+  endless.observe({{"never", kGi}}, {}, at({}));
+  EXPECT_TRUE(endless.collect(disk(90 * kGi), at(minutes(6000)), remove()).removed.empty());
+}
+
 TEST_F(Images, AFailureIsReportedAndTheRestGoesOn) {
   ImageCollector images = make();
   broken_ = {"a"};

@@ -117,6 +117,16 @@ TEST(Scan, ReadsBesideAWriterAndNoticesAGap) {
   EXPECT_EQ(records, 5);
 }
 
+TEST(Snapshot, AHistoryBeginsInAStoreThatIsThere) {
+  const TemporaryDirectory directory;
+  EXPECT_FALSE(begin_sqlite_history_at(directory.file("nowhere/store.db"), 5));
+  { const auto store = filled(directory.file("store.db")); }
+  ASSERT_TRUE(begin_sqlite_history_at(directory.file("store.db"), 9));
+  const auto state = scan_sqlite_store(directory.file("store.db"), [](Record) -> Result<void> { return {}; });
+  ASSERT_TRUE(state) << state.error().message;
+  EXPECT_EQ(state->compacted_revision, 9);
+}
+
 TEST(Snapshot, WhoReadsItMayStopWithAnError) {
   const TemporaryDirectory dir;
   filled(dir.file("store.db"));
