@@ -282,9 +282,9 @@ void Core::place(const ObjectRef& object, EventSet events, PodInfoPtr info) {
 /// A placed pod has ended: it holds no room any more, and nothing of its new revision is read. False: it is not known there.
 bool Core::take_away_ended(const Object& object) {
   const std::string key = object.key();
-  const PodInfoPtr known = cluster.find_pod(key);
   const NodeIndex index = cluster.pod_node(key);
-  if (known == nullptr || !index.is_valid()) return false;
+  if (!index.is_valid()) return false;
+  const PodInfoPtr known = cluster.find_pod(key);
   forget_waiting(object.uid());
   assume_no_more(object.uid());
   cluster.remove_pod(key);

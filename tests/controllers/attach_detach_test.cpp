@@ -57,6 +57,25 @@ class AttachDetachTest : public ::testing::Test {
   FakeApi api{loop};
 };
 
+TEST_F(AttachDetachTest, WhatOthersAttachedIsTheirs) {
+  for (const char* name : {"csi-by-hand", "attachment", "snapshotter-8e3bb36fda804646cae96ea9b03b4b77d9b692e45ea0ddda23cccc30a6b1c3fe",
+                           "xxx-8e3bb36fda804646cae96ea9b03b4b77d9b692e45ea0ddda23cccc30a6b1c3fe"})
+    api.put(kinds().volume_attachment,
+            yaml(fmt::format("metadata: {{name: {}}}\nspec: {{attacher: d, nodeName: n1, source: {{persistentVolumeName: v}}}}\nstatus: "
+                             "{{attached: true}}\n",
+                             name)));
+  api.put(kinds().volume_attachment,
+          yaml("metadata: {name: csi-8e3bb36fda804646cae96ea9b03b4b77d9b692e45ea0ddda23cccc30a6b1c3fe}\nspec: {attacher: d, nodeName: n1, "
+               "source: {persistentVolumeName: v}}\nstatus: {attached: true}\n"));
+  put_pod("p", "n1");
+  settle();
+  api.erase(kinds().pod, "default", "p");
+  settle(minutes(10));
+  EXPECT_EQ(attachments().size(), 4U) << "its own goes";
+  for (const json::Value& one : attachments())
+    EXPECT_NE(json::get_string(one, {"metadata", "name"}), "csi-8e3bb36fda804646cae96ea9b03b4b77d9b692e45ea0ddda23cccc30a6b1c3fe");
+}
+
 TEST_F(AttachDetachTest, AVolumeIsAttachedToTheNodeOfItsPodsAndDetachedWhenTheNodeHasUnmountedIt) {
   put_pod("waits", "");
   settle();

@@ -258,5 +258,23 @@ TEST_F(Daemons, ANodeThatRefusesItsPodIsAskedLessAndLessOften) {
   EXPECT_LE(replaced, 8) << "1, 2, 4, 8, 16, 32 seconds";
 }
 
+TEST_F(Daemons, WithSurgeTheNextComesWhileTheLastOneEnds) {
+  node("a");
+  put("  updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}\n");
+  run();
+  json::Value pod = world.api.all(kinds().pod)[0];
+  json::set(pod, {"metadata", "deletionTimestamp"}, json::Value(format_rfc3339(world.loop.now())));
+  json::set(pod, {"metadata", "finalizers"}, json::Array{"example.com/slow"});
+  world.api.put(kinds().pod, pod);
+  world.loop.run_for(seconds(1));
+  EXPECT_EQ(count("a:1"), 2);
+  node("a", "", "");
+  json::Value elsewhere = world.api.get(kinds().node, "a");
+  json::set(elsewhere, {"spec", "taints"}, yaml("[{key: k, effect: NoExecute}]"));
+  world.api.put(kinds().node, elsewhere);
+  world.loop.run_for(seconds(2));
+  EXPECT_EQ(count("a:1"), 1) << "where it does not belong none comes";
+}
+
 }  // namespace
 }  // namespace berth::controllers

@@ -273,5 +273,20 @@ TEST_F(Rollout, AFailureOfItsReplicaSetIsShown) {
   EXPECT_EQ(json::get_int(deployment(), {"status", "unavailableReplicas"}), 1);
 }
 
+/// Both numbers round to nothing: it would never move.
+TEST_F(Rollout, ABudgetOfNothingIsOnePod) {
+  world.api.put(kinds().deployment,
+                yaml(workload("Deployment", 4, "  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 10%}}\n")));
+  settle(4);
+  image("a:2");
+  std::size_t least = 4;
+  for (int i = 0; i < 20; ++i) {
+    world.settle(seconds(1));
+    least = std::min(least, world.pods());
+  }
+  EXPECT_EQ(images(), (std::map<std::string, std::int64_t>{{"a:2", 4}}));
+  EXPECT_GE(least, 3U);
+}
+
 }  // namespace
 }  // namespace berth::controllers

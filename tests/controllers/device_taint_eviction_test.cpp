@@ -96,5 +96,59 @@ TEST_F(DeviceTaintEvictionTest, APodThatHasNoNodeYetStays) {
   EXPECT_TRUE(is_there());
 }
 
+TEST_F(DeviceTaintEvictionTest, APodThatEndsWhileItWaitsIsForgotten) {
+  put_pod("{operator: Exists, effect: NoExecute, tolerationSeconds: 30}");
+  put_slice(1, kBroken);
+  loop.run_for(seconds(10));
+  api.erase(kinds().pod, "default", "p");
+  loop.run_for(seconds(60));
+  EXPECT_FALSE(api.saw("DeviceTaintManagerEviction: Cancelling deletion")) << "there is nobody to tell it of";
+  EXPECT_FALSE(api.saw("DeviceTaintManagerEviction: Marking for deletion"));
+}
+
+TEST_F(DeviceTaintEvictionTest, WhoIsForgivenIsTold) {
+  put_pod("{operator: Exists, effect: NoExecute, tolerationSeconds: 30}");
+  put_slice(1, kBroken);
+  loop.run_for(seconds(10));
+  EXPECT_FALSE(api.saw("DeviceTaintManagerEviction: Cancelling deletion"));
+  put_slice(1, "");
+  loop.run_for(seconds(1));
+  EXPECT_TRUE(api.saw("DeviceTaintManagerEviction: Cancelling deletion"));
+  put_slice(1, kBroken);
+  loop.run_for(seconds(60));
+  EXPECT_TRUE(api.saw("DeviceTaintManagerEviction: Marking for deletion"));
+  EXPECT_FALSE(is_there());
+}
+
+TEST_F(DeviceTaintEvictionTest, AClaimOfATemplateIsThePodsOnlyWhereItIsItsOwner) {
+  for (const bool owns : {false, true}) {
+    json::Value pod =
+        api.put(kinds().pod, yaml("metadata: {name: p}\nspec: {nodeName: a, containers: [{name: c, image: i}], resourceClaims: "
+                                  "[{name: r, resourceClaimTemplateName: t}]}\n"
+                                  "status: {resourceClaimStatuses: [{name: r, resourceClaimName: one}]}\n"));
+    const std::string uid(json::get_string(pod, {"metadata", "uid"}));
+    const std::string owner = owns ? ", ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: " + uid + ", controller: true}]" : "";
+    api.put(kinds().resource_claim, yaml("metadata: {name: one" + owner +
+                                         "}\nspec: {}\nstatus: {allocation: {devices: {results: [{request: r, driver: d, pool: p, "
+                                         "device: g0}]}}, reservedFor: [{resource: pods, name: p, uid: " +
+                                         uid + "}]}\n"));
+    put_slice(1, kBroken);
+    loop.run_for(seconds(2));
+    EXPECT_EQ(is_there(), !owns);
+  }
+}
+
+TEST_F(DeviceTaintEvictionTest, AClaimThatIsGoneMovesNobody) {
+  put_pod("{operator: Exists, effect: NoExecute, tolerationSeconds: 30}");
+  put_slice(1, kBroken);
+  loop.run_for(seconds(10));
+  api.erase(kinds().resource_claim, "default", "one");
+  loop.run_for(seconds(60));
+  EXPECT_TRUE(is_there());
+  put_slice(1, std::string(kBroken) + ", {key: hot, effect: NoExecute, timeAdded: '2026-01-05T10:00:00Z'}");
+  loop.run_for(seconds(60));
+  EXPECT_TRUE(is_there());
+}
+
 }  // namespace
 }  // namespace berth::controllers

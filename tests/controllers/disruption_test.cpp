@@ -79,6 +79,10 @@ TEST_F(Budgets, NoPodsAllowNothing) {
   EXPECT_EQ(status(), (std::array<std::int64_t, 4>{0, 0, 0, 0}));
   const json::Value d = document();
   EXPECT_EQ(json::get_string(*find_condition(d, "DisruptionAllowed"), {"reason"}), "InsufficientPods");
+  EXPECT_EQ(condition_status(d, "DisruptionAllowed"), "False");
+  pods(2, 2);
+  world.loop.run_for(seconds(1));
+  EXPECT_EQ(condition_status(document(), "DisruptionAllowed"), "True");
 }
 
 TEST_F(Budgets, AnEvictionUnderWayCountsUntilItIsOldOrDone) {

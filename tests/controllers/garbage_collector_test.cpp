@@ -162,5 +162,23 @@ TEST_F(Owners, AnOwnerOfAnotherNamespaceIsNone) {
   EXPECT_EQ(told(), 1) << "an owner that is gone is not elsewhere";
 }
 
+TEST_F(Owners, AnOrphanKeepsItsOtherOwners) {
+  const json::Value a = owner("a", ", finalizers: [orphan]"), b = owner("b");
+  pod("both", {a, b});
+  pod("one", {a});
+  settle();
+  json::Value leaving = a;
+  json::set(leaving, {"metadata", "deletionTimestamp"}, json::Value(format_rfc3339(world.loop.now())));
+  world.api.put(kinds().config_map, leaving);
+  settle();
+  ASSERT_FALSE(get("both").is_null());
+  ASSERT_FALSE(get("one").is_null());
+  EXPECT_EQ(owner_references(get("both")).size(), 1U);
+  EXPECT_TRUE(owner_references(get("one")).empty());
+  world.api.erase(kinds().config_map, "default", "b");
+  settle();
+  EXPECT_TRUE(get("both").is_null()) << "the last of its owners";
+}
+
 }  // namespace
 }  // namespace berth::controllers

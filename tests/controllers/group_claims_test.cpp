@@ -176,5 +176,21 @@ TEST(GroupClaimsOff, EachPodHasAClaimOfItsOwn) {
   EXPECT_EQ(api.all(kinds().resource_claim).size(), 2U);
 }
 
+TEST_F(GroupClaims, WhatAPodOfAGroupHasForItselfIsReservedForThePod) {
+  api.put(kinds().resource_claim,
+          yaml("{metadata: {name: own}, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}}"));
+  api.put(kinds().pod_group, yaml("{metadata: {name: g}, spec: {schedulingPolicy: {basic: {}}, resourceClaims: [{name: gpu, "
+                                  "resourceClaimName: shared}]}}"));
+  json::Value claim = api.get(kinds().resource_claim, "own");
+  json::set(claim, {"status", "allocation"}, json::Object{{"devices", json::Object{}}});
+  api.put(kinds().resource_claim, claim);
+  put_pod("p", "name: mine, resourceClaimName: own", "n1");
+  const json::Value now = api.get(kinds().resource_claim, "own");
+  const json::Array& users = json::get_array(now, {"status", "reservedFor"});
+  ASSERT_EQ(users.size(), 1U);
+  EXPECT_EQ(json::get_string(users[0], {"resource"}), "pods");
+  EXPECT_EQ(json::get_string(users[0], {"name"}), "p");
+}
+
 }  // namespace
 }  // namespace berth::controllers

@@ -297,5 +297,38 @@ TEST_F(HpaControllerTest, TwoForTheSamePodsAreTooMany) {
   EXPECT_TRUE(api.saw("AmbiguousSelector: pods by selector app=web are controlled by multiple HPAs: [default/more default/web]"));
 }
 
+TEST(HpaModel, GrowthWaitsForTheLowestOfItsWindowAndShrinkingForTheHighest) {
+  const json::Value spec = yaml(
+      "{minReplicas: 1, maxReplicas: 100, behavior: {scaleUp: {stabilizationWindowSeconds: 60, policies: [{type: Pods, value: 100, "
+      "periodSeconds: 60}]}, scaleDown: {stabilizationWindowSeconds: 120, policies: [{type: Pods, value: 100, periodSeconds: 60}]}}}");
+  hpa::History history;
+  EXPECT_EQ(hpa::limit(spec, 10, 12, history, kOptions, kNow).replicas, 12);
+  hpa::Limited limited = hpa::limit(spec, 10, 30, history, kOptions, kNow + seconds(30));
+  EXPECT_EQ(limited.replicas, 12) << "twelve were enough half a minute ago";
+  EXPECT_EQ(limited.stable_reason, "ScaleUpStabilized");
+  EXPECT_TRUE(limited.is_stabilized);
+  limited = hpa::limit(spec, 10, 30, history, kOptions, kNow + seconds(61));
+  EXPECT_EQ(limited.replicas, 30);
+  EXPECT_FALSE(limited.is_stabilized);
+  limited = hpa::limit(spec, 40, 5, history, kOptions, kNow + seconds(180));
+  EXPECT_EQ(limited.replicas, 30) << "thirty were wanted two minutes ago, and not quite";
+  EXPECT_EQ(limited.stable_reason, "ScaleDownStabilized");
+  EXPECT_EQ(hpa::limit(spec, 40, 5, history, kOptions, kNow + seconds(182)).replicas, 5);
+}
+
+TEST_F(HpaControllerTest, AnAverageValueIsShownAsThatAlone) {
+  json::Value object = api.get(kinds().horizontal_pod_autoscaler, "web");
+  json::set(object, {"spec", "metrics"},
+            yaml("[{type: Resource, resource: {name: cpu, target: {type: AverageValue, averageValue: 50m}}}]"));
+  api.put(kinds().horizontal_pod_autoscaler, object);
+  loop.run_for(seconds(1));
+  EXPECT_EQ(replicas(), 4);
+  const json::Value shown = status();
+  const json::Value* current = json::find(json::get_array(shown, {"currentMetrics"})[0], {"resource", "current"});
+  ASSERT_NE(current, nullptr);
+  EXPECT_EQ(json::get_string(*current, {"averageValue"}), "100m");
+  EXPECT_EQ(json::find(*current, {"averageUtilization"}), nullptr);
+}
+
 }  // namespace
 }  // namespace berth::controllers

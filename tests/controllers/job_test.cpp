@@ -493,5 +493,56 @@ TEST_F(JobTest, ASuccessPolicyWithoutACountWantsAllThatItNames) {
   EXPECT_TRUE(succeed("2")) << "the end of a range is of it";
 }
 
+/// A status whose write was seen, and the pod's finalizer still there: what is written down counts once.
+TEST_F(JobTest, AFinishedPodThatIsWrittenDownAlreadyCountsOnce) {
+  for (const bool fails : {false, true}) {
+    FakeApi other(loop);
+    other.engine.add(make_job_controller());
+    const std::string list = fails ? "failed" : "succeeded";
+    other.put(
+        kinds().job,
+        yaml("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j, uid: job}\nspec: {completions: 2, parallelism: 1, backoffLimit: 1, "
+             "selector: {matchLabels: {app: j}}, template: {metadata: {labels: {app: j}}, spec: {restartPolicy: Never, containers: "
+             "[{name: c, image: i}]}}}\nstatus: {startTime: '2026-01-05T09:00:00Z', uncountedTerminatedPods: {" +
+             list + ": [done]}}\n"));
+    other.put(kinds().pod,
+              yaml(fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: done, uid: done, labels: {{app: j}}, finalizers: "
+                               "[batch.kubernetes.io/job-tracking], ownerReferences: [{{apiVersion: batch/v1, kind: Job, name: "
+                               "j, uid: job, controller: true}}]}}\nspec: {{nodeName: n}}\nstatus: {{phase: {}}}\n",
+                               fails ? "Failed" : "Succeeded")));
+    other.engine.start();
+    loop.run_for(minutes(2));
+    const json::Value now = other.get(kinds().job, "j");
+    EXPECT_EQ(json::get_int(now, {"status", list}), 1) << list;
+    EXPECT_EQ(condition_status(now, "Complete"), "") << "one more is wanted";
+    EXPECT_EQ(condition_status(now, "Failed"), "") << "one failure is allowed";
+    EXPECT_EQ(other.all(kinds().pod).size(), 2U);
+    EXPECT_EQ(json::find(now, {"status", "uncountedTerminatedPods", list}), nullptr);
+  }
+}
+
+TEST_F(JobTest, TooManySuccessesAreToldAndJustEnoughAreNot) {
+  const std::string words = "TooManySucceededPods: Too many succeeded pods running after completion count reached";
+  put_job("completions: 2, parallelism: 2");
+  settle();
+  end_pods("Succeeded");
+  settle();
+  EXPECT_EQ(condition_status(job(), "Complete"), "True");
+  EXPECT_FALSE(api.saw(words));
+  api.erase(kinds().job, "default", "j");
+  for (const json::Value& pod : pods()) api.erase(kinds().pod, "default", std::string(json::get_string(pod, {"metadata", "name"})));
+  settle();
+  put_job("completions: 3, parallelism: 3");
+  settle();
+  change("completions", 2);
+  for (json::Value pod : pods()) {
+    json::set(pod, {"status", "phase"}, "Succeeded");
+    api.put(kinds().pod, pod);
+  }
+  settle();
+  EXPECT_EQ(condition_status(job(), "Complete"), "True");
+  EXPECT_TRUE(api.saw(words));
+}
+
 }  // namespace
 }  // namespace berth::controllers

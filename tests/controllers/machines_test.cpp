@@ -228,5 +228,25 @@ TEST_F(MachinesTest, ASetCountsWhoHasTheLabelsOfItsTemplate) {
   EXPECT_EQ(labelled(), 1);
 }
 
+TEST_F(MachinesTest, ANameThatIsTakenIsToldUntilItIsFree) {
+  api.put(kinds().node, yaml("metadata: {name: m1}\nspec: {}\n"));
+  api.put(kinds().machine, yaml("metadata: {name: m1}\nspec: {providerSpec: {value: {instanceType: m5.large}}}\n"));
+  loop.run_for(seconds(2));
+  const auto machine = [&] { return api.get(kinds().machine, "m1"); };
+  EXPECT_EQ(json::get_string(machine(), {"status", "phase"}), "Failed");
+  EXPECT_NE(json::get_string(machine(), {"status", "errorReason"}), "");
+  EXPECT_EQ(json::get_string(machine(), {"status", "errorMessage"}), "a node named m1 is there already");
+  EXPECT_EQ(json::find(machine(), {"status", "nodeRef"}), nullptr);
+  const std::string written(json::get_string(machine(), {"status", "lastUpdated"}));
+  api.erase(kinds().node, "", "m1");
+  json::Value touched = machine();
+  json::set(touched, {"metadata", "labels", "look"}, "again");
+  api.put(kinds().machine, touched);
+  loop.run_for(seconds(5));
+  EXPECT_EQ(nodes().size(), 1U) << "the name is free by now";
+  make_nodes_ready();
+  EXPECT_EQ(json::get_string(machine(), {"status", "phase"}), "Running");
+}
+
 }  // namespace
 }  // namespace berth::controllers

@@ -55,5 +55,29 @@ TEST(ManagerFlags, WrongOnesAreNamed) {
     EXPECT_FALSE(parse_manager_flags({flag}, {}, notes)) << flag;
 }
 
+TEST(ManagerFlags, EachSignerMayHaveItsOwnAuthority) {
+  for (const std::string signer : {"kube-apiserver-client", "kubelet-client", "kubelet-serving"}) {
+    std::vector<std::string> notes;
+    const auto options =
+        parse_manager_flags({"--cluster-signing-" + signer + "-cert-file=/c", "--cluster-signing-" + signer + "-key-file=/k"}, {}, notes);
+    ASSERT_TRUE(options) << options.error().message;
+    ASSERT_EQ(options->signing.own_authorities.size(), 1U);
+    EXPECT_EQ(options->signing.own_authorities.at(signer).certificate_file, "/c");
+    EXPECT_EQ(options->signing.own_authorities.at(signer).key_file, "/k");
+  }
+  std::vector<std::string> notes;
+  const auto shared = parse_manager_flags({"--cluster-signing-cert-file=/c", "--cluster-signing-key-file=/k"}, {}, notes);
+  ASSERT_TRUE(shared);
+  EXPECT_EQ(shared->signing.certificate_file, "/c");
+  EXPECT_EQ(shared->signing.key_file, "/k");
+  EXPECT_TRUE(shared->signing.own_authorities.empty());
+  EXPECT_TRUE(parse_manager_flags({"--approve-kubelet-serving=own-addresses"}, {}, notes)->signing.approves_kubelet_serving);
+  EXPECT_FALSE(parse_manager_flags({"--approve-kubelet-serving=none"}, {}, notes)->signing.approves_kubelet_serving);
+  EXPECT_FALSE(parse_manager_flags({"--approve-kubelet-serving=all"}, {}, notes));
+  EXPECT_TRUE(parse_manager_flags({"--simulated-machines=true"}, {}, notes)->simulated_machines);
+  EXPECT_FALSE(parse_manager_flags({"--simulated-machines=false"}, {}, notes)->simulated_machines);
+  EXPECT_FALSE(parse_manager_flags({"--simulated-machines=yes"}, {}, notes));
+}
+
 }  // namespace
 }  // namespace berth::controllers

@@ -263,5 +263,73 @@ TEST(Zones, ATaintThatFailedCostsNoTurn) {
   EXPECT_EQ(zones.take(now + seconds(10)), std::vector<std::string>{"b"});
 }
 
+TEST(NodeLifecycle, ALeaseThatIsWrittenAndNotRenewedIsNoSignOfLife) {
+  NodeWorld world(2, with_grace(seconds(40)));
+  json::Value lease = world.api.objects.at({kinds().lease, "kube-node-lease", "n1"});
+  for (int i = 0; i < 5; ++i) {
+    json::set(lease, {"metadata", "annotations", "touched"}, json::Value(std::to_string(i)));
+    world.api.put(kinds().lease, lease);
+    world.run(seconds(9), 1);
+  }
+  EXPECT_EQ(condition_status(world.api.get(kinds().node, "n1"), "Ready"), "Unknown");
+}
+
+/// Simulated nodes say once that they go on, and once that they do not.
+TEST(NodeLifecycle, ASteadyLeaseNeedsNoRenewalUntilItSaysThatItEnded) {
+  NodeWorld world(2, with_grace(seconds(40)));
+  const auto say = [&](const std::string& heartbeats) {
+    json::Value lease = world.api.objects.at({kinds().lease, "kube-node-lease", "n1"});
+    json::set(lease, {"metadata", "annotations", "sim.berth.dev/heartbeats"}, json::Value(heartbeats));
+    world.api.put(kinds().lease, lease);
+  };
+  const auto ready = [&] { return condition_status(world.api.get(kinds().node, "n1"), "Ready"); };
+  say("steady");
+  world.run(minutes(10), 1);
+  EXPECT_EQ(ready(), "True");
+  say("ended 10s ago");
+  world.run(seconds(29), 1);
+  EXPECT_EQ(ready(), "True") << "ten seconds of its forty are over";
+  world.run(seconds(3), 1);
+  EXPECT_EQ(ready(), "Unknown");
+  world.beat(1);
+  world.run(seconds(1), 2);
+  world.put_condition("n1", "Ready", "True");
+  say("steady");
+  world.run(minutes(10), 1);
+  EXPECT_EQ(ready(), "True");
+  say("ended 50s ago");
+  world.run(seconds(1), 1);
+  EXPECT_EQ(ready(), "Unknown") << "at once";
+}
+
+TEST(NodeLifecycle, PodsAreMarkedEachTimeTheirNodeIsLost) {
+  NodeWorld world(4);
+  world.put_pod("p", "n3", "[{operator: Exists}]");
+  const auto ready = [&] { return condition_status(world.api.get(kinds().pod, "p"), "Ready"); };
+  world.run(minutes(1), 3);
+  EXPECT_EQ(ready(), "False");
+  for (int round = 0; round < 2; ++round) {
+    world.beat(3);
+    world.put_condition("n3", "Ready", "True");
+    world.run(seconds(5), 4);
+    json::Value pod = world.api.get(kinds().pod, "p");
+    pod.at("status").at("conditions").as_array()[0].get_object()["status"] = "True";
+    world.api.put(kinds().pod, pod);
+    world.run(seconds(30), 4);
+    EXPECT_EQ(ready(), "True") << round;
+    world.run(minutes(1), 3);
+    EXPECT_EQ(ready(), "False") << round;
+  }
+}
+
+TEST(NodeLifecycle, ANodeThatIsGoneCountsNoMoreForItsZone) {
+  NodeWorld world(4, {}, kOneZone);
+  world.run(seconds(70), 2);
+  for (const char* name : {"n2", "n3"}) world.api.erase(kinds().node, "", name);
+  world.run(minutes(1), 2);
+  world.run(seconds(80), 1);  // One of two: half of the zone, which is no disruption.
+  EXPECT_TRUE(world.has_taint("n1", kTaintUnreachable, "NoExecute"));
+}
+
 }  // namespace
 }  // namespace berth::controllers

@@ -40,6 +40,60 @@ TEST(ReplicaSet, CreatesNoPodTwiceWhileTheWatchLagsByMinutes) {
   EXPECT_EQ(json::get_int(world.api.get(kinds().replica_set, "w"), {"status", "readyReplicas"}), 3);
 }
 
+TEST(ReplicaSet, DeletesNoOtherPodWhileTheWatchLags) {
+  World world;
+  world.api.engine.add(make_replicaset_controller());
+  world.api.engine.start();
+  world.api.put(kinds().replica_set, yaml(workload("ReplicaSet", 3)));
+  world.settle();
+  const std::vector<json::Value> before = world.api.all(kinds().pod);
+  world.api.hold_back(kinds().pod);
+  json::Value set = world.api.get(kinds().replica_set, "w");
+  json::set(set, {"spec", "replicas"}, 2);
+  set = world.api.put(kinds().replica_set, set);
+  world.loop.run_for(seconds(1));
+  ASSERT_EQ(world.pods(), 2u);
+  for (json::Value pod : before) {  // A last change of the doomed one, which says nothing of its end.
+    if (!world.api.get(kinds().pod, std::string(json::get_string(pod, {"metadata", "name"}))).is_null()) continue;
+    json::set(pod, {"metadata", "annotations", "touched"}, "yes");
+    json::set(pod, {"metadata", "resourceVersion"}, json::Value(json::get_string(set, {"metadata", "resourceVersion"})));
+    world.api.engine.observe(kinds().pod, std::make_shared<Object>(pod), false);
+  }
+  json::set(set, {"metadata", "annotations", "round"}, "1");
+  world.api.put(kinds().replica_set, set);
+  world.loop.run_for(minutes(1));
+  EXPECT_EQ(world.pods(), 2u);
+  world.api.let_go_on();
+  world.settle();
+  EXPECT_EQ(world.pods(), 2u);
+}
+
+TEST(ReplicaSet, OfPodsThatAreNotReadyThePendingGoFirstAndThenTheUnknown) {
+  World world;
+  world.api.engine.add(make_replicaset_controller());
+  world.api.engine.start();
+  world.api.put(kinds().replica_set, yaml(workload("ReplicaSet", 3)));
+  world.loop.run_for(seconds(2));
+  const char* phases[] = {"Running", "Unknown", "Pending"};
+  std::map<std::string, std::string> named;
+  int i = 0;
+  for (json::Value pod : world.api.all(kinds().pod)) {
+    json::set(pod, {"spec", "nodeName"}, json::Value(fmt::format("n{}", i)));
+    json::set(pod, {"status"}, json::Object{{"phase", phases[i]}});
+    named[phases[i++]] = json::get_string(pod, {"metadata", "name"});
+    world.api.put(kinds().pod, pod);
+  }
+  for (const int left : {2, 1}) {
+    json::Value set = world.api.get(kinds().replica_set, "w");
+    json::set(set, {"spec", "replicas"}, left);
+    world.api.put(kinds().replica_set, set);
+    world.loop.run_for(seconds(2));
+    EXPECT_TRUE(world.api.get(kinds().pod, named["Pending"]).is_null());
+    EXPECT_EQ(world.api.get(kinds().pod, named["Unknown"]).is_null(), left == 1);
+    EXPECT_FALSE(world.api.get(kinds().pod, named["Running"]).is_null());
+  }
+}
+
 TEST(ReplicaSet, ScalesDownTheCheapestPodFirst) {
   World world;
   world.api.engine.add(make_replicaset_controller());

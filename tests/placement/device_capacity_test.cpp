@@ -62,6 +62,10 @@ TEST(DeviceCapacity, OfARangeTheNextStep) {
   policy.min = quantity("2Gi");
   policy.max = quantity("16Gi");
   EXPECT_EQ(taken(device(policy), "3Gi"), "3Gi") << "without steps any amount";
+  EXPECT_EQ(taken(device(policy), "2147483648"), "2147483648") << "the least itself is taken as it is written";
+  EXPECT_EQ(taken(device(policy), "2147483647"), "2Gi");
+  EXPECT_EQ(taken(device(policy), "16Gi"), "16Gi");
+  EXPECT_EQ(taken(device(policy), "17179869185"), "refused");
   policy.step = quantity("4Gi");
   const auto stepped = device(policy);
   EXPECT_EQ(taken(stepped, "1Gi"), "2Gi");

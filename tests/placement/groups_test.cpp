@@ -193,6 +193,67 @@ TEST(GroupLevels, AnnotationsAddLevelsAndMistakesAreTold) {
   EXPECT_NE(parse("", "zone").mistake.find("the key zone is named twice"), std::string::npos);
 }
 
+TEST(PodGroups, WhatAGroupAsksForIsReadFieldByField) {
+  const auto parse = [](const std::string& yaml) { return PodGroup::parse(*json::parse_yaml("--- " + yaml)); };
+  const PodGroup all = parse(
+      "{metadata: {name: g, namespace: ns, uid: u, creationTimestamp: t}, spec: {priority: 7, disruptionMode: PodGroup, schedulingPolicy: "
+      "{gang: {minCount: 3}}, schedulingConstraints: {topology: [{key: rack}, {key: zone}]}, resourceClaims: [{name: a, resourceClaimName: "
+      "b, resourceClaimTemplateName: c}]}}");
+  EXPECT_EQ(all.key(), "ns/g");
+  EXPECT_EQ(all.uid, "u");
+  EXPECT_EQ(all.created, "t");
+  EXPECT_EQ(all.priority, 7);
+  EXPECT_TRUE(all.goes_as_one && all.is_gang && all.has_constraints);
+  EXPECT_EQ(all.min_count, 3);
+  EXPECT_EQ(all.topology_key, "rack") << "the first";
+  ASSERT_EQ(all.claims.size(), 1U);
+  const PodGroup none = parse("{metadata: {name: g}, spec: {disruptionMode: Pod, schedulingPolicy: {gang: {}}}}");
+  EXPECT_FALSE(none.goes_as_one || none.has_constraints);
+  EXPECT_EQ(none.min_count, 1);
+  EXPECT_FALSE(parse("{spec: {schedulingPolicy: {basic: {}}}}").is_gang);
+}
+
+TEST(PodGroups, AskTheSameUnlessOneThingIsAnother) {
+  const PodGroup group = gang_of(3, {{"rack", true}}, 10);
+  EXPECT_TRUE(group.asks_the_same(group));
+  const std::pair<const char*, void (*)(PodGroup&)> changes[] = {
+      {"uid", [](auto& g) { g.uid = "other"; }},     {"gang", [](auto& g) { g.is_gang = !g.is_gang; }},
+      {"count", [](auto& g) { ++g.min_count; }},     {"key", [](auto& g) { g.topology_key = "zone"; }},
+      {"levels", [](auto& g) { g.levels.clear(); }}, {"mistake", [](auto& g) { g.mistake = "m"; }},
+      {"priority", [](auto& g) { ++g.priority; }}};
+  for (const auto& [what, change] : changes) {
+    PodGroup other = group;
+    change(other);
+    EXPECT_FALSE(group.asks_the_same(other)) << what;
+    EXPECT_FALSE(other.asks_the_same(group)) << what;
+  }
+  PodGroup renamed = group;
+  renamed.claims.push_back({"a", "b", "c"});
+  EXPECT_TRUE(group.asks_the_same(renamed)) << "what is not asked for";
+}
+
+TEST(PodGroups, MembersComeAndGo) {
+  PodGroups groups;
+  EXPECT_TRUE(groups.add_member("ns/g", {"u1", "ns/a"}));
+  EXPECT_FALSE(groups.add_member("ns/g", {"u1", "ns/a"}));
+  EXPECT_TRUE(groups.add_member("ns/g", {"u2", "ns/b"}));
+  EXPECT_EQ(groups.count("ns/g"), 2U);
+  EXPECT_EQ(groups.group_of("u2"), "ns/g");
+  EXPECT_FALSE(groups.remove_member("ns/other", "u1"));
+  EXPECT_FALSE(groups.remove_member("ns/g", "u3"));
+  EXPECT_TRUE(groups.remove_member("ns/g", "u1"));
+  EXPECT_EQ(groups.group_of("u1"), "");
+  EXPECT_FALSE(groups.remove_member("ns/g", "u1"));
+  EXPECT_TRUE(groups.add_member("ns/g", {"u1", "ns/a"}));
+  std::string order;
+  for (const auto& one : groups.members("ns/g")) order += one.uid + " ";
+  EXPECT_EQ(order, "u2 u1 ") << "by arrival";
+  groups.remove_member("ns/g", "u1");
+  groups.remove_member("ns/g", "u2");
+  EXPECT_EQ(groups.count("ns/g"), 0U);
+  EXPECT_TRUE(groups.members("ns/g").empty());
+}
+
 /// Names, and what else of the answer must agree.
 std::string told(const GroupVictims& found) {
   std::string out = found.status.is_success() ? fmt::format("{} broken:", found.budget_violations) : found.status.message();
@@ -286,6 +347,23 @@ TEST(GroupPreemption, TheRackThatLosesLeastIsTaken) {
   real.as_kubernetes = true;
   EXPECT_EQ(find_group_victims(trial, real, world.groups).status.message(),
             "workload aware preemption is not supported for pod groups with scheduling constraints");
+}
+
+/// The small member first takes the large node; who looks further leaves it to the large one.
+TEST(GroupPreemption, AsKubernetesEachChoosesInItsTurn) {
+  GroupWorld world;
+  world.node("large", 4);
+  world.node("small", 2);
+  world.running("a", {.cpu = 4, .priority = 1, .node = "large"});
+  world.running("b", {.cpu = 2, .priority = 1, .node = "small"});
+  const std::vector<PodInfoPtr> members = {GroupWorld::make("m0", {.cpu = 2, .priority = 10}),
+                                           GroupWorld::make("m1", {.cpu = 4, .priority = 10})};
+  const PodGroup group = gang_of(2, {}, 10);
+  Trial trial = world.trial();
+  GroupQuestion question{.group = &group, .members = members, .standing = {}};
+  EXPECT_TRUE(find_group_victims(trial, question, world.groups).status.is_success());
+  question.as_kubernetes = true;
+  EXPECT_FALSE(find_group_victims(trial, question, world.groups).status.is_success());
 }
 
 TEST(GroupPreemption, ARackWithoutBrokenBudgetsGoesBeforeOneWithLowerPods) {

@@ -46,6 +46,22 @@ TEST(Moves, OnlyAwaitedSuccessorsTakeAPlace) {
   EXPECT_FALSE(moves.came("later", "rs", TimePoint(1s))) << "the controller was scaled down meanwhile";
 }
 
+TEST(Moves, NobodyComesForAPodWithoutAController) {
+  Moves moves;
+  moves.evicted("");
+  EXPECT_FALSE(moves.wait_only_for({})) << "nobody was waited for";
+  EXPECT_FALSE(moves.came("bare", "", TimePoint(1s)));
+  moves.evicted("rs");
+  moves.evicted("rs");
+  moves.evicted("other");
+  EXPECT_FALSE(moves.wait_only_for({"rs", "other"}));
+  EXPECT_TRUE(moves.came("one", "rs", TimePoint(1s)));
+  EXPECT_TRUE(moves.came("two", "rs", TimePoint(1s))) << "two were evicted";
+  EXPECT_FALSE(moves.came("three", "rs", TimePoint(1s)));
+  EXPECT_FALSE(moves.is_moved("three"));
+  EXPECT_TRUE(moves.came("four", "other", TimePoint(1s)));
+}
+
 TEST(Moves, ANodeThatFailsOrIsRelabelledIsNews) {
   Moves moves;
   EXPECT_FALSE(moves.see_node(node(kReady))) << "the autoscaler's machines bring nodes";

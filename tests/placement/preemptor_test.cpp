@@ -506,6 +506,74 @@ TEST(Preemption, WhoWaitsForItsVictimsIsToldApart) {
   }
 }
 
+/// Which nodes are chosen among equals depends on what was drawn before, and on nothing else.
+TEST(Engine, WhereThereIsNoChoiceNothingIsDrawn) {
+  const auto framework = framework_of(Era::k136);
+  const auto choices = [&](bool asks_before, bool is_plain) {
+    Cluster cluster;
+    for (int i = 0; i < 8; ++i) cluster.upsert(node_document(fmt::format("n{}", i), 4, 10, i == 0 ? "hdd" : "ssd"));
+    EngineOptions options;
+    options.plain = is_plain;
+    options.seed = 7;
+    Engine engine(cluster, options);
+    json::Value pinned = pod_document("pinned", 100, 0);
+    json::set(pinned, {"spec", "nodeSelector", "disk"}, "hdd");
+    for (int i = 0; i < 5 && asks_before; ++i) EXPECT_EQ(engine.schedule(framework, pod_of(pinned, Era::k136)).node_name, "n0");
+    std::string out;
+    for (int i = 0; i < 12; ++i)
+      out += std::string(engine.schedule(framework, pod_of(pod_document("p", 100, 0), Era::k136)).node_name) + " ";
+    return out;
+  };
+  for (const bool is_plain : {false, true}) EXPECT_EQ(choices(true, is_plain), choices(false, is_plain)) << is_plain;
+}
+
+TEST(Engine, AnAttemptWithoutAQuestionCostsNothing) {
+  Cluster cluster;
+  cluster.upsert(node_document("n", 4, 10, "ssd"));
+  Engine engine(cluster);
+  engine.begin_attempt();
+  engine.begin_attempt();
+  engine.end_attempt(true);
+  engine.end_attempt(true);
+  EXPECT_EQ(engine.memory_bytes(), 0U);
+}
+
+TEST(Preemptor, SaysOfEachQuestionWhetherItWasFast) {
+  Cluster cluster;
+  cluster.upsert(node_document("n", 2, 10, "ssd"));
+  cluster.upsert(pod_document("low", 2000, 0, "n"));
+  const auto framework = framework_of(Era::k136);
+  Profile profile = default_profile(Era::k136);
+  profile.post_filter.clear();
+  const FrameworkPtr without = *Framework::create(profile);
+  const PodInfoPtr pod = pod_of(pod_document("high", 2000, 10), Era::k136);
+  Preemptor preemptor(cluster);
+  for (int i = 0; i < 3 && !preemptor.was_fast(); ++i) (void)preemptor.find(framework, pod);
+  EXPECT_TRUE(preemptor.was_fast());
+  (void)preemptor.find(without, pod);
+  EXPECT_FALSE(preemptor.was_fast());
+}
+
+/// Nobody is there whom it wants to be near, and it would be company for itself.
+TEST(Preemptor, TheFirstOfAFamilyMakesItsOwnRoom) {
+  Cluster cluster;
+  cluster.upsert(node_document("n", 2, 10, "ssd"));
+  cluster.upsert(pod_document("low", 2000, 0, "n"));
+  const auto framework = framework_of(Era::k136);
+  const auto wanted = [](const std::string& app) {
+    json::Value out = pod_document("high", 2000, 10, "", 0, app);
+    json::set(
+        out, {"spec", "affinity", "podAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
+        json::Array{json::Object{{"topologyKey", "disk"}, {"labelSelector", json::Object{{"matchLabels", json::Object{{"app", "web"}}}}}}});
+    return pod_of(out, Era::k136);
+  };
+  Preemptor preemptor(cluster);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(keys(preemptor.find(framework, wanted("web")).choice()), std::vector<std::string>{"default/low"}) << i;
+    EXPECT_EQ(preemptor.find(framework, wanted("other")).choice(), nullptr) << "of another family";
+  }
+}
+
 TEST(Preemption, PolicyNeverPreemptsNobody) {
   Cluster cluster;
   cluster.upsert(node_document("n", 2, 10, "ssd"));

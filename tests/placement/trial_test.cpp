@@ -234,6 +234,26 @@ TEST(Trial, AnEphemeralVolumeOfASuccessorIsMadeWhereItGoes) {
   EXPECT_EQ(place(trial, trial.renew(eviction)), "b");
 }
 
+TEST(Trial, ASuccessorIsAnotherPodThatHasRunNowhere) {
+  PluginWorld world(Era::k136);
+  auto view = std::make_shared<model::PodView>(world.pod("{nodeName: a}", "{app: web}", "old")->view());
+  view->meta.is_deleting = true;
+  view->nominated_node_name = "b";
+  view->phase = "Running";
+  view->start_time = "2026-01-01T00:00:00Z";
+  view->resize_infeasible = true;
+  view->terminating_by_preemption = true;
+  const PodInfoPtr old = PodInfo::make(view, Era::k136);
+  const model::PodView next = successor_of(*old, Era::k136)->view();
+  EXPECT_NE(next.meta.uid, view->meta.uid);
+  EXPECT_FALSE(next.meta.is_deleting || next.resize_infeasible || next.terminating_by_preemption);
+  EXPECT_EQ(next.node_name + next.nominated_node_name + next.start_time, "");
+  EXPECT_EQ(next.phase, "Pending");
+  EXPECT_EQ(next.meta.labels, view->meta.labels);
+  const model::Labels given(std::vector<std::pair<std::string, std::string>>{{"app", "other"}});
+  EXPECT_EQ(successor_of(*old, Era::k136, &given)->view().meta.labels, given);
+}
+
 TEST(Trial, EachPodIsAskedWithItsOwnProfile) {
   Stock stock;
   stock.run("here", "a", "{containers: [{name: c, resources: {requests: {cpu: '2'}}}]}");

@@ -2,9 +2,9 @@
 // (tests/scheduler/cases/*.yaml).
 //
 // A step is one thing that happens, and lists the effects that follow from it, in order; turns are taken and posted work is done as long as
-// there is any. "group NAME" shows a PodGroup. Effects: "condition NAME STATUS", "bind POD to NODE", "patch POD STATUS", "delete POD", "get
-// POD", "announce POD", "ask about POD", "tell POD REASON", "wake" and "wake no more". An answer is for the oldest open effect of that
-// name.
+// there is any; "shows" are words of the metrics then. "group NAME" shows a PodGroup, "object" one of another kind. Effects: "condition
+// NAME STATUS", "bind POD to NODE", "patch POD STATUS", "delete POD", "get POD", "announce POD", "ask about POD", "tell POD REASON", "wake"
+// and "wake no more". An answer is for the oldest open effect of that name.
 #include "scheduler/core.h"
 
 #include <gtest/gtest.h>
@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/yaml.h"
+#include "placement/cluster_kinds.h"
 #include "placement/plugin_of.h"
 #include "tests/support/source_dir.h"
 
@@ -33,6 +34,7 @@ class Hold final : public PluginOf<Hold> {
     if (pod.view().meta.labels.get("held") == nullptr) return {};
     return {Status::wait(), std::chrono::minutes(1)};
   }
+  EventSet events_to_register() const override { return ClusterEvent::kNodeAdded; }
 };
 
 Result<PluginPtr> make_hold(const Profile&) { return std::make_unique<Hold>(); }
@@ -49,7 +51,7 @@ class Desk {
     static const bool is_registered = register_plugin({"Hold", make_hold});
     EXPECT_TRUE(is_registered);
     SchedulerOptions options;
-    Profile profile = default_profile(Era::k136);
+    Profile profile = default_profile(json::find(table, {"1.20"}) != nullptr ? Era::k120 : Era::k136);
     if (json::find(table, {"permit"}) != nullptr) profile.permit = {{"Hold", 0}};
     options.profiles.push_back(profile);
     const auto groups = std::make_shared<GroupOptions>();
@@ -62,6 +64,7 @@ class Desk {
     if (json::find(table, {"extenders"}) != nullptr) {
       config::Extender one;
       one.filter_verb = "filter";
+      if (json::find(table, {"binds"}) != nullptr) one.bind_verb = "bind";
       core_->extenders = std::make_shared<Extenders>(std::vector{one}, Extenders::Post());
     }
     core_->is_ready = true;
@@ -76,17 +79,28 @@ class Desk {
     done_.clear();
     core_->now = clock_.now();
     for (const auto& [key, value] : step.as_object()) {
-      const bool is_event = key != "then" && key != "with" && key != "left";
+      const bool is_event = key != "then" && key != "with" && key != "left" && key != "shows";
       if (is_event) happen(key, std::string(json::as_view(value)), json::find(step, {"with"}));
     }
     settle();
     std::vector<std::string> wanted;
     for (const json::Value& one : json::get_array(step, {"then"})) wanted.emplace_back(json::as_view(one));
     EXPECT_EQ(done_, wanted) << json::serialize(step);
+    for (const json::Value& one : json::get_array(step, {"shows"}))
+      EXPECT_NE(core_->meters.registry().expose().find(json::as_view(one)), std::string::npos) << json::as_view(one);
     if (const json::Value* left = json::find(step, {"left"})) {
       EXPECT_EQ(core_->pods.size(), static_cast<std::size_t>(left->as_int64())) << json::serialize(step);
     }
   }
+  /// So many pods alike that no node takes, and nothing else of them but that they wait.
+  void crowd(int count, const std::string& cpu) {
+    const json::Value with{{"cpu", cpu}};
+    for (int i = 0; i < count; ++i) show_new_pod(fmt::format("crowd-{}", i), &with);
+    settle();
+    while (!open_.empty()) answer(std::string(open_.front().first), "ok");
+    settle();
+  }
+  Core& core() { return *core_; }
   /// Nothing is left of anybody: no record, no entry of the queue, no question.
   void expect_nothing_left() const {
     EXPECT_TRUE(core_->pods.empty());
@@ -128,6 +142,8 @@ class Desk {
         cpu = json::as_view(value);
       else if (key == "labels")
         metadata["labels"] = value;
+      else if (key == "KiB")
+        metadata["annotations"] = json::Object{{"large", std::string(static_cast<std::size_t>(value.as_int64()) << 10, 'x')}};
       else if (key == "created")
         metadata["creationTimestamp"] = value;
       else if (key == "started")
@@ -162,12 +178,26 @@ class Desk {
     core_->object_changed({"PodGroup", {}, ClusterEvent::kNodeCordoned}, std::exchange(slot, after), after);
   }
 
+  /// Another kind's that placement knows.
+  void show_object(json::Value document) {
+    const auto* kind = find_cluster_resource(json::get_string(document, {"kind"}));
+    ASSERT_NE(kind, nullptr) << json::serialize(document);
+    const bool has_namespace = kind->plural == "persistentvolumeclaims";
+    if (has_namespace) json::set(document, {"metadata", "namespace"}, json::Value("default"));
+    json::set(document, {"metadata", "resourceVersion"}, json::Value(std::to_string(++revision_)));
+    const auto after = std::make_shared<client::Object>(document);
+    ObjectRef& slot = objects_[fmt::format("{}/{}/{}", kind->plural, has_namespace ? "default" : "", after->name())];
+    const client::Gvr gvr{std::string(kind->group), "v1", std::string(kind->plural)};
+    core_->object_changed({std::string(kind->kind), gvr, kind->event}, std::exchange(slot, after), after);
+  }
+
   void happen(std::string_view what, const std::string& name, const json::Value* with) {
     if (what == "group") return show_group(name, with);
     if (what == "group gone") {
       const auto last = objects_.extract("podgroups/default/" + name);
       return core_->object_changed({"PodGroup", {}, ClusterEvent::kNodeCordoned}, last.mapped(), nullptr);
     }
+    if (what == "object") return show_object(*with);
     if (what == "node") {
       json::Value node{{"kind", "Node"},
                        {"metadata", {{"name", name}}},
@@ -182,10 +212,14 @@ class Desk {
       json::Value document = pod(name)->document();
       json::set(document, {"metadata", "labels", "changed"}, json::Value("yes"));
       show(std::move(document));
-    } else if (what == "bound" || what == "going") {
+    } else if (what == "bound" || what == "going" || what == "nominated" || what == "ended") {
       json::Value document = pod(name)->document();
       if (what == "bound")
         json::set(document, {"spec", "nodeName"}, json::Value(json::as_view(*with)));
+      else if (what == "nominated")
+        json::set(document, {"status", "nominatedNodeName"}, json::Value(json::as_view(*with)));
+      else if (what == "ended")
+        json::set(document, {"status", "phase"}, json::Value("Succeeded"));
       else
         json::set(document, {"metadata", "deletionTimestamp"}, json::Value("2026-01-01T00:00:00Z"));
       show(std::move(document));
@@ -216,6 +250,8 @@ class Desk {
       chosen.node_name = with;
       return core_->out.answered(id, chosen);
     }
+    if (name.starts_with("ask to bind"))
+      return core_->out.answered(id, with == "error" ? Bound(invalid("the extender is away")) : Bound(with == "ok"));
     if (with == "ok") return core_->out.answered(id, Answered(json::Value(json::Object())));
     if (name.starts_with("get") && with != "no answer" && with != "404") {
       const ObjectRef now = pod(name.substr(4));
@@ -320,6 +356,46 @@ TEST(SchedulerCore, TablesOfEventsAndEffects) {
     }
   }
   EXPECT_GE(tables, 15u);
+}
+
+json::Value step(const std::string& text) { return *json::parse(text); }
+
+TEST(SchedulerCore, WhereThousandsWaitTheNodeOfTheEventMustTakeThem) {
+  Desk desk(json::Value(json::Object{}));
+  desk.play(step(R"({"node": "n1"})"));
+  for (const auto* pod : {R"({"pod": "x", "with": {"cpu": "1400m", "priority": 5, "nodeName": "n1"}})",
+                          R"({"pod": "y", "with": {"cpu": "500m", "priority": 5, "nodeName": "n1"}})"})
+    desk.play(step(pod));
+  desk.crowd(1001, "1");
+  EXPECT_EQ(desk.core().queue.sizes().unschedulable, 1001U);
+  desk.play(step(R"({"gone": "y"})"));  // Some room, and not enough: nobody is tried.
+  EXPECT_EQ(desk.core().queue.sizes().unschedulable, 1001U);
+  desk.play(step(R"({"pod": "z", "with": {"cpu": "500m", "priority": 5, "nodeName": "n1"}})"));
+  desk.play(step(R"({"gone": "z"})"));
+  EXPECT_EQ(desk.core().queue.sizes().unschedulable, 1001U);
+}
+
+TEST(SchedulerCore, FewAreTriedAfterAnyEventThatCouldHelp) {
+  Desk desk(json::Value(json::Object{}));
+  desk.play(step(R"({"node": "n1"})"));
+  for (const auto* pod : {R"({"pod": "x", "with": {"cpu": "1400m", "priority": 5, "nodeName": "n1"}})",
+                          R"({"pod": "y", "with": {"cpu": "500m", "priority": 5, "nodeName": "n1"}})"})
+    desk.play(step(pod));
+  desk.crowd(1, "1");
+  desk.play(step(R"({"gone": "x", "then": ["bind crowd-0 to n1"]})"));
+}
+
+TEST(SchedulerCore, WhatPermitSaidIsMeasured) {
+  Desk desk(json::Value(json::Object{{"permit", "yes"}}));
+  desk.play(step(R"({"node": "n1"})"));
+  desk.play(step(R"({"pod": "a", "with": {"labels": {"held": "1"}}, "then": ["wake"]})"));
+  const auto count = [&](const std::string& status) {
+    const std::string text = desk.core().meters.registry().expose();
+    const auto line = text.find("extension_point_duration_seconds_count{extension_point=\"Permit\"");
+    return line != std::string::npos && text.find("status=\"" + status + "\"", line) < text.find('\n', line);
+  };
+  EXPECT_TRUE(count("Wait"));
+  EXPECT_FALSE(count("Success"));
 }
 
 TEST(SchedulerCore, AnEffectIsAnsweredOnce) {

@@ -108,6 +108,87 @@ TEST_F(Extended, AFailureIsAnErrorUnlessIgnorable) {
   EXPECT_EQ(choose(Extenders({extender()}, garbage)).outcome, Decision::Outcome::kError);
 }
 
+TEST_F(Extended, AnAnswerThatIsNoneIsToldInTheWordsOfADecoder) {
+  const auto error = [&](const std::string& body) {
+    return choose(Extenders({extender()}, [&](std::size_t, const std::string&, const std::string&) -> Result<std::string> { return body; }))
+        .error;
+  };
+  const auto cannot = [](const std::string& what) {
+    return "json: cannot unmarshal " + what + " into Go value of type v1.ExtenderFilterResult";
+  };
+  EXPECT_EQ(error("\"word\""), cannot("string"));
+  EXPECT_EQ(error("[]"), cannot("array"));
+  EXPECT_EQ(error("true"), cannot("bool"));
+  EXPECT_EQ(error(" 7"), cannot("number"));
+  EXPECT_EQ(error(" \n"), "EOF");
+  EXPECT_EQ(error("<html>"), "invalid character '<' looking for beginning of value");
+  EXPECT_EQ(error(R"({"Error":"not today"})"), "not today");
+  EXPECT_EQ(error(R"({"NodeNames":["a","elsewhere"]})"),
+            "extender \"http://x\" claims a filtered node \"elsewhere\" which is not found in the input node list");
+}
+
+TEST_F(Extended, TheDecisionNamesItsNodeItsScoreAndHowManyWereAsGood) {
+  auto config = extender();
+  config.prioritize_verb = "rank";
+  config.weight = 1;
+  const auto with = [&](const std::string& ranks) {
+    return choose(Extenders({config}, [&](std::size_t, const std::string& verb, const std::string&) -> Result<std::string> {
+      return verb == "filter" ? R"({"NodeNames":["b","c"]})" : ranks;
+    }));
+  };
+  const auto alike = with(R"([{"Host":"b","Score":2},{"Host":"c","Score":2}])");
+  EXPECT_EQ(alike.node, cluster_.find_node("b")->index);
+  EXPECT_EQ(alike.tied_nodes, 2U);
+  EXPECT_EQ(alike.feasible_nodes, 2U);
+  const auto one = with(R"([{"Host":"b","Score":2},{"Host":"c","Score":3}])");
+  EXPECT_EQ(one.node, cluster_.find_node("c")->index);
+  EXPECT_EQ(one.tied_nodes, 1U);
+  EXPECT_EQ(one.score, alike.score + 10);
+  EXPECT_EQ(with("no ranks").node, cluster_.find_node("b")->index) << "advice alone";
+}
+
+TEST_F(Extended, WholeNodesAreSentToOneWithoutACache) {
+  auto config = extender();
+  config.node_cache_capable = false;
+  std::string sent;
+  const Extenders extenders({config}, [&](std::size_t, const std::string&, const std::string& body) -> Result<std::string> {
+    sent = body;
+    return std::string(R"({"Nodes":{"items":[{"metadata":{"name":"c"}}]},"FailedAndUnresolvableNodes":{"a":"never"}})");
+  });
+  EXPECT_EQ(choose(extenders).node_name, "c");
+  EXPECT_NE(sent.find(R"("NodeNames":null)"), std::string::npos) << sent;
+  EXPECT_NE(sent.find(R"("items":[{"metadata":{"name":"a"}})"), std::string::npos) << sent;
+}
+
+TEST_F(Extended, WhatWasRefusedForGoodIsNoCandidateOfPreemption) {
+  const Extenders extenders({extender()}, [](std::size_t, const std::string&, const std::string&) -> Result<std::string> {
+    return std::string(R"({"NodeNames":[],"FailedNodes":{"a":"full","b":"full"},"FailedAndUnresolvableNodes":{"b":"broken"}})");
+  });
+  const auto decision = choose(extenders);
+  EXPECT_EQ(placement::fit_error_message(*decision.diagnosis, placement::Era::k136, ""),
+            "0/3 nodes are available: 1 broken, 1 full, 1 node(s) were refused by the extender http://x.");
+  EXPECT_EQ(decision.diagnosis->resolvable_nodes, 2U);
+  EXPECT_TRUE(decision.diagnosis->plugins.empty()) << "any event may help";
+  EXPECT_TRUE(evaluation_.feasible.empty());
+  EXPECT_EQ(evaluation_.rejected.size(), 3U);
+}
+
+TEST_F(Extended, AnUncheckedServerHasNoAuthorities) {
+  auto config = extender();
+  config.insecure_skip_verify = true;
+  EXPECT_TRUE(Extenders::create({config}));
+  const std::string words = "extender http://x: specifying a root certificates file with the insecure flag is not allowed";
+  config.ca_file = "/ca.pem";
+  EXPECT_EQ(Extenders::create({config}).error().message, words);
+  config.ca_file.clear();
+  config.ca_data = "pem";
+  EXPECT_EQ(Extenders::create({config}).error().message, words);
+  config.insecure_skip_verify = false;
+  config.ca_data.clear();
+  config.ca_file = "/nowhere/ca.pem";
+  EXPECT_EQ(Extenders::create({config}).error().message, "/nowhere/ca.pem: cannot be read");
+}
+
 TEST_F(Extended, ManagedResourcesLimitItsInterest) {
   auto config = extender();
   config.managed_resources = {{"example.com/gpu", false}};

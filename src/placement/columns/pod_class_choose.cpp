@@ -82,25 +82,16 @@ PodClass::Choice PodClass::pick(const Options& options) {
       if (const auto& bucket = ranking_.best(candidate.group); candidate.bonus + bucket.score == best)
         std::ranges::transform(bucket.nodes, std::back_inserter(*options.tied), [](std::uint32_t node) { return NodeIndex{node}; });
   std::size_t nth = 0;
-  if (options.random != nullptr && !options.first_by_name && out.tied_nodes > 1)
+  if (options.random != nullptr && out.tied_nodes > 1)
     nth = std::uniform_int_distribution<std::size_t>(0, out.tied_nodes - 1)(*options.random);
-  const std::string* first = nullptr;
   for (const auto& candidate : candidates_) {
     const auto& bucket = ranking_.best(candidate.group);
     if (candidate.bonus + bucket.score != best) continue;
-    if (options.first_by_name) {
-      for (const auto node : bucket.nodes) {
-        const std::string& name = index_->cluster().node(NodeIndex{node})->name;
-        if (first != nullptr && *first <= name) continue;
-        first = &name;
-        out.node = NodeIndex{node};
-      }
-    } else if (nth < bucket.nodes.size()) {
+    if (nth < bucket.nodes.size()) {
       out.node = NodeIndex{bucket.nodes[nth]};
       return out;
-    } else {
-      nth -= bucket.nodes.size();
     }
+    nth -= bucket.nodes.size();
   }
   return out;
 }

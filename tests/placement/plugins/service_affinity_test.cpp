@@ -50,5 +50,19 @@ TEST(ServiceAffinity, ANominatedPodThatComesFirstHasNoNodeYet) {
             std::vector<std::string>{"running \"ServiceAffinity\" filter plugin for pod \"pod\": node not found"});
 }
 
+TEST(ServiceAffinity, WhatAPodDoesNotSayIsTakenFromTheFirst) {
+  auto world = racks();
+  world.add("{kind: Node, metadata: {name: c1, labels: {rack: c, row: one}}}")
+      .add("{kind: Node, metadata: {name: c2, labels: {rack: c, row: two}}}");
+  world.profile.args.service_affinity.affinity_labels = {"rack", "row"};
+  world.run("first", "c1", "{}", "{app: web}");
+  const std::string refused = "ServiceAffinity Unschedulable: node(s) didn't match service affinity";
+  EXPECT_EQ(world.verdict("c1", world.pod("{}", "{app: web}")), "fits");
+  EXPECT_EQ(world.verdict("c2", world.pod("{}", "{app: web}")), refused);
+  EXPECT_EQ(world.verdict("c2", world.pod("{nodeSelector: {row: two}}", "{app: web}")), "fits") << "its own row, the first one's rack";
+  EXPECT_EQ(world.verdict("a1", world.pod("{nodeSelector: {row: two}}", "{app: web}")).substr(0, 12), "NodeAffinity");
+  EXPECT_EQ(world.verdict("a1", world.pod("{}", "{app: web}")), refused);
+}
+
 }  // namespace
 }  // namespace berth::placement::testing
