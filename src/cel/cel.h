@@ -84,7 +84,7 @@ class Bindings final : public Activation {
 inline constexpr std::uint64_t kPerCallCostLimit = 1'000'000;
 
 struct EvalError {
-  enum class Code { kFailed, kCostExceeded };
+  enum class Code { kFailed, kCostExceeded, kNoOverload };
   Code code = Code::kFailed;
   std::string message;  ///< "no such key: foo", "operation cancelled: actual cost limit exceeded", …
 };

@@ -533,7 +533,10 @@ Evaluation Program::evaluate(const Activation& variables, std::uint64_t cost_lim
   Evaluator evaluator(variables, cost_limit);
   try {
     auto value = evaluator.eval(*impl_->root);
-    if (value.is_error()) return {std::unexpected(EvalError{EvalError::Code::kFailed, std::string(value.text())}), evaluator.cost()};
+    if (value.is_error())
+      return {std::unexpected(
+                  EvalError{value.is_no_overload() ? EvalError::Code::kNoOverload : EvalError::Code::kFailed, std::string(value.text())}),
+              evaluator.cost()};
     return {std::move(value), evaluator.cost()};
   } catch (const CostExceeded&) {
     return {std::unexpected(EvalError{EvalError::Code::kCostExceeded, "operation cancelled: actual cost limit exceeded"}),

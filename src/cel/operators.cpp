@@ -27,7 +27,7 @@ class Concatenation final : public List {
 /// Without the trait a value has no such operator at all; strings and times answer for themselves.
 Value missing(const Value& v, std::string_view function, bool has_trait) {
   const bool answers = v.kind() == Kind::kString || v.kind() == Kind::kTimestamp || v.kind() == Kind::kDuration;
-  return has_trait || answers ? no_such_overload() : Value::error(fmt::format("no such overload: {}", function));
+  return has_trait || answers ? no_such_overload() : Value::no_overload(fmt::format("no such overload: {}", function));
 }
 bool is_number(const Value& v) { return v.kind() == Kind::kInt || v.kind() == Kind::kUint || v.kind() == Kind::kDouble; }
 
@@ -163,7 +163,7 @@ Value size(const Args& args) {
     case Kind::kMap:
       return Value::integer(static_cast<std::int64_t>(args[0].as_map().size()));
     default:
-      return Value::error("no such overload: size");
+      return Value::no_overload("no such overload: size");
   }
 }
 
@@ -227,7 +227,7 @@ Value add_values(const Value& a, const Value& b) {
   if (a.kind() == Kind::kTimestamp && b.kind() == Kind::kDuration) return timestamp_of(nanos_of(a) + nanos_of(b));
   if (a.kind() == Kind::kDuration && b.kind() == Kind::kTimestamp) return timestamp_of(nanos_of(a) + nanos_of(b));
   if (a.kind() == Kind::kBool || a.kind() == Kind::kNull || a.kind() == Kind::kMap || a.kind() == Kind::kType || a.kind() == Kind::kOpaque)
-    return Value::error("no such overload: _+_");
+    return Value::no_overload("no such overload: _+_");
   return no_such_overload();
 }
 

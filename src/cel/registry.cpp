@@ -200,12 +200,12 @@ bool fits(const Type& type, const Value& value) {
   }
 }
 
-Value no_such_overload() { return Value::error("no such overload"); }
+Value no_such_overload() { return Value::no_overload("no such overload"); }
 
 Value no_such_overload(std::string_view function, std::span<const Value> args) {
   std::string out = fmt::format("no such overload: {}(", function);
   for (std::size_t i = 0; i < args.size(); ++i) out += fmt::format("{}{}", i > 0 ? ", " : "", type_name(args[i]));
-  return Value::error(out + ")");
+  return Value::no_overload(out + ")");
 }
 
 std::optional<Value> ValueMap::find(const Value& key) const {

@@ -286,6 +286,11 @@ Value Value::error(std::string message) {
   out.kind_ = Kind::kError;
   return out;
 }
+Value Value::no_overload(std::string message) {
+  auto out = error(std::move(message));
+  out.number_.boolean = true;
+  return out;
+}
 Value Value::borrowed_json(const json::Value& document) {
   switch (document.kind()) {
     case boost::json::kind::bool_:

@@ -92,6 +92,8 @@ class Value {
   static Value optional(Value value);
   static Value opaque(std::shared_ptr<const Opaque> value);
   static Value error(std::string message);
+  /// The error of an operator or function that is not for values like these.
+  static Value no_overload(std::string message);
   /// A document as it is: whole numbers are ints, objects are maps, read in place.
   static Value borrowed_json(const json::Value& document);
   /// The same with a shared document.
@@ -102,6 +104,7 @@ class Value {
 
   [[nodiscard]] Kind kind() const { return kind_; }
   [[nodiscard]] bool is_error() const { return kind_ == Kind::kError; }
+  [[nodiscard]] bool is_no_overload() const { return kind_ == Kind::kError && number_.boolean; }
   [[nodiscard]] bool is_true() const { return kind_ == Kind::kBool && number_.boolean; }
   [[nodiscard]] bool as_bool() const { return number_.boolean; }
   [[nodiscard]] std::int64_t as_int() const { return number_.integer; }

@@ -1,4 +1,5 @@
 // The hooks of a custom kind: everything that the API server does with its objects goes by the schema.
+#include "base/dotted.h"
 #include "base/go/strings.h"
 #include "custom/apply_types.h"
 #include "custom/column_texts.h"
@@ -18,19 +19,15 @@ namespace {
 using json::Value;
 using Type = model::FieldError::Type;
 
-model::ApiStatus unreadable(const model::KindInfo& info, const std::string& why) {
-  return model::bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: {}", info.kind, info.version, info.kind, why));
-}
-
 /// `drops_nulls`: those that the schema forbids; what is applied keeps them, and is refused for them.
-model::ApiResult<void> decode(const CustomKind& kind, Value& doc, model::DecodeReport& report, bool drops_nulls) {
+Expected<void, model::DecodeError> decode(const CustomKind& kind, Value& doc, model::DecodeReport& report, bool drops_nulls) {
   auto* object = doc.if_object();
   if (object == nullptr)
-    return std::unexpected(unreadable(kind.info, "json: cannot unmarshal into Go value of type map[string]interface {}"));
+    return std::unexpected(model::DecodeError{.said = "json: cannot unmarshal into Go value of type map[string]interface {}"});
   const auto& schema = *kind.version->schema;
   if (auto* metadata = object->if_contains("metadata")) {
     std::vector<std::string> unknown;
-    if (const auto why = decode_metadata(*metadata, &unknown); !why.empty()) return std::unexpected(unreadable(kind.info, why));
+    if (auto wrong = decode_metadata(*metadata, &unknown)) return std::unexpected(std::move(*wrong));
     for (auto& field : unknown) report.unknown_fields.push_back("metadata." + field);
   }
   if (!kind.definition->preserves_unknown) {
@@ -40,7 +37,7 @@ model::ApiResult<void> decode(const CustomKind& kind, Value& doc, model::DecodeR
     if (drops_nulls) drop_nulls(doc, schema);
   }
   std::vector<std::string> embedded;
-  if (auto error = coerce_embedded(doc, schema, "", false, &embedded)) return std::unexpected(unreadable(kind.info, error->render()));
+  if (auto error = coerce_embedded(doc, schema, "", false, &embedded)) return std::unexpected(model::DecodeError{.said = error->render()});
   std::ranges::move(embedded, std::back_inserter(report.unknown_fields));
   report.is_dropped = true;
   return {};
@@ -99,7 +96,7 @@ std::string_view go_type(const Value& value) {
 
 void check_replicas(const Value& doc, const std::string& path, model::FieldErrors& errors) {
   const Value* value = &doc;
-  for (const auto& name : dotted_names(path)) {
+  for (const auto name : json::dotted_names(path)) {
     if (!value->is_object()) {
       errors.push_back({Type::kInvalid, path, "0",
                         fmt::format("{} accessor error: {} is of the type {}, expected map[string]interface{{}}", path,
@@ -126,7 +123,7 @@ void check_scale(const CustomKind& kind, const Value& doc, bool is_status, model
   if (!is_status) check_replicas(doc, scale->spec_replicas, errors);
   check_replicas(doc, scale->status_replicas, errors);
   if (scale->label_selector.empty()) return;
-  const auto* selector = find_dotted(doc, dotted_names(scale->label_selector));
+  const auto* selector = json::find_dotted(doc, scale->label_selector);
   if (selector != nullptr && !selector->is_string())
     errors.push_back({Type::kInvalid, scale->label_selector, "\"\"",
                       fmt::format("{} accessor error: {} is not a string", scale->label_selector, json::serialize(*selector))});

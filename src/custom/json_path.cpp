@@ -295,22 +295,4 @@ std::vector<const json::Value*> JsonPath::find(const json::Value& root) const {
   return now;
 }
 
-std::vector<std::string> dotted_names(std::string_view path) {
-  if (path.starts_with('.')) path.remove_prefix(1);
-  std::vector<std::string> out;
-  for (std::size_t start = 0; start <= path.size();) {
-    const auto end = std::min(path.find('.', start), path.size());
-    out.emplace_back(path.substr(start, end - start));
-    start = end + 1;
-  }
-  return out;
-}
-
-const json::Value* find_dotted(const json::Value& root, const std::vector<std::string>& names) {
-  const auto* at = &root;
-  for (const auto& name : names)
-    if (at = json::find(*at, name); at == nullptr) return nullptr;
-  return at;
-}
-
 }  // namespace berth::custom

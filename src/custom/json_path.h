@@ -24,9 +24,4 @@ class JsonPath {
   std::vector<std::shared_ptr<const Step>> steps_;
 };
 
-/// The names of a path that has nothing but names (".spec.replicas"); split at dots, the first one may lead.
-std::vector<std::string> dotted_names(std::string_view path);
-/// The value at such a path; null when it is not there.
-const json::Value* find_dotted(const json::Value& root, const std::vector<std::string>& names);
-
 }  // namespace berth::custom

@@ -26,27 +26,24 @@ std::string shown(const json::Value& value) {
   return json::serialize(value);
 }
 
-std::string decode_metadata(json::Value& metadata, std::vector<std::string>* unknown) {
+std::optional<model::DecodeError> decode_metadata(json::Value& metadata, std::vector<std::string>* unknown) {
   json::Value wrapped = json::Object{{"metadata", std::move(metadata)}};
   model::DecodeReport report;
-  const auto decoded = model::decode(plain_kind(), wrapped, report, false);
+  auto decoded = model::decode(plain_kind(), wrapped, report, false);
   if (decoded && !report.unknown_fields.empty()) model::drop_unknown_fields(plain_kind(), wrapped, nullptr);
   if (auto* back = wrapped.get_object().if_contains("metadata")) metadata = std::move(*back);
-  if (decoded) {
-    constexpr std::size_t kPrefix = std::string_view("metadata.").size();
-    if (unknown != nullptr)
-      for (const auto& field : report.unknown_fields)
-        if (field.starts_with("metadata.")) unknown->push_back(field.substr(kPrefix));
-    return {};
+  constexpr std::string_view kField = "metadata";
+  if (!decoded) {
+    // Read alone, not as a field.
+    auto& error = decoded.error();
+    if (error.path == kField) error.owner.clear();
+    error.path.erase(0, std::min(error.path.size(), kField.size() + 1));
+    return std::move(error);
   }
-  std::string why = decoded.error().message;
-  if (const auto at = why.find("cannot be handled as a ConfigMap: "); at != std::string::npos)
-    why = why.substr(at + std::string_view("cannot be handled as a ConfigMap: ").size());
-  // Decoded alone, not as a field.
-  constexpr std::string_view kAsField = "Go struct field ConfigMap.metadata of type";
-  if (const auto at = why.find(kAsField); at != std::string::npos) why.replace(at, kAsField.size(), "Go value of type");
-  if (const auto at = why.find(".metadata."); at != std::string::npos) why.erase(at, std::string_view(".metadata").size());
-  return why;
+  if (unknown != nullptr)
+    for (const auto& field : report.unknown_fields)
+      if (field.starts_with("metadata.")) unknown->push_back(field.substr(kField.size() + 1));
+  return std::nullopt;
 }
 
 model::FieldErrors check_embedded_metadata(const json::Value& metadata, const std::string& path) {

@@ -305,8 +305,8 @@ void check_resource(const json::Object& object, const std::string& path, model::
   const auto* metadata = object.if_contains("metadata");
   if (metadata == nullptr) return;
   auto copy = *metadata;
-  if (const auto why = decode_metadata(copy, nullptr); !why.empty()) {
-    errors.push_back({Type::kInvalid, child_path(path, "metadata"), shown(*metadata), why});
+  if (const auto wrong = decode_metadata(copy, nullptr)) {
+    errors.push_back({Type::kInvalid, child_path(path, "metadata"), shown(*metadata), wrong->sentence()});
     return;
   }
   auto found = check_embedded_metadata(copy, child_path(path, "metadata"));
@@ -344,7 +344,7 @@ void drop_malformed(json::Object& resource, const Value& metadata) {
   json::Object kept;
   for (const auto& [key, member] : *members) {
     Value alone = json::Object{{key, member}};
-    if (decode_metadata(alone, nullptr).empty()) kept.emplace(key, member);
+    if (!decode_metadata(alone, nullptr)) kept.emplace(key, member);
   }
   resource["metadata"] = std::move(kept);
 }
@@ -365,9 +365,9 @@ std::optional<model::FieldError> coerce_embedded(Value& value, const Schema& sch
         if (drops && metadata->is_null()) *metadata = json::Object();
         const auto before = *metadata;
         std::vector<std::string> fields;
-        const auto why = decode_metadata(*metadata, unknown == nullptr ? nullptr : &fields);
-        if (!why.empty() && !drops) return model::FieldError{Type::kInvalid, child_path(path, "metadata"), shown(before), why};
-        if (!why.empty()) drop_malformed(*object, before);
+        const auto wrong = decode_metadata(*metadata, unknown == nullptr ? nullptr : &fields);
+        if (wrong && !drops) return model::FieldError{Type::kInvalid, child_path(path, "metadata"), shown(before), wrong->sentence()};
+        if (wrong) drop_malformed(*object, before);
         for (const auto& field : fields) unknown->push_back(fmt::format("{}.{}", child_path(path, "metadata"), field));
       }
     }

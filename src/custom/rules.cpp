@@ -13,7 +13,7 @@ using Type = model::FieldError::Type;
 
 constexpr std::int64_t kRequestBytes = 3 * 1024 * 1024;
 constexpr std::size_t kMostMessageBytes = 5 * 1024;
-constexpr std::string_view kOutOfCost = "operation cancelled: actual cost limit exceeded";
+using Code = cel::EvalError::Code;
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\n\r\v\f";
@@ -164,7 +164,7 @@ Message evaluate_message(const CompiledRule& rule, const cel::Activation& variab
   const auto result = rule.message->evaluate(variables);
   if (result.cost > static_cast<std::uint64_t>(std::max<std::int64_t>(budget, 0)))
     return {std::nullopt, "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run"};
-  if (!result.value && result.value.error().message.starts_with(kOutOfCost))
+  if (!result.value && result.value.error().code == Code::kCostExceeded)
     return {std::nullopt, fmt::format("no further validation rules will be run due to call cost exceeds limit for messageExpression: {}",
                                       model::go_quote(rule.rule->message_expression))};
   budget -= static_cast<std::int64_t>(result.cost);
@@ -251,19 +251,20 @@ struct RuleTree::Run {
     if (result.cost > static_cast<std::uint64_t>(out.budget))
       return fail(path, *node.schema, "validation failed due to running out of cost budget, no further validation rules will be run", true);
     out.budget -= static_cast<std::int64_t>(result.cost);
-    if (!result.value) return fail_evaluation(node, rule, result.value.error().message, path);
+    if (!result.value) return fail_evaluation(node, rule, result.value.error(), path);
     if (result.value->is_true()) return;
     report(node, rule, value, plain, forgiving, path);
   }
 
-  void fail_evaluation(const Node& node, const CompiledRule& rule, const std::string& why, const std::string& path) {
+  void fail_evaluation(const Node& node, const CompiledRule& rule, const cel::EvalError& error, const std::string& path) {
+    const auto& why = error.message;
     const auto name = rule_name(*rule.rule);
-    if (why.starts_with("no such overload"))
+    if (error.code == Code::kNoOverload)
       return fail(
           path, *node.schema,
           fmt::format("'{}': call arguments did not match a supported operator, function or macro signature for rule: {}", why, name),
           false);
-    if (why.starts_with(kOutOfCost))
+    if (error.code == Code::kCostExceeded)
       return fail(path, *node.schema,
                   fmt::format("'{}': no further validation rules will be run due to call cost exceeds limit for rule: {}", why, name),
                   true);

@@ -259,37 +259,32 @@ class Decoder {
   Decoder(const KindInfo& kind, DecodeReport& report, bool fills, EmptyValues* empty = nullptr)
       : kind_(kind), report_(report), fills_(fills), empty_(empty) {}
 
-  ApiResult<void> run(json::Value& doc) {
-    if (!doc.is_object())
-      return failure(fmt::format("json: cannot unmarshal {} into Go value of type {}", json_word(doc),
-                                 TypeRef{Kind::kStruct, type_of(kind_)}.go_name()));
+  Expected<void, DecodeError> run(json::Value& doc) {
+    if (!doc.is_object()) return std::unexpected(mismatched(doc, TypeRef{Kind::kStruct, type_of(kind_)}, nullptr, nullptr));
     walk_struct(*type_of(kind_), doc.get_object(), nullptr);
-    if (!aborted_.empty()) return failure(aborted_);
-    if (!saved_.empty()) return failure(saved_);
+    if (aborted_) return std::unexpected(std::move(*aborted_));
+    if (saved_) return std::unexpected(std::move(*saved_));
     return {};
   }
 
  private:
-  std::unexpected<ApiStatus> failure(const std::string& why) const {
-    return std::unexpected(
-        bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: {}", kind_.kind, kind_.version, kind_.kind, why)));
-  }
+  using Is = DecodeError::Is;
   /// As encoding/json has it: the first mismatch is told at the end, unless a type's own decoder refuses something on the way.
-  void save(std::string text) {
-    if (saved_.empty()) saved_ = std::move(text);
+  void save(DecodeError error) {
+    if (!saved_) saved_ = std::move(error);
   }
-  void abort(std::string text) {
-    if (aborted_.empty()) aborted_ = std::move(text);
+  void abort(DecodeError error) {
+    if (!aborted_) aborted_ = std::move(error);
   }
-  [[nodiscard]] std::string mismatched(const json::Value& value, const TypeRef& ref, const TypeDef* owner, const Step* step) const {
-    std::string word(json_word(value));
-    if (word == "number" && (ref.kind == Kind::kInt32 || ref.kind == Kind::kInt64)) word += " " + json::serialize(value);
-    const std::string owner_name = owner == nullptr ? "" : owner->name.substr(owner->name.rfind('.') + 1) + ".";
-    return fmt::format("json: cannot unmarshal {} into Go struct field {}{} of type {}", word, owner_name, render(step, false),
-                       go_name_at(ref, owner, step));
+  [[nodiscard]] static DecodeError mismatched(const json::Value& value, const TypeRef& ref, const TypeDef* owner, const Step* step) {
+    DecodeError out{.is = Is::kType, .found = std::string(json_word(value)), .wanted = go_name_at(ref, owner, step)};
+    if (out.found == "number" && (ref.kind == Kind::kInt32 || ref.kind == Kind::kInt64)) out.found += " " + json::serialize(value);
+    if (owner != nullptr) out.owner = owner->name.substr(owner->name.rfind('.') + 1);
+    out.path = render(step, false);
+    return out;
   }
   void mismatch(const json::Value& value, const TypeRef& ref, const TypeDef* owner, const Step* step) {
-    if (saved_.empty()) saved_ = mismatched(value, ref, owner, step);
+    if (!saved_) saved_ = mismatched(value, ref, owner, step);
   }
 
   void report_unknown(const Step& step) {
@@ -317,7 +312,7 @@ class Decoder {
         continue;
       }
       walk(field->ref, it->value(), &type, &step);
-      if (!aborted_.empty()) return;
+      if (aborted_) return;
       if (it->value().is_null()) {
         it = object.erase(it);
         continue;
@@ -389,7 +384,7 @@ class Decoder {
           const Step item_step{step, {}, i++, true};
           if (item.is_null()) item = zero_for_null(*ref.element);
           walk(*ref.element, item, owner, &item_step);
-          if (!aborted_.empty()) return;
+          if (aborted_) return;
         }
         return;
       }
@@ -399,7 +394,7 @@ class Decoder {
           const Step item_step{step, {member.key().data(), member.key().size()}, 0, false, true};
           if (member.value().is_null()) member.value() = zero_for_null(*ref.element);
           walk(*ref.element, member.value(), owner, &item_step);
-          if (!aborted_.empty()) return;
+          if (aborted_) return;
         }
         return;
       }
@@ -409,7 +404,7 @@ class Decoder {
   /// A schema, or what stands for one: its Go type decodes itself, so that its first finding ends everything, and what it does not know
   /// is not told.
   void walk_either(const TypeRef& ref, json::Value& value, const TypeDef* owner, const Step* step) {
-    std::string outer = std::exchange(saved_, {});
+    auto outer = std::exchange(saved_, {});
     ++inside_own_decoder_;
     if (value.is_object()) {
       walk_struct(*ref.type, value.get_object(), step);
@@ -420,10 +415,10 @@ class Decoder {
       else
         value = nullptr;
     } else if (!value.is_bool()) {
-      abort("boolean or JSON schema expected");
+      abort({.said = "boolean or JSON schema expected"});
     }
     --inside_own_decoder_;
-    if (!saved_.empty()) abort(std::move(saved_));
+    if (saved_) abort(std::move(*saved_));
     saved_ = std::move(outer);
   }
 
@@ -438,7 +433,7 @@ class Decoder {
     else if (value.is_number())
       text = json::serialize(value);
     const auto quantity = Quantity::parse(text);
-    if (!quantity) return abort(std::string(kQuantityError));
+    if (!quantity) return abort({.said = std::string(kQuantityError)});
     const std::string canonical = quantity->to_string();
     if (!value.is_string() || canonical != text) value = canonical;
   }
@@ -447,8 +442,8 @@ class Decoder {
     if (!value.is_string()) return abort(mismatched(value, TypeRef{Kind::kString}, owner, step));
     const std::string text(json::as_view(value));
     const auto time = parse_rfc3339(text);
-    if (auto why = go_time_error(text, ref.kind == Kind::kMicroTime); !why.empty()) return abort(std::move(why));
-    if (!time) return abort(fmt::format("parsing time \"{}\": extra text: \"{}\"", text, text));
+    if (auto why = go_time_error(text, ref.kind == Kind::kMicroTime); !why.empty()) return abort({.said = std::move(why)});
+    if (!time) return abort({.said = fmt::format("parsing time \"{}\": extra text: \"{}\"", text, text)});
     const std::string canonical = ref.kind == Kind::kTime ? format_rfc3339(*time) : format_rfc3339_micro(*time);
     if (canonical != text) value = canonical;
   }
@@ -456,7 +451,8 @@ class Decoder {
   void walk_bytes(const TypeRef& ref, json::Value& value, const TypeDef* owner, const Step* step) {
     if (!value.is_string()) return mismatch(value, ref, owner, step);
     const std::string_view text = json::as_view(value);
-    if (const auto at = base64_mistake(text); at != std::string_view::npos) save(fmt::format("illegal base64 data at input byte {}", at));
+    if (const auto at = base64_mistake(text); at != std::string_view::npos)
+      save({.is = Is::kBase64, .said = fmt::format("illegal base64 data at input byte {}", at)});
   }
 
   const KindInfo& kind_;
@@ -465,17 +461,29 @@ class Decoder {
   EmptyValues* empty_;          ///< Null: nobody minds.
   std::size_t told_bytes_ = 0;  ///< Of report_.unknown_fields.
   int inside_own_decoder_ = 0;  ///< Depth of values whose Go types decode themselves.
-  std::string saved_, aborted_;
+  std::optional<DecodeError> saved_, aborted_;
 };
 
 }  // namespace
 
-ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report, bool fills) {
+std::string DecodeError::sentence() const {
+  if (is != Is::kType) return said;
+  if (owner.empty()) return fmt::format("json: cannot unmarshal {} into Go value of type {}", found, wanted);
+  return fmt::format("json: cannot unmarshal {} into Go struct field {}.{} of type {}", found, owner, path, wanted);
+}
+
+ApiStatus DecodeError::status(const KindInfo& kind) const { return unreadable(kind, sentence()); }
+
+ApiStatus unreadable(const KindInfo& kind, std::string_view why) {
+  return bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: {}", kind.kind, kind.version, kind.kind, why));
+}
+
+Expected<void, DecodeError> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report, bool fills) {
   if (const auto& own = hooks_of(kind).form->decode) return own(doc, report, fills);
   return Decoder(kind, report, fills).run(doc);
 }
 
-ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report, EmptyValues& empty) {
+Expected<void, DecodeError> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report, EmptyValues& empty) {
   if (const auto& own = hooks_of(kind).form->decode) return own(doc, report, true);
   return Decoder(kind, report, true, &empty).run(doc);
 }

@@ -20,7 +20,7 @@ struct EmptyValues {
 };
 
 /// decode() with what is always written, noting what is empty.
-ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report, EmptyValues& empty);
+Expected<void, DecodeError> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report, EmptyValues& empty);
 /// Storage of built-in kinds does not tell an empty list or map from none: null where one is always written.
 void forget_empty(const KindInfo& kind, json::Value& doc);
 

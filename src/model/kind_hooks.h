@@ -56,7 +56,7 @@ struct Form {
   std::shared_ptr<const TypeDef> type;
   /// Stored as JSON, which keeps lists and maps that are empty: kinds of the servers inside Kubernetes' own.
   bool keeps_empty = false;
-  std::function<ApiResult<void>(json::Value& doc, DecodeReport& report, bool fills)> decode;
+  std::function<Expected<void, DecodeError>(json::Value& doc, DecodeReport& report, bool fills)> decode;
   std::function<void(json::Value& doc)> fill_always_written;
   /// As model/unknown_fields.h has them.
   std::function<std::vector<std::string>(const json::Value& doc, const json::Value* kept)> unknown_fields;

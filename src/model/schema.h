@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "model/api_status.h"
+#include "model/decode_error.h"
 #include "model/kinds.h"
 
 namespace berth::model {
@@ -96,10 +97,10 @@ struct DecodeReport {
   bool is_dropped = false;                  ///< They have been taken out.
 };
 
-/// Checks every known field's type as Go's decoder would (400 with its words), canonicalises quantities and times as a Go round trip does,
+/// Checks every known field's type as Go's decoder would, canonicalises quantities and times as a Go round trip does,
 /// drops nulls and zeros that say nothing (FieldDef::omits_zero) and, with `fills`, adds those that are always written. Unknown fields are
 /// kept (SPEC A3) and reported. `doc` is half-changed after an error.
-ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report, bool fills = true);
+Expected<void, DecodeError> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report, bool fills = true);
 /// Adds what is always written (FieldDef::is_always_written) and not there. For a document that passed decode.
 void fill_always_written(const KindInfo& kind, json::Value& doc);
 /// Between the versions that share one storage (HPA v1 and v2, core and events.k8s.io Events, PriorityClass v1beta1). Sets apiVersion and

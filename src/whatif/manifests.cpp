@@ -32,7 +32,8 @@ Result<json::Value> checked(json::Value document) {
                                json::get_string(document, {"apiVersion"})));
   model::DecodeReport report;
   const std::string what = name();
-  if (const auto done = model::decode(*kind, document, report); !done) return invalid(fmt::format("{}: {}", what, done.error().message));
+  if (const auto done = model::decode(*kind, document, report); !done)
+    return invalid(fmt::format("{}: {}", what, done.error().status(*kind).message));
   if (!report.unknown_fields.empty()) return invalid(fmt::format("{}: unknown field \"{}\"", what, report.unknown_fields.front()));
   model::apply_defaults(*kind, document);
   return document;

@@ -73,6 +73,13 @@ TEST(Answers, AreThoseOfTheRealLanguage) {
   EXPECT_GT(count, 100U);
 }
 
+TEST(Evaluation, SaysWhetherAnOperatorIsForOtherValues) {
+  const auto code = [](std::string_view expression) { return run(expression).value.error().code; };
+  EXPECT_EQ(code("object.spec.replicas + 'a'"), EvalError::Code::kNoOverload);
+  EXPECT_EQ(code("object.n ? 1 : 2"), EvalError::Code::kNoOverload);
+  EXPECT_EQ(code("7 / 0"), EvalError::Code::kFailed);
+}
+
 TEST(CompileErrors, AreToldInTheRealWordsAtTheirPlaces) {
   EXPECT_EQ(compile_error("foo"), "ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')\n | foo\n | ^");
   EXPECT_EQ(compile_error("i == 'a'"),

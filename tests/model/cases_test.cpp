@@ -58,7 +58,7 @@ Value prepared(const KindInfo& kind, Value object) {
   if (kind.namespaced && !metadata.get_object().contains("namespace")) metadata.get_object()["namespace"] = "default";
   DecodeReport report;
   const auto decoded = decode(kind, object, report);
-  EXPECT_TRUE(decoded.has_value()) << decoded.error().message;
+  EXPECT_TRUE(decoded.has_value()) << decoded.error().sentence();
   apply_defaults(kind, object);
   if (kind.kind == "Service") prepare_service(object);
   // A Job finds its pods by what its creation puts there.

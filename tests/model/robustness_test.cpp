@@ -116,7 +116,7 @@ TEST(Robustness, FullDocumentsDecode) {
     Value doc = sample({TypeRef::Kind::kStruct, type_of(kind), nullptr}, 7);
     DecodeReport report;
     const auto decoded = decode(kind, doc, report);
-    EXPECT_TRUE(decoded.has_value()) << kind.kind << ": " << decoded.error().message;
+    EXPECT_TRUE(decoded.has_value()) << kind.kind << ": " << decoded.error().sentence();
     EXPECT_TRUE(report.unknown_fields.empty()) << kind.kind;
     run_everything(kind, doc);
   }

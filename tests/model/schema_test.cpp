@@ -47,8 +47,12 @@ TEST(Decode, TypeErrorsNameTheField) {
   json::Value doc = json::parse(R"({"spec":{"containers":[{"name":"c","image":5}]}})").value();
   const auto result = decode(kind("", "v1", "Pod"), doc, report);
   ASSERT_FALSE(result.has_value());
-  EXPECT_EQ(result.error().code, 400);
-  EXPECT_EQ(result.error().message,
+  EXPECT_EQ(result.error().path, "spec.containers.image");
+  EXPECT_EQ(result.error().found, "number");
+  EXPECT_EQ(result.error().wanted, "string");
+  const auto status = result.error().status(kind("", "v1", "Pod"));
+  EXPECT_EQ(status.code, 400);
+  EXPECT_EQ(status.message,
             "Pod in version \"v1\" cannot be handled as a Pod: json: cannot unmarshal number into Go struct field "
             "Container.spec.containers.image of type string");
 }
@@ -104,7 +108,7 @@ TEST(Decode, MicroTimesHaveSixDigits) {
   json::Value lease = json::parse(R"({"spec":{"renewTime":"2026-01-01T00:00:00Z"}})").value();
   const auto decoded = decode(*find_kind("coordination.k8s.io", "v1", "Lease"), lease, report);
   ASSERT_FALSE(decoded);
-  EXPECT_NE(decoded.error().message.find("cannot parse \"Z\" as \".000000\""), std::string::npos) << decoded.error().message;
+  EXPECT_NE(decoded.error().said.find("cannot parse \"Z\" as \".000000\""), std::string::npos) << decoded.error().said;
 }
 
 }  // namespace

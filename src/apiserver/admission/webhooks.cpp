@@ -219,7 +219,7 @@ class MutatingWebhook final : public AdmissionPlugin {
     auto& request = *round.request;
     if (request.object_kind.empty()) {
       model::DecodeReport report;
-      if (auto decoded = model::decode(*request.kind, patched, report); !decoded) return decoded.error().message;
+      if (auto decoded = model::decode(*request.kind, patched, report); !decoded) return decoded.error().status(*request.kind).message;
       model::apply_defaults(*request.kind, patched);
     }
     if (json::equal(patched, request.object)) return {};

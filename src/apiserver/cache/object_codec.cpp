@@ -1,5 +1,6 @@
 #include "apiserver/cache/object_codec.h"
 
+#include "base/dotted.h"
 #include "base/json_quote.h"
 #include "base/json_scan.h"
 #include "base/json_size.h"
@@ -84,16 +85,6 @@ std::string scalar_text(const json::Value& value) {
   return json::serialize(value);
 }
 
-const json::Value* find_dotted(const json::Value& root, std::string_view path) {
-  const json::Value* at = &root;
-  while (at != nullptr && !path.empty()) {
-    const auto dot = std::min(path.find('.'), path.size());
-    at = json::find(*at, path.substr(0, dot));
-    path.remove_prefix(std::min(dot + 1, path.size()));
-  }
-  return at;
-}
-
 struct ScanPlan {
   const model::KindInfo* kind = nullptr;
   std::vector<std::string> fields;  ///< Selectable fields, in the order of the scanner's paths after the fixed ones.
@@ -172,7 +163,7 @@ ObjectMeta extract_meta(const model::KindInfo& kind, const json::Value& document
       if (const auto text = has_spec->meta.field(field); !text.empty()) meta.fields.emplace_back(field, text);
       continue;
     }
-    const auto* value = find_dotted(document, path);
+    const auto* value = json::find_dotted(document, path);
     std::string text =
         value != nullptr && !value->is_object() && !value->is_array() ? scalar_text(*value) : std::string(when_absent(kind, field));
     if (!text.empty()) meta.fields.emplace_back(field, std::move(text));

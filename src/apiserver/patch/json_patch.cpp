@@ -144,7 +144,7 @@ class Application {
         const auto* found = walk(target_, operation.path, 0);
         // A missing member equals null, as in the library that Kubernetes uses.
         if (found == nullptr ? operation.value.is_null() : json::equal(*found, operation.value)) return {};
-        return invalid(fmt::format("testing value {} failed: test failed", render_pointer(operation.path)));
+        return fail(ErrorCode::kConflict, fmt::format("testing value {} failed: test failed", render_pointer(operation.path)));
       }
     }
     return {};

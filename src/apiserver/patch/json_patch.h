@@ -30,7 +30,7 @@ struct JsonPatchLimits {
 /// decoder; what is missing or makes no sense fails when it is applied.
 model::ApiResult<std::vector<JsonPatchOperation>> parse_json_patch(const json::Value& document, const JsonPatchLimits& limits = {});
 /// Applies all operations or none (on an error `target` is left in an unspecified state: apply to a copy). The error names operation and
-/// path, or the limit. Costs no more than document, patch and limits together.
+/// path, or the limit; kConflict: a test found another value. Costs no more than document, patch and limits together.
 Result<void> apply_json_patch(json::Value& target, const std::vector<JsonPatchOperation>& operations, const JsonPatchLimits& limits = {});
 
 /// Null members remove, objects merge, everything else replaces.

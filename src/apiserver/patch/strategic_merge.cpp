@@ -52,40 +52,47 @@ json::Value without_directives(const json::Value& value) {
   return value;
 }
 
-std::unexpected<Error> unknown_directive(const json::Value& directive, const json::Value& map) {
-  return invalid(fmt::format("unknown patch type: {} in map: {}", model::go_value(directive), model::go_value(map)));
+// What is no patch is the client's mistake; what cannot be merged is told as the server's (handlers/patch.go).
+std::unexpected<model::ApiStatus> malformed(std::string_view why) { return std::unexpected(model::bad_request(why)); }
+std::unexpected<model::ApiStatus> unmergeable(std::string why, model::ApiStatus status = {}) {
+  status.message = std::move(why);
+  return std::unexpected(std::move(status));
 }
 
-std::unexpected<Error> no_merge_key(const json::Value& map, std::string_view key) {
-  return invalid(fmt::format("map: {} does not contain declared merge key: {}", model::go_value(map), key));
+std::unexpected<model::ApiStatus> unknown_directive(const json::Value& directive, const json::Value& map) {
+  return unmergeable(fmt::format("unknown patch type: {} in map: {}", model::go_value(directive), model::go_value(map)));
+}
+
+std::unexpected<model::ApiStatus> no_merge_key(const json::Value& map, std::string_view key) {
+  return unmergeable(fmt::format("map: {} does not contain declared merge key: {}", model::go_value(map), key));
 }
 
 /// Lists of one kind of values only.
-Result<void> check_elements(const json::Array& target, const json::Array& patch) {
+model::ApiResult<void> check_elements(const json::Array& target, const json::Array& patch) {
   const json::Value* first = nullptr;
   for (const auto* list : {&target, &patch}) {
     for (const auto& element : *list) {
       if (first == nullptr) first = &element;
-      if (first->is_array()) return invalid("lists of lists are not supported");
+      if (first->is_array()) return unmergeable("lists of lists are not supported", model::unprocessable());
       if (model::go_json_kind(element) != model::go_json_kind(*first))
-        return invalid(fmt::format("list element types are not identical: [{} {}]", model::go_value(target), model::go_value(patch)));
+        return unmergeable(fmt::format("list element types are not identical: [{} {}]", model::go_value(target), model::go_value(patch)));
     }
   }
   return {};
 }
 
-Result<void> merge_object(const Shape& shape, json::Object& target, const json::Object& patch);
+model::ApiResult<void> merge_object(const Shape& shape, json::Object& target, const json::Object& patch);
 
-Result<void> retain_keys(json::Object& target, const json::Object& patch, const json::Value& keys) {
+model::ApiResult<void> retain_keys(json::Object& target, const json::Object& patch, const json::Value& keys) {
   const auto* list = keys.if_array();
-  if (list == nullptr) return invalid("invalid patch format of retainKeys");
+  if (list == nullptr) return malformed("invalid patch format of retainKeys");
   std::set<std::string_view> kept;
   for (const auto& key : *list) {
-    if (!key.is_string()) return invalid("invalid patch format of retainKeys");
+    if (!key.is_string()) return malformed("invalid patch format of retainKeys");
     kept.insert(json::as_view(key));
   }
   for (const auto& [key, value] : patch)
-    if (!value.is_null() && !is_directive(key) && !kept.contains(key)) return invalid("invalid patch format of retainKeys");
+    if (!value.is_null() && !is_directive(key) && !kept.contains(key)) return malformed("invalid patch format of retainKeys");
   std::vector<std::string> dropped;
   for (const auto& [key, value] : target)
     if (!kept.contains(key)) dropped.emplace_back(key);
@@ -115,14 +122,14 @@ void erase_elements(json::Array& elements, const Gone& is_gone) {
 }
 
 /// {"$patch": "delete"} and {"$patch": "replace"} in a list; true when the list's old content goes.
-Result<bool> apply_element_directives(const Shape& list, json::Array& target, const json::Array& patch) {
+model::ApiResult<bool> apply_element_directives(const Shape& list, json::Array& target, const json::Array& patch) {
   bool replaces = false;
   std::unordered_set<std::string> gone;
   for (const auto& element : patch) {
     const auto* directive = json::find(element, kPatch);
     if (directive == nullptr) continue;
     const auto word = directive->is_string() ? json::as_view(*directive) : std::string_view();
-    if (word == "merge") return invalid("merging lists cannot yet be specified in the patch");
+    if (word == "merge") return unmergeable("merging lists cannot yet be specified in the patch");
     if (word != "delete" && word != "replace") return unknown_directive(*directive, element);
     replaces = replaces || word == "replace";
     if (word != "delete") continue;
@@ -142,7 +149,7 @@ Result<bool> apply_element_directives(const Shape& list, json::Array& target, co
   return replaces;
 }
 
-Result<void> merge_elements(const Shape& list, json::Array& target, const json::Array& patch) {
+model::ApiResult<void> merge_elements(const Shape& list, json::Array& target, const json::Array& patch) {
   const auto key = list.merge_key();
   if (key.empty()) {
     auto places = places_of(list, target);
@@ -209,7 +216,7 @@ void order_elements(const Shape& list, json::Array& target, const json::Array& o
 }
 
 /// Elements that the patch holds must stand in `order`, in its order.
-Result<void> check_order(const Shape& list, const json::Array& patch, const json::Array& order) {
+model::ApiResult<void> check_order(const Shape& list, const json::Array& patch, const json::Array& order) {
   if (patch.empty() || order.empty()) return {};
   const auto key = list.merge_key();
   std::size_t at = 0;
@@ -223,8 +230,8 @@ Result<void> check_order(const Shape& list, const json::Array& patch, const json
     };
     while (at < order.size() && !is_wanted(order[at])) ++at;
     if (at == order.size())
-      return invalid(fmt::format("The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n", model::go_value(patch),
-                                 model::go_value(order)));
+      return unmergeable(fmt::format("The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n", model::go_value(patch),
+                                     model::go_value(order)));
     ++at;
   }
   return {};
@@ -232,7 +239,7 @@ Result<void> check_order(const Shape& list, const json::Array& patch, const json
 
 /// What the patch names comes in its order and first, unless the server's list says otherwise (strategicpatch.normalizeElementOrder):
 /// a container that is new stands before those that were there.
-Result<void> merge_list(const Shape& list, json::Value& target, const json::Array& patch, const json::Value* order) {
+model::ApiResult<void> merge_list(const Shape& list, json::Value& target, const json::Array& patch, const json::Value* order) {
   const json::Array before = target.get_array();
   if (auto alike = check_elements(before, patch); !alike) return alike;
   const bool has_order = order != nullptr && order->is_array();
@@ -248,7 +255,7 @@ Result<void> merge_list(const Shape& list, json::Value& target, const json::Arra
   return {};
 }
 
-Result<void> merge_object(const Shape& shape, json::Object& target, const json::Object& patch) {
+model::ApiResult<void> merge_object(const Shape& shape, json::Object& target, const json::Object& patch) {
   if (const auto* directive = patch.if_contains(kPatch)) {
     const auto word = directive->is_string() ? json::as_view(*directive) : std::string_view{};
     if (word == "delete") {
@@ -270,7 +277,7 @@ Result<void> merge_object(const Shape& shape, json::Object& target, const json::
     const std::string_view key(raw_key.data(), raw_key.size());
     if (key.starts_with(kDeletePrimitives)) {
       auto* list = target.if_contains(key.substr(kDeletePrimitives.size()));
-      if (!value.is_array()) return invalid("invalid patch format of primitive list");
+      if (!value.is_array()) return malformed("invalid patch format of primitive list");
       if (list == nullptr || !list->is_array()) continue;
       std::unordered_set<std::string> gone;
       for (const auto& element : value.get_array()) gone.insert(json::canonical_text(element));
@@ -280,7 +287,7 @@ Result<void> merge_object(const Shape& shape, json::Object& target, const json::
     if (key.starts_with(kElementOrder)) {
       // With a change of the list itself the order is applied there.
       const auto name = key.substr(kElementOrder.size());
-      if (!value.is_array()) return invalid("invalid patch format of setElementOrder list");
+      if (!value.is_array()) return malformed("invalid patch format of setElementOrder list");
       auto* list = target.if_contains(name);
       if (patch.contains(name) || list == nullptr || !list->is_array()) continue;
       const json::Array before = list->get_array();
@@ -314,8 +321,8 @@ Result<void> merge_object(const Shape& shape, json::Object& target, const json::
 
 }  // namespace
 
-Result<void> apply_strategic_merge(const Shape& shape, json::Value& target, const json::Value& patch) {
-  if (!patch.is_object()) return invalid("a strategic merge patch must be an object");
+model::ApiResult<void> apply_strategic_merge(const Shape& shape, json::Value& target, const json::Value& patch) {
+  if (!patch.is_object()) return unmergeable("a strategic merge patch must be an object");
   if (!target.is_object()) target = json::Object();
   return merge_object(shape, target.get_object(), patch.get_object());
 }

@@ -137,8 +137,8 @@ json::Value by_name(json::Value value) {
 
 std::string internal_go_type(const model::KindInfo& kind) { return fmt::format("{}.{}", internal_package(kind.group), kind.kind); }
 
-std::optional<model::ApiStatus> check_type(const json::Value& document, std::string_view group, std::string_view version,
-                                           std::string_view kind) {
+std::optional<BodyRefusal> check_type(const json::Value& document, std::string_view group, std::string_view version,
+                                      std::string_view kind) {
   const auto given_version = json::get_string(document, {"apiVersion"});
   const auto given_kind = json::get_string(document, {"kind"});
   const auto slash = given_version.find('/');
@@ -163,7 +163,10 @@ std::optional<model::ApiStatus> check_type(const json::Value& document, std::str
                              is_definition                       ? "apiextensions-apiserver/pkg/apiserver/apiserver.go:55"
                              : group == "apiregistration.k8s.io" ? "kube-aggregator/pkg/apiserver/scheme/scheme.go:28"
                                                                  : "kubernetes/pkg/api/legacyscheme/scheme.go:30");
-  return bad_request(fmt::format(R"({} in version "{}" cannot be handled as a {}: {})", its_kind, its_version, kind, why));
+  BodyRefusal refusal(bad_request(fmt::format(R"({} in version "{}" cannot be handled as a {}: {})", its_kind, its_version, kind, why)));
+  refusal.is = BodyRefusal::Is::kUnreadable;
+  refusal.reason = std::move(why);
+  return refusal;
 }
 
 model::ApiResult<json::Value> parse_body(const Request& request, std::string_view kind, Repeated* repeated) {
@@ -215,10 +218,10 @@ model::ApiResult<json::Value> parse_body(const Request& request, std::string_vie
 namespace {
 
 /// Without types in Go another kind is read as well as this, and is wrong by its name; so is another version in a patch.
-model::ApiStatus wrong_custom_type(const Request& request, const model::KindInfo& kind, const json::Value& document,
-                                   model::ApiStatus otherwise) {
+/// Nothing: it does not say what it is.
+std::optional<model::ApiStatus> wrong_custom_type(const Request& request, const model::KindInfo& kind, const json::Value& document) {
   const std::string its_kind(json::get_string(document, {"kind"})), its_version(json::get_string(document, {"apiVersion"}));
-  if (its_kind.empty() || its_version.empty()) return otherwise;
+  if (its_kind.empty() || its_version.empty()) return std::nullopt;
   const auto slash = its_version.find('/');
   const auto find = [&](std::string field, const std::string& given, const std::string& wanted) {
     return model::invalid_object(
@@ -233,8 +236,8 @@ model::ApiStatus wrong_custom_type(const Request& request, const model::KindInfo
 
 }  // namespace
 
-model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document, const Repeated& repeated,
-                                       bool fills, const StoredDocument& stored) {
+Taken<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document, const Repeated& repeated, bool fills,
+                            const StoredDocument& stored) {
   auto* object = document.if_object();
   const bool is_custom = request.custom != nullptr && kind.group == request.kind->group;  // A Scale of a custom object has its type.
   if (object == nullptr)
@@ -251,15 +254,16 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
           bad_request(fmt::format("the API version in the data () does not match the expected API version ({})", kind.api_version())));
   }
   if (auto wrong = check_type(document, kind.group, kind.version, kind.kind)) {
-    // Without types in Go another kind of the same version is read as well as this, and is wrong by its name.
-    return std::unexpected(!is_custom ? std::move(*wrong) : wrong_custom_type(request, kind, document, std::move(*wrong)));
+    if (is_custom)
+      if (auto otherwise = wrong_custom_type(request, kind, document)) return std::unexpected(BodyRefusal(std::move(*otherwise)));
+    return std::unexpected(std::move(*wrong));
   }
   (*object)["apiVersion"] = kind.api_version();
   (*object)["kind"] = kind.kind;
   model::DecodeReport report;
   request.empty = {};
   if (auto decoded = fills ? model::decode(kind, document, report, request.empty) : model::decode(kind, document, report, false); !decoded)
-    return decoded;
+    return std::unexpected(BodyRefusal(kind, std::move(decoded.error())));
   // What the server itself keeps and shows is no mistake of who sends it back.
   std::optional<json::Value> before;
   if (!report.unknown_fields.empty() && stored && !report.is_dropped) {
@@ -269,8 +273,8 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
   if (report.unknown_fields.empty() && repeated.fields.empty() && repeated.lines.empty()) return {};
   const StrictFindings findings(document, report.unknown_fields, repeated.fields, is_custom);
   if (request.field_validation == FieldValidation::kStrict)
-    return std::unexpected(bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}", kind.kind,
-                                                   kind.version, kind.kind, strict_findings(repeated, findings.lines))));
+    return std::unexpected(
+        BodyRefusal(BodyRefusal::Is::kStrict, kind, "strict decoding error: " + strict_findings(repeated, findings.lines)));
   if (request.field_validation == FieldValidation::kWarn) {
     for (const auto& line : repeated.lines) request.warnings.push_back(line);
     for (const auto& line : findings.lines) request.warnings.push_back(line);
@@ -329,14 +333,14 @@ static bool looks_for_duplicates(const Request& request) {
   return request.query.has("fieldValidation") && request.field_validation != FieldValidation::kIgnore;
 }
 
-model::ApiResult<json::Value> decode_unserved_body(Request& request, const model::KindInfo& kind, const model::KindInfo* older) {
+Taken<json::Value> decode_unserved_body(Request& request, const model::KindInfo& kind, const model::KindInfo* older) {
   Repeated repeated;
   auto document = parse_body(request, kind.kind, looks_for_duplicates(request) ? &repeated : nullptr);
-  if (!document) return document;
+  if (!document) return std::unexpected(std::move(document.error()));
   const bool is_older = older != nullptr && json::get_string(*document, {"apiVersion"}) == older->api_version();
   if (auto decoded = decode_document(request, is_older ? *older : kind, *document, repeated, false); !decoded)
     return std::unexpected(std::move(decoded.error()));
-  return document;
+  return std::move(*document);
 }
 
 model::ApiResult<json::Value> decode_object_body(Request& request, const StoredDocument& stored) {
@@ -344,7 +348,7 @@ model::ApiResult<json::Value> decode_object_body(Request& request, const StoredD
   auto document = parse_body(request, request.kind->kind, looks_for_duplicates(request) ? &repeated : nullptr);
   if (!document) return document;
   if (auto decoded = decode_document(request, *request.kind, *document, repeated, true, stored); !decoded)
-    return std::unexpected(decoded.error());
+    return std::unexpected(std::move(decoded.error().status));
   model::apply_defaults(*request.kind, *document);
   deduplicate_owners(request, *document);
   return document;

@@ -1,6 +1,7 @@
 // Request bodies: from bytes to decoded, defaulted documents.
 #pragma once
 #include "apiserver/request/context.h"
+#include "model/decode_error.h"
 
 namespace berth::apiserver {
 
@@ -9,6 +10,28 @@ struct Repeated {
   std::vector<std::string> fields;  ///< Paths, of JSON.
   std::vector<std::string> lines;   ///< Sentences, of YAML.
 };
+
+/// Why a document is not taken.
+struct BodyRefusal {
+  enum class Is {
+    kOther,
+    kUnreadable,  ///< It is not of the kind: `reason`, in the answer with words around it.
+    kStrict,      ///< It is, but fields are unknown or stand twice: as above.
+  };
+  BodyRefusal(model::ApiStatus whole) : status(std::move(whole)), reason(status.message) {}  // NOLINT: as a refusal of any make.
+  BodyRefusal(Is what, const model::KindInfo& kind, std::string why)
+      : status(model::unreadable(kind, why)), is(what), reason(std::move(why)) {}
+  BodyRefusal(const model::KindInfo& kind, model::DecodeError wrong) : BodyRefusal(Is::kUnreadable, kind, wrong.sentence()) {
+    error = std::move(wrong);
+  }
+
+  model::ApiStatus status;  ///< The whole answer.
+  Is is = Is::kOther;
+  std::string reason;  ///< What is wrong, in words alone.
+  std::optional<model::DecodeError> error;
+};
+template <typename T>
+using Taken = Expected<T, BodyRefusal>;
 
 /// Parses the body as its Content-Type says. 415, or 400 with Kubernetes' words (`kind`: what the endpoint takes). What it says twice is
 /// appended to `repeated` when given.
@@ -22,15 +45,15 @@ using StoredDocument = std::function<std::optional<json::Value>()>;
 model::ApiResult<json::Value> decode_object_body(Request& request, const StoredDocument& stored = {});
 
 /// The same for a document at hand: what follows parsing. Also for the results of patches. `fills`: as in model::decode.
-model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document, const Repeated& repeated,
-                                       bool fills = true, const StoredDocument& stored = {});
+Taken<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document, const Repeated& repeated,
+                            bool fills = true, const StoredDocument& stored = {});
 
 /// A kind that is no resource's, as what is asked of an object is (Scale, Eviction, TokenRequest): enough to decode it. `type`: of the
 /// tables, "autoscaling.v1.Scale". The texts are literals; the answer lives for ever. Thread-safe.
 const model::KindInfo& unserved_kind(std::string_view group, std::string_view version, std::string_view kind, std::string_view type);
 
 /// A body of such a kind, or of its `older` version if it says so: like decode_object_body, with nothing filled in.
-model::ApiResult<json::Value> decode_unserved_body(Request& request, const model::KindInfo& kind, const model::KindInfo* older = nullptr);
+Taken<json::Value> decode_unserved_body(Request& request, const model::KindInfo& kind, const model::KindInfo* older = nullptr);
 
 /// The document with the members of every object in the order of their names: as Go writes maps, and reads YAML.
 json::Value by_name(json::Value value);
@@ -39,8 +62,7 @@ json::Value by_name(json::Value value);
 model::ApiResult<void> match_path(const Request& request, json::Value& document, bool name_in_path);
 
 /// A document of another type than the endpoint's, in the words of Kubernetes' decoder; empty when it fits. What is left out fits.
-std::optional<model::ApiStatus> check_type(const json::Value& document, std::string_view group, std::string_view version,
-                                           std::string_view kind);
+std::optional<BodyRefusal> check_type(const json::Value& document, std::string_view group, std::string_view version, std::string_view kind);
 
 /// The Go type of a kind's internal object, as some messages show it: "core.ConfigMap".
 std::string internal_go_type(const model::KindInfo& kind);

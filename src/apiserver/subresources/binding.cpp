@@ -229,7 +229,7 @@ namespace steps {
 StepResult decode_binding(WritePipeline& writes, const WritePtr& operation) {
   const auto& request = operation->request;
   auto binding = decode_unserved_body(*request, *model::find_kind("", "v1", "Binding"));
-  if (!binding) return std::unexpected(std::move(binding.error()));
+  if (!binding) return std::unexpected(std::move(binding.error().status));
   if (auto wrong = check_binding(*request, *binding)) return std::unexpected(std::move(*wrong));
   operation->kind = model::find_resource("", "v1", "pods");
   operation->ns = request->info.ns;

@@ -176,7 +176,7 @@ StepResult decode_eviction(WritePipeline&, const WritePtr& operation) {
   constexpr std::string_view kType = "policy.v1.Eviction";
   auto body = decode_unserved_body(*request, unserved_kind("policy", "v1", "Eviction", kType),
                                    &unserved_kind("policy", "v1beta1", "Eviction", kType));
-  if (!body) return std::unexpected(std::move(body.error()));
+  if (!body) return std::unexpected(std::move(body.error().status));
   if (json::get_string(*body, {"metadata", "name"}) != request->info.name)
     return std::unexpected(model::bad_request("name in URL does not match name in Eviction object"));
   operation->options = json::Object();

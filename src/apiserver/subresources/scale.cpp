@@ -7,6 +7,7 @@
 #include "apiserver/representation/tables.h"
 #include "apiserver/request/request_body.h"
 #include "apiserver/subresources/subresources.h"
+#include "base/dotted.h"
 #include "custom/column_texts.h"
 #include "model/kind_hooks.h"
 #include "model/selector.h"
@@ -17,31 +18,8 @@ namespace {
 
 const model::Scale& scale_rules(const model::KindInfo& kind) { return *model::hooks_of(kind).scale; }
 
-/// What stands at "spec.replicas", or at another path of names with dots between them; null when nothing does.
-const json::Value* at_path(const json::Value& document, std::string_view path) {
-  const json::Value* at = &document;
-  while (at != nullptr && !path.empty()) {
-    const auto dot = std::min(path.find('.'), path.size());
-    at = json::find(*at, path.substr(0, dot));
-    path.remove_prefix(std::min(dot + 1, path.size()));
-  }
-  return at;
-}
-
-void set_at_path(json::Value& document, std::string_view path, json::Value value) {
-  json::Value* at = &document;
-  for (;;) {
-    if (!at->is_object()) at->emplace_object();
-    const auto dot = path.find('.');
-    at = &at->get_object()[path.substr(0, dot)];
-    if (dot == std::string_view::npos) break;
-    path.remove_prefix(dot + 1);
-  }
-  *at = std::move(value);
-}
-
 std::int64_t count_at(const json::Value& document, std::string_view path, std::int64_t absent) {
-  const auto* found = at_path(document, path);
+  const auto* found = json::find_dotted(document, path);
   return found != nullptr ? json::get_int(*found, {}, absent) : absent;
 }
 
@@ -49,7 +27,7 @@ std::int64_t count_at(const json::Value& document, std::string_view path, std::i
 std::string selector_text(const model::KindInfo& kind, const json::Value& workload) {
   using Form = model::Scale::Selector;
   const auto& own = scale_rules(kind);
-  const auto* selector = own.selector.empty() ? nullptr : at_path(workload, own.selector);
+  const auto* selector = own.selector.empty() ? nullptr : json::find_dotted(workload, own.selector);
   if (own.selector_form == Form::kMap) return model::Selector::from_map(selector).to_string();
   if (own.selector_form == Form::kText) return selector != nullptr && selector->is_string() ? std::string(json::as_view(*selector)) : "";
   const auto parsed = model::Selector::from_label_selector(selector);
@@ -106,15 +84,12 @@ const model::KindInfo& scale_kind() { return unserved_kind("autoscaling", "v1", 
 constexpr std::string_view kUnnamed =
     R"(no kind is registered for the type v1.Scale in scheme "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781")";
 
-bool is_strict_finding(const model::ApiStatus& status) { return status.message.contains("strict decoding error: "); }
-
 /// A Scale that was sent whole.
 model::ApiResult<json::Value> sent_scale(Request& request) {
   auto scale = decode_unserved_body(request, scale_kind());
-  if (!scale && request.custom != nullptr && scale.error().code == 400 &&
-      scale.error().message.contains(" cannot be handled as a Scale: ") && !is_strict_finding(scale.error()))
-    return std::unexpected(model::bad_request(kUnnamed));
-  return scale;
+  if (scale) return std::move(*scale);
+  const bool is_unnamed = request.custom != nullptr && scale.error().is == BodyRefusal::Is::kUnreadable;
+  return std::unexpected(is_unnamed ? model::bad_request(kUnnamed) : std::move(scale.error().status));
 }
 
 /// What a patch made of a Scale, judged by fieldValidation. `duplicates`: what the patch says twice.
@@ -122,17 +97,16 @@ model::ApiResult<json::Value> patched_scale(Request& request, json::Value scale,
   json::Value typed = scale;
   const auto decoded = decode_document(request, scale_kind(), typed, {duplicates, {}}, false);
   if (decoded) return typed;
-  const std::string& message = decoded.error().message;
-  if (!is_strict_finding(decoded.error())) return scale;  // Its values are judged with those that came whole.
-  return std::unexpected(model::invalid_object(
-      "", "", "",
-      {{model::FieldError::Type::kInvalid, "patch", json::serialize(json::Value(std::string_view(request.http.body).substr(0, 8192))),
-        message.substr(message.find("strict decoding error"))}}));
+  if (decoded.error().is != BodyRefusal::Is::kStrict) return scale;  // Its values are judged with those that came whole.
+  return std::unexpected(
+      model::invalid_object("", "", "",
+                            {{model::FieldError::Type::kInvalid, "patch",
+                              json::serialize(json::Value(std::string_view(request.http.body).substr(0, 8192))), decoded.error().reason}}));
 }
 
 model::ApiResult<std::int64_t> checked_replicas(const Request& request, const json::Value& scale) {
   if (auto wrong = check_type(scale, "autoscaling", "v1", "Scale"))
-    return std::unexpected(request.custom != nullptr ? model::bad_request(kUnnamed) : std::move(*wrong));
+    return std::unexpected(request.custom != nullptr ? model::bad_request(kUnnamed) : std::move(wrong->status));
   const auto name = json::get_string(scale, {"metadata", "name"});
   if (name.empty() && request.info.verb == "update")
     return std::unexpected(model::bad_request(
@@ -223,7 +197,8 @@ model::ApiResult<Produce> applied_scale(WritePipeline& writes, const RequestPtr&
   json::Value config = json::Object{{"apiVersion", kind.api_version()},
                                     {"kind", kind.kind},
                                     {"metadata", json::Object{{"name", request->info.name}, {"namespace", request->info.ns}}}};
-  if (json::find(*scale, {"spec", "replicas"}) != nullptr) set_at_path(config, scale_rules(kind).spec_replicas, json::Value(*replicas));
+  if (json::find(*scale, {"spec", "replicas"}) != nullptr)
+    json::set_dotted(config, scale_rules(kind).spec_replicas, json::Value(*replicas));
   return [&writes, request, &kind, config = std::move(config)](const json::Value& current) {
     auto applied = apply::apply(kind, current, config, config, {request->field_manager, "scale", writes.ground.loop.now()}, request->force);
     // Who conflicts is named in the terms of a Scale.
@@ -267,7 +242,8 @@ void get_scale(Reads& reads, const RequestPtr& request) {
   if (object == nullptr) return reads.respond.status(*request, model::not_found(kind.group, kind.plural, request->info.name));
   read_scaled(reads.versions, reads.respond, request, object, [&reads, request](const json::Value& workload) {
     // A custom kind's object without replicas has no scale to show, though it can be given one.
-    if (const auto& path = scale_rules(*request->kind).spec_replicas; request->custom != nullptr && at_path(workload, path) == nullptr)
+    if (const auto& path = scale_rules(*request->kind).spec_replicas;
+        request->custom != nullptr && json::find_dotted(workload, path) == nullptr)
       return reads.respond.status(*request, model::internal_error(fmt::format("the spec replicas field \".{}\" does not exist", path)));
     const auto scale = scale_of(*request->kind, workload);
     reads.respond.document(*request, 200,
@@ -297,7 +273,7 @@ StepResult decode_scale(WritePipeline& writes, const WritePtr& operation) {
     const auto replicas = checked_replicas(*request, *wanted);
     if (!replicas) return std::unexpected(replicas.error());
     auto updated = current;
-    set_at_path(updated, scale_rules(kind).spec_replicas, json::Value(*replicas));
+    json::set_dotted(updated, scale_rules(kind).spec_replicas, json::Value(*replicas));
     const auto& sent = json::get_string(*wanted, {"metadata", "resourceVersion"});
     if (sent.empty() || request->info.verb == "patch") {
       json::erase(updated, {"metadata", "resourceVersion"});

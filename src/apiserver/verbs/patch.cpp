@@ -79,28 +79,18 @@ model::ApiResult<void> expect_map(const json::Value& patch, std::string_view bef
       fmt::format("{}json: cannot unmarshal {} into Go value of type map[string]interface {{}}", before, model::go_json_kind(patch))));
 }
 
-/// What decoding says, without the sentence around it that only whole objects get.
-std::string bare_reason(std::string_view message) {
-  constexpr std::string_view kBefore = " cannot be handled as a ";
-  const auto at = message.find(kBefore);
-  const auto end = at == std::string_view::npos ? at : message.find(": ", at);
-  return std::string(end == std::string_view::npos ? message : message.substr(end + 2));
-}
-
 /// A decoder's complaint in the words of the converter that strategic merge patches go through (runtime.FromUnstructured).
-std::string converter_reason(std::string_view reason) {
-  constexpr std::string_view kCannot = "json: cannot unmarshal ", kOfType = " of type ";
-  if (reason.starts_with("illegal base64")) return fmt::format("error decoding from json: {}", reason);
-  if (!reason.starts_with(kCannot)) return std::string(reason);
-  const auto type_at = reason.rfind(kOfType);
-  if (type_at == std::string_view::npos) return std::string(reason);
-  const auto type = reason.substr(type_at + kOfType.size());
-  auto value = reason.substr(kCannot.size(), reason.find(" into ") - kCannot.size());
-  const bool is_float = value.starts_with("number ") && value.find('.') != std::string_view::npos;
-  const std::string_view source = value == "object"             ? "map"
-                                  : value == "array"            ? "slice"
-                                  : value.starts_with("number") ? (is_float ? "float64" : "int64")
-                                                                : value;
+std::string converter_reason(const BodyRefusal& refusal) {
+  using Is = model::DecodeError::Is;
+  if (!refusal.error || refusal.error->is == Is::kOther) return refusal.reason;
+  if (refusal.error->is == Is::kBase64) return fmt::format("error decoding from json: {}", refusal.reason);
+  const auto& [found, type] = std::tie(refusal.error->found, refusal.error->wanted);
+  const bool is_number = found.starts_with("number");
+  const std::string_view source = found == "object"                                   ? "map"
+                                  : found == "array"                                  ? "slice"
+                                  : is_number && found.find('.') != std::string::npos ? "float64"
+                                  : is_number                                         ? "int64"
+                                                                                      : std::string_view(found);
   if (type.starts_with("map[")) return fmt::format("cannot restore map from {}", source);
   if (type.starts_with("[]")) return fmt::format("cannot restore slice from {}", source);
   const bool is_integer = type.starts_with("int");
@@ -136,15 +126,13 @@ model::ApiResult<json::Value> finish_patched(Authorizer& authorizer, const Reque
   }
   if (auto many = refuse_many_elements(patched, request->custom != nullptr)) return std::unexpected(std::move(*many));
   if (auto decoded = decode_document(*request, kind, patched, repeated, true, [&] { return std::optional(current); }); !decoded) {
-    auto& status = decoded.error();
+    auto& refusal = decoded.error();
     // A custom object that says to be something else is a finding of its own.
-    if (request->custom != nullptr && status.code == 422) return std::unexpected(std::move(status));
-    const auto strict = status.message.find("strict decoding error");
-    const auto reason = strict != std::string::npos ? status.message.substr(strict) : bare_reason(status.message);
-    if (!is_strategic) return refused(reason);
+    if (request->custom != nullptr && refusal.status.code == 422) return std::unexpected(std::move(refusal.status));
+    if (!is_strategic) return refused(refusal.reason);
     return std::unexpected(model::invalid_object(
         "", "", "",
-        {{model::FieldError::Type::kInvalid, "patch", json::serialize(json::Value(model::go_value(*patch))), converter_reason(reason)}}));
+        {{model::FieldError::Type::kInvalid, "patch", json::serialize(json::Value(model::go_value(*patch))), converter_reason(refusal)}}));
   }
   model::apply_defaults(kind, patched);
   if (json::get_string(patched, {"metadata", "name"}).empty())
@@ -249,20 +237,6 @@ void make_whole(json::Value& value) {
   }
 }
 
-/// Kubernetes' answer to a strategic merge patch that cannot be merged (handlers/patch.go).
-model::ApiStatus refused_merge(const std::string& why) {
-  if (why.starts_with("invalid patch format") || why == "invalid JSON document") return model::bad_request(why);
-  model::ApiStatus status;
-  if (why == "lists of lists are not supported") {
-    status = model::unprocessable();
-    status.message = why;
-    return status;
-  }
-  status.code = 500;
-  status.message = why;
-  return status;
-}
-
 model::ApiResult<Produce> strategic_patch(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind) {
   auto parsed = parse_patch(*request, "");
   if (!parsed) return std::unexpected(parsed.error());
@@ -273,7 +247,7 @@ model::ApiResult<Produce> strategic_patch(Authorizer& authorizer, const RequestP
   auto run = [&authorizer, request, &kind, patch = std::move(*parsed)](const json::Value& current) -> model::ApiResult<json::Value> {
     auto patched = current;
     if (auto applied = patch::apply_strategic_merge(Shape::of(kind), patched, patch.document); !applied)
-      return std::unexpected(refused_merge(applied.error().message));
+      return std::unexpected(std::move(applied.error()));
     return finish_patched(authorizer, request, kind, current, std::move(patched), patch.repeated, &patch.document, true);
   };
   return Produce{std::move(run), is_of_status_alone};
@@ -327,7 +301,7 @@ model::ApiResult<Configuration> read_configuration(Request& request, const model
   }
   Configuration out;
   out.written = config;
-  if (auto decoded = decode_document(request, kind, config, {}, false); !decoded) return std::unexpected(decoded.error());
+  if (auto decoded = decode_document(request, kind, config, {}, false); !decoded) return std::unexpected(std::move(decoded.error().status));
   if (!repeated.empty() && request.field_validation == FieldValidation::kStrict)
     return std::unexpected(model::bad_request(fmt::format(
         "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}", fmt::join(repeated, "\n  "))));

@@ -41,7 +41,7 @@ Result<json::Value> static_pod(std::string_view manifest, const std::string& pat
   const model::KindInfo* kind = model::find_kind("", "v1", "Pod");
   model::DecodeReport report;
   if (const auto decoded = model::decode(*kind, pod, report); !decoded)
-    return invalid(fmt::format("{}: {}", path, decoded.error().message));
+    return invalid(fmt::format("{}: {}", path, decoded.error().status(*kind).message));
   for (const std::string& field : report.unknown_fields) log::warning("node", "{}: unknown field \"{}\" is ignored", path, field);
   json::erase(pod, {"status"});
   json::Object& metadata = json::ensure_object(pod, {"metadata"});
