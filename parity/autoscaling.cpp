@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "autoscaler/autoscaler.h"
-#include "parity/autoscaling_decision.h"
 #include "autoscaler/world.h"
+#include "parity/autoscaling_decision.h"
 
 namespace berth::autoscaler {
 namespace {
@@ -88,7 +88,7 @@ void set_times(json::Value& value, TimePoint now) {
 }
 
 /// One first pass of a fresh autoscaler, as the recordings are: nothing waits for time to go by.
-struct Pass {
+struct Replay {
   World world;
   Options options;
   Snapshot snapshot;
@@ -121,7 +121,7 @@ bool is_autoscaler_vector(const json::Value& file) {
 std::vector<std::string> replay_autoscaler(const json::Value& file) {
   const json::Array& outcomes = json::get_array(file, {"outcomes"});
   if (!is_autoscaler_vector(file) || outcomes.empty()) return {"this is no recorded pass: it needs input.items and outcomes"};
-  Pass pass;
+  Replay pass;
   if (const auto ran = pass.run(file); !ran) return {ran.error().message};
   const Decision got = decision_of(pass.actions);
   std::vector<std::string> nearest;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/lifeline.h"
 #include "base/log.h"
 #include "client/response.h"
 
@@ -35,7 +36,7 @@ json::Array taints_with(const json::Value& node, std::string_view key, std::stri
 
 }  // namespace
 
-struct Actuator::Impl : std::enable_shared_from_this<Impl> {
+struct Actuator::Impl : Guarded<Impl> {
   /// One node on its way out.
   struct Removal {
     NodeRemoval plan;
@@ -56,7 +57,7 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
   std::shared_ptr<Provider> provider;
   client::ObjectReference status_object;
   std::set<std::string> removing;  ///< Nodes.
-  bool stopped = false, is_quiet = false;
+  bool is_quiet = false;
 
   [[nodiscard]] TimePoint now() const { return client.loop()->now(); }
   /// For lengths of time alone.
@@ -69,13 +70,6 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
   }
 
   /// Calls back only while this object lives.
-  template <typename F>
-  auto guarded(F f) {
-    return [weak = weak_from_this(), f = std::move(f)](auto&&... args) {
-      const auto self = weak.lock();
-      if (self && !self->stopped) f(*self, std::forward<decltype(args)>(args)...);
-    };
-  }
   void later(Duration delay, std::function<void(Impl&)> f) { client.loop()->schedule_after(delay, guarded(std::move(f))); }
 
   void event(const client::ObjectReference& about, bool is_warning, const std::string& reason, const std::string& message) {
@@ -277,12 +271,12 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
     read_pods(removal, [=](Impl& self, const std::set<std::string>& there) {
       if (!there.empty() && may_wait) return wait(self);  // The watch is ahead of the list, or it lost the pod.
       if (!there.empty()) return self.fail(removal, "failed to drain the node: pods remain after their grace period", true);
-      self.end(removal);
+      self.conclude(removal);
     });
   }
 
   /// Nothing is left on the node.
-  void end(const RemovalPtr& removal) {
+  void conclude(const RemovalPtr& removal) {
     // Somebody has something to do before the node goes, and says so by an annotation; but not for ever.
     const auto facts = world.nodes().find(removal->plan.node);
     const bool is_delayed = facts != world.nodes().end() && facts->second.delays_deletion;
@@ -326,7 +320,7 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
 Actuator::Actuator(client::Client& client, const World& world, client::EventRecorder& events, ActuatorCallbacks callbacks,
                    std::shared_ptr<Provider> provider)
     : impl_(std::make_shared<Impl>(client, world, events, std::move(callbacks), std::move(provider))) {}
-Actuator::~Actuator() { impl_->stopped = true; }
+Actuator::~Actuator() { impl_->end(); }
 
 void Actuator::set_status_object(client::ObjectReference object) { impl_->status_object = std::move(object); }
 

@@ -5,26 +5,23 @@
 //                                                                        v            v
 //                                                                       done        shrink: unneeded long enough, not in a pause
 #pragma once
-#include <map>
-#include <optional>
 #include <string>
-#include <vector>
 
-#include "autoscaler/cluster_state.h"
-#include "autoscaler/provisioning.h"
-#include "autoscaler/time_limit.h"
+#include "autoscaler/growing.h"
+#include "autoscaler/known_groups.h"
+#include "autoscaler/request_room.h"
+#include "autoscaler/shrinking.h"
 
 namespace berth::autoscaler {
 
-/// Deterministic in the calls and their arguments. Remembers growth under way, failures, and since when nodes are unneeded.
+/// Deterministic in the calls and their arguments. Each part remembers its own between passes; nothing points into a snapshot after the
+/// pass that was given it.
 class Autoscaler {
  public:
-  Autoscaler(placement::Profiles profiles, std::uint64_t seed) : profiles_(std::move(profiles)), seed_(seed) {}
+  Autoscaler(placement::Profiles profiles, std::uint64_t seed) : profiles_(std::move(profiles)), growing_(seed) {}
 
   /// Who is asked by the expander grpc.
-  void set_expander(std::function<Result<std::vector<std::string>>(const std::vector<ExpansionOption>&)> ask) {
-    ask_expander_ = std::move(ask);
-  }
+  void set_expander(Growing::AskExpander ask) { growing_.set_expander(std::move(ask)); }
 
   /// One pass. When its time is over, what was not looked at is said in the status and comes first in the next one.
   Actions step(const Snapshot& snapshot, const Options& options, TimePoint now, const TimeLimit& limit = {});
@@ -33,28 +30,18 @@ class Autoscaler {
   void grow_failed(const std::string& group, const std::string& message, const Options& options, TimePoint now) {
     state_.growth_failed(group, message, options, now);
   }
-  void removal_ended(const std::string& node, bool succeeded, TimePoint now);
+  void removal_ended(const std::string& node, bool succeeded, TimePoint now) { shrinking_.removal_ended(node, succeeded, now); }
   /// The caller's clock jumped, not the time: what lasts goes on lasting as long as it did.
   void shift_times(Duration jump);
-  [[nodiscard]] bool is_removing(const std::string& node) const { return removing_.contains(node); }
+  [[nodiscard]] bool is_removing(const std::string& node) const { return shrinking_.is_removing(node); }
 
  private:
-  class Step;
-
   placement::Profiles profiles_;
-  std::uint64_t seed_;
-  std::uint64_t steps_ = 0;
-  std::function<Result<std::vector<std::string>>(const std::vector<ExpansionOption>&)> ask_expander_;
   ClusterState state_;
-  Provisioning provisioning_;
-  bool is_turn_of_requests_ = false;                            ///< Of a request and of pods that both want nodes, one grows in a pass.
-  std::map<std::string, NodeTemplate, std::less<>> templates_;  ///< By group: of the last good node, or as the provider says.
-  std::map<std::string, TimePoint> unneeded_;                   ///< Nodes, since when.
-  std::vector<std::string> left_;                               ///< Nodes that the last pass had no time for, in turn.
-  std::map<std::string, std::string> told_;                     ///< Nodes that would be worth removing, and what holds them.
-  std::map<std::string, bool> removing_;                        ///< Nodes; whether they are drained.
-  std::optional<TimePoint> last_growth_, last_removal_, last_removal_failure_;
-  std::map<std::string, std::size_t> groups_;  ///< Of the last pass, with how many nodes.
+  KnownGroups groups_;
+  RequestRoom requests_;
+  Growing growing_;
+  Shrinking shrinking_;
 };
 
 }  // namespace berth::autoscaler

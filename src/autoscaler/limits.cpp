@@ -29,8 +29,7 @@ Amounts amounts_of(const model::NodeView& node, const Options& options) {
   return out;
 }
 
-ClusterLimits::ClusterLimits(const Snapshot& snapshot, const std::map<std::string, NodeTemplate, std::less<>>& templates,
-                             const Options& options) {
+ClusterLimits::ClusterLimits(const Snapshot& snapshot, const NodeTemplates& templates, const Options& options) {
   bounds_["cpu"] = options.cores;
   bounds_["memory"] = options.memory_bytes;
   for (const GpuLimit& limit : options.gpus) bounds_[limit.type] = limit.bounds;

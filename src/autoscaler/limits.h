@@ -17,7 +17,7 @@ Amounts amounts_of(const model::NodeView& node, const Options& options);
 class ClusterLimits {
  public:
   /// `templates`: what a node of each group is, by the group's id; groups count with their target.
-  ClusterLimits(const Snapshot& snapshot, const std::map<std::string, NodeTemplate, std::less<>>& templates, const Options& options);
+  ClusterLimits(const Snapshot& snapshot, const NodeTemplates& templates, const Options& options);
   /// How many of `wanted` more nodes like this fit below the maxima.
   [[nodiscard]] std::int64_t allowed(const Amounts& node, std::int64_t wanted) const;
   /// Which maxima one more such node would pass; sorted.

@@ -5,6 +5,7 @@
 #include "autoscaler/own_writes.h"
 #include "autoscaler/scale_up.h"
 #include "autoscaler/world.h"
+#include "base/lifeline.h"
 #include "base/log.h"
 #include "client/response.h"
 
@@ -25,22 +26,14 @@ std::string error_of(const ApiResult<json::Value>& result) { return result ? "" 
 
 }  // namespace
 
-struct MachineApi::Impl : std::enable_shared_from_this<Impl> {
+struct MachineApi::Impl : Guarded<Impl> {
   Impl(client::Client& c, const World& w, WriteCallbacks cb) : client(c), world(w), callbacks(std::move(cb)) {}
 
   client::Client& client;
   const World& world;
   WriteCallbacks callbacks;
-  bool stopped = false;
 
   /// Calls back only while this object lives.
-  template <typename F>
-  auto guarded(F f) {
-    return [weak = weak_from_this(), f = std::move(f)](auto&&... args) {
-      const auto self = weak.lock();
-      if (self && !self->stopped) f(*self, std::forward<decltype(args)>(args)...);
-    };
-  }
   void later(Duration delay, std::function<void(Impl&)> f) { client.loop()->schedule_after(delay, guarded(std::move(f))); }
 
   using Done = std::function<void(Impl&, ApiResult<json::Value>)>;
@@ -146,7 +139,7 @@ struct MachineApi::Impl : std::enable_shared_from_this<Impl> {
 
 MachineApi::MachineApi(client::Client& client, const World& world, WriteCallbacks callbacks)
     : impl_(std::make_shared<Impl>(client, world, std::move(callbacks))) {}
-MachineApi::~MachineApi() { impl_->stopped = true; }
+MachineApi::~MachineApi() { impl_->end(); }
 
 void MachineApi::refresh(const Options&, std::function<void(std::optional<ProviderState>)> done) { done(std::nullopt); }
 

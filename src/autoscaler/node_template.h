@@ -1,6 +1,7 @@
 // What a new node of a group would be, with the daemons that would come to it.
 #pragma once
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct NodeTemplate {
   Slices slices;                               ///< Its own ResourceSlices.
   bool is_of_real_node = false;
 };
+using NodeTemplates = std::map<std::string, NodeTemplate, std::less<>>;  ///< By group.
 
 /// Like a node of the group that works for a minute at least, without what is that node's own; else as `known` from an earlier pass; else
 /// as the provider describes it; else like a node that works only just. Null node: nobody knows (nodeinfosprovider). `base` gives a trial

@@ -50,7 +50,7 @@ struct ScaleUpInput {
   std::vector<PodPtr> pending;
   Kinds* kinds = nullptr;  ///< Of the pending pods.
   const std::vector<NodeGroup>* groups = nullptr;
-  const std::map<std::string, NodeTemplate, std::less<>>* templates = nullptr;
+  const NodeTemplates* templates = nullptr;
   /// Groups that may not grow now, and why ("in backoff after failed scale-up").
   std::map<std::string, std::string, std::less<>> not_ready;
   const ClusterLimits* limits = nullptr;

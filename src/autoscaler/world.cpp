@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "autoscaler/provider.h"
 #include "autoscaler/provisioning_request.h"
 #include "model/topology_labels.h"
 #include "placement/cluster_kinds.h"
@@ -456,6 +457,19 @@ Snapshot World::snapshot() {
   out.moves = &moves_;
   for (const auto& [key, request] : requests_) out.requests.push_back(request);
   std::ranges::stable_sort(out.requests, {}, [](const auto& request) { return request->created; });
+  return out;
+}
+
+Snapshot World::snapshot(ProviderState told) {
+  if (told.gpu_label) set_accelerator_label(*told.gpu_label);
+  Snapshot out = snapshot();
+  out.left_alone = std::move(told.left_alone);
+  out.pod_prices = std::move(told.pod_prices);
+  out.groups = std::move(told.groups);
+  std::ranges::move(told.problems, std::back_inserter(out.problems));
+  // What this marks changes the sums over nodes: those of before are gone.
+  mark_incomplete_nodes(out.groups);
+  out.totals = &totals();
   return out;
 }
 

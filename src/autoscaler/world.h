@@ -14,6 +14,8 @@
 
 namespace berth::autoscaler {
 
+struct ProviderState;
+
 // Cluster API's own group has the same objects; its annotations are read and written beside OpenShift's, on the objects of either.
 inline constexpr std::string_view kClusterApi = "cluster.x-k8s.io/";
 inline constexpr std::string_view kMachineApi = "machine.openshift.io/";
@@ -73,11 +75,10 @@ class World {
 
   /// Holds until the next change. Nodes that have not published the devices of their group are marked so.
   [[nodiscard]] Snapshot snapshot();
+  /// The same with the groups and labels that a provider tells of.
+  [[nodiscard]] Snapshot snapshot(ProviderState told);
   /// What a node with a GPU is labelled with (kAcceleratorLabel); empty: nothing says so.
-  void set_accelerator_label(const std::string& label);
   [[nodiscard]] const std::string& accelerator_label() const { return accelerator_label_; }
-  /// The same of groups that somebody else tells of.
-  void mark_incomplete_nodes(const std::vector<NodeGroup>& groups);
   [[nodiscard]] const placement::Cluster& cluster() const { return catch_up(), cluster_; }
   [[nodiscard]] const PodMap& pods() const { return catch_up(), pods_.all; }
   [[nodiscard]] const PodMap& unplaced_pods() const { return catch_up(), pods_.unplaced; }
@@ -130,6 +131,8 @@ class World {
   [[nodiscard]] std::optional<PodMark> mark_of(const std::string& key) const;
   /// What the change of a pod means for who was moved; nullopt: it was not there, it is gone.
   void remember(const std::optional<PodMark>& before, const std::optional<PodMark>& now);
+  void set_accelerator_label(const std::string& label);
+  void mark_incomplete_nodes(const std::vector<NodeGroup>& groups);
   void see_request(const json::Value& request);
   /// The requests of the namespace that name the template are read anew.
   void see_template(std::string_view ns, std::string_view name);

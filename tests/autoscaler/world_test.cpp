@@ -1,5 +1,6 @@
 #include "autoscaler/world.h"
 
+#include "autoscaler/provider.h"
 #include "autoscaler/status_report.h"
 #include "cluster_builder.h"
 
@@ -155,6 +156,18 @@ TEST(StatusReport, ShowsGroupsAndKeepsTimesOfChange) {
   EXPECT_EQ(json::get_string(group, {"name"}), "MachineSet/m/a");
   EXPECT_EQ(json::get_int(group, {"health", "nodeCounts", "registered", "ready"}), 1);
   EXPECT_EQ(json::get_int(group, {"health", "maxSize"}), 10);
+}
+
+/// A node is marked incomplete while the snapshot is made: the sums that are handed out know it.
+TEST(World, TheSumsOverNodesKnowOfTheGroupsThatAProviderTellsOf) {
+  World world;
+  world.upsert(yaml("kind: Node\nmetadata: {name: n1}\nstatus: {conditions: [{type: Ready, status: 'True'}]}"));
+  EXPECT_EQ(world.snapshot().totals->working, 1);
+  ProviderState told;
+  told.groups.push_back({.id = "g", .instances = {{.id = "m", .node = "n1"}}, .template_slices = {yaml("spec: {driver: gpus}")}});
+  const Snapshot snapshot = world.snapshot(std::move(told));
+  EXPECT_EQ(snapshot.totals->working, 0);
+  EXPECT_EQ(snapshot.totals->not_working, std::vector<std::string>{"n1"});
 }
 
 }  // namespace
