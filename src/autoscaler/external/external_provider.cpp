@@ -10,6 +10,7 @@
 #include "autoscaler/scale_up.h"
 #include "autoscaler/world.h"
 #include "base/config_reader.h"
+#include "base/lifeline.h"
 
 namespace berth::autoscaler {
 namespace {
@@ -59,7 +60,7 @@ class ExternalProvider final : public Provider {
         world_(world),
         worker_("external-provider") {}
   ~ExternalProvider() override {
-    alive_.reset();
+    lifeline_.end();
     worker_.stop();
     (void)ask("Cleanup", json::Object{}, std::min(timeout_ms_, 1000));
   }
@@ -109,18 +110,14 @@ class ExternalProvider final : public Provider {
     });
   }
   /// On the autoscaler's loop, while this lives.
-  void answer(std::function<void()> task) {
-    loop_.post([alive = std::weak_ptr<int>(alive_), task = std::move(task)] {
-      if (!alive.expired()) task();
-    });
-  }
+  void answer(std::function<void()> task) { loop_.post(lifeline_.guard(std::move(task))); }
 
   std::unique_ptr<external::Channel> channel_;
   const int timeout_ms_;
   EventLoop& loop_;
   const World& world_;
   external::Memory memory_;  ///< The worker's.
-  std::shared_ptr<int> alive_ = std::make_shared<int>();
+  Lifeline lifeline_;
   ThreadLoop worker_;  ///< Last: what it runs uses the others.
 };
 
