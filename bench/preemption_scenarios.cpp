@@ -301,7 +301,30 @@ void color_zones(Cluster& cluster, std::size_t node_count) {
   cluster.upsert(std::move(claim));
 }
 
-constexpr const char* kDomainKinds[] = {"indexed", "hard_spread", "required_affinity", "zone_anti_affinity", "claim", "own_filter"};
+constexpr const char* kDomainKinds[] = {"indexed",    "hard_spread", "required_affinity", "zone_anti_affinity", "claim",
+                                        "own_filter", "devices"};
+
+/// A device on each node, and a claim of one for the pod.
+void add_devices(Cluster& cluster, std::size_t node_count) {
+  (void)cluster.upsert(json::Object{{"kind", "DeviceClass"}, {"metadata", {{"name", "gpu"}}}, {"spec", json::Object()}});
+  for (std::size_t i = 0; i < node_count; ++i) {
+    const std::string node = fmt::format("node-{:06}", i);
+    (void)cluster.upsert(json::Object{{"kind", "ResourceSlice"},
+                                      {"metadata", {{"name", node}}},
+                                      {"spec",
+                                       {{"driver", "gpu.example.com"},
+                                        {"nodeName", node},
+                                        {"pool", {{"name", node}, {"generation", 1}, {"resourceSliceCount", 1}}},
+                                        {"devices", json::Array{json::Object{{"name", "gpu-0"}}}}}}});
+  }
+}
+void add_device_claim(Cluster& cluster, const std::string& name) {
+  const json::Object exactly{{"deviceClassName", "gpu"}, {"allocationMode", "ExactCount"}, {"count", 1}};
+  (void)cluster.upsert(
+      json::Object{{"kind", "ResourceClaim"},
+                   {"metadata", {{"name", name}, {"namespace", "default"}, {"uid", name}}},
+                   {"spec", {{"devices", {{"requests", json::Array{json::Object{{"name", "r"}, {"exactly", exactly}}}}}}}}});
+}
 
 /// A preemptor that wants more of its domains than of its node.
 PodInfoPtr domain_preemptor(const std::string& kind, const std::string& name, std::int64_t max_skew) {
@@ -321,6 +344,7 @@ PodInfoPtr domain_preemptor(const std::string& kind, const std::string& name, st
   if (kind == "required_affinity") pod->required_affinity = {term};
   if (kind == "zone_anti_affinity") pod->required_anti_affinity = {term};
   if (kind == "own_filter") set_color(*pod, "red");
+  if (kind == "devices") pod->resource_claims.push_back({.name = "gpu", .claim_name = name});
   if (kind == "claim") {
     model::VolumeView mount;
     mount.kind = model::VolumeView::Kind::kPersistentVolumeClaim;
@@ -350,8 +374,10 @@ json::Object preemption_plain(const Options& options) {
   for (const std::string kind : kDomainKinds) {
     const FrameworkPtr framework = framework_for(kind);
     std::vector<double> ms;
+    if (kind == "devices") add_devices(cluster, node_count);
     for (int i = 0; i < 5; ++i) {
       const auto pod = domain_preemptor(kind, fmt::format("{}-{}", kind, i), static_cast<std::int64_t>(node_count));
+      if (kind == "devices") add_device_claim(cluster, pod->view().meta.name);
       const double start = preemption_cpu_ms();
       const auto result = preemptor.find(framework, pod);
       ms.push_back(preemption_cpu_ms() - start);
@@ -375,11 +401,13 @@ json::Object preemption_domains(const Options& options) {
     color_zones(cluster, node_count);
     Preemptor preemptor(cluster);
     const FrameworkPtr framework = framework_for(kind);
+    if (kind == "devices") add_devices(cluster, node_count);
     std::vector<double> ms;
     std::size_t fast = 0;
     constexpr int kDecisions = 200;
     for (int i = 0; i <= kDecisions; ++i) {
       const auto pod = domain_preemptor(kind, fmt::format("{}-{}", kind, i), 10);
+      if (kind == "devices") add_device_claim(cluster, pod->view().meta.name);
       const double start = preemption_cpu_ms();
       const auto result = preemptor.find(framework, pod);
       if (i > 0) ms.push_back(preemption_cpu_ms() - start);

@@ -38,6 +38,8 @@ const Kinds& kinds() {
     k.cluster_role = model::find_kind("rbac.authorization.k8s.io", "v1", "ClusterRole");
     k.resource_claim = model::find_kind("resource.k8s.io", "v1", "ResourceClaim");
     k.resource_slice = model::find_kind("resource.k8s.io", "v1", "ResourceSlice");
+    k.device_class = model::find_kind("resource.k8s.io", "v1", "DeviceClass");
+    k.device_taint_rule = model::find_kind("resource.k8s.io", "v1beta2", "DeviceTaintRule");
     k.resource_claim_template = model::find_kind("resource.k8s.io", "v1", "ResourceClaimTemplate");
     k.certificate_signing_request = model::find_kind("certificates.k8s.io", "v1", "CertificateSigningRequest");
     k.subject_access_review = model::find_kind("authorization.k8s.io", "v1", "SubjectAccessReview");

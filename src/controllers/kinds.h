@@ -13,7 +13,7 @@ struct Kinds {
   Kind replica_set, deployment, stateful_set, daemon_set, controller_revision, job, cron_job;
   Kind pod_disruption_budget, horizontal_pod_autoscaler, storage_class, volume_attributes_class, cluster_role;
   Kind csi_driver, volume_attachment;
-  Kind resource_claim, resource_claim_template, resource_slice;
+  Kind resource_claim, resource_claim_template, resource_slice, device_class, device_taint_rule;
   Kind certificate_signing_request, subject_access_review;
   Kind pod_group, workload;
   Kind machine, machine_set, machine_autoscaler;

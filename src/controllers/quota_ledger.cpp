@@ -13,6 +13,15 @@ bool uses_the_same(const Event& event) {
   return spec_text(*event.before) == spec_text(*event.after);
 }
 
+std::string extended_resource(const ObjectRef& device_class) {
+  return device_class ? std::string(json::get_string(*device_class->parsed(), {"spec", "extendedResourceName"})) : std::string();
+}
+
+model::ResourceAmounts usage_of(Kind kind, const json::Value& document, const Cache& cache) {
+  return model::quota_usage(*kind, document,
+                            [&](const std::string& name) { return extended_resource(cache.get(kinds().device_class, {}, name)); });
+}
+
 model::ResourceAmounts limited_by(const json::Value& quota) {
   model::ResourceAmounts out;
   for (const auto& [resource, amount] : json::get_object(quota, {"spec", "hard"})) out[std::string(resource)] = {};
@@ -31,6 +40,7 @@ const std::vector<Kind>& quota_counted_kinds() {
 }
 
 void QuotaLedger::observe(const Event& event, const Cache& cache, const std::function<void(const std::string& key)>& moved) {
+  if (event.kind == kinds().device_class) return take_class(event, cache, moved);
   const std::string& ns = event.object().ns();
   if (const auto in = by_ns_.find(ns); in != by_ns_.end() && !uses_the_same(event)) {
     /// An object and what it uses.
@@ -40,7 +50,7 @@ void QuotaLedger::observe(const Event& event, const Cache& cache, const std::fun
     };
     const auto share_of = [&](const ObjectRef& object) {
       Share share{object ? object->document() : json::Value(), {}};
-      if (object) share.usage = model::quota_usage(*event.kind, share.document);
+      if (object) share.usage = usage_of(event.kind, share.document, cache);
       return share;
     };
     const Share before = share_of(event.before), after = share_of(event.after);
@@ -80,6 +90,20 @@ void QuotaLedger::take_quota(const Event& event, const Cache& cache) {
   quota = {std::string(spec), event.after->document(), recount(event.after, cache)};
 }
 
+/// Claims count by another name than before: seldom enough to count everything anew.
+void QuotaLedger::take_class(const Event& event, const Cache& cache, const std::function<void(const std::string& key)>& moved) {
+  if (extended_resource(event.before) == extended_resource(event.after)) return;
+  for (auto& [ns, quotas] : by_ns_)
+    for (auto& [name, quota] : quotas) {
+      const ObjectRef object = cache.get(kinds().resource_quota, ns, name);
+      if (!object) continue;
+      model::ResourceAmounts now = recount(object, cache);
+      if (now == quota.used) continue;
+      quota.used = std::move(now);
+      moved(fmt::format("{}/{}", ns, name));
+    }
+}
+
 const model::ResourceAmounts* QuotaLedger::used(const std::string& ns, const std::string& name) const {
   const auto in = by_ns_.find(ns);
   if (in == by_ns_.end()) return nullptr;
@@ -96,7 +120,7 @@ model::ResourceAmounts QuotaLedger::recount(const ObjectRef& quota, const Cache&
       const auto counted_parsed = one->parsed();
       const json::Value& counted = *counted_parsed;
       if (!model::quota_selects(document, *kind, counted)) return;
-      for (const auto& [resource, amount] : model::quota_usage(*kind, counted))
+      for (const auto& [resource, amount] : usage_of(kind, counted, cache))
         if (const auto found = used.find(resource); found != used.end()) found->second += amount;
     });
   return used;

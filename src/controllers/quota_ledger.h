@@ -16,8 +16,8 @@ const std::vector<Kind>& quota_counted_kinds();
 /// Invariant: what is used equals a recount over the cache that the events are about. Single-threaded, no I/O.
 class QuotaLedger {
  public:
-  /// Takes an event of a counted kind, ResourceQuotas included, which `cache` has already. `moved` gets the keys of the quotas of which
-  /// something else is used than before.
+  /// Takes an event of a counted kind, ResourceQuotas included, or of a DeviceClass, which `cache` has already. `moved` gets the keys of
+  /// the quotas of which something else is used than before.
   void observe(const Event& event, const Cache& cache, const std::function<void(const std::string& key)>& moved);
   /// What is used of each resource that the quota limits; null for a quota that is not there.
   [[nodiscard]] const model::ResourceAmounts* used(const std::string& ns, const std::string& name) const;
@@ -31,6 +31,7 @@ class QuotaLedger {
     model::ResourceAmounts used;
   };
   void take_quota(const Event& event, const Cache& cache);
+  void take_class(const Event& event, const Cache& cache, const std::function<void(const std::string& key)>& moved);
   std::map<std::string, std::map<std::string, Quota>, std::less<>> by_ns_;
 };
 

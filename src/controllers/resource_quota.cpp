@@ -9,7 +9,11 @@ namespace {
 class ResourceQuotaController final : public Controller {
  public:
   [[nodiscard]] std::string_view name() const override { return "resourcequota-controller"; }
-  [[nodiscard]] std::vector<Kind> watches() const override { return quota_counted_kinds(); }
+  [[nodiscard]] std::vector<Kind> watches() const override {
+    std::vector<Kind> out = quota_counted_kinds();
+    out.push_back(kinds().device_class);
+    return out;
+  }
   [[nodiscard]] bool watches_custom_kinds() const override { return true; }
 
   void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {

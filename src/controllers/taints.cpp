@@ -1,5 +1,7 @@
 #include "controllers/taints.h"
 
+#include <algorithm>
+
 #include "model/views/common.h"
 
 namespace berth::controllers {
@@ -21,6 +23,23 @@ std::vector<Taint> node_taints(const json::Value& node) {
 bool tolerates(const Toleration& toleration, const Taint& taint) {
   return model::Toleration{toleration.key, toleration.op, toleration.value, toleration.effect, {}}.tolerates(
       {taint.key, taint.value, taint.effect});
+}
+
+std::optional<std::chrono::seconds> patience(const json::Value& device, const Taint& taint) {
+  std::optional<std::int64_t> least;
+  for (const json::Value& one : json::get_array(device, {"tolerations"})) {
+    if (json::get_string(one, {"effect"}) != "NoExecute") continue;
+    const Toleration toleration{std::string(json::get_string(one, {"key"})),
+                                std::string(json::get_string(one, {"operator"})),
+                                std::string(json::get_string(one, {"value"})),
+                                "NoExecute",
+                                {}};
+    if (!tolerates(toleration, taint)) continue;
+    const json::Value* seconds = json::find(one, {"tolerationSeconds"});
+    if (seconds == nullptr || !seconds->is_int64()) return std::nullopt;
+    least = std::min(least.value_or(INT64_MAX), std::clamp<std::int64_t>(seconds->get_int64(), 0, 1'000'000'000));
+  }
+  return std::chrono::seconds(least.value_or(0));
 }
 
 }  // namespace berth::controllers

@@ -1,5 +1,7 @@
 // Taints and tolerations as the node controllers use them.
 #pragma once
+#include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,5 +27,8 @@ struct Taint {
 std::vector<Taint> node_taints(const json::Value& node);
 /// Empty operator means Equal; an empty key with Exists, and an empty effect, match all (v1.Toleration.ToleratesTaint).
 bool tolerates(const Toleration& toleration, const Taint& taint);
+/// How long an allocated device (an entry of status.allocation.devices.results of a ResourceClaim) is used in spite of a NoExecute taint:
+/// nullopt for ever.
+std::optional<std::chrono::seconds> patience(const json::Value& device, const Taint& taint);
 
 }  // namespace berth::controllers

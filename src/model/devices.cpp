@@ -137,4 +137,14 @@ void stamp_taints(Value& slice, std::string_view now) {
   });
 }
 
+void stamp_rule(const Value* old, Value& rule, std::string_view now) {
+  Value* found = json::find(rule, {"spec", "taint"});
+  Object* taint = found == nullptr ? nullptr : found->if_object();
+  if (taint == nullptr) return;
+  const auto text = [](const Value& of, const char* key) { return json::get_string(of, {"spec", "taint", key}); };
+  const bool begins_anew =
+      old != nullptr && text(*old, "effect") != text(rule, "effect") && text(*old, "timeAdded") == text(rule, "timeAdded");
+  if (begins_anew || !taint->contains("timeAdded")) (*taint)["timeAdded"] = now;
+}
+
 }  // namespace berth::model::devices

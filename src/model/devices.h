@@ -17,5 +17,7 @@ void drop_disabled_fields(json::Value& slice);
 void drop_deallocated_statuses(const json::Value& old, json::Value& claim);
 /// A taint without a time of its own was added `now` (RFC 3339).
 void stamp_taints(json::Value& slice, std::string_view now);
+/// Likewise of a DeviceTaintRule; one whose effect changes begins anew, unless the client says another time. `old` may be null.
+void stamp_rule(const json::Value* old, json::Value& rule, std::string_view now);
 
 }  // namespace berth::model::devices

@@ -14,13 +14,14 @@ struct Gate {
   Feature needs = Feature::kNone;  ///< Itself after those that it needs.
 };
 
-constexpr std::array<Gate, 6> kGates = {{
+constexpr std::array<Gate, 7> kGates = {{
     {Feature::kGenericWorkload, "GenericWorkload"},
     {Feature::kGangScheduling, "GangScheduling", Feature::kGenericWorkload},
     {Feature::kTopologyAwareWorkloadScheduling, "TopologyAwareWorkloadScheduling", Feature::kGenericWorkload},
     {Feature::kWorkloadAwarePreemption, "WorkloadAwarePreemption", Feature::kGangScheduling},
     {Feature::kWorkloadWithJob, "WorkloadWithJob", Feature::kGenericWorkload},
     {Feature::kDRAWorkloadResourceClaims, "DRAWorkloadResourceClaims", Feature::kGenericWorkload},
+    {Feature::kDRADeviceTaintRules, "DRADeviceTaintRules"},
 }};
 
 }  // namespace

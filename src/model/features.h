@@ -19,6 +19,7 @@ enum class Feature : std::uint8_t {
   kWorkloadAwarePreemption,          ///< disruptionMode, priorityClassName, priority of groups (KEP-5710).
   kWorkloadWithJob,                  ///< The Job controller makes a Workload and a PodGroup (KEP-5547).
   kDRAWorkloadResourceClaims,        ///< Claims that a group shares (KEP-5729).
+  kDRADeviceTaintRules,              ///< DeviceTaintRule: taints on devices by a selector (KEP-5055).
 };
 
 /// Which are on: a set, a bit a feature. Headers that only hand it on declare it.
@@ -40,9 +41,9 @@ std::optional<Feature> feature_named(std::string_view name);
 /// All gates by name, in the order above.
 std::vector<std::string_view> feature_names();
 
-/// Sets what is said by name and sees to what depends on what: all of them need GenericWorkload, so that GenericWorkload=false alone turns
-/// them off (pkg/features, defaultKubernetesFeatureGateDependencies). What is wrong, for people: one is said to be on whose condition is
-/// off; empty: nothing.
+/// Sets what is said by name and sees to what depends on what: all that groups of pods are made of needs GenericWorkload, so that
+/// GenericWorkload=false alone turns it off (pkg/features, defaultKubernetesFeatureGateDependencies). What is wrong, for people: one is
+/// said to be on whose condition is off; empty: nothing.
 std::string set_gates(Features& features, const std::vector<std::pair<Feature, bool>>& said);
 
 /// The feature without which the kind is not served.

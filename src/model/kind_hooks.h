@@ -185,6 +185,7 @@ struct Life {
 struct Counted {
   bool by_plural = false;  ///< One of "<plural>".
   std::function<void(const json::Value& doc, ResourceAmounts& usage)> usage;
+  bool is_of_devices = false;  ///< What it uses counts by the names of device classes.
   /// Empty: no scope selects it.
   std::function<bool(std::string_view scope, std::string_view op, const json::Array& values, const json::Value& doc)> is_in_scope;
 };

@@ -4,12 +4,26 @@
 
 namespace berth::model {
 
-ResourceAmounts quota_usage(const KindInfo& kind, const json::Value& object) {
+namespace {
+
+/// What counts as requests of a class counts as requests of the resource that the class stands for.
+void add_extended_resources(ResourceAmounts& usage, const ExtendedResourceOf& extended) {
+  constexpr std::string_view kOfClass = "requests.deviceclass.resource.kubernetes.io/";
+  ResourceAmounts more;
+  for (auto one = usage.lower_bound(std::string(kOfClass)); one != usage.end() && one->first.starts_with(kOfClass); ++one)
+    if (const std::string name = extended(one->first.substr(kOfClass.size())); !name.empty()) more["requests." + name] += one->second;
+  for (const auto& [name, amount] : more) usage[name] += amount;
+}
+
+}  // namespace
+
+ResourceAmounts quota_usage(const KindInfo& kind, const json::Value& object, const ExtendedResourceOf& extended) {
   const Counted& own = *hooks_of(kind).counted;
   ResourceAmounts usage;
   usage[kind.group.empty() ? "count/" + kind.plural : "count/" + kind.plural + "." + kind.group] = Quantity::from_value(1);
   if (own.by_plural) usage[kind.plural] = Quantity::from_value(1);
   if (own.usage) own.usage(object, usage);
+  if (own.is_of_devices) add_extended_resources(usage, extended);
   return usage;
 }
 

@@ -1,6 +1,7 @@
 // What objects use of a namespace's quotas, and which objects a quota's scopes select (pkg/quota/v1/evaluator/core). Pure; also for the
 // controller that recounts.
 #pragma once
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,9 +11,12 @@
 
 namespace berth::model {
 
+/// By which name pods ask for devices of a class: its spec.extendedResourceName; empty: by none but the class's own.
+using ExtendedResourceOf = std::function<std::string(const std::string& device_class)>;
+
 /// Every quota resource that one object of `kind` uses, by quota name ("pods", "requests.cpu", "count/deployments.apps", …). Terminated
-/// pods use only their object count.
-ResourceAmounts quota_usage(const KindInfo& kind, const json::Value& object);
+/// pods use only their object count. Devices of a claim count as `extended` names their class, too.
+ResourceAmounts quota_usage(const KindInfo& kind, const json::Value& object, const ExtendedResourceOf& extended);
 
 /// Does the quota (a ResourceQuota document) count this object: its scopes and scopeSelector.
 bool quota_selects(const json::Value& quota, const KindInfo& kind, const json::Value& object);

@@ -39,6 +39,7 @@ Cluster::Cluster(Era era) : era_(era) {
   objects_.resource_claims = std::make_shared<Table<model::ResourceClaimView>>();
   objects_.resource_slices = std::make_shared<Table<model::ResourceSliceView>>();
   objects_.device_classes = std::make_shared<Table<model::DeviceClassView>>();
+  objects_.device_taint_rules = std::make_shared<Table<model::DeviceTaintRuleView>>();
 }
 
 Cluster::~Cluster() = default;
@@ -478,6 +479,7 @@ bool with_table(std::string_view kind, Objects& objects, const Use& use) {
   if (kind == "ResourceClaim") return use(objects.resource_claims);
   if (kind == "ResourceSlice") return use(objects.resource_slices);
   if (kind == "DeviceClass") return use(objects.device_classes);
+  if (kind == "DeviceTaintRule") return use(objects.device_taint_rules);
   return false;
 }
 

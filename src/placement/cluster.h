@@ -199,6 +199,7 @@ class Cluster {
   [[nodiscard]] const Table<model::ResourceClaimView>& resource_claims() const { return *objects_.resource_claims; }
   [[nodiscard]] const Table<model::ResourceSliceView>& resource_slices() const { return *objects_.resource_slices; }
   [[nodiscard]] const Table<model::DeviceClassView>& device_classes() const { return *objects_.device_classes; }
+  [[nodiscard]] const Table<model::DeviceTaintRuleView>& device_taint_rules() const { return *objects_.device_taint_rules; }
   /// Null when absent.
   [[nodiscard]] std::shared_ptr<const model::ResourceClaimView> find_claim(std::string_view ns, std::string_view name) const;
   /// What a claim, by its uid, is about to get: decided, but not yet in the claim itself. Null for none.
@@ -289,6 +290,7 @@ class Cluster {
     TablePtr<model::ResourceClaimView> resource_claims;
     TablePtr<model::ResourceSliceView> resource_slices;
     TablePtr<model::DeviceClassView> device_classes;
+    TablePtr<model::DeviceTaintRuleView> device_taint_rules;
   };
 
   friend class Trial;

@@ -233,8 +233,10 @@ std::optional<CycleState> Engine::Impl::prepare_checks(const Framework& framewor
 /// The plugins of volumes and devices check node by node, best first. Nullopt: the plain form must decide, or say why nothing fits.
 std::optional<PodClass::Choice> Engine::Impl::choose_with_checks(const Framework& framework, const PodInfo& pod, PodClass& columns,
                                                                  std::vector<NodeIndex>* tied) {
-  // Which of a claim's alternatives a node can give counts in its score: then every node has to be asked.
+  // Which of a claim's alternatives a node can give counts in its score, and so may what devices it has left: then every node is asked.
   if (has_alternatives(pod.view(), cluster)) return std::nullopt;
+  const auto counts_devices = [&](const auto& scorer) { return scorer.plugin->scores_by_devices(pod, cluster); };
+  if (std::ranges::any_of(framework.scorers(), counts_devices)) return std::nullopt;
   const auto state = prepare_checks(framework, pod);
   if (!state) return std::nullopt;
   NodeChecks checks(framework, *state, pod, *index, true);

@@ -217,6 +217,17 @@ class Plugin {
   /// other nodes say: then all of them are asked.
   [[nodiscard]] virtual bool may_fail(const CycleState& /*state*/, const PodInfo& /*pod*/) const { return true; }
 
+  /// Whether Filter passes wherever what is left of each amount (cpu, memory, ephemeral storage, places, other resources) is no less than
+  /// what the pod asks for, and nowhere else: then groups are counted by sums.
+  [[nodiscard]] virtual bool goes_by_amounts(const PodInfo& /*pod*/) const { return false; }
+  /// Only where column_kind is kNodeLocal: whether the pod's scores go by devices, too, which are not the node's own: then all nodes are
+  /// asked.
+  [[nodiscard]] virtual bool scores_by_devices(const PodInfo& /*pod*/, const Cluster& /*cluster*/) const { return false; }
+
+  /// Only where column_kind is kVolumes: whether what Filter refuses on a node it refuses whoever goes from there. Preemption then asks it
+  /// about the nodes that are best otherwise, and not about all.
+  [[nodiscard]] virtual bool refuses_for_good() const { return false; }
+
   /// Puts this plugin's Filter or Score for the pod into the columnar form over node amounts; false when it does not fit in there.
   virtual bool join_filter(ResourceColumns& /*columns*/, const PodInfo& /*pod*/) const { return false; }
   virtual bool join_score(ResourceColumns& /*columns*/, const PodInfo& /*pod*/, std::int64_t /*weight*/) const { return false; }

@@ -7,8 +7,10 @@
 
 #include "base/config_reader.h"
 #include "placement/devices/extended.h"
+#include "placement/devices/taints.h"
 #include "placement/explain.h"
 #include "placement/node_match.h"
+#include "placement/plugins/pod_claims.h"
 
 namespace berth::placement {
 namespace {
@@ -116,6 +118,8 @@ std::vector<std::string> Lacks::of(const NodeInfo& node, std::string_view plugin
       out.push_back(fmt::format("a toleration for {}{}:{}", taint.key, taint.value.empty() ? "" : "=" + taint.value, taint.effect));
   } else if (plugin == "NodeAffinity") {
     out = of_affinity(node);
+  } else if (plugin == "DynamicResources") {
+    if (const auto claims = claims_of(pod_.view(), cluster_)) out = devices::taints_in_the_way(*node.node, *claims, cluster_);
   } else if (plugin == "NodeUnschedulable") {
     out.emplace_back("to be uncordoned");
   } else if (plugin == "NodeName") {

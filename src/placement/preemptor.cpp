@@ -64,6 +64,7 @@ struct Preemptor::Impl {
                                                 std::vector<NodeIndex>& tied) const;
   bool prepare_checks(const PreemptorClass& one, const PodInfo& pod);
   bool ask_checks(const PreemptorClass& one, const PodInfo& pod);
+  std::optional<PreemptionAnswer> best_of_checked(PreemptorClass& one, const PodInfo& pod, std::vector<NodeIndex>& tied);
   void try_in_full(const PreemptorClass& one, const PodInfo& pod, const NodeInfo& node, std::optional<CycleState>& state);
   std::optional<Status> fast(PreemptorClass& one, const PodInfo& pod, PostFilterResult& out);
 };
@@ -173,6 +174,24 @@ bool Preemptor::Impl::ask_checks(const PreemptorClass& one, const PodInfo& pod) 
   return true;
 }
 
+/// The best node, where checks are asked about the best alone: none can fail, and none is cured by evicting. Nullopt: all have to be asked.
+std::optional<PreemptionAnswer> Preemptor::Impl::best_of_checked(PreemptorClass& one, const PodInfo& pod, std::vector<NodeIndex>& tied) {
+  constexpr int kRounds = 8;  // So many refuse only where most do.
+  if (one.only_nodes() || cluster.has_nominations()) return std::nullopt;
+  NodeChecks checks(one.framework(), *check_state, pod, index->cluster_index(), true);
+  if (!checks.refuse_for_good() || checks.may_fail()) return std::nullopt;
+  for (int round = 0; round < kRounds; ++round) {
+    auto best = one.best(own, kMostTied, tied);
+    if (!best) return std::nullopt;
+    const auto accepted = std::ranges::stable_partition(tied, [&](NodeIndex node) { return checks.accepts(node.value); });
+    for (const NodeIndex node : accepted) own.emplace_back(node, PreemptionAnswer{.kind = Kind::kNotHelpful});
+    std::ranges::sort(own, {}, &PreemptorClass::Exceptions::value_type::first);
+    tied.erase(accepted.begin(), accepted.end());
+    if (!tied.empty()) return best;
+  }
+  return std::nullopt;
+}
+
 void Preemptor::Impl::try_in_full(const PreemptorClass& one, const PodInfo& pod, const NodeInfo& node, std::optional<CycleState>& state) {
   const Framework& framework = one.framework();
   if (!state) {
@@ -204,12 +223,18 @@ std::optional<Status> Preemptor::Impl::fast(PreemptorClass& one, const PodInfo& 
   tried.clear();
   if (!one.only_nodes()) one.catch_up();
   one.begin_decision();
-  if (has_checks && !ask_checks(one, pod)) return std::nullopt;
+  std::optional<PreemptionAnswer> best = has_checks ? best_of_checked(one, pod, out.tied) : std::nullopt;
+  if (has_checks && !best) {
+    own.clear();
+    out.tied.clear();
+    if (!ask_checks(one, pod)) return std::nullopt;
+  }
   out.waits_for_victims = waits_for_victims(one, pod);
   if (out.waits_for_victims) return Status::unschedulable(std::string(words::kTerminating));
-  std::optional<PreemptionAnswer> best;
   PreemptionTally tally;
-  if (one.only_nodes()) {
+  if (best) {
+    // Known.
+  } else if (one.only_nodes()) {
     best = best_of_named(one, pod, tally, out.tied);
   } else {
     // The pod's own nomination stands in the way of all others of its class, but not in its own.

@@ -161,7 +161,7 @@ ResourceList pod_requests_136(const model::PodView& pod, bool use_status, Defaul
   ResourceList sidecars;
   ResourceList init_peak;
   for (const auto& container : pod.init_containers) {
-    // Only sidecars can be resized.
+    // Of init containers 1.36 goes by the statuses of sidecars alone (component-helpers/resource of v0.36.2), though nodes resize others.
     ResourceList step = with_defaults(container_request(pod, container, use_status && container.restarts_always), defaults);
     if (container.restarts_always) {
       add_list(out, step);

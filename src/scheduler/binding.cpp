@@ -117,19 +117,25 @@ void Core::permit_rejected(const std::string& uid, const std::string& plugin, co
 }
 
 /// The pod's one node is as good as full, in the words of a node that did not fit (schedule_one.go, handleBindingCycleError).
-void Core::not_permitted(const HeldPtr& held, const placement::Status& status) {
-  if (holder(held) == nullptr) return;
+Tracked* Core::take_place_from(const HeldPtr& held) {
+  if (holder(held) == nullptr) return nullptr;
   const std::string uid = held->entry.pod.uid;
   give_slot(*held);
   give_place_back(held);
-  meters.attempt("unschedulable", *held->info, meters.since(held->started));
   const model::PodView& pod = held->info->view();
   const ObjectRef current = known(kPods, pod.meta.ns, pod.meta.name);
   post_turn();
-  if (current == nullptr || current->uid() != uid || current->is_deleting()) return queue.done(uid);
-  want_node(current, PodGlance(current->bytes()), nullptr);
+  if (current != nullptr && current->uid() == uid && !current->is_deleting()) want_node(current, PodGlance(current->bytes()), nullptr);
   Tracked* again = wanting(uid);
-  if (again == nullptr) return queue.done(uid);
+  if (again == nullptr) queue.done(uid);
+  return again;
+}
+
+void Core::not_permitted(const HeldPtr& held, const placement::Status& status) {
+  if (holder(held) == nullptr) return;
+  meters.attempt("unschedulable", *held->info, meters.since(held->started));
+  Tracked* again = take_place_from(held);
+  if (again == nullptr) return;
   auto diagnosis = std::make_shared<placement::Diagnosis>();
   diagnosis->node_count = 1;
   diagnosis->reasons = {{status.message(), 1}};

@@ -234,7 +234,7 @@ struct Core {
   void hold_member(placement::NodeIndex node);
   void group_answered(const std::string& uid, const placement::Decision& decision, const std::string& node_name);
   void finish_group();
-  void abandon_group();
+  void abandon_group(bool at_once);
   void fail_asked_group(const std::string& about, const std::string& error);
   /// Of the group's pods, how many have a place.
   [[nodiscard]] std::int64_t count_standing(const std::string& key) const;
@@ -313,6 +313,8 @@ struct Core {
   void permit(const HeldPtr& held);
   void permit_allowed(const std::string& uid, const std::string& plugin);
   void permit_rejected(const std::string& uid, const std::string& plugin, const std::string& message);
+  /// It gives back what it holds and wants a node again; null: it wants none any more.
+  Tracked* take_place_from(const HeldPtr& held);
   void not_permitted(const HeldPtr& held, const placement::Status& status);
   /// The pod waits no longer; null: it did not.
   HeldPtr leave_permit(const std::string& uid);

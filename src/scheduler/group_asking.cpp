@@ -2,7 +2,7 @@
 // if those before it stood already.
 //
 //   decided by the engine --> member after member: asked about (or where the engine puts it) --> holds its place --> all are through
-//                                    | gone, changed, leadership lost: all give back, and try again        | enough hold one: all bound
+//                                    | gone, changed, its node too, leadership lost: all give back, try again | enough hold one: all bound
 //                                    | the extenders fail: all give back, with the error                   | too few: all give back
 //
 // Nobody is bound before all are through. Meanwhile nobody else is asked about: whoever is of a group, or of interest, stands aside.
@@ -59,7 +59,7 @@ void Core::go_on_with_group() {
     const Turn& turn = group.turn.turns[group.next];
     placement::MemberDecision& mine = group.plan.members[group.next];
     Tracked* pod = wanting(turn.entry.pod.uid);
-    if (pod == nullptr || pod->as<Asking>() == nullptr || pod->info != turn.info) return abandon_group();
+    if (pod == nullptr || pod->as<Asking>() == nullptr || pod->info != turn.info) return abandon_group(true);
     if (!mine.has_place()) continue;
     auto evaluation = std::make_shared<placement::Evaluation>(trial.evaluate(*turn.info));
     std::erase_if(evaluation->feasible, [this](const auto& one) { return !is_in_domain(one.node); });
@@ -99,7 +99,7 @@ void Core::group_answered(const std::string& uid, const Decision& decision, cons
   AskedGroup& group = *asked_group;
   Tracked* pod = wanting(uid);
   const Turn& turn = group.turn.turns[group.next];
-  if (!is_leader || pod == nullptr || pod->as<Asking>() == nullptr || pod->info != turn.info) return abandon_group();
+  if (!is_leader || pod == nullptr || pod->as<Asking>() == nullptr || pod->info != turn.info) return abandon_group(is_leader);
   if (decision.outcome == Decision::Outcome::kError) {
     const std::string error = decision.error;
     const std::string about = turn.info->key;
@@ -110,7 +110,7 @@ void Core::group_answered(const std::string& uid, const Decision& decision, cons
   if (node != nullptr && node->node != nullptr && is_in_domain(node->index) && trial.fits(turn.info, node->index).is_success()) {
     hold_member(node->index);
   } else if (decision.outcome == Decision::Outcome::kScheduled) {
-    return abandon_group();  // The node went, or is full by now.
+    return abandon_group(false);  // The node went, or is full by now: an extender may name it again.
   } else {
     mine.decision.outcome = Decision::Outcome::kUnschedulable;
     mine.decision.diagnosis = decision.diagnosis;
@@ -141,16 +141,20 @@ void Core::finish_group() {
   meters.group_attempt("unschedulable", turn.members.front()->view().scheduler_name, meters.since(turn.started));
 }
 
-/// What was decided is of another state of things: everybody gives back, and tries again.
-void Core::abandon_group() {
+/// What was decided is of another state of things: everybody gives back, and tries again; `at_once`: without a pause.
+void Core::abandon_group(bool at_once) {
   const auto group = std::exchange(asked_group, nullptr);
-  for (const HeldPtr& one : group->held) not_permitted(one, Status::unschedulable(std::string(placement::kWaitsForOthers)));
+  for (const HeldPtr& one : group->held)
+    if (take_place_from(one) != nullptr) queue.failed(one->entry.pod.uid, now);
   for (const Turn& one : group->turn.turns) {
     const std::string& uid = one.entry.pod.uid;
     Tracked* pod = wanting(uid);
-    if (group->through.contains(uid) || pod == nullptr || pod->as<Asking>() == nullptr) continue;
-    pod->enter(Queued{});
-    queue.failed(uid, now);
+    if (pod == nullptr) continue;
+    if (!group->through.contains(uid) && pod->as<Asking>() != nullptr) {
+      pod->enter(Queued{});
+      queue.failed(uid, now);
+    }
+    if (at_once) queue.activate(uid);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "controllers/common.h"
 #include "controllers/deployment_model.h"
 #include "controllers/pod_template_hash.h"
+#include "controllers/taints.h"
 #include "placement/cluster_kinds.h"
 #include "placement/groups/group_placement.h"
 #include "whatif/manifests.h"
@@ -275,6 +276,30 @@ std::string near_kind(std::string_view kind) {
   return config::suggestion(kind, known);
 }
 
+/// Everybody leaves devices that the DeviceTaintRule taints, unless he tolerates it for ever.
+void evict_from_devices(World& world, const json::Value& document) {
+  const auto rule = model::DeviceTaintRuleView::parse(document);
+  if (rule.taint.effect != "NoExecute") return;
+  const controllers::Taint taint{rule.taint.key, rule.taint.value, rule.taint.effect, {}};
+  const auto has_to_go = [&](const model::PodView& pod) {
+    for (const auto& entry : pod.resource_claims) {
+      const std::string& name = entry.claim_name.empty() ? entry.made_name : entry.claim_name;
+      const auto claim = name.empty() ? nullptr : world.cluster().find_claim(pod.ns(), name);
+      if (claim == nullptr || claim->allocation == nullptr || !claim->is_reserved_for(pod.meta.uid)) continue;
+      for (const json::Value& device : json::get_array(claim->allocation->document, {"devices", "results"})) {
+        const auto text = [&](const char* key) { return json::get_string(device, {key}); };
+        if (rule.matches(text("driver"), text("pool"), text("device")) && controllers::patience(device, taint)) return true;
+      }
+    }
+    return false;
+  };
+  std::vector<std::string> going;
+  for (const auto& [name, record] : world.tables().pods)
+    if (!record.node.empty() && has_to_go(record.view())) going.push_back(name);
+  std::ranges::sort(going, comes_before);
+  for (const std::string& pod : going) world.leave(pod, {.outcome = "evicted", .reason = world.reason(), .comes_back = true});
+}
+
 }  // namespace
 
 Result<void> apply(World& world, const json::Value& given) {
@@ -317,7 +342,9 @@ Result<void> apply(World& world, const json::Value& given) {
   if (!complete) return std::unexpected(complete.error());
   if (kind == "PriorityClass" && old != nullptr && json::get_int(*old, {"value"}) != json::get_int(*complete, {"value"}))
     world.note(fmt::format("pods of PriorityClass {} that are there keep the priority that they got", name));
+  const json::Value kept = *complete;
   keep_object(world, std::move(*complete));
+  if (kind == "DeviceTaintRule") evict_from_devices(world, kept);
   world.settle();
   return {};
 }

@@ -136,5 +136,25 @@ TEST_F(Gates, ABasicGroupsJobMayChange) {
   EXPECT_EQ(patch(std::string(kJobs) + "/named", R"({"spec":{"parallelism":1,"completions":1}})")->status, 200);
 }
 
+TEST_F(Gates, DeviceTaintRulesAreThereWithTheirGate) {
+  const std::string rules = "/apis/resource.k8s.io/v1beta2/devicetaintrules", one = rules + "/worn";
+  start_with(model::preferred_features());
+  const json::Value made = create(rules, R"({"apiVersion":"resource.k8s.io/v1beta2","kind":"DeviceTaintRule","metadata":{"name":"worn"},)"
+                                         R"("spec":{"deviceSelector":{"driver":"d.example.com"},"taint":{"key":"k","effect":"None"}}})");
+  const std::string added = text(made, {"spec", "taint", "timeAdded"});
+  EXPECT_FALSE(added.empty()) << "since when a taint is there is told";
+  loop_.run_for(std::chrono::seconds(90));
+  EXPECT_EQ(patch(one, R"({"spec":{"deviceSelector":{"pool":"p"}}})")->status, 200);
+  EXPECT_EQ(text(read(one), {"spec", "taint", "timeAdded"}), added);
+  EXPECT_EQ(patch(one, R"({"spec":{"taint":{"effect":"NoExecute"}}})")->status, 200);
+  EXPECT_NE(text(read(one), {"spec", "taint", "timeAdded"}), added) << "another effect begins anew";
+  EXPECT_EQ(json::get_int(read(one), {"metadata", "generation"}), 3);
+  start_with(without(model::Feature::kDRADeviceTaintRules));
+  EXPECT_EQ(get(rules)->status, 404);
+  EXPECT_EQ(get("/apis/resource.k8s.io/v1/resourceslices")->status, 200);
+  start_with(without(model::Feature::kGenericWorkload));
+  EXPECT_EQ(get(one)->status, 200) << "it needs no other gate";
+}
+
 }  // namespace
 }  // namespace berth::apiserver::testing

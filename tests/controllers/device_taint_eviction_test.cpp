@@ -1,4 +1,4 @@
-// Pods leave devices with NoExecute taints.
+// Pods leave devices with NoExecute taints, of slices and of rules.
 #include "controllers/services.h"
 #include "tests/controllers/fake_api.h"
 
@@ -148,6 +148,85 @@ TEST_F(DeviceTaintEvictionTest, AClaimThatIsGoneMovesNobody) {
   put_slice(1, std::string(kBroken) + ", {key: hot, effect: NoExecute, timeAdded: '2026-01-05T10:00:00Z'}");
   loop.run_for(seconds(60));
   EXPECT_TRUE(is_there());
+}
+
+struct DeviceTaintRuleTest : DeviceTaintEvictionTest {
+  void put_rule(std::string_view selector, std::string_view effect, int generation = 1) {
+    api.put(kinds().device_taint_rule,
+            yaml(fmt::format("metadata: {{name: rule, uid: r{}, generation: {}}}\nspec:\n  taint: {{key: broken, effect: {}, timeAdded: "
+                             "'2026-01-05T10:00:00Z'}}\n{}",
+                             uid, generation, effect, selector.empty() ? "" : fmt::format("  deviceSelector: {}\n", selector))));
+  }
+  [[nodiscard]] std::string told() {
+    const json::Value rule = api.get(kinds().device_taint_rule, "rule");
+    const json::Value* one = find_condition(rule, "EvictionInProgress");
+    if (one == nullptr) return "nothing";
+    return fmt::format("{} {}: {}", json::get_string(*one, {"status"}), json::get_string(*one, {"reason"}),
+                       json::get_string(*one, {"message"}));
+  }
+  int uid = 1;
+};
+
+TEST_F(DeviceTaintRuleTest, ARuleEvictsAndTellsHowFarItIs) {
+  put_pod();
+  put_rule("{driver: d}", "NoExecute");
+  loop.run_for(seconds(1));
+  EXPECT_FALSE(is_there());
+  EXPECT_EQ(told(), "True PodsPendingEviction: 1 pod needs to be evicted in 1 namespace.");
+  loop.run_for(seconds(20));
+  EXPECT_EQ(told(), "False Completed: 1 pod evicted since starting the controller.");
+  // Another one of its name begins anew.
+  api.erase(kinds().device_taint_rule, "", "rule");
+  uid = 2;
+  put_rule("{driver: d}", "NoExecute");
+  loop.run_for(seconds(1));
+  EXPECT_EQ(told(), "False NotStarted: ");
+}
+
+TEST_F(DeviceTaintRuleTest, WhatIsNotSelectedStays) {
+  put_pod();
+  for (const char* selector : {"", "{driver: other}", "{pool: q}", "{driver: d, pool: p, device: g1}"}) {
+    put_rule(selector, "NoExecute");
+    loop.run_for(seconds(20));
+    EXPECT_TRUE(is_there()) << selector;
+  }
+  EXPECT_EQ(told(), "False NotStarted: ");
+  put_rule("{}", "NoExecute");
+  loop.run_for(seconds(1));
+  EXPECT_FALSE(is_there());
+}
+
+TEST_F(DeviceTaintRuleTest, OneThatIsTakenBackInTimeMovesNobody) {
+  put_pod("{key: broken, operator: Exists, effect: NoExecute, tolerationSeconds: 60}");
+  put_rule("{driver: d}", "NoExecute");
+  loop.run_for(seconds(30));
+  EXPECT_EQ(told(), "True PodsPendingEviction: 1 pod needs to be evicted in 1 namespace.");
+  put_rule("{driver: d}", "NoSchedule", 2);
+  loop.run_for(seconds(90));
+  EXPECT_TRUE(is_there());
+  EXPECT_TRUE(api.saw("DeviceTaintManagerEviction: Cancelling deletion"));
+  EXPECT_EQ(told(), "False OtherEffect: Eviction only happens for the NoExecute effect.");
+}
+
+TEST_F(DeviceTaintRuleTest, AnEffectOfNoneSaysWhatWouldHappen) {
+  put_pod();
+  put_rule("{driver: d}", "None");
+  loop.run_for(seconds(30));
+  EXPECT_TRUE(is_there());
+  EXPECT_EQ(told(),
+            "False NoEffect: 1 published device selected. 1 allocated device selected. 1 pod would be evicted in 1 namespace if the effect "
+            "was NoExecute. This information will not be updated again. Recreate the DeviceTaintRule to trigger an update.");
+}
+
+TEST_F(DeviceTaintRuleTest, ItsStatusIsWrittenAgainWhenThatFailed) {
+  bool fails = true;
+  api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    if (write.kind != kinds().device_taint_rule || !std::exchange(fails, false)) return std::nullopt;
+    return model::forbidden("resource.k8s.io", "devicetaintrules", "rule", "not now");
+  };
+  put_rule("{driver: d}", "NoExecute");
+  loop.run_for(seconds(5));
+  EXPECT_EQ(told(), "False NotStarted: ");
 }
 
 }  // namespace

@@ -101,7 +101,9 @@ TEST_F(ResourceClaimTest, AQuotaCountsDevicesByTheirClass) {
       *kinds().resource_claim,
       yaml("spec: {devices: {requests: [{name: a, exactly: {deviceClassName: gpu, allocationMode: ExactCount, count: 2}}, {name: b, "
            "firstAvailable: [{name: x, deviceClassName: gpu, allocationMode: ExactCount, count: 1}, {name: y, deviceClassName: gpu, "
-           "allocationMode: ExactCount, count: 4}]}, {name: c, exactly: {deviceClassName: nic, allocationMode: All}}]}}"));
+           "allocationMode: ExactCount, count: 4}]}, {name: c, exactly: {deviceClassName: nic, allocationMode: All}}]}}"),
+      [](const std::string& device_class) { return device_class == "gpu" ? "example.com/gpu" : ""; });
+  EXPECT_EQ(usage.at("requests.example.com/gpu").value(), 6) << "and by the name that the class stands for";
   EXPECT_EQ(usage.at("gpu.deviceclass.resource.k8s.io/devices").value(), 6);
   EXPECT_EQ(usage.at("nic.deviceclass.resource.k8s.io/devices").value(), 32);
   EXPECT_EQ(usage.at("count/resourceclaims.resource.k8s.io").value(), 1);
@@ -109,7 +111,9 @@ TEST_F(ResourceClaimTest, AQuotaCountsDevicesByTheirClass) {
   const auto by_name = model::quota_usage(
       *kinds().resource_claim,
       yaml("metadata: {annotations: {resource.kubernetes.io/extended-resource-claim: 'true'}}\nspec: {devices: {requests: [{name: a, "
-           "exactly: {deviceClassName: gpu, allocationMode: ExactCount, count: 2}}]}}"));
+           "exactly: {deviceClassName: gpu, allocationMode: ExactCount, count: 2}}]}}"),
+      [](const std::string&) { return "example.com/gpu"; });
+  EXPECT_FALSE(by_name.contains("requests.example.com/gpu"));
   EXPECT_EQ(by_name.at("gpu.deviceclass.resource.k8s.io/devices").value(), 2);
   EXPECT_FALSE(by_name.contains("requests.deviceclass.resource.kubernetes.io/gpu")) << "its pod counts them";
 }

@@ -55,6 +55,25 @@ TEST_F(Quotas, FollowsDeletionsAndEnds) {
   EXPECT_EQ(used("q", "pods"), "0");
 }
 
+TEST_F(Quotas, DevicesOfClaimsCountByTheNameThatTheirClassHasNow) {
+  const auto device_class = [&](const char* spec) {
+    world.api.put(kinds().device_class, yaml(fmt::format("{{metadata: {{name: gpu}}, spec: {{{}}}}}", spec)));
+    settle();
+  };
+  world.api.put(kinds().resource_claim, yaml("metadata: {name: c}\nspec: {devices: {requests: [{name: a, exactly: {deviceClassName: gpu, "
+                                             "allocationMode: ExactCount, count: 2}}]}}"));
+  quota("q", "hard: {requests.example.com/gpu: '4', requests.example.com/other: '4'}");
+  EXPECT_EQ(used("q", "requests.example.com/gpu"), "0");
+  device_class("extendedResourceName: example.com/gpu");
+  EXPECT_EQ(used("q", "requests.example.com/gpu"), "2");
+  device_class("extendedResourceName: example.com/other");
+  EXPECT_EQ(used("q", "requests.example.com/gpu"), "0");
+  EXPECT_EQ(used("q", "requests.example.com/other"), "2");
+  world.api.erase(kinds().resource_claim, "default", "c");
+  settle();
+  EXPECT_EQ(used("q", "requests.example.com/other"), "0");
+}
+
 TEST_F(Quotas, ClaimsAreSelectedByTheirAttributesClasses) {
   const auto claim = [&](const char* name, const char* cls, const char* status) {
     world.api.put(

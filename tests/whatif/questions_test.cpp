@@ -42,6 +42,47 @@ TEST(Questions, ABudgetInPercentRoundsAsTheDisruptionController) {
   }
 }
 
+TEST(Questions, ARuleThatTaintsDevicesSendsTheirUsersAway) {
+  // The pod of claim "mine" has the device of a1; b1 has another. "brave" tolerates the taint for ever.
+  const auto dump = [] {
+    Dump out;
+    out.node("a1", "a").node("b1", "b");
+    out.yaml("{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: gpu}}");
+    const auto slice = [&](const char* node, const char* devices) {
+      out.yaml(
+          fmt::format("{{apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {{name: {0}}}, spec: {{driver: d.example.com, "
+                      "nodeName: {0}, pool: {{name: {0}, generation: 1, resourceSliceCount: 1}}, devices: {1}}}}}",
+                      node, devices));
+    };
+    slice("a1", "[{name: g0}, {name: g1}]");
+    slice("b1", "[{name: g0}]");
+    const auto claim = [&](const char* name, const char* pod, const char* device, const char* more) {
+      out.yaml(fmt::format(
+          "{{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {{name: {0}, namespace: shop, uid: c-{0}}}, spec: {{devices: "
+          "{{requests: [{{name: r, exactly: {{deviceClassName: gpu, allocationMode: ExactCount, count: 1}}}}]}}}}, status: {{allocation: "
+          "{{devices: {{results: [{{request: r, driver: d.example.com, pool: a1, device: {2}{3}}}]}}, nodeSelector: {{nodeSelectorTerms: "
+          "[{{matchFields: [{{key: metadata.name, operator: In, values: [a1]}}]}}]}}}}, reservedFor: [{{resource: pods, name: {1}, uid: "
+          "{4}}}]}}}}",
+          name, pod, device, more, json::get_string(out.objects.back(), {"metadata", "uid"})));
+    };
+    out.deployment("web", "1", {{"a1"}}, "resourceClaims: [{name: c, resourceClaimName: mine}]");
+    claim("mine", "web-1-0", "g0", "");
+    out.deployment("db", "1", {{"a1"}}, "resourceClaims: [{name: c, resourceClaimName: brave}]");
+    claim("brave", "db-1-0", "g1", ", tolerations: [{operator: Exists, effect: NoExecute}]");
+    return out;
+  };
+  const auto rule = [](const char* effect) {
+    return fmt::format(
+        "{{changes: [{{apply: {{apiVersion: resource.k8s.io/v1beta2, kind: DeviceTaintRule, metadata: {{name: worn}}, spec: "
+        "{{deviceSelector: "
+        "{{pool: a1}}, taint: {{key: worn, effect: {}}}}}}}}}]}}",
+        effect);
+  };
+  EXPECT_EQ(evictions(dump().ask(rule("NoExecute"))), (Words{"web-1-0 evicted"}));
+  EXPECT_EQ(moves(dump().ask(rule("NoExecute"))), (Words{"web-1-0 a1>b1"}));
+  EXPECT_EQ(evictions(dump().ask(rule("NoSchedule"))), Words{});
+}
+
 TEST(Questions, ABudgetEditedTwiceCoversWhatItsLastFormSelects) {
   const auto budget = [](const std::string& app, int least) {
     return fmt::format(

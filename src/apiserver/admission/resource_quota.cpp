@@ -42,7 +42,10 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 class ResourceQuota final : public AdmissionPlugin {
  public:
   explicit ResourceQuota(const AdmissionContext& context)
-      : cache_(context.cache), quotas_(context.mirror("", "resourcequotas")), offload_(context.offload) {}
+      : cache_(context.cache),
+        quotas_(context.mirror("", "resourcequotas")),
+        device_classes_(context.mirror("resource.k8s.io", "deviceclasses")),
+        offload_(context.offload) {}
   [[nodiscard]] std::string_view name() const override { return "ResourceQuota"; }
 
   [[nodiscard]] bool may_wait() const override { return true; }
@@ -60,9 +63,9 @@ class ResourceQuota final : public AdmissionPlugin {
     booking->ns = request.ns;
     booking->request = &request;
     booking->done = std::move(done);
-    booking->delta = model::quota_usage(*request.kind, request.object);
+    booking->delta = usage_of(request, request.object);
     if (request.operation == Operation::kUpdate) {
-      for (const auto& [resource, amount] : model::quota_usage(*request.kind, request.old_object)) booking->delta[resource] -= amount;
+      for (const auto& [resource, amount] : usage_of(request, request.old_object)) booking->delta[resource] -= amount;
       // What an update frees, the controller's recount gives back.
       std::erase_if(booking->delta, [](const auto& entry) { return entry.second.sign() < 0; });
     }
@@ -85,7 +88,14 @@ class ResourceQuota final : public AdmissionPlugin {
     return request.operation == Operation::kUpdate && (request.is("", "services") || request.is("", "persistentvolumeclaims"));
   }
 
-  static Admitted check_complete(const AdmissionRequest& request, const json::Value& quota) {
+  [[nodiscard]] ResourceAmounts usage_of(const AdmissionRequest& request, const json::Value& object) const {
+    return model::quota_usage(*request.kind, object, [this](const std::string& name) {
+      const auto found = device_classes_.get("", name);
+      return found == nullptr ? std::string() : std::string(json::get_string(*found, {"spec", "extendedResourceName"}));
+    });
+  }
+
+  Admitted check_complete(const AdmissionRequest& request, const json::Value& quota) const {
     std::set<std::string> hard, unknown;
     const auto& used = json::get_object(quota, {"status", "used"});
     // What the quota controller has not taken up yet limits nothing, as in Kubernetes.
@@ -98,7 +108,7 @@ class ResourceQuota final : public AdmissionPlugin {
       if (const auto missing = model::missing_requirements(hard, request.object); !missing.empty())
         return std::unexpected(request.forbidden(fmt::format("failed quota: {}: must specify {}", name, join(missing, "; "))));
     }
-    const auto usage = model::quota_usage(*request.kind, request.object);
+    const auto usage = usage_of(request, request.object);
     std::erase_if(unknown, [&](const auto& resource) { return !usage.contains(resource); });
     if (!unknown.empty())
       return std::unexpected(
@@ -162,7 +172,7 @@ class ResourceQuota final : public AdmissionPlugin {
   }
 
   ObjectCache& cache_;
-  Mirror& quotas_;
+  Mirror &quotas_, &device_classes_;
   std::function<void(Task)> offload_;
 };
 

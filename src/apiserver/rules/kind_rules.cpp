@@ -80,6 +80,13 @@ KindRules resource_slice_rules() {
   }};
 }
 
+KindRules device_taint_rule_rules() {
+  return {.check_first = [](const Ground& ground, const WriteOperation& operation, const Value* old, Value& object) {
+    if (operation.subresource.empty()) model::devices::stamp_rule(old, object, ground.now_text());
+    return model::FieldErrors();
+  }};
+}
+
 KindRules certificate_request_rules() {
   return {.sign = [](const RuledWrite& write, Value& object) { set_requestor(write.user, object); },
           .check_first = [](const RuledWrite&, const Value* old, Value& object) { return check_certificate_request(old, object); }};
@@ -106,6 +113,7 @@ const std::map<Name, KindRules>& all_rules() {
     out[{"resource.k8s.io", "ResourceClaim"}] = resource_claim_rules();
     out[{"resource.k8s.io", "ResourceClaimTemplate"}] = claim_template_rules();
     out[{"resource.k8s.io", "ResourceSlice"}] = resource_slice_rules();
+    out[{"resource.k8s.io", "DeviceTaintRule"}] = device_taint_rule_rules();
     out[{"", "Service"}] = {.takes_addresses = true};
     return out;
   }();

@@ -130,9 +130,10 @@ void ServerFlags::add_to(CLI::App& app) {
   app.add_option("--admission-control-config-file", admission_config, "AdmissionConfiguration file");
   app.add_option("--enable-admission-plugins", enable_admission, "Plugins to run besides the default ones, comma separated");
   app.add_option("--disable-admission-plugins", disable_admission, "Default plugins not to run, comma separated");
-  app.add_option("--feature-gates", feature_gates,
-                 fmt::format("NAME=true|false, comma separated, of {}; all are on, and GenericWorkload=false turns all off",
-                             fmt::join(model::feature_names(), ", ")));
+  app.add_option(
+      "--feature-gates", feature_gates,
+      fmt::format("NAME=true|false, comma separated, of {}; all are on, and GenericWorkload=false turns off all that is of groups of pods",
+                  fmt::join(model::feature_names(), ", ")));
   app.add_option("--service-cluster-ip-range", service_cidr, "Addresses of Services")->capture_default_str();
   app.add_option("--event-ttl", event_ttl, "How long Events are kept")->capture_default_str();
   app.add_option("--token-auth-file", token_file, "File of bearer tokens, a line each: token,user,uid,\"group1,group2\"");

@@ -40,5 +40,6 @@ void uid(std::string_view text, const Path& at, Errors& errors);
 std::string shortened(std::string_view text, std::size_t limit);
 
 void resource_slice(const Value* old, const Value& doc, Errors& errors);
+void device_taint_rule(const Value* old, const Value& doc, Errors& errors);
 
 }  // namespace berth::model::validation::devices

@@ -1,4 +1,4 @@
-// ResourceSlice: pools of devices (pkg/apis/resource/validation).
+// ResourceSlices and DeviceTaintRules: pools of devices, and what is wrong with some (pkg/apis/resource/validation).
 #include <fmt/format.h>
 
 #include "model/quantity.h"
@@ -138,20 +138,22 @@ void capacity(const Value& value, bool is_shared, const Path& at, Errors& errors
     valid_range(*range, *fallback, most, here / "validRange", errors);
 }
 
+void taint(const Value& one, const Path& at, bool effect_is_known, Errors& errors) {
+  const std::string_view value = get_string(one, {"value"}), effect = get_string(one, {"effect"});
+  label_name(get_string(one, {"key"}), at / "key", errors);
+  if (const std::string why = check_label_value(value); !why.empty()) errors.invalid(at / "value", value, why);
+  if (effect_is_known) return;
+  if (effect.empty())
+    errors.required(at / "effect");
+  else if (effect != "NoSchedule" && effect != "NoExecute" && effect != "None")
+    errors.not_supported(at / "effect", effect, {"NoExecute", "NoSchedule", "None"});
+}
+
 void taints(const Value& device, const Path& at, Errors& errors) {
   const json::Array& list = get_array(device, {"taints"});
   const Path here = at / "taints";
   if (list.size() > kMaxTaints) return errors.too_many(here, list.size(), kMaxTaints);
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const Path one = here[i];
-    const std::string_view value = get_string(list[i], {"value"}), effect = get_string(list[i], {"effect"});
-    label_name(get_string(list[i], {"key"}), one / "key", errors);
-    if (const std::string why = check_label_value(value); !why.empty()) errors.invalid(one / "value", value, why);
-    if (effect.empty())
-      errors.required(one / "effect");
-    else if (effect != "NoSchedule" && effect != "NoExecute" && effect != "None")
-      errors.not_supported(one / "effect", effect, {"NoExecute", "NoSchedule", "None"});
-  }
+  for (std::size_t i = 0; i < list.size(); ++i) taint(list[i], here[i], false, errors);
 }
 
 /// A map of counters: named, and not too many.
@@ -321,6 +323,23 @@ void resource_slice(const Value* old, const Value& doc, Errors& errors) {
   std::set<std::string_view> seen;
   for (std::size_t i = 0; i < sets.size(); ++i)
     if (!seen.insert(get_string(sets[i], {"name"})).second) errors.duplicate(sets_at[i], Value(get_string(sets[i], {"name"})));
+}
+
+void device_taint_rule(const Value* old, const Value& doc, Errors& errors) {
+  const Path at("spec");
+  const Path selector = at / "deviceSelector", taint_at = at / "taint";
+  const auto named = [&](const char* key, const auto& check) {
+    if (json::find(doc, {"spec", "deviceSelector", key}) != nullptr)
+      check(get_string(doc, {"spec", "deviceSelector", key}), selector / key, errors);
+  };
+  named("driver", csi_driver_name);
+  named("pool", pool_name);
+  named("device", device_name);
+  const Value none = json::Object();
+  const Value* found = json::find(doc, {"spec", "taint"});
+  const bool effect_is_known =
+      old != nullptr && get_string(*old, {"spec", "taint", "effect"}) == get_string(doc, {"spec", "taint", "effect"});
+  taint(found != nullptr ? *found : none, taint_at, effect_is_known, errors);
 }
 
 }  // namespace berth::model::validation::devices

@@ -149,6 +149,19 @@ DeviceClassView DeviceClassView::parse(const json::Value& object) {
   return out;
 }
 
+DeviceTaintRuleView DeviceTaintRuleView::parse(const json::Value& object) {
+  DeviceTaintRuleView out;
+  out.meta = ObjectMeta::parse(object);
+  if (const auto* selector = json::find(object, {"spec", "deviceSelector"}); selector != nullptr && selector->is_object()) {
+    out.selects = true;
+    out.driver = optional_string(*selector, "driver");
+    out.pool = optional_string(*selector, "pool");
+    out.device = optional_string(*selector, "device");
+  }
+  if (const auto* taint = json::find(object, {"spec", "taint"})) out.taint = parse_taint(*taint);
+  return out;
+}
+
 Allocation Allocation::parse(const json::Value& document) {
   Allocation out;
   out.document = document;

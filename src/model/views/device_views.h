@@ -76,6 +76,18 @@ struct DeviceClassView {
   static DeviceClassView parse(const json::Value& object);
 };
 
+/// One taint for all devices that it selects.
+struct DeviceTaintRuleView {
+  ObjectMeta meta;
+  bool selects = false;                             ///< There is a selector; without one no device is meant.
+  std::optional<std::string> driver, pool, device;  ///< Of which; none: of all.
+  Taint taint;
+  static DeviceTaintRuleView parse(const json::Value& object);
+  [[nodiscard]] bool matches(std::string_view of_driver, std::string_view in_pool, std::string_view named) const {
+    return selects && (!driver || *driver == of_driver) && (!pool || *pool == in_pool) && (!device || *device == named);
+  }
+};
+
 /// An exact request, or one alternative of a request.
 struct DeviceRequest {
   std::string name;  ///< Of the alternative itself.

@@ -43,6 +43,10 @@ bool NodeChecks::may_fail() const {
   return std::ranges::any_of(checks_, [&](const Check& check) { return check.plugin->may_fail(state_, pod_); });
 }
 
+bool NodeChecks::refuse_for_good() const {
+  return std::ranges::all_of(checks_, [](const Check& check) { return check.plugin->refuses_for_good(); });
+}
+
 std::size_t NodeChecks::place_of(const Check& check, std::uint32_t node) const {
   std::size_t out = 0;
   for (const std::size_t topology : check.topologies) {

@@ -19,6 +19,8 @@ class NodeChecks {
   [[nodiscard]] bool empty() const { return checks_.empty(); }
   /// Some plugin may end in an error on some node.
   [[nodiscard]] bool may_fail() const;
+  /// What any plugin refuses, it refuses whoever goes from the node.
+  [[nodiscard]] bool refuse_for_good() const;
   /// Success, or what the first plugin that objects says.
   [[nodiscard]] Status of(const NodeInfo& node);
 

@@ -7,6 +7,7 @@
 #include "placement/devices/constraints.h"
 #include "placement/devices/pools.h"
 #include "placement/devices/results.h"
+#include "placement/devices/taints.h"
 
 namespace berth::placement::devices {
 namespace {
@@ -46,17 +47,6 @@ struct RequestData {
 struct Location {
   std::size_t pool = 0, slice = 0, device = 0;
 };
-
-bool is_tainted(const DeviceView& device, const DeviceRequest& request) {
-  return std::ranges::any_of(device.taints, [&](const model::Taint& taint) {
-    if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") return false;
-    return std::ranges::none_of(request.tolerations, [&](const model::Toleration& one) {
-      if (!one.effect.empty() && one.effect != taint.effect) return false;
-      if (!one.key.empty() && one.key != taint.key) return false;
-      return one.op == "Exists" || ((one.op.empty() || one.op == "Equal") && one.value == taint.value);
-    });
-  });
-}
 
 }  // namespace
 
@@ -114,6 +104,7 @@ struct Allocator::Search {
   void give_back_counters(const Candidate& candidate);
   Counters free_counters(const Pool& pool) const;
   [[nodiscard]] bool fits(const DeviceRequest& request, const Candidate& candidate) const;
+  [[nodiscard]] bool is_tainted(const DeviceRequest& request, const Candidate& candidate) const;
 
   [[nodiscard]] bool is_allocating(const DeviceId& id) const {
     const auto at = allocating.find(id);
@@ -280,6 +271,14 @@ bool Allocator::Search::fits(const DeviceRequest& request, const Candidate& cand
                       now == allocating_shares.end() ? nullptr : &now->second);
 }
 
+/// By its driver's word, or by a rule.
+bool Allocator::Search::is_tainted(const DeviceRequest& request, const Candidate& candidate) const {
+  return std::ranges::any_of(candidate.device->taints, [&](const model::Taint& one) { return !is_tolerated(one, request); }) ||
+         std::ranges::any_of(owner.inventory_.taint_rules, [&](const model::DeviceTaintRuleView* rule) {
+           return rule->matches(candidate.id.driver, candidate.id.pool, candidate.id.device) && !is_tolerated(rule->taint, request);
+         });
+}
+
 /// Everything from this request on.
 Allocator::Search::Found Allocator::Search::next(std::size_t claim, std::size_t request) {
   if (++steps > kMaxSteps) return std::unexpected(AllocationError{AllocationError::Kind::kExhausted, {}});
@@ -365,7 +364,7 @@ Expected<bool, AllocationError> Allocator::Search::take(RequestKey key, const Ca
   const bool has_shares = owner.inventory_.allocated.shares.contains(candidate.id) || allocating_shares.contains(candidate.id);
   // The first share of a device takes its counters, the others find them taken.
   if (!(is_shared && has_shares) && !device.consumes.empty() && !take_counters(candidate)) return false;
-  if (is_tainted(device, request)) return false;
+  if (is_tainted(request, candidate)) return false;
   const std::string& base = data.parent.empty() ? request.name : data.parent;
   const std::string sub = data.parent.empty() ? std::string() : request.name;
   auto& list = constraints[key.claim];

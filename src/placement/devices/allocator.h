@@ -32,6 +32,7 @@ struct AllocatedState {
 /// The cluster's part of every question. All of it outlives the allocator and does not change meanwhile.
 struct Inventory {
   std::vector<const model::ResourceSliceView*> slices;
+  std::vector<const model::DeviceTaintRuleView*> taint_rules;
   std::function<const model::DeviceClassView*(std::string_view name)> find_class;
   AllocatedState allocated;
 };

@@ -39,9 +39,6 @@ std::optional<GroupRoom::Rules> GroupRoom::rules_of(const Trial& trial, const Me
   const PodInfo& pod = *kind.example;
   const FrameworkPtr& framework = trial.profiles().of(pod);
   if (framework == nullptr || has_checks || !pod.view().required_features.empty()) return std::nullopt;
-  const Profile& profile = framework->profile();
-  if (profile.era != Era::k136 || !profile.args.fit.ignored_resources.empty() || !profile.args.fit.ignored_resource_groups.empty())
-    return std::nullopt;
   Rules out{framework->new_cycle(cluster_), {}, {}};
   for (const Plugin* plugin : framework->pre_filters()) {
     const PreFilterOutcome said = plugin->pre_filter(out.state, pod);
@@ -53,7 +50,7 @@ std::optional<GroupRoom::Rules> GroupRoom::rules_of(const Trial& trial, const Me
   }
   bool counts_amounts = false;
   for (const Plugin* plugin : framework->filters()) {
-    if (plugin->name() == "NodeResourcesFit") {
+    if (plugin->goes_by_amounts(pod)) {
       counts_amounts = true;
       continue;
     }

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "placement/devices/allocator.h"
 #include "placement/devices/binding.h"
+#include "placement/devices/class_totals.h"
 #include "placement/devices/extended.h"
 #include "placement/devices/selector_failures.h"
 #include "placement/plugins/factories.h"
@@ -56,6 +57,8 @@ class DynamicResources final : public PluginOf<DynamicResources> {
   void sign(Signer& signer, const PodInfo&) const override { signer.resource_claims(); }
   ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
   [[nodiscard]] bool may_fail(const CycleState& state, const PodInfo& pod) const override;
+  /// Devices are the claims', not the pods': whose pod is evicted is asked for them later.
+  [[nodiscard]] bool refuses_for_good() const override { return true; }
   Status pre_enqueue_in(const model::PodView& pod, const Cluster& cluster) const override;
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override;
   Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override;
@@ -111,13 +114,12 @@ std::string missing_class(const ResourceClaimView& claim, const Cluster& cluster
 std::unique_ptr<devices::Allocator> make_allocator(const Cluster& cluster, devices::Matcher& matcher) {
   devices::Inventory inventory;
   for (const auto& [key, slice] : cluster.resource_slices()) inventory.slices.push_back(slice.get());
+  for (const auto& [name, rule] : cluster.device_taint_rules()) inventory.taint_rules.push_back(rule.get());
   inventory.find_class = [&cluster](std::string_view name) -> const model::DeviceClassView* {
     const auto at = cluster.device_classes().find(name);
     return at == cluster.device_classes().end() ? nullptr : at->second.get();
   };
-  for (const auto& [key, claim] : cluster.resource_claims())
-    if (claim->allocation != nullptr) inventory.allocated.add(*claim->allocation);
-  for (const auto& [uid, pending] : cluster.pending_allocations()) inventory.allocated.add(*pending.allocation);
+  inventory.allocated = devices::allocated_devices(cluster);
   return std::make_unique<devices::Allocator>(std::move(inventory), matcher);
 }
 
@@ -325,6 +327,11 @@ std::expected<std::vector<PreBindWrite>, Status> DynamicResources::pre_bind(cons
   return out;
 }
 
+/// Nobody but the pod uses it.
+bool is_releasable(const ResourceClaimView& claim, const PodInfo& pod) {
+  return claim.reserved_for.empty() || (claim.reserved_for.size() == 1 && claim.is_reserved_for(pod.view().meta.uid));
+}
+
 /// A claim that is given back, so that the pod can get other devices. When another plugin's PreFilter rejected the pod before this one's
 /// ran, there is no state to go by, which is reported as an error.
 Status DynamicResources::post_filter(const PostFilterCall& call, PostFilterResult& out) const {
@@ -340,8 +347,11 @@ Status DynamicResources::post_filter(const PostFilterCall& call, PostFilterResul
   const auto prepares = call.framework->pre_filters();
   CycleState state = call.framework->new_cycle(call.cluster);
   if (std::ranges::find(prepares, this) != prepares.end() && pre_filter(state, pod).status.is_success()) {
-    for (const auto& rejected : call.failed().rejected)
-      if (rejected.status.plugin == name()) (void)filter(state, pod, *call.cluster.node(rejected.node));
+    // What nodes say is only of interest where there is something to give back: it costs a question to each.
+    const auto might_go = [&](const ClaimPtr& claim) { return claim->allocation != nullptr && is_releasable(*claim, pod); };
+    if (std::ranges::any_of(*claims, might_go))
+      for (const auto& rejected : call.failed().rejected)
+        if (rejected.status.plugin == name()) (void)filter(state, pod, *call.cluster.node(rejected.node));
     out.release = find_release(state, pod);
   }
   if (!out.release) return Status::unschedulable("still not schedulable");
@@ -354,8 +364,7 @@ std::optional<ClaimRelease> DynamicResources::find_release(const CycleState& sta
   if (data == nullptr) return std::nullopt;
   for (const std::size_t index : data->findings->unavailable) {
     const ResourceClaimView& claim = *data->findings->claims[index];
-    if (claim.reserved_for.size() > 1 || (claim.reserved_for.size() == 1 && !claim.is_reserved_for(pod.view().meta.uid))) continue;
-    return ClaimRelease{claim.meta.ns, claim.meta.name, claim.meta.uid};
+    if (is_releasable(claim, pod)) return ClaimRelease{claim.meta.ns, claim.meta.name, claim.meta.uid};
   }
   if (const auto& claim = data->findings->left_over) return ClaimRelease{claim->meta.ns, claim->meta.name, claim->meta.uid, true};
   return std::nullopt;

@@ -102,6 +102,14 @@ class NodeResourcesFit final : public PluginOf<NodeResourcesFit> {
     return true;
   }
 
+  [[nodiscard]] bool goes_by_amounts(const PodInfo&) const override {
+    return era_ != Era::k120 && args_.ignored_resources.empty() && args_.ignored_resource_groups.empty();
+  }
+
+  [[nodiscard]] bool scores_by_devices(const PodInfo& pod, const Cluster& cluster) const override {
+    return era_ != Era::k120 && scores_devices(pod, args_.resources, cluster);
+  }
+
   /// The request is the pod's own: there is nothing to prepare.
   PreFilterOutcome pre_filter(CycleState&, const PodInfo&) const override { return {}; }
 
@@ -123,9 +131,10 @@ class NodeResourcesFit final : public PluginOf<NodeResourcesFit> {
     return std::make_unique<FitLoad>(era_, std::move(wanted));
   }
 
-  Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const>) const override {
+  Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const> feasible) const override {
     auto data = std::make_unique<FitState>();
     data->resources = scored_resources(pod, args_.resources, era_, false);
+    if (era_ != Era::k120 && !feasible.empty()) add_devices(data->resources, state.cluster());  // Columns name no nodes.
     state.set(slot(), std::move(data));
     return Status::success();
   }

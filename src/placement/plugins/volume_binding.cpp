@@ -29,6 +29,7 @@ struct Bindings {
   std::vector<Static> statics;
   std::vector<const Claim*> provisions;
   std::vector<std::string> reasons;  ///< Not empty: the node is no good.
+  bool lacks_volume = false;         ///< Of a claim that is bound to one that is not there; told last.
   std::string error;
 };
 
@@ -219,7 +220,7 @@ void VolumeBinding::check_bound(const Cluster& cluster, const BindingState& stat
       if (era_ == Era::k120) {
         out.error = fmt::format("could not find v1.PersistentVolume \"{}\"", claim->volume_name);
       } else {
-        out.reasons.emplace_back(kVolumeMissing);
+        out.lacks_volume = true;
       }
       return;
     }
@@ -272,7 +273,6 @@ Bindings VolumeBinding::find(const Cluster& cluster, const BindingState& state, 
   Bindings out;
   check_bound(cluster, state, node, out);
   if (!out.error.empty()) return out;
-  const auto bound_reasons = out.reasons;
   bool satisfied = true, has_space = true;
   for (const Claim* claim : state.unbound) {
     if (const auto* selected = claim->meta.annotation(volumes::kSelectedNode)) {
@@ -299,13 +299,9 @@ Bindings VolumeBinding::find(const Cluster& cluster, const BindingState& state, 
     if (!out.error.empty()) return out;
   }
   // In the order of the release: affinity of bound volumes, volumes to bind, room, missing volumes.
-  out.reasons.clear();
-  for (const auto& reason : bound_reasons)
-    if (reason != kVolumeMissing) out.reasons.push_back(reason);
   if (!satisfied) out.reasons.emplace_back(kBindConflict);
   if (!has_space) out.reasons.emplace_back(kNotEnoughSpace);
-  for (const auto& reason : bound_reasons)
-    if (reason == kVolumeMissing) out.reasons.push_back(reason);
+  if (out.lacks_volume) out.reasons.emplace_back(kVolumeMissing);
   return out;
 }
 

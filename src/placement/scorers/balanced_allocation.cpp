@@ -30,11 +30,16 @@ class BalancedAllocation final : public PluginOf<BalancedAllocation> {
     return true;
   }
 
-  Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const>) const override {
+  [[nodiscard]] bool scores_by_devices(const PodInfo& pod, const Cluster& cluster) const override {
+    return era_ != Era::k120 && scores_devices(pod, resources_, cluster);
+  }
+
+  Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const> feasible) const override {
     auto data = std::make_unique<BalancedState>();
     data->resources = scored_resources(pod, resources_, era_, true);
     // A pod that asks for nothing balances nothing: scoring it would pile such pods on one node.
     if (std::ranges::all_of(data->resources, [](const auto& resource) { return resource.pod_request == 0; })) return Status::skip();
+    if (era_ != Era::k120 && !feasible.empty()) add_devices(data->resources, state.cluster());  // Columns name no nodes.
     state.set(slot(), std::move(data));
     return Status::success();
   }

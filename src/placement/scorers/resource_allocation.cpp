@@ -1,6 +1,10 @@
 #include "placement/scorers/resource_allocation.h"
 
+#include <algorithm>
 #include <cmath>
+
+#include "placement/devices/class_totals.h"
+#include "placement/devices/extended.h"
 
 namespace berth::placement {
 namespace {
@@ -69,6 +73,23 @@ std::vector<ScoredResource> scored_resources(const PodInfo& pod, const std::vect
   return out;
 }
 
+bool scores_devices(const PodInfo& pod, const std::vector<ResourceWeight>& resources, const Cluster& cluster) {
+  if (cluster.device_classes().empty() || pod.wanted().scalars.empty()) return false;
+  return std::ranges::any_of(resources, [&](const ResourceWeight& one) {
+    return pod.wanted().scalar(one.name) != 0 && devices::class_behind(cluster, one.name) != nullptr;
+  });
+}
+
+void add_devices(std::vector<ScoredResource>& resources, const Cluster& cluster) {
+  if (cluster.device_classes().empty()) return;
+  std::shared_ptr<devices::ClassTotals> totals;
+  for (ScoredResource& one : resources) {
+    if (one.pod_request == 0 || devices::class_behind(cluster, one.name) == nullptr) continue;
+    if (totals == nullptr) totals = std::make_shared<devices::ClassTotals>(cluster);
+    one.devices = totals;
+  }
+}
+
 ResourceAmounts resource_amounts(const NodeInfo& node, const ScoredResource& resource, Era era, bool use_requested) {
   // A scalar that the pod does not ask for does not count for it.
   if (era != Era::k120 && resource.kind == ScoredResource::Kind::kScalar && resource.pod_request == 0) return {};
@@ -85,6 +106,10 @@ ResourceAmounts resource_amounts(const NodeInfo& node, const ScoredResource& res
       break;
     case ScoredResource::Kind::kScalar:
       out = {node.allocatable.scalar(resource.name), node.requested.scalar(resource.name), 0};
+      if (out.allocatable == 0 && resource.devices != nullptr) {
+        const auto [capacity, allocated] = resource.devices->of(node, resource.name);
+        if (capacity > 0) out = {capacity, allocated, 0};
+      }
       break;
     case ScoredResource::Kind::kUnknown:
       return {};

@@ -2,12 +2,16 @@
 // Source: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go (1.20 and today's).
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "placement/framework.h"
 
 namespace berth::placement {
+namespace devices {
+class ClassTotals;
+}
 
 /// One configured resource with the pod's part in it.
 struct ScoredResource {
@@ -16,6 +20,7 @@ struct ScoredResource {
   std::string name;
   std::int64_t weight = 1;
   std::int64_t pod_request = 0;
+  std::shared_ptr<devices::ClassTotals> devices = nullptr;  ///< A class stands for it, where a node has none of its own.
 };
 
 /// Allocatable 0 means "not counted" in 1.36.
@@ -28,6 +33,10 @@ struct ResourceAmounts {
 /// `use_requested`: real requests (1.36's BalancedAllocation); otherwise with defaults for containers that ask for nothing.
 /// Duplicate names: the last weight counts.
 std::vector<ScoredResource> scored_resources(const PodInfo& pod, const std::vector<ResourceWeight>& resources, Era era, bool use_requested);
+/// Whether a class stands for one of the resources that the pod asks for: its score goes by devices then.
+[[nodiscard]] bool scores_devices(const PodInfo& pod, const std::vector<ResourceWeight>& resources, const Cluster& cluster);
+/// The same for one pod's scores on this cluster as it is now.
+void add_devices(std::vector<ScoredResource>& resources, const Cluster& cluster);
 ResourceAmounts resource_amounts(const NodeInfo& node, const ScoredResource& resource, Era era, bool use_requested);
 
 /// (capacity - requested) * 100 / capacity; 0 when there is none or too little.

@@ -3,7 +3,9 @@
 
 #include <random>
 
+#include "placement/lacks.h"
 #include "placement/preemption.h"
+#include "placement/preemptor.h"
 #include "placement/trial.h"
 #include "tests/placement/plugins/plugin_world.h"
 
@@ -194,6 +196,51 @@ TEST(DynamicResources, TaintedDevicesAreForWhoToleratesThem) {
   EXPECT_EQ(world.verdict("a", world.user("brave")), "fits");
 }
 
+TEST(DynamicResources, RulesTaintDevicesUntilTheyGo) {
+  Devices world;
+  const auto rule = [&](const char* selector, const char* effect) {
+    world.add(fmt::format("{{kind: DeviceTaintRule, metadata: {{name: rule}}, spec: {{{} taint: {{key: broken, effect: {}}}}}}}", selector,
+                          effect));
+  };
+  world.slice("a", "[{name: g0}]").slice("b", "[{name: g1}]").claim("one", kOne);
+  world.claim("brave",
+              "[{name: r, exactly: {deviceClassName: gpu, allocationMode: ExactCount, count: 1, tolerations: [{key: broken, operator: "
+              "Exists, effect: NoSchedule}]}}]");
+  const auto one = world.user("one"), brave = world.user("brave");
+  rule("deviceSelector: {pool: a},", "NoSchedule");
+  EXPECT_EQ(world.verdict("a", one), kNo);
+  EXPECT_EQ(world.verdict("b", one), "fits");
+  EXPECT_EQ(world.verdict("a", brave), "fits");
+  rule("deviceSelector: {pool: a, device: other},", "NoSchedule");
+  EXPECT_EQ(world.verdict("a", one), "fits");
+  rule("deviceSelector: {driver: d.example.com},", "NoExecute");
+  EXPECT_EQ(world.verdict("b", one), kNo);
+  EXPECT_EQ(world.verdict("b", brave), kNo);
+  rule("", "NoExecute");  // Without a selector no device is meant.
+  EXPECT_EQ(world.verdict("b", one), "fits");
+  rule("deviceSelector: {},", "None");
+  EXPECT_EQ(world.verdict("b", one), "fits");
+  rule("deviceSelector: {},", "NoSchedule");
+  EXPECT_EQ(world.verdict("b", one), kNo);
+  EXPECT_TRUE(world.cluster.remove("DeviceTaintRule", "", "rule"));
+  EXPECT_EQ(world.verdict("b", one), "fits");
+}
+
+TEST(DynamicResources, TaintsInTheWayAreNamedWithTheirOrigin) {
+  Devices world;
+  world.add(
+      "{kind: DeviceTaintRule, metadata: {name: maintenance}, spec: {deviceSelector: {pool: a}, taint: {key: worn, value: fan, "
+      "effect: NoExecute}}}");
+  world.slice("a", "[{name: g0, taints: [{key: broken, effect: NoSchedule}]}, {name: g1}]").slice("b", "[{name: g0}]").claim("one", kOne);
+  const auto one = world.user("one");
+  const auto framework = *Framework::create(world.profile);
+  Lacks lacks(*framework, world.cluster, *one);
+  EXPECT_EQ(lacks.of(*world.cluster.find_node("a"), "DynamicResources"),
+            (std::vector<std::string>{"a toleration for broken:NoSchedule on 1 device (its driver)",
+                                      "a toleration for worn=fan:NoExecute on 2 devices (DeviceTaintRule maintenance)"}));
+  EXPECT_TRUE(lacks.of(*world.cluster.find_node("b"), "DynamicResources").empty());
+}
+
 TEST(DynamicResources, PartsOfADeviceShareItsCounters) {
   Devices world;
   world.add(
@@ -266,6 +313,42 @@ TEST(DynamicResources, DevicesThatKeepThePodFromItsNodesAreGivenBack) {
   EXPECT_TRUE(result.status.message().starts_with("deallocation of ResourceClaim completed, preemption: "));
 }
 
+/// Full nodes, devices on some of them: who goes where is the same whether the best nodes are asked for devices or all in full.
+TEST(DynamicResources, PreemptionFindsTheSameByTheBestNodesAlone) {
+  std::mt19937_64 random(7);
+  std::size_t fast = 0, found = 0;
+  for (int round = 0; round < 40; ++round) {
+    Devices world;
+    for (int i = 0; i < 24; ++i) {
+      const std::string node = fmt::format("n{}", i);
+      world.add(fmt::format("{{kind: Node, metadata: {{name: {}}}}}", node));
+      for (int k = 0; k < 4; ++k)
+        world.run(fmt::format("p{}-{}", i, k), node,
+                  fmt::format("{{priority: {}, containers: [{{name: c, resources: {{requests: {{cpu: 1}}}}}}]}}", random() % 5));
+      if (random() % (round < 20 ? 4 : 40) == 0)
+        world.slice(node, random() % 3 == 0 ? "[{name: g0, taints: [{key: k, effect: NoSchedule}]}]" : "[{name: g0}]");
+    }
+    for (const char* node : {"a", "b"}) world.run(node, node, "{priority: 200, containers: [{name: c, resources: {requests: {cpu: 4}}}]}");
+    world.claim("one", kOne);
+    const auto pod = world.pod(
+        "{priority: 100, resourceClaims: [{name: c, resourceClaimName: one}], containers: [{name: c, resources: {requests: {cpu: 2}}}]}");
+    const auto framework = *Framework::create(world.profile);
+    const auto in_full = run_post_filter(framework, world.cluster, pod, world.evaluate(pod));
+    Preemptor preemptor(world.cluster);
+    const auto answer = preemptor.find(framework, pod);
+    fast += preemptor.was_fast();
+    ASSERT_EQ(answer.choice() == nullptr, in_full.choice() == nullptr) << "round " << round;
+    EXPECT_EQ(answer.status.message(), in_full.status.message());
+    if (answer.choice() == nullptr) continue;
+    ++found;
+    EXPECT_EQ(answer.choice()->node, in_full.choice()->node) << "round " << round;
+    EXPECT_EQ(answer.tied, in_full.tied) << "round " << round;
+  }
+  EXPECT_GT(found, 20U);
+  EXPECT_GE(fast, found);
+  EXPECT_LT(found, 40U) << "some find no device";
+}
+
 /// A class that backs the resource, and a pod that asks for so many in one container.
 struct NamedDevices : Devices {
   NamedDevices() {
@@ -309,6 +392,33 @@ TEST(ExtendedResourcesOfDevices, AreGivenWhereTheNodeHasNoneOfItsOwn) {
   EXPECT_EQ(world.claim_on(world.asks(2), "a"), "container-0-request-0=gpu:2 ; c container-0-request-0");
   // What has no such name is asked for by the class's own.
   EXPECT_EQ(world.verdict("a", world.asks(2, "pod", "deviceclass.resource.kubernetes.io/gpu")), "fits");
+}
+
+TEST(ExtendedResourcesOfDevices, CountInScoresAsTheNodesAmounts) {
+  NamedDevices world;
+  world.add("{kind: Node, metadata: {name: old}, status: {allocatable: {pods: 10, d.example.com/gpu: 10}}}");
+  world.profile.args.fit.resources = {{"d.example.com/gpu", 1}};
+  world.score_by("NodeResourcesFit");
+  world.slice("a", "[{name: g0}, {name: g1}]").slice("b", "[{name: h0}, {name: h1}, {name: h2}, {name: h3}]").claim("one", kOne);
+  EXPECT_EQ(world.scores("NodeResourcesFit", world.asks(1)), (Scores{{"a", 50}, {"b", 75}, {"old", 90}}));
+  EXPECT_EQ(world.reserve(world.user("one"), "a"), "one=g0");
+  EXPECT_EQ(world.scores("NodeResourcesFit", world.asks(1)), (Scores{{"a", 0}, {"b", 75}, {"old", 90}}));
+  // A selector that fails says nothing of the node's amounts.
+  world.add(
+      "{kind: DeviceClass, metadata: {name: gpu}, spec: {extendedResourceName: d.example.com/gpu, selectors: [{cel: {expression: "
+      "'device.driver == \"d.example.com\"'}}]}}");
+  EXPECT_EQ(world.scores("NodeResourcesFit", world.asks(1)), (Scores{{"a", 0}, {"b", 75}, {"old", 90}}));
+}
+
+TEST(ExtendedResourcesOfDevices, AreCountedAnewForEachPod) {
+  NamedDevices world;
+  world.profile.args.fit.resources = {{"d.example.com/gpu", 1}};
+  world.score_by("NodeResourcesFit");
+  world.slice("a", "[{name: g0}, {name: g1}, {name: g2}]").slice("b", "[{name: h0}, {name: h1}, {name: h2}, {name: h3}]");
+  Trial trial(world.cluster, Profiles(*Framework::create(world.profile)));
+  std::string nodes;
+  for (int i = 0; i < 4; ++i) nodes += trial.place(world.asks(1, fmt::format("pod-{}", i))).decision.node_name;
+  EXPECT_EQ(nodes, "baba");
 }
 
 TEST(ExtendedResourcesOfDevices, ComeFromTheNodeWhereItHasThem) {

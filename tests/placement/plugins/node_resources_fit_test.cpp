@@ -51,6 +51,25 @@ TEST(NodeResourcesFit, IgnoredResourcesAndGroups) {
             "NodeResourcesFit UnschedulableAndUnresolvable: Insufficient example.com/bar");
 }
 
+/// component-helpers/resource of v0.36.2: what a step's status says of a resize counts for nothing.
+TEST(NodeResourcesFit, OfInitContainersSidecarsAloneGoByTheirStatus) {
+  const auto cpu = [](const char* sidecar, const char* step) {
+    const auto status = [](const char* name, const char* amount) {
+      return fmt::format("{{name: {}, allocatedResources: {{cpu: {}}}, resources: {{requests: {{cpu: {}}}}}}}", name, amount, amount);
+    };
+    const auto pod = json::parse_yaml(fmt::format(
+        "# A pod under resize.\n{{kind: Pod, metadata: {{name: p}}, spec: {{containers: [{{name: c, resources: {{requests: {{cpu: "
+        "100m}}}}}}], initContainers: [{{name: sidecar, restartPolicy: Always, resources: {{requests: {{cpu: 100m}}}}}}, {{name: step, "
+        "resources: {{requests: {{cpu: 1}}}}}}]}}, status: {{initContainerStatuses: [{}, {}]}}}}",
+        status("sidecar", sidecar), status("step", step)));
+    return pod_request(model::PodView::parse(*pod), Era::k136, true).total.cpu_milli;
+  };
+  EXPECT_EQ(cpu("100m", "1"), 1100);
+  EXPECT_EQ(cpu("300m", "1"), 1300);
+  EXPECT_EQ(cpu("100m", "5"), 1100);
+  EXPECT_EQ(cpu("2", "5"), 3000) << "and the step runs beside it";
+}
+
 TEST(NodeResourcesFit, CountsSidecarsInitStepsPodLevelAndOverhead) {
   const std::string spec =
       "{overhead: {cpu: 50m}, containers: [{name: c, resources: {requests: {cpu: 500m}}}], initContainers: ["

@@ -73,7 +73,7 @@ KindInfo resource_claim() {
              .selected = kDefault,
              .scale = kDefault,
              .life = Life{.is_answered_when_deleted = true},
-             .counted = Counted{.usage = add_devices}});
+             .counted = Counted{.usage = add_devices, .is_of_devices = true}});
 }
 
 KindInfo resource_claim_template() {
