@@ -24,6 +24,7 @@ const model::Gvr kNodes{"", "v1", "nodes"};
 struct Group {
   std::int64_t min = 0, max = 0;
   std::string cpu, memory, zone;
+  json::Object labels;                          ///< Of its nodes, beyond what all have.
   double price = 0, utilization_threshold = 0;  ///< 0: not said.
   std::int64_t next = 1;
   std::set<std::string> machines;  ///< Names of nodes; "example://NAME" to the autoscaler.
@@ -37,6 +38,7 @@ class Provider {
       group.cpu = get_string(one, {"cpu"});
       group.memory = get_string(one, {"memory"});
       group.zone = get_string(one, {"zone"});
+      group.labels = json::get_object(one, {"labels"});
       if (const json::Value* price = json::find(one, "price"); price != nullptr && price->is_number())
         group.price = price->to_number<double>();
       if (const json::Value* share = json::find(one, "utilizationThreshold"); share != nullptr && share->is_number())
@@ -118,15 +120,17 @@ class Provider {
 
   static json::Object node_of(const std::string& id, const Group& group, const std::string& name) {
     const json::Object capacity = {{"cpu", group.cpu}, {"memory", group.memory}, {"pods", "110"}};
+    json::Object labels = group.labels;
+    labels["kubernetes.io/hostname"] = name;
+    labels["kubernetes.io/os"] = "linux";
+    labels["example/group"] = id;
+    labels["topology.kubernetes.io/zone"] = group.zone;
     return {
         {"apiVersion", "v1"},
         {"kind", "Node"},
         {"metadata",
          json::Object{{"name", name},
-                      {"labels", json::Object{{"kubernetes.io/hostname", name},
-                                              {"kubernetes.io/os", "linux"},
-                                              {"example/group", id},
-                                              {"topology.kubernetes.io/zone", group.zone}}},
+                      {"labels", std::move(labels)},
                       {"annotations", json::Object{{"sim.berth.dev/fleet", "default"},
                                                    {"sim.berth.dev/capacity", fmt::format("cpu={},memory={}", group.cpu, group.memory)}}}}},
         {"spec", json::Object{{"providerID", provider_id(name)}}},

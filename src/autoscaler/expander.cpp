@@ -202,6 +202,8 @@ void keep_asked(std::vector<ExpansionOption>& options, const ExpanderInput& inpu
 
 }  // namespace
 
+double usual_price(const placement::Resource& amounts) { return PriceTable().of(amounts); }
+
 std::string shape_of(const placement::Resource& wanted) {
   std::string out = fmt::format("{}m {}", wanted.cpu_milli, wanted.memory_bytes);
   for (const auto& [name, amount] : wanted.scalars) out += fmt::format(" {}={}", name, amount);

@@ -33,6 +33,9 @@ struct ExpanderInput {
   std::function<Result<std::vector<std::string>>(const std::vector<ExpansionOption>& options)> ask;
 };
 
+/// Of an hour of so much, where nobody says a price: by the built-in prices of the expander price.
+double usual_price(const placement::Resource& amounts);
+
 /// What a pod asks for, as text: pods of one shape cost alike.
 std::string shape_of(const placement::Resource& wanted);
 

@@ -29,6 +29,10 @@ inline constexpr std::string_view kPodScaleUpDelay = "cluster-autoscaler.kuberne
 /// On a pod: the ProvisioningRequest whose room it takes. It adds no node itself.
 inline constexpr std::string_view kConsumeRequest = "autoscaling.x-k8s.io/consume-provisioning-request";
 inline constexpr std::string_view kOldConsumeRequest = "cluster-autoscaler.kubernetes.io/consume-provisioning-request";
+/// A label of a group's template: the group is not the autoscaler's, but what the NodePools of this MachineNodeClass buy from.
+inline constexpr std::string_view kMachineClassLabel = "berth.dev/machine-node-class";
+/// Of what is scaled, or of a node that a NodePool bought: what an hour of it costs, with a currency behind or none ("0.096 USD").
+inline constexpr std::string_view kPriceAnnotation = "berth.dev/price-per-hour";
 inline constexpr std::string_view kDelayDeletion = "delay-deletion.cluster-autoscaler.kubernetes.io/";
 
 using Pod = placement::ReadPod;  ///< Without its status.
@@ -111,6 +115,7 @@ struct NodeGroup {
   Slices template_slices;  ///< Its devices: of a node named "template".
   GroupOverrides overrides;
   std::optional<double> price_per_hour;  ///< Of one node, as the provider says.
+  std::string node_class{};              ///< By kMachineClassLabel; empty: it is the autoscaler's.
 };
 
 /// Where a node belongs.
@@ -128,7 +133,7 @@ struct Snapshot {
   const NodeFactsMap* nodes = nullptr;         ///< Of every node of the cluster.
   const NodeTotals* totals = nullptr;          ///< Of `nodes`.
   const SlicesOfNodes* slices = nullptr;       ///< Of nodes that have some.
-  std::vector<NodeGroup> groups;               ///< In order of id.
+  std::vector<NodeGroup> groups;               ///< The autoscaler's, in order of id.
   std::vector<placement::PodInfoPtr> daemons;  ///< One pod of each DaemonSet, as it would come to a node.
   std::set<std::string, std::less<>> jobs;     ///< "namespace/name"
   std::set<std::string, std::less<>> daemon_sets;

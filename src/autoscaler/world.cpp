@@ -138,6 +138,13 @@ std::string_view bound_of(const json::Value& scalable, std::string_view name) {
   return {};
 }
 
+/// Of the labels that its nodes get (kMachineClassLabel).
+std::string node_class_of(const json::Value& scalable) {
+  json::Object labels = json::get_object(scalable, {"spec", "template", "spec", "metadata", "labels"});
+  add_labels(get_string(scalable, {"metadata", "annotations", fmt::format("{}labels", kCapacityPrefix)}), labels);
+  return std::string(get_string(json::Value(std::move(labels)), {kMachineClassLabel}));
+}
+
 /// What a machine in phase Failed says of it, in OpenShift's words or Cluster API's.
 std::string failure_of(const json::Value& machine) {
   const auto either = [&](std::string_view one, std::string_view other) {
@@ -435,22 +442,8 @@ Snapshot World::snapshot() {
     out.daemons.push_back(info);
     out.daemon_sets.insert(key);
   }
-  std::multimap<std::string, const std::pair<const std::string, Machine>*> by_scalable;
-  for (const auto& machine : machines_) by_scalable.emplace(scaled_by(machine.second.set), &machine);
-  for (const ScalableKind& kind : scalable_kinds()) {
-    const std::string first = fmt::format("{}/", kind.kind);
-    for (auto at = kept_.lower_bound(first); at != kept_.end() && at->first.starts_with(first); ++at) {
-      if (scaled_by(at->first) != at->first) continue;
-      auto group = group_of(kind.kind, at->second, out.problems);
-      if (!group) continue;
-      const auto [begin, end] = by_scalable.equal_range(at->first);
-      for (auto machine = begin; machine != end; ++machine)
-        group->instances.push_back(instance_of(machine->second->first, machine->second->second));
-      std::ranges::sort(group->instances, {}, &Instance::id);
-      out.groups.push_back(std::move(*group));
-    }
-  }
-  std::ranges::stable_sort(out.groups, {}, &NodeGroup::id);
+  out.groups = all_groups(out.problems);
+  std::erase_if(out.groups, [](const NodeGroup& group) { return !group.node_class.empty(); });
   mark_incomplete_nodes(out.groups);
   out.totals = &totals();
   out.slices = &slices_;
@@ -466,10 +459,39 @@ Snapshot World::snapshot(ProviderState told) {
   out.left_alone = std::move(told.left_alone);
   out.pod_prices = std::move(told.pod_prices);
   out.groups = std::move(told.groups);
+  // NodePools buy from these.
+  std::erase_if(out.groups, [](const NodeGroup& group) { return !group.node_class.empty(); });
   std::ranges::move(told.problems, std::back_inserter(out.problems));
   // What this marks changes the sums over nodes: those of before are gone.
   mark_incomplete_nodes(out.groups);
   out.totals = &totals();
+  return out;
+}
+
+std::vector<NodeGroup> World::groups_of_pools(std::vector<std::string>& problems) const {
+  std::vector<NodeGroup> out = all_groups(problems);
+  std::erase_if(out, [](const NodeGroup& group) { return group.node_class.empty(); });
+  return out;
+}
+
+std::vector<NodeGroup> World::all_groups(std::vector<std::string>& problems) const {
+  std::vector<NodeGroup> out;
+  std::multimap<std::string, const std::pair<const std::string, Machine>*> by_scalable;
+  for (const auto& machine : machines_) by_scalable.emplace(scaled_by(machine.second.set), &machine);
+  for (const ScalableKind& kind : scalable_kinds()) {
+    const std::string first = fmt::format("{}/", kind.kind);
+    for (auto at = kept_.lower_bound(first); at != kept_.end() && at->first.starts_with(first); ++at) {
+      if (scaled_by(at->first) != at->first) continue;
+      auto group = group_of(kind.kind, at->second, problems);
+      if (!group) continue;
+      const auto [begin, end] = by_scalable.equal_range(at->first);
+      for (auto machine = begin; machine != end; ++machine)
+        group->instances.push_back(instance_of(machine->second->first, machine->second->second));
+      std::ranges::sort(group->instances, {}, &Instance::id);
+      out.push_back(std::move(*group));
+    }
+  }
+  std::ranges::stable_sort(out, {}, &NodeGroup::id);
   return out;
 }
 
@@ -485,9 +507,16 @@ std::string World::scaled_by(const std::string& set) const {
 std::optional<NodeGroup> World::group_of(std::string_view kind, const json::Value& scalable, std::vector<std::string>& problems) const {
   const std::string_view min = bound_of(scalable, "cluster-api-autoscaler-node-group-min-size");
   const std::string_view max = bound_of(scalable, "cluster-api-autoscaler-node-group-max-size");
-  if (max.empty() || !get_string(scalable, {"metadata", "deletionTimestamp"}).empty()) return std::nullopt;
+  if (!get_string(scalable, {"metadata", "deletionTimestamp"}).empty()) return std::nullopt;
   const std::string_view plain = kind.substr(kind.rfind('/') == std::string_view::npos ? 0 : kind.rfind('/') + 1);
   const std::string id = group_id(plain, get_string(scalable, {"metadata", "namespace"}), get_string(scalable, {"metadata", "name"}));
+  const std::string node_class = node_class_of(scalable);
+  if (max.empty() && !node_class.empty())
+    problems.push_back(
+        fmt::format("{}: {} {} may not buy from it: how many machines it may have at most is not said (a MachineAutoscaler, "
+                    "or the annotation {})",
+                    id, "MachineNodeClass", node_class, kMaxSize));
+  if (max.empty()) return std::nullopt;
   // A minimum that cannot be read is not none: nodes would be taken that somebody meant to keep.
   const std::optional<std::int64_t> low = min.empty() ? 0 : parse_number(min), high = parse_number(max);
   if (!low || !high || *low > *high)
@@ -498,12 +527,20 @@ std::optional<NodeGroup> World::group_of(std::string_view kind, const json::Valu
   const std::string_view revision = get_string(scalable, {"metadata", "resourceVersion"});
   ReadGroup& read = read_groups_[id];
   if (revision.empty() || read.revision != revision) {
-    read = {std::string(revision), template_of(scalable), {}, overrides_of(scalable)};
+    read = {std::string(revision), template_of(scalable), {}, overrides_of(scalable), node_class, {}};
+    const std::string_view price = get_string(scalable, {"metadata", "annotations", kPriceAnnotation});
+    double amount = 0;
+    if (const auto [end, wrong] = std::from_chars(price.data(), price.data() + price.size(), amount); wrong == std::errc() && amount >= 0)
+      read.price_per_hour = amount;
+    else if (!price.empty())
+      read.overrides.problems.push_back(fmt::format("annotation {}: \"{}\" is not a price such as 0.096", kPriceAnnotation, price));
     if (read.template_node != nullptr) read.template_slices = template_slices_of(scalable);
   }
   out.template_node = read.template_node;
   out.template_slices = read.template_slices;
   out.overrides = read.overrides;
+  out.node_class = read.node_class;
+  out.price_per_hour = read.price_per_hour;
   return out;
 }
 

@@ -77,6 +77,8 @@ class World {
   [[nodiscard]] Snapshot snapshot();
   /// The same with the groups and labels that a provider tells of.
   [[nodiscard]] Snapshot snapshot(ProviderState told);
+  /// The groups that NodePools buy from, in order of id. `problems`: why sets that are meant to be some are none.
+  [[nodiscard]] std::vector<NodeGroup> groups_of_pools(std::vector<std::string>& problems) const;
   /// What a node with a GPU is labelled with (kAcceleratorLabel); empty: nothing says so.
   [[nodiscard]] const std::string& accelerator_label() const { return accelerator_label_; }
   [[nodiscard]] const placement::Cluster& cluster() const { return catch_up(), cluster_; }
@@ -136,6 +138,8 @@ class World {
   void see_request(const json::Value& request);
   /// The requests of the namespace that name the template are read anew.
   void see_template(std::string_view ns, std::string_view name);
+  /// Of both kinds, in order of id.
+  [[nodiscard]] std::vector<NodeGroup> all_groups(std::vector<std::string>& problems) const;
   [[nodiscard]] Instance instance_of(const std::string& key, const Machine& machine) const;
 
   placement::Era era_;
@@ -156,6 +160,8 @@ class World {
     model::NodeViewPtr template_node;
     Slices template_slices;
     GroupOverrides overrides;
+    std::string node_class;
+    std::optional<double> price_per_hour;
   };
   mutable std::map<std::string, ReadGroup> read_groups_;
   std::map<std::string, std::string> node_of_machine_, node_of_provider_id_;

@@ -18,6 +18,7 @@
 //     zones: [zone-a]
 //     offerings: [{zone: zone-a, capacityType: on-demand, price: 0.526, available: true}]    instead of zones and prices
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,8 @@ struct Offering {
   std::string zone, capacity_type;
   double price = 0;  ///< Of an hour.
   bool is_available = true;
+  std::string group{};              ///< The group of machines that it is had from (machines.h); empty: none.
+  std::int64_t supply = INT64_MAX;  ///< How many more there are of it.
 };
 
 struct InstanceType {
@@ -43,10 +46,12 @@ struct InstanceType {
   model::ResourceList capacity, allocatable;
   model::Labels labels;  ///< Architecture, system, its own name, and what the file says more.
   std::vector<Offering> offerings;
+  std::string node_class{};            ///< The MachineNodeClass whose pools may buy it; empty: those of a SimulatedNodeClass.
+  std::vector<model::Taint> taints{};  ///< That its nodes have of themselves.
 };
 
 struct Catalogue {
-  std::string priced, currency;
+  std::string priced, currency = "USD";
   std::string text;  ///< As it was read.
   std::vector<InstanceType> types;
 

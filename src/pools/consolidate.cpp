@@ -207,7 +207,7 @@ class Consolidation {
       if (const placement::NodeInfo* info = trial_.cluster().find_node(node)) (void)trial_.place_on(pod, info->index);
     for (const NewClaim& claim : plan.claims) {
       const InstanceType* type = input_.provision.catalogue->find(claim.type);
-      const NodeShape shape{claim.pool, 0, nullptr, claim.labels, claim.price, {}};
+      const NodeShape shape{claim.pool, 0, nullptr, claim.labels, claim.price, {}, {}};
       const auto index = trial_.cluster().upsert_node(node_of(shape, pools()[claim.pool], *type, fmt::format("replacement-{}", ++made_)));
       for (const PodInfoPtr& pod : claim.pods) trial_.hold(pod, index);
     }

@@ -48,8 +48,8 @@ constexpr std::string_view kNodeClassRef = R"(
                 type: object
                 required: [group, kind, name]
                 properties:
-                  group: {type: string, minLength: 1, pattern: '^[^/]*$', description: "Without the version: sim.berth.dev"}
-                  kind: {type: string, minLength: 1, description: "SimulatedNodeClass"}
+                  group: {type: string, minLength: 1, pattern: '^[^/]*$', description: "Without the version: sim.berth.dev, berth.dev"}
+                  kind: {type: string, minLength: 1, description: "SimulatedNodeClass, or MachineNodeClass for machines of MachineSets and of an external provider"}
                   name: {type: string, minLength: 1}
 )";
 
@@ -280,19 +280,56 @@ spec:
           status: {type: object, x-kubernetes-preserve-unknown-fields: true}
 )";
 
+constexpr std::string_view kMachineClasses = R"(apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: machinenodeclasses.berth.dev}
+spec:
+  group: berth.dev
+  scope: Cluster
+  names: {kind: MachineNodeClass, listKind: MachineNodeClassList, plural: machinenodeclasses, singular: machinenodeclass, shortNames: [machineclass]}
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    additionalPrinterColumns:
+    - {name: Age, type: date, jsonPath: .metadata.creationTimestamp}
+    schema:
+      openAPIV3Schema:
+        type: object
+        description: "Nodes are machines of groups: of MachineSets, or of the autoscaler's external provider, whose templates have the label berth.dev/machine-node-class with this name."
+        properties:
+          spec:
+            type: object
+            properties:
+              registrationTimeout: {type: string, pattern: '^([0-9]+(ms|s|m|h))+$', description: "A claim whose node has not come by then is given up, with its machine; 15m where it is not said."}
+              repairPolicies:
+                type: array
+                description: "Nodes with such a condition for so long are replaced; Ready False or Unknown for 30m where nothing is said."
+                items:
+                  type: object
+                  required: [conditionType, conditionStatus, tolerationDuration]
+                  properties:
+                    conditionType: {type: string, minLength: 1}
+                    conditionStatus: {type: string, enum: ["True", "False", "Unknown"]}
+                    tolerationDuration: {type: string, pattern: '^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$'}
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+)";
+
 }  // namespace
 
 const std::vector<OwnKind>& own_kinds() {
   static const std::vector<OwnKind> all = {{"NodePool", {"karpenter.sh", "v1", "nodepools"}},
                                            {"NodeClaim", {"karpenter.sh", "v1", "nodeclaims"}},
-                                           {"SimulatedNodeClass", {"sim.berth.dev", "v1alpha1", "simulatednodeclasses"}}};
+                                           {"SimulatedNodeClass", {"sim.berth.dev", "v1alpha1", "simulatednodeclasses"}},
+                                           {"MachineNodeClass", {"berth.dev", "v1alpha1", "machinenodeclasses"}}};
   return all;
 }
 
 const std::vector<json::Value>& definitions() {
   static const std::vector<json::Value> all = [] {
     std::vector<json::Value> out;
-    for (const std::string& text : {node_pools(), node_claims(), std::string(kNodeClasses)}) {
+    for (const std::string& text : {node_pools(), node_claims(), std::string(kNodeClasses), std::string(kMachineClasses)}) {
       auto read = json::parse_yaml(text);
       BERTH_CHECK(read.has_value(), "a definition of pools is no YAML: {}", read.error().message);
       out.push_back(std::move(*read));

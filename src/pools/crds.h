@@ -1,4 +1,4 @@
-// The three kinds that pools are written in, as CustomResourceDefinitions.
+// The kinds that pools are written in, as CustomResourceDefinitions.
 #pragma once
 #include <vector>
 
@@ -7,7 +7,8 @@
 
 namespace berth::pools {
 
-/// NodePool and NodeClaim (karpenter.sh/v1), SimulatedNodeClass (sim.berth.dev/v1alpha1): for server-side apply.
+/// NodePool and NodeClaim (karpenter.sh/v1), SimulatedNodeClass (sim.berth.dev/v1alpha1), MachineNodeClass (berth.dev/v1alpha1): for
+/// server-side apply.
 const std::vector<json::Value>& definitions();
 
 /// The same, by kind: none of them has a namespace.

@@ -1,4 +1,4 @@
-// NodePools, NodeClaims and SimulatedNodeClasses as a server reads them that has their definitions: for files that no server has seen.
+// NodePools, NodeClaims and node classes as a server reads them that has their definitions: for files that no server has seen.
 #pragma once
 #include <string>
 #include <vector>

@@ -32,13 +32,15 @@ bool set_condition(json::Array& conditions, std::string_view type, std::string_v
 }
 
 Keeper::Keeper(Catalogue catalogue, KeeperOptions options)
-    : catalogue_(std::move(catalogue)), options_(std::move(options)), random_(options_.seed) {}
+    : listed_(std::move(catalogue)), catalogue_(listed_), options_(std::move(options)), random_(options_.seed) {}
 
 PassResult Keeper::step(TimePoint now, std::function<bool()> is_over) {
   now_ = now;
   out_ = {};
   std::erase_if(unavailable_, [&](const auto& one) { return one.second <= now; });
+  refresh_catalogue();
   for (const auto& [name, claim] : world_.claims()) keep_claim(claim);
+  keep_machines();
   for (const auto& [name, pool] : world_.pools()) keep_pool(pool);
   collect_orphans();
   follow_replacements();
@@ -98,11 +100,7 @@ void Keeper::patch_status(const model::Gvr& gvr, const std::string& name, json::
   out_.writes.push_back({Write::Kind::kPatchStatus, gvr, "", name, json::Object{{"status", std::move(status)}}, "", std::nullopt});
 }
 
-const json::Value* Keeper::class_of(const NodeClassRef& ref) const {
-  if (ref.kind != kNodeClassKind || ref.group != kNodeClassGroup) return nullptr;
-  const auto at = world_.node_classes().find(ref.name);
-  return at == world_.node_classes().end() ? nullptr : &at->second;
-}
+const json::Value* Keeper::class_of(const NodeClassRef& ref) const { return world_.node_class(ref); }
 
 bool Keeper::is_satisfiable(const NodePool& pool) {
   auto& [requirements, verdict] = satisfiable_[pool.name];
@@ -133,14 +131,15 @@ void Keeper::keep_pool(const NodePool& pool) {
   }
   json::Object resources{{"nodes", fmt::format("{}", nodes)}};
   for (const auto& [resource, amount] : sum) resources[resource] = amount.to_string();
-  const bool is_ours = pool.node_class.kind == kNodeClassKind && pool.node_class.group == kNodeClassGroup;
+  const bool is_ours = pool.node_class.is_simulated() || pool.node_class.is_of_machines();
   const bool has_class = class_of(pool.node_class) != nullptr;
-  const std::string why = !is_ours ? fmt::format("nodeClassRef names {} of group {}: here nodes are made by {} of {}", pool.node_class.kind,
-                                                 pool.node_class.group, kNodeClassKind, kNodeClassGroup)
-                          : !has_class ? fmt::format("there is no {} named \"{}\"", kNodeClassKind, pool.node_class.name)
-                                       : "";
+  const std::string why =
+      !is_ours     ? fmt::format("nodeClassRef names {} of group {}: here nodes are made by {} of {} and {} of {}", pool.node_class.kind,
+                                 pool.node_class.group, kNodeClassKind, kNodeClassGroup, kMachineClassKind, kMachineClassGroup)
+      : !has_class ? fmt::format("there is no {} named \"{}\"", pool.node_class.kind, pool.node_class.name)
+                   : "";
   std::string invalid;
-  if (!pool.is_deleting && !is_satisfiable(pool)) invalid = "no instance type of the catalogue meets the requirements";
+  if (!pool.is_deleting && !is_satisfiable(pool)) invalid = why_no_types(pool);
   bool changed = set_condition(conditions, "ValidationSucceeded", invalid.empty() ? "True" : "False",
                                invalid.empty() ? "ValidationSucceeded" : "NoInstanceTypes", invalid, now_);
   changed |= set_condition(conditions, "NodeClassReady", why.empty() ? "True" : "False",
@@ -199,7 +198,7 @@ std::string Keeper::make_claim(const NewClaim& claim, const NodePool& pool) {
   for (const json::Value& entry : pool.requirement_entries)
     if (!kChosen.contains(json::get_string(entry, {"key"}))) requirements.push_back(entry);
   requirements.push_back(requirement(kInstanceTypeLabel, claim.types));
-  requirements.push_back(requirement(kZoneLabel, claim.zones));
+  if (std::ranges::none_of(claim.zones, &std::string::empty)) requirements.push_back(requirement(kZoneLabel, claim.zones));
   requirements.push_back(requirement(kCapacityTypeLabel, claim.capacity_types));
   json::Object labels{{kPoolLabel, pool.name}};
   for (const auto& [key, value] : pool.labels.pairs()) labels[key] = value;

@@ -45,8 +45,19 @@ struct Told {
   std::string reason, message;
 };
 
+/// What is asked of whoever makes machines. A pass asks each group for one thing at most, but for removals.
+struct MachineWrite {
+  enum class Kind { kGrow, kGiveUp, kRemove };
+  Kind kind = Kind::kGrow;
+  bool is_external = false;
+  std::string group;
+  std::int64_t from = 0, to = 0, max = 0;  ///< Its size; not of removals.
+  std::string instance, node;              ///< Of removals. No node: the machine never became one.
+};
+
 struct PassResult {
   std::vector<Write> writes;
+  std::vector<MachineWrite> machines;
   std::vector<Told> events;
 };
 
@@ -71,6 +82,12 @@ class Keeper {
 
   /// `is_over` as PackingOptions, for this pass. Times must not go backwards.
   PassResult step(TimePoint now, std::function<bool()> is_over = {});
+  /// It was not done: claims that wait for a group that does not grow become something else.
+  void machine_write_failed(const MachineWrite& write, const std::string& error);
+  /// With the types of groups, as of the last pass.
+  [[nodiscard]] const Catalogue& catalogue() const { return catalogue_; }
+  /// Whether some claim waits for a machine, or a machine for its end.
+  [[nodiscard]] bool waits_for_machines() const;
   /// What could not be had lately.
   [[nodiscard]] const Unavailable& unavailable() const { return unavailable_; }
 
@@ -101,12 +118,22 @@ class Keeper {
   void launch(const NodeClaim& claim);
   void follow_node(const NodeClaim& claim, const json::Value& node);
   void await_node(const NodeClaim& claim);
+  /// What an hour of its node costs; empty: not known.
+  [[nodiscard]] std::string price_words(const NodeClaim& claim) const;
   void follow_start(const NodeClaim& claim, const json::Value& node, ClaimStatus& status);
   void follow_pods(const NodeClaim& claim, const std::string& node, ClaimStatus& status);
   void end_claim(const NodeClaim& claim);
   void drain(const NodeClaim& claim, const std::string& node);
   void collect_orphans();
   void give_up(const NodeClaim& claim, std::string_view reason, const std::string& message);
+  // Machines of groups (keeper_machines.cpp).
+  void refresh_catalogue();
+  void keep_machines();
+  /// True: its machine goes, is gone, or will never be a node; the claim is given up.
+  bool lost_machine(const NodeClaim& claim);
+  /// Of a claim that goes, when its node is drained. True: there is no machine any more.
+  bool end_machine(const NodeClaim& claim, const std::string& node);
+  [[nodiscard]] std::string why_no_types(const NodePool& pool) const;
   // What befalls machines (keeper_faults.cpp).
   void follow_interruption(const NodeClaim& claim, const json::Value& node, ClaimStatus& status);
   void follow_health(const NodeClaim& claim, const json::Value& node, ClaimStatus& status);
@@ -142,7 +169,14 @@ class Keeper {
             const std::string& message, const std::string& ns = "");
   [[nodiscard]] const json::Value* class_of(const NodeClassRef& ref) const;
 
-  Catalogue catalogue_;  ///< With what nodes were found to offer, where that is less.
+  Catalogue listed_;     ///< As it was given.
+  Catalogue catalogue_;  ///< With the types of groups, and with what nodes were found to offer, where that is less.
+  std::map<std::string, model::ResourceList> offered_;  ///< By type: that.
+  std::uint64_t catalogue_version_ = UINT64_MAX;
+  std::vector<std::string> group_notes_;
+  std::map<std::string, GroupBalance> balances_;  ///< Of this pass.
+  std::map<std::string, std::string> not_grown_;  ///< Groups that did not grow, and why.
+  std::map<std::string, TimePoint> paused_;       ///< Groups of which nothing is wanted until then.
   KeeperOptions options_;
   PoolsWorld world_;
   Unavailable unavailable_;

@@ -30,10 +30,9 @@ bool is_short(const json::Value& node_class, const InstanceType& type, const Off
   });
 }
 
-model::Labels with(const model::Labels& base, std::initializer_list<std::pair<std::string_view, std::string>> more) {
-  std::map<std::string, std::string> out(base.pairs().begin(), base.pairs().end());
-  for (const auto& [key, value] : more) out[std::string(key)] = value;
-  return model::Labels(std::vector<std::pair<std::string, std::string>>(out.begin(), out.end()));
+json::Value owner_reference(const NodeClaim& claim) {
+  return json::Object{
+      {"apiVersion", "karpenter.sh/v1"}, {"kind", "NodeClaim"}, {"name", claim.name}, {"uid", claim.uid}, {"blockOwnerDeletion", true}};
 }
 
 bool is_node_ready(const json::Value& node) {
@@ -66,7 +65,7 @@ void Keeper::release_node(const std::string& name, const json::Value& node) {
 }
 
 void Keeper::keep_claim(const NodeClaim& claim) {
-  if (class_of(claim.node_class) == nullptr && claim.node_class.kind != kNodeClassKind) return;  // Somebody else's.
+  if (!claim.node_class.is_simulated() && !claim.node_class.is_of_machines()) return;  // Somebody else's.
   if (claim.deleted) return end_claim(claim);
   if (!claim.has_finalizer) {
     json::Array finalizers = claim.other_finalizers;
@@ -76,8 +75,8 @@ void Keeper::keep_claim(const NodeClaim& claim) {
   if (claim.expire_after && claim.created + *claim.expire_after <= now_)
     return give_up(claim, "Expired", fmt::format("it is older than {}", format_go_duration(*claim.expire_after)));
   if (!claim.is("Launched")) return launch(claim);
-  const std::string node_name = claim.node_name.empty() ? claim.name : claim.node_name;
-  if (const json::Value* node = world_.node(node_name); node != nullptr) return follow_node(claim, *node);
+  if (lost_machine(claim)) return;
+  if (const json::Value* node = world_.node(world_.node_name_of(claim)); node != nullptr) return follow_node(claim, *node);
   if (claim.is("Registered")) return give_up(claim, "NodeGone", fmt::format("its node {} is not there any more", claim.node_name));
   await_node(claim);
 }
@@ -97,24 +96,25 @@ void Keeper::launch(const NodeClaim& claim) {
     if (changed) patch_status(kNodeClaims, claim.name, {{"conditions", std::move(conditions)}});
   };
   if (node_class == nullptr)
-    return wait("NodeClassNotFound", fmt::format("there is no {} named \"{}\"", kNodeClassKind, claim.node_class.name));
+    return wait("NodeClassNotFound", fmt::format("there is no {} named \"{}\"", claim.node_class.kind, claim.node_class.name));
   struct Found {
     const InstanceType* type = nullptr;
-    const Offering* offering = nullptr;
+    Offering* offering = nullptr;
     model::Labels labels;
   } best;
   std::set<std::string, std::less<>> own;
   for (const auto& [key, set] : claim.requirements) own.insert(key);
   bool some_fit = false;
-  for (const InstanceType& type : catalogue_.types)
-    for (const Offering& offering : type.offerings) {
-      model::Labels labels = with(type.labels, {{kZoneLabel, offering.zone}, {kCapacityTypeLabel, offering.capacity_type}});
-      std::map<std::string, std::string> all(labels.pairs().begin(), labels.pairs().end());
+  for (InstanceType& type : catalogue_.types)
+    for (Offering& offering : type.offerings) {
+      if (type.node_class != claim.node_class.types_of()) continue;
+      std::map<std::string, std::string, std::less<>> all(type.labels.pairs().begin(), type.labels.pairs().end());
+      put_place(all, offering);
       for (const auto& [key, value] : claim.labels.pairs()) all[key] = value;
-      labels = model::Labels(std::vector<std::pair<std::string, std::string>>(all.begin(), all.end()));
+      model::Labels labels(std::vector<std::pair<std::string, std::string>>(all.begin(), all.end()));
       if (!offering.is_available || !admit(claim.requirements, labels, own)) continue;
       some_fit = true;
-      if (unavailable_.contains({type.name, offering.zone, offering.capacity_type})) continue;
+      if (offering.supply <= 0 || unavailable_.contains({type.name, offering.zone, offering.capacity_type})) continue;
       if (is_short(*node_class, type, offering)) {
         unavailable_[{type.name, offering.zone, offering.capacity_type}] = now_ + options_.unavailable_for;
         continue;
@@ -126,23 +126,33 @@ void Keeper::launch(const NodeClaim& claim) {
                    some_fit ? "none of the instance types that it may have can be had now" : "no instance type meets its requirements");
   json::Object labels;
   for (const auto& [key, value] : best.labels.pairs()) labels[key] = value;
-  out_.writes.push_back({Write::Kind::kPatch, kNodeClaims, "", claim.name,
-                         json::Object{{"metadata", json::Object{{"labels", std::move(labels)}}}}, "", std::nullopt});
+  json::Object metadata{{"labels", std::move(labels)}};
+  const bool is_machine = claim.node_class.is_of_machines();
+  if (is_machine) {
+    --best.offering->supply;  // Who is launched next counts on one less.
+    metadata["annotations"] = json::Object{{kGroupAnnotation, best.offering->group}};
+  }
+  out_.writes.push_back(
+      {Write::Kind::kPatch, kNodeClaims, "", claim.name, json::Object{{"metadata", std::move(metadata)}}, "", std::nullopt});
   set_condition(conditions, "Launched", "True", "Launched", "", now_);
   set_condition(conditions, "Registered", "Unknown", "AwaitingNode", "the node has not come yet", now_);
   set_condition(conditions, "Initialized", "Unknown", "AwaitingNode", "the node has not come yet", now_);
   set_condition(conditions, "Ready", "Unknown", "AwaitingNode", "the node has not come yet", now_);
-  patch_status(kNodeClaims, claim.name,
-               {{"providerID", provider_id(claim)},
-                {"capacity", as_json(best.type->capacity)},
-                {"allocatable", as_json(best.type->allocatable)},
-                {"conditions", std::move(conditions)}});
+  json::Object status{
+      {"capacity", as_json(best.type->capacity)}, {"allocatable", as_json(best.type->allocatable)}, {"conditions", std::move(conditions)}};
+  if (!is_machine) status["providerID"] = provider_id(claim);
+  patch_status(kNodeClaims, claim.name, std::move(status));
   tell("NodeClaim", claim.name, claim.uid, false, "Launched",
-       fmt::format("{} in {}, {}, {} an hour", best.type->name, best.offering->zone, best.offering->capacity_type,
-                   catalogue_.money(best.offering->price)));
+       fmt::format("{}{}{}, {}, {} an hour{}{}", best.type->name, best.offering->zone.empty() ? "" : " in ", best.offering->zone,
+                   best.offering->capacity_type, catalogue_.money(best.offering->price), is_machine ? ", of " : "", best.offering->group));
 }
 
-/// The simulated machine boots; one that does not come in time is given up.
+std::string Keeper::price_words(const NodeClaim& claim) const {
+  const double price = price_of(catalogue_, claim.labels);
+  return price > 0 ? catalogue_.money(price) : "";
+}
+
+/// One that does not come in time is given up. A simulated machine boots; others are somebody else's to start.
 void Keeper::await_node(const NodeClaim& claim) {
   const json::Value* node_class = class_of(claim.node_class);
   const TimePoint launched = claim.since("Launched").value_or(claim.created);
@@ -158,6 +168,7 @@ void Keeper::await_node(const NodeClaim& claim) {
     remember_unavailable(claim);
     return give_up(claim, "RegistrationTimeout", fmt::format("its node has not come within {}", format_go_duration(patience)));
   }
+  if (claim.node_class.is_of_machines()) return;
   const auto delay = parse_go_duration(boot);
   if (!delay || launched + *delay > now_) return;
   json::Object labels{{kHostnameLabel, claim.name}};
@@ -168,7 +179,7 @@ void Keeper::await_node(const NodeClaim& claim) {
       taints.push_back(json::Object{{"key", taint.key}, {"value", taint.value}, {"effect", taint.effect}});
   taints.push_back(json::Object{{"key", kUnregisteredTaint}, {"effect", "NoExecute"}});
   json::Object annotations{{"sim.berth.dev/fleet", fleet}};
-  if (const double price = price_of(catalogue_, claim.labels); price > 0) annotations[kPriceAnnotation] = catalogue_.money(price);
+  if (const std::string price = price_words(claim); !price.empty()) annotations[autoscaler::kPriceAnnotation] = price;
   for (const auto& [key, value] : claim.annotations)
     if (key == kDoNotDisrupt || !key.starts_with("karpenter.sh/")) annotations[key] = value;
   const auto offered = [&](const model::ResourceList& list) {
@@ -187,19 +198,43 @@ void Keeper::await_node(const NodeClaim& claim) {
                                              {"labels", std::move(labels)},
                                              {"annotations", std::move(annotations)},
                                              {"finalizers", json::Array{json::Value(kFinalizer)}},
-                                             {"ownerReferences", json::Array{json::Object{{"apiVersion", "karpenter.sh/v1"},
-                                                                                          {"kind", "NodeClaim"},
-                                                                                          {"name", claim.name},
-                                                                                          {"uid", claim.uid},
-                                                                                          {"blockOwnerDeletion", true}}}}}},
+                                             {"ownerReferences", json::Array{owner_reference(claim)}}}},
                    {"spec", json::Object{{"providerID", claim.provider_id}, {"taints", std::move(taints)}}},
                    {"status", json::Object{{"capacity", offered(claim.capacity)}, {"allocatable", offered(claim.allocatable)}}}};
   out_.writes.push_back({Write::Kind::kCreate, kNodes, "", claim.name, std::move(node), "", std::nullopt});
 }
 
+namespace {
+
+json::Array with(json::Array list, json::Value more) {
+  if (std::ranges::none_of(list, [&](const json::Value& one) { return json::equal(one, more); })) list.push_back(std::move(more));
+  return list;
+}
+
+/// What a node that somebody else made gets of its claim when it is known: a simulated one is born with it.
+void adopt(const NodeClaim& claim, const json::Value& node, json::Object& metadata, json::Array& taints, const std::string& price) {
+  json::Object& labels = metadata["labels"].get_object();
+  for (const auto& [key, value] : claim.labels.pairs()) labels[key] = value;
+  json::Object annotations;
+  if (!price.empty()) annotations[autoscaler::kPriceAnnotation] = price;
+  for (const auto& [key, value] : claim.annotations)
+    if (key == kDoNotDisrupt || (!key.starts_with("karpenter.sh/") && key != kGroupAnnotation)) annotations[key] = value;
+  metadata["annotations"] = std::move(annotations);
+  metadata["finalizers"] = with(json::get_array(node, {"metadata", "finalizers"}), json::Value(kFinalizer));
+  metadata["ownerReferences"] = with(json::get_array(node, {"metadata", "ownerReferences"}), owner_reference(claim));
+  for (const auto* list : {&claim.taints, &claim.startup_taints})
+    for (const model::Taint& taint : *list)
+      if (std::ranges::none_of(taints, [&](const json::Value& one) {
+            return json::get_string(one, {"key"}) == taint.key && json::get_string(one, {"effect"}) == taint.effect;
+          }))
+        taints.push_back(json::Object{{"key", taint.key}, {"value", taint.value}, {"effect", taint.effect}});
+}
+
+}  // namespace
+
 void Keeper::follow_node(const NodeClaim& claim, const json::Value& node) {
   const std::string name(json::get_string(node, {"metadata", "name"}));
-  if (json::get_string(node, {"spec", "providerID"}) != claim.provider_id) {
+  if (!claim.node_class.is_of_machines() && json::get_string(node, {"spec", "providerID"}) != claim.provider_id) {
     if (!claim.is("Registered"))
       tell("NodeClaim", claim.name, claim.uid, true, "NameTaken", fmt::format("a node named {} is there, and is not this claim's", name));
     return;
@@ -230,6 +265,7 @@ void Keeper::follow_start(const NodeClaim& claim, const json::Value& node, Claim
       is_unregistered = true;
       continue;
     }
+    if (claim.node_class.is_of_machines() && key == "node.cloudprovider.kubernetes.io/uninitialized") startup = key;
     for (const model::Taint& one : claim.startup_taints)
       if (one.key == key) startup = one.key;
     taints.push_back(taint);
@@ -238,6 +274,7 @@ void Keeper::follow_start(const NodeClaim& claim, const json::Value& node, Claim
   if (is_unregistered || !label(kRegisteredLabel)) {
     json::Object metadata{{"labels", json::Object{{kRegisteredLabel, "true"}}},
                           {"resourceVersion", json::get_string(node, {"metadata", "resourceVersion"})}};
+    if (claim.node_class.is_of_machines()) adopt(claim, node, metadata, taints, price_words(claim));
     out_.writes.push_back({Write::Kind::kPatch, kNodes, "", name,
                            json::Object{{"metadata", std::move(metadata)}, {"spec", json::Object{{"taints", std::move(taints)}}}}, "",
                            std::nullopt});
@@ -292,9 +329,11 @@ void Keeper::follow_pods(const NodeClaim& claim, const std::string& node, ClaimS
 
 /// Drained, then the node, then the claim.
 void Keeper::end_claim(const NodeClaim& claim) {
-  const std::string name = claim.node_name.empty() ? claim.name : claim.node_name;
+  const std::string name = world_.node_name_of(claim);
   const json::Value* node = world_.node(name);
-  if (node != nullptr && json::get_string(*node, {"spec", "providerID"}) == claim.provider_id && !claim.provider_id.empty()) {
+  const bool is_machine = claim.node_class.is_of_machines();
+  if (node != nullptr && !claim.provider_id.empty() &&
+      (is_machine || json::get_string(*node, {"spec", "providerID"}) == claim.provider_id)) {
     if (take_machine(claim, name, *node)) return;
     taint(name, true);
     // A machine that is dead confirms nothing.
@@ -303,13 +342,17 @@ void Keeper::end_claim(const NodeClaim& claim) {
     for (const autoscaler::PodPtr& pod : pods_on(name))
       is_drained &= model::goes_with_its_node(pod->view().meta) || pod->view().is_terminal() || (is_dead && pod->view().meta.is_deleting);
     if (!is_drained) return drain(claim, name);
-    if (json::find(*node, {"metadata", "deletionTimestamp"}) == nullptr) {
+    const bool is_deleting = json::find(*node, {"metadata", "deletionTimestamp"}) != nullptr;
+    // The machine first, its node after it. Who takes the machine may wait for the node, too.
+    if (is_machine && !end_machine(claim, name)) return is_deleting ? release_node(name, *node) : void();
+    if (!is_deleting) {
       out_.writes.push_back(
           {Write::Kind::kDelete, kNodes, "", name, {}, std::string(json::get_string(*node, {"metadata", "uid"})), std::nullopt});
       return;
     }
     return release_node(name, *node);
   }
+  if (is_machine && !end_machine(claim, "")) return;
   pods_before_.erase(name);
   if (claim.has_finalizer) set_finalizers(kNodeClaims, claim.name, claim.other_finalizers);
 }
@@ -348,10 +391,15 @@ void Keeper::drain(const NodeClaim& claim, const std::string& node) {
 void Keeper::collect_orphans() {
   for (const auto& [name, node] : world_.nodes()) {
     const std::string_view id = json::get_string(node, {"spec", "providerID"});
+    // A machine's node that its claim left behind is somebody else's to delete, and must not be held.
+    const bool is_deleting = json::find(node, {"metadata", "deletionTimestamp"}) != nullptr;
+    if (is_deleting && !id.starts_with(kProvider) &&
+        std::ranges::none_of(world_.claims(), [&](const auto& one) { return one.second.node_name == name; }))
+      release_node(name, node);
     if (!id.starts_with(kProvider) || world_.claims().contains(std::string(id.substr(kProvider.size())))) continue;
     const auto created = parse_rfc3339(json::get_string(node, {"metadata", "creationTimestamp"}));
     if (created && *created + std::chrono::seconds(30) > now_) continue;
-    if (json::find(node, {"metadata", "deletionTimestamp"}) == nullptr)
+    if (!is_deleting)
       out_.writes.push_back(
           {Write::Kind::kDelete, kNodes, "", name, {}, std::string(json::get_string(node, {"metadata", "uid"})), std::nullopt});
     else

@@ -89,6 +89,7 @@ void Keeper::follow_interruption(const NodeClaim& claim, const json::Value& node
 }
 
 bool Keeper::take_machine(const NodeClaim& claim, const std::string& name, const json::Value& node) {
+  if (claim.node_class.is_of_machines()) return false;  // Who takes it away does it himself.
   const auto since = claim.since("Interrupted");
   const auto notice = notice_of(claim, node);
   if (!claim.is("Interrupted") || !since || !notice || now_ < *since + *notice) return false;
@@ -202,6 +203,7 @@ void Keeper::follow_size(const NodeClaim& claim, const json::Value& node) {
          fmt::format("its node offers {} {}, and {} was to offer {}: nodes of this type are counted so from now on", offered->to_string(),
                      resource, type->name, amount.to_string()));
     amount = *offered;
+    offered_[type->name] = type->allocatable;
     satisfiable_.clear();
     settled_.clear();
   }

@@ -26,9 +26,10 @@ inline constexpr std::string_view kInitializedLabel = "karpenter.sh/initialized"
 inline constexpr std::string_view kFinalizer = "karpenter.sh/termination";
 inline constexpr std::string_view kNodeClassGroup = "sim.berth.dev";
 inline constexpr std::string_view kNodeClassKind = "SimulatedNodeClass";
+/// Nodes are machines of groups: MachineSets', or an external provider's (machines.h).
+inline constexpr std::string_view kMachineClassGroup = "berth.dev";
+inline constexpr std::string_view kMachineClassKind = "MachineNodeClass";
 
-/// On a node of a pool: what an hour of it costs, with the currency.
-inline constexpr std::string_view kPriceAnnotation = "berth.dev/price-per-hour";
 /// On a node of a pool or its claim: its machine will be taken away in so long ("2m"), counted from when it is seen.
 inline constexpr std::string_view kInterruption = "sim.berth.dev/interruption";
 
@@ -46,6 +47,10 @@ struct Budget {
 
 struct NodeClassRef {
   std::string group, kind, name;
+  [[nodiscard]] bool is_of_machines() const { return kind == kMachineClassKind && group == kMachineClassGroup; }
+  [[nodiscard]] bool is_simulated() const { return kind == kNodeClassKind && group == kNodeClassGroup; }
+  /// Whose types these are (InstanceType::node_class).
+  [[nodiscard]] std::string_view types_of() const { return is_of_machines() ? std::string_view(name) : std::string_view(); }
 };
 
 struct NodePool {

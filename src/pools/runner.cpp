@@ -2,7 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "autoscaler/external/external_provider.h"
+#include "autoscaler/machine_api.h"
 #include "autoscaler/own_writes.h"
+#include "autoscaler/provider.h"
+#include "autoscaler/scale_up.h"
 #include "base/log.h"
 #include "client/event_recorder.h"
 #include "client/informer.h"
@@ -22,7 +28,7 @@ struct Watched {
   model::Gvr gvr;
 };
 
-/// What placement and drains look at, groups with their machines, and the three kinds of ours.
+/// What placement and drains look at, groups with their machines, and the kinds of ours.
 std::vector<Watched> watched() {
   std::vector<Watched> out;
   for (const autoscaler::WatchedKind& one : autoscaler::watched_kinds())
@@ -54,6 +60,15 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   client::EventRecorder events;
   std::optional<PoolMetrics> counts;
   autoscaler::OwnWrites own_writes;
+  autoscaler::MachineApi machine_api{
+      client, keeper.world().cluster(),
+      autoscaler::WriteCallbacks{
+          .write_started = [this](const std::string& resource) { own_writes.started(resource); },
+          .write_ended = [this](const std::string& resource, std::int64_t revision) { own_writes.ended(resource, revision); }}};
+  std::shared_ptr<autoscaler::Provider> provider;  ///< The external one; null: there is none.
+  TimePoint ask_at{};                              ///< When it is asked next.
+  bool is_asking = false;
+  std::uint64_t asked_of_it = 0;  ///< Machines that were wanted and given back.
   std::vector<std::unique_ptr<client::Informer>> informers;
   std::map<std::string, const client::Informer*> informer_of;  ///< By resource.
   std::map<std::string, std::string> told;                     ///< Failures by what was written: said once.
@@ -72,6 +87,12 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
 
   /// Definitions by server-side apply, so that an older one is brought up to date and a foreign field of it stays.
   void start() {
+    if (options.external) {
+      if (auto made = autoscaler::connect_external_provider(*options.external, *client.loop(), keeper.world().cluster()))
+        provider = std::move(*made);
+      else
+        log::error("pools", "the external provider: {}", made.error().message);
+    }
     open = definitions().size();
     for (const json::Value& definition : definitions()) apply(definition);
   }
@@ -97,7 +118,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     client::Call call{.verb = "list", .gvr = one.gvr, .query = "limit=1"};
     call.answer = client::Answer::kNone;
     client.call(std::move(call), guarded([one](Impl& self, const ApiResult<json::Value>& result) {
-                  const bool is_ours = one.gvr.group == "karpenter.sh" || one.gvr.group == kNodeClassGroup;
+                  const bool is_ours = std::ranges::any_of(own_kinds(), [&](const OwnKind& own) { return own.gvr.group == one.gvr.group; });
                   const bool goes_without =
                       !result && !is_ours && may_do_without(one.kind) && (result.error().code == 404 || result.error().code == 403);
                   if (!result && !goes_without) {
@@ -178,12 +199,14 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     });
     // A pass before its own writes are seen would ask for the same again.
     if (!outstanding.empty()) return later(std::chrono::milliseconds(50), [](Impl& self) { self.tick(); });
+    ask_provider();
     std::function<bool()> is_over;
     if (options.steady_clock)
       is_over = [clock = options.steady_clock, end = options.steady_clock() + options.most_of_a_pass] { return clock() > end; };
     const PassResult result = keeper.step(client.loop()->now(), std::move(is_over));
     for (const Write& write : result.writes) carry_out(write);
-    if (counts) counts->see(result, keeper.world(), options.catalogue, client.loop()->now());
+    for (const MachineWrite& write : result.machines) carry_out(write);
+    if (counts) counts->see(result, keeper.world(), keeper.catalogue(), client.loop()->now());
     for (const Told& one : result.events) tell(one);
     later(options.interval, [](Impl& self) { self.tick(); });
   }
@@ -195,6 +218,44 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   }
   void say(const std::string& what, const std::string& message) {
     if (std::exchange(told[what], message) != message) log::warning("pools", "{}: {}", what, message);
+  }
+
+  /// What it has, with prices: each second while machines come or go, else every ten.
+  void ask_provider() {
+    if (!provider || is_asking || client.loop()->now() < ask_at) return;
+    is_asking = true;
+    autoscaler::Options wanted;
+    wanted.expanders = {autoscaler::Expander::kPrice};
+    provider->refresh(wanted, guarded([before = asked_of_it](Impl& self, std::optional<autoscaler::ProviderState> state) {
+                        self.is_asking = false;
+                        if (!state || before != self.asked_of_it) return;  // Older than what was wanted since.
+                        for (const std::string& problem : state->problems) self.say(problem.substr(0, problem.rfind(':')), problem);
+                        self.keeper.world().see_provider(std::move(*state));
+                        self.ask_at = self.client.loop()->now() + std::chrono::seconds(self.keeper.waits_for_machines() ? 1 : 10);
+                      }));
+  }
+  void carry_out(const MachineWrite& write) {
+    const auto done = guarded([write](Impl& self, const std::string& error) {
+      if (write.is_external) self.ask_at = {}, ++self.asked_of_it;
+      if (error.empty()) return;
+      self.say(write.group, error);
+      self.keeper.machine_write_failed(write, error);
+    });
+    if (write.is_external) {
+      ++asked_of_it;
+      keeper.world().outdate_provider();
+      if (!provider) return;
+    }
+    autoscaler::Provider& whose = write.is_external ? *provider : static_cast<autoscaler::Provider&>(machine_api);
+    const autoscaler::Resize resize{write.group, write.from, write.to, write.max};
+    switch (write.kind) {
+      case MachineWrite::Kind::kGrow:
+        return whose.grow(resize, done);
+      case MachineWrite::Kind::kGiveUp:
+        return whose.give_up(resize, done);
+      case MachineWrite::Kind::kRemove:
+        return whose.remove(write.group, write.instance, write.node, done);
+    }
   }
 
   void carry_out(const Write& write) {

@@ -2,8 +2,10 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "autoscaler/external/external_config.h"
 #include "base/metrics.h"
 #include "client/leadership.h"
 #include "pools/keeper.h"
@@ -14,14 +16,15 @@ struct RunnerOptions {
   Catalogue catalogue;
   KeeperOptions keeper;
   Duration interval = std::chrono::seconds(1);
-  Duration most_of_a_pass = std::chrono::milliseconds(1500);  ///< For looking for something cheaper.
-  std::function<Duration()> steady_clock;                     ///< Null: passes are not limited.
-  bool leader_elect = false;                                  ///< With the Lease berth-node-pools.
+  Duration most_of_a_pass = std::chrono::milliseconds(1500);   ///< For looking for something cheaper.
+  std::function<Duration()> steady_clock;                      ///< Null: passes are not limited.
+  std::optional<autoscaler::ExternalProviderConfig> external;  ///< Whose groups are bought from, too.
+  bool leader_elect = false;                                   ///< With the Lease berth-node-pools.
   std::string ns = "kube-system", identity;
   metrics::Registry* metrics = nullptr;  ///< Outlives the runner. Null: nobody counts.
 };
 
-/// Lives on its client's loop: construct, start and destroy it there. Writes the three definitions first.
+/// Lives on its client's loop: construct, start and destroy it there. Writes the definitions first.
 class Runner {
  public:
   Runner(client::Client& client, RunnerOptions options);

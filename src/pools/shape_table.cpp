@@ -86,10 +86,12 @@ ShapeTable::ShapeTable(const ProvisionInput& input, const std::vector<PodInfoPtr
   for (const NodePool& pool : *input.pools)
     for (const auto& [name, amount] : pool.limits) limited.insert(name);
   limited_.assign(limited.begin(), limited.end());
+  for (const NodeShape& shape : shapes_)
+    if (shape.offering->supply != INT64_MAX) supplies_.emplace(shape.offering->group, shape.offering->supply);
   const std::set<std::string> keys = keys_seen_by(all);
   std::map<std::pair<std::size_t, std::vector<std::string>>, std::size_t> known;
   // The cheapest of shapes that are alike: the same pool and type, and nobody sees a difference.
-  std::map<std::pair<std::size_t, std::size_t>, std::uint32_t> cheapest;
+  std::map<std::tuple<std::size_t, std::size_t, std::string_view>, std::uint32_t> cheapest;
   std::vector<NodeShape> kept;
   std::ranges::stable_sort(shapes_, {}, &NodeShape::price);
   for (NodeShape& shape : shapes_) {
@@ -98,8 +100,10 @@ ShapeTable::ShapeTable(const ProvisionInput& input, const std::vector<PodInfoPtr
       const std::string* value = shape.labels.get(key);
       seen.push_back(value == nullptr ? "" : "=" + *value);
     }
+    for (const model::Taint& taint : input.catalogue->types[shape.type].taints)
+      seen.push_back(fmt::format("{}={}:{}", taint.key, taint.value, taint.effect));
     const std::size_t place = known.try_emplace({shape.pool, std::move(seen)}, known.size()).first->second;
-    if (!cheapest.try_emplace({place, shape.type}, static_cast<std::uint32_t>(kept.size())).second) continue;
+    if (!cheapest.try_emplace({place, shape.type, shape.offering->group}, static_cast<std::uint32_t>(kept.size())).second) continue;
     places_.push_back(place);
     kept.push_back(std::move(shape));
   }
@@ -110,7 +114,7 @@ ShapeTable::ShapeTable(const ProvisionInput& input, const std::vector<PodInfoPtr
     const NodeShape& shape = shapes_[s];
     speaker_[places_[s]] = s;
     const auto at = daemons.find(places_[s]);
-    place_daemons_.push_back(at != daemons.end() ? at->second : (daemons[places_[s]] = daemons_of(shape.pool, shape.labels)));
+    place_daemons_.push_back(at != daemons.end() ? at->second : (daemons[places_[s]] = daemons_of(shape)));
     BinShape bin{{}, {}, shape.price, shape.pool};
     for (const std::string& name : resources_) bin.room.push_back(amount_of(shape.allocatable, name));
     for (const std::size_t d : place_daemons_.back()) {
@@ -121,6 +125,7 @@ ShapeTable::ShapeTable(const ProvisionInput& input, const std::vector<PodInfoPtr
     }
     for (const std::string& name : limited_)
       bin.capacity.push_back(name == "nodes" ? 1 : amount_of(input.catalogue->types[shape.type].capacity, name));
+    for (const auto& [group, supply] : supplies_) bin.capacity.push_back(shape.offering->group == group ? 1 : 0);
     bins_.push_back(std::move(bin));
   }
   keep_choices();
@@ -158,10 +163,10 @@ void ShapeTable::keep_choices() {
   }
 }
 
-std::vector<std::size_t> ShapeTable::daemons_of(std::size_t pool, const model::Labels& labels) const {
+std::vector<std::size_t> ShapeTable::daemons_of(const NodeShape& shape) const {
   std::vector<std::size_t> out;
   for (std::size_t d = 0; d < input_.daemons.size(); ++d)
-    if (placement::match_node(input_.daemons[d]->view(), "", labels, (*input_.pools)[pool].taints).belongs) out.push_back(d);
+    if (placement::match_node(input_.daemons[d]->view(), "", shape.labels, shape.taints).belongs) out.push_back(d);
   return out;
 }
 
@@ -174,7 +179,7 @@ Amounts ShapeTable::amounts(const placement::PodInfo& pod) const {
 
 bool ShapeTable::is_allowed(const placement::PodInfo& pod, std::uint32_t shape) const {
   const NodeShape& one = shapes_[speaker_[places_[shape]]];
-  return placement::match_node(pod.view(), "", one.labels, (*input_.pools)[one.pool].taints).belongs;
+  return placement::match_node(pod.view(), "", one.labels, one.taints).belongs;
 }
 
 std::vector<std::uint32_t> ShapeTable::allowed(const placement::PodInfo& pod) {
@@ -194,12 +199,11 @@ std::vector<std::uint32_t> ShapeTable::preferred(const placement::PodInfo& pod) 
   std::int64_t most = INT64_MIN;
   constexpr std::string_view kSoft[] = {"PreferNoSchedule"};
   for (const std::uint32_t s : all) {
-    const NodePool& pool = (*input_.pools)[shapes_[s].pool];
     if (!fits(amounts(pod), bins_[s].room)) continue;
     std::int64_t score = 0;
     for (const auto& one : pod.view().node_affinity.preferred)
       if (one.preference.matches(shapes_[s].labels, "")) score += one.weight;
-    if (placement::find_untolerated_taint(pool.taints, pod.view().tolerations, kSoft) != nullptr) score -= 1000;
+    if (placement::find_untolerated_taint(shapes_[s].taints, pod.view().tolerations, kSoft) != nullptr) score -= 1000;
     liked.emplace_back(score, s);
     most = std::max(most, score);
   }
@@ -221,6 +225,7 @@ std::vector<Amounts> ShapeTable::limits_left() const {
         if (const auto at = used->second.find(name); at != used->second.end()) amount = std::max<std::int64_t>(0, amount - at->second);
       left.push_back(amount);
     }
+    for (const auto& [group, supply] : supplies_) left.push_back(supply);
     out.push_back(std::move(left));
   }
   return out;
@@ -326,24 +331,26 @@ std::string ShapeTable::why_not(const placement::PodInfo& pod, const std::vector
     for (std::uint32_t s = 0; s < shapes_.size(); ++s) {
       if (shapes_[s].pool != p) continue;
       int reached = 1;
-      if (const auto* taint = placement::find_untolerated_taint(pool.taints, pod.view().tolerations, kHard)) {
-        why = fmt::format("taint {}={}:{} is not tolerated", taint->key, taint->value, taint->effect);
-        break;
+      if (const auto* taint = placement::find_untolerated_taint(shapes_[s].taints, pod.view().tolerations, kHard)) {
+        if (step == 0) why = fmt::format("taint {}={}:{} is not tolerated", taint->key, taint->value, taint->effect);
+        continue;
       }
       if (is_allowed(pod, s)) reached = 2;
       std::string lacks;
       for (std::size_t r = 0; reached == 2 && r < wanted.size(); ++r)
         if (wanted[r] > bins_[s].room[r]) lacks = resources_[r];
       if (reached == 2 && fits(wanted, rooms_[s])) reached = lacks.empty() ? 4 : 3;
-      for (std::size_t r = 0; reached == 4 && r < limited_.size(); ++r)
-        if (left[p][r] != INT64_MAX && bins_[s].capacity[r] > left[p][r]) lacks = limited_[r];
+      for (std::size_t r = 0; reached == 4 && r < left[p].size(); ++r)
+        if (left[p][r] != INT64_MAX && bins_[s].capacity[r] > left[p][r])
+          lacks = r < limited_.size() ? fmt::format("the pool's limit of {} is reached", limited_[r])
+                                      : fmt::format("{} has as many machines as it may have", shapes_[s].offering->group);
       if (reached == 4 && lacks.empty()) reached = 5;
       if (reached <= step) continue;
       step = reached;
       if (reached == 1) why = "its node selector or node affinity matches no node of the pool";
       if (reached == 2) why = fmt::format("no instance type that it may go to has as much {}", lacks);
       if (reached == 3) why = "too few instance types to choose from have room for it (minValues)";
-      if (reached == 4) why = fmt::format("the pool's limit of {} is reached", lacks);
+      if (reached == 4) why = lacks;
       if (reached == 5) why = "spreading, affinity, ports or volumes keep it off a new node";
     }
     out.push_back(fmt::format("pool \"{}\": {}", pool.name, why));

@@ -51,7 +51,7 @@ class ShapeTable {
   [[nodiscard]] std::string why_not(const placement::PodInfo& pod, const std::vector<Amounts>& left);
 
  private:
-  [[nodiscard]] std::vector<std::size_t> daemons_of(std::size_t pool, const model::Labels& labels) const;
+  [[nodiscard]] std::vector<std::size_t> daemons_of(const NodeShape& shape) const;
   /// Where a pool wants a choice (minValues), a shape's room is what as many others have too.
   void keep_choices();
 
@@ -64,6 +64,7 @@ class ShapeTable {
   std::vector<std::vector<std::size_t>> place_daemons_;  ///< Of each shape: indices of the daemons.
   std::vector<std::string> resources_;                   ///< cpu, memory, pods, and what pods ask for beyond.
   std::vector<std::string> limited_;                     ///< Resources that some pool limits.
+  std::map<std::string, std::int64_t> supplies_;         ///< By group of machines: how many more there are. Limits of every pool.
   std::vector<std::int64_t> weights_;
 };
 

@@ -12,9 +12,14 @@ LabelMap labels_of(const NodePool& pool, const InstanceType& type, const Offerin
   LabelMap out;
   for (const auto& [key, value] : pool.labels.pairs()) out[key] = value;
   for (const auto& [key, value] : type.labels.pairs()) out[key] = value;
-  out[std::string(kZoneLabel)] = offering.zone;
-  out[std::string(kCapacityTypeLabel)] = offering.capacity_type;
+  put_place(out, offering);
   out[std::string(kPoolLabel)] = pool.name;
+  return out;
+}
+
+std::vector<model::Taint> taints_of(const NodePool& pool, const InstanceType& type) {
+  std::vector<model::Taint> out = pool.taints;
+  out.insert(out.end(), type.taints.begin(), type.taints.end());
   return out;
 }
 
@@ -51,6 +56,11 @@ std::set<std::string, std::less<>> told_keys(const Catalogue& catalogue) {
 
 }  // namespace
 
+void put_place(std::map<std::string, std::string, std::less<>>& labels, const Offering& offering) {
+  if (!offering.zone.empty()) labels[std::string(kZoneLabel)] = offering.zone;
+  labels[std::string(kCapacityTypeLabel)] = offering.capacity_type;
+}
+
 double price_of(const Catalogue& catalogue, const model::Labels& labels) {
   const auto label = [&](std::string_view key) {
     const std::string* value = labels.get(key);
@@ -75,6 +85,8 @@ std::vector<NodeShape> make_shapes(const std::vector<NodePool>& pools, const Cat
     const std::vector<LabelMap> own = own_values(pool, told);
     for (std::size_t t = 0; t < catalogue.types.size(); ++t) {
       const InstanceType& type = catalogue.types[t];
+      if (type.node_class != pool.node_class.types_of()) continue;
+      const std::vector<model::Taint> taints = taints_of(pool, type);
       const auto allocatable = placement::Resource::from_list(type.allocatable);
       for (const Offering& offering : type.offerings) {
         if (!offering.is_available) continue;
@@ -85,7 +97,8 @@ std::vector<NodeShape> make_shapes(const std::vector<NodePool>& pools, const Cat
           LabelMap all = base;
           for (const auto& [key, value] : more) all[key] = value;
           model::Labels labels = as_labels(all);
-          if (admit(pool.requirements, labels, unknown)) out.push_back({p, t, &offering, std::move(labels), offering.price, allocatable});
+          if (admit(pool.requirements, labels, unknown))
+            out.push_back({p, t, &offering, std::move(labels), offering.price, allocatable, taints});
         }
       }
     }
@@ -101,7 +114,7 @@ model::NodeViewPtr node_of(const NodeShape& shape, const NodePool& pool, const I
   labels.emplace_back(kHostnameLabel, name);
   std::ranges::sort(labels);
   out->meta.labels = model::Labels(std::move(labels));
-  out->taints = pool.taints;
+  out->taints = taints_of(pool, type);
   out->capacity = type.capacity;
   out->allocatable = type.allocatable;
   out->conditions.push_back({"Ready", "True", "KubeletReady"});

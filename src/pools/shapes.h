@@ -22,7 +22,11 @@ struct NodeShape {
   model::Labels labels;  ///< Without the node's own name.
   double price = 0;
   placement::Resource allocatable;
+  std::vector<model::Taint> taints;  ///< Of the pool, and of the type itself.
 };
+
+/// Labels with that place and manner added, as far as it names them.
+void put_place(std::map<std::string, std::string, std::less<>>& labels, const Offering& offering);
 
 /// Of an hour of a node with these labels; 0: the catalogue does not know it.
 double price_of(const Catalogue& catalogue, const model::Labels& labels);

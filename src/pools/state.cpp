@@ -6,6 +6,7 @@
 #include <set>
 
 #include "autoscaler/node_template.h"
+#include "autoscaler/provider.h"
 
 namespace berth::pools {
 namespace {
@@ -30,8 +31,8 @@ void PoolsWorld::upsert(const json::Value& object) {
     pool_documents_[name] = object;
   } else if (kind == "NodeClaim" && is_karpenters) {
     claims_[name] = NodeClaim::parse(object);
-  } else if (kind == kNodeClassKind) {
-    node_classes_[name] = object;
+  } else if (kind == kNodeClassKind || kind == kMachineClassKind) {
+    node_classes_[fmt::format("{}/{}", kind, name)] = object;
   } else {
     if (kind == "Node") nodes_[name] = object;
     world_.upsert(object);
@@ -46,12 +47,47 @@ void PoolsWorld::remove(std::string_view kind, std::string_view ns, std::string_
     pool_documents_.erase(key);
   } else if (kind == "NodeClaim") {
     claims_.erase(key);
-  } else if (kind == kNodeClassKind) {
-    node_classes_.erase(key);
+  } else if (kind == kNodeClassKind || kind == kMachineClassKind) {
+    node_classes_.erase(fmt::format("{}/{}", kind, name));
   } else {
     if (kind == "Node") nodes_.erase(key);
     world_.remove(kind, ns, name);
   }
+}
+
+const json::Value* PoolsWorld::node_class(const NodeClassRef& ref) const {
+  return ref.is_simulated() || ref.is_of_machines() ? look_up(node_classes_, fmt::format("{}/{}", ref.kind, ref.name)) : nullptr;
+}
+
+const std::vector<MachineGroup>& PoolsWorld::machine_groups() {
+  if (groups_version_ == version_) return groups_;
+  groups_version_ = version_;
+  groups_.clear();
+  group_problems_.clear();
+  const auto first = node_classes_.lower_bound(fmt::format("{}/", kMachineClassKind));
+  if (first == node_classes_.end() || !first->first.starts_with(kMachineClassKind)) return groups_;
+  for (autoscaler::NodeGroup& group : world_.groups_of_pools(group_problems_)) groups_.push_back({std::move(group), false, true});
+  for (const autoscaler::NodeGroup& group : provider_groups_)
+    if (!group.node_class.empty()) groups_.push_back({group, true, is_provider_current_});
+  return groups_;
+}
+
+void PoolsWorld::see_provider(autoscaler::ProviderState state) {
+  ++version_;
+  is_provider_current_ = state.is_usable;
+  if (state.is_usable) provider_groups_ = std::move(state.groups);
+}
+void PoolsWorld::outdate_provider() {
+  ++version_;
+  is_provider_current_ = false;
+}
+
+std::string PoolsWorld::node_name_of(const NodeClaim& claim) {
+  if (!claim.node_name.empty() || !claim.node_class.is_of_machines()) return claim.node_name.empty() ? claim.name : claim.node_name;
+  for (const MachineGroup& group : machine_groups())
+    for (const autoscaler::Instance& one : group.group.instances)
+      if (!one.node.empty() && provider_id_of(one) == claim.provider_id) return one.node;
+  return "";
 }
 
 const json::Value* PoolsWorld::node(const std::string& name) const { return look_up(nodes_, name); }
@@ -79,8 +115,22 @@ model::NodeViewPtr coming(const model::NodeView& node, const NodeClaim& claim) {
            std::ranges::any_of(claim.startup_taints,
                                [&](const model::Taint& one) { return one.key == taint.key && one.effect == taint.effect; });
   });
+  if (claim.node_class.is_of_machines() && !claim.is("Registered")) {  // A machine's node does not know yet whose it is.
+    auto labels = std::map<std::string, std::string>(out->meta.labels.pairs().begin(), out->meta.labels.pairs().end());
+    for (const auto& [key, value] : claim.labels.pairs()) labels[key] = value;
+    out->meta.labels = model::Labels(std::vector<std::pair<std::string, std::string>>(labels.begin(), labels.end()));
+    out->taints.insert(out->taints.end(), claim.taints.begin(), claim.taints.end());
+  }
   if (out->allocatable.empty()) out->allocatable = claim.allocatable, out->capacity = claim.capacity;
   return out;
+}
+
+/// What the claim's own labels say comes first.
+model::Labels labels_with(const InstanceType& type, const Offering& offering, const model::Labels& of_claim) {
+  std::map<std::string, std::string, std::less<>> all(type.labels.pairs().begin(), type.labels.pairs().end());
+  put_place(all, offering);
+  for (const auto& [key, value] : of_claim.pairs()) all[key] = value;
+  return model::Labels(std::vector<std::pair<std::string, std::string>>(all.begin(), all.end()));
 }
 
 /// A claim that has no node yet, as the node that comes: by the type that it got, or the cheapest that it may get.
@@ -89,17 +139,11 @@ model::NodeViewPtr node_before_it_is(const NodeClaim& claim, const NodePool* poo
   const InstanceType* best = nullptr;
   for (const InstanceType& type : catalogue.types)
     for (const Offering& one : type.offerings) {
+      if (type.node_class != claim.node_class.types_of()) continue;
       const std::string* chosen = claim.labels.get(kInstanceTypeLabel);
       if (chosen != nullptr && *chosen != type.name) continue;
-      auto pairs = type.labels.pairs();
-      for (const auto& [key, value] : claim.labels.pairs()) pairs.emplace_back(key, value);
-      if (claim.labels.get(kZoneLabel) == nullptr) pairs.emplace_back(kZoneLabel, one.zone);
-      if (claim.labels.get(kCapacityTypeLabel) == nullptr) pairs.emplace_back(kCapacityTypeLabel, one.capacity_type);
-      std::ranges::sort(pairs);
-      const auto again = std::ranges::unique(pairs, {}, &std::pair<std::string, std::string>::first);
-      pairs.erase(again.begin(), again.end());
-      const model::Labels labels(std::move(pairs));
-      if (const std::string* zone = labels.get(kZoneLabel); *zone != one.zone) continue;
+      const model::Labels labels = labels_with(type, one, claim.labels);
+      if (const std::string* zone = labels.get(kZoneLabel); zone != nullptr && *zone != one.zone) continue;
       if (const std::string* kind = labels.get(kCapacityTypeLabel); *kind != one.capacity_type) continue;
       std::set<std::string, std::less<>> unknown;
       for (const auto& [key, set] : claim.requirements) unknown.insert(key);
@@ -108,14 +152,7 @@ model::NodeViewPtr node_before_it_is(const NodeClaim& claim, const NodePool* poo
     }
   if (best == nullptr) return nullptr;
   *type_name = best->name;
-  auto pairs = best->labels.pairs();
-  std::erase_if(pairs, [&](const auto& one) { return claim.labels.get(one.first) != nullptr; });
-  for (const auto& pair : claim.labels.pairs()) pairs.push_back(pair);
-  const auto add = [&](std::string_view key, const std::string& value) {
-    if (claim.labels.get(key) == nullptr) pairs.emplace_back(key, value);
-  };
-  add(kZoneLabel, (*offering)->zone);
-  add(kCapacityTypeLabel, (*offering)->capacity_type);
+  auto pairs = labels_with(*best, **offering, claim.labels).pairs();
   std::erase_if(pairs, [](const auto& one) { return one.first == kHostnameLabel; });
   pairs.emplace_back(kHostnameLabel, claim.name);
   std::ranges::sort(pairs);
@@ -123,6 +160,7 @@ model::NodeViewPtr node_before_it_is(const NodeClaim& claim, const NodePool* poo
   out->meta.name = claim.name;
   out->meta.labels = model::Labels(std::move(pairs));
   out->taints = pool == nullptr ? claim.taints : pool->taints;
+  out->taints.insert(out->taints.end(), best->taints.begin(), best->taints.end());
   out->capacity = best->capacity;
   out->allocatable = best->allocatable;
   out->conditions.push_back({"Ready", "True", ""});
@@ -141,9 +179,9 @@ class Viewing {
 
   void add_pools() {
     for (const auto& [name, pool] : world_.pools()) {
-      if (pool.node_class.kind != kNodeClassKind) {
-        out_.notes.push_back(fmt::format("NodePool \"{}\": its node class is of kind \"{}\"; only {} makes nodes here", name,
-                                         pool.node_class.kind, kNodeClassKind));
+      if (!pool.node_class.is_simulated() && !pool.node_class.is_of_machines()) {
+        out_.notes.push_back(fmt::format("NodePool \"{}\": its node class is of kind \"{}\"; only {} and {} make nodes here", name,
+                                         pool.node_class.kind, kNodeClassKind, kMachineClassKind));
         continue;
       }
       number_of_[name] = out_.pools.size();
@@ -162,7 +200,8 @@ class Viewing {
       const model::ResourceList& capacity = claim.capacity.empty() ? planned->capacity : claim.capacity;
       for (const auto& [name, amount] : capacity) used[name] += counted(capacity, name);
     }
-    const placement::NodeInfo* info = claim.node_name.empty() ? nullptr : out_.trial->cluster().find_node(claim.node_name);
+    const std::string node = claim.node_name.empty() && !claim.node_class.is_of_machines() ? "" : world_.node_name_of(claim);
+    const placement::NodeInfo* info = node.empty() ? nullptr : out_.trial->cluster().find_node(node);
     if (claim.deleted) {
       if (info != nullptr && info->node != nullptr) close(*info->node);
     } else if (info != nullptr && info->node != nullptr) {

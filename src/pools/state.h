@@ -7,6 +7,11 @@
 
 #include "autoscaler/world.h"
 #include "pools/consolidate.h"
+#include "pools/machines.h"
+
+namespace berth::autoscaler {
+struct ProviderState;
+}
 
 namespace berth::pools {
 
@@ -27,7 +32,18 @@ class PoolsWorld {
   [[nodiscard]] autoscaler::World& cluster() { return world_; }
   [[nodiscard]] const std::map<std::string, NodePool>& pools() const { return pools_; }
   [[nodiscard]] const std::map<std::string, NodeClaim>& claims() const { return claims_; }
-  [[nodiscard]] const std::map<std::string, json::Value>& node_classes() const { return node_classes_; }
+  /// Null when there is none of that name, or of no kind that makes nodes here.
+  [[nodiscard]] const json::Value* node_class(const NodeClassRef& ref) const;
+  /// Of the MachineNodeClasses: none where there is no such class. Holds until the next change.
+  [[nodiscard]] const std::vector<MachineGroup>& machine_groups();
+  /// Why sets that are meant to be some of them are none.
+  [[nodiscard]] const std::vector<std::string>& machine_problems() const { return group_problems_; }
+  /// What an external provider says; one that is not usable leaves its groups as they were, of which nothing is wanted meanwhile.
+  void see_provider(autoscaler::ProviderState state);
+  /// Something is asked of the provider: what it said last holds no more.
+  void outdate_provider();
+  /// The node of the claim, whether it knows it already or not; empty: there is none yet.
+  [[nodiscard]] std::string node_name_of(const NodeClaim& claim);
   /// By name; null when there is none.
   [[nodiscard]] const json::Value* node(const std::string& name) const;
   [[nodiscard]] const std::map<std::string, json::Value>& nodes() const { return nodes_; }
@@ -38,7 +54,13 @@ class PoolsWorld {
   autoscaler::World world_;
   std::map<std::string, NodePool> pools_;
   std::map<std::string, NodeClaim> claims_;
-  std::map<std::string, json::Value> node_classes_, nodes_, pool_documents_;
+  std::map<std::string, json::Value> node_classes_;  ///< By "kind/name".
+  std::map<std::string, json::Value> nodes_, pool_documents_;
+  std::vector<autoscaler::NodeGroup> provider_groups_;
+  bool is_provider_current_ = false;
+  std::vector<MachineGroup> groups_;
+  std::vector<std::string> group_problems_;
+  std::uint64_t groups_version_ = UINT64_MAX;
 };
 
 /// One pass's view: a trial in which every claim that is on its way is a node already, and nodes that go are none.

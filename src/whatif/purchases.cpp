@@ -66,7 +66,7 @@ std::vector<std::string> add_bought(World& world, const std::vector<pools::NewCl
   for (const pools::NewClaim& claim : claims) {
     std::string name;
     while (name.empty() || world.node(name) != nullptr) name = fmt::format("new-{}-{}", claim.type, ++number);
-    const pools::NodeShape shape{claim.pool, 0, nullptr, claim.labels, claim.price, {}};
+    const pools::NodeShape shape{claim.pool, 0, nullptr, claim.labels, claim.price, {}, {}};
     world.put_node(pools::node_of(shape, pools[claim.pool], *catalogue.find(claim.type), name));
     world.node_states[name] = "added";
     out.push_back(std::move(name));

@@ -18,7 +18,7 @@ end_all() {
 }
 trap end_all EXIT
 check "the bridge that machines meet on" says "10.89.0.1/24" "$example/machines.py" network
-listen=10.89.0.1:0 start_up --real-node off --nodes 1 --scan-interval 500ms
+listen=10.89.0.1:0 start_up --real-node off --nodes 1 --scan-interval 500ms --node-pools
 mkdir -p "$work/images"
 socket=none # the machines have sockets of their own
 ctr() { :; }
@@ -55,5 +55,38 @@ check "without the pod the machine goes" eventually 90 machines . 0
 check "with its node" eventually 10 sh -c "! kubectl get node '$name' >/dev/null 2>&1"
 check "its network" sh -c "! ip netns list | grep -q 'berth-$name'"
 check "and its files" [ ! -e "$work/m/$name" ]
+
+# ---- the same for a NodePool: claims are real nodes of this host
+kubectl apply -f "$example/node-pool.yaml" >/dev/null
+check "a pool of such machines is ready" eventually 20 says True kubectl get nodepool local -o jsonpath='{.status.conditions[?(@.type=="Ready")].status}'
+kubectl create -f - >/dev/null <<Y
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: pooled}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: pooled}}
+  template:
+    metadata: {labels: {app: pooled}}
+    spec:
+      nodeSelector: {pool: real}
+      terminationGracePeriodSeconds: 1
+      containers: [{name: c, image: "berth.local/busybox:1", command: [sh, -c, "echo hello from \$(hostname); while :; do sleep 1; done"], resources: {requests: {cpu: 100m}}}]
+Y
+check "a claim comes" eventually 30 says pooled kubectl get nodeclaims -o jsonpath='{.items[*].metadata.labels.node\.kubernetes\.io/instance-type}'
+claim() { kubectl get nodeclaims -o jsonpath="{.items[0]$1}"; }
+check "it is initialized" eventually 60 says True claim '.status.conditions[?(@.type=="Initialized")].status'
+name=$(claim .status.nodeName)
+check "its node is a real one" says "containerd://" kubectl get node "$name" -o jsonpath='{.status.nodeInfo.containerRuntimeVersion}'
+check "of the pool" says real kubectl get node "$name" -o jsonpath='{.metadata.labels.pool}'
+pooled() { [ "$(kubectl get deploy pooled -o jsonpath='{.status.readyReplicas}')" = 1 ]; }
+check "the pod is a container there" eventually 60 pooled
+check "that says so, too" eventually 20 says "hello from pooled-" kubectl logs deploy/pooled
+kubectl delete nodeclaim "$(claim .metadata.name)" --wait=false >/dev/null
+check "a deleted claim is drained and its machine goes" eventually 90 sh -c "! kubectl get node '$name' >/dev/null 2>&1 && ! ip netns list | grep -q 'berth-$name'"
+check "its pod has another real node" eventually 90 pooled
+kubectl delete deploy pooled >/dev/null
+check "without pods all of them go" eventually 120 machines . 0
+check "with their claims" eventually 20 says 'No resources found' kubectl get nodeclaims
 kill "$follower"; wait "$follower" 2>/dev/null; follower=
 finish

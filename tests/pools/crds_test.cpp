@@ -6,11 +6,12 @@
 namespace berth::pools {
 namespace {
 
-TEST(Definitions, AreThreeKindsThatCanBeRead) {
-  ASSERT_EQ(definitions().size(), 3U);
-  const char* names[] = {"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "simulatednodeclasses.sim.berth.dev"};
-  for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(json::get_string(definitions()[i], {"metadata", "name"}), names[i]);
+TEST(Definitions, AreKindsThatCanBeRead) {
+  constexpr std::string_view kNames[] = {"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "simulatednodeclasses.sim.berth.dev",
+                                         "machinenodeclasses.berth.dev"};
+  ASSERT_EQ(definitions().size(), std::size(kNames));
+  for (std::size_t i = 0; i < std::size(kNames); ++i) {
+    EXPECT_EQ(json::get_string(definitions()[i], {"metadata", "name"}), kNames[i]);
     EXPECT_NE(
         json::find(json::get_array(definitions()[i], {"spec", "versions"}).at(0), {"schema", "openAPIV3Schema", "properties", "spec"}),
         nullptr);

@@ -49,8 +49,10 @@ class FakeCluster {
       now_ += std::chrono::seconds(1);
       start_nodes();
       schedule();
+      run_machines();
       const PassResult result = keeper_->step(now_);
       for (const Write& write : result.writes) apply(write);
+      for (const MachineWrite& write : result.machines) apply(write);
       for (const Told& one : result.events) events_.push_back(fmt::format("{} {} {}: {}", one.kind, one.name, one.reason, one.message));
       writes_ = result.writes.size();
     }
@@ -88,6 +90,19 @@ class FakeCluster {
   void restart() {
     keeper_.emplace(small_catalogue(), options_);
     for (const auto& [key, one] : documents_) keeper_->world().upsert(one);
+  }
+  [[nodiscard]] Keeper& keeper() { return *keeper_; }
+  /// Of the Machine API: nodes of that many processors.
+  void add_machine_set(const std::string& name, int cpu, int most, const std::string& price, const std::string& labels = "") {
+    add(read(
+        fmt::format("{{apiVersion: machine.openshift.io/v1beta1, kind: MachineSet, metadata: {{name: {0}, namespace: machines, "
+                    "annotations: {{capacity.cluster-autoscaler.kubernetes.io/cpu: '{1}', "
+                    "capacity.cluster-autoscaler.kubernetes.io/memory: 16Gi, "
+                    "machine.openshift.io/cluster-api-autoscaler-node-group-min-size: '0', "
+                    "machine.openshift.io/cluster-api-autoscaler-node-group-max-size: '{2}', berth.dev/price-per-hour: '{3}'}}}}, spec: "
+                    "{{replicas: 0, template: {{spec: {{metadata: {{labels: {{berth.dev/machine-node-class: local{4}}}}}, taints: [{{key: "
+                    "of-set, effect: PreferNoSchedule}}]}}}}}}}}",
+                    name, cpu, most, price, labels)));
   }
   void end_pods() {
     std::vector<std::string> keys;
@@ -174,6 +189,52 @@ class FakeCluster {
       }
     }
   }
+  void apply(const MachineWrite& write) {
+    machine_writes_.push_back(write);
+    if (!machine_error_.empty()) return keeper_->machine_write_failed(write, machine_error_);
+    if (write.is_external) return;
+    const std::string key = write.group;
+    const std::int64_t replicas = json::get_int(documents_.at(key), {"spec", "replicas"});
+    if (write.kind != MachineWrite::Kind::kRemove) return change(key, fmt::format("{{spec: {{replicas: {}}}}}", write.to));
+    change(key, fmt::format("{{spec: {{replicas: {}}}}}", replicas - 1));
+    change("Machine/" + write.instance, "{metadata: {annotations: {machine.openshift.io/delete-machine: now}}}");
+    apply_delete("Machine/" + write.instance);
+  }
+  /// Machines of sets, their nodes a second later; a machine that goes waits for its node.
+  void run_machines() {
+    std::vector<json::Value> sets, machines;
+    for (const auto& [key, one] : documents_) {
+      if (key.starts_with("MachineSet/")) sets.push_back(one);
+      if (key.starts_with("Machine/")) machines.push_back(one);
+    }
+    for (const json::Value& machine : machines) {
+      const std::string name(json::get_string(machine, {"metadata", "name"})), key = "Machine/machines/" + name;
+      const bool is_going = json::find(machine, {"metadata", "deletionTimestamp"}) != nullptr;
+      const bool has_node = documents_.contains("Node/" + name);
+      if (is_going && has_node) apply_delete("Node/" + name);
+      if (is_going && !has_node) change(key, "{metadata: {finalizers: null}}");
+      if (is_going || has_node || !machines_start_) continue;
+      const std::string cpu(json::get_string(machine, {"metadata", "annotations", "cpu"}));
+      add(read(
+          fmt::format("{{apiVersion: v1, kind: Node, metadata: {{name: {0}, annotations: {{machine.openshift.io/machine: machines/{0}}}, "
+                      "labels: {{kubernetes.io/hostname: {0}, kubernetes.io/arch: amd64, kubernetes.io/os: linux, "
+                      "berth.dev/machine-node-class: local}}}}, spec: {{taints: [{{key: of-set, effect: PreferNoSchedule}}]}}, status: "
+                      "{{capacity: {{cpu: '{1}', memory: 16Gi, pods: '110'}}, allocatable: {{cpu: '{1}', memory: 16Gi, pods: '110'}}}}}}",
+                      name, cpu)));
+    }
+    for (const json::Value& set : sets) {
+      const std::string name(json::get_string(set, {"metadata", "name"}));
+      const auto there = std::ranges::count_if(machines, [&](const json::Value& one) {
+        return json::get_string(one, {"metadata", "name"}).starts_with(name + "-") &&
+               json::find(one, {"metadata", "deletionTimestamp"}) == nullptr;
+      });
+      if (there >= json::get_int(set, {"spec", "replicas"})) continue;
+      add(read(fmt::format(
+          "{{apiVersion: machine.openshift.io/v1beta1, kind: Machine, metadata: {{name: {0}-{1}, namespace: machines, finalizers: "
+          "[machine], annotations: {{cpu: '{2}'}}, ownerReferences: [{{kind: MachineSet, name: {0}}}]}}}}",
+          name, ++uids_, json::get_string(set, {"metadata", "annotations", "capacity.cluster-autoscaler.kubernetes.io/cpu"}))));
+    }
+  }
   void start_nodes() {
     if (!nodes_start_) return;
     std::vector<std::string> starting;
@@ -204,6 +265,9 @@ class FakeCluster {
 
  public:
   bool refuses_evictions_ = false;
+  bool machines_start_ = true;
+  std::string machine_error_;  ///< What every request for machines is answered with; empty: it is done.
+  std::vector<MachineWrite> machine_writes_;
 };
 
 inline constexpr const char* kEager = "{disruption: {consolidateAfter: 5s, budgets: [{nodes: '100%'}]}}";

@@ -179,6 +179,8 @@ class Reading {
       return doubt(group.id, fmt::format("its size is {}, its maximum {}, and it lists {} machines", group.target, group.max, listed));
     add_options(group);
     add_template(group);
+    if (const std::string* named = group.template_node == nullptr ? nullptr : group.template_node->labels().get(kMachineClassLabel))
+      group.node_class = *named;
     if (asks_for_prices()) add_price(group);
     out_.groups.push_back(std::move(group));
   }

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/config_reader.h"
 #include "cli/command/session.h"
 #include "cli/planning/dumps.h"
 #include "cli/planning/placement_input.h"
 #include "pools/catalogue.h"
+#include "pools/node_pool.h"
 
 namespace berth::cli {
 namespace {
@@ -49,6 +52,9 @@ Result<pools::Catalogue> catalogue_of(const std::string& file, const std::vector
   for (const json::Value& object : objects)
     if (const std::string text = published_in(object); !text.empty())
       return pools::Catalogue::parse(text, fmt::format("ConfigMap kube-system/{}", pools::kPublishedTypes));
+  // Machines' groups say themselves what they are.
+  if (std::ranges::any_of(objects, [](const json::Value& one) { return json::get_string(one, {"kind"}) == pools::kMachineClassKind; }))
+    return pools::Catalogue{};
   return invalid(
       "what can be bought is not known: name the file with --instance-types (a cluster in which `berth autoscaler --instance-types` runs "
       "says it itself)");

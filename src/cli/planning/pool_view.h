@@ -18,8 +18,12 @@ struct PoolView {
   pools::PoolsWorld world;
   placement::Profiles profiles;
   pools::PoolsView view;
+  std::vector<std::string> notes;  ///< Groups of machines that offer nothing, and why.
   /// When the objects are in `world`: every pod without a node counts as waiting.
-  void look(TimePoint now) { view = pools::view_of(world, catalogue, profiles, {}, now, true); }
+  void look(TimePoint now) {
+    catalogue = pools::with_machines(std::move(catalogue), world, &notes);
+    view = pools::view_of(world, catalogue, profiles, {}, now, true);
+  }
 };
 
 /// Why the pod gets no node, or which; empty: it has one. `view` has it.

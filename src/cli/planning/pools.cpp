@@ -92,7 +92,8 @@ Result<std::unique_ptr<PoolView>> ask(PoolsFlags& flags) {
   add_pods(*pods, flags.placement.connection.ns.empty() ? "default" : flags.placement.connection.ns, out->world);
   if (out->world.pools().empty()) return invalid("there is no NodePool: name a file with --node-pool, or create one in the cluster");
   out->look(SystemClock().now());
-  for (const std::string& note : out->view.notes) std::fprintf(stderr, "warning: %s\n", note.c_str());
+  for (const auto* notes : {&out->view.notes, &out->notes})
+    for (const std::string& note : *notes) std::fprintf(stderr, "warning: %s\n", note.c_str());
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(flags.seconds * 1000));
   out->view.provision.is_over = [end] { return std::chrono::steady_clock::now() > end; };
   return out;

@@ -40,6 +40,7 @@ AutoscalerRole::AutoscalerRole(std::shared_ptr<client::Transport> transport, aut
       pools.keeper.profiles = options.profiles;
       pools.steady_clock = options.steady_clock;
       pools.metrics = metrics_.get();
+      pools.external = options.external;
       pools.leader_elect = options.leader_elect;
       pools.identity = options.identity;
       pools.ns = options.ns;
@@ -165,7 +166,7 @@ struct AutoscalerFlags {
   std::vector<std::string> cluster_files;
   std::string cloud_provider, cloud_config, expander_ca_file, instance_types;
   std::optional<pools::Catalogue> catalogue;
-  bool leader_elect = true, validate_only = false, is_once = false;
+  bool leader_elect = true, validate_only = false, is_once = false, node_pools = false;
 
   void add_to(CLI::App& app) {
     connection.add_to(app);
@@ -198,6 +199,8 @@ struct AutoscalerFlags {
     app.add_option("--grpc-expander-cert", expander_ca_file, "Who signs its certificate, PEM; without it the connection is plain");
     app.add_option("--instance-types", instance_types,
                    "Nodes of NodePools, too (karpenter.sh): the file of instance types with their prices (docs/node-pools.md)");
+    app.add_flag("--node-pools", node_pools,
+                 "The same without a file: NodePools buy machines of MachineSets and of the external provider alone (MachineNodeClass)");
     app.add_option("--seed", options.seed, "Of the draw among equally good groups")->capture_default_str();
     app.add_option("--cluster", cluster_files,
                    "Files with a cluster's objects and a ClusterAutoscaler: says what would be done, does nothing");
@@ -218,8 +221,9 @@ struct AutoscalerFlags {
     read("--scan-interval", interval, options.scan_interval);
     read("--max-pass-time", pass_time, options.max_pass_time);
     if (!instance_types.empty()) catalogue = findings.take(pools::Catalogue::load(instance_types));
+    if (node_pools && !catalogue) catalogue.emplace();
     if (catalogue && (is_look() || options.dry_run))
-      findings.note("--instance-types has no effect with --dry-run and --cluster: berth pools answers for NodePools");
+      findings.note("--instance-types and --node-pools have no effect with --dry-run and --cluster: berth pools answers for NodePools");
     std::vector<std::string> notes;
     if (!options_file.empty()) options.options = findings.take(read_options_file(options_file, notes));
     findings.notes(notes);

@@ -125,7 +125,7 @@ struct UpFlags {
   RealNodeFlags real;
   std::string scenario, devices, descheduler_policy, descheduling_interval = "5m", scan_interval = "10s", instance_types;
   std::string scheduler_port = "auto", controllers_port = "auto", autoscaler_port = "auto", queues_port = "auto", dashboard_port = "auto";
-  bool queues = false, fair_sharing = false;
+  bool queues = false, fair_sharing = false, node_pools = false;
 
   void add_to(CLI::App& app);
   /// Reads all files and looks at all flags; changes nothing but the nodes' options.
@@ -169,6 +169,7 @@ void UpFlags::add_to(CLI::App& app) {
   app.add_option("--instance-types", instance_types,
                  "Simulated nodes come for NodePools (karpenter.sh) as pods want them: the file of what can be had, with prices "
                  "(docs/node-pools.md)");
+  app.add_flag("--node-pools", node_pools, "NodePools without such a file: they buy machines of MachineSets alone (MachineNodeClass)");
 }
 
 UpPlan UpFlags::plan(Findings& findings) {
@@ -195,6 +196,7 @@ UpPlan UpFlags::plan(Findings& findings) {
     findings.error(fmt::format("--scan-interval: \"{}\" is not a duration of at least 100ms", scan_interval));
   out.scan_interval = scan.value_or(Duration::zero());
   if (!instance_types.empty()) out.instance_types = findings.take(pools::Catalogue::load(instance_types));
+  if (node_pools && !out.instance_types) out.instance_types.emplace();
   for (const auto& [flag, port] :
        {std::pair("--scheduler-secure-port", scheduler_port), std::pair("--controllers-secure-port", controllers_port),
         std::pair("--autoscaler-secure-port", autoscaler_port), std::pair("--queues-secure-port", queues_port),
