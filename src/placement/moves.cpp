@@ -10,6 +10,8 @@ namespace berth::placement {
 namespace {
 
 constexpr std::string_view kLeaving = "ToBeDeletedByClusterAutoscaler";
+/// The same of nodes of NodePools, and what these put on theirs.
+constexpr std::string_view kDisrupted = "karpenter.sh/disrupted", kPools = "karpenter.sh/", kPool = "karpenter.sh/nodepool";
 constexpr std::string_view kCandidate = "DeletionCandidateOfClusterAutoscaler";
 
 class Mark {
@@ -35,11 +37,12 @@ bool says_how_it_is(std::string_view taint) {
 std::uint64_t mark_of(const model::NodeView& node) {
   Mark mark;
   for (const auto& [key, value] : node.labels().pairs()) {
+    if (key.starts_with(kPools)) continue;
     mark.add(key);
     mark.add(value);
   }
   for (const model::Taint& taint : node.taints) {
-    if (taint.key == kLeaving || taint.key == kCandidate || says_how_it_is(taint.key)) continue;
+    if (taint.key == kLeaving || taint.key == kCandidate || taint.key.starts_with(kPools) || says_how_it_is(taint.key)) continue;
     for (const std::string* part : {&taint.key, &taint.value, &taint.effect}) mark.add(*part);
   }
   for (const auto& [resource, amount] : node.allocatable) {
@@ -87,9 +90,9 @@ bool Moves::see_node(const model::NodeView& node) {
   const bool is_changed = !is_new && mark != known.mark, was_ready = known.was_ready;
   known.mark = mark;
   known.was_ready |= is_ready(node);
-  known.is_machine =
-      node.meta.annotation("machine.openshift.io/machine") != nullptr || node.meta.annotation("cluster.x-k8s.io/machine") != nullptr;
-  known.is_leaving = std::ranges::any_of(node.taints, [](const auto& taint) { return taint.key == kLeaving; });
+  known.is_machine = node.meta.annotation("machine.openshift.io/machine") != nullptr ||
+                     node.meta.annotation("cluster.x-k8s.io/machine") != nullptr || node.labels().get(kPool) != nullptr;
+  known.is_leaving = std::ranges::any_of(node.taints, [](const auto& taint) { return taint.key == kLeaving || taint.key == kDisrupted; });
   if (is_new) return !known.is_machine;
   return is_changed && (was_ready || !known.is_machine);
 }

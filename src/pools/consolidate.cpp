@@ -9,9 +9,11 @@
 #include "model/views/pod_facts.h"
 #include "placement/attempt.h"
 #include "placement/disruption_ledger.h"
+#include "placement/moves.h"
 
 namespace berth::pools {
 
+using placement::PodInfo;
 using placement::PodInfoPtr;
 
 bool is_consolidatable(const OwnedNode& node, const NodePool& pool, TimePoint now) {
@@ -62,6 +64,8 @@ class Consolidation {
         take_empty(empty, i);
       } else if (const std::string not_now = not_consolidated(node); !not_now.empty()) {
         out_.staying.emplace_back(i, not_now);
+      } else if (const PodInfo* moved = moved_pod(candidate)) {
+        out_.staying.emplace_back(i, fmt::format("{} was moved here, and nothing has changed from outside since", moved->key));
       } else {
         full.push_back(std::move(candidate));
       }
@@ -87,7 +91,7 @@ class Consolidation {
       std::erase_if(one.pods, [](const PodInfoPtr& pod) { return pod->view().meta.controller() == nullptr; });
       going.push_back(&one);
     }
-    commit(reason, going, plan_for(empty_out(going), 20).claims);
+    commit(reason, going, plan_for(empty_out(going), 20, true).claims);
     return std::move(out_.steps.back());
   }
 
@@ -130,6 +134,12 @@ class Consolidation {
     if (!is_consolidatable(node, own, now())) return "its pods have not been quiet for consolidateAfter";
     if (node.price <= 0) return fmt::format("the catalogue knows no price of {} {} in {}", node.capacity_type, node.type, node.zone);
     return "";
+  }
+
+  [[nodiscard]] const PodInfo* moved_pod(const Candidate& candidate) const {
+    for (const PodInfoPtr& pod : candidate.pods)
+      if (input_.moves != nullptr && input_.moves->is_moved(pod->view().meta.uid)) return pod.get();
+    return nullptr;
   }
 
   // Budgets.
@@ -193,8 +203,10 @@ class Consolidation {
     out_.steps.push_back(std::move(step));
   }
 
-  ProvisionPlan plan_for(const std::vector<PodInfoPtr>& pods, int rounds) {
+  /// `keeps_wishes` only where it will be done: that takes several plans.
+  ProvisionPlan plan_for(const std::vector<PodInfoPtr>& pods, int rounds, bool keeps_wishes = false) {
     ProvisionInput input = input_.provision;
+    input.keeps_wishes = keeps_wishes;
     input.trial = &trial_;
     input.waiting = pods;
     input.rounds = rounds;
@@ -221,7 +233,7 @@ class Consolidation {
       }
       placement::Attempt attempt(trial_);
       if (!take_leave({&candidate}, false)) continue;
-      const ProvisionPlan plan = plan_for(empty_out({&candidate}), 20);
+      const ProvisionPlan plan = plan_for(empty_out({&candidate}), 20, true);
       if (!plan.refused.empty()) {
         out_.staying.emplace_back(candidate.node, "it has drifted, and its pods have no other place: " + plan.refused.front().why);
         continue;
@@ -360,9 +372,14 @@ class Consolidation {
     }
     if (!may_leave(nodes, Reason::kUnderutilized) || !take_leave(some, false)) return 0;
     placement::Attempt attempt(trial_);
-    ProvisionPlan plan = plan_for(empty_out(some), some.size() > 1 ? 60 : 10);
+    const std::vector<PodInfoPtr> pods = empty_out(some);
+    const int rounds = some.size() > 1 ? 60 : 10;
+    ProvisionPlan plan = plan_for(pods, rounds);
     const double savings = price - plan.cost;
     if (!plan.refused.empty() || savings < price * kWorthwhile || savings <= 0) return 0;
+    if (in_earnest)
+      if (ProvisionPlan kinder = plan_for(pods, rounds, true); kinder.refused.empty() && kinder.cost <= plan.cost + 1e-9)
+        plan = std::move(kinder);
     if (all_spot && some.size() == 1 && !keeps_spot_rule(plan, price)) return 0;
     if (!in_earnest) return savings;
     if (plan.claims.size() == 1) leave_dearer_out(plan.claims.front(), price);

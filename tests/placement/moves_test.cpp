@@ -95,6 +95,23 @@ TEST(Moves, WhatTheAutoscalerDoesToItsNodesIsNot) {
   EXPECT_FALSE(moves.node_gone("worker", true));
 }
 
+TEST(Moves, WhatNodePoolsDoToTheirNodesIsNoNews) {
+  const auto of_pool = [](std::string_view more_labels, std::string_view extra) {
+    auto parsed = json::parse_yaml("kind: Node\nmetadata: {name: bought, labels: {karpenter.sh/nodepool: general" +
+                                   std::string(more_labels) + "}}\n" + std::string(extra));
+    EXPECT_TRUE(parsed) << parsed.error().message;
+    return model::NodeView::parse(*parsed);
+  };
+  Moves moves;
+  EXPECT_FALSE(
+      moves.see_node(of_pool("", "spec: {taints: [{key: karpenter.sh/unregistered, effect: NoExecute}]}\n" + std::string(kReady))));
+  EXPECT_FALSE(moves.see_node(of_pool(", karpenter.sh/registered: 'true', karpenter.sh/initialized: 'true'", kReady)));
+  EXPECT_TRUE(moves.see_node(of_pool(", karpenter.sh/registered: 'true', team: mine", kReady))) << "what somebody else does is";
+  EXPECT_FALSE(moves.see_node(of_pool(", karpenter.sh/registered: 'true', team: mine",
+                                      "spec: {taints: [{key: karpenter.sh/disrupted, effect: NoSchedule}]}\n" + std::string(kReady))));
+  EXPECT_FALSE(moves.node_gone("bought", true)) << "it was on its way out";
+}
+
 TEST(Moves, AMachineThatIsTakenAwayIsNewsToWhoeverSeesEverything) {
   Moves moves;
   moves.see_node(node(kReady));
