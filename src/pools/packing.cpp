@@ -48,7 +48,7 @@ struct OpenNode {
 
 class FirstFit {
  public:
-  explicit FirstFit(const PackingProblem& problem) : problem_(problem), reduced_(reduce(problem, false)), rules_(problem.pools) {}
+  explicit FirstFit(const PackingProblem& problem) : problem_(problem), reduced_(reduce(problem, Allowed::kAll)), rules_(problem.pools) {}
 
   Packed run() {
     Packed out;
@@ -326,7 +326,19 @@ Builder::State pack_at_once(const PackingProblem& problem, const PackingOptions&
 
 }  // namespace
 
-Reduced reduce(const PackingProblem& problem, bool best_pools_only) {
+namespace {
+
+/// No limit of its pool counts nodes of the shape.
+bool is_endless(const PackingProblem& problem, const BinShape& shape) {
+  const Amounts& left = problem.pools[shape.pool].left;
+  for (std::size_t r = 0; r < shape.capacity.size(); ++r)
+    if (left[r] != INT64_MAX && shape.capacity[r] > 0) return false;
+  return true;
+}
+
+}  // namespace
+
+Reduced reduce(const PackingProblem& problem, Allowed which) {
   Reduced out{&problem, {}, {}};
   std::vector<std::vector<std::uint8_t>> allows(problem.shapes.size(), std::vector<std::uint8_t>(problem.items.size(), 0));
   for (std::uint32_t k = 0; k < problem.items.size(); ++k) {
@@ -336,9 +348,12 @@ Reduced reduce(const PackingProblem& problem, bool best_pools_only) {
       const BinShape& shape = problem.shapes[s];
       return fits(item.request, shape.room) && is_within(shape.capacity, problem.pools[shape.pool].left);
     };
-    if (best_pools_only)
-      for (const std::uint32_t s : item.shapes)
-        if (problem.pools[problem.shapes[s].pool].weight > best && can_take(s)) best = problem.pools[problem.shapes[s].pool].weight;
+    const auto counts = [&](std::uint32_t s) {
+      return which == Allowed::kBest || (which == Allowed::kPossible && item.goes_by_weight && is_endless(problem, problem.shapes[s]));
+    };
+    for (const std::uint32_t s : item.shapes)
+      if (problem.pools[problem.shapes[s].pool].weight > best && counts(s) && can_take(s))
+        best = problem.pools[problem.shapes[s].pool].weight;
     for (const std::uint32_t s : item.shapes)
       if (problem.pools[problem.shapes[s].pool].weight >= best && can_take(s)) allows[s][k] = 1;
   }
@@ -373,7 +388,7 @@ Packed pack_first_fit(const PackingProblem& problem) { return FirstFit(problem).
 
 Packed pack(const PackingProblem& problem, const PackingOptions& options) {
   Packed greedy = pack_first_fit(problem);
-  const Reduced first = reduce(problem, true), all = reduce(problem, false);
+  const Reduced first = reduce(problem, Allowed::kBest), all = reduce(problem, Allowed::kAll);
   std::vector<std::int64_t> counts;
   for (const Item& item : problem.items) counts.push_back(item.count);
   const Prices prices = price_items(first, counts, options.is_over);
@@ -401,7 +416,7 @@ Packed pack(const PackingProblem& problem, const PackingOptions& options) {
     out.bound = std::min(prices.bound, out.cost);
   } else {
     for (std::size_t k = 0; k < counts.size(); ++k) counts[k] -= out.left[k];
-    out.bound = std::min(price_items(is_limited ? all : first, counts, options.is_over).bound, out.cost);
+    out.bound = std::min(price_items(is_limited ? reduce(problem, Allowed::kPossible) : first, counts, options.is_over).bound, out.cost);
   }
   return out;
 }
@@ -409,7 +424,7 @@ Packed pack(const PackingProblem& problem, const PackingOptions& options) {
 double lower_bound(const PackingProblem& problem, const std::function<bool()>& is_over) {
   std::vector<std::int64_t> counts;
   for (const Item& item : problem.items) counts.push_back(item.count);
-  return price_items(reduce(problem, false), counts, is_over).bound;
+  return price_items(reduce(problem, Allowed::kPossible), counts, is_over).bound;
 }
 
 }  // namespace berth::pools

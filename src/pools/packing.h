@@ -29,6 +29,8 @@ struct Item {
   std::int64_t count = 0;
   std::int64_t priority = 0;
   std::vector<std::uint32_t> shapes;  ///< That it may go to, ascending; one that is too small for it is no harm.
+  /// False: more than sizes and limits may send it to a pool of less weight. For lower_bound alone.
+  bool goes_by_weight = true;
 };
 
 /// A pool's rank among the others, and what is left of its limits.
@@ -82,7 +84,8 @@ Packed pack_first_fit(const PackingProblem& problem);
 /// only when these are at their limits, as there. Deterministic where `is_over` is.
 Packed pack(const PackingProblem& problem, const PackingOptions& options = {});
 
-/// No nodes that hold all items cost less, whatever pools they are of.
+/// No nodes that hold all items cost less, as long as pools of more weight come first: a pool without limits leaves nobody whom it can take
+/// to one of less weight.
 double lower_bound(const PackingProblem& problem, const std::function<bool()>& is_over);
 
 }  // namespace berth::pools

@@ -25,8 +25,13 @@ struct Reduced {
   std::vector<std::vector<std::uint8_t>> allows;  ///< [shape of `shapes`][item].
   [[nodiscard]] const BinShape& shape(std::size_t i) const { return problem->shapes[shapes[i]]; }
 };
-/// `best_pools_only`: an item allows the pools of highest weight among those that can take it, and no other.
-Reduced reduce(const PackingProblem& problem, bool best_pools_only);
+/// Which pools an item allows, of those that can take it.
+enum class Allowed {
+  kAll,
+  kBest,      ///< Those of highest weight.
+  kPossible,  ///< Those that it may come to: none below the first that has no limits.
+};
+Reduced reduce(const PackingProblem& problem, Allowed which);
 
 /// What one of each item is worth where all that is bought is used well (the dual of the linear program), and what cannot be beaten.
 struct Prices {

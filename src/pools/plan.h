@@ -31,6 +31,8 @@ struct ProvisionInput {
   std::function<bool()> is_over{};  ///< As PackingOptions.
   std::uint64_t seed = 1;
   int rounds = 150;  ///< Of improvement, at most.
+  /// What pods prefer of one another is kept where it costs nothing (preferences.h): several plans instead of one.
+  bool keeps_wishes = true;
 };
 
 /// A node to buy. What launches it may take any of the types, the cheapest first.
@@ -56,6 +58,7 @@ struct ProvisionPlan {
   double greedy_cost = 0;  ///< What packing as Karpenter does would pay, with the places of pods that see one another as here.
   /// Nothing that holds these pods costs less, whether they see one another or not; 0: not known.
   double bound = 0;
+  bool keeps_node_wishes = true;  ///< What pods prefer of nodes is kept; for the asker to compare plans by.
   /// "at most 3% above what is possible"; empty without a bound.
   [[nodiscard]] std::string bound_words() const;
 };

@@ -42,7 +42,8 @@ std::set<std::string> keys_seen_by(const std::vector<PodInfoPtr>& pods) {
       for (const auto& term : view.node_affinity.required->terms) take_terms(term);
     for (const auto& one : view.node_affinity.preferred) take_terms(one.preference);
     for (const auto& one : view.spread_constraints) out.insert(one.topology_key);
-    for (const auto* terms : {&pod->required_affinity, &pod->required_anti_affinity})
+    for (const auto* terms :
+         {&pod->required_affinity, &pod->required_anti_affinity, &pod->preferred_affinity, &pod->preferred_anti_affinity})
       for (const auto& term : *terms) out.insert(term.topology_key);
     // Where volumes are is told by zones.
     if (std::ranges::any_of(view.volumes, [](const auto& one) { return one.kind != model::VolumeView::Kind::kOther; }))

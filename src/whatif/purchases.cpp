@@ -22,7 +22,7 @@ Result<void> take_pools(World& world, const json::Value& documents) {
     auto pool = read_pool(document);
     if (!pool) return std::unexpected(pool.error());
     const std::string kind(json::get_string(*pool, {"kind"})), name(json::get_string(*pool, {"metadata", "name"}));
-    if (kind != "NodePool") continue;  // How its machines boot is no matter here.
+    if (kind != "NodePool" && kind != pools::kMachineClassKind) continue;  // How simulated machines boot is no matter here.
     world.tables().kinds.insert(kind);
     world.tables().objects.insert_or_assign(Tables::key(kind, "", name), std::make_shared<const json::Value>(std::move(*pool)));
   }
@@ -84,6 +84,9 @@ Result<void> buy_nodes(World& world, const json::Value& documents, const json::V
   for (const std::string& name : world.node_names()) seen.cluster().upsert_node(world.node(name));
   for (placement::ReadPodPtr& pod : pods_by_now(world)) seen.cluster().upsert_pod(std::move(pod));
   if (seen.pools().empty()) return invalid("there is no NodePool: give one, or ask of a cluster that has some");
+  std::vector<std::string> notes;
+  *catalogue = std::make_shared<const pools::Catalogue>(pools::with_machines(**catalogue, seen, &notes));
+  for (const std::string& note : notes) world.note(note);
   pools::PoolsView view = pools::view_of(seen, **catalogue, world.trial().profiles(), {}, world.options().now, true);
   for (const std::string& note : view.notes) world.note(note);
   const pools::ProvisionPlan plan = pools::plan_provisioning(view.input());

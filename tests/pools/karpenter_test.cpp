@@ -79,6 +79,51 @@ TEST(Karpenter, WritesScenarios) {
   }
 }
 
+/// One look at what could go, and how long it took.
+struct Consolidated {
+  TestWorld world;
+  Catalogue catalogue;
+  ConsolidationPlan plan;
+  std::size_t nodes = 0, nodes_after = 0, moved = 0;
+  double seconds = 0;
+  explicit Consolidated(const Scenario& scenario) {
+    catalogue = Catalogue::parse(scenario.catalogue, scenario.name).value();
+    world.add_yaml(scenario.cluster);
+    const ProvisionInput& input = world.input(catalogue);
+    const auto start = std::chrono::steady_clock::now();
+    plan = plan_consolidation({input, world.view.owned});
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    nodes = nodes_after = world.view.owned.size();
+    for (const Disruption& step : plan.steps) {
+      nodes_after = nodes_after + step.replacements.size() - step.nodes.size();
+      moved += step.evicted.size();
+    }
+  }
+};
+
+/// The same as WritesScenarios, of half-empty clusters.
+TEST(Karpenter, WritesConsolidations) {
+  const char* folder = std::getenv("BERTH_SCENARIOS");
+  if (folder == nullptr) GTEST_SKIP() << "BERTH_SCENARIOS names no folder";
+  std::ofstream ours(std::filesystem::path(folder) / "consolidated.jsonl");
+  for (unsigned seed = 1; seed <= kSeeds; ++seed) {
+    const Scenario scenario = make_half_empty(seed);
+    const std::filesystem::path at = std::filesystem::path(folder) / scenario.name;
+    std::filesystem::create_directories(at);
+    write(at / "catalogue.yaml", scenario.catalogue);
+    write(at / "cluster.yaml", scenario.cluster);
+    const Consolidated done(scenario);
+    ours << json::serialize(json::Value(json::Object{{"name", scenario.name},
+                                                     {"nodes", done.nodes},
+                                                     {"before", done.plan.cost},
+                                                     {"cost", done.plan.cost - done.plan.savings},
+                                                     {"after", done.nodes_after},
+                                                     {"moved", done.moved},
+                                                     {"seconds", done.seconds}}))
+         << "\n";
+  }
+}
+
 /// A line of karpenter_facts.txt.
 struct Fact {
   std::string kind;

@@ -155,6 +155,23 @@ TEST(Packing, OfTinyProblemsTheCheapestAndABoundBelowIt) {
   EXPECT_GE(exact, all * 9 / 10);
 }
 
+TEST(Packing, TheBoundKnowsThatPoolsOfMoreWeightComeFirst) {
+  PackingProblem problem;
+  problem.shapes = {{{4000, 16000, 110}, {4000}, 1.0, 0}, {{4000, 16000, 110}, {4000}, 0.1, 1}};
+  problem.pools = {{10, {INT64_MAX}}, {1, {INT64_MAX}}};
+  problem.items = {{{4000, 4000, 1}, 5, 0, {0, 1}}};
+  EXPECT_NEAR(pack(problem).bound, 5.0, 1e-6) << "the dear pool comes first, and has no limits";
+  EXPECT_NEAR(lower_bound(problem, {}), 5.0, 1e-6);
+  problem.items[0].goes_by_weight = false;
+  EXPECT_NEAR(lower_bound(problem, {}), 0.5, 1e-6) << "something else may send them to the other";
+  problem.items[0].goes_by_weight = true;
+  problem.pools[0].left = {8000};
+  const Packed packed = pack(problem);
+  EXPECT_NEAR(packed.cost, 2.3, 1e-6);
+  EXPECT_LE(packed.bound, packed.cost);
+  EXPECT_NEAR(lower_bound(problem, {}), 0.5, 1e-6) << "a pool with limits may leave everybody to the other";
+}
+
 TEST(Packing, EndsWhenTimeIsOver) {
   Random random{std::mt19937_64(7)};
   const PackingProblem problem = random_problem(random, 6, 100, 20);

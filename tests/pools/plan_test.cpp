@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include "placement/moves.h"
 #include "tests/pools/builder.h"
 
 namespace berth::pools {
@@ -342,6 +343,70 @@ TEST(Plan, PreferencesAreKeptWhereTheyCostNothing) {
   EXPECT_EQ(words(dear.plan().claims), "1 x small a on-demand");
 }
 
+std::string soft_spread(const std::string& app, const std::string& key) {
+  return fmt::format(
+      "topologySpreadConstraints: [{{maxSkew: 1, topologyKey: {}, whenUnsatisfiable: ScheduleAnyway, labelSelector: "
+      "{{matchLabels: {{app: {}}}}}}}]",
+      key, app);
+}
+/// A preferred term: `sort` is podAffinity or podAntiAffinity.
+std::string soft_term(const std::string& sort, const std::string& app, const std::string& key) {
+  return fmt::format(
+      "{}: {{preferredDuringSchedulingIgnoredDuringExecution: [{{weight: 10, podAffinityTerm: {{topologyKey: {}, "
+      "labelSelector: {{matchLabels: {{app: {}}}}}}}}}]}}",
+      sort, key, app);
+}
+
+TEST(Plan, SpreadingAndKeepingApartThatIsOnlyPreferredIsKeptWhereItCostsNothing) {
+  TestWorld spread;
+  spread.add(pool_document("general", kOnDemand));
+  spread.add_pods("web", 2, "1900m", "1Gi", "{" + soft_spread("web", "topology.kubernetes.io/zone") + "}");
+  const ProvisionPlan plan = spread.plan();
+  ASSERT_EQ(plan.claims.size(), 2U) << "two small ones cost as much as one of twice the size";
+  EXPECT_NE(plan.claims[0].zone, plan.claims[1].zone);
+  EXPECT_NEAR(plan.cost, 0.2, 1e-9);
+  EXPECT_FALSE(plan.claims[0].pods[0]->view().spread_constraints[0].is_hard) << "the pods are as they were";
+  TestWorld dear;
+  dear.add(pool_document("general", kOnDemand));
+  dear.add_pods("web", 4, "1900m", "1Gi", "{" + soft_spread("web", "topology.kubernetes.io/zone") + "}");
+  EXPECT_EQ(words(dear.plan().claims), "1 x large a on-demand") << "it would cost two cents";
+  TestWorld apart;
+  apart.add(pool_document("general", kOnDemand));
+  apart.add_pods("web", 2, "1900m", "1Gi", "{affinity: {" + soft_term("podAntiAffinity", "web", "kubernetes.io/hostname") + "}}");
+  EXPECT_EQ(apart.plan().claims.size(), 2U);
+}
+
+TEST(Plan, BeingBesideOthersIsKeptAndDroppedBeforeKeepingApart) {
+  const auto zones_of = [](const std::string& affinity) {
+    TestWorld world;
+    world.add(pool_document("general", kOnDemand));
+    world.add_owned("there", "general", *small_catalogue().find("small"), "c", "on-demand");
+    world.add(pod("db-0", "2", "1Gi", "{}", "there"));
+    world.add_pods("web", 1, "1", "1Gi", "{affinity: {" + affinity + "}}");
+    const ProvisionPlan plan = world.plan();
+    return plan.claims.size() == 1 ? plan.claims[0].zone : "";
+  };
+  const std::string key = "topology.kubernetes.io/zone";
+  EXPECT_EQ(zones_of(soft_term("podAffinity", "db", key)), "c");
+  EXPECT_NE(zones_of(soft_term("podAntiAffinity", "db", key)), "c");
+  EXPECT_NE(zones_of(soft_term("podAffinity", "db", key) + ", " + soft_term("podAntiAffinity", "db", key)), "c")
+      << "both cannot be: being beside others is dropped first";
+}
+
+TEST(Plan, WhatOneWorkloadPrefersAtACostTakesNothingFromAnother) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand));
+  world.add_owned("there", "general", *small_catalogue().find("small"), "c", "on-demand");
+  world.add(pod("db-0", "2", "1Gi", "{}", "there"));
+  world.add_pods("web", 4, "1900m", "1Gi", "{" + soft_spread("web", "kubernetes.io/hostname") + "}");
+  world.add_pods("api", 1, "7", "1Gi", "{affinity: {" + soft_term("podAffinity", "db", "topology.kubernetes.io/zone") + "}}");
+  const ProvisionPlan plan = world.plan();
+  EXPECT_NEAR(plan.cost, 0.76, 1e-9);
+  const auto of_api = std::ranges::find(plan.claims, "api-0", [](const NewClaim& claim) { return claim.pods[0]->view().meta.name; });
+  ASSERT_NE(of_api, plan.claims.end());
+  EXPECT_EQ(of_api->zone, "c");
+}
+
 TEST(Plan, WhatCouldNotBeHadLatelyIsLeftOut) {
   TestWorld world;
   world.add(pool_document("general", kOnDemand));
@@ -376,6 +441,27 @@ TEST(Consolidation, PodsMoveToRoomThatIsThereAndTheRestStays) {
   EXPECT_EQ(plan.steps[0].nodes.size(), 1U);
   EXPECT_TRUE(plan.steps[0].replacements.empty());
   EXPECT_EQ(plan.steps[0].evicted.size(), 1U);
+}
+
+TEST(Consolidation, WhoWasMovedDoesNotMoveAgainUntilSomethingChanges) {
+  TestWorld world;
+  world.add(pool_document("general", kOnDemand, "{disruption: {consolidateAfter: 0s, budgets: [{nodes: '100%'}]}}"));
+  for (const char* name : {"n1", "n2"}) world.add_owned(name, "general", *small_catalogue().find("small"), "a", "on-demand");
+  world.add(pod("web-1", "500m", "1Gi", "{}", "n1"));
+  world.add(pod("web-2", "500m", "1Gi", "{}", "n2"));
+  placement::Moves moves;
+  for (const char* name : {"web-1", "web-2"}) {
+    moves.evicted("rs");
+    ASSERT_TRUE(moves.came(name, "rs", kNow));
+  }
+  const ProvisionInput& asked = world.input();
+  ConsolidationPlan plan = plan_consolidation({asked, world.view.owned, &moves});
+  EXPECT_TRUE(plan.steps.empty());
+  ASSERT_EQ(plan.staying.size(), 2U);
+  EXPECT_EQ(plan.staying[0].second, "default/web-1 was moved here, and nothing has changed from outside since");
+  moves.changed();
+  plan = plan_consolidation({asked, world.view.owned, &moves});
+  EXPECT_EQ(plan.steps.size(), 1U);
 }
 
 TEST(Consolidation, ACheaperNodeInsteadAndThenRest) {

@@ -8,6 +8,9 @@
 #include <random>
 #include <utility>
 
+#include "placement/cluster.h"
+#include "pools/catalogue.h"
+
 namespace berth::pools::tests {
 namespace {
 
@@ -360,6 +363,65 @@ Scenario make_scenario(const std::string& kind, unsigned seed) {
   for (const App& app : made.apps)
     for (std::int64_t i = 0; i < app.count; ++i) cluster += pod_text(app, i);
   return {fmt::format("{}-{}", kind, seed), std::move(made.types), std::move(cluster)};
+}
+
+namespace {
+
+std::string resources_text(const model::ResourceList& list) {
+  std::vector<std::string> out;
+  for (const auto& [name, amount] : list) out.push_back(fmt::format("{}: \"{}\"", name, amount.to_string()));
+  return fmt::format("{{{}}}", fmt::join(out, ", "));
+}
+
+std::string node_text(const std::string& name, const InstanceType& type, const Offering& offering) {
+  std::vector<std::string> labels = {"karpenter.sh/nodepool: general", fmt::format("{}: {}", kHost, name),
+                                     fmt::format("{}: {}", kZone, offering.zone), fmt::format("{}: {}", kCapacity, offering.capacity_type)};
+  for (const auto& [key, value] : type.labels.pairs()) labels.push_back(fmt::format("{}: \"{}\"", key, value));
+  const std::string since = "lastTransitionTime: '2026-11-28T11:00:00Z'";
+  return fmt::format(
+      "---\n{{apiVersion: v1, kind: Node, metadata: {{name: {0}, uid: {0}, labels: {{{1}}}}}, status: {{capacity: {2}, allocatable: {3}, "
+      "conditions: [{{type: Ready, status: 'True'}}]}}}}\n---\n{{apiVersion: karpenter.sh/v1, kind: NodeClaim, metadata: {{name: {0}, uid: "
+      "claim-{0}, labels: {{{1}}}, creationTimestamp: '2026-11-28T11:00:00Z'}}, spec: {{requirements: []}}, status: {{nodeName: {0}, "
+      "capacity: {2}, allocatable: {3}, conditions: [{{type: Launched, status: 'True', {4}}}, {{type: Registered, status: 'True', {4}}}, "
+      "{{type: Initialized, status: 'True', {4}}}, {{type: Consolidatable, status: 'True', {4}}}]}}}}\n",
+      name, fmt::join(labels, ", "), resources_text(type.capacity), resources_text(type.allocatable), since);
+}
+
+}  // namespace
+
+Scenario make_half_empty(unsigned seed) {
+  Lot lot(seed * 1000 + 500);
+  Scenario out{fmt::format("consolidation-{}", seed), make_types(lot, false), ""};
+  const Catalogue catalogue = Catalogue::parse(out.catalogue, out.name).value();
+  std::vector<std::pair<const InstanceType*, const Offering*>> choice;
+  for (const InstanceType& type : catalogue.types)
+    for (const Offering& offering : type.offerings)
+      if (offering.capacity_type == "on-demand" && *type.labels.get(kArch) == "amd64" && type.name != "base.96")
+        choice.emplace_back(&type, &offering);
+  std::vector<App> apps;
+  for (std::size_t i = 0; i < 12; ++i) apps.push_back(any_app(lot, i));
+  out.cluster =
+      pool_text({"general",
+                 "disruption: {consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 0s, budgets: [{nodes: \"100%\"}]}, ",
+                 {in(kCapacity, "on-demand"), in(kArch, "amd64")},
+                 {}});
+  std::int64_t number = 0;
+  for (int i = 0; i < 60; ++i) {
+    const auto& [type, offering] = lot.of(choice);
+    const std::string name = fmt::format("n{:02}", i);
+    out.cluster += node_text(name, *type, *offering);
+    const auto room = placement::Resource::from_list(type->allocatable);
+    const std::int64_t share = lot.number(20, 50);
+    std::int64_t cpu = room.cpu_milli * share / 100, memory = (room.memory_bytes >> 20) * share / 100;
+    for (int tries = 0; tries < 40; ++tries) {
+      const App& app = lot.of(apps);
+      if (app.cpu > cpu || app.memory > memory) continue;
+      cpu -= app.cpu;
+      memory -= app.memory;
+      out.cluster += pod_text(app, ++number, name);
+    }
+  }
+  return out;
 }
 
 Scenario make_large_scenario() {

@@ -15,6 +15,8 @@ struct Scenario {
 const std::vector<std::string>& scenario_kinds();
 /// The same for the same kind and seed, on every machine.
 Scenario make_scenario(const std::string& kind, unsigned seed);
+/// Sixty nodes of a pool of many types, which pods fill by a fifth to a half: what can be saved?
+Scenario make_half_empty(unsigned seed);
 /// 5,000 pods of 400 kinds onto about 700 types.
 Scenario make_large_scenario();
 

@@ -1,6 +1,6 @@
 // Karpenter's own scheduler on the scenarios of tests/pools: a line each, of what it would buy.
 //
-//	peer [-runs 3] [-workers 5] [-facts] DIR...
+//	peer [-runs 3] [-workers 5] [-facts] [-consolidate] DIR...
 //
 // A folder holds catalogue.yaml (our InstanceTypeCatalogue) and cluster.yaml (NodePools, Nodes, NodeClaims, Pods, DaemonSets). It is built
 // inside a checkout of Karpenter's core with its vendored modules, as a package of its own (tests/peers/karpenter/run says how), and
@@ -230,14 +230,22 @@ type result struct {
 	Processor float64  `json:"processorSeconds"`
 }
 
-func solve(dir string, workers int, verbose bool) result {
-	types_ := instanceTypes(filepath.Join(dir, "catalogue.yaml"))
-	read := readCluster(filepath.Join(dir, "cluster.yaml"))
+// Karpenter's view of a cluster, on an API in memory.
+type world struct {
+	ctx         context.Context
+	api         client.Client
+	cluster     *state.Cluster
+	provider    *fake.CloudProvider
+	provisioner *provisioning.Provisioner
+	ticker      clock.Clock
+}
+
+func stand(objects []client.Object, types_ []*cloudprovider.InstanceType) world {
 	ctx := injection.WithControllerName(context.Background(), "provisioner")
 	ctx = options.ToContext(ctx, test.Options())
 	provider := fake.NewCloudProvider()
 	provider.InstanceTypes = types_
-	builder := fakeclient.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(read.objects...).
+	builder := fakeclient.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
 		WithIndex(&corev1.Node{}, "spec.providerID", func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
 		WithIndex(&v1.NodeClaim{}, "status.providerID", func(o client.Object) []string { return []string{o.(*v1.NodeClaim).Status.ProviderID} })
@@ -254,17 +262,17 @@ func solve(dir string, workers int, verbose bool) result {
 	api := builder.Build()
 	ticker := clock.RealClock{}
 	cluster := state.NewCluster(ticker, api, provider)
-	for _, object := range read.objects {
+	for _, object := range objects {
 		if claim, ok := object.(*v1.NodeClaim); ok {
 			cluster.UpdateNodeClaim(claim)
 		}
 	}
-	for _, object := range read.objects {
+	for _, object := range objects {
 		if node, ok := object.(*corev1.Node); ok {
 			must(0, cluster.UpdateNode(ctx, node))
 		}
 	}
-	for _, object := range read.objects {
+	for _, object := range objects {
 		if pod, ok := object.(*corev1.Pod); ok {
 			must(0, cluster.UpdatePod(ctx, pod))
 		}
@@ -273,6 +281,14 @@ func solve(dir string, workers int, verbose bool) result {
 		}
 	}
 	provisioner := provisioning.NewProvisioner(api, events.NewRecorder(&record.FakeRecorder{}), provider, cluster, ticker)
+	return world{ctx, api, cluster, provider, provisioner, ticker}
+}
+
+func solve(dir string, workers int, verbose bool) result {
+	types_ := instanceTypes(filepath.Join(dir, "catalogue.yaml"))
+	read := readCluster(filepath.Join(dir, "cluster.yaml"))
+	w := stand(read.objects, types_)
+	ctx, cluster, provisioner := w.ctx, w.cluster, w.provisioner
 	started, used := time.Now(), processorSeconds()
 	// As Provisioner.Schedule does.
 	scheduler := must(provisioner.NewScheduler(ctx, read.pods, cluster.DeepCopyNodes().Active(), karpsched.DisableReservedCapacityFallback,
@@ -322,10 +338,20 @@ func main() {
 	runs := flag.Int("runs", 1, "how often: the best is told, the fewest pods without a node first, then the least cost")
 	facts := flag.Bool("facts", false, "what tests/pools/karpenter_facts.txt holds, instead of JSON")
 	workers := flag.Int("workers", 5, "goroutines of one solution, as in Karpenter's benchmark")
+	saves := flag.Bool("consolidate", false, "what consolidation makes of a cluster instead")
 	verbose := flag.Bool("v", false, "types and reasons too")
 	flag.Parse()
 	log.SetLogger(logging.NopLogger)
 	for _, dir := range flag.Args() {
+		if *saves {
+			one := consolidate(dir)
+			if *facts {
+				fmt.Printf("%s nodes=%d before=%.4f after=%d cost=%.4f\n", one.Name, one.Nodes, one.Before, one.After, one.Cost)
+			} else {
+				fmt.Println(string(must(json.Marshal(one))))
+			}
+			continue
+		}
 		var best result
 		for i := 0; i < *runs; i++ {
 			one := solve(dir, *workers, *verbose)
