@@ -276,7 +276,7 @@ json::Object cache_memory(const Options& options) {
   return {{"pods_stored", count},
           {"empty_mb", rounded(empty)},
           {"full_mb", rounded(full)},
-          {"json_bytes", sample.items[0]->value->size()},
+          {"json_bytes", sample.items[0]->text_bytes()},
           {"bytes_per_pod", std::round((full - empty) * (1 << 20) / static_cast<double>(count))}};
 }
 

@@ -38,7 +38,8 @@ std::optional<World::PodMark> World::PodMark::of(const client::Object& pod) {
   static const json::PathScanner scanner(
       {"metadata.annotations", "metadata.creationTimestamp", "spec.restartPolicy", "status.phase", "status.conditions"});
   std::array<std::string_view, 5> raw;
-  if (!scanner.scan(pod.bytes(), raw)) return std::nullopt;
+  const HeldText text = pod.text();
+  if (!scanner.scan(*text, raw)) return std::nullopt;
   PodMark out{.uid = pod.uid(), .controller = pod.controller_uid(), .labels = &pod.labels()};
   out.created = parse_rfc3339(json::unquote(raw[1])).value_or(TimePoint{});
   const bool has_failed = raw[3] == R"("Failed")", has_succeeded = raw[3] == R"("Succeeded")";

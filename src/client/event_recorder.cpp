@@ -89,7 +89,8 @@ ObjectReference reference_to(const Object& object) {
   static const json::PathScanner scanner({"kind", "apiVersion"});
   std::array<std::string_view, 2> raw;
   ObjectReference out{.ns = object.ns(), .name = object.name(), .uid = object.uid(), .resource_version = std::to_string(object.revision())};
-  if (scanner.scan(object.bytes(), raw)) {
+  const HeldText text = object.text();
+  if (scanner.scan(*text, raw)) {
     out.kind = json::unquote(raw[0]);
     out.api_version = json::unquote(raw[1]);
   }

@@ -266,7 +266,7 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
       s->is_broken = !s->decoder.feed(data, s->events);
       if (!s->events.empty() || s->is_broken) notify(*s);
     };
-    callbacks.on_event = [weak = std::weak_ptr(current), notify](std::string_view type, const Bytes& object) {
+    callbacks.on_event = [weak = std::weak_ptr(current), notify](std::string_view type, const KeptTextRef& object) {
       const auto s = weak.lock();
       if (!s) return;
       const std::lock_guard lock(s->mutex);
@@ -313,7 +313,7 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
   /// Only at the end it is known what is no longer there.
   void gather(WatchSession& of, WatchEvent event) {
     if (event.type != WatchEvent::Type::kBookmark) return listed.push_back(std::move(event.object));
-    if (event.object->bytes().find("k8s.io/initial-events-end") == std::string::npos) return;
+    if (event.object->text()->find("k8s.io/initial-events-end") == std::string::npos) return;
     note_revision(event.object->revision());
     of.is_listing = false;
     take_list();

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "base/json_scan.h"
+#include "model/label_hash.h"
 
 namespace berth::client {
 namespace {
@@ -20,11 +21,15 @@ bool is_present(std::string_view raw) { return !raw.empty() && raw != "null"; }
 
 }  // namespace
 
-Object::Object(Bytes bytes) : bytes_(std::move(bytes)) {
+Object::Object(KeptTextRef text) : kept_(std::move(text)) {
+  static const auto nothing = std::make_shared<const Alike>();
+  alike_ = nothing;
+  const HeldText held = kept_->read();
   std::array<std::string_view, kFieldCount> raw;
-  if (!metadata_scanner().scan(*bytes_, raw)) return;
+  if (!metadata_scanner().scan(*held, raw)) return;
+  Alike alike;
   name_ = json::unquote(raw[kName]);
-  ns_ = json::unquote(raw[kNamespace]);
+  alike.ns = json::unquote(raw[kNamespace]);
   uid_ = json::unquote(raw[kUid]);
   const auto revision = json::unquote(raw[kRevision]);
   std::from_chars(revision.data(), revision.data() + revision.size(), revision_);
@@ -34,22 +39,36 @@ Object::Object(Bytes bytes) : bytes_(std::move(bytes)) {
     json::for_each_member(raw[kLabels], [&](std::string_view key, std::string_view value) {
       if (value.starts_with('"')) labels.emplace_back(json::unquote(key), json::unquote(value));
     });
-    labels_ = model::Labels(std::move(labels));
+    alike.labels = model::Labels(std::move(labels));
   }
-  if (!is_present(raw[kOwners])) return;
-  json::for_each_element(raw[kOwners], [&](std::string_view owner) {
-    static const json::PathScanner scanner({"controller", "uid", "kind", "name"});
-    std::array<std::string_view, 4> fields;
-    if (!scanner.scan(owner, fields) || fields[0] != "true") return;
-    controller_uid_ = json::unquote(fields[1]);
-    controller_kind_ = json::unquote(fields[2]);
-    controller_name_ = json::unquote(fields[3]);
-  });
+  if (is_present(raw[kOwners]))
+    json::for_each_element(raw[kOwners], [&](std::string_view owner) {
+      static const json::PathScanner scanner({"controller", "uid", "kind", "name"});
+      std::array<std::string_view, 4> fields;
+      if (!scanner.scan(owner, fields) || fields[0] != "true") return;
+      alike.controller_uid = json::unquote(fields[1]);
+      alike.controller_kind = json::unquote(fields[2]);
+      alike.controller_name = json::unquote(fields[3]);
+    });
+  alike_ = share(std::move(alike));
+}
+
+struct Object::AlikeHash {
+  std::size_t operator()(const Alike& alike) const {
+    std::size_t hash = model::LabelsHash()(alike.labels);
+    for (const std::string* part : {&alike.ns, &alike.controller_uid}) mix_hash(hash, std::hash<std::string>()(*part));
+    return hash;
+  }
+};
+
+std::shared_ptr<const Object::Alike> Object::share(Alike alike) {
+  static auto* pool = new SharedPool<Alike, AlikeHash>;
+  return pool->share(std::move(alike));
 }
 
 Object::Object(const json::Value& document) : Object(json::serialize(document)) {}
 
-ObjectRef share_object(const Bytes& bytes) {
+ObjectRef share_object(const KeptTextRef& text) {
   /// Watches are told in groups: what comes next to one has come to another some thousand objects ago at most.
   struct Shelf {
     std::mutex mutex;
@@ -57,11 +76,11 @@ ObjectRef share_object(const Bytes& bytes) {
     std::size_t next = 0;
   };
   static std::array<Shelf, 1024> young;
-  Shelf& shelf = young[(std::hash<const std::string*>()(bytes.get()) >> 4) % young.size()];
+  Shelf& shelf = young[(std::hash<const KeptText*>()(text.get()) >> 4) % young.size()];
   const std::lock_guard lock(shelf.mutex);
   for (const auto& known : shelf.objects)
-    if (ObjectRef object = known.lock(); object && &object->bytes() == bytes.get()) return object;
-  auto made = std::make_shared<const Object>(bytes);
+    if (ObjectRef object = known.lock(); object && object->kept() == text) return object;
+  auto made = std::make_shared<const Object>(text);
   shelf.objects[shelf.next++ % shelf.objects.size()] = made;
   return made;
 }
@@ -77,7 +96,7 @@ std::shared_ptr<const json::Value> Object::parsed() const {
 }
 
 json::Value Object::document() const {
-  auto parsed = json::parse(*bytes_);
+  auto parsed = json::parse(kept_->read().here());
   return parsed ? std::move(*parsed) : json::Value(nullptr);
 }
 

@@ -144,7 +144,7 @@ class InProcessWriter final : public net::ResponseWriter {
     const std::lock_guard lock(exchange_->gate);
     return static_cast<bool>(exchange_->stream.on_event);
   }
-  bool write_event(std::string_view type, const Bytes& object) override {
+  bool write_event(std::string_view type, const KeptTextRef& object) override {
     const std::lock_guard lock(exchange_->gate);
     if (exchange_->is_gone || !exchange_->is_stream) return false;
     if (exchange_->stream.on_event) exchange_->stream.on_event(type, object);

@@ -64,7 +64,7 @@ bool WatchDecoder::feed(std::string_view data, std::vector<WatchEvent>& out) {
   return true;
 }
 
-bool WatchDecoder::take(std::string_view type, const Bytes& object, std::vector<WatchEvent>& out) {
+bool WatchDecoder::take(std::string_view type, const KeptTextRef& object, std::vector<WatchEvent>& out) {
   WatchEvent event;
   if (!read_type(type, event.type)) return false;
   event.object = share_object(object);

@@ -22,7 +22,7 @@ class WatchDecoder {
   /// Appends the events of all lines that are complete. False when the stream is not a watch's (then it is of no further use).
   bool feed(std::string_view data, std::vector<WatchEvent>& out);
   /// An event that comes as it is stored (StreamCallbacks::on_event). False when its type is none.
-  static bool take(std::string_view type, const Bytes& object, std::vector<WatchEvent>& out);
+  static bool take(std::string_view type, const KeptTextRef& object, std::vector<WatchEvent>& out);
 
  private:
   bool decode_line(std::string_view line, std::vector<WatchEvent>& out);

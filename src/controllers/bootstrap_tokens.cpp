@@ -10,7 +10,7 @@ constexpr std::string_view kInfoNamespace = "kube-public", kInfoName = "cluster-
 
 /// Of a Secret, without parsing it: those that may be bootstrap tokens.
 bool may_be_token(const Object& secret) {
-  return secret.ns() == security::kBootstrapTokenNamespace && secret.bytes().find(security::kBootstrapTokenType) != std::string::npos;
+  return secret.ns() == security::kBootstrapTokenNamespace && secret.text()->find(security::kBootstrapTokenType) != std::string::npos;
 }
 
 class TokenCleaner final : public Controller {

@@ -16,10 +16,11 @@ void erase_from(Map& map, std::string_view group, const KnownObject& known) {
 }
 
 /// spec.selector as it stands in the bytes.
-std::string_view selector_text(const Object& object) {
+std::string selector_text(const Object& object) {
   static const json::PathScanner scanner({"spec.selector"});
   std::string_view value;
-  return scanner.scan(object.bytes(), {&value, 1}) ? value : std::string_view();
+  const HeldText text = object.text();
+  return scanner.scan(*text, {&value, 1}) ? std::string(value) : std::string();
 }
 
 template <typename Map>
@@ -37,10 +38,11 @@ std::vector<ObjectRef> objects_of(const ObjectSet& set) {
 
 }  // namespace
 
-std::string_view spec_text(const Object& object) {
+std::string spec_text(const Object& object) {
   static const json::PathScanner scanner({"spec"});
   std::string_view value;
-  return scanner.scan(object.bytes(), {&value, 1}) ? value : std::string_view();
+  const HeldText text = object.text();
+  return scanner.scan(*text, {&value, 1}) ? std::string(value) : std::string();
 }
 
 model::Selector selector_of(Kind kind, const json::Value& document) {

@@ -14,7 +14,7 @@
 namespace berth::controllers {
 
 /// .spec as it stands in the object's bytes; empty without one.
-std::string_view spec_text(const Object& object);
+std::string spec_text(const Object& object);
 
 /// A change of one object: `before` null: it is new; `after` null: it is gone (`before` is the last state known). The pods are set for
 /// pods.

@@ -209,7 +209,7 @@ bool remove_condition(json::Array& conditions, std::string_view type) {
 }
 
 std::int64_t burst_of(const Object& owner, std::int64_t burst) {
-  const auto fit = static_cast<std::int64_t>(Plan::kMostBytes / std::max<std::size_t>(owner.bytes().size(), 1));
+  const auto fit = static_cast<std::int64_t>(Plan::kMostBytes / std::max<std::size_t>(owner.text_bytes(), 1));
   return std::clamp<std::int64_t>(fit, 1, burst);
 }
 

@@ -88,7 +88,7 @@ void DaemonSetController::take_node(const Event& event, const Cache& cache, KeyS
     nodes_.erase(name);
   } else {
     daemon::NodeFacts facts{event.after->labels(), {}};
-    if (event.after->bytes().find("\"taints\"") != std::string::npos) {
+    if (event.after->text()->find("\"taints\"") != std::string::npos) {
       const auto parsed = event.after->parsed();
       const json::Value& document = *parsed;
       for (const json::Value& taint : json::get_array(document, {"spec", "taints"})) facts.taints.push_back(model::parse_taint(taint));
@@ -144,7 +144,7 @@ Plan DaemonSetController::reconcile(const std::string& key, TimePoint now, const
                     .rolling = json::get_string(document, {"spec", "updateStrategy", "type"}) != "OnDelete"};
   const json::Value pod_template = daemon_template(document, wish.hash);
   daemon::Ledger& ledger = ledgers_[key];
-  daemon::Ledger::Basis basis{object->uid(), std::string(spec_text(*object)), wish.hash, wish.template_generation};
+  daemon::Ledger::Basis basis{object->uid(), spec_text(*object), wish.hash, wish.template_generation};
   if (!ledger.is_of(basis)) {
     Claim claim = claim_pods(kinds().daemon_set, *object, selector, cache, any_pod);
     std::ranges::move(claim.writes, std::back_inserter(plan.writes));
@@ -211,7 +211,7 @@ void DaemonSetController::carry_out(Plan& plan, const Object& object, const json
     write.stage = 1;
     write.on_success = note_about(kinds().daemon_set, object, "Normal", "SuccessfulCreate", "Created pod: {}");
     write.on_failure = note_about(kinds().daemon_set, object, "Warning", "FailedCreate", "Error creating: {}");
-    plan.add(std::move(write), object.bytes().size());
+    plan.add(std::move(write), object.text_bytes());
   }
   for (std::size_t i = 0; i < std::min(steps.remove.size(), kBurst); ++i) {
     const PodInfo& pod = *steps.remove[i];

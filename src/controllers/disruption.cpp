@@ -36,7 +36,7 @@ class DisruptionController final : public Controller {
     }
     if (event.kind != kinds().pod) return owner_changed(event, cache, sink);
     // The parse is spared by a look at the bytes.
-    if (event.pod_after && event.after->bytes().find("DisruptionTarget") != std::string::npos) sink.add("/" + event.after->key());
+    if (event.pod_after && event.after->text()->find("DisruptionTarget") != std::string::npos) sink.add("/" + event.after->key());
     const std::vector<ObjectRef> matching = ledger_.take_pod(event, cache, [&](const std::string& key) { sink.add(key); });
     if (matching.size() < 2) return;
     ambiguous_[matching[0]->key()].push_back(
@@ -160,8 +160,9 @@ class DisruptionController final : public Controller {
   void owner_changed(const Event& event, const Cache& cache, KeySink& sink) const {
     static const json::PathScanner scanner({"spec.replicas"});
     const auto size = [](const ObjectRef& object) {
-      std::string_view text;
-      return object && scanner.scan(object->bytes(), {&text, 1}) ? std::string(text) : std::string();
+      std::string_view size_text;
+      const HeldText text = object ? object->text() : HeldText();
+      return text && scanner.scan(*text, {&size_text, 1}) ? std::string(size_text) : std::string();
     };
     if (event.before && event.after && event.before->controller_uid() == event.after->controller_uid() &&
         size(event.before) == size(event.after))

@@ -41,7 +41,7 @@ class GarbageCollector final : public Controller {
   struct Node {
     Kind kind = nullptr;
     ObjectRef object;
-    std::vector<OwnerReference> owners;
+    OwnerReferences owners;
   };
   enum class OwnerState { kSolid, kAbsent, kWaiting, kUnknown };
 
@@ -68,10 +68,10 @@ class GarbageCollector final : public Controller {
   bool started_ = false;
 };
 
-std::vector<OwnerReference> owners_of(const Event& event) {
+OwnerReferences owners_of(const Event& event) {
   if (event.pod_after) return event.pod_after->owners;
   // Most objects have no owner: the parse is spared by a look at the bytes.
-  if (event.after->bytes().find("\"ownerReferences\"") == std::string::npos) return {};
+  if (event.after->text()->find("\"ownerReferences\"") == std::string::npos) return {};
   return owner_references(*event.after->parsed());
 }
 
@@ -104,7 +104,7 @@ bool GarbageCollector::goes_on(const Event& event, KeySink& sink) {
 void GarbageCollector::on_event(const Event& event, const Cache&, TimePoint, KeySink& sink) {
   if (goes_on(event, sink)) return;
   const bool replaced = event.before && (!event.after || event.before->uid() != event.after->uid());
-  std::vector<OwnerReference> lost;
+  OwnerReferences lost;
   if (const auto it = nodes_.find(event.object().uid()); it != nodes_.end()) lost = it->second.owners;
   if (replaced) {
     const std::string& uid = event.before->uid();
@@ -190,7 +190,7 @@ Plan GarbageCollector::orphan_dependents(const Node& node, const json::Value& do
         if (json::get_string(owner, {"uid"}) != node.object->uid()) kept.push_back(owner);
       json::Value value = kept.empty() ? json::Value(nullptr) : json::Value(std::move(kept));
       plan.add(patch_object(dependent.kind, *dependent.object, {{"metadata", json::Object{{"ownerReferences", std::move(value)}}}}),
-               dependent.object->bytes().size());
+               dependent.object->text_bytes());
     }
   }
   if (plan.writes.empty()) plan.writes.push_back(remove_finalizer(node.kind, *node.object, document, kOrphanFinalizer));

@@ -230,7 +230,7 @@ JobController::Managed JobController::manage(Plan& plan, job::View& view, const 
   for (Write& write : creation.writes) {
     // What the server refuses must not hold up the counting.
     write.stage = record.create_failed ? kCreateLast : kCreate;
-    plan.add(std::move(write), view.object->bytes().size());
+    plan.add(std::move(write), view.object->text_bytes());
     managed.active += !record.create_failed;
   }
   return managed;

@@ -114,7 +114,7 @@ class MachineSetController final : public Controller {
       Write write = create_object(kinds().machine, set.ns(), body);
       write.slow_start = true;
       write.on_failure = note_about(kinds().machine_set, set, "Warning", "FailedCreate", "Error creating: {}");
-      plan.add(std::move(write), set.bytes().size());
+      plan.add(std::move(write), set.text_bytes());
     }
   }
 

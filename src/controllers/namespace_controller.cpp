@@ -163,7 +163,7 @@ NamespaceController::Remaining NamespaceController::remaining_in(const std::stri
     remaining.content.push_back(fmt::format("{}.{} has {} resource instances", kind->plural, kind->group, count));
     if (count > 1000) continue;
     cache.for_each_in(kind, ns, [&](const ObjectRef& item) {
-      if (!item->is_deleting() || item->bytes().find("\"finalizers\"") == std::string::npos) return;
+      if (!item->is_deleting() || item->text()->find("\"finalizers\"") == std::string::npos) return;
       const auto held_document_parsed = item->parsed();
       const json::Value& held_document = *held_document_parsed;
       for (const json::Value& finalizer : json::get_array(held_document, {"metadata", "finalizers"}))

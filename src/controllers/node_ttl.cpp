@@ -27,7 +27,7 @@ class NodeTtlController final : public Controller {
       return;
     }
     // Heartbeats come often: the parse is spared by a look at the bytes.
-    if (event.after->bytes().find(fmt::format("\"{}\":\"{}\"", kTtl, kSteps[step_].ttl_seconds)) == std::string::npos)
+    if (event.after->text()->find(fmt::format("\"{}\":\"{}\"", kTtl, kSteps[step_].ttl_seconds)) == std::string::npos)
       sink.add(event.after->name());
   }
   Plan reconcile(const std::string& key, TimePoint, const Cache& cache) override {

@@ -23,7 +23,7 @@ class PodGarbageCollector final : public Controller {
       missing_since_.erase(name);
       confirmed_.erase(name);
       homeless_.erase(name);
-      if (event.after->bytes().find("node.kubernetes.io/out-of-service") != std::string::npos) suspects_.insert(name);
+      if (event.after->text()->find("node.kubernetes.io/out-of-service") != std::string::npos) suspects_.insert(name);
     }
   }
   void on_start(const Cache&, TimePoint, KeySink& sink) override { sink.add("gc"); }
@@ -108,7 +108,7 @@ void PodGarbageCollector::collect_finished(Plan& plan, const Cache& cache, TimeP
   const std::int64_t surplus = static_cast<std::int64_t>(finished.size()) - options_.terminated_pod_threshold;
   if (surplus <= 0) return;
   const auto is_evicted = [](const PodRef& pod) {
-    return pod->object->bytes().find("Evicted") != std::string::npos &&
+    return pod->object->text()->find("Evicted") != std::string::npos &&
            json::get_string(*pod->object->parsed(), {"status", "reason"}) == "Evicted";
   };
   std::vector<std::tuple<bool, TimePoint, std::string_view, PodRef>> order;  // The evicted go first, then the oldest.

@@ -38,9 +38,29 @@ std::int32_t parse_cost(std::string_view text) {
   return digits.size() > 1 && digits.starts_with('0') ? 0 : value;
 }
 
-/// Pods of one template have the same: read again only where the text is another.
-std::vector<Toleration> read_tolerations(std::string_view raw) {
-  static thread_local std::pair<std::string, std::vector<Toleration>> last;
+struct ListHash {
+  std::size_t operator()(const std::vector<OwnerReference>& owners) const {
+    std::size_t hash = owners.size();
+    for (const OwnerReference& owner : owners) mix_hash(hash, std::hash<std::string>()(owner.uid));
+    return hash;
+  }
+  std::size_t operator()(const std::vector<Toleration>& tolerations) const {
+    std::size_t hash = tolerations.size();
+    for (const Toleration& toleration : tolerations) mix_hash(hash, std::hash<std::string>()(toleration.key));
+    return hash;
+  }
+};
+
+/// Pods of one workload have the same.
+template <typename T>
+SharedList<T> share(std::vector<T> list) {
+  static auto* pool = new SharedPool<std::vector<T>, ListHash>;
+  return list.empty() ? SharedList<T>() : SharedList<T>(pool->share(std::move(list)));
+}
+
+/// Read again only where the text is another than the last pod's.
+SharedList<Toleration> read_tolerations(std::string_view raw) {
+  static thread_local std::pair<std::string, SharedList<Toleration>> last;
   if (raw.empty() || raw == "null") return {};
   if (last.first == raw) return last.second;
   std::vector<Toleration> out;
@@ -58,8 +78,8 @@ std::vector<Toleration> read_tolerations(std::string_view raw) {
     if (std::from_chars(at[4].data(), at[4].data() + at[4].size(), seconds).ec == std::errc()) toleration.seconds = seconds;
     out.push_back(std::move(toleration));
   });
-  last = {std::string(raw), out};
-  return out;
+  last = {std::string(raw), share(std::move(out))};
+  return last.second;
 }
 
 bool has_claim(std::string_view volumes) {
@@ -101,7 +121,7 @@ void read_restarts(std::string_view raw, PodInfo& info) {
   });
 }
 
-std::vector<OwnerReference> read_owners(std::string_view raw) {
+OwnerReferences read_owners(std::string_view raw) {
   std::vector<OwnerReference> owners;
   json::for_each_element(raw, [&](std::string_view item) {
     static const json::PathScanner scanner({"uid", "apiVersion", "kind", "name", "controller", "blockOwnerDeletion"});
@@ -117,7 +137,7 @@ std::vector<OwnerReference> read_owners(std::string_view raw) {
     owner.blocks_deletion = at[5] == "true";
     owners.push_back(std::move(owner));
   });
-  return owners;
+  return share(std::move(owners));
 }
 
 std::int32_t read_cost(std::string_view annotations) {
@@ -132,7 +152,7 @@ std::int32_t read_cost(std::string_view annotations) {
 
 }  // namespace
 
-std::vector<OwnerReference> owner_references(const json::Value& document) {
+OwnerReferences owner_references(const json::Value& document) {
   std::vector<OwnerReference> owners;
   for (const json::Value& item : json::get_array(document, {"metadata", "ownerReferences"})) {
     OwnerReference owner;
@@ -145,21 +165,8 @@ std::vector<OwnerReference> owner_references(const json::Value& document) {
     owner.blocks_deletion = json::get_bool(item, {"blockOwnerDeletion"});
     owners.push_back(std::move(owner));
   }
-  return owners;
+  return share(std::move(owners));
 }
-
-namespace {
-
-/// Equal labels of pods that come at about the same time are kept once.
-std::shared_ptr<const model::Labels> share(const model::Labels& labels) {
-  static thread_local std::array<std::shared_ptr<const model::Labels>, 16> recent;
-  static thread_local std::size_t next = 0;
-  const auto known = std::ranges::find_if(recent, [&](const auto& one) { return one != nullptr && *one == labels; });
-  if (known != recent.end()) return *known;
-  return recent[next++ % recent.size()] = std::make_shared<const model::Labels>(labels);
-}
-
-}  // namespace
 
 /// From the bytes, without a document: every revision of every pod passes here.
 PodRef make_pod_info(ObjectRef object) {
@@ -187,10 +194,10 @@ PodRef make_pod_info(ObjectRef object) {
                                           "spec.schedulingGroup.podGroupName"});
   auto info = std::make_shared<PodInfo>();
   info->object = std::move(object);
-  info->shared_labels = share(info->object->labels());
   info->deleting = info->object->is_deleting();
   std::array<std::string_view, kPaths> at;
-  if (!scanner.scan(info->object->bytes(), at)) return info;
+  const HeldText text = info->object->text();
+  if (!scanner.scan(*text, at)) return info;
   info->created = time_of(at[kCreated]);
   info->deletion_time = time_of(at[kDeleted]);
   info->deletion_cost = read_cost(at[kAnnotations]);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/shared_pool.h"
 #include "client/object.h"
 
 namespace berth::controllers {
@@ -19,12 +20,14 @@ struct OwnerReference {
   bool blocks_deletion = false;
   friend bool operator==(const OwnerReference&, const OwnerReference&) = default;
 };
+using OwnerReferences = SharedList<OwnerReference>;
 /// metadata.ownerReferences; entries without a uid are left out.
-std::vector<OwnerReference> owner_references(const json::Value& document);
+OwnerReferences owner_references(const json::Value& document);
 
 struct Toleration {
   std::string key, op, value, effect;
   std::optional<std::int64_t> seconds;
+  friend bool operator==(const Toleration&, const Toleration&) = default;
 };
 
 enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };
@@ -32,7 +35,6 @@ enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };
 /// One revision of a pod, compact. Immutable, shared.
 struct PodInfo {
   ObjectRef object;
-  std::shared_ptr<const model::Labels> shared_labels;  ///< labels(); mostly the very same for pods of one template. Never null.
   std::string node;
   PodPhase phase = PodPhase::kPending;
   bool ready = false;
@@ -46,8 +48,8 @@ struct PodInfo {
   std::int32_t restarts = 0;       ///< The largest restartCount of its containers.
   std::int32_t deletion_cost = 0;  ///< controller.kubernetes.io/pod-deletion-cost
   TimePoint created{}, ready_since{}, scheduled_since{}, deletion_time{};
-  std::vector<OwnerReference> owners;
-  std::vector<Toleration> no_execute_tolerations;  ///< In the pod's order; those whose effect is empty or NoExecute.
+  OwnerReferences owners;
+  SharedList<Toleration> no_execute_tolerations;  ///< In the pod's order; those whose effect is empty or NoExecute.
 
   [[nodiscard]] const std::string& ns() const { return object->ns(); }
   [[nodiscard]] const std::string& name() const { return object->name(); }
@@ -70,8 +72,8 @@ class LabelMemo {
  public:
   template <typename Ask>
   bool operator()(const PodInfo& pod, const Ask& ask) {
-    if (pod.shared_labels.get() != last_) {
-      last_ = pod.shared_labels.get();
+    if (&pod.labels() != last_) {  // One for all pods of a template.
+      last_ = &pod.labels();
       answer_ = ask(*last_);
     }
     return answer_;

@@ -85,7 +85,7 @@ void QuotaLedger::take_quota(const Event& event, const Cache& cache) {
     return;
   }
   Quota& quota = by_ns_[ns][name];
-  const std::string_view spec = spec_text(*event.after);
+  const std::string spec = spec_text(*event.after);
   if (!quota.document.is_null() && quota.spec == spec) return;
   quota = {std::string(spec), event.after->document(), recount(event.after, cache)};
 }

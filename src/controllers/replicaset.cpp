@@ -96,7 +96,7 @@ void ReplicaSetController::create_pods(Plan& plan, const Object& object, const j
     write.tag = "FailedCreate";
     write.on_success = note_about(kind_, object, "Normal", "SuccessfulCreate", "Created pod: {}");
     write.on_failure = note_about(kind_, object, "Warning", "FailedCreate", "Error creating: {}");
-    plan.add(std::move(write), object.bytes().size());
+    plan.add(std::move(write), object.text_bytes());
   }
 }
 

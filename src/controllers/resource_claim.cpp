@@ -244,7 +244,7 @@ class ResourceClaims final : public Controller {
                                              {"spec", json::get_object(document, {"spec", "spec"})}});
     write.on_failure = note_about(maker.kind, user, "Warning", "FailedResourceClaimCreation",
                                   fmt::format("{} {}: create ResourceClaim : {{}}", maker.what, entry.name));
-    plan.add(std::move(write), made_from->bytes().size());
+    plan.add(std::move(write), made_from->text_bytes());
     return {};
   }
 

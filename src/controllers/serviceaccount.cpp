@@ -76,11 +76,11 @@ class TokenController final : public Controller {
   [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().secret, kinds().service_account}; }
   void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
     if (event.kind == kinds().secret) {
-      if (event.object().bytes().find("kubernetes.io/service-account-token") != std::string::npos) sink.add(event.object().key());
+      if (event.object().text()->find("kubernetes.io/service-account-token") != std::string::npos) sink.add(event.object().key());
       return;
     }
     cache.for_each_in(kinds().secret, event.object().ns(), [&](const ObjectRef& secret) {
-      if (secret->bytes().find("kubernetes.io/service-account-token") != std::string::npos) sink.add(secret->key());
+      if (secret->text()->find("kubernetes.io/service-account-token") != std::string::npos) sink.add(secret->key());
     });
   }
   Plan reconcile(const std::string& key, TimePoint, const Cache& cache) override;

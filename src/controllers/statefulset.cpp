@@ -141,7 +141,7 @@ bool create_claims(Plan& plan, const SetView& set, const std::string& pod_name, 
     write.on_failure =
         note_about(kinds().stateful_set, *set.object, "Warning", "FailedCreate",
                    fmt::format("Create Claim {} for Pod {} in StatefulSet {} failed error: {{}}", name, pod_name, set.object->name()));
-    plan.add(std::move(write), set.object->bytes().size() / set.claim_templates());
+    plan.add(std::move(write), set.object->text_bytes() / set.claim_templates());
   }
   return true;
 }
@@ -246,7 +246,7 @@ void create_pod(Plan& plan, const SetView& set, std::int64_t ordinal, const Cach
                                 fmt::format("Create Pod {} in StatefulSet {} successful", pod_name, set.object->name()));
   write.on_failure = note_about(kinds().stateful_set, *set.object, "Warning", "FailedCreate",
                                 fmt::format("Create Pod {} in StatefulSet {} failed error: {{}}", pod_name, set.object->name()));
-  plan.add(std::move(write), set.object->bytes().size());
+  plan.add(std::move(write), set.object->text_bytes());
 }
 
 void delete_pod(Plan& plan, const SetView& set, const PodInfo& pod) {

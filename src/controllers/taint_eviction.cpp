@@ -59,7 +59,7 @@ void TaintEvictionController::on_event(const Event& event, const Cache& cache, T
   const std::string& name = event.object().name();
   std::vector<Taint> taints;
   // Most nodes have no such taint: the parse is spared by a look at the bytes.
-  if (event.after && event.after->bytes().find("NoExecute") != std::string::npos) taints = node_taints(*event.after->parsed());
+  if (event.after && event.after->text()->find("NoExecute") != std::string::npos) taints = node_taints(*event.after->parsed());
   std::erase_if(taints, [](const Taint& taint) { return taint.effect != "NoExecute"; });
   const auto known = tainted_.find(name);
   if (std::ranges::any_of(taints, [](const Taint& taint) { return taint.time_added == TimePoint{}; }))

@@ -14,13 +14,14 @@ std::string scheduler_of(const PodInfo& pod) {
   static const json::PathScanner scanner({"spec.schedulerName"});
   std::array<std::string_view, 1> value;
   bool ok = true;
-  if (!scanner.scan(pod.object->bytes(), value) || value[0].empty()) return std::string(kDefaultScheduler);
+  const HeldText text = pod.object->text();
+  if (!scanner.scan(*text, value) || value[0].empty()) return std::string(kDefaultScheduler);
   const std::string_view name = json::unquote_plain(value[0], ok);
   return ok && !name.empty() ? std::string(name) : std::string(kDefaultScheduler);
 }
 
 /// A scheduler that looked at a pod and found no room, or that waits for its gates, leaves the condition.
-bool is_taken(const PodInfo& pod) { return !pod.node.empty() || pod.object->bytes().find("\"PodScheduled\"") != std::string::npos; }
+bool is_taken(const PodInfo& pod) { return !pod.node.empty() || pod.object->text()->find("\"PodScheduled\"") != std::string::npos; }
 
 class UnclaimedPods final : public Controller {
  public:

@@ -183,7 +183,7 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void changed(RowKind kind, const client::ObjectRef& object) {
-    std::string line(row_in(object->bytes()));
+    std::string line(row_in(object->text().here()));
     line += '\n';
     std::string key = key_of(kind, object->ns(), object->name());
     Bytes& row = rows[key];

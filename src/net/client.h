@@ -37,7 +37,7 @@ struct StreamCallbacks {
   std::function<void(std::string_view data)> on_data;
   /// Of a watch whose server is in this process: an event's type and its object's bytes, shared with the server, in place of the line that
   /// says the same. Unset: every event comes as text. A transport that changes what comes by leaves it unset.
-  std::function<void(std::string_view type, const Bytes& object)> on_event;
+  std::function<void(std::string_view type, const KeptTextRef& object)> on_event;
   std::function<void(std::string error)> on_end;  ///< Once, last; empty: the peer ended it in order.
 };
 

@@ -92,7 +92,7 @@ class ResponseWriter {
   /// The peer is in this process and takes events of a watch as they are (StreamCallbacks::on_event), instead of their text.
   [[nodiscard]] virtual bool takes_events() const { return false; }
   /// Requires takes_events(); otherwise as `write`.
-  virtual bool write_event(std::string_view /*type*/, const Bytes& /*object*/) { return false; }
+  virtual bool write_event(std::string_view /*type*/, const KeptTextRef& /*object*/) { return false; }
   /// Bytes queued and not yet taken by the socket: the producer's measure of a slow reader.
   [[nodiscard]] virtual std::size_t queued_bytes() const = 0;
   /// Calls once, from the I/O thread, when queued_bytes() falls below a quarter megabyte: to produce more without holding it in memory.

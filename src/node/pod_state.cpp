@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "base/shared_pool.h"
 #include "node/eviction/pod_facts.h"
 
 namespace berth::node {
@@ -92,11 +93,11 @@ json::Object container_status(const ContainerSpec& spec, const ContainerRecord& 
   if (!record.container_id.empty()) out["containerID"] = record.container_id;
   if (spec.role != ContainerRole::kEphemeral) out["started"] = record.is_started;
   if (!record.container_id.empty()) {
-    out["resources"] = record.resources.is_object() ? record.resources : spec.resources;
-    if (const json::Object& requests = json::get_object(spec.resources, {"requests"}); !requests.empty())
+    out["resources"] = record.resources.is_object() ? record.resources : *spec.resources;
+    if (const json::Object& requests = json::get_object(*spec.resources, {"requests"}); !requests.empty())
       out["allocatedResources"] = requests;
   }
-  if (!spec.volume_mounts.empty()) out["volumeMounts"] = spec.volume_mounts;
+  if (!spec.volume_mounts.empty()) out["volumeMounts"] = json::parse(spec.volume_mounts).value_or(json::Value(json::Array()));
   if (record.user.is_object()) out["user"] = record.user;
   if (!record.allocated_devices.empty()) out["allocatedResourcesStatus"] = record.allocated_devices;
   return out;
@@ -229,6 +230,18 @@ void add_condition(json::Array& out, const PodSpec& spec, PodState& state, OwnIn
 
 }  // namespace
 
+SharedJson share_json(json::Value value) {
+  // As texts: the order of members counts, since it is shown.
+  struct Hash {
+    std::size_t operator()(const json::Value& one) const { return std::hash<std::string>()(json::serialize(one)); }
+  };
+  struct Equal {
+    bool operator()(const json::Value& a, const json::Value& b) const { return json::serialize(a) == json::serialize(b); }
+  };
+  static auto* pool = new SharedPool<json::Value, Hash, Equal>;
+  return pool->share(std::move(value));
+}
+
 PodSpec read_pod_spec(const json::Value& pod) {
   PodSpec spec;
   spec.ns = json::get_string(pod, {"metadata", "namespace"});
@@ -238,7 +251,7 @@ PodSpec read_pod_spec(const json::Value& pod) {
   spec.restart_policy = parse_restart_policy(json::get_string(pod, {"spec", "restartPolicy"}), RestartPolicy::kAlways);
   spec.host_network = json::get_bool(pod, {"spec", "hostNetwork"});
   spec.generation = json::get_int(pod, {"metadata", "generation"});
-  spec.resources = pod_resources(pod);
+  spec.resources = share_json(pod_resources(pod));
   for (const json::Value& gate : json::get_array(pod, {"spec", "readinessGates"}))
     spec.readiness_gates.emplace_back(json::get_string(gate, {"conditionType"}));
   const auto add = [&](const json::Value& container, bool init) {
@@ -247,10 +260,10 @@ PodSpec read_pod_spec(const json::Value& pod) {
     c.image = json::get_string(container, {"image"});
     const std::string_view own = json::get_string(container, {"restartPolicy"});
     if (const json::Value* resources = json::find(container, "resources"); resources && resources->is_object())
-      c.resources = *resources;
+      c.resources = share_json(*resources);
     else
-      c.resources = json::Object{};
-    c.volume_mounts = shown_mounts(container);
+      c.resources = share_json(json::Object{});
+    if (const json::Array mounts = shown_mounts(container); !mounts.empty()) c.volume_mounts = json::serialize(mounts);
     for (const json::Value& rule : json::get_array(container, {"restartPolicyRules"})) {
       RestartRule read{
           json::get_string(rule, {"exitCodes", "operator"}) == "In", {}, json::get_string(rule, {"action"}) == "RestartAllContainers"};
@@ -469,8 +482,8 @@ json::Value make_pod_status(const PodSpec& spec, PodState& state, const json::Va
   // The kubelet's order: of init containers the spec's, of all others by name.
   for (json::Array* list : {&main, &ephemeral})
     std::ranges::sort(*list, {}, [](const json::Value& status) { return json::get_string(status, {"name"}); });
-  out["resources"] = spec.resources;
-  if (const json::Value* requests = spec.resources.if_contains("requests")) out["allocatedResources"] = *requests;
+  out["resources"] = *spec.resources;
+  if (const json::Value* requests = json::find(*spec.resources, "requests")) out["allocatedResources"] = *requests;
   if (!init.empty()) out["initContainerStatuses"] = std::move(init);
   if (!ephemeral.empty()) out["ephemeralContainerStatuses"] = std::move(ephemeral);
   out["containerStatuses"] = std::move(main);

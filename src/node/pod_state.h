@@ -1,6 +1,7 @@
 // What a node knows of a pod it runs, and the status that a kubelet would report for it. Shared by real and simulated nodes.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,10 @@
 #include "base/json.h"
 
 namespace berth::node {
+
+/// The pods of a template have the same: kept once in the process, as equal texts.
+using SharedJson = std::shared_ptr<const json::Value>;
+[[nodiscard]] SharedJson share_json(json::Value value);
 
 enum class ContainerRole { kInit, kSidecar, kMain, kEphemeral };
 enum class RestartPolicy { kAlways, kOnFailure, kNever };
@@ -29,8 +34,8 @@ struct ContainerSpec {
   ContainerRole role = ContainerRole::kMain;
   RestartPolicy restart_policy = RestartPolicy::kAlways;  ///< The container's own where it has one, else the pod's; sidecars: always.
   std::vector<RestartRule> restart_rules;                 ///< Asked before the policy; the first that matches decides.
-  json::Value resources;                                  ///< spec.containers[].resources; an empty object without any.
-  json::Array volume_mounts;                              ///< As the status shows them.
+  SharedJson resources = share_json(json::Object{});      ///< spec.containers[].resources; an empty object without any.
+  std::string volume_mounts;                              ///< As the status shows them, a JSON array; empty without any.
 };
 
 /// The part of a pod that decides how it is run and reported. Containers are in the order of the spec: init containers, main ones,
@@ -42,7 +47,8 @@ struct PodSpec {
   std::vector<ContainerSpec> containers;
   std::vector<std::string> readiness_gates;
   std::int64_t generation = 0;
-  json::Object resources;  ///< What the whole pod may use, {"requests":…,"limits":…}: its own amounts, or what its containers add up to.
+  SharedJson resources = share_json(
+      json::Object{});  ///< What the whole pod may use, {"requests":…,"limits":…}: its own amounts, or what its containers add up to.
 };
 [[nodiscard]] PodSpec read_pod_spec(const json::Value& pod);
 

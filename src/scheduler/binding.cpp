@@ -125,7 +125,7 @@ Tracked* Core::take_place_from(const HeldPtr& held) {
   const model::PodView& pod = held->info->view();
   const ObjectRef current = known(kPods, pod.meta.ns, pod.meta.name);
   post_turn();
-  if (current != nullptr && current->uid() == uid && !current->is_deleting()) want_node(current, PodGlance(current->bytes()), nullptr);
+  if (current != nullptr && current->uid() == uid && !current->is_deleting()) want_node(current, PodGlance(current->text()), nullptr);
   Tracked* again = wanting(uid);
   if (again == nullptr) queue.done(uid);
   return again;
@@ -366,7 +366,7 @@ void Core::give_place_back(const HeldPtr& held) {
   const placement::PodInfoPtr& info = held->info;
   const std::string& uid = held->entry.pod.uid;
   const ObjectRef current = known(kPods, info->view().meta.ns, info->view().meta.name);
-  const bool is_bound = current != nullptr && current->uid() == uid && !PodGlance(current->bytes()).node_name.empty();
+  const bool is_bound = current != nullptr && current->uid() == uid && !PodGlance(current->text()).node_name.empty();
   if (!is_bound) {
     const TimePoint unreserving = meters.start();
     trial.undo(held->reservation);
@@ -391,7 +391,7 @@ void Core::binding_failed(HeldPtr held, Step step, const std::string& why) {
   (void)leave_permit(uid);
   stop_waiting(*holding);
   const ObjectRef current = known(kPods, info->view().meta.ns, info->view().meta.name);
-  const bool is_bound = current != nullptr && current->uid() == uid && !PodGlance(current->bytes()).node_name.empty();
+  const bool is_bound = current != nullptr && current->uid() == uid && !PodGlance(current->text()).node_name.empty();
   const bool is_claims_own = step == kClaimStep;
   if (!step.point.empty() && !is_claims_own)
     meters.point(step.point == "Bind" ? "Bind" : "PreBind", info->view().scheduler_name, meters.since(held->step_started), "Error");
@@ -406,7 +406,7 @@ void Core::binding_failed(HeldPtr held, Step step, const std::string& why) {
     if (cluster.era() == placement::Era::k120 && step.point != "PreBind") message = "binding rejected: " + message;
     log::warning("scheduler", "binding {} to {} failed: {}", info->key, held->node_name, message);
     meters.attempt("error", *info, meters.since(held->started));
-    want_node(current, PodGlance(current->bytes()), nullptr);
+    want_node(current, PodGlance(current->text()), nullptr);
     if (wanting(uid) != nullptr)
       queue.failed(uid, now);
     else

@@ -47,8 +47,8 @@ struct PodGlance {
   std::string_view annotations, owners;
   std::string_view group;                             ///< spec.schedulingGroup.podGroupName
   std::string_view running, running_init, resources;  ///< What the status says that containers, and the pod, run with.
-  /// The bytes must outlive it.
-  explicit PodGlance(const std::string& bytes);
+  HeldText text;                                      ///< Of which all these are views.
+  explicit PodGlance(HeldText of);
   [[nodiscard]] bool is_terminal() const { return phase == "Succeeded" || phase == "Failed"; }
 };
 /// Labels and spec are equal. Servers of before 1.33 count no generation of pods; their specs are compared as texts.

@@ -22,7 +22,8 @@ namespace {
 /// A pod condition as a strategic merge patch of this very pod's status; `since` is when its status last changed.
 json::Value condition_patch(const client::Object& pod, std::string_view type, std::string_view status, std::string_view reason,
                             const std::string& message, const std::string& since) {
-  const std::string_view generation = PodGlance(pod.bytes()).generation;
+  const PodGlance glance(pod.text());
+  const std::string_view generation = glance.generation;
   json::Object condition = {{"type", type},     {"status", status},  {"lastProbeTime", nullptr}, {"lastTransitionTime", since},
                             {"reason", reason}, {"message", message}};
   std::int64_t number = 0;

@@ -49,7 +49,8 @@ std::optional<Duration> Core::deadline_of(const PodInfo& pod) const {
   const client::ObjectRef object = known(kPods, pod.view().meta.ns, pod.view().meta.name);
   std::array<std::string_view, 1> raw;
   std::int64_t seconds = 0;
-  if (object == nullptr || !scanner.scan(object->bytes(), raw) || raw[0].empty()) return std::nullopt;
+  const HeldText text = object != nullptr ? object->text() : HeldText();
+  if (!text || !scanner.scan(*text, raw) || raw[0].empty()) return std::nullopt;
   if (std::from_chars(raw[0].data(), raw[0].data() + raw[0].size(), seconds).ec != std::errc()) return std::nullopt;
   return std::chrono::seconds(std::clamp<std::int64_t>(seconds, 0, 1'000'000'000));
 }

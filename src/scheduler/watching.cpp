@@ -17,17 +17,17 @@ using placement::NodeIndex;
 using placement::PodInfo;
 using placement::PodInfoPtr;
 
-PodGlance::PodGlance(const std::string& bytes) {
+PodGlance::PodGlance(HeldText of) : text(std::move(of)) {
   static const json::PathScanner scanner({"spec.nodeName", "status.phase", "metadata.generation", "spec.schedulerName", "status.resize",
                                           "status.nominatedNodeName", "status.startTime", "status.resourceClaimStatuses",
                                           "status.containerStatuses", "status.initContainerStatuses", "status.resources",
                                           "metadata.annotations", "metadata.ownerReferences", "spec.schedulingGroup.podGroupName"});
   std::array<std::string_view, 14> values;
-  if (!scanner.scan(bytes, values)) return;
+  if (!scanner.scan(*text, values)) return;
   const auto plain = [](std::string_view raw) {
     bool ok = true;
-    const std::string_view text = json::unquote_plain(raw, ok);
-    return ok ? text : std::string_view();
+    const std::string_view unquoted = json::unquote_plain(raw, ok);
+    return ok ? unquoted : std::string_view();
   };
   node_name = plain(values[0]);
   phase = plain(values[1]);
@@ -55,11 +55,11 @@ bool runs_with_other_resources(std::string_view before, std::string_view now) {
   });
 }
 
-bool same_but_labels(const Object& a, const PodGlance& glance_a, const Object& b, const PodGlance& glance_b) {
-  if (!glance_a.generation.empty() && !glance_b.generation.empty()) return glance_a.generation == glance_b.generation;
+bool same_but_labels(const PodGlance& a, const PodGlance& b) {
+  if (!a.generation.empty() && !b.generation.empty()) return a.generation == b.generation;
   static const json::PathScanner scanner({"spec"});
   std::array<std::string_view, 1> spec_a, spec_b;
-  return scanner.scan(a.bytes(), spec_a) && scanner.scan(b.bytes(), spec_b) && spec_a[0] == spec_b[0];
+  return scanner.scan(*a.text, spec_a) && scanner.scan(*b.text, spec_b) && spec_a[0] == spec_b[0];
 }
 
 /// A container list of a status says that each container runs with what the spec asks for, as all do that nobody resizes.
@@ -102,7 +102,7 @@ bool has_annotations_of(const PodGlance& now, const PodGlance& then, const PodIn
 }  // namespace
 
 bool same_spec(const Object& a, const PodGlance& glance_a, const Object& b, const PodGlance& glance_b) {
-  return a.labels() == b.labels() && same_but_labels(a, glance_a, b, glance_b);
+  return a.labels() == b.labels() && same_but_labels(glance_a, glance_b);
 }
 
 void Core::node_added(const ObjectRef& object) {
@@ -191,7 +191,7 @@ void Core::wake_for_object(const Consulted& kind, const ObjectRef& before, const
 
 void Core::pod_added(const ObjectRef& object) {
   const TimePoint start = meters.start();
-  const PodGlance glance(object->bytes());
+  const PodGlance glance(object->text());
   if (!glance.group.empty()) note_member(*object, glance, true);
   if (object->is_deleting()) victim_seen(object->uid());
   const bool is_assigned = !glance.node_name.empty();
@@ -204,7 +204,7 @@ void Core::pod_added(const ObjectRef& object) {
 
 void Core::pod_updated(const ObjectRef& before, const ObjectRef& after) {
   const TimePoint start = meters.start();
-  const PodGlance then(before->bytes()), now(after->bytes());
+  const PodGlance then(before->text()), now(after->text());
   if (!now.group.empty()) note_member(*after, now, true);
   if (now.node_name.empty()) {
     if (after->is_deleting()) victim_seen(after->uid());
@@ -236,7 +236,7 @@ void Core::pod_updated(const ObjectRef& before, const ObjectRef& after) {
 void Core::pod_deleted(const ObjectRef& object) {
   const TimePoint start = meters.start();
   const std::string key = object->key();
-  const PodGlance glance(object->bytes());
+  const PodGlance glance(object->text());
   if (!glance.group.empty()) note_member(*object, glance, false);
   look_again(object->uid());
   if (at_permit.contains(object->uid())) binding_failed(pods.at(object->uid()).held(), {}, "removed");
@@ -302,7 +302,7 @@ PodInfoPtr Core::with_status(const Object& object, const PodGlance& now) {
   const NodeIndex index = cluster.pod_node(object.key());
   const placement::NodeInfo* node = index.is_valid() ? cluster.node(index) : nullptr;
   if (known == nullptr || known->view().meta.uid != object.uid() || node == nullptr || node->name != now.node_name) return nullptr;
-  if (!scanner.scan(object.bytes(), raw)) return nullptr;
+  if (!scanner.scan(*now.text, raw)) return nullptr;
   if (is_plain_start(known->view(), now, raw[0])) {
     auto view = std::make_shared<model::PodView>(known->view());
     view->node_name = now.node_name;
@@ -336,11 +336,10 @@ bool Core::confirm_assumed(const ObjectRef& object, const PodGlance& now) {
   const NodeIndex index = cluster.pod_node(key);
   const placement::NodeInfo* node = index.is_valid() ? cluster.node(index) : nullptr;
   if (info == nullptr || node == nullptr || node->name != now.node_name || now.is_terminal()) return false;
-  const PodGlance then(decided_on->bytes());
-  const bool is_same = same_but_labels(*decided_on, then, *object, now) && info->view().meta.is_deleting == object->is_deleting() &&
-                       then.resize == now.resize && then.claims == now.claims && then.resources == now.resources &&
-                       then.running == now.running && then.running_init == now.running_init && then.owners == now.owners &&
-                       has_annotations_of(now, then, *info);
+  const PodGlance then(decided_on->text());
+  const bool is_same = same_but_labels(then, now) && info->view().meta.is_deleting == object->is_deleting() && then.resize == now.resize &&
+                       then.claims == now.claims && then.resources == now.resources && then.running == now.running &&
+                       then.running_init == now.running_init && then.owners == now.owners && has_annotations_of(now, then, *info);
   if (!is_same) return false;
   if (decided_on->labels() != object->labels()) {
     // A Binding brings labels along (the node's zone), and nothing else of it was changed.
@@ -366,7 +365,7 @@ void Core::want_node(const ObjectRef& object, const PodGlance& glance, const Obj
   if (!frameworks.contains(glance.scheduler_name) || glance.is_terminal()) return forget_waiting(uid);
   if (known != nullptr && before != nullptr) {
     Tracked& entry = *known;
-    const PodGlance then(before->bytes());
+    const PodGlance then(before->text());
     entry.object = object;
     if (object->is_deleting()) set_nominated(entry, "");  // It will not come; its next turn says so.
     // Only a revision that changes the nomination says something about it: ours may not have arrived there yet.

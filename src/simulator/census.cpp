@@ -221,7 +221,8 @@ void Census::see_pod(const apiserver::WatchEvent& event) {
 
 void Census::read_pod(Pod& pod, const apiserver::StoredObject& object, bool is_new) {
   std::array<std::string_view, kPodFields> raw;
-  const std::string_view text(object.value->data(), object.value->size());
+  const HeldText held = object.text();
+  const std::string_view text = *held;
   if (!pod_scanner().scan(text, raw)) return;
   const TimePoint now = clock_.now();
   if (is_new) {
@@ -326,7 +327,7 @@ std::shared_ptr<const Amounts> Census::amounts_of(std::string_view containers, c
     if (at + 21 <= key.size()) key.replace(at + 16, 5, 5, '-');
   if (const auto found = shapes_.find(key); found != shapes_.end()) return found->second;
   auto out = std::make_shared<Amounts>();
-  if (const auto document = json::parse(std::string_view(object.value->data(), object.value->size())))
+  if (const auto document = json::parse(object.text().here()))
     for (const auto& [name, amount] : model::pod_total(*document, "requests")) add_amount(*out, name, amount);
   if (shapes_.size() >= kMostShapes) shapes_.clear();
   shapes_.emplace(std::move(key), out);
@@ -337,7 +338,8 @@ bool Census::read_node(Node& node, const apiserver::StoredObject& object) {
   static const json::PathScanner scanner({"status.conditions", "spec.unschedulable", "status.allocatable"});
   static const json::PathScanner condition_scanner({"type", "status"});
   std::array<std::string_view, 3> raw;
-  if (!scanner.scan(std::string_view(object.value->data(), object.value->size()), raw)) return false;
+  const HeldText text = object.text();
+  if (!scanner.scan(*text, raw)) return false;
   node.is_ready = false;
   json::for_each_element(raw[0], [&](std::string_view condition) {
     std::array<std::string_view, 2> fields;

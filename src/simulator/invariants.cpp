@@ -39,7 +39,7 @@ std::vector<json::Value> all(apiserver::ObjectCache& cache, const char* group, c
   filter.prefix = apiserver::make_prefix(group, plural);
   std::vector<json::Value> out;
   for (const apiserver::ObjectPtr& object : cache.list(filter, "", 0).items)
-    if (auto document = json::parse(*object->value)) out.push_back(std::move(*document));
+    if (auto document = json::parse(object->text().here())) out.push_back(std::move(*document));
   return out;
 }
 
@@ -146,7 +146,7 @@ std::function<void()> Invariants::see_eviction(const std::string& path) {
   if (cache == nullptr || ns_at == std::string::npos || pods_at == std::string::npos || end < pods_at + 6) return nullptr;
   const std::string ns = path.substr(ns_at + 12, pods_at - ns_at - 12), name = path.substr(pods_at + 6, end - pods_at - 6);
   const auto is_healthy = [](const apiserver::ObjectPtr& object) {
-    const auto pod = json::parse(*object->value);
+    const auto pod = json::parse(object->text().here());
     return pod && is_ready(*pod) && json::find(*pod, {"metadata", "deletionTimestamp"}) == nullptr;
   };
   apiserver::WatchFilter pods;
@@ -182,7 +182,7 @@ void Invariants::see(const net::HttpRequest& request) {
   filter.prefix = apiserver::make_prefix("", "nodes");
   filter.name = request.path.substr(kNodesPath.size());
   const auto found = cache->list(filter, "", 0).items;
-  const auto node = found.empty() ? body : json::parse(*found.front()->value);
+  const auto node = found.empty() ? body : json::parse(found.front()->text().here());
   if (found.empty() || !node || !gives_up(*body) || gives_up(*node)) return;
   const std::string revision = text_of(*body, {"metadata", "resourceVersion"});
   if (!revision.empty() && revision != text_of(*node, {"metadata", "resourceVersion"})) return;

@@ -109,7 +109,7 @@ net::StreamCallbacks Link::wrap(const std::shared_ptr<Stream>& stream) {
     });
   };
   if (stream->callbacks.on_event)
-    wrapped.on_event = [this, stream](std::string_view type, const Bytes& object) {
+    wrapped.on_event = [this, stream](std::string_view type, const KeptTextRef& object) {
       if (stream->ended) return;
       if (delay_ == Duration(0) && stream->last <= loop_.now()) return stream->callbacks.on_event(type, object);
       deliver(stream, [stream, type = std::string(type), object] {

@@ -80,7 +80,7 @@ class RecordingTap::Sink final : public apiserver::WatchSink {
     const char* type = event.type == apiserver::WatchEventType::kAdded      ? "ADDED"
                        : event.type == apiserver::WatchEventType::kModified ? "MODIFIED"
                                                                             : "DELETED";
-    tap_.writer_->add(tap_.now_ms(), type, *event.object->value);
+    tap_.writer_->add(tap_.now_ms(), type, event.object->text().here());
     return true;
   }
 

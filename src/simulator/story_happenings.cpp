@@ -126,7 +126,7 @@ void Story::set_taint(const std::string& node, const json::Value& taint, bool pr
   apiserver::ObjectCache* cache = cluster_.cache();
   if (cache == nullptr) return at(now() + std::chrono::seconds(1), [this, node, taint, present] { set_taint(node, taint, present); });
   const apiserver::ObjectPtr object = cache->get(apiserver::make_key("", "nodes", "", node));
-  const auto document = object ? json::parse(*object->value) : Result<json::Value>(json::Value());
+  const auto document = object ? json::parse(object->text().here()) : Result<json::Value>(json::Value());
   if (!object || !document) return;
   json::Array taints;
   for (const json::Value& one : json::get_array(*document, {"spec", "taints"}))
@@ -260,7 +260,7 @@ void Story::drain(const std::string& node, TimePoint until) {
       if (pod->meta.field("spec.nodeName") != node || pod->meta.field("status.phase") == "Succeeded" ||
           pod->meta.field("status.phase") == "Failed")
         continue;
-      const auto document = json::parse(*pod->value);
+      const auto document = json::parse(pod->text().here());
       const auto meta = model::ObjectMeta::parse(document ? *document : json::Value());
       if (model::is_mirror(meta) || model::is_of_daemon_set(meta) || meta.is_deleting) continue;
       client::Call call{.verb = "create",

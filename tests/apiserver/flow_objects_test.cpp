@@ -63,7 +63,7 @@ class FlowObjectsServer : public ::testing::Test {
   }
   json::Value object(std::string_view plural, std::string_view name) {
     const auto found = server_->cache().get(fmt::format("/flowcontrol.apiserver.k8s.io/{}//{}", plural, name));
-    const auto parsed = found == nullptr ? std::nullopt : std::optional(json::parse(std::string_view(*found->value)));
+    const auto parsed = found == nullptr ? std::nullopt : std::optional(json::parse(found->text().here()));
     return parsed && *parsed ? **parsed : json::Value();
   }
   std::string uid(std::string_view plural, std::string_view name) {

@@ -66,8 +66,8 @@ inline Proposal delete_proposal(std::string_view ns, std::string_view name, std:
 }
 
 inline Revision revision_in_bytes(const ObjectPtr& object) {
-  auto parsed = json::parse(*object->value);
-  EXPECT_TRUE(parsed.has_value()) << *object->value;
+  auto parsed = json::parse(object->text().here());
+  EXPECT_TRUE(parsed.has_value()) << object->text().here();
   return parsed ? std::stoll(std::string(json::get_string(*parsed, {"metadata", "resourceVersion"}))) : -1;
 }
 

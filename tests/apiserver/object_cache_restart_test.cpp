@@ -56,6 +56,28 @@ TEST_F(ObjectCacheRestart, WatchFromBeforeTheCompactionIsRefused) {
   EXPECT_EQ(sink->events().size(), 100U);
 }
 
+TEST_F(ObjectCacheRestart, ReadingEndsWhereThereIsNoRoom) {
+  reopen();
+  for (int i = 0; i < 10; ++i) put({.name = fmt::format("p{}", i)});
+  cache_.reset();
+  int asked = 0;
+  const auto open_with = [&](bool has_room) {
+    CacheOptions options;
+    options.has_room = [&asked, has_room]() -> Result<void> {
+      ++asked;
+      return has_room ? Result<void>() : invalid("too few");
+    };
+    return ObjectCache::open(store::open_or_fail(directory_.file("s.db")), clock_, options, meta_of_json, true);
+  };
+  const auto refused = open_with(false);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "too few");
+  const auto opened = open_with(true);
+  ASSERT_TRUE(opened);
+  EXPECT_EQ((*opened)->list(pods(), {}, 0).items.size(), 10U);
+  EXPECT_GE(asked, 2);
+}
+
 TEST_F(ObjectCacheRestart, ExpiryGoesOnAfterARestart) {
   reopen();
   auto proposal = pod_proposal({.name = "event"});

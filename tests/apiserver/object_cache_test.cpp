@@ -190,6 +190,44 @@ TEST_F(ObjectCacheTest, HowManyRemainIsNotSaidWhereSomeAreLeftOut) {
   }
 }
 
+TEST_F(ObjectCacheTest, PagesOfAnOldListAreTheOldListWhateverHappenedSince) {
+  std::uint64_t state = 7;
+  const auto below = [&](std::uint64_t most) { return ((state = state * 6364136223846793005U + 1442695040888963407U) >> 33) % most; };
+  const auto name = [&] { return fmt::format("pod-{:03}", below(120)); };
+  const auto change = [&] {
+    const std::string one = name();
+    if (below(3) == 0)
+      cache_->propose(delete_proposal("default", one), [](const ProposeResult&) {});
+    else
+      cache_->propose(pod_proposal({.name = one, .node = below(2) == 0 ? "n1" : "n2"}), [](const ProposeResult&) {});
+  };
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 40; ++i) change();
+    const Revision then = cache_->revision();
+    const auto all = cache_->list(pods(), {}, 0), selected = cache_->list(pods_on("n1"), {}, 0);
+    for (int i = 0; i < 60; ++i) change();
+    for (const std::size_t limit : {std::size_t{1}, std::size_t{7}, std::size_t{64}, std::size_t{1000}}) {
+      for (const bool is_selective : {false, true}) {
+        const auto& whole = is_selective ? selected : all;
+        std::string after;
+        std::size_t seen = 0;
+        for (bool more = true; more;) {
+          const auto page = cache_->list_at(then, is_selective ? pods_on("n1") : pods(), after, limit);
+          ASSERT_TRUE(page);
+          ASSERT_LE(seen + page->items.size(), whole.items.size());
+          for (std::size_t k = 0; k < page->items.size(); ++k) ASSERT_EQ(page->items[k], whole.items[seen + k]);
+          seen += page->items.size();
+          more = page->more;
+          ASSERT_EQ(more, seen < whole.items.size());
+          if (!is_selective) ASSERT_EQ(page->remaining, static_cast<std::int64_t>(whole.items.size() - seen));
+          if (more) after = page->items.back()->key;
+        }
+        EXPECT_EQ(seen, whole.items.size());
+      }
+    }
+  }
+}
+
 TEST_F(ObjectCacheTest, WatchSeesWritesInOrder) {
   auto sink = std::make_shared<RecordingSink>();
   auto watch = cache_->watch(pods(), 0, false, sink);

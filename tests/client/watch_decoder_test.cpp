@@ -43,7 +43,7 @@ TEST(WatchDecoder, TakesLinesHoweverTheyArrive) {
     for (std::size_t at = 0; at < stream.size(); at += step) ASSERT_TRUE(decoder.feed(std::string_view(stream).substr(at, step), events));
     ASSERT_EQ(events.size(), 4U);
     EXPECT_EQ(events[0].type, Type::kAdded);
-    EXPECT_EQ(events[0].object->bytes(), kPod);
+    EXPECT_EQ(events[0].object->text().here(), kPod);
     EXPECT_EQ(events[1].type, Type::kDeleted);
     EXPECT_EQ(events[1].object->name(), "a");
     EXPECT_EQ(events[2].type, Type::kBookmark);
@@ -54,19 +54,38 @@ TEST(WatchDecoder, TakesLinesHoweverTheyArrive) {
 }
 
 TEST(WatchDecoder, EventsThatTwoWatchesTakeInGroupsAreOneObjectEach) {
-  std::vector<Bytes> stored;
+  std::vector<KeptTextRef> stored;
   for (int i = 0; i < 100; ++i)
-    stored.push_back(make_bytes(fmt::format(R"({{"metadata":{{"name":"p{}","resourceVersion":"{}"}}}})", i, i + 1)));
+    stored.push_back(std::make_shared<const KeptText>(fmt::format(R"({{"metadata":{{"name":"p{}","resourceVersion":"{}"}}}})", i, i + 1)));
   std::vector<WatchEvent> one, other;
-  for (const Bytes& object : stored) ASSERT_TRUE(WatchDecoder::take("ADDED", object, one));
-  for (const Bytes& object : stored) ASSERT_TRUE(WatchDecoder::take("MODIFIED", object, other));
+  for (const KeptTextRef& object : stored) ASSERT_TRUE(WatchDecoder::take("ADDED", object, one));
+  for (const KeptTextRef& object : stored) ASSERT_TRUE(WatchDecoder::take("MODIFIED", object, other));
   for (std::size_t i = 0; i < stored.size(); ++i) {
     EXPECT_EQ(one[i].object, other[i].object) << i;
-    EXPECT_EQ(&one[i].object->bytes(), stored[i].get()) << "the server's text, not a copy";
+    EXPECT_EQ(one[i].object->kept(), stored[i]) << "the server's text, not a copy";
     EXPECT_EQ(one[i].object->name(), fmt::format("p{}", i));
   }
   EXPECT_EQ(other[0].type, Type::kModified);
   EXPECT_FALSE(WatchDecoder::take("LOST", stored[0], other));
+}
+
+TEST(WatchDecoder, WhatObjectsOfAWorkloadHaveAlikeIsThereOnce) {
+  const auto pod = [](std::string_view name, std::string_view owner, std::string_view app) {
+    return Object(fmt::format(R"({{"metadata":{{"name":"{}","namespace":"web","uid":"u-{}","labels":{{"app":"{}"}},)"
+                              R"("ownerReferences":[{{"kind":"ReplicaSet","name":"rs","uid":"{}","controller":true}}]}}}})",
+                              name, name, app, owner));
+  };
+  const Object a = pod("a", "rs-1", "x"), b = pod("b", "rs-1", "x"), other = pod("c", "rs-2", "x"), relabelled = pod("d", "rs-1", "y");
+  EXPECT_EQ(&a.labels(), &b.labels());
+  EXPECT_NE(&a.labels(), &other.labels());
+  EXPECT_EQ(a.labels(), other.labels());
+  EXPECT_EQ(b.key(), "web/b");
+  EXPECT_EQ(b.uid(), "u-b");
+  EXPECT_EQ(b.controller_uid(), "rs-1");
+  EXPECT_EQ(other.controller_uid(), "rs-2");
+  EXPECT_EQ(other.controller_name(), "rs");
+  EXPECT_EQ(*relabelled.labels().get("app"), "y");
+  EXPECT_TRUE(Object(std::string("no object")).labels().empty());
 }
 
 TEST(WatchDecoder, WhatIsNoWatchIsRefused) {
@@ -90,8 +109,8 @@ TEST(ListDecoder, ItemsGetTheListsKind) {
       R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":"t"},"items":[{"metadata":{"name":"a"}},{"kind":"Odd","metadata":{"name":"b"}}]})");
   ASSERT_TRUE(page);
   ASSERT_EQ(page->objects.size(), 2U);
-  EXPECT_EQ(page->objects[0]->bytes(), R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}})");
-  EXPECT_EQ(page->objects[1]->bytes(), R"({"kind":"Odd","metadata":{"name":"b"}})");
+  EXPECT_EQ(page->objects[0]->text().here(), R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}})");
+  EXPECT_EQ(page->objects[1]->text().here(), R"({"kind":"Odd","metadata":{"name":"b"}})");
   EXPECT_EQ(page->resource_version, "9");
   EXPECT_EQ(page->continue_token, "t");
   EXPECT_TRUE(decode_list(R"({"kind":"PodList","items":null,"metadata":{}})")->objects.empty());

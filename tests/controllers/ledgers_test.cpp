@@ -29,10 +29,10 @@ class History {
     cache.for_each(kinds().resource_quota, [&](const ObjectRef& one) {
       const auto* used = quotas.used(one->ns(), one->name());
       ASSERT_NE(used, nullptr);
-      EXPECT_EQ(*used, QuotaLedger::recount(one, cache)) << one->bytes();
+      EXPECT_EQ(*used, QuotaLedger::recount(one, cache)) << one->text().here();
     });
     cache.for_each(kinds().pod_disruption_budget, [&](const ObjectRef& one) {
-      EXPECT_EQ(budgets.counts(one->key()), BudgetLedger::recount(one, cache)) << one->bytes();
+      EXPECT_EQ(budgets.counts(one->key()), BudgetLedger::recount(one, cache)) << one->text().here();
       const model::Selector selector = selector_of(kinds().pod_disruption_budget, one->document());
       std::vector<std::string> found, wanted;
       cache.for_each_matching(one->ns(), selector, [&](const PodRef& pod) { found.push_back(pod->name()); });

@@ -62,7 +62,7 @@ TEST(SlimObjects, OfAListAreReadAsTheListWas) {
   ASSERT_EQ(page->objects.size(), 2U);
   EXPECT_EQ(page->objects[1]->name(), "web-2");
   EXPECT_EQ(page->objects[1]->revision(), 7);
-  EXPECT_NE(row_in(page->objects[1]->bytes()).find(R"("node":"n1")"), std::string_view::npos);
+  EXPECT_NE(row_in(page->objects[1]->text().here()).find(R"("node":"n1")"), std::string_view::npos);
 }
 
 TEST(SlimObjects, OfAWatchComeWholeHoweverTheyAreCut) {

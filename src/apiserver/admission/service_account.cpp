@@ -75,7 +75,7 @@ class ServiceAccount final : public AdmissionPlugin {
   std::shared_ptr<const json::Value> document_of(const ObjectPtr& account) {
     const std::lock_guard lock(mutex_);
     if (document_ == nullptr || account_ != account) {
-      auto parsed = account != nullptr ? json::parse(*account->value) : Result<json::Value>(json::Object());
+      auto parsed = account != nullptr ? json::parse(account->text().here()) : Result<json::Value>(json::Object());
       document_ = std::make_shared<const json::Value>(parsed ? std::move(*parsed) : json::Value(json::Object()));
       account_ = account;
     }

@@ -135,7 +135,7 @@ void Responder::object(Request& request, int code, const ObjectPtr& shown) {
   const Representation form(ground_.loop, request);
   if (!form.is_stored_text(*shown)) return body(request, code, form.of(*shown));
   account(request, code);
-  request.writer->respond_shared(code, headers_for(request, content_type_of(Format::kJson)), {shown->value});
+  request.writer->respond_shared(code, headers_for(request, content_type_of(Format::kJson)), {shown->text().shared()});
 }
 
 void Responder::converted(const RequestPtr& request, int code, const ObjectPtr& stored) {
@@ -154,7 +154,7 @@ void Responder::written(const RequestPtr& request, int code, WriteOutcome outcom
   };
   if (asks_converter(*request) && outcome.object != nullptr)
     return ground_.offload([this, request, code, object = outcome.object] { converted(request, code, object); });
-  const bool is_costly = outcome.object == nullptr || is_costly_answer(*request, outcome.object->value->size());
+  const bool is_costly = outcome.object == nullptr || is_costly_answer(*request, outcome.object->text_bytes());
   if (!is_costly) return answer(outcome);
   const auto written = std::make_shared<WriteOutcome>(std::move(outcome));
   if (flow_control_ == nullptr) return answer(*written);

@@ -201,7 +201,7 @@ class ChainAuthenticator final : public Authenticator {
     const auto stored = options_.cache->get(
         make_key("", "secrets", security::kBootstrapTokenNamespace, std::string(security::kBootstrapTokenPrefix) + parts.id));
     if (stored == nullptr) return std::nullopt;
-    const auto document = json::parse(*stored->value);
+    const auto document = json::parse(stored->text().here());
     if (!document || json::find(*document, {"metadata", "deletionTimestamp"}) != nullptr) return std::nullopt;
     const auto token = security::read_bootstrap_secret(*document);
     const bool is_it = token && token->trouble.empty() && token->id == parts.id && token->secret.size() == parts.secret.size() &&

@@ -206,7 +206,7 @@ Decision NodeAuthorizer::volume(const std::string& node, const Attributes& attri
   const auto related = [&]() {
     if (is_claim) return is_referred_to(node, attributes.ns, attributes.resource, attributes.name, effort);
     auto object = cache_.get(make_key(attributes.group, attributes.resource, "", attributes.name));
-    auto document = object != nullptr ? json::parse(*object->value) : Result<json::Value>(json::Value());
+    auto document = object != nullptr ? json::parse(object->text().here()) : Result<json::Value>(json::Value());
     if (!document) return false;
     if (attributes.resource == "volumeattachments") return json::get_string(*document, {"spec", "nodeName"}) == node;
     return is_claimed(node, *document, effort);
@@ -260,8 +260,8 @@ bool NodeAuthorizer::is_secret_of_volume(const std::string& node, std::string_vi
   const WatchFilter filter{.prefix = make_prefix("", "persistentvolumes", "")};
   if (effort.gave_up || takes_long(filter, effort)) return false;
   for (const auto& object : cache_.list(filter, {}, 0).items) {
-    if (object->value->find(name) == std::string::npos) continue;
-    const auto volume = json::parse(*object->value);
+    if (object->text()->find(name) == std::string::npos) continue;
+    const auto volume = json::parse(object->text().here());
     if (volume && persistent_volume_refers(*volume, ns, name) && is_claimed(node, *volume, effort)) return true;
     if (effort.gave_up) return false;
   }
@@ -285,11 +285,11 @@ bool NodeAuthorizer::is_referred_to(const std::string& node, std::string_view ns
   std::size_t bytes = 0;
   for (const auto& object : cache_.list(filter, {}, 0).items) {
     // Most pods do not even contain the name: no need to parse them.
-    if (resource != "persistentvolumeclaims" && object->value->find(name) == std::string::npos) continue;
-    bytes += object->value->size();
+    if (resource != "persistentvolumeclaims" && object->text()->find(name) == std::string::npos) continue;
+    bytes += object->text_bytes();
     effort.gave_up = !effort.may_take_long && bytes > kFewBytes;
     if (effort.gave_up) return false;
-    auto pod = json::parse(*object->value);
+    auto pod = json::parse(object->text().here());
     if (pod && pod_refers(*pod, resource, name)) return true;
   }
   return false;

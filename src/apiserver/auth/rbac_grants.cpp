@@ -29,7 +29,7 @@ void RbacGrants::let_go(const std::shared_ptr<Role>& role) {
 
 void RbacGrants::put_role(const StoredObject& object, bool cluster, bool deleted) {
   const std::string key = role_key(cluster ? "ClusterRole" : "Role", object.meta.ns, object.meta.name);
-  const auto document = deleted ? Result<json::Value>(json::Value()) : json::parse(*object.value);
+  const auto document = deleted ? Result<json::Value>(json::Value()) : json::parse(object.text().here());
   std::shared_ptr<const RuleIndex> rules;
   if (!deleted && document) rules = std::make_shared<const RuleIndex>(PolicyRule::list_from_json(json::find(*document, "rules")));
   const std::unique_lock lock(mutex_);
@@ -56,7 +56,7 @@ void RbacGrants::remove_binding(const std::string& key) {
 }
 
 void RbacGrants::put_binding(const StoredObject& object, bool cluster, bool deleted) {
-  const auto document = deleted ? Result<json::Value>(json::Value()) : json::parse(*object.value);
+  const auto document = deleted ? Result<json::Value>(json::Value()) : json::parse(object.text().here());
   const std::string key(object.key);
   auto binding = std::make_unique<Binding>();
   std::string role_name;

@@ -68,7 +68,7 @@ Result<void> reconcile_one(ObjectCache& cache, const json::Value& wanted, TimePo
     if (current == nullptr) {
       written = propose_and_wait(cache, make_proposal(wanted, 0, now));
     } else {
-      auto document = json::parse(*current->value);
+      auto document = json::parse(current->text().here());
       if (!document) return fail(ErrorCode::kCorrupt, fmt::format("{}: {}", current->key, document.error().message));
       if (json::get_string(*document, {"metadata", "annotations", kAutoUpdate}) == "false") return {};
       const bool is_binding = json::find(wanted, "roleRef") != nullptr;
@@ -121,7 +121,7 @@ class Aggregator final : public WatchSink {
  private:
   static RoleFacts read(const ObjectPtr& object) {
     RoleFacts facts{object, {}, false};
-    auto document = json::parse(*object->value);
+    auto document = json::parse(object->text().here());
     if (!document) return facts;
     facts.gathers = json::find(*document, "aggregationRule") != nullptr;
     for (const auto& selector : json::get_array(*document, {"aggregationRule", "clusterRoleSelectors"})) {
@@ -142,13 +142,13 @@ class Aggregator final : public WatchSink {
       bool selected = std::any_of(facts.selectors.begin(), facts.selectors.end(),
                                   [&](const auto& s) { return s.matches(other.object->meta.labels()); });
       if (other_name == name || !selected) continue;
-      auto document = json::parse(*other.object->value);
+      auto document = json::parse(other.object->text().here());
       if (!document) continue;
       for (const auto& rule : json::get_array(*document, {"rules"})) {
         if (std::none_of(rules.begin(), rules.end(), [&](const auto& known) { return json::equal(known, rule); })) rules.push_back(rule);
       }
     }
-    auto document = json::parse(*facts.object->value);
+    auto document = json::parse(facts.object->text().here());
     if (!document) return;
     const auto* present = json::find(*document, "rules");
     if (present != nullptr && json::equal(*present, rules)) return;

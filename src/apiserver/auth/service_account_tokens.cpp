@@ -82,7 +82,8 @@ model::ApiStatus refused(std::string message) {
 bool is_gone(const StoredObject& object, std::int64_t now) {
   static const json::PathScanner scanner({"metadata.deletionTimestamp"});
   std::array<std::string_view, 1> raw;
-  if (!scanner.scan(*object.value, raw) || raw[0].size() < 2) return false;
+  const HeldText text = object.text();
+  if (!scanner.scan(*text, raw) || raw[0].size() < 2) return false;
   auto deleted = parse_rfc3339(json::unquote(raw[0]));
   return deleted && std::chrono::duration_cast<std::chrono::seconds>(deleted->time_since_epoch()).count() < now - kLeewaySeconds;
 }
@@ -174,7 +175,8 @@ std::optional<std::string> ServiceAccountTokens::Impl::complaint_about_objects(c
   if (!claims.is_legacy) return std::nullopt;
   static const json::PathScanner scanner({"data.token"});
   std::array<std::string_view, 1> raw;
-  auto stored = scanner.scan(*secret->value, raw) ? base64_decode(json::unquote(raw[0])) : std::nullopt;
+  const HeldText text = secret->text();
+  auto stored = scanner.scan(*text, raw) ? base64_decode(json::unquote(raw[0])) : std::nullopt;
   if (!stored || *stored != token) return "token does not match server's copy";
   return std::nullopt;
 }
@@ -196,7 +198,8 @@ bool ServiceAccountTokens::Impl::is_kept_in_secret(const TokenSpec& spec) const 
   const auto secret = find("secrets", spec.ns, spec.bound_name, spec.bound_uid);
   static const json::PathScanner scanner({"type"});
   std::array<std::string_view, 1> raw;
-  return secret != nullptr && scanner.scan(*secret->value, raw) && json::unquote(raw[0]) == "kubernetes.io/service-account-token";
+  const HeldText text = secret != nullptr ? secret->text() : HeldText();
+  return text && scanner.scan(*text, raw) && json::unquote(raw[0]) == "kubernetes.io/service-account-token";
 }
 
 model::ApiResult<IssuedToken> ServiceAccountTokens::issue(const TokenSpec& spec) {

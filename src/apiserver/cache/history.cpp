@@ -11,8 +11,8 @@ namespace {
 /// bytes.
 std::size_t cost_of(const Change& change) {
   std::size_t bytes = sizeof(Change);
-  if (change.previous != nullptr) bytes += change.previous->value->size() + 400;
-  if (change.is_delete) bytes += change.object->value->size() + 400;
+  if (change.previous != nullptr) bytes += change.previous->text_bytes() + 400;
+  if (change.is_delete) bytes += change.object->text_bytes() + 400;
   return bytes;
 }
 

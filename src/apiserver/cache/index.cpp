@@ -36,6 +36,7 @@ IndexLeaf& LeafRef::writable() {
     copy->items.insert(copy->items.end(), leaf_->items.begin(), leaf_->items.end());
     *this = LeafRef(copy.release());
   }
+  leaf_->is_packed.store(false, std::memory_order_relaxed);
   return *leaf_;
 }
 
@@ -128,6 +129,27 @@ IndexSlice ObjectIndex::slice(std::string_view prefix, std::string_view after_ke
     slice.end = end;
   }
   return slice;
+}
+
+std::vector<LeafRef> ObjectIndex::unpacked(Place& place, std::size_t most) const {
+  constexpr std::size_t kMostLooks = 1024;  // At a time: readers and the writer wait for their end.
+  std::vector<LeafRef> found;
+  auto resource = resources_.find(place.resource);
+  std::size_t looks = 0;
+  if (resource != resources_.end()) {
+    for (auto leaf = resource->second.leaves.lower_bound(place.bound); leaf != resource->second.leaves.end(); ++leaf) {
+      if (found.size() == most || ++looks > kMostLooks) {
+        place.bound = leaf->first;
+        return found;
+      }
+      if (!leaf->second->is_packed.load(std::memory_order_relaxed)) found.push_back(leaf->second);
+    }
+  }
+  const std::string* next = nullptr;
+  for (const auto& [prefix, other] : resources_)
+    if (prefix > place.resource && (next == nullptr || prefix < *next)) next = &prefix;
+  place = {next != nullptr ? *next : std::string(), {}};
+  return found;
 }
 
 std::vector<std::pair<std::string, std::size_t>> ObjectIndex::counts() const {

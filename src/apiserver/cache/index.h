@@ -18,6 +18,8 @@ namespace berth::apiserver {
 struct IndexLeaf {
   static constexpr std::size_t kCapacity = 64;
   std::atomic<int> references{0};
+  /// Whoever packs texts is done with these objects. Set by who holds a reference, taken back by every change.
+  mutable std::atomic<bool> is_packed{false};
   std::vector<ObjectPtr> items;
 };
 
@@ -78,6 +80,13 @@ class ObjectIndex {
   /// Objects below `prefix` (make_prefix) with keys after `after_key`, at least `limit` of them if there are (0: all).
   [[nodiscard]] IndexSlice slice(std::string_view prefix, std::string_view after_key, std::size_t limit) const;
   [[nodiscard]] std::vector<std::pair<std::string, std::size_t>> counts() const;
+  /// Where a walk over all leaves stands; empty at its start, and again at its end.
+  struct Place {
+    std::string resource, bound;
+    [[nodiscard]] bool is_start() const { return resource.empty(); }
+  };
+  /// The next few leaves that are not packed, from `place` on; at its end, or after a look at many, fewer or none.
+  [[nodiscard]] std::vector<LeafRef> unpacked(Place& place, std::size_t most) const;
 
  private:
   struct Resource {

@@ -146,41 +146,47 @@ std::optional<ListResult> PublishedObjects::list_at(Revision revision, const Wat
     std::shared_lock lock(index_mutex_);
     if (!history_.reaches(filter.prefix, revision)) return std::nullopt;
     changes = history_.after(filter.prefix, revision);
-    slice = index_.slice(filter.prefix, after_key, changes.empty() && !is_selective(filter) ? limit : 0);
+    // One object more than the page has, and others for those that are left out of it.
+    const bool is_page = limit != 0 && !is_selective(filter);
+    slice = index_.slice(filter.prefix, after_key, is_page ? limit + (changes.empty() ? 0 : changes.size() + 1) : 0);
   }
-  if (changes.empty()) {
-    ListResult result = page(slice, filter, limit);
-    result.revision = revision;
-    return result;
-  }
+  ListResult result = changes.empty() ? page(slice, filter, limit) : page_before(changes, slice, filter, after_key, limit);
+  result.revision = revision;
+  return result;
+}
+
+ListResult PublishedObjects::page_before(const std::vector<Change>& changes, const IndexSlice& slice, const WatchFilter& filter,
+                                         std::string_view after_key, std::size_t limit) const {
+  struct Then {
+    ObjectPtr object;  ///< Null: it was not there yet.
+    bool is_there_now = false;
+  };
   // Taking the changes back, newest first, leaves for each changed key the state before the first of them.
-  std::map<std::string_view, ObjectPtr> before;
-  for (auto change = changes.rbegin(); change != changes.rend(); ++change) before[change->object->key] = change->previous;
+  std::map<std::string_view, Then> before;
+  for (auto change = changes.rbegin(); change != changes.rend(); ++change)
+    before.try_emplace(change->object->key, Then{nullptr, !change->is_delete}).first->second.object = change->previous;
   const bool selective = is_selective(filter);
   ListResult result;
-  result.revision = revision;
   const auto take = [&](const ObjectPtr& object) {
-    if (object == nullptr || (selective && !matches(filter, *object))) return;
-    if (limit == 0 || result.items.size() < limit) {
-      result.items.push_back(object);
-    } else {
-      ++result.remaining;
-    }
+    if (object == nullptr || (selective && !matches(filter, *object))) return true;
+    result.more = limit != 0 && result.items.size() == limit;
+    if (!result.more) result.items.push_back(object);
+    return !result.more;
   };
   auto old = before.upper_bound(after_key);
+  for (auto at = old; at != before.end(); ++at)
+    result.remaining += (at->second.object != nullptr ? 1 : 0) - (at->second.is_there_now ? 1 : 0);
+  bool goes_on = true;
   slice.for_each([&](const ObjectPtr& object) {
-    for (; old != before.end() && old->first < object->key; ++old) take(old->second);
-    if (old != before.end() && old->first == object->key) {
-      take(old->second);
-      ++old;
-    } else {
-      take(object);
-    }
-    return true;
+    for (; goes_on && old != before.end() && old->first < object->key; ++old) goes_on = take(old->second.object);
+    if (!goes_on) return false;
+    const bool is_changed = old != before.end() && old->first == object->key;
+    goes_on = take(is_changed ? old->second.object : object);
+    if (is_changed) ++old;
+    return goes_on;
   });
-  for (; old != before.end(); ++old) take(old->second);
-  result.more = result.remaining > 0;
-  if (selective) result.remaining = 0;
+  for (; goes_on && old != before.end(); ++old) goes_on = take(old->second.object);
+  result.remaining = selective ? 0 : result.remaining + static_cast<std::int64_t>(slice.total - result.items.size());
   return result;
 }
 
@@ -209,6 +215,32 @@ std::unique_ptr<Watch> PublishedObjects::watch(WatchFilter filter, Revision afte
   handle->set_start(state->delivered);
   replay(*state, initial_state ? &initial : nullptr, past, snapshot);
   return handle;
+}
+
+ObjectCache::Packing PublishedObjects::pack_texts(Revision before) {
+  constexpr std::size_t kLeaves = 4;
+  std::vector<LeafRef> leaves;
+  Packing done;
+  {
+    const std::shared_lock lock(index_mutex_);
+    leaves = index_.unpacked(packing_at_, kLeaves);
+    done.is_round = packing_at_.is_start();
+  }
+  for (const LeafRef& leaf : leaves) {
+    bool all = true;
+    for (const ObjectPtr& object : leaf->items) {
+      if (object->revision > before) {
+        all = false;
+      } else if (object->kept != nullptr) {
+        const std::size_t saved = packer_.pack(resource_prefix(object->key), object->meta.name, *object->kept);
+        done.texts += saved > 0 ? 1 : 0;
+        done.bytes += saved;
+      }
+    }
+    // Whoever changes the leaf while it is held here changes a copy.
+    if (all) leaf->is_packed.store(true, std::memory_order_relaxed);
+  }
+  return done;
 }
 
 std::vector<std::pair<std::string, std::size_t>> PublishedObjects::counts() const {

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/bytes.h"
 #include "base/clock.h"
+#include "base/kept_text.h"
 #include "base/metrics.h"
 #include "model/api_status.h"
 #include "model/selector.h"
@@ -35,7 +35,7 @@ struct ObjectMeta {
   TimePoint expires_at{};
 };
 
-/// ObjectMeta as a stored object keeps it: views into the object's own key and bytes, labels shared with all objects that have the same.
+/// ObjectMeta as a stored object keeps it: views into the object's own key and texts, labels shared with all objects that have the same.
 /// Valid as long as the object.
 class StoredMeta {
  public:
@@ -59,20 +59,22 @@ class StoredMeta {
 /// One revision of one object. Immutable, shared, never copied.
 struct StoredObject {
   std::string_view key;  ///< "/GROUP/PLURAL/NAMESPACE/NAME" with the storage group ("core" is ""): see make_key.
-  Bytes value;           ///< Complete JSON of the object in its storage version, metadata.resourceVersion included.
+  KeptTextRef kept;      ///< Complete JSON of the object in its storage version, metadata.resourceVersion included. Null: none is known.
   Revision revision = 0;
   Revision create_revision = 0;
   StoredMeta meta;
 
-  StoredObject(std::string_view key, Bytes value, Revision revision, Revision create_revision, const ObjectMeta& meta);
+  StoredObject(std::string_view key, Bytes text, Revision revision, Revision create_revision, const ObjectMeta& meta);
   /// `state` with another revision in its bytes and as its own: what a DELETED event carries.
   StoredObject(const StoredObject& state, Revision revision);
   StoredObject(const StoredObject&) = delete;
   StoredObject& operator=(const StoredObject&) = delete;
+  [[nodiscard]] HeldText text() const { return kept != nullptr ? kept->read() : HeldText(); }
+  [[nodiscard]] std::size_t text_bytes() const { return kept != nullptr ? kept->size() : 0; }
 
  private:
   void set_texts(std::string_view key_text, std::string_view uid, std::span<const std::pair<std::string_view, std::string_view>> fields);
-  std::string text_;  ///< The key, then whatever the views need and the value does not contain.
+  std::string texts_;  ///< The key, then what the other views need.
 };
 using ObjectPtr = std::shared_ptr<const StoredObject>;
 
@@ -171,6 +173,8 @@ struct CacheOptions {
   std::size_t history_events = 100'000;   ///< Watch history kept in memory, in events …
   std::size_t history_bytes = 128 << 20;  ///< … and bytes, whichever ends first; older starts are 410 Expired.
   Duration compaction_interval = std::chrono::minutes(5);
+  /// Asked now and then while the store is read: an error ends that, and is what open() says.
+  std::function<Result<void>()> has_room = {};
 };
 
 /// Thread-safe. Owns the writer thread (none with `synchronous`: then propose commits and publishes before it returns: tests, simulator).
@@ -201,6 +205,14 @@ class ObjectCache {
   /// Starts after `after`: events with a higher revision, without a gap. nullptr: `after` is older than the history (410 Expired).
   /// With `initial_state`, first every matching object as kAdded (in key order) and then a kBookmark at that revision.
   virtual std::unique_ptr<Watch> watch(WatchFilter filter, Revision after, bool initial_state, std::shared_ptr<WatchSink> sink) = 0;
+  /// What a step of packing did.
+  struct Packing {
+    std::size_t texts = 0, bytes = 0;  ///< Packed, and what that saved.
+    bool is_round = false;             ///< All objects have been looked at since the last round.
+  };
+  /// Packs the texts of some objects (about 256, some milliseconds of work) whose last change is `before` or earlier, where the last step
+  /// ended. One caller at a time; readers and writers go on meanwhile. A cache before another one has none of its own.
+  virtual Packing pack_texts(Revision /*before*/) { return {.is_round = true}; }
   /// Objects stored per prefix group "/GROUP/PLURAL", for metrics.
   [[nodiscard]] virtual std::vector<std::pair<std::string, std::size_t>> counts() const = 0;
   /// Calls `done` when everything up to `revision` is published, or after the timeout with false (at once when synchronous).

@@ -17,6 +17,7 @@
 #include "apiserver/cache/index.h"
 #include "apiserver/cache/object_cache.h"
 #include "apiserver/cache/watchers.h"
+#include "base/text_packer.h"
 
 namespace berth::apiserver {
 
@@ -29,6 +30,7 @@ class PublishedObjects : public ObjectCache {
                                                   std::size_t limit) const override;
   [[nodiscard]] Revision revision() const override { return delivered_->load(std::memory_order_acquire); }
   std::unique_ptr<Watch> watch(WatchFilter filter, Revision after, bool initial_state, std::shared_ptr<WatchSink> sink) override;
+  Packing pack_texts(Revision before) override;
   [[nodiscard]] std::vector<std::pair<std::string, std::size_t>> counts() const override;
 
  protected:
@@ -50,6 +52,13 @@ class PublishedObjects : public ObjectCache {
 
  private:
   ListResult page(const IndexSlice& slice, const WatchFilter& filter, std::size_t limit) const;
+  /// As it was before the changes, which are all since then; what is behind the page is not looked at.
+  ListResult page_before(const std::vector<Change>& changes, const IndexSlice& slice, const WatchFilter& filter, std::string_view after_key,
+                         std::size_t limit) const;
+
+  // Of who packs.
+  TextPacker packer_;
+  ObjectIndex::Place packing_at_;
 };
 
 /// The cache over a store that only this process writes to.

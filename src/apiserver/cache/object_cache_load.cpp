@@ -35,26 +35,29 @@ Result<void> ObjectCacheImpl::load(const MetaOf& meta_of) {
     }
     return loaded;
   };
-  const auto apply_first = [&] {
+  const auto apply_first = [&]() -> Result<void> {
     for (Loaded& loaded : parsing.front().get()) apply_loaded(std::move(loaded));
     parsing.pop_front();
+    return options_.has_room ? options_.has_room() : Result<void>();
   };
 
   std::vector<store::Record> batch;
-  const auto flush = [&] {
-    if (parsing.size() >= workers) apply_first();
+  const auto flush = [&]() -> Result<void> {
+    if (parsing.size() >= workers)
+      if (auto applied = apply_first(); !applied) return applied;
     parsing.push_back(std::async(std::launch::async, parse, std::move(batch)));
     batch = {};
     batch.reserve(kBatch);
+    return {};
   };
   auto read = store_->read(0, [&](store::Record record) -> Result<void> {
     batch.push_back(std::move(record));
-    if (batch.size() == kBatch) flush();
-    return {};
+    return batch.size() == kBatch ? flush() : Result<void>();
   });
   if (!read) return read;
-  flush();
-  while (!parsing.empty()) apply_first();
+  if (auto flushed = flush(); !flushed) return flushed;
+  while (!parsing.empty())
+    if (auto applied = apply_first(); !applied) return applied;
   published_ = state.last_revision;
   delivered_->store(published_);
   return {};

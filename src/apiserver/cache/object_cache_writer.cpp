@@ -148,7 +148,7 @@ ProposeResult ObjectCacheImpl::accept(Group& group, Proposal& proposal) {
                            .create_revision = object->create_revision,
                            .previous_revision = current != nullptr ? current->revision : 0,
                            .key = std::move(proposal.key),
-                           .value = object->value});
+                           .value = object->text().shared()});
   group.changes.push_back({object, current, false});
   // The key of an entry must live as long as the entry: the change just added owns its text, whatever the older one did.
   group.overlay.erase(object->key);

@@ -215,7 +215,7 @@ std::string object_key(const model::KindInfo& kind, std::string_view ns, std::st
 }
 
 json::Value decode_object(const StoredObject& object) {
-  auto parsed = json::parse(*object.value);
+  auto parsed = json::parse(object.text().here());
   return parsed ? std::move(*parsed) : json::Value(json::Object());
 }
 

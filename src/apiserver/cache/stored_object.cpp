@@ -9,15 +9,16 @@ namespace berth::apiserver {
 namespace {
 
 /// The JSON with another metadata.resourceVersion; unchanged when it has none.
-Bytes with_revision(const Bytes& value, Revision revision) {
+KeptTextRef with_revision(const StoredObject& state, Revision revision) {
   static const json::PathScanner scanner({"metadata.resourceVersion"});
   std::array<std::string_view, 1> raw;
-  if (!scanner.scan(*value, raw) || raw[0].empty()) return value;
-  auto offset = static_cast<std::size_t>(raw[0].data() - value->data());
+  const HeldText held = state.text();
+  if (!held || !scanner.scan(*held, raw) || raw[0].empty()) return state.kept;
+  auto offset = static_cast<std::size_t>(raw[0].data() - held->data());
   std::string text;
-  text.reserve(value->size() + 2);
-  text.append(*value, 0, offset).append("\"").append(std::to_string(revision)).append("\"").append(*value, offset + raw[0].size());
-  return make_bytes(std::move(text));
+  text.reserve(held->size() + 2);
+  text.append(*held, 0, offset).append("\"").append(std::to_string(revision)).append("\"").append(*held, offset + raw[0].size());
+  return std::make_shared<const KeptText>(std::move(text));
 }
 
 /// Words that selected fields often are: one text for all objects, which need not be searched for them. Empty: it is none of them.
@@ -54,19 +55,21 @@ std::string_view StoredMeta::field(std::string_view path) const {
   return {};
 }
 
-StoredObject::StoredObject(std::string_view key_text, Bytes bytes, Revision own_revision, Revision created, const ObjectMeta& from)
-    : value(std::move(bytes)), revision(own_revision), create_revision(created) {
+StoredObject::StoredObject(std::string_view key_text, Bytes text, Revision own_revision, Revision created, const ObjectMeta& from)
+    : kept(text != nullptr ? std::make_shared<const KeptText>(std::move(text)) : nullptr),
+      revision(own_revision),
+      create_revision(created) {
   std::vector<std::pair<std::string_view, std::string_view>> fields;
   fields.reserve(from.fields.size());
-  for (const auto& [path, text] : from.fields) {
-    if (!text.empty() && path != "metadata.name" && path != "metadata.namespace") fields.emplace_back(path, text);
+  for (const auto& [path, value] : from.fields) {
+    if (!value.empty() && path != "metadata.name" && path != "metadata.namespace") fields.emplace_back(path, value);
   }
   meta.labels_ = share_labels(from.labels);
   set_texts(key_text, from.uid, fields);
 }
 
 StoredObject::StoredObject(const StoredObject& state, Revision own_revision)
-    : value(with_revision(state.value, own_revision)), revision(own_revision), create_revision(state.create_revision) {
+    : kept(with_revision(state, own_revision)), revision(own_revision), create_revision(state.create_revision) {
   std::vector<std::pair<std::string_view, std::string_view>> fields;
   fields.reserve(state.meta.field_count_);
   for (std::uint32_t i = 0; i < state.meta.field_count_; ++i) fields.emplace_back(*state.meta.fields_[i].path, state.meta.fields_[i].value);
@@ -76,36 +79,26 @@ StoredObject::StoredObject(const StoredObject& state, Revision own_revision)
 
 void StoredObject::set_texts(std::string_view key_text, std::string_view uid,
                              std::span<const std::pair<std::string_view, std::string_view>> fields) {
-  // The JSON nearly always contains the uid and the fields' values literally: then a view of it costs nothing. Any occurrence will do.
-  const std::string_view bytes = value != nullptr ? std::string_view(*value) : std::string_view();
-  const auto in_bytes = [&](std::string_view text) {
-    auto at = bytes.find(text);
-    return at == std::string_view::npos ? std::string_view() : bytes.substr(at, text.size());
-  };
-  meta.uid = in_bytes(uid);
+  std::size_t size = key_text.size() + uid.size();
+  for (const auto& [path, value] : fields)
+    if (well_known(value).empty()) size += value.size();
+  texts_.reserve(size);
+  texts_.append(key_text).append(uid);
+  key = std::string_view(texts_).substr(0, key_text.size());
+  meta.uid = std::string_view(texts_).substr(key_text.size());
   meta.field_count_ = static_cast<std::uint32_t>(fields.size());
   if (!fields.empty()) meta.fields_ = std::make_unique<StoredMeta::Field[]>(fields.size());
-  std::size_t extra = meta.uid.empty() ? uid.size() : 0;
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    const auto known = well_known(fields[i].second);
-    meta.fields_[i] = {intern_field_path(fields[i].first), known.empty() ? in_bytes(fields[i].second) : known};
-    if (meta.fields_[i].value.empty()) extra += fields[i].second.size();
+    auto value = well_known(fields[i].second);
+    if (value.empty()) {
+      // texts_ never grows beyond what was reserved, so that the views stay valid.
+      const auto at = texts_.size();
+      texts_.append(fields[i].second);
+      value = std::string_view(texts_).substr(at);
+    }
+    meta.fields_[i] = {intern_field_path(fields[i].first), value};
   }
 
-  text_.reserve(key_text.size() + extra);
-  text_.append(key_text);
-  const auto own = [&](std::string_view text) {
-    auto at = text_.size();
-    text_.append(text);
-    return std::string_view(text_).substr(at);
-  };
-  // text_ never grows beyond what was reserved, so these views stay valid.
-  if (meta.uid.empty()) meta.uid = own(uid);
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (meta.fields_[i].value.empty()) meta.fields_[i].value = own(fields[i].second);
-  }
-
-  key = std::string_view(text_).substr(0, key_text.size());
   auto name_at = key.rfind('/');
   auto ns_at = name_at == 0 || name_at == std::string_view::npos ? std::string_view::npos : key.rfind('/', name_at - 1);
   if (name_at != std::string_view::npos) meta.name = key.substr(name_at + 1);

@@ -114,7 +114,7 @@ model::ApiResult<ListPlan> make_plan(const Request& request) {
 
 std::size_t stored_bytes(const std::vector<ObjectPtr>& items) {
   std::size_t bytes = 0;
-  for (const auto& item : items) bytes += item->value->size();
+  for (const auto& item : items) bytes += item->text_bytes();
   return bytes;
 }
 

@@ -219,7 +219,7 @@ bool WatchStream::write(const std::deque<EventFrames::Event>& batch, std::size_t
   if (writer.takes_events())
     return std::ranges::all_of(batch, [&](const EventFrames::Event& event) {
       const std::string_view type = frames_.as_stored(event);
-      return type.empty() ? write_text(frames_.one(event)) : writer.write_event(type, event.object->value);
+      return type.empty() ? write_text(frames_.one(event)) : writer.write_event(type, event.object->kept);
     });
   return write_text(batch.size() == 1 ? frames_.one(batch.front()) : frames_.all(batch, size));
 }

@@ -71,16 +71,16 @@ class SharedFrames {
                      std::size_t& made) {
     if (entry.object != object || entry.type != type) {
       std::string text;
-      text.reserve(object->value->size() + 40);
+      text.reserve(object->text_bytes() + 40);
       if (is_protobuf) {
-        append_message(text, kind, type, *object->value);
+        append_message(text, kind, type, object->text().here());
       } else {
-        append_text(text, type, *object->value);
+        append_text(text, type, object->text().here());
       }
       entry.bytes = make_bytes(std::move(text));
       entry.object = object;
       entry.type = type;
-      made = entry.bytes->size() + object->value->size();
+      made = entry.bytes->size() + object->text_bytes();
     }
     return entry.bytes;
   }
@@ -200,7 +200,7 @@ Bytes EventFrames::error(const model::ApiStatus& status) const {
 void EventFrames::append(std::string& out, const Event& event) {
   if (event.type == WatchEventType::kBookmark) return append_bookmark(out, event);
   if (form_.is_protobuf()) return append_protobuf(out, event);
-  if (is_shared(event)) return append_text(out, event.type, *event.object->value);
+  if (is_shared(event)) return append_text(out, event.type, event.object->text().here());
   append_json(out, event);
 }
 
@@ -221,8 +221,8 @@ void EventFrames::append_protobuf(std::string& out, const Event& event) const {
   if (is_plain_) {
     out += *shared_frame(*request_.kind, true, event.type, event.object);
   } else if (form_.is_partial()) {
-    const auto body =
-        model::encode_protobuf(model::partial_metadata_type(), request_.accept.meta_version, "PartialObjectMetadata", *event.object->value);
+    const auto body = model::encode_protobuf(model::partial_metadata_type(), request_.accept.meta_version, "PartialObjectMetadata",
+                                             event.object->text().here());
     if (body) model::append_watch_frame(out, type_name(event.type), *body);
   } else {
     append_message(out, *request_.kind, event.type, json::serialize(read_document(request_, *event.object)));

@@ -22,10 +22,11 @@ std::string list_head(std::string_view list_kind, std::string_view api_version, 
 
 /// Items do not say what they are, the list does; stored objects begin with it. Custom ones, without a type in Go, say so.
 Append append_stored(const model::KindInfo& kind, bool is_custom) {
-  if (is_custom) return [](std::string& out, const ObjectPtr& object) { out += *object->value; };
+  if (is_custom) return [](std::string& out, const ObjectPtr& object) { out += object->text().here(); };
   return [head_of_item = fmt::format(R"({{"apiVersion":"{}","kind":"{}",)", kind.api_version(), kind.kind)](std::string& out,
                                                                                                             const ObjectPtr& object) {
-    const std::string_view text = *object->value;
+    const HeldText held = object->text();
+    const std::string_view text = *held;
     if (!text.starts_with(head_of_item)) {
       out += text;
       return;
@@ -111,14 +112,14 @@ ListFrame protobuf_frame(const RequestPtr& request, const ListHead& head, const 
   const auto& type = is_partial ? model::partial_metadata_type() : *model::type_of(kind);
   Append append = [request, &type, as_stored](std::string& out, const ObjectPtr& object) {
     std::string item;
-    const bool good = as_stored ? model::encode_message(type, *object->value, item)
+    const bool good = as_stored ? model::encode_message(type, object->text().here(), item)
                                 : model::encode_message(type, json::serialize(read_document(*request, *object)), item);
     wire::append_field(out, 2, good ? item : std::string_view());
   };
   std::string first;
   wire::append_field(first, 1, model::encode_list_meta(std::to_string(head.revision), head.continue_token, head.remaining));
   std::size_t size = first.size(), stored_bytes = 0;
-  for (const auto& object : items) stored_bytes += object->value->size();
+  for (const auto& object : items) stored_bytes += object->text_bytes();
   if (stored_bytes > kHeldBytes) {
     std::string item;
     for (const auto& object : items) {

@@ -79,7 +79,7 @@ class EventFrames {
     Revision revision = 0;
     bool ends_initial_state = false;
     /// About what it takes, on the wire and in memory.
-    [[nodiscard]] std::size_t bytes() const { return object ? object->value->size() + 40 : 200; }
+    [[nodiscard]] std::size_t bytes() const { return object ? object->text_bytes() + 40 : 200; }
   };
   EventFrames(const Clock& clock, const Request& request);
   [[nodiscard]] std::string_view content_type() const;

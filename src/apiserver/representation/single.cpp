@@ -32,10 +32,10 @@ Body Representation::of(const StoredObject& object) const {
   const bool as_stored = request_.kind != nullptr && is_shown_as_stored(request_, object);
   if (!as_stored || !is_protobuf()) return of(read_document(request_, object));
   const bool is_whole = request_.accept.form == ObjectForm::kFull;
-  auto text =
-      is_whole
-          ? model::encode_protobuf(*model::type_of(*request_.kind), request_.kind->api_version(), request_.kind->kind, *object.value)
-          : model::encode_protobuf(model::partial_metadata_type(), request_.accept.meta_version, "PartialObjectMetadata", *object.value);
+  auto text = is_whole ? model::encode_protobuf(*model::type_of(*request_.kind), request_.kind->api_version(), request_.kind->kind,
+                                                object.text().here())
+                       : model::encode_protobuf(model::partial_metadata_type(), request_.accept.meta_version, "PartialObjectMetadata",
+                                                object.text().here());
   if (!text) return of(decode_object(object));
   return {std::move(*text), content_type_of(Format::kProtobuf)};
 }

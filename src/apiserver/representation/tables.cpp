@@ -18,8 +18,7 @@ json::Value make_table(const model::KindInfo& kind, std::span<const json::Value>
   const auto include = ask.object_policy == "None"     ? model::IncludeObject::kNone
                        : ask.object_policy == "Object" ? model::IncludeObject::kObject
                                                        : model::IncludeObject::kMetadata;
-  auto table = model::make_table(kind, items, now, include, std::move(metadata));
-  if (!columns) table.get_object()["columnDefinitions"] = nullptr;
+  auto table = model::make_table(kind, items, now, include, std::move(metadata), columns);
   if (ask.meta_version != "meta.k8s.io/v1") put_meta_version(table, ask.meta_version);
   return table;
 }

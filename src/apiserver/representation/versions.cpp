@@ -41,7 +41,7 @@ bool is_shown_as_stored(const Request& request, const StoredObject& object) {
   if (request.kind == nullptr) return true;
   // Whatever comes this far was converted, or is of the version that is asked for.
   if (asks_converter(request))
-    return object.value != nullptr && object.value->starts_with(fmt::format(R"({{"apiVersion":"{}",)", request.kind->api_version()));
+    return object.kept != nullptr && object.text()->starts_with(fmt::format(R"({{"apiVersion":"{}",)", request.kind->api_version()));
   if (&request.kind->storage() != request.kind) return false;
   return request.custom == nullptr || object.revision >= request.custom->valid_since;
 }
@@ -72,8 +72,8 @@ void Versions::convert_ahead(const RequestPtr& request, std::vector<ObjectPtr> o
   std::vector<std::size_t> places;
   std::vector<Value> foreign;
   for (std::size_t i = 0; i < objects.size(); ++i) {
-    if (objects[i] == nullptr || objects[i]->value == nullptr) continue;
-    const bool is_own = objects[i]->value->starts_with(head);
+    if (objects[i] == nullptr || objects[i]->kept == nullptr) continue;
+    const bool is_own = objects[i]->text()->starts_with(head);
     if (is_own && objects[i]->revision >= request->custom->valid_since) continue;
     auto document = decode_object(*objects[i]);
     if (is_own || written_version(document) == own_version) {

@@ -42,12 +42,12 @@ double read_cost(const Request& request, const ObjectCache& cache, double& bytes
   if (request.info.verb == "get") {
     if (form == Form::kCopied && as_stored) return 0;
     const auto object = cache.get(object_key(*kind, kind->namespaced ? request.info.ns : "", request.info.name));
-    return object == nullptr ? 0 : each * std::max(1.0, static_cast<double>(object->value->size()) / 4096);
+    return object == nullptr ? 0 : each * std::max(1.0, static_cast<double>(object->text_bytes()) / 4096);
   }
   WatchFilter all;
   all.prefix = make_prefix(kind->storage_group, kind->plural, kind->namespaced ? request.info.ns : "");
   const auto page = cache.list(all, "", 1);
-  const double each_bytes = page.items.empty() ? 0 : static_cast<double>(page.items.front()->value->size());
+  const double each_bytes = page.items.empty() ? 0 : static_cast<double>(page.items.front()->text_bytes());
   double count = static_cast<double>(page.items.size()) + static_cast<double>(page.remaining);
   const double looked_at = 0.2 * count;
   std::int64_t limit = 0;
@@ -77,7 +77,7 @@ double write_cost(const Request& request, const ObjectCache& cache) {
   const auto* kind = request.kinds->find_resource(request.info.group, request.info.version, request.info.resource);
   if (kind == nullptr) return cost;
   if (const auto object = cache.get(object_key(*kind, kind->namespaced ? request.info.ns : "", request.info.name)))
-    cost += 2 * kJsonByte * static_cast<double>(object->value->size());
+    cost += 2 * kJsonByte * static_cast<double>(object->text_bytes());
   return cost;
 }
 

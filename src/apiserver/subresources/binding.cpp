@@ -167,7 +167,8 @@ std::optional<BoundBytes> bound_bytes(const StoredObject& pod, const json::Value
                                           "metadata.annotations", "metadata.labels", "spec", "spec.nodeName", "spec.schedulingGates",
                                           "status", "status.conditions", "status.nominatedNodeName"});
   std::array<std::string_view, kPaths> at;
-  const std::string& text = *pod.value;
+  const HeldText held = pod.text();
+  const std::string& text = *held;
   if (!means_pod(binding, pod) || !scanner.scan(text, at)) return std::nullopt;
   for (const auto absent : {kDeleted, kLink, kNode, kGates, kNominated})
     if (!at[absent].empty()) return std::nullopt;

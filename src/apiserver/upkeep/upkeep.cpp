@@ -21,6 +21,8 @@ void Upkeep::guard_memory() {
 
 Result<void> Upkeep::start() {
   if (ground_.options.advertise_port != 0 && options_.writes_endpoints) own_endpoints_ = std::make_unique<OwnEndpoints>(ground_);
+  if (options_.texts_packed_after > Duration::zero() && ground_.workers != nullptr)
+    text_packing_ = std::make_unique<TextPacking>(ground_, options_.texts_packed_after);
   policy_status_ = std::make_unique<PolicyStatus>(ground_, custom_);
   flow_objects_ = std::make_unique<FlowObjects>(ground_, flow_control_, !ground_.options.single_threaded || options_.keeps_flow_objects);
   return flow_objects_->start();
@@ -28,6 +30,7 @@ Result<void> Upkeep::start() {
 
 void Upkeep::stop() {
   memory_guard_.reset();
+  text_packing_.reset();
   if (flow_objects_ != nullptr) flow_objects_->stop();
   if (own_endpoints_ != nullptr) own_endpoints_->stop();
 }

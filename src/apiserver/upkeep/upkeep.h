@@ -7,10 +7,11 @@
 #include "apiserver/upkeep/memory_guard.h"
 #include "apiserver/upkeep/own_endpoints.h"
 #include "apiserver/upkeep/policy_status.h"
+#include "apiserver/upkeep/text_packing.h"
 
 namespace berth::apiserver {
 
-/// Its own Endpoints, the objects of flow control, the status of policies, the process's memory.
+/// Its own Endpoints, the objects of flow control, the status of policies, the process's memory, texts packed.
 class Upkeep {
  public:
   /// `flow_control`: null when single-threaded. All outlive this.
@@ -33,6 +34,7 @@ class Upkeep {
   Streams& streams_;
   flow::Controller* flow_control_;
   std::unique_ptr<MemoryGuard> memory_guard_;    ///< Null without a limit.
+  std::unique_ptr<TextPacking> text_packing_;    ///< Null where nothing is packed.
   std::unique_ptr<OwnEndpoints> own_endpoints_;  ///< Null where somebody else keeps them, or nobody.
   std::unique_ptr<PolicyStatus> policy_status_;
   std::unique_ptr<FlowObjects> flow_objects_;

@@ -92,7 +92,8 @@ std::optional<CutUpdate> cut_update(const WriteOperation& operation, const Updat
   const std::string_view body = request.http.body;
   if (plan.texts.is_of_status && !names_uid_and_status(body)) return std::nullopt;
   CutUpdate out;
-  out.rest.reserve(body.size() + base.value->size() + 512);
+  const HeldText stored = base.text();
+  out.rest.reserve(body.size() + stored->size() + 512);
   for (const std::string_view part :
        {std::string_view(operation.kind->group), std::string_view(operation.kind->version), std::string_view(operation.kind->plural),
         std::string_view(operation.subresource), std::string_view(operation.ns), std::string_view(request.http.method),
@@ -103,7 +104,7 @@ std::optional<CutUpdate> cut_update(const WriteOperation& operation, const Updat
   found.reserve(64);
   found.push_back({TextClass::kOwnerTime, now});
   found.push_back({TextClass::kName, operation.name});
-  if (!plan.cutter.cut(body, found, &out.rest) || !plan.cutter.cut(*base.value, found, &out.rest) || found.size() > kMostTexts)
+  if (!plan.cutter.cut(body, found, &out.rest) || !plan.cutter.cut(*stored, found, &out.rest) || found.size() > kMostTexts)
     return std::nullopt;
   tell_apart(found, out);
   return out;

@@ -57,10 +57,11 @@ void put_owners(json::Value& rest, const KeptMember& at, std::string_view owners
 
 std::optional<Untouched> Untouched::take(ObjectPtr base, json::Value& rest) {
   Untouched out;
+  out.text_ = base->text();
   std::string text;
   text.reserve(1024);
   bool is_whole = true;
-  const bool is_read = copy_without(*base->value, kSpec, out.spec_at_, text, [&](std::string_view key, std::string_view value) {
+  const bool is_read = copy_without(*out.text_, kSpec, out.spec_at_, text, [&](std::string_view key, std::string_view value) {
     if (key != "metadata") return false;
     is_whole = copy_without(value, kOwners, out.owners_at_, text);
     return true;

@@ -47,7 +47,8 @@ class Untouched {
   [[nodiscard]] ObjectMeta meta(const model::KindInfo& kind, const json::Value& rest) const;
 
   ObjectPtr base_;
-  KeptMember spec_at_, owners_at_;  ///< Views of the object's bytes.
+  HeldText text_;                   ///< Its bytes.
+  KeptMember spec_at_, owners_at_;  ///< Views of them.
   std::optional<std::string> owners_;
   std::optional<json::Value> sent_spec_;
   bool is_sent_ = false;  ///< The spec is what was sent, even where nothing was.

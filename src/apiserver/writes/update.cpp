@@ -281,7 +281,7 @@ StepResult store_if_changed(WritePipeline& writes, const WritePtr& operation) {
   // What is stored in another version than the stored one moves there with the first write, even of the same.
   const bool is_stale = (writes.options.is_stale && writes.options.is_stale(operation->base->key)) ||
                         (operation->request->custom != nullptr &&
-                         !operation->base->value->starts_with(fmt::format(R"({{"apiVersion":"{}",)", storage_kind(kind).api_version())));
+                         !operation->base->text()->starts_with(fmt::format(R"({{"apiVersion":"{}",)", storage_kind(kind).api_version())));
   if (!stored.is_deleted && !is_stale && apply::is_same_state(operation->admission.old_object, object) && has_same_owners(*operation)) {
     operation->done(WriteOutcome{operation->base, {}, false});
     return Flow::kWaits;

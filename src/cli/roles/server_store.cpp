@@ -3,6 +3,7 @@
 #include "apiserver/etcd/shared_cache.h"
 #include "apiserver/etcd/transfer.h"
 #include "apiserver/server.h"
+#include "apiserver/upkeep/memory_guard.h"
 #include "cli/keep/snapshot_etcd.h"
 #include "cli/roles/server_role.h"
 
@@ -26,6 +27,14 @@ Result<OpenedCache> open_etcd(const ServerPlan& plan, const Clock& clock, const 
   return out;
 }
 
+/// Words at the start, before requests are refused for ever or the kernel ends the process.
+Result<void> expect_room(std::size_t limit) {
+  const std::size_t used = apiserver::resident_bytes();
+  if (limit == 0 || used < limit / 100 * 90) return {};
+  return invalid(fmt::format("--memory-limit: {} MiB are too few for what is stored: {} MiB are in use and not all of it has been read",
+                             limit >> 20, used >> 20));
+}
+
 }  // namespace
 
 Result<OpenedCache> open_cache(const ServerPlan& plan, bool never_syncs, const Clock& clock,
@@ -41,7 +50,9 @@ Result<OpenedCache> open_cache(const ServerPlan& plan, bool never_syncs, const C
     return std::unexpected(store.error());
   }
   auto encrypted = apiserver::encryption::encrypt_store(std::move(*store), plan.security.encryption, stale);
-  auto cache = apiserver::open_object_cache(std::move(encrypted), clock, {}, false, plan.event_ttl);
+  apiserver::CacheOptions options;
+  options.has_room = [limit = plan.memory_limit_bytes] { return expect_room(limit); };
+  auto cache = apiserver::open_object_cache(std::move(encrypted), clock, std::move(options), false, plan.event_ttl);
   if (!cache) return std::unexpected(cache.error());
   return OpenedCache{std::move(*cache), nullptr};
 }

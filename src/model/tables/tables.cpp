@@ -39,13 +39,14 @@ json::Value table_row(const KindInfo& kind, const Value& object, TimePoint now, 
   return row;
 }
 
-json::Value make_table(const KindInfo& kind, std::span<const Value> objects, TimePoint now, IncludeObject include, Object list_metadata) {
+json::Value make_table(const KindInfo& kind, std::span<const Value> objects, TimePoint now, IncludeObject include, Object list_metadata,
+                       bool columns) {
   Array rows;
   for (const Value& object : objects) rows.push_back(table_row(kind, object, now, include));
   return Object{{"kind", "Table"},
                 {"apiVersion", "meta.k8s.io/v1"},
                 {"metadata", std::move(list_metadata)},
-                {"columnDefinitions", table_columns(kind)},
+                {"columnDefinitions", columns ? Value(table_columns(kind)) : Value(nullptr)},
                 {"rows", std::move(rows)}};
 }
 

@@ -28,7 +28,7 @@ class TracedWriter final : public ResponseWriter {
   }
   bool write(Bytes chunk) override { return inner_->write(std::move(chunk)); }
   [[nodiscard]] bool takes_events() const override { return inner_->takes_events(); }
-  bool write_event(std::string_view type, const Bytes& object) override { return inner_->write_event(type, object); }
+  bool write_event(std::string_view type, const KeptTextRef& object) override { return inner_->write_event(type, object); }
   [[nodiscard]] std::size_t queued_bytes() const override { return inner_->queued_bytes(); }
   void on_drain(std::function<void()> more) override { inner_->on_drain(std::move(more)); }
   void finish() override { inner_->finish(); }

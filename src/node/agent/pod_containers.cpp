@@ -308,7 +308,7 @@ void PodWorker::started(std::size_t i, const std::string& id, int attempt) {
   containers_[i] = Container{.id = id, .attempt = attempt};
   containers_[i].crashes = crashes;
   containers_[i].hash = container_hash(container);
-  containers_[i].allocated = record.resources = spec_.containers[i].resources;
+  containers_[i].allocated = record.resources = *spec_.containers[i].resources;
   containers_[i].in_force = resources_in_force(record.resources, whole_allocated_);
   record.is_reset = false;
   record.restart_count = attempt;

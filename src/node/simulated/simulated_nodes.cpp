@@ -65,7 +65,8 @@ client::Call to_call(const Write& write) {
 std::string pod_node_name(const client::Object& pod) {
   static const json::PathScanner scanner({"spec.nodeName"});
   std::string_view value;
-  return scanner.scan(pod.bytes(), {&value, 1}) ? json::unquote(value) : std::string();
+  const HeldText text = pod.text();
+  return scanner.scan(*text, {&value, 1}) ? json::unquote(value) : std::string();
 }
 
 /// std::string::find stops wherever the word's first character stands, a quote at every other word.
@@ -76,14 +77,17 @@ bool mentions(const std::string& bytes, std::string_view word) {
 /// Later revisions of a pod matter only when they can change what its simulation does.
 bool is_worth_reading(const client::Object& before, const client::Object& pod) {
   constexpr std::string_view kRunFor = "sim.berth.dev/run-for";
-  return pod.is_deleting() || (mentions(pod.bytes(), kRunFor) && !mentions(before.bytes(), kRunFor)) ||
-         mentions(pod.bytes(), "sim.berth.dev/ready") || mentions(pod.bytes(), "\"readinessGates\"");
+  if (pod.is_deleting()) return true;
+  const HeldText now = pod.text();
+  return (mentions(*now, kRunFor) && !mentions(before.text().here(), kRunFor)) || mentions(*now, "sim.berth.dev/ready") ||
+         mentions(*now, "\"readinessGates\"");
 }
 
 bool is_pending(const client::Object& pod) {
   static const json::PathScanner scanner({"status.phase"});
   std::string_view value;
-  return !scanner.scan(pod.bytes(), {&value, 1}) || value.empty() || json::unquote(value) == "Pending";
+  const HeldText text = pod.text();
+  return !scanner.scan(*text, {&value, 1}) || value.empty() || json::unquote(value) == "Pending";
 }
 
 FleetOptions with_programs(const SimulatedNodesOptions& options) {
