@@ -398,16 +398,6 @@ std::vector<PodInfoPtr> place_on_existing(const ProvisionInput& input, placement
   return waiting;
 }
 
-/// How many more `a` leaves out, of the highest priority in which they differ.
-std::int64_t more_refused(const ProvisionPlan& a, const ProvisionPlan& b) {
-  std::map<std::int64_t, std::int64_t, std::greater<>> difference;
-  for (const auto& one : a.refused) ++difference[one.pod->view().priority];
-  for (const auto& one : b.refused) --difference[one.pod->view().priority];
-  for (const auto& [priority, more] : difference)
-    if (more != 0) return more;
-  return 0;
-}
-
 /// Those of higher priority first, then what it costs, then how many nodes there are.
 bool is_better(const ProvisionPlan& a, const ProvisionPlan& b) {
   if (const std::int64_t more = more_refused(a, b); more != 0) return more < 0;
@@ -455,88 +445,6 @@ ProvisionPlan best_plan(const ProvisionInput& input, placement::Trial& trial, Sh
   return std::move(*best);
 }
 
-/// Looks for a plan that costs no more than one that takes no heed of what pods prefer of one another, and keeps as much of it as it can.
-class Wishing {
- public:
-  using Ask = std::function<ProvisionPlan(const std::vector<PodInfoPtr>&)>;
-  Wishing(std::vector<PodKind> kinds, placement::Era era, const std::function<bool()>& is_over, Ask ask)
-      : kinds_(std::move(kinds)), era_(era), is_over_(is_over), ask_(std::move(ask)) {
-    for (const PodKind& kind : kinds_) {
-      counts_.push_back(wishes_of(kind.first()));
-      if (counts_.back().all() > 0) wishing_.push_back(counts_.size() - 1);
-    }
-  }
-
-  ProvisionPlan run(ProvisionPlan plain) {
-    best_ = std::move(plain);
-    best_dropped_ = all_dropped();
-    if (wishing_.empty()) return std::move(best_);
-    // What pods prefer of nodes is dropped before spreading is, and after the rest.
-    bool all_keep = try_all([](const WishCounts& one) { return one.beside + one.apart; });
-    if (all_keep)
-      all_keep = try_all([](const WishCounts&) { return std::size_t{0}; }) || try_all([](const WishCounts& one) { return one.beside; });
-    std::size_t pods = 0;
-    for (const PodKind& kind : kinds_) pods += kind.pods.size();
-    if (pods > kMostPods) return std::move(best_);
-    for (const std::size_t k : wishing_)
-      for (std::size_t dropped = 0; dropped < best_dropped_[k] && tries_ < kMostTries; ++dropped) {
-        std::vector<std::size_t> wanted = best_dropped_;
-        wanted[k] = dropped;
-        if (keep(wanted)) break;
-      }
-    return std::move(best_);
-  }
-
- private:
-  static constexpr int kMostTries = 16;
-  static constexpr std::size_t kMostPods = 2000;  ///< For looking at one kind after the other.
-
-  [[nodiscard]] std::vector<std::size_t> all_dropped() const {
-    std::vector<std::size_t> out;
-    for (const WishCounts& one : counts_) out.push_back(one.all());
-    return out;
-  }
-  bool try_all(std::size_t (*dropped)(const WishCounts&)) {
-    std::vector<std::size_t> wanted;
-    for (const WishCounts& one : counts_) wanted.push_back(std::min(dropped(one), one.all()));
-    return wanted == best_dropped_ || keep(wanted);
-  }
-  bool keep(const std::vector<std::size_t>& dropped) {
-    ++tries_;
-    if (is_over_ && is_over_()) return false;
-    bool is_dropped_first = false;  // Something that is dropped before what they prefer of nodes.
-    std::vector<PodInfoPtr> pods;
-    std::map<const placement::PodInfo*, PodInfoPtr> as_they_are;
-    for (std::size_t k = 0; k < kinds_.size(); ++k) {
-      is_dropped_first |= dropped[k] < counts_[k].beside + counts_[k].apart;
-      for (const PodInfoPtr& pod : kinds_[k].pods) {
-        pods.push_back(dropped[k] == counts_[k].all() ? pod : insisting(*pod, dropped[k], era_));
-        as_they_are.emplace(pods.back().get(), pod);
-      }
-    }
-    ProvisionPlan plan = ask_(pods);
-    if (more_refused(plan, best_) > 0 || plan.cost > best_.cost + 1e-9) return false;
-    if (is_dropped_first && best_.keeps_node_wishes && !plan.keeps_node_wishes) return false;
-    for (NewClaim& claim : plan.claims)
-      for (PodInfoPtr& pod : claim.pods) pod = as_they_are.at(pod.get());
-    for (auto& one : plan.refused) one.pod = as_they_are.at(one.pod.get());
-    plan.greedy_cost = std::max(best_.greedy_cost, plan.cost);
-    plan.bound = best_.bound;
-    best_ = std::move(plan);
-    best_dropped_ = dropped;
-    return true;
-  }
-
-  std::vector<PodKind> kinds_;
-  placement::Era era_;
-  const std::function<bool()>& is_over_;
-  Ask ask_;
-  std::vector<WishCounts> counts_;
-  std::vector<std::size_t> wishing_, best_dropped_;
-  ProvisionPlan best_;
-  int tries_ = 0;
-};
-
 /// Every pod on its own.
 ProvisionPlan plan_for(const ProvisionInput& input) {
   placement::Trial trial = input.trial->fork();
@@ -549,7 +457,7 @@ ProvisionPlan plan_for(const ProvisionInput& input) {
   if (table.keeps_choices() || !std::ranges::all_of(waiting, [](const PodInfoPtr& pod) { return is_local(*pod); }))
     best->bound = bound_of(input, trial, table, left, waiting, *best);
   best->bound = std::min(best->bound, best->cost);
-  if (input.keeps_wishes) best = Wishing(kinds_of(trial, waiting), trial.cluster().era(), input.is_over, ask).run(std::move(*best));
+  if (input.keeps_wishes) best = keep_wishes(std::move(*best), kinds_of(trial, waiting), trial.cluster().era(), input.is_over, ask);
   best->on_existing = std::move(before.on_existing);
   best->refused.insert(best->refused.end(), before.refused.begin(), before.refused.end());
   return std::move(*best);
