@@ -219,7 +219,7 @@ TEST_F(ObjectCacheTest, PagesOfAnOldListAreTheOldListWhateverHappenedSince) {
           seen += page->items.size();
           more = page->more;
           ASSERT_EQ(more, seen < whole.items.size());
-          if (!is_selective) ASSERT_EQ(page->remaining, static_cast<std::int64_t>(whole.items.size() - seen));
+          ASSERT_EQ(page->remaining, is_selective ? 0 : static_cast<std::int64_t>(whole.items.size() - seen));
           if (more) after = page->items.back()->key;
         }
         EXPECT_EQ(seen, whole.items.size());
