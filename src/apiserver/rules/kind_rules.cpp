@@ -81,8 +81,8 @@ KindRules resource_slice_rules() {
 }
 
 KindRules device_taint_rule_rules() {
-  return {.check_first = [](const Ground& ground, const WriteOperation& operation, const Value* old, Value& object) {
-    if (operation.subresource.empty()) model::devices::stamp_rule(old, object, ground.now_text());
+  return {.check_first = [](const RuledWrite& write, const Value* old, Value& object) {
+    if (write.subresource.empty()) model::devices::stamp_rule(old, object, format_rfc3339(write.clock.now()));
     return model::FieldErrors();
   }};
 }
