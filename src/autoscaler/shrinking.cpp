@@ -12,6 +12,7 @@ namespace berth::autoscaler {
 
 using placement::NodeInfo;
 using placement::PodInfoPtr;
+using placement::Trial;
 
 namespace {
 
