@@ -39,7 +39,7 @@ TEST(KeptText, AHoldOutlivesPackingAndTheTextItself) {
   TextPacker packer;
   auto text = std::make_shared<const KeptText>(pod_text("web", 1));
   const HeldText before = text->read();
-  const std::string_view name = std::string_view(*before).substr(25, 9);
+  const std::string_view name = std::string_view(*before).substr(before->find("web-"), 9);
   packer.pack("//pods/", "web-00001", *text);
   const HeldText after = text->read();
   EXPECT_NE(before.shared(), after.shared());

@@ -16,41 +16,41 @@ struct OneHash {
 };
 
 TEST(SharedPool, EqualValuesAreOneAsLongAsSomebodyHoldsIt) {
-  auto* pool = new Pool;
-  auto first = pool->share("web");
-  const auto second = pool->share("web"), other = pool->share("db");
+  Pool pool;
+  auto first = pool.share("web");
+  const auto second = pool.share("web"), other = pool.share("db");
   EXPECT_EQ(first, second);
   EXPECT_NE(first, other);
-  EXPECT_EQ(pool->size(), 2U);
+  EXPECT_EQ(pool.size(), 2U);
   first.reset();
-  EXPECT_EQ(pool->share("web"), second);
-  EXPECT_EQ(pool->size(), 2U);
+  EXPECT_EQ(pool.share("web"), second);
+  EXPECT_EQ(pool.size(), 2U);
 }
 
 TEST(SharedPool, WhatNobodyHoldsIsForgottenAndComesAgain) {
-  auto* pool = new SharedPool<std::string, OneHash>;
+  SharedPool<std::string, OneHash> pool;
   for (int i = 0; i < 100; ++i) {
-    const auto one = pool->share(std::to_string(i)), other = pool->share("stays");
+    const auto one = pool.share(std::to_string(i)), other = pool.share("stays");
     EXPECT_EQ(*one, std::to_string(i));
-    EXPECT_EQ(pool->size(), 2U);
+    EXPECT_EQ(pool.size(), 2U);
   }
-  EXPECT_EQ(pool->size(), 0U);
-  EXPECT_EQ(*pool->share("5"), "5");
+  EXPECT_EQ(pool.size(), 0U);
+  EXPECT_EQ(*pool.share("5"), "5");
 }
 
 TEST(SharedPool, ThreadsThatTakeAndGiveBackTheSame) {
-  auto* pool = new Pool;
+  Pool pool;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
-    threads.emplace_back([pool] {
+    threads.emplace_back([&pool] {
       for (int i = 0; i < 2000; ++i) {
-        const auto one = pool->share(std::to_string(i % 7)), same = pool->share(std::to_string(i % 7));
+        const auto one = pool.share(std::to_string(i % 7)), same = pool.share(std::to_string(i % 7));
         EXPECT_EQ(one, same);
         EXPECT_EQ(*one, std::to_string(i % 7));
       }
     });
   for (auto& thread : threads) thread.join();
-  EXPECT_EQ(pool->size(), 0U);
+  EXPECT_EQ(pool.size(), 0U);
 }
 
 TEST(SharedList, IsReadAsAVector) {
