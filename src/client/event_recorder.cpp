@@ -1,6 +1,8 @@
 #include "client/event_recorder.h"
 
+#include "base/check.h"
 #include "base/json_scan.h"
+#include "base/lifeline.h"
 #include "base/log.h"
 #include "client/event_correlator.h"
 
@@ -107,14 +109,13 @@ ObjectReference reference_to(const json::Value& document) {
           .resource_version = text({"metadata", "resourceVersion"})};
 }
 
-struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
+struct EventRecorder::Impl : Guarded<EventRecorder::Impl> {
   Impl(Client& c, EventRecorderOptions o) : client(c), loop(c.loop()), options(std::move(o)), random(options.seed) {}
 
   Client client;
   EventLoop* loop;
   EventRecorderOptions options;
   std::mt19937_64 random;
-  bool is_stopped = false;
 
   EventCorrelator correlator;
   LruCache<std::shared_ptr<Series>> series{kMaxSeries};
@@ -207,12 +208,10 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
   }
 
   TimerId every(Duration period, void (Impl::*step)(), TimerId Impl::*timer) {
-    return loop->schedule_after(period, [weak = weak_from_this(), period, step, timer] {
-      const auto self = weak.lock();
-      if (!self || self->is_stopped) return;
-      ((*self).*step)();
-      (*self).*timer = self->every(period, step, timer);
-    });
+    return loop->schedule_after(period, guarded([period, step, timer](Impl& self) {
+                                  (self.*step)();
+                                  self.*timer = self.every(period, step, timer);
+                                }));
   }
 
   void finish_series() {
@@ -263,9 +262,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
   }
 
   void send(std::shared_ptr<Write> write) {
-    auto done = [weak = weak_from_this(), write](ApiResult<json::Value> result) {
-      if (const auto self = weak.lock(); self && !self->is_stopped) self->sent(write, std::move(result));
-    };
+    auto done = guarded([write](Impl& self, ApiResult<json::Value> result) { self.sent(write, std::move(result)); });
     if (write->patch)
       client.patch(gvr(), write->ns, write->name, PatchType::kStrategicMerge, *write->patch, std::move(done), "", Answer::kNone);
     else
@@ -282,9 +279,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
       }
       if (status.code == 0 && ++write->tries < kMaxTries) {
         const auto pause = kRetryPause * (1000 + static_cast<std::int64_t>(random() % 251)) / 1000;
-        loop->schedule_after(pause, [weak = weak_from_this(), write] {
-          if (const auto self = weak.lock(); self && !self->is_stopped) self->send(write);
-        });
+        loop->schedule_after(pause, guarded([write](Impl& self) { self.send(write); }));
         return;
       }
       if (!status.is("AlreadyExists")) log::warning("events", "event {}/{} was not written: {}", write->ns, write->name, status.message);
@@ -292,6 +287,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
     --pending;
     --in_flight;
     auto next = busy.extract(write->name);
+    BERTH_CHECK(!next.empty(), "the write of event {}/{} is answered twice", write->ns, write->name);
     for (auto it = next.mapped().rbegin(); it != next.mapped().rend(); ++it) queue.push_front(std::move(*it));
     pump();
   }
@@ -300,7 +296,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
 EventRecorder::EventRecorder(Client& client, EventRecorderOptions options) : impl_(std::make_shared<Impl>(client, std::move(options))) {}
 
 EventRecorder::~EventRecorder() {
-  impl_->is_stopped = true;
+  impl_->end();
   impl_->loop->cancel(impl_->finish_timer);
   impl_->loop->cancel(impl_->refresh_timer);
 }

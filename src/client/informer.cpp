@@ -13,6 +13,7 @@
 
 #include <mutex>
 
+#include "base/lifeline.h"
 #include "base/log.h"
 #include "client/informer_store.h"
 #include "client/response.h"
@@ -58,7 +59,7 @@ struct WatchSession {
 
 }  // namespace
 
-struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
+struct Informer::Impl : Guarded<Informer::Impl> {
   Impl(Client& client, Gvr gvr, InformerOptions options)
       : transport(client.transport()),
         loop(client.loop()),
@@ -80,7 +81,7 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
   InformerStore store;
   std::vector<std::shared_ptr<InformerHandler>> handlers;
   std::vector<std::function<void()>> waiting_for_sync;
-  bool is_started = false, is_stopped = false, is_synced = false;
+  bool is_started = false, is_synced = false;
   bool has_listed = false;    ///< The server has the kind, and shows it.
   std::string last_revision;  ///< As the server wrote it.
   std::int64_t revision = 0;
@@ -93,7 +94,7 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
   TimerId timer = TimerId::kNone;
 
   void stop() {
-    is_stopped = true;
+    end();
     loop->cancel(timer);
     session.reset();
     handlers.clear();
@@ -114,12 +115,10 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
   /// Runs a step of this informer on the loop later, unless it is gone by then.
   void later(Duration delay, void (Impl::*step)()) {
     loop->cancel(timer);
-    timer = loop->schedule_after(delay, [weak = weak_from_this(), step] {
-      const auto self = weak.lock();
-      if (!self || self->is_stopped) return;
-      self->timer = TimerId::kNone;
-      (*self.*step)();
-    });
+    timer = loop->schedule_after(delay, guarded([step](Impl& self) {
+                                   self.timer = TimerId::kNone;
+                                   (self.*step)();
+                                 }));
   }
 
   Duration next_pause(int retry_after_seconds) {
@@ -144,12 +143,11 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
     std::string query = "resourceVersion=";
     if (options.page > 0 && !list_whole) query = "limit=" + std::to_string(options.page) + (token.empty() ? "&resourceVersion=" : "");
     if (!token.empty()) query += "&continue=" + net::percent_encode(token);
-    transport->send(request(std::move(query)), [weak = weak_from_this(), id, loop = loop](net::HttpResponse response) {
-      auto page = std::make_shared<ApiResult<ObjectPage>>(decode_response(response));
-      loop->post([weak, id, page] {
-        const auto self = weak.lock();
-        if (self && !self->is_stopped && self->list_id == id) self->take_page(std::move(*page));
-      });
+    auto take = guarded([id](Impl& self, ApiResult<ObjectPage>& page) {
+      if (self.list_id == id) self.take_page(std::move(page));
+    });
+    transport->send(request(std::move(query)), [take, loop = loop](net::HttpResponse response) {
+      loop->post([take, page = std::make_shared<ApiResult<ObjectPage>>(decode_response(response))] { take(*page); });
     });
   }
 
@@ -172,7 +170,7 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
     if (!page->continue_token.empty()) return list_page(page->continue_token);
     note_revision(page->resource_version);
     take_list();
-    if (!is_stopped) begin_watch();
+    if (!has_ended()) begin_watch();
   }
 
   void list_failed(const ApiStatus& status) {
@@ -189,7 +187,7 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
     list_whole = false;
     replace(std::exchange(listed, {}));
     has_listed = true;
-    if (!is_stopped) tell_synced();
+    if (!has_ended()) tell_synced();
   }
 
   void tell_synced() {
@@ -203,14 +201,14 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
   void not_served() {
     if (!is_synced) log::info("informer", "{} are not served", gvr.resource);
     tell_synced();
-    if (!is_stopped) later(kLongestPause, &Impl::begin_list);
+    if (!has_ended()) later(kLongestPause, &Impl::begin_list);
   }
 
   /// A right that is given later fills the cache then.
   void forbidden(const std::string& message) {
     if (!is_synced) log::warning("informer", "going on without {}: {}; grant list and watch on them", gvr.resource, message);
     tell_synced();
-    if (!is_stopped) later(kLongestPause, &Impl::begin_list);
+    if (!has_ended()) later(kLongestPause, &Impl::begin_list);
   }
 
   /// Emits the difference between the cache and a complete list.
@@ -237,13 +235,11 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
     auto query = fmt::format("watch=true&allowWatchBookmarks=true&{}&timeoutSeconds={}", from, seconds);
     later(std::chrono::seconds(seconds) + kWatchOverdue, &Impl::rewatch);
     const auto current = session;
-    auto notify = [weak = weak_from_this(), current_weak = std::weak_ptr(current), loop = loop](WatchSession& s) {
-      if (std::exchange(s.is_posted, true)) return;
-      loop->post([weak, current_weak] {
-        const auto self = weak.lock();
-        const auto posted = current_weak.lock();
-        if (self && posted && !self->is_stopped && self->session == posted) self->take_events(posted);
-      });
+    auto take = guarded([from = std::weak_ptr(current)](Impl& self) {
+      if (const auto posted = from.lock(); posted && self.session == posted) self.take_events(posted);
+    });
+    auto notify = [take, loop = loop](WatchSession& s) {
+      if (!std::exchange(s.is_posted, true)) loop->post(take);
     };
     net::StreamCallbacks callbacks;
     // The callbacks must not keep the session alive: it owns the handle whose destruction ends them.
@@ -302,7 +298,7 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
     for (auto& event : events) {
       if (event.type == WatchEvent::Type::kError) return watch_failed(event.status);
       current->is_listing ? gather(*current, std::move(event)) : apply(std::move(event));
-      if (is_stopped || session != current) return;
+      if (has_ended() || session != current) return;
       current->brought_events = true;
       failures = 0;
     }
@@ -421,9 +417,7 @@ void Informer::add_handler(InformerHandler handler) {
 
 void Informer::start() {
   if (std::exchange(impl_->is_started, true)) return;
-  impl_->loop->post([weak = std::weak_ptr(impl_)] {
-    if (const auto impl = weak.lock(); impl && !impl->is_stopped) impl->begin_list();
-  });
+  impl_->loop->post(impl_->guarded(&Impl::begin_list));
 }
 
 bool Informer::has_synced() const { return impl_->is_synced; }

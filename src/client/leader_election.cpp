@@ -1,5 +1,6 @@
 #include "client/leader_election.h"
 
+#include "base/lifeline.h"
 #include "base/log.h"
 
 namespace berth::client {
@@ -16,7 +17,7 @@ json::Value text(std::string_view s) { return json::Value(s); }
 
 }  // namespace
 
-struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
+struct LeaderElector::Impl : Guarded<LeaderElector::Impl> {
   enum class State { kStopped, kAcquiring, kLeading };
 
   Impl(Client& c, LeaderElectionConfig cfg, LeaderCallbacks cb)
@@ -29,7 +30,6 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
   std::mt19937_64 random;
 
   State state = State::kStopped;
-  bool is_destroyed = false;
   bool is_without = false;      ///< Leads, and may not have the lease.
   std::uint64_t attempt = 0;    ///< The newest.
   std::uint64_t acting = 0;     ///< Whose step is run.
@@ -71,26 +71,23 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
 
   template <typename Step>
   Client::Done answer(Step step) {
-    return [weak = weak_from_this(), id = acting, step](ApiResult<json::Value> result) {
-      const auto self = weak.lock();
-      if (!self || self->is_destroyed || id <= self->concluded) return;
-      self->acting = id;
-      step(*self, std::move(result));
-    };
+    return guarded([id = acting, step](Impl& self, ApiResult<json::Value> result) {
+      if (id <= self.concluded) return;
+      self.acting = id;
+      step(self, std::move(result));
+    });
   }
 
   /// Of a write that takes or renews the lease.
   template <typename Step>
   Client::Done write_answer(Step otherwise) {
-    return [weak = weak_from_this(), id = acting, sent = written_at, otherwise](ApiResult<json::Value> result) {
-      const auto self = weak.lock();
-      if (!self || self->is_destroyed) return;
-      const bool is_in_time = id > self->taken_by && sent + self->config.lease_duration > self->loop->now();
-      if (!(result && is_in_time) && id <= self->concluded) return;
-      self->acting = id;
-      if (result && is_in_time) return self->succeeded(sent, std::move(*result));
-      otherwise(*self, std::move(result));
-    };
+    return guarded([id = acting, sent = written_at, otherwise](Impl& self, ApiResult<json::Value> result) {
+      const bool is_in_time = id > self.taken_by && sent + self.config.lease_duration > self.loop->now();
+      if (!(result && is_in_time) && id <= self.concluded) return;
+      self.acting = id;
+      if (result && is_in_time) return self.succeeded(sent, std::move(*result));
+      otherwise(self, std::move(result));
+    });
   }
 
   // --- one attempt: update what we hold, or read, then create or update ---
@@ -165,22 +162,20 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
   /// Without an answer by then another attempt goes over another connection, beside this one, which may be slow and no more.
   void lose_patience_after(Duration delay) {
     loop->cancel(patience_timer);
-    patience_timer = loop->schedule_after(delay, [weak = weak_from_this()] {
-      const auto self = weak.lock();
-      if (!self || self->is_destroyed || self->state == State::kStopped) return;
-      self->say(fmt::format("lease {}/{}: the server has not answered for {}", self->config.ns, self->config.name,
-                            format_go_duration(self->patience())));
-      self->try_once();
-    });
+    patience_timer = loop->schedule_after(delay, guarded([](Impl& self) {
+                                            if (self.state == State::kStopped) return;
+                                            self.say(fmt::format("lease {}/{}: the server has not answered for {}", self.config.ns,
+                                                                 self.config.name, format_go_duration(self.patience())));
+                                            self.try_once();
+                                          }));
   }
 
   void retry_after(Duration delay) {
     loop->cancel(patience_timer);
     loop->cancel(retry_timer);
-    retry_timer = loop->schedule_after(delay, [weak = weak_from_this()] {
-      const auto self = weak.lock();
-      if (self && !self->is_destroyed && self->state != State::kStopped) self->try_once();
-    });
+    retry_timer = loop->schedule_after(delay, guarded([](Impl& self) {
+                                         if (self.state != State::kStopped) self.try_once();
+                                       }));
   }
 
   void refused(const ApiResult<json::Value>& result) {
@@ -218,14 +213,11 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
     // The next renewal begins in retry_period, and then has renew_deadline to succeed, and never longer than the lease.
     loop->cancel(deadline_timer);
     const TimePoint deadline = std::min(loop->now() + config.retry_period + config.renew_deadline, sent + config.lease_duration);
-    deadline_timer = loop->schedule_at(deadline, [weak = weak_from_this()] {
-      const auto self = weak.lock();
-      if (self && !self->is_destroyed) self->lost();
-    });
+    deadline_timer = loop->schedule_at(deadline, guarded(&Impl::lost));
     retry_after(config.retry_period);
     if (is_new) log::info("leader-election", "{} leads {}/{}", config.identity, config.ns, config.name);
     if (is_new && callbacks.on_started_leading) callbacks.on_started_leading();
-    if (!is_destroyed) report_holder();
+    if (!has_ended()) report_holder();
   }
 
   /// The same is said again only after a while: attempts come every few seconds.
@@ -257,10 +249,10 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
 
   void lost() {
     log::warning("leader-election", "{} could not renew {}/{} in time and leads no more", config.identity, config.ns, config.name);
-    end({});
+    finish({});
   }
 
-  void end(std::function<void()> done) {
+  void finish(std::function<void()> done) {
     const bool was_leading = state == State::kLeading;
     state = State::kStopped;
     is_without = false;
@@ -269,7 +261,7 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
     loop->cancel(retry_timer);
     loop->cancel(deadline_timer);
     if (was_leading && callbacks.on_stopped_leading) callbacks.on_stopped_leading();
-    if (is_destroyed) return;
+    if (has_ended()) return;
     if (was_leading && config.release_on_stop && holds_lease()) return release(std::move(done));
     if (done) loop->post(std::move(done));
   }
@@ -307,7 +299,7 @@ LeaderElector::LeaderElector(Client& client, LeaderElectionConfig config, Leader
     : impl_(std::make_shared<Impl>(client, std::move(config), std::move(callbacks))) {}
 
 LeaderElector::~LeaderElector() {
-  impl_->is_destroyed = true;
+  impl_->end();
   impl_->loop->cancel(impl_->patience_timer);
   impl_->loop->cancel(impl_->retry_timer);
   impl_->loop->cancel(impl_->deadline_timer);
@@ -319,7 +311,7 @@ void LeaderElector::start() {
   impl_->retry_after(Duration::zero());
 }
 
-void LeaderElector::stop(std::function<void()> done) { impl_->end(std::move(done)); }
+void LeaderElector::stop(std::function<void()> done) { impl_->finish(std::move(done)); }
 bool LeaderElector::is_leader() const { return impl_->state == Impl::State::kLeading; }
 const std::string& LeaderElector::leader() const { return impl_->holder; }
 

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <future>
 
+#include "base/lifeline.h"
+
 namespace berth::client {
 namespace {
 
@@ -50,7 +52,7 @@ const SystemClock kClock;
 
 }  // namespace
 
-struct Leadership::Impl : std::enable_shared_from_this<Leadership::Impl> {
+struct Leadership::Impl : Guarded<Leadership::Impl> {
   Impl(std::shared_ptr<Transport> t, LeadershipOptions o, EventLoop* l, LeaderCallbacks cb)
       : options(std::move(o)),
         loop(l),
@@ -71,15 +73,12 @@ struct Leadership::Impl : std::enable_shared_from_this<Leadership::Impl> {
   std::shared_ptr<Fence> fence;
   std::shared_ptr<FencedTransport> fenced;
   std::unique_ptr<LeaderElector> elector;  ///< On the election's loop.
-  std::atomic<bool> is_over = false;
 
   /// Tells the component, on its loop where it has one.
   void tell(std::function<void(const LeaderCallbacks&)> what) {
-    if (is_over) return;
+    if (has_ended()) return;
     if (loop == nullptr) return what(callbacks);
-    loop->post([weak = weak_from_this(), what = std::move(what)] {
-      if (const auto self = weak.lock(); self && !self->is_over) what(self->callbacks);
-    });
+    loop->post(guarded([what = std::move(what)](Impl& self) { what(self.callbacks); }));
   }
 
   void elect() {
@@ -95,10 +94,10 @@ struct Leadership::Impl : std::enable_shared_from_this<Leadership::Impl> {
       tell([](const LeaderCallbacks& to) {
         if (to.on_stopped_leading) to.on_stopped_leading();
       });
-      if (options.stands_again && !is_over)
-        election_loop.post([weak = weak_from_this()] {
-          if (const auto self = weak.lock(); self && !self->is_over && self->elector) self->elector->start();
-        });
+      if (options.stands_again && !has_ended())
+        election_loop.post(guarded([](Impl& self) {
+          if (self.elector) self.elector->start();
+        }));
     };
     on_election.on_new_leader = [this](const std::string& leader) {
       tell([leader](const LeaderCallbacks& to) {
@@ -111,7 +110,7 @@ struct Leadership::Impl : std::enable_shared_from_this<Leadership::Impl> {
 
   /// Gives the lease up, on the election's own thread.
   void resign() {
-    is_over = true;
+    end();
     if (!thread) {
       elector.reset();
       return;
@@ -142,11 +141,7 @@ Leadership::~Leadership() {
   impl_->resign();
 }
 
-void Leadership::start() {
-  impl_->election_loop.post([weak = std::weak_ptr(impl_)] {
-    if (const auto self = weak.lock(); self && !self->is_over) self->elect();
-  });
-}
+void Leadership::start() { impl_->election_loop.post(impl_->guarded(&Impl::elect)); }
 
 bool Leadership::holds() const { return impl_->fence->is_open(); }
 std::shared_ptr<Transport> Leadership::transport() const { return impl_->fenced; }

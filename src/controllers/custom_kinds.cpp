@@ -94,10 +94,10 @@ std::optional<CustomScale> read_custom_scale(Kind kind, const json::Value& docum
   return out;
 }
 
-CustomKinds::CustomKinds(client::Client& client, Engine& engine) : client_(client), engine_(engine), alive_(std::make_shared<bool>(true)) {}
+CustomKinds::CustomKinds(client::Client& client, Engine& engine) : client_(client), engine_(engine) {}
 
 CustomKinds::~CustomKinds() {
-  *alive_ = false;
+  lifeline_.end();
   if (patience_ != TimerId::kNone) client_.loop()->cancel(patience_);
 }
 
@@ -148,11 +148,10 @@ void CustomKinds::show(const Followed& followed) {
 
 void CustomKinds::on_synced(std::function<void()> synced) {
   synced_ = std::move(synced);
-  patience_ = client_.loop()->schedule_after(kPatience, [this, alive = std::weak_ptr(alive_)] {
-    if (const auto living = alive.lock(); !living || !*living) return;
+  patience_ = client_.loop()->schedule_after(kPatience, lifeline_.guard([this] {
     patience_ = TimerId::kNone;
     if (const auto tell = std::exchange(synced_, nullptr)) tell();
-  });
+  }));
   tell_if_synced();
 }
 

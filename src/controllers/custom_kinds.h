@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/lifeline.h"
 #include "client/informer.h"
 #include "controllers/engine.h"
 
@@ -49,7 +50,7 @@ class CustomKinds {
   bool is_shown_ = false;
   std::function<void()> synced_;
   TimerId patience_ = TimerId::kNone;
-  std::shared_ptr<bool> alive_;
+  Lifeline lifeline_;
 };
 
 }  // namespace berth::controllers

@@ -104,10 +104,10 @@ class Engine::Sink final : public KeySink {
 };
 
 Engine::Engine(EventLoop& loop, Api& api, EngineOptions options, metrics::Registry* metrics)
-    : loop_(loop), api_(api), options_(std::move(options)), metrics_(metrics), alive_(std::make_shared<bool>(true)) {}
+    : loop_(loop), api_(api), options_(std::move(options)), metrics_(metrics) {}
 
 Engine::~Engine() {
-  *alive_ = false;
+  lifeline_.end();
   for (const auto& queue : queues_)
     for (const auto& [name, key] : queue->keys)
       if (key->timer != TimerId::kNone) loop_.cancel(key->timer);
@@ -208,13 +208,12 @@ void Engine::enqueue(Queue& queue, const std::string& name, Duration delay) {
     loop_.cancel(key.timer);
   }
   key.timer_at = when;
-  key.timer = loop_.schedule_at(when, [this, alive = std::weak_ptr(alive_), &queue, name] {
-    if (const auto living = alive.lock(); !living || !*living) return;
+  key.timer = loop_.schedule_at(when, lifeline_.guard([this, &queue, name] {
     const auto it = queue.keys.find(name);
     if (it == queue.keys.end()) return;
     it->second->timer = TimerId::kNone;
     make_ready(queue, *it->second);
-  });
+  }));
 }
 
 void Engine::make_ready(Queue& queue, Key& key) {
@@ -237,11 +236,10 @@ void Engine::make_ready(Queue& queue, Key& key) {
 void Engine::post_drain() {
   if (!started_ || drain_posted_) return;
   drain_posted_ = true;
-  loop_.post([this, alive = std::weak_ptr(alive_)] {
-    if (const auto living = alive.lock(); !living || !*living) return;
+  loop_.post(lifeline_.guard([this] {
     drain_posted_ = false;
     drain();
-  });
+  }));
 }
 
 void Engine::drain() {
@@ -318,10 +316,9 @@ void Engine::pump(const std::shared_ptr<Run>& run) {
     }
     const std::size_t index = run->next++;
     ++run->in_flight;
-    api_.send(write, [this, alive = std::weak_ptr(alive_), run, index](ApiResult<json::Value> result) {
-      if (const auto living = alive.lock(); !living || !*living || stopped_) return;
-      answered(run, index, std::move(result));
-    });
+    api_.send(write, lifeline_.guard([this, run, index](ApiResult<json::Value> result) {
+      if (!stopped_) answered(run, index, std::move(result));
+    }));
   }
   if (run->in_flight == 0) finish(run);
 }
@@ -402,11 +399,9 @@ void Engine::hold(const std::shared_ptr<Run>& run) {
   for (const auto& [kind, revision] : run->seen_at_least)
     if (cache_.revision(kind) < revision) revision_waiters_[kind].emplace(revision, run);
   for (const std::size_t index : run->deleted) deletion_waiters_.emplace(run->plan.writes[index].uid, run);
-  run->timeout = loop_.schedule_after(options_.visibility_timeout, [this, alive = std::weak_ptr(alive_), run] {
-    if (const auto living = alive.lock(); !living || !*living || run->waits == 0) return;
-    run->waits = 0;
-    settle(*run->queue, *run->key, *run);
-  });
+  run->timeout = loop_.schedule_after(options_.visibility_timeout, lifeline_.guard([this, run] {
+    if (std::exchange(run->waits, 0) != 0) settle(*run->queue, *run->key, *run);
+  }));
 }
 
 void Engine::release_waiters(const Event& event) {

@@ -13,6 +13,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/lifeline.h"
 #include "base/metrics.h"
 #include "controllers/controller.h"
 
@@ -104,7 +105,7 @@ class Engine {
   bool started_ = false, stopped_ = false, drain_posted_ = false;
   std::uint64_t steps_ = 0;
   std::size_t bytes_in_flight_ = 0;
-  std::shared_ptr<bool> alive_;
+  Lifeline lifeline_;
 };
 
 }  // namespace berth::controllers

@@ -1,5 +1,6 @@
 #include "controllers/manager.h"
 
+#include "base/lifeline.h"
 #include "base/log.h"
 #include "client/event_recorder.h"
 #include "client/leadership.h"
@@ -91,8 +92,7 @@ class Manager final : public ControllerManager {
         leadership_(options_.leader_elect ? seek_leadership(transport) : nullptr),
         client_(leadership_ ? leadership_->transport() : std::move(transport), &loop, kName),
         api_(client_, options_.seed),
-        informers_(client_),
-        alive_(std::make_shared<bool>(true)) {
+        informers_(client_) {
     EngineOptions engine;
     engine.trace = options_.trace;
     engine_ = std::make_unique<Engine>(loop_, api_, engine, metrics);
@@ -100,14 +100,12 @@ class Manager final : public ControllerManager {
     if (engine_->wants_custom_kinds()) custom_ = std::make_unique<CustomKinds>(client_, *engine_);
   }
   ~Manager() override {
-    *alive_ = false;
+    lifeline_.end();
     leadership_.reset();  // Its callbacks use everything below.
   }
 
   void start() override {
-    loop_.post([this, alive = std::weak_ptr(alive_)] {
-      if (const auto living = alive.lock(); living && *living) begin();
-    });
+    loop_.post(lifeline_.guard([this] { begin(); }));
   }
   [[nodiscard]] bool is_running() const override { return running_; }
   void on_lost_leadership(std::function<void()> lost) override { lost_ = std::move(lost); }
@@ -178,7 +176,7 @@ class Manager final : public ControllerManager {
   std::unique_ptr<CustomKinds> custom_;  ///< Null: no controller wants them.
   std::function<void()> lost_;
   std::atomic<bool> running_ = false;
-  std::shared_ptr<bool> alive_;
+  Lifeline lifeline_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "base/lifeline.h"
 #include "client/informer.h"
 #include "dashboard/rows.h"
 #include "dashboard/sessions.h"
@@ -48,7 +49,7 @@ struct Page {
 
 }  // namespace
 
-struct Feed::Impl : std::enable_shared_from_this<Impl> {
+struct Feed::Impl : Guarded<Impl> {
   Impl(std::shared_ptr<client::Transport> transport, EventLoop& loop, FeedOptions options)
       : loop(loop), options(std::move(options)), client(std::move(transport), &loop, "berth-dashboard") {}
 
@@ -59,13 +60,13 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
   std::unordered_map<std::string, Bytes> rows;
   std::vector<std::shared_ptr<Page>> pages;
   std::string unreachable;
-  bool is_running = false, flush_posted = false, is_stopped = false;
+  bool is_running = false, flush_posted = false;
   std::uint64_t run = 0;  ///< Of which start timers and answers are.
 
   // --- starting and stopping ---
 
   void open(std::shared_ptr<net::ResponseWriter> writer) {
-    if (is_stopped) return;
+    if (has_ended()) return;
     auto page = std::make_shared<Page>();
     page->writer = std::move(writer);
     net::Headers headers;
@@ -73,12 +74,8 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
     headers.add("Cache-Control", "no-store");
     add_security_headers(headers);
     page->writer->start_stream(200, std::move(headers));
-    page->writer->on_close([weak = weak_from_this(), gone = std::weak_ptr(page)] {
-      if (const auto self = weak.lock())
-        self->loop.post([weak, gone] {
-          if (const auto it = weak.lock()) it->close(gone.lock());
-        });
-    });
+    page->writer->on_close(
+        guarded([gone = std::weak_ptr(page)](Impl& self) { self.loop.post(self.guarded([gone](Impl& it) { it.close(gone.lock()); })); }));
     pages.push_back(page);
     if (!is_running) start();
     std::vector<std::string> keys;
@@ -121,10 +118,9 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
 
   /// Runs later, on the loop, unless the feed was stopped meanwhile.
   void in(Duration delay, std::function<void(Impl&)> step) {
-    loop.schedule_after(delay, [weak = weak_from_this(), step = std::move(step), of = run] {
-      const auto self = weak.lock();
-      if (self && !self->is_stopped && self->run == of) step(*self);
-    });
+    loop.schedule_after(delay, guarded([step = std::move(step), of = run](Impl& self) {
+                          if (self.run == of) step(self);
+                        }));
   }
 
   // --- the cluster ---
@@ -132,25 +128,26 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
   /// Whether the user may: an informer would try for ever and tell only the log.
   void ask(Watched* one) {
     client.list(one->gvr, namespace_of(*one), {.limit = 1},
-                [weak = weak_from_this(), one, of = run](client::ApiResult<client::ListPage> page) {
-                  const auto self = weak.lock();
-                  if (!self || self->is_stopped || self->run != of) return;
-                  if (page) return self->watch(*one);
-                  if (page.error().code == 403 && self->may_narrow(*one)) {
-                    one->only = self->options.own_ns;
-                    self->set_problem(*one, page.error().message);
-                    return self->ask(one);
-                  }
-                  // Few servers have them, and the page is whole without.
-                  if (one->kind == RowKind::kGroup) {
-                    one->is_missing = true;
-                    self->tell_state();
-                    return self->in(kAskForGroups, [one](Impl& again) { again.ask(one); });
-                  }
-                  if (one->only.empty()) self->set_problem(*one, page.error().message);
-                  one->only.clear();  // Rights may come: all of it is asked for again.
-                  self->in(kAskAgain, [one](Impl& again) { again.ask(one); });
-                });
+                guarded([one, of = run](Impl& self, const client::ApiResult<client::ListPage>& page) {
+                  if (self.run == of) self.answered(*one, page);
+                }));
+  }
+  void answered(Watched& one, const client::ApiResult<client::ListPage>& page) {
+    if (page) return watch(one);
+    if (page.error().code == 403 && may_narrow(one)) {
+      one.only = options.own_ns;
+      set_problem(one, page.error().message);
+      return ask(&one);
+    }
+    // Few servers have them, and the page is whole without.
+    if (one.kind == RowKind::kGroup) {
+      one.is_missing = true;
+      tell_state();
+      return in(kAskForGroups, [again = &one](Impl& self) { self.ask(again); });
+    }
+    if (one.only.empty()) set_problem(one, page.error().message);
+    one.only.clear();  // Rights may come: all of it is asked for again.
+    in(kAskAgain, [again = &one](Impl& self) { self.ask(again); });
   }
 
   /// A user of one namespace sees that one, and is told so.
@@ -201,14 +198,13 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
     net::HttpRequest request;
     request.method = "GET";
     request.path = "/version";
-    client.transport()->send(std::move(request), [weak = weak_from_this(), loop = &loop](const net::HttpResponse& response) {
+    auto tell = guarded([](Impl& self, const std::string& problem) { self.unreachable = problem; });
+    client.transport()->send(std::move(request), [tell, loop = &loop](const net::HttpResponse& response) {
       std::string problem = response.status == 0     ? response.body
                             : response.status == 401 ? "the cluster does not accept the kubeconfig's credentials"
                             : response.status >= 500 ? fmt::format("the cluster answers {}", response.status)
                                                      : "";
-      loop->post([weak, problem = std::move(problem)] {
-        if (const auto self = weak.lock()) self->unreachable = problem;
-      });
+      loop->post([tell, problem = std::move(problem)] { tell(problem); });
     });
     tell_state();
     in(options.heartbeat, [](Impl& self) { self.beat(); });
@@ -255,15 +251,13 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
 
   void wait_for(const std::shared_ptr<Page>& page) {
     page->drains = true;
-    page->writer->on_drain([weak = weak_from_this(), waiting = std::weak_ptr(page), loop = &loop] {
-      loop->post([weak, waiting] {
-        const auto self = weak.lock();
-        const auto it = waiting.lock();
-        if (!self || !it) return;
-        it->drains = false;
-        self->send(it);
-      });
+    auto drained = guarded([waiting = std::weak_ptr(page)](Impl& self) {
+      const auto it = waiting.lock();
+      if (!it) return;
+      it->drains = false;
+      self.send(it);
     });
+    page->writer->on_drain([drained, loop = &loop] { loop->post(drained); });
   }
 
   [[nodiscard]] std::string state_line() const {
@@ -289,7 +283,7 @@ Feed::Feed(std::shared_ptr<client::Transport> transport, EventLoop& loop, FeedOp
 Feed::~Feed() {
   std::promise<void> stopped;
   impl_->loop.post([this, &stopped] {
-    impl_->is_stopped = true;
+    impl_->end();
     for (const auto& page : impl_->pages) page->writer->finish();
     impl_->pages.clear();
     impl_->stop();

@@ -1,5 +1,6 @@
 #include "dashboard/relay.h"
 
+#include "base/lifeline.h"
 #include "dashboard/sessions.h"
 #include "net/onward.h"
 
@@ -27,7 +28,7 @@ std::string_view subresource_of(const std::vector<std::string_view>& segments) {
 }
 
 /// One request on its way. Kept by its callbacks until the answer has ended or the browser has gone.
-struct Exchange : std::enable_shared_from_this<Exchange> {
+struct Exchange : Guarded<Exchange> {
   std::shared_ptr<net::ResponseWriter> writer;
   EventLoop* loop = nullptr;
   std::mutex mutex;
@@ -36,9 +37,7 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
 
   void begin(client::Transport& transport, net::HttpRequest request) {
     const auto self = shared_from_this();
-    writer->on_close([weak = weak_from_this()] {
-      if (const auto it = weak.lock()) it->let_go();
-    });
+    writer->on_close(guarded(&Exchange::let_go));
     auto made = transport.stream(std::move(request),
                                  {.on_header = [self](int status, const net::Headers& headers) { self->answer(status, headers); },
                                   .on_data = [self](std::string_view data) { self->pass(data); },

@@ -2,13 +2,15 @@
 
 #include <atomic>
 
+#include "base/lifeline.h"
+
 namespace berth::net {
 namespace {
 
 constexpr std::size_t kMaxQueued = 256 * 1024;
 
 /// Kept alive by the callbacks that wait: one read or drain a direction.
-class Splice : public std::enable_shared_from_this<Splice> {
+class Splice : public Guarded<Splice> {
  public:
   Splice(std::unique_ptr<RawStream> a, std::unique_ptr<RawStream> b, SplicePatience patience)
       : a_(std::move(a)), b_(std::move(b)), patience_(patience) {}
@@ -16,16 +18,14 @@ class Splice : public std::enable_shared_from_this<Splice> {
   void start() {
     for (auto* one : {a_.get(), b_.get()}) one->set_patience(patience_.idle, {});
     // Of a side that is full nothing is read, not even its end: its going is told apart, and then the other must take the rest soon.
-    a_->on_end([weak = weak_from_this()] { hurry(weak, &Splice::b_); });
-    b_->on_end([weak = weak_from_this()] { hurry(weak, &Splice::a_); });
+    a_->on_end(guarded([](Splice& self) { self.hurry(*self.b_); }));
+    b_->on_end(guarded([](Splice& self) { self.hurry(*self.a_); }));
     pump(*a_, *b_);
     pump(*b_, *a_);
   }
 
  private:
-  static void hurry(const std::weak_ptr<Splice>& weak, std::unique_ptr<RawStream> Splice::*side) {
-    if (const auto self = weak.lock()) (*self.*side)->set_patience(self->patience_.idle, self->patience_.unread);
-  }
+  void hurry(RawStream& side) const { side.set_patience(patience_.idle, patience_.unread); }
 
   void pump(RawStream& from, RawStream& to) {
     from.async_read([self = shared_from_this(), &from, &to](std::string data, bool eof) {

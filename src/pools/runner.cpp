@@ -9,6 +9,7 @@
 #include "autoscaler/own_writes.h"
 #include "autoscaler/provider.h"
 #include "autoscaler/scale_up.h"
+#include "base/lifeline.h"
 #include "base/log.h"
 #include "client/event_recorder.h"
 #include "client/informer.h"
@@ -43,7 +44,7 @@ bool may_do_without(std::string_view kind) {
 
 }  // namespace
 
-struct Runner::Impl : std::enable_shared_from_this<Impl> {
+struct Runner::Impl : Guarded<Impl> {
   Impl(client::Client& c, RunnerOptions o)
       : options(std::move(o)),
         leadership(options.leader_elect ? seek_leadership(c) : nullptr),
@@ -74,15 +75,8 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   std::map<std::string, std::string> told;                     ///< Failures by what was written: said once.
   std::function<void()> lost;
   std::size_t open = 0;
-  bool stopped = false, leading = false;
+  bool leading = false;
 
-  template <typename F>
-  auto guarded(F f) {
-    return [weak = weak_from_this(), f = std::move(f)](auto&&... args) {
-      const auto self = weak.lock();
-      if (self && !self->stopped) f(*self, std::forward<decltype(args)>(args)...);
-    };
-  }
   void later(Duration delay, std::function<void(Impl&)> f) { client.loop()->schedule_after(delay, guarded(std::move(f))); }
 
   /// Definitions by server-side apply, so that an older one is brought up to date and a foreign field of it stays.
@@ -298,7 +292,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
 };
 
 Runner::Runner(client::Client& client, RunnerOptions options) : impl_(std::make_shared<Impl>(client, std::move(options))) {}
-Runner::~Runner() { impl_->stopped = true; }
+Runner::~Runner() { impl_->end(); }
 void Runner::start() { impl_->start(); }
 void Runner::on_lost_leadership(std::function<void()> lost) { impl_->lost = std::move(lost); }
 

@@ -4,6 +4,7 @@
 
 #include <deque>
 
+#include "base/lifeline.h"
 #include "base/log.h"
 #include "queues/definitions.h"
 
@@ -30,7 +31,7 @@ std::string resource_of(std::string_view kind) {
   return out.ends_with("y") ? out.substr(0, out.size() - 1) + "ies" : out + "s";
 }
 
-class Installation : public std::enable_shared_from_this<Installation> {
+class Installation : public Guarded<Installation> {
  public:
   Installation(client::Client& client, std::function<void()> done) : client_(client), done_(std::move(done)) {}
 
@@ -49,15 +50,7 @@ class Installation : public std::enable_shared_from_this<Installation> {
   }
 
  private:
-  template <typename F>
-  auto guarded(F f) {
-    return [weak = weak_from_this(), f = std::move(f)](auto&&... args) {
-      if (const auto self = weak.lock()) f(*self, std::forward<decltype(args)>(args)...);
-    };
-  }
-  void again(void (Installation::*what)()) {
-    client_.loop()->schedule_after(std::chrono::seconds(1), guarded([what](Installation& self) { (self.*what)(); }));
-  }
+  void again(void (Installation::*what)()) { client_.loop()->schedule_after(std::chrono::seconds(1), guarded(what)); }
 
   void next() {
     if (tasks_.empty()) return wait_for_kinds();
@@ -75,8 +68,8 @@ class Installation : public std::enable_shared_from_this<Installation> {
 
   void apply() {
     const Task& task = tasks_.front();
-    client_.patch(task.gvr, "", name(), client::PatchType::kApply, task.document,
-                  guarded([](Installation& self, const ApiResult<Value>& result) { self.applied(result); }), "", client::Answer::kIdentity);
+    client_.patch(task.gvr, "", name(), client::PatchType::kApply, task.document, guarded(&Installation::applied), "",
+                  client::Answer::kIdentity);
   }
 
   void applied(const ApiResult<Value>& result) {
@@ -112,7 +105,7 @@ class Installation : public std::enable_shared_from_this<Installation> {
                    if (result.error().code != 404 || ++self.misses_ % 10 == 0)
                      self.say(fmt::format("waiting for {}.kueue.x-k8s.io: {}", self.served_.back(), result.error().message));
                    const Duration pause = std::chrono::milliseconds(self.misses_ < 10 ? 100 : 1000);
-                   self.client_.loop()->schedule_after(pause, self.guarded([](Installation& later) { later.wait_for_kinds(); }));
+                   self.client_.loop()->schedule_after(pause, self.guarded(&Installation::wait_for_kinds));
                  }));
   }
 

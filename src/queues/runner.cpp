@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/lifeline.h"
 #include "base/log.h"
 #include "client/event_recorder.h"
 #include "client/informer.h"
@@ -56,7 +57,7 @@ std::string api_version(const Gvr& gvr) { return gvr.group.empty() ? gvr.version
 
 }  // namespace
 
-struct Runner::Impl : std::enable_shared_from_this<Impl> {
+struct Runner::Impl : Guarded<Impl> {
   Impl(client::Client& c, RunnerOptions o, metrics::Registry& m)
       : options(std::move(o)),
         leadership(options.leader_elect ? seek_leadership(c) : nullptr),
@@ -80,16 +81,8 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   std::size_t probes_open = 0;
   std::set<std::string> told;
   std::function<void()> lost;
-  bool stopped = false, ready = false, is_step_posted = false, is_show_due = false;
+  bool ready = false, is_step_posted = false, is_show_due = false;
   TimerId timer = TimerId::kNone;
-
-  template <typename F>
-  auto guarded(F f) {
-    return [weak = weak_from_this(), f = std::move(f)](auto&&... args) {
-      const auto self = weak.lock();
-      if (self && !self->stopped) f(*self, std::forward<decltype(args)>(args)...);
-    };
-  }
 
   std::unique_ptr<client::Leadership> seek_leadership(client::Client& plain) {
     client::LeaderElectionConfig election;
@@ -112,7 +105,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
 
   void lead() {
     log::info("queues", "leading");
-    installation = install_definitions(client, options.installs, guarded([](Impl& self) { self.watch(); }));
+    installation = install_definitions(client, options.installs, guarded(&Impl::watch));
   }
 
   void watch() {
@@ -161,7 +154,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     bool all = probes_open == 0;
     for (const auto& informer : informers) all = all && informer->has_synced();
     if (!all) {
-      client.loop()->schedule_after(std::chrono::milliseconds(50), guarded([](Impl& self) { self.wait_for_sync(); }));
+      client.loop()->schedule_after(std::chrono::milliseconds(50), guarded(&Impl::wait_for_sync));
       return;
     }
     ready = true;
@@ -255,7 +248,7 @@ Runner::Runner(client::Client& client, RunnerOptions options, metrics::Registry&
     : impl_(std::make_shared<Impl>(client, std::move(options), metrics)) {}
 
 Runner::~Runner() {
-  impl_->stopped = true;
+  impl_->end();
   impl_->installation.reset();
   impl_->leadership.reset();
   if (impl_->timer != TimerId::kNone) impl_->client.loop()->cancel(impl_->timer);

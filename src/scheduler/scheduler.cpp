@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/lifeline.h"
 #include "base/log.h"
 #include "scheduler/core.h"
 #include "scheduler/worker.h"
@@ -33,7 +34,7 @@ LentFork lend(placement::Trial& trial) {
 }  // namespace
 
 /// Brings events to the core, carries its effects out, and brings their answers back. All on the loop but extenders, which block.
-struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
+struct Scheduler::Impl : Guarded<Scheduler::Impl> {
   Impl(client::Client& c, client::InformerFactory& f, const SchedulerOptions& options, placement::Profiles profiles)
       : client(c),
         informers(f),
@@ -61,13 +62,6 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
     core.now = loop.now();
     return core;
   }
-  /// Calls it with this, unless this is gone.
-  template <typename Then>
-  auto alive(Then then) {
-    return [weak = weak_from_this(), then = std::move(then)](auto&&... values) {
-      if (const auto self = weak.lock()) then(*self, std::forward<decltype(values)>(values)...);
-    };
-  }
   void answer(Ask id, Answer answer) { at_present().out.answered(id, std::move(answer)); }
 
   void subscribe();
@@ -86,19 +80,13 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
 };
 
 void Scheduler::Impl::subscribe() {
-  const auto weak = weak_from_this();
-  const auto tell = [weak](auto method) {
-    return [weak, method](const auto&... args) {
-      if (const auto self = weak.lock()) (self->at_present().*method)(args...);
-    };
+  const auto tell = [this](auto method) {
+    return guarded([method](Impl& self, const auto&... args) { (self.at_present().*method)(args...); });
   };
   informers.get(kNodes).add_handler({tell(&Core::node_added), tell(&Core::node_updated), tell(&Core::node_deleted)});
   informers.get(kPods).add_handler({tell(&Core::pod_added), tell(&Core::pod_updated), tell(&Core::pod_deleted)});
   discover_consulted(
-      client, [weak] { return !weak.expired(); },
-      [weak](std::vector<Consulted> served) {
-        if (const auto self = weak.lock()) self->subscribe_to_kinds(std::move(served));
-      });
+      client, [weak = weak_from_this()] { return !weak.expired(); }, guarded(&Impl::subscribe_to_kinds));
 }
 
 /// Without volumes, classes or devices the pods that use them wait, with the reason; without owners and services fewer pods are spread.
@@ -111,9 +99,8 @@ void Scheduler::Impl::subscribe_to_kinds(std::vector<Consulted> served) {
   kinds = std::move(served);
   core.serves_groups = std::ranges::any_of(kinds, [](const Consulted& kind) { return kind.kind == "PodGroup"; });
   for (const Consulted& kind : kinds) {
-    const auto changed = [weak = weak_from_this(), kind](const ObjectRef& before, const ObjectRef& after) {
-      if (const auto self = weak.lock()) self->at_present().object_changed(kind, before, after);
-    };
+    const auto changed = guarded(
+        [kind](Impl& self, const ObjectRef& before, const ObjectRef& after) { self.at_present().object_changed(kind, before, after); });
     informers.get(kind.gvr, may_do_without(kind))
         .add_handler({[changed](const ObjectRef& object) { changed(nullptr, object); }, changed,
                       [changed](const ObjectRef& object) { changed(object, nullptr); }});
@@ -138,16 +125,14 @@ void Scheduler::Impl::wait_for_sync(int round) {
   constexpr int kRoundsOfTenSeconds = 500;
   if (round > 0 && round % kRoundsOfTenSeconds == 0)
     log::warning("scheduler", "still waiting for the first list of {}", fmt::join(missing, ", "));
-  loop.schedule_after(std::chrono::milliseconds(20), [weak = weak_from_this(), round] {
-    if (const auto self = weak.lock()) self->wait_for_sync(round + 1);
-  });
+  loop.schedule_after(std::chrono::milliseconds(20), guarded([round](Impl& self) { self.wait_for_sync(round + 1); }));
 }
 
 void Scheduler::Impl::carry_out(Request request) {
   std::optional<net::tracing::Scope> scope;
   if (request.span) scope.emplace(*request.span);
   if (request.id == 0) return client.call(std::move(request.call), [](const Answered&) {});
-  client.call(std::move(request.call), alive([id = request.id](Impl& self, Answered answered) { self.answer(id, std::move(answered)); }));
+  client.call(std::move(request.call), guarded([id = request.id](Impl& self, Answered answered) { self.answer(id, std::move(answered)); }));
 }
 
 void Scheduler::Impl::carry_out(const Report& report) {
@@ -156,7 +141,7 @@ void Scheduler::Impl::carry_out(const Report& report) {
 }
 
 void Scheduler::Impl::carry_out(const WakeAt& wake) {
-  timers[wake.id] = loop.schedule_at(wake.when, alive([id = wake.id](Impl& self) {
+  timers[wake.id] = loop.schedule_at(wake.when, guarded([id = wake.id](Impl& self) {
                                        self.timers.erase(id);
                                        self.answer(id, {});
                                      }));
@@ -168,12 +153,12 @@ void Scheduler::Impl::carry_out(const CancelWake& wake) {
 }
 
 void Scheduler::Impl::carry_out(const Later& later) {
-  loop.post(alive([id = later.id](Impl& self) { self.answer(id, {}); }));
+  loop.post(guarded([id = later.id](Impl& self) { self.answer(id, {}); }));
 }
 
 void Scheduler::Impl::carry_out(const TakeTurns&) {
   if (std::exchange(turns_posted, true)) return;
-  loop.post(alive([](Impl& self) { self.take_turns(); }));
+  loop.post(guarded([](Impl& self) { self.take_turns(); }));
 }
 
 void Scheduler::Impl::take_turns() {
@@ -185,7 +170,7 @@ void Scheduler::Impl::take_turns() {
   timer = TimerId::kNone;
   if (next && *next <= core.now) return carry_out(TakeTurns{});
   if (next)
-    timer = loop.schedule_at(*next, alive([](Impl& self) {
+    timer = loop.schedule_at(*next, guarded([](Impl& self) {
       self.timer = TimerId::kNone;
       self.carry_out(TakeTurns{});
     }));
@@ -197,14 +182,12 @@ void Scheduler::Impl::carry_out(const AskForNode& question) {
     const std::string& name = core.cluster.node(one.node)->name;
     nodes.emplace(name, informers.get(kNodes).get("", name));
   }
-  asker->run([question, nodes = std::move(nodes), fork = lend(core.trial), extenders = core.extenders, weak = weak_from_this()] {
+  asker->run([question, nodes = std::move(nodes), fork = lend(core.trial), extenders = core.extenders, answered = guarded(&Impl::answer)] {
     Chosen chosen;
     chosen.decision = extenders->choose((*fork)->cluster(), *question.info, question.object->document(), *question.evaluation,
                                         [&](const std::string& name) { return document_of(nodes, name, nameless_node(name)); });
     chosen.node_name = chosen.decision.node_name;
-    return [=, fork = std::exchange(*fork, nullptr)] {
-      if (const auto self = weak.lock()) self->answer(question.id, chosen);
-    };
+    return [=, fork = std::exchange(*fork, nullptr)] { answered(question.id, chosen); };
   });
 }
 
@@ -213,21 +196,17 @@ void Scheduler::Impl::carry_out(const AskForVictims& question) {
   for (const placement::Candidate& candidate : question.candidates)
     for (const placement::PodInfoPtr& victim : candidate.victims)
       pods.emplace(victim->key, informers.get(kPods).get(victim->view().meta.ns, victim->view().meta.name));
-  asker->run([question, pods = std::move(pods), fork = lend(core.trial), extenders = core.extenders, weak = weak_from_this()] {
+  asker->run([question, pods = std::move(pods), fork = lend(core.trial), extenders = core.extenders, answered = guarded(&Impl::answer)] {
     const Extenders::Documents whole{[&](const PodInfo& pod) { return document_of(pods, pod.key, bare_pod(pod)); }, nameless_node};
     LeftVictims left =
         extenders->process_preemption((*fork)->cluster(), *question.info, question.object->document(), question.candidates, whole);
-    return [=, fork = std::exchange(*fork, nullptr)] {
-      if (const auto self = weak.lock()) self->answer(question.id, left);
-    };
+    return [=, fork = std::exchange(*fork, nullptr)] { answered(question.id, left); };
   });
 }
 
 void Scheduler::Impl::carry_out(const AskToBind& question) {
-  binder->run([question, extenders = core.extenders, weak = weak_from_this()] {
-    return [id = question.id, weak, bound = extenders->bind(question.info->view(), question.node_name)] {
-      if (const auto self = weak.lock()) self->answer(id, bound);
-    };
+  binder->run([question, extenders = core.extenders, answered = guarded(&Impl::answer)] {
+    return [id = question.id, answered, bound = extenders->bind(question.info->view(), question.node_name)] { answered(id, bound); };
   });
 }
 

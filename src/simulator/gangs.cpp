@@ -72,7 +72,7 @@ double GangCount::wait_at(double share) const {
 }
 
 Gangs::Gangs(Story& story, GangPolicy policy) : story_(story), policy_(policy) {}
-Gangs::~Gangs() { *alive_ = false; }
+Gangs::~Gangs() { lifeline_.end(); }
 
 void Gangs::arrive(const Workload& workload, const std::string& ns, const std::string& name, json::Value pod, std::int64_t size,
                    Duration length) {
@@ -122,9 +122,8 @@ void Gangs::create_pods(const GangPtr& gang) {
 void Gangs::see(PodStage stage, std::string_view ns, std::string_view name, const Amounts& requests) {
   const auto found = of_pod_.find(fmt::format("{}/{}", ns, name));
   if (found == of_pod_.end()) return;
-  story_.at(story_.now(), [this, alive = alive_, stage, gang = found->second, pod = std::string(name), requests] {
-    if (*alive) act(stage, gang, pod, requests);
-  });
+  story_.at(story_.now(),
+            lifeline_.guard([this, stage, gang = found->second, pod = std::string(name), requests] { act(stage, gang, pod, requests); }));
 }
 
 void Gangs::act(PodStage stage, const GangPtr& gang, const std::string& pod, const Amounts& requests) {
@@ -135,9 +134,9 @@ void Gangs::act(PodStage stage, const GangPtr& gang, const std::string& pod, con
   switch (stage) {
     case PodStage::kBound:
       if (gang->setting().patience > Duration(0) && gang->count(&Gang::Member::bound) == 0)
-        story_.at(now + gang->setting().patience, [this, alive = alive_, gang, attempt = gang->attempt] {
-          if (*alive && gang->attempt == attempt && !gang->started && !gang->is_over) come_anew(gang);
-        });
+        story_.at(now + gang->setting().patience, lifeline_.guard([this, gang, attempt = gang->attempt] {
+          if (gang->attempt == attempt && !gang->started && !gang->is_over) come_anew(gang);
+        }));
       mine.bound = now;
       mine.requests = requests;
       break;
@@ -202,9 +201,7 @@ void Gangs::come_anew(const GangPtr& gang) {
   gang->members.clear();
   gang->started.reset();
   ++gang->attempt;
-  story_.at(story_.now() + kBackoff, [this, alive = alive_, gang] {
-    if (*alive) create_pods(gang);
-  });
+  story_.at(story_.now() + kBackoff, lifeline_.guard([this, gang] { create_pods(gang); }));
 }
 
 void Gangs::finish(const GangPtr& gang) {

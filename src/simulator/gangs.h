@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/lifeline.h"
 #include "simulator/census.h"
 #include "simulator/scenario.h"
 
@@ -70,7 +71,7 @@ class Gangs {
   std::map<std::string, GangCount> counts_;          ///< Of attempts that are over, and of arrivals.
   std::unordered_map<std::string, GangPtr> of_pod_;  ///< By "namespace/name": those of attempts under way.
   std::map<std::string, GangPtr> under_way_;         ///< By "namespace/name".
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifeline lifeline_;
 };
 
 }  // namespace berth::simulator

@@ -72,10 +72,9 @@ void Link::send(net::HttpRequest request, std::function<void(net::HttpResponse)>
     });
   if (on_request) on_request(request);
   if (delay_ > Duration(0))
-    done = [this, alive = std::weak_ptr(evictions_), done = std::move(done), delay = delay_](net::HttpResponse response) {
-      if (alive.expired()) return;
+    done = lifeline_.guard([this, done = std::move(done), delay = delay_](net::HttpResponse response) {
       loop_.schedule_after(delay, [done, response = std::move(response)]() mutable { done(std::move(response)); });
-    };
+    });
   // Counted when the server accepts, not when the answer arrives.
   done = counted(request, std::move(done));
   inner_->send(std::move(request), std::move(done));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/event_loop.h"
+#include "base/lifeline.h"
 #include "client/transport.h"
 #include "simulator/random.h"
 
@@ -56,6 +57,7 @@ class Link final : public client::Transport {
   double failing_ = 0;
   std::shared_ptr<std::int64_t> evictions_;
   std::vector<std::weak_ptr<Stream>> streams_;
+  Lifeline lifeline_;
 };
 
 /// A component's own clock: the inner loop's time, so much ahead or behind. (A process of ours reads the machine's clock once and then

@@ -127,23 +127,18 @@ struct Story::Source {
 
 Story::Story(const Scenario& scenario, Cluster& cluster, std::function<void(std::string, std::string)> tell)
     : scenario_(scenario), cluster_(cluster), tell_(std::move(tell)) {}
-Story::~Story() { *alive_ = false; }
+Story::~Story() { lifeline_.end(); }
 
 Duration Story::now() const { return std::chrono::duration_cast<Duration>(cluster_.loop().now() - start_); }
 
-void Story::at(Duration when, std::function<void()> what) {
-  cluster_.loop().schedule_at(start_ + when, [alive = alive_, what = std::move(what)] {
-    if (*alive) what();
-  });
-}
+void Story::at(Duration when, std::function<void()> what) { cluster_.loop().schedule_at(start_ + when, lifeline_.guard(std::move(what))); }
 
 void Story::submit(client::Call call, const std::string& what, bool may_exist) {
   if (on_change) on_change();
   if (!cluster_.is_running("server")) {
     // Who creates something while the server is away tries again.
-    cluster_.loop().schedule_after(kRetry, [this, alive = alive_, call = std::move(call), what, may_exist] {
-      if (*alive) submit(call, what, may_exist);
-    });
+    cluster_.loop().schedule_after(kRetry,
+                                   lifeline_.guard([this, call = std::move(call), what, may_exist] { submit(call, what, may_exist); }));
     return;
   }
   call.answer = client::Answer::kNone;
@@ -237,10 +232,9 @@ void Story::set_up() {
   if (!scenario_.pools) return;
   // Their runner would define these kinds; pools come before it.
   for (const json::Value& definition : pools::definitions()) create(definition, "");
-  cluster_.loop().schedule_after(kServed, [this, alive = alive_] {
-    if (!*alive) return;
+  cluster_.loop().schedule_after(kServed, lifeline_.guard([this] {
     for (const json::Value& object : scenario_.pools->objects) create(object, "");
-  });
+  }));
 }
 
 void Story::begin() {

@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/lifeline.h"
 #include "simulator/census.h"
 #include "simulator/cluster.h"
 #include "simulator/in_force.h"
@@ -103,7 +104,7 @@ class Story {
   std::map<std::string, InForce<bool>> cuts_, down_;                                  ///< By component.
   std::map<std::pair<std::string, std::string>, InForce<json::Value>> node_changes_;  ///< By node, and what is changed of it.
   std::map<std::string, std::int64_t> added_;                                         ///< Nodes ever made of a set.
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifeline lifeline_;
 };
 
 /// A dump's objects, made anew in a cluster whose server is up and empty. What was left out, and why, for a note.

@@ -42,7 +42,7 @@ void SharedCache::end_flights() {
   if (keeper_thread_) keeper_thread_->stop();
   if (reader_thread_) reader_thread_->stop();
   if (compactor_thread_) compactor_thread_->stop();
-  alive_.reset();
+  lifeline_.end();
   store_->stop();
   std::unique_lock lock(mutex_);
   auto waiting = waiters_.take_all();  // What they wait for is told to nobody any more, and from now on nobody waits.
@@ -54,9 +54,7 @@ void SharedCache::end_flights() {
 }
 
 Task SharedCache::guarded(void (SharedCache::*task)()) {
-  return [this, task, alive = std::weak_ptr(alive_)] {
-    if (!alive.expired()) (this->*task)();
-  };
+  return lifeline_.guard([this, task] { (this->*task)(); });
 }
 
 Result<Revision> SharedCache::read_all(const std::function<void(std::string key, ObjectPtr object)>& each) {

@@ -17,6 +17,7 @@
 #include "apiserver/etcd/revision_waiters.h"
 #include "apiserver/etcd/stored_form.h"
 #include "base/event_loop.h"
+#include "base/lifeline.h"
 #include "store/shared.h"
 
 namespace berth::apiserver::etcd {
@@ -95,7 +96,7 @@ class SharedCache final : public PublishedObjects, private store::Follower {
   std::int64_t compaction_version_ = 0;
   Revision compaction_goal_ = 0;
 
-  std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifeline lifeline_;
   std::unique_ptr<ThreadLoop> keeper_thread_, reader_thread_, compactor_thread_;
   EventLoop& keeper_;  ///< Of who waits: nothing on it asks etcd.
   EventLoop& reader_;  ///< Of what is read anew.

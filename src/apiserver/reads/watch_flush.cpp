@@ -13,9 +13,7 @@ void WatchFlush::add(std::shared_ptr<WatchStream> stream) {
     waiting_.push_back(std::move(stream));
     if (std::exchange(is_scheduled_, true)) return;
   }
-  loop_.schedule_after(wait, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->turn();
-  });
+  loop_.schedule_after(wait, guarded(&WatchFlush::turn));
 }
 
 void WatchFlush::turn() {

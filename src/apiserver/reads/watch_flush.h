@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/event_loop.h"
+#include "base/lifeline.h"
 
 namespace berth::apiserver {
 
@@ -13,7 +14,7 @@ class WatchStream;
 
 /// Thread-safe. Turns run on the loop; the more streams the last one had, the longer the next waits, up to three pauses.
 /// Without a pause every request is answered with "now".
-class WatchFlush : public std::enable_shared_from_this<WatchFlush> {
+class WatchFlush : public Guarded<WatchFlush> {
  public:
   WatchFlush(EventLoop& loop, Duration pause) : loop_(loop), pause_(pause) {}
   [[nodiscard]] Duration pause() const { return pause_; }

@@ -35,9 +35,7 @@ void WatchStream::start(WatchFilter filter, Revision after) {
   auto& writer = *request_->writer;
   const auto seats = std::move(request_->seats);  // Until what was there has been said.
   reads_.streams.add(shared_from_this());
-  writer.on_close([weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->close();
-  });
+  writer.on_close(guarded(&WatchStream::close));
   reads_.respond.account(*request_, 200);
   writer.start_stream(200, reads_.respond.headers_for(*request_, frames_.content_type()));
   if (converts_) selects_converted_ = std::exchange(filter.also, nullptr);
@@ -58,9 +56,7 @@ void WatchStream::start(WatchFilter filter, Revision after) {
     if (feed_ != Feed::kClosed) {
       watch_ = std::move(watch);
       if (options_.timeout > Duration::zero())
-        timeout_timer_ = reads_.ground.loop.schedule_after(options_.timeout, [weak = weak_from_this()] {
-          if (const auto self = weak.lock()) self->finish();
-        });
+        timeout_timer_ = reads_.ground.loop.schedule_after(options_.timeout, guarded(&WatchStream::finish));
     }
   }
   pump();
@@ -90,10 +86,7 @@ bool WatchStream::deliver(const WatchEvent& event) {
       queue_.push_back(std::move(pending));
     }
   }
-  if (converts_)
-    reads_.ground.defer([weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->convert_waiting();
-    });
+  if (converts_) reads_.ground.defer(guarded(&WatchStream::convert_waiting));
   return true;
 }
 
@@ -240,15 +233,13 @@ void WatchStream::pump() {
     if (!full) continue;
     writer_ = Writer::kBlocked;
     lock.unlock();
-    return writer.on_drain([weak = weak_from_this()] {
-      const auto self = weak.lock();
-      if (self == nullptr) return;
+    return writer.on_drain(guarded([](WatchStream& self) {
       {
-        const std::lock_guard inner(self->mutex_);
-        self->writer_ = Writer::kIdle;
+        const std::lock_guard inner(self.mutex_);
+        self.writer_ = Writer::kIdle;
       }
-      self->pump();
-    });
+      self.pump();
+    }));
   }
   const bool is_behind = feed_ == Feed::kBehind;
   const bool ends = feed_ == Feed::kFinishing && queue_.empty() && unconverted_.empty() && !converting_;
@@ -312,19 +303,18 @@ void WatchStream::close() {
 void WatchStream::schedule_bookmark() {
   const std::lock_guard lock(mutex_);
   if (feed_ == Feed::kClosed) return;
-  bookmark_timer_ = reads_.ground.loop.schedule_after(reads_.options.bookmark_interval, [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (self == nullptr) return;
+  auto remind = guarded([](WatchStream& self) {
     std::shared_ptr<Watch> watch;
     {
-      const std::lock_guard inner(self->mutex_);
-      if (self->feed_ == Feed::kClosed) return;
+      const std::lock_guard inner(self.mutex_);
+      if (self.feed_ == Feed::kClosed) return;
       // A client that still has events to come needs no bookmark.
-      if (self->queue_.empty()) watch = self->watch_;
+      if (self.queue_.empty()) watch = self.watch_;
     }
     if (watch != nullptr) watch->request_bookmark();
-    self->schedule_bookmark();
+    self.schedule_bookmark();
   });
+  bookmark_timer_ = reads_.ground.loop.schedule_after(reads_.options.bookmark_interval, std::move(remind));
 }
 
 void WatchStream::refuse(const model::ApiStatus& status) {

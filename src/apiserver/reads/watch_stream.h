@@ -6,6 +6,7 @@
 
 #include "apiserver/reads/reads.h"
 #include "apiserver/representation/representation.h"
+#include "base/lifeline.h"
 
 namespace berth::apiserver {
 
@@ -27,7 +28,7 @@ namespace berth::apiserver {
 ///                                            └───────────────────────── drained, pump() ────────────┘
 ///
 /// Beside them, between flush() and the common turn, it waits for that turn (WatchFlush); nothing else writes then.
-class WatchStream final : public WatchSink, public std::enable_shared_from_this<WatchStream> {
+class WatchStream final : public WatchSink, public Guarded<WatchStream> {
  public:
   struct Options {
     bool bookmarks = false;

@@ -2,6 +2,7 @@
 
 #include "apiserver/relays/html_links.h"
 #include "base/base64.h"
+#include "base/lifeline.h"
 #include "net/address.h"
 #include "net/onward.h"
 #include "net/reactor.h"
@@ -50,7 +51,7 @@ std::string shown(const net::SocketAddress& where) {
 }
 
 /// A streamed answer, passed on as it comes. Kept alive by its stream's callbacks; the answer's end, or the client's, cuts that circle.
-class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
+class StreamRelay : public Guarded<StreamRelay> {
  public:
   StreamRelay(Relays& relays, RequestPtr request, const FarEnd& far, std::shared_ptr<net::HttpClient> client)
       : relays_(relays), request_(std::move(request)), far_(far), client_(std::move(client)) {}
@@ -68,10 +69,7 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
     stream_ = std::move(stream);
     if (is_over_) relays_.clients.release_later(std::move(stream_));
     if (stream_ && is_held_) stream_->pause();
-    if (far_.upstream)
-      relays_.loop.schedule_after(kUpstreamPatience, [weak = weak_from_this()] {
-        if (const auto self = weak.lock()) self->time_out();
-      });
+    if (far_.upstream) relays_.loop.schedule_after(kUpstreamPatience, guarded(&StreamRelay::time_out));
   }
 
  private:
@@ -155,9 +153,7 @@ class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
     if (own == nullptr) return let_go();
     net::WebSocket::Callbacks callbacks;
     callbacks.on_message = [](net::WebSocketMessage::Kind, std::string) {};
-    callbacks.on_close = [weak = weak_from_this()](std::uint16_t, std::string) {
-      if (const auto self = weak.lock()) self->let_go();
-    };
+    callbacks.on_close = guarded([](StreamRelay& self, std::uint16_t, const std::string&) { self.let_go(); });
     socket_ = std::make_shared<net::WebSocket>(std::move(own), net::WebSocketRole::kServer, std::move(callbacks));
   }
 

@@ -3,6 +3,7 @@
 #include <latch>
 
 #include "apiserver/ground/proposals.h"
+#include "base/lifeline.h"
 #include "model/flow_control.h"
 
 namespace berth::apiserver {
@@ -101,7 +102,7 @@ std::optional<json::Value> with_condition(const json::Value& schema, bool is_mis
 
 }  // namespace
 
-struct FlowObjects::State : std::enable_shared_from_this<State> {
+struct FlowObjects::State : Guarded<State> {
   /// Wakes its owner, whatever has changed.
   struct Sink final : WatchSink {
     std::weak_ptr<State> owner;
@@ -132,20 +133,16 @@ struct FlowObjects::State : std::enable_shared_from_this<State> {
   void changed() {
     const std::lock_guard lock(mutex);
     if (is_stopped || std::exchange(is_scheduled, true)) return;
-    ground.loop.post([weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->look();
-    });
+    ground.loop.post(guarded(&State::look));
   }
 
   /// Requires the mutex.
   void schedule(TimerId& timer, Duration pause, void (State::*task)()) {
-    timer = ground.loop.schedule_after(pause, [weak = weak_from_this(), &timer, pause, task] {
-      const auto self = weak.lock();
-      if (self == nullptr) return;
-      ((*self).*task)();
-      const std::lock_guard lock(self->mutex);
-      if (!self->is_stopped) self->schedule(timer, pause, task);
-    });
+    timer = ground.loop.schedule_after(pause, guarded([&timer, pause, task](State& self) {
+                                         (self.*task)();
+                                         const std::lock_guard lock(self.mutex);
+                                         if (!self.is_stopped) self.schedule(timer, pause, task);
+                                       }));
   }
 
   void share_out() {

@@ -1,6 +1,7 @@
 #include "apiserver/upkeep/own_endpoints.h"
 
 #include "apiserver/ground/proposals.h"
+#include "base/lifeline.h"
 #include "model/schema.h"
 
 namespace berth::apiserver {
@@ -10,7 +11,7 @@ constexpr Duration kEndpointsPause = std::chrono::seconds(10);
 
 }  // namespace
 
-struct OwnEndpoints::State : std::enable_shared_from_this<State> {
+struct OwnEndpoints::State : Guarded<State> {
   explicit State(Ground& of) : ground(of) {}
 
   Ground& ground;
@@ -20,14 +21,12 @@ struct OwnEndpoints::State : std::enable_shared_from_this<State> {
 
   /// Requires the mutex.
   void schedule() {
-    timer = ground.loop.schedule_after(kEndpointsPause, [weak = weak_from_this()] {
-      const auto self = weak.lock();
-      if (self == nullptr) return;
-      const std::lock_guard lock(self->mutex);
-      if (self->is_stopped) return;
-      self->look();
-      self->schedule();
-    });
+    timer = ground.loop.schedule_after(kEndpointsPause, guarded([](State& self) {
+                                         const std::lock_guard lock(self.mutex);
+                                         if (self.is_stopped) return;
+                                         self.look();
+                                         self.schedule();
+                                       }));
   }
 
   void look() const {

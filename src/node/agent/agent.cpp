@@ -7,6 +7,7 @@
 #include <fstream>
 #include <future>
 
+#include "base/lifeline.h"
 #include "base/log.h"
 #include "client/event_recorder.h"
 #include "net/server.h"
@@ -70,7 +71,7 @@ class AgentImpl final : public Agent {
       node_informer_.reset();
       recorder_.reset();
       loop_.cancel(manifest_timer_);
-      *alive_ = false;
+      lifeline_.end();
       done.set_value();
     });
     done.get_future().wait();
@@ -396,11 +397,7 @@ class AgentImpl final : public Agent {
   // ---- at work
 
   /// Runs a task on the loop unless the agent is gone by then.
-  void post(Task task) {
-    loop_.post([alive = alive_, task = std::move(task)] {
-      if (*alive) task();
-    });
-  }
+  void post(Task task) { loop_.post(lifeline_.guard(std::move(task))); }
 
   void report_soon() {
     post([this] {
@@ -538,9 +535,7 @@ class AgentImpl final : public Agent {
       manifest_problems_ = std::move(problems);
       manifests_seen_ = look;
     }
-    manifest_timer_ = loop_.schedule_after(kManifestPeriod, [alive = alive_, this] {
-      if (*alive) read_manifests();
-    });
+    manifest_timer_ = loop_.schedule_after(kManifestPeriod, lifeline_.guard([this] { read_manifests(); }));
   }
 
   client::Client& client_;
@@ -567,7 +562,7 @@ class AgentImpl final : public Agent {
   std::optional<EndpointAccess> access_;
   std::unique_ptr<KubeletHandler> handler_;
   std::unique_ptr<net::Server> server_;
-  const std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);  ///< Set to false on the loop.
+  Lifeline lifeline_;  ///< Ends on the loop.
 
   // On the loop:
   std::unique_ptr<NodeReporter> reporter_;

@@ -52,13 +52,7 @@ void NodePods::start() {
 
 void NodePods::stop() {
   informer_.reset();
-  alive_.reset();
-}
-
-client::Client::Done NodePods::guarded(client::Client::Done done) {
-  return [weak = std::weak_ptr<int>(alive_), done = std::move(done)](model::ApiResult<json::Value> result) {
-    if (weak.lock()) done(std::move(result));
-  };
+  lifeline_.end();
 }
 
 std::shared_ptr<NodePods::Pod> NodePods::find(const std::string& uid) const {
@@ -103,7 +97,8 @@ void NodePods::start_admitted(const std::shared_ptr<Pod>& pod, const json::Value
   if (const auto refusal = why_not(pod, document, node)) {
     // Labels that somebody gave the node a moment ago count as well.
     if (refusal->reason == kByLabels && node == nullptr)
-      return client_.get(kNodeObjects, "", environment_.node_name, guarded([this, pod, document](model::ApiResult<json::Value> read) {
+      return client_.get(kNodeObjects, "", environment_.node_name,
+                         lifeline_.guard([this, pod, document](model::ApiResult<json::Value> read) {
                            const json::Value unknown;
                            start_admitted(pod, document, read ? &*read : &unknown);
                          }));
@@ -141,9 +136,7 @@ void NodePods::stop_pod(const std::string& uid) {
 }
 
 void NodePods::push_later(const std::string& uid) {
-  loop_.schedule_after(std::chrono::seconds(1), [weak = std::weak_ptr<int>(alive_), this, uid] {
-    if (weak.lock()) push_status(uid);
-  });
+  loop_.schedule_after(std::chrono::seconds(1), lifeline_.guard([this, uid] { push_status(uid); }));
 }
 
 void NodePods::push_status(const std::string& uid) {
@@ -171,7 +164,7 @@ void NodePods::push_status(const std::string& uid) {
   pod->is_writing = true;
   client_.remove(kPods, std::string(json::get_string(document, {"metadata", "namespace"})),
                  std::string(json::get_string(document, {"metadata", "name"})), {.grace_period_seconds = 0, .precondition_uid = uid},
-                 guarded([this, pod, uid](model::ApiResult<json::Value> result) {
+                 lifeline_.guard([this, pod, uid](model::ApiResult<json::Value> result) {
                    if (result || result.error().code == 404 || result.error().code == 409) return;  // The watch says the rest.
                    pod->is_writing = false;
                    push_later(uid);
@@ -223,7 +216,7 @@ void NodePods::write_status(const std::string& uid, const std::shared_ptr<Pod>& 
   if (environment_.tracer != nullptr && (told.empty() || told == "Pending"))
     if (const auto way = environment_.tracer->way_of(api_uid); way && way->is_sampled) scope.emplace(*way);
   client_.patch(kPods, ns, name, client::PatchType::kStrategicMerge, body,
-                guarded([this, pod, uid, api_uid, status = std::move(status)](model::ApiResult<json::Value> result) {
+                lifeline_.guard([this, pod, uid, api_uid, status = std::move(status)](model::ApiResult<json::Value> result) {
                   pod->is_writing = false;
                   if (result || result.error().code == 404 || result.error().code == 409) {
                     pod->reported = status;
@@ -312,7 +305,7 @@ void NodePods::ensure_mirror(const std::shared_ptr<Pod>& pod) {
   }
   mirror.is_writing = true;
   client_.create(kPods, ns, mirror_pod(document, environment_.node_name, environment_.node_uid()),
-                 guarded([this, key = key_of(document), uid](model::ApiResult<json::Value> result) {
+                 lifeline_.guard([this, key = key_of(document), uid](model::ApiResult<json::Value> result) {
                    const auto found = mirrors_.find(key);
                    if (found != mirrors_.end()) {
                      found->second.is_writing = false;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lifeline.h"
 #include "client/client.h"
 #include "client/informer.h"
 #include "node/admission.h"
@@ -76,7 +77,6 @@ class NodePods {
   [[nodiscard]] std::optional<Refusal> why_not(const std::shared_ptr<Pod>& pod, const json::Value& document, const json::Value* node) const;
   void write_status(const std::string& uid, const std::shared_ptr<Pod>& pod, const std::string& api_uid, json::Value status);
   [[nodiscard]] std::shared_ptr<Pod> find(const std::string& uid) const;
-  [[nodiscard]] client::Client::Done guarded(client::Client::Done done);
   void push_later(const std::string& uid);
 
   client::Client& client_;
@@ -85,7 +85,7 @@ class NodePods {
   const Refuse refuse_;
   std::unique_ptr<client::Informer> informer_;
   std::map<std::string, Mirror> mirrors_;  ///< By namespace/name; on the loop.
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifeline lifeline_;
   std::atomic<bool> is_synced_{false};
 
   mutable std::mutex mutex_;

@@ -28,17 +28,9 @@ NodeReporter::~NodeReporter() {
 
 void NodeReporter::start() { register_node(); }
 
-client::Client::Done NodeReporter::guarded(client::Client::Done done) {
-  return [weak = std::weak_ptr<int>(alive_), done = std::move(done)](model::ApiResult<json::Value> result) {
-    if (weak.lock()) done(std::move(result));
-  };
-}
-
 void NodeReporter::later(Duration after, TimerId& timer, std::function<void()> task) {
   loop_.cancel(timer);
-  timer = loop_.schedule_after(after, [weak = std::weak_ptr<int>(alive_), task = std::move(task)] {
-    if (weak.lock()) task();
-  });
+  timer = loop_.schedule_after(after, lifeline_.guard(std::move(task)));
 }
 
 void NodeReporter::register_node() {
@@ -65,21 +57,21 @@ void NodeReporter::register_node() {
     renew_lease();
     registered_();
   };
-  client_.create(kNodes, "", json::Value(node), guarded([this, known](model::ApiResult<json::Value> result) {
-                   if (result || result.error().code != 409) return known(std::move(result));
-                   // Taken over: labels that this configuration gives are brought up to date, others stay.
-                   client_.patch(kNodes, "", options_.node_name, client::PatchType::kMerge,
-                                 json::Object{{"metadata", json::Object{{"labels", node_labels(options_.node_name, options_.labels)}}}},
-                                 guarded(known));
-                 }));
+  client_.create(kNodes, "", json::Value(node), lifeline_.guard([this, known](model::ApiResult<json::Value> result) {
+    if (result || result.error().code != 409) return known(std::move(result));
+    // Taken over: labels that this configuration gives are brought up to date, others stay.
+    client_.patch(kNodes, "", options_.node_name, client::PatchType::kMerge,
+                  json::Object{{"metadata", json::Object{{"labels", node_labels(options_.node_name, options_.labels)}}}},
+                  lifeline_.guard(known));
+  }));
 }
 
 /// Every status period when something changed, every full report period in any case, at once when asked.
 void NodeReporter::report_status(bool now) {
   if (!is_registered_) return;
-  client_.get(kNodes, "", options_.node_name, guarded([this, now](model::ApiResult<json::Value> known) {
-                send_status(now, known ? extended_resources(*known) : json::Object());
-              }));
+  client_.get(kNodes, "", options_.node_name, lifeline_.guard([this, now](model::ApiResult<json::Value> known) {
+    send_status(now, known ? extended_resources(*known) : json::Object());
+  }));
   later(options_.status_period, status_timer_, [this] { report_status(false); });
 }
 
@@ -105,7 +97,7 @@ void NodeReporter::send_status(bool now, const json::Object& extended) {
   for (json::Value& condition : plain.as_object()["conditions"].as_array()) condition.as_object().erase("lastHeartbeatTime");
   if (now || !json::equal(plain, reported_status_) || clock_.now() - status_reported_ >= options_.full_report_period) {
     client_.patch(kNodes, "", options_.node_name, client::PatchType::kStrategicMerge, json::Object{{"status", std::move(status)}},
-                  guarded([this, plain](model::ApiResult<json::Value> result) {
+                  lifeline_.guard([this, plain](model::ApiResult<json::Value> result) {
                     if (result)
                       reported_status_ = plain;
                     else
@@ -122,7 +114,7 @@ void NodeReporter::renew_lease() {
                           {"renewTime", format_rfc3339_micro(clock_.now())}};
   client_.patch(
       kLeases, "kube-node-lease", options_.node_name, client::PatchType::kMerge, json::Object{{"spec", spec}},
-      guarded([this, spec](model::ApiResult<json::Value> result) {
+      lifeline_.guard([this, spec](model::ApiResult<json::Value> result) {
         if (result || result.error().code != 404) return;
         json::Object metadata{{"name", options_.node_name}, {"namespace", "kube-node-lease"}};
         // The lease goes with its node.

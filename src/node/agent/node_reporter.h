@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/lifeline.h"
 #include "client/client.h"
 #include "node/agent/node_status.h"
 
@@ -43,7 +44,6 @@ class NodeReporter {
   void send_status(bool now, const json::Object& extended);
   static json::Object extended_resources(const json::Value& node);
   void renew_lease();
-  [[nodiscard]] client::Client::Done guarded(client::Client::Done done);
   void later(Duration after, TimerId& timer, std::function<void()> task);
 
   client::Client& client_;
@@ -59,7 +59,7 @@ class NodeReporter {
   json::Value reported_status_;
   TimePoint status_reported_{};
   TimerId register_timer_ = TimerId::kNone, lease_timer_ = TimerId::kNone, status_timer_ = TimerId::kNone;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  Lifeline lifeline_;
 };
 
 }  // namespace berth::node::agent

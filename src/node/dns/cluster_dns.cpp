@@ -12,6 +12,7 @@
 #include <set>
 #include <thread>
 
+#include "base/lifeline.h"
 #include "base/log.h"
 #include "client/informer.h"
 #include "node/agent/cgroups.h"
@@ -63,7 +64,7 @@ std::string complaint(const model::ApiStatus& status) { return status.message; }
 
 }  // namespace
 
-struct ClusterDns::Impl : std::enable_shared_from_this<Impl> {
+struct ClusterDns::Impl : Guarded<Impl> {
   Impl(client::Client& c, ClusterDnsOptions o)
       : client(c), options(std::move(o)), names(options.domain), services(c, kServices), slices(c, kSlices), namespaces(c, kNamespaces) {}
 
@@ -160,9 +161,7 @@ struct ClusterDns::Impl : std::enable_shared_from_this<Impl> {
       recursor_options.upstream = std::move(now);
       if (const auto started = recursor.start(recursor_options); !started) log::error("dns", "{}", started.error().message);
     }
-    client.loop()->schedule_after(kLook, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->look_after();
-    });
+    client.loop()->schedule_after(kLook, guarded(&Impl::look_after));
   }
 
   void answer_questions() {
@@ -197,9 +196,7 @@ struct ClusterDns::Impl : std::enable_shared_from_this<Impl> {
   void watch() {
     slices.add_index(std::string(kServiceOf), [](const client::Object& slice) { return std::vector{slice_service(slice)}; });
     const auto follow = [this](client::Informer& informer, const auto& key) {
-      const auto changed = [weak = weak_from_this(), key](const client::ObjectRef& object) {
-        if (const auto self = weak.lock()) self->note(key(*object));
-      };
+      const auto changed = guarded([key](Impl& self, const client::ObjectRef& object) { self.note(key(*object)); });
       informer.add_handler({.on_add = changed,
                             .on_update = [changed](const client::ObjectRef&, const client::ObjectRef& now) { changed(now); },
                             .on_delete = changed});
@@ -222,9 +219,7 @@ struct ClusterDns::Impl : std::enable_shared_from_this<Impl> {
     dirty.insert(std::move(key));
     if (is_due) return;
     is_due = true;
-    client.loop()->schedule_after(pause, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->apply();
-    });
+    client.loop()->schedule_after(pause, guarded(&Impl::apply));
   }
 
   /// A Service is taken anew with all its endpoints: where that costs much, changes are gathered for longer.

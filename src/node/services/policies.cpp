@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "base/lifeline.h"
 #include "base/log.h"
 #include "client/informer.h"
 #include "node/services/proxy.h"
@@ -13,7 +14,7 @@ const model::Gvr kPolicies{"networking.k8s.io", "v1", "networkpolicies"}, kPods{
 
 }  // namespace
 
-struct Policies::Impl : std::enable_shared_from_this<Impl> {
+struct Policies::Impl : Guarded<Impl> {
   Impl(client::Client& c, std::unique_ptr<Kernel> k, PolicyOptions o)
       : client(c),
         kernel(std::move(k)),
@@ -42,19 +43,15 @@ struct Policies::Impl : std::enable_shared_from_this<Impl> {
   /// `taken` says whether anything changed that counts.
   void watch(client::Informer& informer, std::function<bool(const client::ObjectRef&)> taken,
              std::function<void(const client::ObjectRef&)> gone) {
-    const auto changed = [weak = weak_from_this(), taken](const client::ObjectRef& object) {
-      const auto self = weak.lock();
-      if (self && taken(object)) self->later(self->options.pause);
-    };
+    const auto changed = guarded([taken](Impl& self, const client::ObjectRef& object) {
+      if (taken(object)) self.later(self.options.pause);
+    });
     informer.add_handler({.on_add = changed,
                           .on_update = [changed](const client::ObjectRef&, const client::ObjectRef& now) { changed(now); },
-                          .on_delete =
-                              [weak = weak_from_this(), gone](const client::ObjectRef& object) {
-                                const auto self = weak.lock();
-                                if (!self) return;
-                                gone(object);
-                                self->later(self->options.pause);
-                              }});
+                          .on_delete = guarded([gone](Impl& self, const client::ObjectRef& object) {
+                            gone(object);
+                            self.later(self.options.pause);
+                          })});
     informer.start();
   }
 
@@ -69,9 +66,7 @@ struct Policies::Impl : std::enable_shared_from_this<Impl> {
   void later(Duration pause) {
     if (is_due) return;
     is_due = true;
-    client.loop()->schedule_after(pause, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->apply();
-    });
+    client.loop()->schedule_after(pause, guarded(&Impl::apply));
   }
 
   [[nodiscard]] PolicyRules wanted() const {

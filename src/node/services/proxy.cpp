@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/lifeline.h"
 #include "base/log.h"
 #include "client/informer.h"
 #include "node/services/addresses.h"
@@ -26,7 +27,7 @@ std::string service_of_slice(const client::Object& slice) {
 
 }  // namespace
 
-struct Proxy::Impl : std::enable_shared_from_this<Impl> {
+struct Proxy::Impl : Guarded<Impl> {
   Impl(client::Client& c, std::unique_ptr<Kernel> k, ProxyOptions o)
       : client(c),
         kernel(std::move(k)),
@@ -41,9 +42,7 @@ struct Proxy::Impl : std::enable_shared_from_this<Impl> {
   void start() {
     slices.add_index(std::string(kServiceOf), [](const client::Object& slice) { return std::vector{service_of_slice(slice)}; });
     const auto watch = [this](client::Informer& informer, const auto& key) {
-      const auto changed = [weak = weak_from_this(), key](const client::ObjectRef& object) {
-        if (const auto self = weak.lock()) self->note(key(*object));
-      };
+      const auto changed = guarded([key](Impl& self, const client::ObjectRef& object) { self.note(key(*object)); });
       informer.add_handler({.on_add = changed,
                             .on_update = [changed](const client::ObjectRef&, const client::ObjectRef& now) { changed(now); },
                             .on_delete = changed});
@@ -51,14 +50,9 @@ struct Proxy::Impl : std::enable_shared_from_this<Impl> {
     };
     watch(services, [](const client::Object& service) { return key_of(service.ns(), service.name()); });
     watch(slices, service_of_slice);
-    own_node.add_handler({.on_add =
-                              [weak = weak_from_this()](const client::ObjectRef& node) {
-                                if (const auto self = weak.lock()) self->set_node(*node);
-                              },
-                          .on_update =
-                              [weak = weak_from_this()](const client::ObjectRef&, const client::ObjectRef& node) {
-                                if (const auto self = weak.lock()) self->set_node(*node);
-                              },
+    const auto seen = guarded([](Impl& self, const client::ObjectRef& node) { self.set_node(*node); });
+    own_node.add_handler({.on_add = seen,
+                          .on_update = [seen](const client::ObjectRef&, const client::ObjectRef& node) { seen(node); },
                           .on_delete = [](const client::ObjectRef&) {}});
     own_node.start();
   }
@@ -80,9 +74,7 @@ struct Proxy::Impl : std::enable_shared_from_this<Impl> {
   void later(Duration pause) {
     if (is_due) return;
     is_due = true;
-    client.loop()->schedule_after(pause, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->apply();
-    });
+    client.loop()->schedule_after(pause, guarded(&Impl::apply));
   }
 
   /// The ports of one Service as they are now.

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/json.h"
+#include "base/lifeline.h"
 #include "model/api_status.h"
 #include "net/websocket.h"
 #include "node/simulated/pod_shell.h"
@@ -69,7 +70,7 @@ json::Object outcome_of(const ShellResult& result, const std::vector<std::string
 }
 
 /// One exec. Owned by the list of sessions (keep) until its socket has closed and another session comes.
-class ExecSession : public std::enable_shared_from_this<ExecSession> {
+class ExecSession : public Guarded<ExecSession> {
  public:
   ExecSession(const ExecTarget& target, const net::HttpRequest& request, TimePoint now)
       : world_(world_of(target)), now_(format_rfc3339(now)) {
@@ -82,12 +83,8 @@ class ExecSession : public std::enable_shared_from_this<ExecSession> {
 
   void start(std::unique_ptr<net::RawStream> stream) {
     net::WebSocket::Callbacks callbacks;
-    callbacks.on_message = [weak = weak_from_this()](net::WebSocketMessage::Kind, std::string data) {
-      if (const auto self = weak.lock()) self->hear(data);
-    };
-    callbacks.on_close = [weak = weak_from_this()](std::uint16_t, std::string) {
-      if (const auto self = weak.lock()) self->has_closed_ = true;
-    };
+    callbacks.on_message = guarded([](ExecSession& self, net::WebSocketMessage::Kind, const std::string& data) { self.hear(data); });
+    callbacks.on_close = guarded([](ExecSession& self, std::uint16_t, const std::string&) { self.has_closed_ = true; });
     const std::lock_guard lock(mutex_);  // A message may come before there is a socket to answer by.
     shell_ = std::make_unique<PodShell>(world_->world, now_);
     socket_ = std::make_shared<net::WebSocket>(std::move(stream), net::WebSocketRole::kServer, std::move(callbacks));

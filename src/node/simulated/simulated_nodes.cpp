@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/json_scan.h"
+#include "base/lifeline.h"
 #include "base/log.h"
 #include "client/informer.h"
 #include "net/tracing/tracer.h"
@@ -97,7 +98,7 @@ FleetOptions with_programs(const SimulatedNodesOptions& options) {
 }
 }  // namespace
 
-struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
+struct SimulatedNodes::Impl : Guarded<Impl> {
   Impl(client::Client& c, SimulatedNodesOptions o)
       : client(c),
         loop(*c.loop()),
@@ -112,7 +113,7 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
   Fleet fleet;
   client::Informer nodes, pods;
   int in_flight = 0;
-  bool stopped = false, pumping = false;
+  bool pumping = false;
   TimerId timer = TimerId::kNone;
   TimePoint timer_at{};
   std::mutex names_mutex;
@@ -246,7 +247,7 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void pump() {
-    if (stopped || pumping) return;
+    if (has_ended() || pumping) return;
     pumping = true;  // A synchronous transport may answer within call().
     while (in_flight < options.max_writes_in_flight) {
       std::optional<Write> write = fleet.next_write(loop.now());
@@ -256,9 +257,9 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
       call.answer = client::Answer::kIdentity;
       std::optional<net::tracing::Scope> scope;
       if (const auto way = way_of(*write)) scope.emplace(*way);
-      client.call(std::move(call), [weak = weak_from_this(), write = std::move(*write)](client::ApiResult<json::Value> result) {
-        if (const auto self = weak.lock(); self && !self->stopped) self->finished(write, result);
-      });
+      client.call(std::move(call), guarded([write = std::move(*write)](Impl& self, const client::ApiResult<json::Value>& result) {
+                    self.finished(write, result);
+                  }));
     }
     pumping = false;
     while (const auto order = fleet.next_program()) carry_out(*order);
@@ -272,20 +273,13 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
     const client::ObjectRef pod = pods.get(order.ns, order.pod);
     if (!pod || pod->uid() != order.uid) return;
     options.programs->start(
-        order, pod->document(),
-        [&loop = loop, weak = weak_from_this(), order](std::string text) {
-          loop.post([weak, order, text = std::move(text)] {
-            if (const auto self = weak.lock(); self && !self->stopped) self->fleet.program_wrote(order, text);
-          });
-        },
-        [&loop = loop, weak = weak_from_this(), order](int exit_code) {
-          loop.post([weak, order, exit_code] {
-            const auto self = weak.lock();
-            if (!self || self->stopped) return;
-            self->fleet.program_ended(order, exit_code, self->loop.now());
-            self->pump();
-          });
-        });
+        order, pod->document(), [&loop = loop, wrote = guarded([order](Impl& self, const std::string& text) {
+                                                 self.fleet.program_wrote(order, text);
+                                               })](std::string text) { loop.post([wrote, text = std::move(text)] { wrote(text); }); },
+        [&loop = loop, ended = guarded([order](Impl& self, int exit_code) {
+                         self.fleet.program_ended(order, exit_code, self.loop.now());
+                         self.pump();
+                       })](int exit_code) { loop.post([ended, exit_code] { ended(exit_code); }); });
   }
 
   void finished(const Write& write, const client::ApiResult<json::Value>& result) {
@@ -307,13 +301,11 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
     if (!next || (timer != TimerId::kNone && timer_at <= *next)) return;
     if (timer != TimerId::kNone) loop.cancel(timer);
     timer_at = *next;
-    timer = loop.schedule_at(*next, [weak = weak_from_this()] {
-      const auto self = weak.lock();
-      if (!self || self->stopped) return;
-      self->timer = TimerId::kNone;
-      self->fleet.advance(self->loop.now());
-      self->pump();
-    });
+    timer = loop.schedule_at(*next, guarded([](Impl& self) {
+      self.timer = TimerId::kNone;
+      self.fleet.advance(self.loop.now());
+      self.pump();
+    }));
   }
 };
 
@@ -321,7 +313,7 @@ SimulatedNodes::SimulatedNodes(client::Client& client, SimulatedNodesOptions opt
     : impl_(std::make_shared<Impl>(client, std::move(options))) {}
 
 SimulatedNodes::~SimulatedNodes() {
-  impl_->stopped = true;
+  impl_->end();
   if (impl_->timer != TimerId::kNone) impl_->loop.cancel(impl_->timer);
 }
 
@@ -338,7 +330,7 @@ SimulatedNodes::Backend SimulatedNodes::backend() {
   return [weak = std::weak_ptr<Impl>(impl_)](const std::string& node, net::HttpRequest& request,
                                              std::shared_ptr<net::ResponseWriter>& writer) {
     const auto impl = weak.lock();
-    if (!impl || impl->stopped) return false;
+    if (!impl || impl->has_ended()) return false;
     {
       std::lock_guard lock(impl->names_mutex);
       if (!impl->names.contains(node)) return false;
@@ -346,7 +338,7 @@ SimulatedNodes::Backend SimulatedNodes::backend() {
     impl->loop.post([weak = std::weak_ptr<Impl>(impl), node, request = std::make_shared<net::HttpRequest>(std::move(request)),
                      writer = std::move(writer)] {
       const auto impl = weak.lock();
-      if (!impl || impl->stopped || !impl->fleet.has_node(node))
+      if (!impl || impl->has_ended() || !impl->fleet.has_node(node))
         return writer->respond({404, {}, fmt::format("node {} is not simulated here\n", node)});
       answer_kubelet_request(impl->fleet, node, *request, *writer, impl->loop.now());
     });
