@@ -163,5 +163,14 @@ TEST_F(CronJobTest, AJobThatTheHistoryHasNoRoomForGoesUnsung) {
   EXPECT_TRUE(std::ranges::none_of(world.api.events, [](const std::string& event) { return event.starts_with("SawCompletedJob"); }));
 }
 
+/// As they are where nothing is said.
+TEST_F(CronJobTest, JobsRunBesideEachOther) {
+  put("schedule: '* * * * *'");
+  world.loop.run_for(minutes(3) + seconds(10));
+  EXPECT_EQ(jobs().size(), 3U);
+  for (const std::string& event : world.api.events) EXPECT_FALSE(event.starts_with("SuccessfulDelete")) << event;
+  EXPECT_EQ(json::get_array(cron(), {"status", "active"}).size(), 3U);
+}
+
 }  // namespace
 }  // namespace berth::controllers

@@ -288,5 +288,22 @@ TEST_F(Rollout, ABudgetOfNothingIsOnePod) {
   EXPECT_GE(least, 3U);
 }
 
+TEST_F(Rollout, AConditionThatSaysTheSameIsLeftAsItIs) {
+  world.api.put(kinds().deployment, yaml(workload("Deployment", 2, "  progressDeadlineSeconds: 600\n")));
+  settle(4);
+  const auto updated = [&](const char* type) {
+    const json::Value document = deployment();
+    const json::Value* condition = find_condition(document, type);
+    return condition == nullptr ? "" : std::string(json::get_string(*condition, {"lastUpdateTime"}));
+  };
+  const std::string available = updated("Available"), progressing = updated("Progressing");
+  EXPECT_NE(available, "");
+  world.loop.run_for(minutes(5));
+  change([](json::Value& d) { json::set(d, {"metadata", "labels", "look"}, "again"); });
+  settle(4);
+  EXPECT_EQ(updated("Available"), available);
+  EXPECT_EQ(updated("Progressing").empty(), progressing.empty());
+}
+
 }  // namespace
 }  // namespace berth::controllers

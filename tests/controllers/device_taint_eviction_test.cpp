@@ -138,6 +138,17 @@ TEST_F(DeviceTaintEvictionTest, AClaimOfATemplateIsThePodsOnlyWhereItIsItsOwner)
   }
 }
 
+TEST_F(DeviceTaintEvictionTest, OfSeveralTaintsTheFirstToRunOutCounts) {
+  put_pod(
+      "{key: broken, operator: Exists, effect: NoExecute, tolerationSeconds: 30}, {key: hot, operator: Exists, effect: NoExecute, "
+      "tolerationSeconds: 10}");
+  put_slice(1, std::string(kBroken) + ", {key: hot, effect: NoExecute, timeAdded: '2026-01-05T10:00:00Z'}");
+  loop.run_for(seconds(5));
+  EXPECT_TRUE(is_there());
+  loop.run_for(seconds(10));
+  EXPECT_FALSE(is_there());
+}
+
 TEST_F(DeviceTaintEvictionTest, AClaimThatIsGoneMovesNobody) {
   put_pod("{operator: Exists, effect: NoExecute, tolerationSeconds: 30}");
   put_slice(1, kBroken);

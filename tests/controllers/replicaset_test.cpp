@@ -61,8 +61,10 @@ TEST(ReplicaSet, DeletesNoOtherPodWhileTheWatchLags) {
   }
   json::set(set, {"metadata", "annotations", "round"}, "1");
   world.api.put(kinds().replica_set, set);
+  const int writes = world.api.writes;
   world.loop.run_for(minutes(1));
   EXPECT_EQ(world.pods(), 2u);
+  EXPECT_EQ(world.api.writes, writes) << "it waits until it sees the end of the pod that it deleted";
   world.api.let_go_on();
   world.settle();
   EXPECT_EQ(world.pods(), 2u);

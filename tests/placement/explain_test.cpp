@@ -284,6 +284,68 @@ TEST(Explain, ATopologyKeyThatNoNodeHasIsNamedWithThoseThatAreThere) {
   EXPECT_TRUE(notes_for("rack").empty()) << "one node with it is enough";
 }
 
+TEST(Explain, ItsTextIsATable) {
+  Cluster cluster;
+  cluster.upsert(node_document("small", "1"));
+  cluster.upsert(node_document("a-longer-name", "2"));
+  cluster.upsert(pod_document("low", "2", "a-longer-name"));
+  json::Value high = pod_document("high", "2");
+  json::set(high, {"spec", "priority"}, 10);
+  EXPECT_EQ(to_text(explain(framework(), cluster, pod_of(high)), false), R"(default/high fits on none of 2 nodes.
+  0/2 nodes are available: 2 Insufficient cpu.
+
+Nearest node: a-longer-name; it would need
+  - cpu: 2 more (asks 2, free 0 of 2)
+
+The smallest change of the pod that would place it, any one of:
+  - lower the cpu request from 2 to 1 -> small
+
+Or a change of the nodes, any one of:
+  - one more node like a-longer-name
+
+Preemption would evict on a-longer-name:
+  - default/low (priority 0)
+  Nothing would make these anew: default/low.
+
+NODE           VERDICT
+a-longer-name  NodeResourcesFit: would need cpu: 2 more (asks 2, free 0 of 2)
+small          NodeResourcesFit: would need cpu: 1 more (asks 2, free 1 of 1)
+)");
+  EXPECT_EQ(to_text(explain(framework(), cluster, pod_of(high)), true), R"(default/high fits on none of 2 nodes.
+  0/2 nodes are available: 2 Insufficient cpu.
+
+Nearest node: a-longer-name; it would need
+  - cpu: 2 more (asks 2, free 0 of 2)
+
+The smallest change of the pod that would place it, any one of:
+  - lower the cpu request from 2 to 1 -> small
+
+Or a change of the nodes, any one of:
+  - one more node like a-longer-name
+
+Preemption would evict on a-longer-name:
+  - default/low (priority 0)
+  Nothing would make these anew: default/low.
+
+NODE           VERDICT
+a-longer-name  NodeResourcesFit: would need cpu: 2 more (asks 2, free 0 of 2)
+                 Insufficient cpu
+                 (evicting pods could help)
+small          NodeResourcesFit: would need cpu: 1 more (asks 2, free 1 of 1)
+                 Insufficient cpu
+                 (evicting pods cannot help)
+)");
+  Cluster large;
+  for (int i = 0; i < 12; ++i) large.upsert(node_document(fmt::format("n{:02}", i), "4"));
+  const Explanation fits = explain(framework(), large, pod_of(pod_document("web", "1")));
+  const std::string text = to_text(fits, false), wide = to_text(fits, true);
+  EXPECT_NE(text.find("\n... and 2 more nodes (-o wide shows all)\n"), std::string::npos) << text;
+  EXPECT_EQ(wide.find("more nodes"), std::string::npos);
+  EXPECT_EQ(std::ranges::count(wide, '\n') - std::ranges::count(text, '\n'), 1);
+  EXPECT_EQ(text.find(" = "), std::string::npos);
+  EXPECT_NE(wide.find(" = "), std::string::npos) << "with the score's parts";
+}
+
 TEST(Explain, ItsDocumentSaysOfEachNodeWhatItsTextSays) {
   Cluster cluster;
   cluster.upsert(node_document("fits", "4"));

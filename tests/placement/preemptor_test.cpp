@@ -308,6 +308,30 @@ TEST(Preemptor, NominatedPodsMindOnlyWhereSomebodyWhoIsThereDoes) {
   EXPECT_EQ(found(), std::vector<std::string>{});
 }
 
+/// By the old release's rules they mind whoever is there.
+TEST(Preemptor, NominatedPodsMindByThemselvesIn120) {
+  Cluster cluster(Era::k120);
+  const auto framework = framework_of(Era::k120);
+  cluster.upsert(node_document("a", 2, 10, "a"));
+  cluster.upsert(pod_document("low", 2000, 0, "a"));
+  json::Value minding = pod_document("promised", 100, 50);
+  json::set(minding, {"spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
+            json::Array{{{"topologyKey", "disk"}, {"labelSelector", {{"matchLabels", {{"app", "web"}}}}}}});
+  Preemptor preemptor(cluster);
+  const auto found = [&](const char* app) {
+    const auto pod = pod_of(pod_document("high", 1000, 10, "", 0, app), Era::k120);
+    const auto quick = preemptor.find(framework, pod);
+    EXPECT_EQ(keys(run_post_filter(framework, cluster, pod, evaluate(*framework, cluster, *pod)).choice()), keys(quick.choice()));
+    return keys(quick.choice());
+  };
+  EXPECT_EQ(found("web"), std::vector<std::string>{"default/low"});
+  cluster.nominate(pod_of(minding, Era::k120), "a");
+  EXPECT_EQ(found("web"), std::vector<std::string>{});
+  EXPECT_EQ(found("other"), std::vector<std::string>{"default/low"});
+  cluster.nominate(pod_of(minding, Era::k120), "");
+  EXPECT_EQ(found("web"), std::vector<std::string>{"default/low"});
+}
+
 /// Whoever would have to go from the fuller domain is counted one by one: two of three there are one too many.
 TEST(Preemptor, EvictsAsManyOfADomainAsItsSkewAsksFor) {
   Cluster cluster;

@@ -179,5 +179,51 @@ TEST(Signature, TellsVolumesThatMatterFromOthers) {
   EXPECT_EQ(with_claim.columns(), with_token.columns());
 }
 
+TEST(Signature, EachFieldOfADiskTellsPodsApart) {
+  using Kind = model::VolumeView::Kind;
+  const FrameworkPtr framework = default_framework(Era::k136);
+  const auto sign = [&](const model::VolumeView& volume) {
+    auto view = std::make_shared<PodView>();
+    view->meta.ns = "default";
+    view->meta.name = "p";
+    view->containers.emplace_back();
+    view->volumes = {volume};
+    return framework->sign(*PodInfo::make(view, Era::k136));
+  };
+  model::VolumeView disk;
+  disk.kind = Kind::kIscsi;
+  disk.name = "data";
+  const Signature plain = sign(disk);
+  EXPECT_EQ(sign(disk), plain);
+  const std::pair<const char*, void (*)(model::VolumeView&)> changes[] = {{"kind", [](auto& v) { v.kind = Kind::kRbd; }},
+                                                                          {"id", [](auto& v) { v.id = "1"; }},
+                                                                          {"disk uri", [](auto& v) { v.disk_uri = "u"; }},
+                                                                          {"pool", [](auto& v) { v.pool = "p"; }},
+                                                                          {"monitors", [](auto& v) { v.monitors = {"m"}; }},
+                                                                          {"target portal", [](auto& v) { v.target_portal = "t"; }},
+                                                                          {"lun", [](auto& v) { v.lun = 7; }},
+                                                                          {"read only", [](auto& v) { v.read_only = true; }},
+                                                                          {"name", [](auto& v) { v.name = "other"; }}};
+  for (const auto& [what, change] : changes) {
+    model::VolumeView other = disk;
+    change(other);
+    EXPECT_NE(sign(other), plain) << what;
+  }
+  const auto is_nothing = [&](Kind kind) {
+    model::VolumeView volume;
+    volume.kind = kind;
+    volume.name = "data";
+    const Signature one = sign(volume);
+    volume.id = "another";
+    volume.name = "elsewhere";
+    return sign(volume) == one && !one.has_checks();
+  };
+  EXPECT_TRUE(is_nothing(Kind::kOther));
+  EXPECT_TRUE(is_nothing(Kind::kCsi));
+  EXPECT_FALSE(is_nothing(Kind::kImage)) << "a node may have its image";
+  EXPECT_FALSE(is_nothing(Kind::kGcePersistentDisk));
+  EXPECT_FALSE(is_nothing(Kind::kEphemeral));
+}
+
 }  // namespace
 }  // namespace berth::placement::testing

@@ -385,6 +385,33 @@ TEST(SchedulerCore, FewAreTriedAfterAnyEventThatCouldHelp) {
   desk.play(step(R"({"gone": "x", "then": ["bind crowd-0 to n1"]})"));
 }
 
+/// What a large pod left behind counts, however it went; after 32 MiB the columns are given back, and it counts anew.
+TEST(SchedulerCore, LargePodsThatWentAreCounted) {
+  Desk desk(json::Value(json::Object{}));
+  desk.play(step(R"({"node": "n1"})"));
+  const auto gone = [&] { return desk.core().gone_bytes; };
+  desk.play(step(R"({"pod": "small", "with": {"cpu": "10m", "nodeName": "n1", "KiB": 1}})"));
+  desk.play(step(R"({"gone": "small"})"));
+  EXPECT_EQ(gone(), 0U);
+  desk.play(step(R"({"pod": "placed", "with": {"cpu": "10m", "nodeName": "n1", "KiB": 64}})"));
+  desk.play(step(R"({"gone": "placed"})"));
+  const std::size_t one = gone();
+  EXPECT_GT(one, std::size_t{64} << 10);
+  desk.play(step(R"({"pod": "waiting", "with": {"cpu": "9", "KiB": 64}, "then": ["tell waiting FailedScheduling", "patch waiting"]})"));
+  desk.play(step(R"({"gone": "waiting"})"));
+  EXPECT_GT(gone(), one + (std::size_t{64} << 10));
+  const std::size_t two = gone();
+  desk.play(step(R"({"pod": "ends", "with": {"cpu": "10m", "nodeName": "n1", "KiB": 64}})"));
+  desk.play(step(R"({"ended": "ends"})"));
+  const std::size_t three = gone();
+  EXPECT_GT(three, two + (std::size_t{64} << 10));
+  desk.play(step(R"({"gone": "ends"})"));
+  EXPECT_EQ(gone(), three) << "once";
+  desk.play(step(R"({"pod": "huge", "with": {"cpu": "10m", "nodeName": "n1", "KiB": 33000}})"));
+  desk.play(step(R"({"gone": "huge"})"));
+  EXPECT_EQ(gone(), 0U);
+}
+
 TEST(SchedulerCore, WhatPermitSaidIsMeasured) {
   Desk desk(json::Value(json::Object{{"permit", "yes"}}));
   desk.play(step(R"({"node": "n1"})"));

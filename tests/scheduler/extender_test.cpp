@@ -145,6 +145,7 @@ TEST_F(Extended, TheDecisionNamesItsNodeItsScoreAndHowManyWereAsGood) {
   EXPECT_EQ(one.tied_nodes, 1U);
   EXPECT_EQ(one.score, alike.score + 10);
   EXPECT_EQ(with("no ranks").node, cluster_.find_node("b")->index) << "advice alone";
+  EXPECT_EQ(with(R"([{"Host":"c","Score":922337203685477581}])").node, cluster_.find_node("b")->index) << "beyond all numbers: not counted";
 }
 
 TEST_F(Extended, WholeNodesAreSentToOneWithoutACache) {

@@ -48,6 +48,9 @@ TEST(ServiceAffinity, ANominatedPodThatComesFirstHasNoNodeYet) {
   world.cluster.nominate(world.pod("{priority: 9}", "{app: web}", "nominated"), "a1");
   EXPECT_EQ(world.evaluate(world.pod("{}", "{app: web}")).errors,
             std::vector<std::string>{"running \"ServiceAffinity\" filter plugin for pod \"pod\": node not found"});
+  EXPECT_EQ(world.verdict("a1", world.pod("{nodeSelector: {rack: a}}", "{app: web}")), "fits") << "who says all itself asks nobody";
+  world.profile.args.service_affinity.affinity_labels = {"rack", "row"};
+  EXPECT_FALSE(world.evaluate(world.pod("{nodeSelector: {rack: a}}", "{app: web}")).errors.empty()) << "of the row it says nothing";
 }
 
 TEST(ServiceAffinity, WhatAPodDoesNotSayIsTakenFromTheFirst) {

@@ -205,5 +205,76 @@ TEST(VolumeBinding, AVolumeOfAnotherAttributesClassIsNoMatch) {
   EXPECT_EQ(verdict(""), "VolumeBinding UnschedulableAndUnresolvable: node(s) didn't find available persistent volumes to bind");
 }
 
+/// Alone: others would refuse before it.
+TEST(VolumeZone, EachClaimThatCannotBeLookedUpIsRefusedInItsWords) {
+  for (const Era era : {Era::k120, Era::k136}) {
+    PluginWorld world(era);
+    world.profile.pre_filter = {};
+    if (era == Era::k136) world.profile.pre_filter = {{"VolumeZone", 0}};
+    world.profile.filter = {{"VolumeZone", 0}};
+    world.add("{kind: Node, metadata: {name: node, labels: {topology.kubernetes.io/zone: z, failure-domain.beta.kubernetes.io/zone: z}}}");
+    world.add("{kind: StorageClass, metadata: {name: later}, provisioner: p, volumeBindingMode: WaitForFirstConsumer}");
+    world.add("{kind: StorageClass, metadata: {name: now}, provisioner: p, volumeBindingMode: Immediate}");
+    world.add("{kind: StorageClass, metadata: {name: modeless}, provisioner: p}");
+    const auto claim = [&](const std::string& name, const std::string& spec) {
+      world.add("{kind: PersistentVolumeClaim, metadata: {name: " + name + "}, spec: {" + spec + "}}");
+    };
+    claim("classless", "accessModes: []");
+    claim("unknown-class", "storageClassName: nowhere");
+    claim("waits", "storageClassName: later");
+    claim("bound-now", "storageClassName: now");
+    claim("without-mode", "storageClassName: modeless");
+    claim("lost", "volumeName: gone");
+    const auto has = [&](const std::string& name, const std::string& words) {
+      const std::string all =
+          world.verdict("node", world.pod("{volumes: [{name: v, persistentVolumeClaim: {claimName: '" + name + "'}}]}"));
+      EXPECT_TRUE(all.ends_with(words)) << name << ": " << all;
+      EXPECT_EQ(all.starts_with("error"), era == Era::k120) << all;
+    };
+    has("", "PersistentVolumeClaim had no name");
+    has("missing", "persistentvolumeclaim \"missing\" not found");
+    has("classless", "PersistentVolumeClaim had no pv name and storageClass name");
+    has("unknown-class", era == Era::k120 ? "StorageClass \"nowhere\" claimed by PersistentVolumeClaim \"unknown-class\" not found"
+                                          : "storageclass.storage.k8s.io \"nowhere\" not found");
+    has("without-mode", "VolumeBindingMode not set for StorageClass \"modeless\"");
+    has("bound-now", "PersistentVolume had no name");
+    has("lost", "persistentvolume \"gone\" not found");
+    EXPECT_EQ(world.verdict("node", world.pod("{volumes: [{name: v, persistentVolumeClaim: {claimName: waits}}]}")), "fits");
+  }
+}
+
+/// 1.20: how many disks of a cloud a node takes that says nothing itself.
+TEST(CloudVolumeLimits, EachCloudHasItsDefault) {
+  const auto fits = [](const std::string& plugin, const std::string& volume, int count, const std::string& label,
+                       const std::string& status) {
+    PluginWorld world(Era::k120);
+    world.profile.filter = {{plugin, 0}};
+    world.add("{kind: Node, metadata: {name: node, labels: {" + label + "}}" + status + "}");
+    std::string list;
+    for (int i = 0; i < count; ++i) list += (i > 0 ? ", " : "") + fmt::format("{{name: v{0}, {1}: '{0}'}}}}", i, volume);
+    return world.verdict("node", world.pod("{volumes: [" + list + "]}"));
+  };
+  const std::string refused = ": node(s) exceed max volume count";
+  const std::string ebs = "awsElasticBlockStore: {volumeID", gce = "gcePersistentDisk: {pdName", azure = "azureDisk: {diskName",
+                    cinder = "cinder: {volumeID";
+  const auto most = [&](const std::string& plugin, const std::string& volume, int limit, const std::string& label = "",
+                        const std::string& status = "") {
+    EXPECT_EQ(fits(plugin, volume, limit, label, status), "fits") << plugin << " " << label;
+    EXPECT_EQ(fits(plugin, volume, limit + 1, label, status), plugin + " Unschedulable" + refused) << plugin << " " << label;
+  };
+  most("EBSLimits", ebs, 39);
+  for (const char* nitro : {"m5.large", "c5.large", "r5d.large", "t3.nano", "z1d.large"})
+    most("EBSLimits", ebs, 25, std::string("node.kubernetes.io/instance-type: ") + nitro);
+  for (const char* other : {"m4.5xlarge", "x5.large", "t2.nano", "m", "5m"})
+    most("EBSLimits", ebs, 39, std::string("node.kubernetes.io/instance-type: ") + other);
+  most("EBSLimits", ebs, 25, "node.kubernetes.io/instance-type: t2.nano, beta.kubernetes.io/instance-type: t3.nano");
+  most("GCEPDLimits", gce, 16);
+  most("AzureDiskLimits", azure, 16);
+  most("CinderLimits", cinder, 256);
+  most("GCEPDLimits", gce, 3, "", ", status: {allocatable: {cpu: '4', memory: 4Gi, pods: '10', attachable-volumes-gce-pd: '3'}}");
+  most("CinderLimits", cinder, 2, "",
+       ", status: {allocatable: {cpu: '4', memory: 4Gi, pods: '10', attachable-volumes-cinder: '2', attachable-volumes-aws-ebs: '9'}}");
+}
+
 }  // namespace
 }  // namespace berth::placement::testing
