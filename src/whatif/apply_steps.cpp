@@ -12,6 +12,7 @@
 #include "placement/groups/group_placement.h"
 #include "whatif/manifests.h"
 #include "whatif/steps.h"
+#include "whatif/text_table.h"
 #include "whatif/workloads.h"
 
 namespace berth::whatif {

@@ -150,7 +150,7 @@ metadata: {name: tabs, labels: {rbac.authorization.k8s.io/aggregate-to-view: "tr
 rules: [{apiGroups: [stable.example.com], resources: [crontabs], verbs: [get]}]
 )");
   for (const char* name : {"vic", "eve", "ada"}) EXPECT_TRUE(may(user(name), "get stable.example.com:crontabs x", "dev")) << name;
-  auto admin = json::parse(*cache_->get(make_key("rbac.authorization.k8s.io", "clusterroles", "", "admin"))->value);
+  auto admin = json::parse(cache_->get(make_key("rbac.authorization.k8s.io", "clusterroles", "", "admin"))->text().here());
   EXPECT_GT(json::get_array(*admin, {"rules"}).size(), 20U);
 }
 
@@ -187,7 +187,7 @@ metadata: {name: 'system:discovery', annotations: {rbac.authorization.kubernetes
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: 'system:discovery'}
 )");
   ASSERT_TRUE(reconcile_default_roles(*cache_, clock_, {}).has_value());
-  auto dns = json::parse(*cache_->get(make_key("rbac.authorization.k8s.io", "clusterroles", "", "system:kube-dns"))->value);
+  auto dns = json::parse(cache_->get(make_key("rbac.authorization.k8s.io", "clusterroles", "", "system:kube-dns"))->text().here());
   EXPECT_EQ(json::get_array(*dns, {"rules"}).size(), 2U);
   EXPECT_FALSE(may(user("jane"), "get /apis"));
   auto before = cache_->revision();
