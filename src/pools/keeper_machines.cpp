@@ -64,7 +64,12 @@ void Keeper::keep_machines() {
       not_grown_.erase(refused);
       continue;
     }
-    if (paused_.contains(id)) continue;
+    // A size that is asked for now would still count a machine that goes now: one after the other.
+    const bool has_one_going = std::ranges::any_of(out_.machines, [&](const MachineWrite& write) {
+      return write.kind == MachineWrite::Kind::kRemove && write.group == balance.of->group.id &&
+             write.is_external == balance.of->is_external;
+    });
+    if (paused_.contains(id) || has_one_going) continue;
     const autoscaler::NodeGroup& group = balance.of->group;
     const std::int64_t staying = std::ranges::count_if(left, [](const NodeClaim* claim) { return !claim->deleted; });
     const std::int64_t leaving = std::ssize(left) - staying;

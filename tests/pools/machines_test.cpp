@@ -168,7 +168,7 @@ TEST_F(Machines, WhoDeletesAMachineTakesItsClaimAlong) {
 
 TEST_F(Machines, AMachineThatItsSetMakesInsteadOfADeletedOneIsNobodysForNothing) {
   cluster.add(machine_pool("local", "{taints: [{key: mine, effect: NoSchedule}]}"));
-  cluster.scale("web", 0, 1, "1500m", "{tolerations: [{operator: Exists}], nodeSelector: {karpenter.sh/nodepool: local}}");
+  cluster.scale("web", 0, 1, "1500m", "{tolerations: [{key: mine, operator: Exists}], nodeSelector: {karpenter.sh/nodepool: local}}");
   cluster.run(15);
   const std::string machine(json::get_string(*cluster.first("NodeClaim"), {"status", "nodeName"}));
   cluster.remove("Machine/machines/" + machine);
