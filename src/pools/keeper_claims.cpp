@@ -327,6 +327,17 @@ void Keeper::follow_pods(const NodeClaim& claim, const std::string& node, ClaimS
     status.set("Consolidatable", may ? "True" : "False", may ? "Consolidatable" : "NotConsolidatable", "", now_);
 }
 
+namespace {
+
+/// Whether the pod goes before its node does. Who tolerates the taint of nodes that end would only come back (Karpenter's IsDrainable).
+bool is_drained_off(const model::PodView& pod) {
+  static const model::Taint kEnding{std::string(kDisruptedTaint), "", "NoSchedule"};
+  return !model::goes_with_its_node(pod.meta) && !pod.is_terminal() &&
+         std::ranges::none_of(pod.tolerations, [](const model::Toleration& one) { return one.tolerates(kEnding); });
+}
+
+}  // namespace
+
 /// Drained, then the node, then the claim.
 void Keeper::end_claim(const NodeClaim& claim) {
   const std::string name = world_.node_name_of(claim);
@@ -340,7 +351,7 @@ void Keeper::end_claim(const NodeClaim& claim) {
     const bool is_dead = !is_node_ready(*node);
     bool is_drained = true;
     for (const autoscaler::PodPtr& pod : pods_on(name))
-      is_drained &= model::goes_with_its_node(pod->view().meta) || pod->view().is_terminal() || (is_dead && pod->view().meta.is_deleting);
+      is_drained &= !is_drained_off(pod->view()) || (is_dead && pod->view().meta.is_deleting);
     if (!is_drained) return drain(claim, name);
     const bool is_deleting = json::find(*node, {"metadata", "deletionTimestamp"}) != nullptr;
     // The machine first, its node after it. Who takes the machine may wait for the node, too.
@@ -362,7 +373,7 @@ void Keeper::drain(const NodeClaim& claim, const std::string& node) {
   const std::optional<TimePoint> deadline = deadline_of(claim);
   for (const autoscaler::PodPtr& pod : pods_on(node)) {
     const model::PodView& view = pod->view();
-    if (model::goes_with_its_node(view.meta) || view.is_terminal() || view.meta.is_deleting) continue;
+    if (!is_drained_off(view) || view.meta.is_deleting) continue;
     // In time for its own grace to end with the claim's.
     const auto grace = std::chrono::seconds(view.termination_grace_period_seconds);
     if (deadline && *deadline - grace <= now_) {

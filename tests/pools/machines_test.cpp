@@ -36,7 +36,7 @@ class Machines : public testing::Test {
 
 TEST_F(Machines, SetsGrowForClaimsAndExactlyTheirMachinesGo) {
   cluster.add(machine_pool("local", "{taints: [{key: mine, effect: NoSchedule}], startupTaints: []}"));
-  cluster.scale("web", 0, 2, "1500m", "{tolerations: [{operator: Exists}]}");
+  cluster.scale("web", 0, 2, "1500m", "{tolerations: [{key: mine, operator: Exists}, {key: of-set, operator: Exists}]}");
   cluster.run(20);
   EXPECT_EQ(cluster.waiting(), 0U);
   EXPECT_EQ(replicas("tiny"), 2);
@@ -67,6 +67,18 @@ TEST_F(Machines, SetsGrowForClaimsAndExactlyTheirMachinesGo) {
   const std::size_t before = cluster.machine_writes_.size();
   cluster.run(600);
   EXPECT_EQ(cluster.machine_writes_.size(), before) << "it comes to rest";
+}
+
+TEST_F(Machines, WhoToleratesTheEndOfANodeIsNotEvictedFromIt) {
+  cluster.add(machine_pool("local"));
+  cluster.scale("web", 0, 1, "1500m", "{tolerations: [{operator: Exists}]}");
+  cluster.run(15);
+  ASSERT_TRUE(cluster.documents_.contains("Pod/default/web-0"));
+  const std::string claim(json::get_string(*cluster.first("NodeClaim"), {"metadata", "name"}));
+  cluster.remove("NodeClaim/" + claim);
+  cluster.run(30);
+  EXPECT_FALSE(cluster.documents_.contains("NodeClaim/" + claim));
+  EXPECT_EQ(cluster.evictions_, 0) << "it would come back, and be evicted again, without end";
 }
 
 TEST_F(Machines, AMaximumIsWhatCanBeHad) {
