@@ -9,11 +9,9 @@
 #include "model/views/pod_facts.h"
 #include "placement/attempt.h"
 #include "placement/disruption_ledger.h"
-#include "placement/moves.h"
 
 namespace berth::pools {
 
-using placement::PodInfo;
 using placement::PodInfoPtr;
 
 bool is_consolidatable(const OwnedNode& node, const NodePool& pool, TimePoint now) {
@@ -64,8 +62,6 @@ class Consolidation {
         take_empty(empty, i);
       } else if (const std::string not_now = not_consolidated(node); !not_now.empty()) {
         out_.staying.emplace_back(i, not_now);
-      } else if (const PodInfo* moved = moved_pod(candidate)) {
-        out_.staying.emplace_back(i, fmt::format("{} was moved here, and nothing has changed from outside since", moved->key));
       } else {
         full.push_back(std::move(candidate));
       }
@@ -134,12 +130,6 @@ class Consolidation {
     if (!is_consolidatable(node, own, now())) return "its pods have not been quiet for consolidateAfter";
     if (node.price <= 0) return fmt::format("the catalogue knows no price of {} {} in {}", node.capacity_type, node.type, node.zone);
     return "";
-  }
-
-  [[nodiscard]] const PodInfo* moved_pod(const Candidate& candidate) const {
-    for (const PodInfoPtr& pod : candidate.pods)
-      if (input_.moves != nullptr && input_.moves->is_moved(pod->view().meta.uid)) return pod.get();
-    return nullptr;
   }
 
   // Budgets.

@@ -6,10 +6,6 @@
 
 #include "pools/plan.h"
 
-namespace berth::placement {
-class Moves;
-}
-
 namespace berth::pools {
 
 /// A node that a claim of a pool made.
@@ -28,8 +24,6 @@ struct OwnedNode {
 struct ConsolidationInput {
   ProvisionInput provision;  ///< `waiting` is of no matter: what waits is placed first, by the asker.
   std::vector<OwnedNode> nodes;
-  /// Who was moved already, by anybody: who was, and since when nothing has changed from outside, does not move again to save a price.
-  const placement::Moves* moves = nullptr;
 };
 
 /// Nodes that go together, and what comes instead of them first.

@@ -317,7 +317,7 @@ void Keeper::disrupt(PoolsView& view) {
     for (const Replacement& one : replacements_)
       if (one.claims.contains(node.claim) || one.instead.contains(node.claim)) node.blocked = "it is part of a replacement under way";
   }
-  const ConsolidationInput input{view.input(), view.owned, view.moves};
+  const ConsolidationInput input{view.input(), view.owned};
   const std::string moment_now = moment();
   const ConsolidationPlan plan = plan_consolidation(input);
   settled_ = plan.steps.empty() ? moment_now : "";

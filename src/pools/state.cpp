@@ -330,7 +330,6 @@ PoolsView view_of(PoolsWorld& world, const Catalogue& catalogue, const placement
   out.provision.trial = out.trial.get();
   out.provision.catalogue = &catalogue;
   out.provision.daemons = snapshot.daemons;
-  out.moves = snapshot.moves;
   out.provision.groups = &snapshot.pod_sets->groups;
   out.provision.unavailable = unavailable;
   out.provision.now = now;

@@ -68,8 +68,7 @@ struct PoolsView {
   std::vector<NodePool> pools;  ///< Usable ones, by name.
   ProvisionInput provision;     ///< `waiting` are the pods that the scheduler refused.
   std::vector<OwnedNode> owned;
-  const placement::Moves* moves = nullptr;  ///< The world's.
-  std::vector<std::string> notes;           ///< What is wrong, for people.
+  std::vector<std::string> notes;  ///< What is wrong, for people.
   /// Waiting pods for which a node group of the ClusterAutoscaler grows, or may grow.
   std::vector<placement::PodInfoPtr> left_to_groups;
   std::unique_ptr<placement::Trial> trial;

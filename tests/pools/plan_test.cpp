@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include "placement/moves.h"
 #include "tests/pools/builder.h"
 
 namespace berth::pools {
@@ -441,27 +440,6 @@ TEST(Consolidation, PodsMoveToRoomThatIsThereAndTheRestStays) {
   EXPECT_EQ(plan.steps[0].nodes.size(), 1U);
   EXPECT_TRUE(plan.steps[0].replacements.empty());
   EXPECT_EQ(plan.steps[0].evicted.size(), 1U);
-}
-
-TEST(Consolidation, WhoWasMovedDoesNotMoveAgainUntilSomethingChanges) {
-  TestWorld world;
-  world.add(pool_document("general", kOnDemand, "{disruption: {consolidateAfter: 0s, budgets: [{nodes: '100%'}]}}"));
-  for (const char* name : {"n1", "n2"}) world.add_owned(name, "general", *small_catalogue().find("small"), "a", "on-demand");
-  world.add(pod("web-1", "500m", "1Gi", "{}", "n1"));
-  world.add(pod("web-2", "500m", "1Gi", "{}", "n2"));
-  placement::Moves moves;
-  for (const char* name : {"web-1", "web-2"}) {
-    moves.evicted("rs");
-    ASSERT_TRUE(moves.came(name, "rs", kNow));
-  }
-  const ProvisionInput& asked = world.input();
-  ConsolidationPlan plan = plan_consolidation({asked, world.view.owned, &moves});
-  EXPECT_TRUE(plan.steps.empty());
-  ASSERT_EQ(plan.staying.size(), 2U);
-  EXPECT_EQ(plan.staying[0].second, "default/web-1 was moved here, and nothing has changed from outside since");
-  moves.changed();
-  plan = plan_consolidation({asked, world.view.owned, &moves});
-  EXPECT_EQ(plan.steps.size(), 1U);
 }
 
 TEST(Consolidation, ACheaperNodeInsteadAndThenRest) {
