@@ -231,7 +231,20 @@ spec:
                      fmt::arg("requirements", kRequirements), fmt::arg("taints", kTaints), fmt::arg("conditions", kConditions));
 }
 
-constexpr std::string_view kNodeClasses = R"(apiVersion: apiextensions.k8s.io/v1
+/// Of both node classes.
+constexpr std::string_view kRepairPolicies = R"(              repairPolicies:
+                type: array
+                description: "Nodes with such a condition for so long are replaced; Ready False or Unknown for 30m where nothing is said."
+                items:
+                  type: object
+                  required: [conditionType, conditionStatus, tolerationDuration]
+                  properties:
+                    conditionType: {type: string, minLength: 1}
+                    conditionStatus: {type: string, enum: ["True", "False", "Unknown"]}
+                    tolerationDuration: {type: string, pattern: '^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$'}
+)";
+
+const std::string kNodeClasses = std::string(R"(apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: simulatednodeclasses.sim.berth.dev}
 spec:
@@ -258,17 +271,8 @@ spec:
               fleet: {type: string, description: "Whose simulated nodes they are (berth up, berth nodes); default where it is not said."}
               spotLasts: {type: string, pattern: '^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$', description: "Spot machines are interrupted after about so long (between half of it and one and a half)."}
               shortfall: {type: object, additionalProperties: {x-kubernetes-int-or-string: true}, description: "By resource: what nodes have less than their instance type says."}
-              repairPolicies:
-                type: array
-                description: "Nodes with such a condition for so long are replaced; Ready False or Unknown for 30m where nothing is said."
-                items:
-                  type: object
-                  required: [conditionType, conditionStatus, tolerationDuration]
-                  properties:
-                    conditionType: {type: string, minLength: 1}
-                    conditionStatus: {type: string, enum: ["True", "False", "Unknown"]}
-                    tolerationDuration: {type: string, pattern: '^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$'}
-              insufficientCapacity:
+)") + std::string(kRepairPolicies) +
+                                 R"(              insufficientCapacity:
                 type: array
                 description: "What cannot be had: to see what happens then."
                 items:
@@ -280,7 +284,7 @@ spec:
           status: {type: object, x-kubernetes-preserve-unknown-fields: true}
 )";
 
-constexpr std::string_view kMachineClasses = R"(apiVersion: apiextensions.k8s.io/v1
+const std::string kMachineClasses = std::string(R"(apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: machinenodeclasses.berth.dev}
 spec:
@@ -303,17 +307,7 @@ spec:
             type: object
             properties:
               registrationTimeout: {type: string, pattern: '^([0-9]+(ms|s|m|h))+$', description: "A claim whose node has not come by then is given up, with its machine; 15m where it is not said."}
-              repairPolicies:
-                type: array
-                description: "Nodes with such a condition for so long are replaced; Ready False or Unknown for 30m where nothing is said."
-                items:
-                  type: object
-                  required: [conditionType, conditionStatus, tolerationDuration]
-                  properties:
-                    conditionType: {type: string, minLength: 1}
-                    conditionStatus: {type: string, enum: ["True", "False", "Unknown"]}
-                    tolerationDuration: {type: string, pattern: '^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$'}
-          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+)") + std::string(kRepairPolicies) + R"(          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
 )";
 
 }  // namespace
@@ -329,7 +323,7 @@ const std::vector<OwnKind>& own_kinds() {
 const std::vector<json::Value>& definitions() {
   static const std::vector<json::Value> all = [] {
     std::vector<json::Value> out;
-    for (const std::string& text : {node_pools(), node_claims(), std::string(kNodeClasses), std::string(kMachineClasses)}) {
+    for (const std::string& text : {node_pools(), node_claims(), kNodeClasses, kMachineClasses}) {
       auto read = json::parse_yaml(text);
       BERTH_CHECK(read.has_value(), "a definition of pools is no YAML: {}", read.error().message);
       out.push_back(std::move(*read));

@@ -32,6 +32,8 @@ Y
 }
 replicas() { [ "$(kubectl -n openshift-machine-api get machineset "$1" -o jsonpath='{.spec.replicas}')" = "$2" ]; }
 running() { [ "$(kubectl get deploy load -o jsonpath='{.status.readyReplicas}')" = "$1" ]; }
+sed 's/registrationTimeout/registrationTimeot/' "$root/examples/node-pools/machines.yaml" >"$work/typo.yaml"
+check "a typo in a class of a cluster's file is told" says 'did you mean "registrationTimeout"?' "$berth" pools plan --cluster "$work/typo.yaml" -f "$root/examples/node-pools/web.yaml"
 load 2 1500m
 check "what would be bought" eventually 5 says '2 x small' "$berth" pools plan
 check "two pods: two machines of the small set" eventually 30 replicas small 2

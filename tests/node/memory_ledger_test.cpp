@@ -116,6 +116,14 @@ TEST(MemoryLedger, WhatAnInitContainerHadIsHadByThoseAfterItButNotASidecars) {
       << "eleven at a time";
 }
 
+TEST(MemoryLedger, WhatWasLentIsHadOnce) {
+  MemoryLedger ledger = ledger_of(1, 0);
+  EXPECT_EQ(admit(ledger, pod("q", {container("c", "3Gi")})), "");
+  EXPECT_NE(admit(ledger, pod("p", {container("c", "4Gi"), container("d", "4Gi")}, {container("i", "4Gi")})), "") << "eleven of ten";
+  ledger.release("p");
+  EXPECT_EQ(admit(ledger, pod("p", {container("c", "4Gi"), container("d", "3Gi")}, {container("i", "4Gi")})), "");
+}
+
 TEST(MemoryLedger, HugePagesAndMemoryComeFromTheSameNodes) {
   MemoryLedger ledger = ledger_of(2, 0);
   const auto huge = [](const std::string& uid) {

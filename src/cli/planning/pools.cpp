@@ -13,6 +13,7 @@
 #include "cli/planning/pool_documents.h"
 #include "cli/planning/pool_view.h"
 #include "cli/planning/scaling_view.h"
+#include "pools/documents.h"
 #include "pools/plan_words.h"
 
 namespace berth::cli {
@@ -71,6 +72,19 @@ void add_pods(const std::vector<json::Value>& documents, const std::string& ns, 
     }
 }
 
+/// What a server would have dropped of pools and classes that somebody wrote into a file of a cluster.
+std::vector<std::string> dropped_fields(const std::vector<json::Value>& documents) {
+  std::vector<std::string> out;
+  for (json::Value document : documents) {
+    const std::string kind(json::get_string(document, {"kind"})), name(json::get_string(document, {"metadata", "name"}));
+    if (kind != "NodePool" && !kind.ends_with("NodeClass")) continue;
+    for (const pools::Finding& one : pools::complete(document))
+      if (one.what.starts_with("unknown field") || one.path == "kind")
+        out.push_back(fmt::format("{} \"{}\": {}: {} (it counts for nothing)", kind, name, one.path, one.what));
+  }
+  return out;
+}
+
 /// Everything that is wrong with it is told with the file's name.
 Result<std::unique_ptr<PoolView>> ask(PoolsFlags& flags) {
   auto out = std::make_unique<PoolView>();
@@ -92,7 +106,8 @@ Result<std::unique_ptr<PoolView>> ask(PoolsFlags& flags) {
   add_pods(*pods, flags.placement.connection.ns.empty() ? "default" : flags.placement.connection.ns, out->world);
   if (out->world.pools().empty()) return invalid("there is no NodePool: name a file with --node-pool, or create one in the cluster");
   out->look(SystemClock().now());
-  for (const auto* notes : {&out->view.notes, &out->notes})
+  auto dropped = flags.placement.cluster_files.empty() ? std::vector<std::string>() : dropped_fields(*documents);
+  for (const auto* notes : {&dropped, &out->view.notes, &out->notes})
     for (const std::string& note : *notes) std::fprintf(stderr, "warning: %s\n", note.c_str());
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(flags.seconds * 1000));
   out->view.provision.is_over = [end] { return std::chrono::steady_clock::now() > end; };
