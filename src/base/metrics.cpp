@@ -15,9 +15,7 @@ struct Registry::Family {
   std::map<Labels, std::unique_ptr<Histogram>> histograms;
 };
 
-namespace {
-
-std::string render_labels(const Labels& labels, const std::string& extra = {}) {
+std::string render_labels(const Labels& labels, const std::string& extra) {
   std::string out;
   for (const auto& [key, value] : labels) {
     out += out.empty() ? "{" : ",";
@@ -40,8 +38,6 @@ std::string render_number(double value) {
   if (value == std::floor(value) && std::abs(value) < 1e15) return fmt::format("{}", static_cast<std::int64_t>(value));
   return fmt::format("{}", value);
 }
-
-}  // namespace
 
 Histogram::Histogram(std::vector<double> bounds)
     : bounds_(std::move(bounds)), counts_(std::make_unique<std::atomic<std::uint64_t>[]>(bounds_.size() + 1)) {}

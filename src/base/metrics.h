@@ -11,6 +11,10 @@ namespace berth::metrics {
 
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
+/// `{a="b"}`, nothing without labels; and a value as Prometheus reads it.
+[[nodiscard]] std::string render_labels(const Labels& labels, const std::string& extra = {});
+[[nodiscard]] std::string render_number(double value);
+
 /// A number that only rises. Thread-safe.
 class Counter {
  public:

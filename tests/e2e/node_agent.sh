@@ -35,6 +35,8 @@ check "exec passes the exit code on" sh -c 'timeout 20 kubectl exec talker -- sh
 check "exec passes standard input on" sh -c 'echo through | timeout 20 kubectl exec -i talker -- cat | grep -q through'
 check "the node proxy serves the summary" says '"nodeName":"real"' kubectl get --raw /api/v1/nodes/real/proxy/stats/summary
 check "the node proxy serves metrics" says node_memory_working_set_bytes kubectl get --raw /api/v1/nodes/real/proxy/metrics/resource
+check "with figures of containers" says 'container_cpu_usage_seconds_total{container=' kubectl get --raw /api/v1/nodes/real/proxy/metrics/resource
+check "dashboards see pods' networks" sh -c "kubectl get --raw /api/v1/nodes/real/proxy/metrics/cadvisor | grep -q 'container_network_receive_bytes_total{container=\"\",id=\"/.*interface=\"eth0\",.*pod=\"talker\"'"
 started=$(kubectl get pod talker -o jsonpath='{.status.containerStatuses[0].containerID}')
 stop_node
 start_node --kubelet-arg 'eviction-hard=memory.available<150Mi,nodefs.available<100Mi' --kubelet-arg eviction-pressure-transition-period=8s --kubelet-arg enforce-node-allocatable=

@@ -167,7 +167,7 @@ TEST_F(MachineFiles, MeasuredLayersReplaceTheRuntimesFigures) {
   write("proc/self/mountinfo",
         fmt::format("88 36 0:60 / /run/abc/rootfs rw - overlay overlay rw,upperdir={}\n", (root_ / "layer").string()));
   PodFigures pod;
-  pod.container_ids["c"] = "abc";
+  pod.containers["c"].id = "abc";
   eviction::FsUsage old;
   old.used_bytes = 5;
   old.inodes_used = 1;

@@ -12,6 +12,7 @@
 #include "client/event_recorder.h"
 #include "net/server.h"
 #include "node/agent/api_lookups.h"
+#include "node/agent/container_metrics.h"
 #include "node/agent/garbage_collector.h"
 #include "node/agent/image_volumes.h"
 #include "node/agent/images.h"
@@ -261,7 +262,7 @@ class AgentImpl final : public Agent {
     environment_->allocatable = resources_.allocatable;
     environment_->swap.is_counted = cgroups_.counts_swap(paths_.pods_cgroup);
     if (options_.settings.swap_behavior == "LimitedSwap" && cgroups_.is_v2() && environment_->swap.is_counted)
-      environment_->swap.capacity_bytes = swap_capacity_bytes();
+      environment_->swap.capacity_bytes = swap_space().capacity_bytes;
     environment_->max_restart_backoff = Duration(options_.settings.max_restart_backoff_ns / 1000);
     environment_->host_dns = parse_resolv_conf(read_small_file("/etc/resolv.conf").value_or(""));
     environment_->cluster_dns = options_.settings.cluster_dns;
@@ -317,8 +318,7 @@ class AgentImpl final : public Agent {
                split = !paths_.container_fs.empty() && is_separate_filesystem(paths_.container_fs, paths_.image_fs);
     if (const std::string warning = manager.set_layout({separate, split}); !warning.empty()) log::warning("node", "eviction: {}", warning);
     make_collector();
-    PressureEnvironment environment{*runtime_,          cgroups_, clock_, paths_, machine_, cpu_rates_, *collector_,
-                                    options_.node_name, {},       {},     {},     {},       {}};
+    PressureEnvironment environment{*runtime_, cgroups_, clock_, paths_, machine_, cpu_rates_, *collector_, {}, {}, {}, {}, {}};
     environment.workers = [this] { return pods_->workers(); };
     environment.conditions_changed = [this] { report_soon(); };
     environment.node_event = [this](const std::string& type, const std::string& reason, const std::string& message) {
@@ -369,7 +369,12 @@ class AgentImpl final : public Agent {
     backend.find_pod = [this](const std::string& ns, const std::string& name) { return pods_->find_pod(ns, name); };
     backend.pods = [this] { return pods_->pod_list(); };
     backend.summary = [this] { return summary(); };
-    backend.metrics = [this] { return kubelet_metrics(options_.node_name, pods_->workers()) + metrics_.expose(); };
+    backend.metrics = [this] {
+      const auto workers = pods_->workers();
+      std::vector<eviction::VolumeUsage> volumes;
+      for (const auto& worker : workers) std::ranges::move(drivers_.volume_usage(worker->uid()), std::back_inserter(volumes));
+      return kubelet_metrics(options_.node_name, workers) + metrics_.expose() + volume_metrics(volumes);
+    };
     backend.probe_metrics = [this] { return metrics_.expose_probes(); };
     backend.configuration = [this] { return json::Value(eviction::kubelet_configuration(options_.settings)); };
     backend.counts = &metrics_;
@@ -377,7 +382,11 @@ class AgentImpl final : public Agent {
     backend.resource_metrics = [this] {
       const TimePoint now = clock_.now();
       return resource_metrics(observe_machine(cgroups_, paths_, now), measure_pods(*runtime_, cgroups_, pods_->workers(), false, now),
-                              cgroups_, paths_);
+                              cgroups_, paths_, now);
+    };
+    backend.cadvisor_metrics = [this] {
+      const TimePoint now = clock_.now();
+      return cadvisor_metrics(machine_, measure_pods(*runtime_, cgroups_, pods_->workers(), false, now), cgroups_, paths_, now);
     };
     handler_ = make_kubelet_handler(std::move(backend));
     net::ServerConfig config;
@@ -434,9 +443,7 @@ class AgentImpl final : public Agent {
     MachinePaths paths = paths_;
     paths.runtime_pid = pid_behind(options_.runtime.socket);  // It may have been started anew.
     auto pods = measure_pods(*runtime_, cgroups_, pods_->workers(), true, now);
-    if (auto* volumes = drivers_.csi())
-      for (PodFigures& pod : pods)
-        for (const auto& one : volumes->figures(pod.uid)) pod.usage.volumes.push_back({one.name, one.usage, one.claim_ns, one.claim_name});
+    for (PodFigures& pod : pods) std::ranges::move(drivers_.volume_usage(pod.uid), std::back_inserter(pod.usage.volumes));
     return summary_json(options_.node_name, observe_machine(cgroups_, paths, now), pods, cgroups_, paths, cpu_rates_, now);
   }
 
@@ -455,15 +462,8 @@ class AgentImpl final : public Agent {
     if (const auto* volumes = drivers_.csi()) facts.volumes_in_use = volumes->in_use();
     facts.pressure = pressure_->conditions();
     facts.not_ready = troubles_;
-    struct utsname name {};
-    uname(&name);
-    facts.kernel_version = name.release;
-    facts.machine_id = first_line("/etc/machine-id");
-    facts.system_uuid = first_line("/sys/class/dmi/id/product_uuid");
-    if (facts.system_uuid.empty()) facts.system_uuid = facts.machine_id;
-    facts.boot_id = first_line("/proc/sys/kernel/random/boot_id");
-    facts.swap_bytes = swap_capacity_bytes();
-    facts.os_image = os_image_name(read_small_file("/etc/os-release").value_or(""));
+    facts.machine = read_machine_identity();
+    facts.swap_bytes = swap_space().capacity_bytes;
     facts.runtime_version = runtime_version_;
     facts.kubelet_version = options_.kubelet_version;
     facts.images = images();

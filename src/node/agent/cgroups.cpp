@@ -11,14 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<std::uint64_t> read_number(const std::string& path) {
-  const auto text = read_small_file(path);
-  if (!text) return std::nullopt;
-  std::uint64_t value = 0;
-  if (std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc()) return std::nullopt;
-  return value;
-}
-
 /// The number behind `key ` in lines of such.
 std::optional<std::uint64_t> key_in(const std::string& text, std::string_view key) {
   const std::string needle = "\n" + std::string(key) + " ";
@@ -28,12 +20,6 @@ std::optional<std::uint64_t> key_in(const std::string& text, std::string_view ke
   const char* from = text.data() + at + needle.size() - 1;
   if (std::from_chars(from, text.data() + text.size(), value).ec != std::errc()) return std::nullopt;
   return value;
-}
-
-/// The same in a file.
-std::optional<std::uint64_t> read_key(const std::string& path, std::string_view key) {
-  const auto text = read_small_file(path);
-  return text ? key_in(*text, key) : std::nullopt;
 }
 
 /// Version 2's weight for version 1's shares, as the OCI runtimes convert it.
@@ -95,6 +81,19 @@ std::optional<std::string> read_small_file(const std::string& path) {
   ::close(fd);
   if (n < 0) return std::nullopt;
   return out;
+}
+
+std::optional<std::uint64_t> read_number(const std::string& path) {
+  const auto text = read_small_file(path);
+  if (!text) return std::nullopt;
+  std::uint64_t value = 0;
+  if (std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::uint64_t> read_key(const std::string& path, std::string_view key) {
+  const auto text = read_small_file(path);
+  return text ? key_in(*text, key) : std::nullopt;
 }
 
 Result<void> write_control_file(const std::string& path, const std::string& value) {

@@ -76,6 +76,10 @@ class Cgroups {
 
 /// Reads a whole small file (procfs, cgroupfs); nullopt when that fails.
 std::optional<std::string> read_small_file(const std::string& path);
+/// The number that a file holds.
+std::optional<std::uint64_t> read_number(const std::string& path);
+/// The number behind `key ` in a file of such lines.
+std::optional<std::uint64_t> read_key(const std::string& path, std::string_view key);
 /// Writes a value to a control file. The error names the file.
 Result<void> write_control_file(const std::string& path, const std::string& value);
 

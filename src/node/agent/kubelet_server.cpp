@@ -51,7 +51,7 @@ std::string runtime_id(const ContainerRecord& record) {
 std::string counted_path(const std::string& path) {
   const std::vector<std::string> parts = split_path(path);
   if (parts.size() > 1 && parts[0] == "metrics")
-    return "metrics/" + std::string(parts[1] == "resource" || parts[1] == "probes" ? parts[1] : "other");
+    return "metrics/" + std::string(parts[1] == "resource" || parts[1] == "cadvisor" || parts[1] == "probes" ? parts[1] : "other");
   static constexpr std::string_view kKnown[] = {"containerLogs", "exec",        "attach", "portForward", "healthz", "logs",
                                                 "pods",          "runningpods", "stats",  "metrics",     "configz", "checkpoint"};
   return parts.empty() || std::ranges::find(kKnown, parts[0]) == std::end(kKnown) ? "other" : parts[0];
@@ -124,14 +124,19 @@ class HandlerImpl final : public KubeletHandler {
       return respond(*writer, 200, "application/json", json::serialize(backend_.pods()));
     if (first == "stats" && parts == 2 && path[1] == "summary")
       return respond(*writer, 200, "application/json", json::serialize(backend_.summary()));
-    if (first == "metrics" && parts == 1) return respond(*writer, 200, "text/plain; version=0.0.4; charset=utf-8", backend_.metrics());
+    if (first == "metrics" && parts <= 2)
+      if (const auto* text = metrics_page(parts == 1 ? "" : path[1]))
+        return respond(*writer, 200, "text/plain; version=0.0.4; charset=utf-8", (*text)());
     if (first == "configz" && parts == 1)
       return respond(*writer, 200, "application/json", json::serialize(json::Object{{"kubeletconfig", backend_.configuration()}}));
-    if (first == "metrics" && parts == 2 && path[1] == "probes")
-      return respond(*writer, 200, "text/plain; version=0.0.4; charset=utf-8", backend_.probe_metrics());
-    if (first == "metrics" && parts == 2 && path[1] == "resource")
-      return respond(*writer, 200, "text/plain; version=0.0.4; charset=utf-8", backend_.resource_metrics());
     respond_text(*writer, 404, "404 page not found\n");
+  }
+
+  [[nodiscard]] const std::function<std::string()>* metrics_page(const std::string& name) const {
+    if (name.empty()) return &backend_.metrics;
+    if (name == "resource") return &backend_.resource_metrics;
+    if (name == "cadvisor") return &backend_.cadvisor_metrics;
+    return name == "probes" ? &backend_.probe_metrics : nullptr;
   }
 
   /// A running container is written to a file, as far as the runtime can do that.

@@ -29,7 +29,7 @@ struct KubeletBackend {
   std::function<std::optional<EndpointAccess::Refusal>(const net::HttpRequest& request)> refuse;
   std::function<std::optional<Pod>(const std::string& ns, const std::string& name)> find_pod;
   std::function<json::Value()> pods, summary;
-  std::function<std::string()> resource_metrics, metrics, probe_metrics;
+  std::function<std::string()> resource_metrics, cadvisor_metrics, metrics, probe_metrics;
   std::function<json::Value()> configuration = {};           ///< /configz: the KubeletConfiguration in force.
   NodeMetrics* counts = nullptr;                             ///< Of requests; null: nobody counts them.
   std::string system_logs = "/var/log";                      ///< The folder of the machine's own logs.

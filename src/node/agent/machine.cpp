@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/un.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -151,10 +152,16 @@ bool is_separate_filesystem(const std::string& a, const std::string& b) {
   return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 && first.st_dev != second.st_dev;
 }
 
-std::int64_t swap_capacity_bytes(const std::string& proc) {
+SwapSpace swap_space(const std::string& proc) {
   MachinePaths paths;
   paths.proc = proc;
-  return static_cast<std::int64_t>(meminfo_kib(paths, "SwapTotal").value_or(0) * 1024);
+  const auto bytes = [&](std::string_view key) { return static_cast<std::int64_t>(meminfo_kib(paths, key).value_or(0) * 1024); };
+  return {bytes("SwapTotal"), bytes("SwapFree")};
+}
+
+std::optional<TimePoint> boot_time(const std::string& proc) {
+  const auto seconds = read_key(proc + "/stat", "btime");
+  return seconds ? std::optional(TimePoint(std::chrono::seconds(*seconds))) : std::nullopt;
 }
 
 bool is_swap_on(const std::string& proc) {
@@ -165,6 +172,28 @@ bool is_swap_on(const std::string& proc) {
 std::optional<Pressure> machine_pressure(const MachinePaths& paths, std::string_view resource) {
   const auto text = read_small_file(fmt::format("{}/pressure/{}", paths.proc, resource));
   return text ? parse_pressure(*text) : std::nullopt;
+}
+
+std::string os_image_name(std::string_view os_release) {
+  while (!os_release.empty()) {
+    std::string_view line = os_release.substr(0, os_release.find('\n'));
+    os_release.remove_prefix(std::min(os_release.size(), line.size() + 1));
+    if (!line.starts_with("PRETTY_NAME=")) continue;
+    line.remove_prefix(std::string_view("PRETTY_NAME=").size());
+    if (line.size() >= 2 && (line.front() == '"' || line.front() == '\'')) line = line.substr(1, line.size() - 2);
+    if (!line.empty()) return std::string(line);
+  }
+  return "Linux";
+}
+
+MachineIdentity read_machine_identity() {
+  struct utsname kernel {};
+  uname(&kernel);
+  MachineIdentity out{first_line("/etc/machine-id"), first_line("/sys/class/dmi/id/product_uuid"),
+                      first_line("/proc/sys/kernel/random/boot_id"), kernel.release,
+                      os_image_name(read_small_file("/etc/os-release").value_or(""))};
+  if (out.system_uuid.empty()) out.system_uuid = out.machine_id;
+  return out;
 }
 
 std::string first_line(const char* path) {

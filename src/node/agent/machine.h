@@ -19,6 +19,14 @@ struct MachinePaths {
   std::int64_t runtime_pid = 0;  ///< The container runtime; 0: not known.
 };
 
+/// What the machine is, as the Node object says it.
+struct MachineIdentity {
+  std::string machine_id, system_uuid, boot_id, kernel_version, os_image;
+};
+[[nodiscard]] MachineIdentity read_machine_identity();
+/// PRETTY_NAME of an os-release file's text; "Linux" without one.
+[[nodiscard]] std::string os_image_name(std::string_view os_release);
+
 [[nodiscard]] eviction::Machine read_machine(const Cgroups& cgroups, const MachinePaths& paths);
 /// Figures of now for the eviction manager and the Summary API.
 [[nodiscard]] eviction::NodeUsage observe_machine(const Cgroups& cgroups, const MachinePaths& paths, TimePoint now);
@@ -34,8 +42,13 @@ struct MachinePaths {
 [[nodiscard]] std::int64_t pid_behind(const std::string& socket);
 /// True when any swap is in use by the system's configuration.
 [[nodiscard]] bool is_swap_on(const std::string& proc = "/proc");
-/// All swap that the machine has.
-[[nodiscard]] std::int64_t swap_capacity_bytes(const std::string& proc = "/proc");
+/// All swap that the machine has, and what of it nobody uses.
+struct SwapSpace {
+  std::int64_t capacity_bytes = 0, free_bytes = 0;
+};
+[[nodiscard]] SwapSpace swap_space(const std::string& proc = "/proc");
+/// When the kernel started; nullopt where it does not tell.
+[[nodiscard]] std::optional<TimePoint> boot_time(const std::string& proc);
 /// The machine's pressure stall information of "cpu", "memory" or "io"; nullopt where the kernel does not tell.
 [[nodiscard]] std::optional<Pressure> machine_pressure(const MachinePaths& paths, std::string_view resource);
 

@@ -176,4 +176,11 @@ void NodeDrivers::stop_watching() {
 
 void NodeDrivers::stop_csi() { csi_.reset(); }
 
+std::vector<eviction::VolumeUsage> NodeDrivers::volume_usage(const std::string& pod_uid) const {
+  std::vector<eviction::VolumeUsage> out;
+  if (csi_)
+    for (const csi::VolumeFigures& one : csi_->figures(pod_uid)) out.push_back({one.name, one.usage, one.claim_ns, one.claim_name});
+  return out;
+}
+
 }  // namespace berth::node::agent

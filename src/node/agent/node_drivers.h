@@ -24,6 +24,7 @@ class PodResources;
 namespace berth::node::eviction {
 struct KubeletSettings;
 struct NodeResources;
+struct VolumeUsage;
 }  // namespace berth::node::eviction
 namespace berth::node::csi {
 class CsiVolumes;
@@ -78,6 +79,8 @@ class NodeDrivers {
   void give_to(PodEnvironment& environment) const;
   /// Null: this node takes none.
   [[nodiscard]] devices::DevicePlugins* devices() const { return devices_.get(); }
+  /// A pod's volumes of CSI drivers, as these last counted them.
+  [[nodiscard]] std::vector<eviction::VolumeUsage> volume_usage(const std::string& pod_uid) const;
   [[nodiscard]] csi::CsiVolumes* csi() const { return csi_.get(); }
 
  private:

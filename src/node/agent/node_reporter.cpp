@@ -50,7 +50,7 @@ void NodeReporter::register_node() {
     }
     uid_ = json::get_string(*result, {"metadata", "uid"});
     is_registered_ = true;
-    const std::string boot = facts_().boot_id, before(json::get_string(*result, {"status", "nodeInfo", "bootID"}));
+    const std::string boot = facts_().machine.boot_id, before(json::get_string(*result, {"status", "nodeInfo", "bootID"}));
     if (!before.empty() && before != boot)
       event_("Warning", "Rebooted", fmt::format("Node {} has been rebooted, boot id: {}", options_.node_name, boot));
     report_status(true);

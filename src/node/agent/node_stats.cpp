@@ -5,6 +5,8 @@
 #include <iterator>
 #include <sstream>
 
+#include "node/agent/group_figures.h"
+
 namespace berth::node::agent {
 namespace {
 
@@ -61,7 +63,8 @@ std::vector<PodFigures> measure_pods(cri::Channel& runtime, const Cgroups& cgrou
   for (const auto& worker : pods) {
     const PodSpec spec = read_pod_spec(worker->pod());
     const PodState state = worker->state();
-    PodFigures figures{spec.ns, spec.name, worker->uid(), worker->cgroup(), {}, {}, 0};
+    PodFigures figures{spec.ns, spec.name, worker->uid(),    worker->cgroup(),  worker->sandbox_id(),
+                       {},      {},        state.start_time, !spec.host_network};
     figures.usage.uid = worker->uid();
     if (const auto memory = cgroups.memory(figures.cgroup)) {
       figures.usage.memory = usage_of(*memory, now);
@@ -69,7 +72,6 @@ std::vector<PodFigures> measure_pods(cri::Channel& runtime, const Cgroups& cgrou
         figures.usage.memory->available_bytes =
             *memory->limit_bytes > memory->working_set_bytes ? *memory->limit_bytes - memory->working_set_bytes : 0;
     }
-    figures.cpu_ns = cgroups.cpu_usage_ns(figures.cgroup).value_or(0);
     figures.usage.process_count = cgroups.process_count(figures.cgroup);
     std::uint64_t total_bytes = 0, total_files = 0;
     for (std::size_t i = 0; i < spec.containers.size() && i < state.containers.size(); ++i) {
@@ -78,7 +80,8 @@ std::vector<PodFigures> measure_pods(cri::Channel& runtime, const Cgroups& cgrou
       if (state.containers[i].state.kind != ContainerState::Kind::kRunning) continue;
       eviction::ContainerUsage usage;
       usage.name = spec.containers[i].name;
-      figures.container_ids[usage.name] = id;
+      const ContainerRecord& record = state.containers[i];
+      figures.containers[usage.name] = {id, record.image.empty() ? spec.containers[i].image : record.image, record.state.started_at};
       if (const auto memory = cgroups.memory(figures.cgroup + "/" + id)) usage.memory = usage_of(*memory, now);
       eviction::FsUsage rootfs, logs;
       if (const auto stats = containers.find(id); stats != containers.end()) {
@@ -151,7 +154,55 @@ std::optional<json::Object> process_json(const char* name, std::int64_t pid, con
                       {"memory", memory_json(eviction::MemoryUsage{{}, rss, rss, now, rss, number(7), number(9)}, now)}};
 }
 
+std::array<std::pair<const char*, std::int64_t>, 2> system_programs(const MachinePaths& paths) {
+  return {std::pair("kubelet", static_cast<std::int64_t>(::getpid())), {"runtime", paths.runtime_pid}};
+}
+
+json::Object swap_json(const MemoryFigures& figures, TimePoint now) {
+  json::Object out{{"time", format_rfc3339(now)}};
+  if (!figures.swap_bytes) return out;
+  out["swapUsageBytes"] = *figures.swap_bytes;
+  if (figures.swap_limit_bytes)
+    out["swapAvailableBytes"] = *figures.swap_limit_bytes > *figures.swap_bytes ? *figures.swap_limit_bytes - *figures.swap_bytes : 0;
+  return out;
+}
+
+json::Object machine_swap_json(const MachinePaths& paths, TimePoint now) {
+  const SwapSpace swap = swap_space(paths.proc);
+  return {
+      {"time", format_rfc3339(now)}, {"swapAvailableBytes", swap.free_bytes}, {"swapUsageBytes", swap.capacity_bytes - swap.free_bytes}};
+}
+
+/// The figures of eth0, where there is one, stand beside the list.
+json::Object network_json(const std::vector<InterfaceFigures>& interfaces, TimePoint now) {
+  json::Object out{{"time", format_rfc3339(now)}, {"name", ""}};
+  json::Array list;
+  for (const InterfaceFigures& one : interfaces) {
+    json::Object figures{{"name", one.name},
+                         {"rxBytes", one.received_bytes},
+                         {"rxErrors", one.received_errors},
+                         {"txBytes", one.sent_bytes},
+                         {"txErrors", one.sent_errors}};
+    if (one.name == "eth0")
+      for (const auto& [key, value] : figures) out[key] = value;
+    list.push_back(std::move(figures));
+  }
+  out["interfaces"] = std::move(list);
+  return out;
+}
+
 }  // namespace
+
+void sample_rates(const std::vector<PodFigures>& pods, const Cgroups& cgroups, const MachinePaths& paths, CpuRates& rates, TimePoint now) {
+  const auto sample = [&](const std::string& group) { (void)rates.rate(group, cgroups.cpu_usage_ns(group).value_or(0), now); };
+  sample(paths.node_cgroup);
+  sample(paths.pods_cgroup);
+  for (const PodFigures& pod : pods) {
+    sample(pod.cgroup);
+    for (const auto& [name, container] : pod.containers) sample(pod.group_of(name));
+  }
+  for (const auto& [name, pid] : system_programs(paths)) (void)process_json(name, pid, paths, rates, now);
+}
 
 json::Value summary_json(const std::string& node_name, const eviction::NodeUsage& node, const std::vector<PodFigures>& pods,
                          const Cgroups& cgroups, const MachinePaths& paths, CpuRates& rates, TimePoint now) {
@@ -162,8 +213,11 @@ json::Value summary_json(const std::string& node_name, const eviction::NodeUsage
   json::Object out;
   json::Object n{{"nodeName", node_name}, {"memory", memory_json(node.memory, now)}};
   n["cpu"] = cpu_json(paths.node_cgroup);
+  if (const auto boot = boot_time(paths.proc)) n["startTime"] = format_rfc3339(*boot);
+  n["swap"] = machine_swap_json(paths, now);
+  n["network"] = network_json(measure_interfaces(paths.proc, ::getpid()), now);
   json::Array system{json::Object{{"name", "pods"}, {"cpu", cpu_json(paths.pods_cgroup)}, {"memory", memory_json(node.pods_memory, now)}}};
-  for (const auto& [name, pid] : {std::pair("kubelet", static_cast<std::int64_t>(::getpid())), {"runtime", paths.runtime_pid}})
+  for (const auto& [name, pid] : system_programs(paths))
     if (auto own = process_json(name, pid, paths, rates, now)) system.push_back(std::move(*own));
   n["systemContainers"] = std::move(system);
   if (node.fs) n["fs"] = fs_json(*node.fs, now);
@@ -181,13 +235,21 @@ json::Value summary_json(const std::string& node_name, const eviction::NodeUsage
     json::Array containers;
     for (const eviction::ContainerUsage& usage : pod.usage.containers)
       containers.push_back(json::Object{{"name", usage.name},
-                                        {"cpu", cpu_json(pod.cgroup + "/" + pod.container_ids.at(usage.name))},
+                                        {"startTime", format_rfc3339(pod.containers.at(usage.name).started_at)},
+                                        {"cpu", cpu_json(pod.group_of(usage.name))},
                                         {"memory", memory_json(usage.memory, now)},
+                                        {"swap", swap_json(measure_more_memory(cgroups, pod.group_of(usage.name)), now)},
                                         {"rootfs", fs_json(usage.rootfs.value_or(eviction::FsUsage{}), now)},
                                         {"logs", fs_json(usage.logs.value_or(eviction::FsUsage{}), now)}});
+    if (pod.start_time) entry["startTime"] = format_rfc3339(*pod.start_time);
     entry["containers"] = std::move(containers);
     entry["cpu"] = cpu_json(pod.cgroup);
     entry["memory"] = memory_json(pod.usage.memory, now);
+    entry["swap"] = swap_json(measure_more_memory(cgroups, pod.cgroup), now);
+    if (pod.has_network) {
+      const auto interfaces = group_interfaces(cgroups, pod.cgroup + "/" + pod.sandbox_id, paths.proc);
+      if (!interfaces.empty()) entry["network"] = network_json(interfaces, now);
+    }
     json::Array volumes;
     for (const eviction::VolumeUsage& volume : pod.usage.volumes) {
       json::Value fs = fs_json(volume.fs, now);
@@ -201,30 +263,6 @@ json::Value summary_json(const std::string& node_name, const eviction::NodeUsage
     list.push_back(std::move(entry));
   }
   out["pods"] = std::move(list);
-  return out;
-}
-
-std::string resource_metrics(const eviction::NodeUsage& node, const std::vector<PodFigures>& pods, const Cgroups& cgroups,
-                             const MachinePaths& paths) {
-  std::string out =
-      "# HELP node_cpu_usage_seconds_total Cumulative cpu time consumed by the node in core-seconds\n# TYPE node_cpu_usage_seconds_total "
-      "counter\n";
-  out += fmt::format("node_cpu_usage_seconds_total {}\n", static_cast<double>(cgroups.cpu_usage_ns(paths.node_cgroup).value_or(0)) / 1e9);
-  out += "# HELP node_memory_working_set_bytes Current working set of the node in bytes\n# TYPE node_memory_working_set_bytes gauge\n";
-  out += fmt::format("node_memory_working_set_bytes {}\n", node.memory ? node.memory->working_set_bytes.value_or(0) : 0);
-  out +=
-      "# HELP pod_cpu_usage_seconds_total Cumulative cpu time consumed by the pod in core-seconds\n# TYPE pod_cpu_usage_seconds_total "
-      "counter\n";
-  for (const PodFigures& pod : pods)
-    out += fmt::format("pod_cpu_usage_seconds_total{{namespace=\"{}\",pod=\"{}\"}} {}\n", pod.ns, pod.name,
-                       static_cast<double>(pod.cpu_ns) / 1e9);
-  out += "# HELP pod_memory_working_set_bytes Current working set of the pod in bytes\n# TYPE pod_memory_working_set_bytes gauge\n";
-  for (const PodFigures& pod : pods)
-    out += fmt::format("pod_memory_working_set_bytes{{namespace=\"{}\",pod=\"{}\"}} {}\n", pod.ns, pod.name,
-                       pod.usage.memory ? pod.usage.memory->working_set_bytes.value_or(0) : 0);
-  out +=
-      "# HELP scrape_error 1 if there was an error while getting container metrics, 0 otherwise\n# TYPE scrape_error gauge\nscrape_error "
-      "0\n";
   return out;
 }
 

@@ -58,11 +58,11 @@ json::Value make_node_status(const NodeFacts& facts, ConditionTimes& times, Time
   status["addresses"] = json::Array{json::Object{{"type", "InternalIP"}, {"address", facts.address}},
                                     json::Object{{"type", "Hostname"}, {"address", facts.hostname}}};
   status["daemonEndpoints"] = json::Object{{"kubeletEndpoint", json::Object{{"Port", facts.port}}}};
-  status["nodeInfo"] = json::Object{{"machineID", facts.machine_id},
-                                    {"systemUUID", facts.system_uuid},
-                                    {"bootID", facts.boot_id},
-                                    {"kernelVersion", facts.kernel_version},
-                                    {"osImage", facts.os_image},
+  status["nodeInfo"] = json::Object{{"machineID", facts.machine.machine_id},
+                                    {"systemUUID", facts.machine.system_uuid},
+                                    {"bootID", facts.machine.boot_id},
+                                    {"kernelVersion", facts.machine.kernel_version},
+                                    {"osImage", facts.machine.os_image},
                                     {"containerRuntimeVersion", facts.runtime_version},
                                     {"kubeletVersion", facts.kubelet_version},
                                     {"kubeProxyVersion", ""},
@@ -135,18 +135,6 @@ std::string plain_version(std::string_view version) {
     dots += version[end++] == '.' ? 1 : 0;
   const bool is_semantic = dots == 2 && end < version.size() && (version[end] == '-' || version[end] == '+');
   return std::string(is_semantic || end == 0 ? version : version.substr(0, end));
-}
-
-std::string os_image_name(std::string_view os_release) {
-  while (!os_release.empty()) {
-    std::string_view line = os_release.substr(0, os_release.find('\n'));
-    os_release.remove_prefix(std::min(os_release.size(), line.size() + 1));
-    if (!line.starts_with("PRETTY_NAME=")) continue;
-    line.remove_prefix(std::string_view("PRETTY_NAME=").size());
-    if (line.size() >= 2 && (line.front() == '"' || line.front() == '\'')) line = line.substr(1, line.size() - 2);
-    if (!line.empty()) return std::string(line);
-  }
-  return "Linux";
 }
 
 }  // namespace berth::node::agent

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "node/agent/machine.h"
 #include "node/eviction/allocatable.h"
 #include "node/eviction/manager.h"
 
@@ -18,7 +19,8 @@ struct NodeFacts {
   std::vector<eviction::NodeCondition> pressure;
   /// Why the node is not ready: each is a reason's text; empty: it is ready.
   std::vector<std::string> not_ready;
-  std::string machine_id, system_uuid, boot_id, kernel_version, os_image, runtime_version, kubelet_version;
+  MachineIdentity machine;
+  std::string runtime_version, kubelet_version;
   std::int64_t swap_bytes = 0;
   /// Images on the node as the status lists them: names and bytes, largest first, at most 50.
   json::Array images;
@@ -42,8 +44,5 @@ using ConditionTimes = std::map<std::string, std::pair<std::string, TimePoint>>;
 
 /// A runtime's version as the node shows it: "1.6.20" of "v1.6.20~ds1"; a semantic version stays whole.
 [[nodiscard]] std::string plain_version(std::string_view version);
-
-/// PRETTY_NAME of an os-release file's text; "Linux" without one.
-[[nodiscard]] std::string os_image_name(std::string_view os_release);
 
 }  // namespace berth::node::agent

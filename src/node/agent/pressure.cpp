@@ -162,8 +162,7 @@ eviction::Summary PressureManager::measure(const std::vector<std::shared_ptr<Pod
   summary.node = observe_machine(environment_.cgroups, environment_.paths, now);
   std::vector<PodFigures> measured = measure_pods(environment_.runtime, environment_.cgroups, active, with_disk, now);
   if (with_disk && is_short_of_disk(summary.node)) measure_writable_layers(measured, environment_.paths.proc);
-  // Keeps the rates going for who asks next.
-  (void)summary_json(environment_.node_name, summary.node, measured, environment_.cgroups, environment_.paths, environment_.cpu_rates, now);
+  sample_rates(measured, environment_.cgroups, environment_.paths, environment_.cpu_rates, now);
   for (PodFigures& figures : measured) {
     if (!with_disk)
       if (const auto before = disk_figures_.find(figures.uid); before != disk_figures_.end()) fill_in_disk(figures.usage, before->second);

@@ -27,7 +27,6 @@ struct PressureEnvironment {
   const eviction::Machine& machine;
   CpuRates& cpu_rates;
   GarbageCollector& collector;
-  std::string node_name;
   std::function<std::vector<std::shared_ptr<PodWorker>>()> workers;
   std::function<void()> conditions_changed;
   std::function<void(const std::string& type, const std::string& reason, const std::string& message)> node_event;

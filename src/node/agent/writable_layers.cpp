@@ -51,8 +51,8 @@ void measure_writable_layers(std::vector<PodFigures>& pods, const std::string& p
   const std::map<std::string, std::string> layers = writable_layers(read_small_file(proc + "/self/mountinfo").value_or(""));
   for (PodFigures& pod : pods) {
     for (eviction::ContainerUsage& container : pod.usage.containers) {
-      const auto id = pod.container_ids.find(container.name);
-      const auto layer = id == pod.container_ids.end() ? layers.end() : layers.find(id->second);
+      const auto id = pod.containers.find(container.name);
+      const auto layer = id == pod.containers.end() ? layers.end() : layers.find(id->second.id);
       if (layer == layers.end() || !container.rootfs) continue;
       const DiskUse use = disk_use(layer->second);
       if (pod.usage.ephemeral_storage) {
