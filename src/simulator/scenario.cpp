@@ -258,7 +258,7 @@ NodeSet read_node_set(const config::Reader& at, const PartContext&) {
            "memory", "pods"});
   out.name = at.string("name", "node");
   out.count = read_count(at, "count", 1);
-  if (out.count > 60'000) at.problem("count", "at most 60000 nodes");
+  if (out.count > node::simulated::kMostNodes) at.problem("count", fmt::format("at most {} nodes", node::simulated::kMostNodes));
   out.zones = at.string_or_strings("zones");
   if (out.zones.empty()) out.zones = {"zone-a", "zone-b", "zone-c"};
   out.region = at.string("region", out.region);

@@ -12,7 +12,7 @@ touch "$work/file"
 check "a flag that there is not" ends 2 "--nope" "$berth" up --nope
 check "a slip in a flag" ends 2 'unknown flag: --node; did you mean "--nodes"?' "$berth" up --node 3
 check "a flag with one dash" ends 2 'did you mean "--nodes"?' "$berth" up -nodes 3
-check "a value that is no number" ends 2 '--nodes: Value many not in range 0 to 60000' "$berth" up --nodes many
+check "a value that is no number" ends 2 '--nodes: Value many not in range 0 to 1000000' "$berth" up --nodes many
 check "a flag without its value" ends 2 "--nodes" "$berth" up --nodes
 check "an argument too many" ends 2 'unexpected argument: "three"' "$berth" up three
 check "a port alone" ends 1 "HOST:PORT is wanted; a port alone is written :6443" "$berth" up --validate --data-dir "$work/d1" --listen 6443

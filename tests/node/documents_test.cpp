@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "node/eviction/policies.h"
+#include "node/simulated/addresses.h"
 #include "node/simulated/fleet.h"
 
 namespace berth::node {
@@ -304,6 +305,24 @@ TEST(SimulatedNodes, TwoFleetsThatStartAtOnceBeginElsewhere) {
   auto all = created(first);
   for (json::Value& node : created(second)) all.push_back(std::move(node));
   EXPECT_EQ(ranges_of(all).size(), 100U);
+}
+
+TEST(SimulatedNodes, AMillionHaveAddressesOfTheirOwn) {
+  std::set<std::string> nodes, ranges;
+  for (int i = 0; i < simulated::kMostNodes; ++i) {
+    nodes.insert(simulated::node_address(i));
+    const std::string range = simulated::pod_prefix(i) + "0/24";
+    ASSERT_EQ(simulated::index_of_pod_range(range), i);
+    ranges.insert(range);
+  }
+  EXPECT_EQ(nodes.size(), 1'000'000U);
+  EXPECT_EQ(ranges.size(), 1'000'000U);
+  EXPECT_EQ(*nodes.rbegin(), "172.31.99.99");
+  EXPECT_EQ(simulated::pod_prefix(59'999), "10.249.249.");
+  EXPECT_EQ(simulated::pod_prefix(60'000), "240.0.0.");
+  for (const char* strange :
+       {"10.244.1.0/16", "10.9.0.0/24", "10.250.0.0/24", "10.10.250.0/24", "239.0.0.0/24", "254.255.255.0/24", "", "x"})
+    EXPECT_EQ(simulated::index_of_pod_range(strange), std::nullopt) << strange;
 }
 
 TEST(SimulatedNodes, AddressesOfANodeThatWentAreFreeAgain) {

@@ -26,6 +26,8 @@ using node::simulated::FleetOptions;
 using node::simulated::SimulatedNodes;
 using node::simulated::SimulatedNodesOptions;
 
+const CLI::Range kNodeCount(0, node::simulated::kMostNodes);
+
 struct NodesFlags {
   std::string cpu = "32", memory = "256Gi", pods = "110";
   std::string start_delay = "0s", stop_delay = "200ms", lease_period = "10s", status_period = "5m", events = "warnings";
@@ -88,7 +90,7 @@ int run_nodes(const std::vector<std::string>& args) {
   connection.add_to(app);
   SimulatedNodesOptions options;
   NodesFlags flags;
-  app.add_option("--nodes", options.nodes, "how many nodes there must be at least")->capture_default_str()->check(CLI::Range(0, 60'000));
+  app.add_option("--nodes", options.nodes, "how many nodes there must be at least")->capture_default_str()->check(kNodeCount);
   app.add_option("--prefix", options.prefix, "node names are PREFIX1, PREFIX2, …")->capture_default_str();
   app.add_option("--fleet", options.fleet.name, "plays the nodes annotated sim.berth.dev/fleet=NAME")->capture_default_str();
   app.add_option("--zones", options.zones, "zones, taken in turn")->capture_default_str()->check(CLI::Range(1, 10'000));

@@ -141,7 +141,7 @@ void UpFlags::add_to(CLI::App& app) {
   nodes.nodes = 6;
   app.add_option("--nodes", nodes.nodes, "Simulated nodes there must be at least; without it none beside a real node")
       ->capture_default_str()
-      ->check(CLI::Range(0, 60'000));
+      ->check(CLI::Range(0, node::simulated::kMostNodes));
   app.add_option("--prefix", nodes.prefix, "Simulated nodes are named PREFIX1, PREFIX2, …")->capture_default_str();
   app.add_option("--zones", nodes.zones, "Zones of the simulated nodes, taken in turn")
       ->capture_default_str()

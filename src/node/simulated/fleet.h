@@ -27,6 +27,7 @@ namespace berth::node::simulated {
 inline constexpr std::string_view kFleetAnnotation = "sim.berth.dev/fleet";
 /// On a Node object: the number that its addresses are made of. No two nodes of a cluster have the same, whatever their fleet.
 inline constexpr std::string_view kIndexAnnotation = "sim.berth.dev/index";
+inline constexpr int kMostNodes = 1'000'000;  ///< As many as have an address of 172.16.0.0/12 (addresses.h).
 /// On a Node object that others create: its resources, "cpu=64,memory=512Gi" over the fleet's own.
 inline constexpr std::string_view kCapacityAnnotation = "sim.berth.dev/capacity";
 /// "true" on a node: it gets no heartbeats and its pods stand still, as if its machine had died. "false" or removal brings it back.

@@ -7,8 +7,6 @@
 namespace berth::node::simulated {
 namespace {
 
-constexpr int kIndexes = 60'000;  ///< As many as 10.10.0.0/24 … 10.249.249.0/24 have room for.
-
 json::Object to_object(const std::map<std::string, std::string>& map) {
   json::Object out;
   for (const auto& [key, value] : map) out[key] = value;
@@ -28,13 +26,9 @@ json::Object missing_topology_labels(const json::Value& node) {
 std::optional<int> index_of(const json::Value& node) {
   const std::string_view number = json::get_string(node, {"metadata", "annotations", kIndexAnnotation});
   int index = -1;
-  if (std::from_chars(number.data(), number.data() + number.size(), index).ec == std::errc() && index >= 0 && index < kIndexes)
+  if (std::from_chars(number.data(), number.data() + number.size(), index).ec == std::errc() && index >= 0 && index < kMostNodes)
     return index;
-  const std::string cidr(json::get_string(node, {"spec", "podCIDR"}));
-  int high = 0, low = 0;
-  if (std::sscanf(cidr.c_str(), "10.%d.%d.0/24", &high, &low) != 2) return std::nullopt;
-  index = (high - 10) * 250 + low;
-  return high >= 10 && low >= 0 && low < 250 && index < kIndexes ? std::optional(index) : std::nullopt;
+  return index_of_pod_range(std::string(json::get_string(node, {"spec", "podCIDR"})));
 }
 
 eviction::ResourceList capacity_of(const NodeTemplate& node) {
@@ -46,7 +40,7 @@ eviction::ResourceList capacity_of(const NodeTemplate& node) {
 
 /// Fleets of other names begin elsewhere, so that two that start at once do not take the same numbers before they see each other's nodes.
 int first_index(const std::string& fleet) {
-  return fleet == "default" ? 0 : static_cast<int>(std::hash<std::string>{}(fleet) % (kIndexes / 250)) * 250;
+  return fleet == "default" ? 0 : static_cast<int>(std::hash<std::string>{}(fleet) % (kFirstOutOfPrivate / 250)) * 250;
 }
 
 }  // namespace
@@ -62,7 +56,7 @@ int Fleet::free_index(int wanted) const {
   // Behind the one given last: a number that is taken moves all that come after it, and none of them should look through those before.
   int index = last_index_ ? *last_index_ + 1 : first_index(options_.name);
   for (auto at = indexes_.lower_bound(index); at != indexes_.end() && at->first == index; ++at) ++index;
-  if (index < kIndexes) return index;
+  if (index < kMostNodes) return index;
   index = 0;
   for (auto at = indexes_.begin(); at != indexes_.end() && at->first == index; ++at) ++index;
   return index;
@@ -93,7 +87,7 @@ void Fleet::add_node(const NodeSpec& spec, TimePoint now) {
   auto node = std::make_shared<Node>();
   node->arrival = ++arrivals_;
   node->spec = spec;
-  node->spec.index = free_index((first_index(options_.name) + spec.index) % kIndexes);
+  node->spec.index = free_index((first_index(options_.name) + spec.index) % kMostNodes);
   node->ready_since = now;
   start_node(std::move(node), now);
 }

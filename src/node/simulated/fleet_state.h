@@ -1,7 +1,7 @@
 // What a fleet keeps of each node and pod: shared by the files fleet*.cpp alone.
 #pragma once
 #include "node/admission.h"
-#include "node/simulated/fleet.h"
+#include "node/simulated/addresses.h"
 
 namespace berth::node::simulated {
 
@@ -35,10 +35,8 @@ struct Fleet::Node {
   std::vector<model::Taint> taints;
   std::optional<AdmissionNode> admission;  ///< Made of these and the template, for the first pod that asks after they changed.
 
-  [[nodiscard]] std::string host_ip() const {
-    return fmt::format("172.{}.{}.{}", 16 + spec.index / 62500, spec.index / 250 % 250, spec.index % 250 + 1);
-  }
-  [[nodiscard]] std::string pod_ip(int host) const { return fmt::format("10.{}.{}.{}", 10 + spec.index / 250, spec.index % 250, host); }
+  [[nodiscard]] std::string host_ip() const { return node_address(spec.index); }
+  [[nodiscard]] std::string pod_ip(int host) const { return pod_prefix(spec.index) + std::to_string(host); }
   [[nodiscard]] std::string pod_cidr() const { return pod_ip(0) + "/24"; }
   int take_ip() {
     for (int i = 2; i < 255; ++i)
@@ -47,7 +45,7 @@ struct Fleet::Node {
   }
   /// Marks an address that an earlier process gave out; 0 when it is not one of this node's.
   int claim_ip(std::string_view ip) {
-    const std::string prefix = fmt::format("10.{}.{}.", 10 + spec.index / 250, spec.index % 250);
+    const std::string prefix = pod_prefix(spec.index);
     int host = 0;
     if (!ip.starts_with(prefix)) return 0;
     ip.remove_prefix(prefix.size());
