@@ -401,7 +401,7 @@ TEST(Stencil, PlacesAreFilledInTheirOrder) {
   Stencil::Values values;
   values.texts = texts;
   const auto filled = stencil->fill(values);
-  EXPECT_EQ(filled.text, "a1234df");
+  EXPECT_EQ(filled.value, "a1234df");
   EXPECT_EQ(filled.revision_offset, 6U);
   EXPECT_FALSE(Stencil::cut(view, {{view.substr(1, 3)}, {view.substr(2, 1)}}));
 }

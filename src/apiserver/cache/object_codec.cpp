@@ -208,6 +208,10 @@ ObjectMeta extract_meta(std::string_view key, const std::string& value, Duration
   return meta;
 }
 
+ObjectMeta meta_like(const StoredObject& object, model::Labels labels) {
+  return {std::string(object.meta.ns), std::string(object.meta.name), std::string(object.meta.uid), std::move(labels), {}, {}};
+}
+
 const model::KindInfo& storage_kind(const model::KindInfo& kind) { return kind.storage(); }
 
 std::string object_key(const model::KindInfo& kind, std::string_view ns, std::string_view name) {

@@ -40,6 +40,9 @@ ObjectMeta extract_meta(const model::KindInfo& kind, const json::Value& document
 /// The same from a stored record, without building a document. Unknown kinds give names and labels only.
 ObjectMeta extract_meta(std::string_view key, const std::string& value, Duration event_ttl);
 
+/// Of the same object with these labels: no fields yet.
+ObjectMeta meta_like(const StoredObject& object, model::Labels labels);
+
 /// The kind in whose form objects of `kind` are stored (itself for most).
 const model::KindInfo& storage_kind(const model::KindInfo& kind);
 /// Key of an object of `kind`.

@@ -14,20 +14,19 @@ Proposal make_proposal(const Ground& ground, const model::KindInfo& kind, json::
 }
 
 Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, const json::Value& document) {
-  Proposal proposal;
-  proposal.meta = extract_meta(stored, document);
-  proposal.key = object_key(stored, proposal.meta.ns, proposal.meta.name);
-  auto encoded = encode_object(document);
-  proposal.value = std::move(encoded.value);
-  proposal.revision_offset = encoded.revision_offset;
-  set_terms(ground, stored, proposal);
-  return proposal;
+  return proposal_of(ground, stored, extract_meta(stored, document), encode_object(document));
 }
 
-void set_terms(const Ground& ground, const model::KindInfo& stored, Proposal& proposal) {
+Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, ObjectMeta meta, EncodedObject encoded) {
+  Proposal proposal;
+  proposal.key = object_key(stored, meta.ns, meta.name);
+  proposal.meta = std::move(meta);
+  proposal.value = std::move(encoded.value);
+  proposal.revision_offset = encoded.revision_offset;
   const model::Life& life = *model::hooks_of(stored).life;
   if (life.expires) proposal.expires_at = ground.loop.now() + ground.options.event_ttl;
   proposal.relaxed_durability = ground.options.relaxed_leases_and_events && life.may_be_lost;
+  return proposal;
 }
 
 void put(const Ground& ground, const model::KindInfo& kind, json::Value document, Revision expected,

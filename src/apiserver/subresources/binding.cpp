@@ -95,8 +95,7 @@ std::optional<model::ApiStatus> check_binding(const Request& request, const json
 
 /// The pod's bytes with the node in them.
 struct BoundBytes {
-  std::string value;
-  std::size_t revision_offset = 0;
+  EncodedObject bytes;
   std::optional<model::Labels> labels;  ///< Where they are others than before.
 };
 
@@ -201,20 +200,16 @@ std::optional<BoundBytes> bound_bytes(const StoredObject& pod, const json::Value
                                           : Edit{at[kConditions], conditions});
 
   // What stands before the revision may have another length now.
-  out.revision_offset = static_cast<std::size_t>(at[kRevision].data() - text.data()) + 1;
+  out.bytes.revision_offset = static_cast<std::size_t>(at[kRevision].data() - text.data()) + 1;
   for (const Edit& edit : edits)
-    if (edit.before.data() < at[kRevision].data()) out.revision_offset += edit.after.size() - edit.before.size();
-  out.value = edited(text, std::move(edits));
+    if (edit.before.data() < at[kRevision].data()) out.bytes.revision_offset += edit.after.size() - edit.before.size();
+  out.bytes.value = edited(text, std::move(edits));
   return out;
 }
 
 /// What selectors see of the pod on its node, with these labels if they are others.
 ObjectMeta bound_meta(const StoredObject& pod, const model::KindInfo& kind, std::string_view node, std::optional<model::Labels> labels) {
-  ObjectMeta meta;
-  meta.ns = pod.meta.ns;
-  meta.name = pod.meta.name;
-  meta.uid = pod.meta.uid;
-  meta.labels = labels ? std::move(*labels) : pod.meta.labels();
+  auto meta = meta_like(pod, labels ? std::move(*labels) : pod.meta.labels());
   for (const auto& field : kind.field_selectors) {
     if (field.starts_with("metadata.")) continue;
     const auto text = field == "spec.nodeName" ? node : pod.meta.field(field);
@@ -262,11 +257,8 @@ StepResult bind_pod(WritePipeline& writes, const WritePtr& operation) {
     enter(writes, *operation, WriteMode::kMark, Stage::kDecode);
     return Flow::kNext;
   }
-  Proposal proposal;
-  proposal.key = pod->key;
-  proposal.value = std::move(bytes->value);
-  proposal.revision_offset = bytes->revision_offset;
-  proposal.meta = bound_meta(*pod, pods, json::get_string(binding, {"target", "name"}), std::move(bytes->labels));
+  auto meta = bound_meta(*pod, pods, json::get_string(binding, {"target", "name"}), std::move(bytes->labels));
+  auto proposal = proposal_of(writes.ground, pods, std::move(meta), std::move(bytes->bytes));
   proposal.expected = pod->revision;
   writes.ground.cache->propose(std::move(proposal), [&writes, operation](ProposeResult result) {
     if (result) return operation->done(WriteOutcome{.object = std::move(*result)});

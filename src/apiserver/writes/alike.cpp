@@ -27,18 +27,13 @@ Stencil::Values values_for(Ground& ground, const CreationPattern& pattern, const
 
 Proposal proposal_like(const Ground& ground, const model::KindInfo& stored, const CreationPattern& pattern, const Stencil::Values& values,
                        const WriteOperation& operation) {
-  Proposal proposal;
-  proposal.key = object_key(stored, operation.ns, operation.name);
-  auto filled = pattern.stored.fill(values);
-  proposal.value = std::move(filled.text);
-  proposal.revision_offset = filled.revision_offset;
-  proposal.meta = pattern.meta;
-  proposal.meta.name = operation.name;
-  proposal.meta.uid = values.uid.substr(1, values.uid.size() - 2);
+  auto meta = pattern.meta;
+  meta.name = operation.name;
+  meta.uid = values.uid.substr(1, values.uid.size() - 2);
   for (const auto& [field, text] : pattern.selected)
-    proposal.meta.fields[field].second = values.texts[text].substr(1, values.texts[text].size() - 2);
+    meta.fields[field].second = values.texts[text].substr(1, values.texts[text].size() - 2);
+  auto proposal = proposal_of(ground, stored, std::move(meta), pattern.stored.fill(values));
   proposal.expected = 0;
-  set_terms(ground, stored, proposal);
   return proposal;
 }
 
@@ -120,7 +115,7 @@ StepResult create_alike(WritePipeline& writes, const WritePtr& operation) {
       if (shows_other) {
         values.texts = cut.texts;
         values.revision = std::to_string(outcome.object->revision);
-        outcome.shown = pattern->shown->fill(values).text;
+        outcome.shown = pattern->shown->fill(values).value;
       }
       return operation->done(std::move(outcome));
     }

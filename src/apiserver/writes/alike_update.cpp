@@ -34,8 +34,7 @@ const UpdatePlan* plan_of(const WriteOperation& operation) {
 /// An update of which the long way need not ask more than admission does, in a language that patterns know.
 bool may_be_alike(const WritePipeline& writes, const WriteOperation& operation, const UpdatePlan& plan) {
   const auto& request = *operation.request;
-  if (request.custom != nullptr || operation.dry_run || request.audit != nullptr || request.http.body.size() > kMostUpdateBytes)
-    return false;
+  if (operation.dry_run || request.audit != nullptr || request.http.body.size() > kMostUpdateBytes) return false;
   const auto& own = rules_of(*operation.kind);
   if (own.guard || own.check_first || own.check_last || own.takes_addresses || writes.admission == nullptr) return false;
   if (&storage_kind(*operation.kind) != operation.kind) return false;
@@ -147,23 +146,15 @@ Proposal proposal_like(const Ground& ground, const WriteOperation& operation, co
   for (const auto& one : cut.texts) texts.push_back(one.text);
   Stencil::Values values;
   values.texts = texts;
-  Proposal proposal;
-  proposal.key = base.key;
-  auto filled = pattern.stored.fill(values);
-  proposal.value = std::move(filled.text);
-  proposal.revision_offset = filled.revision_offset;
-  proposal.meta.ns = base.meta.ns;
-  proposal.meta.name = base.meta.name;
-  proposal.meta.uid = base.meta.uid;
-  proposal.meta.labels = pattern.labels;
+  auto meta = meta_like(base, pattern.labels);
   for (const auto& field : pattern.fields) {
     const std::string_view text = field.is_kept ? base.meta.field(field.path)
                                   : field.free  ? texts[*field.free]
                                                 : std::string_view(field.text);
-    if (!text.empty()) proposal.meta.fields.emplace_back(field.path, text);
+    if (!text.empty()) meta.fields.emplace_back(field.path, text);
   }
+  auto proposal = proposal_of(ground, *operation.kind, std::move(meta), pattern.stored.fill(values));
   proposal.expected = base.revision;
-  set_terms(ground, *operation.kind, proposal);
   return proposal;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "apiserver/cache/object_codec.h"
 #include "base/json_quote.h"
 #include "base/json_scan.h"
 #include "model/kind_hooks.h"
@@ -153,8 +152,8 @@ std::optional<Stencil> Stencil::cut(std::string_view text, std::vector<Place> pl
   return out;
 }
 
-Stencil::Filled Stencil::fill(const Values& values) const {
-  Filled out;
+EncodedObject Stencil::fill(const Values& values) const {
+  EncodedObject out;
   const auto value_of = [&](const At& place) -> std::string_view {
     switch (place.blank) {
       case Blank::kText:
@@ -174,21 +173,21 @@ Stencil::Filled Stencil::fill(const Values& values) const {
   };
   std::size_t size = rest_.size();
   for (const auto& place : places_) size += value_of(place).size();
-  out.text.reserve(size + 20);  // A revision is put in later.
+  out.value.reserve(size + 20);  // A revision is put in later.
   std::size_t from = 0;
   for (const auto& place : places_) {
-    out.text.append(rest_, from, place.offset - from);
+    out.value.append(rest_, from, place.offset - from);
     from = place.offset;
-    if (place.blank == Blank::kRevision) out.revision_offset = out.text.size();
-    out.text.append(value_of(place));
+    if (place.blank == Blank::kRevision) out.revision_offset = out.value.size();
+    out.value.append(value_of(place));
   }
-  out.text.append(rest_, from);
+  out.value.append(rest_, from);
   return out;
 }
 
 std::optional<CutCreation> cut_creation(const Request& request) {
   const std::string_view body = request.http.body;
-  if (request.custom != nullptr || request.dry_run || request.audit != nullptr || body.size() > kMostBodyBytes) return std::nullopt;
+  if (request.dry_run || request.audit != nullptr || body.size() > kMostBodyBytes) return std::nullopt;
   const auto* plan = plan_of(*request.kind);
   if (plan == nullptr) return std::nullopt;
   const auto type = request.http.headers.get("Content-Type");

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "apiserver/admission/plugin.h"
-#include "apiserver/cache/object_cache.h"
+#include "apiserver/cache/object_codec.h"
 #include "apiserver/request/context.h"
 #include "base/metrics.h"
 
@@ -45,11 +45,8 @@ class Stencil {
     std::vector<std::string> made_up;
     std::string revision;
   };
-  struct Filled {
-    std::string text;
-    std::size_t revision_offset = 0;  ///< Where the last place for a revision begins.
-  };
-  [[nodiscard]] Filled fill(const Values& values) const;
+  /// The last place for a revision is where one will stand.
+  [[nodiscard]] EncodedObject fill(const Values& values) const;
   [[nodiscard]] std::size_t bytes() const { return rest_.size() + places_.size() * sizeof(At); }
 
  private:

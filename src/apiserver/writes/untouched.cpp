@@ -102,23 +102,10 @@ void Untouched::fill_after(const model::KindInfo& kind, json::Value& rest) const
   if (model::decode(kind, rest, report, true)) model::apply_defaults(kind, rest);
 }
 
-Proposal Untouched::proposal(const Ground& ground, const model::KindInfo& kind, json::Value rest) const {
-  const auto& stored = storage_kind(kind);
-  if (&stored != &kind) model::convert(kind, stored, rest);
-  Proposal proposal;
-  proposal.meta = meta(stored, rest);
-  proposal.key = object_key(stored, proposal.meta.ns, proposal.meta.name);
-  auto encoded = encode(rest);
-  proposal.value = std::move(encoded.value);
-  proposal.revision_offset = encoded.revision_offset;
-  set_terms(ground, stored, proposal);
-  return proposal;
+Proposal Untouched::proposal(const Ground& ground, const model::KindInfo& stored, const json::Value& rest) const {
+  // What is selected of the spec is taken over.
+  return proposal_of(ground, stored, extract_meta(stored, rest, base_.get()),
+                     encode_object(rest, {spec_at_, {kOwners, owners_at_.behind, owners()}}));
 }
-
-EncodedObject Untouched::encode(const json::Value& rest) const {
-  return encode_object(rest, {spec_at_, {kOwners, owners_at_.behind, owners()}});
-}
-
-ObjectMeta Untouched::meta(const model::KindInfo& kind, const json::Value& rest) const { return extract_meta(kind, rest, base_.get()); }
 
 }  // namespace berth::apiserver

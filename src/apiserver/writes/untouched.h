@@ -37,15 +37,10 @@ class Untouched {
   /// everything that a write gets to see.
   void fill_after(const model::KindInfo& kind, json::Value& rest) const;
 
-  /// Proposes the object as it will be; `rest` is of `kind`.
-  [[nodiscard]] Proposal proposal(const Ground& ground, const model::KindInfo& kind, json::Value rest) const;
+  /// Proposes the object as it will be; `rest` is of the stored version.
+  [[nodiscard]] Proposal proposal(const Ground& ground, const model::KindInfo& stored, const json::Value& rest) const;
 
  private:
-  /// The object as it will be, in bytes.
-  [[nodiscard]] EncodedObject encode(const json::Value& rest) const;
-  /// extract_meta of the object as it will be; what is selected of the spec is taken over.
-  [[nodiscard]] ObjectMeta meta(const model::KindInfo& kind, const json::Value& rest) const;
-
   ObjectPtr base_;
   HeldText text_;                   ///< Its bytes.
   KeptMember spec_at_, owners_at_;  ///< Views of them.
