@@ -139,7 +139,6 @@ void Responder::object(Request& request, int code, const ObjectPtr& shown) {
 }
 
 void Responder::converted(const RequestPtr& request, int code, const ObjectPtr& stored) {
-  if (!asks_converter(*request)) return object(*request, code, stored);
   versions_.convert_ahead(request, {stored}, [this, request, code](const model::ApiResult<std::vector<ObjectPtr>>& shown) {
     if (!shown) return status(*request, shown.error());
     object(*request, code, shown->front());

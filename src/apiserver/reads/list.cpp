@@ -65,8 +65,7 @@ Rest rest_after(const ListResult& page, const WatchFilter& filter) {
 
 namespace {
 
-struct ListPlan {
-  WatchFilter filter;
+struct ListPlan : Selection {
   std::size_t limit = 0;
   std::string after_key;
   std::optional<Revision> exact;  ///< A snapshot of the past.
@@ -76,10 +75,9 @@ struct ListPlan {
 
 model::ApiResult<ListPlan> make_plan(const Request& request) {
   if (auto wrong = check_list_options(request, false)) return std::unexpected(std::move(*wrong));
-  auto filter = read_filter(request);
-  if (!filter) return std::unexpected(filter.error());
-  ListPlan plan;
-  plan.filter = std::move(*filter);
+  auto selection = read_selection(request);
+  if (!selection) return std::unexpected(selection.error());
+  ListPlan plan{std::move(*selection)};
   const auto limit = read_limit(request);
   if (!limit) return std::unexpected(limit.error());
   plan.limit = *limit;
@@ -152,10 +150,8 @@ json::Value expired_token(const model::ApiStatus& status, const std::string& fre
 void Reads::list(const RequestPtr& request) {
   auto plan = make_plan(*request);
   if (!plan) return respond.status(*request, plan.error());
-  // What is selected by fields of the request's version is known once the objects are in it.
-  const auto also = asks_converter(*request) ? std::exchange(plan->filter.also, nullptr) : nullptr;
   const auto at_least = plan->at_least, exact = plan->exact;
-  const auto run = [this, request, also, plan = std::move(*plan)] {
+  const auto run = [this, request, plan = std::move(*plan)] {
     ListResult result;
     if (plan.exact && *plan.exact != ground.cache->revision()) {
       auto past = ground.cache->list_at(*plan.exact, plan.filter, plan.after_key, plan.limit);
@@ -176,17 +172,8 @@ void Reads::list(const RequestPtr& request) {
     } else {
       result = ground.cache->list(plan.filter, plan.after_key, plan.limit);
     }
-    const auto [token, remaining] = rest_after(result, plan.filter);
-    if (!asks_converter(*request)) return answer_list(request, std::move(result), token, remaining);
-    versions.convert_ahead(
-        request, result.items,
-        [this, request, result, token = token, remaining = remaining, also](model::ApiResult<std::vector<ObjectPtr>> shown) {
-          if (!shown) return respond.status(*request, shown.error());
-          auto converted = result;
-          converted.items = std::move(*shown);
-          if (also) std::erase_if(converted.items, [&](const ObjectPtr& one) { return !also(*one); });
-          answer_list(request, std::move(converted), token, remaining);
-        });
+    auto rest = rest_after(result, plan.filter);
+    answer_list(request, std::move(result), std::move(rest), plan.of_converted);
   };
   const auto wanted = at_least ? at_least : exact;
   if (!wanted || *wanted <= ground.cache->revision()) return run();
@@ -196,9 +183,15 @@ void Reads::list(const RequestPtr& request) {
   });
 }
 
-void Reads::answer_list(const RequestPtr& request, ListResult result, const std::string& token, std::optional<std::int64_t> remaining) {
-  auto frame = frame_list(ground.loop, request, {result.revision, token, remaining}, result.items);
-  send_list(respond, *request, std::move(frame), std::move(result.items));
+void Reads::answer_list(const RequestPtr& request, ListResult result, Rest rest, const std::function<bool(const StoredObject&)>& selects) {
+  const auto revision = result.revision;
+  versions.convert_ahead(request, std::move(result.items),
+                         [this, request, revision, rest = std::move(rest), selects](model::ApiResult<std::vector<ObjectPtr>> shown) {
+                           if (!shown) return respond.status(*request, shown.error());
+                           if (selects) std::erase_if(*shown, [&](const ObjectPtr& one) { return !selects(*one); });
+                           auto frame = frame_list(ground.loop, request, {revision, rest.token, rest.remaining}, *shown);
+                           send_list(respond, *request, std::move(frame), std::move(*shown));
+                         });
 }
 
 }  // namespace berth::apiserver

@@ -1,6 +1,7 @@
 #include "apiserver/reads/reading.h"
 
 #include "apiserver/cache/object_codec.h"
+#include "apiserver/representation/versions.h"
 #include "model/kind_hooks.h"
 #include "model/schema.h"
 
@@ -47,9 +48,10 @@ std::string unknown_label(const model::KindInfo& kind, std::string_view field) {
 
 }  // namespace
 
-model::ApiResult<WatchFilter> read_filter(const Request& request) {
+model::ApiResult<Selection> read_selection(const Request& request) {
   const auto& kind = *request.kind;
-  WatchFilter filter;
+  Selection out;
+  WatchFilter& filter = out.filter;
   filter.prefix = make_prefix(kind.storage_group, kind.plural, request.info.ns);
   if (model::hooks_of(kind).life->is_namespace) filter.prefix = make_prefix(kind.storage_group, kind.plural);
   if (request.query.has("labelSelector")) {
@@ -58,7 +60,7 @@ model::ApiResult<WatchFilter> read_filter(const Request& request) {
     filter.labels = std::move(*labels);
   }
   if (request.info.legacy_watch && !request.info.name.empty()) filter.name = request.info.name;
-  if (!request.query.has("fieldSelector")) return filter;
+  if (!request.query.has("fieldSelector")) return out;
   auto fields = model::FieldSelector::parse(request.query.get("fieldSelector"));
   if (!fields) return std::unexpected(model::bad_request(fields.error().message));
   std::vector<model::FieldSelector::Term> custom_terms;
@@ -87,8 +89,8 @@ model::ApiResult<WatchFilter> read_filter(const Request& request) {
     term.field = std::move(stored);
     filter.fields.terms.push_back(std::move(term));
   }
-  if (!custom_terms.empty()) filter.also = select_by(request, std::move(custom_terms));
-  return filter;
+  if (!custom_terms.empty()) (asks_converter(request) ? out.of_converted : filter.also) = select_by(request, std::move(custom_terms));
+  return out;
 }
 
 model::ApiResult<std::optional<Revision>> read_revision(std::string_view text) {

@@ -7,8 +7,14 @@
 
 namespace berth::apiserver {
 
-/// The filter that path and selectors ask for. 400 for selectors that are malformed or not supported, in Kubernetes' words.
-model::ApiResult<WatchFilter> read_filter(const Request& request);
+/// What path and selectors ask for.
+struct Selection {
+  WatchFilter filter;
+  /// What is left to ask once a webhook has converted the objects: fields of the request's version. May be empty.
+  std::function<bool(const StoredObject&)> of_converted;
+};
+/// 400 for selectors that are malformed or not supported, in Kubernetes' words.
+model::ApiResult<Selection> read_selection(const Request& request);
 
 /// A resourceVersion parameter: nullopt when absent; an error (500, as Kubernetes answers) when it is not a number.
 model::ApiResult<std::optional<Revision>> read_revision(std::string_view text);

@@ -1,6 +1,7 @@
 // GET of objects: one, many, or what becomes of them.
 #pragma once
 #include "apiserver/answers/respond.h"
+#include "apiserver/reads/reading.h"
 #include "apiserver/reads/streams.h"
 
 namespace berth::apiserver {
@@ -10,8 +11,8 @@ struct Reads {
   void get(const RequestPtr& request);
   void list(const RequestPtr& request);
   void watch(const RequestPtr& request);
-  /// Answers a list with what has been found, streaming it when it is long.
-  void answer_list(const RequestPtr& request, ListResult result, const std::string& token, std::optional<std::int64_t> remaining);
+  /// Answers a list with what has been found, in the request's version, streaming it when it is long. `selects`: Selection::of_converted.
+  void answer_list(const RequestPtr& request, ListResult result, Rest rest, const std::function<bool(const StoredObject&)>& selects = {});
 
   Ground& ground;
   Versions& versions;

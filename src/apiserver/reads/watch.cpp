@@ -6,8 +6,8 @@ namespace berth::apiserver {
 
 void Reads::watch(const RequestPtr& request) {
   if (auto wrong = check_list_options(*request, true)) return respond.status(*request, *wrong);
-  auto filter = read_filter(*request);
-  if (!filter) return respond.status(*request, filter.error());
+  auto selection = read_selection(*request);
+  if (!selection) return respond.status(*request, selection.error());
   const auto revision = read_revision(request->query.get("resourceVersion"));
   if (!revision) return respond.status(*request, revision.error());
 
@@ -31,13 +31,13 @@ void Reads::watch(const RequestPtr& request) {
     // "Not older than" what is not there yet: waited for, like a list.
     const auto open = std::make_shared<WatchStream>(*this, request, stream);
     return ground.cache->wait_for(**revision, std::chrono::seconds(3),
-                                  [this, open, filter = std::move(*filter), wanted = **revision](bool reached) mutable {
-                                    if (reached) return open->start(std::move(filter), wanted);
+                                  [this, open, selection = std::move(*selection), wanted = **revision](bool reached) mutable {
+                                    if (reached) return open->start(std::move(selection), wanted);
                                     open->refuse(too_large_revision(wanted, ground.cache->revision()));
                                   });
   }
   const Revision after = *revision && **revision > 0 ? **revision : ground.cache->revision();
-  std::make_shared<WatchStream>(*this, request, stream)->start(std::move(*filter), after);
+  std::make_shared<WatchStream>(*this, request, stream)->start(std::move(*selection), after);
 }
 
 }  // namespace berth::apiserver

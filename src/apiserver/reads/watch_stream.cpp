@@ -31,17 +31,17 @@ WatchStream::WatchStream(Reads& reads, RequestPtr request, Options options)
       converts_(asks_converter(*request_)),
       in_initial_state_(options.initial_state) {}
 
-void WatchStream::start(WatchFilter filter, Revision after) {
+void WatchStream::start(Selection selection, Revision after) {
   auto& writer = *request_->writer;
   const auto seats = std::move(request_->seats);  // Until what was there has been said.
   reads_.streams.add(shared_from_this());
   writer.on_close(guarded(&WatchStream::close));
   reads_.respond.account(*request_, 200);
   writer.start_stream(200, reads_.respond.headers_for(*request_, frames_.content_type()));
-  if (converts_) selects_converted_ = std::exchange(filter.also, nullptr);
-  pack_labels(filter);
+  selects_converted_ = std::move(selection.of_converted);
+  pack_labels(selection.filter);
   forget_question(*request_);
-  auto watch = reads_.ground.cache->watch(std::move(filter), after, options_.initial_state, shared_from_this());
+  auto watch = reads_.ground.cache->watch(std::move(selection.filter), after, options_.initial_state, shared_from_this());
   if (watch == nullptr) {
     write_error(model::expired(fmt::format("too old resource version: {} ({})", after, reads_.ground.cache->revision())));
     return close();

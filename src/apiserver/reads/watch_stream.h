@@ -39,7 +39,7 @@ class WatchStream final : public WatchSink, public Guarded<WatchStream> {
   WatchStream(Reads& reads, RequestPtr request, Options options);
 
   /// Starts the answer and the cache's watch. `after`: events later than that revision; answers 410 when that is too old.
-  void start(WatchFilter filter, Revision after);
+  void start(Selection selection, Revision after);
   /// Starts the answer and ends it with this error as its one event.
   void refuse(const model::ApiStatus& status);
   [[nodiscard]] const model::KindInfo& kind() const { return *request_->kind; }
@@ -84,7 +84,7 @@ class WatchStream final : public WatchSink, public Guarded<WatchStream> {
   EventFrames frames_;  ///< Of whoever writes.
 
   const bool converts_;
-  std::function<bool(const StoredObject&)> selects_converted_;  ///< Of converted objects: fields of the request's version. May be empty.
+  std::function<bool(const StoredObject&)> selects_converted_;  ///< As Selection has it.
 
   std::mutex mutex_;
   std::deque<Unconverted> unconverted_;

@@ -146,7 +146,7 @@ std::string_view EventFrames::content_type() const {
 }
 
 bool EventFrames::is_shared(const Event& event) const {
-  return is_plain_ && event.object != nullptr && (request_.custom == nullptr || is_shown_as_stored(request_, *event.object));
+  return is_plain_ && event.object != nullptr && is_shown_as_stored(request_, *event.object);
 }
 
 std::string_view EventFrames::as_stored(const Event& event) const {

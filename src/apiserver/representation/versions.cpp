@@ -105,19 +105,21 @@ void Versions::convert_ahead(const RequestPtr& request, std::vector<ObjectPtr> o
                         });
 }
 
-void Versions::convert_to_storage(const RequestPtr& request, Value document, Document done) {
-  const auto& stored = storage_kind(*request->kind);
-  const auto wanted = stored.api_version();
-  if (&stored == request->kind) return done(std::move(document));
+void Versions::convert_to_storage(const RequestPtr& request, const model::KindInfo& kind, Value document, Document done) {
+  const auto& stored = storage_kind(kind);
+  if (&stored == &kind) return done(std::move(document));
+  if (!asks_converter(*request)) {
+    model::convert(kind, stored, document);
+    return done(std::move(document));
+  }
   std::vector<Value> one;
   one.push_back(std::move(document));
-  conversions_->convert(request->custom->kind->definition, wanted, std::move(one),
-                        [this, request, done = std::move(done)](model::ApiResult<std::vector<Value>> converted) mutable {
-                          ground_.offload([request, done = std::move(done), converted = std::move(converted)]() mutable {
+  conversions_->convert(request->custom->kind->definition, stored.api_version(), std::move(one),
+                        [this, request, &stored, done = std::move(done)](model::ApiResult<std::vector<Value>> converted) mutable {
+                          ground_.offload([request, &stored, done = std::move(done), converted = std::move(converted)]() mutable {
                             if (!converted) return done(std::unexpected(std::move(converted.error())));
-                            auto& stored_form = converted->front();
-                            prune_converted(*request, storage_kind(*request->kind), stored_form);
-                            done(std::move(stored_form));
+                            prune_converted(*request, stored, converted->front());
+                            done(std::move(converted->front()));
                           });
                         });
 }

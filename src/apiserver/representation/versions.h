@@ -31,8 +31,8 @@ class Versions {
   void convert_ahead(const RequestPtr& request, std::vector<ObjectPtr> objects, ShownObjects done);
   /// One of them as a document.
   void read_converted(const RequestPtr& request, const ObjectPtr& object, Document done);
-  /// A document of the request's version as it is stored.
-  void convert_to_storage(const RequestPtr& request, json::Value document, Document done);
+  /// A document of `kind`, the request's or another of this server's own, as it is stored.
+  void convert_to_storage(const RequestPtr& request, const model::KindInfo& kind, json::Value document, Document done);
 
  private:
   Ground& ground_;

@@ -46,7 +46,7 @@ void answer_component_status(Reads& reads, const RequestPtr& request) {
     ListResult result;
     result.items = std::move(all);
     result.revision = cache.revision();
-    return reads.answer_list(request, std::move(result), "", std::nullopt);
+    return reads.answer_list(request, std::move(result), {});
   }
   if (info.verb != "get" || info.name.empty()) return reads.respond.status(*request, model::method_not_allowed());
   for (const auto& one : all)

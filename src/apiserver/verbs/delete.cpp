@@ -114,6 +114,11 @@ Mark mark_deleted(const WriteOperation& deletion, json::Value& document, TimePoi
   return {.remove_next = goes_now};  // Watchers see that it ends before they see it go.
 }
 
+/// A namespace that goes once nothing is left in it.
+bool is_being_emptied(const json::Value& document) {
+  return json::find(document, {"metadata", "deletionTimestamp"}) != nullptr && !json::get_array(document, {"spec", "finalizers"}).empty();
+}
+
 void deleted(WritePipeline& writes, const WritePtr& deletion, const Mark& mark, const json::Value& before, ProposeResult result) {
   if (result && mark.remove_next) {
     deletion->marked = std::move(*result);
@@ -142,12 +147,7 @@ struct CollectionDeletion {
 };
 
 void delete_next(WritePipeline& writes, const std::shared_ptr<CollectionDeletion>& all) {
-  if (all->next == all->found.items.size())
-    return writes.versions.convert_ahead(all->request, all->found.items, [&writes, all](model::ApiResult<std::vector<ObjectPtr>>&& shown) {
-      if (!shown) return writes.respond.status(*all->request, shown.error());
-      all->found.items = std::move(*shown);
-      all->reads.answer_list(all->request, std::move(all->found), all->rest.token, all->rest.remaining);
-    });
+  if (all->next == all->found.items.size()) return all->reads.answer_list(all->request, std::move(all->found), std::move(all->rest));
   const auto& object = *all->found.items[all->next++];
   auto deletion = make_write(writes, all->request, WriteMode::kDeleteMember);
   deletion->ns = object.meta.ns;
@@ -206,9 +206,7 @@ StepResult find_victim(WritePipeline& writes, const WritePtr& deletion) {
   }
   if (deletion->base == nullptr) return std::unexpected(model::not_found(kind.group, kind.plural, deletion->name));
   if (auto wrong = check_preconditions(*deletion, *deletion->base)) return std::unexpected(std::move(*wrong));
-  deletion->current = decode_object(*deletion->base);
-  if (life_of(kind).is_namespace && json::find(deletion->current, {"metadata", "deletionTimestamp"}) != nullptr &&
-      !json::get_array(deletion->current, {"spec", "finalizers"}).empty())
+  if (life_of(kind).is_namespace && is_being_emptied(decode_object(*deletion->base)))
     return std::unexpected(model::conflict(
         kind.group, kind.plural, deletion->name,
         "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace will automatically be "
@@ -220,7 +218,7 @@ StepResult find_victim(WritePipeline& writes, const WritePtr& deletion) {
 }
 
 StepResult show_victim(WritePipeline& writes, const WritePtr& deletion) {
-  if (deletion->is_admitted || !asks_converter(*deletion->request)) return Flow::kNext;
+  if (deletion->is_admitted) return Flow::kNext;
   writes.versions.read_converted(deletion->request, deletion->base, [&writes, deletion](model::ApiResult<json::Value> shown) {
     if (!shown) return deletion->fail(std::move(shown.error()));
     deletion->current = std::move(*shown);
@@ -232,10 +230,8 @@ StepResult show_victim(WritePipeline& writes, const WritePtr& deletion) {
 StepResult store_deletion(WritePipeline& writes, const WritePtr& deletion) {
   const auto& kind = *deletion->kind;
   // Who is asked of the deletion may take his time: what is marked is what is there by then.
-  if (deletion->is_admitted && deletion->current.is_null()) {
-    if (auto found = find_victim(writes, deletion); !found) return found;
-  }
-  auto document = std::exchange(deletion->current, {});
+  if (auto found = find_victim(writes, deletion); !found || *found == Flow::kWaits) return found;
+  auto document = decode_object(*deletion->base);
   if (&kind == &KindTable::definitions()) writes.custom.begin_deletion(document);
   const auto mark = mark_deleted(*deletion, document, writes.ground.loop.now());
   if (mark.unchanged) {
@@ -262,22 +258,21 @@ StepResult store_deletion(WritePipeline& writes, const WritePtr& deletion) {
 void remove_collection(WritePipeline& writes, Reads& reads, const RequestPtr& request) {
   auto delete_options = take_delete_options(*request);
   if (!delete_options) return writes.respond.status(*request, delete_options.error());
-  auto filter = read_filter(*request);
-  if (!filter) return writes.respond.status(*request, filter.error());
+  auto selection = read_selection(*request);
+  if (!selection) return writes.respond.status(*request, selection.error());
   const auto limit = read_limit(*request);
   if (!limit) return writes.respond.status(*request, limit.error());
   auto all = std::make_shared<CollectionDeletion>(request, reads);
   all->options = std::move(*delete_options);
-  // What is selected by fields of the request's version is known once the objects are in it.
-  const auto also = asks_converter(*request) ? std::exchange(filter->also, nullptr) : nullptr;
-  all->found = writes.ground.cache->list(*filter, "", *limit);
-  all->rest = rest_after(all->found, *filter);
-  if (!also) return delete_next(writes, all);
-  writes.versions.convert_ahead(request, all->found.items, [&writes, all, also](const model::ApiResult<std::vector<ObjectPtr>>& shown) {
+  all->found = writes.ground.cache->list(selection->filter, "", *limit);
+  all->rest = rest_after(all->found, selection->filter);
+  const auto& selects = selection->of_converted;
+  if (!selects) return delete_next(writes, all);
+  writes.versions.convert_ahead(request, all->found.items, [&writes, all, selects](const model::ApiResult<std::vector<ObjectPtr>>& shown) {
     if (!shown) return writes.respond.status(*all->request, shown.error());
     std::vector<ObjectPtr> selected;
     for (std::size_t i = 0; i < shown->size(); ++i)
-      if (also(*(*shown)[i])) selected.push_back(all->found.items[i]);
+      if (selects(*(*shown)[i])) selected.push_back(all->found.items[i]);
     all->found.items = std::move(selected);
     delete_next(writes, all);
   });

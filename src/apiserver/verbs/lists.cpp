@@ -105,10 +105,7 @@ constexpr std::array kDeleteMemberSteps = {
     Step{S::kRead, "find", find_victim}, Step{S::kRead, "show", show_victim}, Step{S::kAsk, "ask", ask_of_deletion},
     Step{S::kMutate, "mutate", mutate},  Step{S::kJudge, "judge", judge},     Step{S::kStore, "delete", store_deletion},
 };
-constexpr std::array kDeleteAdmittedSteps = {
-    Step{S::kRead, "find", find_victim},
-    Step{S::kStore, "delete", store_deletion},
-};
+constexpr std::array kDeleteAdmittedSteps = {Step{S::kStore, "delete", store_deletion}};
 
 constexpr std::array kEvictSteps = {
     Step{S::kDecode, "decode", decode_eviction},

@@ -180,7 +180,7 @@ StepResult store_new(WritePipeline& writes, const WritePtr& operation) {
   // The document is kept only where the name may have to be chosen again.
   if (operation->generate_name.empty())
     operation->propose(writes, std::move(object), store);
-  else if (&storage_kind(kind) == &kind && !asks_converter(*operation->request))
+  else if (&storage_kind(kind) == &kind)
     store(proposal_of(writes.ground, kind, object));
   else
     operation->propose(writes, object, store);

@@ -103,12 +103,22 @@ bool goes_with_write(const model::KindInfo& kind, const json::Value& object) {
          (!model::hooks_of(kind).life->is_namespace || json::get_array(object, {"spec", "finalizers"}).empty());
 }
 
+/// What is stored becomes the present document, in the version that is asked for.
+StepResult read_as_asked(WritePipeline& writes, const WritePtr& operation) {
+  writes.versions.read_converted(operation->request, operation->base, [&writes, operation](model::ApiResult<json::Value> current) {
+    if (!current) return operation->fail(std::move(current.error()));
+    operation->current = std::move(*current);
+    run_steps(writes, operation);
+  });
+  return Flow::kWaits;
+}
+
 /// Whether the write can do with the object's metadata and status: where nobody asks for more on the way, the rest stays bytes.
 bool may_leave_rest(const WriteOperation& operation) {
   const auto& kind = *operation.kind;
   const auto& own = rules_of(kind);
-  return operation.is_of_status_alone && operation.subresource == "status" && operation.request->custom == nullptr &&
-         &storage_kind(kind) == &kind && !own.guard && !own.check_first && model::hooks_of(kind).rules->status_reads_rest;
+  return operation.is_of_status_alone && operation.subresource == "status" && &storage_kind(kind) == &kind && !own.guard &&
+         !own.check_first && model::hooks_of(kind).rules->status_reads_rest;
 }
 
 bool changes_addresses(const WriteOperation& operation) { return takes_addresses(*operation.kind) && operation.subresource.empty(); }
@@ -156,20 +166,9 @@ StepResult read_current(WritePipeline& writes, const WritePtr& operation) {
     enter(writes, *operation, operation->mode == WriteMode::kApply ? WriteMode::kCreateApplied : WriteMode::kCreate, Stage::kDecode);
     return Flow::kNext;
   }
-  if (operation->request->custom != nullptr) {
-    writes.versions.read_converted(operation->request, operation->base, [&writes, operation](model::ApiResult<json::Value> current) {
-      if (!current) return operation->fail(std::move(current.error()));
-      operation->current = std::move(*current);
-      run_steps(writes, operation);
-    });
-    return Flow::kWaits;
-  }
   operation->untouched.reset();
   if (may_leave_rest(*operation)) operation->untouched = Untouched::take(operation->base, operation->current);
-  if (operation->untouched) return Flow::kNext;
-  operation->current = decode_object(*operation->base);
-  if (const auto& stored = storage_kind(kind); &stored != &kind) model::convert(stored, kind, operation->current);
-  return Flow::kNext;
+  return operation->untouched ? Flow::kNext : read_as_asked(writes, operation);
 }
 
 StepResult produce_next(WritePipeline&, const WritePtr& operation) {

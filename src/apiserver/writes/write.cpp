@@ -55,22 +55,22 @@ void WriteOperation::fill_in() {
 }
 
 void WriteOperation::propose(WritePipeline& writes, json::Value object, std::function<void(Proposal)> then) {
-  if (!asks_converter(*request) || request->kind != kind)
-    return then(untouched ? untouched->proposal(writes.ground, *kind, std::move(object))
-                          : make_proposal(writes.ground, *kind, std::move(object)));
-  writes.versions.convert_to_storage(request, std::move(object),
+  if (untouched) return then(untouched->proposal(writes.ground, *kind, object));
+  writes.versions.convert_to_storage(request, *kind, std::move(object),
                                      [&writes, self = shared_from_this(), then = std::move(then)](model::ApiResult<json::Value> stored) {
                                        if (!stored) return self->fail(std::move(stored.error()));
-                                       then(make_proposal(writes.ground, storage_kind(*self->kind), std::move(*stored)));
+                                       then(proposal_of(writes.ground, storage_kind(*self->kind), *stored));
                                      });
 }
 
 void WriteOperation::try_out(WritePipeline& writes, json::Value object, bool is_created) {
   if (auto refused = refuse_large(object)) return fail(std::move(*refused));
-  if (!asks_converter(*request)) return done(WriteOutcome{nullptr, std::move(object), is_created});
-  propose(writes, object, [self = shared_from_this(), object, is_created](const Proposal&) {
-    self->done(WriteOutcome{nullptr, object, is_created});
-  });
+  auto shared = std::make_shared<json::Value>(object);
+  writes.versions.convert_to_storage(request, *kind, std::move(object),
+                                     [self = shared_from_this(), shared, is_created](const model::ApiResult<json::Value>& stored) {
+                                       if (!stored) return self->fail(stored.error());
+                                       self->done(WriteOutcome{nullptr, std::move(*shared), is_created});
+                                     });
 }
 
 json::Value created_status() {
