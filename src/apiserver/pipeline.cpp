@@ -2,6 +2,7 @@
 
 #include "apiserver/auth/impersonation.h"
 #include "apiserver/auth/reviews.h"
+#include "apiserver/request/typing.h"
 #include "apiserver/request/work_estimate.h"
 #include "base/go/duration.h"
 #include "model/subresources.h"
@@ -203,9 +204,9 @@ Expected<bool, std::string> RequestPipeline::authorize(Request& request) {
     if (kind != nullptr && kind->has_subresource(request.info.subresource)) sub = model::subresource_of(*kind, request.info.subresource);
   }
   if (sub && !takes(*sub, request)) {
-    const bool is_custom = request.kinds->custom(*kind) != nullptr;
-    respond_.status(request, is_custom ? model::method_not_supported(request.info.group, request.info.resource, request.info.verb)
-                                       : model::method_not_allowed());
+    request.kind = kind;
+    request.custom = request.kinds->custom(*kind);
+    respond_.status(request, Typing::of(request).refuse_verb(request).value_or(model::method_not_allowed()));
     return false;
   }
   auto decision = decide(request, attributes);

@@ -2,7 +2,7 @@
 
 #include "apiserver/apply/managed_fields.h"
 #include "apiserver/request/offer.h"
-#include "apiserver/request/request_body.h"
+#include "apiserver/request/typing.h"
 #include "apiserver/subresources/subresources.h"
 #include "apiserver/upkeep/component_status.h"
 #include "apiserver/verbs/review.h"
@@ -94,10 +94,9 @@ std::optional<model::ApiStatus> choose_form(Request& request, bool reads) {
   const auto wanted = request.http.headers.get("Accept");
   // Every route has it, and programs ask for nothing else.
   if (wanted == "application/json") return std::nullopt;
-  // What has no type in Go is answered without a router.
-  const auto type = request.custom != nullptr ? std::string("unstructured.Unstructured") : internal_go_type(kind);
+  const auto type = Typing::of(request).go_type(kind);
   Offer offer;
-  offer.is_routed = request.custom == nullptr;
+  offer.is_routed = Typing::of(request).is_routed();
   offer.watch = info.verb == "watch";
   offer.list = reads && info.subresource.empty() && (offer.watch || info.verb == "list");
   // What is only answered (reviews) has no other form.
@@ -204,17 +203,18 @@ void Router::route_resource(const RequestPtr& request) {
   // Below a group that is served everything that is not found has a Status (there a web service of its own answers).
   const bool has_own_kinds =
       info.group.empty() || std::ranges::any_of(model::all_kinds(), [&](const auto& one) { return one.group == info.group; });
-  if (request->kind == nullptr && !has_own_kinds) return respond_.text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
-  if (request->kind == nullptr) return respond_.status(*request, model::unknown_path());
+  const auto refuse = [&](const std::optional<model::ApiStatus>& status) {
+    if (status) return respond_.status(*request, *status);
+    respond_.text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
+  };
+  if (request->kind == nullptr) return refuse(has_own_kinds ? std::optional(model::unknown_path()) : std::nullopt);
   const auto& kind = *request->kind;
+  const auto& typing = Typing::of(*request);
   if (const auto warning = model::kind_warning(kind);
       !warning.empty() && (info.subresource.empty() || kind.has_subresource(info.subresource)))
     request->warnings.emplace_back(warning);
   const bool is_namespaces = model::hooks_of(kind).life->is_namespace;
-  if (!kind.namespaced && !info.ns.empty() && !is_namespaces) {
-    if (request->custom != nullptr) return respond_.text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
-    return respond_.status(*request, model::unknown_path());
-  }
+  if (!kind.namespaced && !info.ns.empty() && !is_namespaces) return refuse(typing.no_route());
 
   const bool reads = info.verb == "get" || info.verb == "list" || info.verb == "watch";
   if (const auto wrong = choose_form(*request, reads)) return respond_.status(*request, *wrong);
@@ -235,25 +235,15 @@ void Router::route_resource(const RequestPtr& request) {
   }
   const bool needs_name = info.verb == "get" || info.verb == "update" || info.verb == "patch" || info.verb == "delete";
   // Kubernetes has no route from a namespaced resource straight to a name.
-  // A collection across namespaces can be read, and only read: other paths of custom kinds are none.
-  const bool is_nowhere = kind.namespaced && info.ns.empty() && ((needs_name && !info.name.empty()) || !reads);
-  if (is_nowhere && request->custom != nullptr) return respond_.text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
-  if (is_nowhere && needs_name && !info.name.empty()) return respond_.status(*request, model::unknown_path());
+  if (kind.namespaced && info.ns.empty() && needs_name && !info.name.empty()) return refuse(typing.no_route());
   // A collection across namespaces can be read, and only read.
   const bool across = kind.namespaced && info.ns.empty() && (needs_name || info.verb == "create" || info.verb == "deletecollection");
   const bool posts_to_name = info.verb == "create" && !info.name.empty();
   const bool writes_collection = (info.verb == "update" || info.verb == "patch") && info.name.empty();
-  if (writes_collection && request->custom != nullptr) return respond_.status(*request, model::bad_request("name must be provided"));
-  if (!kind.has_verb(info.verb) || across || posts_to_name || writes_collection)
-    return respond_.status(*request, model::method_not_allowed());
+  if (!typing.takes_verb(*request) || across || posts_to_name || writes_collection) return refuse(typing.refuse_verb(*request));
   if (info.verb == "get") return reads_.get(request);
   if (info.verb == "list") return reads_.list(request);
   if (info.verb == "watch") return reads_.watch(request);
-  if (info.verb == "create" && request->custom != nullptr && request->custom->is_terminating) {
-    auto status = model::method_not_supported(info.group, info.resource, info.verb);
-    status.message = "create not allowed while custom resource definition is terminating";
-    return respond_.status(*request, status);
-  }
   if (info.verb == "deletecollection") return remove_collection(writes_, reads_, request);
   if (const auto mode = write_mode(*request)) return begin_write(writes_, request, *mode);
   respond_.status(*request, model::method_not_allowed());
@@ -262,9 +252,7 @@ void Router::route_resource(const RequestPtr& request) {
 void Router::route_subresource(const RequestPtr& request) {
   const auto& kind = *request->kind;
   const auto& info = request->info;
-  if (!kind.has_subresource(info.subresource))
-    return respond_.status(*request,
-                           request->custom != nullptr ? model::not_found(kind.group, kind.plural, info.name) : model::unknown_path());
+  if (!kind.has_subresource(info.subresource)) return respond_.status(*request, Typing::of(*request).no_subresource(*request));
   if (kind.namespaced && info.ns.empty()) return respond_.status(*request, model::unknown_path());
   const auto& sub = info.subresource;
   if (!info.rest.empty() && sub != "proxy") return respond_.status(*request, model::unknown_path());

@@ -2,6 +2,7 @@
 
 #include "apiserver/cache/object_codec.h"
 #include "apiserver/representation/versions.h"
+#include "apiserver/request/typing.h"
 #include "model/kind_hooks.h"
 #include "model/schema.h"
 
@@ -38,14 +39,6 @@ std::function<bool(const StoredObject&)> select_by(const Request& request, std::
   };
 }
 
-/// Two kinds have words of their own for what is no field of theirs (pkg/apis/batch/v1, pkg/apis/resource/v1: conversion.go).
-std::string unknown_label(const model::KindInfo& kind, std::string_view field) {
-  if (kind.group == "batch" && kind.kind == "Job") return fmt::format("field label \"{}\" not supported for Job", field);
-  if (kind.group == "resource.k8s.io" && kind.kind == "ResourceSlice")
-    return fmt::format("field label not supported for {}, Kind={}: {}", kind.api_version(), kind.kind, field);
-  return fmt::format("field label not supported: {}", field);
-}
-
 }  // namespace
 
 model::ApiResult<Selection> read_selection(const Request& request) {
@@ -72,12 +65,7 @@ model::ApiResult<Selection> read_selection(const Request& request) {
     auto stored = stored_field(kind, term.field);
     // Kinds without fields of their own know both, of the cluster as well: no object has one there.
     if (stored.empty() && kind.field_selectors.empty() && term.field == "metadata.namespace") stored = term.field;
-    if (stored.empty()) {
-      if (kind.field_selectors.empty() && request.custom == nullptr)
-        return std::unexpected(model::bad_request(
-            fmt::format("\"{}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"", term.field)));
-      return std::unexpected(model::bad_request(unknown_label(kind, term.field)));
-    }
+    if (stored.empty()) return std::unexpected(Typing::of(request).refuse_selector(kind, term.field));
     if (stored == "metadata.name" && term.equals) {
       if (filter.name && *filter.name != term.value) filter.labels = model::Selector::nothing();
       filter.name = term.value;

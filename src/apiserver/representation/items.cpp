@@ -1,6 +1,7 @@
 // Lists: what stands around the items, and how each is written, so that no list is ever held whole.
 #include "apiserver/representation/representation.h"
 #include "apiserver/representation/tables.h"
+#include "apiserver/request/typing.h"
 #include "base/json_indented.h"
 #include "model/protobuf/protobuf.h"
 
@@ -11,18 +12,17 @@ constexpr std::size_t kHeldBytes = 256 * 1024;
 
 using Append = std::function<void(std::string& out, const ObjectPtr&)>;
 
-std::string list_head(std::string_view list_kind, std::string_view api_version, const ListHead& head, bool is_custom = false) {
+std::string list_head(std::string_view list_kind, std::string_view api_version, const ListHead& head, bool is_whole = false) {
   std::string text =
       fmt::format(R"({{"kind":"{}","apiVersion":"{}","metadata":{{"resourceVersion":"{}")", list_kind, api_version, head.revision);
-  // What has no type in Go shows the empty token as well.
-  if (!head.continue_token.empty() || is_custom) text += fmt::format(R"(,"continue":"{}")", head.continue_token);
+  if (!head.continue_token.empty() || is_whole) text += fmt::format(R"(,"continue":"{}")", head.continue_token);
   if (head.remaining) text += fmt::format(R"(,"remainingItemCount":{})", *head.remaining);
   return text + R"(},"items":[)";
 }
 
-/// Items do not say what they are, the list does; stored objects begin with it. Custom ones, without a type in Go, say so.
-Append append_stored(const model::KindInfo& kind, bool is_custom) {
-  if (is_custom) return [](std::string& out, const ObjectPtr& object) { out += object->text().here(); };
+/// Items do not say what they are, the list does, unless they are shown whole; stored objects begin with it.
+Append append_stored(const model::KindInfo& kind, bool is_whole) {
+  if (is_whole) return [](std::string& out, const ObjectPtr& object) { out += object->text().here(); };
   return [head_of_item = fmt::format(R"({{"apiVersion":"{}","kind":"{}",)", kind.api_version(), kind.kind)](std::string& out,
                                                                                                             const ObjectPtr& object) {
     const HeldText held = object->text();
@@ -39,7 +39,7 @@ Append append_stored(const model::KindInfo& kind, bool is_custom) {
 Append append_converted(const RequestPtr& request) {
   return [request](std::string& out, const ObjectPtr& object) {
     auto document = read_document(*request, *object);
-    if (request->custom == nullptr) {
+    if (!Typing::of(*request).is_shown_whole()) {
       document.get_object().erase("apiVersion");
       document.get_object().erase("kind");
     }
@@ -156,9 +156,9 @@ ListFrame frame_list(const Clock& clock, const RequestPtr& request, const ListHe
       json::serialize_to(out, partial_metadata(decode_object(*object), version));
     };
   } else {
-    const bool is_custom = request->custom != nullptr;
-    empty = {list_head(kind.list_kind, kind.api_version(), head, is_custom), "items"};
-    append = as_stored ? append_stored(kind, is_custom) : append_converted(request);
+    const bool is_whole = Typing::of(*request).is_shown_whole();
+    empty = {list_head(kind.list_kind, kind.api_version(), head, is_whole), "items"};
+    append = as_stored ? append_stored(kind, is_whole) : append_converted(request);
   }
   // People get a table's JSON indented, as single objects are; lists only when they ask.
   const bool is_yaml = request->accept.format == Format::kYaml;

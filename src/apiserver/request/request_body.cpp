@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "apiserver/request/element_limit.h"
+#include "apiserver/request/typing.h"
 #include "base/utf8.h"
 #include "base/yaml.h"
 #include "model/go_words.h"
@@ -25,15 +26,14 @@ namespace {
 /// Unknown and repeated fields in the order of the text, each in Kubernetes' words and once.
 class StrictFindings {
  public:
-  /// Without types in Go (`is_custom`) what is repeated is found before what is unknown.
   StrictFindings(const json::Value& document, const std::vector<std::string>& unknown, const std::vector<std::string>& duplicates,
-                 bool is_custom) {
-    if (is_custom)
+                 bool tells_repeated_first) {
+    if (tells_repeated_first)
       for (const auto& path : duplicates) add({path, path, 0, true});
     std::vector<Sought> sought;
     for (const auto& path : unknown) sought.push_back({path, path, sought.size(), false});
     for (const auto& path : duplicates) sought.push_back({path, path, sought.size(), true});
-    if (!duplicates.empty() && !is_custom) walk(document, sought);
+    if (!duplicates.empty() && !tells_repeated_first) walk(document, sought);
     // All of them when nothing else is to be put in order.
     for (const auto& one : sought)
       if (!one.is_duplicate) add(one);
@@ -171,6 +171,7 @@ std::optional<BodyRefusal> check_type(const json::Value& document, std::string_v
 
 model::ApiResult<json::Value> parse_body(const Request& request, std::string_view kind, Repeated* repeated) {
   const std::string_view body = request.http.body;
+  const auto& typing = Typing::of(request);
   const auto unreadable = [&](std::string_view why) {
     if (kind == "DeleteOptions") return std::unexpected(bad_request(why));
     return std::unexpected(bad_request(
@@ -178,14 +179,12 @@ model::ApiResult<json::Value> parse_body(const Request& request, std::string_vie
   };
   constexpr std::string_view kNoKind = "couldn't get version/kind; json parse error: ";
   if (request.http.headers.get("Content-Type").starts_with("application/vnd.kubernetes.protobuf")) {
-    if (request.custom != nullptr && kind != "DeleteOptions")
-      return std::unexpected(model::unsupported_media_type(
-          "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml"));
+    if (auto refused = kind == "DeleteOptions" ? std::nullopt : typing.refuse_protobuf()) return std::unexpected(std::move(*refused));
     if (!body.starts_with(std::string_view("k8s\0", 4)))
       return unreadable("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]");
     auto decoded = model::decode_protobuf(body);
     if (!decoded) return std::unexpected(bad_request(decoded.error().message));
-    if (auto many = may_have_many_elements(body.size()) ? refuse_many_elements(*decoded, request.custom != nullptr) : std::nullopt)
+    if (auto many = may_have_many_elements(body.size()) ? typing.refuse_many_elements(*decoded) : std::nullopt)
       return std::unexpected(std::move(*many));
     return std::move(*decoded);
   }
@@ -211,53 +210,18 @@ model::ApiResult<json::Value> parse_body(const Request& request, std::string_vie
   if (const auto why = kind_unreadable(*document); !why.empty()) return unreadable(std::string(kNoKind) + why);
   // Aliases make many of a short text.
   if (*format == Format::kYaml || may_have_many_elements(body.size()))
-    if (auto many = refuse_many_elements(*document, request.custom != nullptr)) return std::unexpected(std::move(*many));
+    if (auto many = typing.refuse_many_elements(*document)) return std::unexpected(std::move(*many));
   return std::move(*document);
 }
-
-namespace {
-
-/// Without types in Go another kind is read as well as this, and is wrong by its name; so is another version in a patch.
-/// Nothing: it does not say what it is.
-std::optional<model::ApiStatus> wrong_custom_type(const Request& request, const model::KindInfo& kind, const json::Value& document) {
-  const std::string its_kind(json::get_string(document, {"kind"})), its_version(json::get_string(document, {"apiVersion"}));
-  if (its_kind.empty() || its_version.empty()) return std::nullopt;
-  const auto slash = its_version.find('/');
-  const auto find = [&](std::string field, const std::string& given, const std::string& wanted) {
-    return model::invalid_object(
-        slash == std::string::npos ? "" : its_version.substr(0, slash), its_kind, json::get_string(document, {"metadata", "name"}),
-        {{model::FieldError::Type::kInvalid, std::move(field), json::serialize(json::Value(given)), fmt::format("must be {}", wanted)}});
-  };
-  if (its_version == kind.api_version()) return find("kind", its_kind, kind.kind);
-  if (request.info.verb == "patch") return find("apiVersion", its_version, kind.api_version());
-  return bad_request(
-      fmt::format("the API version in the data ({}) does not match the expected API version ({})", its_version, kind.api_version()));
-}
-
-}  // namespace
 
 Taken<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document, const Repeated& repeated, bool fills,
                             const StoredDocument& stored) {
   auto* object = document.if_object();
-  const bool is_custom = request.custom != nullptr && kind.group == request.kind->group;  // A Scale of a custom object has its type.
+  const auto& typing = Typing::of(request, kind);
   if (object == nullptr)
     return std::unexpected(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): {}{}", kind.kind,
                                                    "couldn't get version/kind; json parse error: ", kind_unreadable(document))));
-  if (is_custom && (request.info.verb == "create" || request.info.verb == "update")) {
-    // What has no type in Go says itself what it is.
-    if (json::get_string(document, {"kind"}).empty())
-      return std::unexpected(
-          bad_request(fmt::format("the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{}' ({})",
-                                  kind.kind, request.http.body, model::body_summary(request.http.body))));
-    if (json::get_string(document, {"apiVersion"}).empty())
-      return std::unexpected(
-          bad_request(fmt::format("the API version in the data () does not match the expected API version ({})", kind.api_version())));
-  }
-  if (auto wrong = check_type(document, kind.group, kind.version, kind.kind)) {
-    if (is_custom)
-      if (auto otherwise = wrong_custom_type(request, kind, document)) return std::unexpected(BodyRefusal(std::move(*otherwise)));
-    return std::unexpected(std::move(*wrong));
-  }
+  if (auto wrong = typing.check_type(request, kind, document)) return std::unexpected(std::move(*wrong));
   (*object)["apiVersion"] = kind.api_version();
   (*object)["kind"] = kind.kind;
   model::DecodeReport report;
@@ -271,7 +235,7 @@ Taken<void> decode_document(Request& request, const model::KindInfo& kind, json:
     if (before) report.unknown_fields = model::unknown_fields(kind, document, &*before);
   }
   if (report.unknown_fields.empty() && repeated.fields.empty() && repeated.lines.empty()) return {};
-  const StrictFindings findings(document, report.unknown_fields, repeated.fields, is_custom);
+  const StrictFindings findings(document, report.unknown_fields, repeated.fields, typing.tells_repeated_first());
   if (request.field_validation == FieldValidation::kStrict)
     return std::unexpected(
         BodyRefusal(BodyRefusal::Is::kStrict, kind, "strict decoding error: " + strict_findings(repeated, findings.lines)));
@@ -284,7 +248,7 @@ Taken<void> decode_document(Request& request, const model::KindInfo& kind, json:
   if (!report.unknown_fields.empty() && !report.is_dropped && (request.query.has("fieldValidation") || request.info.verb == "patch"))
     model::drop_unknown_fields(kind, document, before ? &*before : nullptr);
   // A status is nobody's to write into an object: where the kind has none, it is not kept either.
-  else if (const auto* type = model::type_of(kind); !is_custom && type != nullptr && type->field("status") == nullptr)
+  else if (const auto* type = model::type_of(kind); !typing.is_shown_whole() && type != nullptr && type->field("status") == nullptr)
     object->erase("status");
   return {};
 }

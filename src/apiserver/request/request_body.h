@@ -17,6 +17,7 @@ struct BodyRefusal {
     kOther,
     kUnreadable,  ///< It is not of the kind: `reason`, in the answer with words around it.
     kStrict,      ///< It is, but fields are unknown or stand twice: as above.
+    kOtherType,   ///< It says to be something else, which is told as it is.
   };
   BodyRefusal(model::ApiStatus whole) : status(std::move(whole)), reason(status.message) {}  // NOLINT: as a refusal of any make.
   BodyRefusal(Is what, const model::KindInfo& kind, std::string why)

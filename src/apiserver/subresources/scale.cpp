@@ -5,7 +5,7 @@
 #include "apiserver/patch/json_patch.h"
 #include "apiserver/patch/strategic_merge.h"
 #include "apiserver/representation/tables.h"
-#include "apiserver/request/request_body.h"
+#include "apiserver/request/typing.h"
 #include "apiserver/subresources/subresources.h"
 #include "base/dotted.h"
 #include "custom/column_texts.h"
@@ -50,18 +50,14 @@ json::Value scale_of(const model::KindInfo& kind, const json::Value& workload) {
                       {"status", std::move(status)}};
 }
 
-constexpr std::string_view kDesiredText = "replicas is the desired number of instances for the scaled object.",
-                           kAvailableText = "replicas is the actual number of observed instances of the scaled object.";
-
 /// A Scale as kubectl prints it (printers' scale columns); the row carries the metadata.
 json::Value scale_table(const Request& request, const json::Value& scale, TimePoint now) {
-  const bool is_custom = request.custom != nullptr;
+  const auto& texts = Typing::of(request).scale_texts();
+  using Column = std::array<std::string_view, 4>;
   json::Array columns;
   for (const auto& [name, type, format, description] :
-       {std::tuple("Name", "string", is_custom ? "name" : "", custom::kNameText),
-        std::tuple("Desired", "integer", "", is_custom ? std::string_view("Number of desired replicas") : kDesiredText),
-        std::tuple("Available", "integer", "", is_custom ? std::string_view("Number of actual replicas") : kAvailableText),
-        std::tuple("Age", is_custom ? "date" : "string", "", custom::kCreationText)})
+       {Column{"Name", "string", texts.name_format, custom::kNameText}, Column{"Desired", "integer", "", texts.desired},
+        Column{"Available", "integer", "", texts.available}, Column{"Age", texts.age_type, "", custom::kCreationText}})
     columns.push_back(json::Object{{"name", name}, {"type", type}, {"format", format}, {"description", description}, {"priority", 0}});
   const auto& metadata = scale.at("metadata");
   json::Value row = json::Object{
@@ -80,16 +76,13 @@ json::Value scale_table(const Request& request, const json::Value& scale, TimePo
 
 const model::KindInfo& scale_kind() { return unserved_kind("autoscaling", "v1", "Scale", "autoscaling.v1.Scale"); }
 
-// The codec of a custom kind's scales cannot name what it failed to read.
-constexpr std::string_view kUnnamed =
-    R"(no kind is registered for the type v1.Scale in scheme "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781")";
-
 /// A Scale that was sent whole.
 model::ApiResult<json::Value> sent_scale(Request& request) {
   auto scale = decode_unserved_body(request, scale_kind());
   if (scale) return std::move(*scale);
-  const bool is_unnamed = request.custom != nullptr && scale.error().is == BodyRefusal::Is::kUnreadable;
-  return std::unexpected(is_unnamed ? model::bad_request(kUnnamed) : std::move(scale.error().status));
+  const bool is_unreadable = scale.error().is == BodyRefusal::Is::kUnreadable;
+  auto status = std::move(scale.error().status);
+  return std::unexpected(is_unreadable ? Typing::of(request).unreadable_scale(std::move(status)) : std::move(status));
 }
 
 /// What a patch made of a Scale, judged by fieldValidation. `duplicates`: what the patch says twice.
@@ -105,8 +98,9 @@ model::ApiResult<json::Value> patched_scale(Request& request, json::Value scale,
 }
 
 model::ApiResult<std::int64_t> checked_replicas(const Request& request, const json::Value& scale) {
+  const auto& typing = Typing::of(request);
   if (auto wrong = check_type(scale, "autoscaling", "v1", "Scale"))
-    return std::unexpected(request.custom != nullptr ? model::bad_request(kUnnamed) : std::move(wrong->status));
+    return std::unexpected(typing.unreadable_scale(std::move(wrong->status)));
   const auto name = json::get_string(scale, {"metadata", "name"});
   if (name.empty() && request.info.verb == "update")
     return std::unexpected(model::bad_request(
@@ -119,14 +113,13 @@ model::ApiResult<std::int64_t> checked_replicas(const Request& request, const js
     return std::unexpected(model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
   const auto* replicas = json::find(scale, {"spec", "replicas"});
   if (replicas == nullptr) return 0;
-  if (!replicas->is_int64() && request.custom != nullptr && request.info.verb == "update")
-    return std::unexpected(model::bad_request(kUnnamed));
-  if (!replicas->is_int64())
-    return std::unexpected(
-        model::bad_request("Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal into Go struct field "
-                           "ScaleSpec.spec.replicas of type int32"));
-  // Of a custom kind its own rules say so.
-  if (request.custom != nullptr && replicas->get_int64() < 0) return replicas->get_int64();
+  if (!replicas->is_int64()) {
+    auto unreadable = model::bad_request(
+        "Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal into Go struct field "
+        "ScaleSpec.spec.replicas of type int32");
+    return std::unexpected(request.info.verb == "update" ? typing.unreadable_scale(std::move(unreadable)) : std::move(unreadable));
+  }
+  if (typing.has_rules_of_replicas() && replicas->get_int64() < 0) return replicas->get_int64();
   if (replicas->get_int64() < 0 || replicas->get_int64() > std::numeric_limits<std::int32_t>::max())
     return std::unexpected(model::invalid_object("autoscaling", "Scale", request.info.name,
                                                  {{model::FieldError::Type::kInvalid, "spec.replicas",
@@ -149,6 +142,7 @@ model::ApiResult<NextScale> next_scale(Request& request) {
   auto document = json::parse(request.http.body, options);
   if (!document) return std::unexpected(model::bad_request(fmt::format("error decoding patch: {}", document.error().message)));
   const auto type = media_type(request.http.headers.get("Content-Type"));
+  if (auto refused = Typing::of(request).refuse_patch(type)) return std::unexpected(std::move(*refused));
   if (type == "application/json-patch+json") {
     auto operations = patch::parse_json_patch(*document);
     if (!operations) return std::unexpected(operations.error());
@@ -159,18 +153,11 @@ model::ApiResult<NextScale> next_scale(Request& request) {
       return patched_scale(request, std::move(present), {});
     };
   }
-  if (request.custom != nullptr && type != "application/merge-patch+json")
-    return std::unexpected(
-        model::unsupported_media_type("the body of the request was in an unknown format - accepted media types include: "
-                                      "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"));
-  if (type == "application/merge-patch+json" || type == "application/strategic-merge-patch+json") {
-    return [&request, document = std::move(*document),
-            duplicates = std::move(duplicates)](json::Value present) -> model::ApiResult<json::Value> {
-      patch::apply_merge_patch(present, document);
-      return patched_scale(request, std::move(present), duplicates);
-    };
-  }
-  return std::unexpected(model::unknown_patch_type());
+  return [&request, document = std::move(*document),
+          duplicates = std::move(duplicates)](json::Value present) -> model::ApiResult<json::Value> {
+    patch::apply_merge_patch(present, document);
+    return patched_scale(request, std::move(present), duplicates);
+  };
 }
 
 using Produce = std::function<model::ApiResult<json::Value>(const json::Value& current)>;
@@ -214,7 +201,6 @@ model::ApiResult<Produce> applied_scale(WritePipeline& writes, const RequestPtr&
 /// The object in the request's version.
 void read_scaled(Versions& versions, Responder& respond, const RequestPtr& request, const ObjectPtr& object,
                  std::function<void(const json::Value&)> then) {
-  if (request->custom == nullptr) return then(decode_object(*object));
   versions.read_converted(request, object, [&respond, request, then = std::move(then)](model::ApiResult<json::Value> workload) {
     if (!workload) return respond.status(*request, workload.error());
     then(*workload);
@@ -241,10 +227,8 @@ void get_scale(Reads& reads, const RequestPtr& request) {
   const auto object = reads.ground.cache->get(object_key(kind, request->info.ns, request->info.name));
   if (object == nullptr) return reads.respond.status(*request, model::not_found(kind.group, kind.plural, request->info.name));
   read_scaled(reads.versions, reads.respond, request, object, [&reads, request](const json::Value& workload) {
-    // A custom kind's object without replicas has no scale to show, though it can be given one.
-    if (const auto& path = scale_rules(*request->kind).spec_replicas;
-        request->custom != nullptr && json::find_dotted(workload, path) == nullptr)
-      return reads.respond.status(*request, model::internal_error(fmt::format("the spec replicas field \".{}\" does not exist", path)));
+    if (const auto& path = scale_rules(*request->kind).spec_replicas; json::find_dotted(workload, path) == nullptr)
+      if (const auto nothing = Typing::of(*request).no_replicas(path)) return reads.respond.status(*request, *nothing);
     const auto scale = scale_of(*request->kind, workload);
     reads.respond.document(*request, 200,
                            request->accept.form == ObjectForm::kTable ? scale_table(*request, scale, reads.ground.loop.now()) : scale);

@@ -4,7 +4,7 @@
 #include "apiserver/patch/json_patch.h"
 #include "apiserver/patch/strategic_merge.h"
 #include "apiserver/request/element_limit.h"
-#include "apiserver/request/request_body.h"
+#include "apiserver/request/typing.h"
 #include "apiserver/verbs/verbs.h"
 #include "base/utf8.h"
 #include "base/yaml.h"
@@ -124,11 +124,10 @@ model::ApiResult<json::Value> finish_patched(Authorizer& authorizer, const Reque
     patched.get_object()["apiVersion"] = kind.api_version();
     patched.get_object()["kind"] = kind.kind;
   }
-  if (auto many = refuse_many_elements(patched, request->custom != nullptr)) return std::unexpected(std::move(*many));
+  if (auto many = Typing::of(*request).refuse_many_elements(patched)) return std::unexpected(std::move(*many));
   if (auto decoded = decode_document(*request, kind, patched, repeated, true, [&] { return std::optional(current); }); !decoded) {
     auto& refusal = decoded.error();
-    // A custom object that says to be something else is a finding of its own.
-    if (request->custom != nullptr && refusal.status.code == 422) return std::unexpected(std::move(refusal.status));
+    if (refusal.is == BodyRefusal::Is::kOtherType) return std::unexpected(std::move(refusal.status));
     if (!is_strategic) return refused(refusal.reason);
     return std::unexpected(model::invalid_object(
         "", "", "",
@@ -186,7 +185,7 @@ model::ApiResult<ParsedPatch> parse_patch(const Request& request, std::string_vi
   auto patch = json::parse(request.http.body, options);
   if (patch) {
     if (may_have_many_elements(request.http.body.size()))
-      if (auto many = refuse_many_elements(*patch, request.custom != nullptr)) return std::unexpected(std::move(*many));
+      if (auto many = Typing::of(request).refuse_many_elements(*patch)) return std::unexpected(std::move(*many));
     out.document = std::move(*patch);
     return out;
   }
@@ -282,7 +281,7 @@ model::ApiResult<Configuration> read_configuration(Request& request, const model
         fmt::format("error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type "
                     "map[string]interface {{}}",
                     model::go_json_kind(config))));
-  if (auto many = refuse_many_elements(config, request.custom != nullptr)) return std::unexpected(std::move(*many));
+  if (auto many = Typing::of(request).refuse_many_elements(config)) return std::unexpected(std::move(*many));
   const auto given_version = json::get_string(config, {"apiVersion"});
   const auto given_kind = json::get_string(config, {"kind"});
   if (given_version != kind.api_version() || given_kind != kind.kind)
@@ -380,14 +379,9 @@ model::ApiStatus invalid_patch_option(model::FieldError::Type type, std::string_
 
 model::ApiResult<Produce> produce_of(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind) {
   const auto type = media_type(request->http.headers.get("Content-Type"));
+  if (auto refused = Typing::of(*request).refuse_patch(type)) return std::unexpected(std::move(*refused));
   if (type == "application/json-patch+json") return json_patch(authorizer, request, kind);
   if (type == "application/merge-patch+json") return merge_patch(authorizer, request, kind);
-  // What a custom kind's lists merge by is nowhere said (handlers/patch.go: no strategic merge for unstructured objects).
-  if (request->custom != nullptr)
-    return std::unexpected(
-        model::unsupported_media_type("the body of the request was in an unknown format - accepted media types include: "
-                                      "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"));
-  if (type != "application/strategic-merge-patch+json") return std::unexpected(model::unknown_patch_type());
   return strategic_patch(authorizer, request, kind);
 }
 

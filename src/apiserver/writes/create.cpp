@@ -1,5 +1,6 @@
 // The steps of a creation.
 #include "apiserver/apply/managed_fields.h"
+#include "apiserver/request/typing.h"
 #include "apiserver/writes/steps.h"
 #include "model/features.h"
 #include "model/kind_hooks.h"
@@ -135,7 +136,7 @@ StepResult prepare_new(WritePipeline& writes, const WritePtr& operation) {
 
 StepResult validate_new(WritePipeline& writes, const WritePtr& operation) {
   auto& object = operation->admission.object;
-  if (auto refused = refuse_multiplied(*operation)) return std::unexpected(std::move(*refused));
+  if (auto refused = Typing::of(*operation->request).refuse_multiplied(object)) return std::unexpected(std::move(*refused));
   if (const auto errors = complete_and_validate(writes.ground, *operation, nullptr, object); !errors.empty())
     return std::unexpected(model::invalid_object(operation->kind->group, operation->kind->kind, operation->name, errors));
   if (writes.options.warns_of_objects) warn(*operation, nullptr, object);

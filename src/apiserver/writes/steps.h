@@ -110,8 +110,6 @@ RuledWrite ruled(const Ground& ground, const WriteOperation& operation);
 /// Everything that is wrong with what would be stored; `old` is null at creation. What a kind's rules complete is completed in `object`.
 model::FieldErrors complete_and_validate(const Ground& ground, const WriteOperation& operation, const json::Value* old,
                                          json::Value& object);
-/// Why a custom object, of which defaults may have made a multiple, is not worth looking at any more.
-std::optional<model::ApiStatus> refuse_multiplied(const WriteOperation& operation);
 /// Why the object as admission left it is not the one that the write is about: another kind or another namespace.
 std::optional<model::ApiStatus> refuse_exchanged(const WriteOperation& operation, json::Value& object);
 /// The rule of the kind that says who may write it.

@@ -1,5 +1,6 @@
 // The steps of a change to what is there.
 #include "apiserver/apply/managed_fields.h"
+#include "apiserver/request/typing.h"
 #include "apiserver/writes/steps.h"
 #include "model/features.h"
 #include "model/kind_hooks.h"
@@ -249,7 +250,7 @@ StepResult prepare_change(WritePipeline& writes, const WritePtr& operation) {
 StepResult validate_change(WritePipeline& writes, const WritePtr& operation) {
   const auto& kind = *operation->kind;
   auto& object = operation->admission.object;
-  if (auto refused = refuse_multiplied(*operation)) return std::unexpected(std::move(*refused));
+  if (auto refused = Typing::of(*operation->request).refuse_multiplied(object)) return std::unexpected(std::move(*refused));
   auto errors = std::exchange(operation->metadata_findings, {});
   std::ranges::move(complete_and_validate(writes.ground, *operation, &operation->admission.old_object, object), std::back_inserter(errors));
   if (!errors.empty()) return std::unexpected(model::invalid_object(kind.group, kind.kind, operation->name, errors));
@@ -279,8 +280,7 @@ StepResult store_if_changed(WritePipeline& writes, const WritePtr& operation) {
   }
   // What is stored in another version than the stored one moves there with the first write, even of the same.
   const bool is_stale = (writes.options.is_stale && writes.options.is_stale(operation->base->key)) ||
-                        (operation->request->custom != nullptr &&
-                         !operation->base->text()->starts_with(fmt::format(R"({{"apiVersion":"{}",)", storage_kind(kind).api_version())));
+                        Typing::of(*operation->request).is_stale(storage_kind(kind), *operation->base);
   if (!stored.is_deleted && !is_stale && apply::is_same_state(operation->admission.old_object, object) && has_same_owners(*operation)) {
     operation->done(WriteOutcome{operation->base, {}, false});
     return Flow::kWaits;

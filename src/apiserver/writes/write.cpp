@@ -110,10 +110,6 @@ model::FieldErrors complete_and_validate(const Ground& ground, const WriteOperat
   return errors;
 }
 
-std::optional<model::ApiStatus> refuse_multiplied(const WriteOperation& operation) {
-  return operation.request->custom == nullptr ? std::nullopt : refuse_large(operation.admission.object);
-}
-
 std::optional<model::ApiStatus> refuse_exchanged(const WriteOperation& operation, json::Value& object) {
   const auto& kind = *operation.kind;
   model::FieldErrors errors;
