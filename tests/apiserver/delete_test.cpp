@@ -137,6 +137,48 @@ TEST_F(Delete, FinalizersHoldAndRelease) {
   EXPECT_EQ(get(path)->status, 404);
 }
 
+/// A controller's finalizer keeps an object of a custom kind: it can still be taken away once nothing new can be made.
+TEST_F(Delete, WhoFinishesCustomObjectsMayChangeThemWhileTheirDefinitionGoes) {
+  const std::string definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", boxes = "/apis/example.com/v1/boxes";
+  create(definitions, R"({"metadata":{"name":"boxes.example.com"},"spec":{"group":"example.com","scope":"Cluster",
+      "names":{"plural":"boxes","singular":"box","kind":"Box"},"versions":[{"name":"v1","served":true,"storage":true,
+      "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}})");
+  loop_.run_for(std::chrono::seconds(1));
+  const auto box = [](std::string_view name) {
+    return fmt::format(R"({{"apiVersion":"example.com/v1","kind":"Box","metadata":{{"name":"{}","finalizers":["x.io/hold"]}}}})", name);
+  };
+  create(boxes, box("a"));
+  remove(definitions + "/boxes.example.com");
+  loop_.run_for(std::chrono::seconds(10));
+  const auto late = post(boxes, box("late"));
+  EXPECT_STATUS(late, 405, "MethodNotAllowed");
+  EXPECT_EQ(text(late->document(), {"message"}), "create not allowed while custom resource definition is terminating");
+  EXPECT_EQ(patch(boxes + "/a", R"({"metadata":{"finalizers":null}})")->status, 200);
+  loop_.run_for(std::chrono::seconds(60));
+  EXPECT_EQ(get(definitions + "/boxes.example.com")->status, 404);
+}
+
+/// An autoscaler is stored as autoscaling/v2.
+TEST_F(Delete, IsJudgedAndShownInTheVersionAskedFor) {
+  const std::string scalers = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers";
+  create(scalers, R"({"metadata":{"name":"h","finalizers":["x.io/hold"]},"spec":{"maxReplicas":3,"targetCPUUtilizationPercentage":80,
+      "scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"}}})");
+  const std::string policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+  create(policies, R"({"metadata":{"name":"p"},"spec":{"matchConstraints":{"matchPolicy":"Exact","resourceRules":[
+      {"apiGroups":["autoscaling"],"apiVersions":["v1"],"operations":["DELETE"],"resources":["horizontalpodautoscalers"]}]},
+      "validations":[{"expression":"oldObject.spec.targetCPUUtilizationPercentage != 80","message":"not this one"}]}})");
+  create(policies.substr(0, policies.size() - 3) + "ybindings",
+         R"({"metadata":{"name":"b"},"spec":{"policyName":"p","validationActions":["Deny"]}})");
+  const auto refused = remove(scalers + "/h");
+  EXPECT_STATUS(refused, 422, "Invalid");
+  EXPECT_NE(refused->body.find("not this one"), std::string::npos) << refused->body;
+  remove(policies.substr(0, policies.size() - 3) + "ybindings/b");
+  const auto tried = remove(scalers + "/h?dryRun=All")->document();
+  EXPECT_EQ(text(tried, {"apiVersion"}), "autoscaling/v1");
+  EXPECT_EQ(json::get_int(tried, {"spec", "targetCPUUtilizationPercentage"}), 80);
+  EXPECT_FALSE(text(tried, {"metadata", "deletionTimestamp"}).empty());
+}
+
 TEST_F(Delete, PropagationBecomesFinalizers) {
   create(kMaps, config_map("a"));
   auto foreground = remove(std::string(kMaps) + "/a?propagationPolicy=Foreground");

@@ -114,6 +114,13 @@ Mark mark_deleted(const WriteOperation& deletion, json::Value& document, TimePoi
   return {.remove_next = goes_now};  // Watchers see that it ends before they see it go.
 }
 
+/// What a dry run would have stored: no revision is given for that.
+ObjectPtr as_if_stored(const StoredObject& base, Proposal proposal) {
+  proposal.value.insert(proposal.revision_offset, std::to_string(base.revision));
+  return std::make_shared<const StoredObject>(proposal.key, make_bytes(std::move(proposal.value)), base.revision, base.create_revision,
+                                              proposal.meta);
+}
+
 /// A namespace that goes once nothing is left in it.
 bool is_being_emptied(const json::Value& document) {
   return json::find(document, {"metadata", "deletionTimestamp"}) != nullptr && !json::get_array(document, {"spec", "finalizers"}).empty();
@@ -188,8 +195,6 @@ StepResult decode_deletion(WritePipeline& writes, const WritePtr& deletion) {
     if (!outcome) return writes.respond.status(*request, outcome.error());
     if (outcome->gone && !life_of(*request->kind).is_answered_when_deleted)
       return writes.respond.success(*request, 200, request->info.name, outcome->object->meta.uid);
-    // On a dry run that changes something the object is what it was.
-    if (!outcome->document.is_null()) outcome->object = nullptr;
     writes.respond.written(request, 200, std::move(*outcome));
   };
   return Flow::kNext;
@@ -238,12 +243,12 @@ StepResult store_deletion(WritePipeline& writes, const WritePtr& deletion) {
     deletion->done(WriteOutcome{.object = deletion->base});
     return Flow::kWaits;
   }
+  auto proposal = proposal_of(writes.ground, storage_kind(kind), document);
   if (deletion->dry_run) {
-    deletion->done(WriteOutcome{.object = deletion->base, .document = std::move(document), .gone = mark.remove_now || mark.remove_next});
+    deletion->done(WriteOutcome{.object = as_if_stored(*deletion->base, std::move(proposal)), .gone = mark.remove_now || mark.remove_next});
     return Flow::kWaits;
   }
-  auto before = takes_addresses(kind) && mark.remove_now ? document : json::Value();
-  auto proposal = make_proposal(writes.ground, storage_kind(kind), std::move(document));
+  auto before = takes_addresses(kind) && mark.remove_now ? std::move(document) : json::Value();
   proposal.expected = deletion->base->revision;
   proposal.is_delete = mark.remove_now;
   if (mark.remove_now) proposal.value.clear();
