@@ -1,5 +1,6 @@
 #include "apiserver/aggregation/registrations.h"
 
+#include "apiserver/cache/follow.h"
 #include "apiserver/cache/object_codec.h"
 #include "base/base64.h"
 
@@ -28,11 +29,10 @@ Registration read_registration(const StoredObject& object) {
   return out;
 }
 
-struct Registrations::State final : WatchSink {
+struct Registrations::State {
   explicit State(std::function<void()> told) : changed(std::move(told)) {}
 
-  bool deliver(const WatchEvent& event) override {
-    if (event.type == WatchEventType::kBookmark || event.object == nullptr) return true;
+  void take(const WatchEvent& event) {
     auto registration = read_registration(*event.object);
     const auto key = std::pair(registration.group, registration.version);
     {
@@ -46,7 +46,6 @@ struct Registrations::State final : WatchSink {
       table = std::move(next);
     }
     changed();
-    return true;
   }
 
   const std::function<void()> changed;
@@ -56,9 +55,8 @@ struct Registrations::State final : WatchSink {
 };
 
 Registrations::Registrations(ObjectCache& cache, std::function<void()> changed) : state_(std::make_shared<State>(std::move(changed))) {
-  WatchFilter filter;
-  filter.prefix = make_prefix("apiregistration.k8s.io", "apiservices");
-  watch_ = cache.watch(std::move(filter), 0, true, state_);
+  const auto take = [this](const WatchEvent& event) { state_->take(event); };
+  watch_ = follow(cache, make_prefix("apiregistration.k8s.io", "apiservices"), take);
 }
 
 Registrations::~Registrations() = default;

@@ -6,6 +6,7 @@
 #include "apiserver/auth/node_authorizer.h"
 #include "apiserver/auth/rbac_grants.h"
 #include "apiserver/auth/rule_coverage.h"
+#include "apiserver/cache/follow.h"
 #include "base/json.h"
 #include "model/go_words.h"
 
@@ -20,26 +21,6 @@ constexpr std::size_t kAtOnce = 2000;
 constexpr std::size_t kGrantSteps = 4;
 /// Of the rules that one answer shows.
 constexpr std::size_t kMostShownBytes = std::size_t{1} << 20;
-
-class RoleSink final : public WatchSink {
- public:
-  RoleSink(std::shared_ptr<RbacGrants> grants, bool cluster, bool bindings)
-      : grants_(std::move(grants)), cluster_(cluster), bindings_(bindings) {}
-  bool deliver(const WatchEvent& event) override {
-    if (event.object == nullptr) return true;
-    const bool deleted = event.type == WatchEventType::kDeleted;
-    if (bindings_) {
-      grants_->put_binding(*event.object, cluster_, deleted);
-    } else {
-      grants_->put_role(*event.object, cluster_, deleted);
-    }
-    return true;
-  }
-
- private:
-  std::shared_ptr<RbacGrants> grants_;
-  bool cluster_, bindings_;
-};
 
 /// Whether an update leaves all as it is but what the garbage collector changes (pkg/registry/rbac: IsOnlyMutatingGCFields).
 bool only_the_collectors_fields_differ(json::Value before, json::Value after) {
@@ -70,8 +51,11 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
                                  {"roles", false, false},
                                  {"clusterrolebindings", true, true},
                                  {"rolebindings", false, true}}) {
-      WatchFilter filter{.prefix = make_prefix(kGroup, source.plural)};
-      watches_.push_back(cache.watch(std::move(filter), 0, true, std::make_shared<RoleSink>(grants_, source.cluster, source.bindings)));
+      const auto put = source.bindings ? &RbacGrants::put_binding : &RbacGrants::put_role;
+      watches_.push_back(
+          follow(cache, make_prefix(kGroup, source.plural), [grants = grants_, put, cluster = source.cluster](const WatchEvent& event) {
+            std::invoke(put, *grants, *event.object, cluster, event.type == WatchEventType::kDeleted);
+          }));
     }
   }
 

@@ -1,10 +1,11 @@
 #include "apiserver/cache/mirror.h"
 
+#include "apiserver/cache/follow.h"
 #include "apiserver/cache/object_codec.h"
 
 namespace berth::apiserver {
 
-struct Mirror::State final : WatchSink {
+struct Mirror::State {
   struct Entry {
     ObjectPtr object;
     Document document;
@@ -13,8 +14,7 @@ struct Mirror::State final : WatchSink {
   mutable std::map<std::pair<std::string, std::string>, Entry> entries;  // (namespace, name)
   std::uint64_t generation = 0;
 
-  bool deliver(const WatchEvent& event) override {
-    if (event.type == WatchEventType::kBookmark || event.object == nullptr) return true;
+  void take(const WatchEvent& event) {
     const std::lock_guard lock(mutex);
     const auto key = std::pair(std::string(event.object->meta.ns), std::string(event.object->meta.name));
     if (event.type == WatchEventType::kDeleted) {
@@ -23,7 +23,6 @@ struct Mirror::State final : WatchSink {
       entries[key] = {event.object, nullptr};
     }
     ++generation;
-    return true;
   }
 
   static const Document& document_of(Entry& entry) {
@@ -32,10 +31,8 @@ struct Mirror::State final : WatchSink {
   }
 };
 
-Mirror::Mirror(ObjectCache& cache, std::string_view storage_group, std::string_view plural) : state_(std::make_shared<State>()) {
-  WatchFilter filter;
-  filter.prefix = make_prefix(storage_group, plural);
-  watch_ = cache.watch(std::move(filter), 0, true, state_);
+Mirror::Mirror(ObjectCache& cache, std::string_view storage_group, std::string_view plural) : state_(std::make_unique<State>()) {
+  watch_ = follow(cache, make_prefix(storage_group, plural), [this](const WatchEvent& event) { state_->take(event); });
 }
 
 Mirror::~Mirror() = default;

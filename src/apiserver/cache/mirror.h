@@ -18,6 +18,8 @@ class Mirror {
   using Document = std::shared_ptr<const json::Value>;
   Mirror(ObjectCache& cache, std::string_view storage_group, std::string_view plural);
   ~Mirror();
+  Mirror(const Mirror&) = delete;
+  Mirror& operator=(const Mirror&) = delete;
 
   /// Null when there is none.
   [[nodiscard]] Document get(std::string_view ns, std::string_view name) const;
@@ -31,7 +33,7 @@ class Mirror {
 
  private:
   struct State;
-  std::shared_ptr<State> state_;
+  const std::unique_ptr<State> state_;
   std::unique_ptr<Watch> watch_;
 };
 

@@ -5,20 +5,22 @@
 
 #include "apiserver/definitions/custom_resources.h"
 #include "apiserver/ground/ground.h"
+#include "base/lifeline.h"
 
 namespace berth::apiserver {
 
-/// Follows the policies from its construction to its destruction; what is under way then is left. Both outlive it.
+/// Follows the policies from its construction to its destruction, when no worker runs any more; what is under way then is left. Both
+/// outlive it.
 class PolicyStatus {
  public:
   PolicyStatus(Ground& ground, const CustomResources& custom);
-  ~PolicyStatus();
-  PolicyStatus(const PolicyStatus&) = delete;
-  PolicyStatus& operator=(const PolicyStatus&) = delete;
 
  private:
-  struct Follower;
-  std::shared_ptr<Follower> follower_;
+  void look_at(const std::string& key) const;
+
+  Ground& ground_;
+  const CustomResources& custom_;
+  Lifeline lifeline_;
   std::unique_ptr<Watch> watch_;
 };
 
