@@ -168,46 +168,6 @@ Write add_finalizer(Kind kind, const Object& object, const json::Value& document
   return patch_object(kind, object, {{"metadata", json::Object{{"finalizers", std::move(finalizers)}}}});
 }
 
-const json::Value* find_condition(const json::Value& document, std::string_view type) {
-  for (const json::Value& condition : json::get_array(document, {"status", "conditions"}))
-    if (json::get_string(condition, {"type"}) == type) return &condition;
-  return nullptr;
-}
-
-std::string_view condition_status(const json::Value& document, std::string_view type) {
-  const json::Value* condition = find_condition(document, type);
-  return condition == nullptr ? std::string_view{} : json::get_string(*condition, {"status"});
-}
-
-bool set_condition(json::Array& conditions, const Condition& wanted, TimePoint now, bool with_update_time) {
-  json::Object fresh{{"type", wanted.type}, {"status", wanted.status}};
-  if (with_update_time) fresh["lastUpdateTime"] = format_rfc3339(now);
-  fresh["lastTransitionTime"] = format_rfc3339(now);
-  fresh["reason"] = wanted.reason;
-  fresh["message"] = wanted.message;
-  for (json::Value& condition : conditions) {
-    if (json::get_string(condition, {"type"}) != wanted.type) continue;
-    const bool same_status = json::get_string(condition, {"status"}) == wanted.status;
-    if (same_status && json::get_string(condition, {"reason"}) == wanted.reason &&
-        json::get_string(condition, {"message"}) == wanted.message)
-      return false;
-    if (same_status) fresh["lastTransitionTime"] = json::get_string(condition, {"lastTransitionTime"});
-    condition = std::move(fresh);
-    return true;
-  }
-  conditions.push_back(std::move(fresh));
-  return true;
-}
-
-bool remove_condition(json::Array& conditions, std::string_view type) {
-  for (auto it = conditions.begin(); it != conditions.end(); ++it) {
-    if (json::get_string(*it, {"type"}) != type) continue;
-    conditions.erase(it);
-    return true;
-  }
-  return false;
-}
-
 std::int64_t burst_of(const Object& owner, std::int64_t burst) {
   const auto fit = static_cast<std::int64_t>(Plan::kMostBytes / std::max<std::size_t>(owner.text_bytes(), 1));
   return std::clamp<std::int64_t>(fit, 1, burst);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "controllers/controller.h"
+#include "model/conditions.h"
 
 namespace berth::controllers {
 
@@ -32,16 +33,11 @@ bool has_finalizer(const json::Value& document, std::string_view name);
 Write remove_finalizer(Kind kind, const Object& object, const json::Value& document, std::string_view name);
 Write add_finalizer(Kind kind, const Object& object, const json::Value& document, std::string_view name);
 
-/// A condition of the list, or null.
-const json::Value* find_condition(const json::Value& document, std::string_view type);
-std::string_view condition_status(const json::Value& document, std::string_view type);
-struct Condition {
-  std::string type, status, reason, message;
-};
-/// Sets a condition, keeping lastTransitionTime when its status stays (metav1.Condition's rule). `update_time`: also maintain
-/// lastUpdateTime, moved by every change of status, reason (Deployment's rule). False when nothing changed.
-bool set_condition(json::Array& conditions, const Condition& condition, TimePoint now, bool with_update_time = false);
-bool remove_condition(json::Array& conditions, std::string_view type);
+using model::Condition;
+using model::condition_status;
+using model::find_condition;
+using model::remove_condition;
+using model::set_condition;
 
 /// A pod of a template: labels, annotations, finalizers and spec of the template, owned and controlled by `owner`.
 json::Object pod_from_template(const json::Value& pod_template, Kind owner_kind, const Object& owner, const std::string& generate_name);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "model/conditions.h"
+
 namespace berth::pools {
 namespace {
 
@@ -16,19 +18,7 @@ constexpr Duration kDraining = std::chrono::minutes(2);
 
 bool set_condition(json::Array& conditions, std::string_view type, std::string_view status, std::string_view reason,
                    const std::string& message, TimePoint now) {
-  for (json::Value& one : conditions) {
-    if (json::get_string(one, {"type"}) != type) continue;
-    const bool is_same = json::get_string(one, {"status"}) == status;
-    if (is_same && json::get_string(one, {"reason"}) == reason && json::get_string(one, {"message"}) == message) return false;
-    if (!is_same) json::set(one, {"lastTransitionTime"}, json::Value(format_rfc3339(now)));
-    json::set(one, {"status"}, json::Value(status));
-    json::set(one, {"reason"}, json::Value(reason));
-    json::set(one, {"message"}, json::Value(message));
-    return true;
-  }
-  conditions.push_back(json::Object{
-      {"type", type}, {"status", status}, {"reason", reason}, {"message", message}, {"lastTransitionTime", format_rfc3339(now)}});
-  return true;
+  return model::set_condition(conditions, {std::string(type), std::string(status), std::string(reason), message}, now);
 }
 
 Keeper::Keeper(Catalogue catalogue, KeeperOptions options)

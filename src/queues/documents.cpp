@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/hex.h"
+#include "model/conditions.h"
 
 namespace berth::queues {
 namespace {
@@ -39,24 +40,10 @@ void drop_if(Array& items, const std::function<bool(const Value&)>& is_unwanted)
 
 bool set_condition(Value& document, std::string_view type, bool is_true, std::string_view reason, std::string_view message, TimePoint now) {
   constexpr std::size_t kLongest = 32 * 1024;
-  const std::string text(message.substr(0, kLongest));
-  Array conditions = get_array(document, {"status", "conditions"});
-  auto found = std::ranges::find_if(conditions, [&](const Value& one) { return get_string(one, {"type"}) == type; });
-  const std::string_view status = is_true ? "True" : "False";
-  if (found == conditions.end()) {
-    conditions.push_back(Object{{"type", type}});
-    found = conditions.end() - 1;
-  }
-  const bool turned = get_string(*found, {"status"}) != status;
-  if (!turned && get_string(*found, {"reason"}) == reason && get_string(*found, {"message"}) == text) return false;
-  Object& condition = found->get_object();
-  condition["status"] = status;
-  condition["reason"] = reason;
-  condition["message"] = text;
-  condition["observedGeneration"] = json::get_int(document, {"metadata", "generation"});
-  if (turned) condition["lastTransitionTime"] = format_rfc3339(now);
-  json::set(document, {"status", "conditions"}, std::move(conditions));
-  return true;
+  return model::set_condition(document,
+                              {std::string(type), is_true ? "True" : "False", std::string(reason), std::string(message.substr(0, kLongest)),
+                               json::get_int(document, {"metadata", "generation"})},
+                              now);
 }
 
 bool unset_reservation(Value& workload, std::string_view reason, std::string_view message, TimePoint now) {

@@ -1,6 +1,7 @@
 // Whether aggregated servers answer (kube-aggregator/pkg/controllers/status/remote), and what they say they serve.
 #include "apiserver/aggregation/aggregator.h"
 #include "apiserver/ground/proposals.h"
+#include "model/conditions.h"
 #include "model/features.h"
 #include "model/kinds.h"
 
@@ -258,21 +259,7 @@ void Aggregator::set_condition(const Registration& registration, const Condition
   const bool is_other_service = now.service_ns != registration.service_ns || now.service_name != registration.service_name;
   if (is_other_service || condition == Condition{now.status, now.reason, now.message}) return;
   auto document = decode_object(*object);
-  json::Object said{{"type", "Available"},
-                    {"status", condition.status},
-                    {"lastTransitionTime", ground_.now_text()},
-                    {"reason", condition.reason},
-                    {"message", condition.message}};
-  json::Array conditions;
-  for (const auto& one : json::get_array(document, {"status", "conditions"})) {
-    if (json::get_string(one, {"type"}) != "Available") {
-      conditions.push_back(one);
-    } else if (json::get_string(one, {"status"}) == condition.status) {
-      said["lastTransitionTime"] = json::get_string(one, {"lastTransitionTime"});
-    }
-  }
-  conditions.push_back(std::move(said));
-  json::set(document, {"status", "conditions"}, std::move(conditions));
+  model::set_condition(document, {"Available", condition.status, condition.reason, condition.message}, ground_.loop.now());
   put(ground_, kind, std::move(document), object->revision);  // Whoever was faster is looked at next.
 }
 

@@ -1,8 +1,10 @@
 #include "apiserver/definitions/custom_resources.h"
 
 #include "apiserver/apply/managed_fields.h"
+#include "apiserver/cache/follow.h"
 #include "apiserver/ground/proposals.h"
 #include "custom/check_definition.h"
+#include "model/conditions.h"
 
 namespace berth::apiserver {
 namespace {
@@ -12,46 +14,11 @@ using json::Value;
 constexpr std::string_view kFinalizer = "customresourcecleanup.apiextensions.k8s.io";
 constexpr auto kRemainingPause = std::chrono::milliseconds(500);
 
-struct Condition {
-  std::string_view type, status, reason;
-  std::string message;
-};
+using model::Condition;
+using model::find_condition;
+using model::set_condition;
 
-const Value* find_condition(const Value& document, std::string_view type) {
-  for (const auto& condition : json::get_array(document, {"status", "conditions"}))
-    if (json::get_string(condition, {"type"}) == type) return &condition;
-  return nullptr;
-}
-
-bool is_condition_true(const Value& document, std::string_view type) {
-  const auto* condition = find_condition(document, type);
-  return condition != nullptr && json::get_string(*condition, {"status"}) == "True";
-}
-
-void set_condition(Value& document, const Condition& condition, const std::string& now) {
-  auto& slot = json::ensure_object(document, {"status"})["conditions"];
-  if (!slot.is_array()) slot = json::Array();
-  auto& list = slot.get_array();
-  auto found = std::ranges::find_if(list, [&](const Value& one) { return json::get_string(one, {"type"}) == condition.type; });
-  if (found == list.end()) {
-    list.push_back(json::Object{{"type", condition.type}, {"status", ""}});
-    found = list.end() - 1;
-  }
-  auto& object = found->get_object();
-  if (json::get_string(*found, {"status"}) != condition.status) object["lastTransitionTime"] = now;
-  object["status"] = condition.status;
-  object["reason"] = condition.reason;
-  object["message"] = condition.message;
-}
-
-void remove_condition(Value& document, std::string_view type) {
-  auto* list = json::find(document, {"status", "conditions"});
-  if (list == nullptr || !list->is_array()) return;
-  json::Array kept;
-  for (const auto& one : list->get_array())
-    if (json::get_string(one, {"type"}) != type) kept.push_back(one);
-  *list = std::move(kept);
-}
+bool is_condition_true(const Value& document, std::string_view type) { return model::condition_status(document, type) == "True"; }
 
 json::Object names_document(const custom::Names& names) {
   json::Object out{{"plural", names.plural}};
@@ -80,7 +47,7 @@ NameCheck check_names(const custom::Names& wanted, const custom::Names& had, con
   NameCheck out;
   out.accepted = had;
   const auto refuse = [&](std::string_view reason, std::string message) {
-    out.condition = {"NamesAccepted", "False", reason, std::move(message)};
+    out.condition = {"NamesAccepted", "False", std::string(reason), std::move(message)};
   };
   const auto take = [&](const std::string& name, const std::string& before, const std::set<std::string>& used, std::string_view reason,
                         std::string& into) {
@@ -126,15 +93,13 @@ std::string structural_problem(const Value& document) {
 
 }  // namespace
 
-/// Hears of changed definitions.
-struct CustomResources::Follower final : WatchSink {
+/// Answered later than the server may live.
+struct CustomResources::Follower {
   std::mutex mutex;
   CustomResources* owner = nullptr;  ///< Null once it is gone.
-  bool deliver(const WatchEvent& event) override {
-    if (event.object == nullptr) return true;
+  void enqueue(const std::string& name) {
     const std::lock_guard lock(mutex);
-    if (owner != nullptr) owner->enqueue(std::string(event.object->meta.name));
-    return true;
+    if (owner != nullptr) owner->enqueue(name);
   }
 };
 
@@ -171,7 +136,8 @@ void CustomResources::start() {
   publish();
   follower_ = std::make_shared<Follower>();
   follower_->owner = this;
-  watch_ = ground_.cache->watch(std::move(all), stored.revision, false, follower_);
+  const auto changed = [this](const WatchEvent& event) { enqueue(std::string(event.object->meta.name)); };
+  watch_ = follow(*ground_.cache, std::move(all.prefix), changed, stored.revision);
   // What was left half done goes on.
   for (const auto& object : stored.items) enqueue(std::string(object->meta.name));
 }
@@ -250,7 +216,7 @@ void CustomResources::forget(const std::string& name) {
 /// Names and conditions as they are to be; whether anything of the status changed.
 bool CustomResources::settle_status(const Entry& entry, Value& document) {
   const auto before = *json::find(document, "status");
-  const auto now = ground_.now_text();
+  const auto now = ground_.loop.now();
   const auto& definition = *entry.definition;
   std::set<std::string> resources, kinds;
   for (const auto& [name, other] : entries_) {
@@ -288,12 +254,13 @@ bool CustomResources::settle_status(const Entry& entry, Value& document) {
     set_condition(document, {"Established", "False", "NotAccepted", "not all names are accepted"}, now);
   }
   if (entry.problem.empty()) {
-    if (find_condition(document, "NonStructuralSchema") != nullptr) remove_condition(document, "NonStructuralSchema");
+    if (find_condition(document, "NonStructuralSchema") != nullptr)
+      model::remove_condition(json::find(document, {"status", "conditions"})->get_array(), "NonStructuralSchema");
   } else {
     set_condition(document, {"NonStructuralSchema", "True", "Violations", entry.problem}, now);
   }
   const auto approval = custom::approval_of(definition.group, document);
-  static const std::map<custom::Approval, std::pair<std::string_view, std::string_view>> kApprovals = {
+  static const std::map<custom::Approval, std::pair<std::string, std::string>> kApprovals = {
       {custom::Approval::kInvalid, {"False", "InvalidAnnotation"}},
       {custom::Approval::kMissing, {"False", "MissingAnnotation"}},
       {custom::Approval::kApproved, {"True", "ApprovedAnnotation"}},
@@ -337,14 +304,11 @@ void CustomResources::begin_deletion(Value& definition) const {
   set_condition(definition,
                 {"Terminating", "True", "InstanceDeletionPending",
                  "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"},
-                ground_.now_text());
+                ground_.loop.now());
 }
 
 void CustomResources::again_later(const std::string& name) {
-  ground_.loop.schedule_after(kRemainingPause, [follower = follower_, name] {
-    const std::lock_guard lock(follower->mutex);
-    if (follower->owner != nullptr) follower->owner->enqueue(name);
-  });
+  ground_.loop.schedule_after(kRemainingPause, [follower = follower_, name] { follower->enqueue(name); });
 }
 
 bool CustomResources::delete_instances(const Entry& entry) {
@@ -352,7 +316,7 @@ bool CustomResources::delete_instances(const Entry& entry) {
   WatchFilter filter;
   filter.prefix = make_prefix(entry.definition->group, entry.definition->accepted.plural);
   const auto found = ground_.cache->list(filter, "", kBatch);
-  const auto now = ground_.now_text();
+  const auto now = ground_.loop.now();
   bool waits = false;
   for (const auto& object : found.items) {
     auto document = decode_object(*object);
@@ -360,7 +324,7 @@ bool CustomResources::delete_instances(const Entry& entry) {
       take_away(ground_, std::string(object->key), object->revision);
     } else if (json::find(document, {"metadata", "deletionTimestamp"}) == nullptr) {
       auto& metadata = json::ensure_object(document, {"metadata"});
-      metadata["deletionTimestamp"] = now;
+      metadata["deletionTimestamp"] = format_rfc3339(now);
       metadata["deletionGracePeriodSeconds"] = 0;
       metadata["generation"] = json::get_int(document, {"metadata", "generation"}) + 1;
       put(ground_, entry.kinds.front().kind->info.storage(), std::move(document), object->revision);
@@ -372,7 +336,7 @@ bool CustomResources::delete_instances(const Entry& entry) {
 }
 
 void CustomResources::finish_deletion(const std::string& name, const Entry& entry, const StoredObject& object, Value document) {
-  const auto now = ground_.now_text();
+  const auto now = ground_.loop.now();
   const bool is_served = !entry.kinds.empty();
   if (is_served && !delete_instances(entry)) {
     const auto* condition = find_condition(document, "Terminating");
@@ -405,16 +369,12 @@ void CustomResources::write(const StoredObject& base, Value document, const std:
   const auto old = decode_object(base);
   apply::track_update(kind, &old, document, {"kube-apiserver", "status", ground_.loop.now()});
   const bool is_gone = json::find(document, {"metadata", "deletionTimestamp"}) != nullptr && !has_finalizers(document);
-  auto proposal = proposal_of(ground_, kind, document);
-  proposal.expected = base.revision;
-  proposal.is_delete = is_gone;
-  if (is_gone) proposal.value.clear();
   // Somebody was faster: what was written is seen again in any case.
-  ground_.cache->propose(std::move(proposal), [follower = follower_, name](ProposeResult result) {
-    if (result || is_of_storage(result.error())) return;
-    const std::lock_guard lock(follower->mutex);
-    if (follower->owner != nullptr) follower->owner->enqueue(name);
-  });
+  auto done = [follower = follower_, name](const ProposeResult& result) {
+    if (!result && !is_of_storage(result.error())) follower->enqueue(name);
+  };
+  if (is_gone) return take_away(ground_, std::string(base.key), base.revision, std::move(done));
+  put(ground_, kind, std::move(document), base.revision, std::move(done));
 }
 
 }  // namespace berth::apiserver

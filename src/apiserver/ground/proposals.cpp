@@ -6,6 +6,14 @@
 #include "model/schema.h"
 
 namespace berth::apiserver {
+namespace {
+
+void propose(const Ground& ground, Proposal proposal, std::function<void(ProposeResult)> done) {
+  ground.cache->propose(
+      std::move(proposal), done ? std::move(done) : [](const ProposeResult&) {});
+}
+
+}  // namespace
 
 Proposal make_proposal(const Ground& ground, const model::KindInfo& kind, json::Value document) {
   const auto& stored = storage_kind(kind);
@@ -33,8 +41,7 @@ void put(const Ground& ground, const model::KindInfo& kind, json::Value document
          std::function<void(ProposeResult)> done) {
   auto proposal = make_proposal(ground, kind, std::move(document));
   proposal.expected = expected;
-  ground.cache->propose(
-      std::move(proposal), done ? std::move(done) : [](const ProposeResult&) {});
+  propose(ground, std::move(proposal), std::move(done));
 }
 
 ProposeResult put_and_wait(const Ground& ground, const model::KindInfo& kind, json::Value document, Revision expected) {
@@ -43,12 +50,12 @@ ProposeResult put_and_wait(const Ground& ground, const model::KindInfo& kind, js
   return written.get_future().get();
 }
 
-void take_away(const Ground& ground, std::string key, Revision expected) {
+void take_away(const Ground& ground, std::string key, Revision expected, std::function<void(ProposeResult)> done) {
   Proposal gone;
   gone.key = std::move(key);
   gone.is_delete = true;
   gone.expected = expected;
-  ground.cache->propose(std::move(gone), [](const ProposeResult&) {});
+  propose(ground, std::move(gone), std::move(done));
 }
 
 json::Value newborn(const Ground& ground, NameSource& names, const model::KindInfo& kind, json::Value document) {

@@ -19,7 +19,7 @@ void put(const Ground& ground, const model::KindInfo& kind, json::Value document
          std::function<void(ProposeResult)> done = {});
 /// The same, waited for.
 ProposeResult put_and_wait(const Ground& ground, const model::KindInfo& kind, json::Value document, Revision expected);
-void take_away(const Ground& ground, std::string key, Revision expected);
+void take_away(const Ground& ground, std::string key, Revision expected, std::function<void(ProposeResult)> done = {});
 /// The document as the first of its name: what it is, a uid of `names`, its time.
 json::Value newborn(const Ground& ground, NameSource& names, const model::KindInfo& kind, json::Value document);
 

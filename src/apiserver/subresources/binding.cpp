@@ -7,9 +7,9 @@
 
 namespace berth::apiserver {
 
-void set_condition(json::Value& object, std::string_view type, std::string_view status, std::string_view reason, std::string_view message,
-                   TimePoint now, bool with_probe_time) {
-  auto& holder = json::ensure_object(object, {"status"})["conditions"];
+void set_pod_condition(json::Value& pod, std::string_view type, std::string_view status, std::string_view reason, std::string_view message,
+                       TimePoint now) {
+  auto& holder = json::ensure_object(pod, {"status"})["conditions"];
   if (!holder.is_array()) holder = json::Array();
   json::Object* condition = nullptr;
   for (auto& candidate : holder.get_array())
@@ -22,10 +22,9 @@ void set_condition(json::Value& object, std::string_view type, std::string_view 
   if (before == nullptr || !before->is_string() || json::as_view(*before) != status || !condition->contains("lastTransitionTime"))
     (*condition)["lastTransitionTime"] = format_rfc3339(now);
   (*condition)["status"] = status;
-  if (with_probe_time && !condition->contains("lastProbeTime")) (*condition)["lastProbeTime"] = nullptr;
+  if (!condition->contains("lastProbeTime")) (*condition)["lastProbeTime"] = nullptr;
   for (auto [field, text] : {std::pair{"reason", reason}, std::pair{"message", message}}) {
-    // A metav1.Condition (without a probe's time) always has its message.
-    if (text.empty() && (with_probe_time || field != std::string_view("message"))) {
+    if (text.empty()) {
       condition->erase(field);
     } else {
       (*condition)[field] = text;
@@ -38,7 +37,7 @@ namespace {
 model::ApiStatus binding_conflict(std::string_view name, std::string_view why) { return model::conflict("", "pods/binding", name, why); }
 
 void mark_scheduled(json::Value& pod, TimePoint now) {
-  set_condition(pod, "PodScheduled", "True", "", "", now, true);
+  set_pod_condition(pod, "PodScheduled", "True", "", "", now);
   // The condition is another one than the scheduler's: what that had observed goes with it.
   for (auto& condition : json::ensure_object(pod, {"status"})["conditions"].get_array())
     if (json::get_string(condition, {"type"}) == "PodScheduled") condition.get_object().erase("observedGeneration");

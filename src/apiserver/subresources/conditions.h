@@ -5,8 +5,8 @@
 
 namespace berth::apiserver {
 
-/// Sets the condition of that type; lastTransitionTime moves only when the status does.
-void set_condition(json::Value& object, std::string_view type, std::string_view status, std::string_view reason, std::string_view message,
-                   TimePoint now, bool with_probe_time);
+/// As model/conditions.h, of a pod: with the time of a probe, and without an empty reason or message.
+void set_pod_condition(json::Value& pod, std::string_view type, std::string_view status, std::string_view reason, std::string_view message,
+                       TimePoint now);
 
 }  // namespace berth::apiserver

@@ -2,6 +2,7 @@
 #include "apiserver/request/request_body.h"
 #include "apiserver/subresources/conditions.h"
 #include "apiserver/subresources/subresources.h"
+#include "model/conditions.h"
 #include "model/views/workload_views.h"
 
 namespace berth::apiserver {
@@ -56,10 +57,8 @@ std::optional<model::ApiStatus> take_disruption(json::Value& budget, const std::
   }
   json::set(budget, {"status", "disruptionsAllowed"}, allowed - 1);
   if (allowed == 1) {
-    set_condition(budget, "DisruptionAllowed", "False", "InsufficientPods", "", now, false);
     const auto generation = json::get_int(budget, {"metadata", "generation"});
-    for (auto& condition : json::find(budget, {"status", "conditions"})->get_array())
-      if (json::get_string(condition, {"type"}) == "DisruptionAllowed") condition.get_object()["observedGeneration"] = generation;
+    model::set_condition(budget, {"DisruptionAllowed", "False", "InsufficientPods", "", generation}, now);
   }
   json::ensure_object(budget, {"status", "disruptedPods"})[pod] = format_rfc3339(now);
   return std::nullopt;
@@ -109,7 +108,7 @@ void mark_and_delete(WritePipeline& writes, const EvictionPtr& eviction) {
     if (auto status = broken_precondition(eviction->options, pod)) return std::unexpected(std::move(*status));
     auto updated = pod;
     json::erase(updated, {"metadata", "resourceVersion"});
-    set_condition(updated, "DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting", writes.ground.loop.now(), true);
+    set_pod_condition(updated, "DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting", writes.ground.loop.now());
     return updated;
   };
   operation->done = [&writes, eviction](model::ApiResult<WriteOutcome> outcome) {

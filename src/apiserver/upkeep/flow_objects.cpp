@@ -2,8 +2,10 @@
 
 #include <latch>
 
+#include "apiserver/cache/follow.h"
 #include "apiserver/ground/proposals.h"
 #include "base/lifeline.h"
+#include "model/conditions.h"
 #include "model/flow_control.h"
 
 namespace berth::apiserver {
@@ -53,15 +55,6 @@ std::optional<json::Value> kept_up(const json::Value& object, const BootstrapObj
   return out;
 }
 
-json::Object dangling_condition(const std::string& level, bool is_missing, const std::string& now) {
-  return {{"type", "Dangling"},
-          {"status", is_missing ? "True" : "False"},
-          {"lastTransitionTime", now},
-          {"reason", is_missing ? "NotFound" : "Found"},
-          {"message", fmt::format("This FlowSchema references the PriorityLevelConfiguration object named \"{}\" {}", level,
-                                  is_missing ? "but there is no such object" : "and it exists")}};
-}
-
 /// A schema's condition is applied by the server itself, and its field managers say so.
 void own_condition(json::Value& schema, const std::string& now) {
   constexpr std::string_view kManager = "api-priority-and-fairness-config-consumer-v1";
@@ -82,35 +75,20 @@ void own_condition(json::Value& schema, const std::string& now) {
 }
 
 /// The schema with the condition that it should have, where it has another.
-std::optional<json::Value> with_condition(const json::Value& schema, bool is_missing, const std::string& now) {
-  const std::string level(json::get_string(schema, {"spec", "priorityLevelConfiguration", "name"}));
-  auto wanted = dangling_condition(level, is_missing, now);
-  json::Array conditions = json::get_array(schema, {"status", "conditions"});
-  const auto found = std::ranges::find_if(conditions, [](const auto& one) { return json::get_string(one, {"type"}) == "Dangling"; });
-  if (found == conditions.end()) {
-    conditions.emplace_back(std::move(wanted));
-  } else {
-    const auto is_same = [&](std::string_view key) { return json::get_string(*found, {key}) == json::as_view(wanted[key]); };
-    if (is_same("status") && is_same("reason") && is_same("message")) return std::nullopt;
-    *found = std::move(wanted);
-  }
+std::optional<json::Value> with_condition(const json::Value& schema, bool is_missing, TimePoint now) {
+  const auto message = fmt::format("This FlowSchema references the PriorityLevelConfiguration object named \"{}\" {}",
+                                   json::get_string(schema, {"spec", "priorityLevelConfiguration", "name"}),
+                                   is_missing ? "but there is no such object" : "and it exists");
   json::Value out = schema;
-  json::ensure_object(out, {"status"})["conditions"] = std::move(conditions);
-  own_condition(out, now);
+  if (!model::set_condition(out, {"Dangling", is_missing ? "True" : "False", is_missing ? "NotFound" : "Found", message}, now))
+    return std::nullopt;
+  own_condition(out, format_rfc3339(now));
   return out;
 }
 
 }  // namespace
 
 struct FlowObjects::State : Guarded<State> {
-  /// Wakes its owner, whatever has changed.
-  struct Sink final : WatchSink {
-    std::weak_ptr<State> owner;
-    bool deliver(const WatchEvent&) override {
-      if (const auto state = owner.lock()) state->changed();
-      return true;
-    }
-  };
   struct Stored {
     ObjectPtr object;
     json::Value document;
@@ -171,7 +149,7 @@ struct FlowObjects::State : Guarded<State> {
     metadata["creationTimestamp"] = ground.now_text();
     metadata["generation"] = 1;
     metadata["annotations"] = json::Object{{kAutoUpdate, "true"}};
-    if (&kind == &schema_kind()) out = *with_condition(out, false, ground.now_text());
+    if (&kind == &schema_kind()) out = *with_condition(out, false, ground.loop.now());
     return out;
   }
 
@@ -237,7 +215,7 @@ struct FlowObjects::State : Guarded<State> {
     if (keep(schema_kind(), model::flow_control::bootstrap_schemas(), schemas) || wrote_levels) return;
     for (const auto& [name, stored] : schemas) {
       const std::string level(json::get_string(stored.document, {"spec", "priorityLevelConfiguration", "name"}));
-      if (auto better = with_condition(stored.document, !levels.contains(level), ground.now_text()))
+      if (auto better = with_condition(stored.document, !levels.contains(level), ground.loop.now()))
         put(ground, schema_kind(), std::move(*better), stored.object->revision);
     }
   }
@@ -260,13 +238,9 @@ Result<void> FlowObjects::start() {
   if (auto made = state_->make_missing(); !made) return made;
   state_->tell(state_->read(level_kind()), state_->read(schema_kind()));
   if (!state_->follows) return {};
-  for (const auto* kind : {&level_kind(), &schema_kind()}) {
-    auto sink = std::make_shared<State::Sink>();
-    sink->owner = state_;
-    WatchFilter all;
-    all.prefix = make_prefix(kind->storage_group, kind->plural);
-    state_->watches.push_back(state_->ground.cache->watch(std::move(all), 0, true, std::move(sink)));
-  }
+  for (const auto* kind : {&level_kind(), &schema_kind()})
+    state_->watches.push_back(follow(*state_->ground.cache, make_prefix(kind->storage_group, kind->plural),
+                                     state_->guarded([](State& state, const WatchEvent&) { state.changed(); })));
   const std::lock_guard lock(state_->mutex);
   state_->schedule(state_->look_again, kLookAgain, &State::look);
   state_->schedule(state_->rebalance, kRebalance, &State::share_out);
