@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "net/body_gate.h"
 #include "net/connection.h"
 #include "net/http.h"
 #include "net/http_parser.h"
@@ -61,21 +62,6 @@ struct WireAnswer {
 
 struct SessionTimeouts {
   std::chrono::milliseconds header, idle, write;
-};
-
-/// What the bodies of all sessions of a server share.
-struct BodyRules {
-  std::size_t max_bytes = SIZE_MAX;
-  std::function<bool(const HttpRequest& head)> may_send;
-  std::atomic<std::size_t> bytes{0};  ///< Kept of requests that are not complete.
-};
-
-/// What a body is held to, in both versions.
-struct BodyPace {
-  /// Of a body from whomever: what a review or a patch needs.
-  static constexpr std::size_t kUnaskedBytes = 16 * 1024;
-  /// The slowest body accepted, once the header timeout is over.
-  static constexpr std::size_t kMinBytesPerSecond = 16 * 1024;
 };
 
 /// The server's side of one connection. Everything on the reactor's thread.

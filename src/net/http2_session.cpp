@@ -173,10 +173,7 @@ Http2Session::Http2Session(Handler& handler, std::shared_ptr<Reactor> reactor, c
   nghttp2_session_server_new2(&session_, Callbacks::all(), this, Callbacks::options());
 }
 
-Http2Session::~Http2Session() {
-  for (auto& [id, stream] : streams_) count_body(*stream, 0);
-  nghttp2_session_del(session_);
-}
+Http2Session::~Http2Session() { nghttp2_session_del(session_); }
 
 void Http2Session::attach(std::shared_ptr<Connection> connection) {
   connection_ = std::move(connection);
@@ -248,7 +245,7 @@ bool Http2Session::begin_stream(std::int32_t id) {
     reset(id, NGHTTP2_REFUSED_STREAM);
     return true;
   }
-  auto stream = std::make_unique<Stream>();
+  auto stream = std::make_unique<Stream>(bodies_);
   stream->id = id;
   stream->since = reactor_->now();
   streams_.emplace(id, std::move(stream));
@@ -301,31 +298,15 @@ bool Http2Session::take_body(Stream& stream, std::string_view data) {
   if (!connection_) return false;
   if (stream.is_refused || stream.exchange) return true;  // Nobody wants it any more.
   stream.request.body.append(data);
-  count_body(stream, stream.request.body.size());
   if (const auto failure = check_body(stream); failure.status != 0) refuse(stream, failure);
   return true;
 }
 
 ParseFailure Http2Session::check_body(Stream& stream) {
-  auto& request = stream.request;
+  const auto& request = stream.request;
   if (request.body.size() > limits_.parser.max_body_bytes)
     return {413, fmt::format("the request's body is larger than {} bytes", limits_.parser.max_body_bytes)};
-  if (request.body.size() <= BodyPace::kUnaskedBytes) return {};
-  if (bodies_->may_send && !stream.may_send_body) {
-    auto body = std::exchange(request.body, {});
-    stream.may_send_body = bodies_->may_send(request);
-    request.body = std::move(body);
-    if (!stream.may_send_body) return {401, "Unauthorized"};
-  }
-  if (bodies_->bytes.load(std::memory_order_relaxed) > bodies_->max_bytes)
-    return {429, "too many large requests are under way, please try again later"};
-  return {};
-}
-
-void Http2Session::count_body(Stream& stream, std::size_t bytes) {
-  if (bytes > stream.counted_bytes) bodies_->bytes += bytes - stream.counted_bytes;
-  if (bytes < stream.counted_bytes) bodies_->bytes -= stream.counted_bytes - bytes;
-  stream.counted_bytes = bytes;
+  return stream.body_gate.take(request.body.size(), [&] { return head_of(request); });
 }
 
 void Http2Session::take_end(Stream& stream) {
@@ -336,7 +317,7 @@ void Http2Session::take_end(Stream& stream) {
 void Http2Session::dispatch(Stream& stream) {
   // A body that is held back counts on.
   if (!has_room_for(stream)) return held_.push_back(stream.id);
-  count_body(stream, 0);
+  stream.body_gate.end();
   expect(stream, expected_answer(stream.request));
   auto exchange = std::make_shared<ExchangeState>();
   exchange->reactor = reactor_;
@@ -375,7 +356,7 @@ void Http2Session::dispatch_held() {
 
 void Http2Session::refuse(Stream& stream, const ParseFailure& failure) {
   stream.is_refused = true;
-  count_body(stream, 0);
+  stream.body_gate.end();
   const bool has_body = stream.request.method != "HEAD";
   stream.request = {};
   auto body = refusal_body(failure);
@@ -393,7 +374,6 @@ void Http2Session::end_stream(std::int32_t id) {
   if (found == streams_.end()) return;
   const auto stream = std::move(found->second);
   streams_.erase(found);
-  count_body(*stream, 0);
   expect(*stream, 0);
   unsent_bytes_ -= stream->out_bytes;
   idle_since_ = reactor_->now();
@@ -615,7 +595,6 @@ void Http2Session::on_closed(const std::string&) {
   auto streams = std::exchange(streams_, {});
   held_.clear();
   for (auto& [id, stream] : streams) {
-    count_body(*stream, 0);
     if (stream->exchange) let_go(stream->exchange);
   }
   if (on_gone_) std::exchange(on_gone_, nullptr)();

@@ -57,11 +57,13 @@ class Http2Session final : public Session, public std::enable_shared_from_this<H
   friend struct Callbacks;
 
   struct Stream {
+    explicit Stream(std::shared_ptr<BodyRules> rules) : body_gate(std::move(rules)) {}
     std::int32_t id = 0;
     HttpRequest request;  ///< While it comes.
     std::string authority, target, cookies;
-    std::size_t header_bytes = 0, counted_bytes = 0;
-    bool has_head = false, is_complete = false, may_send_body = false, is_refused = false;
+    BodyGate body_gate;
+    std::size_t header_bytes = 0;
+    bool has_head = false, is_complete = false, is_refused = false;
     std::shared_ptr<ExchangeState> exchange;  ///< Once it is handled.
     std::deque<Bytes> out;
     std::size_t out_at = 0, out_bytes = 0;  ///< Sent of the first; unsent of all.
@@ -85,7 +87,6 @@ class Http2Session final : public Session, public std::enable_shared_from_this<H
   [[nodiscard]] bool has_room_for(const Stream& stream) const;
   void expect(Stream& stream, std::size_t bytes);
   void refuse(Stream& stream, const ParseFailure& failure);
-  void count_body(Stream& stream, std::size_t bytes);
   void end_stream(std::int32_t id);
   [[nodiscard]] bool pay_frame(std::uint8_t type, std::size_t length);
   void pay_reset();

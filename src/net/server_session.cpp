@@ -13,7 +13,7 @@ void append_chunk_size(std::string& out, std::size_t size) { fmt::format_to(std:
 
 ServerSession::ServerSession(Handler& handler, std::shared_ptr<Reactor> reactor, const ParserLimits& limits, SessionTimeouts timeouts,
                              std::shared_ptr<BodyRules> bodies)
-    : handler_(handler), reactor_(std::move(reactor)), timeouts_(timeouts), parser_(limits), bodies_(std::move(bodies)) {}
+    : handler_(handler), reactor_(std::move(reactor)), timeouts_(timeouts), parser_(limits), body_gate_(std::move(bodies)) {}
 
 void ServerSession::attach(std::shared_ptr<Connection> connection) {
   connection_ = std::move(connection);
@@ -100,32 +100,15 @@ void ServerSession::dispatch() {
 
 ParseFailure ServerSession::check_body() {
   if (parser_.state() != RequestParser::State::kBody) {
-    count_body(0);
-    may_send_body_ = false;
+    body_gate_.end();
     return {};
   }
-  count_body(parser_.body_bytes());
-  if (parser_.body_bytes() <= BodyPace::kUnaskedBytes) return {};
-  if (bodies_->may_send && !may_send_body_) {
-    HttpRequest head;
-    head.method = parser_.request().method;
-    head.path = parser_.request().path;
-    head.query = parser_.request().query;
-    head.headers = parser_.request().headers;
+  return body_gate_.take(parser_.body_bytes(), [this] {
+    auto head = head_of(parser_.request());
     head.peer = peer_;
     head.remote_address = connection_->remote_address();
-    may_send_body_ = bodies_->may_send(head);
-    if (!may_send_body_) return {401, "Unauthorized"};
-  }
-  if (bodies_->bytes.load(std::memory_order_relaxed) > bodies_->max_bytes)
-    return {429, "too many large requests are under way, please try again later"};
-  return {};
-}
-
-void ServerSession::count_body(std::size_t bytes) {
-  if (bytes > counted_bytes_) bodies_->bytes += bytes - counted_bytes_;
-  if (bytes < counted_bytes_) bodies_->bytes -= counted_bytes_ - bytes;
-  counted_bytes_ = bytes;
+    return head;
+  });
 }
 
 void ServerSession::refuse(const ParseFailure& failure) {

@@ -14,7 +14,6 @@ class ServerSession final : public Session, public std::enable_shared_from_this<
  public:
   ServerSession(Handler& handler, std::shared_ptr<Reactor> reactor, const ParserLimits& limits, SessionTimeouts timeouts,
                 std::shared_ptr<BodyRules> bodies);
-  ~ServerSession() override { count_body(0); }
   /// Gives what takes over when the peer speaks HTTP/2: by ALPN, or with prior knowledge where there is no TLS. Without it only HTTP/1.1 is
   /// spoken.
   void set_http2(std::function<std::shared_ptr<Session>()> make) { make_http2_ = std::move(make); }
@@ -42,7 +41,6 @@ class ServerSession final : public Session, public std::enable_shared_from_this<
   void refuse(const ParseFailure& failure);
   /// Why no more of the body under way is taken; status 0: go on.
   ParseFailure check_body();
-  void count_body(std::size_t bytes);
   void complete(bool closes);
   void resume();
   void note_output();
@@ -58,9 +56,7 @@ class ServerSession final : public Session, public std::enable_shared_from_this<
   std::shared_ptr<Connection> connection_;
   std::shared_ptr<ExchangeState> current_;
   std::optional<PeerCertificate> peer_;
-  std::shared_ptr<BodyRules> bodies_;
-  std::size_t counted_bytes_ = 0;  ///< Of this session in bodies_->bytes.
-  bool may_send_body_ = false;     ///< Asked for the request under way.
+  BodyGate body_gate_;
   bool handling_ = false, eof_ = false, winding_down_ = false, request_started_ = false, continue_sent_ = false;
   MonotonicTime waiting_since_{};
 };
