@@ -171,30 +171,30 @@ std::optional<Circumstances> AdmissionChain::circumstances(const AdmissionReques
   return out;
 }
 
-void AdmissionChain::step(std::size_t index, bool mutating, AdmissionRequest* request, AdmitDone done) const {
+void AdmissionChain::step(std::size_t index, bool mutating, AdmissionRequest& request, AdmitDone done) const {
   for (; index < plugins_.size(); ++index) {
     const auto& [plugin, passes_status_over, _] = plugins_[index];
-    if (!plugin->handles(request->operation)) continue;
-    if (request->fill_in && !passes_status_over && plugin->wants_whole(*request)) std::exchange(request->fill_in, nullptr)();
+    if (!plugin->handles(request.operation)) continue;
+    if (request.fill_in && !passes_status_over && plugin->wants_whole(request)) std::exchange(request.fill_in, nullptr)();
     if (plugin->may_wait()) break;
-    auto admitted = mutating ? plugin->mutate(*request) : plugin->validate(*request);
+    auto admitted = mutating ? plugin->mutate(request) : plugin->validate(request);
     if (!admitted) return done(std::move(admitted));
   }
   if (index == plugins_.size()) {
     if (mutating)
       for (const auto& link : plugins_)
-        if (link.plugin->handles(request->operation) && link.plugin->wants_second_look(*request))
-          return link.plugin->mutate_async(*request, std::move(done));
+        if (link.plugin->handles(request.operation) && link.plugin->wants_second_look(request))
+          return link.plugin->mutate_async(request, std::move(done));
     return done({});
   }
-  auto next = [this, index, mutating, request, done = std::move(done)](Admitted admitted) mutable {
+  auto next = [this, index, mutating, &request, done = std::move(done)](Admitted admitted) mutable {
     if (!admitted) return done(std::move(admitted));
     step(index + 1, mutating, request, std::move(done));
   };
   if (mutating) {
-    plugins_[index].plugin->mutate_async(*request, std::move(next));
+    plugins_[index].plugin->mutate_async(request, std::move(next));
   } else {
-    plugins_[index].plugin->validate_async(*request, std::move(next));
+    plugins_[index].plugin->validate_async(request, std::move(next));
   }
 }
 

@@ -152,10 +152,9 @@ class AdmissionPlugin {
 class AdmissionChain {
  public:
   static Result<std::unique_ptr<AdmissionChain>> create(AdmissionContext context);
-  void mutate(AdmissionRequest& request, AdmitDone done) const { step(0, true, &request, std::move(done)); }
-  void validate(const AdmissionRequest& request, AdmitDone done) const {
-    step(0, false, const_cast<AdmissionRequest*>(&request), std::move(done));
-  }
+  void mutate(AdmissionRequest& request, AdmitDone done) const { step(0, true, request, std::move(done)); }
+  /// The objects may get what they lack, for those who want to see the whole.
+  void validate(AdmissionRequest& request, AdmitDone done) const { step(0, false, request, std::move(done)); }
   /// What everybody's part in this creation or update depends on; nothing where somebody's cannot be told.
   [[nodiscard]] std::optional<Circumstances> circumstances(const AdmissionRequest& write) const;
   [[nodiscard]] std::vector<std::string_view> names() const;
@@ -163,7 +162,7 @@ class AdmissionChain {
 
  private:
   explicit AdmissionChain(AdmissionContext context) : context_(std::move(context)) {}
-  void step(std::size_t index, bool mutating, AdmissionRequest* request, AdmitDone done) const;
+  void step(std::size_t index, bool mutating, AdmissionRequest& request, AdmitDone done) const;
   struct Link {
     std::unique_ptr<AdmissionPlugin> plugin;
     bool passes_status_over = false;
