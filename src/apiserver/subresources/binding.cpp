@@ -46,11 +46,9 @@ void mark_scheduled(json::Value& pod, TimePoint now) {
 model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& binding, const std::string& name,
                                     const WritePipeline& writes) {
   const auto& pods = *model::find_resource("", "pods");
-  for (const auto& [field, what] : {std::pair("uid", "UID"), std::pair("resourceVersion", "ResourceVersion")}) {
-    const auto asked = json::get_string(binding, {"metadata", field}), its = json::get_string(pod, {"metadata", field});
-    if (!asked.empty() && asked != its)
-      return std::unexpected(precondition_conflict(pods, json::get_string(pod, {"metadata", "namespace"}), name, what, asked, its));
-  }
+  const auto its = [&](std::string_view field) { return json::get_string(pod, {"metadata", field}); };
+  if (const auto broken = broken_precondition(json::find(binding, "metadata"), its("uid"), its("resourceVersion")))
+    return std::unexpected(precondition_conflict(pods, its("namespace"), name, *broken));
   if (json::find(pod, {"metadata", "deletionTimestamp"}) != nullptr)
     return std::unexpected(binding_conflict(name, fmt::format("pod {} is being deleted, cannot be assigned to a host", name)));
   if (const auto node = json::get_string(pod, {"spec", "nodeName"}); !node.empty())
@@ -137,12 +135,6 @@ bool bring_along(const json::Value& binding, std::string_view field, std::string
   return true;
 }
 
-/// Whether the Binding means this pod: the uid and revision that it names are the pod's.
-bool means_pod(const json::Value& binding, const StoredObject& pod) {
-  const auto uid = json::get_string(binding, {"metadata", "uid"}), revision = json::get_string(binding, {"metadata", "resourceVersion"});
-  return (uid.empty() || uid == pod.meta.uid) && (revision.empty() || revision == std::to_string(pod.revision));
-}
-
 /// As bound() makes of the document, where that takes no more than a few places of the bytes to be written anew: a pod that waits, no
 /// promise of a node being withdrawn. Nothing otherwise.
 std::optional<BoundBytes> bound_bytes(const StoredObject& pod, const json::Value& binding, TimePoint now) {
@@ -167,7 +159,8 @@ std::optional<BoundBytes> bound_bytes(const StoredObject& pod, const json::Value
   std::array<std::string_view, kPaths> at;
   const HeldText held = pod.text();
   const std::string& text = *held;
-  if (!means_pod(binding, pod) || !scanner.scan(text, at)) return std::nullopt;
+  if (broken_precondition(json::find(binding, "metadata"), pod.meta.uid, std::to_string(pod.revision))) return std::nullopt;
+  if (!scanner.scan(text, at)) return std::nullopt;
   for (const auto absent : {kDeleted, kLink, kNode, kGates, kNominated})
     if (!at[absent].empty()) return std::nullopt;
   // Members are added behind others.

@@ -83,29 +83,17 @@ void delete_pod(WritePipeline& writes, const EvictionPtr& eviction, bool guard_u
   run_steps(writes, std::move(deletion));
 }
 
-/// Who asked for another pod, or another state of it, leaves no mark on this one.
-std::optional<model::ApiStatus> broken_precondition(const json::Value& options, const json::Value& pod) {
-  const auto name = json::get_string(pod, {"metadata", "name"});
-  const auto broken = [&](const char* field, const char* what, const char* ending) -> std::optional<model::ApiStatus> {
-    const auto wanted = json::get_string(options, {"preconditions", field}), there = json::get_string(pod, {"metadata", field});
-    if (wanted.empty() || wanted == there) return std::nullopt;
-    return model::conflict(
-        "", "Pod", name,
-        fmt::format("the {0} in the precondition ({1}) does not match the {0} in record ({2}). The object might have been {3}", what,
-                    wanted, there, ending));
-  };
-  if (auto status = broken("uid", "UID", "deleted and then recreated")) return status;
-  return broken("resourceVersion", "ResourceVersion", "modified");
-}
-
 /// Says on the pod why it goes, then deletes it.
 void mark_and_delete(WritePipeline& writes, const EvictionPtr& eviction) {
   const auto& request = eviction->request;
   if (request->dry_run) return delete_pod(writes, eviction, true);
   auto operation = make_write(writes, request, WriteMode::kMark);
   operation->subresource = "status";
-  operation->produce = [&writes, eviction](const json::Value& pod) -> model::ApiResult<json::Value> {
-    if (auto status = broken_precondition(eviction->options, pod)) return std::unexpected(std::move(*status));
+  operation->produce = [&writes, request, eviction](const json::Value& pod) -> model::ApiResult<json::Value> {
+    // Who asked for another pod, or another state of it, leaves no mark on this one.
+    const auto metadata = [&](std::string_view field) { return json::get_string(pod, {"metadata", field}); };
+    if (auto status = refuse_deletion(*request->kind, metadata("name"), eviction->options, metadata("uid"), metadata("resourceVersion")))
+      return std::unexpected(std::move(*status));
     auto updated = pod;
     json::erase(updated, {"metadata", "resourceVersion"});
     set_pod_condition(updated, "DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting", writes.ground.loop.now());

@@ -25,7 +25,7 @@ StepResult decode_replacement(WritePipeline& writes, const WritePtr& operation) 
   if (model::hooks_of(*request->kind).life->is_created_by_update && operation->subresource.empty()) {
     operation->produce_new = [&writes, request, document = *document]() -> model::ApiResult<json::Value> {
       if (const auto uid = json::get_string(document, {"metadata", "uid"}); !uid.empty())
-        return std::unexpected(precondition_conflict(*request->kind, request->info.ns, request->info.name, "UID", uid, ""));
+        return std::unexpected(precondition_conflict(*request->kind, request->info.ns, request->info.name, {"UID", std::string(uid), ""}));
       if (auto refused = refuse_creation(writes.ground, *request)) return std::unexpected(std::move(*refused));
       auto fresh = document;
       json::erase(fresh, {"metadata", "resourceVersion"});

@@ -11,24 +11,6 @@ constexpr std::string_view kOrphan = "orphan";
 constexpr std::string_view kForeground = "foregroundDeletion";
 constexpr int kMaxDeletionAttempts = 500;
 
-std::optional<model::ApiStatus> check_preconditions(const WriteOperation& deletion, const StoredObject& object) {
-  const auto& kind = *deletion.kind;
-  const auto uid = json::get_string(deletion.options, {"preconditions", "uid"});
-  if (!uid.empty() && uid != object.meta.uid)
-    return model::conflict(
-        kind.storage_group, kind.kind, deletion.name,  // The kind, not the resource: rest.BeforeDelete knows no other word.
-        fmt::format(
-            "the UID in the precondition ({}) does not match the UID in record ({}). The object might have been deleted and then recreated",
-            uid, object.meta.uid));
-  const auto revision = json::get_string(deletion.options, {"preconditions", "resourceVersion"});
-  if (!revision.empty() && revision != std::to_string(object.revision))
-    return model::conflict(kind.storage_group, kind.kind, deletion.name,
-                           fmt::format("the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record ({}). "
-                                       "The object might have been modified",
-                                       revision, object.revision));
-  return std::nullopt;
-}
-
 const model::Life& life_of(const model::KindInfo& kind) { return *model::hooks_of(kind).life; }
 
 std::vector<std::string> finalizers_after(const WriteOperation& deletion, const json::Value& document) {
@@ -210,7 +192,9 @@ StepResult find_victim(WritePipeline& writes, const WritePtr& deletion) {
     return Flow::kWaits;
   }
   if (deletion->base == nullptr) return std::unexpected(model::not_found(kind.group, kind.plural, deletion->name));
-  if (auto wrong = check_preconditions(*deletion, *deletion->base)) return std::unexpected(std::move(*wrong));
+  if (auto wrong =
+          refuse_deletion(kind, deletion->name, deletion->options, deletion->base->meta.uid, std::to_string(deletion->base->revision)))
+    return std::unexpected(std::move(*wrong));
   if (life_of(kind).is_namespace && is_being_emptied(decode_object(*deletion->base)))
     return std::unexpected(model::conflict(
         kind.group, kind.plural, deletion->name,

@@ -78,7 +78,8 @@ std::optional<model::ApiStatus> check_preconditions(WriteOperation& operation, c
   const auto sent_uid = json::get_string(updated, {"metadata", "uid"});
   const bool asks_uid = !sent_uid.empty() && sent_uid != operation.base->meta.uid;
   if (asks_uid && operation.request->info.verb == "update")
-    return precondition_conflict(kind, operation.request->info.ns, operation.name, "UID", sent_uid, operation.base->meta.uid);
+    return precondition_conflict(kind, operation.request->info.ns, operation.name,
+                                 {"UID", std::string(sent_uid), std::string(operation.base->meta.uid)});
   if (!revision.empty() && revision != "0") {
     // A patch carries the present revision along: only a revision of the client's own is an insistence.
     operation.insists_on_revision = !operation.request->info.verb.starts_with("patch");

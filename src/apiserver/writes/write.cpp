@@ -8,8 +8,26 @@
 
 namespace berth::apiserver {
 
-model::ApiStatus precondition_conflict(const model::KindInfo& kind, std::string_view ns, std::string_view name, std::string_view what,
-                                       std::string_view asked, std::string_view present) {
+std::optional<BrokenPrecondition> broken_precondition(const json::Value* named, std::string_view uid, std::string_view revision) {
+  if (named == nullptr) return std::nullopt;
+  for (const auto& [field, what, present] : {std::tuple("uid", "UID", uid), std::tuple("resourceVersion", "ResourceVersion", revision)})
+    if (const auto asked = json::get_string(*named, {field}); !asked.empty() && asked != present)
+      return BrokenPrecondition{what, std::string(asked), std::string(present)};
+  return std::nullopt;
+}
+
+std::optional<model::ApiStatus> refuse_deletion(const model::KindInfo& kind, std::string_view name, const json::Value& options,
+                                                std::string_view uid, std::string_view revision) {
+  const auto broken = broken_precondition(json::find(options, "preconditions"), uid, revision);
+  if (!broken) return std::nullopt;
+  return model::conflict(
+      kind.storage_group, kind.kind, name,
+      fmt::format("the {0} in the precondition ({1}) does not match the {0} in record ({2}). The object might have been {3}", broken->what,
+                  broken->asked, broken->present, broken->what == "UID" ? "deleted and then recreated" : "modified"));
+}
+
+model::ApiStatus precondition_conflict(const model::KindInfo& kind, std::string_view ns, std::string_view name,
+                                       const BrokenPrecondition& broken) {
   const auto& own = model::hooks_of(kind).life->etcd_prefix;
   // Servers inside the server (definitions, other servers) keep theirs under their group.
   const auto folder = kind.group == "apiextensions.k8s.io" || kind.group == "apiregistration.k8s.io" ? fmt::format("/{}", kind.group) : "";
@@ -19,7 +37,7 @@ model::ApiStatus precondition_conflict(const model::KindInfo& kind, std::string_
       kind.group, kind.plural, name,
       fmt::format("StorageError: invalid object, Code: 4, Key: {0}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
                   "{1} in precondition: {2}, {1} in object meta: {3}",
-                  key, what, asked, present));
+                  key, broken.what, broken.asked, broken.present));
 }
 
 std::optional<model::ApiStatus> refuse_creation(const Ground& ground, const Request& request) {

@@ -94,10 +94,19 @@ void begin_write(WritePipeline& writes, const RequestPtr& request, WriteMode mod
 /// A PUT or an apply that would create: that is a right of its own. Empty when the user has it.
 std::optional<model::ApiStatus> refuse_creation(const Ground& ground, const Request& request);
 
-/// The 409 of a write whose uid or revision (`what`: "UID", "ResourceVersion") is not the stored object's (apiserver/pkg/storage,
-/// Preconditions).
-model::ApiStatus precondition_conflict(const model::KindInfo& kind, std::string_view ns, std::string_view name, std::string_view what,
-                                       std::string_view asked, std::string_view present);
+/// A write that means another object than the one that is there, or another state of it.
+struct BrokenPrecondition {
+  std::string_view what;  ///< "UID" or "ResourceVersion".
+  std::string asked, present;
+};
+/// `named`: what has the uid and the resourceVersion that are asked for, if any (metadata, or preconditions of DeleteOptions).
+std::optional<BrokenPrecondition> broken_precondition(const json::Value* named, std::string_view uid, std::string_view revision);
+/// The 409 of the storage for one (apiserver/pkg/storage, Preconditions).
+model::ApiStatus precondition_conflict(const model::KindInfo& kind, std::string_view ns, std::string_view name,
+                                       const BrokenPrecondition& broken);
+/// The 409 of a deletion by these options for one; rest.BeforeDelete knows the kind, not the resource.
+std::optional<model::ApiStatus> refuse_deletion(const model::KindInfo& kind, std::string_view name, const json::Value& options,
+                                                std::string_view uid, std::string_view revision);
 
 /// {"kind": "Status", "status": "Success"} with 201: what is posted to a subresource is answered so.
 json::Value created_status();
