@@ -121,7 +121,7 @@ std::string explain_growth(const Snapshot& snapshot, const Actions& actions, con
   const auto is_it = [&](const PodPtr& one) { return one->key() == pod; };
   std::string out = "Groups of nodes that could grow for it:\n";
   if (const auto refused = std::ranges::find_if(plan.not_helped, is_it, &ScaleUpPlan::Refused::pod); refused != plan.not_helped.end()) {
-    for (const auto& [group, reasons] : *refused->why) out += fmt::format("  {}: {}\n", group, fmt::join(reasons, ", "));
+    for (const auto& [group, refusal] : *refused->why) out += fmt::format("  {}: {}\n", group, fmt::join(refusal.reasons, ", "));
     return out;
   }
   if (std::ranges::any_of(plan.helped, is_it)) return out + fmt::format("  grows: {}\n", to_string(actions.grow));

@@ -76,7 +76,7 @@ class GangPlanner {
   }
 
   GangPlan run() {
-    for (const auto& [group, reason] : growable_.skipped) plan_.why[group] = {reason};
+    plan_.why = growable_.skipped;
     std::vector<Part> parts = parts_of_cluster();
     std::vector<Offer> offers;
     for (Part& part : parts) offer_one_group(part, offers);
@@ -116,9 +116,9 @@ class GangPlanner {
     std::set<std::string> domains;
     for (const NodeGroup* group : growable_.valid)
       if (const auto domain = domain_of(*group); !domain)
-        plan_.why[group->id] = {fmt::format("its nodes have no label \"{}\", in one value of which the pods have to be together", keys)};
+        plan_.why[group->id] = {{fmt::format("its nodes have no label \"{}\", in one value of which the pods have to be together", keys)}};
       else if (held && *held != *domain)
-        plan_.why[group->id] = {fmt::format("the other pods of its group are where {} is {}", keys, *held)};
+        plan_.why[group->id] = {{fmt::format("the other pods of its group are where {} is {}", keys, *held)}};
       else
         domains.insert(*domain);
     for (const std::string& domain : domains) {
@@ -144,19 +144,19 @@ class GangPlanner {
   }
 
   /// What may be added of the group beside `taken` nodes of others; `why` says what stops it.
-  [[nodiscard]] std::int64_t most_of(const NodeGroup& group, const ClusterLimits& limits, std::int64_t taken, std::string& why) const {
+  [[nodiscard]] std::int64_t most_of(const NodeGroup& group, const ClusterLimits& limits, std::int64_t taken, GroupRefusal& why) const {
     constexpr std::int64_t kMost = 1000;
     std::int64_t out = std::min(group.max - group.target, kMost);
-    why = "max node group size reached";
+    why = {{"max node group size reached"}};
     if (options_.max_nodes_total > 0 && options_.max_nodes_total - input_.node_count - taken < out) {
       out = std::max<std::int64_t>(options_.max_nodes_total - input_.node_count - taken, 0);
-      why = kMaxNodesTotalReached;
+      why = {{std::string(kMaxNodesTotalReached)}};
     }
     const Amounts cost = amounts_of(*template_of(group.id).node, options_);
     if (const std::int64_t allowed = limits.allowed(cost, out); allowed < out) {
       ClusterLimits full = limits;
       full.add(cost, allowed);
-      why = fmt::format("max cluster {} limit reached", fmt::join(full.exceeded(cost), ", "));
+      why = over_cluster_limits(full.exceeded(cost));
       out = allowed;
     }
     return out;
@@ -164,7 +164,7 @@ class GangPlanner {
 
   /// For how many of the pods so many nodes of the group would do.
   ExpansionOption estimate_for(Trial& trial, const NodeGroup& group, const std::vector<PodPtr>& pods, std::int64_t most,
-                               std::vector<std::string>& refusal) {
+                               GroupRefusal& refusal) {
     Kinds kinds(trial, pods);
     std::vector<PodGroup> alike = group_alike(pods, kinds);
     std::vector<const PodGroup*> fitting;
@@ -175,7 +175,7 @@ class GangPlanner {
       if (status.is_success())
         fitting.push_back(&one);
       else
-        refusal = std::move(status.reasons);
+        refusal = {std::move(status.reasons)};
     }
     if (fitting.empty()) return {};
     ExpansionOption out = estimate(trial, group.id, template_of(group.id), std::move(fitting), most);
@@ -185,19 +185,18 @@ class GangPlanner {
 
   void offer_one_group(Part& part, std::vector<Offer>& offers) {
     for (const NodeGroup* group : groups_in(part)) {
-      std::string limit;
-      std::vector<std::string> refusal;
+      GroupRefusal limit, refusal;
       const std::int64_t most = most_of(*group, *input_.limits, 0, limit);
       ExpansionOption option = estimate_for(part.trial, *group, part.left, most, refusal);
       const std::size_t pods = part.have_free + option.pods.size();
       if (option.nodes > 0 && static_cast<std::int64_t>(pods) >= needed_) {
         offers.push_back({{{group->id, option.nodes}}, pods, std::move(option)});
       } else if (option.nodes > 0 && option.nodes >= most) {
-        plan_.why[group->id] = {fmt::format("room for {} of {} pods, then {}", pods, gang_.waiting.size(), limit)};
+        plan_.why[group->id] = {{fmt::format("room for {} of {} pods, then {}", pods, gang_.waiting.size(), limit.reasons.front())}};
       } else if (option.nodes > 0) {
-        plan_.why[group->id] = {fmt::format("room for {} of {} pods, whatever the number of its nodes", pods, gang_.waiting.size())};
+        plan_.why[group->id] = {{fmt::format("room for {} of {} pods, whatever the number of its nodes", pods, gang_.waiting.size())}};
       } else {
-        plan_.why[group->id] = refusal.empty() ? std::vector{limit} : std::move(refusal);
+        plan_.why[group->id] = std::move(refusal.reasons.empty() ? limit : refusal);
       }
     }
   }
@@ -214,8 +213,7 @@ class GangPlanner {
       ExpansionOption best;
       std::size_t which = 0;
       for (std::size_t i = 0; i < groups.size(); ++i) {
-        std::string limit;
-        std::vector<std::string> refusal;
+        GroupRefusal limit, refusal;
         ExpansionOption option = estimate_for(trial, *groups[i], left, most_of(*groups[i], limits, taken, limit), refusal);
         if (option.nodes == 0 || option.pods.size() <= best.pods.size()) continue;
         best = std::move(option);
@@ -271,14 +269,15 @@ class GangPlanner {
         if (offer.nodes.size() != 1) return;
         auto& [id, nodes] = *larger.nodes.begin();
         const auto group = std::ranges::find(growable_.valid, id, [](const NodeGroup* one) { return one->id; });
-        std::string limit;
+        GroupRefusal limit;
         if (nodes + more > most_of(**group, *input_.limits, 0, limit)) break;
         nodes += more;
       }
       if (confirm(larger)) return;
     }
     for (const auto& [group, nodes] : offer.nodes)
-      plan_.why.try_emplace(group, std::vector{fmt::format("with {} more nodes the scheduler would still not place all of them", nodes)});
+      plan_.why.try_emplace(group,
+                            GroupRefusal{{fmt::format("with {} more nodes the scheduler would still not place all of them", nodes)}});
   }
 
   bool confirm(const Offer& offer) {

@@ -210,11 +210,10 @@ void PassMetrics::count_taints(const NodeTotals& totals) {
 void PassMetrics::count_skipped(const Status& status) {
   std::set<std::string_view> cpu, memory;
   for (const auto& [pod, why] : status.plan.not_helped)
-    for (const auto& [group, reasons] : *why)
-      for (const std::string& reason : reasons) {
-        if (!reason.starts_with("max cluster ")) continue;
-        if (reason.find("cpu") != std::string::npos) cpu.insert(group);
-        if (reason.find("memory") != std::string::npos) memory.insert(group);
+    for (const auto& [group, refusal] : *why)
+      for (const std::string& resource : refusal.over_limits) {
+        if (resource == "cpu") cpu.insert(group);
+        if (resource == "memory") memory.insert(group);
       }
   skip("up", "CpuResourceLimit", std::ssize(cpu));
   skip("up", "MemoryResourceLimit", std::ssize(memory));

@@ -15,7 +15,7 @@ struct Planner {
   const Options& options;
   ScaleUpPlan plan;
   std::vector<PodGroup> alike;
-  std::map<std::string, std::string, std::less<>> skipped;  ///< Groups that may not grow, and why.
+  Refusals skipped;  ///< Groups that may not grow.
   std::vector<const NodeGroup*> valid;
 
   [[nodiscard]] const NodeTemplate& template_of(const std::string& group) const { return input.templates->find(group)->second; }
@@ -30,7 +30,7 @@ struct Planner {
       if (status.is_success())
         pods.fits.push_back(group.id);
       else
-        pods.refusals[group.id] = std::move(status.reasons);
+        pods.refusals[group.id] = {std::move(status.reasons)};
     }
   }
 
@@ -158,8 +158,8 @@ struct Planner {
     for (PodGroup& pods : alike) {
       if (!pods.fits.empty() && !is_full) continue;
       auto why = std::make_shared<Refusals>(std::move(pods.refusals));
-      for (const auto& [group, reason] : skipped) why->try_emplace(group, std::vector{reason});
-      for (const std::string& group : pods.fits) why->try_emplace(group, std::vector{std::string(kMaxNodesTotalReached)});
+      why->insert(skipped.begin(), skipped.end());
+      for (const std::string& group : pods.fits) why->try_emplace(group, GroupRefusal{{std::string(kMaxNodesTotalReached)}});
       for (const PodPtr& pod : pods.pods) plan.not_helped.push_back({pod, why});
     }
   }
@@ -176,11 +176,15 @@ std::string to_string(const std::vector<Resize>& plan) {
 
 std::vector<std::string> count_reasons(const Refusals& refusals) {
   std::map<std::string, int> counts;
-  for (const auto& [group, reasons] : refusals)
-    for (const std::string& reason : reasons) ++counts[reason];
+  for (const auto& [group, refusal] : refusals)
+    for (const std::string& reason : refusal.reasons) ++counts[reason];
   std::vector<std::string> words;
   for (const auto& [reason, count] : counts) words.push_back(fmt::format("{} {}", count, reason));
   return words;
+}
+
+GroupRefusal over_cluster_limits(std::vector<std::string> resources) {
+  return {{fmt::format("max cluster {} limit reached", fmt::join(resources, ", "))}, std::move(resources)};
 }
 
 Growable sort_out_groups(const ScaleUpInput& input, const Options& options) {
@@ -188,13 +192,13 @@ Growable sort_out_groups(const ScaleUpInput& input, const Options& options) {
   for (const NodeGroup& group : *input.groups) {
     const auto known = input.templates->find(group.id);
     if (const auto why = input.not_ready.find(group.id); why != input.not_ready.end()) {
-      out.skipped[group.id] = why->second;
+      out.skipped[group.id] = {{why->second}};
     } else if (group.target >= group.max) {
-      out.skipped[group.id] = "max node group size reached";
+      out.skipped[group.id] = {{"max node group size reached"}};
     } else if (known == input.templates->end() || known->second.node == nullptr) {
-      out.skipped[group.id] = "not ready for scale-up";
-    } else if (const auto over = input.limits->exceeded(amounts_of(*known->second.node, options)); !over.empty()) {
-      out.skipped[group.id] = fmt::format("max cluster {} limit reached", fmt::join(over, ", "));
+      out.skipped[group.id] = {{"not ready for scale-up"}};
+    } else if (auto over = input.limits->exceeded(amounts_of(*known->second.node, options)); !over.empty()) {
+      out.skipped[group.id] = over_cluster_limits(std::move(over));
     } else {
       out.valid.push_back(&group);
     }

@@ -63,15 +63,22 @@ struct ScaleUpInput {
 
 inline constexpr std::string_view kMaxNodesTotalReached = "max total nodes in cluster reached";
 
+/// Why a group does not help.
+struct GroupRefusal {
+  std::vector<std::string> reasons;           ///< In words.
+  std::vector<std::string> over_limits = {};  ///< Resources of which the cluster would have more than it may.
+};
+GroupRefusal over_cluster_limits(std::vector<std::string> resources);
+/// By group id.
+using Refusals = std::map<std::string, GroupRefusal, std::less<>>;
+
 /// Groups that may grow now, and why the others may not.
 struct Growable {
   std::vector<const NodeGroup*> valid;
-  std::map<std::string, std::string, std::less<>> skipped;
+  Refusals skipped;
 };
 Growable sort_out_groups(const ScaleUpInput& input, const Options& options);
 
-/// Why groups would not help a pod: by group id, each with its reasons.
-using Refusals = std::map<std::string, std::vector<std::string>, std::less<>>;
 /// How often each reason came over all groups, in order of the reasons: {"2 Insufficient cpu", "1 max node group size reached"}.
 std::vector<std::string> count_reasons(const Refusals& refusals);
 
