@@ -61,8 +61,7 @@ std::string type_of(ContainerRole role) {
 class MeasuredChannel final : public cri::Channel {
  public:
   MeasuredChannel(std::unique_ptr<cri::Channel> runtime, NodeMetrics& metrics) : runtime_(std::move(runtime)), metrics_(metrics) {}
-  Result<json::Value> call(const std::string& method, const json::Value& request, int timeout_ms,
-                           const std::atomic<bool>* cancel) override {
+  cri::CallAnswer call(const std::string& method, const json::Value& request, int timeout_ms, const std::atomic<bool>* cancel) override {
     const auto began = std::chrono::steady_clock::now();
     auto answer = runtime_->call(method, request, timeout_ms, cancel);
     metrics_.runtime_called(std::string_view(method).substr(method.find('/') + 1), !answer,

@@ -118,16 +118,11 @@ ExecResult exec(const json::Value& action, const ProbeTarget& target, std::int64
       target.runtime.call("RuntimeService/ExecSync",
                           json::Object{{"container_id", target.container_id}, {"cmd", command}, {"timeout", std::to_string(seconds)}},
                           static_cast<int>(seconds * 1000 + 2000), cancel);
-  if (!answer) {
-    const bool late = answer.error().message.find("imed out") != std::string::npos ||
-                      answer.error().message.find("imeout") != std::string::npos ||
-                      answer.error().message.find("Deadline") != std::string::npos;
-    return {-1,
-            {},
-            {},
-            late ? fmt::format("command timed out: \"{}\" timed out after {}s", command_line(command), seconds) : rpc_error(answer.error()),
-            late};
-  }
+  if (!answer)
+    return {.exit_code = -1,
+            .error = answer.error().is_late ? fmt::format("command timed out: \"{}\" timed out after {}s", command_line(command), seconds)
+                                            : rpc_error(answer.error()),
+            .is_late = answer.error().is_late};
   ExecResult result{json::get_int(*answer, {"exit_code"}), {}, decode_base64(json::get_string(*answer, {"stderr"})), {}};
   for (const std::string_view stream : {"stdout", "stderr"}) result.output += decode_base64(json::get_string(*answer, {stream}));
   if (result.output.size() > kMaxOutput) result.output.resize(kMaxOutput);

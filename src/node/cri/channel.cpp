@@ -20,8 +20,7 @@ class GrpcChannel final : public Channel {
   }
   [[nodiscard]] bool is_valid() const { return file_ != nullptr; }
 
-  Result<json::Value> call(const std::string& method, const json::Value& request, int timeout_ms,
-                           const std::atomic<bool>* cancel) override {
+  CallAnswer call(const std::string& method, const json::Value& request, int timeout_ms, const std::atomic<bool>* cancel) override {
     const std::size_t slash = method.find('/');
     const pb::ServiceDescriptor* service = file_->FindServiceByName(method.substr(0, slash));
     const pb::MethodDescriptor* descriptor = service ? service->FindMethodByName(method.substr(slash + 1)) : nullptr;
@@ -36,10 +35,10 @@ class GrpcChannel final : public Channel {
     const auto answer = calls_->call("/runtime.v1." + method, input->SerializeAsString(), timeout_ms, cancel);
     if (!answer) {
       const auto& failure = answer.error();
-      return fail(failure.is(net::GrpcCode::kNotFound) ? ErrorCode::kNotFound
-                  : failure.is_unanswered()            ? ErrorCode::kUnavailable
-                                                       : ErrorCode::kInternal,
-                  failure.message);
+      const ErrorCode code = failure.is(net::GrpcCode::kNotFound) ? ErrorCode::kNotFound
+                             : failure.is_unanswered()            ? ErrorCode::kUnavailable
+                                                                  : ErrorCode::kInternal;
+      return std::unexpected(CallFailure({code, failure.message}, failure.is(net::GrpcCode::kDeadlineExceeded)));
     }
     if (!output->ParseFromString(*answer)) return fail(ErrorCode::kInternal, method + ": the runtime's answer cannot be read");
     pb::util::JsonPrintOptions print;

@@ -18,16 +18,22 @@ struct ChannelOptions {
   std::string runtime_binary = "/usr/bin/containerd";
 };
 
+/// kNotFound, kUnavailable (runtime not reachable, or too slow) or kInternal, with the runtime's message.
+struct CallFailure : Error {
+  CallFailure(Error error, bool is_late = false) : Error(std::move(error)), is_late(is_late) {}
+  bool is_late;  ///< The call's time was over, or that of what it asked for: gRPC's DeadlineExceeded.
+};
+using CallAnswer = Expected<json::Value, CallFailure>;
+
 /// Thread-safe; calls block.
 class Channel {
  public:
   /// Finds the descriptor and prepares the connection. kUnavailable when this program was built without gRPC or the binary has none.
   static Result<std::unique_ptr<Channel>> open(const ChannelOptions& options);
   virtual ~Channel() = default;
-  /// `method`: "RuntimeService/RunPodSandbox". kNotFound, kUnavailable (runtime not reachable, or too slow) or kInternal with its message.
-  /// When `cancel` becomes true the call ends within a fraction of a second, with kUnavailable.
-  virtual Result<json::Value> call(const std::string& method, const json::Value& request, int timeout_ms = 30'000,
-                                   const std::atomic<bool>* cancel = nullptr) = 0;
+  /// `method`: "RuntimeService/RunPodSandbox". When `cancel` becomes true the call ends within a fraction of a second, with kUnavailable.
+  virtual CallAnswer call(const std::string& method, const json::Value& request, int timeout_ms = 30'000,
+                          const std::atomic<bool>* cancel = nullptr) = 0;
   /// Whether the runtime's CRI has this field: what it has not is left out of messages.
   [[nodiscard]] virtual bool has_field(const std::string& message, const std::string& field) const = 0;
 };

@@ -22,7 +22,7 @@ class FakeRuntime final : public cri::Channel {
     std::string reason;
   };
 
-  Result<json::Value> call(const std::string& method, const json::Value& request, int, const std::atomic<bool>* cancel) override {
+  cri::CallAnswer call(const std::string& method, const json::Value& request, int, const std::atomic<bool>* cancel) override {
     std::unique_lock lock(mutex_);
     const std::string name = method.substr(method.find('/') + 1);
     calls.push_back(name);
@@ -39,7 +39,8 @@ class FakeRuntime final : public cri::Channel {
     if (name == "ContainerStatus") return status(request);
     if (name == "StopContainer") return stop(request, cancel, lock);
     if (name == "RemoveContainer") return containers.erase(id_of(request, "container_id")), json::Object{};
-    if (name == "ExecSync" && !exec_error.empty()) return fail(ErrorCode::kInternal, exec_error);
+    if (name == "ExecSync" && !exec_error.empty())
+      return std::unexpected(cri::CallFailure({ErrorCode::kInternal, exec_error}, exec_is_late));
     if (name == "ExecSync") return json::Object{{"exit_code", exec_exit_code}, {"stderr", "bm8="}};
     if (name == "ImageStatus") return image_status(request);
     if (name == "PullImage") return pull(request);
@@ -88,6 +89,7 @@ class FakeRuntime final : public cri::Channel {
   std::set<std::string> images{"app:1"};
   std::set<std::string> pullable;
   std::atomic<int> exec_exit_code{0};
+  bool exec_is_late = false;
   std::string exec_error, start_error;  ///< Set: every such call fails so; a container that cannot be started has ended.
   std::atomic<bool> is_down{false}, ignores_stop_signals{false};
   std::vector<json::Value> updates, pulls;

@@ -27,7 +27,7 @@ class SessionRuntime final : public cri::Channel, public net::Handler {
   [[nodiscard]] bool has_field(const std::string&, const std::string&) const override { return true; }
   SessionRuntime() : server_(std::move(*net::Server::start({}, *this))) {}
   ~SessionRuntime() override { server_->stop(0); }
-  Result<json::Value> call(const std::string& method, const json::Value& asked, int, const std::atomic<bool>*) override {
+  cri::CallAnswer call(const std::string& method, const json::Value& asked, int, const std::atomic<bool>*) override {
     const std::lock_guard lock(mutex_);
     last_ = asked;
     if (method == "RuntimeService/CheckpointContainer") return fail(ErrorCode::kInternal, "not implemented");

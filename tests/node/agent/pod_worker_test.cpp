@@ -530,6 +530,14 @@ TEST_F(PodWorkerTest, AProbeThatCannotBeMadeCountsForNothing) {
   EXPECT_FALSE(has_event("Killing"));
 }
 
+TEST_F(PodWorkerTest, AProbeThatIsLateHasFailedWhateverTheRuntimeCallsThat) {
+  runtime_.exec_error = "a word of its own";
+  runtime_.exec_is_late = true;
+  start(pod("containers: [{name: c, image: 'app:1', livenessProbe: {exec: {command: [slow]}, periodSeconds: 1, failureThreshold: 1}}]"));
+  ASSERT_TRUE(eventually([&] { return has_event("Killing"); }));
+  EXPECT_TRUE(has_event("Warning Unhealthy Liveness probe failed: command timed out: \"slow\" timed out after 1s"));
+}
+
 TEST_F(PodWorkerTest, AContainerThatCannotBeStartedHasEndedOnceMore) {
   runtime_.start_error = "exec: nonsense: not found";
   start(pod("containers: [{name: c, image: 'app:1'}]"));
