@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "autoscaler/autoscaler.h"
-#include "autoscaler/world.h"
+#include "autoscaler/cluster_cache.h"
 #include "parity/autoscaling_decision.h"
 
 namespace berth::autoscaler {
@@ -89,7 +89,7 @@ void set_times(json::Value& value, TimePoint now) {
 
 /// One first pass of a fresh autoscaler, as the recordings are: nothing waits for time to go by.
 struct Replay {
-  World world;
+  ClusterCache cache;
   Options options;
   Snapshot snapshot;
   Actions actions;
@@ -98,15 +98,15 @@ struct Replay {
   Result<void> run(const json::Value& file) {
     json::Value input = *json::find(file, "input");
     set_times(input, now);
-    for (const json::Value& object : json::get_array(input, {"items"})) world.upsert(object);
-    if (world.cluster_autoscaler() == nullptr) return invalid("there is no ClusterAutoscaler named default");
-    auto parsed = Options::parse(*world.cluster_autoscaler());
+    for (const json::Value& object : json::get_array(input, {"items"})) cache.upsert(object);
+    if (cache.cluster_autoscaler() == nullptr) return invalid("there is no ClusterAutoscaler named default");
+    auto parsed = Options::parse(*cache.cluster_autoscaler());
     if (!parsed) return std::unexpected(parsed.error());
     options = std::move(*parsed);
     options.unneeded_time = options.unready_time = Duration::zero();
     auto framework = placement::Framework::create(placement::default_profile(placement::Era::k136));
     if (!framework) return std::unexpected(framework.error());
-    snapshot = world.snapshot();
+    snapshot = cache.snapshot();
     actions = Autoscaler(*framework, 0).step(snapshot, options, now);
     return {};
   }

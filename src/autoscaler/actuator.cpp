@@ -47,11 +47,11 @@ struct Actuator::Impl : Guarded<Impl> {
   };
   using RemovalPtr = std::shared_ptr<Removal>;
 
-  Impl(client::Client& c, const World& w, client::EventRecorder& e, ActuatorCallbacks cb, std::shared_ptr<Provider> p)
-      : client(c), world(w), events(e), callbacks(std::move(cb)), provider(std::move(p)) {}
+  Impl(client::Client& c, const ClusterCache& w, client::EventRecorder& e, ActuatorCallbacks cb, std::shared_ptr<Provider> p)
+      : client(c), cache(w), events(e), callbacks(std::move(cb)), provider(std::move(p)) {}
 
   client::Client& client;
-  const World& world;
+  const ClusterCache& cache;
   client::EventRecorder& events;
   ActuatorCallbacks callbacks;
   std::shared_ptr<Provider> provider;
@@ -79,7 +79,7 @@ struct Actuator::Impl : Guarded<Impl> {
     return {"v1", "Pod", pod.view().ns(), pod.view().name(), pod.view().meta.uid, "", ""};
   }
   [[nodiscard]] client::ObjectReference about_node(const std::string& name) const {
-    const json::Value* node = world.find("Node", "", name);
+    const json::Value* node = cache.find("Node", "", name);
     return {"v1", "Node", "", name, node != nullptr ? std::string(json::get_string(*node, {"metadata", "uid"})) : "", "", ""};
   }
 
@@ -101,7 +101,7 @@ struct Actuator::Impl : Guarded<Impl> {
 
   void patch_taints(const std::string& name, std::string_view key, std::string_view effect, std::optional<bool> cordon,
                     std::function<void(Impl&, ApiResult<json::Value>)> done, int tries = 5) {
-    const json::Value* node = world.find("Node", "", name);
+    const json::Value* node = cache.find("Node", "", name);
     if (node == nullptr) return done(*this, std::unexpected(model::not_found("", "nodes", name)));
     json::Object spec{{"taints", taints_with(*node, key, effect, now())}};
     if (cordon) spec["unschedulable"] = *cordon;
@@ -163,7 +163,7 @@ struct Actuator::Impl : Guarded<Impl> {
                   std::set<std::string> judged, there;
                   for (const PodPtr& pod : removal->plan.evict) judged.insert(pod->view().meta.uid);
                   for (const json::Value& item : page->items) {
-                    const PodPtr pod = Pod::parse(item, self.world.cluster().era(), false);
+                    const PodPtr pod = Pod::parse(item, self.cache.cluster().era(), false);
                     if (model::counts_as_daemon(pod->view().meta) || model::is_mirror(pod->view().meta) || pod->facts.is_finished ||
                         pod->facts.ends_too_long(self.now()))
                       continue;
@@ -249,8 +249,8 @@ struct Actuator::Impl : Guarded<Impl> {
   }
 
   [[nodiscard]] bool is_there(const Pod& pod) const {
-    const auto found = world.pods().find(pod.key());
-    return found != world.pods().end() && found->second->view().meta.uid == pod.view().meta.uid;
+    const auto found = cache.pods().find(pod.key());
+    return found != cache.pods().end() && found->second->view().meta.uid == pod.view().meta.uid;
   }
 
   void wait_for_end(const RemovalPtr& removal) {
@@ -278,8 +278,8 @@ struct Actuator::Impl : Guarded<Impl> {
   /// Nothing is left on the node.
   void conclude(const RemovalPtr& removal) {
     // Somebody has something to do before the node goes, and says so by an annotation; but not for ever.
-    const auto facts = world.nodes().find(removal->plan.node);
-    const bool is_delayed = facts != world.nodes().end() && facts->second.delays_deletion;
+    const auto facts = cache.nodes().find(removal->plan.node);
+    const bool is_delayed = facts != cache.nodes().end() && facts->second.delays_deletion;
     if (is_delayed && removal->evicted + removal->options.max_deletion_delay > steady_now())
       return later(std::chrono::seconds(1), [removal](Impl& self) { self.wait_for_end(removal); });
     const NodeRemoval& plan = removal->plan;
@@ -317,9 +317,9 @@ struct Actuator::Impl : Guarded<Impl> {
   }
 };
 
-Actuator::Actuator(client::Client& client, const World& world, client::EventRecorder& events, ActuatorCallbacks callbacks,
+Actuator::Actuator(client::Client& client, const ClusterCache& cache, client::EventRecorder& events, ActuatorCallbacks callbacks,
                    std::shared_ptr<Provider> provider)
-    : impl_(std::make_shared<Impl>(client, world, events, std::move(callbacks), std::move(provider))) {}
+    : impl_(std::make_shared<Impl>(client, cache, events, std::move(callbacks), std::move(provider))) {}
 Actuator::~Actuator() { impl_->end(); }
 
 void Actuator::set_status_object(client::ObjectReference object) { impl_->status_object = std::move(object); }
@@ -346,7 +346,7 @@ void Actuator::carry_out(const Actions& actions, const Options& options) {
 }
 
 void Actuator::clean_up() {
-  for (const placement::NodeInfo* node : impl_->world.cluster().nodes())
+  for (const placement::NodeInfo* node : impl_->cache.cluster().nodes())
     if (has_taint(*node->node, kToBeDeletedTaint)) impl_->untaint(node->name, kToBeDeletedTaint);
 }
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "autoscaler/autoscaler.h"
+#include "autoscaler/cluster_cache.h"
 #include "autoscaler/provider.h"
-#include "autoscaler/world.h"
 #include "client/client.h"
 #include "client/event_recorder.h"
 
@@ -36,8 +36,8 @@ struct ActuatorCallbacks {
 /// again; the node stays.
 class Actuator {
  public:
-  /// `world` and `events` must outlive it.
-  Actuator(client::Client& client, const World& world, client::EventRecorder& events, ActuatorCallbacks callbacks,
+  /// `cache` and `events` must outlive it.
+  Actuator(client::Client& client, const ClusterCache& cache, client::EventRecorder& events, ActuatorCallbacks callbacks,
            std::shared_ptr<Provider> provider);
   ~Actuator();
   Actuator(const Actuator&) = delete;

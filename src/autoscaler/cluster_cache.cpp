@@ -1,4 +1,4 @@
-#include "autoscaler/world.h"
+#include "autoscaler/cluster_cache.h"
 
 #include <fmt/format.h>
 
@@ -259,7 +259,7 @@ GroupOverrides overrides_of(const json::Value& machine_set) {
   return out;
 }
 
-World::Machine World::parse_machine(const json::Value& machine, bool is_cluster_api) {
+ClusterCache::Machine ClusterCache::parse_machine(const json::Value& machine, bool is_cluster_api) {
   Machine out;
   out.ns = get_string(machine, {"metadata", "namespace"});
   for (const json::Value& owner : json::get_array(machine, {"metadata", "ownerReferences"}))
@@ -274,7 +274,7 @@ World::Machine World::parse_machine(const json::Value& machine, bool is_cluster_
   return out;
 }
 
-void World::upsert_node(model::NodeViewPtr node) {
+void ClusterCache::upsert_node(model::NodeViewPtr node) {
   const std::string& name = node->name();
   if (moves_.see_node(*node)) moves_.changed();
   if (!nodes_.contains(name)) catch_up();
@@ -291,7 +291,7 @@ void World::upsert_node(model::NodeViewPtr node) {
   cluster_.upsert_node(std::move(node));
 }
 
-void World::set_accelerator_label(const std::string& label) {
+void ClusterCache::set_accelerator_label(const std::string& label) {
   if (label == accelerator_label_) return;
   accelerator_label_ = label;
   for (auto& [name, facts] : nodes_)
@@ -300,7 +300,7 @@ void World::set_accelerator_label(const std::string& label) {
   totals_.reset();
 }
 
-void World::see_request(const json::Value& request) {
+void ClusterCache::see_request(const json::Value& request) {
   const std::string ns(get_string(request, {"metadata", "namespace"})), name(get_string(request, {"metadata", "name"}));
   const auto known = requests_.find(ns + "/" + name);
   const auto template_of = [&](std::string_view wanted) { return find("PodTemplate", ns, wanted); };
@@ -309,7 +309,7 @@ void World::see_request(const json::Value& request) {
   requests_[ns + "/" + name] = std::move(parsed);
 }
 
-void World::see_template(std::string_view ns, std::string_view name) {
+void ClusterCache::see_template(std::string_view ns, std::string_view name) {
   for (auto& [key, known] : requests_) {
     if (known->ns != ns || std::ranges::find(known->sets, name, &ProvisioningRequest::PodSet::template_name) == known->sets.end()) continue;
     const auto template_of = [&](std::string_view wanted) { return find("PodTemplate", ns, wanted); };
@@ -318,7 +318,7 @@ void World::see_template(std::string_view ns, std::string_view name) {
   }
 }
 
-void World::upsert(const json::Value& object) {
+void ClusterCache::upsert(const json::Value& object) {
   const std::string kind = scoped_kind(object);
   const std::string_view ns = get_string(object, {"metadata", "namespace"}), name = get_string(object, {"metadata", "name"});
   if (kind == "Node") {
@@ -356,7 +356,7 @@ void World::upsert(const json::Value& object) {
   }
 }
 
-void World::remove(std::string_view kind, std::string_view ns, std::string_view name) {
+void ClusterCache::remove(std::string_view kind, std::string_view ns, std::string_view name) {
   const std::string key = fmt::format("{}/{}", ns, name);
   if (kind == "Node") {
     catch_up();
@@ -399,12 +399,12 @@ void World::remove(std::string_view kind, std::string_view ns, std::string_view 
   }
 }
 
-const json::Value* World::find(std::string_view kind, std::string_view ns, std::string_view name) const {
+const json::Value* ClusterCache::find(std::string_view kind, std::string_view ns, std::string_view name) const {
   const auto found = kept_.find(key_of(kind, ns, name));
   return found == kept_.end() ? nullptr : &found->second;
 }
 
-Instance World::instance_of(const std::string& key, const Machine& machine) const {
+Instance ClusterCache::instance_of(const std::string& key, const Machine& machine) const {
   Instance out{.id = key, .node = machine.node, .is_leaving = machine.is_leaving};
   if (out.node.empty())
     if (const auto found = node_of_machine_.find(key); found != node_of_machine_.end()) out.node = found->second;
@@ -415,7 +415,7 @@ Instance World::instance_of(const std::string& key, const Machine& machine) cons
   return out;
 }
 
-void World::mark_incomplete_nodes(const std::vector<NodeGroup>& groups) {
+void ClusterCache::mark_incomplete_nodes(const std::vector<NodeGroup>& groups) {
   for (const NodeGroup& group : groups)
     for (const Instance& instance : group.instances) {
       const auto node = nodes_.find(instance.node);
@@ -430,12 +430,12 @@ void World::mark_incomplete_nodes(const std::vector<NodeGroup>& groups) {
     }
 }
 
-const NodeTotals& World::totals() {
+const NodeTotals& ClusterCache::totals() {
   if (!totals_) totals_ = NodeTotals::of(nodes_);
   return *totals_;
 }
 
-Snapshot World::snapshot() {
+Snapshot ClusterCache::snapshot() {
   catch_up();
   Snapshot out{.cluster = &cluster_, .pod_sets = &pods_, .nodes = &nodes_, .jobs = jobs_, .priorities = priorities_, .prices = prices_};
   for (const auto& [key, info] : daemons_) {
@@ -453,7 +453,7 @@ Snapshot World::snapshot() {
   return out;
 }
 
-Snapshot World::snapshot(ProviderState told) {
+Snapshot ClusterCache::snapshot(ProviderState told) {
   if (told.gpu_label) set_accelerator_label(*told.gpu_label);
   Snapshot out = snapshot();
   out.left_alone = std::move(told.left_alone);
@@ -468,13 +468,13 @@ Snapshot World::snapshot(ProviderState told) {
   return out;
 }
 
-std::vector<NodeGroup> World::groups_of_pools(std::vector<std::string>& problems) const {
+std::vector<NodeGroup> ClusterCache::groups_of_pools(std::vector<std::string>& problems) const {
   std::vector<NodeGroup> out = all_groups(problems);
   std::erase_if(out, [](const NodeGroup& group) { return group.node_class.empty(); });
   return out;
 }
 
-std::vector<NodeGroup> World::all_groups(std::vector<std::string>& problems) const {
+std::vector<NodeGroup> ClusterCache::all_groups(std::vector<std::string>& problems) const {
   std::vector<NodeGroup> out;
   std::multimap<std::string, const std::pair<const std::string, Machine>*> by_scalable;
   for (const auto& machine : machines_) by_scalable.emplace(scaled_by(machine.second.set), &machine);
@@ -495,7 +495,7 @@ std::vector<NodeGroup> World::all_groups(std::vector<std::string>& problems) con
   return out;
 }
 
-std::string World::scaled_by(const std::string& set) const {
+std::string ClusterCache::scaled_by(const std::string& set) const {
   if (const auto found = kept_.find(set); found != kept_.end() && set.starts_with(kClusterApi))
     for (const json::Value& owner : json::get_array(found->second, {"metadata", "ownerReferences"}))
       if (get_string(owner, {"kind"}) == "MachineDeployment")
@@ -504,7 +504,8 @@ std::string World::scaled_by(const std::string& set) const {
   return set;
 }
 
-std::optional<NodeGroup> World::group_of(std::string_view kind, const json::Value& scalable, std::vector<std::string>& problems) const {
+std::optional<NodeGroup> ClusterCache::group_of(std::string_view kind, const json::Value& scalable,
+                                                std::vector<std::string>& problems) const {
   const std::string_view min = bound_of(scalable, "cluster-api-autoscaler-node-group-min-size");
   const std::string_view max = bound_of(scalable, "cluster-api-autoscaler-node-group-max-size");
   if (!get_string(scalable, {"metadata", "deletionTimestamp"}).empty()) return std::nullopt;
@@ -544,7 +545,7 @@ std::optional<NodeGroup> World::group_of(std::string_view kind, const json::Valu
   return out;
 }
 
-GroupPlace World::place_of(std::string_view group) const {
+GroupPlace ClusterCache::place_of(std::string_view group) const {
   const auto [ns, name] = split_group_id(group);
   const std::string_view wanted = group.substr(0, group.find('/'));
   const ScalableKind* found = &scalable_kinds().front();

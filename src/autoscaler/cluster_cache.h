@@ -51,7 +51,7 @@ struct GroupPlace {
   std::string ns, name;
 };
 
-/// `kind` has kClusterApi in front for that group's objects, as World takes them.
+/// `kind` has kClusterApi in front for that group's objects, as ClusterCache takes them.
 struct WatchedKind {
   std::string_view kind;
   model::Gvr gvr;
@@ -60,9 +60,9 @@ struct WatchedKind {
 const std::vector<WatchedKind>& watched_kinds();
 
 /// Single-threaded.
-class World {
+class ClusterCache {
  public:
-  explicit World(placement::Era era = placement::Era::k136) : era_(era), cluster_(era) {}
+  explicit ClusterCache(placement::Era era = placement::Era::k136) : era_(era), cluster_(era) {}
   /// Any object; kinds that do not matter are ignored.
   void upsert(const json::Value& object);
   /// A pod as a watch brings it. It is read when somebody asks for pods: of one that changes five times between two passes only the last

@@ -1,17 +1,17 @@
-// Pods as a World keeps them: read when somebody asks, remembered at once.
-#include "autoscaler/world.h"
+// Pods as a ClusterCache keeps them: read when somebody asks, remembered at once.
+#include "autoscaler/cluster_cache.h"
 #include "base/json_scan.h"
 #include "placement/relabelled.h"
 
 namespace berth::autoscaler {
 
-void World::upsert_pod(PodPtr parsed) {
+void ClusterCache::upsert_pod(PodPtr parsed) {
   catch_up();
   remember(mark_of(parsed->key()), PodMark::of(*parsed));
   take_pod(std::move(parsed));
 }
 
-void World::take_pod(PodPtr pod) const {
+void ClusterCache::take_pod(PodPtr pod) const {
   cluster_.upsert_pod(pod->info);
   const std::string& key = pod->key();
   if (pod->view().is_terminal() && pod->facts.is_finished)
@@ -20,7 +20,7 @@ void World::take_pod(PodPtr pod) const {
     pods_.put(std::move(pod));
 }
 
-World::PodMark World::PodMark::of(const Pod& pod) {
+ClusterCache::PodMark ClusterCache::PodMark::of(const Pod& pod) {
   const model::PodView& view = pod.view();
   const model::OwnerReference* owner = view.meta.controller();
   return {.uid = view.meta.uid,
@@ -34,7 +34,7 @@ World::PodMark World::PodMark::of(const Pod& pod) {
           .is_finished = pod.facts.is_finished};
 }
 
-std::optional<World::PodMark> World::PodMark::of(const client::Object& pod) {
+std::optional<ClusterCache::PodMark> ClusterCache::PodMark::of(const client::Object& pod) {
   static const json::PathScanner scanner(
       {"metadata.annotations", "metadata.creationTimestamp", "spec.restartPolicy", "status.phase", "status.conditions"});
   std::array<std::string_view, 5> raw;
@@ -62,7 +62,7 @@ std::optional<World::PodMark> World::PodMark::of(const client::Object& pod) {
   return out;
 }
 
-void World::upsert_pod(client::ObjectRef pod) {
+void ClusterCache::upsert_pod(client::ObjectRef pod) {
   auto mark = PodMark::of(*pod);
   if (!mark) return;
   const std::string key = pod->key();
@@ -71,7 +71,7 @@ void World::upsert_pod(client::ObjectRef pod) {
   put_off(key, is_over ? nullptr : std::move(pod), is_over ? std::nullopt : std::move(mark));
 }
 
-void World::put_off(const std::string& key, client::ObjectRef object, std::optional<PodMark> mark) {
+void ClusterCache::put_off(const std::string& key, client::ObjectRef object, std::optional<PodMark> mark) {
   const auto [at, is_first] = unread_at_.try_emplace(key, unread_.size());
   if (!is_first) {
     Unread& known = unread_[at->second];
@@ -92,7 +92,7 @@ void World::put_off(const std::string& key, client::ObjectRef object, std::optio
   for (std::size_t i = 0; i < unread_.size(); ++i) unread_at_[unread_[i].key] = i;
 }
 
-void World::catch_up() const {
+void ClusterCache::catch_up() const {
   if (unread_.empty()) return;
   for (Unread& one : unread_) {
     if (one.is_outdated) continue;
@@ -107,13 +107,13 @@ void World::catch_up() const {
   unread_at_.clear();
 }
 
-std::optional<World::PodMark> World::mark_of(const std::string& key) const {
+std::optional<ClusterCache::PodMark> ClusterCache::mark_of(const std::string& key) const {
   if (const auto unread = unread_at_.find(key); unread != unread_at_.end()) return unread_[unread->second].mark;
   const auto known = pods_.all.find(key);
   return known == pods_.all.end() ? std::nullopt : std::optional(PodMark::of(*known->second));
 }
 
-void World::remember(const std::optional<PodMark>& before, const std::optional<PodMark>& now) {
+void ClusterCache::remember(const std::optional<PodMark>& before, const std::optional<PodMark>& now) {
   if (before && now && before->uid != now->uid) {
     remember(before, std::nullopt);
     return remember(std::nullopt, now);

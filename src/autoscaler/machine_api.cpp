@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "autoscaler/cluster_cache.h"
 #include "autoscaler/own_writes.h"
 #include "autoscaler/scale_up.h"
-#include "autoscaler/world.h"
 #include "base/lifeline.h"
 #include "base/log.h"
 #include "client/response.h"
@@ -27,10 +27,10 @@ std::string error_of(const ApiResult<json::Value>& result) { return result ? "" 
 }  // namespace
 
 struct MachineApi::Impl : Guarded<Impl> {
-  Impl(client::Client& c, const World& w, WriteCallbacks cb) : client(c), world(w), callbacks(std::move(cb)) {}
+  Impl(client::Client& c, const ClusterCache& w, WriteCallbacks cb) : client(c), cache(w), callbacks(std::move(cb)) {}
 
   client::Client& client;
-  const World& world;
+  const ClusterCache& cache;
   WriteCallbacks callbacks;
 
   /// Calls back only while this object lives.
@@ -56,11 +56,11 @@ struct MachineApi::Impl : Guarded<Impl> {
 
   /// `wanted` turns the replicas that the MachineSet has into those it should have; nullopt leaves it alone.
   void set_replicas(const std::string& group, std::function<std::optional<std::int64_t>(std::int64_t)> wanted, Done done) {
-    try_set_replicas(group, std::move(wanted), awaited(world.place_of(group).scalable, std::move(done)), 20, std::nullopt);
+    try_set_replicas(group, std::move(wanted), awaited(cache.place_of(group).scalable, std::move(done)), 20, std::nullopt);
   }
   void try_set_replicas(const std::string& group, std::function<std::optional<std::int64_t>(std::int64_t)> wanted, Done done, int tries,
                         std::optional<Unanswered> unanswered) {
-    const GroupPlace place = world.place_of(group);
+    const GroupPlace place = cache.place_of(group);
     const auto again = [=](std::optional<Unanswered> open, Duration pause) {
       return [=](Impl& self) { self.later(pause, [=](Impl& retry) { retry.try_set_replicas(group, wanted, done, tries - 1, open); }); };
     };
@@ -111,7 +111,7 @@ struct MachineApi::Impl : Guarded<Impl> {
   /// Marks the machine and takes one replica away; the MachineSet's controller deletes the marked one. When that fails the mark goes
   /// again: the next machine to be deleted would be this one otherwise, whatever it was chosen for.
   void delete_machine(const std::string& group, const std::string& instance, std::function<void(Impl&, ApiResult<json::Value>)> done) {
-    const model::Gvr machines = world.place_of(group).machines;
+    const model::Gvr machines = cache.place_of(group).machines;
     Done marked = awaited(machines, [=](Impl& self, ApiResult<json::Value> result) {
       if (!result) {
         if (client::is_uncertain(result.error())) self.unmark(machines, instance);
@@ -137,8 +137,8 @@ struct MachineApi::Impl : Guarded<Impl> {
   }
 };
 
-MachineApi::MachineApi(client::Client& client, const World& world, WriteCallbacks callbacks)
-    : impl_(std::make_shared<Impl>(client, world, std::move(callbacks))) {}
+MachineApi::MachineApi(client::Client& client, const ClusterCache& cache, WriteCallbacks callbacks)
+    : impl_(std::make_shared<Impl>(client, cache, std::move(callbacks))) {}
 MachineApi::~MachineApi() { impl_->end(); }
 
 void MachineApi::refresh(const Options&, std::function<void(std::optional<ProviderState>)> done) { done(std::nullopt); }

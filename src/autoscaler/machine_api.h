@@ -10,7 +10,7 @@
 
 namespace berth::autoscaler {
 
-class World;
+class ClusterCache;
 
 /// Around every write that the next pass must see: the plural of what is written, and the revision that came of it (0: it failed).
 struct WriteCallbacks {
@@ -20,8 +20,8 @@ struct WriteCallbacks {
 
 class MachineApi final : public Provider {
  public:
-  /// `world` must outlive it.
-  MachineApi(client::Client& client, const World& world, WriteCallbacks callbacks);
+  /// `cache` must outlive it.
+  MachineApi(client::Client& client, const ClusterCache& cache, WriteCallbacks callbacks);
   ~MachineApi() override;
   MachineApi(const MachineApi&) = delete;
   MachineApi& operator=(const MachineApi&) = delete;

@@ -47,7 +47,7 @@ struct Runner::Impl : Guarded<Impl> {
         metrics(m),
         core(options.profiles, options.seed),
         events(client, {.component = "cluster-autoscaler"}),
-        actuator(client, world, events,
+        actuator(client, cache, events,
                  {[this](const std::string& group, std::int64_t nodes) { grown(group, nodes); },
                   [this](const std::string& group, const std::string& message) { grow_failed(group, message); },
                   [this](const std::string& node, bool was_empty, bool succeeded) { removed(node, was_empty, succeeded); },
@@ -63,13 +63,13 @@ struct Runner::Impl : Guarded<Impl> {
 
   std::shared_ptr<Provider> make_provider() {
     if (options.external) {
-      if (auto made = connect_external_provider(*options.external, *client.loop(), world))
+      if (auto made = connect_external_provider(*options.external, *client.loop(), cache))
         return std::move(*made);
       else
         log::error("autoscaler", "the external provider: {}", made.error().message);
     }
     return std::make_shared<MachineApi>(
-        client, world,
+        client, cache,
         WriteCallbacks{
             .write_started = [this](const std::string& resource) { own_writes.started(resource); },
             .write_ended = [this](const std::string& resource, std::int64_t revision) { own_writes.ended(resource, revision); }});
@@ -79,7 +79,7 @@ struct Runner::Impl : Guarded<Impl> {
   std::unique_ptr<client::Leadership> leadership;  ///< Null: nobody competes.
   client::Client client;
   PassMetrics metrics;
-  World world{era_of(options.profiles)};
+  ClusterCache cache{era_of(options.profiles)};
   Rules rules{options.options, era_of(options.profiles)};
   RemovalGrounds grounds;
   ClockJumps clock_jumps;
@@ -88,7 +88,7 @@ struct Runner::Impl : Guarded<Impl> {
   OwnWrites own_writes;
   std::shared_ptr<Provider> provider = make_provider();
   Actuator actuator;
-  std::shared_ptr<Watches> watches = std::make_shared<Watches>(client, world, options.ns, rules.are_fixed());
+  std::shared_ptr<Watches> watches = std::make_shared<Watches>(client, cache, options.ns, rules.are_fixed());
   std::shared_ptr<StatusMap> status_map = std::make_shared<StatusMap>(
       client, options.ns, [this](const client::ObjectReference& object) { actuator.set_status_object(object); });
   std::shared_ptr<RequestStatuses> requests = std::make_shared<RequestStatuses>(client, own_writes);
@@ -129,7 +129,7 @@ struct Runner::Impl : Guarded<Impl> {
 
   void lead() {
     leading = true;
-    if (world.cluster_autoscaler() != nullptr || rules.are_fixed()) actuator.clean_up();
+    if (cache.cluster_autoscaler() != nullptr || rules.are_fixed()) actuator.clean_up();
     actuator.set_status_object(status_map->reference());
     tick();
   }
@@ -141,7 +141,7 @@ struct Runner::Impl : Guarded<Impl> {
       timer = client.loop()->schedule_after(std::chrono::milliseconds(100), guarded(&Impl::tick));
       return;
     }
-    provider->refresh(rules.read(world.cluster_autoscaler()).value_or(current),
+    provider->refresh(rules.read(cache.cluster_autoscaler()).value_or(current),
                       guarded([start](Impl& self, std::optional<ProviderState> state) {
                         self.step(std::move(state));
                         self.schedule_next(start);
@@ -177,7 +177,7 @@ struct Runner::Impl : Guarded<Impl> {
   void step(std::optional<ProviderState> state) {
     if (!leading) return;
     follow_clock();
-    const auto options_now = rules.read(world.cluster_autoscaler());
+    const auto options_now = rules.read(cache.cluster_autoscaler());
     grounds.follow(options_now, rules.problem());
     if (!options_now && !rules.problem().empty()) return refuse_rules();
     if (!options_now) return retire();
@@ -189,10 +189,10 @@ struct Runner::Impl : Guarded<Impl> {
     if (state && !state->is_usable) return stand_still(std::move(state->problems), client.loop()->now());
     if (state) current.gpu_types = std::move(state->gpu_types);
     // After hours of standing by it has much to read, which is none of the pass's time.
-    const Snapshot snapshot = state ? world.snapshot(std::move(*state)) : world.snapshot();
+    const Snapshot snapshot = state ? cache.snapshot(std::move(*state)) : cache.snapshot();
     const TimePoint now = client.loop()->now();
     grounds.follow(snapshot.groups);
-    current.accelerator_label = world.accelerator_label();
+    current.accelerator_label = cache.accelerator_label();
     const auto clock = [loop = client.loop()] { return loop->now(); };
     Actions actions = core.step(snapshot, current, now, {clock, now + options.max_pass_time, clock});
     if (options.dry_run) {
@@ -213,7 +213,7 @@ struct Runner::Impl : Guarded<Impl> {
                                 format_go_duration(options.max_pass_time), actions.status.left_groups.size(),
                                 actions.status.left_nodes.size()));
     say_once(fmt::format("{}", fmt::join(odd, "; ")));
-    metrics.pass(actions, current, world.nodes(), world.totals(), now, length);
+    metrics.pass(actions, current, cache.nodes(), cache.totals(), now, length);
     for (const std::string& group : actions.failed_growth) metrics.grow_failed(group);
     log_pass(actions, current.log_verbosity, length);
     status_map->write(actions.status, now);
@@ -269,7 +269,7 @@ struct Runner::Impl : Guarded<Impl> {
     if (!is_active) return;
     is_active = false;
     Actions farewell;
-    for (const placement::NodeInfo* node : world.cluster().nodes())
+    for (const placement::NodeInfo* node : cache.cluster().nodes())
       if (has_taint(*node->node, kDeletionCandidateTaint)) farewell.soft_taints.emplace_back(node->name, false);
     actuator.carry_out(farewell, current);
   }

@@ -131,7 +131,7 @@ class Remover {
     auto tainted = std::make_shared<model::NodeView>(*node.node);
     tainted->taints.push_back({std::string(kToBeDeletedTaint), "", "NoSchedule"});
     placement::Attempt attempt(trial);
-    std::unordered_map<std::string_view, placement::Eviction> evicted;
+    std::unordered_map<std::string_view, placement::EvictedPod> evicted;
     for (const PodInfoPtr& pod : std::vector<PodInfoPtr>(node.pods)) evicted.emplace(pod->key, trial.evict(pod));
     trial.cluster().upsert_node(std::move(tainted));
     std::map<std::string_view, std::vector<placement::PodInfoPtr>> gangs;

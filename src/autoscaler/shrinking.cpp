@@ -67,14 +67,14 @@ void Shrinking::place_leaving(Pass& pass) const {
   if (removing_.empty() && pass.snapshot.totals->to_be_deleted == 0) return;
   for (const NodeInfo* node : pass.snapshot.cluster->nodes()) {
     if (!has_taint(*node->node, kToBeDeletedTaint) && !removing_.contains(node->name)) continue;
-    std::vector<placement::Eviction> evicted;
+    std::vector<placement::EvictedPod> evicted;
     for (const PodInfoPtr& info : node->pods)
       if (const auto pod = pass.snapshot.pods().find(info->key);
           pod != pass.snapshot.pods().end() && !model::counts_as_daemon(pod->second->view().meta) &&
           !model::is_mirror(pod->second->view().meta) && !is_expendable(pod->second->view(), pass.options))
         evicted.push_back(pass.thought.here().evict(pod->second->info));
     drop_node(pass.thought.here(), node->name);
-    for (const placement::Eviction& eviction : evicted) (void)pass.thought.here().place(pass.thought.here().renew(eviction));
+    for (const placement::EvictedPod& eviction : evicted) (void)pass.thought.here().place(pass.thought.here().renew(eviction));
   }
 }
 

@@ -87,22 +87,22 @@ void Watches::subscribe(client::Informer& informer, std::string_view kind) {
   informer.add_handler(
       {.on_add = guarded([kind](Watches& self, const ObjectRef& object) { self.put(kind, object); }),
        .on_update = guarded([kind](Watches& self, const ObjectRef&, const ObjectRef& after) { self.put(kind, after); }),
-       .on_delete = guarded([kind](Watches& self, const ObjectRef& object) { self.world_.remove(kind, object->ns(), object->name()); })});
+       .on_delete = guarded([kind](Watches& self, const ObjectRef& object) { self.cache_.remove(kind, object->ns(), object->name()); })});
 }
 
 void Watches::put(std::string_view kind, const ObjectRef& object) {
-  if (kind == "Pod") return world_.upsert_pod(object);
+  if (kind == "Pod") return cache_.upsert_pod(object);
   const auto parsed = object->parsed();
   if (!parsed->is_object()) return;
   if (json::get_string(*parsed, {"kind"}) == kind) {
-    world_.upsert(*parsed);
+    cache_.upsert(*parsed);
   } else {
     // The items of a list leave out what the list says.
     json::Value document = *parsed;
     document.get_object()["kind"] = kind;
-    world_.upsert(document);
+    cache_.upsert(document);
   }
-  if (world_.cluster_autoscaler() != nullptr) watch_all();
+  if (cache_.cluster_autoscaler() != nullptr) watch_all();
 }
 
 void Watches::wait_for_sync() {

@@ -1,4 +1,4 @@
-// What the API server has of what the autoscaler decides on, watched into a World.
+// What the API server has of what the autoscaler decides on, watched into a ClusterCache.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "autoscaler/world.h"
+#include "autoscaler/cluster_cache.h"
 #include "base/lifeline.h"
 #include "client/informer.h"
 
@@ -18,8 +18,8 @@ namespace berth::autoscaler {
 class Watches : public Guarded<Watches> {
  public:
   /// `ns`: of the expanders' ConfigMaps. `has_rules`: somebody wants scaling already, whatever ClusterAutoscalers there are.
-  Watches(client::Client& client, World& world, std::string ns, bool has_rules)
-      : client_(client), world_(world), ns_(std::move(ns)), has_rules_(has_rules) {}
+  Watches(client::Client& client, ClusterCache& cache, std::string ns, bool has_rules)
+      : client_(client), cache_(cache), ns_(std::move(ns)), has_rules_(has_rules) {}
 
   /// Until somebody wants scaling, only that is watched: the rest costs as much as a scheduler's caches. `synced` is called once, when all
   /// of it is there.
@@ -39,7 +39,7 @@ class Watches : public Guarded<Watches> {
   void wait_for_sync();
 
   client::Client& client_;
-  World& world_;
+  ClusterCache& cache_;
   const std::string ns_;
   const bool has_rules_;
   std::function<void()> synced_;

@@ -72,11 +72,11 @@ struct Rule {
 };
 
 /// When a pod has to go, and which rules want that.
-struct Eviction {
+struct DueEviction {
   TimePoint when;
   std::set<std::string> rules;  ///< Names.
 };
-void add(std::optional<Eviction>& to, const Eviction& one) {
+void add(std::optional<DueEviction>& to, const DueEviction& one) {
   if (!to) {
     to = one;
     return;
@@ -125,8 +125,8 @@ class DeviceTaintEviction final : public Controller {
   static void add_users(const client::Object& claim, const Cache& cache, KeySink& sink);
   /// The claims of the pod that it may use, once it has a node.
   static std::vector<ObjectRef> claims_of(const PodInfo& pod, const Cache& cache);
-  [[nodiscard]] std::optional<Eviction> eviction_of(const PodInfo& pod, const Cache& cache) const;
-  [[nodiscard]] std::optional<Eviction> eviction_by(const Value& device) const;
+  [[nodiscard]] std::optional<DueEviction> eviction_of(const PodInfo& pod, const Cache& cache) const;
+  [[nodiscard]] std::optional<DueEviction> eviction_by(const Value& device) const;
   [[nodiscard]] std::vector<Taint> taints_of(const Value& device) const;
   Plan evict(const std::string& key, TimePoint now, const Cache& cache);
   /// Sees to it that the rule's status is looked at again, after a while: more may happen meanwhile.
@@ -239,8 +239,8 @@ std::vector<Taint> DeviceTaintEviction::taints_of(const Value& device) const {
   return {};
 }
 
-std::optional<Eviction> DeviceTaintEviction::eviction_by(const Value& device) const {
-  std::optional<Eviction> out;
+std::optional<DueEviction> DeviceTaintEviction::eviction_by(const Value& device) const {
+  std::optional<DueEviction> out;
   for (const Taint& taint : taints_of(device))
     if (const auto more = patience(device, taint)) add(out, {taint.time_added + *more, {}});
   for (const auto& [name, rule] : rules_) {
@@ -262,8 +262,8 @@ std::vector<ObjectRef> DeviceTaintEviction::claims_of(const PodInfo& pod, const 
   return out;
 }
 
-std::optional<Eviction> DeviceTaintEviction::eviction_of(const PodInfo& pod, const Cache& cache) const {
-  std::optional<Eviction> out;
+std::optional<DueEviction> DeviceTaintEviction::eviction_of(const PodInfo& pod, const Cache& cache) const {
+  std::optional<DueEviction> out;
   for (const ObjectRef& claim : claims_of(pod, cache)) {
     const auto parsed = claim->parsed();
     for (const Value& device : devices_of(*parsed))

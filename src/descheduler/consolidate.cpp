@@ -131,13 +131,13 @@ class Consolidator {
     placement::Attempt attempt(trial_);
     DisruptionLedger budgets(trial_.cluster(), placement::BudgetRule::kEviction);
     ConsolidationPlan::Step step{.node = one.name};
-    std::vector<placement::Eviction> evicted;
+    std::vector<placement::EvictedPod> evicted;
     for (const PodInfoPtr& pod : one.pods) {
       step.waits_for_budgets |= !why_budgets_hold(budgets, *pod).empty();
       budgets.take(pod->view());
       evicted.push_back(trial_.evict(pod));
     }
-    for (const placement::Eviction& eviction : evicted) {
+    for (const placement::EvictedPod& eviction : evicted) {
       const auto placement = trial_.place(trial_.renew(eviction));
       const std::string to = placement.is_placed() ? trial_.cluster().node(placement.node)->name : "";
       // A pod that tolerates the cordon would come back, or go from one to the other.

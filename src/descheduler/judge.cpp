@@ -125,7 +125,7 @@ Judgement Judge::judge(const Pod& pod, const DestinationRule& rule, bool goes) {
   for (std::size_t i = 0; i < count && out.is_accepted; ++i) {
     Stage& stage = stages_[i];
     attempts[i].emplace(stage.trial);
-    const placement::Eviction eviction = leave(stage, pod.info);
+    const placement::EvictedPod eviction = leave(stage, pod.info);
     replacements[i] = stage.trial.renew(eviction);
     if (i == 0 || !labels) out = decide(stage, pod, replacements[i], {.rule = &rule, .preferred = out.destination});
     // A pod that was labelled by hand is judged as it is; where its replacement goes is its template's matter. Without the labels that made
@@ -152,8 +152,8 @@ std::optional<model::Labels> Judge::other_labels(const Pod& pod) const {
   return labels && *labels != pod.view().meta.labels ? labels : std::nullopt;
 }
 
-placement::Eviction Judge::leave(Stage& stage, const placement::PodInfoPtr& pod) {
-  placement::Eviction out = stage.trial.evict(pod);
+placement::EvictedPod Judge::leave(Stage& stage, const placement::PodInfoPtr& pod) {
+  placement::EvictedPod out = stage.trial.evict(pod);
   if (stage.has_everybody && out.node.is_valid()) stage.trial.hold(stand_in_for(*pod, stage.trial.cluster().era()), out.node);
   return out;
 }
@@ -167,7 +167,7 @@ void Judge::carry_out(const Pod& pod, const std::string& destination) {
   refusals_.clear();
   const auto labels = other_labels(pod);
   for (Stage& stage : stages()) {
-    const placement::Eviction eviction = leave(stage, pod.info);
+    const placement::EvictedPod eviction = leave(stage, pod.info);
     const placement::NodeInfo* to = stage.trial.cluster().find_node(destination);
     if (to == nullptr) continue;
     const placement::PodInfoPtr replacement = stage.trial.renew(eviction, labels ? &*labels : nullptr);
@@ -223,7 +223,7 @@ RoomPlan Judge::room_for(const std::vector<placement::PodInfoPtr>& gang, const P
 void Judge::carry_out(const RoomPlan& plan) {
   refusals_.clear();
   for (Stage& stage : stages()) {
-    std::vector<placement::Eviction> gone;
+    std::vector<placement::EvictedPod> gone;
     for (const Move& move : plan.moves) gone.push_back(leave(stage, move.pod));
     // Where room is made for a pod nobody else comes, though those who make it have not ended.
     for (const RoomPlan::Place& place : plan.placed) put(stage, place.pod, place.node);

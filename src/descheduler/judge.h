@@ -54,7 +54,7 @@ class Judge {
   void place_all_waiting();
   /// With the second stage, which is forked off when first needed.
   std::vector<Stage>& stages();
-  static placement::Eviction leave(Stage& stage, const placement::PodInfoPtr& pod);
+  static placement::EvictedPod leave(Stage& stage, const placement::PodInfoPtr& pod);
   static void put(Stage& stage, const placement::PodInfoPtr& pod, const std::string& node);
   /// The labels of what comes in the pod's place, where they are others than its own.
   [[nodiscard]] std::optional<model::Labels> other_labels(const Pod& pod) const;

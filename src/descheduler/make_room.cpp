@@ -217,7 +217,7 @@ class RoomFinder {
   std::optional<Candidate> by_engine(const Source& source) {
     if (++tries_ > rules_.most_tries) return std::nullopt;
     const placement::Attempt attempt(trial_);
-    std::vector<placement::Eviction> gone;
+    std::vector<placement::EvictedPod> gone;
     for (const Movable& one : source.movable) gone.push_back(trial_.evict(one.pod));
     if (!trial_.fits(pod_, source.node).is_success()) return std::nullopt;
     Candidate out{.node = source.node};
@@ -240,12 +240,12 @@ class RoomFinder {
     }
     placement::Attempt attempt(trial_);
     const std::string from = trial_.cluster().node(candidate.node)->name;
-    std::vector<placement::Eviction> evicted;
+    std::vector<placement::EvictedPod> evicted;
     for (const PodInfoPtr& pod : candidate.pods) evicted.push_back(trial_.evict(pod));
     // The room is the wanting pod's: the scheduler keeps it by the nomination.
     if (!trial_.place_on(pod_, candidate.node).is_success()) return false;
     std::vector<Move> moves;
-    for (const placement::Eviction& eviction : evicted) {
+    for (const placement::EvictedPod& eviction : evicted) {
       const auto placement = trial_.place(trial_.renew(eviction));
       if (!placement.is_placed() || placement.node == candidate.node) return false;
       moves.push_back({eviction.pod, from, trial_.cluster().node(placement.node)->name});

@@ -31,7 +31,7 @@ std::vector<ClaimPtr> claims_there(const model::PodView& pod, const Cluster& clu
   return out;
 }
 
-void take_pending(const std::string& claim_uid, Cluster& cluster, Eviction& out) {
+void take_pending(const std::string& claim_uid, Cluster& cluster, EvictedPod& out) {
   auto allocation = cluster.pending_allocation(claim_uid);
   if (allocation == nullptr) return;
   out.pending.emplace_back(claim_uid, std::move(allocation));
@@ -39,7 +39,7 @@ void take_pending(const std::string& claim_uid, Cluster& cluster, Eviction& out)
 }
 
 /// The claim made for what the pod asks for by the names of resources goes with it, and to the eviction's.
-void take_extended_claim(const model::PodView& pod, Cluster& cluster, Eviction& out) {
+void take_extended_claim(const model::PodView& pod, Cluster& cluster, EvictedPod& out) {
   take_pending(devices::extended_claim_uid(pod), cluster, out);
   const ClaimPtr own = cluster.device_classes().empty() ? nullptr : devices::find_extended_claim(pod, cluster);
   if (own == nullptr) return;
@@ -368,10 +368,10 @@ Status Trial::settle_all(Reservation& reservation) {
   return Status::success();
 }
 
-Eviction Trial::evict(const PodInfoPtr& pod) {
+EvictedPod Trial::evict(const PodInfoPtr& pod) {
   Cluster& cluster = impl_->cluster;
   const model::PodView& view = pod->view();
-  Eviction out{pod, cluster.pod_node(pod->key), claims_there(view, cluster), {}, ephemeral_claims(view, cluster)};
+  EvictedPod out{pod, cluster.pod_node(pod->key), claims_there(view, cluster), {}, ephemeral_claims(view, cluster)};
   cluster.remove_pod(pod->key);
   take_extended_claim(view, cluster, out);
   for (const ClaimPtr& claim : out.claims) {
@@ -388,7 +388,7 @@ Eviction Trial::evict(const PodInfoPtr& pod) {
   return out;
 }
 
-PodInfoPtr Trial::renew(const Eviction& eviction, const model::Labels* labels) {
+PodInfoPtr Trial::renew(const EvictedPod& eviction, const model::Labels* labels) {
   Cluster& cluster = impl_->cluster;
   const model::PodView& before = eviction.pod->view();
   PodInfoPtr successor = successor_of(*eviction.pod, cluster.era(), labels);
@@ -417,7 +417,7 @@ PodInfoPtr Trial::renew(const Eviction& eviction, const model::Labels* labels) {
   return successor;
 }
 
-void Trial::undo(const Eviction& eviction) {
+void Trial::undo(const EvictedPod& eviction) {
   Cluster& cluster = impl_->cluster;
   cluster.remove_pod(eviction.pod->key);
   for (const ClaimPtr& claim : eviction.claims) cluster.upsert(claim);

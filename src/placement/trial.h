@@ -45,7 +45,7 @@ struct Reservation {
 };
 
 /// A pod that went, with what its going changed. Owner: the asker, who may give it back to `Trial::undo`.
-struct Eviction {
+struct EvictedPod {
   PodInfoPtr pod;
   NodeIndex node;                ///< Invalid when it held none.
   std::vector<ClaimPtr> claims;  ///< Its resource claims as they were.
@@ -134,12 +134,12 @@ class Trial {
   Placement place(const PodInfoPtr& pod);
 
   /// The pod goes: its room is free, and resource claims that it alone used give their devices back.
-  Eviction evict(const PodInfoPtr& pod);
+  EvictedPod evict(const PodInfoPtr& pod);
   /// The evicted pod's successor, with claims of its own where its template makes them (resource claims, ephemeral volumes). It is not
   /// placed. May be asked again, with other labels.
-  [[nodiscard]] PodInfoPtr renew(const Eviction& eviction, const model::Labels* labels = nullptr);
+  [[nodiscard]] PodInfoPtr renew(const EvictedPod& eviction, const model::Labels* labels = nullptr);
   /// The pod is where it was, its claims are as they were, and its successor is gone.
-  void undo(const Eviction& eviction);
+  void undo(const EvictedPod& eviction);
 
   /// Gives back all that makes answers faster (Engine::forget), preemption's tables, and the pods that the cluster's change log names. Not
   /// within an attempt.

@@ -157,7 +157,7 @@ class Consolidation {
 
   /// Takes the nodes away; their pods as their owners make them anew.
   std::vector<PodInfoPtr> empty_out(const std::vector<const Candidate*>& candidates) {
-    std::vector<placement::Eviction> gone;
+    std::vector<placement::EvictedPod> gone;
     for (const Candidate* candidate : candidates)
       for (const PodInfoPtr& pod : candidate->pods) gone.push_back(trial_.evict(pod));
     for (const Candidate* candidate : candidates) {
@@ -168,7 +168,7 @@ class Consolidation {
       (void)trial_.cluster().remove_node(input_.nodes[candidate->node].node);
     }
     std::vector<PodInfoPtr> out;
-    for (const placement::Eviction& eviction : gone) out.push_back(trial_.renew(eviction));
+    for (const placement::EvictedPod& eviction : gone) out.push_back(trial_.renew(eviction));
     std::ranges::stable_sort(out, std::greater{}, [](const PodInfoPtr& pod) { return pod->view().priority; });
     return out;
   }

@@ -29,22 +29,22 @@ PassResult Keeper::step(TimePoint now, std::function<bool()> is_over) {
   out_ = {};
   std::erase_if(unavailable_, [&](const auto& one) { return one.second <= now; });
   refresh_catalogue();
-  for (const auto& [name, claim] : world_.claims()) keep_claim(claim);
+  for (const auto& [name, claim] : cache_.claims()) keep_claim(claim);
   keep_machines();
-  for (const auto& [name, pool] : world_.pools()) keep_pool(pool);
+  for (const auto& [name, pool] : cache_.pools()) keep_pool(pool);
   collect_orphans();
   follow_replacements();
   // Whoever has nothing to launch and nothing to give up need not be looked at whole.
   const bool is_waited_for = some_wait(), is_forced = some_are_forced();
   if (!is_waited_for) waiting_.clear(), is_busy_ = false;
   // Who waits in vain is not looked at each second.
-  const bool is_no_news = world_.version() == viewed_ && planned_ >= waiting_changed_ && now_ - planned_ < options_.disruption_pause;
+  const bool is_no_news = cache_.version() == viewed_ && planned_ >= waiting_changed_ && now_ - planned_ < options_.disruption_pause;
   if ((is_waited_for && !is_no_news) || is_forced ||
-      (replacements_.empty() && now_ - disrupted_ >= options_.disruption_pause && !world_.claims().empty() && moment() != settled_)) {
-    PoolsView view = view_of(world_, catalogue_, options_.profiles, unavailable_, now, false);
+      (replacements_.empty() && now_ - disrupted_ >= options_.disruption_pause && !cache_.claims().empty() && moment() != settled_)) {
+    PoolsView view = view_of(cache_, catalogue_, options_.profiles, unavailable_, now, false);
     view.provision.is_over = std::move(is_over);
     view.provision.seed = options_.seed;
-    viewed_ = world_.version();
+    viewed_ = cache_.version();
     if (is_forced) replace_forced(view);
     provision(view);
     if (!is_forced) disrupt(view);  // It would count on nodes that are about to go.
@@ -53,22 +53,22 @@ PassResult Keeper::step(TimePoint now, std::function<bool()> is_over) {
 }
 
 bool Keeper::some_wait() {
-  return !world_.pools().empty() && std::ranges::any_of(world_.cluster().unplaced_pods(), [](const auto& one) {
+  return !cache_.pools().empty() && std::ranges::any_of(cache_.cluster().unplaced_pods(), [](const auto& one) {
     return one.second->facts.is_unschedulable && !one.second->view().meta.is_deleting;
   });
 }
 
 /// All that a look at what could go depends on: objects, and what changes with the time alone.
 std::string Keeper::moment() const {
-  std::string out = fmt::format("{}", world_.version());
-  for (const auto& [name, pool] : world_.pools())
+  std::string out = fmt::format("{}", cache_.version());
+  for (const auto& [name, pool] : cache_.pools())
     for (const Reason reason : {Reason::kEmpty, Reason::kUnderutilized, Reason::kDrifted})
-      out += fmt::format(",{}", pool.allowed(reason, static_cast<std::int64_t>(world_.claims().size()), now_));
-  for (const auto& [name, claim] : world_.claims()) {
+      out += fmt::format(",{}", pool.allowed(reason, static_cast<std::int64_t>(cache_.claims().size()), now_));
+  for (const auto& [name, claim] : cache_.claims()) {
     const auto since = claim.since("Initialized");
     const auto quiet = claim.last_pod_event ? claim.last_pod_event : since;
-    const auto pool = world_.pools().find(claim.pool);
-    const bool is_rested = since && quiet && pool != world_.pools().end() && pool->second.consolidate_after &&
+    const auto pool = cache_.pools().find(claim.pool);
+    const bool is_rested = since && quiet && pool != cache_.pools().end() && pool->second.consolidate_after &&
                            *quiet + *pool->second.consolidate_after <= now_;
     out += is_rested ? '1' : '0';
     out += since && now_ - *since >= kSettling ? 's' : 'n';
@@ -90,7 +90,7 @@ void Keeper::patch_status(const model::Gvr& gvr, const std::string& name, json::
   out_.writes.push_back({Write::Kind::kPatchStatus, gvr, "", name, json::Object{{"status", std::move(status)}}, "", std::nullopt});
 }
 
-const json::Value* Keeper::class_of(const NodeClassRef& ref) const { return world_.node_class(ref); }
+const json::Value* Keeper::class_of(const NodeClassRef& ref) const { return cache_.node_class(ref); }
 
 bool Keeper::is_satisfiable(const NodePool& pool) {
   auto& [requirements, verdict] = satisfiable_[pool.name];
@@ -102,13 +102,13 @@ bool Keeper::is_satisfiable(const NodePool& pool) {
 }
 
 void Keeper::keep_pool(const NodePool& pool) {
-  const json::Value* document = world_.pool_document(pool.name);
+  const json::Value* document = cache_.pool_document(pool.name);
   json::Object status = json::get_object(*document, {"status"});
   json::Array conditions = json::get_array(*document, {"status", "conditions"});
   // What it has.
   std::int64_t nodes = 0;
   model::ResourceList sum;
-  for (const auto& [name, claim] : world_.claims()) {
+  for (const auto& [name, claim] : cache_.claims()) {
     if (claim.pool != pool.name || claim.deleted) continue;
     ++nodes;
     for (const auto& [resource, amount] : claim.capacity) {
@@ -273,7 +273,7 @@ void Keeper::provision(PoolsView& view) {
 }
 
 void Keeper::taint(const std::string& node, bool is_wanted) {
-  const json::Value* document = world_.node(node);
+  const json::Value* document = cache_.node(node);
   if (document == nullptr) return;
   json::Array taints;
   bool is_there = false;
@@ -296,12 +296,12 @@ void Keeper::disrupt(PoolsView& view) {
   // So do moves under way: their pods' room on nodes that come would be looked at as free.
   if (is_busy_ || !replacements_.empty() || now_ - disrupted_ < options_.disruption_pause) return;
   // And drains: who leaves a node takes room that looks free. One that is held up for long holds up nobody else.
-  if (std::ranges::any_of(world_.claims(), [&](const auto& one) { return one.second.deleted && now_ - *one.second.deleted < kDraining; }))
+  if (std::ranges::any_of(cache_.claims(), [&](const auto& one) { return one.second.deleted && now_ - *one.second.deleted < kDraining; }))
     return;
   disrupted_ = now_;
   for (OwnedNode& node : view.owned) {
-    const auto claim = world_.claims().find(node.claim);
-    if (claim == world_.claims().end()) continue;
+    const auto claim = cache_.claims().find(node.claim);
+    if (claim == cache_.claims().end()) continue;
     const auto since = claim->second.since("Initialized");
     if (node.is_initialized && since && now_ - *since < kSettling) node.blocked = "pods are on their way to it";
     for (const Replacement& one : replacements_)
@@ -313,8 +313,8 @@ void Keeper::disrupt(PoolsView& view) {
   settled_ = plan.steps.empty() ? moment_now : "";
   for (const Disruption& step : plan.steps) begin(step, view);
   for (const auto& [i, why] : plan.staying) {
-    const auto claim = world_.claims().find(view.owned[i].claim);
-    if (claim != world_.claims().end()) tell("NodeClaim", claim->first, claim->second.uid, false, "Unconsolidatable", why);
+    const auto claim = cache_.claims().find(view.owned[i].claim);
+    if (claim != cache_.claims().end()) tell("NodeClaim", claim->first, claim->second.uid, false, "Unconsolidatable", why);
   }
 }
 
@@ -333,8 +333,8 @@ void Keeper::begin(const Disruption& step, const PoolsView& view, std::optional<
                                  nodes.size() == 1 ? "" : "s", nodes.size() == 1 ? "es" : "", step.replacements.size(), step.evicted.size(),
                                  catalogue_.money(std::abs(step.savings)), step.savings < 0 ? "more" : "less");
   for (const std::size_t i : step.nodes) {
-    const auto claim = world_.claims().find(view.owned[i].claim);
-    if (claim == world_.claims().end()) continue;
+    const auto claim = cache_.claims().find(view.owned[i].claim);
+    if (claim == cache_.claims().end()) continue;
     tell("NodeClaim", claim->first, claim->second.uid, false, "Disrupted", replacement.told);
     tell("Node", view.owned[i].node, view.owned[i].node, false, "Disrupted", replacement.told);
     json::Array conditions = claim->second.conditions;
@@ -350,8 +350,8 @@ void Keeper::follow_replacements() {
   std::erase_if(replacements_, [&](const Replacement& one) {
     bool all_started = true, some_gone = false;
     for (const std::string& name : one.instead) {
-      const auto at = world_.claims().find(name);
-      const bool is_there = at != world_.claims().end() && !at->second.deleted;
+      const auto at = cache_.claims().find(name);
+      const bool is_there = at != cache_.claims().end() && !at->second.deleted;
       some_gone |= !is_there && now_ - one.since > std::chrono::seconds(5);
       all_started &= is_there && at->second.is("Initialized");
     }
@@ -359,23 +359,23 @@ void Keeper::follow_replacements() {
       all_started = (all_started && !some_gone) || now_ >= *one.no_later;
     } else if (some_gone || (!all_started && now_ - one.since > options_.replacement_timeout)) {
       for (const std::string& name : one.claims)
-        if (const auto at = world_.claims().find(name); at != world_.claims().end())
+        if (const auto at = cache_.claims().find(name); at != cache_.claims().end())
           tell("NodeClaim", name, at->second.uid, true, "DisruptionGivenUp", "what was to come instead did not: the node stays");
       return true;
     }
     leaving.insert(one.claims.begin(), one.claims.end());
     if (!all_started) return false;
     for (const std::string& name : one.claims)
-      if (const auto at = world_.claims().find(name); at != world_.claims().end() && !at->second.deleted)
+      if (const auto at = cache_.claims().find(name); at != cache_.claims().end() && !at->second.deleted)
         out_.writes.push_back({Write::Kind::kDelete, kNodeClaims, "", name, {}, at->second.uid, std::nullopt});
     // Known as leaving until the deletion is seen.
     return std::ranges::all_of(one.claims, [&](const std::string& name) {
-      const auto at = world_.claims().find(name);
-      return at == world_.claims().end() || at->second.deleted;
+      const auto at = cache_.claims().find(name);
+      return at == cache_.claims().end() || at->second.deleted;
     });
   });
   // A mark that nobody stands for any more, of a replacement given up or of an earlier process.
-  for (const auto& [name, claim] : world_.claims())
+  for (const auto& [name, claim] : cache_.claims())
     if (!claim.deleted && !leaving.contains(name) && !claim.node_name.empty()) taint(claim.node_name, false);
 }
 

@@ -78,7 +78,7 @@ bool set_condition(json::Array& conditions, std::string_view type, std::string_v
 class Keeper {
  public:
   Keeper(Catalogue catalogue, KeeperOptions options);
-  [[nodiscard]] PoolsWorld& world() { return world_; }
+  [[nodiscard]] PoolsCache& cache() { return cache_; }
 
   /// `is_over` as PackingOptions, for this pass. Times must not go backwards.
   PassResult step(TimePoint now, std::function<bool()> is_over = {});
@@ -178,7 +178,7 @@ class Keeper {
   std::map<std::string, std::string> not_grown_;  ///< Groups that did not grow, and why.
   std::map<std::string, TimePoint> paused_;       ///< Groups of which nothing is wanted until then.
   KeeperOptions options_;
-  PoolsWorld world_;
+  PoolsCache cache_;
   Unavailable unavailable_;
   std::mt19937_64 random_;
   TimePoint now_{};
@@ -187,7 +187,7 @@ class Keeper {
   std::set<std::string> waiting_;
   TimePoint waiting_changed_{}, waiting_since_{}, planned_{};
   bool is_busy_ = false;      ///< Some of them will get a node.
-  std::uint64_t viewed_ = 0;  ///< The world's version when it was last looked at whole.
+  std::uint64_t viewed_ = 0;  ///< The cache's version when it was last looked at whole.
   TimePoint disrupted_{};
   std::string settled_;                                              ///< The moment in which nothing was to go.
   std::map<std::string, std::pair<std::string, bool>> satisfiable_;  ///< By pool: its requirements, and whether some type meets them.

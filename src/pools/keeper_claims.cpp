@@ -45,10 +45,10 @@ bool is_node_ready(const json::Value& node) {
 
 std::vector<autoscaler::PodPtr> Keeper::pods_on(const std::string& node) {
   std::vector<autoscaler::PodPtr> out;
-  const placement::NodeInfo* info = world_.cluster().cluster().find_node(node);
+  const placement::NodeInfo* info = cache_.cluster().cluster().find_node(node);
   if (info == nullptr) return out;
   for (const auto& pod : info->pods)
-    if (const auto at = world_.cluster().pods().find(pod->key); at != world_.cluster().pods().end()) out.push_back(at->second);
+    if (const auto at = cache_.cluster().pods().find(pod->key); at != cache_.cluster().pods().end()) out.push_back(at->second);
   return out;
 }
 
@@ -76,7 +76,7 @@ void Keeper::keep_claim(const NodeClaim& claim) {
     return give_up(claim, "Expired", fmt::format("it is older than {}", format_go_duration(*claim.expire_after)));
   if (!claim.is("Launched")) return launch(claim);
   if (lost_machine(claim)) return;
-  if (const json::Value* node = world_.node(world_.node_name_of(claim)); node != nullptr) return follow_node(claim, *node);
+  if (const json::Value* node = cache_.node(cache_.node_name_of(claim)); node != nullptr) return follow_node(claim, *node);
   if (claim.is("Registered")) return give_up(claim, "NodeGone", fmt::format("its node {} is not there any more", claim.node_name));
   await_node(claim);
 }
@@ -314,8 +314,8 @@ void Keeper::follow_pods(const NodeClaim& claim, const std::string& node, ClaimS
     quiet = now_;
     status.fields["lastPodEventTime"] = format_rfc3339(now_);
   }
-  const auto pool = world_.pools().find(claim.pool);
-  if (pool == world_.pools().end()) return;
+  const auto pool = cache_.pools().find(claim.pool);
+  if (pool == cache_.pools().end()) return;
   const std::string drift = drift_of(claim, pool->second);
   if (!drift.empty() || !claim.condition("Drifted").empty())
     status.set("Drifted", drift.empty() ? "False" : "True", drift.empty() ? "NotDrifted" : drift, "", now_);
@@ -340,8 +340,8 @@ bool is_drained_off(const model::PodView& pod) {
 
 /// Drained, then the node, then the claim.
 void Keeper::end_claim(const NodeClaim& claim) {
-  const std::string name = world_.node_name_of(claim);
-  const json::Value* node = world_.node(name);
+  const std::string name = cache_.node_name_of(claim);
+  const json::Value* node = cache_.node(name);
   const bool is_machine = claim.node_class.is_of_machines();
   if (node != nullptr && !claim.provider_id.empty() &&
       (is_machine || json::get_string(*node, {"spec", "providerID"}) == claim.provider_id)) {
@@ -400,14 +400,14 @@ void Keeper::drain(const NodeClaim& claim, const std::string& node) {
 
 /// Nodes of claims that are gone without a word.
 void Keeper::collect_orphans() {
-  for (const auto& [name, node] : world_.nodes()) {
+  for (const auto& [name, node] : cache_.nodes()) {
     const std::string_view id = json::get_string(node, {"spec", "providerID"});
     // A machine's node that its claim left behind is somebody else's to delete, and must not be held.
     const bool is_deleting = json::find(node, {"metadata", "deletionTimestamp"}) != nullptr;
     if (is_deleting && !id.starts_with(kProvider) &&
-        std::ranges::none_of(world_.claims(), [&](const auto& one) { return one.second.node_name == name; }))
+        std::ranges::none_of(cache_.claims(), [&](const auto& one) { return one.second.node_name == name; }))
       release_node(name, node);
-    if (!id.starts_with(kProvider) || world_.claims().contains(std::string(id.substr(kProvider.size())))) continue;
+    if (!id.starts_with(kProvider) || cache_.claims().contains(std::string(id.substr(kProvider.size())))) continue;
     const auto created = parse_rfc3339(json::get_string(node, {"metadata", "creationTimestamp"}));
     if (created && *created + std::chrono::seconds(30) > now_) continue;
     if (!is_deleting)

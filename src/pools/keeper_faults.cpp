@@ -118,8 +118,8 @@ std::string Keeper::wrong_with(const NodeClaim& claim, const json::Value& node, 
 /// A pool of which many nodes are unhealthy has another problem than its nodes.
 bool Keeper::is_repair_allowed(const NodeClaim& claim) {
   std::int64_t all = 0, unhealthy = 0;
-  for (const auto& [name, other] : world_.claims()) {
-    const json::Value* node = other.node_name.empty() ? nullptr : world_.node(other.node_name);
+  for (const auto& [name, other] : cache_.claims()) {
+    const json::Value* node = other.node_name.empty() ? nullptr : cache_.node(other.node_name);
     if (other.pool != claim.pool || node == nullptr) continue;
     ++all;
     unhealthy += wrong_with(other, *node, nullptr).empty() ? 0 : 1;
@@ -147,7 +147,7 @@ void Keeper::follow_health(const NodeClaim& claim, const json::Value& node, Clai
 
 std::optional<Keeper::Forced> Keeper::forced(const NodeClaim& claim) const {
   if (claim.deleted) return std::nullopt;
-  const json::Value* node = claim.node_name.empty() ? nullptr : world_.node(claim.node_name);
+  const json::Value* node = claim.node_name.empty() ? nullptr : cache_.node(claim.node_name);
   if (node == nullptr) return std::nullopt;
   const auto since_notice = claim.since("Interrupted");
   if (const auto notice = notice_of(claim, *node); claim.is("Interrupted") && since_notice && notice)
@@ -163,7 +163,7 @@ bool Keeper::is_being_replaced(const std::string& claim) const {
 }
 
 bool Keeper::some_are_forced() const {
-  return std::ranges::any_of(world_.claims(), [&](const auto& one) { return !is_being_replaced(one.first) && forced(one.second); });
+  return std::ranges::any_of(cache_.claims(), [&](const auto& one) { return !is_being_replaced(one.first) && forced(one.second); });
 }
 
 /// All that go for one reason go together: what comes instead of them is bought for all of their pods.
@@ -172,8 +172,8 @@ void Keeper::replace_forced(PoolsView& view) {
     std::vector<std::size_t> nodes;
     std::optional<TimePoint> no_later;
     for (std::size_t i = 0; i < view.owned.size(); ++i) {
-      const auto claim = world_.claims().find(view.owned[i].claim);
-      if (claim == world_.claims().end() || is_being_replaced(claim->first)) continue;
+      const auto claim = cache_.claims().find(view.owned[i].claim);
+      if (claim == cache_.claims().end() || is_being_replaced(claim->first)) continue;
       const auto why = forced(claim->second);
       if (!why || why->reason != reason) continue;
       nodes.push_back(i);

@@ -25,13 +25,13 @@ const autoscaler::Instance* machine_of(const NodeClaim& claim, const MachineGrou
 /// What groups offer changes with each machine that comes.
 void Keeper::refresh_catalogue() {
   std::erase_if(paused_, [&](const auto& one) { return one.second <= now_; });
-  if (catalogue_version_ == world_.version()) return;
-  catalogue_version_ = world_.version();
-  balances_ = balances(world_);
-  if (balances_.empty() && world_.machine_problems().empty() && catalogue_.types.size() == listed_.types.size()) return;
+  if (catalogue_version_ == cache_.version()) return;
+  catalogue_version_ = cache_.version();
+  balances_ = balances(cache_);
+  if (balances_.empty() && cache_.machine_problems().empty() && catalogue_.types.size() == listed_.types.size()) return;
   std::set<std::string> before, after;
   for (const InstanceType& type : catalogue_.types) before.insert(type.name);
-  catalogue_ = with_machines(listed_, world_, &group_notes_);
+  catalogue_ = with_machines(listed_, cache_, &group_notes_);
   for (InstanceType& type : catalogue_.types) {
     after.insert(type.name);
     if (const auto known = offered_.find(type.name); known != offered_.end()) type.allocatable = known->second;
@@ -83,7 +83,7 @@ void Keeper::keep_machines() {
 }
 
 bool Keeper::waits_for_machines() const {
-  return std::ranges::any_of(world_.claims(), [](const auto& one) {
+  return std::ranges::any_of(cache_.claims(), [](const auto& one) {
     return one.second.node_class.is_of_machines() && (one.second.deleted || !one.second.is("Registered"));
   });
 }

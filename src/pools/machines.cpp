@@ -57,11 +57,11 @@ std::vector<const NodeClaim*> GroupBalance::left() const {
   return out;
 }
 
-std::map<std::string, GroupBalance> balances(PoolsWorld& world) {
+std::map<std::string, GroupBalance> balances(PoolsCache& cache) {
   std::map<std::string, GroupBalance> out;
-  for (const MachineGroup& group : world.machine_groups()) out[group.id()].of = &group;
+  for (const MachineGroup& group : cache.machine_groups()) out[group.id()].of = &group;
   std::set<std::string> taken;
-  for (const auto& [name, claim] : world.claims()) {
+  for (const auto& [name, claim] : cache.claims()) {
     if (!claim.provider_id.empty()) taken.insert(claim.provider_id);
     const std::string* group = claim.annotation(kGroupAnnotation);
     const auto at = group == nullptr ? out.end() : out.find(*group);
@@ -78,8 +78,8 @@ std::map<std::string, GroupBalance> balances(PoolsWorld& world) {
     }
     balance.coming = std::max<std::int64_t>(0, balance.of->group.target - there);
     const auto may_take = [&](const NodeClaim& claim, const Instance& one) {
-      const auto node = world.cluster().nodes().find(one.node);
-      return one.node.empty() || node == world.cluster().nodes().end() ||
+      const auto node = cache.cluster().nodes().find(one.node);
+      return one.node.empty() || node == cache.cluster().nodes().end() ||
              node->second.created >= claim.since("Launched").value_or(claim.created);
     };
     for (const NodeClaim* claim : balance.waiting) {
@@ -92,10 +92,10 @@ std::map<std::string, GroupBalance> balances(PoolsWorld& world) {
   return out;
 }
 
-Catalogue with_machines(Catalogue base, PoolsWorld& world, std::vector<std::string>* notes) {
+Catalogue with_machines(Catalogue base, PoolsCache& cache, std::vector<std::string>* notes) {
   std::vector<InstanceType> more;
-  if (notes != nullptr) *notes = world.machine_problems();
-  for (const auto& [id, balance] : balances(world)) {
+  if (notes != nullptr) *notes = cache.machine_problems();
+  for (const auto& [id, balance] : balances(cache)) {
     const autoscaler::NodeGroup& group = balance.of->group;
     if (group.template_node == nullptr) {
       if (notes != nullptr)

@@ -16,7 +16,7 @@
 
 namespace berth::pools {
 
-class PoolsWorld;
+class PoolsCache;
 
 /// On a claim that is launched: the group that its machine is of, as MachineGroup::id.
 inline constexpr std::string_view kGroupAnnotation = "berth.dev/node-group";
@@ -43,12 +43,12 @@ struct GroupBalance {
   [[nodiscard]] std::vector<const NodeClaim*> left() const;
 };
 /// By group's id. A claim takes a machine that is nobody's and has no node yet, or one that is younger than the claim's launch: who stands
-/// there for longer was wanted by somebody else. Holds until the world's next change.
-std::map<std::string, GroupBalance> balances(PoolsWorld& world);
+/// there for longer was wanted by somebody else. Holds until the cache's next change.
+std::map<std::string, GroupBalance> balances(PoolsCache& cache);
 
 /// The catalogue with the types of all groups. One is called as its template's node.kubernetes.io/instance-type, and as the group where
 /// that name is taken. An hour costs what the provider or the annotation says, else what the catalogue does for a type of that name, else
 /// what such sizes usually cost. `notes`: groups that are left out, and why.
-Catalogue with_machines(Catalogue base, PoolsWorld& world, std::vector<std::string>* notes = nullptr);
+Catalogue with_machines(Catalogue base, PoolsCache& cache, std::vector<std::string>* notes = nullptr);
 
 }  // namespace berth::pools

@@ -23,19 +23,19 @@ Parts parts_of(const placement::Resource& resource) {
 
 }  // namespace
 
-void PoolMetrics::see(const PassResult& pass, PoolsWorld& world, const Catalogue& catalogue, TimePoint now) {
-  count(pass, world);
+void PoolMetrics::see(const PassResult& pass, PoolsCache& cache, const Catalogue& catalogue, TimePoint now) {
+  count(pass, cache);
   if (now - looked_ < kBetweenLooks) return;
   const double hours = looked_ == TimePoint{} ? 0 : static_cast<double>((now - looked_).count()) / 3.6e9;
   looked_ = now;
-  show_pools(world);
-  charge(world, catalogue, hours);
+  show_pools(cache);
+  charge(cache, catalogue, hours);
 }
 
-void PoolMetrics::count(const PassResult& pass, const PoolsWorld& world) {
+void PoolMetrics::count(const PassResult& pass, const PoolsCache& cache) {
   const auto pool_of = [&](const std::string& claim) {
-    const auto at = world.claims().find(claim);
-    return at == world.claims().end() ? std::string() : at->second.pool;
+    const auto at = cache.claims().find(claim);
+    return at == cache.claims().end() ? std::string() : at->second.pool;
   };
   for (const Write& write : pass.writes) {
     if (write.gvr.resource != "nodeclaims") continue;
@@ -56,9 +56,9 @@ void PoolMetrics::count(const PassResult& pass, const PoolsWorld& world) {
           .add();
 }
 
-void PoolMetrics::show_pools(const PoolsWorld& world) {
-  for (const auto& [name, pool] : world.pools()) {
-    const json::Value* document = world.pool_document(name);
+void PoolMetrics::show_pools(const PoolsCache& cache) {
+  for (const auto& [name, pool] : cache.pools()) {
+    const json::Value* document = cache.pool_document(name);
     for (const auto& [key, amount] : json::get_object(*document, {"status", "resources"}))
       if (const auto quantity = model::Quantity::parse(amount.is_string() ? json::as_view(amount) : std::string_view()))
         registry_
@@ -70,9 +70,9 @@ void PoolMetrics::show_pools(const PoolsWorld& world) {
   }
 }
 
-void PoolMetrics::charge(PoolsWorld& world, const Catalogue& catalogue, double hours) {
+void PoolMetrics::charge(PoolsCache& cache, const Catalogue& catalogue, double hours) {
   std::map<std::string, double> rates;
-  for (const auto& [name, pool] : world.pools()) rates[name] = 0;
+  for (const auto& [name, pool] : cache.pools()) rates[name] = 0;
   const auto pay = [&](const std::string& ns, const std::string& workload, double amount) {
     if (hours > 0 && amount > 0)
       registry_
@@ -82,11 +82,11 @@ void PoolMetrics::charge(PoolsWorld& world, const Catalogue& catalogue, double h
                    {{"namespace", ns}, {"workload", workload}})
           .add(amount * hours);
   };
-  for (const auto& [name, claim] : world.claims()) {
+  for (const auto& [name, claim] : cache.claims()) {
     const double price = price_of(catalogue, claim.labels);
     if (price <= 0 || !claim.is("Launched")) continue;
     rates[claim.pool] += price;
-    const placement::NodeInfo* info = claim.node_name.empty() ? nullptr : world.cluster().cluster().find_node(claim.node_name);
+    const placement::NodeInfo* info = claim.node_name.empty() ? nullptr : cache.cluster().cluster().find_node(claim.node_name);
     double used = 0;
     std::map<std::pair<std::string, std::string>, double> shares;
     if (info != nullptr)

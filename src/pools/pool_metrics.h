@@ -10,13 +10,13 @@ class PoolMetrics {
  public:
   explicit PoolMetrics(metrics::Registry& registry) : registry_(registry) {}
   /// After each pass.
-  void see(const PassResult& pass, PoolsWorld& world, const Catalogue& catalogue, TimePoint now);
+  void see(const PassResult& pass, PoolsCache& cache, const Catalogue& catalogue, TimePoint now);
 
  private:
-  void count(const PassResult& pass, const PoolsWorld& world);
-  void show_pools(const PoolsWorld& world);
+  void count(const PassResult& pass, const PoolsCache& cache);
+  void show_pools(const PoolsCache& cache);
   /// Since the last look, by what is there now.
-  void charge(PoolsWorld& world, const Catalogue& catalogue, double hours);
+  void charge(PoolsCache& cache, const Catalogue& catalogue, double hours);
 
   metrics::Registry& registry_;
   TimePoint looked_{};

@@ -62,7 +62,7 @@ struct Runner::Impl : Guarded<Impl> {
   std::optional<PoolMetrics> counts;
   autoscaler::OwnWrites own_writes;
   autoscaler::MachineApi machine_api{
-      client, keeper.world().cluster(),
+      client, keeper.cache().cluster(),
       autoscaler::WriteCallbacks{
           .write_started = [this](const std::string& resource) { own_writes.started(resource); },
           .write_ended = [this](const std::string& resource, std::int64_t revision) { own_writes.ended(resource, revision); }}};
@@ -82,7 +82,7 @@ struct Runner::Impl : Guarded<Impl> {
   /// Definitions by server-side apply, so that an older one is brought up to date and a foreign field of it stays.
   void start() {
     if (options.external) {
-      if (auto made = autoscaler::connect_external_provider(*options.external, *client.loop(), keeper.world().cluster()))
+      if (auto made = autoscaler::connect_external_provider(*options.external, *client.loop(), keeper.cache().cluster()))
         provider = std::move(*made);
       else
         log::error("pools", "the external provider: {}", made.error().message);
@@ -130,18 +130,18 @@ struct Runner::Impl : Guarded<Impl> {
   }
   void subscribe(client::Informer& informer, const Watched& one) {
     const auto put = [kind = one.kind, gvr = one.gvr](Impl& self, const ObjectRef& object) {
-      if (kind == "Pod") return self.keeper.world().upsert_pod(object);
+      if (kind == "Pod") return self.keeper.cache().upsert_pod(object);
       json::Value document = *object->parsed();
       if (!document.is_object()) return;
       // The items of a list leave out what the list says.
       document.get_object()["kind"] = kind;
       document.get_object()["apiVersion"] = gvr.group.empty() ? gvr.version : gvr.group + "/" + gvr.version;
-      self.keeper.world().upsert(document);
+      self.keeper.cache().upsert(document);
     };
     informer.add_handler({.on_add = guarded(put),
                           .on_update = guarded([put](Impl& self, const ObjectRef&, const ObjectRef& after) { put(self, after); }),
                           .on_delete = guarded([kind = one.kind](Impl& self, const ObjectRef& object) {
-                            self.keeper.world().remove(kind, object->ns(), object->name());
+                            self.keeper.cache().remove(kind, object->ns(), object->name());
                           })});
   }
   void wait_for_sync() {
@@ -200,7 +200,7 @@ struct Runner::Impl : Guarded<Impl> {
     const PassResult result = keeper.step(client.loop()->now(), std::move(is_over));
     for (const Write& write : result.writes) carry_out(write);
     for (const MachineWrite& write : result.machines) carry_out(write);
-    if (counts) counts->see(result, keeper.world(), keeper.catalogue(), client.loop()->now());
+    if (counts) counts->see(result, keeper.cache(), keeper.catalogue(), client.loop()->now());
     for (const Told& one : result.events) tell(one);
     later(options.interval, [](Impl& self) { self.tick(); });
   }
@@ -224,7 +224,7 @@ struct Runner::Impl : Guarded<Impl> {
                         self.is_asking = false;
                         if (!state || before != self.asked_of_it) return;  // Older than what was wanted since.
                         for (const std::string& problem : state->problems) self.say(problem.substr(0, problem.rfind(':')), problem);
-                        self.keeper.world().see_provider(std::move(*state));
+                        self.keeper.cache().see_provider(std::move(*state));
                         self.ask_at = self.client.loop()->now() + std::chrono::seconds(self.keeper.waits_for_machines() ? 1 : 10);
                       }));
   }
@@ -237,7 +237,7 @@ struct Runner::Impl : Guarded<Impl> {
     });
     if (write.is_external) {
       ++asked_of_it;
-      keeper.world().outdate_provider();
+      keeper.cache().outdate_provider();
       if (!provider) return;
     }
     autoscaler::Provider& whose = write.is_external ? *provider : static_cast<autoscaler::Provider&>(machine_api);

@@ -21,7 +21,7 @@ const typename Map::mapped_type* look_up(const Map& map, const std::string& name
 
 }  // namespace
 
-void PoolsWorld::upsert(const json::Value& object) {
+void PoolsCache::upsert(const json::Value& object) {
   ++version_;
   const std::string_view kind = json::get_string(object, {"kind"});
   const std::string name(json::get_string(object, {"metadata", "name"}));
@@ -35,11 +35,11 @@ void PoolsWorld::upsert(const json::Value& object) {
     node_classes_[fmt::format("{}/{}", kind, name)] = object;
   } else {
     if (kind == "Node") nodes_[name] = object;
-    world_.upsert(object);
+    cache_.upsert(object);
   }
 }
 
-void PoolsWorld::remove(std::string_view kind, std::string_view ns, std::string_view name) {
+void PoolsCache::remove(std::string_view kind, std::string_view ns, std::string_view name) {
   ++version_;
   const std::string key(name);
   if (kind == "NodePool") {
@@ -51,38 +51,38 @@ void PoolsWorld::remove(std::string_view kind, std::string_view ns, std::string_
     node_classes_.erase(fmt::format("{}/{}", kind, name));
   } else {
     if (kind == "Node") nodes_.erase(key);
-    world_.remove(kind, ns, name);
+    cache_.remove(kind, ns, name);
   }
 }
 
-const json::Value* PoolsWorld::node_class(const NodeClassRef& ref) const {
+const json::Value* PoolsCache::node_class(const NodeClassRef& ref) const {
   return ref.is_simulated() || ref.is_of_machines() ? look_up(node_classes_, fmt::format("{}/{}", ref.kind, ref.name)) : nullptr;
 }
 
-const std::vector<MachineGroup>& PoolsWorld::machine_groups() {
+const std::vector<MachineGroup>& PoolsCache::machine_groups() {
   if (groups_version_ == version_) return groups_;
   groups_version_ = version_;
   groups_.clear();
   group_problems_.clear();
   const auto first = node_classes_.lower_bound(fmt::format("{}/", kMachineClassKind));
   if (first == node_classes_.end() || !first->first.starts_with(kMachineClassKind)) return groups_;
-  for (autoscaler::NodeGroup& group : world_.groups_of_pools(group_problems_)) groups_.push_back({std::move(group), false, true});
+  for (autoscaler::NodeGroup& group : cache_.groups_of_pools(group_problems_)) groups_.push_back({std::move(group), false, true});
   for (const autoscaler::NodeGroup& group : provider_groups_)
     if (!group.node_class.empty()) groups_.push_back({group, true, is_provider_current_});
   return groups_;
 }
 
-void PoolsWorld::see_provider(autoscaler::ProviderState state) {
+void PoolsCache::see_provider(autoscaler::ProviderState state) {
   ++version_;
   is_provider_current_ = state.is_usable;
   if (state.is_usable) provider_groups_ = std::move(state.groups);
 }
-void PoolsWorld::outdate_provider() {
+void PoolsCache::outdate_provider() {
   ++version_;
   is_provider_current_ = false;
 }
 
-std::string PoolsWorld::node_name_of(const NodeClaim& claim) {
+std::string PoolsCache::node_name_of(const NodeClaim& claim) {
   if (!claim.node_name.empty() || !claim.node_class.is_of_machines()) return claim.node_name.empty() ? claim.name : claim.node_name;
   for (const MachineGroup& group : machine_groups())
     for (const autoscaler::Instance& one : group.group.instances)
@@ -90,8 +90,8 @@ std::string PoolsWorld::node_name_of(const NodeClaim& claim) {
   return "";
 }
 
-const json::Value* PoolsWorld::node(const std::string& name) const { return look_up(nodes_, name); }
-const json::Value* PoolsWorld::pool_document(const std::string& name) const { return look_up(pool_documents_, name); }
+const json::Value* PoolsCache::node(const std::string& name) const { return look_up(nodes_, name); }
+const json::Value* PoolsCache::pool_document(const std::string& name) const { return look_up(pool_documents_, name); }
 
 std::string drift_of(const NodeClaim& claim, const NodePool& pool) {
   const std::string* hash = claim.annotation(kHashAnnotation);
@@ -175,10 +175,10 @@ std::int64_t counted(const model::ResourceList& list, std::string_view name) {
 
 class Viewing {
  public:
-  Viewing(PoolsWorld& world, const Catalogue& catalogue, PoolsView& out) : world_(world), catalogue_(catalogue), out_(out) {}
+  Viewing(PoolsCache& cache, const Catalogue& catalogue, PoolsView& out) : cache_(cache), catalogue_(catalogue), out_(out) {}
 
   void add_pools() {
-    for (const auto& [name, pool] : world_.pools()) {
+    for (const auto& [name, pool] : cache_.pools()) {
       if (!pool.node_class.is_simulated() && !pool.node_class.is_of_machines()) {
         out_.notes.push_back(fmt::format("NodePool \"{}\": its node class is of kind \"{}\"; only {} and {} make nodes here", name,
                                          pool.node_class.kind, kNodeClassKind, kMachineClassKind));
@@ -200,7 +200,7 @@ class Viewing {
       const model::ResourceList& capacity = claim.capacity.empty() ? planned->capacity : claim.capacity;
       for (const auto& [name, amount] : capacity) used[name] += counted(capacity, name);
     }
-    const std::string node = claim.node_name.empty() && !claim.node_class.is_of_machines() ? "" : world_.node_name_of(claim);
+    const std::string node = claim.node_name.empty() && !claim.node_class.is_of_machines() ? "" : cache_.node_name_of(claim);
     const placement::NodeInfo* info = node.empty() ? nullptr : out_.trial->cluster().find_node(node);
     if (claim.deleted) {
       if (info != nullptr && info->node != nullptr) close(*info->node);
@@ -246,7 +246,7 @@ class Viewing {
     (void)out_.trial->cluster().upsert_node(std::move(view));
   }
 
-  PoolsWorld& world_;
+  PoolsCache& cache_;
   const Catalogue& catalogue_;
   PoolsView& out_;
   std::map<std::string, std::size_t> number_of_;
@@ -319,14 +319,14 @@ class LeavingToGroups {
 
 }  // namespace
 
-PoolsView view_of(PoolsWorld& world, const Catalogue& catalogue, const placement::Profiles& profiles, const Unavailable& unavailable,
+PoolsView view_of(PoolsCache& cache, const Catalogue& catalogue, const placement::Profiles& profiles, const Unavailable& unavailable,
                   TimePoint now, bool every_pod) {
   PoolsView out;
-  const autoscaler::Snapshot snapshot = world.cluster().snapshot();
+  const autoscaler::Snapshot snapshot = cache.cluster().snapshot();
   out.trial = std::make_unique<placement::Trial>(placement::Trial::on_fork(*snapshot.cluster, profiles));
-  Viewing viewing(world, catalogue, out);
+  Viewing viewing(cache, catalogue, out);
   viewing.add_pools();
-  for (const auto& [name, claim] : world.claims()) viewing.add_claim(claim);
+  for (const auto& [name, claim] : cache.claims()) viewing.add_claim(claim);
   out.provision.trial = out.trial.get();
   out.provision.catalogue = &catalogue;
   out.provision.daemons = snapshot.daemons;
@@ -339,7 +339,7 @@ PoolsView view_of(PoolsWorld& world, const Catalogue& catalogue, const placement
     if (!every_pod && !pod->facts.is_unschedulable) continue;
     out.provision.waiting.push_back(pod->info);
   }
-  const bool some_grow = world.cluster().cluster_autoscaler() != nullptr && !snapshot.groups.empty();
+  const bool some_grow = cache.cluster().cluster_autoscaler() != nullptr && !snapshot.groups.empty();
   if (some_grow && !out.provision.waiting.empty()) LeavingToGroups(out, snapshot, now).run();
   return out;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "autoscaler/world.h"
+#include "autoscaler/cluster_cache.h"
 #include "pools/consolidate.h"
 #include "pools/machines.h"
 
@@ -15,21 +15,21 @@ struct ProviderState;
 
 namespace berth::pools {
 
-/// The kinds of karpenter.sh and ours by name; the rest is autoscaler::World's.
-class PoolsWorld {
+/// The kinds of karpenter.sh and ours by name; the rest is autoscaler::ClusterCache's.
+class PoolsCache {
  public:
-  explicit PoolsWorld(placement::Era era = placement::Era::k136) : world_(era) {}
+  explicit PoolsCache(placement::Era era = placement::Era::k136) : cache_(era) {}
   /// Any object; kinds that do not matter are ignored.
   void upsert(const json::Value& object);
   void upsert_pod(client::ObjectRef pod) {
     ++version_;
-    world_.upsert_pod(std::move(pod));
+    cache_.upsert_pod(std::move(pod));
   }
   void remove(std::string_view kind, std::string_view ns, std::string_view name);
 
   /// Another one after each change.
   [[nodiscard]] std::uint64_t version() const { return version_; }
-  [[nodiscard]] autoscaler::World& cluster() { return world_; }
+  [[nodiscard]] autoscaler::ClusterCache& cluster() { return cache_; }
   [[nodiscard]] const std::map<std::string, NodePool>& pools() const { return pools_; }
   [[nodiscard]] const std::map<std::string, NodeClaim>& claims() const { return claims_; }
   /// Null when there is none of that name, or of no kind that makes nodes here.
@@ -51,7 +51,7 @@ class PoolsWorld {
 
  private:
   std::uint64_t version_ = 0;
-  autoscaler::World world_;
+  autoscaler::ClusterCache cache_;
   std::map<std::string, NodePool> pools_;
   std::map<std::string, NodeClaim> claims_;
   std::map<std::string, json::Value> node_classes_;  ///< By "kind/name".
@@ -78,8 +78,8 @@ struct PoolsView {
     return provision;
   }
 };
-/// What `world` and `catalogue` hold must outlive it. `every_pod`: pods that no scheduler has looked at count as waiting too (files).
-PoolsView view_of(PoolsWorld& world, const Catalogue& catalogue, const placement::Profiles& profiles, const Unavailable& unavailable,
+/// What `cache` and `catalogue` hold must outlive it. `every_pod`: pods that no scheduler has looked at count as waiting too (files).
+PoolsView view_of(PoolsCache& cache, const Catalogue& catalogue, const placement::Profiles& profiles, const Unavailable& unavailable,
                   TimePoint now, bool every_pod);
 
 /// In which way the claim is not as its pool would make it now; empty: it is.

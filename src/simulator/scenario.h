@@ -109,7 +109,7 @@ struct Fault {
 };
 
 /// Something that somebody does on purpose.
-struct Change {
+struct PlannedChange {
   enum class What { kApply, kDelete, kPatch, kScheduler, kDescheduler, kAddNodes, kRemoveNodes, kDrain, kUncordon };
   What what = What::kApply;
   std::vector<Duration> at;
@@ -161,7 +161,7 @@ struct Scenario {
   std::vector<NodeGroup> groups;
   std::vector<Workload> workloads;
   std::vector<Fault> faults;
-  std::vector<Change> changes;
+  std::vector<PlannedChange> changes;
   std::vector<Check> checks;
   RecordSetting record;
   GangPolicy gangs = GangPolicy::kBerth;

@@ -135,7 +135,7 @@ Fault read_fault(const config::Reader& at, const PartContext& context) {
 
 namespace {
 
-void read_target(const config::Reader& at, Change& out) {
+void read_target(const config::Reader& at, PlannedChange& out) {
   const std::string api_version = at.string("apiVersion"), kind = at.string("kind");
   const std::size_t slash = api_version.find('/');
   const model::KindInfo* found = nullptr;
@@ -157,10 +157,10 @@ void read_target(const config::Reader& at, Change& out) {
   if (out.name.empty()) at.problem("name", "required");
 }
 
-void read_scale(const config::Reader& at, Change& out) {
+void read_scale(const config::Reader& at, PlannedChange& out) {
   at.only({"deployment", "statefulSet", "namespace", "replicas"});
   const bool is_set = at.has("statefulSet");
-  out.what = Change::What::kPatch;
+  out.what = PlannedChange::What::kPatch;
   out.group = "apps";
   out.resource = is_set ? "statefulsets" : "deployments";
   out.kind = is_set ? "StatefulSet" : "Deployment";
@@ -174,8 +174,8 @@ void read_scale(const config::Reader& at, Change& out) {
 
 }  // namespace
 
-Change read_change(const config::Reader& at, const PartContext& context) {
-  Change out;
+PlannedChange read_change(const config::Reader& at, const PartContext& context) {
+  PlannedChange out;
   if (!at.expect_object()) return out;
   constexpr std::array<std::string_view, 10> kWhats = {"apply",       "delete",   "patch",       "scale", "scheduler",
                                                        "descheduler", "addNodes", "removeNodes", "drain", "uncordon"};
@@ -191,12 +191,12 @@ Change read_change(const config::Reader& at, const PartContext& context) {
     out.objects = read_objects(at.field("apply"), context.directory);
     out.text = fmt::format("{} object{} applied", out.objects.size(), out.objects.size() == 1 ? "" : "s");
   } else if (at.has("delete") && at.field("delete").expect_object()) {
-    out.what = Change::What::kDelete;
+    out.what = PlannedChange::What::kDelete;
     at.field("delete").only({"apiVersion", "kind", "namespace", "name"});
     read_target(at.field("delete"), out);
     out.text = fmt::format("{} {} deleted", out.kind, out.name);
   } else if (at.has("patch") && at.field("patch").expect_object()) {
-    out.what = Change::What::kPatch;
+    out.what = PlannedChange::What::kPatch;
     const config::Reader patch = at.field("patch");
     patch.only({"apiVersion", "kind", "namespace", "name", "merge"});
     read_target(patch, out);
@@ -206,25 +206,25 @@ Change read_change(const config::Reader& at, const PartContext& context) {
   } else if (at.has("scale") && at.field("scale").expect_object()) {
     read_scale(at.field("scale"), out);
   } else if (at.has("scheduler")) {
-    out.what = Change::What::kScheduler;
+    out.what = PlannedChange::What::kScheduler;
     if (auto config = read_scheduler(at.field("scheduler"), context))
       out.scheduler = std::make_shared<const scheduler::config::SchedulerConfig>(std::move(*config));
     out.text = "the scheduler's configuration changes";
   } else if (at.has("descheduler")) {
-    out.what = Change::What::kDescheduler;
+    out.what = PlannedChange::What::kDescheduler;
     const config::Reader policy = at.field("descheduler");
     if (!(policy.value()->is_bool() && !policy.value()->get_bool()) &&
         !(policy.value()->is_string() && json::as_view(*policy.value()) == "off"))
       out.descheduler = read_descheduler_policy(policy, context);
     out.text = out.descheduler ? "the descheduler's policy changes" : "the descheduler is switched off";
   } else if (at.has("addNodes")) {
-    out.what = Change::What::kAddNodes;
+    out.what = PlannedChange::What::kAddNodes;
     out.node_set = read_node_set(at.field("addNodes"), context);
     out.text = fmt::format("{} nodes {} added", out.node_set.count, out.node_set.name);
   } else {
-    for (const auto& [name, what, word] :
-         {std::tuple("removeNodes", Change::What::kRemoveNodes, "removed"), std::tuple("drain", Change::What::kDrain, "drained"),
-          std::tuple("uncordon", Change::What::kUncordon, "uncordoned")}) {
+    for (const auto& [name, what, word] : {std::tuple("removeNodes", PlannedChange::What::kRemoveNodes, "removed"),
+                                           std::tuple("drain", PlannedChange::What::kDrain, "drained"),
+                                           std::tuple("uncordon", PlannedChange::What::kUncordon, "uncordoned")}) {
       if (!at.has(name)) continue;
       out.what = what;
       out.nodes = read_node_choice(at.field(name));

@@ -17,7 +17,7 @@ NodeSet read_node_set(const config::Reader& at, const PartContext& context);
 NodeGroup read_node_group(const config::Reader& at, const PartContext& context);
 Workload read_workload(const config::Reader& at, const PartContext& context);
 Fault read_fault(const config::Reader& at, const PartContext& context);
-Change read_change(const config::Reader& at, const PartContext& context);
+PlannedChange read_change(const config::Reader& at, const PartContext& context);
 Check read_check(const config::Reader& at, const PartContext& context);
 /// A file's name, or the document itself.
 std::optional<scheduler::config::SchedulerConfig> read_scheduler(const config::Reader& at, const PartContext& context);

@@ -42,7 +42,7 @@ std::map<std::string, double> prices_of(const Scenario& scenario) {
   };
   for (const NodeSet& set : scenario.nodes) add(set);
   for (const NodeGroup& group : scenario.groups) add(group.nodes);
-  for (const Change& change : scenario.changes) add(change.node_set);
+  for (const PlannedChange& change : scenario.changes) add(change.node_set);
   if (scenario.pools)
     for (const pools::InstanceType& type : scenario.pools->instance_types->types)
       for (const pools::Offering& one : type.offerings) prices[fmt::format("{}/{}/{}", type.name, one.zone, one.capacity_type)] = one.price;

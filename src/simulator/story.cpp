@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "autoscaler/world.h"
+#include "autoscaler/cluster_cache.h"
 #include "model/kinds.h"
 #include "model/topology_labels.h"
 #include "pools/crds.h"
@@ -246,7 +246,7 @@ void Story::begin() {
                         json::Object{{"annotations", json::Object{{"sim.berth.dev/boot-delay", format_go_duration(group.boot_delay)}}}}}});
   for (const Workload& workload : scenario_.workloads) start_workload(workload);
   for (std::size_t i = 0; i < scenario_.faults.size(); ++i) start_fault(scenario_.faults[i], i);
-  for (const Change& change : scenario_.changes)
+  for (const PlannedChange& change : scenario_.changes)
     for (const Duration when : change.at) at(when, [this, &change] { carry_out(change); });
 }
 

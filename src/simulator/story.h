@@ -85,7 +85,7 @@ class Story {
   void steady_again();
   [[nodiscard]] std::vector<std::string> choose(const NodeChoice& choice, Random& random) const;
   void set_taint(const std::string& node, const json::Value& taint, bool present);
-  void carry_out(const Change& change);
+  void carry_out(const PlannedChange& change);
   void drain(const std::string& node, TimePoint until);
 
   const Scenario& scenario_;

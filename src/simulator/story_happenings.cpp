@@ -211,38 +211,38 @@ void Story::strike_component(const Strike& strike) {
   });
 }
 
-void Story::carry_out(const Change& change) {
+void Story::carry_out(const PlannedChange& change) {
   // Each time others, of those that are there then.
   Random random(scenario_.seed, fmt::format("{} at {}", change.text, format_go_duration(now())));
-  const bool is_of_nodes =
-      change.what == Change::What::kRemoveNodes || change.what == Change::What::kDrain || change.what == Change::What::kUncordon;
+  const bool is_of_nodes = change.what == PlannedChange::What::kRemoveNodes || change.what == PlannedChange::What::kDrain ||
+                           change.what == PlannedChange::What::kUncordon;
   const std::vector<std::string> nodes = is_of_nodes ? choose(change.nodes, random) : std::vector<std::string>();
   tell_("change", change.text + (is_of_nodes ? how_many(change.nodes, nodes) : ""));
   switch (change.what) {
-    case Change::What::kApply:
+    case PlannedChange::What::kApply:
       for (const json::Value& object : change.objects) apply(object);
       return;
-    case Change::What::kDelete:
+    case PlannedChange::What::kDelete:
       return remove(change.group, change.resource, change.ns, change.name);
-    case Change::What::kPatch:
+    case PlannedChange::What::kPatch:
       return patch(change.group, change.resource, change.ns, change.name, change.patch);
-    case Change::What::kScheduler:
+    case PlannedChange::What::kScheduler:
       if (const auto set = cluster_.set_scheduler(*change.scheduler); !set) ++refusals_["scheduler: " + set.error().message];
       return;
-    case Change::What::kDescheduler:
+    case PlannedChange::What::kDescheduler:
       return cluster_.set_descheduler(change.descheduler);
-    case Change::What::kAddNodes:
+    case PlannedChange::What::kAddNodes:
       return make_nodes(change.node_set);
-    case Change::What::kRemoveNodes:
+    case PlannedChange::What::kRemoveNodes:
       for (const std::string& node : nodes) remove("", "nodes", "", node);
       return;
-    case Change::What::kDrain:
+    case PlannedChange::What::kDrain:
       for (const std::string& node : nodes) {
         patch("", "nodes", "", node, json::Object{{"spec", json::Object{{"unschedulable", true}}}});
         drain(node, cluster_.loop().now() + kDrainLimit);
       }
       return;
-    case Change::What::kUncordon:
+    case PlannedChange::What::kUncordon:
       for (const std::string& node : nodes) patch("", "nodes", "", node, json::Object{{"spec", json::Object{{"unschedulable", nullptr}}}});
       return;
   }

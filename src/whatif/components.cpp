@@ -6,7 +6,7 @@
 
 #include "autoscaler/advice.h"
 #include "autoscaler/autoscaler.h"
-#include "autoscaler/world.h"
+#include "autoscaler/cluster_cache.h"
 #include "descheduler/cycle.h"
 #include "scheduler/config/config.h"
 #include "whatif/answer.h"
@@ -207,7 +207,7 @@ Result<void> run_autoscaler(World& world, const json::Value& cluster_autoscaler)
   if (!options) return std::unexpected(options.error());
   // Today, not in ten minutes: pauses count as over.
   options->unneeded_time = options->unready_time = options->new_pod_scale_up_delay = Duration::zero();
-  autoscaler::World seen(world.cluster().era());
+  autoscaler::ClusterCache seen(world.cluster().era());
   for (const auto& [key, object] : world.tables().objects) seen.upsert(*object);
   for (const std::string& name : world.node_names()) seen.upsert_node(world.node(name));
   for (placement::ReadPodPtr& pod : pods_by_now(world)) seen.upsert_pod(std::move(pod));

@@ -79,7 +79,7 @@ Result<void> buy_nodes(World& world, const json::Value& documents, const json::V
   auto catalogue = read_catalogue(instance_types);
   if (!catalogue) return std::unexpected(catalogue.error());
   if (auto taken = take_pools(world, documents); !taken) return taken;
-  pools::PoolsWorld seen(world.cluster().era());
+  pools::PoolsCache seen(world.cluster().era());
   for (const auto& [key, object] : world.tables().objects) seen.upsert(*object);
   for (const std::string& name : world.node_names()) seen.cluster().upsert_node(world.node(name));
   for (placement::ReadPodPtr& pod : pods_by_now(world)) seen.cluster().upsert_pod(std::move(pod));

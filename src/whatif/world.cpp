@@ -177,7 +177,7 @@ World::Remaking World::remaking_by_job(const Record& record, const json::Value& 
 
 PodInfoPtr World::take_off(const Record& record, bool renews) {
   ++epoch_;
-  const placement::Eviction eviction = trial_.evict(record.info);
+  const placement::EvictedPod eviction = trial_.evict(record.info);
   return renews ? trial_.renew(eviction) : nullptr;
 }
 

@@ -8,20 +8,20 @@
 namespace berth::autoscaler::testing {
 namespace {
 
-/// Objects by their paths; merge patches with their locks, evictions with their preconditions. Every change is seen by the world.
+/// Objects by their paths; merge patches with their locks, evictions with their preconditions. Every change is seen by the cache.
 class FakeServer final : public client::Transport {
  public:
-  explicit FakeServer(World& world) : world_(world) {}
+  explicit FakeServer(ClusterCache& cache) : cache_(cache) {}
 
   void put(const std::string& path, json::Value object) {
     json::set(object, {"metadata", "resourceVersion"}, json::Value(std::to_string(++revision_)));
-    world_.upsert(object);
+    cache_.upsert(object);
     objects[path] = std::move(object);
   }
   void erase(const std::string& path) {
     const json::Value object = objects.at(path);
     objects.erase(path);
-    world_.remove(json::get_string(object, {"kind"}), json::get_string(object, {"metadata", "namespace"}),
+    cache_.remove(json::get_string(object, {"kind"}), json::get_string(object, {"metadata", "namespace"}),
                   json::get_string(object, {"metadata", "name"}));
   }
 
@@ -94,7 +94,7 @@ class FakeServer final : public client::Transport {
     return {200, {}, json::serialize(json::Object{{"kind", "PodList"}, {"metadata", json::Object{}}, {"items", std::move(items)}})};
   }
 
-  World& world_;
+  ClusterCache& cache_;
   int revision_ = 0;
 };
 
@@ -118,7 +118,7 @@ class ActuatorTest : public ::testing::Test {
   }
   void remove() {
     NodeRemoval removal{"a-1", "MachineSet/m/a", "m/a-1", 0, {}};
-    for (const auto& [key, pod] : world.pods()) removal.evict.push_back(pod);
+    for (const auto& [key, pod] : cache.pods()) removal.evict.push_back(pod);
     Actions actions;
     actions.remove.push_back(removal);
     actuator.carry_out(actions, {});
@@ -128,8 +128,8 @@ class ActuatorTest : public ::testing::Test {
   [[nodiscard]] bool is_marked() const { return !json::get_object(server->objects.at(kMachine), {"metadata", "annotations"}).empty(); }
   [[nodiscard]] std::int64_t replicas() const { return json::get_int(server->objects.at(kSet), {"spec", "replicas"}); }
 
-  World world;
-  std::shared_ptr<FakeServer> server = std::make_shared<FakeServer>(world);
+  ClusterCache cache;
+  std::shared_ptr<FakeServer> server = std::make_shared<FakeServer>(cache);
   VirtualLoop loop{*parse_rfc3339("2026-01-01T00:00:00Z")};
   client::Client client{server, &loop, "test"};
   client::EventRecorder events{client, {.component = "cluster-autoscaler"}};
@@ -139,7 +139,7 @@ class ActuatorTest : public ::testing::Test {
   OwnWrites writes;
   Actuator actuator{
       client,
-      world,
+      cache,
       events,
       {.grown = [](const auto&...) {},
        .grow_failed = [](const auto&...) {},
@@ -148,7 +148,7 @@ class ActuatorTest : public ::testing::Test {
        .why_not = [this](const auto&) { return why_not; },
        .steady_clock = [this] { return stands_still ? Duration(0) : loop.now().time_since_epoch(); }},
       std::make_shared<MachineApi>(
-          client, world,
+          client, cache,
           WriteCallbacks{.write_started = [this](const std::string& resource) { writes.started(resource); },
                          .write_ended = [this](const std::string& resource, std::int64_t revision) { writes.ended(resource, revision); }})};
 };
@@ -393,7 +393,7 @@ TEST_F(ActuatorTest, DaemonsOfThePlanAreEvictedAndNobodyWaitsForThem) {
                                                              "true}]}\nspec: {nodeName: a-1, containers: [{name: c}]}"));
   server->answer_instead = [](const net::HttpRequest& request) { return request.path.ends_with("/eviction") ? 429 : -1; };
   NodeRemoval removal{"a-1", "MachineSet/m/a", "m/a-1", 0, {}};
-  removal.daemons.push_back(world.pods().at("default/daemon"));
+  removal.daemons.push_back(cache.pods().at("default/daemon"));
   Actions actions;
   actions.remove.push_back(removal);
   actuator.carry_out(actions, {});

@@ -8,11 +8,11 @@ namespace {
 
 std::string node_words(TestCluster& cluster, const std::string& node) {
   cluster.options.unneeded_time = 0s;
-  const Snapshot snapshot = cluster.world.snapshot();
+  const Snapshot snapshot = cluster.cache.snapshot();
   return explain_node(snapshot, cluster.core->step(snapshot, cluster.options, cluster.now), node);
 }
 std::string pod_words(TestCluster& cluster, const std::string& pod) {
-  const Snapshot snapshot = cluster.world.snapshot();
+  const Snapshot snapshot = cluster.cache.snapshot();
   return explain_growth(snapshot, cluster.core->step(snapshot, cluster.options, cluster.now), cluster.options, pod);
 }
 
@@ -83,10 +83,10 @@ TEST(Advice, AnUnneededNodeSaysWhenItGoes) {
   cluster.machine("a", "a-1");
   cluster.options.unneeded_time = 0s;
   const Actions pass = [&] {
-    const Snapshot snapshot = cluster.world.snapshot();
+    const Snapshot snapshot = cluster.cache.snapshot();
     return cluster.core->step(snapshot, cluster.options, cluster.now);
   }();
-  const auto words = [&](const Patience& patience) { return explain_node(cluster.world.snapshot(), pass, "a-1", patience); };
+  const auto words = [&](const Patience& patience) { return explain_node(cluster.cache.snapshot(), pass, "a-1", patience); };
   EXPECT_EQ(words({cluster.now, 10min, 20min}),
             "Node a-1 of MachineSet/m/a is not needed now, and goes after 10m0s (unneededTime) in which it is not.\n");
   EXPECT_EQ(words({cluster.now, 0s, 0s}), "Node a-1 of MachineSet/m/a would go now.\n");

@@ -25,7 +25,7 @@ TEST(BadInput, SizesThatMakeNoSenseAreToldAndTheSetIsNotScaled) {
     cluster.put(
         fmt::format("kind: MachineSet\nmetadata: {{namespace: m, name: a, annotations: {{{}: '{}', {}: '{}'}}}}\nspec: {{replicas: 2}}",
                     kMinSize, min, kMaxSize, max));
-    const Snapshot snapshot = cluster.world.snapshot();
+    const Snapshot snapshot = cluster.cache.snapshot();
     EXPECT_TRUE(snapshot.groups.empty()) << min << max;
     const Actions actions = cluster.step();
     ASSERT_EQ(actions.status.problems.size(), 1U) << min << max;
@@ -37,14 +37,14 @@ TEST(BadInput, SizesThatMakeNoSenseAreToldAndTheSetIsNotScaled) {
 TEST(BadInput, AGroupThatGoesInTheMiddleKeepsItsNodes) {
   Two cluster;
   cluster.pass(9min);
-  cluster.world.remove("MachineSet", "m", "a");
+  cluster.cache.remove("MachineSet", "m", "a");
   cluster.pass(1h);
 }
 
 TEST(BadInput, AGroupThatGoesIsToldOnce) {
   Two cluster;
   (void)cluster.step();
-  cluster.world.remove("MachineSet", "m", "a");
+  cluster.cache.remove("MachineSet", "m", "a");
   const auto told = [&] {
     const Actions actions = cluster.step();
     return std::ranges::count(actions.notes, "NodeGroupGone", &Note::reason);
@@ -56,7 +56,7 @@ TEST(BadInput, AGroupThatGoesIsToldOnce) {
 TEST(BadInput, ANodeWhoseMachineIsForgottenStays) {
   Two cluster;
   cluster.pass(9min);
-  cluster.world.remove("Machine", "m", "a-1");
+  cluster.cache.remove("Machine", "m", "a-1");
   cluster.pass(5min);
 }
 
@@ -103,7 +103,7 @@ TEST(BadInput, WhatAFailedMachineWasToTakeIsLookedForWhenItIsGone) {
   cluster.fail("a-1", "errorMessage: quota");
   cluster.machine("a", "a-2", false);
   EXPECT_EQ(grown(cluster.step()), "[]");
-  cluster.world.remove("Machine", "m", "a-1");
+  cluster.cache.remove("Machine", "m", "a-1");
   cluster.set("a", {.replicas = 1});
   cluster.now += 10s;
   EXPECT_EQ(grown(cluster.step()), "[{MachineSet/m/b 0->1 (max: 10)}]");
@@ -114,7 +114,7 @@ TEST(BadInput, AGroupWhoseMachinesFailPausesThoughOthersCome) {
   cluster.fail("a-1", "failureReason: CreateError");
   cluster.machine("a", "a-2");
   (void)cluster.step();
-  cluster.world.remove("Machine", "m", "a-1");
+  cluster.cache.remove("Machine", "m", "a-1");
   cluster.set("a", {.replicas = 1});
   cluster.pod("late", {.cpu = "7"});
   cluster.set("b", {.max = 1, .replicas = 1});
@@ -143,7 +143,7 @@ TEST(BadInput, FailedMachinesKeepTheMinimum) {
 TEST(BadInput, AGroupThatIsLeftAloneIsNotCalledGone) {
   Two cluster;
   (void)cluster.step();
-  Snapshot snapshot = cluster.world.snapshot();
+  Snapshot snapshot = cluster.cache.snapshot();
   snapshot.groups.clear();
   snapshot.left_alone = {"MachineSet/m/a"};
   const auto told = [](const Actions& of) { return std::ranges::count(of.notes, "NodeGroupGone", &Note::reason); };

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "autoscaler/autoscaler.h"
-#include "autoscaler/world.h"
+#include "autoscaler/cluster_cache.h"
 
 namespace berth::autoscaler::testing {
 
@@ -47,7 +47,7 @@ class TestCluster {
     put("kind: ReplicaSet\nmetadata: {namespace: kube-system, name: web, uid: sys}\nspec: {selector: {matchLabels: {app: web}}}");
   }
 
-  void put(const std::string& text) { world.upsert(yaml(text)); }
+  void put(const std::string& text) { cache.upsert(yaml(text)); }
 
   void node(const std::string& name, const std::string& cpu, const std::string& memory = "32Gi", const std::string& machine = "",
             bool ready = true, const std::string& metadata = "", const std::string& spec = "", const std::string& capacity = "") {
@@ -94,7 +94,7 @@ class TestCluster {
     for (int i = 0; i < count; ++i) pod(fmt::format("{}{}", prefix, i), spec);
   }
 
-  Actions step() { return core->step(world.snapshot(), options, now); }
+  Actions step() { return core->step(cache.snapshot(), options, now); }
   /// Steps every ten seconds for so long, or until a node is removed.
   std::optional<Actions> run_until_removal(Duration most) {
     for (const TimePoint end = now + most; now < end; now += 10s)
@@ -102,7 +102,7 @@ class TestCluster {
     return std::nullopt;
   }
 
-  World world;
+  ClusterCache cache;
   placement::FrameworkPtr framework;
   std::unique_ptr<Autoscaler> core;
   Options options;

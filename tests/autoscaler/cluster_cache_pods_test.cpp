@@ -1,21 +1,21 @@
 // Pods that are read late are the pods that are read at once.
 #include <random>
 
-#include "autoscaler/world.h"
+#include "autoscaler/cluster_cache.h"
 #include "cluster_builder.h"
 
 namespace berth::autoscaler::testing {
 namespace {
 
-/// What anybody can see of a world's pods, in a text.
-std::string seen_of(World& world, const std::vector<std::string>& uids) {
-  const Snapshot snapshot = world.snapshot();
+/// What anybody can see of a cache's pods, in a text.
+std::string seen_of(ClusterCache& cache, const std::vector<std::string>& uids) {
+  const Snapshot snapshot = cache.snapshot();
   std::string out;
-  for (const auto& [key, pod] : world.pods())
+  for (const auto& [key, pod] : cache.pods())
     out += fmt::format("{} {} {} {} {}{}{}; ", key, pod->view().meta.uid, pod->view().phase, pod->view().node_name, pod->facts.is_evicted,
                        pod->facts.is_disrupted, pod->facts.deletion_time.has_value());
-  for (const auto& [key, pod] : world.unplaced_pods()) out += "waits " + key + "; ";
-  for (const placement::NodeInfo* node : world.cluster().nodes()) {
+  for (const auto& [key, pod] : cache.unplaced_pods()) out += "waits " + key + "; ";
+  for (const placement::NodeInfo* node : cache.cluster().nodes()) {
     out += node->name + ":";
     for (const placement::PodInfoPtr& pod : node->pods) out += fmt::format(" {}/{}", pod->key, pod->view().phase);
     out += fmt::format(" {}m; ", node->requested.cpu_milli);
@@ -47,13 +47,13 @@ struct Life {
 
 class BothWays : public ::testing::TestWithParam<unsigned> {};
 
-/// One world reads every revision when it comes, the other when it is asked: whoever asks them both, whenever, hears the same.
+/// One cache reads every revision when it comes, the other when it is asked: whoever asks them both, whenever, hears the same.
 TEST_P(BothWays, EndInTheSame) {
   std::mt19937 random(GetParam());
   const auto one_of = [&](unsigned count) { return random() % count; };
-  World at_once, late;
+  ClusterCache at_once, late;
   for (const char* name : {"n1", "n2"})
-    for (World* world : {&at_once, &late}) world->upsert(yaml(fmt::format("kind: Node\nmetadata: {{name: {}}}", name)));
+    for (ClusterCache* cache : {&at_once, &late}) cache->upsert(yaml(fmt::format("kind: Node\nmetadata: {{name: {}}}", name)));
   std::vector<std::optional<Life>> lives(6);
   std::vector<std::string> uids;
   int revision = 0;
@@ -91,17 +91,17 @@ TEST_P(BothWays, EndInTheSame) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, BothWays, ::testing::Range(0U, 20U));
 
-/// A world that nobody asks (of who stands by) keeps no more than the pods that are there.
-TEST(WorldPods, WhatCameAndWentUnreadIsNotKept) {
-  World world;
+/// A cache that nobody asks (of who stands by) keeps no more than the pods that are there.
+TEST(ClusterCachePods, WhatCameAndWentUnreadIsNotKept) {
+  ClusterCache cache;
   for (int i = 0; i < 5000; ++i) {
     const Life life{.name = fmt::format("p{}", i), .uid = fmt::format("u{}", i), .phase = "Pending"};
-    world.upsert_pod(std::make_shared<const client::Object>(life.text(1)));
-    world.remove("Pod", "default", life.name);
+    cache.upsert_pod(std::make_shared<const client::Object>(life.text(1)));
+    cache.remove("Pod", "default", life.name);
   }
-  EXPECT_LE(world.unread_pods(), 1000U);
-  EXPECT_TRUE(world.pods().empty());
-  EXPECT_EQ(world.unread_pods(), 0U);
+  EXPECT_LE(cache.unread_pods(), 1000U);
+  EXPECT_TRUE(cache.pods().empty());
+  EXPECT_EQ(cache.unread_pods(), 0U);
 }
 
 }  // namespace

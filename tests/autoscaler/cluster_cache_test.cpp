@@ -1,4 +1,4 @@
-#include "autoscaler/world.h"
+#include "autoscaler/cluster_cache.h"
 
 #include "autoscaler/provider.h"
 #include "autoscaler/status_report.h"
@@ -7,7 +7,7 @@
 namespace berth::autoscaler::testing {
 namespace {
 
-TEST(World, OpenShiftsAnnotationsDescribeANodeToCome) {
+TEST(ClusterCache, OpenShiftsAnnotationsDescribeANodeToCome) {
   const auto node = template_of(yaml(R"(
 kind: MachineSet
 metadata:
@@ -33,7 +33,7 @@ spec:
   ASSERT_EQ(node->taints.size(), 1U);
 }
 
-TEST(World, MalformedCapacityIsNoTemplate) {
+TEST(ClusterCache, MalformedCapacityIsNoTemplate) {
   for (const char* annotations :
        {"{}", "{machine.openshift.io/vCPU: '4'}", "{machine.openshift.io/vCPU: four, machine.openshift.io/memoryMb: '1024'}",
         "{machine.openshift.io/vCPU: '4', machine.openshift.io/memoryMb: 16Gi}",
@@ -41,13 +41,13 @@ TEST(World, MalformedCapacityIsNoTemplate) {
     EXPECT_EQ(template_of(yaml(fmt::format("metadata: {{annotations: {}}}", annotations))), nullptr) << annotations;
 }
 
-TEST(World, AGroupIsASetWithBoundsAndItsMachines) {
+TEST(ClusterCache, AGroupIsASetWithBoundsAndItsMachines) {
   TestCluster cluster;
   cluster.set("a", {.min = 1, .max = 3, .replicas = 2});
   cluster.machine("a", "a-1");
   cluster.machine("a", "a-2", false, true);
   cluster.put("kind: MachineSet\nmetadata: {namespace: m, name: free}\nspec: {replicas: 1}");
-  const Snapshot snapshot = cluster.world.snapshot();
+  const Snapshot snapshot = cluster.cache.snapshot();
   ASSERT_EQ(snapshot.groups.size(), 1U);
   const NodeGroup& group = snapshot.groups[0];
   EXPECT_EQ(group.id, "MachineSet/m/a");
@@ -59,20 +59,20 @@ TEST(World, AGroupIsASetWithBoundsAndItsMachines) {
   EXPECT_EQ(split_group_id(group.id), (std::pair<std::string, std::string>{"m", "a"}));
 }
 
-TEST(World, ANodeFindsItsMachineByProviderIdToo) {
+TEST(ClusterCache, ANodeFindsItsMachineByProviderIdToo) {
   TestCluster cluster;
   cluster.set("a", {.replicas = 1});
   cluster.put(
       "kind: Machine\nmetadata: {namespace: m, name: x, ownerReferences: [{kind: MachineSet, name: a, uid: a}]}\nspec: {providerID: "
       "'aws:///i-1'}");
   cluster.put("kind: Node\nmetadata: {name: ip-10-0-0-1}\nspec: {providerID: 'aws:///i-1'}");
-  EXPECT_EQ(cluster.world.snapshot().groups[0].instances[0].node, "ip-10-0-0-1");
+  EXPECT_EQ(cluster.cache.snapshot().groups[0].instances[0].node, "ip-10-0-0-1");
 }
 
 /// Cluster API's own group: the MachineDeployment is scaled, its MachineSets are its controller's.
-TEST(World, AMachineDeploymentIsAGroupWithTheMachinesOfItsSets) {
-  World world;
-  const auto put = [&](const std::string& text) { world.upsert(yaml("apiVersion: cluster.x-k8s.io/v1beta1\n" + text)); };
+TEST(ClusterCache, AMachineDeploymentIsAGroupWithTheMachinesOfItsSets) {
+  ClusterCache cache;
+  const auto put = [&](const std::string& text) { cache.upsert(yaml("apiVersion: cluster.x-k8s.io/v1beta1\n" + text)); };
   put("kind: MachineDeployment\nmetadata: {namespace: m, name: d, annotations: "
       "{cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size: "
       "'1', cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size: '4', cluster.x-k8s.io/autoscaling-options-scaledownunneededtime: "
@@ -84,9 +84,9 @@ TEST(World, AMachineDeploymentIsAGroupWithTheMachinesOfItsSets) {
                     set));
     put(fmt::format("kind: Machine\nmetadata: {{namespace: m, name: {0}-1, ownerReferences: [{{kind: MachineSet, name: {0}}}]}}", set));
   }
-  world.upsert(
+  cache.upsert(
       yaml("kind: Node\nmetadata: {name: n1, annotations: {cluster.x-k8s.io/machine: d-new-1, cluster.x-k8s.io/cluster-namespace: m}}"));
-  const Snapshot snapshot = world.snapshot();
+  const Snapshot snapshot = cache.snapshot();
   ASSERT_EQ(snapshot.groups.size(), 1U) << "the sets below it are nobody's to scale";
   const NodeGroup& group = snapshot.groups[0];
   EXPECT_EQ(group.id, "MachineDeployment/m/d");
@@ -94,50 +94,50 @@ TEST(World, AMachineDeploymentIsAGroupWithTheMachinesOfItsSets) {
   EXPECT_EQ(group.overrides.unneeded_time, std::chrono::minutes(2));
   ASSERT_EQ(group.instances.size(), 2U);
   EXPECT_EQ(group.instances[0].node, "n1");
-  const GroupPlace place = world.place_of(group.id);
+  const GroupPlace place = cache.place_of(group.id);
   EXPECT_EQ(std::tuple(place.scalable.group, place.scalable.resource, place.machines.group, place.ns, place.name),
             std::tuple("cluster.x-k8s.io", "machinedeployments", "cluster.x-k8s.io", "m", "d"));
-  world.remove("cluster.x-k8s.io/MachineDeployment", "m", "d");
-  EXPECT_TRUE(world.snapshot().groups.empty());
+  cache.remove("cluster.x-k8s.io/MachineDeployment", "m", "d");
+  EXPECT_TRUE(cache.snapshot().groups.empty());
 }
 
-TEST(World, BoundsStandInEitherFormOfTheAnnotationsOnEitherGroup) {
+TEST(ClusterCache, BoundsStandInEitherFormOfTheAnnotationsOnEitherGroup) {
   for (const auto& [api, prefix, resource_group] : {std::tuple("machine.openshift.io", "cluster.x-k8s.io", "machine.openshift.io"),
                                                     std::tuple("cluster.x-k8s.io", "machine.openshift.io", "cluster.x-k8s.io")}) {
-    World world;
-    world.upsert(
+    ClusterCache cache;
+    cache.upsert(
         yaml(fmt::format("apiVersion: {0}/v1beta1\nkind: MachineSet\nmetadata: {{namespace: m, name: a, annotations: "
                          "{{{1}/cluster-api-autoscaler-node-group-max-size: '7'}}}}\nspec: {{replicas: 2}}",
                          api, prefix)));
-    const Snapshot snapshot = world.snapshot();
+    const Snapshot snapshot = cache.snapshot();
     ASSERT_EQ(snapshot.groups.size(), 1U) << api;
     EXPECT_EQ(snapshot.groups[0].max, 7);
     EXPECT_EQ(snapshot.groups[0].id, "MachineSet/m/a");
-    EXPECT_EQ(world.place_of("MachineSet/m/a").scalable.group, resource_group);
+    EXPECT_EQ(cache.place_of("MachineSet/m/a").scalable.group, resource_group);
   }
 }
 
-TEST(World, AMachineMarkedForClusterApisControllerIsLeaving) {
+TEST(ClusterCache, AMachineMarkedForClusterApisControllerIsLeaving) {
   TestCluster cluster;
   cluster.set("a", {.replicas = 1});
   cluster.put(
       "kind: Machine\nmetadata: {namespace: m, name: x, annotations: {cluster.x-k8s.io/delete-machine: now}, ownerReferences: [{kind: "
       "MachineSet, name: a, uid: a}]}");
-  EXPECT_TRUE(cluster.world.snapshot().groups[0].instances[0].is_leaving);
+  EXPECT_TRUE(cluster.cache.snapshot().groups[0].instances[0].is_leaving);
 }
 
-TEST(World, SnapshotsLeaveOutWhatIsGone) {
+TEST(ClusterCache, SnapshotsLeaveOutWhatIsGone) {
   TestCluster cluster;
   cluster.set("a", {.replicas = 1});
   cluster.machine("a", "a-1");
   cluster.pod("p", {.node = "a-1"});
-  cluster.world.remove("Pod", "default", "p");
-  cluster.world.remove("Node", "", "a-1");
-  cluster.world.remove("Machine", "m", "a-1");
-  cluster.world.remove("MachineSet", "m", "a");
-  EXPECT_TRUE(cluster.world.pods().empty());
-  EXPECT_TRUE(cluster.world.snapshot().groups.empty());
-  EXPECT_EQ(cluster.world.cluster().node_count(), 0U);
+  cluster.cache.remove("Pod", "default", "p");
+  cluster.cache.remove("Node", "", "a-1");
+  cluster.cache.remove("Machine", "m", "a-1");
+  cluster.cache.remove("MachineSet", "m", "a");
+  EXPECT_TRUE(cluster.cache.pods().empty());
+  EXPECT_TRUE(cluster.cache.snapshot().groups.empty());
+  EXPECT_EQ(cluster.cache.cluster().node_count(), 0U);
 }
 
 TEST(StatusReport, ShowsGroupsAndKeepsTimesOfChange) {
@@ -159,13 +159,13 @@ TEST(StatusReport, ShowsGroupsAndKeepsTimesOfChange) {
 }
 
 /// A node is marked incomplete while the snapshot is made: the sums that are handed out know it.
-TEST(World, TheSumsOverNodesKnowOfTheGroupsThatAProviderTellsOf) {
-  World world;
-  world.upsert(yaml("kind: Node\nmetadata: {name: n1}\nstatus: {conditions: [{type: Ready, status: 'True'}]}"));
-  EXPECT_EQ(world.snapshot().totals->working, 1);
+TEST(ClusterCache, TheSumsOverNodesKnowOfTheGroupsThatAProviderTellsOf) {
+  ClusterCache cache;
+  cache.upsert(yaml("kind: Node\nmetadata: {name: n1}\nstatus: {conditions: [{type: Ready, status: 'True'}]}"));
+  EXPECT_EQ(cache.snapshot().totals->working, 1);
   ProviderState told;
   told.groups.push_back({.id = "g", .instances = {{.id = "m", .node = "n1"}}, .template_slices = {yaml("spec: {driver: gpus}")}});
-  const Snapshot snapshot = world.snapshot(std::move(told));
+  const Snapshot snapshot = cache.snapshot(std::move(told));
   EXPECT_EQ(snapshot.totals->working, 0);
   EXPECT_EQ(snapshot.totals->not_working, std::vector<std::string>{"n1"});
 }

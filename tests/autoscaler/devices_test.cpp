@@ -79,9 +79,9 @@ TEST(DevicesFromZero, WhatANodeHadIsRememberedWhenTheLastHasGone) {
   cluster.publish("m0");
   cluster.now += 10min;
   (void)cluster.step();
-  cluster.world.remove("Node", "", "m0");
-  cluster.world.remove("Machine", "m", "m0");
-  cluster.world.remove("ResourceSlice", "", "s-m0");
+  cluster.cache.remove("Node", "", "m0");
+  cluster.cache.remove("Machine", "m", "m0");
+  cluster.cache.remove("ResourceSlice", "", "s-m0");
   cluster.set("g", {});
   cluster.users(3);
   EXPECT_EQ(grown(cluster.step()), "[{MachineSet/m/g 0->2 (max: 10)}]");
@@ -95,8 +95,8 @@ TEST(DevicesFromZero, TheLastNodeGoesWhenNobodyUsesItsDevices) {
   cluster.publish("m0");
   put_device_user(cluster, "user", "m0", "g0");
   EXPECT_FALSE(cluster.run_until_removal(30min));
-  cluster.world.remove("Pod", "default", "user");
-  cluster.world.remove("ResourceClaim", "default", "made-user");
+  cluster.cache.remove("Pod", "default", "user");
+  cluster.cache.remove("ResourceClaim", "default", "made-user");
   const auto down = cluster.run_until_removal(30min);
   ASSERT_TRUE(down);
   EXPECT_EQ(down->remove[0].node, "m0");

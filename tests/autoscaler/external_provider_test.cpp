@@ -320,12 +320,12 @@ TEST(ExternalGrpc, GrowthAndRemovalAreAskedOfTheProvider) {
     return json::Object{};
   });
   if (served.service == nullptr) GTEST_SKIP() << "built without gRPC";
-  World world;
-  world.upsert(flow("{kind: Node, metadata: {name: n1, labels: {pool: blue}}, spec: {providerID: 'p://1'}}"));
+  ClusterCache cache;
+  cache.upsert(flow("{kind: Node, metadata: {name: n1, labels: {pool: blue}}, spec: {providerID: 'p://1'}}"));
   ThreadLoop loop("test");
   ExternalProviderConfig config;
   config.address.address = served.address();
-  auto provider = connect_external_provider(config, loop, world);
+  auto provider = connect_external_provider(config, loop, cache);
   ASSERT_TRUE(provider) << provider.error().message;
   std::promise<std::string> grown, lowered, removed;
   (*provider)->grow({"a", 2, 5, 9}, [&](const std::string& error) { grown.set_value(error); });

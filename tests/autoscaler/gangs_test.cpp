@@ -174,10 +174,10 @@ TEST(GangScaleUp, AGangThatLacksPodsBuysNothing) {
   cluster.pod("p3", member("g"));
   EXPECT_EQ(grown(cluster.step()), "[{MachineSet/m/a 0->2 (max: 10)}]");
   // One goes again while its nodes are on their way, and the group is deleted: what is left are pods like any.
-  cluster.world.remove("Pod", "default", "p3");
+  cluster.cache.remove("Pod", "default", "p3");
   cluster.core = std::make_unique<Autoscaler>(cluster.framework, 1);
   EXPECT_TRUE(cluster.step().grow.empty());
-  cluster.world.remove("PodGroup", "default", "g");
+  cluster.cache.remove("PodGroup", "default", "g");
   EXPECT_EQ(grown(cluster.step()), "[{MachineSet/m/a 0->2 (max: 10)}]");
 }
 
@@ -214,7 +214,7 @@ TEST(GangScaleUp, NodesThatWaitForTheLastOneAreNeeded) {
   const auto gone = cluster.run_until_removal(10min);
   EXPECT_FALSE(gone) << gone->remove[0].node;
   // Without the gang they are nobody's.
-  for (int i = 0; i < 6; ++i) cluster.world.remove("Pod", "default", fmt::format("p{}", i));
+  for (int i = 0; i < 6; ++i) cluster.cache.remove("Pod", "default", fmt::format("p{}", i));
   EXPECT_TRUE(cluster.run_until_removal(10min));
 }
 
@@ -241,7 +241,7 @@ TEST(GangScaleDown, ANodeGoesWhereTheWholeGangFindsPlaces) {
   EXPECT_EQ(words,
             "NoPlaceToMovePods: 1 of the 2 pods of gang default/g are here, and the gang finds no other places in one domain of rack: 0 of "
             "them would have one");
-  cluster.world.remove("Pod", "default", "other");
+  cluster.cache.remove("Pod", "default", "other");
   const auto gone = cluster.run_until_removal(5min);
   ASSERT_TRUE(gone);
   EXPECT_EQ(gone->remove[0].node, "a-1");

@@ -9,7 +9,7 @@ namespace {
 struct Watched : TestCluster {
   Actions pass() {
     Actions actions = step();
-    metrics.pass(actions, options, world.nodes(), world.totals(), now, 1500ms);
+    metrics.pass(actions, options, cache.nodes(), cache.totals(), now, 1500ms);
     return actions;
   }
   /// The value of the series, as it is exposed; empty: there is none.
@@ -97,7 +97,7 @@ TEST(PassMetrics, TaintsAreCountedByKindAndAKindThatIsGoneIsNought) {
   EXPECT_EQ(cluster.value("node_taints_count{type=\"other\"}"), "2");
   EXPECT_EQ(cluster.value("node_taints_count{type=\"startup-taint\"}"), "1");
   node("a", "{key: mine, effect: NoSchedule}");
-  cluster.world.remove("Node", "", "b");
+  cluster.cache.remove("Node", "", "b");
   (void)cluster.pass();
   EXPECT_EQ(cluster.value("node_taints_count{type=\"node.kubernetes.io/not-ready\"}"), "0");
   EXPECT_EQ(cluster.value("node_taints_count{type=\"other\"}"), "1");

@@ -33,7 +33,7 @@ TEST(Passes, NodesThatThereWasNoTimeForComeFirstTheNextTime) {
   for (int i = 0; i < 6; ++i) cluster.machine("a", fmt::format("a-{}", i));
   std::set<std::string> looked_at;
   for (int pass = 0; pass < 3; ++pass) {
-    const Actions actions = cluster.core->step(cluster.world.snapshot(), cluster.options, cluster.now, looks(2, cluster.now));
+    const Actions actions = cluster.core->step(cluster.cache.snapshot(), cluster.options, cluster.now, looks(2, cluster.now));
     EXPECT_EQ(actions.status.left_nodes.size(), 4U);
     for (const auto& [node, since] : actions.status.unneeded) looked_at.insert(node);
     cluster.now += 10s;
@@ -47,7 +47,7 @@ TEST(Passes, ANodeThatIsNotLookedAtKeepsItsTime) {
   for (int i = 0; i < 3; ++i) cluster.machine("a", fmt::format("a-{}", i));
   const Actions first = cluster.step();
   cluster.now += 10s;
-  const Actions none = cluster.core->step(cluster.world.snapshot(), cluster.options, cluster.now, looks(0, cluster.now));
+  const Actions none = cluster.core->step(cluster.cache.snapshot(), cluster.options, cluster.now, looks(0, cluster.now));
   EXPECT_EQ(none.status.unneeded, first.status.unneeded);
   EXPECT_TRUE(none.remove.empty());
 }
@@ -56,7 +56,7 @@ TEST(Passes, AGroupIsChosenEvenWhenThereWasNoTimeForOthers) {
   TestCluster cluster;
   for (const char* name : {"a", "b", "c"}) cluster.set(name, {});
   cluster.pod("p", {});
-  const Actions actions = cluster.core->step(cluster.world.snapshot(), cluster.options, cluster.now, looks(0, cluster.now));
+  const Actions actions = cluster.core->step(cluster.cache.snapshot(), cluster.options, cluster.now, looks(0, cluster.now));
   EXPECT_EQ(grown(actions), "[{MachineSet/m/a 0->1 (max: 10)}]");
   EXPECT_EQ(actions.status.left_groups, (std::vector<std::string>{"MachineSet/m/b", "MachineSet/m/c"}));
 }

@@ -26,7 +26,7 @@ struct Requested : TestCluster {
                     "generation: 1, "
                     "resourceVersion: '1', creationTimestamp: '{1}'}}\nspec: {{provisioningClassName: {2}, podSets: {3}, parameters: {4}}}",
                     name, format_rfc3339(now), class_name, sets, parameters));
-    world.upsert(document);
+    cache.upsert(document);
     documents[name] = std::move(document);
   }
   Actions pass() {
@@ -35,11 +35,11 @@ struct Requested : TestCluster {
       json::Value& document = documents.at(update.request->name);
       if (update.is_deleted) {
         deleted.push_back(update.request->name);
-        world.remove("ProvisioningRequest", "default", update.request->name);
+        cache.remove("ProvisioningRequest", "default", update.request->name);
         continue;
       }
       json::set(document, {"status"}, update.status());
-      world.upsert(document);
+      cache.upsert(document);
     }
     return actions;
   }
@@ -250,7 +250,7 @@ TEST(ProvisioningRequest, RoomThatIsGoneForAMinuteIsRevoked) {
   cluster.pod_template("t", "2");
   cluster.request("r", kCheck, "[{count: 2, podTemplateRef: {name: t}}]");
   cluster.pass();
-  cluster.world.remove("Node", "", "n1");
+  cluster.cache.remove("Node", "", "n1");
   for (int i = 0; i < 8; ++i) {
     EXPECT_EQ(cluster.conditions("r"), kFound) << i;
     cluster.now += 10s;

@@ -87,8 +87,8 @@ TEST(Readiness, WhatAGroupsNodesAreIsRememberedWhenTheLastHasGone) {
   cluster.machine("a", "a-1", false);
   cluster.node("a-1", "8", "32Gi", "m/a-1");
   cluster.step();
-  cluster.world.remove("Node", "", "a-1");
-  cluster.world.remove("Machine", "m", "a-1");
+  cluster.cache.remove("Node", "", "a-1");
+  cluster.cache.remove("Machine", "m", "a-1");
   cluster.set("a", {.max = 5, .replicas = 0, .cpu = "2"});
   cluster.pod("p", {.cpu = "7"});
   EXPECT_EQ(grown(cluster.step()), "[{MachineSet/m/a 0->1 (max: 5)}]");

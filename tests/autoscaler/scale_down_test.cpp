@@ -48,7 +48,7 @@ TEST(ScaleDown, ANodeThatIsNeededInBetweenStartsAnew) {
   for (int i = 0; i < 50; ++i, cluster.now += 10s) EXPECT_TRUE(cluster.step().remove.empty());
   cluster.pod("p", {.cpu = "5", .node = "a-1"});
   EXPECT_EQ(reason_of(cluster.step(), "a-1"), "NotUnderutilized");
-  cluster.world.remove("Pod", "default", "p");
+  cluster.cache.remove("Pod", "default", "p");
   const TimePoint again = cluster.now;
   ASSERT_TRUE(cluster.run_until_removal(15min));
   EXPECT_GT(cluster.now - again, 10min);
@@ -248,7 +248,7 @@ TEST(ScaleDown, GrowthRemovalAndFailurePauseIt) {
       cluster.pod("large", {.cpu = "8", .memory = "30Gi"});
       cluster.pod("small", {.cpu = "1", .node = "a-1"});
       ASSERT_FALSE(cluster.step().grow.empty());
-      cluster.world.remove("Pod", "default", "large");
+      cluster.cache.remove("Pod", "default", "large");
     } else {
       cluster.core->removal_ended("gone", what == std::string("delete"), cluster.now);
     }
@@ -327,7 +327,7 @@ TEST(ScaleDown, AFullCircleEndsWhereItBegan) {
   for (int i = 0; i < 20; ++i) cluster.pod(fmt::format("p{}", i), {.cpu = "2", .node = fmt::format("a-{}", i % 5)});
   cluster.now += 10s;
   EXPECT_TRUE(cluster.step().grow.empty());
-  for (int i = 0; i < 20; ++i) cluster.world.remove("Pod", "default", fmt::format("p{}", i));
+  for (int i = 0; i < 20; ++i) cluster.cache.remove("Pod", "default", fmt::format("p{}", i));
   const auto down = cluster.run_until_removal(5min);
   ASSERT_TRUE(down);
   EXPECT_EQ(down->remove.size(), 4U);
@@ -355,7 +355,7 @@ void move_pod(TestCluster& cluster, const std::string& name, const std::string& 
                   "apps/v1, kind: ReplicaSet, name: web, uid: web, controller: true}}]}}{1}",
                   name, spec));
   cluster.pod(successor, {.node = to});
-  cluster.world.remove("Pod", "default", name);
+  cluster.cache.remove("Pod", "default", name);
 }
 
 // The last pods of a lost node end long after it was lost: by then others may have been moved for other reasons.
@@ -372,7 +372,7 @@ TEST(ScaleDown, TheEndOfPodsThatHadToLeaveIsNoSecondNews) {
   (void)cluster.step();
   put_lost("{type: DisruptionTarget, status: 'True', reason: DeletionByTaintManager}");
   move_pod(cluster, "p", "q", "a-1");
-  cluster.world.remove("Pod", "default", "lost");
+  cluster.cache.remove("Pod", "default", "lost");
   EXPECT_EQ(reason_of(cluster.step(), "a-1"), "HoldsMovedPod");
 }
 
@@ -395,7 +395,7 @@ TEST(ScaleDown, APodThatWasDeletedByHandDoesNotKeepItsSuccessorsNode) {
   Two cluster;
   cluster.pod("p", {.node = "a-2"});
   (void)cluster.step();
-  cluster.world.remove("Pod", "default", "p");
+  cluster.cache.remove("Pod", "default", "p");
   cluster.pod("q", {.node = "a-1"});
   EXPECT_EQ(reason_of(cluster.step(), "a-1"), "");
 }

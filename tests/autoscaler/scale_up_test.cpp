@@ -146,7 +146,7 @@ TEST(ScaleUp, ExpandersChoose) {
     cluster.set("large", {.cpu = "32", .memory = "128Gi"});
     cluster.set("only", {.max = 1, .cpu = "3", .memory = "2Gi"});
     if (!priorities.empty())
-      cluster.world.upsert(
+      cluster.cache.upsert(
           json::Object{{"kind", "ConfigMap"},
                        {"metadata", json::Object{{"name", "cluster-autoscaler-priority-expander"}, {"namespace", "kube-system"}}},
                        {"data", json::Object{{"priorities", priorities}}}});
@@ -228,7 +228,7 @@ TEST(ScaleUp, MachinesThatNeverComeAreGivenUpAndTheGroupPauses) {
   const Actions late = cluster.step();
   ASSERT_EQ(late.delete_instances.size(), 1U);
   EXPECT_EQ(late.delete_instances[0].instance, "m/a-1");
-  cluster.world.remove("Machine", "m", "a-1");
+  cluster.cache.remove("Machine", "m", "a-1");
   cluster.set("a", {});
   EXPECT_EQ(message_for(cluster.step(), "p"), "NotTriggerScaleUp: pod didn't trigger scale-up: 1 in backoff after failed scale-up");
   cluster.now += 5min;
@@ -271,7 +271,7 @@ TEST(ScaleUp, APodMayAskForMorePatience) {
   cluster.pod("p", {.extra_metadata = fmt::format(", annotations: {{{}: 2m}}", kPodScaleUpDelay)});
   cluster.pod("hasty", {.cpu = "2", .extra_metadata = fmt::format(", annotations: {{{}: 1s}}", kPodScaleUpDelay)});
   EXPECT_TRUE(cluster.step().grow.empty());  // Less than the autoscaler's own does not count.
-  cluster.world.remove("Pod", "default", "hasty");
+  cluster.cache.remove("Pod", "default", "hasty");
   cluster.now += 120s;
   EXPECT_TRUE(cluster.step().grow.empty());
   cluster.now += 1s;
@@ -304,7 +304,7 @@ TEST(ScaleUp, EveryNewNodeIsUsed) {
                   {.cpu = fmt::format("{}m", 100 + below(3000)), .memory = fmt::format("{}Mi", 100 + below(4000)), .priority = below(3)});
     const Actions actions = cluster.step();
     if (actions.grow.empty()) continue;
-    const Snapshot snapshot = cluster.world.snapshot();
+    const Snapshot snapshot = cluster.cache.snapshot();
     placement::Trial trial =
         placement::Trial::on_fork(*snapshot.cluster, cluster.framework,
                                   {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}});

@@ -154,7 +154,7 @@ std::size_t fewest_by_search(placement::Trial& trial, const PodInfoPtr& wanting)
     for (std::size_t a = 0; a < pods.size(); ++a)
       for (std::size_t b = a; b < pods.size(); ++b) {
         const placement::Attempt attempt(trial);
-        std::vector<placement::Eviction> gone = {trial.evict(pods[a])};
+        std::vector<placement::EvictedPod> gone = {trial.evict(pods[a])};
         if (b != a) gone.push_back(trial.evict(pods[b]));
         const auto index =
             trial.cluster().find_node(node->name) == nullptr ? placement::NodeIndex{} : trial.cluster().find_node(node->name)->index;

@@ -167,7 +167,7 @@ TEST(Trial, AnEvictedPodsDeviceIsFreeAndItsSuccessorGetsAClaimOfItsOwn) {
   stock.claim("other");
   Trial base = stock.trial();
   Trial trial = base.fork();
-  Eviction eviction = trial.evict(pod);
+  EvictedPod eviction = trial.evict(pod);
   EXPECT_EQ(place(trial, stock.user("q", "other")), "a");
   EXPECT_EQ(place(trial, trial.renew(eviction)), "b");
   // The base knows nothing of it; undone, the fork neither.
@@ -186,7 +186,7 @@ void expect_back_after_undo(Stock& stock, const PodInfoPtr& pod) {
   ASSERT_TRUE(reserved) << reserved.error().message();
   const auto held = stock.cluster.pending_allocations();
   ASSERT_EQ(held.size(), 1U);
-  const Eviction eviction = trial.evict(pod);
+  const EvictedPod eviction = trial.evict(pod);
   EXPECT_TRUE(stock.cluster.pending_allocations().empty());
   EXPECT_TRUE(trial.fits(stock.user("q", "other"), stock.cluster.find_node("a")->index).is_success());
   trial.undo(eviction);
@@ -230,7 +230,7 @@ TEST(Trial, AnEphemeralVolumeOfASuccessorIsMadeWhereItGoes) {
       *json::parse_yaml("kind: Node\nmetadata: {name: a, labels: {kubernetes.io/hostname: a}}\nspec: {unschedulable: true}"));
   Trial base = stock.trial();
   Trial trial = base.fork();
-  const Eviction eviction = trial.evict(stock.cluster.find_pod("default/p"));
+  const EvictedPod eviction = trial.evict(stock.cluster.find_pod("default/p"));
   EXPECT_EQ(place(trial, trial.renew(eviction)), "b");
 }
 

@@ -80,10 +80,10 @@ inline json::Value pod(const std::string& name, const std::string& cpu, const st
 }
 
 struct TestWorld {
-  PoolsWorld world;
+  PoolsCache cache;
   PoolsView view;
 
-  void add(const json::Value& document) { world.upsert(document); }
+  void add(const json::Value& document) { cache.upsert(document); }
   void add_yaml(const std::string& text) {
     auto read = json::parse_yaml_stream("# YAML\n" + text);
     if (!read) ADD_FAILURE() << read.error().message << " in: " << text;
@@ -114,7 +114,7 @@ struct TestWorld {
   }
   const ProvisionInput& input(const Catalogue& catalogue = small_catalogue()) {
     auto framework = placement::Profiles::create({placement::default_profile(placement::Era::k136)});
-    view = view_of(world, catalogue, *framework, {}, kNow, true);
+    view = view_of(cache, catalogue, *framework, {}, kNow, true);
     return view.input();
   }
   ProvisionPlan plan() { return plan_provisioning(input()); }

@@ -89,7 +89,7 @@ class FakeCluster {
   /// As if the process had ended and begun anew.
   void restart() {
     keeper_.emplace(small_catalogue(), options_);
-    for (const auto& [key, one] : documents_) keeper_->world().upsert(one);
+    for (const auto& [key, one] : documents_) keeper_->cache().upsert(one);
   }
   [[nodiscard]] Keeper& keeper() { return *keeper_; }
   /// Of the Machine API: nodes of that many processors.
@@ -130,14 +130,14 @@ class FakeCluster {
   }
   void put(const std::string& key, json::Value document) {
     json::set(document, {"metadata", "resourceVersion"}, json::Value(fmt::format("{}", ++revision_)));
-    keeper_->world().upsert(document);
+    keeper_->cache().upsert(document);
     documents_[key] = std::move(document);
     settle(key);
   }
   void drop(const std::string& key) {
     const auto at = documents_.find(key);
     if (at == documents_.end()) return;
-    keeper_->world().remove(json::get_string(at->second, {"kind"}), json::get_string(at->second, {"metadata", "namespace"}),
+    keeper_->cache().remove(json::get_string(at->second, {"kind"}), json::get_string(at->second, {"metadata", "namespace"}),
                             json::get_string(at->second, {"metadata", "name"}));
     documents_.erase(at);
   }

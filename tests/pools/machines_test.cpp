@@ -97,10 +97,10 @@ TEST_F(Machines, AMaximumIsWhatCanBeHad) {
 
 TEST_F(Machines, TheAutoscalerLeavesThemAlone) {
   std::vector<std::string> problems;
-  autoscaler::World& world = cluster.keeper().world().cluster();
-  EXPECT_TRUE(world.snapshot().groups.empty());
-  ASSERT_EQ(world.groups_of_pools(problems).size(), 2U);
-  EXPECT_EQ(world.groups_of_pools(problems).front().node_class, "local");
+  autoscaler::ClusterCache& cache = cluster.keeper().cache().cluster();
+  EXPECT_TRUE(cache.snapshot().groups.empty());
+  ASSERT_EQ(cache.groups_of_pools(problems).size(), 2U);
+  EXPECT_EQ(cache.groups_of_pools(problems).front().node_class, "local");
 }
 
 TEST_F(Machines, AMachineThatStandsThereForLongIsNobodysToTake) {
@@ -244,7 +244,7 @@ class External : public testing::Test {
     cluster.add(machine_pool("local"));
     see();
   }
-  void see() { cluster.keeper().world().see_provider(provider.state()); }
+  void see() { cluster.keeper().cache().see_provider(provider.state()); }
   /// A second, and what was asked for is done at once.
   void run(int seconds) {
     for (; seconds > 0; --seconds) {
@@ -297,7 +297,7 @@ TEST_F(External, WhileAProviderIsSilentNothingOfItIsWantedAndNothingGoes) {
   cluster.scale("web", 0, 1, "3");
   run(15);
   ASSERT_EQ(cluster.types(), "1 rack");
-  cluster.keeper().world().see_provider({.is_usable = false});
+  cluster.keeper().cache().see_provider({.is_usable = false});
   cluster.end_pods();
   const std::size_t before = cluster.machine_writes_.size();
   cluster.run(60);

@@ -9,8 +9,8 @@ namespace {
 
 /// What only the history keeps alive: states that a write superseded, and deletion events. About 400 bytes go for the object around its
 /// bytes.
-std::size_t cost_of(const Change& change) {
-  std::size_t bytes = sizeof(Change);
+std::size_t cost_of(const CacheEvent& change) {
+  std::size_t bytes = sizeof(CacheEvent);
   if (change.previous != nullptr) bytes += change.previous->text_bytes() + 400;
   if (change.is_delete) bytes += change.object->text_bytes() + 400;
   return bytes;
@@ -18,7 +18,7 @@ std::size_t cost_of(const Change& change) {
 
 }  // namespace
 
-void History::add(Change change) {
+void History::add(CacheEvent change) {
   auto prefix = resource_prefix(change.object->key);
   auto ring = rings_.find(prefix);
   if (ring == rings_.end()) ring = rings_.emplace(prefix, Ring{.floor = floor_}).first;
@@ -48,13 +48,13 @@ bool History::reaches(std::string_view prefix, Revision revision) const {
   return revision >= (ring == rings_.end() ? floor_ : ring->second.floor);
 }
 
-std::vector<Change> History::after(std::string_view prefix, Revision revision) const {
-  std::vector<Change> found;
+std::vector<CacheEvent> History::after(std::string_view prefix, Revision revision) const {
+  std::vector<CacheEvent> found;
   auto resource = resource_prefix(prefix);
   auto ring = rings_.find(resource);
   if (ring == rings_.end()) return found;
   const auto& changes = ring->second.changes;
-  auto at = std::upper_bound(changes.begin(), changes.end(), revision, [](Revision r, const Change& c) { return r < c.revision(); });
+  auto at = std::upper_bound(changes.begin(), changes.end(), revision, [](Revision r, const CacheEvent& c) { return r < c.revision(); });
   for (; at != changes.end(); ++at) {
     if (prefix.size() == resource.size() || at->object->key.starts_with(prefix)) found.push_back(*at);
   }

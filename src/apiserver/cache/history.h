@@ -14,7 +14,7 @@
 namespace berth::apiserver {
 
 /// One write. For a deletion `object` is the last state carrying the deletion's revision and `previous` that state as it was.
-struct Change {
+struct CacheEvent {
   ObjectPtr object;
   ObjectPtr previous;  ///< Null for a creation.
   bool is_delete = false;
@@ -26,16 +26,16 @@ class History {
  public:
   /// Nothing up to and including `floor` is known.
   History(std::size_t max_events, std::size_t max_bytes, Revision floor) : max_events_(max_events), max_bytes_(max_bytes), floor_(floor) {}
-  void add(Change change);
+  void add(CacheEvent change);
   /// True when every change below `prefix` after `revision` is still here.
   [[nodiscard]] bool reaches(std::string_view prefix, Revision revision) const;
   /// Changes to objects below `prefix` after `revision`, oldest first. Requires reaches().
-  [[nodiscard]] std::vector<Change> after(std::string_view prefix, Revision revision) const;
+  [[nodiscard]] std::vector<CacheEvent> after(std::string_view prefix, Revision revision) const;
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:
   struct Ring {
-    std::deque<Change> changes;
+    std::deque<CacheEvent> changes;
     std::size_t bytes = 0;
     Revision floor = 0;
   };

@@ -40,7 +40,7 @@ class WatchHandle final : public Watch {
 };
 
 /// Delivers the past from the starter's thread, then what was published meanwhile, then lets the publisher in.
-void replay(WatchState& state, const IndexSlice* initial, const std::vector<Change>& past, Revision snapshot) {
+void replay(WatchState& state, const IndexSlice* initial, const std::vector<CacheEvent>& past, Revision snapshot) {
   bool open = true;
   if (initial != nullptr) {
     initial->for_each([&](const ObjectPtr& object) {
@@ -49,10 +49,10 @@ void replay(WatchState& state, const IndexSlice* initial, const std::vector<Chan
     });
     open = open && state.sink->deliver({WatchEventType::kBookmark, nullptr, nullptr, snapshot});
   }
-  std::vector<Change> changes = past;
+  std::vector<CacheEvent> changes = past;
   for (;;) {
     state.floor = state.delivered;
-    for (const Change& change : changes) {
+    for (const CacheEvent& change : changes) {
       ObjectPtr gone;
       open = open && deliver_change(state, change, gone);
     }
@@ -141,7 +141,7 @@ std::optional<ListResult> PublishedObjects::list_at(Revision revision, const Wat
                                                     std::size_t limit) const {
   if (revision < listed_from_) return std::nullopt;
   IndexSlice slice;
-  std::vector<Change> changes;
+  std::vector<CacheEvent> changes;
   {
     std::shared_lock lock(index_mutex_);
     if (!history_.reaches(filter.prefix, revision)) return std::nullopt;
@@ -155,7 +155,7 @@ std::optional<ListResult> PublishedObjects::list_at(Revision revision, const Wat
   return result;
 }
 
-ListResult PublishedObjects::page_before(const std::vector<Change>& changes, const IndexSlice& slice, const WatchFilter& filter,
+ListResult PublishedObjects::page_before(const std::vector<CacheEvent>& changes, const IndexSlice& slice, const WatchFilter& filter,
                                          std::string_view after_key, std::size_t limit) const {
   struct Then {
     ObjectPtr object;  ///< Null: it was not there yet.
@@ -195,7 +195,7 @@ std::unique_ptr<Watch> PublishedObjects::watch(WatchFilter filter, Revision afte
   state->filter = std::move(filter);
   state->sink = std::move(sink);
   IndexSlice initial;
-  std::vector<Change> past;
+  std::vector<CacheEvent> past;
   Revision snapshot;
   {
     std::shared_lock lock(index_mutex_);

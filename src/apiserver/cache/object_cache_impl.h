@@ -37,7 +37,7 @@ class PublishedObjects : public ObjectCache {
   PublishedObjects(const CacheOptions& options, Revision history_floor)
       : history_(options.history_events, options.history_bytes, history_floor) {}
   /// Makes the changes visible and hands them to the watches; then everything up to `reached` has been. One caller at a time.
-  void publish_changes(std::span<const Change> changes, Revision reached);
+  void publish_changes(std::span<const CacheEvent> changes, Revision reached);
 
   mutable std::shared_mutex index_mutex_;
   ObjectIndex index_;
@@ -53,8 +53,8 @@ class PublishedObjects : public ObjectCache {
  private:
   ListResult page(const IndexSlice& slice, const WatchFilter& filter, std::size_t limit) const;
   /// As it was before the changes, which are all since then; what is behind the page is not looked at.
-  ListResult page_before(const std::vector<Change>& changes, const IndexSlice& slice, const WatchFilter& filter, std::string_view after_key,
-                         std::size_t limit) const;
+  ListResult page_before(const std::vector<CacheEvent>& changes, const IndexSlice& slice, const WatchFilter& filter,
+                         std::string_view after_key, std::size_t limit) const;
 
   // Of who packs.
   TextPacker packer_;
@@ -94,7 +94,7 @@ class ObjectCacheImpl final : public PublishedObjects {
   };
   /// A group on its way: what it changes so far, so that later proposals see the earlier ones' effects.
   struct Group {
-    std::vector<Change> changes;
+    std::vector<CacheEvent> changes;
     std::vector<store::Record> records;
     std::vector<ProposeResult> results;
     std::unordered_map<std::string_view, ObjectPtr> overlay;  ///< Null: deleted. Keys point into the changes' objects.

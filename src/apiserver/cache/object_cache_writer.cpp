@@ -206,10 +206,10 @@ void ObjectCacheImpl::enter_read_only(const Error& error) {
              error.message);
 }
 
-void PublishedObjects::publish_changes(std::span<const Change> changes, Revision reached) {
+void PublishedObjects::publish_changes(std::span<const CacheEvent> changes, Revision reached) {
   {
     std::unique_lock lock(index_mutex_);
-    for (const Change& change : changes) {
+    for (const CacheEvent& change : changes) {
       if (change.is_delete) {
         index_.erase(change.object->key);
       } else {

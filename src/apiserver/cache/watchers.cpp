@@ -41,7 +41,7 @@ bool matches(const WatchFilter& filter, const StoredObject& object) {
   return !filter.also || filter.also(object);
 }
 
-bool deliver_change(WatchState& state, const Change& change, ObjectPtr& gone) {
+bool deliver_change(WatchState& state, const CacheEvent& change, ObjectPtr& gone) {
   if (state.is_closed) return false;
   if (change.revision() <= state.floor) return true;
   bool matched = change.previous != nullptr && matches(state.filter, *change.previous);
@@ -99,7 +99,7 @@ void WatcherTable::remove(const std::shared_ptr<WatchState>& state) {
 }
 
 template <typename Each>
-void WatcherTable::collect(const Bucket& bucket, const Change& change, const Each& each) {
+void WatcherTable::collect(const Bucket& bucket, const CacheEvent& change, const Each& each) {
   const auto visit = [&](const List& list) {
     for (const auto& state : list) each(state);
   };
@@ -117,7 +117,7 @@ void WatcherTable::collect(const Bucket& bucket, const Change& change, const Eac
   }
 }
 
-void WatcherTable::publish(std::span<const Change> changes) {
+void WatcherTable::publish(std::span<const CacheEvent> changes) {
   distribute(changes);
   gone_.assign(changes.size(), nullptr);
   // Watch by watch: each is locked once a group, and what it works on stays in the processor's cache.
@@ -134,10 +134,10 @@ void WatcherTable::publish(std::span<const Change> changes) {
   gone_.clear();
 }
 
-void WatcherTable::distribute(std::span<const Change> changes) {
+void WatcherTable::distribute(std::span<const CacheEvent> changes) {
   std::shared_lock lock(mutex_);
   for (std::uint32_t i = 0; i < changes.size(); ++i) {
-    const Change& change = changes[i];
+    const CacheEvent& change = changes[i];
     const auto note = [&](const std::shared_ptr<WatchState>& state) {
       if (state->due.empty()) touched_.push_back(state);
       state->due.push_back(i);
@@ -173,7 +173,7 @@ void WatcherTable::skip_history() {
   }
 }
 
-bool WatcherTable::deliver_due(WatchState& state, std::span<const Change> changes) {
+bool WatcherTable::deliver_due(WatchState& state, std::span<const CacheEvent> changes) {
   if (state.is_replaying) {
     // The rest of the state, and the sink, are the starter's until it has delivered what went before.
     for (const std::uint32_t i : state.due) state.pending.push_back(changes[i]);

@@ -29,7 +29,7 @@ struct WatchState {
   Gate gate;  ///< Of the sink, whose deliver may destroy its own Watch.
   bool is_closed = false;
   bool is_replaying = true;  ///< The starter delivers the past; what is published meanwhile waits in `pending`.
-  std::vector<Change> pending;
+  std::vector<CacheEvent> pending;
   Revision delivered = 0;  ///< Everything up to it was delivered, or was before the watch's start.
   /// `delivered` before the changes being handed over now: several of them may share one revision.
   Revision floor = 0;
@@ -39,7 +39,7 @@ struct WatchState {
 
 /// Turns one change into the event this watch sees, if any, as Kubernetes does: leaving the selector is a deletion of the previous state.
 /// `gone` caches that state under the new revision, for all watchers of one change. Behind state.gate. False: the sink gave up.
-bool deliver_change(WatchState& state, const Change& change, ObjectPtr& gone);
+bool deliver_change(WatchState& state, const CacheEvent& change, ObjectPtr& gone);
 
 /// Thread-safe.
 class WatcherTable {
@@ -47,7 +47,7 @@ class WatcherTable {
   void add(std::shared_ptr<WatchState> state);
   void remove(const std::shared_ptr<WatchState>& state);
   /// Hands a group's changes to everybody concerned, in order, then flushes each of them once. One caller at a time.
-  void publish(std::span<const Change> changes);
+  void publish(std::span<const CacheEvent> changes);
   /// Tells every watch (WatchSink::skip_history), before the change that closes the gap is published. By the publisher.
   void skip_history();
   [[nodiscard]] std::size_t size() const;
@@ -66,11 +66,11 @@ class WatcherTable {
   };
   List& list_of(const WatchFilter& filter);
   template <typename Each>
-  static void collect(const Bucket& bucket, const Change& change, const Each& each);
+  static void collect(const Bucket& bucket, const CacheEvent& change, const Each& each);
   /// Notes in every watch concerned which changes may concern it, and the watches in `touched_`.
-  void distribute(std::span<const Change> changes);
+  void distribute(std::span<const CacheEvent> changes);
   /// False: the sink gave up.
-  bool deliver_due(WatchState& state, std::span<const Change> changes);
+  bool deliver_due(WatchState& state, std::span<const CacheEvent> changes);
 
   mutable std::shared_mutex mutex_;
   std::unordered_map<std::string, Bucket, Hash, std::equal_to<>> buckets_;

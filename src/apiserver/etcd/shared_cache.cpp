@@ -234,10 +234,10 @@ ObjectPtr SharedCache::own_object(const std::string& key, const store::SharedRec
   return nullptr;
 }
 
-std::optional<Change> SharedCache::change_of(store::SharedRecord& record, const ObjectPtr& current) {
+std::optional<CacheEvent> SharedCache::change_of(store::SharedRecord& record, const ObjectPtr& current) {
   const auto key = *form_->cache_key(record.key);
   if (current != nullptr && current->revision >= record.revision) return std::nullopt;
-  const auto gone = [&]() -> std::optional<Change> {
+  const auto gone = [&]() -> std::optional<CacheEvent> {
     if (current == nullptr) return std::nullopt;
     auto last = std::make_shared<const StoredObject>(*current, record.revision);
     const std::lock_guard lock(mutex_);
@@ -245,7 +245,7 @@ std::optional<Change> SharedCache::change_of(store::SharedRecord& record, const 
     const auto [first, end] = flights_.equal_range(key);
     for (auto at = first; at != end; ++at)
       if (at->second->stored == nullptr) at->second->object = last;
-    return Change{last, current, true};
+    return CacheEvent{last, current, true};
   };
   if (record.value == nullptr) return gone();
   auto object = own_object(key, record);
@@ -258,11 +258,11 @@ std::optional<Change> SharedCache::change_of(store::SharedRecord& record, const 
     }
     object = std::move(*decoded);
   }
-  return Change{object, current, false};
+  return CacheEvent{object, current, false};
 }
 
 void SharedCache::changed(std::vector<store::SharedRecord> records, Revision reached) {
-  std::vector<Change> changes;
+  std::vector<CacheEvent> changes;
   changes.reserve(records.size());
   std::unordered_map<std::string, ObjectPtr> before;  // What the records so far have made of their keys.
   for (store::SharedRecord& record : records) {
@@ -362,7 +362,7 @@ void SharedCache::begin_anew() {
   // Clients that watch begin anew, since they count on every event; the server's own followers see what changed on the whole. Nobody who
   // comes later can begin before this.
   watchers_->skip_history();
-  std::vector<Change> changes;
+  std::vector<CacheEvent> changes;
   for (const auto& [prefix, count] : index_.counts())
     index_.slice(prefix + "/", {}, 0).for_each([&](const ObjectPtr& object) {
       if (!now.contains(object->key)) changes.push_back({std::make_shared<const StoredObject>(*object, *read), object, true});
@@ -376,7 +376,7 @@ void SharedCache::begin_anew() {
     if (is_another) changes.push_back({std::make_shared<const StoredObject>(*current, object->create_revision - 1), current, true});
     changes.push_back({object, is_another ? nullptr : current, false});
   }
-  std::ranges::stable_sort(changes, {}, [](const Change& change) { return change.revision(); });
+  std::ranges::stable_sort(changes, {}, [](const CacheEvent& change) { return change.revision(); });
   {
     const std::unique_lock lock(index_mutex_);
     history_ = History(options_.history_events, options_.history_bytes, *read);

@@ -54,7 +54,7 @@ class SharedCache final : public PublishedObjects, private store::Follower {
   void end_flights();
   void changed(std::vector<store::SharedRecord> records, Revision reached) override;
   void lost() override;
-  std::optional<Change> change_of(store::SharedRecord& record, const ObjectPtr& current);
+  std::optional<CacheEvent> change_of(store::SharedRecord& record, const ObjectPtr& current);
   ObjectPtr own_object(const std::string& key, const store::SharedRecord& record);
   ObjectPtr object_of(const std::string& key, std::string text, std::size_t revision_offset, const store::SharedRecord& record,
                       const ObjectMeta& meta) const;

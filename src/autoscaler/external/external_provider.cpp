@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
+#include "autoscaler/cluster_cache.h"
 #include "autoscaler/expander.h"
 #include "autoscaler/external/protocol.h"
 #include "autoscaler/external/provider_state.h"
 #include "autoscaler/scale_up.h"
-#include "autoscaler/world.h"
 #include "base/config_reader.h"
 #include "base/lifeline.h"
 
@@ -53,11 +53,11 @@ std::vector<KnownPod> known_pods(const PodMap& unplaced) {
 
 class ExternalProvider final : public Provider {
  public:
-  ExternalProvider(std::unique_ptr<external::Channel> channel, Duration timeout, EventLoop& loop, const World& world)
+  ExternalProvider(std::unique_ptr<external::Channel> channel, Duration timeout, EventLoop& loop, const ClusterCache& cache)
       : channel_(std::move(channel)),
         timeout_ms_(static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count())),
         loop_(loop),
-        world_(world),
+        cache_(cache),
         worker_("external-provider") {}
   ~ExternalProvider() override {
     lifeline_.end();
@@ -69,9 +69,9 @@ class ExternalProvider final : public Provider {
 
   void refresh(const Options& options, std::function<void(std::optional<ProviderState>)> done) override {
     std::vector<KnownNode> nodes;
-    for (const auto& [name, facts] : world_.nodes()) nodes.push_back(known_node(name, world_.find("Node", "", name), facts.is_ready));
+    for (const auto& [name, facts] : cache_.nodes()) nodes.push_back(known_node(name, cache_.find("Node", "", name), facts.is_ready));
     const bool asks_for_prices = std::ranges::find(options.expanders, Expander::kPrice) != options.expanders.end();
-    std::vector<KnownPod> pods = asks_for_prices ? known_pods(world_.unplaced_pods()) : std::vector<KnownPod>();
+    std::vector<KnownPod> pods = asks_for_prices ? known_pods(cache_.unplaced_pods()) : std::vector<KnownPod>();
     worker_.post([this, nodes = std::move(nodes), pods = std::move(pods), options, now = loop_.now(), done = std::move(done)] {
       const external::Ask ask_it = [this](std::string_view method, const json::Value& request) {
         return ask(method, request, timeout_ms_);
@@ -89,7 +89,7 @@ class ExternalProvider final : public Provider {
     send("NodeGroupDecreaseTargetSize", json::Object{{"id", resize.group}, {"delta", resize.to - resize.from}}, std::move(done));
   }
   void remove(const std::string& group, const std::string& instance, const std::string& node, Done done) override {
-    KnownNode leaving = known_node(node.empty() ? instance : node, world_.find("Node", "", node), false);
+    KnownNode leaving = known_node(node.empty() ? instance : node, cache_.find("Node", "", node), false);
     leaving.provider_id = instance;
     json::Object request{{"id", group}, {"nodes", json::Array{external::to_message(leaving)}}};
     worker_.post([this, instance, request = std::move(request), done = std::move(done)] {
@@ -115,7 +115,7 @@ class ExternalProvider final : public Provider {
   std::unique_ptr<external::Channel> channel_;
   const int timeout_ms_;
   EventLoop& loop_;
-  const World& world_;
+  const ClusterCache& cache_;
   external::Memory memory_;  ///< The worker's.
   Lifeline lifeline_;
   ThreadLoop worker_;  ///< Last: what it runs uses the others.
@@ -156,14 +156,15 @@ Result<ExternalProviderConfig> ExternalProviderConfig::load(const std::string& p
 }
 
 std::shared_ptr<Provider> make_external_provider(std::unique_ptr<external::Channel> channel, Duration timeout, EventLoop& loop,
-                                                 const World& world) {
-  return std::make_shared<ExternalProvider>(std::move(channel), timeout, loop, world);
+                                                 const ClusterCache& cache) {
+  return std::make_shared<ExternalProvider>(std::move(channel), timeout, loop, cache);
 }
 
-Result<std::shared_ptr<Provider>> connect_external_provider(const ExternalProviderConfig& config, EventLoop& loop, const World& world) {
+Result<std::shared_ptr<Provider>> connect_external_provider(const ExternalProviderConfig& config, EventLoop& loop,
+                                                            const ClusterCache& cache) {
   auto channel = external::Channel::open(config.address, external::kProviderProto);
   if (!channel) return std::unexpected(channel.error());
-  return make_external_provider(std::move(*channel), config.timeout, loop, world);
+  return make_external_provider(std::move(*channel), config.timeout, loop, cache);
 }
 
 }  // namespace berth::autoscaler

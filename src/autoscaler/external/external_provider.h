@@ -9,12 +9,13 @@
 
 namespace berth::autoscaler {
 
-class World;
+class ClusterCache;
 
-/// Calls from a thread of its own; `world` must outlive it. The error: built without gRPC.
-Result<std::shared_ptr<Provider>> connect_external_provider(const ExternalProviderConfig& config, EventLoop& loop, const World& world);
+/// Calls from a thread of its own; `cache` must outlive it. The error: built without gRPC.
+Result<std::shared_ptr<Provider>> connect_external_provider(const ExternalProviderConfig& config, EventLoop& loop,
+                                                            const ClusterCache& cache);
 /// The same over a channel that is there.
 std::shared_ptr<Provider> make_external_provider(std::unique_ptr<external::Channel> channel, Duration timeout, EventLoop& loop,
-                                                 const World& world);
+                                                 const ClusterCache& cache);
 
 }  // namespace berth::autoscaler

@@ -265,7 +265,7 @@ std::unique_ptr<PoolView> pools_of(const ExplainFlags& flags, const std::vector<
   out->catalogue = std::move(*catalogue);
   out->profiles = input.profiles_for_all();
   for (const auto* list : {&documents, &more})
-    for (const json::Value& document : *list) out->world.upsert(document);
+    for (const json::Value& document : *list) out->cache.upsert(document);
   out->look(SystemClock().now());
   return out;
 }

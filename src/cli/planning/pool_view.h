@@ -15,14 +15,14 @@ Result<void> read_live_pools(client::Client& client, std::vector<json::Value>& i
 /// Stays where it is made: its parts point to one another.
 struct PoolView {
   pools::Catalogue catalogue;
-  pools::PoolsWorld world;
+  pools::PoolsCache cache;
   placement::Profiles profiles;
   pools::PoolsView view;
   std::vector<std::string> notes;  ///< Groups of machines that offer nothing, and why.
-  /// When the objects are in `world`: every pod without a node counts as waiting.
+  /// When the objects are in `cache`: every pod without a node counts as waiting.
   void look(TimePoint now) {
-    catalogue = pools::with_machines(std::move(catalogue), world, &notes);
-    view = pools::view_of(world, catalogue, profiles, {}, now, true);
+    catalogue = pools::with_machines(std::move(catalogue), cache, &notes);
+    view = pools::view_of(cache, catalogue, profiles, {}, now, true);
   }
 };
 

@@ -57,18 +57,18 @@ Result<std::vector<json::Value>> read_cluster(PoolsFlags& flags) {
 }
 
 /// Pods of manifests as they would wait: a number behind the names of a workload's.
-void add_pods(const std::vector<json::Value>& documents, const std::string& ns, pools::PoolsWorld& world) {
+void add_pods(const std::vector<json::Value>& documents, const std::string& ns, pools::PoolsCache& cache) {
   std::size_t number = 0;
   for (const json::Value& document : documents)
     for (json::Value& pod : pods_of(document)) {
-      json::Value whole = complete_pod(std::move(pod), world.cluster().cluster(), ns);
+      json::Value whole = complete_pod(std::move(pod), cache.cluster().cluster(), ns);
       std::string name(json::get_string(whole, {"metadata", "name"}));
       if (json::get_string(document, {"kind"}) != "Pod" || name.empty())
         name = fmt::format("{}-{}", json::get_string(document, {"metadata", "name"}), ++number);
       json::set(whole, {"metadata", "name"}, json::Value(name));
       json::set(whole, {"metadata", "uid"}, json::Value(name));
       json::set(whole, {"kind"}, json::Value("Pod"));
-      world.upsert(whole);
+      cache.upsert(whole);
     }
 }
 
@@ -97,14 +97,14 @@ Result<std::unique_ptr<PoolView>> ask(PoolsFlags& flags) {
   if (!input) return std::unexpected(input.error());
   tell_notes(*input);
   out->profiles = input->profiles_for_all();
-  for (const json::Value& document : *documents) out->world.upsert(document);
+  for (const json::Value& document : *documents) out->cache.upsert(document);
   auto pools = read_pool_documents(flags.pools);
   if (!pools) return std::unexpected(pools.error());
-  for (const json::Value& document : *pools) out->world.upsert(document);
+  for (const json::Value& document : *pools) out->cache.upsert(document);
   auto pods = read_pod_manifests(flags.pods);
   if (!pods) return std::unexpected(pods.error());
-  add_pods(*pods, flags.placement.connection.ns.empty() ? "default" : flags.placement.connection.ns, out->world);
-  if (out->world.pools().empty()) return invalid("there is no NodePool: name a file with --node-pool, or create one in the cluster");
+  add_pods(*pods, flags.placement.connection.ns.empty() ? "default" : flags.placement.connection.ns, out->cache);
+  if (out->cache.pools().empty()) return invalid("there is no NodePool: name a file with --node-pool, or create one in the cluster");
   out->look(SystemClock().now());
   auto dropped = flags.placement.cluster_files.empty() ? std::vector<std::string>() : dropped_fields(*documents);
   for (const auto* notes : {&dropped, &out->view.notes, &out->notes})

@@ -29,7 +29,7 @@ Result<autoscaler::Options> scaling_options_of(const std::vector<json::Value>& d
 }
 
 ScalingView look_at_scaling(const std::vector<json::Value>& documents, autoscaler::Options options, const placement::Profiles& profiles) {
-  ScalingView out{std::make_unique<autoscaler::World>(), std::move(options), {}, {}, {}};
+  ScalingView out{std::make_unique<autoscaler::ClusterCache>(), std::move(options), {}, {}, {}};
   out.patience = {SystemClock().now(), out.options.unneeded_time, out.options.unready_time};
   if (const auto& scheduler = profiles.find("default-scheduler")) out.options.follow(scheduler->profile().era);
   out.options.unneeded_time = out.options.unready_time = Duration::zero();
@@ -37,9 +37,9 @@ ScalingView look_at_scaling(const std::vector<json::Value>& documents, autoscale
     if (json::get_string(document, {"kind"}) == "Pod" && json::get_string(document, {"spec", "nodeName"}).empty())
       json::set(document, {"status", "conditions"},
                 json::Array{json::Object{{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}});
-    out.world->upsert(document);
+    out.cache->upsert(document);
   }
-  out.snapshot = out.world->snapshot();
+  out.snapshot = out.cache->snapshot();
   out.actions = autoscaler::Autoscaler(profiles, 0).step(out.snapshot, out.options, out.patience.now);
   return out;
 }

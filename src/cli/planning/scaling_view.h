@@ -6,13 +6,13 @@
 
 #include "autoscaler/advice.h"
 #include "autoscaler/autoscaler.h"
-#include "autoscaler/world.h"
+#include "autoscaler/cluster_cache.h"
 #include "cli/command/session.h"
 
 namespace berth::cli {
 
 struct ScalingView {
-  std::unique_ptr<autoscaler::World> world;
+  std::unique_ptr<autoscaler::ClusterCache> cache;
   autoscaler::Options options;
   autoscaler::Snapshot snapshot;
   autoscaler::Actions actions;

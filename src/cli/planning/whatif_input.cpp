@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <set>
 
-#include "autoscaler/world.h"
+#include "autoscaler/cluster_cache.h"
 #include "base/config_reader.h"
 #include "cli/planning/dumps.h"
 #include "cli/planning/live_objects.h"

@@ -178,7 +178,7 @@ class Reprieve {
       for (const Victims::Row& row : victims_.rows_of(*order_.victims[i]))
         if (there_.cluster().pod_node(row.pod->key).is_valid()) gone_[i].push_back(there_.evict(row.pod->shared_from_this()));
     } else {
-      for (const Eviction& one : gone_[i]) there_.undo(one);
+      for (const EvictedPod& one : gone_[i]) there_.undo(one);
       gone_[i].clear();
     }
   }
@@ -190,8 +190,8 @@ class Reprieve {
   std::size_t domain_;
   const Order& order_;
   std::vector<bool> is_away_;
-  std::vector<std::vector<Eviction>> gone_;  ///< Those that are away in the trial; empty until it is first asked.
-  std::vector<std::size_t> stale_;           ///< Perhaps otherwise in the trial than in `is_away_`.
+  std::vector<std::vector<EvictedPod>> gone_;  ///< Those that are away in the trial; empty until it is first asked.
+  std::vector<std::size_t> stale_;             ///< Perhaps otherwise in the trial than in `is_away_`.
 };
 
 /// One question: all domains, and the victims of each.
