@@ -24,6 +24,7 @@ void EtcdStore::Call::pause(grpc::Alarm& alarm) {
 }
 
 Failure judge(const grpc::Status& status) {
+  // Where etcd has one code for several things, its words tell them apart.
   const std::string& text = status.error_message();
   const auto says = [&](std::string_view words) { return text.find(words) != std::string::npos; };
   switch (status.error_code()) {

@@ -26,13 +26,18 @@ security::Certificate first_certificate(const std::string& pem) {
 /// "--etcd-certfile FILE", as far as it is known.
 std::string place(std::string_view flag, const std::string& file) { return fmt::format("{}{}{}", flag, file.empty() ? "" : " ", file); }
 
-std::string last_error() {
+/// OpenSSL's last error that has words, and its reason.
+struct LastError {
+  int reason = 0;
   std::string words;
-  for (unsigned long code = ERR_get_error(); code != 0; code = ERR_get_error()) {
-    const char* reason = ERR_reason_error_string(code);
-    if (reason != nullptr) words = reason;
-  }
-  return words;
+  /// The peer said so.
+  [[nodiscard]] bool is_alert() const { return reason >= SSL_AD_REASON_OFFSET; }
+};
+LastError last_error() {
+  LastError out;
+  for (unsigned long code = ERR_get_error(); code != 0; code = ERR_get_error())
+    if (const char* words = ERR_reason_error_string(code)) out = {ERR_GET_REASON(code), words};
+  return out;
 }
 
 /// A context with the options' authority and certificate.
@@ -104,10 +109,11 @@ std::string explain_tls(const std::string& host_port, const EtcdOptions& options
   ERR_clear_error();
   if (BIO_do_connect(bio.get()) == 1 && BIO_do_handshake(bio.get()) == 1) return "";
   const long verdict = SSL_get_verify_result(ssl);
-  const std::string words = last_error();
+  const LastError error = last_error();
   if (verdict != X509_V_OK) return why_refused(verdict, refused, host, options);
-  if (words.find("wrong version number") != std::string::npos) return "it does not speak TLS: write http:// for it";
-  if (words.find("alert") != std::string::npos || words.find("certificate") != std::string::npos)
+  if (error.reason == SSL_R_WRONG_VERSION_NUMBER) return "it does not speak TLS: write http:// for it";
+  const std::string& words = error.words;
+  if (error.is_alert())
     return options.certificate_pem.empty()
                ? fmt::format("etcd refuses a client without certificate ({}): give --etcd-certfile and --etcd-keyfile", words)
                : fmt::format("etcd refuses the certificate of {} in {} ({}): give one that its --trusted-ca-file signed, for clients",

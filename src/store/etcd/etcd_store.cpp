@@ -352,7 +352,7 @@ Result<void> EtcdStore::compact(Revision revision) {
   request.set_revision(revision);
   pb::CompactionResponse answer;
   auto done = ask([&](Member& member, grpc::ClientContext& context) { return member.kv->Compact(&context, request, &answer); }, 30);
-  // Somebody compacted beyond it.
+  // Somebody compacted beyond it: etcd has one code for that and for a revision that is not there yet, and words that differ.
   if (!done && done.error().code == ErrorCode::kConflict && done.error().message.find("compacted") != std::string::npos) return {};
   return done;
 }

@@ -98,6 +98,7 @@ EtcdStore::Roll EtcdStore::call_roll() {
     }
     if (!status.ok()) {
       const std::string& text = status.error_message();
+      // gRPC calls what the kernel waited for in vain unavailable, like what is not there; its words tell.
       roll.is_slow = roll.is_slow || status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED || text.contains("timed out");
       roll.unreachable += fmt::format("{}{}: {}", roll.unreachable.empty() ? "" : "; ", members_[i].address,
                                       why_unreachable(members_[i].address, options_, status));
