@@ -114,7 +114,7 @@ OtherAnswer read_other_answer(const Write& write, const ApiResult<Value>& result
     return out;
   }
   const auto& failure = result.error();
-  // Nobody serves the group, or nobody knows the metric: of the latter the server says so in a Status of its own.
+  // Nobody serves the group, or nobody knows the metric: both are 404, and only the words of whoever serves metrics tell them apart.
   const bool is_unserved = failure.code == 404 && failure.message.find("metric") == std::string::npos;
   if (is_external)
     out.error =

@@ -220,8 +220,7 @@ std::string Lacks::values_there(const NodeInfo& node, const std::string& key, co
   if (const std::string* actual = node.label(key)) return fmt::format(" (has {})", *actual);
   const std::set<std::string>& there = values_of(key);
   if (there.empty()) {
-    const std::string missing = missing_key(key);
-    return missing.substr(missing.find(" ("));
+    return " " + no_such_key(key);
   }
   std::vector<std::string> shown(there.begin(), there.end());
   const std::vector<std::string_view> views(shown.begin(), shown.end());
@@ -242,7 +241,10 @@ const std::set<std::string>& Lacks::values_of(const std::string& key) {
 }
 
 std::string Lacks::missing_key(const std::string& key) {
-  if (!values_of(key).empty()) return fmt::format("the label {} (other nodes have it)", key);
+  return fmt::format("the label {} {}", key, values_of(key).empty() ? no_such_key(key) : "(other nodes have it)");
+}
+
+std::string Lacks::no_such_key(const std::string& key) const {
   std::set<std::string> keys;
   for (const NodeInfo* node : cluster_.nodes())
     for (const auto& [name, value] : node->labels().pairs()) keys.insert(name);
@@ -251,7 +253,7 @@ std::string Lacks::missing_key(const std::string& key) {
   const std::vector<std::string_view> views(all.begin(), all.end());
   if (const auto meant = config::nearest(key, views); near.empty() && !meant.empty()) near.emplace_back(meant);
   if (near.empty()) near = std::move(all);
-  return fmt::format("the label {} (no node has that key{})", key, near.empty() ? "" : "; there is " + some_of(near, kMostNames));
+  return fmt::format("(no node has that key{})", near.empty() ? "" : "; there is " + some_of(near, kMostNames));
 }
 
 std::map<std::string, std::pair<std::string, std::size_t>> Lacks::domains_of(const AffinityTerm& term) const {

@@ -50,6 +50,7 @@ class Lacks {
   std::string values_there(const NodeInfo& node, const std::string& key, const std::vector<std::string>& wanted);
   const std::set<std::string>& values_of(const std::string& key);
   std::string missing_key(const std::string& key);
+  [[nodiscard]] std::string no_such_key(const std::string& key) const;
   /// Pods that a term matches, by domain of its key: the first one's name and how many.
   std::map<std::string, std::pair<std::string, std::size_t>> domains_of(const AffinityTerm& term) const;
   void read_pods();
