@@ -53,7 +53,7 @@ std::string meant(std::string_view name) {
 std::vector<Finding> complete(json::Value& document) {
   const std::string_view name = json::get_string(document, {"kind"}), version = json::get_string(document, {"apiVersion"});
   const auto found = std::ranges::find_if(kinds_of_pools(), [&](const auto& one) { return one->info.kind == name; });
-  if (found == kinds_of_pools().end()) return {{"kind", fmt::format("\"{}\" is no kind of node pools{}", name, meant(name))}};
+  if (found == kinds_of_pools().end()) return {{"kind", fmt::format("\"{}\" is no kind of node pools{}", name, meant(name)), true}};
   const custom::CustomKind& kind = **found;
   if (version != kind.info.api_version()) return {{"apiVersion", fmt::format("\"{}\": write {}", version, kind.info.api_version())}};
   std::vector<Finding> out;
@@ -62,7 +62,7 @@ std::vector<Finding> complete(json::Value& document) {
   custom::prune(document, schema, true, &unknown);
   for (const std::string& path : unknown)
     out.push_back(
-        {path, "unknown field" + config::suggestion(std::string_view(path).substr(path.rfind('.') + 1), siblings_of(schema, path))});
+        {path, "unknown field" + config::suggestion(std::string_view(path).substr(path.rfind('.') + 1), siblings_of(schema, path)), true});
   custom::drop_nulls(document, schema);
   custom::set_defaults(document, schema);
   for (const model::FieldError& error : model::validate_create(kind.info, document)) {

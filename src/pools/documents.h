@@ -8,7 +8,8 @@
 namespace berth::pools {
 
 struct Finding {
-  std::string path, what;  ///< "spec.weight", "Invalid value: …".
+  std::string path, what;   ///< "spec.weight", "Invalid value: …".
+  bool is_dropped = false;  ///< A server would take the rest of the document without a word; else it would refuse the whole.
 };
 /// Gives the document its defaults, and tells all that a server would refuse, or drop in silence. Thread-safe.
 std::vector<Finding> complete(json::Value& document);

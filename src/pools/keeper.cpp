@@ -335,6 +335,7 @@ void Keeper::begin(const Disruption& step, const PoolsView& view, std::optional<
   for (const std::size_t i : step.nodes) {
     const auto claim = cache_.claims().find(view.owned[i].claim);
     if (claim == cache_.claims().end()) continue;
+    out_.disrupted.emplace_back(claim->first, step.reason);
     tell("NodeClaim", claim->first, claim->second.uid, false, "Disrupted", replacement.told);
     tell("Node", view.owned[i].node, view.owned[i].node, false, "Disrupted", replacement.told);
     json::Array conditions = claim->second.conditions;

@@ -59,6 +59,7 @@ struct PassResult {
   std::vector<Write> writes;
   std::vector<MachineWrite> machines;
   std::vector<Told> events;
+  std::vector<std::pair<std::string, Reason>> disrupted;  ///< Claims that are to go from now on.
 };
 
 struct KeeperOptions {

@@ -48,12 +48,11 @@ void PoolMetrics::count(const PassResult& pass, const PoolsCache& cache) {
       registry_.counter("karpenter_nodeclaims_terminated_total", "NodeClaims that were given up.", {{"nodepool", pool_of(write.name)}})
           .add();
   }
-  for (const Told& one : pass.events)
-    if (one.kind == "NodeClaim" && one.reason == "Disrupted")
-      registry_
-          .counter("karpenter_nodeclaims_disrupted_total", "NodeClaims that were to go, by why.",
-                   {{"nodepool", pool_of(one.name)}, {"reason", one.message.substr(0, one.message.find(':'))}})
-          .add();
+  for (const auto& [claim, reason] : pass.disrupted)
+    registry_
+        .counter("karpenter_nodeclaims_disrupted_total", "NodeClaims that were to go, by why.",
+                 {{"nodepool", pool_of(claim)}, {"reason", std::string(to_string(reason))}})
+        .add();
 }
 
 void PoolMetrics::show_pools(const PoolsCache& cache) {

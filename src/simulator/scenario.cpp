@@ -95,10 +95,10 @@ void check_pools(const config::Reader& root, const std::vector<json::Value>& obj
       given.is_array() && std::ranges::all_of(given.get_array(), [](const json::Value& one) { return one.is_object(); });
   for (std::size_t i = 0; i < objects.size(); ++i) {
     json::Value completed = objects[i];
-    for (const auto& [path, what] : pools::complete(completed))
-      stand_here ? root.problem(fmt::format("nodePools[{}].{}", i, path), what)
+    for (const pools::Finding& one : pools::complete(completed))
+      stand_here ? root.problem(fmt::format("nodePools[{}].{}", i, one.path), one.what)
                  : root.problem("nodePools", fmt::format("{} {}: {}: {}", json::get_string(objects[i], {"kind"}),
-                                                         json::get_string(objects[i], {"metadata", "name"}), path, what));
+                                                         json::get_string(objects[i], {"metadata", "name"}), one.path, one.what));
   }
 }
 

@@ -89,9 +89,13 @@ std::string change_of_node(const json::Value& was, const json::Value& is) {
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
-std::string change_of(std::string_view kind, const json::Value& was, const json::Value& is) {
+bool is_another(const json::Value& was, const json::Value& is) {
   const std::string_view old_uid = json::get_string(was, {"uid"}), uid = json::get_string(is, {"uid"});
-  if (!old_uid.empty() && !uid.empty() && old_uid != uid) return "is another one of that name";
+  return !old_uid.empty() && !uid.empty() && old_uid != uid;
+}
+
+std::string change_of(std::string_view kind, const json::Value& was, const json::Value& is) {
+  if (is_another(was, is)) return "is another one of that name";
   if (kind == "Node") return change_of_node(was, is);
   if (kind == "Pod") {
     if (json::get_string(was, {"node"}) != json::get_string(is, {"node"}))
@@ -199,7 +203,7 @@ std::vector<std::string> changed_since(const json::Array& seen, const placement:
     const std::string_view kind = json::get_string(was, {"kind"}), name = json::get_string(was, {"name"});
     const json::Value is = state_of(kind, name, cluster, present);
     const std::string words = is.is_null() ? std::string("is gone") : change_of(kind, was, is);
-    gone += is.is_null() || words.starts_with("is another");
+    gone += is.is_null() || is_another(was, is);
     if (!words.empty()) out.push_back(fmt::format("{} {} {}", lower_case(kind), name, words));
   }
   if (!seen.empty() && gone == seen.size())

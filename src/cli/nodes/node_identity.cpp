@@ -51,6 +51,7 @@ Result<NodeIdentity> order_certificate(client::Client& client, const Certificate
                                                                                  {"signerName", order.signer},
                                                                                  {"usages", std::move(usages)}}}});
   if (!request) {
+    if (request.error().code == 401 && !order.unknown_user.empty()) return invalid(order.unknown_user);
     const bool is_refused = request.error().code == 401 || request.error().code == 403;
     return fail(is_refused ? ErrorCode::kInvalid : ErrorCode::kUnavailable,
                 fmt::format("the certificate could not be asked for: {}", request.error().message));

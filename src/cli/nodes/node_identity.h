@@ -26,6 +26,7 @@ struct CertificateOrder {
   std::vector<std::string> usages;
   std::function<bool()> wait;                            ///< Between two looks; false: no longer.
   std::function<void(const std::string& name)> ordered;  ///< Once the request is there; may be empty.
+  std::string unknown_user = {};                         ///< What to tell when the server does not know who asks; empty: its own words.
 };
 CertificateOrder client_order(const std::string& node, std::function<bool()> wait);
 CertificateOrder serving_order(const std::string& node, std::vector<std::string> names, std::function<bool()> wait);

@@ -15,9 +15,9 @@ Result<std::vector<json::Value>> read_pool_documents(const std::vector<std::stri
   std::vector<json::Value> out;
   for (Manifest& manifest : *manifests) {
     json::Value document = manifest.document;
-    for (const auto& [path, what] : pools::complete(document)) {
-      const int line = manifest.line_of(path);
-      wrong.push_back(fmt::format("{}{}: {}: {}", manifest.file, line > 0 ? fmt::format(":{}", line) : "", path, what));
+    for (const pools::Finding& one : pools::complete(document)) {
+      const int line = manifest.line_of(one.path);
+      wrong.push_back(fmt::format("{}{}: {}: {}", manifest.file, line > 0 ? fmt::format(":{}", line) : "", one.path, one.what));
     }
     out.push_back(std::move(document));
   }

@@ -79,8 +79,7 @@ std::vector<std::string> dropped_fields(const std::vector<json::Value>& document
     const std::string kind(json::get_string(document, {"kind"})), name(json::get_string(document, {"metadata", "name"}));
     if (kind != "NodePool" && !kind.ends_with("NodeClass")) continue;
     for (const pools::Finding& one : pools::complete(document))
-      if (one.what.starts_with("unknown field") || one.path == "kind")
-        out.push_back(fmt::format("{} \"{}\": {}: {} (it counts for nothing)", kind, name, one.path, one.what));
+      if (one.is_dropped) out.push_back(fmt::format("{} \"{}\": {}: {} (it counts for nothing)", kind, name, one.path, one.what));
   }
   return out;
 }

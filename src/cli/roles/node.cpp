@@ -140,12 +140,11 @@ Result<void> join_cluster(const JoinFlags& flags, const std::string& node, const
     std::printf("asked for the node's certificate (certificatesigningrequest %s)\n", name.c_str());
     std::fflush(stdout);
   };
+  order.unknown_user = fmt::format(
+      "the cluster does not take the token {}.… any more: it has expired, or is not for authentication; `{} token "
+      "create --print-join-command` on the cluster makes a new one",
+      flags.request.token.substr(0, flags.request.token.find('.')), program_name());
   const auto identity = order_certificate(client, order);
-  if (!identity && identity.error().code == ErrorCode::kInvalid && identity.error().message.find("Unauthorized") != std::string::npos)
-    return invalid(
-        fmt::format("the cluster does not take the token {}.… any more: it has expired, or is not for authentication; `{} token "
-                    "create --print-join-command` on the cluster makes a new one",
-                    flags.request.token.substr(0, flags.request.token.find('.')), program_name()));
   if (!identity) return std::unexpected(identity.error());
   client::KubeconfigEntry entry;
   entry.user = "system:node:" + node;
