@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "base/json.h"
 #include "model/kinds.h"
 
@@ -30,7 +31,9 @@ class OwnWrites {
   void started(const std::string& resource) { ++in_flight_[resource]; }
   /// `revision`: the resourceVersion that the write made; 0 when it failed.
   void ended(const std::string& resource, std::int64_t revision) {
-    if (--in_flight_[resource] == 0) in_flight_.erase(resource);
+    const auto open = in_flight_.find(resource);
+    BERTH_CHECK(open != in_flight_.end(), "a write of {} is answered, and none is under way", resource);
+    if (--open->second == 0) in_flight_.erase(open);
     if (revision > 0) awaited_[resource] = std::max(awaited_[resource], revision);
   }
   /// The resources of which writes are not answered or not seen; `seen` says how far the watch of a resource has come. What is seen is

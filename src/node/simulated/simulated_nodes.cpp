@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "base/check.h"
 #include "base/json_scan.h"
 #include "base/lifeline.h"
 #include "base/log.h"
@@ -283,7 +284,7 @@ struct SimulatedNodes::Impl : Guarded<Impl> {
   }
 
   void finished(const Write& write, const client::ApiResult<json::Value>& result) {
-    --in_flight;
+    BERTH_CHECK(--in_flight >= 0, "writing {} {}: answered more often than asked", write.ns, write.name);
     WriteOutcome outcome;
     if (result) {
       outcome.uid = json::get_string(*result, {"metadata", "uid"});
